@@ -1,0 +1,43 @@
+"""Theory, simulation and practice of self-training linear classifiers.
+
+>>> from selftrain import Problem, Recipe, solve
+>>> problem = Problem(alpha_l=0.5, alpha_u=2.0, rho=0.4, delta=0.75**2, steps=16)
+>>> run = solve(problem, Recipe(lambda_l=0.05, lambda_u=0.05))
+>>> round(float(run.error[0]), 6)
+0.193827
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .errors import SelfTrainError
+    from .problem import Problem
+    from .recipe import Recipe
+    from .theory.bayes import bayes_error
+    from .theory.solve import solve
+    from .theory.trajectory import Trajectory
+    from .tuning.supervised import supervised_optimum
+
+_homes = {
+    "Problem": ".problem",
+    "Recipe": ".recipe",
+    "SelfTrainError": ".errors",
+    "Trajectory": ".theory.trajectory",
+    "bayes_error": ".theory.bayes",
+    "solve": ".theory.solve",
+    "supervised_optimum": ".tuning.supervised",
+}
+
+__all__ = sorted(_homes)
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first asked for, so that the command line starts fast."""
+    if name in _homes:
+        return getattr(import_module(_homes[name], __name__), name)
+    raise AttributeError(f"module 'selftrain' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,78 @@
+"""Everything that can go wrong, as types a caller can catch.
+
+All errors derive from `SelfTrainError`. Wrong input is an `InvalidInput` (also a
+`ValueError`); a step of the theory that has no trustworthy solution is a `StageError`,
+which carries the step, the last state and the residual that was reached.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+
+class SelfTrainError(Exception):
+    """Base class of all errors raised by this package."""
+
+
+class InvalidInput(SelfTrainError, ValueError):
+    """A value the caller gave is outside what is accepted.
+
+    The message is one line: the field, the value, what would be accepted.
+    """
+
+    def __init__(self, field: str, value: Any, accepted: str):
+        self.field, self.value, self.accepted = field, value, accepted
+        super().__init__(f"{field} = {_short(value)}: {accepted}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (type(self), (self.field, self.value, self.accepted))
+
+
+class StageError(SelfTrainError):
+    """A step of self-training could not be solved to the accuracy asked for.
+
+    Attributes:
+        step: index t of the step.
+        reason: what happened, in words.
+        state: the last state of that step (names as in `Trajectory`).
+        residual: relative size of the last Newton step, NaN if none was made.
+    """
+
+    def __init__(self, step: int, reason: str, state: Mapping[str, float], residual: float):
+        self.step, self.reason, self.state, self.residual = step, reason, dict(state), residual
+        described = ", ".join(f"{name}={value:.6g}" for name, value in self.state.items())
+        super().__init__(f"step {step}: {reason} (residual {residual:.2g}; state {described})")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (type(self), (self.step, self.reason, self.state, self.residual))
+
+
+class ConvergenceError(StageError):
+    """No start and no fallback gave a solution confirmed on the refined rule."""
+
+
+class EmptySelection(StageError):
+    """The threshold rejects every unlabelled point of this step."""
+
+
+class StateOverflow(StageError):
+    """The state left the range of floating-point numbers."""
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """The end of an error message: the near name if there is one, and all known names.
+
+    >>> nearest("logistc", ["logistic", "squared"])
+    "did you mean 'logistic'? known: logistic, squared"
+    """
+    names = sorted(known)
+    close = difflib.get_close_matches(str(name), names, n=1)
+    hint = f"did you mean '{close[0]}'? " if close else ""
+    return f"{hint}known: {', '.join(names)}"
+
+
+def _short(value: Any) -> str:
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 80 else text[:77] + "..."

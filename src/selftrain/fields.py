@@ -1,0 +1,169 @@
+"""Validation and storage of the numbers a `Problem` or a `Recipe` is made of.
+
+A field is a float, or a tuple of floats with one entry a step. Values are checked here,
+once, so that the engines never meet a NaN, a string or a list of the wrong length; the same
+rules turn both words into plain dictionaries, JSON and TOML and back.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields as dataclass_fields
+from numbers import Real
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from .errors import InvalidInput, nearest
+
+Schedule = float | tuple[float, ...]
+
+
+def number(field: str, value: Any, accepts: Callable[[float], bool], accepted: str) -> float:
+    """`value` as a float, or `InvalidInput` that names the field and what it accepts."""
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value.item()
+    if isinstance(value, str) and value.strip().lower() in ("inf", "+inf", "infinity"):
+        value = math.inf
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
+        raise InvalidInput(field, value, accepted)
+    result = float(value)
+    if math.isnan(result) or not accepts(result):
+        raise InvalidInput(field, value, accepted)
+    return result
+
+
+def schedule(field: str, value: Any, accepts: Callable[[float], bool], accepted: str) -> Schedule:
+    """A number, or a sequence of numbers with one entry a step, as a float or a tuple."""
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        value = value.item()
+    if isinstance(value, (Sequence, np.ndarray)) and not isinstance(value, (str, bytes)):
+        return tuple(
+            number(f"{field}[{index}]", entry, accepts, accepted)
+            for index, entry in enumerate(value)
+        )
+    return number(field, value, accepts, accepted + ", or a sequence with one entry a step")
+
+
+def expand(field: str, value: Schedule, steps: int) -> np.ndarray:
+    """A schedule as an array of length `steps`."""
+    if isinstance(value, tuple):
+        if len(value) != steps:
+            raise InvalidInput(
+                field, value, f"a sequence needs one entry a step: {steps}, not {len(value)}"
+            )
+        return np.array(value, dtype=float)
+    return np.full(steps, value, dtype=float)
+
+
+class Portable:
+    """Round trips of a frozen dataclass to dict, JSON and TOML, and a readable repr."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain Python values, ready for JSON or TOML; fields left at None are omitted."""
+        plain: dict[str, Any] = {}
+        for entry in dataclass_fields(self):  # type: ignore[arg-type]
+            value = getattr(self, entry.name)
+            if value is not None:
+                plain[entry.name] = _plain(value)
+        return plain
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """The inverse of `to_dict`; an unknown key is an error that suggests the near one."""
+        known = [entry.name for entry in dataclass_fields(cls)]  # type: ignore[arg-type]
+        for key in values:
+            if key not in known:
+                raise InvalidInput(str(key), values[key], f"unknown key; {nearest(key, known)}")
+        try:
+            return cls(**values)
+        except TypeError as error:
+            raise InvalidInput(cls.__name__, dict(values), str(error)) from None
+
+    def to_json(self) -> str:
+        """One JSON object; infinite values are the string "inf"."""
+        return json.dumps(_without_infinities(self.to_dict()), allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> Self:
+        try:
+            values = json.loads(text)
+        except json.JSONDecodeError as error:
+            raise InvalidInput(cls.__name__, text, f"not JSON: {error}") from None
+        if not isinstance(values, dict):
+            raise InvalidInput(cls.__name__, values, "a JSON object is expected")
+        return cls.from_dict(values)
+
+    def to_toml(self) -> str:
+        """The body of a TOML table."""
+        return "".join(f"{key} = {_toml(value)}\n" for key, value in self.to_dict().items())
+
+    @classmethod
+    def from_toml(cls, text: str) -> Self:
+        return cls.from_dict(parse_toml(text, cls.__name__))
+
+    def replace(self, **changes: Any) -> Self:
+        """A copy with some fields changed (and validated)."""
+        current = {entry.name: getattr(self, entry.name) for entry in dataclass_fields(self)}  # type: ignore[arg-type]
+        unknown = [key for key in changes if key not in current]
+        if unknown:
+            raise InvalidInput(
+                unknown[0], changes[unknown[0]], f"unknown key; {nearest(unknown[0], current)}"
+            )
+        return type(self)(**{**current, **changes})
+
+    def __repr__(self) -> str:
+        shown = []
+        for entry in dataclass_fields(self):  # type: ignore[arg-type]
+            value = getattr(self, entry.name)
+            if value is not None:
+                shown.append(f"{entry.name}={_shown(value)}")
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+def parse_toml(text: str, source: str | Path) -> dict[str, Any]:
+    """The tables of a TOML text; a syntax error says where."""
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InvalidInput(str(source), text.strip().splitlines()[:1], f"not TOML: {error}") from None
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [_plain(entry) for entry in value]
+    if isinstance(value, (bool, int, float, str)):
+        return value
+    name = getattr(value, "name", None)
+    if isinstance(name, str):
+        return name
+    raise InvalidInput(type(value).__name__, value, "an object without a name cannot be stored")
+
+
+def _without_infinities(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _without_infinities(entry) for key, entry in value.items()}
+    if isinstance(value, list):
+        return [_without_infinities(entry) for entry in value]
+    return "inf" if isinstance(value, float) and math.isinf(value) else value
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, list):
+        return "[" + ", ".join(_toml(entry) for entry in value) + "]"
+    if isinstance(value, float) and math.isinf(value):
+        return "inf"
+    return json.dumps(value)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, tuple) and len(value) > 6:
+        head = ", ".join(f"{entry:g}" for entry in value[:3])
+        return f"({head}, ..., {value[-1]:g}; {len(value)} steps)"
+    if isinstance(value, tuple):
+        return "(" + ", ".join(f"{entry:g}" for entry in value) + ("," if len(value) == 1 else "") + ")"
+    return f"{value:g}" if isinstance(value, float) else repr(getattr(value, "name", value))

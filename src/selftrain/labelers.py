@@ -1,0 +1,88 @@
+r"""Labelers: how the logit of the previous model becomes the target of the next fit.
+
+The paper's pseudo-labeler is $\sigma_{\rm pl}(x) = \sigma(\gamma x)$: the link of the loss applied to
+the sharpened logit (`SoftLabels`); $\gamma = \infty$ gives hard labels. Another labeler is an
+object with the same three attributes; it takes the generic path of the solver.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from .errors import InvalidInput, nearest
+from .losses import Array, Loss
+
+
+@runtime_checkable
+class Labeler(Protocol):
+    """Targets from logits."""
+
+    name: str
+
+    def target(self, logit: Array, sharpness: float, loss: Loss) -> Array:
+        """The target of `loss` for points whose previous logit is `logit`."""
+        ...
+
+    def jumps(self, sharpness: float) -> tuple[float, ...]:
+        """Logits at which the target, or its derivative, jumps."""
+        ...
+
+
+class SoftLabels:
+    r"""$\sigma(\gamma \tilde h)$; the class of the sign of $\tilde h$ when the sharpness $\gamma$ is infinite."""
+
+    name = "soft"
+
+    def target(self, logit: Array, sharpness: float, loss: Loss) -> Array:
+        if math.isinf(sharpness):
+            negative, positive = loss.classes
+            return np.where(np.asarray(logit) > 0, positive, negative)
+        return loss.link(sharpness * np.asarray(logit))
+
+    def jumps(self, sharpness: float) -> tuple[float, ...]:
+        return (0.0,) if math.isinf(sharpness) else ()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+
+class HardLabels(SoftLabels):
+    r"""The class of the sign of $\tilde h$, whatever the sharpness."""
+
+    name = "hard"
+
+    def target(self, logit: Array, sharpness: float, loss: Loss) -> Array:
+        return super().target(logit, math.inf, loss)
+
+    def jumps(self, sharpness: float) -> tuple[float, ...]:
+        return (0.0,)
+
+
+_registry: dict[str, Labeler] = {"soft": SoftLabels(), "hard": HardLabels()}
+
+
+def register(labeler: Labeler) -> Labeler:
+    """Make `labeler` known by its name."""
+    _check(labeler)
+    _registry[labeler.name] = labeler
+    return labeler
+
+
+def get_labeler(labeler: Any) -> Labeler:
+    """The labeler of that name, or the object itself if it is one."""
+    if isinstance(labeler, str):
+        if labeler not in _registry:
+            raise InvalidInput("labeler", labeler, f"unknown labeler; {nearest(labeler, _registry)}")
+        return _registry[labeler]
+    _check(labeler)
+    return labeler  # type: ignore[no-any-return]
+
+
+def _check(labeler: Any) -> None:
+    if isinstance(labeler, type) or not isinstance(labeler, Labeler):
+        raise InvalidInput(
+            "labeler", labeler, "a name, or an object with the attributes of selftrain.labelers.Labeler"
+        )

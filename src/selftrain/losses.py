@@ -1,0 +1,133 @@
+r"""Losses: what a step of self-training minimises, as functions of the logit.
+
+A loss is the composition $l_L(y, x) = l(y, \sigma(x))$ of the paper (Table `table:functions`)
+with its first three derivatives in the logit x, the link $\sigma$ that turns a logit into a
+soft label, and the values that code the two classes. Logistic and squared loss have fast
+paths in the engines; any other object with these attributes takes the generic path of the
+same accuracy. `register` makes a loss known by name.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .errors import InvalidInput, nearest
+
+Array = NDArray[np.float64]
+
+
+@runtime_checkable
+class Loss(Protocol):
+    """A convex loss in the logit.
+
+    Attributes:
+        name: how it is called in files and on the command line.
+        classes: the targets that code y = 0 and y = 1.
+        kinks: logits at which a derivative up to the third jumps, for every target.
+    """
+
+    name: str
+    classes: tuple[float, float]
+    kinks: tuple[float, ...]
+
+    def link(self, logit: Array) -> Array:
+        r"""The model output $\sigma(x)$, used as soft target."""
+        ...
+
+    def value(self, target: Array, logit: Array) -> Array:
+        """l(target, x)."""
+        ...
+
+    def slope(self, target: Array, logit: Array) -> Array:
+        r"""$\partial_2 l$, the first derivative in the logit (increasing)."""
+        ...
+
+    def curvature(self, target: Array, logit: Array) -> Array:
+        """The second derivative in the logit (not negative)."""
+        ...
+
+    def third(self, target: Array, logit: Array) -> Array:
+        """The third derivative in the logit."""
+        ...
+
+
+class Logistic:
+    """Cross-entropy of a sigmoid output, targets in [0, 1]."""
+
+    name = "logistic"
+    classes = (0.0, 1.0)
+    kinks: tuple[float, ...] = ()
+
+    def link(self, logit: Array) -> Array:
+        return 0.5 * (1.0 + np.tanh(0.5 * np.asarray(logit, dtype=float)))
+
+    def value(self, target: Array, logit: Array) -> Array:
+        return np.logaddexp(0.0, logit) - np.asarray(target) * logit
+
+    def slope(self, target: Array, logit: Array) -> Array:
+        return self.link(logit) - target
+
+    def curvature(self, target: Array, logit: Array) -> Array:
+        return 0.25 / np.cosh(0.5 * np.clip(logit, -1400.0, 1400.0)) ** 2
+
+    def third(self, target: Array, logit: Array) -> Array:
+        return -np.tanh(0.5 * np.asarray(logit)) * self.curvature(target, logit)
+
+    def __repr__(self) -> str:
+        return "Logistic()"
+
+
+class Squared:
+    """Half the squared distance of logit and target; classes coded as -1 and +1."""
+
+    name = "squared"
+    classes = (-1.0, 1.0)
+    kinks: tuple[float, ...] = ()
+
+    def link(self, logit: Array) -> Array:
+        return np.asarray(logit, dtype=float)
+
+    def value(self, target: Array, logit: Array) -> Array:
+        return 0.5 * (np.asarray(logit) - target) ** 2
+
+    def slope(self, target: Array, logit: Array) -> Array:
+        return np.asarray(logit) - target
+
+    def curvature(self, target: Array, logit: Array) -> Array:
+        return np.ones(np.broadcast(target, logit).shape)
+
+    def third(self, target: Array, logit: Array) -> Array:
+        return np.zeros(np.broadcast(target, logit).shape)
+
+    def __repr__(self) -> str:
+        return "Squared()"
+
+
+_registry: dict[str, Loss] = {"logistic": Logistic(), "squared": Squared()}
+
+
+def register(loss: Loss) -> Loss:
+    """Make `loss` known by its name, so that files and the command line can ask for it."""
+    _check(loss)
+    _registry[loss.name] = loss
+    return loss
+
+
+def get_loss(loss: Any) -> Loss:
+    """The loss of that name, or the object itself if it is a loss."""
+    if isinstance(loss, str):
+        if loss not in _registry:
+            raise InvalidInput("loss", loss, f"unknown loss; {nearest(loss, _registry)}")
+        return _registry[loss]
+    _check(loss)
+    return loss  # type: ignore[no-any-return]
+
+
+def _check(loss: Any) -> None:
+    if isinstance(loss, type) or not isinstance(loss, Loss):
+        raise InvalidInput(
+            "loss", loss, "a name, or an object with the attributes of selftrain.losses.Loss"
+        )

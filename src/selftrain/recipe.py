@@ -1,0 +1,89 @@
+r"""What the user chooses: ridge, selection threshold, sharpness and annealing of the labels, bias.
+
+The update of step t is `eq: update of ST` with $\lambda^{(0)} = \lambda_L$, $\lambda^{(t)} = \lambda_U^{(t)}$, the
+threshold $\Gamma$ on $|\tilde h|/\sqrt{q^{(t-1)}}$ and the labels $\sigma(\gamma^{(t)} \tilde h)$. Pseudo-label annealing
+(`heuristics: annealing`, `eq: annealing parameter`) is $\gamma^{(t)} = \gamma\,(1 + a t)$; bias fixing
+(`heuristics: bias fixing`) keeps $B^{(t)} = B^{(0)}$.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from .errors import InvalidInput
+from .fields import Portable, Schedule, expand, number, schedule
+from .labelers import Labeler, get_labeler
+from .losses import Array
+
+
+class StepValues(NamedTuple):
+    """The recipe written out for steps 1, 2, ..., each an array over steps."""
+
+    lambda_u: Array
+    threshold: Array
+    sharpness: Array
+
+
+@dataclass(frozen=True, repr=False)
+class Recipe(Portable):
+    r"""Hyperparameters of self-training; each per-step one is a number or a sequence, one a step.
+
+    Arguments:
+        lambda_l: ridge of the supervised step, $\lambda_L \ge 0$.
+        lambda_u: ridge of the self-training steps, $\lambda_U > 0$.
+        threshold: $\Gamma \ge 0$: points with $|\tilde h| \le \Gamma \sqrt{q'}$ are rejected.
+        sharpness: $\gamma > 0$ of the pseudo-labels; `inf` gives hard labels.
+        annealing: $a \ge 0$; the sharpness of step t is $\gamma (1 + a t)$.
+        fix_bias: keep the bias of step 0.
+        labeler: name of a labeler, or a labeler object.
+
+    >>> Recipe(lambda_l=0.05, lambda_u=0.05)
+    Recipe(lambda_l=0.05, lambda_u=0.05, threshold=0, sharpness=1, annealing=0, fix_bias=False, labeler='soft')
+    """
+
+    lambda_l: float = 0.05
+    lambda_u: Schedule = 0.05
+    threshold: Schedule = 0.0
+    sharpness: Schedule = 1.0
+    annealing: Schedule = 0.0
+    fix_bias: bool = False
+    labeler: str | Labeler = "soft"
+
+    def __post_init__(self) -> None:
+        put = lambda name, value: object.__setattr__(self, name, value)  # noqa: E731
+        put("lambda_l", number("lambda_l", self.lambda_l, *_NOT_NEGATIVE))
+        put("lambda_u", schedule("lambda_u", self.lambda_u, *_RIDGE))
+        put("threshold", schedule("threshold", self.threshold, *_NOT_NEGATIVE))
+        put("sharpness", schedule("sharpness", self.sharpness, *_SHARPNESS))
+        put("annealing", schedule("annealing", self.annealing, *_NOT_NEGATIVE))
+        if not isinstance(self.fix_bias, (bool, np.bool_)):
+            raise InvalidInput("fix_bias", self.fix_bias, "True or False is accepted")
+        put("fix_bias", bool(self.fix_bias))
+        get_labeler(self.labeler)
+
+    @property
+    def label_function(self) -> Labeler:
+        """The labeler as an object."""
+        return get_labeler(self.labeler)
+
+    def at_steps(self, steps: int) -> StepValues:
+        """The recipe for steps 1..`steps`; the annealed sharpness is included."""
+        annealing = expand("annealing", self.annealing, steps)
+        factor = 1.0 + annealing * np.arange(1, steps + 1)
+        return StepValues(
+            expand("lambda_u", self.lambda_u, steps),
+            expand("threshold", self.threshold, steps),
+            expand("sharpness", self.sharpness, steps) * factor,
+        )
+
+
+_NOT_NEGATIVE = (lambda value: 0 <= value < np.inf, "a finite number >= 0 is accepted")
+_SHARPNESS = (lambda value: value > 0, "a number > 0 is accepted, inf for hard labels")
+_RIDGE = (
+    lambda value: 0 < value < np.inf,
+    "a finite number > 0 is accepted (without ridge the previous model already minimises the "
+    "loss of its own soft labels, so the step changes nothing)",
+)

@@ -1,0 +1,57 @@
+r"""What is measured of a state (m, q, B): error, selection, accuracy of pseudo-labels.
+
+All are probabilities of a Gaussian mixture, written with $H(x) = \int_x^\infty D\xi$; the functions
+take arrays and broadcast.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import ndtr
+
+from ..losses import Array
+
+
+def generalization_error(m: Array, q: Array, bias: Array, rho: Array, delta: Array) -> Array:
+    r"""$\rho H((m+B)/\sqrt{\Delta q}) + (1-\rho) H((m-B)/\sqrt{\Delta q})$ (`eq: macro generalization error`)."""
+    scale = np.sqrt(delta * q)
+    return rho * ndtr(-(m + bias) / scale) + (1 - rho) * ndtr(-(m - bias) / scale)
+
+
+def fraction_selected(
+    m: Array, q: Array, bias: Array, rho: Array, delta: Array, threshold: Array
+) -> Array:
+    r"""$P(|\tilde h| > \Gamma\sqrt q)$ on a batch $(\rho, \Delta)$ for the labelling model (m, q, B)."""
+    correct, wrong = _selected_by_side(m, q, bias, rho, delta, threshold)
+    return correct + wrong
+
+
+def selected_accuracy(
+    m: Array, q: Array, bias: Array, rho: Array, delta: Array, threshold: Array
+) -> Array:
+    """Share of the selected points whose pseudo-label has the sign of the true class."""
+    correct, wrong = _selected_by_side(m, q, bias, rho, delta, threshold)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return correct / (correct + wrong)
+
+
+def _selected_by_side(
+    m: Array, q: Array, bias: Array, rho: Array, delta: Array, threshold: Array
+) -> tuple[Array, Array]:
+    """Probability of being selected on the right and on the wrong side of the plane."""
+    root = np.sqrt(q)
+    scale = np.sqrt(delta) * root
+    correct, wrong = np.zeros(()), np.zeros(())
+    for sign, share in ((1.0, rho), (-1.0, 1 - rho)):
+        correct = correct + share * ndtr((m + sign * bias - threshold * root) / scale)
+        wrong = wrong + share * ndtr((-m - sign * bias - threshold * root) / scale)
+    return correct, wrong
+
+
+def one_minus_cosine(m: Array, v: Array) -> Array:
+    r"""$1 - m/\sqrt q$ with $q = m^2 + v$, to full relative accuracy also when v is tiny."""
+    norm = np.hypot(m, np.sqrt(v))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        sine = np.sqrt(v) / norm
+        cosine = m / norm
+        return np.where(m > 0, sine**2 / (1.0 + cosine), 1.0 - cosine)

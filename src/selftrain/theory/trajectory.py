@@ -1,0 +1,324 @@
+r"""The result of `solve`: order parameters over the steps, what follows from them, how they were found.
+
+A `Trajectory` stores $m, v = q - m^2, B, \chi, R$ and the conjugates $\hat Q, \hat\chi, \hat m, \hat R$ of
+Definition `def: self-consistent equations`; everything else (errors, laws, frames, plots) is
+derived from these on demand.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import InvalidInput, StageError
+from ..losses import Array
+from ..problem import Problem
+from ..recipe import Recipe
+from . import observables
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+    from matplotlib.figure import Figure
+
+    from .laws import LogitLaw, WeightLaw
+
+
+@dataclass(frozen=True)
+class SolverStats:
+    """How each step was obtained; arrays over t = 0..T.
+
+    Attributes:
+        tolerance: relative accuracy that was asked for.
+        evaluations: evaluations of the stage equations (with Jacobian), confirmations included.
+        nodes: quadrature nodes of the last evaluation (0: closed form).
+        accuracy: relative size of the Newton step on the refined rule; NaN where a smooth
+            stretch of steps was confirmed at its ends only.
+        start: where the accepted iteration began ("predicted", "no update", ...).
+    """
+
+    tolerance: float
+    evaluations: Array
+    nodes: Array
+    accuracy: Array
+    start: tuple[str, ...]
+
+    def summary(self) -> dict[str, Any]:
+        """Totals, as plain values."""
+        solved = self.evaluations > 0
+        confirmed = self.accuracy[np.isfinite(self.accuracy)]
+        starts = [name for name, used in zip(self.start, solved, strict=True) if used]
+        return {
+            "tolerance": self.tolerance,
+            "evaluations": int(self.evaluations.sum()),
+            "evaluations_per_step": float(self.evaluations[solved].mean()) if solved.any() else 0.0,
+            "nodes_max": int(self.nodes.max(initial=0)),
+            "accuracy": float(confirmed.max()) if confirmed.size else None,
+            "confirmed_steps": int(confirmed.size),
+            "starts": {name: starts.count(name) for name in sorted(set(starts))},
+        }
+
+
+@dataclass(frozen=True)
+class Trajectory:
+    r"""Large-system limit of a self-training run; every array runs over t = 0..T.
+
+    Attributes:
+        m: overlap with the cluster direction, $v \cdot w / N$.
+        v: squared norm of the weights off that direction, $q - m^2$.
+        bias: $B$.
+        chi: linear susceptibility $\chi$.
+        overlap: $R$, overlap with the weights of the previous step (NaN at t = 0).
+        q_hat, chi_hat, m_hat, r_hat: the conjugates (r_hat is NaN at t = 0).
+        collapsed_at: first step whose pseudo-labels are all of one class, or None. From there on
+            `error` is that of predicting one class and every other quantity is NaN.
+        failure: why the run ended early (only with `on_failure="partial"`), or None. From
+            that step on everything is NaN.
+        stats: how it was obtained.
+    """
+
+    problem: Problem
+    recipe: Recipe
+    m: Array
+    v: Array
+    bias: Array
+    chi: Array
+    overlap: Array
+    q_hat: Array
+    chi_hat: Array
+    m_hat: Array
+    r_hat: Array
+    stats: SolverStats = field(repr=False)
+    collapsed_at: int | None = None
+    failure: StageError | None = None
+
+    def __repr__(self) -> str:
+        last = self.good_steps - 1
+        ended = "" if self.collapsed_at is None else f", collapsed at step {self.collapsed_at}"
+        if self.failure is not None:
+            ended = f", failed at step {self.failure.step}"
+        return (
+            f"Trajectory(steps={self.problem.steps}, error {self.error[0]:.6g} -> "
+            f"{self.error[-1]:.6g}, cosine {self.cosine[0]:.6g} -> {self.cosine[last]:.6g}{ended})"
+        )
+
+    @property
+    def t(self) -> Array:
+        """Step indices 0..T."""
+        return np.arange(self.problem.steps + 1)
+
+    @property
+    def good_steps(self) -> int:
+        """How many steps, counted from 0, have a solved state."""
+        return int(np.isfinite(self.m).sum())
+
+    @property
+    def q(self) -> Array:
+        """Squared norm of the weights, $q$ (`eq: meaning of q`)."""
+        return self.m**2 + self.v
+
+    @cached_property
+    def error(self) -> Array:
+        r"""$\epsilon_g$ on the test mixture (`eq: rs generalization error`)."""
+        test = self.problem.test_mixture
+        error = observables.generalization_error(self.m, self.q, self.bias, test.rho, test.delta)
+        if self.collapsed_at is not None:
+            negative = self.bias[self.collapsed_at - 1] < 0
+            error[self.collapsed_at :] = test.rho if negative else 1 - test.rho
+        return error
+
+    @property
+    def cosine(self) -> Array:
+        r"""$m/\sqrt q$ (`eq: cosine similarity`)."""
+        return self.m / np.hypot(self.m, np.sqrt(self.v))
+
+    @property
+    def one_minus_cosine(self) -> Array:
+        """1 - cosine, without cancellation."""
+        return observables.one_minus_cosine(self.m, self.v)
+
+    @property
+    def bias_to_norm(self) -> Array:
+        r"""$B/\sqrt q$, what imbalance inflates."""
+        return self.bias / np.sqrt(self.q)
+
+    @property
+    def fraction_selected(self) -> Array:
+        """Share of the batch that the threshold keeps (NaN at t = 0)."""
+        return self._of_labels(observables.fraction_selected, self._thresholds)
+
+    @property
+    def pseudo_label_accuracy(self) -> Array:
+        """Agreement of all pseudo-labels of step t with the truth (NaN at t = 0)."""
+        return self._of_labels(observables.selected_accuracy, np.zeros(self.problem.steps))
+
+    @property
+    def selected_label_accuracy(self) -> Array:
+        """Agreement of the selected pseudo-labels of step t with the truth (NaN at t = 0)."""
+        return self._of_labels(observables.selected_accuracy, self._thresholds)
+
+    @cached_property
+    def train_loss(self) -> Array:
+        """Mean loss of a training point that was selected, at the minimum."""
+        from .diagnostics import train_loss
+
+        return train_loss(self)
+
+    @property
+    def objective(self) -> Array:
+        r"""Minimum of the objective per feature, $\alpha E[1_{sel}\, l] + \lambda q/2$."""
+        alpha = np.append(self.problem.alpha_l, self.problem.batches.alpha)
+        ridge = np.append(self.recipe.lambda_l, self.recipe.at_steps(self.problem.steps).lambda_u)
+        share = np.append(1.0, self.fraction_selected[1:])
+        return alpha * share * self.train_loss + 0.5 * ridge * self.q
+
+    @property
+    def weights(self) -> WeightLaw:
+        """The law of the weights (Predictions `pred: rs generating functional w`, `pred: w effective average`)."""
+        from .laws import WeightLaw
+
+        return WeightLaw(self)
+
+    def logits(self, t: int = -1) -> LogitLaw:
+        """The law of the training logits of step t (Prediction `pred: u effective average`)."""
+        from .laws import LogitLaw
+
+        return LogitLaw(self, t)
+
+    def to_frame(self) -> pd.DataFrame:
+        """All quantities, one row a step, indexed by t."""
+        import pandas as pd
+
+        return pd.DataFrame(self._columns(), index=pd.Index(self.t, name="t"))
+
+    def to_xarray(self) -> xr.Dataset:
+        """All quantities over the dimension t, with symbols, problem and recipe as attributes."""
+        import xarray as xr
+
+        data = {
+            name: ("t", values, {"symbol": SYMBOLS[name]})
+            for name, values in self._columns().items()
+        }
+        return xr.Dataset(data, coords={"t": self.t}, attrs=self._attributes())
+
+    def plot(self, **options: Any) -> Figure:
+        """Error with the Bayes limits, cosine, norm and bias against t; see `selftrain.plots.trajectory`."""
+        from ..plots.trajectory import plot_trajectory
+
+        return plot_trajectory(self, **options)
+
+    def save(self, path: str | Path) -> Path:
+        """Write everything to a netCDF file; `Trajectory.load` gives it back."""
+        target = Path(path)
+        stats = self.stats
+        data = self.to_xarray()
+        data["solver_evaluations"] = ("t", np.asarray(stats.evaluations, dtype="i4"))
+        data["solver_nodes"] = ("t", np.asarray(stats.nodes, dtype="i4"))
+        data["solver_accuracy"] = ("t", stats.accuracy)
+        data.attrs["solver"] = json.dumps({"tolerance": stats.tolerance, "start": list(stats.start)})
+        data.to_netcdf(target, engine="scipy")
+        return target
+
+    @classmethod
+    def load(cls, path: str | Path) -> Trajectory:
+        """Read what `save` wrote."""
+        import xarray as xr
+
+        try:
+            with xr.open_dataset(path, engine="scipy") as file:
+                data = file.load()
+            if data.attrs["kind"] != "selftrain.Trajectory":
+                raise KeyError("kind")
+            solver = json.loads(data.attrs["solver"])
+            stats = SolverStats(
+                solver["tolerance"],
+                data["solver_evaluations"].values.astype(int),
+                data["solver_nodes"].values.astype(int),
+                data["solver_accuracy"].values.astype(float),
+                tuple(solver["start"]),
+            )
+            state = {name: data[name].values.astype(float) for name in STATE}
+            collapsed = int(data.attrs["collapsed_at"])
+            failure = json.loads(data.attrs["failure"])
+            problem = Problem.from_json(data.attrs["problem"])
+            recipe = Recipe.from_json(data.attrs["recipe"])
+        except FileNotFoundError:
+            raise
+        except (KeyError, TypeError, ValueError, OSError) as error:
+            raise InvalidInput("path", str(path), f"not a stored trajectory ({error})") from None
+        return cls(
+            problem,
+            recipe,
+            **state,
+            stats=stats,
+            collapsed_at=None if collapsed < 0 else collapsed,
+            failure=None if failure is None else StageError(**failure),
+        )
+
+    @property
+    def _thresholds(self) -> Array:
+        return self.recipe.at_steps(self.problem.steps).threshold
+
+    def _of_labels(self, measure: Any, threshold: Array) -> Array:
+        """An observable of the labelling model t-1 on the batch of step t."""
+        batches = self.problem.batches
+        if self.problem.steps == 0:
+            return np.full(1, np.nan)
+        values = measure(
+            self.m[:-1], self.q[:-1], self.bias[:-1], batches.rho, batches.delta, threshold
+        )
+        values[np.isnan(self.m[1:])] = np.nan
+        return np.append(np.nan, values)
+
+    def _columns(self) -> dict[str, Array]:
+        return {name: getattr(self, name) for name in SYMBOLS}
+
+    def _attributes(self) -> dict[str, Any]:
+        failure = None
+        if self.failure is not None:
+            failed = self.failure
+            failure = {
+                "step": failed.step,
+                "reason": failed.reason,
+                "state": failed.state,
+                "residual": failed.residual,
+            }
+        return {
+            "kind": "selftrain.Trajectory",
+            "version": version("selftrain"),
+            "problem": self.problem.to_json(),
+            "recipe": self.recipe.to_json(),
+            "collapsed_at": -1 if self.collapsed_at is None else self.collapsed_at,
+            "failure": json.dumps(failure),
+        }
+
+
+STATE = ("m", "v", "bias", "chi", "overlap", "q_hat", "chi_hat", "m_hat", "r_hat")
+
+SYMBOLS = {
+    "q": "q",
+    "m": "m",
+    "v": "q - m^2",
+    "bias": "B",
+    "chi": r"\chi",
+    "overlap": "R",
+    "q_hat": r"\hat Q",
+    "chi_hat": r"\hat\chi",
+    "m_hat": r"\hat m",
+    "r_hat": r"\hat R",
+    "error": r"\epsilon_g",
+    "cosine": r"m/\sqrt q",
+    "one_minus_cosine": r"1 - m/\sqrt q",
+    "bias_to_norm": r"B/\sqrt q",
+    "fraction_selected": r"P_{sel}",
+    "pseudo_label_accuracy": r"P(\hat y = y)",
+    "selected_label_accuracy": r"P(\hat y = y \mid sel)",
+    "train_loss": r"E[l \mid sel]",
+    "objective": r"\alpha E[1_{sel} l] + \lambda q/2",
+}
