@@ -29,7 +29,15 @@ _homes = {
     "supervised_optimum": ".tuning.supervised",
 }
 
-__all__ = sorted(_homes)
+__all__ = [
+    "Problem",
+    "Recipe",
+    "SelfTrainError",
+    "Trajectory",
+    "bayes_error",
+    "solve",
+    "supervised_optimum",
+]
 
 
 def __getattr__(name: str) -> Any:

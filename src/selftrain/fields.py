@@ -11,6 +11,7 @@ import json
 import math
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING
 from dataclasses import fields as dataclass_fields
 from numbers import Real
 from pathlib import Path
@@ -25,13 +26,15 @@ Schedule = float | tuple[float, ...]
 
 def number(field: str, value: Any, accepts: Callable[[float], bool], accepted: str) -> float:
     """`value` as a float, or `InvalidInput` that names the field and what it accepts."""
-    if isinstance(value, np.ndarray) and value.ndim == 0:
-        value = value.item()
+    value = _from_array(value)
     if isinstance(value, str) and value.strip().lower() in ("inf", "+inf", "infinity"):
         value = math.inf
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, Real):
+    if isinstance(value, bool) or not isinstance(value, Real):
         raise InvalidInput(field, value, accepted)
-    result = float(value)
+    try:
+        result = float(value)
+    except OverflowError:
+        raise InvalidInput(field, value, accepted) from None
     if math.isnan(result) or not accepts(result):
         raise InvalidInput(field, value, accepted)
     return result
@@ -39,9 +42,8 @@ def number(field: str, value: Any, accepts: Callable[[float], bool], accepted: s
 
 def schedule(field: str, value: Any, accepts: Callable[[float], bool], accepted: str) -> Schedule:
     """A number, or a sequence of numbers with one entry a step, as a float or a tuple."""
-    if isinstance(value, np.ndarray) and value.ndim == 0:
-        value = value.item()
-    if isinstance(value, (Sequence, np.ndarray)) and not isinstance(value, (str, bytes)):
+    value = _from_array(value)
+    if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
         return tuple(
             number(f"{field}[{index}]", entry, accepts, accepted)
             for index, entry in enumerate(value)
@@ -63,6 +65,10 @@ def expand(field: str, value: Schedule, steps: int) -> np.ndarray:
 class Portable:
     """Round trips of a frozen dataclass to dict, JSON and TOML, and a readable repr."""
 
+    def _put(self, name: str, value: Any) -> None:
+        """Store a validated field; only for `__post_init__`."""
+        object.__setattr__(self, name, value)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain Python values, ready for JSON or TOML; fields left at None are omitted."""
         plain: dict[str, Any] = {}
@@ -75,14 +81,16 @@ class Portable:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """The inverse of `to_dict`; an unknown key is an error that suggests the near one."""
-        known = [entry.name for entry in dataclass_fields(cls)]  # type: ignore[arg-type]
+        entries = dataclass_fields(cls)  # type: ignore[arg-type]
+        known = [entry.name for entry in entries]
         for key in values:
             if key not in known:
                 raise InvalidInput(str(key), values[key], f"unknown key; {nearest(key, known)}")
-        try:
-            return cls(**values)
-        except TypeError as error:
-            raise InvalidInput(cls.__name__, dict(values), str(error)) from None
+        required = [entry.name for entry in entries if entry.default is MISSING]
+        missing = [name for name in required if name not in values]
+        if missing:
+            raise InvalidInput(cls.__name__, dict(values), f"missing: {', '.join(missing)}")
+        return cls(**values)
 
     def to_json(self) -> str:
         """One JSON object; infinite values are the string "inf"."""
@@ -130,7 +138,14 @@ def parse_toml(text: str, source: str | Path) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise InvalidInput(str(source), text.strip().splitlines()[:1], f"not TOML: {error}") from None
+        raise InvalidInput(
+            str(source), text.strip().splitlines()[:1], f"not TOML: {error}"
+        ) from None
+
+
+def _from_array(value: Any) -> Any:
+    """Arrays, and what turns into one (a pandas series, a numpy scalar), as plain Python values."""
+    return np.asarray(value).tolist() if hasattr(value, "__array__") else value
 
 
 def _plain(value: Any) -> Any:
@@ -157,7 +172,7 @@ def _toml(value: Any) -> str:
         return "[" + ", ".join(_toml(entry) for entry in value) + "]"
     if isinstance(value, float) and math.isinf(value):
         return "inf"
-    return json.dumps(value)
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _shown(value: Any) -> str:
@@ -165,5 +180,10 @@ def _shown(value: Any) -> str:
         head = ", ".join(f"{entry:g}" for entry in value[:3])
         return f"({head}, ..., {value[-1]:g}; {len(value)} steps)"
     if isinstance(value, tuple):
-        return "(" + ", ".join(f"{entry:g}" for entry in value) + ("," if len(value) == 1 else "") + ")"
+        return (
+            "("
+            + ", ".join(f"{entry:g}" for entry in value)
+            + ("," if len(value) == 1 else "")
+            + ")"
+        )
     return f"{value:g}" if isinstance(value, float) else repr(getattr(value, "name", value))

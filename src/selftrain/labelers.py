@@ -75,7 +75,9 @@ def get_labeler(labeler: Any) -> Labeler:
     """The labeler of that name, or the object itself if it is one."""
     if isinstance(labeler, str):
         if labeler not in _registry:
-            raise InvalidInput("labeler", labeler, f"unknown labeler; {nearest(labeler, _registry)}")
+            raise InvalidInput(
+                "labeler", labeler, f"unknown labeler; {nearest(labeler, _registry)}"
+            )
         return _registry[labeler]
     _check(labeler)
     return labeler  # type: ignore[no-any-return]
@@ -84,5 +86,7 @@ def get_labeler(labeler: Any) -> Labeler:
 def _check(labeler: Any) -> None:
     if isinstance(labeler, type) or not isinstance(labeler, Labeler):
         raise InvalidInput(
-            "labeler", labeler, "a name, or an object with the attributes of selftrain.labelers.Labeler"
+            "labeler",
+            labeler,
+            "a name, or an object with the attributes of selftrain.labelers.Labeler",
         )

@@ -13,6 +13,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from .errors import InvalidInput, nearest
 
@@ -62,7 +63,7 @@ class Logistic:
     kinks: tuple[float, ...] = ()
 
     def link(self, logit: Array) -> Array:
-        return 0.5 * (1.0 + np.tanh(0.5 * np.asarray(logit, dtype=float)))
+        return expit(np.asarray(logit, dtype=float))
 
     def value(self, target: Array, logit: Array) -> Array:
         return np.logaddexp(0.0, logit) - np.asarray(target) * logit
@@ -71,7 +72,7 @@ class Logistic:
         return self.link(logit) - target
 
     def curvature(self, target: Array, logit: Array) -> Array:
-        return 0.25 / np.cosh(0.5 * np.clip(logit, -1400.0, 1400.0)) ** 2
+        return self.link(logit) * self.link(-np.asarray(logit))
 
     def third(self, target: Array, logit: Array) -> Array:
         return -np.tanh(0.5 * np.asarray(logit)) * self.curvature(target, logit)

@@ -64,18 +64,17 @@ class Problem(Portable):
     test: str | tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
-        put = lambda name, value: object.__setattr__(self, name, value)  # noqa: E731
-        put("alpha_l", number("alpha_l", self.alpha_l, *_POSITIVE))
-        put("rho", number("rho", self.rho, *_SHARE))
-        put("delta", number("delta", self.delta, *_POSITIVE))
-        put("steps", _whole("steps", self.steps))
-        put("alpha_u", schedule("alpha_u", self.alpha_u, *_POSITIVE))
+        self._put("alpha_l", number("alpha_l", self.alpha_l, *_POSITIVE))
+        self._put("rho", number("rho", self.rho, *_SHARE))
+        self._put("delta", number("delta", self.delta, *_POSITIVE))
+        self._put("steps", _whole("steps", self.steps))
+        self._put("alpha_u", schedule("alpha_u", self.alpha_u, *_POSITIVE))
         if self.rho_u is not None:
-            put("rho_u", schedule("rho_u", self.rho_u, *_SHARE))
+            self._put("rho_u", schedule("rho_u", self.rho_u, *_SHARE))
         if self.delta_u is not None:
-            put("delta_u", schedule("delta_u", self.delta_u, *_POSITIVE))
+            self._put("delta_u", schedule("delta_u", self.delta_u, *_POSITIVE))
         get_loss(self.loss)
-        put("test", _test(self.test))
+        self._put("test", _test(self.test))
         if self.test == "unlabeled" and self.steps == 0:
             raise InvalidInput("test", "unlabeled", "with steps = 0 there is no unlabelled batch")
         _ = self.batches
@@ -112,21 +111,21 @@ class Problem(Portable):
         return Mixture(float(batches.rho[-1]), float(batches.delta[-1]))
 
 
+MOST_STEPS = 10_000_000
 _POSITIVE = (lambda value: 0 < value < np.inf, "a finite number > 0 is accepted")
 _SHARE = (lambda value: 0 < value < 1, "a number strictly between 0 and 1 is accepted")
 
 
 def _whole(field: str, value: Any) -> int:
-    accepted = "a whole number >= 0 is accepted"
-    result = number(field, value, lambda entry: entry >= 0 and entry == np.floor(entry), accepted)
-    if not np.isfinite(result):
-        raise InvalidInput(field, value, accepted)
-    return int(result)
+    accepted = f"a whole number from 0 to {MOST_STEPS} is accepted"
+    return int(
+        number(field, value, lambda entry: 0 <= entry <= MOST_STEPS and entry % 1 == 0, accepted)
+    )
 
 
 def _test(value: Any) -> str | tuple[float, float] | None:
-    if value is None or value in ("labeled", "unlabeled"):
-        return value  # type: ignore[no-any-return]
-    if isinstance(value, Sequence) and not isinstance(value, str) and len(value) == 2:
+    if value is None or (isinstance(value, str) and value in ("labeled", "unlabeled")):
+        return value
+    if isinstance(value, (Sequence, np.ndarray)) and not isinstance(value, str) and len(value) == 2:
         return (number("test rho", value[0], *_SHARE), number("test delta", value[1], *_POSITIVE))
     raise InvalidInput("test", value, '"labeled", "unlabeled" or a pair (rho, delta) is accepted')

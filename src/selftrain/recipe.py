@@ -53,15 +53,14 @@ class Recipe(Portable):
     labeler: str | Labeler = "soft"
 
     def __post_init__(self) -> None:
-        put = lambda name, value: object.__setattr__(self, name, value)  # noqa: E731
-        put("lambda_l", number("lambda_l", self.lambda_l, *_NOT_NEGATIVE))
-        put("lambda_u", schedule("lambda_u", self.lambda_u, *_RIDGE))
-        put("threshold", schedule("threshold", self.threshold, *_NOT_NEGATIVE))
-        put("sharpness", schedule("sharpness", self.sharpness, *_SHARPNESS))
-        put("annealing", schedule("annealing", self.annealing, *_NOT_NEGATIVE))
+        self._put("lambda_l", number("lambda_l", self.lambda_l, *_NOT_NEGATIVE))
+        self._put("lambda_u", schedule("lambda_u", self.lambda_u, *_RIDGE))
+        self._put("threshold", schedule("threshold", self.threshold, *_NOT_NEGATIVE))
+        self._put("sharpness", schedule("sharpness", self.sharpness, *_SHARPNESS))
+        self._put("annealing", schedule("annealing", self.annealing, *_NOT_NEGATIVE))
         if not isinstance(self.fix_bias, (bool, np.bool_)):
             raise InvalidInput("fix_bias", self.fix_bias, "True or False is accepted")
-        put("fix_bias", bool(self.fix_bias))
+        self._put("fix_bias", bool(self.fix_bias))
         get_labeler(self.labeler)
 
     @property

@@ -1,0 +1,56 @@
+# make setup       a virtual environment in .venv with the `selftrain` command
+# make run         the quick report: a table, and figures in out/
+# make test        linters, types, and every test
+# make bench       the speed of the engines, measured against other ways
+# make robustness  thousands of random problems, each confirmed or refused
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip --quiet --disable-pip-version-check
+READY  := $(VENV)/.ready
+TESTED := $(VENV)/.ready-for-tests
+WORKERS ?= 2
+
+.PHONY: setup run test lint format bench robustness clean
+
+setup: $(READY)
+
+run: $(READY)
+	$(BIN)/python -m selftrain.report --out out
+
+test: lint
+	$(BIN)/python -m pytest -n $(WORKERS)
+
+lint: $(TESTED)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(TESTED)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(READY)
+	$(BIN)/selftrain bench theory
+
+robustness: $(READY)
+	$(BIN)/selftrain bench robustness
+
+clean:
+	rm -rf $(VENV) out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	  || { echo "selftrain needs Python 3.11 or newer: make PYTHON=python3.11 ..."; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(READY): pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP) install --upgrade pip
+	$(PIP) install --constraint constraints.txt --editable .
+	@touch $@
+
+# `--group` needs pip 25.1; Python 3.11 brings an older one, hence the upgrade above.
+$(TESTED): $(READY)
+	$(PIP) install --constraint constraints.txt --group dev
+	@touch $@

@@ -1,0 +1,69 @@
+"""Entry point of the command line: the verbs, and what every way to end means to the shell.
+
+Exit codes: 0 done, 1 it could not (one line on stderr says why), 2 bad usage, a value out of
+range included, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+from typer.exceptions import TyperException
+
+from ..errors import InvalidInput, SelfTrainError
+from .solve import solve
+
+app = typer.Typer(
+    help="Theory, simulation and practice of self-training linear classifiers.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.command()(solve)
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        typer.echo(f"selftrain {version('selftrain')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _selftrain(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Print the version.", callback=_print_version, is_eager=True
+        ),
+    ] = False,
+) -> None: ...
+
+
+def run() -> None:
+    """Run the command with the arguments of this process, and exit with its code."""
+    try:
+        code = app(prog_name="selftrain", standalone_mode=False)
+    except TyperException as error:
+        code = _refuse(error.format_message(), error.exit_code)
+    except InvalidInput as error:
+        code = _refuse(str(error), 2)
+    except SelfTrainError as error:
+        code = _refuse(str(error), 1)
+    except OSError as error:
+        code = _refuse(f"{error.filename}: {error.strerror}" if error.filename else str(error), 1)
+    except MemoryError:
+        code = _refuse("not enough memory for a run of this size", 1)
+    except KeyboardInterrupt:
+        code = 130
+    sys.exit(code)
+
+
+def _refuse(reason: str, code: int) -> int:
+    """Say on stderr, in one line, why there is no result."""
+    if reason:
+        typer.echo(f"selftrain: {' '.join(reason.split())}", err=True)
+    return code

@@ -1,0 +1,206 @@
+"""Flags that describe a problem and a recipe, shared by the verbs.
+
+`@takes("problem", "recipe")` gives a verb those flags and `--config`, and calls it with a
+`Problem` and a `Recipe` made from the file and the flags, the flags winning. Values are handed
+over as they were written: the words themselves judge them, so the command line refuses what
+the API refuses, in the same sentence.
+"""
+
+import inspect
+from collections.abc import Callable, Mapping
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+import typer
+from typer.exceptions import TyperException
+
+from ..errors import InvalidInput, nearest
+
+if TYPE_CHECKING:
+    from ..fields import Portable
+
+Verb = Callable[..., None]
+
+
+class Flag(NamedTuple):
+    """One field of a word as a flag; `text` fields are names and are not read as numbers."""
+
+    field: str
+    help: str
+    metavar: str = "X"
+    default: str = ""
+    kind: type = str
+    text: bool = False
+
+    @property
+    def option(self) -> str:
+        return "--" + self.field.replace("_", "-")
+
+    def parameter(self, panel: str) -> inspect.Parameter:
+        """The flag as typer wants it: a parameter that is None unless the flag was given."""
+        switch = f"/--no-{self.field.replace('_', '-')}" if self.kind is bool else ""
+        option = typer.Option(
+            self.option + switch,
+            help=self.help + (f" Default: {self.default}." if self.default else ""),
+            metavar=None if self.kind is bool else self.metavar,
+            show_default=False,
+            rich_help_panel=panel,
+        )
+        kind: Any = bool | None if self.kind is bool else str | None
+        return inspect.Parameter(
+            self.field,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=None,
+            annotation=Annotated[kind, option],
+        )
+
+
+_EACH = "X[,X...]"
+
+FLAGS: Mapping[str, tuple[Flag, ...]] = {
+    "problem": (
+        Flag("alpha_l", "Labelled points per feature."),
+        Flag("alpha_u", "Unlabelled points per feature in each step.", _EACH),
+        Flag("rho", "Share of the positive class."),
+        Flag("delta", "Variance of the noise."),
+        Flag("steps", "Self-training steps after the supervised step 0.", "T"),
+        Flag("loss", "Name of the loss: logistic, squared.", "NAME", "logistic", text=True),
+        Flag("rho_u", "Share of the positive class in the batches.", _EACH, "that of --rho"),
+        Flag("delta_u", "Variance of the noise in the batches.", _EACH, "that of --delta"),
+        Flag(
+            "test",
+            "Mixture of the error: labeled, unlabeled, or its share and variance.",
+            "RHO,DELTA",
+            "that of the last batch",
+        ),
+    ),
+    "recipe": (
+        Flag("lambda_l", "Ridge of the supervised step.", default="0.05"),
+        Flag("lambda_u", "Ridge of the self-training steps.", _EACH, "0.05"),
+        Flag("threshold", "Reject points with |logit| below this times |w|.", _EACH, "0"),
+        Flag("sharpness", "Sharpness of the pseudo-labels; inf for hard ones.", _EACH, "1"),
+        Flag("annealing", "a: the sharpness of step t is multiplied by 1 + a t.", _EACH, "0"),
+        Flag("fix_bias", "Keep the bias of step 0.", default="no", kind=bool),
+        Flag("labeler", "Name of the labeler: soft, hard.", "NAME", "soft", text=True),
+    ),
+}
+
+_PANELS = {"problem": "Problem", "recipe": "Recipe (X[,X...]: one value, or one a step)"}
+
+_CONFIG = inspect.Parameter(
+    "config",
+    inspect.Parameter.KEYWORD_ONLY,
+    default=None,
+    annotation=Annotated[
+        Path | None,
+        typer.Option(
+            "--config",
+            help="TOML file with the tables \\[problem] and \\[recipe]; flags win over it.",
+            metavar="FILE",
+            show_default=False,
+        ),
+    ],
+)
+
+
+class MissingFlags(TyperException):
+    """A problem was not described in full."""
+
+    exit_code = 2
+
+    def __init__(self, options: list[str]):
+        super().__init__(
+            f"missing {', '.join(options)}: give them as flags, "
+            "or in the table [problem] of a --config file"
+        )
+
+
+def takes(*words: str) -> Callable[[Verb], Verb]:
+    """Give a verb the flags of these words ("problem", "recipe"); it is called with the words."""
+
+    def decorate(verb: Verb) -> Verb:
+        own = [
+            parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+            for name, parameter in inspect.signature(verb).parameters.items()
+            if name not in words
+        ]
+        shared = [flag.parameter(_PANELS[word]) for word in words for flag in FLAGS[word]]
+
+        @wraps(verb)
+        def command(**given: Any) -> None:
+            tables = _read_config(given.pop("config"))
+            made = {word: _word(word, tables.get(word, {}), given) for word in words}
+            verb(**made, **given)
+
+        parameters = [*shared, *own, _CONFIG]
+        command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        command.__annotations__ = {entry.name: entry.annotation for entry in parameters}
+        return command
+
+    return decorate
+
+
+def _word(word: str, table: Mapping[str, Any], given: dict[str, Any]) -> "Portable":
+    """The word made of its table in the file and of its flags, which are taken out of `given`."""
+    from ..problem import Problem
+    from ..recipe import Recipe
+
+    values = dict(table)
+    for flag in FLAGS[word]:
+        value = given.pop(flag.field)
+        if value is not None:
+            values[flag.field] = read_value(value) if flag.kind is str and not flag.text else value
+    if word == "recipe":
+        return Recipe.from_dict(values)
+    missing = [flag.option for flag in FLAGS[word][:5] if flag.field not in values]
+    if missing:
+        raise MissingFlags(missing)
+    return Problem.from_dict(values)
+
+
+def read_value(text: str) -> Any:
+    """What a flag says: a number, a list of them, or the text itself.
+
+    >>> read_value("0.05"), read_value("0.1,0.05"), read_value("inf"), read_value("labeled")
+    (0.05, [0.1, 0.05], inf, 'labeled')
+    """
+    if "," in text:
+        return [_number(entry.strip()) for entry in text.removesuffix(",").split(",")]
+    return _number(text)
+
+
+def _number(text: str) -> int | float | str:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _read_config(path: Path | None) -> dict[str, Any]:
+    if path is None:
+        return {}
+    from ..fields import parse_toml
+
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InvalidInput("config", str(path), f"cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise InvalidInput("config", str(path), "a TOML file in UTF-8 is accepted") from None
+    tables = parse_toml(text, path)
+    for name, content in tables.items():
+        _check_table(name, content)
+    return tables
+
+
+def _check_table(name: str, content: Any) -> None:
+    for word, flags in FLAGS.items():
+        if name in (flag.field for flag in flags):
+            raise InvalidInput(name, content, f"this key belongs in the table [{word}]")
+    if name not in FLAGS:
+        raise InvalidInput(name, content, f"unknown table; {nearest(name, FLAGS)}")
+    if not isinstance(content, dict):
+        raise InvalidInput(name, content, f"a table [{name}] is expected")

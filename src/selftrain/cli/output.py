@@ -1,0 +1,66 @@
+"""What verbs write: strict JSON, tables for a terminal, files.
+
+JSON knows neither NaN nor infinity: they become null and the string "inf" (or "-inf").
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import InvalidInput
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ..fields import Portable
+
+PIPE_WIDTH = 120
+
+
+def print_json(result: Mapping[str, Any], **words: Portable) -> None:
+    """One JSON object on stdout: the result of a verb, the words it was asked with, the version."""
+    from importlib.metadata import version
+
+    told = {name: word.to_dict() for name, word in words.items()}
+    whole = {**result, **told, "version": version("selftrain")}
+    sys.stdout.write(json.dumps(strict(whole), allow_nan=False) + "\n")
+    sys.stdout.flush()
+
+
+def strict(value: Any) -> Any:
+    """The same value with nothing in it that JSON does not know.
+
+    >>> strict({"a": (1.5, float("nan"), float("inf"))})
+    {'a': [1.5, None, 'inf']}
+    """
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return {str(key): strict(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [strict(entry) for entry in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else str(value)
+    return value
+
+
+def terminal() -> Console:
+    """A console on stdout; a pipe gets lines wide enough for every table."""
+    from rich.console import Console
+
+    return Console(width=None if sys.stdout.isatty() else PIPE_WIDTH, highlight=False)
+
+
+def check_output(field: str, path: Path, suffixes: tuple[str, ...] = ()) -> None:
+    """Refuse a path that cannot be written before the work is done rather than after it."""
+    if suffixes and path.suffix.lower().removeprefix(".") not in suffixes:
+        raise InvalidInput(field, str(path), f"a name ending in one of: {', '.join(suffixes)}")
+    if path.is_dir():
+        raise IsADirectoryError(21, "is a folder, a file name is needed", str(path))
+    if not path.parent.is_dir():
+        raise FileNotFoundError(2, "no such folder", str(path.parent))

@@ -1,0 +1,188 @@
+"""`selftrain solve`: the large-system limit of a run, as a table, as JSON, as a figure, as a file."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from .options import takes
+from .output import check_output, print_json, terminal
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from ..problem import Problem
+    from ..recipe import Recipe
+    from ..theory.bayes import BayesLimits
+    from ..theory.trajectory import Trajectory
+
+MOST_ROWS = 33
+
+
+@takes("problem", "recipe")
+def solve(
+    problem: "Problem",
+    recipe: "Recipe",
+    tolerance: Annotated[
+        float, typer.Option(metavar="X", help="Relative accuracy of the state.")
+    ] = 1e-10,
+    on_failure: Annotated[
+        Literal["raise", "partial"],
+        typer.Option(
+            help="When a step has no confirmed solution: nothing, or the steps before it. "
+            "The exit code is 1 in both cases."
+        ),
+    ] = "raise",
+    json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+    plot: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Draw the run (png, pdf, svg).", show_default=False),
+    ] = None,
+    save: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Store the run, for Trajectory.load.", show_default=False
+        ),
+    ] = None,
+) -> None:
+    """Solve the theory of a self-training run: what a large system does, step by step."""
+    if plot is not None:
+        check_output("plot", plot, ("png", "pdf", "svg", "eps", "jpg"))
+    if save is not None:
+        check_output("save", save)
+
+    from ..theory.bayes import bayes_error
+    from ..theory.solve import solve as solve_theory
+
+    run = solve_theory(problem, recipe, tolerance=tolerance, on_failure=on_failure)
+    limits = bayes_error(problem)
+    if json:
+        print_json(describe(run, limits), problem=problem, recipe=recipe)
+    else:
+        _show(run, limits)
+    if plot is not None:
+        run.plot().savefig(plot)
+    if save is not None:
+        run.save(save)
+    if run.failure is not None:
+        raise run.failure
+
+
+def describe(run: "Trajectory", limits: "BayesLimits") -> dict[str, Any]:
+    """A solved run as plain values under the names of the API."""
+    from ..theory.trajectory import SYMBOLS
+
+    columns = {name: getattr(run, name).tolist() for name in SYMBOLS}
+    failure = run.failure
+    return {
+        "steps": [
+            {"t": t, **{name: values[t] for name, values in columns.items()}}
+            for t in run.t.tolist()
+        ],
+        "bayes": _limits(limits),
+        "solver": run.stats.summary(),
+        "collapsed_at": run.collapsed_at,
+        "failure": None
+        if failure is None
+        else {
+            "step": failure.step,
+            "reason": failure.reason,
+            "state": failure.state,
+            "residual": failure.residual,
+        },
+    }
+
+
+def _limits(limits: "BayesLimits") -> dict[str, float]:
+    return {
+        name: getattr(limits, name) for name in ("semi_supervised", "all_labeled", "labeled_only")
+    }
+
+
+def _show(run: "Trajectory", limits: "BayesLimits") -> None:
+    console = terminal()
+    console.print(f"[bold]{run.problem!r}[/bold]\n[bold]{run.recipe!r}[/bold]", soft_wrap=True)
+    rows = rows_shown(run.problem.steps, run.collapsed_at)
+    console.print(_table(run, rows))
+    if len(rows) <= run.problem.steps:
+        console.print(f"{len(rows)} of {run.problem.steps + 1} steps shown; --json has all.")
+    for sentence in (*_ending(run), _bound(limits), _solver(run)):
+        console.print(sentence, soft_wrap=True)
+
+
+def rows_shown(steps: int, collapsed_at: int | None = None) -> list[int]:
+    """Steps worth a row: all of a short run; of a long one the first, the last, and others
+    ever farther apart, because early steps change most. The collapse is among them.
+
+    >>> rows_shown(3)
+    [0, 1, 2, 3]
+    >>> len(rows_shown(1024)) <= MOST_ROWS
+    True
+    """
+    if steps < MOST_ROWS:
+        return list(range(steps + 1))
+    kept = {0, steps}
+    if collapsed_at is not None:
+        kept |= {collapsed_at - 1, collapsed_at}
+    growth = (steps + 1) ** (1 / (MOST_ROWS - 5))
+    return sorted(kept | {min(round(growth**k), steps) for k in range(MOST_ROWS - 4)})
+
+
+def _table(run: "Trajectory", rows: list[int]) -> "Table":
+    from rich import box
+    from rich.table import Table
+
+    columns = {
+        "q": run.q,
+        "m": run.m,
+        "B": run.bias,
+        "χ": run.chi,
+        "R": run.overlap,
+        "error": run.error,
+        "cosine": run.cosine,
+    }
+    if run.recipe.at_steps(run.problem.steps).threshold.any():
+        columns["selected"] = run.fraction_selected
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
+    for name in ("t", *columns):
+        table.add_column(name, justify="right", no_wrap=True)
+    for t in rows:
+        table.add_row(str(t), *(_cell(values[t]) for values in columns.values()))
+    return table
+
+
+def _cell(value: float) -> str:
+    return "-" if value != value else f"{value:.6g}"
+
+
+def _ending(run: "Trajectory") -> list[str]:
+    """In words, how the run ended if not at its last step in good order."""
+    if run.failure is not None:
+        return [f"[bold]Stopped at step {run.failure.step}[/bold]: {run.failure.reason}."]
+    if run.collapsed_at is None:
+        return []
+    guess = "negative" if run.bias[run.collapsed_at - 1] < 0 else "positive"
+    return [
+        f"[bold]Collapsed at step {run.collapsed_at}[/bold]: the pseudo-labels are all of the "
+        f"{guess} class, and from there on the error is that of always answering {guess}."
+    ]
+
+
+def _bound(limits: "BayesLimits") -> str:
+    return (
+        f"No method errs less than {limits.semi_supervised:.6g} on these data, "
+        f"{limits.all_labeled:.6g} were all of them labelled, "
+        f"{limits.labeled_only:.6g} with the labelled ones only (Bayes)."
+    )
+
+
+def _solver(run: "Trajectory") -> str:
+    told = run.stats.summary()
+    starts = ", ".join(f"{count} {name}" for name, count in told["starts"].items())
+    accuracy = told["accuracy"]
+    confirmed = "not confirmed" if accuracy is None else f"confirmed to {accuracy:.1e}"
+    return (
+        f"Solved to {told['tolerance']:.0e}, {confirmed} at {told['confirmed_steps']} steps; "
+        f"{told['evaluations']} evaluations, {told['evaluations_per_step']:.2f} a step, "
+        f"at most {told['nodes_max']} nodes; starts: {starts}."
+    )
