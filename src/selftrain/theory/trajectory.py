@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..errors import InvalidInput, StageError
 from ..losses import Array
@@ -109,9 +110,9 @@ class Trajectory:
         )
 
     @property
-    def t(self) -> Array:
+    def t(self) -> NDArray[np.int64]:
         """Step indices 0..T."""
-        return np.arange(self.problem.steps + 1)
+        return np.arange(self.problem.steps + 1, dtype=np.int64)
 
     @property
     def good_steps(self) -> int:
@@ -127,7 +128,8 @@ class Trajectory:
     def error(self) -> Array:
         r"""$\epsilon_g$ on the test mixture (`eq: rs generalization error`)."""
         test = self.problem.test_mixture
-        error = observables.generalization_error(self.m, self.q, self.bias, test.rho, test.delta)
+        rho, delta = np.asarray(test.rho), np.asarray(test.delta)
+        error = observables.generalization_error(self.m, self.q, self.bias, rho, delta)
         if self.collapsed_at is not None:
             negative = self.bias[self.collapsed_at - 1] < 0
             error[self.collapsed_at :] = test.rho if negative else 1 - test.rho

@@ -1,0 +1,85 @@
+"""The look shared by all figures: small, quiet, readable in print and by the colour-blind.
+
+Colours are those of Okabe and Ito. `styled()` is a context, so nothing outside a figure changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from ..theory.bayes import BayesLimits
+
+BLUE, ORANGE, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
+SKY, YELLOW, BLACK, GREY = "#56B4E9", "#E69F00", "#222222", "#8A8A8A"
+
+MANY_STEPS = 64
+
+LineStyle = str | tuple[float, tuple[float, ...]]
+
+_LIMITS: dict[str, tuple[str, LineStyle]] = {
+    "labeled_only": ("Bayes, labelled only", (0, (1, 1.5))),
+    "semi_supervised": ("Bayes, all data", "solid"),
+    "all_labeled": ("Bayes, all labelled", (0, (4, 2))),
+}
+
+_SETTINGS: dict[Any, Any] = {
+    "axes.axisbelow": True,
+    "axes.edgecolor": BLACK,
+    "axes.grid": True,
+    "axes.labelsize": 9,
+    "axes.linewidth": 0.7,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlesize": 9,
+    "axes.titlelocation": "left",
+    "figure.facecolor": "white",
+    "font.family": "sans-serif",
+    "font.size": 9,
+    "grid.color": "#E4E4E4",
+    "grid.linewidth": 0.6,
+    "legend.fontsize": 8,
+    "legend.edgecolor": "none",
+    "legend.facecolor": "white",
+    "legend.framealpha": 0.85,
+    "lines.linewidth": 1.6,
+    "lines.markersize": 3.5,
+    "mathtext.fontset": "cm",
+    "xtick.labelsize": 8,
+    "ytick.labelsize": 8,
+}
+
+
+def styled() -> AbstractContextManager[None]:
+    """The context in which a figure is drawn."""
+    import matplotlib as mpl
+
+    return mpl.rc_context(_SETTINGS)
+
+
+def steps_axis(axes: Iterable[Axes], steps: int) -> None:
+    """Label the axis of t: whole numbers, logarithmic when there are many, with t = 0 on it."""
+    from matplotlib.ticker import MaxNLocator, NullLocator
+
+    for ax in axes:
+        ax.set_xlabel("step $t$")
+        if steps > MANY_STEPS:
+            ax.set_xscale("symlog", linthresh=1, linscale=0.4)
+            ax.xaxis.set_minor_locator(NullLocator())
+            ax.set_xlim(-0.15, steps * 1.15)
+        else:
+            ax.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+            ax.set_xlim(-0.4, max(steps, 1) + 0.4)
+
+
+def draw_limits(ax: Axes, limits: BayesLimits) -> None:
+    """The errors no method can beat, as horizontal lines with entries for the legend."""
+    for name, (label, dashes) in _LIMITS.items():
+        height = getattr(limits, name)
+        ax.axhline(
+            height, color=GREY, linewidth=0.9, linestyle=dashes, label=f"{label}  {height:.4f}"
+        )

@@ -1,0 +1,157 @@
+"""A solved run in four panels: error with the limits no method can beat, direction, size, bias."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .style import (
+    BLACK,
+    BLUE,
+    GREEN,
+    GREY,
+    MANY_STEPS,
+    ORANGE,
+    PURPLE,
+    draw_limits,
+    steps_axis,
+    styled,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
+
+    from ..losses import Array
+    from ..theory.trajectory import Trajectory
+
+
+def plot_trajectory(
+    trajectory: Trajectory, *, limits: bool = True, figure: Figure | SubFigure | None = None
+) -> Figure:
+    """Draw error, cosine, norm and bias of a run against t.
+
+    Arguments:
+        trajectory: what `solve` returned.
+        limits: draw the Bayes errors of the problem as reference lines.
+        figure: an empty figure, or a part of one, to draw on; by default a new one.
+
+    Returns:
+        The figure; `figure.savefig(path)` writes it.
+
+    >>> from selftrain import Problem, Recipe, solve
+    >>> run = solve(Problem(alpha_l=0.5, alpha_u=2, rho=0.4, delta=0.6, steps=4), Recipe())
+    >>> len(plot_trajectory(run).axes)
+    4
+    """
+    from matplotlib.figure import Figure
+
+    with styled():
+        canvas = figure or Figure(figsize=(7.2, 5.2), dpi=150, layout="constrained")
+        panels = canvas.subplots(2, 2)
+        _draw_error(panels[0, 0], trajectory, limits)
+        _draw_cosine(panels[0, 1], trajectory)
+        _draw_size(panels[1, 0], trajectory)
+        _draw_bias(panels[1, 1], trajectory)
+        steps_axis(panels.flat, trajectory.problem.steps)
+        _mark_end(panels.flat, trajectory)
+        canvas.suptitle(_title(trajectory), fontsize=9)
+    whole = canvas.figure
+    assert isinstance(whole, Figure)
+    return whole
+
+
+def _line(ax: Axes, run: Trajectory, values: Array, color: str, label: str = "") -> None:
+    marker = "o" if run.problem.steps <= MANY_STEPS else ""
+    ax.plot(run.t, values, color=color, marker=marker, label=label or None)
+
+
+def _draw_error(ax: Axes, run: Trajectory, limits: bool) -> None:
+    ax.set_title(r"generalisation error  $\epsilon_g$")
+    end = run.collapsed_at
+    _line(ax, run, np.where(np.isfinite(run.m), run.error, np.nan), BLUE)
+    if end is not None:
+        hollow = "o" if run.problem.steps <= MANY_STEPS else ""
+        ax.plot(
+            run.t[end:], run.error[end:], color=BLUE, linestyle="dotted", marker=hollow, mfc="w"
+        )
+    if limits:
+        from ..theory.bayes import bayes_error
+
+        draw_limits(ax, bayes_error(run.problem))
+        ax.legend(loc="best")
+    ax.set_ylim(bottom=0)
+
+
+def _draw_cosine(ax: Axes, run: Trajectory) -> None:
+    ax.set_title(r"cosine with the cluster direction  $m/\sqrt{q}$")
+    _line(ax, run, run.cosine, GREEN)
+
+
+def _draw_size(ax: Axes, run: Trajectory) -> None:
+    ax.set_title("norm and overlap")
+    _line(ax, run, run.q, ORANGE, "$q$")
+    _line(ax, run, run.m, PURPLE, "$m$")
+    shown = np.concatenate([run.q, run.m])
+    shown = shown[np.isfinite(shown)]
+    if shown.min() > 0 and shown.max() > 100 * shown.min():
+        ax.set_yscale("log")
+    ax.legend()
+
+
+def _draw_bias(ax: Axes, run: Trajectory) -> None:
+    ax.set_title("bias")
+    ax.axhline(0, color=GREY, linewidth=0.7)
+    _line(ax, run, run.bias, BLACK, "$B$")
+    _line(ax, run, run.bias_to_norm, ORANGE, r"$B/\sqrt{q}$")
+    ax.legend()
+
+
+def _mark_end(axes: Iterable[Axes], run: Trajectory) -> None:
+    """Shade the steps after a collapse or a failure; the title says which it is."""
+    first = run.collapsed_at if run.failure is None else run.failure.step
+    if first is None:
+        return
+    for ax in axes:
+        ax.axvspan(first - 0.5, ax.get_xlim()[1], color=GREY, alpha=0.15, linewidth=0)
+        ax.axvline(first - 0.5, color=GREY, linewidth=0.9, linestyle=(0, (2, 2)))
+
+
+def _title(run: Trajectory) -> str:
+    """Problem and recipe in symbols, and in words how the run ended if not in good order."""
+    problem, recipe = run.problem, run.recipe
+    first = [
+        rf"$\alpha_L={problem.alpha_l:g}$",
+        rf"$\alpha_U={_value(problem.alpha_u)}$",
+        rf"$\rho={problem.rho:g}$",
+        rf"$\Delta={problem.delta:g}$",
+    ]
+    if problem.rho_u is not None:
+        first.append(rf"$\rho_U={_value(problem.rho_u)}$")
+    if problem.delta_u is not None:
+        first.append(rf"$\Delta_U={_value(problem.delta_u)}$")
+    second = [rf"$\lambda_L={recipe.lambda_l:g}$", rf"$\lambda_U={_value(recipe.lambda_u)}$"]
+    if recipe.threshold != 0:
+        second.append(rf"$\Gamma={_value(recipe.threshold)}$")
+    if recipe.sharpness != 1:
+        second.append(rf"$\gamma={_value(recipe.sharpness)}$")
+    if recipe.annealing != 0:
+        second.append(rf"$a={_value(recipe.annealing)}$")
+    if recipe.fix_bias:
+        second.append("bias fixed")
+    lines = [f"{problem.loss_function.name} loss,  {',  '.join(first)}", ",  ".join(second)]
+    if run.failure is not None:
+        lines.append(f"shaded: step {run.failure.step} could not be solved")
+    elif run.collapsed_at is not None:
+        lines.append(f"shaded: collapsed at step {run.collapsed_at}, pseudo-labels of one class")
+    return "\n".join(lines)
+
+
+def _value(value: float | tuple[float, ...]) -> str:
+    """A number, or the ends of a schedule."""
+    if isinstance(value, tuple):
+        return rf"{_value(value[0])}\ldots {_value(value[-1])}" if value else r"\emptyset"
+    return r"\infty" if value == np.inf else f"{value:g}"
