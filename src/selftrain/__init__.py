@@ -14,27 +14,33 @@ if TYPE_CHECKING:
     from .errors import SelfTrainError
     from .problem import Problem
     from .recipe import Recipe
+    from .simulation.ensemble import Ensemble
+    from .simulation.run import simulate
     from .theory.bayes import bayes_error
     from .theory.solve import solve
     from .theory.trajectory import Trajectory
     from .tuning.supervised import supervised_optimum
 
 _homes = {
+    "Ensemble": ".simulation.ensemble",
     "Problem": ".problem",
     "Recipe": ".recipe",
     "SelfTrainError": ".errors",
     "Trajectory": ".theory.trajectory",
     "bayes_error": ".theory.bayes",
+    "simulate": ".simulation.run",
     "solve": ".theory.solve",
     "supervised_optimum": ".tuning.supervised",
 }
 
 __all__ = [
+    "Ensemble",
     "Problem",
     "Recipe",
     "SelfTrainError",
     "Trajectory",
     "bayes_error",
+    "simulate",
     "solve",
     "supervised_optimum",
 ]

@@ -1,0 +1,125 @@
+r"""Design matrices: whatever gives the two products $X w$ and $X^\top r$.
+
+The fit (`fit.py`) never looks inside a matrix. Here are the kinds that store their entries
+(`Stored`: a numpy array or a scipy sparse matrix; `Chunked`: a Dask array cut by rows) and the
+two that are made of others (`Stacked`: one above the other; `Clusters`: noise plus the rank-one
+mean of a two-cluster mixture). The Gaussian matrix that is revealed as it is asked lives in
+`revealed.py`.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import scipy.sparse
+
+from ..errors import InvalidInput
+from ..losses import Array
+
+
+@runtime_checkable
+class Design(Protocol):
+    """A matrix known by its products."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        ...
+
+    def times(self, weights: Array) -> Array:
+        """X @ weights."""
+        ...
+
+    def transposed_times(self, rows: Array) -> Array:
+        """X.T @ rows."""
+        ...
+
+
+class Stored:
+    """A dense array or a scipy sparse matrix."""
+
+    def __init__(self, matrix: Any):
+        self.matrix = matrix
+        self.shape: tuple[int, int] = tuple(matrix.shape)
+
+    def times(self, weights: Array) -> Array:
+        return np.asarray(self.matrix @ weights)
+
+    def transposed_times(self, rows: Array) -> Array:
+        return np.asarray(self.matrix.T @ rows)
+
+
+class Chunked:
+    """A Dask array cut by rows; each product is one pass over the chunks."""
+
+    def __init__(self, matrix: Any):
+        if matrix.numblocks[1] != 1:
+            matrix = matrix.rechunk({1: -1})
+        self.matrix = matrix
+        self.shape: tuple[int, int] = tuple(matrix.shape)
+
+    def times(self, weights: Array) -> Array:
+        return np.asarray((self.matrix @ weights).compute())
+
+    def transposed_times(self, rows: Array) -> Array:
+        import dask.array as da
+
+        chunked = da.from_array(rows, chunks=self.matrix.chunks[0])
+        return np.asarray((self.matrix.T @ chunked).compute())
+
+
+class Stacked:
+    """Several designs with the same columns, one above the other."""
+
+    def __init__(self, *parts: Design):
+        columns = {part.shape[1] for part in parts}
+        if len(columns) != 1:
+            raise InvalidInput("parts", sorted(columns), "the same number of columns is needed")
+        self.parts = parts
+        self.shape = (sum(part.shape[0] for part in parts), columns.pop())
+
+    def times(self, weights: Array) -> Array:
+        return np.concatenate([part.times(weights) for part in self.parts])
+
+    def transposed_times(self, rows: Array) -> Array:
+        ends = np.cumsum([part.shape[0] for part in self.parts])[:-1]
+        pieces = zip(self.parts, np.split(rows, ends), strict=True)
+        return np.asarray(np.sum([part.transposed_times(piece) for part, piece in pieces], axis=0))
+
+
+class Clusters:
+    r"""$X = s\,e^\top + \sqrt\Delta Z$: signs s of the classes, unit vector $e = v/\sqrt N$, noise Z."""
+
+    def __init__(self, noise: Design, signs: Array, center: Array, delta: float):
+        self.noise, self.signs, self.center = noise, signs, center
+        self.scale = float(np.sqrt(delta))
+        self.shape = noise.shape
+
+    def times(self, weights: Array) -> Array:
+        return self.signs * (self.center @ weights) + self.scale * self.noise.times(weights)
+
+    def transposed_times(self, rows: Array) -> Array:
+        along = float(self.signs @ rows)
+        return along * self.center + self.scale * self.noise.transposed_times(rows)
+
+
+def as_design(matrix: Any) -> Design:
+    """A design from an array, a scipy sparse matrix, a Dask array, or a design itself.
+
+    >>> as_design(np.eye(3)).times(np.arange(3.0))
+    array([0., 1., 2.])
+    """
+    if isinstance(matrix, Design):
+        return matrix
+    if scipy.sparse.issparse(matrix):
+        return Stored(matrix.asformat("csr"))  # type: ignore[attr-defined]
+    dask = sys.modules.get("dask.array")
+    if dask is not None and isinstance(matrix, dask.Array) and matrix.ndim == 2:
+        return Chunked(matrix)
+    if isinstance(matrix, np.ndarray) and matrix.ndim == 2:
+        return Stored(matrix)
+    raise InvalidInput(
+        "matrix", matrix, "a 2-d array, a scipy sparse matrix, a Dask array or a Design is accepted"
+    )

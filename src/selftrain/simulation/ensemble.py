@@ -1,0 +1,314 @@
+r"""The result of `simulate`: the quantities of `Trajectory` with a leading seed axis.
+
+Stored are the measured numbers of every seed and step; norm, cosine and error follow from
+$m$, $v = q - m^2$ and $B$ by the same formulas as in the theory. `compare` puts an ensemble
+next to a `Trajectory`.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InvalidInput, nearest
+from ..losses import Array
+from ..problem import Problem
+from ..recipe import Recipe
+from ..theory import observables
+from ..theory.trajectory import SYMBOLS
+from .record import MEASURED, Mask, Record
+from .stages import Plan
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+    from matplotlib.figure import Figure
+
+    from ..theory.trajectory import Trajectory
+    from .compare import Comparison
+
+
+@dataclass(frozen=True)
+class Vectors:
+    """The vectors of one seed: a list over its fitted steps.
+
+    Attributes:
+        weights: w, N entries each.
+        logits: logits of the batch after the fit; `selected`: which points the fit used;
+            `classes`: which are of the positive class.
+    """
+
+    weights: tuple[Array, ...]
+    logits: tuple[Array, ...]
+    selected: tuple[Mask, ...]
+    classes: tuple[Mask, ...]
+
+
+@dataclass(frozen=True)
+class Ensemble:
+    r"""Finite-size self-training runs; every quantity is an array (seeds, steps + 1).
+
+    Attributes:
+        features: N; `alpha`: rows per feature of each step as drawn, M/N.
+        seeds: the seeds, in the order of the leading axis.
+        method: the engine that ran.
+        m, v, bias, chi, overlap: as in `Trajectory`, measured on the fitted weights.
+        test_error: share of errors on a fresh test sample of as many points as the batch.
+        fraction_selected, pseudo_label_accuracy, selected_label_accuracy, train_loss: measured on
+            the rows of the batch (on the batch only, if labelled rows are kept).
+        directions: directions of the data that were used ("matrix-free"), or products.
+        collapsed_at: for each seed the first step that could not be fitted because all its labels
+            are of one class, -1 if none. From there on `error` is that of predicting one class
+            and every other quantity is NaN.
+        predicts_positive: the class a collapsed seed predicts.
+        keep_labeled, reuse_batch: the variant, if any.
+        vectors: weights and logits of each seed, if they were asked for.
+    """
+
+    problem: Problem
+    recipe: Recipe
+    features: int
+    alpha: Array
+    seeds: NDArray[np.int_]
+    method: str
+    m: Array
+    v: Array
+    bias: Array
+    chi: Array
+    overlap: Array
+    test_error: Array
+    fraction_selected: Array
+    pseudo_label_accuracy: Array
+    selected_label_accuracy: Array
+    train_loss: Array
+    directions: Array
+    collapsed_at: NDArray[np.int_]
+    predicts_positive: Mask
+    keep_labeled: bool = False
+    reuse_batch: bool = False
+    seconds: float = float("nan")
+    vectors: tuple[Vectors, ...] = field(default=(), repr=False)
+
+    @classmethod
+    def from_records(
+        cls, plan: Plan, method: str, records: list[Record], seconds: float
+    ) -> Ensemble:
+        """Stack the records of the seeds."""
+        stacked: dict[str, Any] = {
+            name: np.array([one.values[name] for one in records]) for name in MEASURED
+        }
+        kept = any(one.weights or one.logits for one in records)
+        return cls(
+            plan.problem,
+            plan.recipe,
+            plan.features,
+            plan.alphas,
+            np.array([one.seed for one in records]),
+            method,
+            **stacked,
+            collapsed_at=np.array([one.collapsed_at for one in records]),
+            predicts_positive=np.array([one.collapsed_positive for one in records]),
+            keep_labeled=plan.keep_labeled,
+            reuse_batch=plan.reuse_batch,
+            seconds=seconds,
+            vectors=tuple(_vectors(one) for one in records) if kept else (),
+        )
+
+    def __repr__(self) -> str:
+        collapsed = int((self.collapsed_at >= 0).sum())
+        ended = f", {collapsed} collapsed" if collapsed else ""
+        error = self.mean("error")
+        return (
+            f"Ensemble(features={self.features}, seeds={len(self.seeds)}, steps="
+            f"{self.problem.steps}, error {error[0]:.6g} -> {error[-1]:.6g}{ended})"
+        )
+
+    @property
+    def t(self) -> NDArray[np.int_]:
+        """Step indices 0..T."""
+        return np.arange(self.problem.steps + 1)
+
+    @property
+    def q(self) -> Array:
+        r"""$\|w\|^2/N$."""
+        return self.m**2 + self.v
+
+    @cached_property
+    def error(self) -> Array:
+        r"""$\epsilon_g$ on the test mixture, by the formula from m, q and B."""
+        test = self.problem.test_mixture
+        with np.errstate(divide="ignore", invalid="ignore"):
+            error = observables.generalization_error(
+                self.m, self.q, self.bias, np.asarray(test.rho), np.asarray(test.delta)
+            )
+        for row, step in enumerate(self.collapsed_at):
+            if step >= 0:
+                error[row, step:] = 1 - test.rho if self.predicts_positive[row] else test.rho
+        return error
+
+    @property
+    def cosine(self) -> Array:
+        r"""$m/\sqrt q$."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return self.m / np.hypot(self.m, np.sqrt(self.v))
+
+    @property
+    def one_minus_cosine(self) -> Array:
+        """1 - cosine, without cancellation."""
+        return observables.one_minus_cosine(self.m, self.v)
+
+    @property
+    def bias_to_norm(self) -> Array:
+        r"""$B/\sqrt q$."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return self.bias / np.sqrt(self.q)
+
+    @property
+    def objective(self) -> Array:
+        r"""Minimum of the objective per feature (the batch part of it, if labelled rows are kept)."""
+        ridge = np.append(self.recipe.lambda_l, self.recipe.at_steps(self.problem.steps).lambda_u)
+        share = np.where(self.t == 0, 1.0, self.fraction_selected)
+        return self.alpha * share * self.train_loss + 0.5 * ridge * self.q
+
+    def values(self, name: str) -> Array:
+        """A quantity by its name, (seeds, steps + 1)."""
+        if name not in NAMES:
+            raise InvalidInput("name", name, f"unknown quantity; {nearest(name, NAMES)}")
+        return np.asarray(getattr(self, name))
+
+    def count(self, name: str = "m") -> NDArray[np.int_]:
+        """How many seeds have a value at each step (collapsed ones have not, but for `error`)."""
+        return np.asarray(np.isfinite(self.values(name)).sum(axis=0))
+
+    def mean(self, name: str) -> Array:
+        """Mean over the seeds that have a value, at each step."""
+        with np.errstate(invalid="ignore"):
+            return np.asarray(np.nansum(self.values(name), axis=0) / self._some(name))
+
+    def std(self, name: str) -> Array:
+        """Standard deviation over seeds, with n - 1 in the denominator."""
+        spread = self.values(name) - self.mean(name)
+        count = self._some(name)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.asarray(np.sqrt(np.nansum(spread**2, axis=0) / (count - 1)))
+
+    def sem(self, name: str) -> Array:
+        """Standard error of the mean."""
+        return np.asarray(self.std(name) / np.sqrt(self._some(name)))
+
+    def compare(self, trajectory: Trajectory, **options: Any) -> Comparison:
+        """How far the theory is from these runs; see `selftrain.simulation.compare`."""
+        from .compare import compare
+
+        return compare(self, trajectory, **options)
+
+    def to_frame(self) -> pd.DataFrame:
+        """All quantities, one row a seed and step, indexed by seed and t."""
+        import pandas as pd
+
+        index = pd.MultiIndex.from_product([self.seeds, self.t], names=["seed", "t"])
+        return pd.DataFrame({name: self.values(name).ravel() for name in NAMES}, index=index)
+
+    def to_xarray(self) -> xr.Dataset:
+        """All quantities over the dimensions seed and t, with symbols, problem and recipe."""
+        import xarray as xr
+
+        data = {
+            name: (("seed", "t"), self.values(name), {"symbol": SYMBOLS.get(name, name)})
+            for name in NAMES
+        }
+        dataset = xr.Dataset(
+            data, coords={"seed": self.seeds, "t": self.t}, attrs=self._attributes()
+        )
+        dataset["alpha"] = ("t", self.alpha)
+        dataset["collapsed_at"] = ("seed", self.collapsed_at)
+        dataset["predicts_positive"] = ("seed", self.predicts_positive.astype("i4"))
+        return dataset
+
+    def plot(self, trajectory: Trajectory | None = None, **options: Any) -> Figure:
+        """Runs with error bars, the theory as lines; see `selftrain.plots.ensemble`."""
+        from ..plots.ensemble import plot_ensemble
+
+        return plot_ensemble(self, trajectory, **options)
+
+    def save(self, path: str | Path) -> Path:
+        """Write all quantities (not the vectors) to a netCDF file; `Ensemble.load` gives them back."""
+        target = Path(path)
+        data = self.to_xarray()
+        for name in ("seed", "collapsed_at"):
+            data[name] = data[name].astype("f8")
+        data.to_netcdf(target, engine="scipy")
+        return target
+
+    @classmethod
+    def load(cls, path: str | Path) -> Ensemble:
+        """Read what `save` wrote."""
+        import xarray as xr
+
+        try:
+            with xr.open_dataset(path, engine="scipy") as file:
+                data = file.load()
+            if data.attrs["kind"] != "selftrain.Ensemble":
+                raise KeyError("kind")
+            run = json.loads(data.attrs["run"])
+            measured: dict[str, Any] = {name: data[name].values.astype(float) for name in MEASURED}
+            return cls(
+                Problem.from_json(data.attrs["problem"]),
+                Recipe.from_json(data.attrs["recipe"]),
+                run["features"],
+                data["alpha"].values.astype(float),
+                data["seed"].values.astype(int),
+                run["method"],
+                **measured,
+                collapsed_at=data["collapsed_at"].values.astype(int),
+                predicts_positive=data["predicts_positive"].values.astype(bool),
+                keep_labeled=run["keep_labeled"],
+                reuse_batch=run["reuse_batch"],
+                seconds=run["seconds"],
+            )
+        except FileNotFoundError:
+            raise
+        except (KeyError, TypeError, ValueError, OSError) as error:
+            raise InvalidInput("path", str(path), f"not a stored ensemble ({error})") from None
+
+    def _some(self, name: str) -> Array:
+        """The count as floats, NaN where it is zero."""
+        count = self.count(name).astype(float)
+        count[count == 0] = np.nan
+        return count
+
+    def _attributes(self) -> dict[str, Any]:
+        run = {
+            "features": self.features,
+            "method": self.method,
+            "keep_labeled": self.keep_labeled,
+            "reuse_batch": self.reuse_batch,
+            "seconds": self.seconds,
+        }
+        return {
+            "kind": "selftrain.Ensemble",
+            "version": version("selftrain"),
+            "problem": self.problem.to_json(),
+            "recipe": self.recipe.to_json(),
+            "run": json.dumps(run),
+        }
+
+
+def _vectors(record: Record) -> Vectors:
+    return Vectors(
+        tuple(record.weights),
+        tuple(record.logits),
+        tuple(record.selected),
+        tuple(record.classes),
+    )
+
+
+DERIVED = ("q", "error", "cosine", "one_minus_cosine", "bias_to_norm", "objective")
+NAMES = (*DERIVED, *MEASURED)

@@ -1,0 +1,197 @@
+r"""One fit of self-training: a ridge-regularised convex loss on any design matrix, by Newton-CG.
+
+Minimises, over the weights c and the bias b,
+
+$$F(c, b) = \sum_i \omega_i\, l(t_i, (Xc)_i + b) + \tfrac{\kappa}{2} \|c\|^2$$
+
+with soft targets t, row weights $\omega$ (0 or 1 for selection) and no penalty on the bias, which may
+also be held fixed. Of a simulation, $c = w/\sqrt N$ and $\kappa = \lambda N$ (`eq: update of ST`).
+
+The bias is eliminated exactly from every Newton system: with $D = \omega l''$ and the residuals
+$r = \omega l'$, the direction p solves $X^\top D (I - 1 d^\top) X p + \kappa p = -X^\top (r - d \sum r) - \kappa c$,
+$d = D/\sum D$, and the bias moves by $-(\sum r + D^\top X p)/\sum D$. Conjugate gradients need one product
+with X and one with its transpose an iteration; the logits follow without further products.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..errors import InvalidInput, SelfTrainError
+from ..losses import Array, Loss
+from .designs import Design, as_design
+from .krylov import conjugate_gradients
+
+
+class FitError(SelfTrainError):
+    """The fit did not reach the accuracy asked for; the message says how far it came."""
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A minimiser and how it was found.
+
+    Attributes:
+        weights, bias: the minimiser.
+        logits: X @ weights + bias.
+        curvature: second derivatives of the loss there, times the row weights.
+        iterations: Newton steps.
+        products: products with X and with its transpose.
+        error: estimated relative error of the weights (gradient over the softest curvature seen).
+    """
+
+    weights: Array
+    bias: float
+    logits: Array
+    curvature: Array
+    iterations: int
+    products: int
+    error: float
+
+
+def fit(
+    matrix: Any,
+    targets: Array,
+    loss: Loss,
+    ridge: float,
+    *,
+    rows: Array | None = None,
+    fit_bias: bool = True,
+    weights: Array | None = None,
+    bias: float = 0.0,
+    tolerance: float = 1e-8,
+    limit: int = 200,
+) -> Fit:
+    """Minimise the loss of `targets` on `matrix` plus ridge/2 times the squared norm of the weights.
+
+    Arguments:
+        matrix: anything `as_design` accepts.
+        targets: one a row, soft or hard.
+        rows: row weights; a boolean mask selects rows.
+        fit_bias: train the bias; otherwise it stays at `bias`.
+        weights, bias: where to start.
+        tolerance: relative accuracy of the weights and the bias.
+        limit: Newton steps before `FitError` is raised.
+
+    >>> from selftrain.losses import Squared
+    >>> found = fit(np.array([[1.0], [-1.0]]), np.array([2.0, 0.0]), Squared(), ridge=2.0)
+    >>> round(float(found.weights[0]), 9), round(found.bias, 9)
+    (0.5, 1.0)
+    """
+    design = as_design(matrix)
+    objective = _Objective(design, np.asarray(targets, dtype=float), loss, ridge, rows, fit_bias)
+    point = np.zeros(design.shape[1]) if weights is None else np.array(weights, dtype=float)
+    logits = objective.logits(point, bias)
+    first = error = np.inf
+    moved, softest = np.inf, ridge
+    for iteration in range(limit):
+        local = _Local(objective, point, logits)
+        size = float(np.linalg.norm(local.descent))
+        first = size if iteration == 0 else first
+        scale = float(np.linalg.norm(point))
+        stiffness = max(softest, ridge)
+        error = size / (stiffness * scale) if stiffness * scale > 0 else np.inf
+        at_rest = size <= 1e-14 * first
+        settled = error <= tolerance and moved <= np.sqrt(tolerance)
+        if (settled or at_rest) and abs(local.bias_step(0.0)) <= tolerance * (abs(bias) + scale):
+            return Fit(
+                point, bias, logits, local.curvature, iteration, objective.products, float(error)
+            )
+        inner = conjugate_gradients(
+            local.curve, local.descent, min(0.1, size / first), 2 * design.shape[1] + 20
+        )
+        softest = min(inner.softest, softest if softest > ridge else np.inf)
+        image = objective.times(inner.x)
+        shift = local.bias_step(float(local.curvature @ image))
+        length = objective.line_search(point, logits, inner.x, image + shift)
+        point = point + length * inner.x
+        bias += length * shift
+        logits = logits + length * (image + shift)
+        moved = length * float(np.linalg.norm(inner.x)) / max(float(np.linalg.norm(point)), 1e-300)
+        if not np.isfinite(moved):
+            break
+    raise FitError(
+        f"the fit did not settle in {limit} Newton steps (relative error {error:.1e}, "
+        f"ridge {ridge:g}): without ridge the minimum may not exist; a larger ridge helps"
+    )
+
+
+class _Objective:
+    """F and the products it is made of."""
+
+    def __init__(
+        self,
+        design: Design,
+        targets: Array,
+        loss: Loss,
+        ridge: float,
+        rows: Array | None,
+        fit_bias: bool,
+    ):
+        count = design.shape[0]
+        if targets.shape != (count,):
+            raise InvalidInput("targets", targets.shape, f"one a row is needed: {count}")
+        if not (np.isfinite(ridge) and ridge >= 0):
+            raise InvalidInput("ridge", ridge, "a finite number >= 0 is accepted")
+        self.design, self.targets, self.loss = design, targets, loss
+        self.ridge, self.fit_bias = ridge, fit_bias
+        self.rows = np.ones(count) if rows is None else np.asarray(rows, dtype=float)
+        if self.rows.shape != (count,):
+            raise InvalidInput("rows", self.rows.shape, f"one a row is needed: {count}")
+        self.products = 0
+
+    def times(self, weights: Array) -> Array:
+        self.products += 1
+        return self.design.times(weights)
+
+    def transposed_times(self, rows: Array) -> Array:
+        self.products += 1
+        return self.design.transposed_times(rows)
+
+    def logits(self, point: Array, bias: float) -> Array:
+        image = self.times(point) if point.any() else np.zeros(self.design.shape[0])
+        return image + bias
+
+    def slope(self, logits: Array) -> Array:
+        return self.rows * self.loss.slope(self.targets, logits)
+
+    def line_search(self, point: Array, logits: Array, step: Array, image: Array) -> float:
+        """A length at which the slope of F along the step has not grown; 1 where Newton is right."""
+        along, stretch = self.ridge * float(point @ step), self.ridge * float(step @ step)
+        start = float(self.slope(logits) @ image) + along
+        length = 1.0
+        for _ in range(60):
+            slope = float(self.slope(logits + length * image) @ image) + along + length * stretch
+            if slope <= 0.9 * abs(start):
+                return length
+            length *= max(0.1, min(0.7, abs(start) / (abs(start) + slope)))
+        return length
+
+
+class _Local:
+    """The quadratic model of F at a point, with the bias eliminated."""
+
+    def __init__(self, objective: _Objective, point: Array, logits: Array):
+        self.objective = objective
+        self.curvature = objective.rows * objective.loss.curvature(objective.targets, logits)
+        residual = objective.slope(logits)
+        total = float(self.curvature.sum())
+        self.total = total if total > 0 else float(objective.rows.sum()) or 1.0
+        self.pull = float(residual.sum()) if objective.fit_bias else 0.0
+        balanced = residual - self.curvature * (self.pull / self.total)
+        self.descent = -(objective.transposed_times(balanced) + objective.ridge * point)
+
+    def curve(self, direction: Array) -> Array:
+        image = self.objective.times(direction)
+        if self.objective.fit_bias:
+            image = image - float(self.curvature @ image) / self.total
+        return (
+            self.objective.transposed_times(self.curvature * image)
+            + self.objective.ridge * direction
+        )
+
+    def bias_step(self, coupling: float) -> float:
+        return -(self.pull + coupling) / self.total if self.objective.fit_bias else 0.0

@@ -1,0 +1,57 @@
+r"""Conjugate gradients for $A x = b$ with a symmetric positive operator, and what it saw of A.
+
+Used by the Newton steps of the fit and by the probes of the susceptibility.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from ..losses import Array
+
+
+class Solved(NamedTuple):
+    """A solution of A x = b.
+
+    Attributes:
+        x: the solution.
+        form: $b^\\top x$, whose error is the square of that of x.
+        residual: norm of b - A x.
+        softest: the smallest curvature $p^\\top A p / p^\\top p$ met on the way.
+        iterations: how often A was applied.
+    """
+
+    x: Array
+    form: float
+    residual: float
+    softest: float
+    iterations: int
+
+
+def conjugate_gradients(
+    apply: Callable[[Array], Array], b: Array, tolerance: float, limit: int
+) -> Solved:
+    """Solve until the residual is below `tolerance` times the norm of b, or `limit` products."""
+    x = np.zeros_like(b)
+    residual = b.copy()
+    square = float(residual @ residual)
+    goal = tolerance**2 * square
+    direction = residual.copy()
+    softest, iterations = np.inf, 0
+    while square > goal and iterations < limit:
+        image = apply(direction)
+        iterations += 1
+        stiffness = float(direction @ image)
+        if not stiffness > 0:
+            break
+        softest = min(softest, stiffness / float(direction @ direction))
+        step = square / stiffness
+        x += step * direction
+        residual -= step * image
+        before, square = square, float(residual @ residual)
+        direction *= square / before
+        direction += residual
+    return Solved(x, float(b @ x), float(np.sqrt(square)), softest, iterations)

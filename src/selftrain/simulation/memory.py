@@ -1,0 +1,62 @@
+"""How much memory a simulation will take, said before it is taken."""
+
+from __future__ import annotations
+
+import os
+
+from ..errors import InvalidInput
+from .stages import Plan
+
+FRAME_DIRECTIONS = 20
+REVEALED_DIRECTIONS = 60
+
+
+def available_memory() -> int:
+    """Bytes that can be taken without swapping."""
+    try:
+        with open("/proc/meminfo") as lines:
+            for line in lines:
+                if line.startswith("MemAvailable:"):
+                    return 1024 * int(line.split()[1])
+    except OSError:
+        pass
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def needed_memory(plan: Plan, method: str, workers: int, kept: int) -> int:
+    """Bytes at the peak: what each worker holds, and the vectors that are `kept` for every seed.
+
+    Arguments:
+        kept: seeds times (weights kept ? features : 0) + (logits kept ? rows : 0), in entries.
+    """
+    rows = max(stage.rows for stage in plan.stages)
+    total = rows + (plan.stages[0].rows if plan.keep_labeled else 0)
+    if method == "dense":
+        each = 8 * plan.features * total * 2 + 8 * 10 * total
+    elif method == "revealed":
+        asked = REVEALED_DIRECTIONS * (len(plan.stages) if plan.reuse_batch else 1)
+        each = 8 * 2 * (total + plan.features) * min(asked, plan.features)
+    else:
+        each = rows * (8 * FRAME_DIRECTIONS + 8 * 6)
+    return workers * each + 8 * kept
+
+
+def check_memory(plan: Plan, method: str, workers: int, kept: int, limit: int | None) -> None:
+    """Refuse a run that does not fit, with what it needs and what would fit."""
+    room = available_memory() if limit is None else limit
+    needed = needed_memory(plan, method, workers, kept)
+    if needed <= room:
+        return
+    features = plan.features
+    share = needed / room
+    fitting = int(features / share**0.5 if method == "dense" else features / share)
+    advice = f"about {fitting:,} features would fit"
+    if method == "dense":
+        advice += ", and method='matrix-free' needs no matrix"
+    elif workers > 1:
+        advice += f", or fewer workers than {workers}"
+    raise InvalidInput(
+        "features",
+        features,
+        f"method {method!r} would take {needed / 1e9:.3g} GB of memory, {room / 1e9:.3g} GB are free; {advice}",
+    )

@@ -1,0 +1,89 @@
+r"""A Gaussian matrix that is drawn only as far as products ask for it, exactly in law.
+
+Given $Z V = P$ for orthonormal columns V and $U^\top Z = S$ for orthonormal U, the rest of an iid
+Gaussian Z is isotropic: for a unit vector $r \perp V$, $Z r = U (S r) + (I - U U^\top) g$ with fresh
+normal g, and likewise for $Z^\top$. So any algorithm that uses Z through products can run on
+$O((M+N) k)$ numbers after k products instead of $M N$ (Y. M. Lu, "Householder dice", 2021; this is
+the same conditioning written with orthonormal bases instead of reflections).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..losses import Array
+
+
+class RevealedGaussian:
+    """M x N independent standard normal entries, known by products.
+
+    >>> z = RevealedGaussian(200, 100, np.random.default_rng(0))
+    >>> w, r = np.ones(100), np.ones(200)
+    >>> abs(float(r @ z.times(w)) - float(w @ z.transposed_times(r))) < 1e-9
+    True
+    """
+
+    def __init__(self, rows: int, columns: int, random: np.random.Generator):
+        self.shape = (rows, columns)
+        self._random = random
+        self._asked = _Basis(columns, rows)
+        self._answered = _Basis(rows, columns)
+
+    @property
+    def known(self) -> tuple[int, int]:
+        """How many directions have been asked on the column and on the row side."""
+        return self._asked.count, self._answered.count
+
+    def times(self, weights: Array) -> Array:
+        return self._product(weights, self._asked, self._answered)
+
+    def transposed_times(self, rows: Array) -> Array:
+        return self._product(rows, self._answered, self._asked)
+
+    def _product(self, vector: Array, here: _Basis, there: _Basis) -> Array:
+        """The product with a vector of one side, which may reveal one more direction."""
+        inside, rest = here.split(vector)
+        length = float(np.linalg.norm(rest))
+        if length > 1e-13 * float(np.linalg.norm(vector)) and here.count < here.directions.shape[1]:
+            direction = rest / length
+            fresh = there.split(self._random.standard_normal(there.directions.shape[1]))[1]
+            here.append(direction, there.combine(there.images_times(direction)) + fresh)
+            inside = np.append(inside, length)
+        return inside @ here.images[: here.count]
+
+
+class _Basis:
+    """Orthonormal directions of one side and the images of Z, one a row."""
+
+    def __init__(self, size: int, image_size: int):
+        self.count = 0
+        self.directions = np.empty((0, size))
+        self.images = np.empty((0, image_size))
+
+    def split(self, vector: Array) -> tuple[Array, Array]:
+        """Coordinates in the basis and the rest; twice is enough, once is not after 300 products."""
+        known = self.directions[: self.count]
+        inside = known @ vector
+        rest = vector - inside @ known
+        correction = known @ rest
+        return inside + correction, rest - correction @ known
+
+    def combine(self, coordinates: Array) -> Array:
+        return coordinates @ self.directions[: self.count]
+
+    def images_times(self, vector: Array) -> Array:
+        return self.images[: self.count] @ vector
+
+    def append(self, direction: Array, image: Array) -> None:
+        if self.count == len(self.directions):
+            self.directions = _grown(self.directions)
+            self.images = _grown(self.images)
+        self.directions[self.count] = direction
+        self.images[self.count] = image
+        self.count += 1
+
+
+def _grown(rows: Array) -> Array:
+    larger = np.empty((max(16, 3 * len(rows) // 2), rows.shape[1]))
+    larger[: len(rows)] = rows
+    return larger

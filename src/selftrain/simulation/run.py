@@ -1,0 +1,194 @@
+r"""`simulate`: finite-size self-training, many seeds, as an `Ensemble`.
+
+Three engines run the same algorithm, exactly in law: "dense" draws every entry of every batch,
+"revealed" draws what products ask for (`revealed.py`), "matrix-free" keeps no vector of N
+entries at all (`by_frame.py`).
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import joblib
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from ..errors import InvalidInput, nearest
+from ..fields import number
+from ..problem import Problem
+from ..recipe import Recipe
+from .by_matrix import dense_noise, revealed_noise, run_seed
+from .ensemble import Ensemble
+from .memory import check_memory
+from .progress import Progress
+from .record import Record
+from .stages import Plan, plan_stages
+
+METHODS = ("dense", "matrix-free", "revealed")
+
+
+def simulate(
+    problem: Problem,
+    recipe: Recipe,
+    features: int = 8192,
+    seeds: int | Sequence[int] = 16,
+    method: str = "matrix-free",
+    *,
+    keep_labeled: bool = False,
+    reuse_batch: bool = False,
+    probes: int = 1,
+    keep_weights: bool = False,
+    keep_logits: bool = False,
+    tolerance: float = 1e-7,
+    workers: int = 1,
+    memory: int | None = None,
+    progress: bool | None = None,
+) -> Ensemble:
+    """Run self-training on finite data, once a seed.
+
+    Arguments:
+        features: N.
+        seeds: how many (0, 1, ...), or which; a seed gives the same numbers in any company.
+        method: "matrix-free", "revealed" or "dense".
+        keep_labeled: fit the labelled data again in every step, along with the batch.
+        reuse_batch: one unlabelled batch for all steps instead of a fresh one each.
+        probes: random probes of the susceptibility a step; 0 leaves `chi` at NaN.
+        keep_weights, keep_logits: keep the vectors themselves, for histograms.
+        tolerance: relative accuracy of the fits.
+        workers: seeds that run at once; -1 for all cores. The numbers do not depend on it.
+        memory: bytes that may be taken; default: what is free.
+        progress: show a bar with the time left; default: on a terminal only.
+
+    An interrupt (ctrl-C) keeps the seeds that are done.
+
+    >>> problem = Problem(alpha_l=0.5, alpha_u=2.0, rho=0.4, delta=0.75**2, steps=2)
+    >>> ensemble = simulate(problem, Recipe(), features=256, seeds=4)
+    >>> ensemble.q.shape
+    (4, 3)
+    """
+    chosen = _seeds(seeds)
+    size = int(
+        number("features", features, lambda n: n >= 2 and n == int(n), "a whole number >= 2")
+    )
+    plan = plan_stages(problem, recipe, size, keep_labeled, reuse_batch)
+    if method not in METHODS:
+        raise InvalidInput("method", method, f"unknown method; {nearest(method, METHODS)}")
+    engine = _engine(plan, method)
+    several = min(joblib.effective_n_jobs(workers), len(chosen))
+    kept = len(chosen) * sum(
+        keep_weights * size + keep_logits * stage.rows for stage in plan.stages
+    )
+    check_memory(plan, engine, several, kept, memory)
+    _warn_if_idle(plan)
+    options = {
+        "probes": int(
+            number("probes", probes, lambda n: n >= 0 and n == int(n), "a whole number >= 0")
+        ),
+        "keep_weights": bool(keep_weights),
+        "keep_logits": bool(keep_logits),
+        "tolerance": number("tolerance", tolerance, lambda x: 0 < x < 0.1, "a number in (0, 0.1)"),
+    }
+    begin = time.perf_counter()
+    records = _run_all(plan, chosen, engine, options, several, progress)
+    if not records:
+        raise KeyboardInterrupt
+    return Ensemble.from_records(plan, engine, records, time.perf_counter() - begin)
+
+
+def _engine(plan: Plan, method: str) -> str:
+    """The engine that runs: the frame needs a loss it has compiled and fresh batches."""
+    if method != "matrix-free":
+        return method
+    from .by_frame import supports
+
+    return "matrix-free" if supports(plan) else "revealed"
+
+
+def _one_seed(
+    plan: Plan, seed: int, engine: str, options: dict[str, Any], stopped: Callable[[], bool]
+) -> Record | None:
+    if engine == "matrix-free":
+        from .by_frame import run_seed as run_seed_by_frame
+
+        return run_seed_by_frame(plan, seed, stopped=stopped, **options)
+    noise = dense_noise if engine == "dense" else revealed_noise
+    return run_seed(plan, seed, noise, stopped=stopped, **options)
+
+
+def _run_all(
+    plan: Plan,
+    seeds: Sequence[int],
+    engine: str,
+    options: dict[str, Any],
+    workers: int,
+    progress: bool | None,
+) -> list[Record]:
+    """All seeds, in the order they were asked for; after an interrupt, those that are done."""
+    stop = threading.Event()
+    done: dict[int, Record] = {}
+    with threadpool_limits(1), Progress(len(seeds), progress) as bar:
+        try:
+            for record in _stream(plan, seeds, engine, options, workers, stop.is_set):
+                if record is not None:
+                    done[record.seed] = record
+                    bar.advance()
+        except KeyboardInterrupt:
+            stop.set()
+    return [done[seed] for seed in seeds if seed in done]
+
+
+def _stream(
+    plan: Plan,
+    seeds: Sequence[int],
+    engine: str,
+    options: dict[str, Any],
+    workers: int,
+    stopped: Callable[[], bool],
+) -> Iterator[Record | None]:
+    if workers == 1:
+        yield from (_one_seed(plan, seed, engine, options, stopped) for seed in seeds)
+        return
+    pool = joblib.Parallel(workers, backend="threading", return_as="generator_unordered")
+    yield from pool(
+        joblib.delayed(_one_seed)(plan, seed, engine, options, stopped) for seed in seeds
+    )
+
+
+def _seeds(seeds: int | Sequence[int]) -> list[int]:
+    if isinstance(seeds, (int, np.integer)) and not isinstance(seeds, bool):
+        if seeds < 1:
+            raise InvalidInput("seeds", seeds, "1 seed or more is needed")
+        return list(range(int(seeds)))
+    accepted = "a number of seeds, or a sequence of different whole numbers >= 0"
+    if isinstance(seeds, (str, bytes, bool)) or not isinstance(seeds, (Sequence, np.ndarray)):
+        raise InvalidInput("seeds", seeds, accepted)
+    chosen = [
+        int(number("seeds", seed, lambda n: 0 <= n < 2**63 and n == int(n), accepted))
+        for seed in seeds
+    ]
+    if not chosen or len(set(chosen)) < len(chosen):
+        twice = [seed for seed in dict.fromkeys(chosen) if chosen.count(seed) > 1]
+        problem = f"seed {twice[0]} is given twice; " if twice else ""
+        raise InvalidInput("seeds", seeds, problem + accepted)
+    return chosen
+
+
+def _warn_if_idle(plan: Plan) -> None:
+    """Kept labels with sharpness 1 and one ridge: the previous model is already the minimum."""
+    later = plan.stages[1:]
+    idle = [
+        stage.step
+        for stage in later
+        if stage.sharpness == 1 and stage.ridge == plan.stages[0].ridge
+    ]
+    if plan.keep_labeled and later and len(idle) == len(later) and plan.recipe.labeler == "soft":
+        warnings.warn(
+            "keep_labeled with sharpness 1 and lambda_u = lambda_l changes nothing: the model of "
+            "step 0 already minimises every later objective",
+            UserWarning,
+            stacklevel=3,
+        )

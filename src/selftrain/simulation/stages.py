@@ -1,0 +1,97 @@
+r"""A problem and a recipe written out for a finite system: one `Stage` a step.
+
+At N features step t has $M = \mathrm{round}(\alpha N)$ rows; the ridge on $c = w/\sqrt N$ is $\lambda N$.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..errors import InvalidInput
+from ..losses import Array, Loss
+from ..problem import Mixture, Problem
+from ..recipe import Recipe
+
+
+class Stage(NamedTuple):
+    """What one step of a simulation needs to know (threshold and sharpness: nan at step 0)."""
+
+    step: int
+    rows: int
+    rho: float
+    delta: float
+    ridge: float
+    threshold: float
+    sharpness: float
+
+
+class Plan(NamedTuple):
+    """The stages of a run and what is common to them."""
+
+    problem: Problem
+    recipe: Recipe
+    features: int
+    stages: tuple[Stage, ...]
+    keep_labeled: bool
+    reuse_batch: bool
+
+    @property
+    def loss(self) -> Loss:
+        return self.problem.loss_function
+
+    @property
+    def test(self) -> Mixture:
+        return self.problem.test_mixture
+
+    @property
+    def alphas(self) -> Array:
+        """Rows per feature as drawn, M/N."""
+        return np.array([stage.rows / self.features for stage in self.stages])
+
+
+def plan_stages(
+    problem: Problem,
+    recipe: Recipe,
+    features: int,
+    keep_labeled: bool = False,
+    reuse_batch: bool = False,
+) -> Plan:
+    """The plan of a simulation with `features` features, checked.
+
+    >>> problem = Problem(alpha_l=0.5, alpha_u=2, rho=0.4, delta=0.5, steps=2)
+    >>> [stage.rows for stage in plan_stages(problem, Recipe(), 100).stages]
+    [50, 200, 200]
+    """
+    batches, values = problem.batches, recipe.at_steps(problem.steps)
+    alphas = np.append(problem.alpha_l, batches.alpha)
+    rows = np.rint(alphas * features).astype(int)
+    if rows.min() < 2:
+        least = int(np.ceil(2 / alphas.min()))
+        raise InvalidInput(
+            "features",
+            features,
+            f"the batch of step {int(rows.argmin())} would have {rows.min()} rows, and 2 are needed: "
+            f"{least} features or more are accepted",
+        )
+    if reuse_batch:
+        for name, series in zip(("alpha_u", "rho_u", "delta_u"), batches, strict=True):
+            if np.ptp(series, axis=0) > 0 if series.size else False:
+                raise InvalidInput(name, tuple(series), "a batch that is reused must not change")
+    first = Stage(
+        0, int(rows[0]), problem.rho, problem.delta, recipe.lambda_l * features, np.nan, np.nan
+    )
+    later = (
+        Stage(
+            t + 1,
+            int(rows[t + 1]),
+            float(batches.rho[t]),
+            float(batches.delta[t]),
+            float(values.lambda_u[t]) * features,
+            float(values.threshold[t]),
+            float(values.sharpness[t]),
+        )
+        for t in range(problem.steps)
+    )
+    return Plan(problem, recipe, features, (first, *later), keep_labeled, reuse_batch)
