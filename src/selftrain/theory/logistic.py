@@ -1,0 +1,188 @@
+"""The engine for the logistic loss: the compiled march, and stages for the steps that resist it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from ..errors import EmptySelection, StateOverflow
+from ..losses import Array
+from ..problem import Problem
+from . import compiled
+from .equations import BIAS, ETA, LOG_CHI, LOG_R
+from .moments import COUNT, FF, LOSS
+from .quadrature import CAPACITY
+from .record import START_NAMES, Record
+from .stage import Evaluation, StageSolution, solve_stage
+
+
+class SupervisedStage:
+    r"""Step 0, or a supervised fit to several groups of points $(\alpha, \rho, \Delta)$.
+
+    Arguments:
+        groups: rows $\alpha, \rho, \Delta$, one column a group.
+        ridge: $\lambda$.
+    """
+
+    step, first, fixed_bias = 0, True, False
+    nu2, offset, old_bias, omega = 1.0, 0.0, 0.0, 0.0
+
+    def __init__(self, groups: Array, ridge: float):
+        self.groups, self.ridge = np.ascontiguousarray(groups, dtype=float), ridge
+        alpha, _, delta = self.groups
+        self.field_scale = math.sqrt(float(alpha @ delta / alpha.sum()))
+        self._nodes = np.zeros((4, 2))
+        self._moments = np.zeros((self.groups.shape[1], COUNT))
+
+    def evaluate(
+        self, z: Array, ridge: float, exponent: float, with_loss: bool = False
+    ) -> Evaluation | None:
+        residual, jacobian = np.empty(5), np.empty((5, 5))
+        points = compiled.evaluate_supervised(
+            z, self.groups, ridge, exponent, with_loss, self._nodes, self._moments, residual, jacobian
+        )
+        chi = math.exp(z[LOG_CHI])
+        alpha, _, delta = self.groups
+        envelope = alpha @ (self._moments[:, LOSS] + 0.5 * chi * delta * self._moments[:, FF])
+        return Evaluation(residual, jacobian, points, float(envelope))
+
+    def starts(self) -> Iterator[tuple[str, Array]]:
+        yield "explicit", self.explicit(self.ridge)
+
+    def explicit(self, ridge: float) -> Array:
+        alpha, rho, delta = self.groups
+        share = float(alpha @ rho / alpha.sum())
+        stiffness = ridge + share * (1 - share) * float(alpha @ delta)
+        z = np.zeros(5)
+        z[BIAS] = math.log(share / (1 - share))
+        z[LOG_CHI] = -math.log(stiffness)
+        z[ETA] = float(alpha @ (rho * (1 - share) + (1 - rho) * share)) / stiffness
+        square = float((alpha * delta) @ (rho * (1 - share) ** 2 + (1 - rho) * share**2))
+        z[LOG_R] = 0.5 * math.log(square) - math.log(stiffness)
+        return z
+
+
+class LogisticStage:
+    """One self-training step with soft or hard labels."""
+
+    first = False
+
+    def __init__(
+        self,
+        step: int,
+        old: Array,
+        batch: Array,
+        ridge: float,
+        threshold: float,
+        sharpness: float,
+        fixed_bias: bool,
+    ):
+        self.step, self.ridge, self.fixed_bias = step, ridge, fixed_bias
+        self.old, self.batch = old, batch
+        self.threshold, self.sharpness = threshold, sharpness
+        base = compiled.reference_sharpness(sharpness)
+        self.omega, self.nu2 = float(old[0]), float(old[2])
+        self.offset, self.old_bias = base * self.omega, base * float(old[3])
+        self.field_scale = math.sqrt(batch[2])
+        self._nodes = np.zeros((4, CAPACITY))
+        self._moments = np.zeros((1, COUNT))
+
+    def evaluate(
+        self, z: Array, ridge: float, exponent: float, with_loss: bool = False
+    ) -> Evaluation | None:
+        residual, jacobian = np.empty(5), np.empty((5, 5))
+        points, log_share = compiled.evaluate(
+            z, self.old, self.batch, ridge, self.threshold, self.sharpness, self.fixed_bias,
+            exponent, with_loss, self._nodes, self._moments, residual, jacobian,
+        )  # fmt: skip
+        if points <= 0:
+            return None
+        strength = math.exp(z[LOG_CHI]) * self.batch[2]
+        moments = self._moments[0]
+        envelope = self.batch[0] * math.exp(log_share) * (moments[LOSS] + 0.5 * strength * moments[FF])
+        return Evaluation(residual, jacobian, points, float(envelope))
+
+    def starts(self) -> Iterator[tuple[str, Array]]:
+        z = np.empty(5)
+        common = self.old, self.batch, self.ridge, self.threshold, self.sharpness, self.fixed_bias
+        if compiled.no_update_start(*common, self._nodes, z):
+            yield "no update", z
+        yield "explicit", self.explicit(self.ridge)
+
+    def explicit(self, ridge: float) -> Array:
+        z = np.empty(5)
+        compiled.explicit_start(
+            self.old, self.batch, ridge, self.threshold, self.sharpness, self.fixed_bias,
+            self._nodes, z,
+        )  # fmt: skip
+        return z
+
+
+def supervised_groups(problem: Problem) -> Array:
+    r"""The labelled set as one group of points."""
+    return np.array([[problem.alpha_l], [problem.rho], [problem.delta]])
+
+
+def run(record: Record) -> None:
+    """Fill the record: step 0, then march; steps that resist are solved one by one."""
+    problem, recipe = record.problem, record.recipe
+    batches, values = problem.batches, recipe.at_steps(problem.steps)
+    sharpness = values.sharpness
+    if recipe.labeler in ("hard",) or getattr(recipe.labeler, "name", "") == "hard":
+        sharpness = np.full(problem.steps, np.inf)
+    first = solve_stage(
+        SupervisedStage(supervised_groups(problem), recipe.lambda_l),
+        record.exponent,
+        record.confirmable,
+    )
+    blank = np.array([0.0, 0.0, 1.0, 0.0])
+    _store(record, 0, first, blank, 1.0, recipe.lambda_l)
+    nodes = np.zeros((4, CAPACITY))
+    t, why = 1, compiled.DONE
+    while t <= problem.steps:
+        t, why = compiled.march(
+            t, record.rows, record.states, record.unknowns, batches.alpha, batches.rho,
+            batches.delta, values.lambda_u, values.threshold, sharpness, recipe.fix_bias,
+            record.exponent, record.enough, record.confirmable, record.evaluations, record.points,
+            record.accuracy, record.starts, nodes,
+        )  # fmt: skip
+        if why != compiled.HARD_STEP:
+            break
+        record.truncate(t)
+        i = t - 1
+        stage = LogisticStage(
+            t, record.states[i], np.array([batches.alpha[i], batches.rho[i], batches.delta[i]]),
+            float(values.lambda_u[i]), float(values.threshold[i]), float(sharpness[i]),
+            recipe.fix_bias,
+        )  # fmt: skip
+        solution = solve_stage(stage, record.exponent, record.confirmable)
+        _store(record, t, solution, record.states[i], float(sharpness[i]), stage.ridge)
+        t += 1
+    if t > problem.steps:
+        return
+    record.truncate(t)
+    state = record.described(t - 1)
+    if why == compiled.COLLAPSED:
+        record.collapsed_at = t
+    elif why == compiled.EMPTY:
+        reason = f"the threshold {values.threshold[t - 1]:g} rejects every point of the batch"
+        raise EmptySelection(t, reason, state, math.nan)
+    elif why == compiled.OVERFLOW:
+        raise StateOverflow(t, "the norm of the weights left the range of numbers", state, math.nan)
+
+
+def _store(
+    record: Record, t: int, solution: StageSolution, old: Array, sharpness: float, ridge: float
+) -> None:
+    compiled.to_state(
+        solution.z, old, sharpness, ridge, t == 0, record.rows[t], record.states[t]
+    )
+    record.unknowns[t] = solution.z
+    record.evaluations[t] += solution.evaluations
+    record.points[t] = solution.points
+    record.accuracy[t] = solution.accuracy
+    record.starts[t] = START_NAMES.index(solution.start)
+
+

@@ -1,0 +1,253 @@
+r"""Rules for the Gaussian expectations of the self-consistent equations.
+
+The integrands are analytic in a strip: the label $\sigma(\gamma\tilde h)$ has poles at $\gamma\tilde h = \pm i\pi$, and the
+proximal map of the logistic loss has branch points at $\mathrm{Im}\,h = \pm\pi$ for every strength c. Divided
+by the scale of the Gaussian argument this gives the distance D of the nearest singularity, and D
+gives the size of a rule for an error $e^{-T}$:
+
+- Gauss-Hermite with n nodes errs by $n!\,D^{-2n}$ (for $n \le D^2$);
+- the trapezoidal rule of step $2\pi D/(T + D^2/2)$, never longer than $\pi\sqrt{2/T}$;
+- where the integrand jumps (thresholds, hard labels) or is steep, 16-point Gauss-Legendre panels
+  that keep every singularity off the Bernstein ellipse of error $e^{-T}$, $\eta = T/32$ (`clear_length`).
+
+`outer_rule` integrates over the class and the previous logit, `inner_rule` over the new noise.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numba import njit
+from scipy.special import roots_hermitenorm, roots_legendre
+
+CAPACITY = 6000
+HERMITE_MAX = 24
+
+PANEL_X, PANEL_W = roots_legendre(16)
+HERMITE_X = np.zeros((HERMITE_MAX + 1, HERMITE_MAX))
+HERMITE_W = np.zeros((HERMITE_MAX + 1, HERMITE_MAX))
+for _n in range(1, HERMITE_MAX + 1):
+    _x, _w = roots_hermitenorm(_n)
+    HERMITE_X[_n, :_n], HERMITE_W[_n, :_n] = _x, _w / _w.sum()
+
+
+@njit(cache=True, error_model="numpy")
+def hermite_size(distance: float, exponent: float) -> int:
+    """Nodes of the Gauss-Hermite rule of error exp(-exponent), or 0 if it would be a long one."""
+    log_error = 0.0
+    for n in range(1, HERMITE_MAX):
+        log_error += math.log(n) - 2.0 * math.log(distance)
+        if log_error <= -exponent:
+            return n + 1
+        if n > distance * distance:
+            return 0
+    return 0
+
+
+@njit(cache=True, error_model="numpy")
+def trapezoid_step(distance: float, exponent: float) -> float:
+    """Step of the trapezoidal rule against a Gaussian, for an error exp(-exponent)."""
+    return min(
+        math.pi * math.sqrt(2.0 / exponent),
+        2.0 * math.pi * distance / (exponent + 0.5 * distance * distance),
+    )
+
+
+@njit(cache=True, error_model="numpy")
+def inner_rule(scale: float, exponent: float, x: Any, w: Any) -> int:
+    """Standard Gaussian nodes for a function of `scale * x` that is analytic up to Im = pi."""
+    distance = math.pi / max(scale, 1e-300)
+    n = hermite_size(distance, exponent)
+    if n > 0:
+        for i in range(n):
+            x[i] = HERMITE_X[n, i]
+            w[i] = HERMITE_W[n, i]
+        return n
+    step = trapezoid_step(distance, exponent)
+    half = int(math.ceil(math.sqrt(2.0 * exponent) / step))
+    n = 2 * half + 1
+    for i in range(n):
+        x[i] = (i - half) * step
+        w[i] = step * math.exp(-0.5 * x[i] * x[i]) / math.sqrt(2.0 * math.pi)
+    return n
+
+
+@njit(cache=True, error_model="numpy")
+def clear_length(x: float, longest: float, near: Any, floor: float, exponent: float) -> float:
+    r"""Length of a 16-point panel that starts at x, at most `longest`, of error exp(-exponent).
+
+    Convergence is $e^{-32\eta}$ if all singularities lie outside the ellipse with the ends as foci:
+    the distances to both ends add up to at least length times $\cosh\eta$. `near` lists (real,
+    imaginary) parts of singularities; none is closer to the axis than `floor`.
+    """
+    eta = exponent / 32.0
+    least = min(longest, 2.0 * floor / math.sinh(eta))
+    length = longest
+    for i in range(near.shape[0]):
+        here = math.hypot(x - near[i, 0], near[i, 1])
+        while length > least and here + math.hypot(
+            x + length - near[i, 0], near[i, 1]
+        ) < length * math.cosh(eta):
+            length *= 0.85
+    return max(length, least)
+
+
+@njit(cache=True, error_model="numpy")
+def _panels(
+    lo: float, hi: float, near: Any, floor: float, exponent: float, nodes: Any, count: int
+) -> int:
+    """Append Gauss-Legendre nodes on [lo, hi] to rows 1 (g) and 2 (weight) of `nodes`."""
+    x = lo
+    while x < hi:
+        longest = min(3.5, hi - x)
+        length = clear_length(x, longest, near, floor, exponent)
+        if count + 16 > nodes.shape[1] or x + length <= x:
+            return -1
+        for i in range(16):
+            nodes[1, count] = x + 0.5 * length * (1.0 + PANEL_X[i])
+            nodes[2, count] = 0.5 * length * PANEL_W[i]
+            count += 1
+        x = hi if length == hi - x else x + length
+    return count
+
+
+@njit(cache=True, error_model="numpy")
+def _branch_points(
+    new_centre: float,
+    new_scale: float,
+    noise: float,
+    c: float,
+    centre: float,
+    spread: float,
+    sharpness: float,
+    reach: float,
+    near: Any,
+) -> None:
+    r"""Where the prox has branch points as a function of $g_1$; fills rows 1 to 4 of `near`.
+
+    The prox depends on $G = h + c\,p$ alone, with branch points at $-e \pm i\pi$ and $c + e \pm i\pi$. The average
+    over the new noise of scale b moves them to a height of about 3b if that is larger.
+    """
+    root = math.sqrt(1.0 + 4.0 / c)
+    edge = math.log((root + 1.0) / (root - 1.0)) + 2.0 / (1.0 + root)
+    height = max(math.pi, 3.0 * noise)
+    new_scale = max(new_scale, 1e-300)
+    if math.isinf(sharpness):
+        for i in range(4):
+            target = edge if i < 2 else edge + c
+            near[1 + i, 0] = ((target if i % 2 == 0 else -target) - new_centre) / new_scale
+            near[1 + i, 1] = height / new_scale
+        return
+    for i in range(2):
+        lo, hi = -reach, reach
+        for _ in range(40):
+            g = 0.5 * (lo + hi)
+            y = sharpness * (centre + spread * g)
+            tail = 1.0 / (1.0 + math.exp(y if i == 0 else -y))
+            logit = new_centre + new_scale * g
+            if (i == 0 and logit - c * tail > edge) or (i == 1 and logit + c * tail > -edge):
+                hi = g
+            else:
+                lo = g
+        y = abs(sharpness * (centre + spread * lo))
+        steepness = c * sharpness * spread * math.exp(-y) / (1.0 + math.exp(-y)) ** 2
+        for k in range(2):
+            near[1 + 2 * i + k, 0] = lo
+            near[1 + 2 * i + k, 1] = height / (new_scale + steepness)
+
+
+@njit(cache=True, error_model="numpy")
+def outer_rule(
+    omega: float,
+    mean: float,
+    bias: float,
+    rho: float,
+    delta: float,
+    threshold: float,
+    sharpness: float,
+    new_scale: float,
+    new_mean: float,
+    new_bias: float,
+    new_noise: float,
+    strength: float,
+    exponent: float,
+    nodes: Any,
+) -> tuple[int, float]:
+    r"""Nodes over the class s and the previous logit $\tilde h = s m' + B' + \sqrt{\Delta}\,\omega g$, given selection.
+
+    Fills the rows of `nodes`: s, g, weight (they sum to one over the selected points), $\tilde h$.
+    `new_*` and `strength` (c) describe the new logits as far as they are known: scale $\sqrt\Delta a$, m, B,
+    noise b. Returns the number of nodes (-1: too many) and the logarithm of the selected fraction.
+    """
+    spread = math.sqrt(delta) * omega
+    hard = math.isinf(sharpness)
+    steep = new_scale if hard else max(sharpness * spread, new_scale)
+    floor = math.pi / max(steep, 1e-300)
+    jumps = threshold > 0.0 or hard
+    hermite = 0
+    if not jumps:
+        hermite = hermite_size(floor, exponent)
+    smooth = (not jumps) and (hermite > 0 or floor >= 0.35)
+    reach = math.sqrt(2.0 * exponent)
+    near = np.empty((5, 2))
+    count = 0
+    peak = -1e300
+    for side in range(2):
+        s = 1.0 if side == 0 else -1.0
+        share = rho if side == 0 else 1.0 - rho
+        centre = s * mean + bias
+        tilt = 0.0
+        if not hard:
+            tilt = min(sharpness * spread, abs(centre) / spread)
+        first = count
+        if smooth and hermite > 0:
+            for i in range(hermite):
+                nodes[1, count] = HERMITE_X[hermite, i]
+                nodes[2, count] = HERMITE_W[hermite, i] * math.exp(0.5 * HERMITE_X[hermite, i] ** 2)
+                count += 1
+        elif smooth:
+            step = trapezoid_step(floor, exponent)
+            half = int(math.ceil((reach + tilt) / step))
+            if count + 2 * half + 1 > nodes.shape[1]:
+                return -1, 0.0
+            for i in range(-half, half + 1):
+                nodes[1, count] = i * step
+                nodes[2, count] = step
+                count += 1
+        else:
+            near[0, 0] = -centre / spread
+            near[0, 1] = 1e300 if hard else math.pi / (sharpness * spread)
+            _branch_points(
+                s * new_mean + new_bias, new_scale, new_noise, strength,
+                centre, spread, sharpness, reach + tilt, near,
+            )  # fmt: skip
+            for branch_side in range(2):
+                if branch_side == 0:
+                    lo = (threshold * omega - centre) / spread
+                    hi = math.sqrt(max(lo, 0.0) ** 2 + 2.0 * exponent) + tilt
+                    lo = max(lo, -reach - tilt)
+                else:
+                    hi = (-threshold * omega - centre) / spread
+                    lo = -math.sqrt(max(-hi, 0.0) ** 2 + 2.0 * exponent) - tilt
+                    hi = min(hi, reach + tilt)
+                if lo < hi:
+                    count = _panels(lo, hi, near, floor, exponent, nodes, count)
+                    if count < 0:
+                        return -1, 0.0
+        for i in range(first, count):
+            g = nodes[1, i]
+            nodes[0, i] = s
+            nodes[3, i] = centre + spread * g
+            nodes[2, i] = math.log(share * nodes[2, i]) - 0.5 * g * g
+            peak = max(peak, nodes[2, i])
+    total = 0.0
+    for i in range(count):
+        nodes[2, i] = math.exp(nodes[2, i] - peak)
+        total += nodes[2, i]
+    for i in range(count):
+        nodes[2, i] /= total
+    if threshold == 0.0:
+        return count, 0.0
+    return count, peak + math.log(total) - 0.5 * math.log(2.0 * math.pi)

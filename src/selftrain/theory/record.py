@@ -1,0 +1,98 @@
+"""The tables an engine fills while it solves a trajectory, step by step."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..errors import StageError
+from ..losses import Array
+from ..problem import Problem
+from ..recipe import Recipe
+from .trajectory import STATE, SolverStats, Trajectory
+
+PREDICTED, EXPLICIT, NO_UPDATE, CONTINUATION, CONVEX, CLOSED_FORM = range(6)
+START_NAMES = ("predicted", "explicit", "no update", "continuation", "convex", "closed form")
+
+
+@dataclass
+class Record:
+    r"""Rows over t = 0..T: observables, state, unknowns, and how each step was found.
+
+    Attributes:
+        rows: m, v, B, $\chi$, R, $\hat Q$, $\hat\chi$, $\hat m$, $\hat R$ (the order of `trajectory.STATE`).
+        states: $\omega = \sqrt q$, $\mu = m/\omega$, $\nu^2 = v/q$, B: what the next step starts from.
+        unknowns: the solution z of each stage, for prediction.
+    """
+
+    problem: Problem
+    recipe: Recipe
+    tolerance: float
+    rows: Array = field(init=False)
+    states: Array = field(init=False)
+    unknowns: Array = field(init=False)
+    evaluations: Array = field(init=False)
+    points: Array = field(init=False)
+    accuracy: Array = field(init=False)
+    starts: Array = field(init=False)
+    collapsed_at: int | None = None
+    failure: StageError | None = None
+
+    def __post_init__(self) -> None:
+        size = self.problem.steps + 1
+        self.rows = np.full((size, len(STATE)), np.nan)
+        self.states = np.full((size, 4), np.nan)
+        self.unknowns = np.full((size, 5), np.nan)
+        self.evaluations = np.zeros(size, dtype=np.int64)
+        self.points = np.zeros(size, dtype=np.int64)
+        self.accuracy = np.full(size, np.nan)
+        self.starts = np.full(size, -1, dtype=np.int64)
+
+    @property
+    def exponent(self) -> float:
+        """Rules are sized for an error exp(-exponent), a hundredth of the tolerance."""
+        return math.log(100.0 / self.tolerance)
+
+    @property
+    def enough(self) -> float:
+        """A Newton step this small leaves an error, of second order in it, below the tolerance."""
+        return min(1e-4, math.sqrt(0.1 * self.tolerance))
+
+    @property
+    def confirmable(self) -> float:
+        """What the confirmation may demand: the tolerance, but no less than rounding allows."""
+        return max(self.tolerance, 2e-12)
+
+    def described(self, t: int) -> dict[str, float]:
+        """The state of step t in words, for an error message."""
+        return dict(zip(STATE, self.rows[t].tolist(), strict=True))
+
+    def truncate(self, t: int) -> None:
+        """Forget everything from step t on."""
+        self.rows[t:] = np.nan
+        self.states[t:] = np.nan
+        self.evaluations[t:] = 0
+        self.points[t:] = 0
+        self.accuracy[t:] = np.nan
+        self.starts[t:] = -1
+
+    def trajectory(self) -> Trajectory:
+        """The finished result."""
+        stats = SolverStats(
+            self.tolerance,
+            self.evaluations,
+            self.points,
+            self.accuracy,
+            tuple(START_NAMES[start] if start >= 0 else "" for start in self.starts),
+        )
+        columns = {name: self.rows[:, i].copy() for i, name in enumerate(STATE)}
+        return Trajectory(
+            self.problem,
+            self.recipe,
+            **columns,
+            stats=stats,
+            collapsed_at=self.collapsed_at,
+            failure=self.failure,
+        )

@@ -1,0 +1,82 @@
+r"""`solve`: the large-system limit of iterative self-training, for any problem and recipe.
+
+The engines share their equations and differ in how the averages are taken: `logistic` compiled and by
+adaptive quadrature, `squared` in closed form, `generic` for any other loss or labeler in plain numpy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..errors import InvalidInput, StageError
+from ..fields import number
+from ..labelers import SoftLabels
+from ..losses import Logistic, Squared
+from ..problem import Problem
+from ..recipe import Recipe
+from .record import Record
+from .trajectory import Trajectory
+
+
+def solve(
+    problem: Problem, recipe: Recipe, tolerance: float = 1e-10, on_failure: str = "raise"
+) -> Trajectory:
+    """Solve the self-consistent equations of every step (Definition `def: self-consistent equations`).
+
+    Arguments:
+        problem: data and loss.
+        recipe: hyperparameters.
+        tolerance: relative accuracy of the state of each step, between 1e-13 and 1e-3.
+        on_failure: "raise" a `StageError`, or return the "partial" trajectory up to the failure, with
+            NaN after it and the error in `failure`.
+
+    Returns:
+        A `Trajectory` over t = 0..steps. Pseudo-labels that collapse into one class end it early: that is
+        an outcome, marked in `collapsed_at`, not a failure.
+
+    >>> from selftrain import Problem, Recipe
+    >>> problem = Problem(alpha_l=0.5, alpha_u=2.0, rho=0.4, delta=0.75**2, steps=16)
+    >>> run = solve(problem, Recipe(lambda_l=0.05, lambda_u=0.05))
+    >>> run
+    Trajectory(steps=16, error 0.193827 -> 0.399977, cosine 0.641747 -> 0.966964)
+    """
+    _check(problem, recipe, on_failure)
+    accepted = "a number between 1e-13 and 1e-3 is accepted"
+    tolerance = number("tolerance", tolerance, lambda value: 1e-13 <= value <= 1e-3, accepted)
+    recipe.at_steps(problem.steps)
+    record = Record(problem, recipe, tolerance)
+    try:
+        _engine(problem, recipe)(record)
+    except StageError as error:
+        if on_failure == "raise":
+            raise
+        record.truncate(error.step)
+        record.failure = error
+    return record.trajectory()
+
+
+def _engine(problem: Problem, recipe: Recipe) -> Callable[[Record], None]:
+    """How the averages of this loss and labeler are taken."""
+    loss, labeler = problem.loss_function, recipe.label_function
+    if isinstance(labeler, SoftLabels):
+        if isinstance(loss, Logistic):
+            from .logistic import run
+
+            return run
+        if isinstance(loss, Squared):
+            from .squared import run
+
+            return run
+    from .generic import run
+
+    return run
+
+
+def _check(problem: Any, recipe: Any, on_failure: Any) -> None:
+    if not isinstance(problem, Problem):
+        raise InvalidInput("problem", problem, "a selftrain.Problem is accepted")
+    if not isinstance(recipe, Recipe):
+        raise InvalidInput("recipe", recipe, "a selftrain.Recipe is accepted")
+    if on_failure not in ("raise", "partial"):
+        raise InvalidInput("on_failure", on_failure, '"raise" or "partial" is accepted')
