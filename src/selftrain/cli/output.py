@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from ..fields import Portable
 
-PIPE_WIDTH = 120
+TABLE_WIDTH = 120
 
 
 def print_json(result: Mapping[str, Any], **words: Portable) -> None:
@@ -50,10 +50,12 @@ def strict(value: Any) -> Any:
 
 
 def terminal() -> Console:
-    """A console on stdout; a pipe gets lines wide enough for every table."""
+    """A console on stdout, wide enough for every table: no digit is cut off to make it fit."""
     from rich.console import Console
 
-    return Console(width=None if sys.stdout.isatty() else PIPE_WIDTH, highlight=False)
+    console = Console(highlight=False)
+    console.width = max(console.width, TABLE_WIDTH)
+    return console
 
 
 def check_output(field: str, path: Path, suffixes: tuple[str, ...] = ()) -> None:
