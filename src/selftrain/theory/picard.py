@@ -246,11 +246,15 @@ def _iterate(stage: _Stage, damping: float, tolerance: float, max_iterations: in
     residual, sweeps, evaluations = math.inf, 0, 0
     while sweeps < max_iterations and residual >= tolerance:
         accuracy = 0.1 * max(tolerance, min(residual, 1e-2))
-        target, new_bias, count = _conjugates(stage, order, bias, accuracy)
-        pairs = zip(hats, target, strict=True)
-        hats = _Hats(*((1 - damping) * old + damping * new for old, new in pairs))
-        new_order = _order(stage, hats)
-        residual = max(abs(new_bias - bias), _change(order, new_order))
+        try:
+            target, new_bias, count = _conjugates(stage, order, bias, accuracy)
+            pairs = zip(hats, target, strict=True)
+            hats = _Hats(*((1 - damping) * old + damping * new for old, new in pairs))
+            new_order = _order(stage, hats)
+        except ArithmeticError:
+            residual = math.nan
+            break
+        residual = _change(order, bias, new_order, new_bias)
         order, bias = new_order, new_bias
         sweeps, evaluations = sweeps + 1, evaluations + count
     solution = _Solution(*order[:2], bias, *order[2:4], *hats, sweeps, evaluations, residual)
@@ -263,11 +267,11 @@ def _iterate(stage: _Stage, damping: float, tolerance: float, max_iterations: in
     return solution
 
 
-def _change(old: _Order, new: _Order) -> float:
-    r"""$\max|\Theta_s - \Theta_{s-1}|$ over q, $\chi$, m and R; NaN if one of them is."""
-    q_change = new.m**2 + new.v - old.m**2 - old.v
-    changes = (q_change, new.chi - old.chi, new.m - old.m, new.overlap - old.overlap)
-    return float(np.max(np.abs(changes)))
+def _change(old: _Order, old_bias: float, new: _Order, new_bias: float) -> float:
+    r"""$\max|\Theta_s - \Theta_{s-1}|$ over q, $\chi$, m, R and B; NaN if one of them is."""
+    before = (old.m**2 + old.v, old.chi, old.m, old.overlap, old_bias)
+    after = (new.m**2 + new.v, new.chi, new.m, new.overlap, new_bias)
+    return float(np.max(np.abs(np.subtract(after, before))))
 
 
 def _order(stage: _Stage, hats: _Hats) -> _Order:
