@@ -1,0 +1,154 @@
+r"""The limit no method can beat: the Bayes-optimal error with the direction v unknown.
+
+With known $\rho$ and $\Delta$, the posterior of v given $\alpha_L$ labelled points and unlabelled batches
+$(\alpha_t, \rho_t, \Delta_t)$ has the squared cosine M with the truth that solves
+
+$$\frac{M}{1-M} = \kappa(M), \qquad
+  \kappa(M) = \frac{\alpha_L}{\Delta_L} + \sum_t \frac{\alpha_t}{\Delta_t} M_s\!\left(\frac{M}{\Delta_t}; \rho_t\right),$$
+
+where $M_s(y; \rho) = E[s \tanh(s y + \sqrt y g + \frac12\log\frac{\rho}{1-\rho})]$, the expected squared posterior mean
+of a hidden label s = ±1 at signal-to-noise ratio y, is what an unlabelled point is worth in
+labelled ones. Every distinct point counts once; at step t the batches up to t count. No
+recipe can have a lower error, so this is the reference line of every error plot.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, log_expit, logit, ndtr
+
+from ..errors import InvalidInput
+from ..losses import Array
+from ..problem import Mixture, Problem
+
+_TOLERANCE = 1e-17
+
+
+@dataclass(frozen=True)
+class BayesLimits:
+    """Lowest errors on the test mixture, and the squared cosines M they are made of.
+
+    Attributes:
+        semi_supervised: from the labelled points and the unlabelled batches.
+        all_labeled: if every label were given.
+        labeled_only: from the labelled points alone.
+        overlap_semi_supervised, overlap_all_labeled, overlap_labeled_only: M of each.
+    """
+
+    semi_supervised: float
+    all_labeled: float
+    labeled_only: float
+    overlap_semi_supervised: float
+    overlap_all_labeled: float
+    overlap_labeled_only: float
+
+
+def bayes_error(problem: Problem, upto: int | None = None) -> BayesLimits:
+    """The three limits of a problem.
+
+    Arguments:
+        upto: count only the batches of steps 1..`upto`; default: all.
+
+    >>> limits = bayes_error(Problem(alpha_l=0.5, alpha_u=2.0, rho=0.5, delta=0.75**2, steps=16))
+    >>> round(limits.semi_supervised, 13)
+    0.0937829670464
+    """
+    steps = problem.steps if upto is None else upto
+    if isinstance(steps, bool) or steps != int(steps) or not 0 <= steps <= problem.steps:
+        raise InvalidInput("upto", upto, f"a step from 0 to {problem.steps} is accepted")
+    batches = _Batches(problem, np.array([steps]))
+    log_odds = np.concatenate([batches.solve(), np.log(batches.most), [math.log(batches.least)]])
+    errors = optimal_error(log_odds, problem.test_mixture)
+    return BayesLimits(*errors.tolist(), *expit(log_odds).tolist())
+
+
+def bayes_path(problem: Problem) -> Array:
+    """The semi-supervised limit at every step t = 0..T, from the batches up to t.
+
+    >>> bayes_path(Problem(0.5, 2.0, 0.5, 0.75**2, steps=3)).round(6).tolist()
+    [0.180185, 0.122326, 0.109239, 0.103851]
+    """
+    batches = _Batches(problem, np.arange(problem.steps + 1))
+    return optimal_error(batches.solve(), problem.test_mixture)
+
+
+def optimal_error(log_odds: Array, test: Mixture) -> Array:
+    r"""$\rho H(k + \tau) + (1-\rho) H(k - \tau)$, $k = \sqrt{M/\Delta}$, $\tau = \log(\rho/(1-\rho))/(2k)$, at $\log(M/(1-M))$."""
+    k = np.exp(0.5 * log_expit(log_odds)) / math.sqrt(test.delta)
+    tau = 0.5 * float(logit(test.rho)) / k
+    return test.rho * ndtr(-k - tau) + (1 - test.rho) * ndtr(tau - k)
+
+
+def label_overlap(snr: Array, rho: float) -> tuple[Array, Array]:
+    r"""$M_s(y; \rho)$ and its derivative in y.
+
+    On the posterior the mean of $s\tanh$ is that of $\tanh^2$, a sum without cancellation, and the
+    derivative is $E[\mathrm{sech}^4]$. The trapezoidal rule of step h errs by $e^{-2\pi^2/h^2}$ from the
+    Gaussian and by $e^{d^2/2 - 2\pi d/h}$ from the poles of tanh at distance $d = \pi/(2\sqrt y)$.
+
+    >>> value, slope = label_overlap(np.array([0.0, 1e6]), 0.2)
+    >>> value.round(12).tolist()
+    [0.36, 1.0]
+    """
+    root = np.sqrt(np.asarray(snr, dtype=float))[..., None]
+    digits = -math.log(_TOLERANCE)
+    pole = 0.5 * math.pi / max(float(root.max(initial=0.0)), 1e-3)
+    step = min(math.pi * math.sqrt(2 / digits), 2 * math.pi * pole / (digits + 0.5 * pole**2))
+    count = math.ceil(math.sqrt(2 * digits) / step)
+    g = step * np.arange(-count, count + 1)
+    weight = np.exp(-0.5 * g**2)
+    weight /= weight.sum()
+    value, slope = np.zeros(root.shape[:-1]), np.zeros(root.shape[:-1])
+    for sign, share in ((1.0, rho), (-1.0, 1 - rho)):
+        mean_square = np.tanh(root * (sign * root + g) + 0.5 * float(logit(rho))) ** 2
+        value += share * (mean_square @ weight)
+        slope += share * ((1 - mean_square) ** 2 @ weight)
+    return value, slope
+
+
+class _Batches:
+    """The batches of a problem with equal ones merged, counted up to each of several steps."""
+
+    def __init__(self, problem: Problem, upto: NDArray[np.int_]) -> None:
+        alpha, rho, delta = problem.batches
+        self.least = problem.alpha_l / problem.delta
+        kinds, kind = np.unique(np.stack([rho, delta], axis=1), axis=0, return_inverse=True)
+        amounts = np.zeros((problem.steps + 1, len(kinds)))
+        amounts[np.arange(1, problem.steps + 1), kind.ravel()] = alpha
+        self.kinds = [Mixture(float(rho), float(delta)) for rho, delta in kinds]
+        self.amounts = amounts.cumsum(axis=0)[upto]
+        self.most = self.least + (self.amounts / kinds[:, 1]).sum(axis=1)
+
+    def kappa(self, overlap: Array) -> tuple[Array, Array]:
+        r"""$\kappa(M)$ and $\kappa'(M)$ at one M for each of the steps."""
+        value, slope = np.full(overlap.shape, self.least), np.zeros(overlap.shape)
+        for mixture, amount in zip(self.kinds, self.amounts.T, strict=True):
+            used = amount > 0
+            worth, change = label_overlap(overlap[used] / mixture.delta, mixture.rho)
+            value[used] += amount[used] / mixture.delta * worth
+            slope[used] += amount[used] / mixture.delta**2 * change
+        return value, slope
+
+    def solve(self) -> Array:
+        r"""The root of $\omega - \log\kappa(M)$ in $\omega = \log(M/(1-M))$, one for each of the steps.
+
+        It is bracketed by labelled points only ($M_s = 0$) and by all labels given ($M_s = 1$), and
+        unique because $M_s(y)/y$ decreases. Newton's method stays inside the bracket.
+        """
+        low, high = np.full(self.most.shape, math.log(self.least)), np.log(self.most)
+        root: Array = high.copy()
+        for _ in range(200):
+            value, slope = self.kappa(expit(root))
+            gap = root - np.log(value)
+            low, high = np.where(gap < 0, root, low), np.where(gap > 0, root, high)
+            moved = root - gap / (1 - slope / value * expit(root) * expit(-root))
+            moved = np.where((low <= moved) & (moved <= high), moved, 0.5 * (low + high))
+            done = np.abs(moved - root) <= 2e-15 * (1 + np.abs(root))
+            root = moved
+            if done.all():
+                break
+        return root
