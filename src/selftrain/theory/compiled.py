@@ -154,14 +154,24 @@ def explicit_start(
         up += nodes[2, j] * (big if y > 0 else small)
         down += nodes[2, j] * (small if y > 0 else big)
     bias = old_bias if fixed_bias else math.log(up / down)
-    tail = math.exp(-abs(bias))
-    curvature = tail / (1.0 + tail) ** 2
+    top = 1.0 / (1.0 + math.exp(-bias))
+    curvature = top / (1.0 + math.exp(bias))
     sf = 0.0
     gf = 0.0
     ff = 0.0
     for j in range(count):
-        y = nodes[3, j] * (1e300 if math.isinf(sharpness) else sharpness)
-        f = 1.0 / (1.0 + math.exp(-bias)) - 1.0 / (1.0 + math.exp(-y))
+        if math.isinf(sharpness):
+            f = top - (1.0 if nodes[3, j] > 0 else 0.0)
+        else:
+            # sigma(b) - sigma(y), from y - b without cancellation of a common fixed bias
+            off = nodes[0, j] * mu * omega + math.sqrt(delta) * omega * nodes[1, j]
+            gap = sharpness * off + (sharpness * old_bias - bias)
+            if fixed_bias:
+                gap = sharpness * off + (sharpness - 1.0) * old_bias
+            if abs(gap) < 1.0:
+                f = -top * math.expm1(gap) / (1.0 + math.exp(bias + gap))
+            else:
+                f = top - 1.0 / (1.0 + math.exp(-bias - gap))
         sf += nodes[2, j] * nodes[0, j] * f
         gf += nodes[2, j] * nodes[1, j] * f
         ff += nodes[2, j] * f * f

@@ -8,8 +8,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from ..errors import EmptySelection, StateOverflow
+from ..labelers import HardLabels
 from ..losses import Array
 from ..problem import Problem
+from ..recipe import Recipe
 from . import compiled
 from .equations import BIAS, ETA, LOG_CHI, LOG_R
 from .moments import COUNT, FF, LOSS
@@ -47,6 +49,12 @@ class SupervisedStage:
         alpha, _, delta = self.groups
         envelope = alpha @ (self._moments[:, LOSS] + 0.5 * chi * delta * self._moments[:, FF])
         return Evaluation(residual, jacobian, points, float(envelope))
+
+    def mean_loss(self, z: Array, exponent: float) -> float:
+        """Average loss of a training point at the unknowns z."""
+        self.evaluate(z, self.ridge, exponent, with_loss=True)
+        alpha = self.groups[0]
+        return float(alpha @ self._moments[:, LOSS] / alpha.sum())
 
     def starts(self) -> Iterator[tuple[str, Array]]:
         yield "explicit", self.explicit(self.ridge)
@@ -104,6 +112,11 @@ class LogisticStage:
         envelope = self.batch[0] * math.exp(log_share) * (moments[LOSS] + 0.5 * strength * moments[FF])
         return Evaluation(residual, jacobian, points, float(envelope))
 
+    def mean_loss(self, z: Array, exponent: float) -> float:
+        """Average loss of a selected training point at the unknowns z."""
+        self.evaluate(z, self.ridge, exponent, with_loss=True)
+        return float(self._moments[0, LOSS])
+
     def starts(self) -> Iterator[tuple[str, Array]]:
         z = np.empty(5)
         common = self.old, self.batch, self.ridge, self.threshold, self.sharpness, self.fixed_bias
@@ -120,23 +133,38 @@ class LogisticStage:
         return z
 
 
-def supervised_groups(problem: Problem) -> Array:
-    r"""The labelled set as one group of points."""
-    return np.array([[problem.alpha_l], [problem.rho], [problem.delta]])
+def supervised(problem: Problem, recipe: Recipe) -> SupervisedStage:
+    """Step 0 on the labelled set."""
+    groups = np.array([[problem.alpha_l], [problem.rho], [problem.delta]])
+    return SupervisedStage(groups, recipe.lambda_l)
+
+
+def self_training(problem: Problem, recipe: Recipe, t: int, old: Array) -> LogisticStage:
+    """Step t >= 1 from the state `old` of the step before."""
+    batches, values = problem.batches, recipe.at_steps(problem.steps)
+    i = t - 1
+    return LogisticStage(
+        t,
+        old,
+        np.array([batches.alpha[i], batches.rho[i], batches.delta[i]]),
+        float(values.lambda_u[i]),
+        float(values.threshold[i]),
+        float(_sharpness(recipe, values.sharpness)[i]),
+        recipe.fix_bias,
+    )
+
+
+def _sharpness(recipe: Recipe, sharpness: Array) -> Array:
+    hard = isinstance(recipe.label_function, HardLabels)
+    return np.full_like(sharpness, np.inf) if hard else sharpness
 
 
 def run(record: Record) -> None:
     """Fill the record: step 0, then march; steps that resist are solved one by one."""
     problem, recipe = record.problem, record.recipe
     batches, values = problem.batches, recipe.at_steps(problem.steps)
-    sharpness = values.sharpness
-    if recipe.labeler in ("hard",) or getattr(recipe.labeler, "name", "") == "hard":
-        sharpness = np.full(problem.steps, np.inf)
-    first = solve_stage(
-        SupervisedStage(supervised_groups(problem), recipe.lambda_l),
-        record.exponent,
-        record.confirmable,
-    )
+    sharpness = _sharpness(recipe, values.sharpness)
+    first = solve_stage(supervised(problem, recipe), record.exponent, record.confirmable)
     blank = np.array([0.0, 0.0, 1.0, 0.0])
     _store(record, 0, first, blank, 1.0, recipe.lambda_l)
     nodes = np.zeros((4, CAPACITY))
@@ -151,25 +179,26 @@ def run(record: Record) -> None:
         if why != compiled.HARD_STEP:
             break
         record.truncate(t)
-        i = t - 1
-        stage = LogisticStage(
-            t, record.states[i], np.array([batches.alpha[i], batches.rho[i], batches.delta[i]]),
-            float(values.lambda_u[i]), float(values.threshold[i]), float(sharpness[i]),
-            recipe.fix_bias,
-        )  # fmt: skip
+        old = record.states[t - 1]
+        stage = self_training(problem, recipe, t, old)
         solution = solve_stage(stage, record.exponent, record.confirmable)
-        _store(record, t, solution, record.states[i], float(sharpness[i]), stage.ridge)
+        _store(record, t, solution, old, stage.sharpness, stage.ridge)
         t += 1
-    if t > problem.steps:
-        return
+    if t <= problem.steps:
+        _end(record, t, why)
+
+
+def _end(record: Record, t: int, why: int) -> None:
+    """Mark a collapse at step t, or raise what stopped the march there."""
     record.truncate(t)
     state = record.described(t - 1)
     if why == compiled.COLLAPSED:
         record.collapsed_at = t
     elif why == compiled.EMPTY:
-        reason = f"the threshold {values.threshold[t - 1]:g} rejects every point of the batch"
+        threshold = record.recipe.at_steps(record.problem.steps).threshold[t - 1]
+        reason = f"the threshold {threshold:g} rejects every point of the batch"
         raise EmptySelection(t, reason, state, math.nan)
-    elif why == compiled.OVERFLOW:
+    else:
         raise StateOverflow(t, "the norm of the weights left the range of numbers", state, math.nan)
 
 

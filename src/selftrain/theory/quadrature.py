@@ -15,6 +15,7 @@ gives the size of a rule for an error $e^{-T}$:
 
 from __future__ import annotations
 
+import cmath
 import math
 from typing import Any
 
@@ -128,7 +129,9 @@ def _branch_points(
     r"""Where the prox has branch points as a function of $g_1$; fills rows 1 to 4 of `near`.
 
     The prox depends on $G = h + c\,p$ alone, with branch points at $-e \pm i\pi$ and $c + e \pm i\pi$. The average
-    over the new noise of scale b moves them to a height of about 3b if that is larger.
+    over the new noise of scale b moves them to a height of about 3b if that is larger. For hard
+    labels h is linear in $g_1$ on each side; for soft ones $G(g_1)$ equal to a branch point is solved by
+    bisection on the axis and Newton's method off it.
     """
     root = math.sqrt(1.0 + 4.0 / c)
     edge = math.log((root + 1.0) / (root - 1.0)) + 2.0 / (1.0 + root)
@@ -140,22 +143,36 @@ def _branch_points(
             near[1 + i, 0] = ((target if i % 2 == 0 else -target) - new_centre) / new_scale
             near[1 + i, 1] = height / new_scale
         return
-    for i in range(2):
+    for side in (-1.0, 1.0):
+        # by symmetry only the lower edge is needed: h -> side h, y -> side y
         lo, hi = -reach, reach
-        for _ in range(40):
+        for _ in range(30):
             g = 0.5 * (lo + hi)
-            y = sharpness * (centre + spread * g)
-            tail = 1.0 / (1.0 + math.exp(y if i == 0 else -y))
-            logit = new_centre + new_scale * g
-            if (i == 0 and logit - c * tail > edge) or (i == 1 and logit + c * tail > -edge):
+            label = 1.0 / (1.0 + math.exp(side * sharpness * (centre + spread * g)))
+            if (-side * (new_centre + new_scale * g) + c * label > -edge) == (side < 0):
                 hi = g
             else:
                 lo = g
-        y = abs(sharpness * (centre + spread * lo))
-        steepness = c * sharpness * spread * math.exp(-y) / (1.0 + math.exp(-y)) ** 2
-        for k in range(2):
-            near[1 + 2 * i + k, 0] = lo
-            near[1 + 2 * i + k, 1] = height / (new_scale + steepness)
+        z = complex(0.5 * (lo + hi), 0.0)
+        for step in range(12):
+            e = cmath.exp(side * sharpness * (centre + spread * z))
+            label_z = 1.0 / (1.0 + e)
+            value = -side * (new_centre + new_scale * z) + c * label_z
+            slope = -side * (new_scale + c * sharpness * spread * label_z * (1.0 - label_z))
+            move = (complex(-edge, height) - value) / slope
+            size = abs(move)
+            if step == 0:
+                first = abs(move.imag)
+            if not size < 1e300:
+                break
+            z += move * min(1.0, 1.0 / size)
+            if size < 1e-3 * abs(z.imag):
+                break
+        k = 1 if side < 0 else 3
+        imaginary = abs(z.imag) if abs(z.imag) > 0.0 else first
+        for i in range(2):
+            near[k + i, 0] = z.real
+            near[k + i, 1] = min(imaginary, first) if i == 1 else imaginary
 
 
 @njit(cache=True, error_model="numpy")
@@ -183,15 +200,37 @@ def outer_rule(
     """
     spread = math.sqrt(delta) * omega
     hard = math.isinf(sharpness)
+    jumps = threshold > 0.0 or hard
+    reach = math.sqrt(2.0 * exponent)
+    near = np.empty((2, 5, 2))
     steep = new_scale if hard else max(sharpness * spread, new_scale)
     floor = math.pi / max(steep, 1e-300)
-    jumps = threshold > 0.0 or hard
+    mild = not hard and (
+        abs(new_scale - sharpness * spread) * reach
+        + abs(new_mean - sharpness * mean)
+        + abs(new_bias - sharpness * bias)
+        < 0.5
+    )
+    for side in range(2):
+        s = 1.0 if side == 0 else -1.0
+        centre = s * mean + bias
+        near[side, 0, 0] = -centre / spread
+        near[side, 0, 1] = 1e300 if hard else math.pi / (sharpness * spread)
+        if mild:
+            near[side, 1:, 0] = near[side, 0, 0]
+            near[side, 1:, 1] = floor
+            continue
+        _branch_points(
+            s * new_mean + new_bias, new_scale, new_noise, strength,
+            centre, spread, sharpness, reach + min(sharpness * spread, abs(centre) / spread), near[side],
+        )  # fmt: skip
+        if not hard:
+            for k in range(1, 5):
+                floor = min(floor, near[side, k, 1])
     hermite = 0
     if not jumps:
         hermite = hermite_size(floor, exponent)
     smooth = (not jumps) and (hermite > 0 or floor >= 0.35)
-    reach = math.sqrt(2.0 * exponent)
-    near = np.empty((5, 2))
     count = 0
     peak = -1e300
     for side in range(2):
@@ -217,12 +256,6 @@ def outer_rule(
                 nodes[2, count] = step
                 count += 1
         else:
-            near[0, 0] = -centre / spread
-            near[0, 1] = 1e300 if hard else math.pi / (sharpness * spread)
-            _branch_points(
-                s * new_mean + new_bias, new_scale, new_noise, strength,
-                centre, spread, sharpness, reach + tilt, near,
-            )  # fmt: skip
             for branch_side in range(2):
                 if branch_side == 0:
                     lo = (threshold * omega - centre) / spread
@@ -233,7 +266,7 @@ def outer_rule(
                     lo = -math.sqrt(max(-hi, 0.0) ** 2 + 2.0 * exponent) - tilt
                     hi = min(hi, reach + tilt)
                 if lo < hi:
-                    count = _panels(lo, hi, near, floor, exponent, nodes, count)
+                    count = _panels(lo, hi, near[side], floor, exponent, nodes, count)
                     if count < 0:
                         return -1, 0.0
         for i in range(first, count):

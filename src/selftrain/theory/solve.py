@@ -6,8 +6,12 @@ adaptive quadrature, `squared` in closed form, `generic` for any other loss or l
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
+from importlib import import_module
+from types import ModuleType
 from typing import Any
+
+import numpy as np
 
 from ..errors import InvalidInput, StageError
 from ..fields import number
@@ -47,7 +51,7 @@ def solve(
     recipe.at_steps(problem.steps)
     record = Record(problem, recipe, tolerance)
     try:
-        _engine(problem, recipe)(record)
+        _engine(problem, recipe).run(record)
     except StageError as error:
         if on_failure == "raise":
             raise
@@ -56,21 +60,28 @@ def solve(
     return record.trajectory()
 
 
-def _engine(problem: Problem, recipe: Recipe) -> Callable[[Record], None]:
-    """How the averages of this loss and labeler are taken."""
+def stages(trajectory: Trajectory) -> Iterator[Any]:
+    """The stage equations of every solved step of a trajectory, in order."""
+    engine = _engine(trajectory.problem, trajectory.recipe)
+    for t in range(trajectory.good_steps):
+        if t == 0:
+            yield engine.supervised(trajectory.problem, trajectory.recipe)
+            continue
+        m, v = trajectory.m[t - 1], trajectory.v[t - 1]
+        norm = np.hypot(m, np.sqrt(v))
+        old = np.array([norm, m / norm, v / norm**2, trajectory.bias[t - 1]])
+        yield engine.self_training(trajectory.problem, trajectory.recipe, t, old)
+
+
+def _engine(problem: Problem, recipe: Recipe) -> ModuleType:
+    """The module that takes the averages of this loss and labeler."""
     loss, labeler = problem.loss_function, recipe.label_function
-    if isinstance(labeler, SoftLabels):
-        if isinstance(loss, Logistic):
-            from .logistic import run
-
-            return run
-        if isinstance(loss, Squared):
-            from .squared import run
-
-            return run
-    from .generic import run
-
-    return run
+    plain = isinstance(labeler, SoftLabels)
+    if plain and isinstance(loss, Logistic):
+        return import_module(".logistic", __package__)
+    if plain and isinstance(loss, Squared):
+        return import_module(".squared", __package__)
+    return import_module(".generic", __package__)
 
 
 def _check(problem: Any, recipe: Any, on_failure: Any) -> None:
