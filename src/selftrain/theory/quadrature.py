@@ -126,53 +126,62 @@ def _branch_points(
     reach: float,
     near: Any,
 ) -> None:
-    r"""Where the prox has branch points as a function of $g_1$; fills rows 1 to 4 of `near`.
+    r"""Where the prox has branch points as a function of $g_1$; fills the rows of `near` from 1 on.
 
     The prox depends on $G = h + c\,p$ alone, with branch points at $-e \pm i\pi$ and $c + e \pm i\pi$. The average
-    over the new noise of scale b moves them to a height of about 3b if that is larger. For hard
-    labels h is linear in $g_1$ on each side; for soft ones $G(g_1)$ equal to a branch point is solved by
-    bisection on the axis and Newton's method off it.
+    over new noise of scale b replaces them by growth like $\exp((\mathrm{Im}^2 - \mathrm{Re}^2)/2b^2)$ around these
+    points, kept off by treating a row of points at height 3b as singular. For hard labels h is linear in
+    $g_1$ on each side; for soft ones $G(g_1)$ is inverted by bisection on the axis and Newton off it.
     """
     root = math.sqrt(1.0 + 4.0 / c)
     edge = math.log((root + 1.0) / (root - 1.0)) + 2.0 / (1.0 + root)
     height = max(math.pi, 3.0 * noise)
     new_scale = max(new_scale, 1e-300)
+    near[1:, 0] = near[0, 0]
+    near[1:, 1] = near[0, 1]
     if math.isinf(sharpness):
         for i in range(4):
             target = edge if i < 2 else edge + c
             near[1 + i, 0] = ((target if i % 2 == 0 else -target) - new_centre) / new_scale
             near[1 + i, 1] = height / new_scale
         return
-    for side in (-1.0, 1.0):
-        # by symmetry only the lower edge is needed: h -> side h, y -> side y
-        lo, hi = -reach, reach
-        for _ in range(30):
-            g = 0.5 * (lo + hi)
-            label = 1.0 / (1.0 + math.exp(side * sharpness * (centre + spread * g)))
-            if (-side * (new_centre + new_scale * g) + c * label > -edge) == (side < 0):
-                hi = g
-            else:
-                lo = g
-        z = complex(0.5 * (lo + hi), 0.0)
-        for step in range(12):
-            e = cmath.exp(side * sharpness * (centre + spread * z))
-            label_z = 1.0 / (1.0 + e)
-            value = -side * (new_centre + new_scale * z) + c * label_z
-            slope = -side * (new_scale + c * sharpness * spread * label_z * (1.0 - label_z))
-            move = (complex(-edge, height) - value) / slope
-            size = abs(move)
-            if step == 0:
-                first = abs(move.imag)
-            if not size < 1e300:
-                break
-            z += move * min(1.0, 1.0 / size)
-            if size < 1e-3 * abs(z.imag):
-                break
-        k = 1 if side < 0 else 3
-        imaginary = abs(z.imag) if abs(z.imag) > 0.0 else first
-        for i in range(2):
-            near[k + i, 0] = z.real
-            near[k + i, 1] = min(imaginary, first) if i == 1 else imaginary
+    rate = sharpness * spread
+    k = 1
+    for offset in range(-2, 3):
+        if offset != 0 and 3.0 * noise < math.pi:
+            continue
+        target = -edge + 1.5 * offset * noise
+        for side in (-1.0, 1.0):
+            # the upper edge is the lower one after h -> -h, y -> -y
+            lo, hi = -reach, reach
+            for _ in range(30):
+                g = 0.5 * (lo + hi)
+                label = 1.0 / (1.0 + math.exp(side * sharpness * (centre + spread * g)))
+                if (-side * (new_centre + new_scale * g) + c * label > target) == (side < 0):
+                    hi = g
+                else:
+                    lo = g
+            if abs(lo) > 0.999 * reach:
+                continue
+            # from there G grows like k Y + A exp(Y): start Newton at a root of (A + k)(exp(Y) - 1)
+            label = 1.0 / (1.0 + math.exp(side * sharpness * (centre + spread * lo)))
+            first = cmath.log(complex(1.0, height / (c * label + new_scale / rate))) / rate
+            z = lo - side * first
+            for _ in range(6):
+                e = cmath.exp(side * sharpness * (centre + spread * z))
+                label_z = 1.0 / (1.0 + e)
+                value = -side * (new_centre + new_scale * z) + c * label_z
+                slope = -side * (new_scale + c * rate * label_z * (1.0 - label_z))
+                move = (complex(target, height) - value) / slope
+                if not abs(move) < 1e3 / rate:
+                    break
+                z += move
+                if abs(move) < 1e-3 * abs(z.imag):
+                    break
+            trusted = 0.0 < abs(z.imag) < math.pi / rate
+            near[k, 0] = z.real if trusted else lo - side * first.real
+            near[k, 1] = abs(z.imag) if trusted else first.imag
+            k += 1
 
 
 @njit(cache=True, error_model="numpy")
@@ -202,7 +211,7 @@ def outer_rule(
     hard = math.isinf(sharpness)
     jumps = threshold > 0.0 or hard
     reach = math.sqrt(2.0 * exponent)
-    near = np.empty((2, 5, 2))
+    near = np.empty((2, 11, 2))
     steep = new_scale if hard else max(sharpness * spread, new_scale)
     floor = math.pi / max(steep, 1e-300)
     mild = not hard and (
@@ -225,7 +234,7 @@ def outer_rule(
             centre, spread, sharpness, reach + min(sharpness * spread, abs(centre) / spread), near[side],
         )  # fmt: skip
         if not hard:
-            for k in range(1, 5):
+            for k in range(1, 11):
                 floor = min(floor, near[side, k, 1])
     hermite = 0
     if not jumps:
