@@ -1,16 +1,276 @@
-"""Placeholder of the frame engine."""
+r"""One seed of self-training without matrices and without vectors of N entries.
+
+From one step to the next only $m$, $v = q - m^2$ and $B$ pass: the next batch is fresh, so all it can know of the
+weights is their coordinates along $e_1 = v/\sqrt N$ and $e_2$. A batch needs two columns to be labelled, the fit
+(`frame.py`) reveals as many more as it asks for. Weights, if a histogram is wanted, are drawn afterwards with
+exactly the law they have given the coordinates.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
-from .record import Record
-from .stages import Plan
+import numpy as np
+
+from ..errors import ConvergenceError
+from ..labelers import SoftLabels
+from ..losses import Array, Logistic, Squared
+from .by_matrix import generator, label_quality
+from .frame import FULL, SETTLED, fit_frame, probe_frame
+from .normals import fill_normals, fill_signs
+from .record import Mask, Record, one_class, sample_error
+from .stages import Plan, Stage
+from .sweeps import LOGISTIC, SQUARED, curvatures, residuals, soft_targets, total_loss
+
+SIGNS = 2**31
+"""The stream of the classes; streams 0, 1, ... are the columns."""
+
+PASSES = 3000
+CHUNK = 1 << 16
 
 
 def supports(plan: Plan) -> bool:
-    return False
+    """Whether this engine knows the loss and the variant."""
+    known = type(plan.loss) in (Logistic, Squared)
+    return known and not plan.keep_labeled and not plan.reuse_batch
 
 
-def run_seed(plan: Plan, seed: int, **options: Any) -> Record | None:
-    raise NotImplementedError
+def run_seed(
+    plan: Plan,
+    seed: int,
+    probes: int = 0,
+    keep_weights: bool = False,
+    keep_logits: bool = False,
+    tolerance: float = 1e-6,
+    stopped: Callable[[], bool] = lambda: False,
+    room: int = 32,
+) -> Record | None:
+    """Run all steps of one seed; None if `stopped` said so on the way."""
+    record = Record(seed, len(plan.stages) - 1)
+    loss = LOGISTIC if type(plan.loss) is Logistic else SQUARED
+    columns = _Columns(max(stage.rows for stage in plan.stages), room)
+    histogram = _Weights(plan.features) if keep_weights else None
+    state = np.zeros(2)
+    bias = 0.0
+    for stage in plan.stages:
+        if stopped():
+            return None
+        batch = _Batch(plan, stage, seed, loss, columns, state, bias)
+        record.put(stage.step, **batch.quality)
+        train_bias = stage.step == 0 or not plan.recipe.fix_bias
+        if train_bias and one_class(batch.targets, plan.loss):
+            record.collapse(stage.step, bias > 0 if stage.step else bool(batch.positive[0]))
+            break
+        point, bias = batch.fit(state, bias, train_bias, tolerance)
+        random = generator(seed, stage.step)
+        across = float(point[1:] @ point[1:])
+        m, before, state = float(point[0]), state, np.array([point[0], np.sqrt(across)])
+        record.put(stage.step, m=m, v=across, bias=bias, directions=point.size)
+        if stage.step:
+            record.put(stage.step, overlap=float(before @ point[:2]))
+        if batch.targets.size:
+            mean = total_loss(loss, batch.logits, batch.targets) / batch.targets.size
+            record.put(stage.step, train_loss=mean)
+        wrong = sample_error(m, m**2 + across, bias, plan.test, stage.rows, random)
+        record.put(stage.step, test_error=wrong)
+        if keep_logits:
+            record.logits.append(batch.all_logits(point, bias, random))
+            record.selected.append(batch.selected)
+            record.classes.append(batch.positive)
+        if histogram is not None:
+            record.weights.append(histogram.draw(point, random))
+        if probes:
+            chi = np.mean([batch.probe(random) for _ in range(probes)])
+            record.put(stage.step, chi=float(chi))
+    return record
+
+
+class _Columns:
+    """Room for the columns of the frame and of the revealed residuals, used again by every step."""
+
+    def __init__(self, rows: int, room: int):
+        self.x = np.empty((room, rows), np.float32)
+        self.u = np.empty((room, rows), np.float32)
+
+    def grow(self, filled: int, revealed: int) -> None:
+        """Half as much room again; the first columns are kept."""
+        room, rows = self.x.shape
+        larger = np.empty((room + room // 2 + 2, rows), np.float32)
+        larger[:filled] = self.x[:filled]
+        self.x = larger
+        larger = np.empty_like(larger)
+        larger[:revealed] = self.u[:revealed]
+        self.u = larger
+
+
+class _Batch:
+    """The rows of one step: drawn, labelled, selected; then fitted and probed."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        stage: Stage,
+        seed: int,
+        loss: int,
+        columns: _Columns,
+        state: Array,
+        bias: float,
+    ):
+        self.plan, self.stage, self.loss, self.columns = plan, stage, loss, columns
+        sequence = np.random.SeedSequence(seed, spawn_key=(stage.step, 1))
+        self.key = sequence.generate_state(1, np.uint64)[0]
+        self.lengths_seed = np.random.SeedSequence(seed, spawn_key=(stage.step, 2))
+        self.frame = 1 if stage.step == 0 else 2
+        self.revealed = 0
+        signs = np.empty(stage.rows, np.float32)
+        fill_signs(self.key, SIGNS, stage.rho, signs)
+        x = columns.x
+        for j in range(self.frame):
+            column = x[j, : stage.rows]
+            fill_normals(self.key, j, 0, column)
+            column *= np.float32(np.sqrt(stage.delta))
+        x[0, : stage.rows] += signs
+        self.positive: Mask = signs > 0
+        self.selected: Mask = np.ones(stage.rows, dtype=bool)
+        self.quality: dict[str, float] = {}
+        self.rejected = np.empty((2, 0))
+        if stage.step == 0:
+            negative, positive = plan.loss.classes
+            self.targets = np.where(self.positive, positive, negative)
+        else:
+            self.targets = self._label(state, bias)
+        count = self.targets.size
+        self.logits, self._base, self._change = np.empty(count), np.empty(count), np.empty(count)
+
+    def _label(self, state: Array, bias: float) -> Array:
+        """Targets of the selected rows; the columns are packed to these."""
+        stage, x = self.stage, self.columns.x
+        logits = np.empty(stage.rows)
+        for here in _chunks(stage.rows):
+            logits[here] = state[0] * x[0, here].astype(float) + state[1] * x[1, here] + bias
+        if stage.threshold > 0 or not logits.all():
+            self.selected = np.abs(logits) > stage.threshold * float(np.hypot(state[0], state[1]))
+        self.quality = label_quality(logits, self.selected, self.positive)
+        if not self.selected.all():
+            self.rejected = x[:2, : stage.rows][:, ~self.selected].astype(float)
+            logits = logits[self.selected]
+            x[:2, : logits.size] = x[:2, : stage.rows][:, self.selected]
+        labeler = self.plan.recipe.label_function
+        if type(labeler) is SoftLabels and np.isfinite(stage.sharpness):
+            soft_targets(self.loss, stage.sharpness, logits)
+        else:
+            for here in _chunks(logits.size):
+                logits[here] = labeler.target(logits[here], stage.sharpness, self.plan.loss)
+        return logits
+
+    def fit(
+        self, state: Array, bias: float, train_bias: bool, tolerance: float
+    ) -> tuple[Array, float]:
+        """Coordinates of the minimiser in the frame, and its bias."""
+        stage, start = self.stage, self.frame
+        if self.targets.size == 0:
+            return np.zeros(start), bias
+        while True:
+            columns = self.columns
+            point = np.zeros(len(columns.x))
+            if stage.step:
+                point[:2] = state
+            ended, frame, revealed, found, error = fit_frame(
+                self.loss,
+                columns.x,
+                columns.u,
+                start,
+                (self.logits, self.targets, self._base, self._change),
+                point,
+                bias,
+                train_bias,
+                stage.ridge,
+                np.sqrt(stage.delta),
+                self._lengths(),
+                self.key,
+                tolerance,
+                PASSES,
+            )
+            if ended == SETTLED:
+                self.frame, self.revealed = frame, revealed
+                return point[:frame].copy(), found
+            if ended != FULL:
+                norm = float(np.linalg.norm(point[:frame]))
+                raise ConvergenceError(
+                    stage.step,
+                    "the fit did not settle: without ridge the minimum may not exist",
+                    {"norm": norm, "bias": found},
+                    error,
+                )
+            columns.grow(start, 0)
+
+    def probe(self, random: np.random.Generator) -> float:
+        r"""One estimate of $\chi$: a random probe through the inverse Hessian at the minimiser."""
+        features, count = self.plan.features, self.targets.size
+        coordinates = np.append(random.standard_normal(self.frame), 0.0)
+        outside = features - self.frame
+        coordinates[-1] = np.sqrt(random.chisquare(outside)) if outside > 0 else 0.0
+        coordinates *= np.sqrt(features) / np.linalg.norm(coordinates)
+        if count == 0:
+            return features / self.stage.ridge
+        slope, curvature = np.empty(count), np.empty(count)
+        residuals(self.loss, self.logits, self.targets, slope)
+        curvatures(self.loss, slope, self.targets, curvature)
+        while True:
+            ended, form = probe_frame(
+                self.columns.x,
+                self.columns.u,
+                self.frame,
+                self.revealed,
+                (slope, curvature, self._base, self._change),
+                coordinates,
+                self.stage.ridge,
+                np.sqrt(self.stage.delta),
+                self._lengths(),
+                self.key,
+                1e-4,
+            )
+            if ended == SETTLED:
+                return float(form)
+            self.columns.grow(self.frame, self.revealed)
+
+    def all_logits(self, point: Array, bias: float, random: np.random.Generator) -> Array:
+        """Logits of all rows; those of rejected rows, which nothing has asked, are drawn now."""
+        if self.selected.all():
+            return self.logits.copy()
+        logits = np.empty(self.stage.rows)
+        logits[self.selected] = self.logits
+        spread = np.sqrt(self.stage.delta * float(point[2:] @ point[2:]))
+        unseen = random.standard_normal(self.rejected.shape[1])
+        logits[~self.selected] = point[:2] @ self.rejected + spread * unseen + bias
+        return logits
+
+    def _lengths(self) -> Array:
+        """Draws of chi with N - k degrees of freedom for k = 0, 1, ...; the same for any room."""
+        free = self.plan.features - np.arange(len(self.columns.x) + 1)
+        random = np.random.Generator(np.random.Philox(self.lengths_seed))
+        return np.sqrt(np.where(free > 0, random.chisquare(np.maximum(free, 1)), 0.0))
+
+
+class _Weights:
+    """Weight vectors with the law they have given their coordinates in the frames of the steps."""
+
+    def __init__(self, features: int):
+        self.center = np.full(features, features**-0.5)
+        self.across = np.zeros(features)
+
+    def draw(self, point: Array, random: np.random.Generator) -> Array:
+        r"""$w_t = a v + b w_{t-1} + s \hat g$ with $\hat g$ Gaussian, off both, normalised."""
+        fresh = random.standard_normal(self.center.size)
+        for known in (self.center, self.across):
+            fresh -= (known @ fresh) * known
+        fresh /= max(float(np.linalg.norm(fresh)), 1e-300)
+        seen = 2 if self.across.any() else 1
+        rest = float(np.linalg.norm(point[seen:]))
+        off = rest * fresh + (point[1] * self.across if seen == 2 else 0.0)
+        self.across = off / max(float(np.linalg.norm(off)), 1e-300)
+        return np.asarray((point[0] * self.center + off) * np.sqrt(self.center.size))
+
+
+def _chunks(rows: int) -> list[slice]:
+    return [slice(first, min(first + CHUNK, rows)) for first in range(0, rows, CHUNK)]

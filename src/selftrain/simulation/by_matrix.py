@@ -49,7 +49,7 @@ def run_seed(
     probes: int = 0,
     keep_weights: bool = False,
     keep_logits: bool = False,
-    tolerance: float = 1e-8,
+    tolerance: float = 1e-6,
     stopped: Callable[[], bool] = lambda: False,
 ) -> Record | None:
     """Run all steps of one seed; None if `stopped` said so on the way."""
@@ -72,7 +72,7 @@ def run_seed(
             targets = plan.recipe.label_function.target(logits, stage.sharpness, plan.loss)
             selected = np.abs(logits) > stage.threshold * np.linalg.norm(weights)
             trained = not plan.recipe.fix_bias
-            record.put(stage.step, **label_quality(logits, selected, batch.signs))
+            record.put(stage.step, **label_quality(logits, selected, batch.signs > 0))
         kept = labeled if plan.keep_labeled and stage.step > 0 else None
         if trained and kept is None and one_class(targets[selected], plan.loss):
             positive = bias > 0 if stage.step else batch.signs[0] > 0
@@ -116,9 +116,9 @@ def draw(stage: Stage, center: Array, noise: Noise, random: np.random.Generator)
     return Batch(Clusters(entries, signs, center, stage.delta), signs)
 
 
-def label_quality(logits: Array, selected: Mask, signs: Array) -> dict[str, float]:
+def label_quality(logits: Array, selected: Mask, positive: Mask) -> dict[str, float]:
     """How many points are selected, and how often the labelling model has the class right."""
-    correct = (logits > 0) == (signs > 0)
+    correct = (logits > 0) == positive
     return {
         "fraction_selected": float(selected.mean()),
         "pseudo_label_accuracy": float(correct.mean()),
@@ -167,7 +167,7 @@ def _fit(
             fit_bias=trained,
             weights=weights,
             bias=bias,
-            tolerance=tolerance,
+            tolerance=0.01 * tolerance,
         )
     except FitError as error:
         state = {"bias": bias, "norm": float(np.linalg.norm(weights))}

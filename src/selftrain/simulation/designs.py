@@ -66,7 +66,7 @@ class Chunked:
     def transposed_times(self, rows: Array) -> Array:
         import dask.array as da
 
-        chunked = da.from_array(rows, chunks=self.matrix.chunks[0])
+        chunked = da.from_array(rows, chunks=self.matrix.chunks[0])  # type: ignore[no-untyped-call]
         return np.asarray((self.matrix.T @ chunked).compute())
 
 

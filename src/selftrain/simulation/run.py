@@ -43,7 +43,7 @@ def simulate(
     probes: int = 1,
     keep_weights: bool = False,
     keep_logits: bool = False,
-    tolerance: float = 1e-7,
+    tolerance: float = 1e-6,
     workers: int = 1,
     memory: int | None = None,
     progress: bool | None = None,
@@ -58,7 +58,7 @@ def simulate(
         reuse_batch: one unlabelled batch for all steps instead of a fresh one each.
         probes: random probes of the susceptibility a step; 0 leaves `chi` at NaN.
         keep_weights, keep_logits: keep the vectors themselves, for histograms.
-        tolerance: relative accuracy of the fits.
+        tolerance: relative accuracy of q, m and B in each fit.
         workers: seeds that run at once; -1 for all cores. The numbers do not depend on it.
         memory: bytes that may be taken; default: what is free.
         progress: show a bar with the time left; default: on a terminal only.

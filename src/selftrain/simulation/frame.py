@@ -1,0 +1,294 @@
+r"""The fit of one step in the revealed frame: no vector of N entries is ever formed.
+
+With $e_1 = v/\sqrt N$ and $e_2$ along the rest of the previous weights, the ridge loss of a Gaussian mixture is
+invariant under rotations of everything else. A gradient $X^\top r$ leaves the frame only along
+$\sqrt\Delta\,(I - E E^\top) Z^\top r$; given what is known, that is a fresh direction of length $\sqrt\Delta\,\rho\,\beta$ with $\rho$ the
+part of r outside the revealed residuals U and $\beta \sim \chi_{N-k}$. Calling it $e_{k+1}$, its column is
+$Z e_{k+1} = \beta u + (I - U U^\top - u u^\top) g$ with u the new unit residual and g fresh. So the N side of the problem
+is k numbers, and the whole law is exact.
+
+The minimiser moves by Newton steps over the frame and the bias. The Hessian gets its new row with
+every direction, at the present point, and a BFGS correction from every move.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from .small import dot, secant, solve_symmetric
+from .sweeps import WEIGHTED, advance, curvatures, project, reveal, split_again, total
+
+SETTLED, FULL, LOST = 0, 1, 2
+"""Ways a fit ends: converged, more columns are needed, no convergence."""
+
+INSIDE_FIRST = 10.0
+"""Stay in the known span while its Newton step exceeds the reach of a new direction by this factor."""
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def fit_frame(
+    loss: Any,
+    x: Any,
+    u: Any,
+    frame: Any,
+    rows: Any,
+    point: Any,
+    bias: float,
+    train_bias: bool,
+    ridge: float,
+    scale: float,
+    lengths: Any,
+    key: Any,
+    tolerance: float,
+    limit: int,
+) -> tuple[int, int, Any, float, float]:
+    r"""Minimise over the bias and the frame, which grows as it must.
+
+    Arguments:
+        x, u: columns, with room for as many as may be needed; the first `frame` of x are given.
+        rows: logits, targets, base, change; all but the targets are overwritten.
+        point: coordinates of the start, overwritten by those of the minimiser.
+        scale: $\sqrt\Delta$.
+        lengths: draws of $\chi_{N-k}$ by the size k of the frame; 0 where it is complete.
+        tolerance: relative accuracy of q, m and the bias.
+
+    Returns how it ended, the size of the frame and of the revealed span, the bias, the error
+    estimate that was reached.
+    """
+    logits, _, base, change = rows
+    room = x.shape[0]
+    logits[:] = 0.0
+    base[:] = 0.0
+    hessian = np.zeros((room + 1, room + 1))
+    gradient, before, move = np.zeros(room + 1), np.zeros(room + 1), np.zeros(room + 1)
+    slopes, along, fresh = np.zeros(room), np.zeros(room), np.zeros(room)
+    step, shift = point.copy(), bias
+    descent, stiffness, reach, rate, error = 0.0, 0.0, 0.0, 0.5, np.inf
+    # Typed constants: a literal would make the compiler specialise every pass for it.
+    revealed: Any = np.int64(0)
+    draw: Any = np.bool_(True)
+    halvings = 0
+    last = (np.inf, np.inf, np.inf)
+    for passes in range(limit):
+        if frame == room:
+            return FULL, frame, revealed, bias, error
+        slopes[:] = 0.0
+        along[:] = 0.0
+        pull, square, cross = advance(
+            loss, x, frame, u, revealed, rows, step, shift, key, draw, slopes, along, fresh
+        )
+        draw = np.bool_(False)
+        if not (np.isfinite(pull) and np.isfinite(square)):
+            return LOST, frame, revealed, bias, error
+        gradient[0] = pull if train_bias else 0.0
+        for j in range(frame):
+            gradient[j + 1] = slopes[j] + ridge * point[j]
+        if passes == 0:
+            first_hessian(loss, x, frame, rows, ridge, train_bias, hessian)
+            stiffness = hessian[frame, frame]
+        else:
+            ahead = dot(gradient, move, frame + 1)
+            if ahead > 0.9 * abs(descent) and halvings < 40:
+                kept = max(0.1, min(0.7, abs(descent) / (abs(descent) + ahead)))
+                halvings += 1
+                for j in range(frame):
+                    step[j] = (kept - 1.0) * move[j + 1]
+                    point[j] += step[j]
+                shift = (kept - 1.0) * move[0]
+                bias += shift
+                for j in range(frame + 1):
+                    move[j] *= kept
+                continue
+            secant(hessian, move, gradient, before, frame + 1)
+        halvings = 0
+        inside, outside = split(u, revealed, change, along, square)
+        extend = (
+            lengths[frame] > 0.0 and revealed < logits.size and outside > 1e-11 * np.sqrt(square)
+        )
+        previous, reach = reach, (scale * outside * lengths[frame] / stiffness if extend else 0.0)
+        newton = solve_symmetric(hessian, gradient, frame + 1)
+        q = dot(point, point, frame)
+        inner = np.sqrt(dot(newton[1:], newton[1:], frame))
+        now = (q, point[0], bias)
+        if previous > 0.0:
+            rate = min(0.98, max(0.3, 0.5 * (rate + reach / previous)))
+        error = accuracy(now, last, inner, reach, newton[0], rate, lengths[0])
+        if error < tolerance:
+            return SETTLED, frame, revealed, bias, error
+        last = now
+        if extend and inner < INSIDE_FIRST * reach:
+            weight = lengths[frame] - (cross - dot(inside, fresh, revealed)) / outside
+            row = np.zeros(frame + 1)
+            with_bias, gradient[frame + 1] = reveal(
+                loss,
+                x,
+                frame,
+                u,
+                revealed,
+                rows,
+                inside,
+                fresh[:revealed],
+                outside,
+                weight,
+                scale,
+                row,
+            )
+            frame += 1
+            revealed += 1
+            for j in range(frame):
+                hessian[j + 1, frame] = hessian[frame, j + 1] = row[j]
+            hessian[0, frame] = hessian[frame, 0] = with_bias if train_bias else 0.0
+            hessian[frame, frame] += ridge
+            stiffness = hessian[frame, frame]
+            newton = solve_symmetric(hessian, gradient, frame + 1)
+            draw = np.bool_(True)
+            fresh[:] = 0.0
+        descent = dot(gradient, newton, frame + 1)
+        for j in range(frame + 1):
+            move[j], before[j] = newton[j], gradient[j]
+        for j in range(frame):
+            step[j] = newton[j + 1]
+            point[j] += step[j]
+        shift = newton[0]
+        bias += shift
+    return LOST, frame, revealed, bias, error
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def accuracy(
+    now: Any, last: Any, inner: float, reach: float, shift: float, rate: float, root: float
+) -> float:
+    r"""Estimated relative error of q, m and B: the last changes and the gradient, summed as geometric series.
+
+    What a new direction of relative size $\epsilon$ does to q is $\epsilon^2$, to m and B it is $\epsilon$ times a random overlap
+    of order $N^{-1/2}$ (`root` is about $\sqrt N$); what the Newton step inside the span does is of first order.
+    """
+    q, m, bias = now
+    norm = np.sqrt(q)
+    if norm == 0.0:
+        return 0.0 if inner == 0.0 and reach == 0.0 and shift == 0.0 else np.inf
+    moved = max(abs(q - last[0]) / q, abs(m - last[1]) / norm)
+    moved = max(moved, abs(bias - last[2]) / (norm + abs(bias)))
+    outer = reach / norm
+    ahead = inner / norm + abs(shift) / (norm + abs(bias)) + outer * (outer + 2.0 / root)
+    return float(max(rate * moved, ahead) / (1.0 - rate))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def split(u: Any, revealed: Any, change: Any, along: Any, square: float) -> tuple[Any, float]:
+    """Coordinates of the change of residuals in the revealed span, and the length of the rest."""
+    inside = along[:revealed].copy()
+    rest = square - dot(inside, inside, revealed)
+    if rest < 0.5 * square:
+        correction = np.zeros(revealed)
+        rest = split_again(u, revealed, change, inside, correction)
+        rest -= dot(correction, correction, revealed)
+        for j in range(revealed):
+            inside[j] += correction[j]
+    return inside, np.sqrt(max(rest, 0.0))
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def first_hessian(
+    loss: Any, x: Any, frame: Any, rows: Any, ridge: float, train_bias: bool, hessian: Any
+) -> None:
+    """Hessian over the bias (index 0; the identity if it is fixed) and the first columns."""
+    logits, targets, _, change = rows
+    curvature, weighted = np.empty(logits.size), np.empty(logits.size)
+    curvatures(loss, change, targets, curvature)
+    hessian[0, 0] = total(curvature) if train_bias else 1.0
+    for j in range(frame):
+        for i in range(logits.size):
+            weighted[i] = curvature[i] * x[j, i]
+        row = np.zeros(j + 1)
+        project(x, j + 1, np.int64(0), weighted, row)
+        hessian[0, j + 1] = hessian[j + 1, 0] = total(weighted) if train_bias else 0.0
+        for i in range(j + 1):
+            hessian[i + 1, j + 1] = hessian[j + 1, i + 1] = row[i]
+        hessian[j + 1, j + 1] += ridge
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def probe_frame(
+    x: Any,
+    u: Any,
+    frame: Any,
+    revealed: Any,
+    rows: Any,
+    probe: Any,
+    ridge: float,
+    scale: float,
+    lengths: Any,
+    key: Any,
+    tolerance: float,
+) -> tuple[int, float]:
+    r"""$z^\top (X^\top D X + \kappa)^{-1} z$ by conjugate gradients that go on revealing the same matrix.
+
+    `rows` carries the curvatures D in the place of the targets; `probe` are the coordinates of z in the
+    frame, then its length outside. Returns how it ended and the form.
+    """
+    logits, _, base, change = rows
+    loss, draw = np.int64(WEIGHTED), np.bool_(True)
+    room = x.shape[0]
+    slopes, along, fresh = np.zeros(room), np.zeros(room), np.zeros(room)
+    residual, direction, none = np.zeros(room), np.zeros(room), np.zeros(0)
+    start = frame
+    for j in range(frame + 1):
+        residual[j] = probe[j]
+    if lengths[frame] > 0.0:
+        if frame + 1 >= room:
+            return FULL, np.nan
+        logits[:] = 0.0
+        base[:] = 0.0
+        advance(loss, x, frame, u, revealed, rows, direction, 0.0, key, draw, slopes, along, fresh)
+        reveal(loss, x, frame, u, revealed, rows, none, fresh[:revealed], 0.0, 0.0, scale, none)
+        frame += 1
+    for j in range(frame):
+        direction[j] = residual[j]
+    square, form = dot(residual, residual, frame), 0.0
+    while True:
+        if frame >= room:
+            return FULL, np.nan
+        logits[:] = 0.0
+        base[:] = 0.0
+        slopes[:] = 0.0
+        along[:] = 0.0
+        fresh[:] = 0.0
+        _, size, cross = advance(
+            loss, x, frame, u, revealed, rows, direction, 0.0, key, draw, slopes, along, fresh
+        )
+        bent = dot(direction, slopes, frame) + ridge * dot(direction, direction, frame)
+        length = square / bent
+        gain = length * square
+        form += gain
+        for j in range(frame):
+            residual[j] -= length * (slopes[j] + ridge * direction[j])
+        inside, outside = split(u, revealed, change, along, size)
+        if lengths[frame] > 0.0 and revealed < logits.size and outside > 1e-11 * np.sqrt(size):
+            weight = lengths[frame] - (cross - dot(inside, fresh, revealed)) / outside
+            _, slope = reveal(
+                loss,
+                x,
+                frame,
+                u,
+                revealed,
+                rows,
+                inside,
+                fresh[:revealed],
+                outside,
+                weight,
+                scale,
+                none,
+            )
+            residual[frame] = -length * slope
+            direction[frame] = 0.0
+            frame += 1
+            revealed += 1
+        before, square = square, dot(residual, residual, frame)
+        if gain * square / before < tolerance * form or frame - start > 400:
+            return SETTLED, form
+        for j in range(frame):
+            direction[j] = residual[j] + square / before * direction[j]

@@ -1,0 +1,290 @@
+r"""Passes over the rows of a batch, compiled: everything of the frame engine that costs time.
+
+The rows are M; the columns are the few directions of the frame. `x[j]` holds $X e_j$ for the
+frame vector $e_j$, `u[j]` an orthonormal basis of the residuals whose image $Z^\top r$ has been
+revealed, both in single precision (the stored numbers *are* the matrix), all arithmetic in double.
+A pass walks over tiles of rows that stay in the cache and does all that can be done with them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import int64, njit
+
+from .normals import TILE, fill_tile
+
+LOGISTIC, SQUARED, WEIGHTED = 0, 1, 2
+"""Losses: logistic and squared with targets p; $p x^2/2$ with weights p (for probes of the Hessian)."""
+
+_FAST = {"contract", "reassoc", "nsz", "arcp"}
+
+
+@njit(inline="always")
+def _exp_of_minus(x: Any) -> Any:
+    """exp(-x) for 0 <= x <= 700: powers of two by bits, Taylor to order 12 on the rest."""
+    shifted = np.float64(x * -1.4426950408889634 + 6755399441055744.0)
+    n = shifted - 6755399441055744.0
+    t = (-x - n * 0.6931471803691238) - n * 1.9082149292705877e-10
+    p = t * (1.0 / 479001600.0) + 1.0 / 39916800.0
+    p = p * t + 1.0 / 3628800.0
+    p = p * t + 1.0 / 362880.0
+    p = p * t + 1.0 / 40320.0
+    p = p * t + 1.0 / 5040.0
+    p = p * t + 1.0 / 720.0
+    p = p * t + 1.0 / 120.0
+    p = p * t + 1.0 / 24.0
+    p = p * t + 1.0 / 6.0
+    p = p * t + 0.5
+    p = p * t + 1.0
+    p = p * t + 1.0
+    power = np.int64((shifted.view(np.int64) + int64(1023)) << int64(52)).view(np.float64)
+    return p * power
+
+
+@njit(inline="always")
+def _sigmoid(x: Any) -> Any:
+    e = _exp_of_minus(min(abs(x), 700.0))
+    inverse = 1.0 / (1.0 + e)
+    return inverse if x >= 0 else e * inverse
+
+
+# Contraction only: in `_exp_of_minus` the order of the sums is the algorithm.
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "nsz"})
+def residuals(loss: Any, logits: Any, targets: Any, out: Any) -> None:
+    """Slopes of the loss."""
+    if loss == LOGISTIC:
+        for i in range(logits.size):
+            out[i] = _sigmoid(logits[i]) - targets[i]
+    elif loss == SQUARED:
+        for i in range(logits.size):
+            out[i] = logits[i] - targets[i]
+    else:
+        for i in range(logits.size):
+            out[i] = logits[i] * targets[i]
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "nsz"})
+def curvatures(loss: Any, residual: Any, targets: Any, out: Any) -> None:
+    """Curvatures of the loss, from residuals and targets."""
+    if loss == LOGISTIC:
+        for i in range(residual.size):
+            sigma = residual[i] + targets[i]
+            out[i] = sigma * (1.0 - sigma)
+    elif loss == SQUARED:
+        for i in range(residual.size):
+            out[i] = 1.0
+    else:
+        for i in range(residual.size):
+            out[i] = targets[i]
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=_FAST)
+def accumulate(columns: Any, count: Any, first: Any, coefficients: Any, out: Any) -> None:
+    """out += sum_j coefficients[j] columns[j] on one tile of rows."""
+    size = out.size
+    j = 0
+    while j + 4 <= count:
+        a, b, c, d = coefficients[j], coefficients[j + 1], coefficients[j + 2], coefficients[j + 3]
+        ca, cb = columns[j, first : first + size], columns[j + 1, first : first + size]
+        cc, cd = columns[j + 2, first : first + size], columns[j + 3, first : first + size]
+        for i in range(size):
+            out[i] += (a * ca[i] + b * cb[i]) + (c * cc[i] + d * cd[i])
+        j += 4
+    while j < count:
+        a = coefficients[j]
+        ca = columns[j, first : first + size]
+        for i in range(size):
+            out[i] += a * ca[i]
+        j += 1
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=_FAST)
+def project(columns: Any, count: Any, first: Any, vector: Any, out: Any) -> None:
+    """out[j] += columns[j] . vector on one tile of rows."""
+    size = vector.size
+    j = 0
+    while j + 4 <= count:
+        ca, cb = columns[j, first : first + size], columns[j + 1, first : first + size]
+        cc, cd = columns[j + 2, first : first + size], columns[j + 3, first : first + size]
+        sa = sb = sc = sd = 0.0
+        for i in range(size):
+            sa += ca[i] * vector[i]
+            sb += cb[i] * vector[i]
+            sc += cc[i] * vector[i]
+            sd += cd[i] * vector[i]
+        out[j] += sa
+        out[j + 1] += sb
+        out[j + 2] += sc
+        out[j + 3] += sd
+        j += 4
+    while j < count:
+        ca = columns[j, first : first + size]
+        sa = 0.0
+        for i in range(size):
+            sa += ca[i] * vector[i]
+        out[j] += sa
+        j += 1
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=_FAST)
+def inner(a: Any, b: Any) -> float:
+    """a . b."""
+    total = 0.0
+    for i in range(a.size):
+        total += a[i] * b[i]
+    return total
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=_FAST)
+def total(a: Any) -> float:
+    """Sum of a."""
+    result = 0.0
+    for i in range(a.size):
+        result += a[i]
+    return result
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def advance(
+    loss: Any,
+    x: Any,
+    frame: Any,
+    u: Any,
+    revealed: Any,
+    rows: Any,
+    step: Any,
+    shift: float,
+    key: Any,
+    draw: Any,
+    slopes: Any,
+    along: Any,
+    fresh: Any,
+) -> tuple[float, float, float]:
+    r"""Move the logits by `step` in the frame and `shift` in the bias; reduce what the next move needs.
+
+    `rows` = (logits, targets, base, change): base is the last residual inside the revealed span,
+    change the present residual minus base. With `draw`, the slot x[frame] is filled with fresh normals g.
+    Adds $X^\top r$ to `slopes`, $U^\top$ change to `along`, $U^\top g$ to `fresh` (with `draw`).
+    Returns $\sum r$, |change|^2 and change . g.
+    """
+    logits, targets, base, change = rows
+    residual, noise = np.empty(TILE), np.empty(TILE, np.float32)
+    pull = square = cross = 0.0
+    for tile in range((logits.size + TILE - 1) // TILE):
+        first = tile * TILE
+        size = min(TILE, logits.size - first)
+        here = slice(first, first + size)
+        logit, r, moved = logits[here], residual[:size], change[here]
+        for i in range(size):
+            logit[i] += shift
+        accumulate(x, frame, first, step, logit)
+        residuals(loss, logit, targets[here], r)
+        for i in range(size):
+            moved[i] = r[i] - base[first + i]
+        if draw:
+            fill_tile(key, frame, tile, noise)
+            for i in range(size):
+                x[frame, first + i] = noise[i]
+        g = x[frame, here]
+        project(x, frame, first, r, slopes)
+        project(u, revealed, first, moved, along)
+        if draw:
+            project(u, revealed, first, g, fresh)
+        pull += total(r)
+        square += inner(moved, moved)
+        cross += inner(moved, g)
+    return pull, square, cross
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def split_again(u: Any, revealed: Any, change: Any, inside: Any, correction: Any) -> float:
+    """Second Gram-Schmidt pass: adds U . (change - U inside) to `correction`, returns the square of the rest."""
+    rest = np.empty(TILE)
+    minus = -inside
+    square = 0.0
+    for first in range(0, change.size, TILE):
+        size = min(TILE, change.size - first)
+        e = rest[:size]
+        for i in range(size):
+            e[i] = change[first + i]
+        accumulate(u, revealed, first, minus, e)
+        project(u, revealed, first, e, correction)
+        square += inner(e, e)
+    return square
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def reveal(
+    loss: Any,
+    x: Any,
+    frame: Any,
+    u: Any,
+    revealed: Any,
+    rows: Any,
+    inside: Any,
+    fresh: Any,
+    length: float,
+    weight: float,
+    scale: float,
+    hessian_row: Any,
+) -> tuple[float, float]:
+    r"""Append a direction to both sides: $u_{new} = (dr - U a)/\rho$, $x_{new} = \sqrt\Delta\,(g - U h + w\,u_{new})$.
+
+    `inside` is a, `fresh` is h, `length` is $\rho$, `weight` is $w = \beta - u_{new} \cdot g$. With `length` = 0 only
+    the frame grows ($x_{new} = \sqrt\Delta\,(g - U h)$). Adds the new row of $X^\top D X$ to `hessian_row` (as far as it
+    reaches); returns its entry with the bias and the slope $x_{new} \cdot r$.
+    """
+    logits, targets, base, change = rows
+    rest_buffer, noise_buffer, curved = np.empty(TILE), np.empty(TILE), np.empty(TILE)
+    minus_inside, minus_fresh = -inside, -fresh
+    with_bias = slope = 0.0
+    for first in range(0, logits.size, TILE):
+        size = min(TILE, logits.size - first)
+        here = slice(first, first + size)
+        rest, noise, d = rest_buffer[:size], noise_buffer[:size], curved[:size]
+        for i in range(size):
+            noise[i] = x[frame, first + i]
+        accumulate(u, revealed, first, minus_fresh, noise)
+        if length > 0.0:
+            for i in range(size):
+                rest[i] = change[first + i]
+            accumulate(u, revealed, first, minus_inside, rest)
+            for i in range(size):
+                direction = rest[i] / length
+                u[revealed, first + i] = direction
+                noise[i] += weight * direction
+                base[first + i] += change[first + i]
+        for i in range(size):
+            x[frame, first + i] = scale * noise[i]
+        r = base[here]
+        curvatures(loss, r, targets[here], d)
+        column = x[frame, here]
+        slope += inner(column, r)
+        for i in range(size):
+            d[i] *= column[i]
+        with_bias += total(d)
+        project(x, hessian_row.size, first, d, hessian_row)
+    return with_bias, slope
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def soft_targets(loss: Any, sharpness: float, logits: Any) -> None:
+    """Replace logits by the link of the sharpened logits."""
+    for i in range(logits.size):
+        scaled = sharpness * logits[i]
+        logits[i] = _sigmoid(scaled) if loss == LOGISTIC else scaled
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def total_loss(loss: Any, logits: Any, targets: Any) -> float:
+    """Sum of the loss over the rows."""
+    result = 0.0
+    for i in range(logits.size):
+        u = logits[i]
+        if loss == LOGISTIC:
+            result += np.log1p(np.exp(-abs(u))) + max(u, 0.0) - targets[i] * u
+        else:
+            result += 0.5 * (u - targets[i]) ** 2
+    return result
