@@ -103,7 +103,7 @@ class WeightLaw:
         last = math.nan
         for size in _SIZES[len(indices)]:
             weights, probability = self._nodes(indices, size)
-            values = np.asarray(function(*weights), dtype=float)
+            values = np.broadcast_to(function(*weights), probability.shape)
             value, scale = float(values @ probability), float(np.abs(values) @ probability)
             if abs(value - last) <= tolerance * scale:
                 return value
