@@ -154,7 +154,7 @@ def _word(word: str, table: Mapping[str, Any], given: dict[str, Any]) -> "Portab
     if word == "recipe":
         return Recipe.from_dict(values)
     missing = [flag.option for flag in FLAGS[word][:5] if flag.field not in values]
-    if missing:
+    if missing and all(name in Problem.__dataclass_fields__ for name in values):
         raise MissingFlags(missing)
     return Problem.from_dict(values)
 
