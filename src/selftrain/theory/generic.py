@@ -1,0 +1,432 @@
+r"""The engine for any loss and any labeler, in plain numpy: the same equations, averages by adaptive panels.
+
+The average over the new noise runs over the proximal point x, where $h = x + c\,l'(x)$ is explicit and kinks of
+the loss are ends of panels; it is a function of the previous noise $g_1$ that is integrated by 16-point panels
+split at thresholds and jumps of the label and bisected until two halves agree with the whole.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from ..errors import EmptySelection, StateOverflow
+from ..labelers import Labeler
+from ..losses import Array, Loss
+from ..problem import Problem
+from ..recipe import Recipe
+from . import compiled
+from .equations import A, BIAS, ETA, LOG_CHI, LOG_R, assemble
+from .moments import (
+    COUNT, F, FF, FFK, FK, FK3, GF, GFK, GGK, GK, GK3, GNK, K, K3, KK, LOSS, NFK, NK, NK3, SF, SFK,
+    SGK, SK, SK3, SNK,
+)  # fmt: skip
+from .prox import proximal
+from .quadrature import HERMITE_MAX, HERMITE_W, HERMITE_X, PANEL_W, PANEL_X
+from .record import PREDICTED, START_NAMES, Record
+from .stage import Evaluation, StageSolution, solve_stage
+
+INNER = 12
+HERMITE_NOISE = 0.2
+"""Below this scale of the noise a smooth loss is averaged by Gauss-Hermite nodes."""
+
+
+def noise_averages(
+    loss: Loss, target: Array, centre: Array, noise: float, c: float, exponent: float
+) -> Array:
+    r"""The inner averages $E[\,\cdot\,]$ over $h = $ `centre` + `noise` $g_2$, one column a point.
+
+    Rows: f, f^2, k, g2 k, f k, g2 f k, f^2 k, k', g2 k', f k', k^2, l.
+    """
+    if noise <= HERMITE_NOISE and not loss.kinks:
+        n = HERMITE_X[HERMITE_MAX][None, :]
+        w = np.broadcast_to(HERMITE_W[HERMITE_MAX], (centre.size, HERMITE_MAX))
+        x = proximal(loss, target[:, None], centre[:, None] + noise * n, c)
+        f = loss.slope(target[:, None], x)
+        curvature = loss.curvature(target[:, None], x)
+    else:
+        reach = math.sqrt(2.0 * exponent)
+        cuts = np.linspace(-reach, reach, 9)
+        edges = proximal(loss, target[:, None], centre[:, None] + noise * cuts, c)
+        if loss.kinks:
+            kinks = np.broadcast_to(np.asarray(loss.kinks), (centre.size, len(loss.kinks)))
+            kinks = np.clip(kinks, edges[:, :1], edges[:, -1:])
+            edges = np.sort(np.concatenate([edges, kinks], axis=1), axis=1)
+        parts = int(np.clip(np.ceil(np.diff(edges, axis=1).max() * exponent / 60.0), 1, 40))
+        share = np.arange(parts) / parts
+        lo = (edges[:, :-1, None] + np.diff(edges, axis=1)[:, :, None] * share).reshape(centre.size, -1)
+        half = (np.repeat(np.diff(edges, axis=1), parts, axis=1) / (2 * parts))[:, :, None]
+        x = (lo[:, :, None] + half * (1.0 + PANEL_X)).reshape(centre.size, -1)
+        f = loss.slope(target[:, None], x)
+        curvature = loss.curvature(target[:, None], x)
+        n = (x + c * f - centre[:, None]) / noise
+        density = np.exp(-0.5 * n * n) / math.sqrt(2 * math.pi)
+        w = (half * PANEL_W).reshape(centre.size, -1) * (1.0 + c * curvature) / noise * density
+    slope = 1.0 / (1.0 + c * curvature)
+    k = curvature * slope
+    k3 = loss.third(target[:, None], x) * slope**3
+    value = loss.value(target[:, None], x)
+    rows = (
+        f, f * f, k, n * k, f * k, n * f * k, f * f * k, k3, n * k3, f * k3, k * k, value,
+    )  # fmt: skip
+    return np.array([(w * row).sum(axis=1) for row in rows])
+
+
+def gather(s: Array, g: Array, w: Array, inner: Array) -> Array:
+    """The averages of `moments` from the inner ones at weighted points (s, g1)."""
+    f, ff, k, nk, fk, nfk, ffk, k3, nk3, fk3, kk, value = inner * w
+    out = np.empty(COUNT)
+    out[[F, FF, K, NK, FK, NFK, FFK, K3, NK3, FK3, KK, LOSS]] = [
+        row.sum() for row in (f, ff, k, nk, fk, nfk, ffk, k3, nk3, fk3, kk, value)
+    ]
+    out[[SF, SK, SNK, SFK, SK3]] = [(s * row).sum() for row in (f, k, nk, fk, k3)]
+    out[[GF, GK, GNK, GFK, GK3]] = [(g * row).sum() for row in (f, k, nk, fk, k3)]
+    out[SGK], out[GGK] = (s * g * k).sum(), (g * g * k).sum()
+    return out
+
+
+class GenericSupervised:
+    r"""Step 0 for any loss; the rows of `groups` are $\alpha, \rho, \Delta$."""
+
+    step, first, fixed_bias = 0, True, False
+    nu2, offset, old_bias, omega = 1.0, 0.0, 0.0, 0.0
+
+    def __init__(self, loss: Loss, groups: Array, ridge: float):
+        self.loss, self.groups, self.ridge = loss, np.asarray(groups, dtype=float), ridge
+        alpha, _, delta = self.groups
+        self.field_scale = math.sqrt(float(alpha @ delta / alpha.sum()))
+
+    def evaluate(
+        self, z: Array, ridge: float, exponent: float, with_loss: bool = False
+    ) -> Evaluation | None:
+        alpha, rho, delta = self.groups
+        moments = self._moments(z, exponent)
+        chi = math.exp(z[LOG_CHI])
+        residual, jacobian = np.empty(5), np.empty((5, 5))
+        assemble(
+            z, moments, alpha, delta, ridge, 0.0, 1.0, 0.0, True, False, residual, jacobian
+        )
+        envelope = alpha @ (moments[:, LOSS] + 0.5 * chi * delta * moments[:, FF])
+        return _finite(Evaluation(residual, jacobian, 2 * len(alpha), float(envelope)))
+
+    def mean_loss(self, z: Array, exponent: float) -> float:
+        """Average loss of a training point at the unknowns z."""
+        alpha = self.groups[0]
+        return float(alpha @ self._moments(z, exponent)[:, LOSS] / alpha.sum())
+
+    def starts(self) -> Iterator[tuple[str, Array]]:
+        yield "explicit", self.explicit(self.ridge)
+
+    def explicit(self, ridge: float) -> Array:
+        alpha, rho, delta = self.groups
+        weight = np.concatenate([alpha * rho, alpha * (1 - rho)])
+        sign = np.repeat([1.0, -1.0], alpha.size)
+        target = np.repeat([self.loss.classes[1], self.loss.classes[0]], alpha.size)
+        return _explicit(self.loss, sign, 0 * sign, weight, target, np.tile(delta, 2), ridge, None)
+
+    def _moments(self, z: Array, exponent: float) -> Array:
+        low, high = self.loss.classes
+        sign, target = np.array([1.0, -1.0]), np.array([high, low])
+        norm = math.hypot(z[ETA], math.exp(z[LOG_R]))
+        rows = []
+        for _, rho, delta in self.groups.T:
+            inner = noise_averages(
+                self.loss, target, sign * z[ETA] + z[BIAS], math.sqrt(delta) * norm,
+                math.exp(z[LOG_CHI]) * delta, exponent,
+            )  # fmt: skip
+            rows.append(gather(sign, 0 * sign, np.array([rho, 1 - rho]), inner))
+        return np.array(rows)
+
+
+class GenericStage:
+    """One self-training step for any loss and labeler."""
+
+    first = False
+    offset = old_bias = 0.0
+
+    def __init__(
+        self,
+        loss: Loss,
+        labeler: Labeler,
+        step: int,
+        old: Array,
+        batch: Array,
+        ridge: float,
+        threshold: float,
+        sharpness: float,
+        fixed_bias: bool,
+        guess: Array | None = None,
+    ):
+        self.loss, self.labeler, self.step = loss, labeler, step
+        self.old, self.batch, self.ridge = old, batch, ridge
+        self.threshold, self.sharpness, self.fixed_bias = threshold, sharpness, fixed_bias
+        self.omega, self.nu2 = float(old[0]), float(old[2])
+        self.field_scale = math.sqrt(batch[2])
+        self.guess = guess
+
+    def evaluate(
+        self, z: Array, ridge: float, exponent: float, with_loss: bool = False
+    ) -> Evaluation | None:
+        omega, mu, nu2, _ = self.old
+        alpha, _, delta = self.batch
+        moments, share, points = self._moments(z, exponent)
+        residual, jacobian = np.empty(5), np.empty((5, 5))
+        assemble(
+            z, moments[None], np.array([alpha * share]), np.array([delta]), ridge, mu, nu2, 0.0,
+            False, self.fixed_bias, residual, jacobian,
+        )  # fmt: skip
+        strength = math.exp(z[LOG_CHI]) * delta
+        envelope = alpha * share * (moments[LOSS] + 0.5 * strength * moments[FF])
+        return _finite(Evaluation(residual, jacobian, points, float(envelope)))
+
+    def mean_loss(self, z: Array, exponent: float) -> float:
+        """Average loss of a selected training point at the unknowns z."""
+        return float(self._moments(z, exponent)[0][LOSS])
+
+    def starts(self) -> Iterator[tuple[str, Array]]:
+        if self.guess is not None:
+            yield START_NAMES[PREDICTED], self.guess
+        if self.ridge < 1.0:
+            z = self.explicit(self.ridge)
+            z[A] = self.omega * (1 - 0.1 * self.ridge)
+            z[ETA] = 0.03 * self.ridge * self.omega
+            z[LOG_R] = math.log(0.1 * min(self.ridge, 1.0) * self.omega)
+            if not self.fixed_bias:
+                z[BIAS] = self.old[3]
+            yield "no update", z
+        yield "explicit", self.explicit(self.ridge)
+
+    def explicit(self, ridge: float) -> Array:
+        _, _, delta = self.batch
+        s, g, w, target, share = self._points(self._cuts(24.0))
+        weight = self.batch[0] * share * w
+        bias = float(self.old[3]) if self.fixed_bias else None
+        z = _explicit(self.loss, s, g, weight, target, np.full(s.size, delta), ridge, bias)
+        slope = self.loss.slope(target, np.full(s.size, z[BIAS]))
+        pull = self.old[1] * (weight @ (s * slope)) + math.sqrt(delta) * (weight @ (g * slope))
+        z[A] = -math.exp(z[LOG_CHI]) * pull
+        return z
+
+    def label_mass(self) -> float:
+        """Distance of the mean selected target from the nearer class, as a share; NaN if none is selected."""
+        s, g, w, target, share = self._points(self._cuts(24.0))
+        low, high = self.loss.classes
+        if share < 1e-260:
+            return math.nan
+        if target.min() < low or target.max() > high:
+            return 0.5
+        return float(min(w @ (target - low), w @ (high - target)) / (high - low))
+
+    def _cuts(self, exponent: float) -> list[tuple[float, Array]]:
+        """Ends of panels in g1 for the two classes: thresholds, jumps, and a coarse grid."""
+        omega, mu, _, old_bias = self.old
+        spread = math.sqrt(self.batch[2]) * omega
+        jumps = [0.0, *self.labeler.jumps(self.sharpness)]
+        wide = 0.0 if math.isinf(self.sharpness) else self.sharpness * spread
+        cuts = []
+        for s in (1.0, -1.0):
+            centre = s * mu * omega + old_bias
+            inner = [(jump - centre) / spread for jump in jumps]
+            edges = [(side * self.threshold * omega - centre) / spread for side in (-1.0, 1.0)]
+            deep = max(0.0, min(-edges[0], edges[1])) if self.threshold > 0 else 0.0
+            reach = math.sqrt(deep**2 + 2 * exponent) + min(wide, abs(centre) / spread)
+            low, high = -reach, reach
+            points = np.array([low, high, *np.linspace(low, high, 9)[1:-1], *inner, *edges])
+            cuts.append((s, np.unique(np.clip(points, low, high))))
+        return cuts
+
+    def _points(
+        self, cuts: list[tuple[float, Array]]
+    ) -> tuple[Array, Array, Array, Array, float]:
+        """Selected points: class, g1, weight (sum one), target; and the selected fraction."""
+        omega, mu, _, old_bias = self.old
+        _, rho, delta = self.batch
+        rows = []
+        for s, edges in cuts:
+            half = 0.5 * np.diff(edges)[:, None]
+            g = (edges[:-1, None] + half * (1 + PANEL_X)).ravel()
+            w = (half * PANEL_W).ravel() * (rho if s > 0 else 1 - rho)
+            previous = s * mu * omega + old_bias + math.sqrt(delta) * omega * g
+            keep = np.abs(previous) > self.threshold * omega
+            rows.append(np.array([np.full(g.size, s), g, w, previous])[:, keep])
+        s, g, w, previous = np.concatenate(rows, axis=1)
+        if s.size == 0:
+            return s, g, w, previous, 0.0
+        w = w * np.exp(-0.5 * g * g) / math.sqrt(2 * math.pi)
+        share = float(w.sum())
+        target = np.asarray(self.labeler.target(previous, self.sharpness, self.loss), dtype=float)
+        return s, g, w / share, target, share
+
+    def _moments(self, z: Array, exponent: float) -> tuple[Array, float, int]:
+        """The averages at z on panels that are bisected until they agree with their halves."""
+        tolerance = math.exp(-exponent)
+        cuts = self._cuts(exponent)
+        done = np.zeros(COUNT)
+        mass, points = 0.0, 0
+        pending = [(s, lo, hi) for s, edges in cuts for lo, hi in zip(edges, edges[1:], strict=False)]
+        whole = self._panel_moments(z, pending, exponent)
+        scale = np.abs(whole).sum(axis=0) + 1e-300
+        for _ in range(40):
+            halves = [
+                piece
+                for s, lo, hi in pending
+                for piece in ((s, lo, 0.5 * (lo + hi)), (s, 0.5 * (lo + hi), hi))
+            ]
+            split = self._panel_moments(z, halves, exponent)
+            points += 16 * len(halves)
+            pairs = split.reshape(len(pending), 2, -1)
+            both = pairs.sum(axis=1)
+            # sum over the averages that enter the equations; the others only steer Newton
+            error = (np.abs(both - whole) / scale)[:, [F, FF, K, GF, SF, COUNT]].max(axis=1)
+            good = error <= max(10 * tolerance, 1e-14)
+            done += both[good, :COUNT].sum(axis=0)
+            mass += float(both[good, COUNT].sum())
+            if good.all() or points > 400_000:
+                done += both[~good, :COUNT].sum(axis=0)
+                mass += float(both[~good, COUNT].sum())
+                break
+            bad = np.repeat(~good, 2)
+            pending = [piece for piece, keep in zip(halves, bad, strict=True) if keep]
+            whole = split[bad]
+        return done / mass, mass, points
+
+    def _panel_moments(
+        self, z: Array, panels: list[tuple[float, float, float]], exponent: float
+    ) -> Array:
+        """Averages (and, last, the mass) of each panel (class, from, to); zero where nothing is selected."""
+        omega, mu, nu2, old_bias = self.old
+        _, rho, delta = self.batch
+        table = np.array(panels)
+        half = 0.5 * (table[:, 2] - table[:, 1])[:, None]
+        g = (table[:, 1][:, None] + half * (1 + PANEL_X)).ravel()
+        s = np.repeat(table[:, 0], 16)
+        w = (half * PANEL_W).ravel() * np.where(s > 0, rho, 1 - rho)
+        w = w * np.exp(-0.5 * g * g) / math.sqrt(2 * math.pi)
+        root = math.sqrt(delta)
+        previous = s * mu * omega + old_bias + root * omega * g
+        w = np.where(np.abs(previous) > self.threshold * omega, w, 0.0)
+        live = w > 0
+        target = np.asarray(
+            self.labeler.target(previous[live], self.sharpness, self.loss), dtype=float
+        )
+        m = mu * z[A] + nu2 * z[ETA]
+        centre = s * m + z[BIAS] + root * z[A] * g
+        norm = math.hypot(math.sqrt(nu2) * z[ETA], math.exp(z[LOG_R]))
+        inner = np.zeros((INNER, g.size))
+        inner[:, live] = noise_averages(
+            self.loss, target, centre[live], root * norm, math.exp(z[LOG_CHI]) * delta, exponent
+        )
+        out = np.empty((len(panels), COUNT + 1))
+        for i in range(len(panels)):
+            part = slice(16 * i, 16 * i + 16)
+            out[i, :COUNT] = gather(s[part], g[part], w[part], inner[:, part])
+            out[i, COUNT] = w[part].sum()
+        return out
+
+
+def supervised(problem: Problem, recipe: Recipe) -> GenericSupervised:
+    """Step 0 on the labelled set."""
+    groups = np.array([[problem.alpha_l], [problem.rho], [problem.delta]])
+    return GenericSupervised(problem.loss_function, groups, recipe.lambda_l)
+
+
+def self_training(problem: Problem, recipe: Recipe, t: int, old: Array) -> GenericStage:
+    """Step t >= 1 from the state `old` of the step before."""
+    batches, values = problem.batches, recipe.at_steps(problem.steps)
+    i = t - 1
+    return GenericStage(
+        problem.loss_function,
+        recipe.label_function,
+        t,
+        old,
+        np.array([batches.alpha[i], batches.rho[i], batches.delta[i]]),
+        float(values.lambda_u[i]),
+        float(values.threshold[i]),
+        float(values.sharpness[i]),
+        recipe.fix_bias,
+    )
+
+
+def run(record: Record) -> None:
+    """Fill the record step by step."""
+    problem, recipe = record.problem, record.recipe
+    blank = np.array([0.0, 0.0, 1.0, 0.0])
+    solution = solve_stage(supervised(problem, recipe), record.exponent, record.confirmable)
+    _store(record, 0, solution, blank, recipe.lambda_l)
+    for t in range(1, problem.steps + 1):
+        old = record.states[t - 1]
+        state = record.described(t - 1)
+        if not 1e-140 < old[0] < 1e140:
+            reason = "the norm of the weights left the range of numbers"
+            raise StateOverflow(t, reason, state, math.nan)
+        stage = self_training(problem, recipe, t, old)
+        mass = stage.label_mass()
+        if math.isnan(mass):
+            reason = f"the threshold {stage.threshold:g} rejects every point of the batch"
+            raise EmptySelection(t, reason, state, math.nan)
+        if not recipe.fix_bias and (old[0] < 1e-9 * abs(old[3]) or mass < 1e-12):
+            record.collapsed_at = t
+            return
+        if t >= 4:
+            guess = np.empty(5)
+            compiled.predict(t, record.unknowns, guess)
+            if recipe.fix_bias:
+                guess[BIAS] = old[3]
+            stage.guess = guess
+        solution = solve_stage(stage, record.exponent, record.confirmable)
+        _store(record, t, solution, old, stage.ridge)
+
+
+def _explicit(
+    loss: Loss, s: Array, g: Array, weight: Array, target: Array, delta: Array, ridge: float,
+    bias: float | None,
+) -> Array:  # fmt: skip
+    r"""The state for $\lambda \to \infty$ from weighted points: the gradient at w = 0 over the stiffness there."""
+    if bias is None:
+        bias = _best_constant(loss, target, weight)
+    at = np.full(s.size, bias)
+    slope, curvature = loss.slope(target, at), loss.curvature(target, at)
+    stiffness = ridge + float((weight * delta) @ curvature)
+    z = np.zeros(5)
+    z[ETA] = -float(weight @ (s * slope)) / stiffness
+    z[BIAS] = bias
+    z[LOG_R] = 0.5 * math.log(float((weight * delta) @ slope**2) + 1e-290) - math.log(stiffness)
+    z[LOG_CHI] = -math.log(stiffness)
+    return z
+
+
+def _best_constant(loss: Loss, target: Array, weight: Array) -> float:
+    """The bias that minimises the loss of a model without weights."""
+    lo, hi = -1.0, 1.0
+
+    def slope(bias: float) -> float:
+        return float(weight @ loss.slope(target, np.full(target.size, bias)))
+
+    while slope(lo) > 0 and lo > -600:
+        lo *= 2
+    while slope(hi) < 0 and hi < 600:
+        hi *= 2
+    for _ in range(80):
+        middle = 0.5 * (lo + hi)
+        if slope(middle) > 0:
+            hi = middle
+        else:
+            lo = middle
+    return 0.5 * (lo + hi)
+
+
+def _finite(at: Evaluation) -> Evaluation | None:
+    return at if np.isfinite(at.residual).all() and np.isfinite(at.jacobian).all() else None
+
+
+def _store(record: Record, t: int, solution: StageSolution, old: Array, ridge: float) -> None:
+    compiled.to_state(
+        solution.z, old, math.inf, ridge, t == 0, record.rows[t], record.states[t]
+    )
+    record.unknowns[t] = solution.z
+    record.evaluations[t] = solution.evaluations
+    record.points[t] = solution.points
+    record.accuracy[t] = solution.accuracy
+    record.starts[t] = START_NAMES.index(solution.start)
