@@ -13,6 +13,7 @@ import typer
 from typer.exceptions import TyperException
 
 from ..errors import InvalidInput, SelfTrainError
+from .simulate import simulate
 from .solve import solve
 
 app = typer.Typer(
@@ -22,6 +23,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command()(solve)
+app.command()(simulate)
 
 
 def _print_version(asked: bool) -> None:

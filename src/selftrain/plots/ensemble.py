@@ -1,0 +1,109 @@
+"""Finite-size runs as points with error bars, the theory as lines, in four panels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from .style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, draw_limits, steps_axis, styled
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from ..simulation.ensemble import Ensemble
+    from ..theory.trajectory import Trajectory
+
+PANELS = (
+    ("error", r"generalisation error  $\epsilon_g$"),
+    ("cosine", r"cosine with the cluster direction  $m/\sqrt{q}$"),
+    ("q", r"squared norm  $q$"),
+    ("bias", r"bias  $B$"),
+)
+COLORS = (ORANGE, GREEN, PURPLE, BLUE, BLACK)
+MARKERS = "os^Dv"
+
+
+def plot_ensemble(
+    ensembles: Ensemble | Sequence[Ensemble],
+    trajectory: Trajectory | None = None,
+    *,
+    spread: Literal["std", "sem"] = "std",
+    limits: bool = True,
+) -> Figure:
+    """Draw one or several ensembles of the same problem over the theory.
+
+    Arguments:
+        ensembles: what `simulate` returned, for one N or for several.
+        trajectory: the theory, drawn as lines.
+        spread: error bars: standard deviation over seeds, or standard error of the mean.
+        limits: draw the Bayes errors of the problem as reference lines.
+
+    >>> from selftrain import Problem, Recipe, simulate
+    >>> runs = simulate(Problem(0.5, 2.0, 0.4, 0.5, steps=2), Recipe(), features=100, seeds=3)
+    >>> len(plot_ensemble(runs).axes)
+    4
+    """
+    from matplotlib.figure import Figure
+
+    drawn = list(ensembles) if isinstance(ensembles, Sequence) else [ensembles]
+    with styled():
+        figure = Figure(figsize=(7.2, 5.2), dpi=150, layout="constrained")
+        axes = list(figure.subplots(2, 2).flat)
+        for ax, (name, title) in zip(axes, PANELS, strict=True):
+            ax.set_title(title)
+            if trajectory is not None:
+                ax.plot(trajectory.t, getattr(trajectory, name), color=GREY, label="theory")
+            for index, ensemble in enumerate(drawn):
+                _points(ax, ensemble, name, index, len(drawn), spread)
+        if limits:
+            from ..theory.bayes import bayes_error
+
+            draw_limits(axes[0], bayes_error(drawn[0].problem))
+        axes[0].set_ylim(bottom=0)
+        if trajectory is not None and np.nanmin(trajectory.q) < 0.01 * np.nanmax(trajectory.q):
+            axes[2].set_yscale("log")
+        axes[0].legend(loc="best", fontsize=6)
+        axes[1].legend(*axes[1].get_legend_handles_labels(), loc="best", fontsize=6)
+        steps_axis(axes, drawn[0].problem.steps)
+        figure.suptitle(_title(drawn, spread), fontsize=9)
+    return figure
+
+
+def _points(ax: Axes, ensemble: Ensemble, name: str, index: int, total: int, spread: str) -> None:
+    """Means with error bars, side by side when there are several ensembles."""
+    offset = 0.12 * (index - (total - 1) / 2)
+    bars = ensemble.std(name) if spread == "std" else ensemble.sem(name)
+    ax.errorbar(
+        ensemble.t + offset,
+        ensemble.mean(name),
+        np.nan_to_num(bars),
+        color=COLORS[index % len(COLORS)],
+        marker=MARKERS[index % len(MARKERS)],
+        linestyle="none",
+        elinewidth=0.8,
+        markersize=3,
+        label=f"N = {ensemble.features:,}  ({len(ensemble.seeds)} seeds)",
+    )
+
+
+def _title(ensembles: list[Ensemble], spread: str) -> str:
+    first = ensembles[0]
+    bars = "standard deviation over seeds" if spread == "std" else "standard error of the mean"
+    lines = [f"{first.problem.loss_function.name} loss, finite-size runs; bars: {bars}"]
+    variants = [
+        text
+        for text, used in (
+            ("labelled data kept", first.keep_labeled),
+            ("one batch reused", first.reuse_batch),
+        )
+        if used
+    ]
+    if variants:
+        lines.append(f"{' and '.join(variants)}: not what the theory describes")
+    collapsed = sum(int((one.collapsed_at >= 0).sum()) for one in ensembles)
+    if collapsed:
+        lines.append(f"{collapsed} seeds collapsed to one class")
+    return "\n".join(lines)
