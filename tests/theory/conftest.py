@@ -1,0 +1,65 @@
+"""Losses written out again, so that they take the engine for any loss."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.special import expit
+
+
+class PlainLogistic:
+    """The logistic loss as a user would write it."""
+
+    name = "plain logistic"
+    classes = (0.0, 1.0)
+    kinks: tuple[float, ...] = ()
+
+    def link(self, logit: Any) -> Any:
+        return expit(logit)
+
+    def value(self, target: Any, logit: Any) -> Any:
+        return np.logaddexp(0.0, logit) - target * logit
+
+    def slope(self, target: Any, logit: Any) -> Any:
+        return expit(logit) - target
+
+    def curvature(self, target: Any, logit: Any) -> Any:
+        return expit(logit) * expit(-logit) + 0 * target
+
+    def third(self, target: Any, logit: Any) -> Any:
+        return expit(logit) * expit(-logit) * (expit(-logit) - expit(logit)) + 0 * target
+
+
+class PlainSquared:
+    """Half the squared distance as a user would write it."""
+
+    name = "plain squared"
+    classes = (-1.0, 1.0)
+    kinks: tuple[float, ...] = ()
+
+    def link(self, logit: Any) -> Any:
+        return logit
+
+    def value(self, target: Any, logit: Any) -> Any:
+        return 0.5 * (logit - target) ** 2
+
+    def slope(self, target: Any, logit: Any) -> Any:
+        return logit - target
+
+    def curvature(self, target: Any, logit: Any) -> Any:
+        return 1.0 + 0 * (logit - target)
+
+    def third(self, target: Any, logit: Any) -> Any:
+        return 0 * (logit - target)
+
+
+@pytest.fixture
+def plain_logistic() -> PlainLogistic:
+    return PlainLogistic()
+
+
+@pytest.fixture
+def plain_squared() -> PlainSquared:
+    return PlainSquared()
