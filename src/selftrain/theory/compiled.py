@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from .equations import A, BIAS, ETA, LOG_CHI, LOG_R, assemble, damping, newton_step, scales
+from .equations import BIAS, ETA, LOG_CHI, LOG_R, A, assemble, damping, newton_step, scales
 from .moments import COUNT, logistic_moments
 from .quadrature import CAPACITY, outer_rule
 
@@ -80,7 +80,18 @@ def evaluate(
     spread = np.empty(1)
     spread[0] = delta
     assemble(
-        z, moments, share, spread, ridge, mu, nu2, base * omega, False, fixed_bias, residual, jacobian
+        z,
+        moments,
+        share,
+        spread,
+        ridge,
+        mu,
+        nu2,
+        base * omega,
+        False,
+        fixed_bias,
+        residual,
+        jacobian,
     )
     return points, log_share
 
@@ -135,7 +146,7 @@ def explicit_start(
     Returns the minority mass $\min(E p, 1 - E p)$ of the selected pseudo-labels, which tells collapse;
     NaN if nothing is selected.
     """
-    omega, mu, nu2, old_bias = old
+    omega, mu, _, old_bias = old
     alpha, rho, delta = batch
     base = reference_sharpness(sharpness)
     count, log_share = outer_rule(
@@ -194,7 +205,7 @@ def no_update_start(
 
     The changes are then guessed as the first-order shrinkage of relative size $\lambda\chi_0$.
     """
-    omega, mu, nu2, old_bias = old
+    omega, mu, _, old_bias = old
     alpha, rho, delta = batch
     base = reference_sharpness(sharpness)
     if base == 0.0:
@@ -277,10 +288,12 @@ def newton(
 
 
 @njit(cache=True, error_model="numpy")
-def to_state(z: Any, old: Any, sharpness: float, ridge: float, first: bool, row: Any, new: Any) -> None:
-    r"""From z to a row (m, v, B, $\chi$, R, $\hat Q$, $\hat\chi$, $\hat m$, $\hat R$) and the state ($\omega, \mu, \nu^2$, B)."""
+def to_state(z: Any, old: Any, base: float, ridge: float, first: bool, row: Any, new: Any) -> None:
+    r"""From z to a row (m, v, B, $\chi$, R, $\hat Q$, $\hat\chi$, $\hat m$, $\hat R$) and the state ($\omega, \mu, \nu^2$, B).
+
+    `base` is $\gamma_0$; `first` marks step 0, where R and $\hat R$ do not exist.
+    """
     omega, mu, nu2, old_bias = old
-    base = 0.0 if first else reference_sharpness(sharpness)
     r, _ = scales(z, nu2)
     chi = math.exp(z[LOG_CHI])
     a = base * omega + z[A]
@@ -394,7 +407,7 @@ def march(
             confirmed = t
         for j in range(5):
             unknowns[t, j] = z[j]
-        to_state(z, old, sharpnesses[i], ridges[i], False, rows[t], states[t])
+        to_state(z, old, reference_sharpness(sharpnesses[i]), ridges[i], False, rows[t], states[t])
         t += 1
     return steps + 1, DONE
 
@@ -439,5 +452,3 @@ def predict(t: int, unknowns: Any, z: Any) -> None:
             )
         else:
             z[j] = 3.0 * (unknowns[t - 1, j] - unknowns[t - 2, j]) + unknowns[t - 3, j]
-
-

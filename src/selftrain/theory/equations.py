@@ -27,8 +27,29 @@ import numpy as np
 from numba import njit
 
 from .moments import (
-    F, FF, FFK, FK, FK3, GF, GFK, GGK, GK, GK3, GNK, K, K3, KK, NFK, NK, NK3, SF, SFK, SGK, SK,
-    SK3, SNK,
+    FF,
+    FFK,
+    FK,
+    FK3,
+    GF,
+    GFK,
+    GGK,
+    GK,
+    GK3,
+    GNK,
+    K3,
+    KK,
+    NFK,
+    NK,
+    NK3,
+    SF,
+    SFK,
+    SGK,
+    SK,
+    SK3,
+    SNK,
+    F,
+    K,
 )  # fmt: skip
 
 A, ETA, BIAS, LOG_R, LOG_CHI = range(5)
@@ -207,7 +228,8 @@ def newton_step(
     size = max(abs(step[A]), math.sqrt(nu2) * abs(step[ETA])) / norm
     size = max(size, abs(step[ETA]) / (abs(z[ETA]) + norm))
     size = max(size, abs(step[BIAS]) / (abs(old_bias + z[BIAS]) + field_scale * norm))
-    return max(size, abs(step[LOG_R]), abs(step[LOG_CHI]))
+    size = max(size, abs(step[LOG_R]), abs(step[LOG_CHI]))
+    return float(size)
 
 
 @njit(cache=True, error_model="numpy")

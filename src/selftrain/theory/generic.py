@@ -7,6 +7,7 @@ split at thresholds and jumps of the label and bisected until two halves agree w
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
 
@@ -18,10 +19,33 @@ from ..losses import Array, Loss
 from ..problem import Problem
 from ..recipe import Recipe
 from . import compiled
-from .equations import A, BIAS, ETA, LOG_CHI, LOG_R, assemble
+from .equations import BIAS, ETA, LOG_CHI, LOG_R, A, assemble
 from .moments import (
-    COUNT, F, FF, FFK, FK, FK3, GF, GFK, GGK, GK, GK3, GNK, K, K3, KK, LOSS, NFK, NK, NK3, SF, SFK,
-    SGK, SK, SK3, SNK,
+    COUNT,
+    FF,
+    FFK,
+    FK,
+    FK3,
+    GF,
+    GFK,
+    GGK,
+    GK,
+    GK3,
+    GNK,
+    K3,
+    KK,
+    LOSS,
+    NFK,
+    NK,
+    NK3,
+    SF,
+    SFK,
+    SGK,
+    SK,
+    SK3,
+    SNK,
+    F,
+    K,
 )  # fmt: skip
 from .prox import proximal
 from .quadrature import HERMITE_MAX, HERMITE_W, HERMITE_X, PANEL_W, PANEL_X
@@ -56,7 +80,9 @@ def noise_averages(
             edges = np.sort(np.concatenate([edges, kinks], axis=1), axis=1)
         parts = int(np.clip(np.ceil(np.diff(edges, axis=1).max() * exponent / 60.0), 1, 40))
         share = np.arange(parts) / parts
-        lo = (edges[:, :-1, None] + np.diff(edges, axis=1)[:, :, None] * share).reshape(centre.size, -1)
+        lo = (edges[:, :-1, None] + np.diff(edges, axis=1)[:, :, None] * share).reshape(
+            centre.size, -1
+        )
         half = (np.repeat(np.diff(edges, axis=1), parts, axis=1) / (2 * parts))[:, :, None]
         x = (lo[:, :, None] + half * (1.0 + PANEL_X)).reshape(centre.size, -1)
         f = loss.slope(target[:, None], x)
@@ -101,15 +127,17 @@ class GenericSupervised:
     def evaluate(
         self, z: Array, ridge: float, exponent: float, with_loss: bool = False
     ) -> Evaluation | None:
-        alpha, rho, delta = self.groups
+        alpha, _, delta = self.groups
         moments = self._moments(z, exponent)
         chi = math.exp(z[LOG_CHI])
         residual, jacobian = np.empty(5), np.empty((5, 5))
-        assemble(
-            z, moments, alpha, delta, ridge, 0.0, 1.0, 0.0, True, False, residual, jacobian
-        )
+        assemble(z, moments, alpha, delta, ridge, 0.0, 1.0, 0.0, True, False, residual, jacobian)
         envelope = alpha @ (moments[:, LOSS] + 0.5 * chi * delta * moments[:, FF])
         return _finite(Evaluation(residual, jacobian, 2 * len(alpha), float(envelope)))
+
+    def solution(self, exponent: float, tolerance: float) -> StageSolution:
+        """The solved stage."""
+        return solve_stage(self, exponent, tolerance)
 
     def mean_loss(self, z: Array, exponent: float) -> float:
         """Average loss of a training point at the unknowns z."""
@@ -169,7 +197,7 @@ class GenericStage:
     def evaluate(
         self, z: Array, ridge: float, exponent: float, with_loss: bool = False
     ) -> Evaluation | None:
-        omega, mu, nu2, _ = self.old
+        _, mu, nu2, _ = self.old
         alpha, _, delta = self.batch
         moments, share, points = self._moments(z, exponent)
         residual, jacobian = np.empty(5), np.empty((5, 5))
@@ -211,7 +239,7 @@ class GenericStage:
 
     def label_mass(self) -> float:
         """Distance of the mean selected target from the nearer class, as a share; NaN if none is selected."""
-        s, g, w, target, share = self._points(self._cuts(24.0))
+        _, _, w, target, share = self._points(self._cuts(24.0))
         low, high = self.loss.classes
         if share < 1e-260:
             return math.nan
@@ -237,9 +265,7 @@ class GenericStage:
             cuts.append((s, np.unique(np.clip(points, low, high))))
         return cuts
 
-    def _points(
-        self, cuts: list[tuple[float, Array]]
-    ) -> tuple[Array, Array, Array, Array, float]:
+    def _points(self, cuts: list[tuple[float, Array]]) -> tuple[Array, Array, Array, Array, float]:
         """Selected points: class, g1, weight (sum one), target; and the selected fraction."""
         omega, mu, _, old_bias = self.old
         _, rho, delta = self.batch
@@ -265,7 +291,7 @@ class GenericStage:
         cuts = self._cuts(exponent)
         done = np.zeros(COUNT)
         mass, points = 0.0, 0
-        pending = [(s, lo, hi) for s, edges in cuts for lo, hi in zip(edges, edges[1:], strict=False)]
+        pending = [(s, lo, hi) for s, edges in cuts for lo, hi in itertools.pairwise(edges)]
         whole = self._panel_moments(z, pending, exponent)
         scale = np.abs(whole).sum(axis=0) + 1e-300
         for _ in range(40):
@@ -326,10 +352,9 @@ class GenericStage:
         return out
 
 
-def supervised(problem: Problem, recipe: Recipe) -> GenericSupervised:
-    """Step 0 on the labelled set."""
-    groups = np.array([[problem.alpha_l], [problem.rho], [problem.delta]])
-    return GenericSupervised(problem.loss_function, groups, recipe.lambda_l)
+def supervised(loss: Loss, groups: Array, ridge: float) -> GenericSupervised:
+    r"""The supervised fit to groups of points; rows $\alpha, \rho, \Delta$."""
+    return GenericSupervised(loss, groups, ridge)
 
 
 def self_training(problem: Problem, recipe: Recipe, t: int, old: Array) -> GenericStage:
@@ -350,11 +375,8 @@ def self_training(problem: Problem, recipe: Recipe, t: int, old: Array) -> Gener
 
 
 def run(record: Record) -> None:
-    """Fill the record step by step."""
+    """Fill the record from step 1 on."""
     problem, recipe = record.problem, record.recipe
-    blank = np.array([0.0, 0.0, 1.0, 0.0])
-    solution = solve_stage(supervised(problem, recipe), record.exponent, record.confirmable)
-    _store(record, 0, solution, blank, recipe.lambda_l)
     for t in range(1, problem.steps + 1):
         old = record.states[t - 1]
         state = record.described(t - 1)
@@ -375,8 +397,7 @@ def run(record: Record) -> None:
             if recipe.fix_bias:
                 guess[BIAS] = old[3]
             stage.guess = guess
-        solution = solve_stage(stage, record.exponent, record.confirmable)
-        _store(record, t, solution, old, stage.ridge)
+        record.store(t, solve_stage(stage, record.exponent, record.confirmable), stage.ridge)
 
 
 def _explicit(
@@ -419,14 +440,3 @@ def _best_constant(loss: Loss, target: Array, weight: Array) -> float:
 
 def _finite(at: Evaluation) -> Evaluation | None:
     return at if np.isfinite(at.residual).all() and np.isfinite(at.jacobian).all() else None
-
-
-def _store(record: Record, t: int, solution: StageSolution, old: Array, ridge: float) -> None:
-    compiled.to_state(
-        solution.z, old, math.inf, ridge, t == 0, record.rows[t], record.states[t]
-    )
-    record.unknowns[t] = solution.z
-    record.evaluations[t] = solution.evaluations
-    record.points[t] = solution.points
-    record.accuracy[t] = solution.accuracy
-    record.starts[t] = START_NAMES.index(solution.start)

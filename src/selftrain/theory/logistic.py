@@ -9,14 +9,14 @@ import numpy as np
 
 from ..errors import EmptySelection, StateOverflow
 from ..labelers import HardLabels
-from ..losses import Array
+from ..losses import Array, Loss
 from ..problem import Problem
 from ..recipe import Recipe
 from . import compiled
 from .equations import BIAS, ETA, LOG_CHI, LOG_R
 from .moments import COUNT, FF, LOSS
 from .quadrature import CAPACITY
-from .record import START_NAMES, Record
+from .record import Record
 from .stage import Evaluation, StageSolution, solve_stage
 
 
@@ -43,12 +43,24 @@ class SupervisedStage:
     ) -> Evaluation | None:
         residual, jacobian = np.empty(5), np.empty((5, 5))
         points = compiled.evaluate_supervised(
-            z, self.groups, ridge, exponent, with_loss, self._nodes, self._moments, residual, jacobian
+            z,
+            self.groups,
+            ridge,
+            exponent,
+            with_loss,
+            self._nodes,
+            self._moments,
+            residual,
+            jacobian,
         )
         chi = math.exp(z[LOG_CHI])
         alpha, _, delta = self.groups
         envelope = alpha @ (self._moments[:, LOSS] + 0.5 * chi * delta * self._moments[:, FF])
         return Evaluation(residual, jacobian, points, float(envelope))
+
+    def solution(self, exponent: float, tolerance: float) -> StageSolution:
+        """The solved stage."""
+        return solve_stage(self, exponent, tolerance)
 
     def mean_loss(self, z: Array, exponent: float) -> float:
         """Average loss of a training point at the unknowns z."""
@@ -90,9 +102,9 @@ class LogisticStage:
         self.step, self.ridge, self.fixed_bias = step, ridge, fixed_bias
         self.old, self.batch = old, batch
         self.threshold, self.sharpness = threshold, sharpness
-        base = compiled.reference_sharpness(sharpness)
+        self.base = float(compiled.reference_sharpness(sharpness))
         self.omega, self.nu2 = float(old[0]), float(old[2])
-        self.offset, self.old_bias = base * self.omega, base * float(old[3])
+        self.offset, self.old_bias = self.base * self.omega, self.base * float(old[3])
         self.field_scale = math.sqrt(batch[2])
         self._nodes = np.zeros((4, CAPACITY))
         self._moments = np.zeros((1, COUNT))
@@ -109,7 +121,9 @@ class LogisticStage:
             return None
         strength = math.exp(z[LOG_CHI]) * self.batch[2]
         moments = self._moments[0]
-        envelope = self.batch[0] * math.exp(log_share) * (moments[LOSS] + 0.5 * strength * moments[FF])
+        envelope = (
+            self.batch[0] * math.exp(log_share) * (moments[LOSS] + 0.5 * strength * moments[FF])
+        )
         return Evaluation(residual, jacobian, points, float(envelope))
 
     def mean_loss(self, z: Array, exponent: float) -> float:
@@ -133,10 +147,9 @@ class LogisticStage:
         return z
 
 
-def supervised(problem: Problem, recipe: Recipe) -> SupervisedStage:
-    """Step 0 on the labelled set."""
-    groups = np.array([[problem.alpha_l], [problem.rho], [problem.delta]])
-    return SupervisedStage(groups, recipe.lambda_l)
+def supervised(loss: Loss, groups: Array, ridge: float) -> SupervisedStage:
+    r"""The supervised fit to groups of points; rows $\alpha, \rho, \Delta$."""
+    return SupervisedStage(groups, ridge)
 
 
 def self_training(problem: Problem, recipe: Recipe, t: int, old: Array) -> LogisticStage:
@@ -160,13 +173,10 @@ def _sharpness(recipe: Recipe, sharpness: Array) -> Array:
 
 
 def run(record: Record) -> None:
-    """Fill the record: step 0, then march; steps that resist are solved one by one."""
+    """Fill the record from step 1 on: march; steps that resist are solved one by one."""
     problem, recipe = record.problem, record.recipe
     batches, values = problem.batches, recipe.at_steps(problem.steps)
     sharpness = _sharpness(recipe, values.sharpness)
-    first = solve_stage(supervised(problem, recipe), record.exponent, record.confirmable)
-    blank = np.array([0.0, 0.0, 1.0, 0.0])
-    _store(record, 0, first, blank, 1.0, recipe.lambda_l)
     nodes = np.zeros((4, CAPACITY))
     t, why = 1, compiled.DONE
     while t <= problem.steps:
@@ -179,10 +189,9 @@ def run(record: Record) -> None:
         if why != compiled.HARD_STEP:
             break
         record.truncate(t)
-        old = record.states[t - 1]
-        stage = self_training(problem, recipe, t, old)
+        stage = self_training(problem, recipe, t, record.states[t - 1])
         solution = solve_stage(stage, record.exponent, record.confirmable)
-        _store(record, t, solution, old, stage.sharpness, stage.ridge)
+        record.store(t, solution, stage.ridge, stage.base)
         t += 1
     if t <= problem.steps:
         _end(record, t, why)
@@ -200,18 +209,3 @@ def _end(record: Record, t: int, why: int) -> None:
         raise EmptySelection(t, reason, state, math.nan)
     else:
         raise StateOverflow(t, "the norm of the weights left the range of numbers", state, math.nan)
-
-
-def _store(
-    record: Record, t: int, solution: StageSolution, old: Array, sharpness: float, ridge: float
-) -> None:
-    compiled.to_state(
-        solution.z, old, sharpness, ridge, t == 0, record.rows[t], record.states[t]
-    )
-    record.unknowns[t] = solution.z
-    record.evaluations[t] += solution.evaluations
-    record.points[t] = solution.points
-    record.accuracy[t] = solution.accuracy
-    record.starts[t] = START_NAMES.index(solution.start)
-
-

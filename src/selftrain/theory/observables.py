@@ -12,10 +12,13 @@ from scipy.special import ndtr
 from ..losses import Array
 
 
-def generalization_error(m: Array, q: Array, bias: Array, rho: Array, delta: Array) -> Array:
+def generalization_error(
+    m: Array, q: Array, bias: Array, rho: Array | float, delta: Array | float
+) -> Array:
     r"""$\rho H((m+B)/\sqrt{\Delta q}) + (1-\rho) H((m-B)/\sqrt{\Delta q})$ (`eq: macro generalization error`)."""
     scale = np.sqrt(delta * q)
-    return rho * ndtr(-(m + bias) / scale) + (1 - rho) * ndtr(-(m - bias) / scale)
+    error: Array = rho * ndtr(-(m + bias) / scale) + (1 - rho) * ndtr(-(m - bias) / scale)
+    return error
 
 
 def fraction_selected(

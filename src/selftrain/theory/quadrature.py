@@ -67,7 +67,7 @@ def inner_rule(scale: float, exponent: float, x: Any, w: Any) -> int:
             w[i] = HERMITE_W[n, i]
         return n
     step = trapezoid_step(distance, exponent)
-    half = int(math.ceil(math.sqrt(2.0 * exponent) / step))
+    half = math.ceil(math.sqrt(2.0 * exponent) / step)
     n = 2 * half + 1
     for i in range(n):
         x[i] = (i - half) * step
@@ -257,7 +257,7 @@ def outer_rule(
                 count += 1
         elif smooth:
             step = trapezoid_step(floor, exponent)
-            half = int(math.ceil((reach + tilt) / step))
+            half = math.ceil((reach + tilt) / step)
             if count + 2 * half + 1 > nodes.shape[1]:
                 return -1, 0.0
             for i in range(-half, half + 1):
@@ -282,11 +282,13 @@ def outer_rule(
             g = nodes[1, i]
             nodes[0, i] = s
             nodes[3, i] = centre + spread * g
-            nodes[2, i] = math.log(share * nodes[2, i]) - 0.5 * g * g
-            peak = max(peak, nodes[2, i])
+            nodes[2, i] *= share
+            peak = max(peak, -0.5 * g * g)
+    if threshold == 0.0:
+        peak = 0.0
     total = 0.0
     for i in range(count):
-        nodes[2, i] = math.exp(nodes[2, i] - peak)
+        nodes[2, i] *= math.exp(-0.5 * nodes[1, i] ** 2 - peak)
         total += nodes[2, i]
     for i in range(count):
         nodes[2, i] /= total

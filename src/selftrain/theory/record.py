@@ -11,6 +11,8 @@ from ..errors import StageError
 from ..losses import Array
 from ..problem import Problem
 from ..recipe import Recipe
+from .compiled import to_state
+from .stage import StageSolution
 from .trajectory import STATE, SolverStats, Trajectory
 
 PREDICTED, EXPLICIT, NO_UPDATE, CONTINUATION, CONVEX, CLOSED_FORM = range(6)
@@ -64,6 +66,16 @@ class Record:
     def confirmable(self) -> float:
         """What the confirmation may demand: the tolerance, but no less than rounding allows."""
         return max(self.tolerance, 2e-12)
+
+    def store(self, t: int, solution: StageSolution, ridge: float, base: float = 0.0) -> None:
+        r"""Enter the solution of step t; `base` is $\gamma_0$ of its unknowns."""
+        old = self.states[t - 1] if t > 0 else np.array([0.0, 0.0, 1.0, 0.0])
+        to_state(solution.z, old, base, ridge, t == 0, self.rows[t], self.states[t])
+        self.unknowns[t] = solution.z
+        self.evaluations[t] += solution.evaluations
+        self.points[t] = solution.points
+        self.accuracy[t] = solution.accuracy
+        self.starts[t] = START_NAMES.index(solution.start)
 
     def described(self, t: int) -> dict[str, float]:
         """The state of step t in words, for an error message."""

@@ -16,7 +16,7 @@ import numpy as np
 from ..errors import InvalidInput, StageError
 from ..fields import number
 from ..labelers import SoftLabels
-from ..losses import Logistic, Squared
+from ..losses import Array, Logistic, Squared
 from ..problem import Problem
 from ..recipe import Recipe
 from .record import Record
@@ -50,8 +50,11 @@ def solve(
     tolerance = number("tolerance", tolerance, lambda value: 1e-13 <= value <= 1e-3, accepted)
     recipe.at_steps(problem.steps)
     record = Record(problem, recipe, tolerance)
+    engine = _engine(problem, recipe)
     try:
-        _engine(problem, recipe).run(record)
+        first = engine.supervised(problem.loss_function, labeled_group(problem), recipe.lambda_l)
+        record.store(0, first.solution(record.exponent, record.confirmable), recipe.lambda_l)
+        engine.run(record)
     except StageError as error:
         if on_failure == "raise":
             raise
@@ -60,12 +63,44 @@ def solve(
     return record.trajectory()
 
 
+def labeled_group(problem: Problem) -> Array:
+    r"""The labelled set as one group of points: a column ($\alpha, \rho, \Delta$)."""
+    return np.array([[problem.alpha_l], [problem.rho], [problem.delta]])
+
+
+def all_groups(problem: Problem) -> Array:
+    r"""Labelled set and batches, as if all were labelled: columns ($\alpha, \rho, \Delta$), equal ones merged."""
+    batches = problem.batches
+    kinds, where = np.unique(
+        np.array([np.append(problem.rho, batches.rho), np.append(problem.delta, batches.delta)]),
+        axis=1,
+        return_inverse=True,
+    )
+    alpha = np.bincount(where.ravel(), np.append(problem.alpha_l, batches.alpha))
+    return np.vstack([alpha, kinds])
+
+
+def supervised_row(problem: Problem, ridge: float, tolerance: float = 1e-10) -> Array:
+    r"""m, v, B, $\chi$, ... (order of `trajectory.STATE`) of the fit to all points with their true labels."""
+    record = Record(
+        problem.replace(steps=0, alpha_u=1.0, rho_u=None, delta_u=None, test=None),
+        Recipe(lambda_l=ridge),
+        tolerance,
+    )
+    engine = _engine(problem, record.recipe)
+    stage = engine.supervised(problem.loss_function, all_groups(problem), ridge)
+    record.store(0, stage.solution(record.exponent, record.confirmable), ridge)
+    row: Array = record.rows[0]
+    return row
+
+
 def stages(trajectory: Trajectory) -> Iterator[Any]:
     """The stage equations of every solved step of a trajectory, in order."""
     engine = _engine(trajectory.problem, trajectory.recipe)
     for t in range(trajectory.good_steps):
         if t == 0:
-            yield engine.supervised(trajectory.problem, trajectory.recipe)
+            problem, ridge = trajectory.problem, trajectory.recipe.lambda_l
+            yield engine.supervised(problem.loss_function, labeled_group(problem), ridge)
             continue
         m, v = trajectory.m[t - 1], trajectory.v[t - 1]
         norm = np.hypot(m, np.sqrt(v))

@@ -17,11 +17,12 @@ from scipy.special import ndtr
 
 from ..errors import ConvergenceError, EmptySelection, StateOverflow
 from ..labelers import HardLabels
-from ..losses import Array
+from ..losses import Array, Loss
 from ..problem import Problem
 from ..recipe import Recipe
 from . import compiled
-from .record import CLOSED_FORM, Record
+from .record import Record
+from .stage import StageSolution
 
 
 class ClosedSupervised:
@@ -32,7 +33,11 @@ class ClosedSupervised:
     def __init__(self, groups: Array, ridge: float):
         self.groups, self.ridge = groups, ridge
 
-    def solve(self) -> Array:
+    def solution(self, exponent: float, tolerance: float) -> StageSolution:
+        """The solved stage; exact, so the tolerance is met."""
+        return StageSolution(self.unknowns(), "closed form", 1, 0, 0.0)
+
+    def unknowns(self) -> Array:
         """The unknowns z of the stage equations."""
         alpha, rho, delta = self.groups
         chi = _susceptibility(alpha, delta, self.ridge)
@@ -74,9 +79,9 @@ class ClosedStage:
         self.base = float(compiled.reference_sharpness(sharpness))
         self.offset, self.old_bias = self.base * float(old[0]), self.base * float(old[3])
 
-    def solve(self) -> Array:
+    def unknowns(self) -> Array:
         """The unknowns z of the stage equations."""
-        omega, mu, nu2, old_bias = self.old
+        _, mu, nu2, old_bias = self.old
         alpha, _, delta = self.batch
         sign, zeroth, first, second, constant, slope = self._sides()
         share = float(zeroth.sum())
@@ -159,14 +164,13 @@ class ClosedStage:
                 table.append(
                     (s, share * zeroth, share * side * density, share * second, constant, slope)
                 )
-        columns = np.array(table).T
-        return tuple(columns)  # type: ignore[return-value]
+        sign, zeroth, first, second, constant, slope = np.array(table).T
+        return sign, zeroth, first, second, constant, slope
 
 
-def supervised(problem: Problem, recipe: Recipe) -> ClosedSupervised:
-    """Step 0 on the labelled set."""
-    groups = np.array([[problem.alpha_l], [problem.rho], [problem.delta]])
-    return ClosedSupervised(groups, recipe.lambda_l)
+def supervised(loss: Loss, groups: Array, ridge: float) -> ClosedSupervised:
+    r"""The supervised fit to groups of points; rows $\alpha, \rho, \Delta$."""
+    return ClosedSupervised(groups, ridge)
 
 
 def self_training(problem: Problem, recipe: Recipe, t: int, old: Array) -> ClosedStage:
@@ -186,10 +190,8 @@ def self_training(problem: Problem, recipe: Recipe, t: int, old: Array) -> Close
 
 
 def run(record: Record) -> None:
-    """Fill the record step by step."""
+    """Fill the record from step 1 on."""
     problem, recipe = record.problem, record.recipe
-    blank = np.array([0.0, 0.0, 1.0, 0.0])
-    _store(record, 0, supervised(problem, recipe).solve(), blank, 1.0, recipe.lambda_l)
     for t in range(1, problem.steps + 1):
         old = record.states[t - 1]
         if not 1e-140 < old[0] < 1e140:
@@ -199,10 +201,13 @@ def run(record: Record) -> None:
             )
         stage = self_training(problem, recipe, t, old)
         gone = old[0] < 1e-9 * abs(old[3])
-        if not recipe.fix_bias and (gone or (math.isinf(stage.sharpness) and stage.label_mass() < 1e-12)):
+        if not recipe.fix_bias and (
+            gone or (math.isinf(stage.sharpness) and stage.label_mass() < 1e-12)
+        ):
             record.collapsed_at = t
             return
-        _store(record, t, stage.solve(), old, stage.sharpness, stage.ridge)
+        solution = StageSolution(stage.unknowns(), "closed form", 1, 0, 0.0)
+        record.store(t, solution, stage.ridge, stage.base)
 
 
 def _susceptibility(alpha: Array, delta: Array, ridge: float) -> float:
@@ -211,10 +216,13 @@ def _susceptibility(alpha: Array, delta: Array, ridge: float) -> float:
         a, d = float(alpha[0]), float(delta[0])
         b = ridge + d * (a - 1.0)
         root = math.sqrt(b * b + 4.0 * ridge * d)
-        chi = 2.0 / (b + root) if b > 0 else (root - b) / (2.0 * ridge * d) if ridge > 0 else math.inf
+        chi = (
+            2.0 / (b + root) if b > 0 else (root - b) / (2.0 * ridge * d) if ridge > 0 else math.inf
+        )
     elif ridge == 0.0 and float(alpha.sum()) <= 1.0:
         chi = math.inf
     else:
+
         def excess(x: float) -> float:
             y = math.exp(x)
             return y * (float((alpha * delta) @ (1.0 / (1.0 + y * delta))) + ridge) - 1.0
@@ -228,11 +236,3 @@ def _susceptibility(alpha: Array, delta: Array, ridge: float) -> float:
 
 def _described(old: Array) -> dict[str, float]:
     return {"q": float(old[0] ** 2), "m": float(old[0] * old[1]), "bias": float(old[3])}
-
-
-def _store(record: Record, t: int, z: Array, old: Array, sharpness: float, ridge: float) -> None:
-    compiled.to_state(z, old, sharpness, ridge, t == 0, record.rows[t], record.states[t])
-    record.unknowns[t] = z
-    record.evaluations[t] = 1
-    record.accuracy[t] = 0.0
-    record.starts[t] = CLOSED_FORM

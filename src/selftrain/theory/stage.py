@@ -21,7 +21,7 @@ import numpy as np
 
 from ..errors import ConvergenceError
 from ..losses import Array
-from .equations import A, BIAS, ETA, LOG_CHI, LOG_R, damping, newton_step
+from .equations import BIAS, ETA, LOG_CHI, LOG_R, A, damping, newton_step
 
 REFINED = 10.0
 LEVELS = 3
@@ -130,7 +130,11 @@ def solve_stage(stage: Stage, exponent: float, tolerance: float) -> StageSolutio
             break
     if best is not None and best_accuracy <= max(1e-8, tolerance):
         return StageSolution(best, best_start, evaluate.evaluations, evaluate.points, best_accuracy)
-    state = {} if best is None else dict(zip(("a", "eta", "bias", "log_r", "log_chi"), best, strict=True))
+    state = (
+        {}
+        if best is None
+        else dict(zip(("a", "eta", "bias", "log_r", "log_chi"), best, strict=True))
+    )
     raise ConvergenceError(
         stage.step,
         "no solution was confirmed on the refined rule" + _hint(stage),
@@ -231,7 +235,7 @@ def _ridge_tangent(stage: Stage, z: Array, at: Evaluation, ridge: float) -> Arra
     change[1] = ridge * z[ETA]
     change[4] = ridge / stiffness
     try:
-        return -np.linalg.solve(at.jacobian, change)
+        return np.asarray(-np.linalg.solve(at.jacobian, change), dtype=float)
     except np.linalg.LinAlgError:
         return None
 
@@ -284,12 +288,15 @@ def _objective(evaluate: _Counter, z: Array, exponent: float) -> float:
         return math.inf
     r2 = math.exp(2 * z[LOG_R])
     weights = (stage.offset + z[A]) ** 2 * (not stage.first) + stage.nu2 * z[ETA] ** 2 + r2
-    return at.envelope - 0.5 * r2 * math.exp(-z[LOG_CHI]) + 0.5 * stage.ridge * weights
+    tension = 0.5 * r2 * math.exp(-z[LOG_CHI])
+    return float(at.envelope - tension + 0.5 * stage.ridge * weights)
 
 
 def _reduced(stage: Stage, z: Array, at: Evaluation) -> tuple[Array, Array]:
     r"""Gradient and Hessian of G in $(a, \eta, B, \ln r)$ from the residuals, $\chi$ eliminated by $r^2 = \chi^2\hat\chi$."""
-    jacobian = at.jacobian - np.outer(at.jacobian[:, LOG_CHI], at.jacobian[3]) / at.jacobian[3, LOG_CHI]
+    jacobian = (
+        at.jacobian - np.outer(at.jacobian[:, LOG_CHI], at.jacobian[3]) / at.jacobian[3, LOG_CHI]
+    )
     tension = math.exp(2 * z[LOG_R] - z[LOG_CHI])
     excess = math.expm1(at.residual[4])
     factor = np.array([1.0, stage.nu2, 1.0, 0.0, 0.0])

@@ -178,7 +178,8 @@ class Trajectory:
         alpha = np.append(self.problem.alpha_l, self.problem.batches.alpha)
         ridge = np.append(self.recipe.lambda_l, self.recipe.at_steps(self.problem.steps).lambda_u)
         share = np.append(1.0, self.fraction_selected[1:])
-        return alpha * share * self.train_loss + 0.5 * ridge * self.q
+        objective: Array = alpha * share * self.train_loss + 0.5 * ridge * self.q
+        return objective
 
     @property
     def weights(self) -> WeightLaw:
@@ -223,7 +224,9 @@ class Trajectory:
         data["solver_evaluations"] = ("t", np.asarray(stats.evaluations, dtype="i4"))
         data["solver_nodes"] = ("t", np.asarray(stats.nodes, dtype="i4"))
         data["solver_accuracy"] = ("t", stats.accuracy)
-        data.attrs["solver"] = json.dumps({"tolerance": stats.tolerance, "start": list(stats.start)})
+        data.attrs["solver"] = json.dumps(
+            {"tolerance": stats.tolerance, "start": list(stats.start)}
+        )
         data.to_netcdf(target, engine="scipy")
         return target
 
