@@ -18,11 +18,24 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from .small import dot, secant, solve_symmetric
-from .sweeps import WEIGHTED, advance, curvatures, project, reveal, split_again, total
+from .small import dot, newton_step, secant
+from .sweeps import (
+    LOGISTIC,
+    WEIGHTED,
+    advance,
+    curvatures,
+    project,
+    residuals,
+    reveal,
+    split_again,
+    total,
+)
 
 SETTLED, FULL, LOST = 0, 1, 2
 """Ways a fit ends: converged, more columns are needed, no convergence."""
+
+HALVINGS, INSIDE_MOVES = 3, 12
+"""So many halvings of one move, or moves in a row inside the span: the Hessian is computed anew."""
 
 INSIDE_FIRST = 10.0
 """Stay in the known span while its Newton step exceeds the reach of a new direction by this factor."""
@@ -70,7 +83,7 @@ def fit_frame(
     # Typed constants: a literal would make the compiler specialise every pass for it.
     revealed: Any = np.int64(0)
     draw: Any = np.bool_(True)
-    halvings = 0
+    halvings, moves_inside = 0, 0
     last = (np.inf, np.inf, np.inf)
     for passes in range(limit):
         if frame == room:
@@ -87,7 +100,7 @@ def fit_frame(
         for j in range(frame):
             gradient[j + 1] = slopes[j] + ridge * point[j]
         if passes == 0:
-            first_hessian(loss, x, frame, rows, ridge, train_bias, hessian)
+            full_hessian(loss, x, frame, rows, ridge, train_bias, hessian)
             stiffness = hessian[frame, frame]
         else:
             ahead = dot(gradient, move, frame + 1)
@@ -102,19 +115,26 @@ def fit_frame(
                 for j in range(frame + 1):
                     move[j] *= kept
                 continue
-            secant(hessian, move, gradient, before, frame + 1)
+            if halvings >= HALVINGS or moves_inside >= INSIDE_MOVES:
+                full_hessian(loss, x, frame, rows, ridge, train_bias, hessian)
+                moves_inside = 0
+            else:
+                secant(hessian, move, gradient, before, frame + 1)
         halvings = 0
         inside, outside = split(u, revealed, change, along, square)
         extend = (
             lengths[frame] > 0.0 and revealed < logits.size and outside > 1e-11 * np.sqrt(square)
         )
         previous, reach = reach, (scale * outside * lengths[frame] / stiffness if extend else 0.0)
-        newton = solve_symmetric(hessian, gradient, frame + 1)
+        newton, sound = newton_step(hessian, gradient, frame + 1, 0.5 * ridge)
+        if not sound:
+            full_hessian(loss, x, frame, rows, ridge, train_bias, hessian)
+            newton, sound = newton_step(hessian, gradient, frame + 1, 0.5 * ridge)
         q = dot(point, point, frame)
         inner = np.sqrt(dot(newton[1:], newton[1:], frame))
         now = (q, point[0], bias)
         if previous > 0.0:
-            rate = min(0.98, max(0.3, 0.5 * (rate + reach / previous)))
+            rate = min(0.995, max(0.3, 0.5 * (rate + reach / previous)))
         error = accuracy(now, last, inner, reach, newton[0], rate, lengths[0])
         if error < tolerance:
             return SETTLED, frame, revealed, bias, error
@@ -143,9 +163,17 @@ def fit_frame(
             hessian[0, frame] = hessian[frame, 0] = with_bias if train_bias else 0.0
             hessian[frame, frame] += ridge
             stiffness = hessian[frame, frame]
-            newton = solve_symmetric(hessian, gradient, frame + 1)
+            newton, sound = newton_step(hessian, gradient, frame + 1, 0.5 * ridge)
+            if not sound:
+                full_hessian(loss, x, frame, rows, ridge, train_bias, hessian)
+                newton, sound = newton_step(hessian, gradient, frame + 1, 0.5 * ridge)
+            moves_inside = 0
             draw = np.bool_(True)
             fresh[:] = 0.0
+        else:
+            moves_inside += 1
+        if loss == LOGISTIC:
+            shorten(newton, frame + 1, scale, np.sqrt(q), bias)
         descent = dot(gradient, newton, frame + 1)
         for j in range(frame + 1):
             move[j], before[j] = newton[j], gradient[j]
@@ -155,6 +183,16 @@ def fit_frame(
         shift = newton[0]
         bias += shift
     return LOST, frame, revealed, bias, error
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def shorten(newton: Any, size: Any, scale: float, norm: float, bias: float) -> None:
+    """At most about double the spread of the logits in one move: beyond, the logistic loss is no parabola."""
+    spread = scale * np.sqrt(dot(newton[1:], newton[1:], size - 1)) + abs(newton[0])
+    most = 2.0 + scale * norm + abs(bias)
+    if spread > most:
+        for j in range(size):
+            newton[j] *= most / spread
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -192,13 +230,14 @@ def split(u: Any, revealed: Any, change: Any, along: Any, square: float) -> tupl
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def first_hessian(
+def full_hessian(
     loss: Any, x: Any, frame: Any, rows: Any, ridge: float, train_bias: bool, hessian: Any
 ) -> None:
-    """Hessian over the bias (index 0; the identity if it is fixed) and the first columns."""
-    logits, targets, _, change = rows
+    """Hessian over the bias (index 0; the identity if it is fixed) and the frame, at the present logits."""
+    logits, targets, _, _ = rows
     curvature, weighted = np.empty(logits.size), np.empty(logits.size)
-    curvatures(loss, change, targets, curvature)
+    residuals(loss, logits, targets, weighted)
+    curvatures(loss, weighted, targets, curvature)
     hessian[0, 0] = total(curvature) if train_bias else 1.0
     for j in range(frame):
         for i in range(logits.size):

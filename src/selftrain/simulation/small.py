@@ -18,24 +18,28 @@ def dot(a: Any, b: Any, size: Any) -> float:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def solve_symmetric(matrix: Any, right: Any, size: Any) -> Any:
-    """x with matrix x = -right over the first `size` entries, by Cholesky's method.
+def newton_step(hessian: Any, gradient: Any, size: Any, floor: float) -> tuple[Any, bool]:
+    """x with hessian x = -gradient over the first `size` entries, by Cholesky's method.
 
-    A pivot that rounding has made too small is raised: the direction stays one of descent.
+    A pivot below `floor` (below a thousandth of its diagonal, for the bias in place 0), which the true
+    Hessian cannot have, is raised to it; the second result says whether that was needed.
     """
     factor = np.zeros((size, size))
     x = np.empty(size)
+    sound = True
     for i in range(size):
         for j in range(i + 1):
-            s = matrix[i, j]
+            s = hessian[i, j]
             for k in range(j):
                 s -= factor[i, k] * factor[j, k]
             if i == j:
-                factor[i, i] = np.sqrt(max(s, 1e-13 * matrix[i, i]))
+                least = floor if i > 0 else 1e-3 * hessian[0, 0]
+                sound = sound and s >= least
+                factor[i, i] = np.sqrt(max(s, least, 1e-300))
             else:
                 factor[i, j] = s / factor[j, j]
     for i in range(size):
-        x[i] = -right[i]
+        x[i] = -gradient[i]
         for k in range(i):
             x[i] -= factor[i, k] * x[k]
         x[i] /= factor[i, i]
@@ -43,7 +47,7 @@ def solve_symmetric(matrix: Any, right: Any, size: Any) -> Any:
         for k in range(i + 1, size):
             x[i] -= factor[k, i] * x[k]
         x[i] /= factor[i, i]
-    return x
+    return x, sound
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
