@@ -13,6 +13,7 @@ import typer
 from typer.exceptions import TyperException
 
 from ..errors import InvalidInput, SelfTrainError
+from .bench import app as bench
 from .simulate import simulate
 from .solve import solve
 
@@ -24,6 +25,7 @@ app = typer.Typer(
 )
 app.command()(solve)
 app.command()(simulate)
+app.add_typer(bench, name="bench")
 
 
 def _print_version(asked: bool) -> None:

@@ -79,20 +79,8 @@ def evaluate(
     share[0] = alpha * math.exp(log_share)
     spread = np.empty(1)
     spread[0] = delta
-    assemble(
-        z,
-        moments,
-        share,
-        spread,
-        ridge,
-        mu,
-        nu2,
-        base * omega,
-        False,
-        fixed_bias,
-        residual,
-        jacobian,
-    )
+    held = (1.0 - base) * old_bias if fixed_bias else math.nan
+    assemble(z, moments, share, spread, ridge, mu, nu2, base * omega, False, held, residual, jacobian)
     return points, log_share
 
 
@@ -125,7 +113,7 @@ def evaluate_supervised(
             exponent, with_loss, moments[i],
         )  # fmt: skip
     assemble(
-        z, moments, groups[0], groups[2], ridge, 0.0, 1.0, 0.0, True, False, residual, jacobian
+        z, moments, groups[0], groups[2], ridge, 0.0, 1.0, 0.0, True, math.nan, residual, jacobian
     )
     return points
 
@@ -359,15 +347,15 @@ def march(
         rule = exponent + level * REFINED
         size = math.inf
         used = 0
-        predicted = t >= 4 and (
+        predicted = t >= 2 and (
             (reference_sharpness(sharpnesses[i]) > 0.0)
-            == (reference_sharpness(sharpnesses[max(i - 3, 0)]) > 0.0)
+            == (reference_sharpness(sharpnesses[max(i - 4, 0)]) > 0.0)
         )
         if predicted:
             predict(t, unknowns, z)
             size, used, points[t] = newton(
                 z, old, batch, ridges[i], thresholds[i], sharpnesses[i], fixed_bias, rule,
-                enough, 3, nodes, moments, work,
+                enough, 7, nodes, moments, work,
             )  # fmt: skip
             starts[t] = 0
         if not size < math.inf:
@@ -442,13 +430,16 @@ def confirm(
 
 @njit(cache=True, error_model="numpy")
 def predict(t: int, unknowns: Any, z: Any) -> None:
-    """Polynomial extrapolation of the unknowns from the last three or four steps."""
+    """Polynomial extrapolation of the unknowns from up to four steps before t >= 2."""
     for j in range(5):
+        last = unknowns[t - 1, j]
         if t >= 5:
             z[j] = (
-                4.0 * (unknowns[t - 1, j] + unknowns[t - 3, j])
-                - 6.0 * unknowns[t - 2, j]
-                - unknowns[t - 4, j]
+                4.0 * (last + unknowns[t - 3, j]) - 6.0 * unknowns[t - 2, j] - unknowns[t - 4, j]
             )
+        elif t >= 4:
+            z[j] = 3.0 * (last - unknowns[t - 2, j]) + unknowns[t - 3, j]
+        elif t >= 3:
+            z[j] = 2.0 * last - unknowns[t - 2, j]
         else:
-            z[j] = 3.0 * (unknowns[t - 1, j] - unknowns[t - 2, j]) + unknowns[t - 3, j]
+            z[j] = last

@@ -73,14 +73,14 @@ def assemble(
     nu2: float,
     offset: float,
     first: bool,
-    fixed_bias: bool,
+    held_bias: float,
     residual: Any,
     jacobian: Any,
 ) -> None:
     r"""Residuals and Jacobian from the averages of each group; `offset` is $\gamma_0\omega$.
 
-    The residual of r and of $\chi$ is that of the logarithms; without a (step 0) or with a fixed bias
-    the row keeps that unknown where it is.
+    The residual of r and of $\chi$ is that of the logarithms. In step 0 there is no a; `held_bias` is the
+    value that a fixed bias has in these unknowns, NaN if the bias is trained.
     """
     r, norm = scales(z, nu2)
     chi = math.exp(z[LOG_CHI])
@@ -156,8 +156,8 @@ def assemble(
         jacobian[0, :] = 0.0
         jacobian[:, A] = 0.0
         jacobian[0, A] = 1.0
-    if fixed_bias:
-        residual[2] = 0.0
+    if not math.isnan(held_bias):
+        residual[2] = z[BIAS] - held_bias
         jacobian[2, :] = 0.0
         jacobian[2, BIAS] = 1.0
 

@@ -131,7 +131,7 @@ class GenericSupervised:
         moments = self._moments(z, exponent)
         chi = math.exp(z[LOG_CHI])
         residual, jacobian = np.empty(5), np.empty((5, 5))
-        assemble(z, moments, alpha, delta, ridge, 0.0, 1.0, 0.0, True, False, residual, jacobian)
+        assemble(z, moments, alpha, delta, ridge, 0.0, 1.0, 0.0, True, math.nan, residual, jacobian)
         envelope = alpha @ (moments[:, LOSS] + 0.5 * chi * delta * moments[:, FF])
         return _finite(Evaluation(residual, jacobian, 2 * len(alpha), float(envelope)))
 
@@ -201,9 +201,10 @@ class GenericStage:
         alpha, _, delta = self.batch
         moments, share, points = self._moments(z, exponent)
         residual, jacobian = np.empty(5), np.empty((5, 5))
+        held = float(self.old[3]) if self.fixed_bias else math.nan
         assemble(
             z, moments[None], np.array([alpha * share]), np.array([delta]), ridge, mu, nu2, 0.0,
-            False, self.fixed_bias, residual, jacobian,
+            False, held, residual, jacobian,
         )  # fmt: skip
         strength = math.exp(z[LOG_CHI]) * delta
         envelope = alpha * share * (moments[LOSS] + 0.5 * strength * moments[FF])
@@ -394,8 +395,6 @@ def run(record: Record) -> None:
         if t >= 4:
             guess = np.empty(5)
             compiled.predict(t, record.unknowns, guess)
-            if recipe.fix_bias:
-                guess[BIAS] = old[3]
             stage.guess = guess
         record.store(t, solve_stage(stage, record.exponent, record.confirmable), stage.ridge)
 

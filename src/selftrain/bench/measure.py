@@ -1,0 +1,74 @@
+"""One measured line of a benchmark, the clock, and the table they end in."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Line:
+    """A measured figure and what was asked of it.
+
+    Attributes:
+        what: what was measured.
+        figure: the number.
+        unit: of the number ("x" for a ratio).
+        target: the bound, None if the figure is for information.
+        at_least: whether the target is a lower bound.
+        note: how it was measured.
+    """
+
+    what: str
+    figure: float
+    unit: str
+    target: float | None = None
+    at_least: bool = True
+    note: str = ""
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the figure meets its target."""
+        if self.target is None:
+            return None
+        return self.figure >= self.target if self.at_least else self.figure <= self.target
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return {**asdict(self), "met": self.met}
+
+
+def seconds(action: Callable[[], Any], repeat: int = 1, wall: bool = False) -> float:
+    """The shortest time of `repeat` calls: of this process's processor, or of the clock on the wall."""
+    clock = time.perf_counter if wall else time.process_time
+    best = float("inf")
+    for _ in range(repeat):
+        begin = clock()
+        action()
+        best = min(best, clock() - begin)
+    return best
+
+
+def show(lines: Iterator[Line]) -> list[Line]:
+    """Print lines as they come, as a table, and return them."""
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(stderr=True)
+    collected = []
+    for line in lines:
+        collected.append(line)
+        console.print(f"[dim]{line.what}: {line.figure:.4g} {line.unit}[/dim]")
+    table = Table("what", "measured", "asked", "", "how")
+    marks = {None: "", True: "[green]met[/green]", False: "[red]missed[/red]"}
+    for line in collected:
+        bound = ""
+        if line.target is not None:
+            bound = f"{'>=' if line.at_least else '<='} {line.target:g} {line.unit}"
+        table.add_row(
+            line.what, f"{line.figure:.4g} {line.unit}", bound, marks[line.met], line.note
+        )
+    Console().print(table)
+    return collected

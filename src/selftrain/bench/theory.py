@@ -1,0 +1,185 @@
+"""The theory engine against the paper's procedure and against nested quadrature."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import numpy as np
+from scipy.integrate import quad
+from scipy.optimize import brentq, minimize_scalar
+
+from ..losses import Array
+from ..problem import Problem
+from ..recipe import Recipe
+from ..theory.picard import PicardRun, picard
+from ..theory.picard_averages import Rule, gauss_hermite
+from ..theory.solve import solve
+from ..theory.trajectory import Trajectory
+from .measure import Line, seconds
+
+REFERENCE = {"alpha_l": 0.5, "alpha_u": 2.0, "rho": 0.4, "delta": 0.75**2}
+
+
+def theory() -> Iterator[Line]:
+    """All measurements of the theory engine, one after the other."""
+    solve(Problem(**REFERENCE, steps=16), Recipe(threshold=0.5))
+    yield from _long_run()
+    yield from _selection()
+    yield from _supervised_point()
+    yield from _command()
+
+
+def _long_run() -> Iterator[Line]:
+    """1024 steps of the reference problem at lambda_u = 1e-3, against Algorithm 1."""
+    problem, recipe = Problem(**REFERENCE, steps=1024), Recipe(lambda_u=1e-3)
+    exact = solve(problem, recipe, tolerance=1e-13)
+    run = solve(problem, recipe)
+    ours = seconds(lambda: solve(problem, recipe), repeat=7)
+    yield Line("1024 steps", 1e3 * ours, "ms", 10, False, "reference problem, lambda_u = 1e-3")
+    yield Line("error of 1024 steps", _distance(run, exact), "", 1e-10, False, "q, m, B, chi, R")
+    per_step = float(run.stats.evaluations.mean())
+    yield Line("evaluations a step", per_step, "", 1.2, False, "confirmations included")
+    start = Problem(**REFERENCE, steps=16)
+    head = solve(start, recipe, tolerance=1e-13)
+    for name, target, candidates in (
+        ("our quadrature", 20, [_our_rule()]),
+        ("fixed Gauss-Hermite", 1000, [gauss_hermite(n, n) for n in (20, 30, 40, 50, 60, 80)]),
+    ):
+        rule = _first_good(candidates, start, recipe, head)
+        found: list[PicardRun] = []
+        theirs = seconds(
+            lambda rule=rule, found=found: found.append(_baseline(problem, recipe, rule))
+        )  # type: ignore[misc]
+        sweeps = f"{found[0].iterations[1:].mean():.0f} sweeps a step"
+        reached = f"error {_distance(found[0], exact):.1e}"
+        note = f"{len(rule.outer)} x {len(rule.inner)} nodes, {sweeps}, {reached}, {theirs:.1f} s"
+        yield Line(f"Algorithm 1, {name}", theirs / ours, "x", target, True, note)
+
+
+def _first_good(
+    candidates: list[Rule], problem: Problem, recipe: Recipe, exact: Trajectory
+) -> Rule:
+    """The smallest rule with which Algorithm 1 is accurate to 1e-10, else the last."""
+    for rule in candidates:
+        if _distance(_baseline(problem, recipe, rule), exact) < 1e-10:
+            return rule
+    return candidates[-1]
+
+
+def _selection() -> Iterator[Line]:
+    """The reference problem with a threshold, against Algorithm 1 with a million samples."""
+    problem, recipe = Problem(**REFERENCE, steps=16), Recipe(threshold=0.5)
+    exact = solve(problem, recipe, tolerance=1e-13)
+    run = solve(problem, recipe)
+    ours = seconds(lambda: solve(problem, recipe), repeat=5)
+    found: list[PicardRun] = []
+    theirs = seconds(lambda: found.append(picard(problem, recipe, tolerance=1e-6, samples=10**6)))
+    yield Line("16 steps with selection", 1e3 * ours, "ms", None)
+    yield Line("Algorithm 1, 10^6 samples", theirs / ours, "x", 1000, True, "Gamma = 0.5, 16 steps")
+    ratio = _distance(found[0], exact) / max(_distance(run, exact), 1e-16)
+    yield Line("its error over ours", ratio, "x", 1e5, True, f"{_distance(found[0], exact):.1e}")
+
+
+def _supervised_point() -> Iterator[Line]:
+    """One supervised fit, against nested quadrature with a scalar minimisation inside."""
+    problem, recipe = Problem(**REFERENCE, steps=0), Recipe(lambda_l=0.05)
+    run = solve(problem, recipe)
+    ours = seconds(lambda: solve(problem, recipe), repeat=20)
+    found: list[Array] = []
+    theirs = seconds(lambda: found.append(nested_quadrature(problem, recipe.lambda_l, 1e-6)))
+    apart = float(np.abs(found[0] - [run.m[0], run.q[0], run.bias[0]]).max())
+    yield Line("one supervised point", 1e3 * ours, "ms", None)
+    note = f"quad over minimize_scalar, {theirs:.0f} s, differs by {apart:.0e}"
+    yield Line("nested quadrature", theirs / ours, "x", 1000, True, note)
+
+
+def _command() -> Iterator[Line]:
+    """The command line, Python's start included."""
+    command = [sys.executable, "-m", "selftrain", "solve", "--json", "--steps", "16"]
+    for name, value in REFERENCE.items():
+        command += ["--" + name.replace("_", "-"), str(value)]
+    yield Line(
+        "selftrain solve, 16 steps",
+        seconds(lambda: subprocess.run(command, check=True, capture_output=True), 3, wall=True),
+        "s", 2, False, "wall clock with cached kernels",
+    )  # fmt: skip
+    command = [sys.executable, "-m", "selftrain", "--help"]
+    yield Line(
+        "selftrain --help",
+        seconds(lambda: subprocess.run(command, check=True, capture_output=True), 5, wall=True),
+        "s", 0.5, False, "wall clock",
+    )  # fmt: skip
+
+
+def nested_quadrature(problem: Problem, ridge: float, tolerance: float) -> Array:
+    """m, q and B of the supervised step by the textbook way: damped iteration, `quad`, `minimize_scalar`."""
+    alpha, rho, delta = problem.alpha_l, problem.rho, problem.delta
+    m, q, chi, bias = 0.5, 1.0, 1.0, 0.0
+
+    def derivative(target: float, field: float) -> float:
+        def energy(u: float) -> float:
+            x = field + u
+            return u * u / (2 * chi * delta) + float(np.logaddexp(0.0, x)) - target * x
+
+        u = float(minimize_scalar(energy).x)
+        return 1.0 / (1.0 + math.exp(-field - u)) - target
+
+    def average(function: str) -> float:
+        total = 0.0
+        for sign, share, target in ((1.0, rho, 1.0), (-1.0, 1 - rho, 0.0)):
+
+            def integrand(g: float, sign: float = sign, target: float = target) -> float:
+                f = derivative(target, sign * m + bias + math.sqrt(delta * q) * g)
+                value = {"f": f, "sf": sign * f, "ff": f * f, "gf": g * f}[function]
+                return value * math.exp(-0.5 * g * g) / math.sqrt(2 * math.pi)
+
+            total += share * quad(integrand, -6, 6, epsabs=1e-7, epsrel=1e-6)[0]
+        return total
+
+    for _ in range(200):
+
+        def shifted(b: float) -> float:
+            nonlocal bias
+            bias = b
+            return average("f")
+
+        bias = (
+            float(brentq(shifted, bias - 0.2, bias + 0.2, xtol=1e-6))
+            if _
+            else float(brentq(shifted, -3, 3, xtol=1e-6))
+        )
+        stiffness = alpha * delta * average("gf") / math.sqrt(delta * q)
+        new = np.array([-alpha * average("sf"), alpha * delta * average("ff"), stiffness])
+        total = new[2] + ridge
+        before = np.array([m, q, chi])
+        after = np.array([new[0] / total, (new[0] ** 2 + new[1]) / total**2, 1 / total])
+        m, q, chi = 0.5 * before + 0.5 * after
+        if np.abs(after - before).max() < tolerance * max(1.0, chi):
+            break
+    return np.array([m, q, bias])
+
+
+def _baseline(problem: Problem, recipe: Recipe, rule: Rule) -> PicardRun:
+    return picard(problem, recipe, rule=rule, start="no-update", tolerance=1e-12)
+
+
+def _our_rule() -> Rule:
+    """The tensor rule our solver uses on this run: trapezoid for the old logit, Gauss-Hermite for the noise."""
+    step = 0.55
+    nodes = step * np.arange(-14, 15)
+    weights = step * np.exp(-0.5 * nodes**2) / math.sqrt(2 * math.pi)
+    inner = gauss_hermite(1, 5)
+    return Rule(nodes, weights, inner.inner, inner.inner_weights)
+
+
+def _distance(run: Trajectory | PicardRun, exact: Trajectory) -> float:
+    """Largest relative difference of the order parameters."""
+    worst = 0.0
+    for name in ("q", "m", "bias", "chi", "overlap"):
+        a, b = getattr(run, name), getattr(exact, name)
+        apart = np.abs(a - b) / np.maximum(np.abs(b), 1e-3)
+        worst = max(worst, float(np.nanmax(apart)))
+    return worst
