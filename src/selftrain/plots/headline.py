@@ -1,0 +1,80 @@
+"""The headline figure: self-training with and without the heuristics, between supervised learning
+and the limits no method can beat; lines are theory, dots are systems of finite size."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .style import BLUE, GREEN, ORANGE, PURPLE, draw_limits, steps_axis, styled
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from ..report.headline import Contender, Headline
+
+
+def plot_headline(told: Headline) -> Figure:
+    """Error (left), direction and bias (right) of every contender against t."""
+    from matplotlib.figure import Figure
+
+    with styled():
+        figure = Figure(figsize=(8.4, 4.4), dpi=160, layout="constrained")
+        left, right = figure.subfigures(1, 2, width_ratios=(1.6, 1), squeeze=False)[0]
+        error = left.subplots()
+        cosine, bias = right.subplots(2, 1, sharex=True)
+        colors = (ORANGE, BLUE, PURPLE)
+        for contender, color in zip(told, colors, strict=True):
+            _draw(error, contender, "error", color, contender.name)
+            _draw(cosine, contender, "cosine", color)
+            _draw(bias, contender, "bias_to_norm", color)
+        full = told.supervised.error
+        error.axhline(full, color=GREEN, label=f"all labelled, tuned  {full:.4f}")
+        alone = float(told.labeled_only.run.error[0])
+        error.axhline(
+            alone, color=GREEN, linestyle=(0, (1, 1.5)), label=f"labelled only, tuned  {alone:.4f}"
+        )
+        draw_limits(error, told.limits)
+        _finish(error, cosine, bias, told)
+    return figure
+
+
+def _draw(ax: Axes, contender: Contender, quantity: str, color: str, label: str = "") -> None:
+    run, ensemble = contender.run, contender.simulated
+    values = getattr(run, quantity)
+    if label:
+        label = f"{label}  {values[-1]:.4f}"
+    ax.plot(run.t, values, color=color, label=label or None)
+    if ensemble is not None:
+        ax.errorbar(
+            run.t,
+            ensemble.mean(quantity),
+            yerr=ensemble.std(quantity),
+            color=color,
+            linestyle="none",
+            marker="o",
+            mfc="white",
+            elinewidth=0.9,
+        )
+
+
+def _finish(error: Axes, cosine: Axes, bias: Axes, told: Headline) -> None:
+    problem = told.problem
+    error.set_title(
+        rf"generalisation error:  $\rho={problem.rho:g}$,  $\alpha_L={problem.alpha_l:g}$,  "
+        rf"$\alpha_U={problem.alpha_u:g}$,  $\Delta={problem.delta:g}$"
+    )
+    cosine.set_title(r"cosine with the cluster direction  $m/\sqrt{q}$")
+    bias.set_title(r"bias over norm  $B/\sqrt{q}$")
+    steps_axis((error, cosine, bias), problem.steps)
+    cosine.set_xlabel("")
+    error.set_ylim(0.055, 0.29)
+    error.legend(loc="upper left", ncols=2, fontsize=7, title=_caption(told), title_fontsize=7)
+
+
+def _caption(told: Headline) -> str:
+    ensemble = told.helped.simulated
+    if ensemble is None:
+        return "lines: theory"
+    seeds, features = ensemble.error.shape[0], ensemble.features
+    return f"lines: theory; dots: {seeds} systems of {features} features, mean and deviation"
