@@ -107,7 +107,8 @@ def picard(
         rule: quadrature of the steps without a threshold, and of $\xi_2$ at a threshold; step 0
             uses its outer part. Default: `gauss_hermite()`.
         samples: Monte-Carlo samples of a step with a threshold, drawn once a step.
-        tolerance: a step ends when no order parameter changed by more in one sweep.
+        tolerance: a step ends when no order parameter changed by more in one sweep. As in the
+            paper it is absolute: a state of size 1e-4 is known to four digits less.
         start: "previous" begins a step with the conjugates of the one before, as the paper does;
             at t = 1 and small $\lambda_U$ this can wander to a huge norm, where no fixed rule is
             accurate. "no-update" begins at the weights of t-1 themselves, to which the solution
