@@ -20,12 +20,12 @@ from ..theory.solve import solve
 from ..theory.trajectory import Trajectory
 from .measure import Line, seconds
 
-REFERENCE = {"alpha_l": 0.5, "alpha_u": 2.0, "rho": 0.4, "delta": 0.75**2}
+REFERENCE = Problem(alpha_l=0.5, alpha_u=2.0, rho=0.4, delta=0.75**2, steps=16)
 
 
 def theory() -> Iterator[Line]:
     """All measurements of the theory engine, one after the other."""
-    solve(Problem(**REFERENCE, steps=16), Recipe(threshold=0.5))
+    solve(REFERENCE, Recipe(threshold=0.5))
     yield from _long_run()
     yield from _selection()
     yield from _supervised_point()
@@ -34,7 +34,7 @@ def theory() -> Iterator[Line]:
 
 def _long_run() -> Iterator[Line]:
     """1024 steps of the reference problem at lambda_u = 1e-3, against Algorithm 1."""
-    problem, recipe = Problem(**REFERENCE, steps=1024), Recipe(lambda_u=1e-3)
+    problem, recipe = REFERENCE.replace(steps=1024), Recipe(lambda_u=1e-3)
     exact = solve(problem, recipe, tolerance=1e-13)
     run = solve(problem, recipe)
     ours = seconds(lambda: solve(problem, recipe), repeat=7)
@@ -42,19 +42,16 @@ def _long_run() -> Iterator[Line]:
     yield Line("error of 1024 steps", _distance(run, exact), "", 1e-10, False, "q, m, B, chi, R")
     per_step = float(run.stats.evaluations.mean())
     yield Line("evaluations a step", per_step, "", 1.2, False, "confirmations included")
-    start = Problem(**REFERENCE, steps=16)
+    start = REFERENCE
     head = solve(start, recipe, tolerance=1e-13)
     for name, target, candidates in (
         ("our quadrature", 20, [_our_rule()]),
         ("fixed Gauss-Hermite", 1000, [gauss_hermite(n, n) for n in (20, 30, 40, 50, 60, 80)]),
     ):
         rule = _first_good(candidates, start, recipe, head)
-        found: list[PicardRun] = []
-        theirs = seconds(
-            lambda rule=rule, found=found: found.append(_baseline(problem, recipe, rule))
-        )  # type: ignore[misc]
-        sweeps = f"{found[0].iterations[1:].mean():.0f} sweeps a step"
-        reached = f"error {_distance(found[0], exact):.1e}"
+        found, theirs = _timed(problem, recipe, rule)
+        sweeps = f"{found.iterations[1:].mean():.0f} sweeps a step"
+        reached = f"error {_distance(found, exact):.1e}"
         note = f"{len(rule.outer)} x {len(rule.inner)} nodes, {sweeps}, {reached}, {theirs:.1f} s"
         yield Line(f"Algorithm 1, {name}", theirs / ours, "x", target, True, note)
 
@@ -71,7 +68,7 @@ def _first_good(
 
 def _selection() -> Iterator[Line]:
     """The reference problem with a threshold, against Algorithm 1 with a million samples."""
-    problem, recipe = Problem(**REFERENCE, steps=16), Recipe(threshold=0.5)
+    problem, recipe = REFERENCE, Recipe(threshold=0.5)
     exact = solve(problem, recipe, tolerance=1e-13)
     run = solve(problem, recipe)
     ours = seconds(lambda: solve(problem, recipe), repeat=5)
@@ -85,7 +82,7 @@ def _selection() -> Iterator[Line]:
 
 def _supervised_point() -> Iterator[Line]:
     """One supervised fit, against nested quadrature with a scalar minimisation inside."""
-    problem, recipe = Problem(**REFERENCE, steps=0), Recipe(lambda_l=0.05)
+    problem, recipe = REFERENCE.replace(steps=0), Recipe(lambda_l=0.05)
     run = solve(problem, recipe)
     ours = seconds(lambda: solve(problem, recipe), repeat=20)
     found: list[Array] = []
@@ -98,9 +95,9 @@ def _supervised_point() -> Iterator[Line]:
 
 def _command() -> Iterator[Line]:
     """The command line, Python's start included."""
-    command = [sys.executable, "-m", "selftrain", "solve", "--json", "--steps", "16"]
-    for name, value in REFERENCE.items():
-        command += ["--" + name.replace("_", "-"), str(value)]
+    command = [sys.executable, "-m", "selftrain", "solve", "--json"]
+    for name in ("alpha_l", "alpha_u", "rho", "delta", "steps"):
+        command += ["--" + name.replace("_", "-"), str(getattr(REFERENCE, name))]
     yield Line(
         "selftrain solve, 16 steps",
         seconds(lambda: subprocess.run(command, check=True, capture_output=True), 3, wall=True),
@@ -162,6 +159,12 @@ def nested_quadrature(problem: Problem, ridge: float, tolerance: float) -> Array
     return np.array([m, q, bias])
 
 
+def _timed(problem: Problem, recipe: Recipe, rule: Rule) -> tuple[PicardRun, float]:
+    found: list[PicardRun] = []
+    took = seconds(lambda: found.append(_baseline(problem, recipe, rule)))
+    return found[0], took
+
+
 def _baseline(problem: Problem, recipe: Recipe, rule: Rule) -> PicardRun:
     return picard(problem, recipe, rule=rule, start="no-update", tolerance=1e-12)
 
@@ -169,7 +172,7 @@ def _baseline(problem: Problem, recipe: Recipe, rule: Rule) -> PicardRun:
 def _our_rule() -> Rule:
     """The tensor rule our solver uses on this run: trapezoid for the old logit, Gauss-Hermite for the noise."""
     step = 0.55
-    nodes = step * np.arange(-14, 15)
+    nodes: Array = step * np.arange(-14.0, 15.0)
     weights = step * np.exp(-0.5 * nodes**2) / math.sqrt(2 * math.pi)
     inner = gauss_hermite(1, 5)
     return Rule(nodes, weights, inner.inner, inner.inner_weights)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from ..bench.measure import Line
 
 app = typer.Typer(
     help="Measure the engines against other ways to the same numbers.", no_args_is_help=True
@@ -21,22 +25,12 @@ def theory(as_json: AsJson = False) -> None:
     _report("theory", measure(), as_json)
 
 
-def _report(name: str, lines, as_json: bool) -> None:  # type: ignore[no-untyped-def]
-    from importlib.metadata import version
-
+def _report(name: str, lines: Iterator[Line], as_json: bool) -> None:
+    """Show the lines as they are measured, or all of them as JSON."""
     from ..bench.measure import show
+    from .output import print_json
 
     if not as_json:
         show(lines)
         return
-    import json
-
-    typer.echo(
-        json.dumps(
-            {
-                "bench": name,
-                "version": version("selftrain"),
-                "lines": [line.to_dict() for line in lines],
-            }
-        )
-    )
+    print_json({"bench": name, "lines": [line.to_dict() for line in lines]})

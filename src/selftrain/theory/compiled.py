@@ -16,17 +16,14 @@ from numba import njit
 
 from .equations import BIAS, ETA, LOG_CHI, LOG_R, A, assemble, damping, newton_step, scales
 from .moments import COUNT, logistic_moments
-from .quadrature import CAPACITY, outer_rule
+from .quadrature import outer_rule
+from .stage import LEVELS, REFINED
 
 RELATIVE_SHARPNESS = 4.0
 """Up to this sharpness the unknowns are differences to the (sharpened) old state."""
 
 CONFIRM_EVERY = 16
-REFINED = 10.0
-"""The refined rule aims at an error smaller by exp(-REFINED)."""
-LEVELS = 3
-"""How often the rule is refined before a step counts as hard."""
-
+"""Steps between confirmations on a stretch where the prediction needs one Newton step."""
 DONE, HARD_STEP, COLLAPSED, EMPTY, OVERFLOW = range(5)
 
 
@@ -73,14 +70,16 @@ def evaluate(
         nodes, count, base, sharpness, mu * z[A] + nu2 * z[ETA], root * z[A], z[BIAS],
         root * off, chi * delta, exponent, with_loss, moments[0],
     )  # fmt: skip
-    if points >= CAPACITY * 1000:
+    if points < 0:
         return -1, log_share
     share = np.empty(1)
     share[0] = alpha * math.exp(log_share)
     spread = np.empty(1)
     spread[0] = delta
     held = (1.0 - base) * old_bias if fixed_bias else math.nan
-    assemble(z, moments, share, spread, ridge, mu, nu2, base * omega, False, held, residual, jacobian)
+    assemble(
+        z, moments, share, spread, ridge, mu, nu2, base * omega, False, held, residual, jacobian
+    )
     return points, log_share
 
 
@@ -434,9 +433,7 @@ def predict(t: int, unknowns: Any, z: Any) -> None:
     for j in range(5):
         last = unknowns[t - 1, j]
         if t >= 5:
-            z[j] = (
-                4.0 * (last + unknowns[t - 3, j]) - 6.0 * unknowns[t - 2, j] - unknowns[t - 4, j]
-            )
+            z[j] = 4.0 * (last + unknowns[t - 3, j]) - 6.0 * unknowns[t - 2, j] - unknowns[t - 4, j]
         elif t >= 4:
             z[j] = 3.0 * (last - unknowns[t - 2, j]) + unknowns[t - 3, j]
         elif t >= 3:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from .quadrature import CAPACITY, PANEL_W, PANEL_X, clear_length, inner_rule
+from .quadrature import PANEL_W, PANEL_X, clear_length, inner_rule
 
 (
     F, SF, GF, FF, K, SK, GK, NK, SGK, SNK, GGK, GNK, FK, SFK, GFK, NFK, FFK,
@@ -145,7 +145,7 @@ def logistic_moments(
     with_loss: bool,
     out: Any,
 ) -> int:
-    r"""Averages over the outer nodes and the new noise; returns the number of points used.
+    r"""Averages over the outer nodes and the new noise; returns the number of points used (-1: too many).
 
     The new logit is $h = \gamma_0\tilde h + s\,$`shift` + `bias` + `tilt` $g_1$ + `noise` $g_2$, with
     $\gamma_0$ = `old_sharpness`; the label is $\sigma(\gamma\tilde h)$ with $\gamma$ = `sharpness` (infinite: the sign).
@@ -201,7 +201,10 @@ def logistic_moments(
         else:
             inner[:] = 0.0
             centre = old_sharpness * previous + change
-            points += _over_prox(inner, centre, noise, above, below, y, c, exponent, with_loss)
+            more = _over_prox(inner, centre, noise, above, below, y, c, exponent, with_loss)
+            if more < 0:
+                return -1
+            points += more
             fm, ffm, km, nkm, fkm, nfkm, ffkm, k3m, nk3m, fk3m, kkm, loss = inner
         out[F] += weight * fm
         out[SF] += weight * s * fm
@@ -313,7 +316,7 @@ def _over_prox(
         longest = min(prox(x + c * f + 3.0 * noise, c, above), end) - x
         length = clear_length(x, longest, near, math.pi, exponent)
         if points > 20000 or x + length <= x:
-            return points + CAPACITY
+            return -1
         for i in range(16):
             u = x + 0.5 * length * (1.0 + PANEL_X[i])
             f, curvature, bend = _at_point(u, above, below)

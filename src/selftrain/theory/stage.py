@@ -24,7 +24,10 @@ from ..losses import Array
 from .equations import BIAS, ETA, LOG_CHI, LOG_R, A, damping, newton_step
 
 REFINED = 10.0
+"""The refined rule aims at an error smaller by exp(-REFINED)."""
+
 LEVELS = 3
+"""How often the rule is refined before a step counts as failed."""
 
 
 @dataclass(frozen=True)
