@@ -1,0 +1,81 @@
+"""The headline: tuning finds the floor, and the story it tells is the one of the numbers."""
+
+import sys
+
+import numpy as np
+import pytest
+
+from selftrain import Recipe, solve
+from selftrain.report.__main__ import main, sentences
+from selftrain.report.headline import BOUNDS, PROBLEM, Contender, headline, tune
+
+pytestmark = pytest.mark.xdist_group("headline")
+
+
+@pytest.fixture(scope="module")
+def told():
+    return headline(features=512, seeds=2)
+
+
+def test_tuning_finds_the_floor_of_a_scan():
+    problem = PROBLEM.replace(steps=0)
+    found = tune(problem, Recipe(), {"lambda_l": (1e-2,)})
+    scanned = [float(solve(problem, Recipe(lambda_l=x)).error[0]) for x in np.logspace(-8, -1, 60)]
+    assert float(solve(problem, found).error[0]) <= min(scanned)
+
+
+def test_tuning_stays_within_the_bounds():
+    found = tune(PROBLEM.replace(steps=1), Recipe(), {"lambda_l": (0.09,), "lambda_u": (1e-7,)})
+    for name in ("lambda_l", "lambda_u"):
+        low, high = BOUNDS[name]
+        assert low <= getattr(found, name) <= high
+
+
+@pytest.mark.parametrize(
+    ("recipe", "expected"),
+    [
+        (Recipe(lambda_l=0.1, lambda_u=1e-8), {"lambda_l": "highest", "lambda_u": "lowest"}),
+        (Recipe(lambda_l=0.01, lambda_u=0.01), {"annealing": "lowest"}),
+        (Recipe(lambda_l=0.01, lambda_u=0.01, annealing=1.0), {}),
+    ],
+)
+def test_hyperparameters_at_an_end_of_their_range_are_told(recipe, expected):
+    tuned = tuple(BOUNDS) if "annealing" in expected or not expected else tuple(expected)
+    run = solve(PROBLEM.replace(steps=1), recipe)
+    assert Contender("x", tuned, run).at_bounds == expected
+
+
+def test_order_of_the_contenders(told):
+    last = {name: getattr(told, name).run.error[-1] for name in ("naive", "helped", "unhelped")}
+    alone = told.labeled_only.run.error[0]
+    assert told.limits.semi_supervised < last["helped"] < last["naive"] <= alone
+    assert told.limits.all_labeled < told.supervised.error < last["helped"]
+    assert last["unhelped"] > alone
+    assert told.limits.labeled_only < alone
+
+
+def test_finite_systems_follow_the_theory_of_the_heuristics(told):
+    ensemble = told.helped.simulated
+    np.testing.assert_allclose(ensemble.mean("error"), told.helped.run.error, atol=0.04)
+
+
+def test_sentences_are_about_these_numbers(told):
+    first, *rest = sentences(told)
+    alone, full = told.labeled_only.run.error[0], told.supervised.error
+    share = (alone - told.helped.run.error[-1]) / (alone - full)
+    assert f"{share:.0%}" in first
+    assert any("lambda_l of" in line and "highest" in line for line in rest)
+
+
+def test_report_writes_the_figure_and_prints_the_table(told, monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr("selftrain.report.__main__.headline", lambda **_: told)
+    monkeypatch.setattr(sys, "argv", ["report", "--out", str(tmp_path / "new")])
+    main()
+    printed = capsys.readouterr().out
+    assert (tmp_path / "new" / "headline.png").read_bytes().startswith(b"\x89PNG")
+    for contender in (told.labeled_only, *told):
+        (row,) = [
+            line for line in printed.splitlines() if line.strip().startswith(contender.name + " ")
+        ]
+        assert f"{contender.run.error[-1]:.5f}" in row
+    assert f"{told.limits.semi_supervised:.5f}" in printed
