@@ -66,10 +66,13 @@ class Logistic:
         return expit(np.asarray(logit, dtype=float))
 
     def value(self, target: Array, logit: Array) -> Array:
-        return np.logaddexp(0.0, logit) - np.asarray(target) * logit
+        target, logit = np.asarray(target), np.asarray(logit)
+        return (1 - target) * np.logaddexp(0.0, logit) + target * np.logaddexp(0.0, -logit)
 
     def slope(self, target: Array, logit: Array) -> Array:
-        return self.link(logit) - target
+        # sigma(x) - p without cancellation where both are near 0 or near 1
+        target, logit = np.asarray(target), np.asarray(logit)
+        return (1 - target) * self.link(logit) - target * self.link(-logit)
 
     def curvature(self, target: Array, logit: Array) -> Array:
         return self.link(logit) * self.link(-np.asarray(logit))

@@ -136,18 +136,15 @@ def nested_quadrature(problem: Problem, ridge: float, tolerance: float) -> Array
             total += share * quad(integrand, -6, 6, epsabs=1e-7, epsrel=1e-6)[0]
         return total
 
+    def mean_slope(at: float) -> float:
+        nonlocal bias
+        bias = at
+        return average("f")
+
+    width = 3.0
     for _ in range(200):
-
-        def shifted(b: float) -> float:
-            nonlocal bias
-            bias = b
-            return average("f")
-
-        bias = (
-            float(brentq(shifted, bias - 0.2, bias + 0.2, xtol=1e-6))
-            if _
-            else float(brentq(shifted, -3, 3, xtol=1e-6))
-        )
+        bias = float(brentq(mean_slope, bias - width, bias + width, xtol=1e-6))
+        width = 0.2
         stiffness = alpha * delta * average("gf") / math.sqrt(delta * q)
         new = np.array([-alpha * average("sf"), alpha * delta * average("ff"), stiffness])
         total = new[2] + ridge

@@ -1,0 +1,23 @@
+"""The baselines of the benchmark compute the same thing as the solver."""
+
+import numpy as np
+import pytest
+
+from selftrain import Problem, Recipe, solve
+from selftrain.bench.measure import Line
+from selftrain.bench.theory import nested_quadrature
+
+
+def test_nested_quadrature_agrees():
+    problem = Problem(alpha_l=2.0, alpha_u=1.0, rho=0.5, delta=0.75**2, steps=0)
+    run = solve(problem, Recipe(lambda_l=1.0))
+    found = nested_quadrature(problem, 1.0, 1e-3)
+    np.testing.assert_allclose(found, [run.m[0], run.q[0], 0.0], atol=2e-3)
+
+
+@pytest.mark.parametrize(
+    ("figure", "target", "at_least", "met"),
+    [(3.0, 2.0, True, True), (3.0, 2.0, False, False), (3.0, None, True, None)],
+)
+def test_a_line_knows_whether_its_target_is_met(figure, target, at_least, met):
+    assert Line("speed", figure, "x", target, at_least).met is met
