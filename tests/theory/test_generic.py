@@ -1,0 +1,107 @@
+"""The engine for any loss and labeler against the compiled one, and its own corners."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.special import expit
+
+from selftrain import Problem, Recipe, solve
+from selftrain.errors import EmptySelection, StateOverflow
+from selftrain.labelers import SoftLabels
+from selftrain.losses import Loss
+from selftrain.theory.trajectory import SYMBOLS
+
+PROBLEM = Problem(alpha_l=0.5, alpha_u=2.0, rho=0.4, delta=0.75**2, steps=2)
+RECIPES = {
+    "soft": Recipe(),
+    "small ridge": Recipe(lambda_u=1e-3),
+    "selection": Recipe(threshold=0.8),
+    "hard": Recipe(sharpness=math.inf),
+    "hard by name, selection": Recipe(labeler="hard", threshold=0.4, lambda_u=0.3),
+    "sharp, bias held": Recipe(sharpness=6.0, annealing=0.5, fix_bias=True),
+}
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_both_engines_agree(name: str, plain_logistic: Loss) -> None:
+    compiled = solve(PROBLEM, RECIPES[name])
+    generic = solve(PROBLEM.replace(loss=plain_logistic), RECIPES[name])
+    for column in SYMBOLS:
+        np.testing.assert_allclose(
+            getattr(generic, column), getattr(compiled, column), rtol=2e-9, atol=1e-13, err_msg=column
+        )
+
+
+class Tempered:
+    """Soft labels written as a labeler of one's own."""
+
+    name = "tempered"
+
+    def target(self, logit: Any, sharpness: float, loss: Loss) -> Any:
+        return expit(sharpness * np.asarray(logit))
+
+    def jumps(self, sharpness: float) -> tuple[float, ...]:
+        return ()
+
+
+class Quantised:
+    """Labels 0, 1/2, 1: undecided between -1 and 1."""
+
+    name = "quantised"
+
+    def target(self, logit: Any, sharpness: float, loss: Loss) -> Any:
+        return 0.5 * (1.0 + np.where(np.abs(logit) > 1.0, np.sign(logit), 0.0))
+
+    def jumps(self, sharpness: float) -> tuple[float, ...]:
+        return (-1.0, 1.0)
+
+
+def test_a_labeler_of_the_user() -> None:
+    plain = solve(PROBLEM, Recipe(sharpness=2.0))
+    own = solve(PROBLEM, Recipe(sharpness=2.0, labeler=Tempered()))
+    np.testing.assert_allclose(own.m, plain.m, rtol=1e-9)
+    np.testing.assert_allclose(own.bias, plain.bias, rtol=1e-9)
+
+
+def test_a_labeler_with_jumps_solves_the_law_of_its_points() -> None:
+    """The mean slope over training points drawn from the law of the logits vanishes."""
+    run = solve(PROBLEM, Recipe(labeler=Quantised()))
+    points = run.logits(1).sample(400_000, seed=3)
+    target = Quantised().target(points.previous, 1.0, PROBLEM.loss_function)
+    slope = expit(points.u) - target
+    assert abs(slope.mean()) < 5 * slope.std() / math.sqrt(slope.size)
+    square = 2.0 * PROBLEM.delta * (slope**2).mean()
+    assert run.chi_hat[1] == pytest.approx(square, rel=0.01)
+
+
+def test_collapse_of_the_generic_engine(plain_logistic: Loss) -> None:
+    problem = PROBLEM.replace(steps=10)
+    generic = solve(problem.replace(loss=plain_logistic), Recipe(sharpness=math.inf), 1e-8)
+    compiled = solve(problem, Recipe(sharpness=math.inf))
+    assert generic.collapsed_at == compiled.collapsed_at == 8
+    np.testing.assert_allclose(generic.error, compiled.error, rtol=1e-7)
+
+
+def test_refusals_of_the_generic_engine(plain_logistic: Loss) -> None:
+    problem = PROBLEM.replace(loss=plain_logistic)
+    with pytest.raises(EmptySelection, match="step 2"):
+        solve(problem, Recipe(threshold=(0.0, 60.0)))
+    with pytest.raises(StateOverflow):
+        solve(problem.replace(steps=4), Recipe(lambda_u=1e60, fix_bias=True))
+
+
+def test_a_subclass_with_other_targets_is_not_taken_for_soft_labels() -> None:
+    """Fast paths are for the labelers they know."""
+
+    class Flipped(SoftLabels):
+        name = "flipped"
+
+        def target(self, logit: Any, sharpness: float, loss: Loss) -> Any:
+            return 1.0 - super().target(logit, sharpness, loss)
+
+    flipped = solve(PROBLEM.replace(steps=1), Recipe(labeler=Flipped()))
+    assert flipped.m[1] < 0
