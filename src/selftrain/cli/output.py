@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import json
 import math
-import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import typer
 
 from ..errors import InvalidInput
 
@@ -28,8 +30,7 @@ def print_json(result: Mapping[str, Any], **words: Portable) -> None:
 
     told = {name: word.to_dict() for name, word in words.items()}
     whole = {**result, **told, "version": version("selftrain")}
-    sys.stdout.write(json.dumps(strict(whole), allow_nan=False) + "\n")
-    sys.stdout.flush()
+    typer.echo(json.dumps(strict(whole), allow_nan=False))
 
 
 def strict(value: Any) -> Any:
@@ -66,3 +67,12 @@ def check_output(field: str, path: Path, suffixes: tuple[str, ...] = ()) -> None
         raise IsADirectoryError(21, "is a folder, a file name is needed", str(path))
     if not path.parent.is_dir():
         raise FileNotFoundError(2, "no such folder", str(path.parent))
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Name the file in whatever the system says of it."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror or str(error), str(path)) from None

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from .options import takes
-from .output import check_output, print_json, terminal
+from .output import check_output, print_json, terminal, writing
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -61,9 +61,11 @@ def solve(
     else:
         _show(run, limits)
     if plot is not None:
-        run.plot().savefig(plot)
+        with writing(plot):
+            run.plot().savefig(plot)
     if save is not None:
-        run.save(save)
+        with writing(save):
+            run.save(save)
     if run.failure is not None:
         raise run.failure
 
