@@ -25,7 +25,9 @@ from .sweeps import LOGISTIC, SQUARED, curvatures, residuals, soft_targets, tota
 SIGNS = 2**31
 """The stream of the classes; streams 0, 1, ... are the columns."""
 
-PASSES = 3000
+PASSES, MOST = 3000, 2000
+"""Passes over the rows, and directions, that a fit may take."""
+
 CHUNK = 1 << 16
 
 
@@ -200,6 +202,13 @@ class _Batch:
                     stage.step,
                     "the fit did not settle: without ridge the minimum may not exist",
                     {"norm": norm, "bias": found},
+                    error,
+                )
+            if len(columns.x) > MOST:
+                raise ConvergenceError(
+                    stage.step,
+                    f"the fit needs more than {MOST} directions: the ridge is too small",
+                    {"bias": found},
                     error,
                 )
             columns.grow(start, 0)

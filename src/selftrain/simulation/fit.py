@@ -94,7 +94,7 @@ def fit(
         scale = float(np.linalg.norm(point))
         stiffness = max(softest, ridge)
         error = size / (stiffness * scale) if stiffness * scale > 0 else np.inf
-        at_rest = size <= 1e-14 * first
+        at_rest = ridge > 0 and size <= 1e-14 * first
         settled = error <= tolerance and moved <= np.sqrt(tolerance)
         if (settled or at_rest) and abs(local.bias_step(0.0)) <= tolerance * (abs(bias) + scale):
             return Fit(
@@ -103,7 +103,8 @@ def fit(
         inner = conjugate_gradients(
             local.curve, local.descent, min(0.1, size / first), 2 * design.shape[1] + 20
         )
-        softest = min(inner.softest, softest if softest > ridge else np.inf)
+        seen = min(inner.softest, softest if softest > ridge else np.inf)
+        softest = seen if np.isfinite(seen) else ridge
         image = objective.times(inner.x)
         shift = local.bias_step(float(local.curvature @ image))
         length = objective.line_search(point, logits, inner.x, image + shift)
@@ -159,10 +160,15 @@ class _Objective:
         return self.rows * self.loss.slope(self.targets, logits)
 
     def line_search(self, point: Array, logits: Array, step: Array, image: Array) -> float:
-        """A length at which the slope of F along the step has not grown; 1 where Newton is right."""
+        """A length at which the slope of F along the step has not grown; 1 where Newton is right.
+
+        Logits move by a few times their size at most: on a saturated loss, whose curvature has
+        all but vanished, Newton's own length means nothing.
+        """
         along, stretch = self.ridge * float(point @ step), self.ridge * float(step @ step)
         start = float(self.slope(logits) @ image) + along
-        length = 1.0
+        most = 4.0 * (1.0 + float(np.abs(logits).max(initial=0.0)))
+        length = min(1.0, most / max(float(np.abs(image).max(initial=0.0)), 1e-300))
         for _ in range(60):
             slope = float(self.slope(logits + length * image) @ image) + along + length * stretch
             if slope <= 0.9 * abs(start):

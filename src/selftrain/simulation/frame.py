@@ -29,6 +29,7 @@ from .sweeps import (
     reveal,
     split_again,
     total,
+    total_loss,
 )
 
 SETTLED, FULL, LOST = 0, 1, 2
@@ -94,7 +95,7 @@ def fit_frame(
             loss, x, frame, u, revealed, rows, step, shift, key, draw, slopes, along, fresh
         )
         draw = np.bool_(False)
-        if not (np.isfinite(pull) and np.isfinite(square)):
+        if not (np.isfinite(pull) and np.isfinite(square)) or separates(loss, ridge, rows):
             return LOST, frame, revealed, bias, error
         gradient[0] = pull if train_bias else 0.0
         for j in range(frame):
@@ -183,6 +184,12 @@ def fit_frame(
         shift = newton[0]
         bias += shift
     return LOST, frame, revealed, bias, error
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def separates(loss: Any, ridge: float, rows: Any) -> bool:
+    """Whether a fit without ridge has no minimum: a logistic loss below ln 2 has every margin positive."""
+    return ridge == 0.0 and loss == LOGISTIC and total_loss(loss, rows[0], rows[1]) < np.log(2.0)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

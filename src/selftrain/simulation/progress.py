@@ -35,7 +35,9 @@ class Progress:
                 MofNCompleteColumn(),
                 TimeRemainingColumn(),
             )
-            self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
+            self._bar = Progress(
+                *columns, console=Console(stderr=True, force_terminal=True), transient=True
+            )
             self._bar.start()
             self._task = self._bar.add_task("seeds", total=self._total)
         return self

@@ -1,0 +1,62 @@
+"""`selftrain simulate` from the outside: what is printed, what is written, how it ends."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PROBLEM = [
+    *("--alpha-l", "0.5", "--alpha-u", "2", "--rho", "0.4", "--delta", "0.5625"),
+    *("--steps", "2"),
+]
+
+
+def selftrain(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "selftrain", "simulate", *PROBLEM, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300)
+
+
+def test_json_has_the_names_of_the_api() -> None:
+    done = selftrain("--features", "200", "--seeds", "3", "--json", "--compare")
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert done.stderr == ""
+    assert len(told["q"]) == 3
+    assert len(told["q"][0]) == 3
+    assert told["overlap"][0][0] is None
+    assert told["mean"]["q"][1] == pytest.approx(sum(row[1] for row in told["q"]) / 3)
+    assert told["collapsed_at"] == [None, None, None]
+    assert told["compare"]["applies"]
+    assert {"problem", "recipe", "version", "std", "sem", "seeds"} <= set(told)
+
+
+def test_table_figure_and_file(tmp_path: Path) -> None:
+    figure, stored = tmp_path / "runs.png", tmp_path / "runs.nc"
+    done = selftrain(
+        *("--features", "100", "--seeds", "2", "--method", "dense", "--compare"),
+        *("--plot", str(figure), "--save", str(stored)),
+    )
+    assert done.returncode == 0, done.stderr
+    assert "N = 100, 2 seeds, dense" in done.stdout
+    assert "family-wise limit" in done.stdout
+    assert figure.stat().st_size > 1000
+    assert stored.stat().st_size > 1000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--features", "1000000", "--method", "dense"), "GB of memory"),
+        (("--features", "2"), "features or more"),
+        (("--seeds", "0"), "seeds"),
+        (("--method", "sparse"), "sparse"),
+    ],
+)
+def test_bad_values_are_exit_code_2(arguments: tuple[str, ...], message: str) -> None:
+    done = selftrain(*arguments)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert message in done.stderr
+    assert len(done.stderr.splitlines()) == 1

@@ -1,0 +1,58 @@
+"""All kinds of design matrices give the same products, and only these are needed."""
+
+import dask.array as da
+import numpy as np
+import pytest
+import scipy.sparse
+
+from selftrain.errors import InvalidInput
+from selftrain.losses import Logistic
+from selftrain.simulation.designs import Clusters, Stacked, Stored, as_design
+from selftrain.simulation.fit import fit
+
+RNG = np.random.default_rng(0)
+MATRIX = RNG.standard_normal((30, 12)) * (RNG.random((30, 12)) < 0.5)
+WEIGHTS, ROWS = RNG.standard_normal(12), RNG.standard_normal(30)
+
+KINDS = {
+    "dense": MATRIX,
+    "sparse": scipy.sparse.csr_array(MATRIX),
+    "sparse matrix": scipy.sparse.coo_matrix(MATRIX),
+    "dask by rows": da.from_array(MATRIX, chunks=(7, 12)),
+    "dask by both": da.from_array(MATRIX, chunks=(7, 5)),
+    "stacked": Stacked(Stored(MATRIX[:10]), Stored(MATRIX[10:])),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_products(kind: str) -> None:
+    design = as_design(KINDS[kind])
+    assert design.shape == (30, 12)
+    np.testing.assert_allclose(design.times(WEIGHTS), MATRIX @ WEIGHTS, atol=1e-13)
+    np.testing.assert_allclose(design.transposed_times(ROWS), MATRIX.T @ ROWS, atol=1e-13)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_fit_is_the_same_on_all(kind: str) -> None:
+    targets = (ROWS > 0).astype(float)
+    here = fit(KINDS[kind], targets, Logistic(), 0.3)
+    there = fit(MATRIX, targets, Logistic(), 0.3)
+    np.testing.assert_allclose(here.weights, there.weights, atol=1e-10)
+    assert here.bias == pytest.approx(there.bias, abs=1e-10)
+
+
+def test_clusters_are_noise_plus_a_rank_one_mean() -> None:
+    signs, center = np.sign(ROWS), np.full(12, 12**-0.5)
+    whole = np.outer(signs, center) + np.sqrt(0.7) * MATRIX
+    design = Clusters(Stored(MATRIX), signs, center, 0.7)
+    np.testing.assert_allclose(design.times(WEIGHTS), whole @ WEIGHTS, atol=1e-13)
+    np.testing.assert_allclose(design.transposed_times(ROWS), whole.T @ ROWS, atol=1e-13)
+
+
+def test_refusals() -> None:
+    with pytest.raises(InvalidInput, match="matrix"):
+        as_design([[1.0, 2.0]])
+    with pytest.raises(InvalidInput, match="matrix"):
+        as_design(np.ones(3))
+    with pytest.raises(InvalidInput, match="columns"):
+        Stacked(Stored(np.ones((2, 3))), Stored(np.ones((2, 4))))
