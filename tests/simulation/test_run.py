@@ -232,7 +232,7 @@ def test_an_interrupt_keeps_finished_seeds(workers: int, monkeypatch: pytest.Mon
     whole = simulate(PROBLEM, RECIPE, 60, 40, probes=0)
     monkeypatch.setattr(Progress, "advance", interrupt)
     runs = simulate(PROBLEM, RECIPE, 60, 40, probes=0, workers=workers)
-    assert len(runs.seeds) == 2
+    assert 2 <= len(runs.seeds) < 40
     np.testing.assert_array_equal(runs.q, whole.q[runs.seeds])
 
 

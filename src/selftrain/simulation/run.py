@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 import joblib
@@ -130,32 +130,34 @@ def _run_all(
     """All seeds, in the order they were asked for; after an interrupt, those that are done."""
     stop = threading.Event()
     done: dict[int, Record] = {}
+
+    def work(seed: int) -> None:
+        record = _one_seed(plan, seed, engine, options, stop.is_set)
+        if record is not None:
+            done[seed] = record
+
+    stream = _stream(work, seeds, workers)
     with threadpool_limits(1), Progress(len(seeds), progress) as bar:
         try:
-            for record in _stream(plan, seeds, engine, options, workers, stop.is_set):
-                if record is not None:
-                    done[record.seed] = record
-                    bar.advance()
+            for _ in stream:
+                bar.advance()
         except KeyboardInterrupt:
             stop.set()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # joblib's, about tasks that are cancelled
+                stream.close()
     return [done[seed] for seed in seeds if seed in done]
 
 
 def _stream(
-    plan: Plan,
-    seeds: Sequence[int],
-    engine: str,
-    options: dict[str, Any],
-    workers: int,
-    stopped: Callable[[], bool],
-) -> Iterator[Record | None]:
+    work: Callable[[int], None], seeds: Sequence[int], workers: int
+) -> Generator[None, None, None]:
+    """Do the work of each seed, here or in threads (the kernels let go of the lock)."""
     if workers == 1:
-        yield from (_one_seed(plan, seed, engine, options, stopped) for seed in seeds)
+        yield from map(work, seeds)
         return
     pool = joblib.Parallel(workers, backend="threading", return_as="generator_unordered")
-    yield from pool(
-        joblib.delayed(_one_seed)(plan, seed, engine, options, stopped) for seed in seeds
-    )
+    yield from pool(joblib.delayed(work)(seed) for seed in seeds)
 
 
 def _seeds(seeds: int | Sequence[int]) -> list[int]:
