@@ -42,6 +42,7 @@ def evaluate(
     threshold: float,
     sharpness: float,
     fixed_bias: bool,
+    anchor: float,
     exponent: float,
     with_loss: bool,
     nodes: Any,
@@ -51,23 +52,26 @@ def evaluate(
 ) -> tuple[int, float]:
     r"""Residual and Jacobian of a self-training step at z; the points used (-1: too many) and $\ln P_{sel}$.
 
-    `old` is ($\omega, \mu, \nu^2, B'$) of the previous step, `batch` is ($\alpha, \rho, \Delta$).
+    `old` is ($\omega, \mu, \nu^2, B'$) of the previous step, `batch` is ($\alpha, \rho, \Delta$), `anchor` is $\gamma_0$ of the
+    unknowns: they are differences to the old state, or zero-based where little of that is left.
     """
     omega, mu, nu2, old_bias = old
     alpha, rho, delta = batch
     base = reference_sharpness(sharpness)
     root = math.sqrt(delta)
     _, off = scales(z, nu2)
-    a = base * omega + z[A]
+    a = anchor * omega + z[A]
+    slide = z[A] + (anchor - base) * omega
+    lift = z[BIAS] + (anchor - base) * old_bias
     chi = math.exp(z[LOG_CHI])
     count, log_share = outer_rule(
         omega, mu * omega, old_bias, rho, delta, threshold, sharpness, root * abs(a),
-        mu * a + nu2 * z[ETA], base * old_bias + z[BIAS], root * off, chi * delta, exponent, nodes,
+        mu * a + nu2 * z[ETA], anchor * old_bias + z[BIAS], root * off, chi * delta, exponent, nodes,
     )  # fmt: skip
     if count <= 0:
         return count, log_share
     points = logistic_moments(
-        nodes, count, base, sharpness, mu * z[A] + nu2 * z[ETA], root * z[A], z[BIAS],
+        nodes, count, base, sharpness, mu * slide + nu2 * z[ETA], root * slide, lift,
         root * off, chi * delta, exponent, with_loss, moments[0],
     )  # fmt: skip
     if points < 0:
@@ -76,9 +80,9 @@ def evaluate(
     share[0] = alpha * math.exp(log_share)
     spread = np.empty(1)
     spread[0] = delta
-    held = (1.0 - base) * old_bias if fixed_bias else math.nan
+    held = (1.0 - anchor) * old_bias if fixed_bias else math.nan
     assemble(
-        z, moments, share, spread, ridge, mu, nu2, base * omega, False, held, residual, jacobian
+        z, moments, share, spread, ridge, mu, nu2, anchor * omega, False, held, residual, jacobian
     )
     return points, log_share
 
@@ -128,14 +132,14 @@ def explicit_start(
     nodes: Any,
     z: Any,
 ) -> float:
-    r"""The state for $\lambda \to \infty$: the gradient at w = 0 divided by the stiffness there.
+    r"""The state for $\lambda \to \infty$: the gradient at w = 0 divided by the stiffness there;
+    zero-based.
 
     Returns the minority mass $\min(E p, 1 - E p)$ of the selected pseudo-labels, which tells collapse;
     NaN if nothing is selected.
     """
     omega, mu, _, old_bias = old
     alpha, rho, delta = batch
-    base = reference_sharpness(sharpness)
     count, log_share = outer_rule(
         omega, mu * omega, old_bias, rho, delta, threshold, sharpness, 0.0,
         0.0, 0.0, 0.0, 1.0, 16.0, nodes,
@@ -176,9 +180,9 @@ def explicit_start(
     share = alpha * math.exp(log_share)
     chi = 1.0 / (ridge + share * delta * curvature)
     z[LOG_CHI] = math.log(chi)
-    z[A] = chi * (-mu * share * sf - share * math.sqrt(delta) * gf) - base * omega
+    z[A] = chi * (-mu * share * sf - share * math.sqrt(delta) * gf)
     z[ETA] = -chi * share * sf
-    z[BIAS] = bias - base * old_bias
+    z[BIAS] = bias
     z[LOG_R] = 0.5 * math.log(chi * chi * share * delta * ff + 1e-290)
     return min(up, down)
 
@@ -238,6 +242,7 @@ def newton(
     threshold: float,
     sharpness: float,
     fixed_bias: bool,
+    anchor: float,
     exponent: float,
     enough: float,
     limit: int,
@@ -249,19 +254,18 @@ def newton(
     residual = work[0]
     jacobian = work[1:6]
     step = work[6]
-    base = reference_sharpness(sharpness)
-    offset = base * old[0]
+    offset = anchor * old[0]
     root = math.sqrt(batch[2])
     size = math.inf
     points = 0
     for iteration in range(limit):
         points, _ = evaluate(
-            z, old, batch, ridge, threshold, sharpness, fixed_bias, exponent, False,
+            z, old, batch, ridge, threshold, sharpness, fixed_bias, anchor, exponent, False,
             nodes, moments, residual, jacobian,
         )  # fmt: skip
         if points <= 0:
             return math.inf, iteration + 1, points
-        size = newton_step(z, residual, jacobian, old[2], offset, base * old[3], root, step)
+        size = newton_step(z, residual, jacobian, old[2], offset, anchor * old[3], root, step)
         if not size < math.inf:
             return math.inf, iteration + 1, points
         factor = damping(z, step, old[2], offset, old[0]) if size > 0.1 else 1.0
@@ -275,21 +279,23 @@ def newton(
 
 
 @njit(cache=True, error_model="numpy")
-def to_state(z: Any, old: Any, base: float, ridge: float, first: bool, row: Any, new: Any) -> None:
+def to_state(
+    z: Any, old: Any, anchor: float, ridge: float, first: bool, row: Any, new: Any
+) -> None:
     r"""From z to a row (m, v, B, $\chi$, R, $\hat Q$, $\hat\chi$, $\hat m$, $\hat R$) and the state ($\omega, \mu, \nu^2$, B).
 
-    `base` is $\gamma_0$; `first` marks step 0, where R and $\hat R$ do not exist.
+    `anchor` is $\gamma_0$; `first` marks step 0, where R and $\hat R$ do not exist.
     """
     omega, mu, nu2, old_bias = old
     r, _ = scales(z, nu2)
     chi = math.exp(z[LOG_CHI])
-    a = base * omega + z[A]
+    a = anchor * omega + z[A]
     m = mu * a + nu2 * z[ETA]
     rest = math.hypot(math.sqrt(nu2) * (a - mu * z[ETA]), r)
     norm = math.hypot(m, rest)
     row[0] = m
     row[1] = rest * rest
-    row[2] = base * old_bias + z[BIAS]
+    row[2] = anchor * old_bias + z[BIAS]
     row[3] = chi
     row[4] = math.nan if first else omega * a
     row[5] = 1.0 / chi - ridge
@@ -322,6 +328,7 @@ def march(
     points: Any,
     accuracy: Any,
     starts: Any,
+    anchors: Any,
     nodes: Any,
 ) -> tuple[int, int]:
     """Solve steps `first`.. in place as far as Newton's method carries; the next step and why it stopped."""
@@ -346,14 +353,15 @@ def march(
         rule = exponent + level * REFINED
         size = math.inf
         used = 0
-        predicted = t >= 2 and (
-            (reference_sharpness(sharpnesses[i]) > 0.0)
-            == (reference_sharpness(sharpnesses[max(i - 4, 0)]) > 0.0)
-        )
+        base = reference_sharpness(sharpnesses[i])
+        anchor = base if anchors[t - 1] > 0.0 else 0.0
+        predicted = t >= 2
+        for k in range(max(t - 4, 1), t):
+            predicted = predicted and (anchors[k] > 0.0) == (anchor > 0.0)
         if predicted:
             predict(t, unknowns, z)
             size, used, points[t] = newton(
-                z, old, batch, ridges[i], thresholds[i], sharpnesses[i], fixed_bias, rule,
+                z, old, batch, ridges[i], thresholds[i], sharpnesses[i], fixed_bias, anchor, rule,
                 enough, 7, nodes, moments, work,
             )  # fmt: skip
             starts[t] = 0
@@ -367,13 +375,33 @@ def march(
             if not fixed_bias and mass < 1e-12:
                 return t, COLLAPSED
             starts[t] = 1
+            anchor = base if abs(z[A]) > 0.05 * base * old[0] else 0.0
+            z[A] -= anchor * old[0]
+            z[BIAS] -= anchor * old[3]
             if no_update_start(
                 old, batch, ridges[i], thresholds[i], sharpnesses[i], fixed_bias, nodes, z
             ):
                 starts[t] = 2
+                anchor = base
             size, more, points[t] = newton(
-                z, old, batch, ridges[i], thresholds[i], sharpnesses[i], fixed_bias, rule,
+                z, old, batch, ridges[i], thresholds[i], sharpnesses[i], fixed_bias, anchor, rule,
                 enough, 25, nodes, moments, work,
+            )  # fmt: skip
+            used += more
+        # what is left of the old weights decides which form of the unknowns keeps its digits
+        better = anchor
+        left = anchor * old[0] + z[A]
+        if anchor > 0.0 and abs(left) < 0.01 * base * old[0]:
+            better = 0.0
+        elif anchor == 0.0 and abs(left - base * old[0]) < 0.01 * base * old[0]:
+            better = base
+        if size < math.inf and better != anchor:
+            z[A] += (anchor - better) * old[0]
+            z[BIAS] += (anchor - better) * old[3]
+            anchor = better
+            size, more, points[t] = newton(
+                z, old, batch, ridges[i], thresholds[i], sharpnesses[i], fixed_bias, anchor, rule,
+                enough, 7, nodes, moments, work,
             )  # fmt: skip
             used += more
         evaluations[t] += used
@@ -381,8 +409,8 @@ def march(
             return t, HARD_STEP
         if (not predicted) or used > 1 or t - confirmed >= CONFIRM_EVERY or t == steps:
             accuracy[t], points[t] = confirm(
-                z, old, batch, ridges[i], thresholds[i], sharpnesses[i], fixed_bias, rule,
-                nodes, moments, work,
+                z, old, batch, ridges[i], thresholds[i], sharpnesses[i], fixed_bias, anchor,
+                rule, nodes, moments, work,
             )  # fmt: skip
             evaluations[t] += 1
             if not accuracy[t] <= tolerance:
@@ -394,7 +422,8 @@ def march(
             confirmed = t
         for j in range(5):
             unknowns[t, j] = z[j]
-        to_state(z, old, reference_sharpness(sharpnesses[i]), ridges[i], False, rows[t], states[t])
+        anchors[t] = anchor
+        to_state(z, old, anchor, ridges[i], False, rows[t], states[t])
         t += 1
     return steps + 1, DONE
 
@@ -408,6 +437,7 @@ def confirm(
     threshold: float,
     sharpness: float,
     fixed_bias: bool,
+    anchor: float,
     exponent: float,
     nodes: Any,
     moments: Any,
@@ -415,14 +445,20 @@ def confirm(
 ) -> tuple[float, int]:
     """Relative size of the Newton step from z on the refined rule, and its number of points."""
     points, _ = evaluate(
-        z, old, batch, ridge, threshold, sharpness, fixed_bias, exponent + REFINED, False,
+        z, old, batch, ridge, threshold, sharpness, fixed_bias, anchor, exponent + REFINED, False,
         nodes, moments, work[0], work[1:6],
     )  # fmt: skip
     if points <= 0:
         return math.inf, 0
-    base = reference_sharpness(sharpness)
     size = newton_step(
-        z, work[0], work[1:6], old[2], base * old[0], base * old[3], math.sqrt(batch[2]), work[6]
+        z,
+        work[0],
+        work[1:6],
+        old[2],
+        anchor * old[0],
+        anchor * old[3],
+        math.sqrt(batch[2]),
+        work[6],
     )
     return size, points
 

@@ -13,7 +13,7 @@ from ..losses import Array, Loss
 from ..problem import Problem
 from ..recipe import Recipe
 from . import compiled
-from .equations import BIAS, ETA, LOG_CHI, LOG_R
+from .equations import BIAS, ETA, LOG_CHI, LOG_R, A
 from .moments import COUNT, FF, LOSS
 from .quadrature import CAPACITY
 from .record import Record
@@ -102,12 +102,12 @@ class LogisticStage:
         self.step, self.ridge, self.fixed_bias = step, ridge, fixed_bias
         self.old, self.batch = old, batch
         self.threshold, self.sharpness = threshold, sharpness
-        self.base = float(compiled.reference_sharpness(sharpness))
         self.omega, self.nu2 = float(old[0]), float(old[2])
-        self.offset, self.old_bias = self.base * self.omega, self.base * float(old[3])
         self.field_scale = math.sqrt(batch[2])
         self._nodes = np.zeros((4, CAPACITY))
         self._moments = np.zeros((1, COUNT))
+        self.anchor = self._anchor()
+        self.offset, self.old_bias = self.anchor * self.omega, self.anchor * float(old[3])
 
     def evaluate(
         self, z: Array, ridge: float, exponent: float, with_loss: bool = False
@@ -115,7 +115,7 @@ class LogisticStage:
         residual, jacobian = np.empty(5), np.empty((5, 5))
         points, log_share = compiled.evaluate(
             z, self.old, self.batch, ridge, self.threshold, self.sharpness, self.fixed_bias,
-            exponent, with_loss, self._nodes, self._moments, residual, jacobian,
+            self.anchor, exponent, with_loss, self._nodes, self._moments, residual, jacobian,
         )  # fmt: skip
         if points <= 0:
             return None
@@ -134,17 +134,31 @@ class LogisticStage:
     def starts(self) -> Iterator[tuple[str, Array]]:
         z = np.empty(5)
         common = self.old, self.batch, self.ridge, self.threshold, self.sharpness, self.fixed_bias
-        if compiled.no_update_start(*common, self._nodes, z):
+        if self.anchor > 0 and compiled.no_update_start(*common, self._nodes, z):
             yield "no update", z
         yield "explicit", self.explicit(self.ridge)
 
     def explicit(self, ridge: float) -> Array:
+        z = self._zero_based(ridge)
+        z[A] -= self.offset
+        z[BIAS] -= self.old_bias
+        return z
+
+    def _zero_based(self, ridge: float) -> Array:
         z = np.empty(5)
         compiled.explicit_start(
             self.old, self.batch, ridge, self.threshold, self.sharpness, self.fixed_bias,
             self._nodes, z,
         )  # fmt: skip
         return z
+
+    def _anchor(self) -> float:
+        r"""$\gamma_0$: the sharpness if much of the old weights will be left, else 0."""
+        base = float(compiled.reference_sharpness(self.sharpness))
+        common = self.old, self.batch, self.ridge, self.threshold, self.sharpness, self.fixed_bias
+        if compiled.no_update_start(*common, self._nodes, np.empty(5)):
+            return base
+        return base if abs(self._zero_based(self.ridge)[A]) > 0.05 * base * self.omega else 0.0
 
 
 def supervised(loss: Loss, groups: Array, ridge: float) -> SupervisedStage:
@@ -184,14 +198,14 @@ def run(record: Record) -> None:
             t, record.rows, record.states, record.unknowns, batches.alpha, batches.rho,
             batches.delta, values.lambda_u, values.threshold, sharpness, recipe.fix_bias,
             record.exponent, record.enough, record.confirmable, record.evaluations, record.points,
-            record.accuracy, record.starts, nodes,
+            record.accuracy, record.starts, record.anchors, nodes,
         )  # fmt: skip
         if why != compiled.HARD_STEP:
             break
         record.truncate(t)
         stage = self_training(problem, recipe, t, record.states[t - 1])
         solution = solve_stage(stage, record.exponent, record.confirmable)
-        record.store(t, solution, stage.ridge, stage.base)
+        record.store(t, solution, stage.ridge, stage.anchor)
         t += 1
     if t <= problem.steps:
         _end(record, t, why)

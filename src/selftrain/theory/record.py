@@ -27,6 +27,7 @@ class Record:
         rows: m, v, B, $\chi$, R, $\hat Q$, $\hat\chi$, $\hat m$, $\hat R$ (the order of `trajectory.STATE`).
         states: $\omega = \sqrt q$, $\mu = m/\omega$, $\nu^2 = v/q$, B: what the next step starts from.
         unknowns: the solution z of each stage, for prediction.
+        anchors: $\gamma_0$ of those unknowns.
     """
 
     problem: Problem
@@ -35,6 +36,7 @@ class Record:
     rows: Array = field(init=False)
     states: Array = field(init=False)
     unknowns: Array = field(init=False)
+    anchors: Array = field(init=False)
     evaluations: Array = field(init=False)
     points: Array = field(init=False)
     accuracy: Array = field(init=False)
@@ -47,6 +49,7 @@ class Record:
         self.rows = np.full((size, len(STATE)), np.nan)
         self.states = np.full((size, 4), np.nan)
         self.unknowns = np.full((size, 5), np.nan)
+        self.anchors = np.zeros(size)
         self.evaluations = np.zeros(size, dtype=np.int64)
         self.points = np.zeros(size, dtype=np.int64)
         self.accuracy = np.full(size, np.nan)
@@ -67,11 +70,12 @@ class Record:
         """What the confirmation may demand: the tolerance, but no less than rounding allows."""
         return max(self.tolerance, 2e-12)
 
-    def store(self, t: int, solution: StageSolution, ridge: float, base: float = 0.0) -> None:
-        r"""Enter the solution of step t; `base` is $\gamma_0$ of its unknowns."""
+    def store(self, t: int, solution: StageSolution, ridge: float, anchor: float = 0.0) -> None:
+        r"""Enter the solution of step t; `anchor` is $\gamma_0$ of its unknowns."""
         old = self.states[t - 1] if t > 0 else np.array([0.0, 0.0, 1.0, 0.0])
-        to_state(solution.z, old, base, ridge, t == 0, self.rows[t], self.states[t])
+        to_state(solution.z, old, anchor, ridge, t == 0, self.rows[t], self.states[t])
         self.unknowns[t] = solution.z
+        self.anchors[t] = anchor
         self.evaluations[t] += solution.evaluations
         self.points[t] = solution.points
         self.accuracy[t] = solution.accuracy
