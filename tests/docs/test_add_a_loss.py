@@ -37,7 +37,9 @@ def test_the_example_is_a_loss_with_true_derivatives(example: dict[str, Any]) ->
         for function, derivative in (("value", "slope"), ("slope", "curvature")):
             ahead, behind = (getattr(loss, function)(target, logit + h) for h in (1e-6, -1e-6))
             expected = (ahead - behind) / 2e-6
-            np.testing.assert_allclose(getattr(loss, derivative)(target, logit), expected, atol=1e-8)
+            np.testing.assert_allclose(
+                getattr(loss, derivative)(target, logit), expected, atol=1e-8
+            )
 
 
 def test_theory_and_simulation_of_the_example_agree(example: dict[str, Any]) -> None:

@@ -34,7 +34,8 @@ def gaussian_grid(cuts: list[float], panels: int) -> tuple[Array, Array]:
     """Nodes and weights of a standard Gaussian average, on panels that end at the cuts."""
     inner = [cut for cut in sorted(cuts) if -10 < cut < 10]
     edges = [
-        np.linspace(lo, hi, panels + 1) for lo, hi in zip([-10.0, *inner], [*inner, 10.0], strict=True)
+        np.linspace(lo, hi, panels + 1)
+        for lo, hi in zip([-10.0, *inner], [*inner, 10.0], strict=True)
     ]
     lo = np.concatenate([edge[:-1] for edge in edges])
     hi = np.concatenate([edge[1:] for edge in edges])
@@ -127,7 +128,9 @@ def pairs(run: Trajectory, t: int) -> dict[str, tuple[float, float]]:
     """Both sides of every equation of step t."""
     alpha = run.problem.alpha_l if t == 0 else run.problem.batches.alpha[t - 1]
     delta = run.problem.delta if t == 0 else run.problem.batches.delta[t - 1]
-    ridge = run.recipe.lambda_l if t == 0 else run.recipe.at_steps(run.problem.steps).lambda_u[t - 1]
+    ridge = (
+        run.recipe.lambda_l if t == 0 else run.recipe.at_steps(run.problem.steps).lambda_u[t - 1]
+    )
     mean = averages(run, t)
     q_hat, chi_hat = alpha * delta * mean.by_field, alpha * delta * mean.ff
     m_hat, r_hat = -alpha * mean.sf, -alpha * delta * mean.by_previous

@@ -32,7 +32,11 @@ def test_both_engines_agree(name: str, plain_logistic: Loss) -> None:
     generic = solve(PROBLEM.replace(loss=plain_logistic), RECIPES[name])
     for column in SYMBOLS:
         np.testing.assert_allclose(
-            getattr(generic, column), getattr(compiled, column), rtol=2e-9, atol=1e-13, err_msg=column
+            getattr(generic, column),
+            getattr(compiled, column),
+            rtol=2e-9,
+            atol=1e-13,
+            err_msg=column,
         )
 
 

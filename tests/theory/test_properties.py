@@ -64,7 +64,9 @@ def attempt(problem: Problem, recipe: Recipe) -> Trajectory:
         reject()
 
 
-def assert_close(run: Trajectory, other: Trajectory, relative: float, absolute: float = 0.0) -> None:
+def assert_close(
+    run: Trajectory, other: Trajectory, relative: float, absolute: float = 0.0
+) -> None:
     assert run.collapsed_at == other.collapsed_at
     for name in STATE:
         np.testing.assert_allclose(
@@ -78,7 +80,9 @@ def size_of_change(run: Trajectory, other: Trajectory) -> float:
     def state(one: Trajectory) -> Array:
         return np.array([one.m[-1], math.sqrt(one.v[-1]), one.bias[-1]])
 
-    return float(np.max(np.abs(state(run) - state(other)))) / (math.sqrt(run.q[-1]) + abs(run.bias[-1]))
+    return float(np.max(np.abs(state(run) - state(other)))) / (
+        math.sqrt(run.q[-1]) + abs(run.bias[-1])
+    )
 
 
 @settings(max_examples=300, derandomize=True)

@@ -17,7 +17,7 @@ LOSSES = ("logistic", "squared")
 
 @pytest.mark.parametrize("tolerance", [0.0, -1e-8, 1e-14, 0.1, math.nan, "small", None, True])
 def test_tolerance_out_of_range(tolerance: Any) -> None:
-    with pytest.raises(InvalidInput, match="tolerance = .*between 1e-13 and 1e-3"):
+    with pytest.raises(InvalidInput, match=r"tolerance = .*between 1e-13 and 1e-3"):
         solve(PROBLEM, Recipe(), tolerance=tolerance)
 
 
@@ -39,7 +39,9 @@ def test_schedule_of_the_wrong_length() -> None:
 @pytest.mark.parametrize("fix_bias", [False, True])
 def test_a_threshold_that_rejects_everything(loss: str, fix_bias: bool) -> None:
     recipe = Recipe(threshold=(0.0, 0.0, 60.0, 0.0), fix_bias=fix_bias)
-    with pytest.raises(EmptySelection, match=r"step 3: the threshold 60 rejects every point") as caught:
+    with pytest.raises(
+        EmptySelection, match=r"step 3: the threshold 60 rejects every point"
+    ) as caught:
         solve(PROBLEM.replace(loss=loss), recipe)
     good = solve(PROBLEM.replace(loss=loss, steps=2), recipe.replace(threshold=0.0))
     assert caught.value.step == 3

@@ -81,9 +81,7 @@ def recursion(problem: Problem, recipe: Recipe) -> dict[str, list[float]]:
         steps=st.just(6),
         loss=st.just("squared"),
     ),
-    st.builds(
-        Recipe, lambda_l=scale(1e-4, 1e2), lambda_u=scale(1e-4, 10), fix_bias=st.booleans()
-    ),
+    st.builds(Recipe, lambda_l=scale(1e-4, 1e2), lambda_u=scale(1e-4, 10), fix_bias=st.booleans()),
 )
 def test_closed_form_is_the_recursion(problem: Problem, recipe: Recipe) -> None:
     run, expected = solve(problem, recipe), recursion(problem, recipe)

@@ -1,0 +1,229 @@
+"""Thousands of random problems: each is solved and confirmed, collapses, or is refused by type.
+
+`make robustness` runs it. Problem number i depends on the seed and on i alone, and every result is
+written as it comes, so an interrupted run continues where it stopped. A sample of the collapses is
+then repeated at finite size.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import math
+import time
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from joblib import Parallel, delayed
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Table
+
+from selftrain import Problem, Recipe, simulate, solve
+from selftrain.errors import StageError
+
+COLUMNS = (
+    "index", "outcome", "step", "steps", "accuracy", "evaluations", "nodes", "seconds", "starts",
+    "message", "problem", "recipe",
+)  # fmt: skip
+CONFIRMED = 1e-8
+MOST_ERRORS = 1e-3
+
+
+def draw(seed: int, index: int) -> tuple[Problem, Recipe]:
+    """Problem and recipe number `index`; scale parameters are uniform in the logarithm."""
+    rng = np.random.default_rng([seed, index])
+
+    def scale(low: float, high: float) -> float:
+        return math.exp(rng.uniform(math.log(low), math.log(high)))
+
+    def half() -> bool:
+        return bool(rng.random() < 0.5)
+
+    problem = Problem(
+        alpha_l=scale(0.05, 50),
+        alpha_u=scale(0.2, 50),
+        rho=rng.uniform(0.01, 0.5),
+        delta=scale(0.05, 10),
+        steps=int(rng.integers(1, 51)),
+    )
+    soft = 1.0 if half() else scale(0.5, 100)
+    recipe = Recipe(
+        lambda_l=scale(1e-5, 1e4),
+        lambda_u=scale(1e-6, 1e4),
+        threshold=rng.uniform(0, 2) if half() else 0.0,
+        sharpness=math.inf if rng.random() < 0.2 else soft,
+        annealing=rng.uniform(0, 1) if half() else 0.0,
+        fix_bias=half(),
+    )
+    return problem, recipe
+
+
+@cache
+def _warm_up() -> None:
+    """Load or compile the kernels once a process, so that no problem is charged for it."""
+    for recipe in (Recipe(), Recipe(threshold=0.5), Recipe(sharpness=math.inf)):
+        solve(Problem(alpha_l=0.5, alpha_u=2.0, rho=0.4, delta=0.75**2, steps=2), recipe)
+
+
+def attempt(seed: int, index: int) -> dict[str, Any]:
+    """One row of the table."""
+    problem, recipe = draw(seed, index)
+    row: dict[str, Any] = {
+        "index": index,
+        "steps": problem.steps,
+        "problem": problem.to_json(),
+        "recipe": recipe.to_json(),
+    }
+    _warm_up()
+    begin = time.perf_counter()
+    try:
+        run = solve(problem, recipe)
+    except StageError as error:
+        row |= {"outcome": type(error).__name__, "step": error.step, "message": str(error)}
+    except Exception as error:  # anything else is a defect: it is counted, not hidden
+        row |= {"outcome": f"defect: {type(error).__name__}", "message": str(error)}
+    else:
+        summary = run.stats.summary()
+        row |= {
+            "outcome": "solved" if run.collapsed_at is None else "collapsed",
+            "step": run.collapsed_at,
+            "accuracy": summary["accuracy"],
+            "evaluations": summary["evaluations"],
+            "nodes": summary["nodes_max"],
+            "starts": json.dumps(summary["starts"]),
+        }
+    row["seconds"] = round(time.perf_counter() - begin, 5)
+    return row
+
+
+def collect(count: int, seed: int, workers: int, path: Path) -> pd.DataFrame:
+    """Solve what the file does not have yet, appending to it."""
+    _warm_up()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    done = set(pd.read_csv(path)["index"]) if path.exists() else set()
+    todo = [index for index in range(count) if index not in done]
+    columns = (
+        TextColumn("random problems"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+    )
+    with path.open("a", newline="") as file, Progress(*columns) as progress:
+        writer = csv.DictWriter(file, COLUMNS)
+        if not done:
+            writer.writeheader()
+        bar = progress.add_task("", total=count, completed=count - len(todo))
+        parallel = Parallel(n_jobs=workers, return_as="generator_unordered", batch_size=8)
+        for row in parallel(delayed(attempt)(seed, index) for index in todo):
+            writer.writerow(row)
+            file.flush()
+            progress.advance(bar)
+    rows = pd.read_csv(path)
+    return rows[rows["index"] < count].sort_values("index")
+
+
+def report(rows: pd.DataFrame, console: Console) -> bool:
+    """Print the counts; whether every problem was confirmed or refused, and few were refused."""
+    counts = Counter(rows["outcome"])
+    ended = rows[rows["outcome"].isin(["solved", "collapsed"])]
+    refused = len(rows) - len(ended)
+    unconfirmed = ended[~(ended["accuracy"] <= CONFIRMED)]
+    starts: Counter[str] = Counter()
+    for entry in ended["starts"]:
+        starts.update(json.loads(entry))
+    table = Table(title=f"{len(rows)} random problems", show_header=False)
+    for outcome, number in counts.most_common():
+        table.add_row(outcome, str(number))
+    table.add_row("worst confirmed accuracy", f"{ended['accuracy'].max():.2g}")
+    table.add_row(f"not confirmed to {CONFIRMED:g}", str(len(unconfirmed)))
+    table.add_row("steps solved", f"{sum(starts.values())}")
+    for name, number in starts.most_common():
+        table.add_row(f"  from {name}", str(number))
+    table.add_row("evaluations a step", f"{ended['evaluations'].sum() / sum(starts.values()):.2f}")
+    levels = [0.5, 0.9, 0.99, 1.0]
+    for level, seconds in zip(levels, np.quantile(rows["seconds"], levels), strict=True):
+        table.add_row(f"seconds, quantile {level:g}", f"{seconds:.3g}")
+    console.print(table)
+    for _, row in rows.drop(ended.index).iterrows():
+        console.print(f"{row['index']}: {row['outcome']}: {row['message']}", style="red")
+        console.print(f"    {row['problem']}\n    {row['recipe']}", highlight=False)
+    return len(unconfirmed) == 0 and refused <= MOST_ERRORS * len(rows)
+
+
+def confirm_collapses(rows: pd.DataFrame, count: int, features: int, console: Console) -> bool:
+    """Repeat some collapses at finite size: do the seeds end with one class, and when?"""
+    table = Table(title=f"collapses, simulated with {features} features")
+    for name in ("problem", "theory: step", "error", "simulated: step, error of each seed"):
+        table.add_column(name)
+    every = True
+    for index, problem, recipe in _small_collapses(rows, count):
+        run = solve(problem, recipe)
+        seeds = [simulated_end(problem, recipe, features, seed) for seed in range(4)]
+        every &= all(one_class for _, one_class in seeds)
+        words = "; ".join(text for text, _ in seeds)
+        table.add_row(str(index), str(run.collapsed_at), f"{run.error[-1]:.4f}", words)
+    console.print(table)
+    return every
+
+
+def simulated_end(problem: Problem, recipe: Recipe, features: int, seed: int) -> tuple[str, bool]:
+    """How one seed ends, in words, and whether with one class."""
+    try:
+        ensemble = simulate(problem, recipe, features, [seed], probes=0, progress=False)
+    except StageError as error:
+        # soft labels are never all equal: the weights vanish against the bias instead
+        vanished = error.state["norm"] < 1e-9 * abs(error.state["bias"])
+        return f"{error.step} (no weights)", vanished
+    error, rho, at = ensemble.error[0, -1], problem.test_mixture.rho, ensemble.collapsed_at[0]
+    one_class = min(abs(error - rho), abs(error - (1 - rho))) < 0.01
+    return f"{at if at >= 0 else 'soft'}, {error:.4f}", bool(one_class)
+
+
+def _small_collapses(rows: pd.DataFrame, count: int) -> Iterator[tuple[int, Problem, Recipe]]:
+    """The first `count` collapses that are cheap to simulate, cut two steps after the collapse."""
+    collapsed = rows[(rows["outcome"] == "collapsed") & rows["step"].between(2, 20)]
+    for _, row in collapsed.iterrows():
+        problem, recipe = Problem.from_json(row["problem"]), Recipe.from_json(row["recipe"])
+        if count and max(problem.alpha_l, *problem.batches.alpha) <= 10:
+            count -= 1
+            yield (
+                row["index"],
+                problem.replace(steps=min(problem.steps, int(row["step"]) + 2)),
+                recipe,
+            )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--count", type=int, default=2000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--collapses", type=int, default=8, help="how many to simulate")
+    parser.add_argument("--features", type=int, default=1500)
+    parser.add_argument("--out", type=Path, default=Path("out/robustness.csv"))
+    options = parser.parse_args()
+    console = Console()
+    rows = collect(options.count, options.seed, options.workers, options.out)
+    good = report(rows, console)
+    if options.collapses:
+        good &= confirm_collapses(rows, options.collapses, options.features, console)
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
