@@ -1,0 +1,24 @@
+"""Labels of the paper: what the page on theory cites, the source has in one place."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "theory.md").read_text()
+SOURCE = "".join(path.read_text() for path in (ROOT / "src" / "selftrain").rglob("*.py"))
+OF_STEP_0 = "uhat0 local-field0 q0 chi0 m0 qhat0 chihat0 mhat0 b0"
+OF_STEP_T = "uhat local-field1 local-field2 q chi m r hatq hatchi hatm hatr b"
+
+
+@pytest.mark.parametrize("name", f"{OF_STEP_0} {OF_STEP_T}".split())
+def test_a_reader_with_the_paper_open_finds_the_equation_in_the_source(name: str) -> None:
+    assert re.search(rf"`eq:rs-saddle-{name}`", SOURCE)
+
+
+def test_all_twelve_errata_are_listed() -> None:
+    errata = PAGE.split("## Errata of the paper")[1]
+    assert re.findall(r"^(\d+)\. ", errata, flags=re.MULTILINE) == [str(i) for i in range(1, 13)]
