@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -23,6 +24,22 @@ def theory(as_json: AsJson = False) -> None:
     from ..bench.theory import theory as measure
 
     _report("theory", measure(), as_json)
+
+
+@app.command("simulation")
+def simulation(
+    as_json: AsJson = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Draw growth and spread there.", show_default=False),
+    ] = None,
+) -> None:
+    """The matrix-free engine against dense matrices and scikit-learn (ten minutes, 7 GB)."""
+    from ..bench.simulation import simulation as measure
+
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
+    _report("simulation", measure(out), as_json)
 
 
 def _report(name: str, lines: Iterator[Line], as_json: bool) -> None:
