@@ -327,12 +327,13 @@ def _eliminate_chi(evaluate: _Counter, z: Array, exponent: float) -> Array | Non
         else:
             lo = z[LOG_CHI]
         step = -at.residual[3] / at.jacobian[3, LOG_CHI]
+        if abs(step) < 1e-10:
+            z[LOG_CHI] += step
+            return z
         proposed = z[LOG_CHI] + float(np.clip(step, -4.0, 4.0))
         if not lo < proposed < hi:
             proposed = 0.5 * (max(lo, z[LOG_CHI] - 8.0) + min(hi, z[LOG_CHI] + 8.0))
         z[LOG_CHI] = proposed
-        if abs(step) < 1e-10:
-            return z
     return None
 
 
