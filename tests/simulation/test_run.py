@@ -163,8 +163,8 @@ def test_custom_labeler_and_loss() -> None:
 def test_reuse_and_keep_in_both_forms() -> None:
     recipe = Recipe(lambda_u=0.02)
     for variant in ({"keep_labeled": True}, {"reuse_batch": True}):
-        free = simulate(PROBLEM, recipe, 60, 200, probes=1, **variant)
-        dense = simulate(PROBLEM, recipe, 60, range(1000, 1200), "dense", probes=1, **variant)
+        free = simulate(PROBLEM, recipe, 60, 80, probes=1, **variant)
+        dense = simulate(PROBLEM, recipe, 60, range(1000, 1080), "dense", probes=1, **variant)
         assert free.method == "revealed"
         for name in ("q", "m", "bias", "chi"):
             error = np.hypot(free.sem(name), dense.sem(name))
@@ -203,6 +203,7 @@ def test_kept_labels_with_one_ridge_change_nothing_and_warn(threshold: float) ->
         ({"seeds": [-1]}, "seeds"),
         ({"method": "matrixfree"}, "did you mean 'matrix-free'"),
         ({"probes": -1}, "probes"),
+        ({"workers": 0}, "workers"),
         ({"tolerance": 0.0}, "tolerance"),
         ({"features": 10**6, "method": "dense"}, "GB of memory"),
         ({"features": 10**6, "method": "dense"}, "matrix-free"),

@@ -101,6 +101,7 @@ def run_seed(
             labeled = batch
         if stage.step > 0 and plan.reuse_batch:
             reused = batch
+        del batch, kept  # a dense matrix goes before the next one is drawn
     return record
 
 

@@ -32,7 +32,7 @@ def needed_memory(plan: Plan, method: str, workers: int, kept: int) -> int:
     rows = max(stage.rows for stage in plan.stages)
     total = rows + (plan.stages[0].rows if plan.keep_labeled else 0)
     if method == "dense":
-        each = 8 * plan.features * total * 2 + 8 * 10 * total
+        each = 8 * plan.features * total + 8 * 10 * total
     elif method == "revealed":
         asked = REVEALED_DIRECTIONS * (len(plan.stages) if plan.reuse_batch else 1)
         each = 8 * 2 * (total + plan.features) * min(asked, plan.features)

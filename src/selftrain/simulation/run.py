@@ -78,6 +78,7 @@ def simulate(
     if method not in METHODS:
         raise InvalidInput("method", method, f"unknown method; {nearest(method, METHODS)}")
     engine = _engine(plan, method)
+    number("workers", workers, lambda n: n != 0 and n == int(n), "a whole number >= 1, or -1")
     several = min(joblib.effective_n_jobs(workers), len(chosen))
     kept = len(chosen) * sum(
         keep_weights * size + keep_logits * stage.rows for stage in plan.stages
