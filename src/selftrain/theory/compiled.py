@@ -24,6 +24,9 @@ RELATIVE_SHARPNESS = 4.0
 
 CONFIRM_EVERY = 16
 """Steps between confirmations on a stretch where the prediction needs one Newton step."""
+SMALLEST, LARGEST = 1e-140, 1e140
+"""Norms of the weights beyond these lose digits when they are squared."""
+
 DONE, HARD_STEP, COLLAPSED, EMPTY, OVERFLOW = range(5)
 
 
@@ -293,9 +296,12 @@ def to_state(
     m = mu * a + nu2 * z[ETA]
     rest = math.hypot(math.sqrt(nu2) * (a - mu * z[ETA]), r)
     norm = math.hypot(m, rest)
+    bias = anchor * old_bias + z[BIAS]
+    if abs(bias) < 1e-15 * (norm + omega):
+        bias = 0.0  # rounding of a balanced problem; kept, it would outlive vanishing weights
     row[0] = m
     row[1] = rest * rest
-    row[2] = anchor * old_bias + z[BIAS]
+    row[2] = bias
     row[3] = chi
     row[4] = math.nan if first else omega * a
     row[5] = 1.0 / chi - ridge
@@ -306,6 +312,17 @@ def to_state(
     new[1] = m / norm
     new[2] = (rest / norm) ** 2
     new[3] = row[2]
+
+
+@njit(cache=True, error_model="numpy")
+def vanished(old: Any, fixed_bias: bool) -> bool:
+    """Whether nothing but the bias is left of the labelling model, so that it knows one class only.
+
+    With a fixed bias weights may still recover, unless they have left the range of numbers.
+    """
+    omega = old[0]
+    gone = omega < 1e-9 * abs(old[3])
+    return bool(gone and (omega <= SMALLEST or not fixed_bias))
 
 
 @njit(cache=True, error_model="numpy")
@@ -346,10 +363,10 @@ def march(
         batch[0] = alpha[i]
         batch[1] = rho[i]
         batch[2] = delta[i]
-        if not (1e-140 < old[0] < 1e140):
-            return t, OVERFLOW
-        if not fixed_bias and old[0] < 1e-9 * abs(old[3]):
+        if vanished(old, fixed_bias):
             return t, COLLAPSED
+        if not (SMALLEST < old[0] < LARGEST):
+            return t, OVERFLOW
         rule = exponent + level * REFINED
         size = math.inf
         used = 0

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ..errors import EmptySelection, StateOverflow
+from ..errors import EmptySelection
 from ..labelers import Labeler
 from ..losses import Array, Loss
 from ..problem import Problem
@@ -380,16 +380,14 @@ def run(record: Record) -> None:
     problem, recipe = record.problem, record.recipe
     for t in range(1, problem.steps + 1):
         old = record.states[t - 1]
-        state = record.described(t - 1)
-        if not 1e-140 < old[0] < 1e140:
-            reason = "the norm of the weights left the range of numbers"
-            raise StateOverflow(t, reason, state, math.nan)
+        if record.ends_at(t):
+            return
         stage = self_training(problem, recipe, t, old)
         mass = stage.label_mass()
         if math.isnan(mass):
             reason = f"the threshold {stage.threshold:g} rejects every point of the batch"
-            raise EmptySelection(t, reason, state, math.nan)
-        if not recipe.fix_bias and (old[0] < 1e-9 * abs(old[3]) or mass < 1e-12):
+            raise EmptySelection(t, reason, record.described(t - 1), math.nan)
+        if not recipe.fix_bias and mass < 1e-12:
             record.collapsed_at = t
             return
         if t >= 4:

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..errors import StageError
+from ..errors import StageError, StateOverflow
 from ..losses import Array
 from ..problem import Problem
 from ..recipe import Recipe
-from .compiled import to_state
+from .compiled import LARGEST, SMALLEST, to_state, vanished
 from .stage import StageSolution
 from .trajectory import STATE, SolverStats, Trajectory
 
@@ -80,6 +80,17 @@ class Record:
         self.points[t] = solution.points
         self.accuracy[t] = solution.accuracy
         self.starts[t] = START_NAMES.index(solution.start)
+
+    def ends_at(self, t: int) -> bool:
+        """Whether step t has no labelling model left: marks the collapse; raises if the state overflowed."""
+        old = self.states[t - 1]
+        if vanished(old, self.recipe.fix_bias):
+            self.collapsed_at = t
+            return True
+        if not SMALLEST < old[0] < LARGEST:
+            reason = "the norm of the weights left the range of numbers"
+            raise StateOverflow(t, reason, self.described(t - 1), math.nan)
+        return False
 
     def described(self, t: int) -> dict[str, float]:
         """The state of step t in words, for an error message."""

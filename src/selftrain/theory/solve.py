@@ -43,7 +43,7 @@ def solve(
     >>> problem = Problem(alpha_l=0.5, alpha_u=2.0, rho=0.4, delta=0.75**2, steps=16)
     >>> run = solve(problem, Recipe(lambda_l=0.05, lambda_u=0.05))
     >>> run
-    Trajectory(steps=16, error 0.193827 -> 0.399977, cosine 0.641747 -> 0.966964)
+    Trajectory(steps=16, error 0.193827 -> 0.399977, cosine 0.641744 -> 0.966967)
     """
     _check(problem, recipe, on_failure)
     accepted = "a number between 1e-13 and 1e-3 is accepted"

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import ndtr
 
-from ..errors import ConvergenceError, EmptySelection, StateOverflow
+from ..errors import ConvergenceError, EmptySelection
 from ..labelers import HardLabels
 from ..losses import Array, Loss
 from ..problem import Problem
@@ -194,16 +194,10 @@ def run(record: Record) -> None:
     problem, recipe = record.problem, record.recipe
     for t in range(1, problem.steps + 1):
         old = record.states[t - 1]
-        if not 1e-140 < old[0] < 1e140:
-            state = record.described(t - 1)
-            raise StateOverflow(
-                t, "the norm of the weights left the range of numbers", state, math.nan
-            )
+        if record.ends_at(t):
+            return
         stage = self_training(problem, recipe, t, old)
-        gone = old[0] < 1e-9 * abs(old[3])
-        if not recipe.fix_bias and (
-            gone or (math.isinf(stage.sharpness) and stage.label_mass() < 1e-12)
-        ):
+        if not recipe.fix_bias and math.isinf(stage.sharpness) and stage.label_mass() < 1e-12:
             record.collapsed_at = t
             return
         solution = StageSolution(stage.unknowns(), "closed form", 1, 0, 0.0)
