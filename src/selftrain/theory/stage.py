@@ -208,7 +208,10 @@ def _continue_in_ridge(evaluate: _Counter, exponent: float, enough: float) -> Ar
     target = math.log(stage.ridge) if stage.ridge > 0 else -30.0
     stiffness = math.exp(-stage.explicit(1e-12)[LOG_CHI])
     here = max(target, math.log(10.0 * stiffness))
-    z = newton(evaluate, stage.explicit(math.exp(here)), math.exp(here), exponent, 1e-4)
+    z = None
+    while z is None and here < 60.0:
+        z = newton(evaluate, stage.explicit(math.exp(here)), math.exp(here), exponent, 1e-4, limit=12)
+        here += 0.0 if z is not None else 2.0
     stride = 1.0
     while z is not None and here > target:
         at = evaluate(z, math.exp(here), exponent)
@@ -247,7 +250,13 @@ def _minimize(evaluate: _Counter, exponent: float, enough: float) -> Array | Non
     r"""Damped Newton on the convex objective G with $\chi$ eliminated; converges from any start."""
     stage = evaluate.stage
     free = [ETA, LOG_R] + ([] if stage.first else [A]) + ([] if stage.fixed_bias else [BIAS])
-    z = _eliminate_chi(evaluate, stage.explicit(max(stage.ridge, 1e-3)), exponent)
+    start = stage.explicit(max(stage.ridge, 1e-3))
+    z = _eliminate_chi(evaluate, start, exponent)
+    for _ in range(12):
+        if z is not None:
+            break
+        start[LOG_R] -= 1.0  # more noise than any chi explains
+        z = _eliminate_chi(evaluate, start, exponent)
     value = math.inf
     if z is not None:
         value = _objective(evaluate, z, exponent)
