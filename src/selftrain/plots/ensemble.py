@@ -62,11 +62,14 @@ def plot_ensemble(
             from ..theory.bayes import bayes_error
 
             draw_limits(axes[0], bayes_error(drawn[0].problem))
+            lines = [
+                line for line in axes[0].get_lines() if str(line.get_label()).startswith("Bayes")
+            ]
+            axes[0].legend(handles=lines, loc="best", fontsize=6)
         axes[0].set_ylim(bottom=0)
         if trajectory is not None and np.nanmin(trajectory.q) < 0.01 * np.nanmax(trajectory.q):
             axes[2].set_yscale("log")
-        axes[0].legend(loc="best", fontsize=6)
-        axes[1].legend(*axes[1].get_legend_handles_labels(), loc="best", fontsize=6)
+        axes[1].legend(loc="best", fontsize=6)
         steps_axis(axes, drawn[0].problem.steps)
         figure.suptitle(_title(drawn, spread), fontsize=9)
     return figure
