@@ -104,7 +104,7 @@ class LogisticStage:
         self.threshold, self.sharpness = threshold, sharpness
         self.omega, self.nu2 = float(old[0]), float(old[2])
         self.field_scale = math.sqrt(batch[2])
-        self._nodes = np.zeros((4, CAPACITY))
+        self._nodes = np.empty((4, CAPACITY))
         self._moments = np.zeros((1, COUNT))
         self.anchor = self._anchor()
         self.offset, self.old_bias = self.anchor * self.omega, self.anchor * float(old[3])
@@ -191,7 +191,7 @@ def run(record: Record) -> None:
     problem, recipe = record.problem, record.recipe
     batches, values = problem.batches, recipe.at_steps(problem.steps)
     sharpness = _sharpness(recipe, values.sharpness)
-    nodes = np.zeros((4, CAPACITY))
+    nodes = np.empty((4, CAPACITY))
     t, why = 1, compiled.DONE
     while t <= problem.steps:
         t, why = compiled.march(

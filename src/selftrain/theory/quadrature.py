@@ -23,7 +23,7 @@ import numpy as np
 from numba import njit
 from scipy.special import roots_hermitenorm, roots_legendre
 
-CAPACITY = 6000
+CAPACITY = 24000
 HERMITE_MAX = 24
 
 PANEL_X, PANEL_W = roots_legendre(16)
