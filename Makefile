@@ -33,9 +33,10 @@ format: $(TESTED)
 
 bench: $(READY)
 	$(BIN)/selftrain bench theory
+	$(BIN)/selftrain bench simulation
 
 robustness: $(READY)
-	$(BIN)/selftrain bench robustness
+	$(BIN)/python benchmarks/robustness.py
 
 clean:
 	rm -rf $(VENV) out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
