@@ -95,7 +95,7 @@ def test_refusals_of_the_generic_engine(plain_logistic: Loss) -> None:
     with pytest.raises(EmptySelection, match="step 2"):
         solve(problem, Recipe(threshold=(0.0, 60.0)))
     with pytest.raises(StateOverflow):
-        solve(problem.replace(steps=4), Recipe(lambda_u=1e60, fix_bias=True))
+        solve(problem.replace(steps=4, rho=0.5), Recipe(lambda_u=1e60))
 
 
 def test_a_subclass_with_other_targets_is_not_taken_for_soft_labels() -> None:
