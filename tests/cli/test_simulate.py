@@ -41,8 +41,22 @@ def test_table_figure_and_file(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "N = 100, 2 seeds, dense" in done.stdout
     assert "family-wise limit" in done.stdout
+    assert "too few to judge with 2 seeds; --seeds 16 or more" in done.stdout
+    header = next(line for line in done.stdout.splitlines() if "cosine" in line)
+    assert header.split() == ["t", "q", "m", "B", "χ", "R", "error", "cosine", "seeds"]
+    assert done.stderr.splitlines() == [f"Figure: {figure}", f"Saved: {stored}"]
     assert figure.stat().st_size > 1000
     assert stored.stat().st_size > 1000
+
+
+def test_verdict_is_said_in_words() -> None:
+    done = selftrain("--features", "1000", "--compare", "--threshold", "0.2")
+    assert done.returncode == 0, done.stderr
+    assert "The runs agree with the theory" in done.stdout
+    header = next(line for line in done.stdout.splitlines() if "cosine" in line)
+    assert header.split()[-2:] == ["selected", "seeds"]
+    done = selftrain("--features", "200", "--compare", "--reuse-batch")
+    assert "No verdict: the theory is not about runs of this kind." in done.stdout
 
 
 @pytest.mark.parametrize(

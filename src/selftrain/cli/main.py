@@ -41,7 +41,11 @@ def _selftrain(
     version: Annotated[
         bool,
         typer.Option(
-            "--version", help="Print the version.", callback=_print_version, is_eager=True
+            "--version",
+            help="Print the version.",
+            metavar="",
+            callback=_print_version,
+            is_eager=True,
         ),
     ] = False,
 ) -> None: ...

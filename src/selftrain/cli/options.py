@@ -43,7 +43,7 @@ class Flag(NamedTuple):
         option = typer.Option(
             self.option + switch,
             help=self.help + (f" Default: {self.default}." if self.default else ""),
-            metavar=None if self.kind is bool else self.metavar,
+            metavar="" if self.kind is bool else self.metavar,
             show_default=False,
             rich_help_panel=panel,
         )
@@ -65,7 +65,13 @@ FLAGS: Mapping[str, tuple[Flag, ...]] = {
         Flag("rho", "Share of the positive class."),
         Flag("delta", "Variance of the noise."),
         Flag("steps", "Self-training steps after the supervised step 0.", "T"),
-        Flag("loss", "Name of the loss: logistic, squared.", "NAME", "logistic", text=True),
+        Flag(
+            "loss",
+            "Name of the loss: logistic, squared (classes coded as -1 and +1).",
+            "NAME",
+            "logistic",
+            text=True,
+        ),
         Flag("rho_u", "Share of the positive class in the batches.", _EACH, "that of --rho"),
         Flag("delta_u", "Variance of the noise in the batches.", _EACH, "that of --delta"),
         Flag(
@@ -78,7 +84,7 @@ FLAGS: Mapping[str, tuple[Flag, ...]] = {
     "recipe": (
         Flag("lambda_l", "Ridge of the supervised step.", default="0.05"),
         Flag("lambda_u", "Ridge of the self-training steps.", _EACH, "0.05"),
-        Flag("threshold", "Reject points with |logit| below this times |w|.", _EACH, "0"),
+        Flag("threshold", "Γ: reject |logit| below Γ √q, with √q = |w|/√N.", _EACH, "0"),
         Flag("sharpness", "Sharpness of the pseudo-labels; inf for hard ones.", _EACH, "1"),
         Flag("annealing", "a: the sharpness of step t is multiplied by 1 + a t.", _EACH, "0"),
         Flag("fix_bias", "Keep the bias of step 0.", default="no", kind=bool),
@@ -110,8 +116,9 @@ class MissingFlags(TyperException):
     exit_code = 2
 
     def __init__(self, options: list[str]):
+        how = "it as a flag" if len(options) == 1 else "them as flags"
         super().__init__(
-            f"missing {', '.join(options)}: give them as flags, "
+            f"missing {', '.join(options)}: give {how}, "
             "or in the table [problem] of a --config file"
         )
 
@@ -197,10 +204,17 @@ def _read_config(path: Path | None) -> dict[str, Any]:
 
 
 def _check_table(name: str, content: Any) -> None:
-    for word, flags in FLAGS.items():
-        if name in (flag.field for flag in flags):
-            raise InvalidInput(name, content, f"this key belongs in the table [{word}]")
+    _check_home(name, content)
     if name not in FLAGS:
         raise InvalidInput(name, content, f"unknown table; {nearest(name, FLAGS)}")
     if not isinstance(content, dict):
         raise InvalidInput(name, content, f"a table [{name}] is expected")
+    for key, value in content.items():
+        _check_home(key, value, name)
+
+
+def _check_home(key: str, value: Any, table: str | None = None) -> None:
+    """Refuse a key of the other table, or one outside of all tables, with the name of its table."""
+    for word, flags in FLAGS.items():
+        if word != table and key in (flag.field for flag in flags):
+            raise InvalidInput(key, value, f"this key belongs in the table [{word}]")

@@ -1,4 +1,4 @@
-"""What verbs write: strict JSON, tables for a terminal, files.
+"""What verbs write: strict JSON, tables for a terminal, files, remarks on stderr.
 
 JSON knows neither NaN nor infinity: they become null and the string "inf" (or "-inf").
 """
@@ -18,6 +18,7 @@ from ..errors import InvalidInput
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
     from ..fields import Portable
 
@@ -57,6 +58,27 @@ def terminal() -> Console:
     console = Console(highlight=False)
     console.width = max(console.width, TABLE_WIDTH)
     return console
+
+
+def print_table(console: Console, table: Table) -> None:
+    """The table on stdout, without blanks at the ends of lines."""
+    with console.capture() as captured:
+        console.print(table)
+    typer.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
+
+
+def remark(text: str) -> None:
+    """A line about the work rather than of the result: on stderr."""
+    typer.echo(text, err=True)
+
+
+def counted(count: int, noun: str) -> str:
+    """A number and its noun.
+
+    >>> counted(1, "step"), counted(2, "step")
+    ('1 step', '2 steps')
+    """
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def check_output(field: str, path: Path, suffixes: tuple[str, ...] = ()) -> None:

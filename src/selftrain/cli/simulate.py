@@ -6,14 +6,18 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from .options import takes
-from .output import check_output, print_json, terminal
+from .output import check_output, counted, print_json, print_table, remark, terminal, writing
 from .solve import rows_shown
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from ..problem import Problem
     from ..recipe import Recipe
     from ..simulation.compare import Comparison
     from ..simulation.ensemble import Ensemble
+
+ENOUGH_SEEDS = 16
 
 
 @takes("problem", "recipe")
@@ -27,10 +31,13 @@ def simulate(
         typer.Option(help="How the data are held; all three are exact."),
     ] = "matrix-free",
     keep_labeled: Annotated[
-        bool, typer.Option("--keep-labeled", help="Fit the labelled data again in every step.")
+        bool,
+        typer.Option(
+            "--keep-labeled", metavar="", help="Fit the labelled data again in every step."
+        ),
     ] = False,
     reuse_batch: Annotated[
-        bool, typer.Option("--reuse-batch", help="One unlabelled batch for all steps.")
+        bool, typer.Option("--reuse-batch", metavar="", help="One unlabelled batch for all steps.")
     ] = False,
     probes: Annotated[
         int, typer.Option(metavar="P", help="Random probes of the susceptibility a step.")
@@ -39,9 +46,12 @@ def simulate(
         int, typer.Option(metavar="W", help="Seeds that run at once; -1: all cores.")
     ] = 1,
     compare: Annotated[
-        bool, typer.Option("--compare", help="Solve the theory and give z-scores.")
+        bool,
+        typer.Option("--compare", metavar="", help="Solve the theory and judge the runs by it."),
     ] = False,
-    json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+    json: Annotated[
+        bool, typer.Option("--json", metavar="", help="One JSON object on stdout.")
+    ] = False,
     plot: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Draw the runs (png, pdf, svg).", show_default=False),
@@ -81,9 +91,15 @@ def simulate(
     else:
         _show(ensemble, comparison)
     if plot is not None:
-        ensemble.plot(theory).savefig(plot)
+        with writing(plot):
+            ensemble.plot(theory).savefig(plot)
+        if not json:
+            remark(f"Figure: {plot}")
     if save is not None:
-        ensemble.save(save)
+        with writing(save):
+            ensemble.save(save)
+        if not json:
+            remark(f"Saved: {save}")
 
 
 def describe(ensemble: "Ensemble", comparison: "Comparison | None" = None) -> dict[str, Any]:
@@ -111,39 +127,74 @@ def describe(ensemble: "Ensemble", comparison: "Comparison | None" = None) -> di
             "consistent": comparison.consistent(),
             "applies": comparison.applies,
             "note": comparison.note,
+            "verdict": verdict(comparison),
         }
     return told
 
 
 def _show(ensemble: "Ensemble", comparison: "Comparison | None") -> None:
-    from rich import box
-    from rich.table import Table
-
     console = terminal()
     console.print(
         f"[bold]{ensemble.problem!r}[/bold]\n[bold]{ensemble.recipe!r}[/bold]", soft_wrap=True
     )
-    columns = {"q": "q", "m": "m", "B": "bias", "R": "overlap", "χ": "chi", "ε": "error"}
-    table = Table(box=box.SIMPLE_HEAD)
-    for title in ("t", *columns, "cosine", "seeds"):
-        table.add_column(title, justify="right")
-    count = ensemble.count()
-    for t in rows_shown(ensemble.problem.steps):
-        cells = [
-            _cell(ensemble.mean(name)[t], ensemble.sem(name)[t])
-            for name in (*columns.values(), "cosine")
-        ]
-        table.add_row(str(t), *cells, str(count[t]))
-    console.print(table)
+    print_table(console, _table(ensemble))
+    seeds = counted(len(ensemble.seeds), "seed")
     collapsed = int((ensemble.collapsed_at >= 0).sum())
     if collapsed:
-        console.print(f"{collapsed} of {len(ensemble.seeds)} seeds collapsed to one class.")
+        console.print(f"{collapsed} of {seeds} collapsed to one class.")
     console.print(
-        f"N = {ensemble.features:,}, {len(ensemble.seeds)} seeds, {ensemble.method}, "
+        f"N = {ensemble.features:,}, {seeds}, {ensemble.method}, "
         f"{ensemble.seconds:.3g} s; mean over seeds, standard error of the last digits in brackets."
     )
     if comparison is not None:
         console.print(str(comparison), soft_wrap=True)
+        console.print(verdict(comparison), soft_wrap=True)
+
+
+def verdict(comparison: "Comparison") -> str:
+    """What the z-scores say, in a sentence."""
+    seeds = int(comparison.seeds.max())
+    if not comparison.applies:
+        return "No verdict: the theory is not about runs of this kind."
+    if seeds < ENOUGH_SEEDS:
+        return (
+            f"No verdict: too few to judge with {counted(seeds, 'seed')}; "
+            f"--seeds {ENOUGH_SEEDS} or more will do."
+        )
+    if comparison.consistent():
+        return "The runs agree with the theory: no mean is farther from it than chance explains."
+    return (
+        "The runs differ from the theory by more than chance explains; "
+        "more --features tell whether their finite size is the reason."
+    )
+
+
+def _table(ensemble: "Ensemble") -> "Table":
+    """The columns of `selftrain solve`, then how many seeds have a state at the step."""
+    from rich import box
+    from rich.table import Table
+
+    columns = {
+        "q": "q",
+        "m": "m",
+        "B": "bias",
+        "χ": "chi",
+        "R": "overlap",
+        "error": "error",
+        "cosine": "cosine",
+    }
+    if ensemble.recipe.at_steps(ensemble.problem.steps).threshold.any():
+        columns["selected"] = "fraction_selected"
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
+    for title in ("t", *columns, "seeds"):
+        table.add_column(title, justify="right", no_wrap=True)
+    means = {name: ensemble.mean(name) for name in columns.values()}
+    errors = {name: ensemble.sem(name) for name in columns.values()}
+    count = ensemble.count()
+    for t in rows_shown(ensemble.problem.steps):
+        cells = [_cell(means[name][t], errors[name][t]) for name in means]
+        table.add_row(str(t), *cells, str(count[t]))
+    return table
 
 
 def _cell(mean: float, error: float) -> str:

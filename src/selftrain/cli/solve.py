@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from .options import takes
-from .output import check_output, print_json, terminal, writing
+from .options import read_value, takes
+from .output import check_output, counted, print_json, print_table, remark, terminal, writing
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -24,8 +24,8 @@ def solve(
     problem: "Problem",
     recipe: "Recipe",
     tolerance: Annotated[
-        float, typer.Option(metavar="X", help="Relative accuracy of the state.")
-    ] = 1e-10,
+        str, typer.Option(metavar="X", help="Relative accuracy of the state.")
+    ] = "1e-10",
     on_failure: Annotated[
         Literal["raise", "partial"],
         typer.Option(
@@ -33,7 +33,9 @@ def solve(
             "The exit code is 1 in both cases."
         ),
     ] = "raise",
-    json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+    json: Annotated[
+        bool, typer.Option("--json", metavar="", help="One JSON object on stdout.")
+    ] = False,
     plot: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Draw the run (png, pdf, svg).", show_default=False),
@@ -54,7 +56,7 @@ def solve(
     from ..theory.bayes import bayes_error
     from ..theory.solve import solve as solve_theory
 
-    run = solve_theory(problem, recipe, tolerance=tolerance, on_failure=on_failure)
+    run = solve_theory(problem, recipe, tolerance=read_value(tolerance), on_failure=on_failure)
     limits = bayes_error(problem)
     if json:
         print_json(describe(run, limits), problem=problem, recipe=recipe)
@@ -63,9 +65,13 @@ def solve(
     if plot is not None:
         with writing(plot):
             run.plot().savefig(plot)
+        if not json:
+            remark(f"Figure: {plot}")
     if save is not None:
         with writing(save):
             run.save(save)
+        if not json:
+            remark(f"Saved: {save}")
     if run.failure is not None:
         raise run.failure
 
@@ -105,11 +111,12 @@ def _show(run: "Trajectory", limits: "BayesLimits") -> None:
     console = terminal()
     console.print(f"[bold]{run.problem!r}[/bold]\n[bold]{run.recipe!r}[/bold]", soft_wrap=True)
     rows = rows_shown(run.problem.steps, run.collapsed_at)
-    console.print(_table(run, rows))
+    print_table(console, _table(run, rows))
     if len(rows) <= run.problem.steps:
         console.print(f"{len(rows)} of {run.problem.steps + 1} steps shown; --json has all.")
-    for sentence in (*_ending(run), _bound(limits), _solver(run)):
+    for sentence in (*_ending(run), _bound(limits)):
         console.print(sentence, soft_wrap=True)
+    remark(_solver(run))
 
 
 def rows_shown(steps: int, collapsed_at: int | None = None) -> list[int]:
@@ -179,12 +186,16 @@ def _bound(limits: "BayesLimits") -> str:
 
 
 def _solver(run: "Trajectory") -> str:
+    """How the run was solved; evaluations and accuracy may differ between machines."""
     told = run.stats.summary()
+    steps = counted(told["confirmed_steps"], "step")
+    if set(told["starts"]) == {"closed form"}:
+        return f"Solved in closed form, {steps}."
     starts = ", ".join(f"{count} {name}" for name, count in told["starts"].items())
     accuracy = told["accuracy"]
     confirmed = "not confirmed" if accuracy is None else f"confirmed to {accuracy:.1e}"
     return (
-        f"Solved to {told['tolerance']:.0e}, {confirmed} at {told['confirmed_steps']} steps; "
-        f"{told['evaluations']} evaluations, {told['evaluations_per_step']:.2f} a step, "
+        f"Solved to {told['tolerance']:.0e}, {confirmed} at {steps}; "
+        f"{counted(told['evaluations'], 'evaluation')}, {told['evaluations_per_step']:.2f} a step, "
         f"at most {told['nodes_max']} nodes; starts: {starts}."
     )
