@@ -72,6 +72,42 @@ def test_steps_axis_is_logarithmic_when_there_are_many(steps, scale, tmp_path):
     assert (tmp_path / "run.pdf").read_bytes().startswith(b"%PDF")
 
 
+def test_supervised_run_has_one_tick_and_room_above():
+    run = solve(PROBLEM.replace(steps=0), Recipe())
+    figure = run.plot()
+    for ax in figure.axes:
+        assert ax.get_xticks().tolist() == [0]
+    assert figure.axes[0].get_ylim()[1] > 1.05 * run.error[0]
+
+
+def test_legends_cover_no_panel(tmp_path):
+    figure = solve(PROBLEM, Recipe()).plot()
+    figure.savefig(tmp_path / "run.png")
+    legends = [ax.get_legend() for ax in figure.axes if ax.get_legend()]
+    assert len(legends) == 3
+    for legend in legends:
+        box = legend.get_window_extent()
+        for ax in figure.axes:
+            assert not box.overlaps(ax.get_window_extent())
+            assert not box.overlaps(ax.xaxis.label.get_window_extent())
+        assert box.y0 >= 0
+
+
+@pytest.mark.parametrize(
+    ("shift", "told"),
+    [
+        ({"rho_u": 0.3}, r"error on $\rho=0.3$,  $\Delta=0.5625$"),
+        ({"test": (0.1, 2.0)}, r"error on $\rho=0.1$,  $\Delta=2$"),
+        ({"rho_u": 0.3, "test": "labeled"}, ""),
+        ({}, ""),
+    ],
+)
+def test_title_tells_the_mixture_of_the_error_where_it_is_another(shift, told):
+    title = solve(PROBLEM.replace(steps=1, **shift), Recipe()).plot().get_suptitle()
+    assert told in title
+    assert ("error on" in title) == bool(told)
+
+
 def test_title_tells_problem_and_recipe():
     problem = PROBLEM.replace(steps=2, alpha_u=[1, 3], rho_u=0.3, delta_u=0.5)
     recipe = Recipe(threshold=0.1, sharpness=np.inf, annealing=0.5, fix_bias=True)

@@ -7,7 +7,19 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from .style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, draw_limits, steps_axis, styled
+from .style import (
+    BLACK,
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    PURPLE,
+    draw_limits,
+    errors_axis,
+    legend_below,
+    steps_axis,
+    styled,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -50,7 +62,7 @@ def plot_ensemble(
 
     drawn = list(ensembles) if isinstance(ensembles, Sequence) else [ensembles]
     with styled():
-        figure = Figure(figsize=(7.2, 5.2), dpi=150, layout="constrained")
+        figure = Figure(figsize=(7.2, 5.6), dpi=150, layout="constrained")
         axes = list(figure.subplots(2, 2).flat)
         for ax, (name, title) in zip(axes, PANELS, strict=True):
             ax.set_title(title)
@@ -65,11 +77,11 @@ def plot_ensemble(
             lines = [
                 line for line in axes[0].get_lines() if str(line.get_label()).startswith("Bayes")
             ]
-            axes[0].legend(handles=lines, loc="best", fontsize=6)
-        axes[0].set_ylim(bottom=0)
+            legend_below(axes[0], lines)
+        errors_axis(axes[0])
         if trajectory is not None and np.nanmin(trajectory.q) < 0.01 * np.nanmax(trajectory.q):
             axes[2].set_yscale("log")
-        axes[1].legend(loc="best", fontsize=6)
+        legend_below(axes[1])
         steps_axis(axes, drawn[0].problem.steps)
         figure.suptitle(_title(drawn, spread), fontsize=9)
     return figure

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.lines import Line2D
 
     from ..theory.bayes import BayesLimits
 
@@ -63,7 +64,7 @@ def styled() -> AbstractContextManager[None]:
 
 def steps_axis(axes: Iterable[Axes], steps: int) -> None:
     """Label the axis of t: whole numbers, logarithmic when there are many, with t = 0 on it."""
-    from matplotlib.ticker import MaxNLocator, NullLocator
+    from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
 
     for ax in axes:
         ax.set_xlabel("step $t$")
@@ -72,8 +73,32 @@ def steps_axis(axes: Iterable[Axes], steps: int) -> None:
             ax.xaxis.set_minor_locator(NullLocator())
             ax.set_xlim(-0.15, steps * 1.15)
         else:
-            ax.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
-            ax.set_xlim(-0.4, max(steps, 1) + 0.4)
+            few = FixedLocator(range(steps + 1)) if steps < 2 else None
+            ax.xaxis.set_major_locator(few or MaxNLocator(integer=True, min_n_ticks=1))
+            ax.set_xlim(-0.4, steps + 0.4)
+
+
+def errors_axis(ax: Axes) -> None:
+    """Errors from 0 up, with room above the largest."""
+    largest = ax.dataLim.y1
+    ax.set_ylim(0, 1.1 * largest if 0 < largest < 1 else None)
+
+
+def legend_below(ax: Axes, handles: Iterable[Line2D] | None = None, fontsize: float = 7) -> None:
+    """The legend under the label of the axis, where it covers no curve."""
+    from matplotlib.transforms import ScaledTranslation
+
+    drawn = ax.get_legend_handles_labels()[0] if handles is None else list(handles)
+    below = ScaledTranslation(0, -30 / 72, ax.figure.dpi_scale_trans)
+    ax.legend(
+        handles=drawn,
+        loc="upper left",
+        bbox_to_anchor=(0, 0),
+        bbox_transform=ax.transAxes + below,
+        borderaxespad=0,
+        fontsize=fontsize,
+        ncols=2,
+    )
 
 
 def draw_limits(ax: Axes, limits: BayesLimits) -> None:

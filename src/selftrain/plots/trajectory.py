@@ -15,6 +15,8 @@ from .style import (
     ORANGE,
     PURPLE,
     draw_limits,
+    errors_axis,
+    legend_below,
     steps_axis,
     styled,
 )
@@ -50,7 +52,7 @@ def plot_trajectory(
     from matplotlib.figure import Figure
 
     with styled():
-        canvas = figure or Figure(figsize=(7.2, 5.2), dpi=150, layout="constrained")
+        canvas = figure or Figure(figsize=(7.2, 5.6), dpi=150, layout="constrained")
         panels = canvas.subplots(2, 2)
         _draw_error(panels[0, 0], trajectory, limits)
         _draw_cosine(panels[0, 1], trajectory)
@@ -82,8 +84,8 @@ def _draw_error(ax: Axes, run: Trajectory, limits: bool) -> None:
         from ..theory.bayes import bayes_error
 
         draw_limits(ax, bayes_error(run.problem))
-        ax.legend(loc="best")
-    ax.set_ylim(bottom=0)
+        legend_below(ax)
+    errors_axis(ax)
 
 
 def _draw_cosine(ax: Axes, run: Trajectory) -> None:
@@ -99,7 +101,7 @@ def _draw_size(ax: Axes, run: Trajectory) -> None:
     shown = shown[np.isfinite(shown)]
     if shown.min() > 0 and shown.max() > 100 * shown.min():
         ax.set_yscale("log")
-    ax.legend()
+    legend_below(ax)
 
 
 def _draw_bias(ax: Axes, run: Trajectory) -> None:
@@ -107,7 +109,7 @@ def _draw_bias(ax: Axes, run: Trajectory) -> None:
     ax.axhline(0, color=GREY, linewidth=0.7)
     _line(ax, run, run.bias, BLACK, "$B$")
     _line(ax, run, run.bias_to_norm, ORANGE, r"$B/\sqrt{q}$")
-    ax.legend()
+    legend_below(ax)
 
 
 def _mark_end(axes: Iterable[Axes], run: Trajectory) -> None:
@@ -143,6 +145,9 @@ def _title(run: Trajectory) -> str:
     if recipe.fix_bias:
         second.append("bias fixed")
     lines = [f"{problem.loss_function.name} loss,  {',  '.join(first)}", ",  ".join(second)]
+    tested = problem.test_mixture
+    if tested != problem.labeled:
+        lines.append(rf"error on $\rho={tested.rho:g}$,  $\Delta={tested.delta:g}$")
     if run.failure is not None:
         lines.append(f"shaded: step {run.failure.step} could not be solved")
     elif run.collapsed_at is not None:
