@@ -32,6 +32,13 @@ def test_command_prints_the_table_of_the_readme():
     assert ran(["-m", "selftrain", *arguments]) == shown
 
 
+def test_simulation_agrees_with_the_theory():
+    (asked,) = re.findall(r"^    (selftrain simulate .*?[^\\])\n", README, re.DOTALL | re.MULTILINE)
+    program, *arguments = shlex.split(asked.replace("\\\n", " "))
+    assert program == "selftrain"
+    assert "The runs agree with the theory" in ran(["-m", "selftrain", *arguments])
+
+
 def test_links_lead_to_files():
     root = Path(__file__).parents[1]
     targets = re.findall(r"\]\(([^)]+)\)", README)

@@ -79,3 +79,5 @@ def test_report_writes_the_figure_and_prints_the_table(told, monkeypatch, capsys
         ]
         assert f"{contender.run.error[-1]:.5f}" in row
     assert f"{told.limits.semi_supervised:.5f}" in printed
+    assert "λ_L, λ_U: ridge of" in printed
+    assert "mean ± standard deviation over 2 systems of 512 features" in printed

@@ -32,7 +32,7 @@ def main() -> None:
     figure = asked.out / "headline.png"
     plot_headline(told).savefig(figure)
     console.print(table(told))
-    for sentence in sentences(told):
+    for sentence in (*legend(told), *sentences(told)):
         console.print(sentence, soft_wrap=True)
     console.print(f"Figure: {figure}")
 
@@ -83,6 +83,22 @@ def _row(contender: Contender) -> tuple[str, ...]:
         f"{run.error[-1]:.5f}",
         simulated,
     )
+
+
+def legend(told: Headline) -> list[str]:
+    """What the columns are, and which of them were not filled."""
+    said = [
+        "λ_L, λ_U: ridge of the labelled fit and of the self-training steps; a: annealing, the "
+        "sharpness of the pseudo-labels at step t is 1 + a t."
+    ]
+    ensemble = told.helped.simulated
+    if ensemble is not None:
+        said.append(
+            f"simulated: mean ± standard deviation over {len(ensemble.seeds)} systems of "
+            f"{ensemble.features} features. Naive self-training is not simulated at its optimum: "
+            "with ridges that small the fit of a finite system is too ill-conditioned."
+        )
+    return said
 
 
 def sentences(told: Headline) -> list[str]:
