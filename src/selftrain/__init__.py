@@ -48,6 +48,8 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first asked for, so that the command line starts fast."""
+    if name == "__version__":
+        return import_module("importlib.metadata").version("selftrain")
     if name in _homes:
         return getattr(import_module(_homes[name], __name__), name)
     raise AttributeError(f"module 'selftrain' has no attribute {name!r}")

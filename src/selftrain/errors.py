@@ -8,6 +8,7 @@ which carries the step, the last state and the residual that was reached.
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -42,8 +43,11 @@ class StageError(SelfTrainError):
 
     def __init__(self, step: int, reason: str, state: Mapping[str, float], residual: float):
         self.step, self.reason, self.state, self.residual = step, reason, dict(state), residual
-        described = ", ".join(f"{name}={value:.6g}" for name, value in self.state.items())
-        super().__init__(f"step {step}: {reason} (residual {residual:.2g}; state {described})")
+        known = [] if math.isnan(residual) else [f"residual {residual:.2g}"]
+        if self.state:
+            values = ", ".join(f"{name}={value:.6g}" for name, value in self.state.items())
+            known.append(f"state {values}")
+        super().__init__(f"step {step}: {reason}" + (f" ({'; '.join(known)})" if known else ""))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (type(self), (self.step, self.reason, self.state, self.residual))

@@ -52,14 +52,13 @@ def schedule(field: str, value: Any, accepts: Callable[[float], bool], accepted:
 
 
 def expand(field: str, value: Schedule, steps: int) -> np.ndarray:
-    """A schedule as an array of length `steps`."""
-    if isinstance(value, tuple):
-        if len(value) != steps:
-            raise InvalidInput(
-                field, value, f"a sequence needs one entry a step: {steps}, not {len(value)}"
-            )
-        return np.array(value, dtype=float)
-    return np.full(steps, value, dtype=float)
+    """A schedule as an array of length `steps`, read-only since words share it."""
+    if isinstance(value, tuple) and len(value) != steps:
+        accepted = f"a sequence needs one entry a step: {steps}, not {len(value)}"
+        raise InvalidInput(field, value, accepted)
+    values = np.array(value, dtype=float) if isinstance(value, tuple) else np.full(steps, value)
+    values.setflags(write=False)
+    return values
 
 
 class Portable:

@@ -135,3 +135,34 @@ def _check(loss: Any) -> None:
         raise InvalidInput(
             "loss", loss, "a name, or an object with the attributes of selftrain.losses.Loss"
         )
+    if type(loss) not in (Logistic, Squared):
+        if loss.name in (Logistic.name, Squared.name):
+            raise InvalidInput("loss", loss.name, "the name of a built-in loss is taken")
+        _check_derivatives(loss)
+
+
+def _check_derivatives(loss: Loss) -> None:
+    """Refuse a loss whose derivatives do not belong together, or that is not convex.
+
+    Each derivative is compared with the central difference of the one before it, off the kinks; the
+    engines would otherwise solve other equations without a word.
+    """
+    step = 1e-5
+    logits = np.linspace(-2.9, 3.1, 25)
+    for kink in loss.kinks:
+        logits = logits[np.abs(logits - kink) > 1e-2]
+    targets = np.concatenate([loss.classes, loss.link(np.array([-1.3, 0.4]))])
+    target, logit = (grid.ravel() for grid in np.meshgrid(targets, logits))
+    rows = (("slope", "value"), ("curvature", "slope"), ("third", "curvature"))
+    for name, before in rows:
+        found = np.asarray(getattr(loss, name)(target, logit), dtype=float)
+        function = getattr(loss, before)
+        expected = (function(target, logit + step) - function(target, logit - step)) / (2 * step)
+        wrong = ~(np.abs(found - expected) <= 1e-4 * (1.0 + np.abs(expected)))
+        if wrong.any():
+            at = int(np.argmax(wrong))
+            where = f"target {target[at]:g}, logit {logit[at]:g}"
+            accepted = f"{name} must be the derivative of {before}: {found[at]:g} is not {expected[at]:g} at {where}"
+            raise InvalidInput("loss", loss.name, accepted)
+        if name == "curvature" and found.min() < -1e-9:
+            raise InvalidInput("loss", loss.name, "it must be convex: its curvature is negative")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,11 +44,14 @@ class Problem(Portable):
         rho: share of the positive class among the labelled points, in (0, 1).
         delta: variance of the noise of the labelled points, $\Delta > 0$.
         steps: number of self-training steps T after the supervised step 0.
-        loss: name of a loss, or a loss object.
+        loss: name of a loss, or a loss object ("squared" codes the classes as -1 and +1, so that the
+            decision "logit > 0" holds for it too).
         rho_u, delta_u: the same for the unlabelled batches, if they differ (domain shift);
             a number or one a step.
         test: mixture on which the error is measured: `(rho, delta)`, "labeled" or "unlabeled"
-            (the batch of the last step). Default: "unlabeled", or "labeled" if `steps` is 0.
+            (the batch of the last step). Default: "unlabeled", or "labeled" if `steps` is 0. The paper
+            defines it by the labelled law (`eq:data generation generr y`) and computes it with the
+            unlabelled one (`eq: macro generalization error`); they differ under domain shift only.
 
     >>> Problem(alpha_l=0.5, alpha_u=2.0, rho=0.4, delta=0.75**2, steps=16)
     Problem(alpha_l=0.5, alpha_u=2, rho=0.4, delta=0.5625, steps=16, loss='logistic')
@@ -84,7 +88,7 @@ class Problem(Portable):
         """The loss as an object."""
         return get_loss(self.loss)
 
-    @property
+    @cached_property
     def batches(self) -> Batches:
         """alpha, rho and delta of the unlabelled batches, arrays of length `steps`."""
         rho = self.rho if self.rho_u is None else self.rho_u

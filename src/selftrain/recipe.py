@@ -70,13 +70,20 @@ class Recipe(Portable):
 
     def at_steps(self, steps: int) -> StepValues:
         """The recipe for steps 1..`steps`; the annealed sharpness is included."""
+        known: tuple[int, StepValues] | None = self.__dict__.get("_written_out")
+        if known is not None and known[0] == steps:
+            return known[1]
         annealing = expand("annealing", self.annealing, steps)
         factor = 1.0 + annealing * np.arange(1, steps + 1)
-        return StepValues(
+        sharpness = expand("sharpness", self.sharpness, steps) * factor
+        sharpness.setflags(write=False)
+        values = StepValues(
             expand("lambda_u", self.lambda_u, steps),
             expand("threshold", self.threshold, steps),
-            expand("sharpness", self.sharpness, steps) * factor,
+            sharpness,
         )
+        self._put("_written_out", (steps, values))
+        return values
 
 
 _NOT_NEGATIVE = (lambda value: 0 <= value < np.inf, "a finite number >= 0 is accepted")

@@ -10,7 +10,7 @@ import pytest
 from scipy.special import expit
 
 from selftrain import Problem, Recipe, solve
-from selftrain.errors import EmptySelection, StateOverflow
+from selftrain.errors import EmptySelection, StageError
 from selftrain.labelers import SoftLabels
 from selftrain.losses import Loss
 from selftrain.theory.trajectory import SYMBOLS
@@ -94,7 +94,7 @@ def test_refusals_of_the_generic_engine(plain_logistic: Loss) -> None:
     problem = PROBLEM.replace(loss=plain_logistic)
     with pytest.raises(EmptySelection, match="step 2"):
         solve(problem, Recipe(threshold=(0.0, 60.0)))
-    with pytest.raises(StateOverflow):
+    with pytest.raises(StageError):  # weights of 1e-60 next to labels of order one
         solve(problem.replace(steps=4, rho=0.5), Recipe(lambda_u=1e60))
 
 

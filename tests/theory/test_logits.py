@@ -218,6 +218,10 @@ class SmoothHinge(Squared):
     def link(self, logit: Array) -> Array:
         return np.clip(logit, -1.0, 1.0)
 
+    def value(self, target: Array, logit: Array) -> Array:
+        down, up = np.maximum(0.0, 1 + logit), np.maximum(0.0, 1 - logit)
+        return 0.25 * (1 - target) * down**2 + 0.25 * (1 + target) * up**2
+
     def slope(self, target: Array, logit: Array) -> Array:
         up, down = np.maximum(0.0, 1 - np.asarray(logit)), np.maximum(0.0, 1 + np.asarray(logit))
         return 0.5 * (1 - target) * down - 0.5 * (1 + target) * up

@@ -55,7 +55,7 @@ def test_weights_that_leave_the_range_of_numbers(loss: str) -> None:
     problem = PROBLEM.replace(loss=loss, rho=0.5, steps=60)
     with pytest.raises(StateOverflow, match="left the range of numbers") as caught:
         solve(problem, Recipe(lambda_u=1e4))
-    assert abs(caught.value.state["m"]) < 1e-139
+    assert abs(caught.value.state["m"]) < 1e-124
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -63,7 +63,7 @@ def test_weights_that_vanish_against_a_held_bias(loss: str) -> None:
     run = solve(PROBLEM.replace(loss=loss, steps=50), Recipe(lambda_u=1e4, fix_bias=True))
     last = run.good_steps - 1
     assert run.collapsed_at == run.good_steps
-    assert run.q[last] < 1e-278
+    assert run.q[last] < 1e-248
     assert run.bias[last] == run.bias[0] < 0
     np.testing.assert_array_equal(run.error[run.collapsed_at :], 0.4)
 

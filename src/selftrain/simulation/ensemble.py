@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InvalidInput, nearest
+from ..files import write_netcdf
 from ..losses import Array
 from ..problem import Problem
 from ..recipe import Recipe
@@ -240,12 +241,10 @@ class Ensemble:
 
     def save(self, path: str | Path) -> Path:
         """Write all quantities (not the vectors) to a netCDF file; `Ensemble.load` gives them back."""
-        target = Path(path)
         data = self.to_xarray()
         for name in ("seed", "collapsed_at"):
             data[name] = data[name].astype("f8")
-        data.to_netcdf(target, engine="scipy")
-        return target
+        return write_netcdf(data, path)
 
     @classmethod
     def load(cls, path: str | Path) -> Ensemble:

@@ -24,7 +24,7 @@ RELATIVE_SHARPNESS = 4.0
 
 CONFIRM_EVERY = 16
 """Steps between confirmations on a stretch where the prediction needs one Newton step."""
-SMALLEST, LARGEST = 1e-140, 1e140
+SMALLEST, LARGEST = 1e-125, 1e125
 """Norms of the weights beyond these lose digits when they are squared."""
 
 DONE, HARD_STEP, COLLAPSED, EMPTY, OVERFLOW = range(5)
@@ -139,7 +139,7 @@ def explicit_start(
     zero-based.
 
     Returns the minority mass $\min(E p, 1 - E p)$ of the selected pseudo-labels, which tells collapse;
-    NaN if nothing is selected.
+    NaN if nothing is selected, -1 if the rule would be too long.
     """
     omega, mu, _, old_bias = old
     alpha, rho, delta = batch
@@ -147,7 +147,9 @@ def explicit_start(
         omega, mu * omega, old_bias, rho, delta, threshold, sharpness, 0.0,
         0.0, 0.0, 0.0, 1.0, 16.0, nodes,
     )  # fmt: skip
-    if count <= 0 or not log_share > -600.0:
+    if count < 0:
+        return -1.0
+    if count == 0 or not log_share > -480.0:
         return math.nan
     up = 0.0
     down = 0.0
@@ -274,7 +276,7 @@ def newton(
         factor = damping(z, step, old[2], offset, old[0]) if size > 0.1 else 1.0
         for j in range(5):
             z[j] += factor * step[j]
-        if not (abs(z[LOG_R]) < 330.0 and abs(z[LOG_CHI]) < 330.0):
+        if not (abs(z[LOG_R]) < 345.0 and abs(z[LOG_CHI]) < 345.0):
             return math.inf, iteration + 1, points
         if size <= enough:
             return size, iteration + 1, points
@@ -389,6 +391,8 @@ def march(
             )
             if math.isnan(mass):
                 return t, EMPTY
+            if mass < 0.0:
+                return t, HARD_STEP
             if not fixed_bias and mass < 1e-12:
                 return t, COLLAPSED
             starts[t] = 1

@@ -15,7 +15,21 @@ with $\hat m = -\sum\alpha\, E[s f]$: the stationarity conditions of a convex Ga
 solution is unique. Unknowns: $z = (a - \gamma_0\omega,\ \eta,\ B - \gamma_0 B',\ \ln r,\ \ln\chi)$; $\gamma_0$ is the
 sharpness of the labels where a comparison with them is meaningful, else 0. The sums run over groups of
 points with their own $(\alpha, \Delta)$: one batch in a self-training step, possibly several in a supervised fit.
-Step 0 (`eq:rs-saddle-q0` to `eq:rs-saddle-b0`) is the case $\mu = 0$, $\nu = 1$ without a.
+Step 0 is the case $\mu = 0$, $\nu = 1$ without a.
+
+Where each equation of the paper's definition went (step t, step 0):
+
+    \hat Q     `eq:rs-saddle-hatq`, `eq:rs-saddle-qhat0`        sum_k in `assemble`
+    \hat\chi   `eq:rs-saddle-hatchi`, `eq:rs-saddle-chihat0`    sum_ff in `assemble`
+    \hat m     `eq:rs-saddle-hatm`, `eq:rs-saddle-mhat0`        -sum_sf in `assemble`
+    \hat R     `eq:rs-saddle-hatr`                              by parts, in the first residual
+    B          `eq:rs-saddle-b`, `eq:rs-saddle-b0`              the third residual
+    q          `eq:rs-saddle-q`, `eq:rs-saddle-q0`              the split of w above, the fourth residual
+    \chi       `eq:rs-saddle-chi`, `eq:rs-saddle-chi0`          the fifth residual
+    m, R       `eq:rs-saddle-m`, `eq:rs-saddle-m0`, `eq:rs-saddle-r`        the split of w above
+    \hat u     `eq:rs-saddle-uhat`, `eq:rs-saddle-uhat0`        `moments.prox`
+    h          `eq:rs-saddle-local-field1`, `eq:rs-saddle-local-field2`, `eq:rs-saddle-local-field0`
+               (`eq: intuitive hu1`, `eq: intuitive hu2`)       `quadrature.outer_rule`, `moments`
 """
 
 from __future__ import annotations

@@ -283,6 +283,8 @@ class GenericStage:
             return s, g, w, previous, 0.0
         w = w * np.exp(-0.5 * g * g) / math.sqrt(2 * math.pi)
         share = float(w.sum())
+        if share == 0.0:
+            return s, g, w, previous, 0.0
         target = np.asarray(self.labeler.target(previous, self.sharpness, self.loss), dtype=float)
         return s, g, w / share, target, share
 

@@ -190,13 +190,15 @@ def run(record: Record) -> None:
     """Fill the record from step 1 on: march; steps that resist are solved one by one."""
     problem, recipe = record.problem, record.recipe
     batches, values = problem.batches, recipe.at_steps(problem.steps)
-    sharpness = _sharpness(recipe, values.sharpness)
+    alpha, rho, delta = (np.array(column) for column in batches)
+    ridges, thresholds = np.array(values.lambda_u), np.array(values.threshold)
+    sharpness = np.array(_sharpness(recipe, values.sharpness))
     nodes = np.empty((4, CAPACITY))
     t, why = 1, compiled.DONE
     while t <= problem.steps:
         t, why = compiled.march(
-            t, record.rows, record.states, record.unknowns, batches.alpha, batches.rho,
-            batches.delta, values.lambda_u, values.threshold, sharpness, recipe.fix_bias,
+            t, record.rows, record.states, record.unknowns, alpha, rho, delta,
+            ridges, thresholds, sharpness, recipe.fix_bias,
             record.exponent, record.enough, record.confirmable, record.evaluations, record.points,
             record.accuracy, record.starts, record.anchors, nodes,
         )  # fmt: skip

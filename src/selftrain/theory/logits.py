@@ -91,6 +91,9 @@ class LogitLaw:
             self._across = math.sqrt(delta * fresh) * chi
         self._strength = chi * delta
 
+    def __repr__(self) -> str:
+        return f"LogitLaw(t={self.t})"
+
     @property
     def selected_probability(self) -> float:
         """Share of the points that the threshold keeps."""
@@ -98,7 +101,8 @@ class LogitLaw:
 
     def cdf(self, u: ArrayLike, y: int | None = None, selected: bool | None = None) -> Array:
         """P(trained logit <= u), in the shape of u."""
-        return self._law(u, y, selected, density=False)
+        far = np.clip(np.asarray(u, dtype=float), -1e9, 1e9)  # also where u is infinite
+        return np.clip(self._law(far, y, selected, density=False), 0.0, 1.0)
 
     def density(self, u: ArrayLike, y: int | None = None, selected: bool | None = None) -> Array:
         """Density of the trained logit at u, in the shape of u."""

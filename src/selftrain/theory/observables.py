@@ -15,7 +15,11 @@ from ..losses import Array
 def generalization_error(
     m: Array, q: Array, bias: Array, rho: Array | float, delta: Array | float
 ) -> Array:
-    r"""$\rho H((m+B)/\sqrt{\Delta q}) + (1-\rho) H((m-B)/\sqrt{\Delta q})$ (`eq: macro generalization error`)."""
+    r"""$\rho H((m+B)/\sqrt{\Delta q}) + (1-\rho) H((m-B)/\sqrt{\Delta q})$ (`eq: macro generalization error`).
+
+    The probability of `eq: gen_err` that the prediction `eq:yhat_generr` differs from the class of a point
+    of the mixture (`eq:data generation generr x`, `eq:data generation generr y`).
+    """
     scale = np.sqrt(delta * q)
     error: Array = rho * ndtr(-(m + bias) / scale) + (1 - rho) * ndtr(-(m - bias) / scale)
     return error
@@ -26,7 +30,7 @@ def fraction_selected(
 ) -> Array:
     r"""$P(|\tilde h| > \Gamma\sqrt q)$ on a batch $(\rho, \Delta)$ for the labelling model (m, q, B)."""
     correct, wrong = _selected_by_side(m, q, bias, rho, delta, threshold)
-    return correct + wrong
+    return np.where(np.asarray(threshold) == 0, 1.0, correct + wrong)
 
 
 def selected_accuracy(

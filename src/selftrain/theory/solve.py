@@ -15,7 +15,7 @@ import numpy as np
 
 from ..errors import InvalidInput, StageError
 from ..fields import number
-from ..labelers import SoftLabels
+from ..labelers import HardLabels, SoftLabels
 from ..losses import Array, Logistic, Squared
 from ..problem import Problem
 from ..recipe import Recipe
@@ -31,7 +31,8 @@ def solve(
     Arguments:
         problem: data and loss.
         recipe: hyperparameters.
-        tolerance: relative accuracy of the state of each step, between 1e-13 and 1e-3.
+        tolerance: relative accuracy of the state of each step, between 1e-13 and 1e-3. Where rounding or
+            a kinked loss forbids it, a step is accepted up to 1e-8; `stats.accuracy` tells what was reached.
         on_failure: "raise" a `StageError`, or return the "partial" trajectory up to the failure, with
             NaN after it and the error in `failure`.
 
@@ -46,8 +47,7 @@ def solve(
     Trajectory(steps=16, error 0.193827 -> 0.399977, cosine 0.641744 -> 0.966967)
     """
     _check(problem, recipe, on_failure)
-    accepted = "a number between 1e-13 and 1e-3 is accepted"
-    tolerance = number("tolerance", tolerance, lambda value: 1e-13 <= value <= 1e-3, accepted)
+    tolerance = checked_tolerance(tolerance)
     recipe.at_steps(problem.steps)
     record = Record(problem, recipe, tolerance)
     engine = _engine(problem, recipe)
@@ -61,6 +61,12 @@ def solve(
         record.truncate(error.step)
         record.failure = error
     return record.trajectory()
+
+
+def checked_tolerance(tolerance: Any) -> float:
+    """A tolerance the engines can work with."""
+    accepted = "a number between 1e-13 and 1e-3 is accepted"
+    return number("tolerance", tolerance, lambda value: 1e-13 <= value <= 1e-3, accepted)
 
 
 def labeled_group(problem: Problem) -> Array:
@@ -111,10 +117,10 @@ def stages(trajectory: Trajectory) -> Iterator[Any]:
 def _engine(problem: Problem, recipe: Recipe) -> ModuleType:
     """The module that takes the averages of this loss and labeler."""
     loss, labeler = problem.loss_function, recipe.label_function
-    plain = isinstance(labeler, SoftLabels)
-    if plain and isinstance(loss, Logistic):
+    plain = type(labeler) in (SoftLabels, HardLabels)
+    if plain and type(loss) is Logistic:
         return import_module(".logistic", __package__)
-    if plain and isinstance(loss, Squared):
+    if plain and type(loss) is Squared:
         return import_module(".squared", __package__)
     return import_module(".generic", __package__)
 
@@ -124,5 +130,5 @@ def _check(problem: Any, recipe: Any, on_failure: Any) -> None:
         raise InvalidInput("problem", problem, "a selftrain.Problem is accepted")
     if not isinstance(recipe, Recipe):
         raise InvalidInput("recipe", recipe, "a selftrain.Recipe is accepted")
-    if on_failure not in ("raise", "partial"):
+    if not isinstance(on_failure, str) or on_failure not in ("raise", "partial"):
         raise InvalidInput("on_failure", on_failure, '"raise" or "partial" is accepted')

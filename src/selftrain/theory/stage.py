@@ -161,7 +161,7 @@ def newton(
             return None
         factor = damping(z, step, stage.nu2, stage.offset, stage.omega) if size > 0.1 else 1.0
         z += factor * step
-        if not max(abs(z[LOG_R]), abs(z[LOG_CHI])) < 330:
+        if not max(abs(z[LOG_R]), abs(z[LOG_CHI])) < 345:
             return None
         if size <= enough:
             return z
@@ -210,7 +210,9 @@ def _continue_in_ridge(evaluate: _Counter, exponent: float, enough: float) -> Ar
     here = max(target, math.log(10.0 * stiffness))
     z = None
     while z is None and here < 60.0:
-        z = newton(evaluate, stage.explicit(math.exp(here)), math.exp(here), exponent, 1e-4, limit=12)
+        z = newton(
+            evaluate, stage.explicit(math.exp(here)), math.exp(here), exponent, 1e-4, limit=12
+        )
         here += 0.0 if z is not None else 2.0
     stride = 1.0
     while z is not None and here > target:

@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import errors
 from ..errors import InvalidInput, StageError
+from ..files import write_netcdf
 from ..losses import Array
 from ..problem import Problem
 from ..recipe import Recipe
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
     from .laws import LogitLaw, WeightLaw
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SolverStats:
     """How each step was obtained; arrays over t = 0..T.
 
@@ -66,17 +68,18 @@ class SolverStats:
         }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Trajectory:
     r"""Large-system limit of a self-training run; every array runs over t = 0..T.
 
     Attributes:
-        m: overlap with the cluster direction, $v \cdot w / N$.
+        m: overlap with the cluster direction, $v \cdot w / N$ (`eq: meaning of m`, `eq:macro quantities`).
         v: squared norm of the weights off that direction, $q - m^2$.
-        bias: $B$.
-        chi: linear susceptibility $\chi$.
-        overlap: $R$, overlap with the weights of the previous step (NaN at t = 0).
-        q_hat, chi_hat, m_hat, r_hat: the conjugates (r_hat is NaN at t = 0).
+        bias: $B$ (`eq: meaning of B`).
+        chi: linear susceptibility $\chi$ (`eq: meaning of chi`; minus the response to $+\epsilon w$).
+        overlap: $R$, overlap with the weights of the previous step (`eq: meaning of R`; NaN at t = 0).
+        q_hat, chi_hat, m_hat, r_hat: the conjugates: confidence, noise, signal and propagation of the
+            effective process of a weight (`eq: effective w intuitive`; r_hat is NaN at t = 0).
         collapsed_at: first step whose pseudo-labels are all of one class, or None. From there on
             `error` is that of predicting one class and every other quantity is NaN.
         failure: why the run ended early (only with `on_failure="partial"`), or None. From
@@ -126,7 +129,7 @@ class Trajectory:
 
     @cached_property
     def error(self) -> Array:
-        r"""$\epsilon_g$ on the test mixture (`eq: rs generalization error`)."""
+        r"""$\epsilon_g$ on the test mixture (`pred: generalization error`, `eq: rs generalization error`)."""
         test = self.problem.test_mixture
         rho, delta = np.asarray(test.rho), np.asarray(test.delta)
         error = observables.generalization_error(self.m, self.q, self.bias, rho, delta)
@@ -218,7 +221,6 @@ class Trajectory:
 
     def save(self, path: str | Path) -> Path:
         """Write everything to a netCDF file; `Trajectory.load` gives it back."""
-        target = Path(path)
         stats = self.stats
         data = self.to_xarray()
         data["solver_evaluations"] = ("t", np.asarray(stats.evaluations, dtype="i4"))
@@ -227,8 +229,7 @@ class Trajectory:
         data.attrs["solver"] = json.dumps(
             {"tolerance": stats.tolerance, "start": list(stats.start)}
         )
-        data.to_netcdf(target, engine="scipy")
-        return target
+        return write_netcdf(data, path)
 
     @classmethod
     def load(cls, path: str | Path) -> Trajectory:
@@ -250,20 +251,32 @@ class Trajectory:
             )
             state = {name: data[name].values.astype(float) for name in STATE}
             collapsed = int(data.attrs["collapsed_at"])
-            failure = json.loads(data.attrs["failure"])
+            stored = json.loads(data.attrs["failure"])
+            failure = None if stored is None else getattr(errors, stored.pop("kind"))(**stored)
             problem = Problem.from_json(data.attrs["problem"])
             recipe = Recipe.from_json(data.attrs["recipe"])
+            if not len(stats.start) == len(state["m"]) == problem.steps + 1 > collapsed:
+                raise ValueError("its arrays do not fit its problem")
         except FileNotFoundError:
             raise
-        except (KeyError, TypeError, ValueError, OSError) as error:
-            raise InvalidInput("path", str(path), f"not a stored trajectory ({error})") from None
+        except InvalidInput as error:
+            if error.field not in ("loss", "labeler"):
+                raise
+            accepted = (
+                f"it was stored with the {error.field} {error.value!r}, which is not known here: "
+                f"call selftrain.{'losses' if error.field == 'loss' else 'labelers'}.register first"
+            )
+            raise InvalidInput("path", str(path), accepted) from None
+        except (LookupError, TypeError, ValueError, AttributeError, OSError) as error:
+            reason = " ".join(str(error).split())[:100]
+            raise InvalidInput("path", str(path), f"not a stored trajectory ({reason})") from None
         return cls(
             problem,
             recipe,
             **state,
             stats=stats,
             collapsed_at=None if collapsed < 0 else collapsed,
-            failure=None if failure is None else StageError(**failure),
+            failure=failure,
         )
 
     @property
@@ -289,6 +302,7 @@ class Trajectory:
         if self.failure is not None:
             failed = self.failure
             failure = {
+                "kind": type(failed).__name__,
                 "step": failed.step,
                 "reason": failed.reason,
                 "state": failed.state,

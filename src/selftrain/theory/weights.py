@@ -44,6 +44,9 @@ class WeightLaw:
         self._gain = np.append(0.0, trajectory.r_hat[1:] * trajectory.chi[1:])
         self._noise = np.sqrt(trajectory.chi_hat) * trajectory.chi
 
+    def __repr__(self) -> str:
+        return f"WeightLaw(steps 0..{self._trajectory.problem.steps})"
+
     @property
     def mean(self) -> Array:
         """E[w] at each step, equal to m."""

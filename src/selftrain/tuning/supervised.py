@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from ..errors import InvalidInput
+from ..errors import InvalidInput, StageError
 from ..fields import number
 from ..problem import Problem
 from ..theory.observables import generalization_error
-from ..theory.solve import supervised_row
+from ..theory.solve import checked_tolerance, supervised_row
 
 SMALLEST, LARGEST = 1e-8, 1e6
 
@@ -55,6 +55,9 @@ def supervised_fit(problem: Problem, ridge: float, tolerance: float = 1e-10) -> 
     >>> round(supervised_fit(problem, 0.01).error, 9)
     0.181064673
     """
+    if not isinstance(problem, Problem):
+        raise InvalidInput("problem", problem, "a selftrain.Problem is accepted")
+    tolerance = checked_tolerance(tolerance)
     m, v, bias = supervised_row(problem, ridge, tolerance)[:3]
     test = problem.test_mixture
     error = generalization_error(m, m * m + v, bias, test.rho, test.delta)
@@ -96,11 +99,20 @@ def supervised_optimum(
 def _best(problem: Problem, low: float, high: float, tolerance: float) -> SupervisedFit:
     """Scan in the logarithm of the ridge, then a bounded scalar search around the best point."""
     grid = np.linspace(math.log(low), math.log(high), 12)
-    errors = [supervised_fit(problem, math.exp(x), tolerance).error for x in grid]
+
+    def error_at(x: float) -> float:
+        try:
+            return supervised_fit(problem, math.exp(x), tolerance).error
+        except StageError:
+            return math.inf  # a ridge too small for this loss to be solved is no candidate
+
+    errors = [error_at(float(x)) for x in grid]
     at = int(np.argmin(errors))
+    if not errors[at] < math.inf:
+        supervised_fit(problem, high, tolerance)
     left, right = grid[max(at - 1, 0)], grid[min(at + 1, len(grid) - 1)]
     found = minimize_scalar(
-        lambda x: supervised_fit(problem, math.exp(x), tolerance).error,
+        error_at,
         bounds=(left, right),
         method="bounded",
         options={"xatol": 1e-6},
