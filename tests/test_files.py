@@ -1,0 +1,37 @@
+"""A stored run is whole or absent, and nothing but an ordinary file is ever replaced."""
+
+import os
+import stat
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from selftrain.files import write_netcdf
+
+DATA = xr.Dataset({"x": ("t", np.arange(3.0))})
+
+
+def test_a_failed_write_keeps_the_old_file(tmp_path, monkeypatch):
+    path = write_netcdf(DATA, tmp_path / "run.nc")
+    before = path.read_bytes()
+
+    def broken(self, target, **options):
+        target.write_bytes(b"half")
+        raise OSError("no space left")
+
+    monkeypatch.setattr(xr.Dataset, "to_netcdf", broken)
+    with pytest.raises(OSError, match="no space left"):
+        write_netcdf(DATA, path)
+    assert path.read_bytes() == before
+    assert [entry.name for entry in tmp_path.iterdir()] == ["run.nc"]
+
+
+def test_a_pipe_is_not_replaced_by_a_file(tmp_path, monkeypatch):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    asked = []
+    monkeypatch.setattr(xr.Dataset, "to_netcdf", lambda self, target, **_: asked.append(target))
+    write_netcdf(DATA, pipe)
+    assert asked == [pipe]
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
