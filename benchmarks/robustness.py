@@ -14,7 +14,6 @@ import math
 import time
 from collections import Counter
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -72,9 +71,8 @@ def draw(seed: int, index: int) -> tuple[Problem, Recipe]:
     return problem, recipe
 
 
-@cache
 def _warm_up() -> None:
-    """Load or compile the kernels once a process, so that no problem is charged for it."""
+    """Load or compile the kernels (milliseconds once done), so that no problem is charged for it."""
     for recipe in (Recipe(), Recipe(threshold=0.5), Recipe(sharpness=math.inf)):
         solve(Problem(alpha_l=0.5, alpha_u=2.0, rho=0.4, delta=0.75**2, steps=2), recipe)
 
