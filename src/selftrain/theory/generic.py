@@ -18,8 +18,8 @@ from ..labelers import Labeler
 from ..losses import Array, Loss
 from ..problem import Problem
 from ..recipe import Recipe
-from . import compiled
 from .equations import BIAS, ETA, LOG_CHI, LOG_R, A, assemble
+from .march import predict
 from .moments import (
     COUNT,
     FF,
@@ -394,7 +394,7 @@ def run(record: Record) -> None:
             return
         if t >= 4:
             guess = np.empty(5)
-            compiled.predict(t, record.unknowns, guess)
+            predict(t, record.unknowns, guess)
             stage.guess = guess
         record.store(t, solve_stage(stage, record.exponent, record.confirmable), stage.ridge)
 

@@ -12,12 +12,14 @@ from ..labelers import HardLabels
 from ..losses import Array, Loss
 from ..problem import Problem
 from ..recipe import Recipe
-from . import compiled
 from .equations import BIAS, ETA, LOG_CHI, LOG_R, A
+from .march import COLLAPSED, DONE, EMPTY, HARD_STEP, march
 from .moments import COUNT, FF, LOSS
 from .quadrature import CAPACITY
 from .record import Record
 from .stage import Evaluation, StageSolution, solve_stage
+from .starts import explicit_start, no_update_start
+from .step import Step, Workspace, evaluate, evaluate_supervised, reference_sharpness
 
 
 class SupervisedStage:
@@ -42,7 +44,7 @@ class SupervisedStage:
         self, z: Array, ridge: float, exponent: float, with_loss: bool = False
     ) -> Evaluation | None:
         residual, jacobian = np.empty(5), np.empty((5, 5))
-        points = compiled.evaluate_supervised(
+        points = evaluate_supervised(
             z,
             self.groups,
             ridge,
@@ -89,52 +91,40 @@ class LogisticStage:
 
     first = False
 
-    def __init__(
-        self,
-        step: int,
-        old: Array,
-        batch: Array,
-        ridge: float,
-        threshold: float,
-        sharpness: float,
-        fixed_bias: bool,
-    ):
-        self.step, self.ridge, self.fixed_bias = step, ridge, fixed_bias
-        self.old, self.batch = old, batch
-        self.threshold, self.sharpness = threshold, sharpness
-        self.omega, self.nu2 = float(old[0]), float(old[2])
-        self.field_scale = math.sqrt(batch[2])
-        self._nodes = np.empty((4, CAPACITY))
-        self._moments = np.zeros((1, COUNT))
+    def __init__(self, t: int, given: Step):
+        self.step, self.given, self.ridge = t, given, given.ridge
+        self.fixed_bias, self.omega, self.nu2 = given.fixed_bias, given.omega, given.nu2
+        self.field_scale = math.sqrt(given.delta)
+        self._work = Workspace(
+            np.empty((4, CAPACITY)),
+            np.zeros((1, COUNT)),
+            np.empty(5),
+            np.empty((5, 5)),
+            np.empty(5),
+        )
         self.anchor = self._anchor()
-        self.offset, self.old_bias = self.anchor * self.omega, self.anchor * float(old[3])
+        self.offset, self.old_bias = self.anchor * given.omega, self.anchor * given.bias
 
     def evaluate(
         self, z: Array, ridge: float, exponent: float, with_loss: bool = False
     ) -> Evaluation | None:
-        residual, jacobian = np.empty(5), np.empty((5, 5))
-        points, log_share = compiled.evaluate(
-            z, self.old, self.batch, ridge, self.threshold, self.sharpness, self.fixed_bias,
-            self.anchor, exponent, with_loss, self._nodes, self._moments, residual, jacobian,
-        )  # fmt: skip
+        given, work = self.given._replace(ridge=ridge), self._work
+        points, log_share = evaluate(z, given, self.anchor, exponent, with_loss, work)
         if points <= 0:
             return None
-        strength = math.exp(z[LOG_CHI]) * self.batch[2]
-        moments = self._moments[0]
-        envelope = (
-            self.batch[0] * math.exp(log_share) * (moments[LOSS] + 0.5 * strength * moments[FF])
-        )
-        return Evaluation(residual, jacobian, points, float(envelope))
+        strength = math.exp(z[LOG_CHI]) * given.delta
+        moreau = work.moments[0, LOSS] + 0.5 * strength * work.moments[0, FF]
+        envelope = float(given.alpha * math.exp(log_share) * moreau)
+        return Evaluation(work.residual.copy(), work.jacobian.copy(), points, envelope)
 
     def mean_loss(self, z: Array, exponent: float) -> float:
         """Average loss of a selected training point at the unknowns z."""
         self.evaluate(z, self.ridge, exponent, with_loss=True)
-        return float(self._moments[0, LOSS])
+        return float(self._work.moments[0, LOSS])
 
     def starts(self) -> Iterator[tuple[str, Array]]:
         z = np.empty(5)
-        common = self.old, self.batch, self.ridge, self.threshold, self.sharpness, self.fixed_bias
-        if self.anchor > 0 and compiled.no_update_start(*common, self._nodes, z):
+        if self.anchor > 0 and no_update_start(self.given, self._work.nodes, z):
             yield "no update", z
         yield "explicit", self.explicit(self.ridge)
 
@@ -146,17 +136,13 @@ class LogisticStage:
 
     def _zero_based(self, ridge: float) -> Array:
         z = np.empty(5)
-        compiled.explicit_start(
-            self.old, self.batch, ridge, self.threshold, self.sharpness, self.fixed_bias,
-            self._nodes, z,
-        )  # fmt: skip
+        explicit_start(self.given._replace(ridge=ridge), self._work.nodes, z)
         return z
 
     def _anchor(self) -> float:
         r"""$\gamma_0$: the sharpness if much of the old weights will be left, else 0."""
-        base = float(compiled.reference_sharpness(self.sharpness))
-        common = self.old, self.batch, self.ridge, self.threshold, self.sharpness, self.fixed_bias
-        if compiled.no_update_start(*common, self._nodes, np.empty(5)):
+        base = float(reference_sharpness(self.given.sharpness))
+        if no_update_start(self.given, self._work.nodes, np.empty(5)):
             return base
         return base if abs(self._zero_based(self.ridge)[A]) > 0.05 * base * self.omega else 0.0
 
@@ -170,15 +156,21 @@ def self_training(problem: Problem, recipe: Recipe, t: int, old: Array) -> Logis
     """Step t >= 1 from the state `old` of the step before."""
     batches, values = problem.batches, recipe.at_steps(problem.steps)
     i = t - 1
-    return LogisticStage(
-        t,
-        old,
-        np.array([batches.alpha[i], batches.rho[i], batches.delta[i]]),
+    omega, mu, nu2, bias = (float(value) for value in old)
+    given = Step(
+        omega,
+        mu,
+        nu2,
+        bias,
+        float(batches.alpha[i]),
+        float(batches.rho[i]),
+        float(batches.delta[i]),
         float(values.lambda_u[i]),
         float(values.threshold[i]),
         float(_sharpness(recipe, values.sharpness)[i]),
         recipe.fix_bias,
     )
+    return LogisticStage(t, given)
 
 
 def _sharpness(recipe: Recipe, sharpness: Array) -> Array:
@@ -194,15 +186,15 @@ def run(record: Record) -> None:
     ridges, thresholds = np.array(values.lambda_u), np.array(values.threshold)
     sharpness = np.array(_sharpness(recipe, values.sharpness))
     nodes = np.empty((4, CAPACITY))
-    t, why = 1, compiled.DONE
+    t, why = 1, DONE
     while t <= problem.steps:
-        t, why = compiled.march(
+        t, why = march(
             t, record.rows, record.states, record.unknowns, alpha, rho, delta,
             ridges, thresholds, sharpness, recipe.fix_bias,
             record.exponent, record.enough, record.confirmable, record.evaluations, record.points,
             record.accuracy, record.starts, record.anchors, nodes,
         )  # fmt: skip
-        if why != compiled.HARD_STEP:
+        if why != HARD_STEP:
             break
         record.truncate(t)
         stage = self_training(problem, recipe, t, record.states[t - 1])
@@ -217,9 +209,9 @@ def _end(record: Record, t: int, why: int) -> None:
     """Mark a collapse at step t, or raise what stopped the march there."""
     record.truncate(t)
     state = record.described(t - 1)
-    if why == compiled.COLLAPSED:
+    if why == COLLAPSED:
         record.collapsed_at = t
-    elif why == compiled.EMPTY:
+    elif why == EMPTY:
         threshold = record.recipe.at_steps(record.problem.steps).threshold[t - 1]
         reason = f"the threshold {threshold:g} rejects every point of the batch"
         raise EmptySelection(t, reason, state, math.nan)

@@ -11,8 +11,9 @@ from ..errors import StageError, StateOverflow
 from ..losses import Array
 from ..problem import Problem
 from ..recipe import Recipe
-from .compiled import LARGEST, SMALLEST, to_state, vanished
+from .march import LARGEST, SMALLEST, vanished
 from .stage import StageSolution
+from .step import to_state
 from .trajectory import STATE, SolverStats, Trajectory
 
 PREDICTED, EXPLICIT, NO_UPDATE, CONTINUATION, CONVEX, CLOSED_FORM = range(6)

@@ -20,9 +20,9 @@ from ..labelers import HardLabels
 from ..losses import Array, Loss
 from ..problem import Problem
 from ..recipe import Recipe
-from . import compiled
 from .record import Record
 from .stage import StageSolution
+from .step import reference_sharpness
 
 
 class ClosedSupervised:
@@ -76,7 +76,7 @@ class ClosedStage:
         self.step, self.old, self.batch = step, old, batch
         self.ridge, self.threshold, self.sharpness = ridge, threshold, sharpness
         self.fixed_bias = fixed_bias
-        self.base = float(compiled.reference_sharpness(sharpness))
+        self.base = float(reference_sharpness(sharpness))
         self.offset, self.old_bias = self.base * float(old[0]), self.base * float(old[3])
 
     def unknowns(self) -> Array:
