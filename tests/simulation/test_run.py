@@ -100,6 +100,18 @@ def test_collapse_is_an_outcome_of_a_seed(method: str) -> None:
     assert np.isfinite(runs.mean("m")[-1])
 
 
+@pytest.mark.parametrize("method", ["matrix-free", "dense"])
+def test_weights_that_fade_away_are_a_collapse_as_in_the_theory(method: str) -> None:
+    """A strong ridge with sharpened labels: only the bias is left after a few steps."""
+    problem, recipe = Problem(0.5, 2.0, 0.4, 0.5625, steps=6), Recipe(5.0, 5.0, sharpness=3.0)
+    theory = solve(problem, recipe)
+    runs = simulate(problem, recipe, 400, 4, method, probes=0)
+    assert theory.collapsed_at is not None
+    assert (runs.collapsed_at >= 0).all()
+    assert np.abs(runs.collapsed_at - theory.collapsed_at).max() <= 1
+    np.testing.assert_allclose(runs.error[:, -1], theory.error[-1])
+
+
 def test_a_fixed_bias_does_not_collapse() -> None:
     problem = Problem(0.5, 2.0, 0.3, 1.0, steps=12)
     recipe = Recipe(lambda_l=0.5, lambda_u=0.5, sharpness=np.inf, fix_bias=True)

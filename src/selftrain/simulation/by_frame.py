@@ -18,7 +18,7 @@ from ..losses import Array, Logistic, Squared
 from .by_matrix import generator, label_quality
 from .frame import FULL, SETTLED, fit_frame, probe_frame
 from .normals import fill_normals, fill_signs
-from .record import Mask, Record, one_class, sample_error
+from .record import Mask, Record, one_class, sample_error, vanished
 from .stages import Plan, Stage
 from .sweeps import LOGISTIC, SQUARED, curvatures, residuals, soft_targets, total_loss
 
@@ -60,7 +60,8 @@ def run_seed(
         batch = _Batch(plan, stage, seed, loss, columns, state, bias)
         record.put(stage.step, **batch.quality)
         train_bias = stage.step == 0 or not plan.recipe.fix_bias
-        if train_bias and one_class(batch.targets, plan.loss):
+        faded = stage.step > 0 and vanished(float(np.linalg.norm(state)), bias, train_bias)
+        if faded or (train_bias and one_class(batch.targets, plan.loss)):
             record.collapse(stage.step, bias > 0 if stage.step else bool(batch.positive[0]))
             break
         point, bias = batch.fit(state, bias, train_bias, tolerance)

@@ -17,7 +17,7 @@ from ..errors import ConvergenceError
 from ..losses import Array
 from .designs import Clusters, Design, Stacked, Stored
 from .fit import Fit, FitError, fit
-from .record import Mask, Record, one_class, sample_error
+from .record import Mask, Record, one_class, sample_error, vanished
 from .revealed import RevealedGaussian
 from .stages import Plan, Stage
 from .susceptibility import susceptibility
@@ -74,7 +74,8 @@ def run_seed(
             trained = not plan.recipe.fix_bias
             record.put(stage.step, **label_quality(logits, selected, batch.signs > 0))
         kept = labeled if plan.keep_labeled and stage.step > 0 else None
-        if trained and kept is None and one_class(targets[selected], plan.loss):
+        faded = stage.step > 0 and vanished(float(np.linalg.norm(weights)), bias, trained)
+        if kept is None and (faded or (trained and one_class(targets[selected], plan.loss))):
             positive = bias > 0 if stage.step else batch.signs[0] > 0
             record.collapse(stage.step, bool(positive))
             break

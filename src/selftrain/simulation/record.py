@@ -75,6 +75,15 @@ def one_class(targets: Array, loss: Loss) -> bool:
     return mass < 1e-12 * (positive - negative)
 
 
+def vanished(norm: float, bias: float, train_bias: bool) -> bool:
+    """Whether nothing but the bias is left of the labelling model, as in the theory.
+
+    >>> vanished(1e-12, -3.0, True), vanished(1e-12, -3.0, False), vanished(0.1, -3.0, True)
+    (True, False, False)
+    """
+    return norm < 1e-9 * abs(bias) and (train_bias or norm <= 1e-125)
+
+
 def sample_error(
     m: float, q: float, bias: float, test: Mixture, rows: int, random: np.random.Generator
 ) -> float:
