@@ -27,6 +27,6 @@ def forget_stale_kernels(folder: Path, built_on: Iterable[Path] = ()) -> None:
     with contextlib.suppress(OSError):
         if stamp.is_file() and stamp.read_text() == digest.hexdigest():
             return
-        for index in cache.glob("*.nbi"):
-            index.unlink(missing_ok=True)
+        for stale in (*cache.glob("*.nbi"), *cache.glob("*.nbc")):
+            stale.unlink(missing_ok=True)
         stamp.write_text(digest.hexdigest())
