@@ -18,7 +18,7 @@ from ..losses import Array, Logistic, Squared
 from .by_matrix import generator, label_quality
 from .frame import FULL, SETTLED, fit_frame, probe_frame
 from .normals import fill_normals, fill_signs
-from .record import Mask, Record, one_class, sample_error, vanished
+from .record import Mask, Record, majority_positive, one_class, sample_error, vanished
 from .stages import Plan, Stage
 from .sweeps import LOGISTIC, SQUARED, curvatures, residuals, soft_targets, total_loss
 
@@ -62,7 +62,7 @@ def run_seed(
         train_bias = stage.step == 0 or not plan.recipe.fix_bias
         faded = stage.step > 0 and vanished(float(np.linalg.norm(state)), bias, train_bias)
         if faded or (train_bias and one_class(batch.targets, plan.loss)):
-            record.collapse(stage.step, bias > 0 if stage.step else bool(batch.positive[0]))
+            record.collapse(stage.step, majority_positive(batch.targets, plan.loss, bias))
             break
         point, bias = batch.fit(state, bias, train_bias, tolerance)
         random = generator(seed, stage.step)

@@ -17,7 +17,7 @@ from ..errors import ConvergenceError
 from ..losses import Array
 from .designs import Clusters, Design, Stacked, Stored
 from .fit import Fit, FitError, fit
-from .record import Mask, Record, one_class, sample_error, vanished
+from .record import Mask, Record, majority_positive, one_class, sample_error, vanished
 from .revealed import RevealedGaussian
 from .stages import Plan, Stage
 from .susceptibility import susceptibility
@@ -76,8 +76,8 @@ def run_seed(
         kept = labeled if plan.keep_labeled and stage.step > 0 else None
         faded = stage.step > 0 and vanished(float(np.linalg.norm(weights)), bias, trained)
         if kept is None and (faded or (trained and one_class(targets[selected], plan.loss))):
-            positive = bias > 0 if stage.step else batch.signs[0] > 0
-            record.collapse(stage.step, bool(positive))
+            positive = majority_positive(targets[selected], plan.loss, bias)
+            record.collapse(stage.step, positive)
             break
         found = _fit(plan, stage, batch, targets, selected, kept, trained, weights, bias, tolerance)
         after = measure(found, weights if stage.step else None, center)

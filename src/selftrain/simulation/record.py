@@ -75,6 +75,13 @@ def one_class(targets: Array, loss: Loss) -> bool:
     return mass < 1e-12 * (positive - negative)
 
 
+def majority_positive(targets: Array, loss: Loss, bias: float) -> bool:
+    """The class a collapsed seed answers with: that of its targets, of its bias if it has none."""
+    if targets.size == 0:
+        return bias > 0
+    return float(targets.mean()) > 0.5 * sum(loss.classes)
+
+
 def vanished(norm: float, bias: float, train_bias: bool) -> bool:
     """Whether nothing but the bias is left of the labelling model, as in the theory.
 

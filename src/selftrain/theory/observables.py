@@ -6,8 +6,10 @@ take arrays and broadcast.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import log_ndtr, ndtr
 
 from ..losses import Array
 
@@ -53,6 +55,21 @@ def _selected_by_side(
         correct = correct + share * ndtr((m + sign * bias - threshold * root) / scale)
         wrong = wrong + share * ndtr((-m - sign * bias - threshold * root) / scale)
     return correct, wrong
+
+
+def selects_positive(
+    m: float, q: float, bias: float, rho: float, delta: float, threshold: float
+) -> bool:
+    r"""Whether more of the selected points lie on the positive side, $\tilde h > \Gamma\sqrt q$, than on the other."""
+    scale = math.sqrt(delta * q)
+    sides = [
+        np.logaddexp(
+            math.log(rho) + log_ndtr((side * (m + bias) - threshold * math.sqrt(q)) / scale),
+            math.log1p(-rho) + log_ndtr((side * (bias - m) - threshold * math.sqrt(q)) / scale),
+        )
+        for side in (1.0, -1.0)
+    ]
+    return bool(sides[0] > sides[1])
 
 
 def one_minus_cosine(m: Array, v: Array) -> Array:

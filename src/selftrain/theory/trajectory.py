@@ -134,8 +134,7 @@ class Trajectory:
         rho, delta = np.asarray(test.rho), np.asarray(test.delta)
         error = observables.generalization_error(self.m, self.q, self.bias, rho, delta)
         if self.collapsed_at is not None:
-            negative = self.bias[self.collapsed_at - 1] < 0
-            error[self.collapsed_at :] = test.rho if negative else 1 - test.rho
+            error[self.collapsed_at :] = 1 - test.rho if self._collapsed_positive else test.rho
         return error
 
     @property
@@ -277,6 +276,21 @@ class Trajectory:
             stats=stats,
             collapsed_at=None if collapsed < 0 else collapsed,
             failure=failure,
+        )
+
+    @property
+    def _collapsed_positive(self) -> bool:
+        """The class of the pseudo-labels that ended the run; the sign of the bias unless domains jump."""
+        assert self.collapsed_at is not None
+        last = self.collapsed_at - 1
+        batches = self.problem.batches
+        return observables.selects_positive(
+            float(self.m[last]),
+            float(self.q[last]),
+            float(self.bias[last]),
+            float(batches.rho[last]),
+            float(batches.delta[last]),
+            float(self._thresholds[last]),
         )
 
     @property
