@@ -20,7 +20,7 @@ run: $(READY)
 	$(BIN)/python -m selftrain.report --out out
 
 test: lint
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope
 
 lint: $(TESTED)
 	$(BIN)/ruff check .

@@ -9,8 +9,6 @@ from selftrain import Recipe, solve
 from selftrain.report.__main__ import main, sentences
 from selftrain.report.headline import BOUNDS, PROBLEM, Contender, headline, tune
 
-pytestmark = pytest.mark.xdist_group("headline")
-
 
 @pytest.fixture(scope="module")
 def told():

@@ -6,8 +6,6 @@ import pytest
 from selftrain import Problem, Recipe, simulate, solve
 
 INF = np.inf
-pytestmark = pytest.mark.xdist_group("theory against simulation")  # they share their scores
-
 BASE = {"alpha_l": 0.5, "alpha_u": 2.0, "rho": 0.4, "delta": 0.5625, "steps": 3}
 
 SETTINGS = {
