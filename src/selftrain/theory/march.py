@@ -16,7 +16,7 @@ from numba import njit
 
 from .equations import BIAS, A
 from .moments import COUNT
-from .stage import LEVELS, REFINED
+from .quadrature import LEVELS, REFINED
 from .starts import explicit_start, no_update_start
 from .step import Step, Workspace, confirm, newton, reference_sharpness, to_state
 

@@ -26,6 +26,12 @@ from scipy.special import roots_hermitenorm, roots_legendre
 CAPACITY = 24000
 HERMITE_MAX = 24
 
+REFINED = 10.0
+"""The refined rule aims at an error smaller by exp(-REFINED)."""
+
+LEVELS = 3
+"""How often the rule is refined before a step counts as failed."""
+
 PANEL_X, PANEL_W = roots_legendre(16)
 HERMITE_X = np.zeros((HERMITE_MAX + 1, HERMITE_MAX))
 HERMITE_W = np.zeros((HERMITE_MAX + 1, HERMITE_MAX))

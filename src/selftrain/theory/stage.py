@@ -22,12 +22,7 @@ import numpy as np
 from ..errors import ConvergenceError
 from ..losses import Array
 from .equations import BIAS, ETA, LOG_CHI, LOG_R, A, damping, newton_step
-
-REFINED = 10.0
-"""The refined rule aims at an error smaller by exp(-REFINED)."""
-
-LEVELS = 3
-"""How often the rule is refined before a step counts as failed."""
+from .quadrature import LEVELS, REFINED
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,7 @@ from numba import njit
 
 from .equations import BIAS, ETA, LOG_CHI, LOG_R, A, assemble, damping, newton_step, scales
 from .moments import logistic_moments
-from .quadrature import outer_rule
-from .stage import REFINED
+from .quadrature import REFINED, outer_rule
 
 RELATIVE_SHARPNESS = 4.0
 """Up to this sharpness the unknowns are differences to the (sharpened) old state."""
