@@ -1,0 +1,190 @@
+"""`complete`: compute the points of some tasks that the store does not have yet.
+
+Points of all tasks are mixed, each different one computed once, the longest first, cheap ones several
+at a time. Each is stored as it comes back, so an interrupt or a kill costs only what was under way.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..errors import SelfTrainError
+from .computation import Computation
+from .gather import gather
+from .grid import Grid, Point
+from .progress import Progress
+from .store import DamagedPoint, Finished, Store
+from .workers import local_processes, stop_now
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+BATCH_SECONDS = 0.5
+"""Points are put together until they are expected to take this long."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """A computation at the points of a grid."""
+
+    computation: Computation
+    grid: Grid
+
+    @property
+    def seconds(self) -> float:
+        """About how long all points take, one after the other."""
+        return sum(self.computation.seconds(**point) for point in self.grid.points)
+
+    def stored(self, store: Store) -> int:
+        """How many points are in the store (damaged ones included until they are read)."""
+        return sum(store.path(self.computation, point).is_file() for point in self.grid.points)
+
+    def load(self, store: Store) -> xr.Dataset:
+        """The whole as a dataset; every point must be there."""
+        found = [store.read(self.computation, point) for point in self.grid.points]
+        return gather(self.computation, self.grid, [_there(one).values for one in found])
+
+    def taken(self, store: Store) -> float:
+        """Seconds that all points took when they were computed."""
+        found = [store.read(self.computation, point) for point in self.grid.points]
+        return sum(_there(one).seconds for one in found)
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A point that could not be computed, and why."""
+
+    computation: Computation
+    point: Point
+    reason: str
+
+    def __str__(self) -> str:
+        parameters = ", ".join(f"{name}={value!r}" for name, value in self.point.items())
+        return f"{self.computation.name.rpartition('.')[2]}({parameters}): {self.reason}"
+
+
+@dataclass(frozen=True)
+class _Job:
+    computation: Computation
+    point: Point
+    seconds: float
+
+
+def complete(
+    tasks: Iterable[Task],
+    store: Store,
+    *,
+    workers: int = -1,
+    progress: bool | None = None,
+    notice: Callable[[str], None] = print,
+    processes: Callable[[int], Executor] = local_processes,
+) -> list[Failure]:
+    """Compute and store every point that is missing; say which could not be computed.
+
+    Arguments:
+        tasks: what to compute.
+        store: where finished points are kept.
+        workers: processes at once; -1: as many as there are cores; 0: none, all work is done here.
+        progress: show a bar with the time left; default: on a terminal only.
+        notice: is told of each damaged point, which is computed anew.
+        processes: makes an executor with so many workers.
+    """
+    missing = _missing(tasks, store, notice)
+    failures: list[Failure] = []
+    with Progress(len(missing), sum(job.seconds for job in missing), progress) as bar:
+        stream = (
+            map(_compute, ([job] for job in missing))
+            if workers == 0
+            else _spread(_batches(missing), processes, workers)
+        )
+        for done in stream:
+            for job, values, seconds, reason in done:
+                if values is None:
+                    failures.append(Failure(job.computation, job.point, reason))
+                else:
+                    store.write(job.computation, job.point, values, seconds)
+            bar.advance(len(done), sum(job.seconds for job, *_ in done))
+    return failures
+
+
+def _missing(tasks: Iterable[Task], store: Store, notice: Callable[[str], None]) -> list[_Job]:
+    """Points without stored values, each once, those that take longest first."""
+    jobs: dict[str, _Job] = {}
+    for task in tasks:
+        for point in task.grid.points:
+            key = task.computation.key(point)
+            if key in jobs:
+                continue
+            try:
+                if store.read(task.computation, point) is not None:
+                    continue
+            except DamagedPoint as error:
+                notice(f"computed anew, damaged: {error}")
+            jobs[key] = _Job(task.computation, point, task.computation.seconds(**point))
+    return sorted(jobs.values(), key=lambda job: -job.seconds)
+
+
+def _batches(jobs: Sequence[_Job]) -> list[list[_Job]]:
+    """Jobs of one computation put together until they are worth the trip to another process."""
+    batches: list[list[_Job]] = []
+    open_batch: dict[str, tuple[list[_Job], float]] = {}
+    for job in jobs:
+        batch, seconds = open_batch.get(job.computation.name, ([], BATCH_SECONDS))
+        if seconds + job.seconds > BATCH_SECONDS:
+            batch, seconds = [], 0.0
+            batches.append(batch)
+        batch.append(job)
+        open_batch[job.computation.name] = (batch, seconds + job.seconds)
+    return batches
+
+
+Done = tuple[_Job, dict[str, Any] | None, float, str]
+
+
+def _compute(jobs: Sequence[_Job]) -> list[Done]:
+    """Values of each job, or the reason why there are none."""
+    done: list[Done] = []
+    for job in jobs:
+        begin = time.perf_counter()
+        try:
+            values = dict(job.computation.function(**job.point))
+        except (SelfTrainError, ArithmeticError, MemoryError) as error:
+            done.append((job, None, 0.0, f"{type(error).__name__}: {error}"))
+        else:
+            done.append((job, values, time.perf_counter() - begin, ""))
+    return done
+
+
+def _spread(
+    batches: Sequence[list[_Job]], processes: Callable[[int], Executor], workers: int
+) -> Iterable[list[Done]]:
+    """Batches computed by workers, as they finish."""
+    if not batches:
+        return
+    executor = processes(workers)
+    try:
+        waiting: set[Future[list[Done]]] = {executor.submit(_compute, batch) for batch in batches}
+        while waiting:
+            finished, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+            for future in finished:
+                yield future.result()
+    except BrokenExecutor:
+        stop_now(executor)
+        raise SelfTrainError(
+            "a process that computed points was ended from outside, perhaps for want of memory; "
+            "finished points are kept, and fewer workers need less"
+        ) from None
+    except BaseException:
+        stop_now(executor)
+        raise
+    executor.shutdown()
+
+
+def _there(found: Finished | None) -> Finished:
+    if found is None:
+        raise SelfTrainError("a point of the sweep is not in the store; `complete` computes it")
+    return found

@@ -1,0 +1,195 @@
+"""Points are computed once, kept, and computed anew only when they must be."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from selftrain import Problem, Recipe, SelfTrainError, solve
+from selftrain.sweep import Computation, Grid, Output, Store, Task, complete
+from selftrain.sweep.computation import code_digest
+from selftrain.sweep.run import BATCH_SECONDS, _batches, _Job
+
+calls: list[tuple[float, float]] = []
+
+
+def last_error(rho: float, ridge: float) -> dict[str, object]:
+    calls.append((rho, ridge))
+    run = solve(Problem(0.5, 2.0, rho, 0.5, steps=3), Recipe(lambda_u=ridge))
+    return {"t": run.t, "error": run.error, "cosine": float(run.cosine[-1])}
+
+
+def refused(ridge: float) -> dict[str, object]:
+    return {"error": 1.0} if ridge > 0 else {"error": Recipe(lambda_u=ridge)}
+
+
+OUTPUTS = {
+    "t": Output("t", ("t",)),
+    "error": Output(r"\epsilon_g", ("t",)),
+    "cosine": Output(r"m/\sqrt q"),
+}
+WORK = Computation(last_error, OUTPUTS, engines=("theory",))
+GRID = Grid({"rho": (0.3, 0.5), "ridge": (0.01, 0.1)})
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    calls.clear()
+    return Store(tmp_path)
+
+
+def finish(task: Task, store: Store, **options: object) -> list[str]:
+    """Complete a task in this process; what was noticed."""
+    notices: list[str] = []
+    assert complete([task], store, workers=0, notice=notices.append, **options) == []
+    return notices
+
+
+def test_the_dataset_has_axes_values_and_symbols(store: Store) -> None:
+    task = Task(WORK, GRID)
+    finish(task, store)
+    data = task.load(store)
+    assert data["error"].dims == ("rho", "ridge", "t")
+    assert data["error"].attrs == {"symbol": r"\epsilon_g", "units": "1"}
+    run = solve(Problem(0.5, 2.0, 0.3, 0.5, steps=3), Recipe(lambda_u=0.1))
+    np.testing.assert_array_equal(data["error"].sel(rho=0.3, ridge=0.1), run.error)
+    assert float(data["cosine"].sel(rho=0.3, ridge=0.1)) == run.cosine[-1]
+    assert task.taken(store) > 0
+
+
+def test_nothing_is_computed_twice(store: Store) -> None:
+    finish(Task(WORK, GRID), store)
+    finish(Task(WORK, GRID), store)
+    assert len(calls) == len(set(calls)) == 4
+
+
+def test_a_changed_parameter_computes_only_its_own_points(store: Store) -> None:
+    finish(Task(WORK, GRID), store)
+    calls.clear()
+    finish(Task(WORK, Grid({"rho": (0.3, 0.4, 0.5), "ridge": (0.01, 0.1)})), store)
+    assert calls == [(0.4, 0.01), (0.4, 0.1)]
+
+
+def test_a_changed_version_computes_everything_that_has_it_and_nothing_else(store: Store) -> None:
+    other = Computation(refused, {"error": Output("e")})
+    finish(Task(WORK, GRID), store)
+    finish(Task(other, Grid({"ridge": (0.1,)})), store)
+    calls.clear()
+    newer = Computation(last_error, OUTPUTS, version=2, engines=("theory",))
+    finish(Task(newer, GRID), store)
+    assert len(calls) == 4
+    assert Task(other, Grid({"ridge": (0.1,)})).stored(store) == 1
+
+
+def test_the_code_of_an_engine_is_part_of_the_version(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("selftrain.sweep.computation.PACKAGE", tmp_path)
+    monkeypatch.setattr("selftrain.sweep.computation.WORDS", ())
+    engine = tmp_path / "engine"
+    engine.mkdir()
+    digests = []
+    for source in ("x = 1", "x = 1  # the same", '"""The same."""\nx = 1', "x = 2"):
+        engine.joinpath("law.py").write_text(source)
+        code_digest.cache_clear()
+        digests.append(code_digest(refused, ("engine",)))
+    code_digest.cache_clear()
+    assert digests[0] == digests[1] == digests[2] != digests[3]
+
+
+@pytest.mark.parametrize("harm", ["flip", "cut", "empty", "swap"])
+def test_a_damaged_point_is_noticed_and_computed_anew(store: Store, harm: str) -> None:
+    task = Task(WORK, GRID)
+    finish(task, store)
+    whole = task.load(store)
+    first, second, *_ = GRID.points
+    path = store.path(WORK, first)
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(
+        {
+            "flip": bytes(content),
+            "cut": bytes(content)[: len(content) // 2],
+            "empty": b"",
+            "swap": store.path(WORK, second).read_bytes(),
+        }[harm]
+    )
+    with pytest.raises(SelfTrainError, match=str(path)):
+        task.load(store)
+    calls.clear()
+    (notice,) = finish(task, store)
+    assert str(path) in notice
+    assert calls == [(first["rho"], first["ridge"])]
+    assert task.load(store).identical(whole)
+
+
+def test_a_point_that_fails_is_told_and_the_others_are_kept(store: Store) -> None:
+    task = Task(Computation(refused, {"error": Output("e")}), Grid({"ridge": (-1.0, 0.1)}))
+    (failure,) = complete([task], store, workers=0)
+    assert "refused(ridge=-1.0)" in str(failure)
+    assert "lambda_u = -1.0" in failure.reason
+    assert task.stored(store) == 1
+    with pytest.raises(SelfTrainError, match="not in the store"):
+        task.load(store)
+
+
+def test_points_are_the_same_in_other_processes(store: Store, tmp_path: Path) -> None:
+    task = Task(WORK, GRID)
+    finish(task, store)
+    elsewhere = Store(tmp_path / "elsewhere")
+    assert complete([task], elsewhere, workers=2) == []
+    assert task.load(elsewhere).identical(task.load(store))
+
+
+def test_cheap_points_travel_together_and_long_ones_alone() -> None:
+    cheap = [_Job(WORK, {"x": i}, BATCH_SECONDS / 5) for i in range(12)]
+    long = [_Job(WORK, {"x": i}, 3 * BATCH_SECONDS) for i in range(2)]
+    batches = _batches([*long, *cheap])
+    assert [len(batch) for batch in batches] == [1, 1, 5, 5, 2]
+    assert [job for batch in batches for job in batch] == [*long, *cheap]
+
+
+SLOW = textwrap.dedent(
+    """
+    import sys, time
+    from selftrain.sweep import Computation, Grid, Output, Store, Task, complete
+
+    def square(x):
+        time.sleep(0.15)
+        return {"square": x**2 / 3}
+
+    work = Computation(square, {"square": Output("x^2/3")}, seconds=lambda x: 1.0)
+    task = Task(work, Grid({"x": tuple(range(24))}))
+    store = Store(sys.argv[1])
+    complete([task], store, workers=2)
+    print(task.load(store)["square"].values.tolist())
+    """
+)
+
+
+@pytest.mark.parametrize("ended", [signal.SIGKILL, signal.SIGINT])
+def test_a_run_that_was_ended_resumes_with_what_it_had(tmp_path: Path, ended: int) -> None:
+    script = tmp_path / "slow.py"
+    script.write_text(SLOW)
+    folder = tmp_path / "points"
+    command = [sys.executable, str(script), str(folder)]
+    first = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    limit = time.monotonic() + 60
+    while len(list(folder.rglob("*.point"))) < 4 and time.monotonic() < limit:
+        time.sleep(0.02)
+    os.kill(first.pid, ended)
+    first.communicate(timeout=30)
+    kept = {path: path.stat().st_mtime_ns for path in folder.rglob("*.point")}
+    assert 4 <= len(kept) < 24
+    resumed = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert {path: path.stat().st_mtime_ns for path in kept} == kept
+    assert resumed.stdout.strip() == str([x**2 / 3 for x in range(24)])
+    assert not list(folder.rglob("*.part"))
