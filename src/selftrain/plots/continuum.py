@@ -1,0 +1,174 @@
+"""Continuous time: a path in four panels with discrete runs on top, and the direction in many panels."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .style import (
+    BLACK,
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    PURPLE,
+    SKY,
+    errors_axis,
+    legend_below,
+    styled,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
+
+    from ..losses import Array
+    from ..report.continuum import Panel
+    from ..theory.continuum import ContinuumPath
+    from ..theory.trajectory import Trajectory
+
+_DASHES = (0, (3, 1.5))
+
+
+def plot_path(
+    path: ContinuumPath,
+    runs: Sequence[Trajectory] = (),
+    *,
+    figure: Figure | SubFigure | None = None,
+) -> Figure:
+    r"""Draw error, squared cosine, size and bias of a path against $\tau$.
+
+    Arguments:
+        path: what `continuum` returned.
+        runs: discrete runs, drawn dashed at $\tau_t = \sum\lambda_U$ up to the end of the path.
+        figure: an empty figure, or a part of one, to draw on; by default a new one.
+
+    >>> from selftrain import Problem, Recipe, continuum
+    >>> path = continuum(Problem(0.5, 2.0, 0.4, 0.6, steps=10, loss="squared"), Recipe())
+    >>> len(plot_path(path).axes)
+    4
+    """
+    from matplotlib.figure import Figure
+
+    points = path(np.linspace(0.0, path.until, 401))
+    with styled():
+        canvas = figure or Figure(figsize=(7.2, 5.6), dpi=150, layout="constrained")
+        error, direction, size, bias = canvas.subplots(2, 2).flat
+        error.set_title(r"generalisation error  $\epsilon_g$")
+        error.plot(points.tau, points.error, color=BLUE, label=r"$\lambda_U \to 0$")
+        best = path.best
+        error.plot(best.tau, best.error, "o", color=BLUE, mfc="white", label=_said(best))
+        direction.set_title(r"squared cosine  $M = m^2/q$")
+        direction.plot(points.tau, points.squared_cosine, color=GREEN)
+        for reached in (path.half_aligned, path.aligned):
+            if reached:
+                direction.axvline(reached, color=GREY, linewidth=0.9, linestyle=(0, (1, 1.5)))
+        size.set_title("norm and overlap")
+        size.plot(points.tau, points.q, color=ORANGE, label="$q$")
+        size.plot(points.tau, points.m, color=PURPLE, label="$m$")
+        bias.set_title("bias")
+        bias.axhline(0, color=GREY, linewidth=0.7)
+        bias.plot(points.tau, points.bias, color=BLACK, label="$B$")
+        bias.plot(points.tau, points.bias_to_norm, color=ORANGE, label=r"$B/\sqrt{q}$")
+        for run, shade in zip(runs, (BLACK, GREY, SKY), strict=False):
+            _draw_run(run, path.until, shade, error, direction, size, bias)
+        for ax in (error, direction, size, bias):
+            ax.set_xlabel(r"time  $\tau = \lambda_U t$")
+            ax.set_xlim(0, path.until)
+        direction.set_ylim(min(0.0, direction.get_ylim()[0]), 1.02)
+        if points.m.min() > 0 and points.q.max() > 100 * points.q.min():
+            size.set_yscale("log")
+        for ax in (error, size, bias):
+            legend_below(ax)
+        errors_axis(error)
+        canvas.suptitle(_title(path), fontsize=9)
+    whole = canvas.figure
+    assert isinstance(whole, Figure)
+    return whole
+
+
+def plot_panels(panels: Sequence[Panel]) -> Figure:
+    r"""The squared cosine of tuned runs next to its continuous-time limit, a row for each T, a column for each $\rho$.
+
+    The dashed run ends where its last step is; $\tau_M$ is marked, and $\lambda_U^* T$ of the run stands in the title.
+    """
+    from matplotlib.figure import Figure
+
+    steps = sorted({panel.run.problem.steps for panel in panels})
+    shares = sorted({panel.run.problem.rho for panel in panels})
+    with styled():
+        figure = Figure(figsize=(7.6, 2.1 * len(steps) + 0.6), dpi=160, layout="constrained")
+        axes = figure.subplots(len(steps), len(shares), squeeze=False, sharey=True)
+        for panel in panels:
+            problem = panel.run.problem
+            _draw_panel(axes[steps.index(problem.steps), shares.index(problem.rho)], panel)
+        for ax in axes[-1]:
+            ax.set_xlabel(r"time  $\tau = \lambda_U t$")
+        for ax in axes[:, 0]:
+            ax.set_ylabel("$M$")
+        axes[0, 0].legend(loc="lower right", fontsize=7)
+        problem = panels[0].run.problem
+        figure.suptitle(
+            rf"{problem.loss_function.name} loss,  $\alpha_L={problem.alpha_l:g}$,  "
+            rf"$\alpha_U={problem.alpha_u:g}$,  $\Delta={problem.delta:g}$,  "
+            r"$\lambda_L$ and $\lambda_U$ tuned for the error of the last step",
+            fontsize=9,
+        )
+    return figure
+
+
+def _draw_panel(ax: Axes, panel: Panel) -> None:
+    run, path = panel.run, panel.path
+    points = path(np.linspace(0.0, path.until, 401))
+    ax.plot(points.tau, points.squared_cosine, color=BLUE, label=r"$\lambda_U \to 0$")
+    ax.plot(_times(run), run.m**2 / run.q, color=ORANGE, linestyle=_DASHES, label="discrete run")
+    ax.axvline(panel.tau_squared_cosine, color=GREY, linewidth=0.9, label=r"$\tau_M$")
+    ax.set_xlim(0, path.until)
+    ax.set_ylim(0, 1.02)
+    problem, ridge = run.problem, run.recipe.at_steps(run.problem.steps).lambda_u[0]
+    elapsed = panel.elapsed / panel.tau_squared_cosine
+    ax.set_title(
+        rf"$T={problem.steps}$, $\rho={problem.rho:g}$" + "\n"
+        rf"$\lambda_U^*={ridge:.2g}$,  $\lambda_U^* T={elapsed:.2g}\,\tau_M$",
+        fontsize=8,
+    )
+
+
+def _draw_run(run: Trajectory, until: float, color: str, *axes: Axes) -> None:
+    times = _times(run)
+    error, direction, size, bias = axes
+    rows = (
+        (error, run.error), (direction, run.m**2 / run.q), (size, run.q), (size, run.m),
+        (bias, run.bias), (bias, run.bias_to_norm),
+    )  # fmt: skip
+    label: str | None = rf"$\lambda_U = {run.recipe.at_steps(run.problem.steps).lambda_u[0]:g}$"
+    within = times <= until * (1 + 1e-9)
+    for ax, values in rows:
+        ax.plot(
+            times[within], values[within], color=color, linestyle=_DASHES, linewidth=1, label=label
+        )
+        label = None
+
+
+def _times(run: Trajectory) -> Array:
+    return np.append(0.0, np.cumsum(run.recipe.at_steps(run.problem.steps).lambda_u))
+
+
+def _said(best: tuple[float, float, str]) -> str:
+    tau, error, where = best
+    return rf"smallest {error:.4f} at $\tau={tau:.3g}$ ({where})"
+
+
+def _title(path: ContinuumPath) -> str:
+    problem, recipe = path.problem, path.recipe
+    words = [f"{problem.loss_function.name} loss in continuous time"]
+    words += [rf"$\alpha_L={problem.alpha_l:g}$", rf"$\rho={problem.rho:g}$"]
+    words += [rf"$\Delta={problem.delta:g}$", rf"$\lambda_L={recipe.lambda_l:g}$"]
+    if recipe.fix_bias:
+        words.append("bias fixed")
+    if path.failure is not None:
+        words.append(r"ends where $\alpha_U P_{sel} = 1$")
+    return ",  ".join(words)
