@@ -17,31 +17,50 @@ if TYPE_CHECKING:
     from .simulation.ensemble import Ensemble
     from .simulation.run import simulate
     from .theory.bayes import bayes_error
+    from .theory.closed_form import squared_closed_form
+    from .theory.continuum import ContinuumPath, continuum
+    from .theory.direction import best_direction
+    from .theory.expansion import first_order, second_order_noise
     from .theory.solve import solve
+    from .theory.state import State
     from .theory.trajectory import Trajectory
     from .tuning.supervised import supervised_optimum
 
 _homes = {
+    "ContinuumPath": ".theory.continuum",
     "Ensemble": ".simulation.ensemble",
     "Problem": ".problem",
     "Recipe": ".recipe",
     "SelfTrainError": ".errors",
+    "State": ".theory.state",
     "Trajectory": ".theory.trajectory",
     "bayes_error": ".theory.bayes",
+    "best_direction": ".theory.direction",
+    "continuum": ".theory.continuum",
+    "first_order": ".theory.expansion",
+    "second_order_noise": ".theory.expansion",
     "simulate": ".simulation.run",
     "solve": ".theory.solve",
+    "squared_closed_form": ".theory.closed_form",
     "supervised_optimum": ".tuning.supervised",
 }
 
 __all__ = [
+    "ContinuumPath",
     "Ensemble",
     "Problem",
     "Recipe",
     "SelfTrainError",
+    "State",
     "Trajectory",
     "bayes_error",
+    "best_direction",
+    "continuum",
+    "first_order",
+    "second_order_noise",
     "simulate",
     "solve",
+    "squared_closed_form",
     "supervised_optimum",
 ]
 

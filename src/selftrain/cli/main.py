@@ -14,6 +14,7 @@ from typer.exceptions import TyperException
 
 from ..errors import InvalidInput, SelfTrainError
 from .bench import app as bench
+from .continuum import continuum
 from .simulate import simulate
 from .solve import solve
 
@@ -25,6 +26,7 @@ app = typer.Typer(
 )
 app.command()(solve)
 app.command()(simulate)
+app.command()(continuum)
 app.add_typer(bench, name="bench")
 
 

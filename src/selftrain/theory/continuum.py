@@ -300,7 +300,7 @@ def continuum(
     >>> problem = Problem(alpha_l=0.5, alpha_u=2.0, rho=0.4, delta=0.75**2, steps=100)
     >>> path = continuum(problem, Recipe(lambda_u=0.01))
     >>> path
-    ContinuumPath(until=1, error 0.193827 -> 0.398863, cosine 0.641744 -> 0.993979)
+    ContinuumPath(until=1, error 0.193827 -> 0.4, cosine 0.641744 -> 0.999976)
     >>> path(0.5).cosine > path(0.1).cosine
     True
     """

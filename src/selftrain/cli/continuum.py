@@ -1,0 +1,129 @@
+"""`selftrain continuum`: a run in the limit of small ridge, in continuous time."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .options import read_value, takes
+from .output import check_output, print_json, print_table, remark, terminal, writing
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from ..problem import Problem
+    from ..recipe import Recipe
+    from ..theory.continuum import ContinuumPath
+    from ..theory.trajectory import Trajectory
+
+ROWS = 21
+
+
+@takes("problem", "recipe")
+def continuum(
+    problem: "Problem",
+    recipe: "Recipe",
+    until: Annotated[
+        str | None,
+        typer.Option(
+            metavar="X",
+            help="Time τ = λ_U t at which to end. Default: where the discrete run ends.",
+            show_default=False,
+        ),
+    ] = None,
+    tolerance: Annotated[str, typer.Option(metavar="X", help="Accuracy of the path.")] = "1e-10",
+    compare: Annotated[
+        bool,
+        typer.Option(
+            "--compare", metavar="", help="Solve the discrete run, too, and tell how far it is."
+        ),
+    ] = False,
+    json: Annotated[
+        bool, typer.Option("--json", metavar="", help="One JSON object on stdout.")
+    ] = False,
+    plot: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Draw the path (png, pdf, svg).", show_default=False),
+    ] = None,
+) -> None:
+    """Follow self-training in continuous time: many steps with a small ridge."""
+    if plot is not None:
+        check_output("plot", plot, ("png", "pdf", "svg", "eps", "jpg"))
+
+    from ..theory.continuum import continuum as follow
+    from ..theory.solve import solve
+
+    end = None if until is None else read_value(until)
+    path = follow(problem, recipe, until=end, tolerance=read_value(tolerance))
+    run = solve(problem, recipe) if compare else None
+    if json:
+        print_json(describe(path, run), problem=problem, recipe=recipe)
+    else:
+        _show(path, run)
+    if plot is not None:
+        with writing(plot):
+            path.plot(*([] if run is None else [run])).savefig(plot)
+        if not json:
+            remark(f"Figure: {plot}")
+
+
+def describe(path: "ContinuumPath", run: "Trajectory | None" = None) -> dict[str, Any]:
+    """A path as plain values under the names of the API."""
+    from dataclasses import asdict
+
+    told: dict[str, Any] = {
+        "path": path.to_frame().reset_index().to_dict("records"),
+        "until": path.until,
+        "half_aligned": path.half_aligned,
+        "aligned": path.aligned,
+        "best": path.best._asdict(),
+        "first_order": asdict(path.first_order(0.0)),
+        "solver": {"accuracy": path.accuracy, "evaluations": path.evaluations},
+    }
+    if run is not None:
+        told["compare"] = path.compare(run).largest
+    return told
+
+
+def _show(path: "ContinuumPath", run: "Trajectory | None") -> None:
+    console = terminal()
+    console.print(f"[bold]{path.problem!r}[/bold]\n[bold]{path.recipe!r}[/bold]", soft_wrap=True)
+    print_table(console, _table(path))
+    start = path.first_order(0.0)
+    best = path.best
+    for sentence in (
+        f"At the start χ = {start.chi0:.6g}, C = {start.alignment_rate:.6g}, "
+        f"τ_M = 1/C = {1 / start.alignment_rate:.6g}.",
+        f"The squared cosine M is 1/2 {_when(path.half_aligned)} and 0.99 {_when(path.aligned)}.",
+        f"The error is smallest {_WHERE[best.where]}: {best.error:.6g} at τ = {best.tau:.6g}.",
+    ):
+        console.print(sentence, soft_wrap=True)
+    if run is not None:
+        console.print(f"The discrete run, {path.compare(run)}.", soft_wrap=True)
+    remark(f"Confirmed to {path.accuracy:.1e}; {path.evaluations} evaluations.")
+
+
+_WHERE = {"start": "at the start", "interior": "on the way", "end": "at the end"}
+
+
+def _when(tau: float | None) -> str:
+    if tau is None:
+        return "not on this path"
+    return "from the start" if tau == 0 else f"at τ = {tau:.6g}"
+
+
+def _table(path: "ContinuumPath") -> "Table":
+    from rich import box
+    from rich.table import Table
+
+    frame = path.to_frame(ROWS)
+    columns = {
+        "q": "q", "m": "m", "bias": "B", "bias_to_norm": "B/√q", "error": "error",
+        "cosine": "cosine", "squared_cosine": "M",
+    }  # fmt: skip
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
+    for title in ("τ", *columns.values()):
+        table.add_column(title, justify="right", no_wrap=True)
+    for tau, row in frame[list(columns)].iterrows():
+        table.add_row(f"{tau:.6g}", *(f"{value:.6g}" for value in row))
+    return table
