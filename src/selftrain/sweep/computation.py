@@ -32,7 +32,8 @@ class Output:
 
     Attributes:
         symbol: as the paper writes it, in LaTeX.
-        dims: names of its own dimensions; the coordinate of one is the output of that name.
+        dims: names of its own dimensions; the output named like one, if there is any, is its
+            coordinate.
         unit: all quantities of the theory are pure numbers, hence "1".
     """
 
@@ -54,7 +55,7 @@ class Computation:
             the same values, in any process.
         outputs: what it returns.
         version: raise it when the function means something else than before.
-        engines: folders of this package its values depend on ("theory", "simulation", ...).
+        engines: folders and files of this package its values depend on ("theory", ...).
         seconds: about how long a point takes, from its parameters: it orders the work, puts
             cheap points together, and makes the time left an honest guess.
     """
@@ -86,7 +87,8 @@ def code_digest(function: Callable[..., Any], engines: tuple[str, ...]) -> str:
     digest = hashlib.sha256(_tree(_source(function)).encode())
     files = [PACKAGE / name for name in WORDS] if engines else []
     for engine in engines:
-        files += sorted((PACKAGE / engine).rglob("*.py"))
+        place = PACKAGE / engine
+        files += [place] if place.is_file() else sorted(place.rglob("*.py"))
     for file in files:
         digest.update(_tree(file.read_text(encoding="utf-8")).encode())
     return digest.hexdigest()

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 class Progress:
     """A bar on stderr, by the seconds the work was expected to take; silent in a pipe unless asked."""
 
-    def __init__(self, points: int, seconds: float, show: bool | None):
-        self._points, self._seconds = points, seconds
+    def __init__(self, points: int, seconds: float, show: bool | None, noun: str = "points"):
+        self._points, self._seconds, self._noun = points, seconds, noun
         self._done = 0
         self._show = sys.stderr.isatty() if show is None else show
         self._bar: Bar | None = None
@@ -35,7 +35,7 @@ class Progress:
                 *columns, console=Console(stderr=True, force_terminal=True), transient=True
             )
             self._bar.start()
-            self._task = self._bar.add_task("points", total=self._seconds, count=self._count())
+            self._task = self._bar.add_task(self._noun, total=self._seconds, count=self._count())
         return self
 
     def advance(self, points: int, seconds: float) -> None:

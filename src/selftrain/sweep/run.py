@@ -7,8 +7,8 @@ at a time. Each is stored as it comes back, so an interrupt or a kill costs only
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import BrokenExecutor, Executor, as_completed
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -95,19 +95,16 @@ def complete(
     """
     missing = _missing(tasks, store, notice)
     failures: list[Failure] = []
+    batches = _batches(missing)
     with Progress(len(missing), sum(job.seconds for job in missing), progress) as bar:
-        stream = (
-            map(_compute, ([job] for job in missing))
-            if workers == 0
-            else _spread(_batches(missing), processes, workers)
-        )
-        for done in stream:
-            for job, values, seconds, reason in done:
+        here = ((batch, _compute(_works(batch))) for batch in batches)
+        for batch, results in here if workers == 0 else _spread(batches, processes, workers):
+            for job, (values, seconds, reason) in zip(batch, results, strict=True):
                 if values is None:
                     failures.append(Failure(job.computation, job.point, reason))
                 else:
                     store.write(job.computation, job.point, values, seconds)
-            bar.advance(len(done), sum(job.seconds for job, *_ in done))
+            bar.advance(len(batch), sum(job.seconds for job in batch))
     return failures
 
 
@@ -142,36 +139,39 @@ def _batches(jobs: Sequence[_Job]) -> list[list[_Job]]:
     return batches
 
 
-Done = tuple[_Job, dict[str, Any] | None, float, str]
+Result = tuple[dict[str, Any] | None, float, str]
+"""Values (None if there are none), seconds, and why there are none."""
 
 
-def _compute(jobs: Sequence[_Job]) -> list[Done]:
-    """Values of each job, or the reason why there are none."""
-    done: list[Done] = []
-    for job in jobs:
+def _compute(works: Sequence[tuple[Callable[..., Mapping[str, Any]], Point]]) -> list[Result]:
+    """What each function gives at its point; this is all that runs in another process."""
+    results: list[Result] = []
+    for function, point in works:
         begin = time.perf_counter()
         try:
-            values = dict(job.computation.function(**job.point))
+            values = dict(function(**point))
         except (SelfTrainError, ArithmeticError, MemoryError) as error:
-            done.append((job, None, 0.0, f"{type(error).__name__}: {error}"))
+            results.append((None, 0.0, f"{type(error).__name__}: {error}"))
         else:
-            done.append((job, values, time.perf_counter() - begin, ""))
-    return done
+            results.append((values, time.perf_counter() - begin, ""))
+    return results
+
+
+def _works(batch: Sequence[_Job]) -> list[tuple[Callable[..., Mapping[str, Any]], Point]]:
+    return [(job.computation.function, job.point) for job in batch]
 
 
 def _spread(
     batches: Sequence[list[_Job]], processes: Callable[[int], Executor], workers: int
-) -> Iterable[list[Done]]:
+) -> Iterable[tuple[list[_Job], list[Result]]]:
     """Batches computed by workers, as they finish."""
     if not batches:
         return
     executor = processes(workers)
     try:
-        waiting: set[Future[list[Done]]] = {executor.submit(_compute, batch) for batch in batches}
-        while waiting:
-            finished, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-            for future in finished:
-                yield future.result()
+        sent = {executor.submit(_compute, _works(batch)): batch for batch in batches}
+        for future in as_completed(sent):
+            yield sent[future], future.result()
     except BrokenExecutor:
         stop_now(executor)
         raise SelfTrainError(

@@ -1,0 +1,179 @@
+r"""Finite systems at the tuned recipe of T = 16, next to the theory: macroscopic quantities and laws.
+
+$(\lambda_L, \lambda_U, \Gamma)$ minimise the error of the last step in the large-system limit (`subsec:cross-check`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache, partial
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri
+
+from ...losses import Array
+from ...problem import Problem
+from ...simulation.run import simulate
+from ...sweep import Computation, Output
+from ...theory.bayes import bayes_path
+from .chains import CHOSEN, starts
+from .tuned import Tuned, tuned
+
+SHOWN = ("q", "m", "bias", "error")
+SYMBOLS = {"q": "q^{(t)}", "m": "m^{(t)}", "bias": "B^{(t)}", "error": r"\epsilon_g^{(t)}"}
+BINS, CURVE = 61, 241
+LEVELS = np.linspace(0.02, 0.98, 25)
+OVER = ("lambda_l", "lambda_u", "threshold")
+
+
+@lru_cache(maxsize=16)
+def best(alpha_l: float, alpha_u: float, rho: float, delta: float, steps: int) -> Tuned:
+    """The tuned recipe with selection, and its theory."""
+    problem = Problem(alpha_l, alpha_u, rho, delta, steps=steps)
+    return tuned(problem, OVER, list(starts(steps, True, False, None)))
+
+
+def theory(**setting: Any) -> dict[str, Any]:
+    """The large-system limit of the tuned run, over t."""
+    found = best(**setting)
+    run = found.run
+    values: dict[str, Any] = {name: getattr(run, name) for name in SHOWN}
+    chosen = {name: float(getattr(found.recipe, name)) for name in CHOSEN}
+    return {"t": run.t, **values, **chosen, "bayes": bayes_path(run.problem)}
+
+
+def finite_run(features: int, seed: int, **setting: Any) -> dict[str, Any]:
+    """One system of N features that follows the tuned recipe, over t."""
+    found = best(**setting)
+    ensemble = simulate(found.run.problem, found.recipe, features, [seed], probes=0, progress=False)
+    return {"t": ensemble.t, **{name: ensemble.values(name)[0] for name in SHOWN}}
+
+
+def histogram(features: int, seed: int, shown: tuple[int, ...], **setting: Any) -> dict[str, Any]:
+    """Weights and selected training logits of one system at some steps, and their laws.
+
+    Each as a histogram with the density of the law on a curve, and as the shares of the sample below
+    some points next to the probabilities of the law. Bins and points come from the law alone, so they
+    are the same for every system.
+    """
+    found = best(**setting)
+    run = found.run
+    ensemble = simulate(
+        run.problem,
+        found.recipe,
+        features,
+        [seed],
+        probes=0,
+        keep_weights=True,
+        keep_logits=True,
+        progress=False,
+    )
+    (vectors,) = ensemble.vectors
+    told: dict[str, list[Any]] = {}
+    for t in shown:
+        spread = np.sqrt(run.v[t]) * np.linspace(-4, 4, BINS)
+        weights = _against(
+            vectors.weights[t],
+            run.m[t] + spread,
+            run.m[t] + np.sqrt(run.v[t]) * ndtri(LEVELS),
+            partial(run.weights.density, t=t),
+            partial(run.weights.cdf, t=t),
+        )
+        law = run.logits(t)
+        drawn = law.sample(20_000, seed=t)
+        likely = drawn.u[drawn.selected]
+        logits = _against(
+            vectors.logits[t][vectors.selected[t]],
+            np.linspace(np.quantile(likely, 0.0005), np.quantile(likely, 0.9995), BINS),
+            np.quantile(likely, LEVELS),
+            partial(law.density, selected=True),
+            partial(law.cdf, selected=True),
+        )
+        for what, entries in (("weights", weights), ("logits", logits)):
+            for name, value in entries.items():
+                told.setdefault(f"{what}_{name}", []).append(value)
+    return {
+        "step": np.array(shown),
+        "level": LEVELS,
+        **{name: np.array(entries) for name, entries in told.items()},
+    }
+
+
+def _against(
+    sample: Array,
+    edges: Array,
+    points: Array,
+    density: Callable[[Array], Array],
+    cdf: Callable[[Array], Array],
+) -> dict[str, Any]:
+    """A sample next to its law."""
+    counts, _ = np.histogram(sample, edges)
+    curve = np.linspace(edges[0], edges[-1], CURVE)
+    return {
+        "edge": edges,
+        "histogram": counts / (sample.size * np.diff(edges)),
+        "curve": curve,
+        "density": density(curve),
+        "share": np.searchsorted(np.sort(sample), points, side="right") / sample.size,
+        "law": cdf(points),
+    }
+
+
+def _run_seconds(features: int, steps: int, **_: Any) -> float:
+    return 0.01 + steps * features * 2e-6
+
+
+def _histogram_seconds(features: int, **_: Any) -> float:
+    return 1.5 + features * 1e-4
+
+
+ENGINES = (
+    "theory",
+    "tuning",
+    "simulation",
+    "paper/compute/tuned.py",
+    "paper/compute/chains.py",
+)
+OVER_T = {name: Output(symbol, ("t",)) for name, symbol in SYMBOLS.items()}
+
+THEORY = Computation(
+    theory,
+    {
+        "t": Output("t", ("t",)),
+        **OVER_T,
+        "lambda_l": Output(r"\lambda_L^*"),
+        "lambda_u": Output(r"\lambda_U^*"),
+        "threshold": Output(r"\Gamma^*"),
+        "bayes": Output(r"\epsilon_{Bayes}^{(t)}", ("t",)),
+    },
+    engines=ENGINES,
+    seconds=lambda **_: 2.0,
+)
+
+RUN = Computation(
+    finite_run, {"t": Output("t", ("t",)), **OVER_T}, engines=ENGINES, seconds=_run_seconds
+)
+
+_ENTRIES = {
+    "edge": ("edges of the bins of {}", "{}_bin_edge"),
+    "histogram": ("density of {}, histogram", "{}_bin"),
+    "curve": ("{}", "curve_point"),
+    "density": ("density of {}, law", "curve_point"),
+    "share": ("P({} \\le x), sample", "level"),
+    "law": ("P({} \\le x), law", "level"),
+}
+HISTOGRAM = Computation(
+    histogram,
+    {
+        "step": Output("t", ("step",)),
+        "level": Output("level", ("level",)),
+        **{
+            f"{what}_{name}": Output(text.format(symbol), ("step", dim.format(what)))
+            for what, symbol in (("weights", r"w_i^{(t)}"), ("logits", r"u_\nu^{(t)}"))
+            for name, (text, dim) in _ENTRIES.items()
+        },
+    },
+    engines=ENGINES,
+    seconds=_histogram_seconds,
+)

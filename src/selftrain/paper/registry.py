@@ -1,0 +1,46 @@
+"""All figures, in the order of the paper."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from importlib import import_module
+
+from ..errors import InvalidInput, nearest
+from .figure import Figure
+
+IDS = (
+    "weights-logits",
+    "macroscopic",
+    "relative-error",
+    "cosine",
+    "selection",
+    "batch-size",
+    "optimal-ridge",
+    "continuum",
+    "heuristics",
+    "annealing",
+    "weights-logits-all",
+    "macroscopic-all",
+    "susceptibility",
+    "single-shot-ridge",
+    "single-shot-error",
+)
+
+
+def figure(name: str) -> Figure:
+    """A figure by its id.
+
+    >>> figure("cosine").place
+    'Section 4.1, `fig: cosine similarity`'
+    """
+    if name not in IDS:
+        raise InvalidInput("figure", name, f"unknown figure; {nearest(name, IDS)}")
+    module = import_module(f".{name.replace('-', '_')}", __package__)
+    found: Figure = module.FIGURE
+    return found
+
+
+def figures(names: Iterable[str] = ()) -> list[Figure]:
+    """The figures of these ids, each once, in the order of the paper; all if none is named."""
+    asked = {figure(name).id for name in names} or set(IDS)
+    return [figure(name) for name in IDS if name in asked]

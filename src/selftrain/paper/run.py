@@ -1,0 +1,219 @@
+"""Compute, draw, judge and record figures.
+
+A run leaves in its folder, for each figure, `<id>.png` and `<id>.pdf`, its data as netCDF, and the record
+`<id>.json`: caption, claims with the numbers measured, parameters, seeds, versions. `times.json` has the
+seconds, apart from the records, so that a run that was stopped and resumed leaves the same files as one
+that was not. `points/` keeps every computed point.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import time
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Executor, as_completed
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..files import write_netcdf
+from ..sweep import Failure, Store, Task, complete
+from ..sweep.progress import Progress
+from ..sweep.workers import local_processes, stop_now
+from .figure import Data, Figure
+from .registry import figure, figures
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Drawing
+
+LIBRARIES = ("selftrain", "numpy", "scipy", "numba", "xarray", "matplotlib")
+DRAWING_SECONDS = 3.0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a figure: its record, or the points that could not be computed."""
+
+    id: str
+    record: Mapping[str, Any] | None
+    failures: tuple[str, ...] = ()
+
+
+def run(
+    names: Iterable[str] = (),
+    quick: bool = False,
+    out: str | Path = "out/paper",
+    *,
+    workers: int = -1,
+    progress: bool | None = None,
+    notice: Callable[[str], None] = print,
+) -> list[Outcome]:
+    """Regenerate figures of the paper into a folder.
+
+    Arguments:
+        names: ids of figures; all if none is given.
+        quick: coarser grids and fewer seeds.
+        out: the folder; made if it is not there.
+        workers: processes at once; -1: as many as there are cores; 0: all work is done here.
+        progress: show how far it is and the time left; default: on a terminal only.
+        notice: is told of stored points that are damaged, and computed anew.
+    """
+    asked = figures(names)
+    folder = writable(Path(out))
+    begin = time.perf_counter()
+    store = Store(folder / "points")
+    tasks = {one.id: one.tasks(quick) for one in asked}
+    failures = complete(
+        [task for parts in tasks.values() for task in parts.values()],
+        store,
+        workers=workers,
+        progress=progress,
+        notice=notice,
+    )
+    failed = {one.id: _of(failures, tasks[one.id]) for one in asked}
+    whole = [one.id for one in asked if not failed[one.id]]
+    drawn = _finish_all(whole, quick, folder, workers, progress)
+    _write_times(folder, drawn, time.perf_counter() - begin)
+    return [
+        Outcome(one.id, drawn[one.id][0] if one.id in drawn else None, failed[one.id])
+        for one in asked
+    ]
+
+
+def read_record(folder: str | Path, name: str) -> dict[str, Any] | None:
+    """The record that a run left of a figure, None if there is none."""
+    try:
+        record: dict[str, Any] = json.loads(Path(folder, f"{name}.json").read_text("utf-8"))
+    except (FileNotFoundError, json.JSONDecodeError):
+        return None
+    return record
+
+
+def writable(folder: Path) -> Path:
+    """The folder, made if need be; an error that names it if nothing can be written there."""
+    probe = folder / f".{os.getpid()}.part"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        raise OSError(error.errno, f"cannot be written: {error.strerror}", str(folder)) from None
+    return folder
+
+
+def finish(name: str, quick: bool, folder: Path) -> tuple[dict[str, Any], float, float]:
+    """Draw and judge a figure whose points are stored; its record, seconds of points and drawing."""
+    begin = time.perf_counter()
+    one = figure(name)
+    store = Store(folder / "points")
+    tasks = one.tasks(quick)
+    data = {part: task.load(store) for part, task in tasks.items()}
+    for part, values in data.items():
+        write_netcdf(values, folder / _data_name(name, part, len(data)))
+    _save(one.draw(data), folder / name)
+    record = _record(one, quick, tasks, data)
+    _write(folder / f"{name}.json", json.dumps(record, indent=1, allow_nan=False) + "\n")
+    taken = sum(task.taken(store) for task in tasks.values())
+    return record, taken, time.perf_counter() - begin
+
+
+def _of(failures: Iterable[Failure], tasks: Mapping[str, Task]) -> tuple[str, ...]:
+    """The failures that belong to these tasks."""
+    return tuple(
+        str(failure)
+        for failure in failures
+        if any(
+            task.computation is failure.computation and failure.point in task.grid.points
+            for task in tasks.values()
+        )
+    )
+
+
+def _finish_all(
+    names: list[str], quick: bool, folder: Path, workers: int, progress: bool | None
+) -> dict[str, tuple[dict[str, Any], float, float]]:
+    """Finish figures, several at once."""
+    if workers == 0 or len(names) < 2:
+        return {name: finish(name, quick, folder) for name in names}
+    executor: Executor = local_processes(workers)
+    done = {}
+    try:
+        sent = {executor.submit(finish, name, quick, folder): name for name in names}
+        with Progress(len(names), len(names) * DRAWING_SECONDS, progress, "figures") as bar:
+            for future in as_completed(sent):
+                done[sent[future]] = future.result()
+                bar.advance(1, DRAWING_SECONDS)
+    except BaseException:
+        stop_now(executor)
+        raise
+    executor.shutdown()
+    return done
+
+
+def _record(one: Figure, quick: bool, tasks: Mapping[str, Task], data: Data) -> dict[str, Any]:
+    return {
+        "figure": one.id,
+        "title": one.title,
+        "place": one.place,
+        "quick": quick,
+        "caption": one.caption(data),
+        "claims": [claim.to_dict() for claim in one.claims(data)],
+        "parameters": {
+            part: {"computation": task.computation.name, "version": task.computation.version}
+            | task.grid.to_dict()
+            for part, task in tasks.items()
+        },
+        "seeds": {
+            part: list(task.grid.axes["seed"])
+            for part, task in tasks.items()
+            if "seed" in task.grid.axes
+        },
+        "files": [
+            f"{one.id}.png",
+            f"{one.id}.pdf",
+            *(_data_name(one.id, part, len(tasks)) for part in tasks),
+        ],
+        "versions": {"python": platform.python_version()}
+        | {name: version(name) for name in LIBRARIES},
+    }
+
+
+def _data_name(name: str, part: str, parts: int) -> str:
+    return f"{name}.nc" if parts == 1 else f"{name}.{part}.nc"
+
+
+def _save(drawing: Drawing, path: Path) -> None:
+    """PNG and PDF, without the date, so that the same data give the same files."""
+    for suffix, options in (("png", {}), ("pdf", {"metadata": {"CreationDate": None}})):
+        part = path.with_name(f".{path.name}.{os.getpid()}.part")
+        try:
+            drawing.savefig(part, format=suffix, **options)
+            os.replace(part, path.with_name(f"{path.name}.{suffix}"))
+        finally:
+            part.unlink(missing_ok=True)
+
+
+def _write(path: Path, text: str) -> None:
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        part.write_text(text, encoding="utf-8")
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _write_times(
+    folder: Path, drawn: Mapping[str, tuple[Any, float, float]], seconds: float
+) -> None:
+    """What each figure took: its points, whenever they were computed, and its drawing; and this run."""
+    path = folder / "times.json"
+    known = json.loads(path.read_text("utf-8")) if path.is_file() else {"figures": {}}
+    known["figures"] |= {
+        name: {"points": round(points, 3), "drawing": round(drawing, 3)}
+        for name, (_, points, drawing) in drawn.items()
+    }
+    known["last_run"] = round(seconds, 3)
+    _write(path, json.dumps(known, indent=1) + "\n")
