@@ -93,7 +93,7 @@ def plot_path(
 def plot_panels(panels: Sequence[Panel]) -> Figure:
     r"""The squared cosine of tuned runs next to its continuous-time limit, a row for each T, a column for each $\rho$.
 
-    The dashed run ends where its last step is; $\tau_M$ is marked, and $\lambda_U^* T$ of the run stands in the title.
+    The dashed run ends at the dot, its last step; $\tau_M$ is marked, and $\lambda_U^* T$ of the run stands in the title.
     """
     from matplotlib.figure import Figure
 
@@ -125,6 +125,7 @@ def _draw_panel(ax: Axes, panel: Panel) -> None:
     points = path(np.linspace(0.0, path.until, 401))
     ax.plot(points.tau, points.squared_cosine, color=BLUE, label=r"$\lambda_U \to 0$")
     ax.plot(_times(run), run.m**2 / run.q, color=ORANGE, linestyle=_DASHES, label="discrete run")
+    ax.plot(panel.elapsed, run.m[-1] ** 2 / run.q[-1], "o", color=ORANGE)
     ax.axvline(panel.tau_squared_cosine, color=GREY, linewidth=0.9, label=r"$\tau_M$")
     ax.set_xlim(0, path.until)
     ax.set_ylim(0, 1.02)
@@ -165,8 +166,11 @@ def _said(best: tuple[float, float, str]) -> str:
 def _title(path: ContinuumPath) -> str:
     problem, recipe = path.problem, path.recipe
     words = [f"{problem.loss_function.name} loss in continuous time"]
-    words += [rf"$\alpha_L={problem.alpha_l:g}$", rf"$\rho={problem.rho:g}$"]
-    words += [rf"$\Delta={problem.delta:g}$", rf"$\lambda_L={recipe.lambda_l:g}$"]
+    words += [rf"$\alpha_L={problem.alpha_l:g}$"]
+    if not isinstance(problem.alpha_u, tuple):
+        words.append(rf"$\alpha_U={problem.alpha_u:g}$")
+    words += [rf"$\rho={problem.rho:g}$", rf"$\Delta={problem.delta:g}$"]
+    words.append(rf"$\lambda_L={recipe.lambda_l:g}$")
     if recipe.fix_bias:
         words.append("bias fixed")
     if path.failure is not None:

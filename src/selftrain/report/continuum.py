@@ -13,8 +13,8 @@ import numpy as np
 
 from ..problem import Problem
 from ..recipe import Recipe
-from ..theory.continuum import ContinuumPath, continuum, start_of
-from ..theory.expansion import first_order
+from ..theory.continuum import ContinuumPath, continuum
+from ..theory.direction import best_direction
 from ..theory.solve import solve
 from ..theory.trajectory import Trajectory
 from .headline import tune
@@ -32,8 +32,8 @@ class Panel:
     Attributes:
         run: the discrete run at its best ridges.
         path: the continuous-time limit from the same start, at least to the end of the run.
-        tau_squared_cosine: $\tau_M = 1/C$ at the start; for the squared loss C is constant and this is $\tau_M$ of
-            Prediction `pred: squared loss`.
+        tau_squared_cosine: $\tau_M$, the time in which the odds M/(1 - M) grow by a factor e, on average until
+            M = 0.99; for the squared loss the one of Prediction `pred: squared loss`.
     """
 
     run: Trajectory
@@ -53,7 +53,7 @@ def continuum_panels(
 
     >>> (panel,) = continuum_panels("squared", steps=(16,), shares=(0.4,))
     >>> round(panel.tau_squared_cosine, 4), panel.elapsed < 2 * panel.tau_squared_cosine
-    (0.4465, True)
+    (0.446, True)
     """
     return tuple(_panel(loss, count, rho) for count in steps for rho in shares)
 
@@ -61,10 +61,11 @@ def continuum_panels(
 def _panel(loss: str, steps: int, rho: float) -> Panel:
     problem = Problem(alpha_l=0.5, alpha_u=2.0, rho=rho, delta=0.75**2, steps=steps, loss=loss)
     recipe = tuned(problem)
-    rate = first_order(problem, recipe, start_of(problem, recipe)).alignment_rate
+    scale = best_direction(problem, recipe).time_scale
+    assert scale is not None
     elapsed = steps * float(recipe.at_steps(steps).lambda_u[0])
-    path = continuum(problem, recipe, until=max(elapsed, MEMORY / rate))
-    return Panel(solve(problem, recipe), path, 1.0 / rate)
+    path = continuum(problem, recipe, until=max(elapsed, MEMORY * scale))
+    return Panel(solve(problem, recipe), path, scale)
 
 
 def tuned(problem: Problem) -> Recipe:

@@ -122,7 +122,7 @@ def squared_closed_form(problem: Problem, recipe: Recipe) -> SquaredClosedForm:
     >>> problem = Problem(0.5, 2.0, rho=0.4, delta=0.75**2, steps=100, loss="squared")
     >>> form = squared_closed_form(problem, Recipe(lambda_u=0.01))
     >>> round(form.tau_squared_cosine, 4), round(form.tau_m, 4)
-    (0.4465, 1.5225)
+    (0.446, 1.5225)
     >>> round(form(1.0).squared_cosine, 4), round(form.discrete.squared_cosine[-1], 4)
     (0.7922, 0.7745)
     """

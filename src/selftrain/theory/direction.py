@@ -22,8 +22,8 @@ from .continuum import LEVELS, ContinuumPath, Points, continuum, start_of
 from .expansion import check_expandable, first_order
 from .solve import checked_tolerance
 
-LONGEST = 8
-"""How often the path is made longer before the question is left open."""
+LONGER, LONGEST = 4.0, 12
+"""By which factor, and how often, the path is made longer before the question is left open."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +60,19 @@ class BestDirection:
         return self.path.aligned is not None
 
     @property
+    def time_scale(self) -> float | None:
+        r"""$\tau_M$: the time in which the odds M/(1 - M) grow by a factor e, on average until M = 0.99.
+
+        For the squared loss C is constant, and this is $1/C$, $\tau_M$ of Prediction `pred: squared loss`. None if M = 0.99
+        is not reached, or exceeded at the start.
+        """
+        if not self.path.aligned:
+            return None
+        start = self.path(0.0)
+        odds = math.log(LEVELS[1] / (1 - LEVELS[1])) + math.log(start.v / start.m**2)
+        return self.path.aligned / odds
+
+    @property
     def bias_to_norm(self) -> tuple[float, float]:
         r"""$B/\sqrt q$ at the start and at the end."""
         ratio = self.points.bias_to_norm
@@ -89,8 +102,8 @@ def best_direction(
 
     Arguments:
         problem, recipe: as for `continuum`.
-        until: time to look at; default: twice the time that C at the start asks for, made longer until M = 0.99
-            is reached, at most 256 times.
+        until: time to look at; default: twice the time that C at the start asks for, made longer, fourfold
+            each time, until M = 0.99 is reached.
         tolerance: accuracy of the path.
 
     >>> from selftrain import Problem, Recipe
@@ -99,7 +112,7 @@ def best_direction(
     >>> found.reached, found.always_positive, found.proved
     (True, True, True)
     >>> held = best_direction(problem, Recipe(lambda_l=0.005, fix_bias=True))
-    >>> held.reached, held.always_positive, round(held.rates[0], 2)
+    >>> held.reached, held.always_positive, round(float(held.rates[0]), 2)
     (True, False, -7.27)
     """
     check_expandable(problem, recipe)
@@ -120,5 +133,5 @@ def _long_enough(problem: Problem, recipe: Recipe, tolerance: float) -> Continuu
         path = continuum(problem, recipe, until, tolerance)
         if path.aligned is not None:
             break
-        until *= 2
+        until *= LONGER
     return path

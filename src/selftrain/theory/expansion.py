@@ -123,7 +123,7 @@ def second_order_noise(
     >>> problem = Problem(alpha_l=0.5, alpha_u=2.0, rho=0.4, delta=0.75**2, steps=1)
     >>> run = solve(problem, Recipe(lambda_u=1e-6))
     >>> limit = second_order_noise(problem, Recipe(), run)
-    >>> round(float(measured_noise(run).chi_hat[1] / limit.chi_hat), 4)
+    >>> round(float(measured_noise(run).chi_hat[1] / limit.chi_hat), 3)
     1.0
     """
     check_expandable(problem, recipe)
