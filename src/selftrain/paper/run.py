@@ -187,10 +187,11 @@ def _data_name(name: str, part: str, parts: int) -> str:
 
 def _save(drawing: Drawing, path: Path) -> None:
     """PNG and PDF, without the date, so that the same data give the same files."""
-    for suffix, options in (("png", {}), ("pdf", {"metadata": {"CreationDate": None}})):
+    undated: dict[str, dict[str, None]] = {"png": {}, "pdf": {"CreationDate": None}}
+    for suffix, metadata in undated.items():
         part = path.with_name(f".{path.name}.{os.getpid()}.part")
         try:
-            drawing.savefig(part, format=suffix, **options)
+            drawing.savefig(part, format=suffix, metadata=metadata)
             os.replace(part, path.with_name(f"{path.name}.{suffix}"))
         finally:
             part.unlink(missing_ok=True)

@@ -2,14 +2,17 @@ r"""Pieces that the figures of the paper share: one colour for one $\rho$, marke
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, YELLOW
 
 if TYPE_CHECKING:
+    import xarray as xr
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
@@ -23,7 +26,9 @@ DASHED = (0, (4, 2))
 DOTTED = (0, (1, 1.5))
 
 
-def canvas(rows: int, columns: int, width: float, height: float, **options: Any) -> Any:
+def canvas(
+    rows: int, columns: int, width: float, height: float, **options: Any
+) -> tuple[Figure, NDArray[Any]]:
     """A figure of so many panels, and its axes as an array of that shape; call inside `styled()`."""
     from matplotlib.figure import Figure
 
@@ -97,3 +102,33 @@ def positive(values: Any) -> Any:
     """Values for a logarithmic axis: what is not positive is left out."""
     values = np.asarray(values, dtype=float)
     return np.where(values > 0, values, np.nan)
+
+
+def draw_ratio(chains: xr.Dataset, switch: str) -> Figure:
+    r"""Error over that of supervised learning against T, raw above, deviation from one below.
+
+    Colours are of $\rho$, markers of $\Delta$; `switch` names the axis that is filled or white.
+    """
+    figure, axes = canvas(2, 1, 7.2, 6.4, sharex=True)
+    upper, lower = axes[:, 0]
+    for case in each(chains, ("rho", "delta", switch)):
+        ratio = case["error"] / case["supervised"]
+        color, marker = RHO_COLORS[float(case.rho)], DELTA_MARKERS[float(case.delta)]
+        filled = bool(case[switch])
+        series(upper, case.T, ratio, color, marker, filled)
+        series(lower, case.T, positive(np.abs(1 - ratio)), color, marker, filled)
+        if filled:
+            limit(upper, case.T, case["bayes"] / case["supervised"], color)
+            limit(lower, case.T, positive(1 - case["bayes"] / case["supervised"]), color)
+    upper.set_ylabel(r"$\epsilon_g^{(T)} / \epsilon_g^{(SL)}$")
+    lower.set_ylabel(r"$|1 - \epsilon_g^{(T)} / \epsilon_g^{(SL)}|$")
+    lower.set_yscale("log")
+    lengths_axis((upper, lower), chains.T.values.tolist())
+    upper.set_xlabel("")
+    return figure
+
+
+def each(data: xr.Dataset, names: Sequence[str]) -> Iterator[xr.Dataset]:
+    """The dataset at every combination of some of its axes."""
+    for values in product(*(data[name].values for name in names)):
+        yield data.sel(dict(zip(names, values, strict=True)))

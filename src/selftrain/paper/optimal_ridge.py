@@ -1,0 +1,149 @@
+r"""$\lambda_U^*$ against T: small ridges, many small steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..sweep import Task
+from .compute.tuned import LARGEST_RIDGE
+from .figure import Claim, Data, Figure
+from .judge import PowerLaw, listed, numbers, power_law
+from .setting import ALPHA_L, ALPHA_U, RIDGES, cases
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.figure import Figure as Drawing
+
+MANY = 16
+"""The power is fitted from this T on, where the ridge is below its bound."""
+
+
+def tasks(quick: bool) -> Mapping[str, Task]:
+    return {"chains": cases(quick, selection=(False, True))}
+
+
+def draw(data: Data) -> Drawing:
+    from ..plots.paper import (
+        DASHED,
+        DELTA_MARKERS,
+        RHO_COLORS,
+        canvas,
+        cases_legend,
+        each,
+        handle,
+        legend_right,
+        lengths_axis,
+        series,
+    )
+    from ..plots.style import GREY, styled
+
+    chains = data["chains"].isel(heuristics=0)
+    with styled():
+        figure, axes = canvas(1, 1, 7.6, 4.6)
+        ax = axes[0, 0]
+        for case in each(chains, ("rho", "delta", "selection")):
+            color, marker = RHO_COLORS[float(case.rho)], DELTA_MARKERS[float(case.delta)]
+            series(ax, case.T, case["lambda_u"], color, marker, bool(case.selection))
+            if not case.selection and float(case.delta) == float(chains.delta[-1]):
+                law = _law(case)
+                lengths = case.T.values[case.T.values >= MANY]
+                ax.plot(
+                    lengths,
+                    law.amplitude * lengths**law.exponent,
+                    color=color,
+                    linewidth=4,
+                    alpha=0.2,
+                )
+        ax.axhline(LARGEST_RIDGE, color=GREY, linewidth=0.9, linestyle=(0, (1, 1.5)))
+        ax.set_yscale("log")
+        ax.set_ylabel(r"$\lambda_U^*$")
+        lengths_axis((ax,), chains.T.values.tolist())
+        laws = [
+            (rho, _law(chains.sel(rho=rho, selection=False).isel(delta=-1)))
+            for rho in chains.rho.values
+        ]
+        legend_right(
+            figure,
+            [
+                *cases_legend(chains.rho.values, chains.delta.values),
+                handle(r"$\Gamma$ tuned", GREY, "o"),
+                handle(r"$\Gamma = 0$", GREY, "o", DASHED, filled=False),
+                *(
+                    handle(rf"$\propto T^{{{law.exponent:.2f}}}$", RHO_COLORS[float(rho)])
+                    for rho, law in laws
+                ),
+            ],
+        )
+    return figure
+
+
+def claims(data: Data) -> list[Claim]:
+    chains = data["chains"].isel(heuristics=0)
+    rhos = chains.rho.values
+    claimed = []
+    for chosen, name in ((False, "without selection"), (True, "with selection")):
+        laws = [
+            [_law(chains.sel(rho=rho, delta=delta, selection=chosen)) for delta in chains.delta]
+            for rho in rhos
+        ]
+        exponents = np.array([[law.exponent for law in row] for row in laws])
+        off = np.array([[law.off for law in row] for row in laws])
+        shown = "; ".join(
+            f"rho = {rho:g}: " + ", ".join(f"{value:.3f}" for value in row)
+            for rho, row in zip(rhos, exponents, strict=True)
+        )
+        claimed += [
+            Claim(
+                f"The best ridge falls as a power of T ({name}; from T = {MANY} on no point is off "
+                "the fitted power by more than a factor of 1.25).",
+                bool(off.max() < 1.25),
+                f"Exponents, for Delta = {', '.join(f'{d:g}' for d in chains.delta.values)}: {shown}. "
+                f"Largest factor off: {off.max():.3f}; by rho: {listed(rhos, off.max(axis=1))}.",
+                numbers(
+                    largest_factor=off.max(),
+                    **{
+                        f"exponent_{rho:g}_{delta:g}": value
+                        for rho, row in zip(rhos, exponents, strict=True)
+                        for delta, value in zip(chains.delta.values, row, strict=True)
+                    },
+                ),
+            ),
+            Claim(
+                f"This does not depend on the label bias ({name}; exponents differ by less than 0.2).",
+                bool(np.ptp(exponents) < 0.2),
+                f"They range from {exponents.min():.3f} to {exponents.max():.3f}.",
+                numbers(lowest=exponents.min(), highest=exponents.max()),
+            ),
+        ]
+    return claimed
+
+
+def caption(data: Data) -> str:
+    return (
+        r"Best ridge of the self-training steps against their number. Filled: $\Gamma$ tuned, white: "
+        r"$\Gamma = 0$; dotted: the upper bound of the search, which makes the plateau; broad lines: powers "
+        rf"fitted from $T = {MANY}$ on to the curves without selection and $\Delta = {float(data['chains'].delta[-1]):g}$. "
+        rf"{RIDGES}. Chosen: $(\alpha_L, \alpha_U) = ({ALPHA_L:g}, {ALPHA_U:g})$."
+    )
+
+
+def _law(case: xr.Dataset) -> PowerLaw:
+    """The power of T over the longer runs whose ridge is below the bound."""
+    inside = (case.T.values >= MANY) & (case["lambda_u"].values < 0.99 * LARGEST_RIDGE)
+    if inside.sum() < 2:
+        return PowerLaw(0.0, LARGEST_RIDGE, np.inf)
+    return power_law(case.T.values[inside], case["lambda_u"].values[inside])
+
+
+FIGURE = Figure(
+    "optimal-ridge",
+    "Best ridge against the number of steps",
+    "Section 4.1, `fig: optimal regularization`",
+    tasks,
+    draw,
+    claims,
+    caption,
+)

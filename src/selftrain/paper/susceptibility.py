@@ -1,0 +1,100 @@
+r"""$\chi^{(T)}$ of tuned runs for several sizes of batches: small batches make the fit unstable."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..sweep import Task
+from .batch_size import chains
+from .figure import Claim, Data, Figure
+from .judge import listed, numbers
+from .setting import ALPHA_L, DELTA, RIDGES
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Drawing
+
+
+def tasks(quick: bool) -> Mapping[str, Task]:
+    return {"chains": chains(quick)}
+
+
+def draw(data: Data) -> Drawing:
+    from ..plots.paper import (
+        DASHED,
+        SERIES,
+        canvas,
+        each,
+        handle,
+        legend_right,
+        lengths_axis,
+        series,
+    )
+    from ..plots.style import GREY, styled
+
+    found = data["chains"]
+    colors = dict(zip(found.alpha_u.values.tolist(), SERIES, strict=False))
+    with styled():
+        figure, axes = canvas(1, 1, 7.6, 4.2)
+        ax = axes[0, 0]
+        for case in each(found, ("alpha_u", "selection")):
+            color = colors[float(case.alpha_u)]
+            series(ax, case.T, case["chi"], color, "o", bool(case.selection))
+        ax.set_yscale("log")
+        ax.set_ylabel(r"$\chi^{(T)}$")
+        lengths_axis((ax,), found.T.values.tolist())
+        legend_right(
+            figure,
+            [
+                *(handle(rf"$\alpha_U={a:g}$", color) for a, color in colors.items()),
+                handle(r"$\Gamma$ tuned", GREY, "o"),
+                handle(r"$\Gamma = 0$", GREY, "o", DASHED, filled=False),
+            ],
+        )
+    return figure
+
+
+def claims(data: Data) -> list[Claim]:
+    chi = data["chains"]["chi"]
+    batches, longest_run = chi.alpha_u.values, int(chi["T"][-1])
+    claimed = []
+    for chosen, name in ((False, "without selection"), (True, "with selection")):
+        last = chi.sel(selection=chosen).isel(T=-1).values
+        growth = (chi.sel(selection=chosen).isel(T=-1) / chi.sel(selection=chosen).isel(T=0)).values
+        claimed += [
+            Claim(
+                f"The smaller alpha_U, the larger the susceptibility at the largest T ({name}).",
+                bool((np.diff(last) < 0).all()),
+                f"At T = {longest_run} by alpha_U: {listed(batches, last)}.",
+                numbers(**{f"chi_{a:g}": value for a, value in zip(batches, last, strict=True)}),
+            ),
+            Claim(
+                "For the smallest batches it grows with the length of the run, from T = 1 to the "
+                f"largest T by a factor of 10 or more ({name}).",
+                bool(growth[0] > 10),
+                f"Factors by alpha_U: {listed(batches, growth)}.",
+                numbers(factor=growth[0]),
+            ),
+        ]
+    return claimed
+
+
+def caption(data: Data) -> str:
+    return (
+        r"Linear susceptibility $\chi^{(T)}$ of the last step of tuned runs, "
+        rf"$(\rho, \Delta) = (1/2, {DELTA:g})$, $\alpha_L = {ALPHA_L:g}$ (chosen), for several $\alpha_U$. Filled: "
+        rf"$\Gamma$ tuned, white: $\Gamma = 0$. {RIDGES}."
+    )
+
+
+FIGURE = Figure(
+    "susceptibility",
+    "Susceptibility against the number of steps",
+    "Appendix, `fig: partition dependence balanced susceptibility`",
+    tasks,
+    draw,
+    claims,
+    caption,
+)
