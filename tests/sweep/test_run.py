@@ -15,7 +15,7 @@ import pytest
 
 from selftrain import Problem, Recipe, SelfTrainError, solve
 from selftrain.sweep import Computation, Grid, Output, Store, Task, complete
-from selftrain.sweep.computation import code_digest
+from selftrain.sweep.computation import _file_digest, code_digest
 from selftrain.sweep.run import BATCH_SECONDS, _batches, _Job
 
 calls: list[tuple[float, float]] = []
@@ -99,10 +99,16 @@ def test_the_code_of_an_engine_is_part_of_the_version(
     digests = []
     for source in ("x = 1", "x = 1  # the same", '"""The same."""\nx = 1', "x = 2"):
         engine.joinpath("law.py").write_text(source)
-        code_digest.cache_clear()
+        forget()
         digests.append(code_digest(refused, ("engine",)))
-    code_digest.cache_clear()
+    forget()
     assert digests[0] == digests[1] == digests[2] != digests[3]
+
+
+def forget() -> None:
+    """Digests are remembered for the life of a process."""
+    code_digest.cache_clear()
+    _file_digest.cache_clear()
 
 
 @pytest.mark.parametrize("harm", ["flip", "cut", "empty", "swap"])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..losses import Array
-from .figure import Claim
+from .figure import Claim, Data
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -47,6 +47,12 @@ def worst(values: xr.DataArray) -> tuple[float, str]:
         f"{name} = {_shown(place[name].item())}" for name in values.dims if name in place.coords
     )
     return float(place), where
+
+
+def by_size(data: Data) -> list[tuple[int, xr.Dataset]]:
+    """The datasets named N1024 and the like, finite systems, by their N."""
+    sizes = [(int(part[1:]), one) for part, one in data.items() if part.startswith("N")]
+    return sorted(sizes, key=lambda entry: entry[0])
 
 
 def above_bayes(error: xr.DataArray, bayes: xr.DataArray) -> Claim:

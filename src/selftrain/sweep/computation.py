@@ -16,7 +16,7 @@ import json
 import textwrap
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -90,8 +90,13 @@ def code_digest(function: Callable[..., Any], engines: tuple[str, ...]) -> str:
         place = PACKAGE / engine
         files += [place] if place.is_file() else sorted(place.rglob("*.py"))
     for file in files:
-        digest.update(_tree(file.read_text(encoding="utf-8")).encode())
+        digest.update(_file_digest(file))
     return digest.hexdigest()
+
+
+@cache
+def _file_digest(file: Path) -> bytes:
+    return hashlib.sha256(_tree(file.read_text(encoding="utf-8")).encode()).digest()
 
 
 def _source(function: Callable[..., Any]) -> str:

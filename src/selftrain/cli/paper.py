@@ -1,0 +1,135 @@
+"""`selftrain paper`: the figures of the paper, listed, regenerated and judged."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .output import counted, print_json, print_table, remark, terminal
+
+if TYPE_CHECKING:
+    from ..paper.run import Outcome
+
+app = typer.Typer(help="Regenerate the figures of the paper.", no_args_is_help=True)
+
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout, nothing else.")]
+Quick = Annotated[bool, typer.Option("--quick", help="Coarser grids, fewer seeds: two minutes.")]
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR",
+        help="Folder of the figures; default: out/paper, out/quick with --quick.",
+        show_default=False,
+    ),
+]
+
+
+@app.command("list")
+def list_figures(quick: Quick = False, out: Out = None, as_json: AsJson = False) -> None:
+    """All figures: id, what it is in the paper, what it costs, whether it was made."""
+    from ..paper.registry import figures
+
+    folder = _folder(out, quick)
+    told = [_about(one, quick, folder) for one in figures()]
+    if as_json:
+        print_json({"figures": told, "out": str(folder)})
+        return
+    from rich import box
+
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
+    for name in ("id", "what it shows", "in the paper", "cost", "state"):
+        table.add_column(name, no_wrap=name in ("id", "cost", "state"))
+    for one in told:
+        table.add_row(
+            one["id"], one["title"], one["place"], f"{one['seconds']:.0f} s", one["state"]
+        )
+    print_table(terminal(), table)
+    remark(
+        f"Cost: seconds of one core, points that figures share counted with each. State: in {folder}."
+    )
+
+
+@app.command("run")
+def run_figures(
+    figures: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[FIGURE]...", help="Ids; all if none is given.", show_default=False
+        ),
+    ] = None,
+    quick: Quick = False,
+    out: Out = None,
+    workers: Annotated[
+        int, typer.Option(metavar="W", help="Processes at once; -1: all cores.")
+    ] = -1,
+    as_json: AsJson = False,
+) -> None:
+    """Compute, draw and judge figures; what was computed before is not computed again."""
+    from ..paper.run import run
+
+    folder = _folder(out, quick)
+    outcomes = run(figures or (), quick, folder, workers=workers, notice=remark)
+    if as_json:
+        print_json({"figures": [_plain(one) for one in outcomes], "out": str(folder)})
+    else:
+        _show(outcomes, folder)
+    if any(one.record is None for one in outcomes):
+        raise typer.Exit(1)
+
+
+def _folder(out: Path | None, quick: bool) -> Path:
+    return out or Path("out", "quick" if quick else "paper")
+
+
+def _about(one: Any, quick: bool, folder: Path) -> dict[str, Any]:
+    from ..paper.run import read_record
+    from ..sweep import Store
+
+    store = Store(folder / "points")
+    tasks = one.tasks(quick).values()
+    points = sum(len(task.grid) for task in tasks)
+    stored = sum(task.stored(store) for task in tasks)
+    record = read_record(folder, one.id)
+    state = "not made"
+    if stored == points and record is not None and record["quick"] == quick:
+        state = f"made, {_score(record)}"
+    elif stored:
+        state = f"{stored} of {points} points"
+    return {
+        "id": one.id,
+        "title": one.title,
+        "place": one.place,
+        "seconds": round(sum(task.seconds for task in tasks), 1),
+        "points": points,
+        "stored": stored,
+        "state": state,
+    }
+
+
+def _score(record: Any) -> str:
+    verdicts = [claim["verdict"] for claim in record["claims"]]
+    return f"{verdicts.count('holds')} of {counted(len(verdicts), 'claim')} hold"
+
+
+def _plain(one: Outcome) -> dict[str, Any]:
+    return {"id": one.id, "record": one.record, "failures": list(one.failures)}
+
+
+def _show(outcomes: list[Outcome], folder: Path) -> None:
+    from rich import box
+
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False, show_lines=True)
+    for name, width in (("figure", 18), ("claim", 54), ("verdict", 13), ("found", None)):
+        table.add_column(name, width=width)
+    for one in outcomes:
+        for claim in (one.record or {"claims": ()})["claims"]:
+            table.add_row(one.id, claim["says"], claim["verdict"], claim["found"])
+        for failure in one.failures:
+            table.add_row(one.id, "could not be computed", "", failure)
+    console = terminal()
+    console.width = max(console.width, 140)
+    print_table(console, table)
+    made = [one for one in outcomes if one.record is not None]
+    remark(f"{counted(len(made), 'figure')} with data and records in {folder}.")

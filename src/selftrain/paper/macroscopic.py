@@ -1,0 +1,204 @@
+r"""$q$, $m$, $B$, $\epsilon_g$ of finite systems against the theory, $\rho = 0.4$, up to a million features."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+
+from ..sweep import Grid, Task
+from .compute.finite import RUN, SHOWN, THEORY
+from .figure import Claim, Data, Figure
+from .judge import by_size, listed, numbers, power_law
+from .setting import ALPHA_L, ALPHA_U, DELTA, EXPERIMENT
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Drawing
+
+SEEDS = {128: 256, 1024: 64, 8192: 32, 2**20: 4}
+SEEDS_QUICK = {128: 32, 1024: 16, 8192: 8, 2**15: 4}
+ENOUGH = 8
+"""A standard deviation from fewer seeds is no basis for a power law."""
+
+TITLES = {
+    "q": r"squared norm  $q^{(t)}$",
+    "m": r"overlap  $m^{(t)}$",
+    "bias": r"bias  $B^{(t)}$",
+    "error": r"error  $\epsilon_g^{(t)}$",
+}
+
+
+def runs(rhos: tuple[float, ...], seeds: Mapping[int, int]) -> dict[str, Task]:
+    """Theory, and as many finite systems of each size as `seeds` says."""
+    axes: dict[str, Any] = {"rho": rhos}
+    tasks = {"theory": Task(THEORY, Grid(axes, EXPERIMENT))}
+    for features, count in seeds.items():
+        grid = Grid({**axes, "seed": tuple(range(count))}, {**EXPERIMENT, "features": features})
+        tasks[f"N{features}"] = Task(RUN, grid)
+    return tasks
+
+
+def tasks(quick: bool) -> Mapping[str, Task]:
+    return runs((0.4,), SEEDS_QUICK if quick else SEEDS)
+
+
+def draw(data: Data) -> Drawing:
+    return draw_columns(data, (2, 2))
+
+
+def draw_columns(data: Data, shape: tuple[int, int]) -> Drawing:
+    """A panel for each quantity, and a column for each rho if there are several."""
+    from ..plots.paper import DOTTED, SERIES, canvas, handle, legend_right
+    from ..plots.style import BLACK, GREY, steps_axis, styled
+
+    rhos = data["theory"].rho.values.tolist()
+    with styled():
+        figure, axes = canvas(*shape, 3.0 * shape[1] + 1.6, 2.1 * shape[0] + 0.4)
+        for column, rho in enumerate(rhos):
+            panels = axes[:, column] if len(rhos) > 1 else axes.ravel()
+            theory = data["theory"].sel(rho=rho)
+            for ax, name in zip(panels, SHOWN, strict=True):
+                ax.set_title(TITLES[name] + (rf",  $\rho={rho:g}$" if len(rhos) > 1 else ""))
+                for index, (features, one) in enumerate(by_size(data)):
+                    values = one[name].sel(rho=rho)
+                    ax.errorbar(
+                        one.t + 0.14 * (index - 1.5),
+                        values.mean("seed"),
+                        values.std("seed", ddof=1),
+                        color=SERIES[1:][index],
+                        marker="os^D"[index],
+                        linestyle="none",
+                        markersize=3,
+                        elinewidth=0.8,
+                        label=f"N = {features:,}",
+                    )
+                ax.plot(theory.t, theory[name], color=BLACK, linewidth=1.1, zorder=5)
+                if name == "error":
+                    ax.plot(theory.t, theory["bayes"], color=GREY, linestyle=DOTTED)
+            steps_axis(panels, int(theory.t[-1]))
+        sizes = [
+            handle(
+                f"N = {features:,}\n{one.seed.size} seeds",
+                SERIES[1:][index],
+                "os^D"[index],
+                "none",
+            )
+            for index, (features, one) in enumerate(by_size(data))
+        ]
+        legend_right(
+            figure, [handle("theory", BLACK), *sizes, handle("Bayes limit", GREY, "", DOTTED)]
+        )
+    return figure
+
+
+def claims(data: Data) -> list[Claim]:
+    return judge(data, float(data["theory"].rho[0]))
+
+
+def judge(data: Data, rho: float) -> list[Claim]:
+    """Agreement with the theory, and how fluctuations fall with N, at one rho."""
+    theory = data["theory"].sel(rho=rho)
+    sizes = [(features, one.sel(rho=rho)) for features, one in by_size(data)]
+    about = f"rho = {rho:g}"
+    off = {
+        (features, name): _deviations(one[name], theory[name])
+        for features, one in sizes
+        for name in SHOWN
+    }
+    large = [features for features, _ in sizes if features >= 1024]
+    state = {n: max(off[n, name] for name in ("q", "m", "bias")) for n in large}
+    errors = {features: off[features, "error"] for features, _ in sizes}
+    biggest = max(features for features, _ in sizes)
+    powers = _powers(sizes, "q", "m", "bias")
+    return [
+        Claim(
+            f"{about}: q, m and B agree with the theory from N = 1024 on (theory within one standard "
+            "deviation of the mean of the runs, at every step).",
+            max(state.values()) < 1,
+            "Largest distance in standard deviations by N: "
+            f"{listed(list(state), np.array(list(state.values())))}.",
+            numbers(**{f"N{n}": value for n, value in state.items()}),
+        ),
+        Claim(
+            f"{about}: the error agrees at large N (within one standard deviation at every step, "
+            "at the largest N).",
+            errors[biggest] < 1,
+            "Largest distance in standard deviations by N: "
+            f"{listed(list(errors), np.array(list(errors.values())))}.",
+            numbers(**{f"N{n}": value for n, value in errors.items()}),
+        ),
+        Claim(
+            f"{about}: mean error of the runs minus theory shrinks with N (largest over the steps).",
+            _shrinks(sizes, theory),
+            "By N: "
+            + ", ".join(
+                f"{n}: {float(abs(one['error'].mean('seed') - theory['error']).max()):.2g}"
+                for n, one in sizes
+            )
+            + ".",
+        ),
+        Claim(
+            f"{about}: fluctuations of q, m and B vanish as N^(-1/2) (fitted exponent between -0.6 and "
+            f"-0.4; sizes with {ENOUGH} seeds or more, standard deviations averaged over steps by "
+            "their logarithm).",
+            all(-0.6 < value < -0.4 for value in powers.values()),
+            "Exponents: "
+            + ", ".join(f"{name} {value:.3f}" for name, value in powers.items())
+            + ".",
+            numbers(**powers),
+        ),
+    ]
+
+
+def _deviations(values: xr.DataArray, theory: xr.DataArray) -> float:
+    """Largest distance of the mean from the theory over the steps, in standard deviations.
+
+    At rho = 1/2 the theory has B = 0 and so may finite systems of one step: no spread, no distance.
+    """
+    spread = values.std("seed", ddof=1)
+    distance = abs(values.mean("seed") - theory)
+    return float((distance / spread.where(spread > 0)).max())
+
+
+def _shrinks(sizes: Sequence[tuple[int, xr.Dataset]], theory: xr.Dataset) -> bool:
+    gaps = [float(abs(one["error"].mean("seed") - theory["error"]).max()) for _, one in sizes]
+    return gaps[-1] < gaps[0]
+
+
+def _powers(sizes: Sequence[tuple[int, xr.Dataset]], *names: str) -> dict[str, float]:
+    """The power of N with which the standard deviation of each quantity falls."""
+    many = [(features, one) for features, one in sizes if one.seed.size >= ENOUGH]
+    return {
+        name: power_law(
+            [features for features, _ in many],
+            [float(np.exp(np.log(one[name].std("seed", ddof=1)).mean())) for _, one in many],
+        ).exponent
+        for name in names
+    }
+
+
+def caption(data: Data) -> str:
+    recipes = "; ".join(
+        rf"$\rho={float(one.rho):g}$: $(\lambda_L, \lambda_U, \Gamma) = ({float(one['lambda_l']):.3g}, "
+        rf"{float(one['lambda_u']):.3g}, {float(one['threshold']):.3g})$"
+        for one in (data["theory"].isel(rho=index) for index in range(data["theory"].rho.size))
+    )
+    return (
+        r"Finite systems (mean and standard deviation over seeds) and theory (black), $T = 16$, "
+        rf"$(\alpha_L, \alpha_U, \Delta) = ({ALPHA_L:g}, {ALPHA_U:g}, {DELTA:g})$, ridges in $(0, 0.1]$ and threshold tuned "
+        rf"for the last error: {recipes}. Dotted: the Bayes limit of the batches up to $t$. Sizes are set off "
+        r"sideways to be told apart; the largest goes beyond the paper."
+    )
+
+
+FIGURE = Figure(
+    "macroscopic",
+    "Macroscopic quantities: finite systems against theory",
+    "Section 3.4, `fig: representative macro with experiment`",
+    tasks,
+    draw,
+    claims,
+    caption,
+)

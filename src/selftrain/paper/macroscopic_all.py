@@ -1,0 +1,40 @@
+r"""$q$, $m$, $B$, $\epsilon_g$ of finite systems against the theory for $\rho = 0.5, 0.495, 0.4$."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from ..sweep import Task
+from .figure import Claim, Data, Figure
+from .macroscopic import SEEDS, SEEDS_QUICK, caption, draw_columns, judge, runs
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Drawing
+
+RHOS = (0.5, 0.495, 0.4)
+SIZES = (128, 1024, 8192)
+
+
+def tasks(quick: bool) -> Mapping[str, Task]:
+    seeds = SEEDS_QUICK if quick else SEEDS
+    return runs(RHOS, {size: seeds[size] for size in SIZES})
+
+
+def draw(data: Data) -> Drawing:
+    return draw_columns(data, (4, len(RHOS)))
+
+
+def claims(data: Data) -> list[Claim]:
+    return [claim for rho in RHOS for claim in judge(data, rho)]
+
+
+FIGURE = Figure(
+    "macroscopic-all",
+    "Macroscopic quantities, all panels of the appendix",
+    "Appendix, `fig: macro with experiment`",
+    tasks,
+    draw,
+    claims,
+    caption,
+)

@@ -1,0 +1,147 @@
+r"""One step with ridges up to 10: finite systems far from the theory, until they are very large."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..sweep import Grid, Task
+from .compute.single_shot import SINGLE_SHOT, SINGLE_SHOT_RUN
+from .figure import Claim, Data, Figure
+from .judge import above_bayes, by_size, listed, numbers
+from .setting import ALPHA_L, DELTAS
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Drawing
+
+LARGEST = 10.0
+BATCHES = (0.5, 1.0, 2.0, 4.0, 8.0)
+BATCHES_QUICK = (1.0, 4.0)
+SEEDS = {128: 256, 1024: 128, 8192: 32, 2**17: 16, 2**20: 8}
+SEEDS_QUICK = {128: 32, 1024: 16, 8192: 8, 2**17: 2}
+
+
+def tasks(quick: bool) -> Mapping[str, Task]:
+    axes: dict[str, Any] = {"delta": DELTAS, "alpha_u": BATCHES_QUICK if quick else BATCHES}
+    fixed = {"rho": 0.5, "alpha_l": ALPHA_L, "largest": LARGEST}
+    parts = {"theory": Task(SINGLE_SHOT, Grid(axes, fixed))}
+    for features, count in (SEEDS_QUICK if quick else SEEDS).items():
+        grid = Grid({**axes, "seed": tuple(range(count))}, {**fixed, "features": features})
+        parts[f"N{features}"] = Task(SINGLE_SHOT_RUN, grid)
+    return parts
+
+
+def draw(data: Data) -> Drawing:
+    from ..plots.paper import DOTTED, SERIES, canvas, handle, legend_right
+    from ..plots.style import BLACK, GREY, styled
+
+    theory = data["theory"]
+    sizes = by_size(data)
+    with styled():
+        figure, axes = canvas(1, 2, 8.8, 3.6)
+        for ax, delta in zip(axes[0], theory.delta.values, strict=True):
+            one = theory.sel(delta=delta)
+            ax.plot(one.alpha_u, one["error"], color=BLACK)
+            ax.plot(one.alpha_u, one["bayes"], color=GREY, linestyle=DOTTED)
+            for index, (_, runs) in enumerate(sizes):
+                values = runs["error"].sel(delta=delta)
+                ax.errorbar(
+                    one.alpha_u * 2 ** (0.06 * (index - 2)),
+                    values.mean("seed"),
+                    values.std("seed", ddof=1),
+                    color=SERIES[1:][index],
+                    marker="os^Dv"[index],
+                    linestyle="none",
+                    elinewidth=0.8,
+                )
+            ax.set_xscale("log", base=2)
+            ax.set_xlabel(r"$\alpha_U$")
+            ax.set_title(rf"$(\rho, \Delta) = (0.5, {delta:g})$")
+        axes[0, 0].set_ylabel(r"$\epsilon_g^{(1)}$")
+        legend_right(
+            figure,
+            [
+                handle("theory", BLACK),
+                *(
+                    handle(
+                        f"N = {features:,}\n{runs.seed.size} seeds",
+                        SERIES[1:][index],
+                        "os^Dv"[index],
+                        "none",
+                    )
+                    for index, (features, runs) in enumerate(sizes)
+                ),
+                handle("Bayes limit", GREY, "", DOTTED),
+            ],
+        )
+    return figure
+
+
+def claims(data: Data) -> list[Claim]:
+    theory, sizes = data["theory"], by_size(data)
+    strong = (theory["lambda_u"] > 0.99 * LARGEST) & (theory["lambda_l"] > 0.99 * LARGEST)
+    excess = {
+        features: (runs["error"].mean("seed") / theory["error"] - 1).where(strong)
+        for features, runs in sizes
+    }
+    largest = {features: float(one.max()) for features, one in excess.items()}
+    typical = [float(one.mean()) for one in excess.values()]
+    small = [features for features, _ in sizes if features <= 8192]
+    biggest, runs = sizes[-1]
+    spread = runs["error"].std("seed", ddof=1)
+    inside = (abs(runs["error"].mean("seed") - theory["error"]) / spread).where(strong)
+    return [
+        Claim(
+            "For moderately large alpha_U the best ridges are at the bound (10, 10).",
+            bool(strong.isel(alpha_u=-1).all()),
+            f"So it is at {int(strong.sum())} of {strong.size} points; at the largest alpha_U for "
+            f"{int(strong.isel(alpha_u=-1).sum())} of {strong.delta.size} Delta.",
+            numbers(at_bound=strong.sum(), points=strong.size),
+        ),
+        Claim(
+            "There, experiments of moderate size deviate severely from the theory (mean error more than "
+            "10 % above it somewhere, at every N up to 8192).",
+            bool(strong.any()) and all(largest[features] > 0.1 for features in small),
+            "Largest excess of the mean error by N: "
+            f"{listed(list(largest), np.array(list(largest.values())), '{:.1%}')}.",
+            numbers(**{f"excess_{features}": value for features, value in largest.items()}),
+        ),
+        Claim(
+            "Not of the paper: it is an effect of size, which fades as N grows (mean excess over "
+            "these points falls with every N).",
+            bool(np.all(np.diff(typical) < 0)),
+            f"Mean excess by N: {listed(list(largest), np.array(typical), '{:.2%}')}.",
+            numbers(
+                **{f"mean_{features}": v for features, v in zip(largest, typical, strict=True)}
+            ),
+        ),
+        Claim(
+            f"Not of the paper: at N = {biggest:,} the theory is within one standard deviation of "
+            "the runs.",
+            bool(float(inside.max()) < 1),
+            f"Largest distance: {float(inside.max()):.2f} standard deviations.",
+            numbers(distance=inside.max()),
+        ),
+        above_bayes(theory["error"], theory["bayes"]),
+    ]
+
+
+def caption(data: Data) -> str:
+    return (
+        r"Error after one step of self-training at the ridges that minimise it in $(0, 10]^2$: theory (black) and "
+        r"finite systems at the same ridges (mean and standard deviation over seeds). Dotted: the Bayes limit. "
+        rf"$\rho = 1/2$, without selection, $\alpha_L = {ALPHA_L:g}$ (chosen). Sizes are set off sideways to be told apart."
+    )
+
+
+FIGURE = Figure(
+    "single-shot-error",
+    "A single step with large ridges: finite systems against theory",
+    "Appendix, `fig: large regularization single-shot ST`",
+    tasks,
+    draw,
+    claims,
+    caption,
+)
