@@ -1,0 +1,74 @@
+"""`selftrain continuum` from the outside: what is printed, what is written, how it ends."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from selftrain import Problem, Recipe, continuum
+
+PROBLEM = (
+    *("--alpha-l", "0.5", "--alpha-u", "2", "--rho", "0.4", "--delta", "0.5625"),
+    *("--steps", "100", "--lambda-u", "0.002"),
+)
+
+
+def selftrain(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "selftrain", "continuum", *PROBLEM, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300)
+
+
+def test_json_has_the_names_of_the_api() -> None:
+    done = selftrain("--json", "--until", "0.3", "--compare")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    told = json.loads(done.stdout, parse_constant=pytest.fail)
+    problem = Problem(0.5, 2.0, 0.4, 0.5625, steps=100)
+    path = continuum(problem, Recipe(lambda_u=0.002), until=0.3)
+    assert told["until"] == 0.3
+    assert told["half_aligned"] == pytest.approx(path.half_aligned, rel=1e-9)
+    assert told["aligned"] is None
+    assert told["best"]["where"] == "interior"
+    assert told["best"]["error"] == pytest.approx(path.best.error, rel=1e-12)
+    middle = told["path"][100]
+    assert middle["tau"] == pytest.approx(0.15)
+    for name in ("m", "q", "bias", "cosine", "error", "squared_cosine"):
+        assert middle[name] == pytest.approx(getattr(path(0.15), name), rel=1e-9)
+    rate = path.first_order(0.0).alignment_rate
+    assert told["first_order"]["alignment_rate"] == pytest.approx(rate, rel=1e-9)
+    assert 0 < told["compare"]["cosine"] < 0.02
+    assert {"problem", "recipe", "version", "solver"} <= set(told)
+
+
+def test_table_and_figure(tmp_path: Path) -> None:
+    figure = tmp_path / "path.png"
+    done = selftrain("--plot", str(figure), "--loss", "squared", "--compare")
+    assert done.returncode == 0, done.stderr
+    header = next(line for line in done.stdout.splitlines() if "cosine" in line)
+    assert header.split() == ["τ", "q", "m", "B", "B/√q", "error", "cosine", "M"]
+    assert "The error is smallest at the end" in done.stdout
+    assert "M is 1/2 not on this path" in done.stdout
+    assert "largest difference over 100 steps" in done.stdout
+    assert done.stderr.splitlines()[-1] == f"Figure: {figure}"
+    assert figure.stat().st_size > 1000
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        (("--sharpness", "2"), 2, "sharpness = 2.0: 1 is accepted"),
+        (("--annealing", "0.1"), 2, "annealing = 0.1: 0 is accepted"),
+        (("--labeler", "hard"), 2, "labeler = 'hard'"),
+        (("--until", "soon"), 2, "until = 'soon'"),
+        (("--threshold", "1"), 1, "alpha_u times the selected share"),
+        (("--plot", "path.txt"), 2, "a name ending in one of"),
+    ],
+)
+def test_refusals_are_one_line(arguments: tuple[str, ...], code: int, message: str) -> None:
+    done = selftrain(*arguments)
+    assert done.returncode == code
+    assert done.stdout == ""
+    assert message in done.stderr
+    assert len(done.stderr.splitlines()) == 1

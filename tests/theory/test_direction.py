@@ -1,0 +1,80 @@
+"""Proposition 7 as a check: what the plane does, and what the bias does meanwhile."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.integrate import quad
+
+from selftrain import Problem, Recipe, best_direction, squared_closed_form
+
+TURNING = Problem(alpha_l=0.5, alpha_u=4.0, rho=0.15, delta=1.2, steps=1)
+
+
+def test_with_a_trained_bias_the_plane_turns_to_the_best_direction() -> None:
+    found = best_direction(TURNING, Recipe(lambda_l=0.005))
+    assert found.proved
+    assert found.always_positive
+    assert found.reached
+    assert np.all(np.diff(found.points.squared_cosine) > 0)
+    assert found.points.squared_cosine[-1] > 0.99
+    assert "a theorem" in str(found)
+
+
+def test_with_a_fixed_bias_it_first_turns_away() -> None:
+    """Erratum 12: C < 0 at the start; it becomes positive as the weights shrink."""
+    found = best_direction(TURNING, Recipe(lambda_l=0.005, fix_bias=True))
+    assert not found.proved
+    assert not found.always_positive
+    assert found.rates[0] == pytest.approx(-7.27, abs=0.005)
+    assert found.rates[-1] > 0
+    assert found.points.squared_cosine.min() < 0.8 * found.points.squared_cosine[0]
+    assert found.reached
+    assert "not guaranteed" in str(found)
+
+
+@pytest.mark.parametrize("fixed", [False, True])
+def test_the_odds_of_the_direction_grow_by_the_integral_of_the_rate(fixed: bool) -> None:
+    found = best_direction(TURNING, Recipe(lambda_l=0.005, fix_bias=fixed), until=0.5)
+    path = found.path
+
+    def rate(tau: float) -> float:
+        return path.first_order(tau).alignment_rate
+
+    grown = quad(rate, 0.0, 0.5, epsabs=1e-8, epsrel=1e-8, limit=100)[0]
+    first, last = path(0.0), path(0.5)
+    odds = math.log(last.m**2 / last.v) - math.log(first.m**2 / first.v)
+    assert grown == pytest.approx(odds, abs=1e-6)
+
+
+def test_imbalance_inflates_the_bias_while_the_direction_improves() -> None:
+    found = best_direction(Problem(0.5, 2.0, 0.2, 0.75**2, steps=1), Recipe())
+    first, last = found.bias_to_norm
+    assert abs(last) > 20 * abs(first)
+    assert np.all(np.diff(np.abs(found.points.bias_to_norm)) > 0)
+    assert found.points.error[-1] == pytest.approx(0.2, abs=1e-6)
+    balanced = best_direction(Problem(0.5, 2.0, 0.5, 0.75**2, steps=1), Recipe())
+    assert abs(balanced.bias_to_norm[1]) < 1e-6
+    assert balanced.path.best.where == "end"
+
+
+def test_the_weights_shrink_at_least_exponentially() -> None:
+    r"""$\sqrt q \le \sqrt{q_0}\,e^{-\tau/(\alpha l''_{max}(1+\Delta))}$, with $l''_{max} = 1/4$ for the logistic loss."""
+    for fixed in (False, True):
+        points = best_direction(TURNING, Recipe(lambda_l=0.005, fix_bias=fixed)).points
+        rate = 1 / (4.0 * 0.25 * (1 + 1.2))
+        assert np.all(np.sqrt(points.q / points.q[0]) <= np.exp(-rate * points.tau) * (1 + 1e-9))
+
+
+def test_the_time_scale_is_that_of_prediction_8() -> None:
+    for rho in (0.2, 0.5):
+        problem = Problem(0.5, 2.0, rho, 0.75**2, steps=1, loss="squared")
+        found = best_direction(problem, Recipe())
+        form = squared_closed_form(problem, Recipe())
+        assert found.time_scale == pytest.approx(form.tau_squared_cosine, rel=1e-6)
+        assert found.rates == pytest.approx(1 / form.tau_squared_cosine, rel=1e-9)
+    short = best_direction(TURNING, Recipe(), until=0.01)
+    assert short.time_scale is None
+    assert not short.reached
