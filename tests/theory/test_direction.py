@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from selftrain import Problem, Recipe, best_direction, squared_closed_form
+from selftrain import Problem, Recipe, best_direction, simulate, solve, squared_closed_form
 
 TURNING = Problem(alpha_l=0.5, alpha_u=4.0, rho=0.15, delta=1.2, steps=1)
 
@@ -33,6 +33,23 @@ def test_with_a_fixed_bias_it_first_turns_away() -> None:
     assert found.points.squared_cosine.min() < 0.8 * found.points.squared_cosine[0]
     assert found.reached
     assert "not guaranteed" in str(found)
+
+
+def test_with_a_fixed_bias_it_can_end_up_facing_the_wrong_way() -> None:
+    """M goes to 1 and m is negative; a discrete run and finite systems do the same."""
+    problem = Problem(0.5, 4.0, 0.1, 3.0, steps=60)
+    recipe = Recipe(lambda_l=0.01, lambda_u=0.005, fix_bias=True)
+    found = best_direction(problem, recipe)
+    assert found.reversed
+    assert not found.reached
+    assert found.points.squared_cosine[-1] > 0.99
+    assert "facing the wrong way" in str(found)
+    run = solve(problem, recipe)
+    systems = simulate(problem, recipe, features=2048, seeds=4, probes=0, progress=False)
+    for cosine in (run.cosine, systems.mean("cosine")):
+        assert cosine[0] > 0.18
+        assert cosine[-1] < -0.18
+    assert not best_direction(problem, recipe.replace(fix_bias=False)).reversed
 
 
 @pytest.mark.parametrize("fixed", [False, True])

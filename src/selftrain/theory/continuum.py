@@ -114,7 +114,7 @@ class ContinuumPath:
     Attributes:
         until: where the path ends.
         stretches: stretches of time with the same batches.
-        half_aligned, aligned: first times at which M reaches 1/2 and 0.99; None if it does not.
+        half_aligned, aligned: first times at which M reaches 1/2 and 0.99 with m > 0; None if it does not.
         accuracy: largest difference between the two finest integrations, of $\ln\sqrt q$, $\mathrm{artanh}\cos$
             and B.
         evaluations: of the right-hand side, all integrations together.
@@ -129,7 +129,7 @@ class ContinuumPath:
     aligned: float | None
     accuracy: float
     evaluations: int
-    failure: NoExpansion | None
+    failure: SelfTrainError | None
     _dense: OdeSolution = field(repr=False)
 
     def __repr__(self) -> str:
@@ -290,8 +290,8 @@ def continuum(
         recipe: $\lambda_L$ of the start, threshold, whether the bias is held. The ridge $\lambda_U$ only sets the clock.
         until: time $\tau$ at which to end; default: $\sum_t\lambda_U^{(t)}$, where the discrete run ends.
         tolerance: accuracy of $\ln\sqrt q$, $\mathrm{artanh}\cos$ and B along the path, confirmed by a finer integration.
-        on_failure: "raise" a `NoExpansion` if the path runs into $\alpha_U P(\text{selected}) \le 1$, or return the
-            "partial" path up to there, with the error in `failure`.
+        on_failure: "raise" a `NoExpansion` if the path runs into $\alpha_U P(\text{selected}) \le 1$ (a `SelfTrainError` if it
+            leaves the range of numbers), or return the "partial" path up to there, with the error in `failure`.
 
     If batches or thresholds depend on the step, step t rules the stretch of time of length $\lambda_U^{(t)}$ that it takes; after the
     last step its batches stay.
@@ -350,7 +350,10 @@ class _Flow:
         self.refusal: NoExpansion | None = None
 
     def __call__(self, tau: float, y: Array) -> Array:
-        if not np.abs(y[:2]).max() < LARGEST_LOG:
+        if np.isnan(y).any():
+            return np.full(3, np.nan)
+        self.refusal = None
+        if np.abs(y[:2]).max() > LARGEST_LOG:
             return np.full(3, np.nan)
         state = _state(y)
         try:
@@ -376,7 +379,7 @@ class _Solution(NamedTuple):
     dense: OdeSolution
     crossings: tuple[list[float], ...]
     until: float
-    failure: NoExpansion | None
+    failure: SelfTrainError | None
     evaluations: int
 
 
@@ -399,7 +402,7 @@ def _confirmed(
         apart = _apart(coarse, fine)
         if apart <= tolerance:
             half, aligned = (
-                0.0 if math.tanh(rapidity) ** 2 >= level else next(iter(found), None)
+                0.0 if math.tanh(rapidity) >= math.sqrt(level) else next(iter(found), None)
                 for level, found in zip(LEVELS, fine.crossings, strict=True)
             )
             return ContinuumPath(
@@ -418,7 +421,7 @@ def _integrate(flows: list[_Flow], times: list[float], y: Array, tolerance: floa
     ends, evaluations = [times[0]], 0
     pieces: list[DenseOutput] = []
     crossings: tuple[list[float], ...] = tuple([] for _ in LEVELS)
-    failure = None
+    failure: SelfTrainError | None = None
     for flow, begin, end in zip(flows, times, times[1:], strict=False):
         if np.isnan(flow(begin, y)).any():
             failure = flow.refusal
@@ -436,12 +439,7 @@ def _integrate(flows: list[_Flow], times: list[float], y: Array, tolerance: floa
         for found, crossed in zip(crossings, done.t_events, strict=True):
             found.extend(float(tau) for tau in crossed)
         if not done.success:
-            if flow.refusal is None:
-                raise SelfTrainError(
-                    f"the path stopped at tau = {ends[-1]:g}, log norm {y[0]:.6g}, "
-                    f"artanh of the cosine {y[1]:.6g}, bias {y[2]:.6g}: {done.message}"
-                )
-            failure = NoExpansion(flow.points(y), _state(y), float(ends[-1]))
+            failure = _reason(flow, y, float(ends[-1]))
             break
     if not pieces:
         assert failure is not None
@@ -450,8 +448,18 @@ def _integrate(flows: list[_Flow], times: list[float], y: Array, tolerance: floa
     return _Solution(dense, crossings, float(ends[-1]), failure, evaluations)
 
 
+def _reason(flow: _Flow, y: Array, tau: float) -> SelfTrainError:
+    """Why the integration could not go on from y."""
+    if flow.refusal is not None:
+        return NoExpansion(flow.points(y), _state(y), tau)
+    return SelfTrainError(
+        f"at tau = {tau:.6g}: the path leaves the range of numbers, log norm {y[0]:.4g}, artanh of the "
+        f"cosine {y[1]:.4g}, bias {y[2]:.4g}"
+    )
+
+
 def _crossing(level: float) -> Callable[[float, Array], float]:
-    return lambda tau, y: math.tanh(y[1]) ** 2 - level
+    return lambda tau, y: float(y[1]) - math.atanh(math.sqrt(level))
 
 
 def _apart(one: _Solution, other: _Solution) -> float:

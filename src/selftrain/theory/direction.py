@@ -56,8 +56,13 @@ class BestDirection:
 
     @property
     def reached(self) -> bool:
-        """Whether M came to 0.99."""
+        """Whether M came to 0.99, in the right direction."""
         return self.path.aligned is not None
+
+    @property
+    def reversed(self) -> bool:
+        """Whether the plane ends up facing the wrong way, m < 0."""
+        return bool(self.points.m[-1] < 0)
 
     @property
     def time_scale(self) -> float | None:
@@ -86,7 +91,8 @@ class BestDirection:
         lines = [
             f"M from {points.squared_cosine[0]:.4g} to {points.squared_cosine[-1]:.4g} at tau = "
             f"{self.path.until:.4g}"
-            + (f", {LEVELS[1]:g} at tau = {self.path.aligned:.4g}" if self.reached else ""),
+            + (f", {LEVELS[1]:g} at tau = {self.path.aligned:.4g}" if self.reached else "")
+            + (", facing the wrong way" if self.reversed else ""),
             f"C from {rates[0]:.4g} to {rates[-1]:.4g}, smallest {rates[lowest]:.4g} at tau = "
             f"{points.tau[lowest]:.4g}; {held}, so C > 0 is {'a theorem' if self.proved else 'not guaranteed'}",
             f"B/|w| from {first:.4g} to {last:.4g}; error from {points.error[0]:.4g} to "
@@ -120,7 +126,7 @@ def best_direction(
     if until is None:
         path = _long_enough(problem, recipe, tolerance)
     else:
-        path = continuum(problem, recipe, until, tolerance)
+        path = continuum(problem, recipe, until, tolerance, on_failure="partial")
     return BestDirection(path, proved=not recipe.fix_bias and path(0.0).m > 0)
 
 
@@ -130,8 +136,8 @@ def _long_enough(problem: Problem, recipe: Recipe, tolerance: float) -> Continuu
     odds = math.log(LEVELS[1] / (1 - LEVELS[1])) + math.log(start.v / start.m**2)
     until = 2 * max(odds, 1.0) / abs(rate)
     for _ in range(LONGEST):
-        path = continuum(problem, recipe, until, tolerance)
-        if path.aligned is not None:
+        path = continuum(problem, recipe, until, tolerance, on_failure="partial")
+        if path.failure is not None or path(path.until).squared_cosine >= LEVELS[1]:
             break
         until *= LONGER
     return path
