@@ -37,6 +37,7 @@ def list_figures(quick: Quick = False, out: Out = None, as_json: AsJson = False)
         print_json({"figures": told, "out": str(folder)})
         return
     from rich import box
+    from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
     for name in ("id", "what it shows", "in the paper", "cost", "state"):
@@ -119,6 +120,7 @@ def _plain(one: Outcome) -> dict[str, Any]:
 
 def _show(outcomes: list[Outcome], folder: Path) -> None:
     from rich import box
+    from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False, show_lines=True)
     for name, width in (("figure", 18), ("claim", 54), ("verdict", 13), ("found", None)):

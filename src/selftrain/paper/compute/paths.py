@@ -8,19 +8,19 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.special import logit
 
-from ...errors import SelfTrainError
 from ...problem import Problem
 from ...sweep import Computation, Output
 from ...theory.bayes import bayes_error
-from ...theory.continuum import continuum
-from ...theory.direction import best_direction
+from ...theory.continuum import ContinuumPath, continuum, start_of
+from ...theory.expansion import first_order
 from .chains import starts
 from .tuned import tuned
 
 SHOWN = 401
-TIME_SCALES = 6.0
-"""The path is followed over this many time scales of the direction at least."""
+TIME_SCALES = 8.0
+"""The path is followed over this many time scales of the direction, as they are at its start, at least."""
 
 
 def path(
@@ -31,10 +31,9 @@ def path(
     best = tuned(problem, ("lambda_l", "lambda_u"), list(starts(steps, False, False, None)))
     run, recipe = best.run, best.recipe
     ridge = float(recipe.at_steps(steps).lambda_u[0])
-    scale = best_direction(problem, recipe).time_scale
-    if scale is None:
-        raise SelfTrainError(f"the direction of {recipe!r} does not align in continuous time")
-    limit = continuum(problem, recipe, until=max(steps * ridge, TIME_SCALES * scale))
+    rate = first_order(problem, recipe, start_of(problem, recipe)).alignment_rate
+    until = max(steps * ridge, TIME_SCALES / rate)
+    limit = continuum(problem, recipe, until, tolerance=1e-8)
     times = np.linspace(0.0, limit.until, SHOWN)
     apart = np.abs(limit.compare(run).difference["squared_cosine"])
     shown = np.linspace(0, steps, SHOWN)
@@ -46,10 +45,20 @@ def path(
         "apart": float(apart.max()),
         "lambda_l": float(recipe.lambda_l),
         "lambda_u": ridge,
-        "time_scale": scale,
+        "time_scale": _time_scale(limit),
         "error": best.error,
         "bayes": bayes_error(problem).semi_supervised,
     }
+
+
+def _time_scale(limit: ContinuumPath) -> float:
+    r"""$\tau_M$: the time in which the odds M/(1 - M) grow by a factor e, on average until M = 0.99.
+
+    If the path ends before that, on average until its end.
+    """
+    until = limit.until if limit.aligned is None else limit.aligned
+    first, last = (logit(limit(tau).squared_cosine) for tau in (0.0, until))
+    return float(until / (last - first))
 
 
 PATH = Computation(
