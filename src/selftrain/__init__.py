@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .recipe import Recipe
     from .simulation.ensemble import Ensemble
     from .simulation.run import simulate
+    from .theory.adjoint import Gradient, gradient
     from .theory.bayes import bayes_error
     from .theory.closed_form import squared_closed_form
     from .theory.continuum import ContinuumPath, continuum
@@ -24,11 +25,15 @@ if TYPE_CHECKING:
     from .theory.solve import solve
     from .theory.state import State
     from .theory.trajectory import Trajectory
+    from .tuning.optimize import optimize
+    from .tuning.optimum import Optimum
     from .tuning.supervised import supervised_optimum
 
 _homes = {
     "ContinuumPath": ".theory.continuum",
     "Ensemble": ".simulation.ensemble",
+    "Gradient": ".theory.adjoint",
+    "Optimum": ".tuning.optimum",
     "Problem": ".problem",
     "Recipe": ".recipe",
     "SelfTrainError": ".errors",
@@ -38,6 +43,8 @@ _homes = {
     "best_direction": ".theory.direction",
     "continuum": ".theory.continuum",
     "first_order": ".theory.expansion",
+    "gradient": ".theory.adjoint",
+    "optimize": ".tuning.optimize",
     "second_order_noise": ".theory.expansion",
     "simulate": ".simulation.run",
     "solve": ".theory.solve",
@@ -48,6 +55,8 @@ _homes = {
 __all__ = [
     "ContinuumPath",
     "Ensemble",
+    "Gradient",
+    "Optimum",
     "Problem",
     "Recipe",
     "SelfTrainError",
@@ -57,6 +66,8 @@ __all__ = [
     "best_direction",
     "continuum",
     "first_order",
+    "gradient",
+    "optimize",
     "second_order_noise",
     "simulate",
     "solve",

@@ -65,6 +65,10 @@ class StateOverflow(StageError):
     """The state left the range of floating-point numbers."""
 
 
+class NoGradient(SelfTrainError):
+    """A derivative that was asked for does not exist, or cannot be computed to any accuracy."""
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """The end of an error message: the near name if there is one, and all known names.
 

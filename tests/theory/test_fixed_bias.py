@@ -23,7 +23,7 @@ def test_engines_agree_on_irregular_sharpness(monkeypatch):
     problem = Problem(alpha_l=0.5, alpha_u=2.0, rho=0.2, delta=0.75**2, steps=6)
     recipe = Recipe(lambda_u=0.1, sharpness=SCHEDULE[:6], fix_bias=True)
     compiled = solve(problem, recipe)
-    monkeypatch.setattr(module, "_engine", lambda problem, recipe: generic)
+    monkeypatch.setattr(module, "engine_of", lambda problem, recipe: generic)
     plain = solve(problem, recipe)
     for name in ("q", "m", "bias", "chi", "overlap", "train_loss"):
         np.testing.assert_allclose(

@@ -1,8 +1,7 @@
 r"""The engine for any loss and any labeler, in plain numpy: the same equations, averages by adaptive panels.
 
-The average over the new noise runs over the proximal point x, where $h = x + c\,l'(x)$ is explicit and kinks of
-the loss are ends of panels; it is a function of the previous noise $g_1$ that is integrated by 16-point panels
-split at thresholds and jumps of the label and bisected until two halves agree with the whole.
+What `averages` gives as a function of the previous noise $g_1$ is integrated by 16-point panels split at
+thresholds and jumps of the label and bisected until two halves agree with the whole.
 """
 
 from __future__ import annotations
@@ -13,104 +12,34 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ..errors import EmptySelection
+from ..errors import ConvergenceError, EmptySelection
 from ..labelers import Labeler
 from ..losses import Array, Loss
 from ..problem import Problem
 from ..recipe import Recipe
+from .averages import (
+    DIFFERENCE,
+    INNER,
+    LABEL,
+    gather,
+    gather_labels,
+    gather_sharpness,
+    noise_averages,
+)  # fmt: skip
 from .equations import BIAS, ETA, LOG_CHI, LOG_R, A, assemble
 from .march import predict
-from .moments import (
-    COUNT,
-    FF,
-    FFK,
-    FK,
-    FK3,
-    GF,
-    GFK,
-    GGK,
-    GK,
-    GK3,
-    GNK,
-    K3,
-    KK,
-    LOSS,
-    NFK,
-    NK,
-    NK3,
-    SF,
-    SFK,
-    SGK,
-    SK,
-    SK3,
-    SNK,
-    F,
-    K,
-)  # fmt: skip
-from .prox import proximal
-from .quadrature import HERMITE_MAX, HERMITE_W, HERMITE_X, PANEL_W, PANEL_X
+from .moments import COUNT, FF, FY, GF, KY, LOSS, SF, F, K, Y
+from .quadrature import PANEL_W, PANEL_X
 from .record import PREDICTED, START_NAMES, Record
+from .sensitivity import FIELDS, first_shifts, shifts
 from .stage import Evaluation, StageSolution, solve_stage
+from .step import Step
 
-INNER = 12
-HERMITE_NOISE = 0.2
-"""Below this scale of the noise a smooth loss is averaged by Gauss-Hermite nodes."""
+SHARP, MASS, COLUMNS = slice(COUNT, COUNT + 5), COUNT + 5, COUNT + 6
+"""Columns of the integrals over a panel after the averages: derivatives in the sharpness, selected mass."""
 
-
-def noise_averages(
-    loss: Loss, target: Array, centre: Array, noise: float, c: float, exponent: float
-) -> Array:
-    r"""The inner averages $E[\,\cdot\,]$ over $h = $ `centre` + `noise` $g_2$, one column a point.
-
-    Rows: f, f^2, k, g2 k, f k, g2 f k, f^2 k, k', g2 k', f k', k^2, l.
-    """
-    if noise <= HERMITE_NOISE and not loss.kinks:
-        n = HERMITE_X[HERMITE_MAX][None, :]
-        w = np.broadcast_to(HERMITE_W[HERMITE_MAX], (centre.size, HERMITE_MAX))
-        x = proximal(loss, target[:, None], centre[:, None] + noise * n, c)
-        f = loss.slope(target[:, None], x)
-        curvature = loss.curvature(target[:, None], x)
-    else:
-        reach = math.sqrt(2.0 * exponent)
-        cuts = np.linspace(-reach, reach, 9)
-        edges = proximal(loss, target[:, None], centre[:, None] + noise * cuts, c)
-        if loss.kinks:
-            kinks = np.broadcast_to(np.asarray(loss.kinks), (centre.size, len(loss.kinks)))
-            kinks = np.clip(kinks, edges[:, :1], edges[:, -1:])
-            edges = np.sort(np.concatenate([edges, kinks], axis=1), axis=1)
-        parts = int(np.clip(np.ceil(np.diff(edges, axis=1).max() * exponent / 60.0), 1, 40))
-        share = np.arange(parts) / parts
-        lo = (edges[:, :-1, None] + np.diff(edges, axis=1)[:, :, None] * share).reshape(
-            centre.size, -1
-        )
-        half = (np.repeat(np.diff(edges, axis=1), parts, axis=1) / (2 * parts))[:, :, None]
-        x = (lo[:, :, None] + half * (1.0 + PANEL_X)).reshape(centre.size, -1)
-        f = loss.slope(target[:, None], x)
-        curvature = loss.curvature(target[:, None], x)
-        n = (x + c * f - centre[:, None]) / noise
-        density = np.exp(-0.5 * n * n) / math.sqrt(2 * math.pi)
-        w = (half * PANEL_W).reshape(centre.size, -1) * (1.0 + c * curvature) / noise * density
-    slope = 1.0 / (1.0 + c * curvature)
-    k = curvature * slope
-    k3 = loss.third(target[:, None], x) * slope**3
-    value = loss.value(target[:, None], x)
-    rows = (
-        f, f * f, k, n * k, f * k, n * f * k, f * f * k, k3, n * k3, f * k3, k * k, value,
-    )  # fmt: skip
-    return np.array([(w * row).sum(axis=1) for row in rows])
-
-
-def gather(s: Array, g: Array, w: Array, inner: Array) -> Array:
-    """The averages of `moments` from the inner ones at weighted points (s, g1)."""
-    f, ff, k, nk, fk, nfk, ffk, k3, nk3, fk3, kk, value = inner * w
-    out = np.empty(COUNT)
-    out[[F, FF, K, NK, FK, NFK, FFK, K3, NK3, FK3, KK, LOSS]] = [
-        row.sum() for row in (f, ff, k, nk, fk, nfk, ffk, k3, nk3, fk3, kk, value)
-    ]
-    out[[SF, SK, SNK, SFK, SK3]] = [(s * row).sum() for row in (f, k, nk, fk, k3)]
-    out[[GF, GK, GNK, GFK, GK3]] = [(g * row).sum() for row in (f, k, nk, fk, k3)]
-    out[SGK], out[GGK] = (s * g * k).sum(), (g * g * k).sum()
-    return out
+CONVERGED = (F, FF, K, GF, SF, MASS)
+"""Integrals that enter the equations, and that the panels are refined for; the others only steer Newton."""
 
 
 class GenericSupervised:
@@ -143,6 +72,14 @@ class GenericSupervised:
         """Average loss of a training point at the unknowns z."""
         alpha = self.groups[0]
         return float(alpha @ self._moments(z, exponent)[:, LOSS] / alpha.sum())
+
+    def derivatives(self, z: Array, exponent: float) -> tuple[Array, Array]:
+        """The derivatives of the equations in z and in what step 0 is given (one group of points)."""
+        at = self.evaluate(z, self.ridge, exponent)
+        if at is None:
+            raise ConvergenceError(0, "its averages are not finite", {}, math.nan)
+        moments = self._moments(z, exponent)[0]
+        return at.jacobian, first_shifts(z, self.groups[:, 0], self.ridge, moments)
 
     def starts(self) -> Iterator[tuple[str, Array]]:
         yield "explicit", self.explicit(self.ridge)
@@ -197,9 +134,29 @@ class GenericStage:
     def evaluate(
         self, z: Array, ridge: float, exponent: float, with_loss: bool = False
     ) -> Evaluation | None:
+        integrals, points = self._integrals(z, exponent)
+        return self._at(z, ridge, integrals, points)
+
+    def derivatives(self, z: Array, exponent: float) -> tuple[Array, Array]:
+        """The derivatives of the equations in z and in what the step is given."""
+        integrals, points = self._integrals(z, exponent, with_labels=True)
+        at = self._at(z, self.ridge, integrals, points)
+        if at is None:
+            raise ConvergenceError(self.step, "its averages are not finite", {}, math.nan)
+        step = Step(
+            *self.old, *self.batch, self.ridge, self.threshold, self.sharpness, self.fixed_bias
+        )
+        share, move = integrals[MASS], np.empty((5, FIELDS))
+        shifts(
+            z, step, self.batch[0] * share, integrals[:COUNT], 1.0, integrals[SHARP],
+            self._edges(z, exponent, share), False, move,
+        )  # fmt: skip
+        return at.jacobian, move
+
+    def _at(self, z: Array, ridge: float, integrals: Array, points: int) -> Evaluation | None:
         _, mu, nu2, _ = self.old
         alpha, _, delta = self.batch
-        moments, share, points = self._moments(z, exponent)
+        moments, share = integrals[:COUNT], integrals[MASS]
         residual, jacobian = np.empty(5), np.empty((5, 5))
         held = float(self.old[3]) if self.fixed_bias else math.nan
         assemble(
@@ -212,7 +169,7 @@ class GenericStage:
 
     def mean_loss(self, z: Array, exponent: float) -> float:
         """Average loss of a selected training point at the unknowns z."""
-        return float(self._moments(z, exponent)[0][LOSS])
+        return float(self._integrals(z, exponent)[0][LOSS])
 
     def starts(self) -> Iterator[tuple[str, Array]]:
         if self.guess is not None:
@@ -288,14 +245,18 @@ class GenericStage:
         target = np.asarray(self.labeler.target(previous, self.sharpness, self.loss), dtype=float)
         return s, g, w / share, target, share
 
-    def _moments(self, z: Array, exponent: float) -> tuple[Array, float, int]:
-        """The averages at z on panels that are bisected until they agree with their halves."""
+    def _integrals(self, z: Array, exponent: float, with_labels: bool = False) -> tuple[Array, int]:
+        """The averages over selected points at z, their share (`MASS`), and the points used.
+
+        Panels are bisected until they agree with their halves.
+        """
         tolerance = math.exp(-exponent)
-        cuts = self._cuts(exponent)
-        done = np.zeros(COUNT)
-        mass, points = 0.0, 0
-        pending = [(s, lo, hi) for s, edges in cuts for lo, hi in itertools.pairwise(edges)]
-        whole = self._panel_moments(z, pending, exponent)
+        watched = [*CONVERGED, *((Y, FY, KY) if with_labels else ())]
+        done, points = np.zeros(COLUMNS), 0
+        pending = [
+            (s, lo, hi) for s, edges in self._cuts(exponent) for lo, hi in itertools.pairwise(edges)
+        ]
+        whole = self._panels(z, pending, exponent, with_labels)
         scale = np.abs(whole).sum(axis=0) + 1e-300
         for _ in range(40):
             halves = [
@@ -303,29 +264,30 @@ class GenericStage:
                 for s, lo, hi in pending
                 for piece in ((s, lo, 0.5 * (lo + hi)), (s, 0.5 * (lo + hi), hi))
             ]
-            split = self._panel_moments(z, halves, exponent)
+            split = self._panels(z, halves, exponent, with_labels)
             points += 16 * len(halves)
-            pairs = split.reshape(len(pending), 2, -1)
-            both = pairs.sum(axis=1)
-            # sum over the averages that enter the equations; the others only steer Newton
-            error = (np.abs(both - whole) / scale)[:, [F, FF, K, GF, SF, COUNT]].max(axis=1)
+            both = split.reshape(len(pending), 2, -1).sum(axis=1)
+            error = (np.abs(both - whole) / scale)[:, watched].max(axis=1)
             good = error <= max(10 * tolerance, 1e-14)
-            done += both[good, :COUNT].sum(axis=0)
-            mass += float(both[good, COUNT].sum())
+            done += both[good].sum(axis=0)
             if good.all() or points > 400_000:
-                done += both[~good, :COUNT].sum(axis=0)
-                mass += float(both[~good, COUNT].sum())
+                done += both[~good].sum(axis=0)
                 break
             bad = np.repeat(~good, 2)
             pending = [piece for piece, keep in zip(halves, bad, strict=True) if keep]
             whole = split[bad]
-        return done / mass, mass, points
+        done[:MASS] /= done[MASS]
+        return done, points
 
-    def _panel_moments(
-        self, z: Array, panels: list[tuple[float, float, float]], exponent: float
+    def _panels(
+        self,
+        z: Array,
+        panels: list[tuple[float, float, float]],
+        exponent: float,
+        with_labels: bool,
     ) -> Array:
-        """Averages (and, last, the mass) of each panel (class, from, to); zero where nothing is selected."""
-        omega, mu, nu2, old_bias = self.old
+        """The integrals over each panel (class, from, to); zero where nothing is selected."""
+        omega, mu, _, old_bias = self.old
         _, rho, delta = self.batch
         table = np.array(panels)
         half = 0.5 * (table[:, 2] - table[:, 1])[:, None]
@@ -333,26 +295,95 @@ class GenericStage:
         s = np.repeat(table[:, 0], 16)
         w = (half * PANEL_W).ravel() * np.where(s > 0, rho, 1 - rho)
         w = w * np.exp(-0.5 * g * g) / math.sqrt(2 * math.pi)
-        root = math.sqrt(delta)
-        previous = s * mu * omega + old_bias + root * omega * g
+        previous = s * mu * omega + old_bias + math.sqrt(delta) * omega * g
         w = np.where(np.abs(previous) > self.threshold * omega, w, 0.0)
         live = w > 0
-        target = np.asarray(
-            self.labeler.target(previous[live], self.sharpness, self.loss), dtype=float
+        inner = np.zeros((INNER + LABEL * with_labels, g.size))
+        inner[:, live] = self._over_noise(
+            z, s[live], g[live], self._target(previous[live]), exponent, with_labels
         )
-        m = mu * z[A] + nu2 * z[ETA]
-        centre = s * m + z[BIAS] + root * z[A] * g
-        norm = math.hypot(math.sqrt(nu2) * z[ETA], math.exp(z[LOG_R]))
-        inner = np.zeros((INNER, g.size))
-        inner[:, live] = noise_averages(
-            self.loss, target, centre[live], root * norm, math.exp(z[LOG_CHI]) * delta, exponent
-        )
-        out = np.empty((len(panels), COUNT + 1))
+        by_logit, by_sharpness = np.zeros(g.size), np.zeros(g.size)
+        if with_labels:
+            by_logit[live], by_sharpness[live] = self._label_slopes(previous[live])
+        out = np.zeros((len(panels), COLUMNS))
         for i in range(len(panels)):
             part = slice(16 * i, 16 * i + 16)
-            out[i, :COUNT] = gather(s[part], g[part], w[part], inner[:, part])
-            out[i, COUNT] = w[part].sum()
+            points = s[part], g[part]
+            out[i, :COUNT] = gather(*points, w[part], inner[:, part])
+            out[i, MASS] = w[part].sum()
+            if with_labels:
+                gather_labels(*points, w[part] * by_logit[part], inner[:, part], out[i])
+                weight = w[part] * by_sharpness[part]
+                out[i, SHARP] = gather_sharpness(*points, weight, inner[:, part])
         return out
+
+    def _over_noise(
+        self, z: Array, s: Array, g: Array, target: Array, exponent: float, with_labels: bool
+    ) -> Array:
+        """The inner averages at points (s, g1) with given targets."""
+        _, mu, nu2, _ = self.old
+        delta = float(self.batch[2])
+        root = math.sqrt(delta)
+        centre = s * (mu * z[A] + nu2 * z[ETA]) + z[BIAS] + root * z[A] * g
+        noise = root * math.hypot(math.sqrt(nu2) * z[ETA], math.exp(z[LOG_R]))
+        strength = math.exp(z[LOG_CHI]) * delta
+        return noise_averages(self.loss, target, centre, noise, strength, exponent, with_labels)
+
+    def _target(self, logit: Array, sharpness: float | None = None) -> Array:
+        gamma = self.sharpness if sharpness is None else sharpness
+        return np.asarray(self.labeler.target(logit, gamma, self.loss), dtype=float)
+
+    def _label_slopes(self, logit: Array) -> tuple[Array, Array]:
+        """Derivatives of the target in the logit and in the sharpness, by central differences."""
+        if math.isinf(self.sharpness):
+            step = DIFFERENCE
+            by_sharpness = np.zeros(logit.size)
+        else:
+            step = DIFFERENCE / max(1.0, self.sharpness)
+            change = DIFFERENCE * self.sharpness
+            by_sharpness = (
+                self._target(logit, self.sharpness + change)
+                - self._target(logit, self.sharpness - change)
+            ) / (2 * change)
+        steps = np.full(logit.size, step)
+        for jump in self.labeler.jumps(self.sharpness):
+            steps = np.minimum(steps, 0.5 * np.abs(logit - jump))
+        by_logit = (self._target(logit + steps) - self._target(logit - steps)) / (2 * steps)
+        return by_logit, by_sharpness
+
+    def _edges(self, z: Array, exponent: float, share: float) -> Array:
+        """Where the integrand jumps: at both thresholds, and where the label jumps among selected points."""
+        omega, mu, _, old_bias = (float(value) for value in self.old)
+        _, rho, delta = (float(value) for value in self.batch)
+        limit = self.threshold * omega
+        places = [(side * limit, side, 0.0) for side in (1.0, -1.0)]
+        for jump, moves in zip(
+            self.labeler.jumps(self.sharpness), self._jump_slopes(), strict=True
+        ):
+            if abs(jump) > limit:
+                places.append((jump, 0.0, moves))
+        rows = []
+        for (logit, side, moves), s in itertools.product(places, (1.0, -1.0)):
+            g = (logit - s * mu * omega - old_bias) / (math.sqrt(delta) * omega)
+            near = 1e-9 * (abs(logit) + 1e-9 * omega)
+            beside = np.array([logit - near, logit + near])
+            f, ff, k = self._over_noise(
+                z, np.full(2, s), np.full(2, g), self._target(beside), exponent, False
+            )[:3]
+            kept = np.array([side <= 0, side >= 0])  # which side of the edge is selected
+            falls = [float((row * kept) @ [1.0, -1.0]) for row in (f, ff, k)]
+            weight = (rho if s > 0 else 1 - rho) * math.exp(-0.5 * g * g) / math.sqrt(2 * math.pi)
+            rows.append([s, g, weight / share, *falls, side * self.threshold, side * omega, moves])
+        return np.array(rows)
+
+    def _jump_slopes(self) -> Array:
+        """Derivatives of the places where the label jumps in the sharpness."""
+        if math.isinf(self.sharpness):
+            return np.zeros(len(self.labeler.jumps(self.sharpness)))
+        change = DIFFERENCE * self.sharpness
+        after = np.array(self.labeler.jumps(self.sharpness + change))
+        before = np.array(self.labeler.jumps(self.sharpness - change))
+        return (after - before) / (2 * change)
 
 
 def supervised(loss: Loss, groups: Array, ridge: float) -> GenericSupervised:

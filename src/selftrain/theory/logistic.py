@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ..errors import EmptySelection, StateOverflow
+from ..errors import ConvergenceError, EmptySelection, StateOverflow
 from ..labelers import HardLabels
 from ..losses import Array, Loss
 from ..problem import Problem
@@ -17,6 +17,7 @@ from .march import COLLAPSED, DONE, EMPTY, HARD_STEP, march
 from .moments import COUNT, FF, LOSS
 from .quadrature import CAPACITY
 from .record import Record
+from .sensitivity import FIELDS, first_shifts, logistic_derivatives
 from .stage import Evaluation, StageSolution, solve_stage
 from .starts import explicit_start, no_update_start
 from .step import Step, Workspace, evaluate, evaluate_supervised, reference_sharpness
@@ -70,6 +71,12 @@ class SupervisedStage:
         alpha = self.groups[0]
         return float(alpha @ self._moments[:, LOSS] / alpha.sum())
 
+    def derivatives(self, z: Array, exponent: float) -> tuple[Array, Array]:
+        """The derivatives of the equations in z and in what step 0 is given (one group of points)."""
+        at = self.evaluate(z, self.ridge, exponent)
+        assert at is not None
+        return at.jacobian, first_shifts(z, self.groups[:, 0], self.ridge, self._moments[0])
+
     def starts(self) -> Iterator[tuple[str, Array]]:
         yield "explicit", self.explicit(self.ridge)
 
@@ -109,7 +116,7 @@ class LogisticStage:
         self, z: Array, ridge: float, exponent: float, with_loss: bool = False
     ) -> Evaluation | None:
         given, work = self.given._replace(ridge=ridge), self._work
-        points, log_share = evaluate(z, given, self.anchor, exponent, with_loss, work)
+        points, log_share = evaluate(z, given, self.anchor, exponent, with_loss, False, work)
         if points <= 0:
             return None
         strength = math.exp(z[LOG_CHI]) * given.delta
@@ -171,6 +178,22 @@ def self_training(problem: Problem, recipe: Recipe, t: int, old: Array) -> Logis
         recipe.fix_bias,
     )
     return LogisticStage(t, given)
+
+
+def derivatives(
+    problem: Problem, recipe: Recipe, states: Array, unknowns: Array, last: int, exponent: float
+) -> tuple[Array, Array]:
+    """The derivatives of the equations of steps 1..`last` in their unknowns and in what they are given."""
+    batches, values = problem.batches, recipe.at_steps(problem.steps)
+    jacobians, moves = np.empty((last + 1, 5, 5)), np.empty((last + 1, 5, FIELDS))
+    failed = logistic_derivatives(
+        states, unknowns, *(np.array(column) for column in batches), np.array(values.lambda_u),
+        np.array(values.threshold), np.array(_sharpness(recipe, values.sharpness)),
+        recipe.fix_bias, exponent, last, jacobians, moves,
+    )  # fmt: skip
+    if failed:
+        raise ConvergenceError(failed, "its averages need too long a rule", {}, math.nan)
+    return jacobians[1:], moves[1:]
 
 
 def _sharpness(recipe: Recipe, sharpness: Array) -> Array:

@@ -23,10 +23,15 @@ from .quadrature import PANEL_W, PANEL_X, clear_length, inner_rule
 (
     F, SF, GF, FF, K, SK, GK, NK, SGK, SNK, GGK, GNK, FK, SFK, GFK, NFK, FFK,
     K3, SK3, GK3, NK3, FK3, KK, LOSS,
-) = range(24)  # fmt: skip
-"""Positions of the averages: factors s (S), g1 (G), g2 (N), f (F), k (K), k' (K3)."""
+    SGF, SFF, Y, SY, GY, SGY, GGY, FY, SFY, GFY, KY, SKY, GKY,
+) = range(37)  # fmt: skip
+"""Positions of the averages: factors s (S), g1 (G), g2 (N), f (F), k (K), k' (K3).
 
-COUNT = 24
+The last ones are for gradients only; with p the label and y its logit, Y is $\\partial f/\\partial y$ and KY is
+$\\partial k/\\partial y$, where $\\partial f/\\partial p = -(1 - ck)$ and $\\partial k/\\partial p = c k'$ at a given h.
+"""
+
+COUNT = 37
 PANEL_NOISE = 1.5
 """Above this scale of the new noise the integral runs over the proximal point itself."""
 
@@ -143,12 +148,14 @@ def logistic_moments(
     c: float,
     exponent: float,
     with_loss: bool,
+    with_labels: bool,
     out: Any,
 ) -> int:
     r"""Averages over the outer nodes and the new noise; returns the number of points used (-1: too many).
 
     The new logit is $h = \gamma_0\tilde h + s\,$`shift` + `bias` + `tilt` $g_1$ + `noise` $g_2$, with
     $\gamma_0$ = `old_sharpness`; the label is $\sigma(\gamma\tilde h)$ with $\gamma$ = `sharpness` (infinite: the sign).
+    The loss, and the derivatives in the label, are filled in when asked for.
     """
     out[:] = 0.0
     x_in = np.empty(400)
@@ -230,6 +237,24 @@ def logistic_moments(
         out[FK3] += weight * fk3m
         out[KK] += weight * kkm
         out[LOSS] += weight * loss
+        if with_labels:
+            out[SGF] += weight * s * g * fm
+            out[SFF] += weight * s * ffm
+            gain = weight * above * below
+            yf = gain * (c * km - 1.0)
+            yff = gain * (c * fkm - fm)
+            yk = gain * c * k3m
+            out[Y] += yf
+            out[SY] += s * yf
+            out[GY] += g * yf
+            out[SGY] += s * g * yf
+            out[GGY] += g * g * yf
+            out[FY] += yff
+            out[SFY] += s * yff
+            out[GFY] += g * yff
+            out[KY] += yk
+            out[SKY] += s * yk
+            out[GKY] += g * yk
     return points
 
 

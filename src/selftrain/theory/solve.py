@@ -50,7 +50,7 @@ def solve(
     tolerance = checked_tolerance(tolerance)
     recipe.at_steps(problem.steps)
     record = Record(problem, recipe, tolerance)
-    engine = _engine(problem, recipe)
+    engine = engine_of(problem, recipe)
     try:
         first = engine.supervised(problem.loss_function, labeled_group(problem), recipe.lambda_l)
         record.store(0, first.solution(record.exponent, record.confirmable), recipe.lambda_l)
@@ -93,7 +93,7 @@ def supervised_row(problem: Problem, ridge: float, tolerance: float = 1e-10) -> 
         Recipe(lambda_l=ridge),
         tolerance,
     )
-    engine = _engine(problem, record.recipe)
+    engine = engine_of(problem, record.recipe)
     stage = engine.supervised(problem.loss_function, all_groups(problem), ridge)
     record.store(0, stage.solution(record.exponent, record.confirmable), ridge)
     row: Array = record.rows[0]
@@ -102,7 +102,7 @@ def supervised_row(problem: Problem, ridge: float, tolerance: float = 1e-10) -> 
 
 def stages(trajectory: Trajectory) -> Iterator[Any]:
     """The stage equations of every solved step of a trajectory, in order."""
-    engine = _engine(trajectory.problem, trajectory.recipe)
+    engine = engine_of(trajectory.problem, trajectory.recipe)
     for t in range(trajectory.good_steps):
         if t == 0:
             problem, ridge = trajectory.problem, trajectory.recipe.lambda_l
@@ -114,7 +114,7 @@ def stages(trajectory: Trajectory) -> Iterator[Any]:
         yield engine.self_training(trajectory.problem, trajectory.recipe, t, old)
 
 
-def _engine(problem: Problem, recipe: Recipe) -> ModuleType:
+def engine_of(problem: Problem, recipe: Recipe) -> ModuleType:
     """The module that takes the averages of this loss and labeler."""
     loss, labeler = problem.loss_function, recipe.label_function
     plain = type(labeler) in (SoftLabels, HardLabels)

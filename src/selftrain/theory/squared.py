@@ -20,9 +20,52 @@ from ..labelers import HardLabels
 from ..losses import Array, Loss
 from ..problem import Problem
 from ..recipe import Recipe
+from .equations import BIAS, ETA, LOG_CHI, LOG_R, A, assemble
+from .moments import (
+    COUNT,
+    FF,
+    FFK,
+    FK,
+    FY,
+    GF,
+    GFK,
+    GFY,
+    GGK,
+    GGY,
+    GK,
+    GY,
+    KK,
+    NFK,
+    SF,
+    SFF,
+    SFK,
+    SFY,
+    SGF,
+    SGK,
+    SGY,
+    SK,
+    SY,
+    F,
+    K,
+    Y,
+)  # fmt: skip
 from .record import Record
+from .sensitivity import (
+    E_CLASS,
+    E_F,
+    E_FF,
+    E_K,
+    E_OMEGA,
+    E_PLACE,
+    E_THRESHOLD,
+    E_WEIGHT,
+    FIELDS,
+    first_shifts,
+    scaled_label,
+    shifts,
+)  # fmt: skip
 from .stage import StageSolution
-from .step import reference_sharpness
+from .step import Step, reference_sharpness
 
 
 class ClosedSupervised:
@@ -50,6 +93,17 @@ class ClosedSupervised:
         noise = (alpha * delta * gain**2) @ (square + delta * m**2)
         r2 = chi**2 * noise / (1.0 - chi**2 * float((alpha * delta**2) @ gain**2))
         return np.array([0.0, m, bias, 0.5 * math.log(r2), math.log(chi)])
+
+    def derivatives(self, z: Array, exponent: float) -> tuple[Array, Array]:
+        """The derivatives of the equations in z and in what step 0 is given (one group of points)."""
+        alpha, rho, delta = (float(value) for value in self.groups[:, 0])
+        share, zero = np.array([rho, 1.0 - rho]), np.zeros(2)
+        sign = np.array([1.0, -1.0])
+        noise = math.sqrt(delta) * math.hypot(z[ETA], math.exp(z[LOG_R]))
+        d = sign * (z[ETA] - 1.0) + z[BIAS]
+        e = _averages(sign, share, zero, share, d, zero, noise, math.exp(z[LOG_CHI]) * delta)
+        jacobian = _jacobian(z, e, alpha, delta, self.ridge, 0.0, 1.0, True, math.nan)
+        return jacobian, first_shifts(z, self.groups[:, 0], self.ridge, e)
 
     def mean_loss(self, z: Array, exponent: float) -> float:
         """Average loss of a training point."""
@@ -135,6 +189,41 @@ class ClosedStage:
         share = float(self._sides()[1].sum())
         return float(0.5 * math.exp(2 * (z[3] - z[4])) / (alpha * delta * share))
 
+    def derivatives(self, z: Array, exponent: float) -> tuple[Array, Array]:
+        """The derivatives of the equations in z (with a and B themselves) and in what the step is given."""
+        omega, mu, nu2, old_bias = (float(value) for value in self.old)
+        alpha, rho, delta = (float(value) for value in self.batch)
+        sign, zeroth, first, second, constant, slope = self._sides()
+        root, share = math.sqrt(delta), float(zeroth.sum())
+        slide, lift = z[A] - self.offset, z[BIAS] - self.old_bias
+        noise = root * math.hypot(math.sqrt(nu2) * z[ETA], math.exp(z[LOG_R]))
+        c = math.exp(z[LOG_CHI]) * delta
+        d = sign * (mu * slide + nu2 * z[ETA]) + lift + constant
+        kappa = root * slide + slope
+        e = _averages(
+            sign, zeroth / share, first / share, second / share, d, kappa, noise, c
+        )  # fmt: skip
+        step = Step(
+            omega, mu, nu2, old_bias, alpha, rho, delta,
+            self.ridge, self.threshold, self.sharpness, self.fixed_bias,
+        )  # fmt: skip
+        held = old_bias if self.fixed_bias else math.nan
+        jacobian = _jacobian(z, e, alpha * share, delta, self.ridge, mu, nu2, False, held)
+        sharp, move = np.empty(5), np.empty((5, FIELDS))
+        gain = scaled_label(step, e, sharp)
+        side = np.array([1.0, -1.0, 1.0, -1.0])
+        place = (side * self.threshold - sign * mu - old_bias / omega) / root
+        mean = (d + kappa * place) / (1.0 + c)
+        weight = np.where(sign > 0, rho, 1.0 - rho) / share / math.sqrt(2 * math.pi)
+        edges = np.zeros((4, 9))
+        edges[:, E_CLASS], edges[:, E_PLACE] = sign, place
+        edges[:, E_WEIGHT] = weight * np.exp(-0.5 * place**2)
+        edges[:, E_F], edges[:, E_K] = -side * mean, -side / (1.0 + c)
+        edges[:, E_FF] = -side * (mean**2 + (noise / (1.0 + c)) ** 2)
+        edges[:, E_OMEGA], edges[:, E_THRESHOLD] = side * self.threshold, side * omega
+        shifts(z, step, alpha * share, e, gain, sharp, edges, False, move)
+        return jacobian, move
+
     def label_mass(self) -> float:
         """Smaller share of the selected points on one side of the plane."""
         zeroth = self._sides()[1]
@@ -202,6 +291,48 @@ def run(record: Record) -> None:
             return
         solution = StageSolution(stage.unknowns(), "closed form", 1, 0, 0.0)
         record.store(t, solution, stage.ridge, stage.base)
+
+
+def _averages(
+    s: Array, zeroth: Array, first: Array, second: Array, d: Array, kappa: Array, noise: float, c: float
+) -> Array:  # fmt: skip
+    r"""The averages of `moments` for $f = k(d + \kappa g_1 + b g_2)$ on pieces with the moments of $g_1$ given."""
+    k = 1.0 / (1.0 + c)
+    f = k * (d * zeroth + kappa * first)
+    gf = k * (d * first + kappa * second)
+    square = d**2 * zeroth + 2 * d * kappa * first + kappa**2 * second
+    ff = k * k * (square + noise**2 * zeroth)
+    e = np.zeros(COUNT)
+    e[[F, SF, GF, SGF]] = f.sum(), s @ f, gf.sum(), s @ gf
+    e[[FF, SFF]] = ff.sum(), s @ ff
+    e[[K, SK, GK, SGK, GGK]] = (
+        k,
+        k * (s @ zeroth),
+        k * first.sum(),
+        k * (s @ first),
+        k * second.sum(),
+    )
+    e[[FK, SFK, GFK, NFK, FFK, KK]] = (
+        k * e[F],
+        k * e[SF],
+        k * e[GF],
+        k * k * noise,
+        k * e[FF],
+        k * k,
+    )
+    e[[Y, SY, GY, SGY, GGY]] = -e[[K, SK, GK, SGK, GGK]]
+    e[[FY, SFY, GFY]] = -e[[FK, SFK, GFK]]
+    return e
+
+
+def _jacobian(
+    z: Array, e: Array, share: float, delta: float, ridge: float, mu: float, nu2: float,
+    first: bool, held: float,
+) -> Array:  # fmt: skip
+    residual, jacobian = np.empty(5), np.empty((5, 5))
+    groups = np.array([share]), np.array([delta])
+    assemble(z, e[None], *groups, ridge, mu, nu2, 0.0, first, held, residual, jacobian)
+    return jacobian
 
 
 def _susceptibility(alpha: Array, delta: Array, ridge: float) -> float:

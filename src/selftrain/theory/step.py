@@ -58,6 +58,7 @@ def evaluate(
     anchor: float,
     exponent: float,
     with_loss: bool,
+    with_labels: bool,
     work: Workspace,
 ) -> tuple[int, float]:
     r"""Residual and Jacobian of a self-training step at z; the points used (-1: too many) and $\ln P_{sel}$.
@@ -82,7 +83,7 @@ def evaluate(
         return count, log_share
     points = logistic_moments(
         work.nodes, count, base, sharpness, mu * slide + nu2 * z[ETA], root * slide, lift,
-        root * off, chi * delta, exponent, with_loss, work.moments[0],
+        root * off, chi * delta, exponent, with_loss, with_labels, work.moments[0],
     )  # fmt: skip
     if points < 0:
         return -1, log_share
@@ -124,7 +125,7 @@ def evaluate_supervised(
         root = math.sqrt(groups[2, i])
         points += logistic_moments(
             nodes, 2, 0.0, math.inf, z[ETA], 0.0, z[BIAS], root * off, chi * groups[2, i],
-            exponent, with_loss, moments[i],
+            exponent, with_loss, True, moments[i],
         )  # fmt: skip
     assemble(
         z, moments, groups[0], groups[2], ridge, 0.0, 1.0, 0.0, True, math.nan, residual, jacobian
@@ -149,7 +150,7 @@ def newton(
     size = math.inf
     points = 0
     for iteration in range(limit):
-        points, _ = evaluate(z, step, anchor, exponent, False, work)
+        points, _ = evaluate(z, step, anchor, exponent, False, False, work)
         if points <= 0:
             return math.inf, iteration + 1, points
         size = newton_step(
@@ -176,7 +177,7 @@ def confirm(
     work: Workspace,
 ) -> tuple[float, int]:
     """Relative size of the Newton step from z on the refined rule, and its number of points."""
-    points, _ = evaluate(z, step, anchor, exponent + REFINED, False, work)
+    points, _ = evaluate(z, step, anchor, exponent + REFINED, False, False, work)
     if points <= 0:
         return math.inf, 0
     size = newton_step(
