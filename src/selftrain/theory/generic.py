@@ -143,9 +143,12 @@ class GenericStage:
         at = self._at(z, self.ridge, integrals, points)
         if at is None:
             raise ConvergenceError(self.step, "its averages are not finite", {}, math.nan)
+        omega, mu, nu2, old_bias = (float(value) for value in self.old)
+        alpha, rho, delta = (float(value) for value in self.batch)
         step = Step(
-            *self.old, *self.batch, self.ridge, self.threshold, self.sharpness, self.fixed_bias
-        )
+            omega, mu, nu2, old_bias, alpha, rho, delta,
+            self.ridge, self.threshold, self.sharpness, self.fixed_bias,
+        )  # fmt: skip
         share, move = integrals[MASS], np.empty((5, FIELDS))
         shifts(
             z, step, self.batch[0] * share, integrals[:COUNT], 1.0, integrals[SHARP],
@@ -383,7 +386,8 @@ class GenericStage:
         change = DIFFERENCE * self.sharpness
         after = np.array(self.labeler.jumps(self.sharpness + change))
         before = np.array(self.labeler.jumps(self.sharpness - change))
-        return (after - before) / (2 * change)
+        slopes: Array = (after - before) / (2 * change)
+        return slopes
 
 
 def supervised(loss: Loss, groups: Array, ridge: float) -> GenericSupervised:

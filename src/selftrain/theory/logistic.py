@@ -185,9 +185,10 @@ def derivatives(
 ) -> tuple[Array, Array]:
     """The derivatives of the equations of steps 1..`last` in their unknowns and in what they are given."""
     batches, values = problem.batches, recipe.at_steps(problem.steps)
+    alpha, rho, delta = (np.array(column) for column in batches)
     jacobians, moves = np.empty((last + 1, 5, 5)), np.empty((last + 1, 5, FIELDS))
     failed = logistic_derivatives(
-        states, unknowns, *(np.array(column) for column in batches), np.array(values.lambda_u),
+        states, unknowns, alpha, rho, delta, np.array(values.lambda_u),
         np.array(values.threshold), np.array(_sharpness(recipe, values.sharpness)),
         recipe.fix_bias, exponent, last, jacobians, moves,
     )  # fmt: skip

@@ -112,7 +112,8 @@ def _by_differences(trajectory: Trajectory, function: Callable[[Trajectory], flo
         scale = scales.get(name, np.abs(column))
 
         def at(values: Array, name: str = name) -> float:
-            return _number(function(replace(run, **{name: values})))
+            changes: dict[str, Any] = {name: values}
+            return _number(function(replace(run, **changes)))
 
         rows[:, i] = _differences(at, column, scale, value)
     direct: dict[str, float | Array] = {}

@@ -1,0 +1,205 @@
+"""The result of `optimize`: the recipe, how it was found, what it is worth, and in words whether to use it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+
+from ..errors import StageError
+from ..losses import Array
+from ..problem import Problem
+from ..recipe import Recipe
+from ..theory.bayes import BayesLimits
+from ..theory.solve import solve
+from ..theory.trajectory import Trajectory
+from .supervised import SupervisedFit, SupervisedOptimum
+from .variables import Variables
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+STATIONARY = 1e-6
+"""A projected gradient below this, in logarithms of ridges, counts as zero."""
+
+CURVED = -1e-8
+"""A curvature above this is not negative beyond what differences of gradients can tell."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """A recipe that improved on all before it, after so many solves."""
+
+    solves: int
+    error: float
+    recipe: Recipe
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Optimum:
+    r"""The best recipe that was found.
+
+    Attributes:
+        recipe: its values.
+        trajectory: the run with it.
+        path: the recipes that were best until the next one, in order.
+        solves: runs of the solver the search took.
+        bounds: of each optimised name.
+        schedule: names that were free at every step.
+        active_bounds: names at a bound: "lower" or "upper"; for a schedule {"lower": steps, "upper": steps}.
+        first_order: largest entry of the gradient that bounds do not hold, in the coordinates of the
+            search (logarithms of ridges and sharpness); zero at an optimum.
+        second_order: least curvature of the error along free coordinates; NaN if bounds hold all of them.
+        labeled_only: the best supervised fit to the labelled points, its ridge in the same bounds.
+        supervised: the best supervised fit to all points with their labels.
+        bayes: the limits no method can beat.
+    """
+
+    recipe: Recipe
+    trajectory: Trajectory
+    path: tuple[Point, ...]
+    solves: int
+    bounds: dict[str, tuple[float, float]]
+    schedule: tuple[str, ...]
+    active_bounds: dict[str, str | dict[str, tuple[int, ...]]]
+    first_order: float
+    second_order: float
+    labeled_only: SupervisedFit
+    supervised: SupervisedOptimum
+    bayes: BayesLimits
+
+    @property
+    def problem(self) -> Problem:
+        """The problem that was optimised."""
+        return self.trajectory.problem
+
+    @property
+    def error(self) -> float:
+        """Generalisation error at the last step."""
+        return float(self.trajectory.error[-1])
+
+    @property
+    def is_minimum(self) -> bool:
+        """Whether gradient and curvature are those of a local minimum within the bounds."""
+        return self.first_order < STATIONARY and not self.second_order < CURVED
+
+    @property
+    def against(self) -> dict[str, float]:
+        """Errors to compare with."""
+        return {
+            "t=0": float(self.trajectory.error[0]),
+            "labeled only": self.labeled_only.error,
+            "supervised, all labels": self.supervised.error,
+            "Bayes, labeled only": self.bayes.labeled_only,
+            "Bayes, all data": self.bayes.semi_supervised,
+            "Bayes, all labels": self.bayes.all_labeled,
+        }
+
+    @property
+    def advice(self) -> str:
+        """In words: whether self-training with this recipe is worth it."""
+        gain = self.labeled_only.error - self.error
+        test = self.problem.test_mixture
+        trivial = min(test.rho, 1.0 - test.rho)
+        still = self.active_bounds.get("lambda_u") == "lower"
+        if self.problem.steps == 0:
+            return f"A supervised fit: error {self.error:.6g}."
+        if still or gain < 1e-6:
+            how = (
+                "runs to its lower bound, where a step changes nothing"
+                if still
+                else "gains nothing"
+            )
+            return (
+                f"Do not self-train this way: the best lambda_u {how}; the labelled points alone give "
+                f"{self.labeled_only.error:.6g}, the best self-training {self.error:.6g}."
+            )
+        if self.error >= trivial:
+            return f"Do not self-train this way: always answering one class errs no more, {trivial:.6g}."
+        closed = gain / (self.labeled_only.error - self.bayes.semi_supervised)
+        return (
+            f"Self-training lowers the error from {self.labeled_only.error:.6g} (labelled points alone) to "
+            f"{self.error:.6g}: {100 * closed:.1f}% of the way to the limit {self.bayes.semi_supervised:.6g}."
+        )
+
+    def to_frame(self) -> pd.DataFrame:
+        """The path, one row a recipe that improved; constants as they are, schedules by their last entry."""
+        import pandas as pd
+
+        rows = [
+            {
+                "solves": point.solves,
+                "error": point.error,
+                **{name: _last(getattr(point.recipe, name)) for name in self.bounds},
+            }
+            for point in self.path
+        ]
+        return pd.DataFrame(rows)
+
+    def plot(self) -> Figure:
+        """The run with its limits, the schedules, and the search; see `selftrain.plots.optimum`."""
+        from ..plots.optimum import plot_optimum
+
+        return plot_optimum(self)
+
+    def __repr__(self) -> str:
+        values = ", ".join(f"{name}={_shown(getattr(self.recipe, name))}" for name in self.bounds)
+        held = f", at a bound: {', '.join(self.active_bounds)}" if self.active_bounds else ""
+        return f"Optimum(error={self.error:.8g}, {values}{held}; {self.solves} solves)"
+
+
+def active_bounds(variables: Variables, x: Array) -> dict[str, str | dict[str, tuple[int, ...]]]:
+    """Which names sit on a bound; for a schedule, at which steps."""
+    low, high = variables.box()
+    found: dict[str, str | dict[str, tuple[int, ...]]] = {}
+    for name, place in variables.slices().items():
+        below = np.flatnonzero(x[place] <= low[place] + 1e-7)
+        above = np.flatnonzero(x[place] >= high[place] - 1e-7)
+        if name in variables.schedule:
+            sides = {"lower": below, "upper": above}
+            steps = {side: tuple((at + 1).tolist()) for side, at in sides.items() if at.size}
+            if steps:
+                found[name] = steps
+        elif below.size or above.size:
+            found[name] = "lower" if below.size else "upper"
+    return found
+
+
+def labeled_optimum(
+    problem: Problem, bounds: tuple[float, float], tolerance: float
+) -> SupervisedFit:
+    """The labelled points alone, at their best ridge, measured on the test mixture of the problem."""
+    alone = problem.replace(
+        steps=0, alpha_u=1.0, rho_u=None, delta_u=None, test=tuple(problem.test_mixture)
+    )
+
+    def error(x: float) -> float:
+        try:
+            return float(solve(alone, Recipe(lambda_l=math.exp(x)), tolerance).error[0])
+        except StageError:
+            return math.inf
+
+    low, high = (math.log(bound) for bound in bounds)
+    grid = np.linspace(low, high, 12)
+    values = [error(float(x)) for x in grid]
+    at = int(np.argmin(values))
+    around = (float(grid[max(at - 1, 0)]), float(grid[min(at + 1, grid.size - 1)]))
+    found = minimize_scalar(error, bounds=around, method="bounded", options={"xatol": 1e-7})
+    x = float(found.x) if found.fun < values[at] else float(grid[at])
+    side = "lower" if x <= low + 1e-5 else "upper" if x >= high - 1e-5 else None
+    run = solve(alone, Recipe(lambda_l=math.exp(x)), tolerance)
+    return SupervisedFit(float(run.error[0]), math.exp(x), float(run.cosine[0]), side)
+
+
+def _last(value: Any) -> float:
+    return float(value[-1]) if isinstance(value, tuple) else float(value)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, tuple):
+        return f"{value[0]:.4g}..{value[-1]:.4g}"
+    return f"{value:.6g}"

@@ -1,0 +1,226 @@
+r"""What a search moves: entries of a recipe, their bounds, and coordinates in which a step means the same everywhere.
+
+A ridge and a sharpness live on a logarithmic scale, a threshold on its own, an annealing rate on one that is
+linear below its scale and logarithmic above. A name in `over` is one number for all steps, a name in `schedule`
+one number a step.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..errors import InvalidInput, nearest
+from ..fields import number
+from ..labelers import HardLabels
+from ..losses import Array
+from ..problem import Problem
+from ..recipe import Recipe
+from ..theory.adjoint import Gradient
+
+DEFAULT_BOUNDS: Mapping[str, tuple[float, float]] = {
+    "lambda_l": (1e-8, 0.1),
+    "lambda_u": (1e-8, 0.1),
+    "threshold": (0.0, 3.0),
+    "sharpness": (0.1, 100.0),
+    "annealing": (0.0, 10.0),
+}
+PER_STEP = ("lambda_u", "threshold", "sharpness")
+"""What may be free at every step; annealing is a way to write a schedule of the sharpness."""
+
+ANNEALING_SCALE = 0.03
+_LOGARITHMIC = ("lambda_l", "lambda_u", "sharpness")
+
+
+@dataclass(frozen=True)
+class Variables:
+    """The free entries of a recipe as a vector of coordinates.
+
+    Attributes:
+        base: the recipe that holds everything that is not free.
+        names: free quantities, constants first.
+        bounds: of each, in its own units.
+        schedule: those of them that are free at every step.
+        steps: number of steps.
+    """
+
+    base: Recipe
+    names: tuple[str, ...]
+    bounds: dict[str, tuple[float, float]]
+    schedule: tuple[str, ...]
+    steps: int
+
+    def size(self, name: str) -> int:
+        """How many coordinates a name has."""
+        return self.steps if name in self.schedule else 1
+
+    def slices(self) -> dict[str, slice]:
+        """Where each name is in the vector."""
+        places, begin = {}, 0
+        for name in self.names:
+            places[name] = slice(begin, begin + self.size(name))
+            begin += self.size(name)
+        return places
+
+    def recipe(self, x: Array) -> Recipe:
+        """The recipe at the coordinates x."""
+        values: dict[str, Any] = {}
+        for name, place in self.slices().items():
+            low, high = self.bounds[name]
+            entries = np.clip(inverse(name, x[place]), low, high)
+            values[name] = tuple(entries.tolist()) if name in self.schedule else float(entries[0])
+        return self.base.replace(**values)
+
+    def coordinates(self, recipe: Recipe) -> Array:
+        """The coordinates of a recipe."""
+        parts = [
+            forward(name, np.broadcast_to(getattr(recipe, name), self.size(name)))
+            for name in self.names
+        ]
+        return np.concatenate(parts).astype(float)
+
+    def box(self) -> tuple[Array, Array]:
+        """Lower and upper bounds of the coordinates."""
+        low, high = (
+            np.concatenate(
+                [
+                    np.full(self.size(name), forward(name, self.bounds[name][i]))
+                    for name in self.names
+                ]
+            )
+            for i in (0, 1)
+        )
+        return low, high
+
+    def slope(self, x: Array, gradient: Gradient) -> Array:
+        """The gradient in the coordinates."""
+        out = np.empty(x.size)
+        for name, place in self.slices().items():
+            slope = np.asarray(gradient[name])
+            if name not in self.schedule:
+                slope = np.atleast_1d(slope.sum())
+            out[place] = slope * derivative(name, x[place])
+        return out
+
+
+def forward(name: str, value: Any) -> Array:
+    """The coordinate of a value."""
+    value = np.asarray(value, dtype=float)
+    if name in _LOGARITHMIC:
+        return np.asarray(np.log(value))
+    if name == "annealing":
+        return np.asarray(np.log1p(value / ANNEALING_SCALE))
+    return value
+
+
+def inverse(name: str, x: Array) -> Array:
+    """The value of a coordinate."""
+    if name in _LOGARITHMIC:
+        return np.asarray(np.exp(x))
+    if name == "annealing":
+        return np.asarray(ANNEALING_SCALE * np.expm1(x))
+    return np.asarray(x, dtype=float)
+
+
+def derivative(name: str, x: Array) -> Array:
+    """d value / d coordinate."""
+    if name in _LOGARITHMIC:
+        return np.asarray(np.exp(x))
+    if name == "annealing":
+        return np.asarray(ANNEALING_SCALE * np.exp(x))
+    return np.ones_like(x)
+
+
+def variables(
+    problem: Problem, over: Any, schedule: Any, bounds: Any, start: Any
+) -> tuple[Variables, Recipe]:
+    """Checked variables, and the recipe the search starts from."""
+    constants, free = _names("over", over), _names("schedule", schedule)
+    names = (*constants, *free)
+    if not names:
+        raise InvalidInput("over", over, f"at least one of {', '.join(DEFAULT_BOUNDS)} is accepted")
+    for name in free:
+        if name not in PER_STEP:
+            accepted = f"free at every step may be {', '.join(PER_STEP)}"
+            raise InvalidInput("schedule", name, accepted)
+        if name in constants:
+            raise InvalidInput("schedule", name, "in `over` or in `schedule`, not in both")
+    if "annealing" in names and "sharpness" in free:
+        raise InvalidInput("over", "annealing", "a free schedule of the sharpness contains it")
+    if problem.steps == 0 and names != ("lambda_l",):
+        raise InvalidInput("over", names, "with steps = 0 only lambda_l acts")
+    limits = _bounds(bounds, names)
+    base = _start(start)
+    hard = np.isinf(base.sharpness).any() or isinstance(base.label_function, HardLabels)
+    if hard and {"sharpness", "annealing"} & set(names):
+        raise InvalidInput("over", names, "hard labels have no sharpness to optimise")
+    middle: dict[str, float] = {}
+    for name in names:
+        value = getattr(base, name)
+        if isinstance(value, tuple) and name in constants:
+            raise InvalidInput(
+                name, value, "a constant starts from one number, not from a schedule"
+            )
+        low, high = limits[name]
+        if low <= np.min(value) and np.max(value) <= high:
+            continue
+        if start is not None:
+            accepted = f"a start within the bounds {low:g} to {high:g} is accepted"
+            raise InvalidInput(name, value, accepted)
+        centre = 0.5 * (forward(name, low) + forward(name, high))
+        middle[name] = float(np.clip(inverse(name, centre), low, high))
+    begin = base.replace(**middle)
+    begin.at_steps(problem.steps)
+    return Variables(begin, names, limits, free, problem.steps), begin
+
+
+def _names(field: str, value: Any) -> tuple[str, ...]:
+    if isinstance(value, str):
+        value = (value,)
+    if not isinstance(value, Sequence):
+        raise InvalidInput(field, value, "a sequence of names is accepted")
+    for name in value:
+        if not isinstance(name, str) or name not in DEFAULT_BOUNDS:
+            raise InvalidInput(field, name, f"unknown name; {nearest(str(name), DEFAULT_BOUNDS)}")
+    if len(set(value)) < len(value):
+        raise InvalidInput(field, value, "each name is accepted once")
+    return tuple(value)
+
+
+def _bounds(bounds: Any, names: tuple[str, ...]) -> dict[str, tuple[float, float]]:
+    given = {} if bounds is None else bounds
+    if not isinstance(given, Mapping):
+        raise InvalidInput("bounds", bounds, "a mapping of names to pairs (low, high) is accepted")
+    for name in given:
+        if name not in names:
+            raise InvalidInput("bounds", name, f"not optimised here; {nearest(str(name), names)}")
+    return {name: _pair(name, given.get(name, DEFAULT_BOUNDS[name])) for name in names}
+
+
+def _pair(name: str, pair: Any) -> tuple[float, float]:
+    field = f"bounds[{name}]"
+    least = 0.0 if name in ("threshold", "annealing") else 1e-12
+    accepted = f"two finite numbers with {least:g} <= low < high are accepted"
+    try:
+        low, high = pair
+    except (TypeError, ValueError):
+        raise InvalidInput(field, pair, accepted) from None
+    low = number(field, low, lambda value: least <= value < math.inf, accepted)
+    high = number(field, high, lambda value: low < value < math.inf, accepted)
+    return low, high
+
+
+def _start(start: Any) -> Recipe:
+    if start is None:
+        return Recipe()
+    if isinstance(start, Recipe):
+        return start
+    if isinstance(start, Mapping):
+        return Recipe.from_dict(start)
+    raise InvalidInput(
+        "start", start, "a selftrain.Recipe, or a mapping of its fields, is accepted"
+    )
