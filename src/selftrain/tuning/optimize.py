@@ -106,7 +106,7 @@ class Search:
             x,
             method="Nelder-Mead",
             bounds=list(zip(low, high, strict=True)),
-            options={"xatol": 1e-6, "fatol": 1e-11, "maxfev": 400 * x.size},
+            options={"xatol": 1e-6, "fatol": 1e-11, "maxfev": 400 * x.size},  # type: ignore[call-overload]
         )
         return float(found.fun), np.asarray(found.x)
 
@@ -129,9 +129,9 @@ def optimize(
         over: constants to optimise: lambda_l, lambda_u, threshold, sharpness, annealing.
         bounds: (low, high) by name; default: ridges [1e-8, 0.1], threshold [0, 3], annealing [0, 10],
             sharpness [0.1, 100].
-        schedule: quantities free at every step: lambda_u, threshold, sharpness.
+        schedule: quantities free at every step: lambda_u, threshold, sharpness; in `over` or not.
         start: where the search begins, and what holds for everything that is not optimised (so
-            `Recipe(fix_bias=True)` optimises with a fixed bias).
+            `Recipe(fix_bias=True)` optimises with a fixed bias); a recipe, or some of its fields.
         method: "l-bfgs-b" with adjoint gradients, or "nelder-mead", the paper's way (constants only).
         starts: how many starts are tried; 1: the given one only.
         tolerance: relative accuracy of the solver.

@@ -30,6 +30,10 @@ CURVED = -1e-8
 """A curvature above this is not negative beyond what differences of gradients can tell."""
 
 
+HARDLY = 0.05
+"""Self-training that covers less than this share of the way to the Bayes limit is not worth its name."""
+
+
 @dataclass(frozen=True)
 class Point:
     """A recipe that improved on all before it, after so many solves."""
@@ -102,29 +106,26 @@ class Optimum:
     @property
     def advice(self) -> str:
         """In words: whether self-training with this recipe is worth it."""
-        gain = self.labeled_only.error - self.error
+        alone, limit = self.labeled_only.error, self.bayes.semi_supervised
         test = self.problem.test_mixture
         trivial = min(test.rho, 1.0 - test.rho)
-        still = self.active_bounds.get("lambda_u") == "lower"
         if self.problem.steps == 0:
             return f"A supervised fit: error {self.error:.6g}."
-        if still or gain < 1e-6:
-            how = (
-                "runs to its lower bound, where a step changes nothing"
-                if still
-                else "gains nothing"
-            )
-            return (
-                f"Do not self-train this way: the best lambda_u {how}; the labelled points alone give "
-                f"{self.labeled_only.error:.6g}, the best self-training {self.error:.6g}."
-            )
+        closed = (alone - self.error) / (alone - limit)
+        worth = f"{alone:.6g} (labelled points alone) to {self.error:.6g}, {100 * closed:.1f}% of the way to the limit {limit:.6g}"
         if self.error >= trivial:
-            return f"Do not self-train this way: always answering one class errs no more, {trivial:.6g}."
-        closed = gain / (self.labeled_only.error - self.bayes.semi_supervised)
-        return (
-            f"Self-training lowers the error from {self.labeled_only.error:.6g} (labelled points alone) to "
-            f"{self.error:.6g}: {100 * closed:.1f}% of the way to the limit {self.bayes.semi_supervised:.6g}."
-        )
+            return (
+                f"Do not self-train this way: it errs by {self.error:.6g}, and always answering "
+                f"the larger class by {trivial:.6g}."
+            )
+        if self.active_bounds.get("lambda_u") == "lower":
+            return (
+                "Do not self-train this way: the best lambda_u runs to its lower bound, where a step "
+                f"changes nothing; the error goes from {worth}."
+            )
+        if closed < HARDLY:
+            return f"Self-training this way is hardly worth it: the error goes from {worth}."
+        return f"Self-training lowers the error from {worth}."
 
     def to_frame(self) -> pd.DataFrame:
         """The path, one row a recipe that improved; constants as they are, schedules by their last entry."""

@@ -1,8 +1,8 @@
 r"""What a search moves: entries of a recipe, their bounds, and coordinates in which a step means the same everywhere.
 
 A ridge and a sharpness live on a logarithmic scale, a threshold on its own, an annealing rate on one that is
-linear below its scale and logarithmic above. A name in `over` is one number for all steps, a name in `schedule`
-one number a step.
+linear below its scale and logarithmic above. A name in `over` is one number for all steps, unless it is in
+`schedule` too: then it is one number a step.
 """
 
 from __future__ import annotations
@@ -109,12 +109,11 @@ class Variables:
 
 def forward(name: str, value: Any) -> Array:
     """The coordinate of a value."""
-    value = np.asarray(value, dtype=float)
     if name in _LOGARITHMIC:
         return np.asarray(np.log(value))
     if name == "annealing":
-        return np.asarray(np.log1p(value / ANNEALING_SCALE))
-    return value
+        return np.asarray(np.log1p(np.asarray(value) / ANNEALING_SCALE))
+    return np.asarray(value, dtype=float)
 
 
 def inverse(name: str, x: Array) -> Array:
@@ -139,7 +138,8 @@ def variables(
     problem: Problem, over: Any, schedule: Any, bounds: Any, start: Any
 ) -> tuple[Variables, Recipe]:
     """Checked variables, and the recipe the search starts from."""
-    constants, free = _names("over", over), _names("schedule", schedule)
+    free = _names("schedule", schedule)
+    constants = tuple(name for name in _names("over", over) if name not in free)
     names = (*constants, *free)
     if not names:
         raise InvalidInput("over", over, f"at least one of {', '.join(DEFAULT_BOUNDS)} is accepted")
@@ -147,8 +147,6 @@ def variables(
         if name not in PER_STEP:
             accepted = f"free at every step may be {', '.join(PER_STEP)}"
             raise InvalidInput("schedule", name, accepted)
-        if name in constants:
-            raise InvalidInput("schedule", name, "in `over` or in `schedule`, not in both")
     if "annealing" in names and "sharpness" in free:
         raise InvalidInput("over", "annealing", "a free schedule of the sharpness contains it")
     if problem.steps == 0 and names != ("lambda_l",):
@@ -168,7 +166,7 @@ def variables(
         low, high = limits[name]
         if low <= np.min(value) and np.max(value) <= high:
             continue
-        if start is not None:
+        if isinstance(start, Recipe) or (start is not None and name in start):
             accepted = f"a start within the bounds {low:g} to {high:g} is accepted"
             raise InvalidInput(name, value, accepted)
         centre = 0.5 * (forward(name, low) + forward(name, high))

@@ -1,0 +1,207 @@
+"""`selftrain optimize`: the recipe with the smallest final error, as a table, as JSON, as a figure."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..errors import InvalidInput
+from .options import read_value, takes
+from .output import check_output, print_json, print_table, remark, terminal, writing
+
+if TYPE_CHECKING:
+    from ..problem import Problem
+    from ..recipe import Recipe
+    from ..tuning.optimum import Optimum
+
+_NAMES = "lambda_l, lambda_u, threshold, sharpness, annealing"
+
+
+@takes("problem", "recipe")
+def optimize(
+    problem: "Problem",
+    recipe: "Recipe",
+    over: Annotated[
+        str, typer.Option(metavar="NAME[,NAME...]", help=f"Constants to optimise: {_NAMES}.")
+    ] = "lambda_l,lambda_u",
+    schedule: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME[,NAME...]",
+            help="Free at every step: lambda_u, threshold, sharpness.",
+            show_default=False,
+        ),
+    ] = "",
+    bounds: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=LOW:HIGH",
+            help="Bounds of a name; may be repeated, or separated by commas.",
+            show_default=False,
+        ),
+    ] = None,
+    method: Annotated[
+        str, typer.Option(metavar="NAME", help="l-bfgs-b, or nelder-mead (the paper's way).")
+    ] = "l-bfgs-b",
+    starts: Annotated[str, typer.Option(metavar="N", help="Starts that are tried.")] = "3",
+    tolerance: Annotated[
+        str, typer.Option(metavar="X", help="Relative accuracy of the solver.")
+    ] = "1e-10",
+    json: Annotated[
+        bool, typer.Option("--json", metavar="", help="One JSON object on stdout.")
+    ] = False,
+    plot: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Draw the optimum (png, pdf, svg).", show_default=False),
+    ] = None,
+    save: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Store the best run, for Trajectory.load.", show_default=False
+        ),
+    ] = None,
+) -> None:
+    """Find the best recipe for a problem; the recipe's flags are the start, and hold what is not optimised."""
+    if plot is not None:
+        check_output("plot", plot, ("png", "pdf", "svg", "eps", "jpg"))
+    if save is not None:
+        check_output("save", save)
+    from ..recipe import Recipe as Plain
+    from ..tuning.optimize import optimize as search
+
+    default = Plain().to_dict()
+    given = {name: value for name, value in recipe.to_dict().items() if value != default[name]}
+    with _watched() as progress:
+        best = search(
+            problem,
+            over=_list(over),
+            bounds=read_bounds(bounds or []),
+            schedule=_list(schedule),
+            start=given or None,
+            method=method,
+            starts=read_value(starts),
+            tolerance=read_value(tolerance),
+            progress=progress,
+        )
+    if json:
+        print_json(describe(best), problem=problem, recipe=best.recipe)
+    else:
+        _show(best)
+    if plot is not None:
+        with writing(plot):
+            best.plot().savefig(plot)
+        if not json:
+            remark(f"Figure: {plot}")
+    if save is not None:
+        with writing(save):
+            best.trajectory.save(save)
+        if not json:
+            remark(f"Saved: {save}")
+
+
+def read_bounds(texts: list[str]) -> dict[str, tuple[Any, Any]]:
+    """Bounds as they are written: NAME=LOW:HIGH.
+
+    >>> read_bounds(["lambda_u=1e-6:0.1,threshold=0:1"])
+    {'lambda_u': (1e-06, 0.1), 'threshold': (0, 1)}
+    """
+    found = {}
+    for text in texts:
+        for entry in _list(text):
+            name, equals, pair = entry.partition("=")
+            low, colon, high = pair.partition(":")
+            if not (equals and colon):
+                raise InvalidInput("bounds", entry, "NAME=LOW:HIGH is accepted")
+            found[name.strip()] = (read_value(low.strip()), read_value(high.strip()))
+    return found
+
+
+def describe(best: "Optimum") -> dict[str, Any]:
+    """An optimum as plain values under the names of the API."""
+    from dataclasses import asdict
+
+    from ..theory.trajectory import SYMBOLS
+
+    run = best.trajectory
+    columns = {name: getattr(run, name).tolist() for name in SYMBOLS}
+    return {
+        "error": best.error,
+        "active_bounds": best.active_bounds,
+        "bounds": best.bounds,
+        "schedule": list(best.schedule),
+        "solves": best.solves,
+        "is_minimum": best.is_minimum,
+        "first_order": best.first_order,
+        "second_order": best.second_order,
+        "against": best.against,
+        "advice": best.advice,
+        "supervised": asdict(best.supervised),
+        "labeled_only": asdict(best.labeled_only),
+        "bayes": {
+            name: getattr(best.bayes, name)
+            for name in ("semi_supervised", "all_labeled", "labeled_only")
+        },
+        "path": best.to_frame().to_dict("records"),
+        "steps": [
+            {"t": t, **{name: values[t] for name, values in columns.items()}}
+            for t in run.t.tolist()
+        ],
+    }
+
+
+def _list(text: str) -> list[str]:
+    return [entry.strip() for entry in text.split(",") if entry.strip()]
+
+
+def _watched() -> Any:
+    """A line on the terminal with the number of solves and the best error; nothing in a pipe."""
+    import sys
+    from contextlib import contextmanager
+
+    @contextmanager
+    def watch() -> Any:
+        if not sys.stderr.isatty():
+            yield None
+            return
+        from rich.console import Console
+
+        with Console(stderr=True).status("optimising") as status:
+            yield lambda solves, error: status.update(f"{solves} runs, best error {error:.8g}")
+
+    return watch()
+
+
+def _show(best: "Optimum") -> None:
+    from rich import box
+    from rich.table import Table
+
+    console = terminal()
+    console.print(f"[bold]{best.problem!r}[/bold]", soft_wrap=True)
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
+    for name in ("optimised", "best", "bounds", "at a bound"):
+        table.add_column(name, justify="right" if name == "best" else "left")
+    for name, (low, high) in best.bounds.items():
+        value = getattr(best.recipe, name)
+        shown = f"{value[0]:.6g} ... {value[-1]:.6g}" if isinstance(value, tuple) else f"{value:.6g}"
+        table.add_row(name, shown, f"{low:g} to {high:g}", _held(best.active_bounds.get(name)))
+    print_table(console, table)
+    errors = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
+    errors.add_column("error at the last step")
+    errors.add_column(f"{best.error:.8g}", justify="right")
+    for name, value in best.against.items():
+        errors.add_row(name, f"{value:.8g}")
+    print_table(console, errors)
+    console.print(best.advice, soft_wrap=True)
+    state = "a minimum" if best.is_minimum else "not confirmed as a minimum"
+    remark(
+        f"{best.solves} runs of the solver; {state}: gradient {best.first_order:.1e}, "
+        f"least curvature {best.second_order:.1e}."
+    )
+
+
+def _held(sides: Any) -> str:
+    if sides is None:
+        return ""
+    if isinstance(sides, str):
+        return sides
+    return ", ".join(f"{side} at {len(steps)} steps" for side, steps in sides.items())

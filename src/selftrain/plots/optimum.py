@@ -1,0 +1,94 @@
+"""An optimum in three panels: the run with its limits, what is free along it, how the search went."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .style import (
+    BLACK,
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    PURPLE,
+    draw_limits,
+    errors_axis,
+    legend_below,
+    steps_axis,
+    styled,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from ..tuning.optimum import Optimum
+
+COLORS = {"lambda_u": BLUE, "threshold": GREEN, "sharpness": ORANGE}
+LABELS = {"lambda_u": r"$\lambda_U$", "threshold": r"$\Gamma$", "sharpness": r"$\gamma$"}
+
+
+def plot_optimum(optimum: Optimum) -> Figure:
+    """Draw the best run, its hyperparameters at every step, and the errors the search went through.
+
+    >>> from selftrain import Problem, optimize
+    >>> problem = Problem(alpha_l=0.5, alpha_u=2, rho=0.5, delta=0.6, steps=2)
+    >>> len(plot_optimum(optimize(problem, over=("lambda_u",), starts=1)).axes)
+    3
+    """
+    from matplotlib.figure import Figure
+
+    with styled():
+        canvas = Figure(figsize=(9.6, 3.6), dpi=150, layout="constrained")
+        run, values, search = canvas.subplots(1, 3)
+        _draw_run(run, optimum)
+        _draw_values(values, optimum)
+        steps_axis((run, values), optimum.problem.steps)
+        _draw_search(search, optimum)
+    return canvas
+
+
+def _draw_run(ax: Axes, optimum: Optimum) -> None:
+    ax.set_title(r"generalisation error  $\epsilon_g$")
+    ax.plot(optimum.trajectory.t, optimum.trajectory.error, color=BLUE, label="best recipe")
+    for label, fit, color in (
+        ("supervised, all labels", optimum.supervised, PURPLE),
+        ("supervised, labelled only", optimum.labeled_only, ORANGE),
+    ):
+        ax.axhline(fit.error, color=color, linewidth=0.9, label=f"{label}  {fit.error:.4f}")
+    draw_limits(ax, optimum.bayes)
+    errors_axis(ax)
+    legend_below(ax)
+
+
+def _draw_values(ax: Axes, optimum: Optimum) -> None:
+    ax.set_title("recipe along the run")
+    steps = optimum.problem.steps
+    t = np.arange(1, steps + 1)
+    written = optimum.recipe.at_steps(steps)
+    shown = [
+        name
+        for name in ("lambda_u", "threshold", "sharpness")
+        if name in optimum.bounds or (name == "sharpness" and "annealing" in optimum.bounds)
+    ]
+    for name in shown:
+        values = getattr(written, name)
+        ax.plot(t, values, color=COLORS[name], label=LABELS[name])
+    positive = all((getattr(written, name) > 0).all() for name in shown)
+    if shown and positive:
+        ax.set_yscale("log")
+    if shown:
+        ax.legend()
+
+
+def _draw_search(ax: Axes, optimum: Optimum) -> None:
+    ax.set_title("search: best error so far, above the best")
+    solves = [point.solves for point in optimum.path]
+    excess = np.array([point.error for point in optimum.path]) - optimum.error
+    ax.plot(solves, np.maximum(excess, 1e-16), color=BLACK, drawstyle="steps-post", marker="o")
+    ax.set_yscale("log")
+    ax.set_ylim(bottom=1e-14)
+    ax.set_xlabel("runs of the solver")
+    ax.axvline(optimum.solves, color=GREY, linewidth=0.7)
