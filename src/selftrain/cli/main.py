@@ -15,6 +15,7 @@ from typer.exceptions import TyperException
 from ..errors import InvalidInput, SelfTrainError
 from .bench import app as bench
 from .continuum import continuum
+from .optimize import optimize
 from .paper import app as paper
 from .simulate import simulate
 from .solve import solve
@@ -27,6 +28,7 @@ app = typer.Typer(
 )
 app.command()(solve)
 app.command()(simulate)
+app.command()(optimize)
 app.command()(continuum)
 app.add_typer(bench, name="bench")
 app.add_typer(paper, name="paper")

@@ -182,7 +182,9 @@ def _show(best: "Optimum") -> None:
         table.add_column(name, justify="right" if name == "best" else "left")
     for name, (low, high) in best.bounds.items():
         value = getattr(best.recipe, name)
-        shown = f"{value[0]:.6g} ... {value[-1]:.6g}" if isinstance(value, tuple) else f"{value:.6g}"
+        shown = (
+            f"{value[0]:.6g} ... {value[-1]:.6g}" if isinstance(value, tuple) else f"{value:.6g}"
+        )
         table.add_row(name, shown, f"{low:g} to {high:g}", _held(best.active_bounds.get(name)))
     print_table(console, table)
     errors = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
