@@ -20,7 +20,7 @@ from .style import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
@@ -90,6 +90,37 @@ def plot_path(
     return whole
 
 
+def plot_paths(paths: Mapping[str, ContinuumPath]) -> Figure:
+    """Direction, bias over norm and error of several paths, each under its name.
+
+    >>> from selftrain import Problem, Recipe, continuum
+    >>> problem = Problem(0.5, 2.0, 0.4, 0.6, steps=10, loss="squared")
+    >>> held = continuum(problem, Recipe(fix_bias=True))
+    >>> len(plot_paths({"trained": continuum(problem, Recipe()), "held": held}).axes)
+    3
+    """
+    from matplotlib.figure import Figure
+
+    with styled():
+        figure = Figure(figsize=(8.4, 2.9), dpi=160, layout="constrained")
+        direction, ratio, error = figure.subplots(1, 3)
+        for (name, path), color in zip(paths.items(), (BLUE, ORANGE, GREEN, PURPLE), strict=False):
+            points = path(np.linspace(0.0, path.until, 401))
+            direction.plot(points.tau, points.squared_cosine, color=color, label=name)
+            ratio.plot(points.tau, np.abs(points.bias_to_norm), color=color)
+            error.plot(points.tau, points.error, color=color)
+            error.plot(path.best.tau, path.best.error, "o", color=color, mfc="white")
+        direction.set_title("squared cosine  $M$")
+        ratio.set_title(r"bias over norm  $|B|/\sqrt{q}$")
+        error.set_title(r"error  $\epsilon_g$, smallest marked")
+        direction.legend(loc="lower right", fontsize=7)
+        ratio.set_ylim(bottom=0)
+        errors_axis(error)
+        for ax in (direction, ratio, error):
+            ax.set_xlabel(r"time  $\tau = \lambda_U t$")
+    return figure
+
+
 def plot_panels(panels: Sequence[Panel]) -> Figure:
     r"""The squared cosine of tuned runs next to its continuous-time limit, a row for each T, a column for each $\rho$.
 
@@ -125,7 +156,7 @@ def _draw_panel(ax: Axes, panel: Panel) -> None:
     points = path(np.linspace(0.0, path.until, 401))
     ax.plot(points.tau, points.squared_cosine, color=BLUE, label=r"$\lambda_U \to 0$")
     ax.plot(_times(run), run.m**2 / run.q, color=ORANGE, linestyle=_DASHES, label="discrete run")
-    ax.plot(panel.elapsed, run.m[-1] ** 2 / run.q[-1], "o", color=ORANGE)
+    ax.plot(panel.elapsed, run.m[-1] ** 2 / run.q[-1], "o", color=ORANGE, clip_on=False)
     ax.axvline(panel.tau_squared_cosine, color=GREY, linewidth=0.9, label=r"$\tau_M$")
     ax.set_xlim(0, path.until)
     ax.set_ylim(0, 1.02)
@@ -133,7 +164,7 @@ def _draw_panel(ax: Axes, panel: Panel) -> None:
     elapsed = panel.elapsed / panel.tau_squared_cosine
     ax.set_title(
         rf"$T={problem.steps}$, $\rho={problem.rho:g}$" + "\n"
-        rf"$\lambda_U^*={ridge:.2g}$,  $\lambda_U^* T={elapsed:.2g}\,\tau_M$",
+        rf"$\lambda_U^*={_power(ridge)}$,  $\lambda_U^* T={elapsed:.2g}\,\tau_M$",
         fontsize=8,
     )
 
@@ -152,6 +183,14 @@ def _draw_run(run: Trajectory, until: float, color: str, *axes: Axes) -> None:
             times[within], values[within], color=color, linestyle=_DASHES, linewidth=1, label=label
         )
         label = None
+
+
+def _power(value: float) -> str:
+    """Two digits, and a power of ten where it is small."""
+    if value >= 1e-3:
+        return f"{value:.2g}"
+    digits, exponent = f"{value:.1e}".split("e")
+    return rf"{digits}\times 10^{{{int(exponent)}}}"
 
 
 def _times(run: Trajectory) -> Array:
@@ -174,5 +213,5 @@ def _title(path: ContinuumPath) -> str:
     if recipe.fix_bias:
         words.append("bias fixed")
     if path.failure is not None:
-        words.append(r"ends where $\alpha_U P_{sel} = 1$")
+        words.append("ended early")
     return ",  ".join(words)

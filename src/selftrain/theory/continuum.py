@@ -412,7 +412,7 @@ def _confirmed(
         coarse = fine
     raise SelfTrainError(
         f"the path until tau = {until:g} was not confirmed to tolerance = {tolerance:g}: "
-        f"two integrations differ by {apart:.2g}"
+        f"two integrations differ by {apart:.2g}; ask for a larger tolerance or a shorter path"
     )
 
 

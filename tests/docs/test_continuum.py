@@ -1,0 +1,42 @@
+"""The examples of the page on continuous time run, and say what the page says."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (DOCS / "continuum.md").read_text()
+
+
+@pytest.fixture(scope="module")
+def names() -> dict[str, Any]:
+    made: dict[str, Any] = {}
+    for block in re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL):
+        exec(compile(block, "docs/continuum.md", "exec"), made)
+    return made
+
+
+def test_numbers_in_the_comments(names: dict[str, Any]) -> None:
+    path, form = names["path"], names["form"]
+    assert path.best.tau == pytest.approx(0.0639, abs=5e-5)
+    assert path.best.error == pytest.approx(0.1708, abs=5e-5)
+    assert path.best.where == "interior"
+    assert path.half_aligned == pytest.approx(0.024, abs=5e-4)
+    assert path.aligned is None
+    scales = (form.tau_m, form.tau_v, form.tau_squared_cosine)
+    assert scales == pytest.approx((1.52, 0.28, 0.45), abs=5e-3)
+    assert form.floor() == pytest.approx(0.0049, abs=5e-5)
+    held, wrong = names["held"], names["wrong"]
+    assert held.rates[0] == pytest.approx(-7.27, abs=5e-3)
+    assert (held.always_positive, held.reached, wrong.reversed) == (False, True, True)
+
+
+def test_images_are_there() -> None:
+    images = re.findall(r"\]\((images/[\w.-]+)\)", PAGE)
+    assert len(images) == 4
+    for image in images:
+        assert (DOCS / image).is_file(), image
