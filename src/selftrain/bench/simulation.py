@@ -14,10 +14,10 @@ import numpy as np
 
 from ..problem import Problem
 from ..recipe import Recipe
-from ..simulation.by_matrix import generator
 from ..simulation.fit import fit
 from ..simulation.run import simulate
 from ..simulation.stages import plan_stages
+from ..simulation.streams import generator
 from .measure import Line, seconds
 
 if TYPE_CHECKING:

@@ -9,17 +9,27 @@ exactly the law they have given the coordinates.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..errors import ConvergenceError
 from ..labelers import SoftLabels
 from ..losses import Array, Logistic, Squared
-from .by_matrix import generator, label_quality
 from .frame import FULL, SETTLED, fit_frame, probe_frame
+from .labels import (
+    check_selection,
+    label_quality,
+    majority_positive,
+    one_class,
+    targets_of,
+    vanished,
+)
 from .normals import fill_normals, fill_signs
-from .record import Mask, Record, majority_positive, one_class, sample_error, vanished
+from .record import Mask, Record, sample_error
 from .stages import Plan, Stage
+from .streams import COLUMNS, LENGTHS, LOGITS, PROBES, TEST, WEIGHTS, generator, stream
 from .sweeps import LOGISTIC, SQUARED, curvatures, residuals, soft_targets, total_loss
 
 SIGNS = 2**31
@@ -27,6 +37,9 @@ SIGNS = 2**31
 
 PASSES, MOST = 3000, 2000
 """Passes over the rows, and directions, that a fit may take."""
+
+SINGLE = 32
+"""Columns in single precision; a fit that needs more starts again in double precision."""
 
 CHUNK = 1 << 16
 
@@ -37,18 +50,18 @@ def supports(plan: Plan) -> bool:
     return known and not plan.keep_labeled and not plan.reuse_batch
 
 
-def run_seed(
+def run_steps(
     plan: Plan,
-    seed: int,
+    record: Record,
     probes: int = 0,
     keep_weights: bool = False,
     keep_logits: bool = False,
     tolerance: float = 1e-6,
     stopped: Callable[[], bool] = lambda: False,
     room: int = 32,
-) -> Record | None:
-    """Run all steps of one seed; None if `stopped` said so on the way."""
-    record = Record(seed, len(plan.stages) - 1)
+) -> bool:
+    """Run all steps of one seed and enter them into its record; False if `stopped` said so on the way."""
+    seed = record.seed
     loss = LOGISTIC if type(plan.loss) is Logistic else SQUARED
     columns = _Columns(max(stage.rows for stage in plan.stages), room)
     histogram = _Weights(plan.features) if keep_weights else None
@@ -56,36 +69,38 @@ def run_seed(
     bias = 0.0
     for stage in plan.stages:
         if stopped():
-            return None
+            return False
         batch = _Batch(plan, stage, seed, loss, columns, state, bias)
-        record.put(stage.step, **batch.quality)
         train_bias = stage.step == 0 or not plan.recipe.fix_bias
         faded = stage.step > 0 and vanished(float(np.linalg.norm(state)), bias, train_bias)
+        if not faded:
+            check_selection(stage, batch.selected, float(state @ state), bias)
         if faded or (train_bias and one_class(batch.targets, plan.loss)):
             record.collapse(stage.step, majority_positive(batch.targets, plan.loss, bias))
             break
         point, bias = batch.fit(state, bias, train_bias, tolerance)
-        random = generator(seed, stage.step)
         across = float(point[1:] @ point[1:])
         m, before, state = float(point[0]), state, np.array([point[0], np.sqrt(across)])
-        record.put(stage.step, m=m, v=across, bias=bias, directions=point.size)
+        record.put(stage.step, m=m, v=across, bias=bias, directions=point.size, **batch.quality)
         if stage.step:
             record.put(stage.step, overlap=float(before @ point[:2]))
-        if batch.targets.size:
-            mean = total_loss(loss, batch.logits, batch.targets) / batch.targets.size
-            record.put(stage.step, train_loss=mean)
+        mean = total_loss(loss, batch.logits, batch.targets) / batch.targets.size
+        random = generator(seed, stage.step, TEST)
         wrong = sample_error(m, m**2 + across, bias, plan.test, stage.rows, random)
-        record.put(stage.step, test_error=wrong)
+        record.put(stage.step, train_loss=mean, test_error=wrong)
         if keep_logits:
+            random = generator(seed, stage.step, LOGITS)
             record.logits.append(batch.all_logits(point, bias, random))
             record.selected.append(batch.selected)
             record.classes.append(batch.positive)
         if histogram is not None:
+            random = generator(seed, stage.step, WEIGHTS)
             record.weights.append(histogram.draw(point, random))
         if probes:
+            random = generator(seed, stage.step, PROBES)
             chi = np.mean([batch.probe(random) for _ in range(probes)])
             record.put(stage.step, chi=float(chi))
-    return record
+    return True
 
 
 class _Columns:
@@ -95,15 +110,23 @@ class _Columns:
         self.x = np.empty((room, rows), np.float32)
         self.u = np.empty((room, rows), np.float32)
 
-    def grow(self, filled: int, revealed: int) -> None:
-        """Half as much room again; the first columns are kept."""
-        room, rows = self.x.shape
-        larger = np.empty((room + room // 2 + 2, rows), np.float32)
-        larger[:filled] = self.x[:filled]
-        self.x = larger
-        larger = np.empty_like(larger)
-        larger[:revealed] = self.u[:revealed]
-        self.u = larger
+    @property
+    def usable(self) -> int:
+        """How many columns a fit may fill: few in single precision, whose rounding many would magnify."""
+        return min(len(self.x), SINGLE) if self.x.dtype == np.float32 else len(self.x)
+
+    def grow(self, filled: int, revealed: int, fitting: bool) -> None:
+        """Half as much room again, in double precision if a fit needs it; the first columns are kept."""
+        room = len(self.x) + len(self.x) // 2 + 2
+        precise = self.x.dtype == np.float64 or (fitting and self.usable == SINGLE)
+        self.x = _grown(self.x, filled, room, precise)
+        self.u = _grown(self.u, revealed, room, precise)
+
+
+def _grown(columns: NDArray[Any], kept: int, room: int, precise: bool) -> NDArray[Any]:
+    larger = np.empty((room, columns.shape[1]), np.float64 if precise else np.float32)
+    larger[:kept] = columns[:kept]
+    return larger
 
 
 class _Batch:
@@ -120,9 +143,8 @@ class _Batch:
         bias: float,
     ):
         self.plan, self.stage, self.loss, self.columns = plan, stage, loss, columns
-        sequence = np.random.SeedSequence(seed, spawn_key=(stage.step, 1))
-        self.key = sequence.generate_state(1, np.uint64)[0]
-        self.lengths_seed = np.random.SeedSequence(seed, spawn_key=(stage.step, 2))
+        self.key = stream(seed, stage.step, COLUMNS).generate_state(1, np.uint64)[0]
+        self.lengths_seed = stream(seed, stage.step, LENGTHS)
         self.frame = 1 if stage.step == 0 else 2
         self.revealed = 0
         signs = np.empty(stage.rows, np.float32)
@@ -163,25 +185,24 @@ class _Batch:
             soft_targets(self.loss, stage.sharpness, logits)
         else:
             for here in _chunks(logits.size):
-                logits[here] = labeler.target(logits[here], stage.sharpness, self.plan.loss)
+                logits[here] = targets_of(labeler, logits[here], stage, self.plan.loss)
         return logits
 
     def fit(
         self, state: Array, bias: float, train_bias: bool, tolerance: float
     ) -> tuple[Array, float]:
-        """Coordinates of the minimiser in the frame, and its bias."""
+        """Coordinates of the minimiser in the frame, and its bias; weights lost in rounding are zero."""
         stage, start = self.stage, self.frame
-        if self.targets.size == 0:
-            return np.zeros(start), bias
         while True:
             columns = self.columns
-            point = np.zeros(len(columns.x))
+            room = columns.usable
+            point = np.zeros(room)
             if stage.step:
                 point[:2] = state
-            ended, frame, revealed, found, error = fit_frame(
+            ended, frame, revealed, found, error, faint = fit_frame(
                 self.loss,
-                columns.x,
-                columns.u,
+                columns.x[:room],
+                columns.u[:room],
                 start,
                 (self.logits, self.targets, self._base, self._change),
                 point,
@@ -196,23 +217,22 @@ class _Batch:
             )
             if ended == SETTLED:
                 self.frame, self.revealed = frame, revealed
-                return point[:frame].copy(), found
+                lost = float(np.linalg.norm(point)) < faint
+                return np.zeros(frame) if lost else point[:frame].copy(), found
             if ended != FULL:
                 norm = float(np.linalg.norm(point[:frame]))
-                raise ConvergenceError(
-                    stage.step,
-                    "the fit did not settle: without ridge the minimum may not exist",
-                    {"norm": norm, "bias": found},
-                    error,
-                )
-            if len(columns.x) > MOST:
+                reason = "the fit did not settle"
+                if stage.ridge == 0:
+                    reason += ": without ridge the minimum may not exist"
+                raise ConvergenceError(stage.step, reason, {"norm": norm, "bias": found}, error)
+            if room > MOST:
                 raise ConvergenceError(
                     stage.step,
                     f"the fit needs more than {MOST} directions: the ridge is too small",
                     {"bias": found},
                     error,
                 )
-            columns.grow(start, 0)
+            columns.grow(start, 0, fitting=True)
 
     def probe(self, random: np.random.Generator) -> float:
         r"""One estimate of $\chi$: a random probe through the inverse Hessian at the minimiser."""
@@ -221,8 +241,6 @@ class _Batch:
         outside = features - self.frame
         coordinates[-1] = np.sqrt(random.chisquare(outside)) if outside > 0 else 0.0
         coordinates *= np.sqrt(features) / np.linalg.norm(coordinates)
-        if count == 0:
-            return features / self.stage.ridge
         slope, curvature = np.empty(count), np.empty(count)
         residuals(self.loss, self.logits, self.targets, slope)
         curvatures(self.loss, slope, self.targets, curvature)
@@ -242,7 +260,7 @@ class _Batch:
             )
             if ended == SETTLED:
                 return float(form)
-            self.columns.grow(self.frame, self.revealed)
+            self.columns.grow(self.frame, self.revealed, fitting=False)
 
     def all_logits(self, point: Array, bias: float, random: np.random.Generator) -> Array:
         """Logits of all rows; those of rejected rows, which nothing has asked, are drawn now."""

@@ -9,6 +9,7 @@ data kept, one batch reused).
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -17,9 +18,18 @@ from ..errors import ConvergenceError
 from ..losses import Array
 from .designs import Clusters, Design, Stacked, Stored
 from .fit import Fit, FitError, fit
-from .record import Mask, Record, majority_positive, one_class, sample_error, vanished
+from .labels import (
+    check_selection,
+    label_quality,
+    majority_positive,
+    one_class,
+    targets_of,
+    vanished,
+)
+from .record import Mask, Record, sample_error
 from .revealed import RevealedGaussian
 from .stages import Plan, Stage
+from .streams import PROBES, TEST, generator
 from .susceptibility import susceptibility
 
 Noise = Callable[[int, int, np.random.Generator], Design]
@@ -42,55 +52,62 @@ class Batch(NamedTuple):
     signs: Array
 
 
-def run_seed(
+def run_steps(
     plan: Plan,
-    seed: int,
+    record: Record,
     noise: Noise,
     probes: int = 0,
     keep_weights: bool = False,
     keep_logits: bool = False,
     tolerance: float = 1e-6,
     stopped: Callable[[], bool] = lambda: False,
-) -> Record | None:
-    """Run all steps of one seed; None if `stopped` said so on the way."""
-    center = np.full(plan.features, plan.features**-0.5)
-    record = Record(seed, len(plan.stages) - 1)
+) -> bool:
+    """Run all steps of one seed and enter them into its record; False if `stopped` said so on the way."""
+    seed, center = record.seed, np.full(plan.features, plan.features**-0.5)
     labeled: Batch | None = None
     reused: Batch | None = None
     weights, bias = np.zeros(plan.features), 0.0
+    # Probes ask a revealed matrix more than the fit did: if a later fit asks it too, they wait.
+    asked_again = noise is revealed_noise and (plan.keep_labeled or plan.reuse_batch)
+    probed: list[tuple[Stage, Design, Array]] = []
     for stage in plan.stages:
         if stopped():
-            return None
-        random = generator(seed, stage.step)
-        batch = reused or draw(stage, center, noise, random)
+            return False
+        batch = reused or draw(stage, center, noise, generator(seed, stage.step))
         if stage.step == 0:
             targets = np.where(batch.signs > 0, plan.loss.classes[1], plan.loss.classes[0])
             selected = np.ones(stage.rows, dtype=bool)
-            trained = True
+            trained, quality = True, {}
         else:
             logits = batch.design.times(weights) + bias
-            targets = plan.recipe.label_function.target(logits, stage.sharpness, plan.loss)
+            targets = targets_of(plan.recipe.label_function, logits, stage, plan.loss)
             selected = np.abs(logits) > stage.threshold * np.linalg.norm(weights)
             trained = not plan.recipe.fix_bias
-            record.put(stage.step, **label_quality(logits, selected, batch.signs > 0))
+            quality = label_quality(logits, selected, batch.signs > 0)
         kept = labeled if plan.keep_labeled and stage.step > 0 else None
         faded = stage.step > 0 and vanished(float(np.linalg.norm(weights)), bias, trained)
+        if kept is None and not faded:
+            check_selection(stage, selected, float(weights @ weights), bias)
         if kept is None and (faded or (trained and one_class(targets[selected], plan.loss))):
             positive = majority_positive(targets[selected], plan.loss, bias)
             record.collapse(stage.step, positive)
             break
         found = _fit(plan, stage, batch, targets, selected, kept, trained, weights, bias, tolerance)
+        if float(np.linalg.norm(found.weights)) * tolerance < found.blur:
+            found = replace(found, weights=np.zeros(plan.features))  # lost in rounding
         after = measure(found, weights if stage.step else None, center)
-        record.put(stage.step, **after, directions=found.products)
+        record.put(stage.step, **after, directions=found.products, **quality)
         train = plan.loss.value(targets, found.logits[: stage.rows])[selected]
         record.put(stage.step, train_loss=float(train.mean()) if train.size else float("nan"))
-        if probes:
-            design = batch.design if kept is None else Stacked(batch.design, kept.design)
-            chi = susceptibility(design, found.curvature, stage.ridge, probes, random)
-            record.put(stage.step, chi=chi)
         q = after["m"] ** 2 + after["v"]
+        random = generator(seed, stage.step, TEST)
         wrong = sample_error(after["m"], q, found.bias, plan.test, stage.rows, random)
         record.put(stage.step, test_error=wrong)
+        if probes:
+            design = batch.design if kept is None else Stacked(batch.design, kept.design)
+            probed.append((stage, design, found.curvature))
+        if not asked_again:
+            _probe(record, probed, probes)
         weights, bias = found.weights, found.bias
         if keep_weights:
             record.weights.append(weights * np.sqrt(plan.features))
@@ -103,12 +120,17 @@ def run_seed(
         if stage.step > 0 and plan.reuse_batch:
             reused = batch
         del batch, kept  # a dense matrix goes before the next one is drawn
-    return record
+    _probe(record, probed, probes)
+    return True
 
 
-def generator(seed: int, step: int) -> np.random.Generator:
-    """The random numbers of one step of one seed, independent of all others."""
-    return np.random.Generator(np.random.Philox(np.random.SeedSequence(seed, spawn_key=(step,))))
+def _probe(record: Record, probed: list[tuple[Stage, Design, Array]], probes: int) -> None:
+    """Measure the susceptibility of the steps in the list, and empty it."""
+    while probed:
+        stage, design, curvature = probed.pop(0)
+        random = generator(record.seed, stage.step, PROBES)
+        chi = susceptibility(design, curvature, stage.ridge, probes, random)
+        record.put(stage.step, chi=chi)
 
 
 def draw(stage: Stage, center: Array, noise: Noise, random: np.random.Generator) -> Batch:
@@ -116,16 +138,6 @@ def draw(stage: Stage, center: Array, noise: Noise, random: np.random.Generator)
     signs = np.where(random.random(stage.rows) < stage.rho, 1.0, -1.0)
     entries = noise(stage.rows, center.size, random)
     return Batch(Clusters(entries, signs, center, stage.delta), signs)
-
-
-def label_quality(logits: Array, selected: Mask, positive: Mask) -> dict[str, float]:
-    """How many points are selected, and how often the labelling model has the class right."""
-    correct = (logits > 0) == positive
-    return {
-        "fraction_selected": float(selected.mean()),
-        "pseudo_label_accuracy": float(correct.mean()),
-        "selected_label_accuracy": float(correct[selected].mean()) if selected.any() else np.nan,
-    }
 
 
 def measure(found: Fit, before: Array | None, center: Array) -> dict[str, float]:

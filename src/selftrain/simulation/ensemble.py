@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InvalidInput, nearest
+from .. import errors
+from ..errors import InvalidInput, StageError, nearest
 from ..files import write_netcdf
 from ..losses import Array
 from ..problem import Problem
@@ -65,10 +66,11 @@ class Ensemble:
         fraction_selected, pseudo_label_accuracy, selected_label_accuracy, train_loss: measured on
             the rows of the batch (on the batch only, if labelled rows are kept).
         directions: directions of the data that were used ("matrix-free"), or products.
-        collapsed_at: for each seed the first step that could not be fitted because all its labels
-            are of one class, -1 if none. From there on `error` is that of predicting one class
-            and every other quantity is NaN.
+        collapsed_at: for each seed the first step that is not fitted because all its labels
+            are of one class, or nothing but the bias is left of the model that gives them; -1 if none. From there
+            on `error` is that of predicting one class and every other quantity is NaN.
         predicts_positive: the class a collapsed seed predicts.
+        failures: why and where a seed failed, by seed. From that step on all its quantities are NaN.
         keep_labeled, reuse_batch: the variant, if any.
         vectors: weights and logits of each seed, if they were asked for.
     """
@@ -92,6 +94,7 @@ class Ensemble:
     directions: Array
     collapsed_at: NDArray[np.int_]
     predicts_positive: Mask
+    failures: dict[int, StageError] = field(default_factory=dict)
     keep_labeled: bool = False
     reuse_batch: bool = False
     seconds: float = float("nan")
@@ -116,6 +119,7 @@ class Ensemble:
             **stacked,
             collapsed_at=np.array([one.collapsed_at for one in records]),
             predicts_positive=np.array([one.collapsed_positive for one in records]),
+            failures={one.seed: one.failure for one in records if one.failure is not None},
             keep_labeled=plan.keep_labeled,
             reuse_batch=plan.reuse_batch,
             seconds=seconds,
@@ -125,6 +129,7 @@ class Ensemble:
     def __repr__(self) -> str:
         collapsed = int((self.collapsed_at >= 0).sum())
         ended = f", {collapsed} collapsed" if collapsed else ""
+        ended += f", {len(self.failures)} failed" if self.failures else ""
         error = self.mean("error")
         return (
             f"Ensemble(features={self.features}, seeds={len(self.seeds)}, steps="
@@ -176,7 +181,8 @@ class Ensemble:
         r"""Minimum of the objective per feature (the batch part of it, if labelled rows are kept)."""
         ridge = np.append(self.recipe.lambda_l, self.recipe.at_steps(self.problem.steps).lambda_u)
         share = np.where(self.t == 0, 1.0, self.fraction_selected)
-        return self.alpha * share * self.train_loss + 0.5 * ridge * self.q
+        batch = np.where(share == 0, 0.0, self.alpha * share * self.train_loss)
+        return np.asarray(batch + 0.5 * ridge * self.q)
 
     def values(self, name: str) -> Array:
         """A quantity by its name, (seeds, steps + 1)."""
@@ -185,7 +191,7 @@ class Ensemble:
         return np.asarray(getattr(self, name))
 
     def count(self, name: str = "m") -> NDArray[np.int_]:
-        """How many seeds have a value at each step (collapsed ones have not, but for `error`)."""
+        """How many seeds have a value at each step: failed ones have not, collapsed ones only of `error`."""
         return np.asarray(np.isfinite(self.values(name)).sum(axis=0))
 
     def mean(self, name: str) -> Array:
@@ -242,8 +248,8 @@ class Ensemble:
     def save(self, path: str | Path) -> Path:
         """Write all quantities (not the vectors) to a netCDF file; `Ensemble.load` gives them back."""
         data = self.to_xarray()
-        for name in ("seed", "collapsed_at"):
-            data[name] = data[name].astype("f8")
+        data["seed"] = data["seed"].astype(str)  # the file knows no integers of 64 bits
+        data["collapsed_at"] = data["collapsed_at"].astype("i4")
         return write_netcdf(data, path)
 
     @classmethod
@@ -258,24 +264,42 @@ class Ensemble:
                 raise KeyError("kind")
             run = json.loads(data.attrs["run"])
             measured: dict[str, Any] = {name: data[name].values.astype(float) for name in MEASURED}
+            problem = Problem.from_json(data.attrs["problem"])
+            recipe = Recipe.from_json(data.attrs["recipe"])
+            if measured["m"].shape != (data["seed"].size, problem.steps + 1):
+                raise ValueError("its arrays do not fit its problem")
+            failures = {
+                stored.pop("seed"): getattr(errors, stored.pop("kind"))(**stored)
+                for stored in json.loads(data.attrs["failures"])
+            }
             return cls(
-                Problem.from_json(data.attrs["problem"]),
-                Recipe.from_json(data.attrs["recipe"]),
+                problem,
+                recipe,
                 run["features"],
                 data["alpha"].values.astype(float),
-                data["seed"].values.astype(int),
+                np.array([int(seed) for seed in data["seed"].values]),
                 run["method"],
                 **measured,
                 collapsed_at=data["collapsed_at"].values.astype(int),
                 predicts_positive=data["predicts_positive"].values.astype(bool),
+                failures=failures,
                 keep_labeled=run["keep_labeled"],
                 reuse_batch=run["reuse_batch"],
                 seconds=run["seconds"],
             )
         except FileNotFoundError:
             raise
-        except (KeyError, TypeError, ValueError, OSError) as error:
-            raise InvalidInput("path", str(path), f"not a stored ensemble ({error})") from None
+        except InvalidInput as error:
+            if error.field not in ("loss", "labeler"):
+                raise
+            accepted = (
+                f"it was stored with the {error.field} {error.value!r}, which is not known here: "
+                f"call selftrain.{'losses' if error.field == 'loss' else 'labelers'}.register first"
+            )
+            raise InvalidInput("path", str(path), accepted) from None
+        except (LookupError, TypeError, ValueError, AttributeError, OSError) as error:
+            reason = " ".join(str(error).split())[:100]
+            raise InvalidInput("path", str(path), f"not a stored ensemble ({reason})") from None
 
     def _some(self, name: str) -> Array:
         """The count as floats, NaN where it is zero."""
@@ -297,7 +321,38 @@ class Ensemble:
             "problem": self.problem.to_json(),
             "recipe": self.recipe.to_json(),
             "run": json.dumps(run),
+            "failures": json.dumps([_plain(seed, error) for seed, error in self.failures.items()]),
         }
+
+
+class SeedError(StageError):
+    """Some seeds of a simulation failed; the others are there.
+
+    Attributes:
+        ensemble: all seeds, with what the failed ones have up to their failure.
+        failures: the error of each failed seed, by seed; step, reason, state and residual are those of the first.
+    """
+
+    def __init__(self, ensemble: Ensemble):
+        self.ensemble, self.failures = ensemble, ensemble.failures
+        seed, first = next(iter(self.failures.items()))
+        super().__init__(first.step, first.reason, first.state, first.residual)
+        told = f"{len(self.failures)} of {len(ensemble.seeds)} seeds failed, seed {seed} at {first}"
+        self.args = (f"{told}; on_failure='partial' returns the others",)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (type(self), (self.ensemble,))
+
+
+def _plain(seed: int, error: StageError) -> dict[str, Any]:
+    return {
+        "seed": seed,
+        "kind": type(error).__name__,
+        "step": error.step,
+        "reason": error.reason,
+        "state": error.state,
+        "residual": error.residual,
+    }
 
 
 def _vectors(record: Record) -> Vectors:

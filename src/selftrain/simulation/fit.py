@@ -25,6 +25,9 @@ from ..losses import Array, Loss
 from .designs import Design, as_design
 from .krylov import conjugate_gradients
 
+ROUNDING = 2.0**-50
+"""Of a residual, relative to targets and logits."""
+
 
 class FitError(SelfTrainError):
     """The fit did not reach the accuracy asked for; the message says how far it came."""
@@ -41,6 +44,7 @@ class Fit:
         iterations: Newton steps.
         products: products with X and with its transpose.
         error: estimated relative error of the weights (gradient over the softest curvature seen).
+        blur: absolute error of the weights that rounding of the residuals leaves.
     """
 
     weights: Array
@@ -50,6 +54,7 @@ class Fit:
     iterations: int
     products: int
     error: float
+    blur: float
 
 
 def fit(
@@ -94,11 +99,20 @@ def fit(
         scale = float(np.linalg.norm(point))
         stiffness = max(softest, ridge)
         error = size / (stiffness * scale) if stiffness * scale > 0 else np.inf
-        at_rest = ridge > 0 and size <= 1e-14 * first
+        at_rest = ridge > 0 and size <= max(local.rounding, 1e-14 * first)
         settled = error <= tolerance and moved <= np.sqrt(tolerance)
-        if (settled or at_rest) and abs(local.bias_step(0.0)) <= tolerance * (abs(bias) + scale):
+        bias_error = max(tolerance * (abs(bias) + scale), local.bias_rounding)
+        if (settled or at_rest) and abs(local.bias_step(0.0)) <= bias_error:
+            blur = local.rounding / stiffness if stiffness > 0 else 0.0
             return Fit(
-                point, bias, logits, local.curvature, iteration, objective.products, float(error)
+                point,
+                bias,
+                logits,
+                local.curvature,
+                iteration,
+                objective.products,
+                float(error),
+                blur,
             )
         inner = conjugate_gradients(
             local.curve, local.descent, min(0.1, size / first), 2 * design.shape[1] + 20
@@ -114,10 +128,10 @@ def fit(
         moved = length * float(np.linalg.norm(inner.x)) / max(float(np.linalg.norm(point)), 1e-300)
         if not np.isfinite(moved):
             break
-    raise FitError(
-        f"the fit did not settle in {limit} Newton steps (relative error {error:.1e}, "
-        f"ridge {ridge:g}): without ridge the minimum may not exist; a larger ridge helps"
-    )
+    told = f"the fit did not settle in {limit} Newton steps (relative error {error:.1e}, ridge {ridge:g})"
+    if ridge == 0:
+        told += ": without ridge the minimum may not exist"
+    raise FitError(told)
 
 
 class _Objective:
@@ -159,6 +173,10 @@ class _Objective:
     def slope(self, logits: Array) -> Array:
         return self.rows * self.loss.slope(self.targets, logits)
 
+    def coarseness(self, logits: Array, curvature: Array) -> float:
+        """Size of the numbers whose rounding the residuals carry: targets, and what logits do to slopes."""
+        return float(np.linalg.norm(self.rows * np.abs(self.targets) + curvature * np.abs(logits)))
+
     def line_search(self, point: Array, logits: Array, step: Array, image: Array) -> float:
         """A length at which the slope of F along the step has not grown; 1 where Newton is right.
 
@@ -188,7 +206,12 @@ class _Local:
         self.total = total if total > 0 else float(objective.rows.sum()) or 1.0
         self.pull = float(residual.sum()) if objective.fit_bias else 0.0
         balanced = residual - self.curvature * (self.pull / self.total)
-        self.descent = -(objective.transposed_times(balanced) + objective.ridge * point)
+        image = objective.transposed_times(balanced)
+        self.descent = -(image + objective.ridge * point)
+        size = float(np.linalg.norm(balanced))
+        grain = ROUNDING * objective.coarseness(logits, self.curvature)
+        self.rounding = grain * float(np.linalg.norm(image)) / size if size > 0 else 0.0
+        self.bias_rounding = grain * np.sqrt(residual.size) / self.total
 
     def curve(self, direction: Array) -> Array:
         image = self.objective.times(direction)

@@ -38,6 +38,13 @@ SETTLED, FULL, LOST = 0, 1, 2
 HALVINGS, INSIDE_MOVES = 3, 12
 """So many halvings of one move, or moves in a row inside the span: the Hessian is computed anew."""
 
+ROUNDING = 2.0**-50
+"""Of a residual, relative to targets and residuals."""
+
+EASY, DOUBT = 32, 4.0
+"""A logistic fit with more directions is ill-conditioned: its error is estimated on a Hessian computed anew, and
+taken to be so many times larger."""
+
 INSIDE_FIRST = 10.0
 """Stay in the known span while its Newton step exceeds the reach of a new direction by this factor."""
 
@@ -58,7 +65,7 @@ def fit_frame(
     key: Any,
     tolerance: float,
     limit: int,
-) -> tuple[int, int, Any, float, float]:
+) -> tuple[int, int, Any, float, float, float]:
     r"""Minimise over the bias and the frame, which grows as it must.
 
     Arguments:
@@ -70,9 +77,9 @@ def fit_frame(
         tolerance: relative accuracy of q, m and the bias.
 
     Returns how it ended, the size of the frame and of the revealed span, the bias, the error
-    estimate that was reached.
+    estimate that was reached, and the norm below which weights are lost in rounding.
     """
-    logits, _, base, change = rows
+    logits, targets, base, change = rows
     room = x.shape[0]
     logits[:] = 0.0
     base[:] = 0.0
@@ -80,7 +87,8 @@ def fit_frame(
     gradient, before, move = np.zeros(room + 1), np.zeros(room + 1), np.zeros(room + 1)
     slopes, along, fresh = np.zeros(room), np.zeros(room), np.zeros(room)
     step, shift = point.copy(), bias
-    descent, stiffness, reach, rate, error = 0.0, 0.0, 0.0, 0.5, np.inf
+    descent, stiffness, grain, error, faint = 0.0, 0.0, 0.0, np.inf, 0.0
+    coarse = np.sqrt(dot(targets, targets, targets.size))
     # Typed constants: a literal would make the compiler specialise every pass for it.
     revealed: Any = np.int64(0)
     draw: Any = np.bool_(True)
@@ -88,7 +96,7 @@ def fit_frame(
     last = (np.inf, np.inf, np.inf)
     for passes in range(limit):
         if frame == room:
-            return FULL, frame, revealed, bias, error
+            return FULL, frame, revealed, bias, error, faint
         slopes[:] = 0.0
         along[:] = 0.0
         pull, square, cross = advance(
@@ -96,7 +104,7 @@ def fit_frame(
         )
         draw = np.bool_(False)
         if not (np.isfinite(pull) and np.isfinite(square)) or separates(loss, ridge, rows):
-            return LOST, frame, revealed, bias, error
+            return LOST, frame, revealed, bias, error, faint
         gradient[0] = pull if train_bias else 0.0
         for j in range(frame):
             gradient[j + 1] = slopes[j] + ridge * point[j]
@@ -123,22 +131,31 @@ def fit_frame(
                 secant(hessian, move, gradient, before, frame + 1)
         halvings = 0
         inside, outside = split(u, revealed, change, along, square)
+        grain = max(grain, ROUNDING * (coarse + np.sqrt(square)))
         extend = (
-            lengths[frame] > 0.0 and revealed < logits.size and outside > 1e-11 * np.sqrt(square)
+            lengths[frame] > 0.0
+            and revealed < logits.size
+            and outside > max(grain, 1e-11 * np.sqrt(square))
         )
-        previous, reach = reach, (scale * outside * lengths[frame] / stiffness if extend else 0.0)
-        newton, sound = newton_step(hessian, gradient, frame + 1, 0.5 * ridge)
+        slope = scale * outside * lengths[frame] if extend else 0.0
+        reach = slope / stiffness
+        newton, column, sound = newton_step(hessian, gradient, frame + 1, 0.5 * ridge)
         if not sound:
             full_hessian(loss, x, frame, rows, ridge, train_bias, hessian)
-            newton, sound = newton_step(hessian, gradient, frame + 1, 0.5 * ridge)
+            newton, column, sound = newton_step(hessian, gradient, frame + 1, 0.5 * ridge)
         q = dot(point, point, frame)
         inner = np.sqrt(dot(newton[1:], newton[1:], frame))
         now = (q, point[0], bias)
-        if previous > 0.0:
-            rate = min(0.995, max(0.3, 0.5 * (rate + reach / previous)))
-        error = accuracy(now, last, inner, reach, newton[0], rate, lengths[0])
+        faint = scale * grain * lengths[0] / (stiffness * tolerance)
+        error = accuracy(point, now, last, newton, column, frame, slope, lengths[0], faint)
+        if error < tolerance and frame > EASY and loss == LOGISTIC:
+            full_hessian(loss, x, frame, rows, ridge, train_bias, hessian)
+            newton, column, sound = newton_step(hessian, gradient, frame + 1, 0.5 * ridge)
+            error = DOUBT * accuracy(
+                point, now, last, newton, column, frame, slope, lengths[0], faint
+            )
         if error < tolerance:
-            return SETTLED, frame, revealed, bias, error
+            return SETTLED, frame, revealed, bias, error, faint
         last = now
         if extend and inner < INSIDE_FIRST * reach:
             weight = lengths[frame] - (cross - dot(inside, fresh, revealed)) / outside
@@ -164,10 +181,10 @@ def fit_frame(
             hessian[0, frame] = hessian[frame, 0] = with_bias if train_bias else 0.0
             hessian[frame, frame] += ridge
             stiffness = hessian[frame, frame]
-            newton, sound = newton_step(hessian, gradient, frame + 1, 0.5 * ridge)
+            newton, column, sound = newton_step(hessian, gradient, frame + 1, 0.5 * ridge)
             if not sound:
                 full_hessian(loss, x, frame, rows, ridge, train_bias, hessian)
-                newton, sound = newton_step(hessian, gradient, frame + 1, 0.5 * ridge)
+                newton, column, sound = newton_step(hessian, gradient, frame + 1, 0.5 * ridge)
             moves_inside = 0
             draw = np.bool_(True)
             fresh[:] = 0.0
@@ -183,7 +200,7 @@ def fit_frame(
             point[j] += step[j]
         shift = newton[0]
         bias += shift
-    return LOST, frame, revealed, bias, error
+    return LOST, frame, revealed, bias, error, faint
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -204,22 +221,44 @@ def shorten(newton: Any, size: Any, scale: float, norm: float, bias: float) -> N
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def accuracy(
-    now: Any, last: Any, inner: float, reach: float, shift: float, rate: float, root: float
+    point: Any,
+    now: Any,
+    last: Any,
+    newton: Any,
+    column: Any,
+    frame: Any,
+    slope: float,
+    root: float,
+    faint: float,
 ) -> float:
-    r"""Estimated relative error of q, m and B: the last changes and the gradient, summed as geometric series.
+    r"""Estimated relative error of q, m and B: what the Newton step and the `slope` off the frame still promise.
 
-    What a new direction of relative size $\epsilon$ does to q is $\epsilon^2$, to m and B it is $\epsilon$ times a random overlap
-    of order $N^{-1/2}$ (`root` is about $\sqrt N$); what the Newton step inside the span does is of first order.
+    Directions couple to their neighbours, as in Lanczos' method: along the frame the last column of the inverse
+    Hessian falls as $R^j$, with $1 - R^2$ its last entry squared over its square. In a frame that goes on the same
+    way, the column of the next direction is the last one times $R/(1-R^2)$, and its norm
+    $\sqrt{1+R^2}/(1-R^2)$ times as large. Besides, the given directions and the bias overlap with it at random, by
+    order $N^{-1/2}$ (`root` is about $\sqrt N$) from each of the $1/(1-R^2)$ nearest ones. The last changes, which fall as $R^2$, are the second witness.
+    Weights smaller than `faint` are measured by it: to know them better is beyond rounding.
     """
     q, m, bias = now
-    norm = np.sqrt(q)
-    if norm == 0.0:
-        return 0.0 if inner == 0.0 and reach == 0.0 and shift == 0.0 else np.inf
-    moved = max(abs(q - last[0]) / q, abs(m - last[1]) / norm)
-    moved = max(moved, abs(bias - last[2]) / (norm + abs(bias)))
-    outer = reach / norm
-    ahead = inner / norm + abs(shift) / (norm + abs(bias)) + outer * (outer + 2.0 / root)
-    return float(max(rate * moved, ahead) / (1.0 - rate))
+    size = max(np.sqrt(q), faint)
+    square = dot(column, column, frame + 1)
+    ending = min(0.91, column[frame] * column[frame] / square)
+    along = slope * np.sqrt(1.0 - ending) / ending
+    away = slope * np.sqrt(square * (2.0 - ending)) / ending
+    random = away / (root * np.sqrt(ending))
+    shared, inside = 0.0, 0.0
+    for j in range(frame):
+        shared += abs(point[j] * column[j + 1])
+        inside += point[j] * newton[j + 1]
+    second = dot(newton[1:], newton[1:], frame) + away**2
+    error = 2.0 * (abs(inside) + along * shared + random * np.sqrt(q)) + second
+    error /= size**2
+    error = max(error, (abs(newton[1]) + along * abs(column[1]) + random) / size)
+    error = max(error, (abs(newton[0]) + along * abs(column[0]) + random) / (size + abs(bias)))
+    moved = max(abs(q - last[0]) / size**2, abs(m - last[1]) / size)
+    moved = max(moved, abs(bias - last[2]) / (size + abs(bias)))
+    return float(max(error, moved * (1.0 - ending) / ending))
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

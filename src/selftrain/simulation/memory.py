@@ -34,7 +34,8 @@ def needed_memory(plan: Plan, method: str, workers: int, kept: int) -> int:
     if method == "dense":
         each = 8 * plan.features * total + 8 * 10 * total
     elif method == "revealed":
-        asked = REVEALED_DIRECTIONS * (len(plan.stages) if plan.reuse_batch else 1)
+        variant = plan.reuse_batch or plan.keep_labeled
+        asked = REVEALED_DIRECTIONS * (len(plan.stages) if variant else 1)
         each = 8 * 2 * (total + plan.features) * min(asked, plan.features)
     else:
         each = rows * (8 * FRAME_DIRECTIONS + 8 * 6)
@@ -58,5 +59,5 @@ def check_memory(plan: Plan, method: str, workers: int, kept: int, limit: int | 
     raise InvalidInput(
         "features",
         features,
-        f"method {method!r} would take {needed / 1e9:.3g} GB of memory, {room / 1e9:.3g} GB are free; {advice}",
+        f"method {method!r} would take {needed / 1e9:.3g} GB of memory, {room / 1e9:.3g} GB {'are free' if limit is None else 'are allowed'}; {advice}",
     )

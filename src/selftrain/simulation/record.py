@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from ..losses import Array, Loss
+from ..errors import StageError
+from ..losses import Array
 from ..problem import Mixture
 
 Mask = NDArray[np.bool_]
@@ -36,6 +37,7 @@ class Record:
         values: arrays over the steps by name (`MEASURED`).
         collapsed_at: first step that was not fitted because its labels are of one class, or -1.
         collapsed_positive: the class predicted from there on.
+        failure: why the seed ended early, if neither the last step nor a collapse ended it.
         weights, logits, selected, classes: per step, if they were asked for.
     """
 
@@ -44,6 +46,7 @@ class Record:
     values: dict[str, Array] = field(default_factory=dict)
     collapsed_at: int = -1
     collapsed_positive: bool = False
+    failure: StageError | None = None
     weights: list[Array] = field(default_factory=list)
     logits: list[Array] = field(default_factory=list)
     selected: list[Mask] = field(default_factory=list)
@@ -59,36 +62,6 @@ class Record:
 
     def collapse(self, step: int, positive: bool) -> None:
         self.collapsed_at, self.collapsed_positive = step, bool(positive)
-
-
-def one_class(targets: Array, loss: Loss) -> bool:
-    """Whether the targets carry less than 1e-12 of one class: a trained bias would run away.
-
-    >>> from selftrain.losses import Logistic
-    >>> one_class(np.array([1.0, 1.0]), Logistic()), one_class(np.array([1.0, 0.9]), Logistic())
-    (True, False)
-    """
-    if targets.size == 0:
-        return True
-    negative, positive = loss.classes
-    mass = min(float(np.abs(targets - end).mean()) for end in (negative, positive))
-    return mass < 1e-12 * (positive - negative)
-
-
-def majority_positive(targets: Array, loss: Loss, bias: float) -> bool:
-    """The class a collapsed seed answers with: that of its targets, of its bias if it has none."""
-    if targets.size == 0:
-        return bias > 0
-    return float(targets.mean()) > 0.5 * sum(loss.classes)
-
-
-def vanished(norm: float, bias: float, train_bias: bool) -> bool:
-    """Whether nothing but the bias is left of the labelling model, as in the theory.
-
-    >>> vanished(1e-12, -3.0, True), vanished(1e-12, -3.0, False), vanished(0.1, -3.0, True)
-    (True, False, False)
-    """
-    return norm < 1e-9 * abs(bias) and (train_bias or norm <= 1e-125)
 
 
 def sample_error(

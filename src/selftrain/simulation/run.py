@@ -17,18 +17,23 @@ import joblib
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from ..errors import InvalidInput, nearest
+from ..errors import InvalidInput, StageError, nearest
 from ..fields import number
 from ..problem import Problem
 from ..recipe import Recipe
-from .by_matrix import dense_noise, revealed_noise, run_seed
-from .ensemble import Ensemble
+from .by_matrix import dense_noise, revealed_noise, run_steps
+from .ensemble import Ensemble, SeedError
 from .memory import check_memory
 from .progress import Progress
 from .record import Record
 from .stages import Plan, plan_stages
 
 METHODS = ("dense", "matrix-free", "revealed")
+
+MOST_FEATURES = 10**12
+FEATURES = "a whole number from 2 to 10^12"
+BYTES = "a whole number of bytes, 1 or more"
+TOLERANCE = (lambda x: 1e-9 <= x < 0.1, "a number from 1e-9 to 0.1 is accepted")
 
 
 def simulate(
@@ -47,6 +52,7 @@ def simulate(
     workers: int = 1,
     memory: int | None = None,
     progress: bool | None = None,
+    on_failure: str = "raise",
 ) -> Ensemble:
     """Run self-training on finite data, once a seed.
 
@@ -58,10 +64,13 @@ def simulate(
         reuse_batch: one unlabelled batch for all steps instead of a fresh one each.
         probes: random probes of the susceptibility a step; 0 leaves `chi` at NaN.
         keep_weights, keep_logits: keep the vectors themselves, for histograms.
-        tolerance: relative accuracy of q, m and B in each fit.
+        tolerance: relative accuracy of q, m and B in each fit, from 1e-9 to 0.1.
         workers: seeds that run at once; -1 for all cores. The numbers do not depend on it.
         memory: bytes that may be taken; default: what is free.
         progress: show a bar with the time left; default: on a terminal only.
+        on_failure: when a step of a seed has no fit (the threshold rejects every point; without ridge there is no
+            minimum), its other steps are NaN and the error is in `failures`, the other seeds go on. At the end
+            "raise" raises a `SeedError` that carries the ensemble, "partial" returns it.
 
     An interrupt (ctrl-C) keeps the seeds that are done.
 
@@ -71,33 +80,72 @@ def simulate(
     (4, 3)
     """
     chosen = _seeds(seeds)
-    size = int(
-        number("features", features, lambda n: n >= 2 and n == int(n), "a whole number >= 2")
-    )
+    _check(problem, recipe, method, on_failure)
+    switches = {
+        "keep_labeled": keep_labeled,
+        "reuse_batch": reuse_batch,
+        "keep_weights": keep_weights,
+        "keep_logits": keep_logits,
+        **({} if progress is None else {"progress": progress}),
+    }
+    for name, value in switches.items():
+        _switch(name, value)
+    size = whole("features", features, lambda n: 2 <= n <= MOST_FEATURES, FEATURES)
     plan = plan_stages(problem, recipe, size, keep_labeled, reuse_batch)
-    if method not in METHODS:
-        raise InvalidInput("method", method, f"unknown method; {nearest(method, METHODS)}")
     engine = _engine(plan, method)
-    number("workers", workers, lambda n: n != 0 and n == int(n), "a whole number >= 1, or -1")
-    several = min(joblib.effective_n_jobs(workers), len(chosen))
+    jobs = whole("workers", workers, lambda n: n == -1 or n >= 1, "a whole number >= 1, or -1")
+    options = {
+        "probes": whole("probes", probes, lambda n: n >= 0, "a whole number >= 0"),
+        "keep_weights": keep_weights,
+        "keep_logits": keep_logits,
+        "tolerance": number("tolerance", tolerance, *TOLERANCE),
+    }
+    several = min(joblib.effective_n_jobs(jobs), len(chosen))
     kept = len(chosen) * sum(
         keep_weights * size + keep_logits * stage.rows for stage in plan.stages
     )
-    check_memory(plan, engine, several, kept, memory)
+    limit = None if memory is None else whole("memory", memory, lambda n: n >= 1, BYTES)
+    check_memory(plan, engine, several, kept, limit)
     _warn_if_idle(plan)
-    options = {
-        "probes": int(
-            number("probes", probes, lambda n: n >= 0 and n == int(n), "a whole number >= 0")
-        ),
-        "keep_weights": bool(keep_weights),
-        "keep_logits": bool(keep_logits),
-        "tolerance": number("tolerance", tolerance, lambda x: 0 < x < 0.1, "a number in (0, 0.1)"),
-    }
     begin = time.perf_counter()
     records = _run_all(plan, chosen, engine, options, several, progress)
     if not records:
         raise KeyboardInterrupt
-    return Ensemble.from_records(plan, engine, records, time.perf_counter() - begin)
+    ensemble = Ensemble.from_records(plan, engine, records, time.perf_counter() - begin)
+    if ensemble.failures and on_failure == "raise":
+        raise SeedError(ensemble)
+    return ensemble
+
+
+def _check(problem: Any, recipe: Any, method: Any, on_failure: Any) -> None:
+    if not isinstance(problem, Problem):
+        raise InvalidInput("problem", problem, "a selftrain.Problem is accepted")
+    if not isinstance(recipe, Recipe):
+        raise InvalidInput("recipe", recipe, "a selftrain.Recipe is accepted")
+    if not isinstance(method, str) or method not in METHODS:
+        raise InvalidInput("method", method, f"unknown method; {nearest(method, METHODS)}")
+    if not isinstance(on_failure, str) or on_failure not in ("raise", "partial"):
+        raise InvalidInput("on_failure", on_failure, '"raise" or "partial" is accepted')
+
+
+def _switch(name: str, value: Any) -> None:
+    if not isinstance(value, (bool, np.bool_)):
+        raise InvalidInput(name, value, "True or False is accepted")
+
+
+def whole(field: str, value: Any, accepts: Callable[[int], bool], accepted: str) -> int:
+    """`value` as an exact integer, or `InvalidInput` that names the field and what it accepts.
+
+    >>> whole("seeds", 2**60 + 1, lambda n: n > 0, "a whole number") - 2**60
+    1
+    """
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
+        raise InvalidInput(field, value, accepted)
+    if not accepts(int(value)):
+        raise InvalidInput(field, value, accepted)
+    return int(value)
 
 
 def _engine(plan: Plan, method: str) -> str:
@@ -112,12 +160,20 @@ def _engine(plan: Plan, method: str) -> str:
 def _one_seed(
     plan: Plan, seed: int, engine: str, options: dict[str, Any], stopped: Callable[[], bool]
 ) -> Record | None:
-    if engine == "matrix-free":
-        from .by_frame import run_seed as run_seed_by_frame
+    """The record of a seed, up to its failure if it fails; None if it was stopped."""
+    record = Record(seed, len(plan.stages) - 1)
+    try:
+        if engine == "matrix-free":
+            from . import by_frame
 
-        return run_seed_by_frame(plan, seed, stopped=stopped, **options)
-    noise = dense_noise if engine == "dense" else revealed_noise
-    return run_seed(plan, seed, noise, stopped=stopped, **options)
+            ended = by_frame.run_steps(plan, record, stopped=stopped, **options)
+        else:
+            noise = dense_noise if engine == "dense" else revealed_noise
+            ended = run_steps(plan, record, noise, stopped=stopped, **options)
+    except StageError as error:
+        record.failure = error
+        return record
+    return record if ended else None
 
 
 def _run_all(
@@ -169,10 +225,7 @@ def _seeds(seeds: int | Sequence[int]) -> list[int]:
     accepted = "a number of seeds, or a sequence of different whole numbers >= 0"
     if isinstance(seeds, (str, bytes, bool)) or not isinstance(seeds, (Sequence, np.ndarray)):
         raise InvalidInput("seeds", seeds, accepted)
-    chosen = [
-        int(number("seeds", seed, lambda n: 0 <= n < 2**63 and n == int(n), accepted))
-        for seed in seeds
-    ]
+    chosen = [whole("seeds", seed, lambda n: 0 <= n < 2**63, accepted) for seed in seeds]
     if not chosen or len(set(chosen)) < len(chosen):
         twice = [seed for seed in dict.fromkeys(chosen) if chosen.count(seed) > 1]
         problem = f"seed {twice[0]} is given twice; " if twice else ""

@@ -18,11 +18,12 @@ def dot(a: Any, b: Any, size: Any) -> float:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def newton_step(hessian: Any, gradient: Any, size: Any, floor: float) -> tuple[Any, bool]:
+def newton_step(hessian: Any, gradient: Any, size: Any, floor: float) -> tuple[Any, Any, bool]:
     """x with hessian x = -gradient over the first `size` entries, by Cholesky's method.
 
+    The second result is the last column of the inverse: what a slope along the newest direction does to all.
     A pivot below `floor` (below a thousandth of its diagonal, for the bias in place 0), which the true
-    Hessian cannot have, is raised to it; the second result says whether that was needed.
+    Hessian cannot have, is raised to it; the third result says whether none was.
     """
     factor = np.zeros((size, size))
     x = np.empty(size)
@@ -43,11 +44,15 @@ def newton_step(hessian: Any, gradient: Any, size: Any, floor: float) -> tuple[A
         for k in range(i):
             x[i] -= factor[i, k] * x[k]
         x[i] /= factor[i, i]
+    column = np.zeros(size)
+    column[size - 1] = 1.0 / factor[size - 1, size - 1]
     for i in range(size - 1, -1, -1):
         for k in range(i + 1, size):
             x[i] -= factor[k, i] * x[k]
+            column[i] -= factor[k, i] * column[k]
         x[i] /= factor[i, i]
-    return x, sound
+        column[i] /= factor[i, i]
+    return x, column, sound
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

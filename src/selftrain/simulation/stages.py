@@ -68,7 +68,8 @@ def plan_stages(
     alphas = np.append(problem.alpha_l, batches.alpha)
     rows = np.rint(alphas * features).astype(int)
     if rows.min() < 2:
-        least = int(np.ceil(2 / alphas.min()))
+        least = int(np.ceil(1.5 / alphas.min()))
+        least += int(np.rint(least * alphas.min()) < 2)  # a half is rounded to the even number
         raise InvalidInput(
             "features",
             features,
@@ -78,7 +79,9 @@ def plan_stages(
     if reuse_batch:
         for name, series in zip(("alpha_u", "rho_u", "delta_u"), batches, strict=True):
             if np.ptp(series, axis=0) > 0 if series.size else False:
-                raise InvalidInput(name, tuple(series), "a batch that is reused must not change")
+                raise InvalidInput(
+                    name, tuple(series.tolist()), "a batch that is reused must not change"
+                )
     first = Stage(
         0, int(rows[0]), problem.rho, problem.delta, recipe.lambda_l * features, np.nan, np.nan
     )

@@ -1,0 +1,22 @@
+"""Random numbers by seed, step and purpose: what one purpose takes changes nothing for the others."""
+
+from __future__ import annotations
+
+import numpy as np
+
+DATA, COLUMNS, LENGTHS, TEST, LOGITS, WEIGHTS, PROBES = range(7)
+"""Entries of a batch; columns of the frame and their lengths; test sample; rejected logits; weights; probes."""
+
+
+def stream(seed: int, step: int, purpose: int) -> np.random.SeedSequence:
+    """The source of one purpose in one step of one seed, independent of all others."""
+    return np.random.SeedSequence(seed, spawn_key=(step, purpose))
+
+
+def generator(seed: int, step: int, purpose: int = DATA) -> np.random.Generator:
+    """The random numbers of `stream`.
+
+    >>> bool(generator(1, 2).random() == generator(1, 2).random())
+    True
+    """
+    return np.random.Generator(np.random.Philox(stream(seed, step, purpose)))
