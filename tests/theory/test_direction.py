@@ -52,6 +52,14 @@ def test_with_a_fixed_bias_it_can_end_up_facing_the_wrong_way() -> None:
     assert not best_direction(problem, recipe.replace(fix_bias=False)).reversed
 
 
+def test_a_path_that_ends_early_is_reported() -> None:
+    problem = TURNING.replace(steps=2, alpha_u=(4.0, 0.5))
+    found = best_direction(problem, Recipe(lambda_u=0.01))
+    assert not found.reached
+    assert found.path.until == pytest.approx(0.01)
+    assert "ended early: at tau = 0.01" in str(found)
+
+
 @pytest.mark.parametrize("fixed", [False, True])
 def test_the_odds_of_the_direction_grow_by_the_integral_of_the_rate(fixed: bool) -> None:
     found = best_direction(TURNING, Recipe(lambda_l=0.005, fix_bias=fixed), until=0.5)

@@ -304,10 +304,24 @@ def continuum(
     >>> path(0.5).cosine > path(0.1).cosine
     True
     """
-    check_expandable(problem, recipe)
-    tolerance = checked_tolerance(tolerance)
     if on_failure not in ("raise", "partial"):
         raise InvalidInput("on_failure", on_failure, '"raise" or "partial" is accepted')
+    path = follow(problem, recipe, until, tolerance)
+    if path.failure is not None and on_failure == "raise":
+        raise path.failure
+    return path
+
+
+def follow(
+    problem: Problem,
+    recipe: Recipe,
+    until: float | None,
+    tolerance: float,
+    stop_at: float | None = None,
+) -> ContinuumPath:
+    """The path until a time, or until the squared cosine `stop_at` if that comes first; marked if it fails."""
+    check_expandable(problem, recipe)
+    tolerance = checked_tolerance(tolerance)
     if problem.steps == 0:
         raise InvalidInput("steps", 0, "one step or more is needed to say what a batch is")
     if until is None:
@@ -315,10 +329,7 @@ def continuum(
     positive = "a finite number > 0 is accepted"
     until = number("until", until, lambda value: 0 < value < math.inf, positive)
     pieces = tuple(piece for piece in stretches(problem, recipe) if piece.begin < until)
-    path = _confirmed(problem, recipe, pieces, until, tolerance)
-    if path.failure is not None and on_failure == "raise":
-        raise path.failure
-    return path
+    return _confirmed(problem, recipe, pieces, until, tolerance, stop_at)
 
 
 def start_of(problem: Problem, recipe: Recipe) -> State:
@@ -384,7 +395,12 @@ class _Solution(NamedTuple):
 
 
 def _confirmed(
-    problem: Problem, recipe: Recipe, pieces: tuple[Stretch, ...], until: float, tolerance: float
+    problem: Problem,
+    recipe: Recipe,
+    pieces: tuple[Stretch, ...],
+    until: float,
+    tolerance: float,
+    stop_at: float | None,
 ) -> ContinuumPath:
     """The path at the first tolerance that agrees with a coarser integration as well as was asked."""
     start = start_of(problem, recipe)
@@ -393,11 +409,11 @@ def _confirmed(
     flows = [_Flow(problem.loss_function, piece.batch, recipe.fix_bias) for piece in pieces]
     times = [*(piece.begin for piece in pieces), until]
     finer, apart = COARSER * tolerance, math.inf
-    coarse = _integrate(flows, times, y, finer)
+    coarse = _integrate(flows, times, y, finer, stop_at)
     evaluations = coarse.evaluations
     while finer > FINEST:
         finer = max(finer / COARSER, FINEST)
-        fine = _integrate(flows, times, y, finer)
+        fine = _integrate(flows, times, y, finer, stop_at)
         evaluations += fine.evaluations
         apart = _apart(coarse, fine)
         if apart <= tolerance:
@@ -405,8 +421,9 @@ def _confirmed(
                 0.0 if math.tanh(rapidity) >= math.sqrt(level) else next(iter(found), None)
                 for level, found in zip(LEVELS, fine.crossings, strict=True)
             )
+            begun = tuple(piece for piece in pieces if piece.begin < fine.until)
             return ContinuumPath(
-                problem, recipe, fine.until, pieces, half, aligned, apart, evaluations,
+                problem, recipe, fine.until, begun, half, aligned, apart, evaluations,
                 fine.failure, fine.dense,
             )  # fmt: skip
         coarse = fine
@@ -416,8 +433,13 @@ def _confirmed(
     )
 
 
-def _integrate(flows: list[_Flow], times: list[float], y: Array, tolerance: float) -> _Solution:
+def _integrate(
+    flows: list[_Flow], times: list[float], y: Array, tolerance: float, stop_at: float | None
+) -> _Solution:
     """Stretch after stretch, from y at the first of `times`."""
+    events = [_crossing(level) for level in LEVELS]
+    if stop_at is not None:
+        events.append(_arrival(stop_at))
     ends, evaluations = [times[0]], 0
     pieces: list[DenseOutput] = []
     crossings: tuple[list[float], ...] = tuple([] for _ in LEVELS)
@@ -428,7 +450,7 @@ def _integrate(flows: list[_Flow], times: list[float], y: Array, tolerance: floa
             break
         done = solve_ivp(
             flow, (begin, end), y, method="DOP853", dense_output=True, rtol=tolerance,
-            atol=tolerance, events=[_crossing(level) for level in LEVELS],
+            atol=tolerance, events=events,
         )  # fmt: skip
         assert done.sol is not None
         assert done.t_events is not None
@@ -436,8 +458,10 @@ def _integrate(flows: list[_Flow], times: list[float], y: Array, tolerance: floa
         evaluations += done.nfev
         ends.extend(done.sol.ts[1:])
         pieces.extend(done.sol.interpolants)
-        for found, crossed in zip(crossings, done.t_events, strict=True):
+        for found, crossed in zip(crossings, done.t_events, strict=False):
             found.extend(float(tau) for tau in crossed)
+        if done.status == 1:
+            break
         if not done.success:
             failure = _reason(flow, y, float(ends[-1]))
             break
@@ -460,6 +484,16 @@ def _reason(flow: _Flow, y: Array, tau: float) -> SelfTrainError:
 
 def _crossing(level: float) -> Callable[[float, Array], float]:
     return lambda tau, y: float(y[1]) - math.atanh(math.sqrt(level))
+
+
+def _arrival(level: float) -> Callable[[float, Array], float]:
+    """The event that ends an integration: this squared cosine, in either direction."""
+
+    def arrived(tau: float, y: Array) -> float:
+        return abs(float(y[1])) - math.atanh(math.sqrt(level))
+
+    arrived.terminal = True  # type: ignore[attr-defined]
+    return arrived
 
 
 def _apart(one: _Solution, other: _Solution) -> float:

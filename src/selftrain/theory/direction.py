@@ -18,12 +18,11 @@ import numpy as np
 from ..losses import Array
 from ..problem import Problem
 from ..recipe import Recipe
-from .continuum import LEVELS, ContinuumPath, Points, continuum, start_of
-from .expansion import check_expandable, first_order
-from .solve import checked_tolerance
+from .continuum import LEVELS, ContinuumPath, Points, follow, start_of
+from .expansion import first_order
 
-LONGER, LONGEST = 4.0, 12
-"""By which factor, and how often, the path is made longer before the question is left open."""
+BEYOND, LONGEST = 0.999, 1e7
+"""The squared cosine at which the path may end, and after how many times of the start the question is left open."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,18 +97,19 @@ class BestDirection:
             f"B/|w| from {first:.4g} to {last:.4g}; error from {points.error[0]:.4g} to "
             f"{points.error[-1]:.4g}, smallest {self.path.best.error:.4g} at tau = {self.path.best.tau:.4g}",
         ]
+        if self.path.failure is not None:
+            lines.append(f"the path ended early: {self.path.failure}")
         return "\n".join(lines)
 
 
 def best_direction(
     problem: Problem, recipe: Recipe, until: float | None = None, tolerance: float = 1e-8
 ) -> BestDirection:
-    r"""Follow the path to $M = 0.99$ and beyond, and report C, M and $B/\sqrt q$ on the way.
+    r"""Follow the path towards $M = 1$, and report C, M and $B/\sqrt q$ on the way.
 
     Arguments:
         problem, recipe: as for `continuum`.
-        until: time to look at; default: twice the time that C at the start asks for, made longer, fourfold
-            each time, until M = 0.99 is reached.
+        until: time to look at; default: until M = 0.999.
         tolerance: accuracy of the path.
 
     >>> from selftrain import Problem, Recipe
@@ -121,23 +121,10 @@ def best_direction(
     >>> held.reached, held.always_positive, round(float(held.rates[0]), 2)
     (True, False, -7.27)
     """
-    check_expandable(problem, recipe)
-    tolerance = checked_tolerance(tolerance)
     if until is None:
-        path = _long_enough(problem, recipe, tolerance)
+        start = start_of(problem, recipe)
+        rate = first_order(problem, recipe, start).alignment_rate
+        path = follow(problem, recipe, LONGEST / abs(rate), tolerance, stop_at=BEYOND)
     else:
-        path = continuum(problem, recipe, until, tolerance, on_failure="partial")
+        path = follow(problem, recipe, until, tolerance)
     return BestDirection(path, proved=not recipe.fix_bias and path(0.0).m > 0)
-
-
-def _long_enough(problem: Problem, recipe: Recipe, tolerance: float) -> ContinuumPath:
-    start = start_of(problem, recipe)
-    rate = first_order(problem, recipe, start).alignment_rate
-    odds = math.log(LEVELS[1] / (1 - LEVELS[1])) + math.log(start.v / start.m**2)
-    until = 2 * max(odds, 1.0) / abs(rate)
-    for _ in range(LONGEST):
-        path = continuum(problem, recipe, until, tolerance, on_failure="partial")
-        if path.failure is not None or path(path.until).squared_cosine >= LEVELS[1]:
-            break
-        until *= LONGER
-    return path
