@@ -23,7 +23,11 @@ class Labeler(Protocol):
     name: str
 
     def target(self, logit: Array, sharpness: float, loss: Loss) -> Array:
-        """The target of `loss` for points whose previous logit is `logit`."""
+        """The target of `loss` for points whose previous logit is `logit`.
+
+        One number a logit that depends on that logit alone: engines ask for parts of a batch, and the theory for
+        single points. Targets of the logistic loss lie in [0, 1].
+        """
         ...
 
     def jumps(self, sharpness: float) -> tuple[float, ...]:

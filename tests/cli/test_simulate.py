@@ -63,7 +63,7 @@ def test_verdict_is_said_in_words() -> None:
     ("arguments", "message"),
     [
         (("--features", "1000000", "--method", "dense"), "GB of memory"),
-        (("--features", "2"), "features or more"),
+        (("--features", "2"), "3 features or more"),
         (("--seeds", "0"), "seeds"),
         (("--method", "sparse"), "sparse"),
     ],
@@ -74,3 +74,32 @@ def test_bad_values_are_exit_code_2(arguments: tuple[str, ...], message: str) ->
     assert done.stdout == ""
     assert message in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_failed_seeds_are_told_and_end_with_exit_code_1() -> None:
+    flags = ("--features", "60", "--seeds", "2", "--threshold", "9")
+    done = selftrain(*flags)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert done.stderr.startswith("selftrain: 2 of 2 seeds failed: seed 0, step 1: the threshold 9")
+    done = selftrain(*flags, "--on-failure", "partial", "--json", "--compare")
+    assert done.returncode == 1
+    told = json.loads(done.stdout)
+    assert [failure["step"] for failure in told["failures"]] == [1, 1]
+    assert told["q"][0][1] is None
+    done = selftrain(*flags, "--on-failure", "partial")
+    assert "2 of 2 seeds failed, and are left out from there on." in done.stdout
+
+
+def test_one_seed_is_no_comparison() -> None:
+    done = selftrain("--features", "60", "--seeds", "1", "--json", "--compare")
+    told = json.loads(done.stdout)["compare"]
+    assert told["consistent"] is None
+    assert told["worst"] is None
+
+
+def test_a_warning_is_one_line() -> None:
+    done = selftrain("--features", "60", "--seeds", "2", "--keep-labeled")
+    assert done.returncode == 0
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("Warning: keep_labeled with sharpness 1")

@@ -1,5 +1,6 @@
 """An ensemble: names of a trajectory with a seed axis, statistics, files, comparison, figure."""
 
+import dataclasses
 from pathlib import Path
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 
 from selftrain import Ensemble, Problem, Recipe, simulate, solve
 from selftrain.errors import InvalidInput
+from selftrain.losses import Squared
 from selftrain.simulation.ensemble import NAMES
 from selftrain.theory.trajectory import SYMBOLS
 
@@ -60,8 +62,30 @@ def test_frames_and_files(runs: Ensemble, tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         Ensemble.load(tmp_path / "nothing.nc")
     (tmp_path / "other.nc").write_text("no ensemble")
-    with pytest.raises(InvalidInput, match="not a stored ensemble"):
+    with pytest.raises(InvalidInput, match="not a stored ensemble") as refused:
         Ensemble.load(tmp_path / "other.nc")
+    assert len(str(refused.value).splitlines()) == 1
+
+
+def test_large_seeds_are_kept_to_the_last_digit(tmp_path: Path) -> None:
+    seeds = [2**60, 2**60 + 1]
+    runs = simulate(PROBLEM, RECIPE, 60, seeds, probes=0)
+    assert runs.seeds.tolist() == seeds
+    assert (runs.q[0] != runs.q[1]).all()
+    assert Ensemble.load(runs.save(tmp_path / "runs.nc")).seeds.tolist() == seeds
+
+
+class Unknown(Squared):
+    """A loss nobody registered."""
+
+    name = "unregistered"
+
+
+def test_a_file_with_a_loss_that_is_not_known_here(tmp_path: Path) -> None:
+    runs = simulate(PROBLEM.replace(loss=Unknown()), RECIPE, 30, 2, probes=0)
+    path = runs.save(tmp_path / "runs.nc")
+    with pytest.raises(InvalidInput, match=r"selftrain.losses.register first"):
+        Ensemble.load(path)
 
 
 def test_comparison(runs: Ensemble) -> None:
@@ -69,12 +93,37 @@ def test_comparison(runs: Ensemble) -> None:
     assert comparison.consistent()
     assert comparison.seeds.tolist() == [6, 6, 6, 6]
     assert comparison.to_frame().shape == (4, len(comparison.z))
+    assert comparison.worst is not None
     name, step, z = comparison.worst
     assert comparison.z[name][step] == z
     assert np.abs(comparison.scores).max() == abs(z)
     assert "family-wise" in str(comparison)
     with pytest.raises(InvalidInput, match="same problem"):
         runs.compare(solve(PROBLEM, Recipe()))
+    with pytest.raises(InvalidInput, match="trajectory = None: a Trajectory"):
+        runs.compare(None)
+
+
+def test_no_verdict_where_nothing_can_be_told() -> None:
+    theory = solve(PROBLEM, RECIPE)
+    one = simulate(PROBLEM, RECIPE, 200, 1, keep_weights=True, keep_logits=True).compare(theory)
+    assert one.consistent() is None
+    assert one.worst is None
+    assert one.gaps == ()
+    assert "nothing to compare" in str(one)
+    reused = simulate(PROBLEM, RECIPE, 200, 4, probes=0, reuse_batch=True).compare(theory)
+    assert reused.consistent() is None
+
+
+def test_a_share_all_seeds_agree_on_is_judged_by_its_resolution() -> None:
+    """Without spread between seeds there is no standard error, but a far theory is seen."""
+    runs = simulate(PROBLEM, RECIPE, 500, 6, probes=0)
+    theory = solve(PROBLEM, RECIPE)
+    equal = dataclasses.replace(runs, fraction_selected=np.ones_like(runs.fraction_selected))
+    z = equal.compare(theory).z["fraction_selected"][1:]
+    expected = (1 - theory.fraction_selected[1:]) * 6 * 1000
+    np.testing.assert_allclose(z, expected)
+    assert equal.compare(theory).consistent() is False
 
 
 def test_figure(runs: Ensemble, tmp_path: Path) -> None:

@@ -45,6 +45,13 @@ def simulate(
     workers: Annotated[
         int, typer.Option(metavar="W", help="Seeds that run at once; -1: all cores.")
     ] = 1,
+    on_failure: Annotated[
+        Literal["raise", "partial"],
+        typer.Option(
+            help="When a step of a seed has no fit: nothing, or the other seeds. "
+            "The exit code is 1 in both cases."
+        ),
+    ] = "raise",
     compare: Annotated[
         bool,
         typer.Option("--compare", metavar="", help="Solve the theory and judge the runs by it."),
@@ -67,19 +74,27 @@ def simulate(
     if save is not None:
         check_output("save", save)
 
+    import warnings
+
+    from ..simulation.ensemble import SeedError
     from ..simulation.run import simulate as run_simulation
 
-    ensemble = run_simulation(
-        problem,
-        recipe,
-        features,
-        seeds,
-        method,
-        keep_labeled=keep_labeled,
-        reuse_batch=reuse_batch,
-        probes=probes,
-        workers=workers,
-    )
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always", UserWarning)
+        ensemble = run_simulation(
+            problem,
+            recipe,
+            features,
+            seeds,
+            method,
+            keep_labeled=keep_labeled,
+            reuse_batch=reuse_batch,
+            probes=probes,
+            workers=workers,
+            on_failure=on_failure,
+        )
+    for warning in warned:
+        remark(f"Warning: {warning.message}")
     theory = None
     if compare or plot is not None:
         from ..theory.solve import solve
@@ -100,6 +115,8 @@ def simulate(
             ensemble.save(save)
         if not json:
             remark(f"Saved: {save}")
+    if ensemble.failures:
+        raise SeedError(ensemble)
 
 
 def describe(ensemble: "Ensemble", comparison: "Comparison | None" = None) -> dict[str, Any]:
@@ -112,6 +129,10 @@ def describe(ensemble: "Ensemble", comparison: "Comparison | None" = None) -> di
         "method": ensemble.method,
         "seconds": ensemble.seconds,
         "collapsed_at": [None if step < 0 else step for step in ensemble.collapsed_at.tolist()],
+        "failures": [
+            {"seed": seed, "step": error.step, "reason": error.reason, "state": error.state}
+            for seed, error in ensemble.failures.items()
+        ],
         "count": ensemble.count(),
         "mean": {name: ensemble.mean(name) for name in NAMES},
         "std": {name: ensemble.std(name) for name in NAMES},
@@ -119,10 +140,10 @@ def describe(ensemble: "Ensemble", comparison: "Comparison | None" = None) -> di
         **{name: ensemble.values(name) for name in NAMES},
     }
     if comparison is not None:
-        name, step, z = comparison.worst
+        worst = comparison.worst
         told["compare"] = {
             "z": comparison.z,
-            "worst": {"name": name, "t": step, "z": z},
+            "worst": None if worst is None else dict(zip(("name", "t", "z"), worst, strict=True)),
             "limit": comparison.limit(),
             "consistent": comparison.consistent(),
             "applies": comparison.applies,
@@ -142,6 +163,9 @@ def _show(ensemble: "Ensemble", comparison: "Comparison | None") -> None:
     collapsed = int((ensemble.collapsed_at >= 0).sum())
     if collapsed:
         console.print(f"{collapsed} of {seeds} collapsed to one class.")
+    if ensemble.failures:
+        failed = len(ensemble.failures)
+        console.print(f"{failed} of {seeds} failed, and are left out from there on.")
     console.print(
         f"N = {ensemble.features:,}, {seeds}, {ensemble.method}, "
         f"{ensemble.seconds:.3g} s; mean over seeds, standard error of the last digits in brackets."
@@ -161,6 +185,8 @@ def verdict(comparison: "Comparison") -> str:
             f"No verdict: too few to judge with {counted(seeds, 'seed')}; "
             f"--seeds {ENOUGH_SEEDS} or more will do."
         )
+    if comparison.consistent() is None:
+        return "No verdict: no mean of these runs has an error to be judged by."
     if comparison.consistent():
         return "The runs agree with the theory: no mean is farther from it than chance explains."
     return (

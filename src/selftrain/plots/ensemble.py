@@ -121,4 +121,7 @@ def _title(ensembles: list[Ensemble], spread: str) -> str:
     collapsed = sum(int((one.collapsed_at >= 0).sum()) for one in ensembles)
     if collapsed:
         lines.append(f"{collapsed} seeds collapsed to one class")
+    failed = sum(len(one.failures) for one in ensembles)
+    if failed:
+        lines.append(f"{failed} seeds failed and are left out from there on")
     return "\n".join(lines)

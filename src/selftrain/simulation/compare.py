@@ -40,6 +40,13 @@ COMPARED = (
     "train_loss",
 )
 
+SHARES = (
+    "test_error",
+    "fraction_selected",
+    "pseudo_label_accuracy",
+    "selected_label_accuracy",
+)
+
 LEVELS = np.linspace(0.02, 0.98, 25)
 """Where distribution functions are compared."""
 
@@ -70,7 +77,8 @@ class Comparison:
 
     Attributes:
         theory: the trajectory compared with, solved anew if M/N differs from alpha by rounding.
-        z: (mean over seeds - theory) / standard error, by name, over t (NaN where there is none).
+        z: (mean over seeds - theory) / standard error, by name, over t (NaN where there is none, with fewer
+            than two seeds for instance).
         seeds: how many seeds have a state at each step.
         gaps: distances of distributions, if vectors were kept.
         note: why the theory does not describe these runs, or what to bear in mind; empty if nothing.
@@ -92,15 +100,14 @@ class Comparison:
         return np.asarray(every[np.isfinite(every)])
 
     @property
-    def worst(self) -> tuple[str, int, float]:
-        """Name, step and z-score of the largest deviation of a mean."""
-        name, step, z = "", 0, 0.0
-        for key, values in self.z.items():
-            finite = np.where(np.isfinite(values), np.abs(values), 0.0)
-            if finite.size and finite.max() > abs(z):
-                name, step = key, int(finite.argmax())
-                z = float(values[step])
-        return name, step, z
+    def worst(self) -> tuple[str, int, float] | None:
+        """Name, step and z-score of the largest deviation of a mean; None if there is no score."""
+        scores = [
+            (key, step, float(values[step]))
+            for key, values in self.z.items()
+            for step in np.flatnonzero(np.isfinite(values)).tolist()
+        ]
+        return max(scores, key=lambda score: abs(score[2]), default=None)
 
     def limit(self, level: float = 1e-4) -> float:
         """|z| that all scores together exceed with probability at most `level`, by Student's t.
@@ -112,9 +119,14 @@ class Comparison:
         freedom = max(int(np.max(self.seeds)) - 1, 1)
         return float(stats.t.isf(level / (2 * max(int(tests), 1)), freedom))
 
-    def consistent(self, level: float = 1e-4) -> bool:
-        """Whether no score is beyond the family-wise limit."""
-        return bool(np.abs(self.scores).max(initial=0.0) <= self.limit(level))
+    def consistent(self, level: float = 1e-4) -> bool | None:
+        """Whether no score is beyond the family-wise limit.
+
+        None where that cannot be told: the theory is not about these runs (`applies`), or there is no score.
+        """
+        if not self.applies or self.scores.size == 0:
+            return None
+        return bool(np.abs(self.scores).max() <= self.limit(level))
 
     def to_frame(self) -> pd.DataFrame:
         """z-scores, one row a step."""
@@ -123,11 +135,14 @@ class Comparison:
         return pd.DataFrame(self.z, index=pd.Index(np.arange(self.seeds.size), name="t"))
 
     def __str__(self) -> str:
-        name, step, z = self.worst
-        lines = [
-            f"largest |z| of {self.scores.size}: {abs(z):.2f} ({name} at t = {step}); "
-            f"family-wise limit at 1e-4: {self.limit():.2f}"
-        ]
+        if self.worst is None:
+            lines = ["nothing to compare: no mean has an error, which takes two seeds or more"]
+        else:
+            name, step, z = self.worst
+            lines = [
+                f"largest |z| of {self.scores.size}: {abs(z):.2f} ({name} at t = {step}); "
+                f"family-wise limit at 1e-4: {self.limit():.2f}"
+            ]
         if self.gaps:
             far = max(self.gaps, key=lambda gap: abs(gap.z))
             lines.append(
@@ -154,6 +169,8 @@ def compare(ensemble: Ensemble, trajectory: Trajectory) -> Comparison:
 
 def _as_drawn(ensemble: Ensemble, trajectory: Trajectory) -> Trajectory:
     """The theory at the numbers of rows that were drawn."""
+    if not isinstance(trajectory, Trajectory):
+        raise InvalidInput("trajectory", trajectory, "a Trajectory, from selftrain.solve")
     same = trajectory.recipe == ensemble.recipe and trajectory.problem == ensemble.problem
     if not same:
         raise InvalidInput("trajectory", trajectory, "one of the same problem and recipe is needed")
@@ -171,16 +188,19 @@ def _as_drawn(ensemble: Ensemble, trajectory: Trajectory) -> Trajectory:
 def _scores(ensemble: Ensemble, theory: Trajectory, name: str) -> Array:
     expected = np.asarray(getattr(theory, "error" if name == "test_error" else name))
     difference = ensemble.mean(name) - expected
-    error = ensemble.sem(name)
+    error, count = ensemble.sem(name), ensemble.count(name)
     exact = np.abs(difference) <= 1e-12 * np.maximum(np.abs(expected), 1.0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(np.where(exact, 0.0, difference / error))
+        if name in SHARES:  # known no better than by one of all the points
+            error = np.maximum(error, 1.0 / (count * ensemble.alpha * ensemble.features))
+        z = np.where(exact, 0.0, difference / error)
+    return np.asarray(np.where(count > 1, z, np.nan))
 
 
 def _gaps(ensemble: Ensemble, theory: Trajectory) -> Iterable[Gap]:
     for t in range(theory.good_steps):
         weights = [seed.weights[t] for seed in ensemble.vectors if len(seed.weights) > t]
-        if weights:
+        if len(weights) > 1:
             at = np.quantile(np.concatenate(weights), LEVELS)
             yield _gap("weights", t, None, weights, at, theory.weights.cdf(at, t))
         rows = [seed for seed in ensemble.vectors if len(seed.logits) > t]
@@ -189,7 +209,7 @@ def _gaps(ensemble: Ensemble, theory: Trajectory) -> Iterable[Gap]:
         law = theory.logits(t)
         for kept in (True, False):
             logits = [seed.logits[t][seed.selected[t] == kept] for seed in rows]
-            if min(part.size for part in logits) > 0:
+            if len(logits) > 1 and min(part.size for part in logits) > 0:
                 at = np.quantile(np.concatenate(logits), LEVELS)
                 yield _gap("logits", t, kept, logits, at, law.cdf(at, selected=kept))
 
@@ -224,10 +244,14 @@ def _note(ensemble: Ensemble) -> tuple[str, bool]:
             "fresh batch at every step and nothing else",
             False,
         )
-    collapsed = int((ensemble.collapsed_at >= 0).sum())
-    if collapsed:
+    ended = {
+        "collapsed": int((ensemble.collapsed_at >= 0).sum()),
+        "failed": len(ensemble.failures),
+    }
+    parts = [f"{count} {how}" for how, count in ended.items() if count]
+    if parts:
         return (
-            f"{collapsed} of {len(ensemble.seeds)} seeds collapsed: from there on means are over "
+            f"of {len(ensemble.seeds)} seeds {' and '.join(parts)}: from there on means are over "
             "the others, which are not a fair sample",
             True,
         )

@@ -337,8 +337,11 @@ class SeedError(StageError):
         self.ensemble, self.failures = ensemble, ensemble.failures
         seed, first = next(iter(self.failures.items()))
         super().__init__(first.step, first.reason, first.state, first.residual)
-        told = f"{len(self.failures)} of {len(ensemble.seeds)} seeds failed, seed {seed} at {first}"
-        self.args = (f"{told}; on_failure='partial' returns the others",)
+        count = len(ensemble.seeds)
+        told = f"seed {seed}, {first}"
+        if count > 1:
+            told = f"{len(self.failures)} of {count} seeds failed: {told}"
+        self.args = (told,)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (type(self), (self.ensemble,))

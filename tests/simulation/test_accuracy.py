@@ -1,0 +1,78 @@
+"""The fit is as accurate as promised: against the same matrix fitted tightly, and against direct solutions."""
+
+import numpy as np
+import pytest
+
+from selftrain import Problem, Recipe
+from selftrain.losses import Logistic, Squared
+from selftrain.simulation import by_frame
+from selftrain.simulation.fit import fit
+from selftrain.simulation.stages import plan_stages
+from selftrain.simulation.sweeps import LOGISTIC, SQUARED
+
+STATE, BIAS = np.array([0.95, 1.13]), -0.2
+
+SETTINGS = {
+    "soft": ({}, {}),
+    "hard": ({"rho": 0.5}, {"lambda_u": 1e-3, "sharpness": np.inf}),
+    "hard, tiny ridge": ({"rho": 0.5}, {"lambda_u": 1e-5, "sharpness": np.inf}),
+    "selected, small ridge": ({}, {"lambda_u": 1e-4, "threshold": 0.8, "sharpness": 1.5}),
+    "few rows, small ridge": ({"alpha_u": 1.2}, {"lambda_u": 1e-4}),
+    "imbalance": ({"rho": 0.02}, {"lambda_u": 0.01}),
+    "bias fixed": ({"rho": 0.3}, {"lambda_u": 0.01, "fix_bias": True}),
+    "squared": ({"loss": "squared"}, {"lambda_u": 0.01, "threshold": 0.5}),
+    "squared, singular": ({"loss": "squared", "alpha_u": 1.05}, {"lambda_u": 1e-4}),
+}
+
+
+def batch(setting: str, features: int, seed: int) -> tuple[by_frame._Batch, bool]:
+    """Step 1 from a given state, ready to be fitted; whether the bias is trained."""
+    problem, recipe = SETTINGS[setting]
+    base = {"alpha_l": 0.5, "alpha_u": 2.0, "rho": 0.4, "delta": 0.5625, "steps": 1}
+    plan = plan_stages(Problem(**{**base, **problem}), Recipe(**recipe), features)
+    loss = SQUARED if plan.problem.loss == "squared" else LOGISTIC
+    columns = by_frame._Columns(plan.stages[1].rows, 32)
+    rows = by_frame._Batch(plan, plan.stages[1], seed, loss, columns, STATE, BIAS)
+    return rows, not plan.recipe.fix_bias
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_the_error_is_within_the_tolerance(setting: str) -> None:
+    for seed in range(4):
+        found = []
+        for tolerance in (1e-6, 1e-9):
+            rows, trained = batch(setting, 300, seed)
+            point, bias = rows.fit(STATE, BIAS, trained, tolerance)
+            found.append((point @ point, point[0], bias))
+        (q, m, bias), (exact_q, exact_m, exact_bias) = found
+        norm = np.sqrt(exact_q)
+        assert abs(q / exact_q - 1) < 1e-6
+        assert abs(m - exact_m) / norm < 1e-6
+        assert abs(bias - exact_bias) / (norm + abs(exact_bias)) < 1e-6
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_a_tight_fit_is_the_minimum_over_the_columns_it_revealed(setting: str) -> None:
+    """The columns are a matrix: the dense fit of that matrix has the same weights and bias."""
+    rows, trained = batch(setting, 60, 3)
+    point, bias = rows.fit(STATE, BIAS, trained, 1e-9)
+    matrix = rows.columns.x[: point.size, : rows.targets.size].T.astype(float)
+    loss = Squared() if rows.loss == SQUARED else Logistic()
+    options = {"fit_bias": trained, "bias": BIAS, "tolerance": 1e-11}
+    direct = fit(matrix, rows.targets, loss, rows.stage.ridge, **options)
+    np.testing.assert_allclose(point, direct.weights, atol=1e-7 * np.linalg.norm(point))
+    assert bias == pytest.approx(direct.bias, abs=1e-7)
+
+
+@pytest.mark.parametrize("ridge", [1e-4, 1e-2])
+def test_newton_cg_on_a_nearly_singular_matrix(ridge: float) -> None:
+    random = np.random.default_rng(5)
+    matrix = random.standard_normal((315, 300))
+    targets = random.standard_normal(315)
+    found = fit(matrix, targets, Squared(), 300 * ridge, tolerance=1e-8)
+    bordered = np.hstack([matrix, np.ones((315, 1))])
+    penalty = 300 * ridge * np.eye(301)
+    penalty[-1, -1] = 0.0
+    exact = np.linalg.solve(bordered.T @ bordered + penalty, bordered.T @ targets)
+    assert found.weights @ found.weights == pytest.approx(exact[:-1] @ exact[:-1], rel=1e-7)
+    assert found.bias == pytest.approx(exact[-1], abs=1e-7)
