@@ -15,11 +15,11 @@ import numpy as np
 from ...problem import Problem
 from ...recipe import Recipe
 from ...sweep import Computation, Output
-from ...theory.bayes import bayes_error
-from ...tuning.supervised import supervised_optimum
-from .tuned import LARGEST_RIDGE, Tuned, tuned
+from ...tuning.optimum import Optimum
+from .tuned import LARGEST_RIDGE, SMALLEST_RIDGE, tuned
 
 MEASURED = ("error", "one_minus_cosine", "q", "m", "bias", "chi")
+RIDGES = ("lambda_l", "lambda_u")
 CHOSEN = ("lambda_l", "lambda_u", "threshold", "annealing")
 
 
@@ -39,53 +39,68 @@ def chain(
         heuristics: fix the bias, and tune the annealing of the labels too.
         longest: the last T, a power of two.
     """
-    over = ["lambda_l", "lambda_u"]
-    over += ["threshold"] if selection else []
-    over += ["annealing"] if heuristics else []
     lengths = 2 ** np.arange(int(longest).bit_length())
     rows: list[dict[str, float]] = []
-    last: Tuned | None = None
+    plain: Optimum | None = None
+    best: Optimum | None = None
     for length in lengths.tolist():
         problem = Problem(alpha_l, alpha_u, rho, delta, steps=length)
-        last = tuned(problem, over, list(starts(length, selection, heuristics, last)))
-        rows.append(_row(problem, last))
+        if heuristics:
+            best = tuned(problem, (*RIDGES, "annealing"), helped_starts(length, best))
+        else:
+            plain = tuned(problem, RIDGES, plain_starts(length, plain))
+            best = selected(problem, plain, best) if selection else plain
+        rows.append(_row(best))
     return {"T": lengths, **{name: np.array([row[name] for row in rows]) for name in rows[0]}}
 
 
-def starts(length: int, selection: bool, heuristics: bool, last: Tuned | None) -> Iterator[Recipe]:
-    """Where the search begins: the optimum of half the length, and two places in the valleys seen."""
-    recipe = Recipe(
-        threshold=0.3 if selection else 0.0,
-        annealing=1.0 / length if heuristics else 0.0,
-        fix_bias=heuristics,
-    )
-    for lambda_l, lambda_u in ((0.05, 0.5), (1e-3, 0.05)):
-        yield recipe.replace(
-            lambda_l=lambda_l / (1 if lambda_l > 0.01 else length),
-            lambda_u=min(lambda_u / length, 0.9 * LARGEST_RIDGE),
+def plain_starts(length: int, last: Optimum | None = None) -> Iterator[Recipe]:
+    """The two valleys seen, at the upper bound of the first ridge and far below it; the optimum at half the length."""
+    yield Recipe(lambda_l=0.05, lambda_u=min(0.5 / length, 0.9 * LARGEST_RIDGE))
+    yield Recipe(lambda_l=1e-3 / length, lambda_u=0.05 / length)
+    if last is not None:
+        yield _longer(last.recipe)
+
+
+def helped_starts(length: int, last: Optimum | None = None) -> Iterator[Recipe]:
+    """The same with the bias fixed and labels annealed to be hard at the end, or hardly at all."""
+    for lambda_l, annealing in ((0.05, 2.0 / length), (0.05, 0.2 / length)):
+        yield Recipe(
+            lambda_l, min(0.2 / length, 0.9 * LARGEST_RIDGE), annealing=annealing, fix_bias=True
         )
     if last is not None:
-        near = last.recipe
-        yield near.replace(
-            lambda_l=max(near.lambda_l, 1e-7),
-            lambda_u=max(_number(near.lambda_u) / 2, 1e-7),
-            annealing=_number(near.annealing) / 2,
-        )
+        yield _longer(last.recipe)
 
 
-def _row(problem: Problem, best: Tuned) -> dict[str, float]:
-    supervised = supervised_optimum(problem, bounds=(0.0, LARGEST_RIDGE))
-    limits = bayes_error(problem)
+def selected(problem: Problem, plain: Optimum, last: Optimum | None = None) -> Optimum:
+    """The best threshold too: from the best recipe without one, which it is never worse than."""
+    starts = [plain.recipe.replace(threshold=0.3)]
+    if last is not None:
+        starts.append(_longer(last.recipe))
+    found = tuned(problem, (*RIDGES, "threshold"), starts)
+    return min(found, plain, key=lambda one: one.error)
+
+
+def _longer(recipe: Recipe) -> Recipe:
+    """A recipe for twice the steps."""
+    return recipe.replace(
+        lambda_u=max(_number(recipe.lambda_u) / 2, 2 * SMALLEST_RIDGE),
+        annealing=_number(recipe.annealing) / 2,
+    )
+
+
+def _row(best: Optimum) -> dict[str, float]:
+    run, limits = best.trajectory, best.bayes
     return {
-        **{name: float(getattr(best.run, name)[-1]) for name in MEASURED},
+        **{name: float(getattr(run, name)[-1]) for name in MEASURED},
         **{name: _number(getattr(best.recipe, name)) for name in CHOSEN},
-        "at_bound": float("lambda_u" in best.active),
-        "labeled_only": float(best.run.error[0]),
-        "supervised": supervised.error,
-        "supervised_one_minus_cosine": 1 - supervised.cosine,
+        "labeled_only": best.labeled_only.error,
+        "supervised": best.supervised.error,
+        "supervised_one_minus_cosine": 1 - best.supervised.cosine,
         "bayes": limits.semi_supervised,
         "bayes_all_labeled": limits.all_labeled,
         "bayes_one_minus_cosine": 1 - float(np.sqrt(limits.overlap_semi_supervised)),
+        "first_order": best.first_order,
     }
 
 
@@ -113,13 +128,13 @@ CHAIN = Computation(
         "lambda_u": Output(r"\lambda_U^*", OVER_T),
         "threshold": Output(r"\Gamma^*", OVER_T),
         "annealing": Output("a^*", OVER_T),
-        "at_bound": Output(r"1[\lambda_U^* \in \{10^{-8}, 0.1\}]", OVER_T),
-        "labeled_only": Output(r"\epsilon_g^{(0)}", OVER_T),
+        "labeled_only": Output(r"\epsilon_g", OVER_T),
         "supervised": Output(r"\epsilon_g^{(SL)}", OVER_T),
         "supervised_one_minus_cosine": Output(r"1 - m^{(SL)}/\sqrt{q^{(SL)}}", OVER_T),
         "bayes": Output(r"\epsilon_{Bayes}", OVER_T),
         "bayes_all_labeled": Output(r"\epsilon_{Bayes}^{(SL)}", OVER_T),
         "bayes_one_minus_cosine": Output(r"1 - \sqrt{M_{Bayes}}", OVER_T),
+        "first_order": Output(r"\|\nabla\epsilon_g^{(T)}\|_\infty", OVER_T),
     },
     engines=("theory", "tuning", "paper/compute/tuned.py"),
     seconds=_seconds,

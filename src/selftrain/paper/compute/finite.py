@@ -17,27 +17,27 @@ from ...problem import Problem
 from ...simulation.run import simulate
 from ...sweep import Computation, Output
 from ...theory.bayes import bayes_path
-from .chains import CHOSEN, starts
-from .tuned import Tuned, tuned
+from ...tuning.optimum import Optimum
+from .chains import CHOSEN, RIDGES, plain_starts, selected
+from .tuned import tuned
 
 SHOWN = ("q", "m", "bias", "error")
 SYMBOLS = {"q": "q^{(t)}", "m": "m^{(t)}", "bias": "B^{(t)}", "error": r"\epsilon_g^{(t)}"}
 BINS, CURVE = 61, 241
 LEVELS = np.linspace(0.02, 0.98, 25)
-OVER = ("lambda_l", "lambda_u", "threshold")
 
 
 @lru_cache(maxsize=16)
-def best(alpha_l: float, alpha_u: float, rho: float, delta: float, steps: int) -> Tuned:
+def best(alpha_l: float, alpha_u: float, rho: float, delta: float, steps: int) -> Optimum:
     """The tuned recipe with selection, and its theory."""
     problem = Problem(alpha_l, alpha_u, rho, delta, steps=steps)
-    return tuned(problem, OVER, list(starts(steps, True, False, None)))
+    return selected(problem, tuned(problem, RIDGES, plain_starts(steps)))
 
 
 def theory(**setting: Any) -> dict[str, Any]:
     """The large-system limit of the tuned run, over t."""
     found = best(**setting)
-    run = found.run
+    run = found.trajectory
     values: dict[str, Any] = {name: getattr(run, name) for name in SHOWN}
     chosen = {name: float(getattr(found.recipe, name)) for name in CHOSEN}
     return {"t": run.t, **values, **chosen, "bayes": bayes_path(run.problem)}
@@ -46,7 +46,9 @@ def theory(**setting: Any) -> dict[str, Any]:
 def finite_run(features: int, seed: int, **setting: Any) -> dict[str, Any]:
     """One system of N features that follows the tuned recipe, over t."""
     found = best(**setting)
-    ensemble = simulate(found.run.problem, found.recipe, features, [seed], probes=0, progress=False)
+    ensemble = simulate(
+        found.trajectory.problem, found.recipe, features, [seed], probes=0, progress=False
+    )
     return {"t": ensemble.t, **{name: ensemble.values(name)[0] for name in SHOWN}}
 
 
@@ -58,7 +60,7 @@ def histogram(features: int, seed: int, shown: tuple[int, ...], **setting: Any) 
     are the same for every system.
     """
     found = best(**setting)
-    run = found.run
+    run = found.trajectory
     ensemble = simulate(
         run.problem,
         found.recipe,

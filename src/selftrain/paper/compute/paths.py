@@ -12,10 +12,9 @@ from scipy.special import logit
 
 from ...problem import Problem
 from ...sweep import Computation, Output
-from ...theory.bayes import bayes_error
 from ...theory.continuum import ContinuumPath, continuum, start_of
 from ...theory.expansion import first_order
-from .chains import starts
+from .chains import RIDGES, plain_starts
 from .tuned import tuned
 
 SHOWN = 401
@@ -28,8 +27,8 @@ def path(
 ) -> dict[str, Any]:
     """The squared cosine of the tuned run and of its limit, each over its own times."""
     problem = Problem(alpha_l, alpha_u, rho, delta, steps=steps, loss=loss)
-    best = tuned(problem, ("lambda_l", "lambda_u"), list(starts(steps, False, False, None)))
-    run, recipe = best.run, best.recipe
+    best = tuned(problem, RIDGES, plain_starts(steps))
+    run, recipe = best.trajectory, best.recipe
     ridge = float(recipe.at_steps(steps).lambda_u[0])
     rate = first_order(problem, recipe, start_of(problem, recipe)).alignment_rate
     until = max(steps * ridge, TIME_SCALES / rate)
@@ -47,7 +46,7 @@ def path(
         "lambda_u": ridge,
         "time_scale": _time_scale(limit),
         "error": best.error,
-        "bayes": bayes_error(problem).semi_supervised,
+        "bayes": best.bayes.semi_supervised,
     }
 
 

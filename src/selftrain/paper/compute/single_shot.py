@@ -12,13 +12,12 @@ from ...problem import Problem
 from ...recipe import Recipe
 from ...simulation.run import simulate
 from ...sweep import Computation, Output
-from ...theory.bayes import bayes_error
-from ...tuning.supervised import supervised_optimum
-from .tuned import Tuned, tuned
+from ...tuning.optimum import Optimum
+from .tuned import tuned
 
 
 @lru_cache(maxsize=256)
-def best(alpha_l: float, alpha_u: float, rho: float, delta: float, largest: float) -> Tuned:
+def best(alpha_l: float, alpha_u: float, rho: float, delta: float, largest: float) -> Optimum:
     """The best pair of ridges for T = 1."""
     problem = Problem(alpha_l, alpha_u, rho, delta, steps=1)
     starts = [
@@ -32,23 +31,23 @@ def best(alpha_l: float, alpha_u: float, rho: float, delta: float, largest: floa
 def single_shot(**setting: float) -> dict[str, float]:
     """The large-system limit at the best ridges."""
     found = best(**setting)
-    problem = found.run.problem
-    limits = bayes_error(problem)
     return {
         "lambda_l": float(found.recipe.lambda_l),
         "lambda_u": float(found.recipe.lambda_u),  # type: ignore[arg-type]
         "error": found.error,
-        "labeled_only": float(found.run.error[0]),
-        "q": float(found.run.q[-1]),
-        "supervised": supervised_optimum(problem, bounds=(0.0, setting["largest"])).error,
-        "bayes": limits.semi_supervised,
+        "labeled_only": found.labeled_only.error,
+        "q": float(found.trajectory.q[-1]),
+        "supervised": found.supervised.error,
+        "bayes": found.bayes.semi_supervised,
     }
 
 
 def single_shot_run(features: int, seed: int, **setting: float) -> dict[str, float]:
     """One system of N features at the same ridges."""
     found = best(**setting)
-    ensemble = simulate(found.run.problem, found.recipe, features, [seed], probes=0, progress=False)
+    ensemble = simulate(
+        found.trajectory.problem, found.recipe, features, [seed], probes=0, progress=False
+    )
     return {
         "error": float(ensemble.error[0, -1]),
         "one_minus_cosine": float(ensemble.one_minus_cosine[0, -1]),
@@ -68,7 +67,7 @@ SINGLE_SHOT = Computation(
         "lambda_l": Output(r"\lambda_L^*"),
         "lambda_u": Output(r"\lambda_U^*"),
         "error": Output(r"\epsilon_g^{(1)}"),
-        "labeled_only": Output(r"\epsilon_g^{(0)}"),
+        "labeled_only": Output(r"\epsilon_g"),
         "q": Output("q^{(1)}"),
         "supervised": Output(r"\epsilon_g^{(SL)}"),
         "bayes": Output(r"\epsilon_{Bayes}"),
