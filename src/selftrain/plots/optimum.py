@@ -15,7 +15,6 @@ from .style import (
     PURPLE,
     draw_limits,
     errors_axis,
-    legend_below,
     steps_axis,
     styled,
 )
@@ -41,12 +40,13 @@ def plot_optimum(optimum: Optimum) -> Figure:
     from matplotlib.figure import Figure
 
     with styled():
-        canvas = Figure(figsize=(9.6, 3.6), dpi=150, layout="constrained")
+        canvas = Figure(figsize=(9.6, 3.8), dpi=150, layout="constrained")
         run, values, search = canvas.subplots(1, 3)
         _draw_run(run, optimum)
         _draw_values(values, optimum)
         steps_axis((run, values), optimum.problem.steps)
         _draw_search(search, optimum)
+        canvas.legend(handles=run.get_legend_handles_labels()[0], loc="outside lower left", ncols=3)
     return canvas
 
 
@@ -60,7 +60,6 @@ def _draw_run(ax: Axes, optimum: Optimum) -> None:
         ax.axhline(fit.error, color=color, linewidth=0.9, label=f"{label}  {fit.error:.4f}")
     draw_limits(ax, optimum.bayes)
     errors_axis(ax)
-    legend_below(ax)
 
 
 def _draw_values(ax: Axes, optimum: Optimum) -> None:
@@ -84,7 +83,7 @@ def _draw_values(ax: Axes, optimum: Optimum) -> None:
 
 
 def _draw_search(ax: Axes, optimum: Optimum) -> None:
-    ax.set_title("search: best error so far, above the best")
+    ax.set_title("search: excess over the best")
     solves = [point.solves for point in optimum.path]
     excess = np.array([point.error for point in optimum.path]) - optimum.error
     ax.plot(solves, np.maximum(excess, 1e-16), color=BLACK, drawstyle="steps-post", marker="o")

@@ -19,7 +19,7 @@ from ..errors import InvalidInput
 from ..losses import Array
 from .trajectory import STATE, Trajectory
 
-DIFFERENCE = 1e-6
+DIFFERENCE = 1e-5
 """Relative size of a step of the central differences."""
 
 
