@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
 SEEDS = {128: 256, 1024: 64, 8192: 32, 2**20: 4}
-SEEDS_QUICK = {128: 32, 1024: 16, 8192: 8, 2**15: 4}
+SEEDS_QUICK = {128: 32, 1024: 16, 8192: 8}
 ENOUGH = 8
 """A standard deviation from fewer seeds is too uncertain to judge by."""
 STATE = ("q", "m", "bias")

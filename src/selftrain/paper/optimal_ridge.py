@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure as Drawing
 
-MANY = 16
+MANY = 32
 """The power is fitted from this T on, where the ridge is below its bound."""
 
 

@@ -75,8 +75,11 @@ def run(
     )
     failed = {one.id: _of(failures, tasks[one.id]) for one in asked}
     whole = [one.id for one in asked if not failed[one.id]]
-    drawn = _finish_all(whole, quick, folder, workers, progress)
-    _write_times(folder, drawn, time.perf_counter() - begin)
+    data = {name: {part: task.load(store) for part, task in tasks[name].items()} for name in whole}
+    drawn = _finish_all(data, quick, folder, workers, progress)
+    points = {name: sum(task.taken(store) for task in tasks[name].values()) for name in whole}
+    drawing = {name: seconds for name, (_, seconds) in drawn.items()}
+    _write_times(folder, points, drawing, time.perf_counter() - begin)
     return [
         Outcome(one.id, drawn[one.id][0] if one.id in drawn else None, failed[one.id])
         for one in asked
@@ -104,20 +107,20 @@ def writable(folder: Path) -> Path:
     return folder
 
 
-def finish(name: str, quick: bool, folder: Path) -> tuple[dict[str, Any], float, float]:
-    """Draw and judge a figure whose points are stored; its record, seconds of points and drawing."""
+def finish(one: Figure, quick: bool, folder: Path, data: Data) -> tuple[dict[str, Any], float]:
+    """Draw and judge a figure, write what it leaves; its record, and the seconds that took."""
     begin = time.perf_counter()
-    one = figure(name)
-    store = Store(folder / "points")
-    tasks = one.tasks(quick)
-    data = {part: task.load(store) for part, task in tasks.items()}
     for part, values in data.items():
-        write_netcdf(values, folder / _data_name(name, part, len(data)))
-    _save(one.draw(data), folder / name)
-    record = _record(one, quick, tasks, data)
-    _write(folder / f"{name}.json", json.dumps(record, indent=1, allow_nan=False) + "\n")
-    taken = sum(task.taken(store) for task in tasks.values())
-    return record, taken, time.perf_counter() - begin
+        write_netcdf(values, folder / _data_name(one.id, part, len(data)))
+    _save(one.draw(data), folder / one.id)
+    record = _record(one, quick, data)
+    _write(folder / f"{one.id}.json", json.dumps(record, indent=1, allow_nan=False) + "\n")
+    return record, time.perf_counter() - begin
+
+
+def _finish(name: str, quick: bool, folder: Path, data: Data) -> tuple[dict[str, Any], float]:
+    """The same in another process, which gets the figure by its name."""
+    return finish(figure(name), quick, folder, data)
 
 
 def _of(failures: Iterable[Failure], tasks: Mapping[str, Task]) -> tuple[str, ...]:
@@ -133,16 +136,18 @@ def _of(failures: Iterable[Failure], tasks: Mapping[str, Task]) -> tuple[str, ..
 
 
 def _finish_all(
-    names: list[str], quick: bool, folder: Path, workers: int, progress: bool | None
-) -> dict[str, tuple[dict[str, Any], float, float]]:
+    data: Mapping[str, Data], quick: bool, folder: Path, workers: int, progress: bool | None
+) -> dict[str, tuple[dict[str, Any], float]]:
     """Finish figures, several at once."""
-    if workers == 0 or len(names) < 2:
-        return {name: finish(name, quick, folder) for name in names}
+    if workers == 0 or len(data) < 2:
+        return {name: finish(figure(name), quick, folder, one) for name, one in data.items()}
     executor: Executor = local_processes(workers)
     done = {}
     try:
-        sent = {executor.submit(finish, name, quick, folder): name for name in names}
-        with Progress(len(names), len(names) * DRAWING_SECONDS, progress, "figures") as bar:
+        sent = {
+            executor.submit(_finish, name, quick, folder, one): name for name, one in data.items()
+        }
+        with Progress(len(sent), len(sent) * DRAWING_SECONDS, progress, "figures") as bar:
             for future in as_completed(sent):
                 done[sent[future]] = future.result()
                 bar.advance(1, DRAWING_SECONDS)
@@ -153,7 +158,8 @@ def _finish_all(
     return done
 
 
-def _record(one: Figure, quick: bool, tasks: Mapping[str, Task], data: Data) -> dict[str, Any]:
+def _record(one: Figure, quick: bool, data: Data) -> dict[str, Any]:
+    tasks = one.tasks(quick)
     return {
         "figure": one.id,
         "title": one.title,
@@ -207,14 +213,14 @@ def _write(path: Path, text: str) -> None:
 
 
 def _write_times(
-    folder: Path, drawn: Mapping[str, tuple[Any, float, float]], seconds: float
+    folder: Path, points: Mapping[str, float], drawing: Mapping[str, float], seconds: float
 ) -> None:
     """What each figure took: its points, whenever they were computed, and its drawing; and this run."""
     path = folder / "times.json"
     known = json.loads(path.read_text("utf-8")) if path.is_file() else {"figures": {}}
     known["figures"] |= {
-        name: {"points": round(points, 3), "drawing": round(drawing, 3)}
-        for name, (_, points, drawing) in drawn.items()
+        name: {"points_cpu": round(points[name], 3), "drawing": round(drawing[name], 3)}
+        for name in drawing
     }
     known["last_run"] = round(seconds, 3)
     _write(path, json.dumps(known, indent=1) + "\n")

@@ -14,7 +14,7 @@ from .compute.chains import CHAIN
 ALPHA_L, ALPHA_U, DELTA = 0.5, 2.0, 0.75**2
 RHOS = (0.5, 0.495, 0.4, 0.3, 0.2)
 DELTAS = (1.0, 0.75**2)
-LONGEST, LONGEST_QUICK = 1024, 64
+LONGEST, LONGEST_QUICK = 1024, 16
 
 EXPERIMENT = {"alpha_l": ALPHA_L, "alpha_u": ALPHA_U, "delta": DELTA, "steps": 16}
 """The setting of the finite-size experiments."""

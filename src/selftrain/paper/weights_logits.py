@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
 SHOWN = (1, 6, 11, 16)
-SEEDS, SEEDS_QUICK = 16, 6
+SEEDS, SEEDS_QUICK = 16, 4
 KINDS = {"weights": r"weights  $w_i^{(t)}$", "logits": r"logits  $u_\nu^{(t)}$"}
 LEVEL = 1e-3
 

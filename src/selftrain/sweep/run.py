@@ -49,7 +49,7 @@ class Task:
         return gather(self.computation, self.grid, [_there(one).values for one in found])
 
     def taken(self, store: Store) -> float:
-        """Seconds that all points took when they were computed."""
+        """Seconds of processor time that all points took when they were computed."""
         found = [store.read(self.computation, point) for point in self.grid.points]
         return sum(_there(one).seconds for one in found)
 
@@ -140,20 +140,20 @@ def _batches(jobs: Sequence[_Job]) -> list[list[_Job]]:
 
 
 Result = tuple[dict[str, Any] | None, float, str]
-"""Values (None if there are none), seconds, and why there are none."""
+"""Values (None if there are none), seconds of processor time, and why there are none."""
 
 
 def _compute(works: Sequence[tuple[Callable[..., Mapping[str, Any]], Point]]) -> list[Result]:
     """What each function gives at its point; this is all that runs in another process."""
     results: list[Result] = []
     for function, point in works:
-        begin = time.perf_counter()
+        begin = time.process_time()
         try:
             values = dict(function(**point))
         except (SelfTrainError, ArithmeticError, MemoryError) as error:
             results.append((None, 0.0, f"{type(error).__name__}: {error}"))
         else:
-            results.append((values, time.perf_counter() - begin, ""))
+            results.append((values, time.process_time() - begin, ""))
     return results
 
 

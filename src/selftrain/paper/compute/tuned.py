@@ -31,7 +31,7 @@ def tuned(
     >>> round(best.recipe.lambda_l, 9), round(best.recipe.lambda_u, 9), sorted(best.active_bounds)
     (0.1, 0.1, ['lambda_l', 'lambda_u'])
     """
-    bounds = {name: (SMALLEST_RIDGE, largest_ridge) for name in ("lambda_l", "lambda_u")}
+    bounds = dict.fromkeys(("lambda_l", "lambda_u"), (SMALLEST_RIDGE, largest_ridge))
     tried: list[tuple[float, Recipe]] = []
     for start in starts:
         free, begin = variables(problem, over, (), bounds, start)
