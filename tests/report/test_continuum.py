@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from selftrain import Problem, Recipe, squared_closed_form
+from selftrain import Problem, Recipe, solve, squared_closed_form
 from selftrain.plots.continuum import plot_panels
-from selftrain.report.continuum import continuum_panels
+from selftrain.report.continuum import Panel, continuum_panels
 
 
-def test_the_tuned_ridge_is_the_best_time_divided_by_the_steps() -> None:
+@pytest.fixture(scope="module")
+def panel() -> Panel:
+    (only,) = continuum_panels("squared", steps=(64,), shares=(0.2,))
+    return only
+
+
+def test_the_tuned_ridge_is_the_best_time_divided_by_the_steps(panel: Panel) -> None:
     """Squared loss, rho = 0.2: best time and start of the closed form, by another minimiser."""
-    (panel,) = continuum_panels("squared", steps=(64,), shares=(0.2,))
     problem = Problem(0.5, 2.0, 0.2, 0.75**2, steps=1, loss="squared")
 
     def error(point: np.ndarray) -> float:
@@ -31,13 +38,13 @@ def test_the_tuned_ridge_is_the_best_time_divided_by_the_steps() -> None:
     assert panel.path.compare(panel.run).largest["squared_cosine"] < 0.003
 
 
-def test_panels_are_drawn_in_rows_and_columns() -> None:
-    panels = continuum_panels("squared", steps=(4, 8), shares=(0.4, 0.5))
-    figure = plot_panels(panels)
-    assert len(figure.axes) == 4
-    for panel, ax in zip(panels, figure.axes, strict=True):
-        title = ax.get_title(loc="left")
-        assert f"T={panel.run.problem.steps}" in title
-        assert f"rho={panel.run.problem.rho:g}" in title
-        marks = [line for line in ax.lines if line.get_label() == r"$\tau_M$"]
-        assert np.ravel(marks[0].get_xdata())[0] == panel.tau_squared_cosine
+def test_a_row_for_each_number_of_steps_and_a_column_for_each_share(panel: Panel) -> None:
+    other = replace(panel, run=solve(panel.run.problem.replace(steps=8), panel.run.recipe))
+    figure = plot_panels((panel, other))
+    assert len(figure.axes) == 2
+    for drawn, ax in zip((other, panel), figure.axes, strict=True):
+        assert f"T={drawn.run.problem.steps}$" in ax.get_title(loc="left")
+        (mark,) = (line for line in ax.lines if line.get_label() == r"$\tau_M$")
+        assert np.ravel(mark.get_xdata())[0] == drawn.tau_squared_cosine
+        (dot,) = (line for line in ax.lines if line.get_marker() == "o")
+        assert np.ravel(dot.get_xdata())[0] == pytest.approx(drawn.elapsed)

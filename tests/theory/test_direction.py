@@ -45,10 +45,12 @@ def test_with_a_fixed_bias_it_can_end_up_facing_the_wrong_way() -> None:
     assert found.points.squared_cosine[-1] > 0.99
     assert "facing the wrong way" in str(found)
     run = solve(problem, recipe)
-    systems = simulate(problem, recipe, features=2048, seeds=4, probes=0, progress=False)
+    systems = simulate(
+        problem, recipe, features=200, seeds=8, method="dense", probes=0, progress=False
+    )
     for cosine in (run.cosine, systems.mean("cosine")):
-        assert cosine[0] > 0.18
-        assert cosine[-1] < -0.18
+        assert cosine[0] > 0.15
+        assert cosine[-1] < -0.15
     assert not best_direction(problem, recipe.replace(fix_bias=False)).reversed
 
 

@@ -17,7 +17,7 @@ from ..theory.continuum import ContinuumPath, continuum
 from ..theory.direction import best_direction
 from ..theory.solve import solve
 from ..theory.trajectory import Trajectory
-from .headline import tune
+from ..tuning.optimize import optimize
 
 STEPS = (64, 256, 1024)
 SHARES = (0.2, 0.4, 0.5)
@@ -70,4 +70,4 @@ def _panel(loss: str, steps: int, rho: float) -> Panel:
 
 def tuned(problem: Problem) -> Recipe:
     """Naive self-training with the ridges that give the last step the lowest error."""
-    return tune(problem, Recipe(), {"lambda_l": (1e-4, 1e-2), "lambda_u": (1e-5, 1e-2)})
+    return optimize(problem, over=("lambda_l", "lambda_u")).recipe
