@@ -1,0 +1,189 @@
+"""The best recipe: conditions of a minimum, other ways to the same optimum, refusals."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from selftrain import Problem, Recipe, optimize, solve, supervised_optimum
+from selftrain.errors import InvalidInput, NoGradient
+from selftrain.theory.bayes import bayes_error
+from selftrain.tuning.variables import DEFAULT_BOUNDS, derivative, forward, inverse
+
+PROBLEM = Problem(alpha_l=0.5, alpha_u=2.0, rho=0.5, delta=0.75**2, steps=16)
+UNEVEN = PROBLEM.replace(rho=0.4, steps=8)
+
+
+def test_no_point_near_the_optimum_is_better() -> None:
+    best = optimize(UNEVEN, over=("lambda_l", "lambda_u", "threshold"))
+    assert best.is_minimum
+    assert best.first_order < 1e-7
+    assert best.second_order > 0
+    rng = np.random.default_rng(0)
+    for _ in range(40):
+        moved = best.recipe.replace(
+            lambda_l=best.recipe.lambda_l * math.exp(0.1 * rng.normal()),
+            lambda_u=best.recipe.lambda_u * math.exp(0.1 * rng.normal()),
+            threshold=abs(best.recipe.threshold + 0.02 * rng.normal()),
+        )
+        assert solve(UNEVEN, moved).error[-1] >= best.error - 1e-12
+
+
+def test_the_papers_way_ends_no_lower() -> None:
+    start = Recipe(lambda_l=0.01, lambda_u=0.01)
+    simplex = optimize(PROBLEM, start=start, method="nelder-mead")
+    ours = optimize(PROBLEM, start=start, starts=1)
+    assert ours.error <= simplex.error + 1e-9
+    assert ours.solves < simplex.solves
+    assert ours.recipe.lambda_u == pytest.approx(simplex.recipe.lambda_u, rel=1e-3)
+
+
+def test_an_optimiser_without_gradients_agrees() -> None:
+    """Powell's method on the solver itself, with the bias fixed and labels annealed."""
+
+    def error(x: Any) -> float:
+        recipe = Recipe(
+            lambda_l=0.1, lambda_u=math.exp(x[0]), annealing=math.exp(x[1]), fix_bias=True
+        )
+        return float(solve(UNEVEN, recipe, tolerance=1e-8).error[-1])
+
+    there = minimize(error, [-3.5, -3.0], method="Powell", options={"xtol": 1e-5, "ftol": 1e-10})
+    best = optimize(
+        UNEVEN,
+        over=("lambda_u", "annealing"),
+        start=Recipe(lambda_l=0.1, fix_bias=True, annealing=0.05),
+        bounds={"lambda_u": (1e-5, 0.1)},
+    )
+    assert best.error == pytest.approx(float(there.fun), abs=1e-8)
+    assert best.recipe.fix_bias
+    assert best.recipe.lambda_l == 0.1
+
+
+def test_a_schedule_is_at_least_as_good_and_stationary() -> None:
+    constant = optimize(PROBLEM)
+    free = optimize(PROBLEM, over=("lambda_l",), schedule=("lambda_u",))
+    assert free.error < constant.error - 1e-3
+    assert free.is_minimum
+    assert isinstance(free.recipe.lambda_u, tuple)
+    assert free.active_bounds["lambda_u"] == {"upper": (1, 2, 3, 4, 5, 6)}
+    assert bayes_error(PROBLEM).semi_supervised < free.error
+    again = optimize(
+        PROBLEM, over=("lambda_l",), schedule=("lambda_u",), start=free.recipe, starts=1
+    )
+    assert again.error == pytest.approx(free.error, abs=1e-10)
+
+
+def test_a_name_in_both_is_a_schedule() -> None:
+    short = PROBLEM.replace(steps=3)
+    best = optimize(short, over=("lambda_l", "lambda_u"), schedule=("lambda_u",), starts=1)
+    assert len(best.recipe.lambda_u) == 3  # type: ignore[arg-type]
+
+
+def test_all_three_schedules_with_the_bias_fixed() -> None:
+    problem = UNEVEN.replace(rho=0.2, steps=4)
+    start = Recipe(fix_bias=True)
+    few = optimize(problem, over=("lambda_l", "lambda_u", "annealing"), start=start)
+    free = ("lambda_u", "sharpness", "threshold")
+    many = optimize(problem, over=("lambda_l",), schedule=free, start=start)
+    assert many.error < few.error
+    assert np.ptp(many.trajectory.bias) < 1e-10
+
+
+def test_what_it_is_compared_with() -> None:
+    best = optimize(PROBLEM, bounds={"lambda_l": (1e-6, 0.05)})
+    assert best.against["supervised, all labels"] == supervised_optimum(PROBLEM, (1e-6, 0.05)).error
+    assert best.against["Bayes, all data"] == bayes_error(PROBLEM).semi_supervised
+    assert best.against["t=0"] == best.trajectory.error[0]
+    alone = optimize(
+        PROBLEM.replace(steps=0), over=("lambda_l",), bounds={"lambda_l": (1e-6, 0.05)}
+    )
+    assert best.labeled_only.error == pytest.approx(alone.error, abs=1e-10)
+    assert best.labeled_only.active_bound == "upper"
+    assert alone.active_bounds == {"lambda_l": "upper"}
+    errors = [point.error for point in best.path]
+    assert errors == sorted(errors, reverse=True)
+    assert list(best.to_frame().columns) == ["solves", "error", "lambda_l", "lambda_u"]
+
+
+def test_it_says_when_not_to_self_train() -> None:
+    problem = Problem(alpha_l=0.5, alpha_u=2.0, rho=0.2, delta=0.75**2, steps=16)
+    naive = optimize(problem)
+    assert "hardly worth it" in naive.advice
+    held = optimize(problem, bounds={"lambda_u": (1e-5, 0.1)}, start=Recipe(lambda_l=0.01))
+    assert held.active_bounds["lambda_u"] == "lower"
+    assert "lower bound" in held.advice
+    good = optimize(
+        problem, over=("lambda_l", "lambda_u", "annealing"), start=Recipe(fix_bias=True)
+    )
+    assert "lowers the error" in good.advice
+
+
+def test_progress_is_told() -> None:
+    seen: list[tuple[int, float]] = []
+    optimize(PROBLEM.replace(steps=2), progress=lambda *told: seen.append(told))
+    assert [solves for solves, _ in seen] == sorted(solves for solves, _ in seen)
+    assert seen[-1][1] <= seen[0][1]
+
+
+@pytest.mark.parametrize("name", list(DEFAULT_BOUNDS))
+def test_coordinates(name: str) -> None:
+    values = np.array([0.11, 0.5, 2.0])
+    x = forward(name, values)
+    np.testing.assert_allclose(inverse(name, x), values, rtol=1e-14)
+    slope = (inverse(name, x + 1e-6) - inverse(name, x - 1e-6)) / 2e-6
+    np.testing.assert_allclose(derivative(name, x), slope, rtol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"over": ()}, "at least one of lambda_l"),
+        ({"over": ("lamda_u",)}, "did you mean 'lambda_u'"),
+        ({"over": ("lambda_u", "lambda_u")}, "each name is accepted once"),
+        ({"over": 3}, "a sequence of names"),
+        ({"schedule": ("lambda_l",)}, "free at every step may be lambda_u"),
+        ({"over": ("annealing",), "schedule": ("sharpness",)}, "contains it"),
+        ({"bounds": {"lambda_u": (0.1, 0.01)}}, "low < high"),
+        ({"bounds": {"lambda_u": (0.1, 0.1)}}, "low < high"),
+        ({"bounds": {"lambda_u": (0.0, 0.1)}}, "1e-12 <= low"),
+        ({"bounds": {"lambda_u": 0.1}}, "two finite numbers"),
+        ({"bounds": {"lambda_u": (1e-3, math.inf)}}, "two finite numbers"),
+        ({"bounds": {"threshold": (0, 1)}}, "not optimised here"),
+        ({"bounds": [1, 2]}, "a mapping"),
+        ({"start": Recipe(lambda_u=0.5)}, "lambda_u = 0.5: a start within the bounds 1e-08 to 0.1"),
+        ({"start": {"lambda_u": 0.5}}, "a start within the bounds"),
+        ({"start": Recipe(lambda_u=[0.01] * 16)}, "not from a schedule"),
+        ({"start": "good"}, "a selftrain.Recipe"),
+        ({"over": ("sharpness",), "start": Recipe(sharpness=math.inf)}, "no sharpness to optimise"),
+        ({"over": ("annealing",), "start": Recipe(labeler="hard")}, "no sharpness to optimise"),
+        ({"method": "newton"}, "unknown method"),
+        ({"method": "nelder-mead", "schedule": ("lambda_u",)}, "constants only"),
+        ({"starts": 0}, "whole number from 1"),
+        ({"tolerance": 0.0}, "tolerance"),
+    ],
+)
+def test_refusals(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidInput, match=message.replace("(", r"\(")):
+        optimize(PROBLEM, **options)
+
+
+def test_a_default_start_outside_the_bounds_moves_inside() -> None:
+    best = optimize(PROBLEM.replace(steps=2), bounds={"lambda_u": (1e-4, 1e-3)})
+    assert best.active_bounds["lambda_u"] == "upper"
+
+
+def test_refusal_without_steps_or_problem() -> None:
+    with pytest.raises(InvalidInput, match="only lambda_l acts"):
+        optimize(PROBLEM.replace(steps=0))
+    with pytest.raises(InvalidInput, match="problem"):
+        optimize(Recipe())  # type: ignore[arg-type]
+
+
+def test_labels_that_collapse_from_every_start() -> None:
+    problem = Problem(alpha_l=0.5, alpha_u=2.0, rho=0.2, delta=2.0, steps=60)
+    with pytest.raises(NoGradient, match="collapse from every start"):
+        optimize(problem, over=("lambda_u",), start=Recipe(labeler="hard", lambda_u=0.05))
