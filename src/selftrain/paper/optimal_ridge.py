@@ -47,8 +47,9 @@ def draw(data: Data) -> Drawing:
         for case in each(chains, ("rho", "delta", "selection")):
             color, marker = RHO_COLORS[float(case.rho)], DELTA_MARKERS[float(case.delta)]
             series(ax, case.T, case["lambda_u"], color, marker, bool(case.selection))
-            if not case.selection and float(case.delta) == float(chains.delta[-1]):
-                law = _law(case)
+            law = _law(case)
+            shown = not case.selection and float(case.delta) == float(chains.delta[-1])
+            if shown and law is not None:
                 lengths = case.T.values[case.T.values >= MANY]
                 ax.plot(
                     lengths,
@@ -74,6 +75,7 @@ def draw(data: Data) -> Drawing:
                 *(
                     handle(rf"$\propto T^{{{law.exponent:.2f}}}$", RHO_COLORS[float(rho)])
                     for rho, law in laws
+                    if law is not None
                 ),
             ],
         )
@@ -89,8 +91,17 @@ def claims(data: Data) -> list[Claim]:
             [_law(chains.sel(rho=rho, delta=delta, selection=chosen)) for delta in chains.delta]
             for rho in rhos
         ]
-        exponents = np.array([[law.exponent for law in row] for row in laws])
-        off = np.array([[law.off for law in row] for row in laws])
+        if any(law is None for row in laws for law in row):
+            claimed.append(
+                Claim(
+                    f"The best ridge falls as a power of T, whatever the label bias ({name}).",
+                    None,
+                    f"Runs of {8 * MANY} steps or more are needed to tell.",
+                )
+            )
+            continue
+        exponents = np.array([[law.exponent for law in row if law] for row in laws])
+        off = np.array([[law.off for law in row if law] for row in laws])
         shown = "; ".join(
             f"rho = {rho:g}: " + ", ".join(f"{value:.3f}" for value in row)
             for rho, row in zip(rhos, exponents, strict=True)
@@ -130,11 +141,11 @@ def caption(data: Data) -> str:
     )
 
 
-def _law(case: xr.Dataset) -> PowerLaw:
-    """The power of T over the longer runs whose ridge is below the bound."""
+def _law(case: xr.Dataset) -> PowerLaw | None:
+    """The power of T over the longer runs whose ridge is below the bound; None if they are too few."""
     inside = (case.T.values >= MANY) & (case["lambda_u"].values < 0.99 * LARGEST_RIDGE)
-    if inside.sum() < 2:
-        return PowerLaw(0.0, LARGEST_RIDGE, np.inf)
+    if inside.sum() < 4:
+        return None
     return power_law(case.T.values[inside], case["lambda_u"].values[inside])
 
 
