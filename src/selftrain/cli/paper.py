@@ -72,12 +72,26 @@ def run_figures(
 
     folder = _folder(out, quick)
     outcomes = run(figures or (), quick, folder, workers=workers, notice=remark)
+    _write_page(folder, quick)
     if as_json:
         print_json({"figures": [_plain(one) for one in outcomes], "out": str(folder)})
     else:
         _show(outcomes, folder)
     if any(one.record is None for one in outcomes):
         raise typer.Exit(1)
+
+
+def _write_page(folder: Path, quick: bool) -> None:
+    """One HTML page of all figures of this kind that the folder has."""
+    from ..paper.registry import IDS
+    from ..paper.run import read_record
+    from ..report.page import figure_section, page, summary
+
+    found = [read_record(folder, name) for name in IDS]
+    records = [one for one in found if one is not None and one["quick"] == quick]
+    sections = [summary(records), *(figure_section(one, folder) for one in records)]
+    title = "The paper, figure by figure" + (": quick versions" if quick else "")
+    folder.joinpath("index.html").write_text(page(title, "", sections), encoding="utf-8")
 
 
 def _folder(out: Path | None, quick: bool) -> Path:
@@ -134,4 +148,6 @@ def _show(outcomes: list[Outcome], folder: Path) -> None:
     console.width = max(console.width, 140)
     print_table(console, table)
     made = [one for one in outcomes if one.record is not None]
-    remark(f"{counted(len(made), 'figure')} with data and records in {folder}.")
+    remark(
+        f"{counted(len(made), 'figure')} with data and records in {folder}; page: {folder}/index.html"
+    )

@@ -16,7 +16,7 @@ _SIGNS = {
     "in": " ∈ ", "to": " → ", "le": " ≤ ", "ge": " ≥ ", "propto": " ∝ ", "infty": "∞", "cdot": "·",
     "max": "max", "log": "log", ",": " ", ";": " ",
 }  # fmt: skip
-_TOKEN = re.compile(r"\\([A-Za-z]+|[,;])|([_^{}])|([A-Za-z])|([^\\_^{}A-Za-z]+)")
+_TOKEN = re.compile(r"\\([A-Za-z]+|[,;])|([_^{}])|([A-Za-z])|([^\\_^{}A-Za-z])")
 
 
 def to_html(text: str) -> str:

@@ -20,6 +20,8 @@ from .tuned import LARGEST_RIDGE, SMALLEST_RIDGE, tuned
 
 MEASURED = ("error", "one_minus_cosine", "q", "m", "bias", "chi")
 RIDGES = ("lambda_l", "lambda_u")
+SETTLED = 32
+"""In longer runs than this the best recipe was always found in the valley of the run of half the length."""
 CHOSEN = ("lambda_l", "lambda_u", "threshold", "annealing")
 
 
@@ -56,27 +58,28 @@ def chain(
 
 def plain_starts(length: int, last: Optimum | None = None) -> Iterator[Recipe]:
     """The two valleys seen, at the upper bound of the first ridge and far below it; the optimum at half the length."""
-    yield Recipe(lambda_l=0.05, lambda_u=min(0.5 / length, 0.9 * LARGEST_RIDGE))
-    yield Recipe(lambda_l=1e-3 / length, lambda_u=0.05 / length)
     if last is not None:
         yield _longer(last.recipe)
+    if last is None or length <= SETTLED:
+        yield Recipe(lambda_l=0.05, lambda_u=min(0.5 / length, 0.9 * LARGEST_RIDGE))
+        yield Recipe(lambda_l=1e-3 / length, lambda_u=0.05 / length)
 
 
 def helped_starts(length: int, last: Optimum | None = None) -> Iterator[Recipe]:
-    """The same with the bias fixed and labels annealed to be hard at the end, or hardly at all."""
-    for lambda_l, annealing in ((0.05, 2.0 / length), (0.05, 0.2 / length)):
-        yield Recipe(
-            lambda_l, min(0.2 / length, 0.9 * LARGEST_RIDGE), annealing=annealing, fix_bias=True
-        )
+    """With the bias fixed, labels that are hard at the end or hardly annealed; the optimum at half the length."""
     if last is not None:
         yield _longer(last.recipe)
+    if last is None or length <= SETTLED:
+        ridge = min(0.2 / length, 0.9 * LARGEST_RIDGE)
+        for annealing in (2.0 / length, 0.2 / length):
+            yield Recipe(0.05, ridge, annealing=annealing, fix_bias=True)
 
 
 def selected(problem: Problem, plain: Optimum, last: Optimum | None = None) -> Optimum:
     """The best threshold too: from the best recipe without one, which it is never worse than."""
-    starts = [plain.recipe.replace(threshold=0.3)]
-    if last is not None:
-        starts.append(_longer(last.recipe))
+    starts = [] if last is None else [_longer(last.recipe)]
+    if last is None or problem.steps <= SETTLED:
+        starts.append(plain.recipe.replace(threshold=0.3))
     found = tuned(problem, (*RIDGES, "threshold"), starts)
     return min(found, plain, key=lambda one: one.error)
 

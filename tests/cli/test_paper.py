@@ -1,0 +1,47 @@
+"""`selftrain paper` as a shell sees it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from selftrain.paper.registry import IDS
+
+
+def ran(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "selftrain", "paper", *arguments],
+        capture_output=True, text=True, check=False, cwd=cwd, encoding="utf-8",
+    )  # fmt: skip
+
+
+def test_list_has_every_figure(tmp_path: Path) -> None:
+    done = ran("list", "--json", cwd=tmp_path)
+    assert done.returncode == 0
+    told: dict[str, Any] = json.loads(done.stdout)
+    assert [one["id"] for one in told["figures"]] == list(IDS)
+    assert {one["state"] for one in told["figures"]} == {"not made"}
+    shown = ran("list", cwd=tmp_path).stdout
+    assert all(name in shown for name in IDS)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("run", "continum"), 2, "did you mean 'continuum'?"),
+        (("run", "cosine", "--out", "/dev/null/here"), 1, "/dev/null/here: cannot be written"),
+    ],
+)
+def test_bad_input_is_one_line(
+    tmp_path: Path, arguments: tuple[str, ...], code: int, said: str
+) -> None:
+    done = ran(*arguments, cwd=tmp_path)
+    assert done.returncode == code
+    assert done.stdout == ""
+    assert said in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
