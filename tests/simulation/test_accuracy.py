@@ -21,6 +21,8 @@ SETTINGS = {
     "imbalance": ({"rho": 0.02}, {"lambda_u": 0.01}),
     "bias fixed": ({"rho": 0.3}, {"lambda_u": 0.01, "fix_bias": True}),
     "squared": ({"loss": "squared"}, {"lambda_u": 0.01, "threshold": 0.5}),
+    "soft, hardly a ridge": ({"alpha_u": 1.05}, {"lambda_u": 1e-6}),
+    "squared, hardly a ridge": ({"alpha_u": 1.05, "loss": "squared"}, {"lambda_u": 1e-6}),
     "squared, singular": ({"loss": "squared", "alpha_u": 1.05}, {"lambda_u": 1e-4}),
 }
 

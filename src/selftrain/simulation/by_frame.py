@@ -115,17 +115,17 @@ class _Columns:
         """How many columns a fit may fill: few in single precision, whose rounding many would magnify."""
         return min(len(self.x), SINGLE) if self.x.dtype == np.float32 else len(self.x)
 
-    def grow(self, filled: int, revealed: int, fitting: bool) -> None:
-        """Half as much room again, in double precision if a fit needs it; the first columns are kept."""
+    def grow(self, filled: int, revealed: int, rows: int, fitting: bool) -> None:
+        """Half as much room again, in double precision if a fit needs it; what is filled is kept."""
         room = len(self.x) + len(self.x) // 2 + 2
         precise = self.x.dtype == np.float64 or (fitting and self.usable == SINGLE)
-        self.x = _grown(self.x, filled, room, precise)
-        self.u = _grown(self.u, revealed, room, precise)
+        self.x = _grown(self.x, filled, rows, room, precise)
+        self.u = _grown(self.u, revealed, rows, room, precise)
 
 
-def _grown(columns: NDArray[Any], kept: int, room: int, precise: bool) -> NDArray[Any]:
+def _grown(columns: NDArray[Any], kept: int, rows: int, room: int, precise: bool) -> NDArray[Any]:
     larger = np.empty((room, columns.shape[1]), np.float64 if precise else np.float32)
-    larger[:kept] = columns[:kept]
+    larger[:kept, :rows] = columns[:kept, :rows]
     return larger
 
 
@@ -232,7 +232,7 @@ class _Batch:
                     {"bias": found},
                     error,
                 )
-            columns.grow(start, 0, fitting=True)
+            columns.grow(start, 0, self.targets.size, fitting=True)
 
     def probe(self, random: np.random.Generator) -> float:
         r"""One estimate of $\chi$: a random probe through the inverse Hessian at the minimiser."""
@@ -260,7 +260,7 @@ class _Batch:
             )
             if ended == SETTLED:
                 return float(form)
-            self.columns.grow(self.frame, self.revealed, fitting=False)
+            self.columns.grow(self.frame, self.revealed, count, fitting=False)
 
     def all_logits(self, point: Array, bias: float, random: np.random.Generator) -> Array:
         """Logits of all rows; those of rejected rows, which nothing has asked, are drawn now."""

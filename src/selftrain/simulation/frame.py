@@ -41,6 +41,10 @@ HALVINGS, INSIDE_MOVES = 3, 12
 ROUNDING = 2.0**-50
 """Of a residual, relative to targets and residuals."""
 
+EXPLORED = 12
+"""With fewer directions the Hessian is not known well enough to say what others would do: then only the bound of
+strong convexity counts, the slope over the ridge."""
+
 EASY, DOUBT = 32, 4.0
 """A logistic fit with more directions is ill-conditioned: its error is estimated on a Hessian computed anew, and
 taken to be so many times larger."""
@@ -148,6 +152,8 @@ def fit_frame(
         now = (q, point[0], bias)
         faint = scale * grain * lengths[0] / (stiffness * tolerance)
         error = accuracy(point, now, last, newton, column, frame, slope, lengths[0], faint)
+        if revealed < EXPLORED and slope > 0.0:
+            error = max(error, 2.0 * slope / (ridge * max(np.sqrt(q), faint)))
         if error < tolerance and frame > EASY and loss == LOGISTIC:
             full_hessian(loss, x, frame, rows, ridge, train_bias, hessian)
             newton, column, sound = newton_step(hessian, gradient, frame + 1, 0.5 * ridge)

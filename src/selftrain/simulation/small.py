@@ -17,7 +17,7 @@ def dot(a: Any, b: Any, size: Any) -> float:
     return total
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc", "nsz"})
 def newton_step(hessian: Any, gradient: Any, size: Any, floor: float) -> tuple[Any, Any, bool]:
     """x with hessian x = -gradient over the first `size` entries, by Cholesky's method.
 
@@ -47,11 +47,11 @@ def newton_step(hessian: Any, gradient: Any, size: Any, floor: float) -> tuple[A
     column = np.zeros(size)
     column[size - 1] = 1.0 / factor[size - 1, size - 1]
     for i in range(size - 1, -1, -1):
-        for k in range(i + 1, size):
-            x[i] -= factor[k, i] * x[k]
-            column[i] -= factor[k, i] * column[k]
         x[i] /= factor[i, i]
         column[i] /= factor[i, i]
+        for k in range(i):
+            x[k] -= factor[i, k] * x[i]
+            column[k] -= factor[i, k] * column[i]
     return x, column, sound
 
 
