@@ -8,14 +8,11 @@ given. The limits no method can beat stand next to them, and finite systems on t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import product
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from ..losses import Array
+from ..paper.compute.tuned import tuned
 from ..problem import Problem
 from ..recipe import Recipe
 from ..theory.bayes import BayesLimits, bayes_error
@@ -90,13 +87,13 @@ def headline(features: int = 16384, seeds: int = 8) -> Headline:
         seeds: how many systems a contender; 0 for none.
     """
     start = PROBLEM.replace(steps=0)
-    alone = tune(start, Recipe(), {"lambda_l": (1e-3,)})
-    naive = tune(PROBLEM, Recipe(), {"lambda_l": (1e-6, 1e-3), "lambda_u": (1e-6, 1e-3)})
-    helped = tune(
+    found = tuned(PROBLEM, RIDGES, [Recipe(ridge, ridge) for ridge in (1e-6, 1e-3)])
+    alone, naive = Recipe(lambda_l=found.labeled_only.ridge), found.recipe
+    helped = tuned(
         PROBLEM,
-        Recipe(fix_bias=True),
-        {"lambda_l": (0.05,), "lambda_u": (3e-3,), "annealing": (0.03, 0.3)},
-    )
+        tuple(BOUNDS),
+        [Recipe(0.05, 3e-3, annealing=annealing, fix_bias=True) for annealing in (0.03, 0.3)],
+    ).recipe
     unhelped = helped.replace(annealing=0.0, fix_bias=False)
 
     def simulated(recipe: Recipe) -> Ensemble | None:
@@ -122,49 +119,3 @@ def headline(features: int = 16384, seeds: int = 8) -> Headline:
         supervised=supervised_optimum(PROBLEM),
         limits=bayes_error(PROBLEM),
     )
-
-
-def tune(problem: Problem, recipe: Recipe, starts: Mapping[str, tuple[float, ...]]) -> Recipe:
-    """The recipe with the lowest last error over the hyperparameters of `starts`, within `BOUNDS`.
-
-    Nelder-Mead, from every combination of the starting values, ridges by their logarithm. A
-    run that fails counts as an error of 1.
-
-    >>> best = tune(PROBLEM.replace(steps=0), Recipe(), {"lambda_l": (1e-3,)})
-    >>> 1e-4 < best.lambda_l < 1e-3
-    True
-    """
-    from scipy.optimize import Bounds, minimize
-
-    names = tuple(starts)
-
-    def recipe_at(point: Array) -> Recipe:
-        return recipe.replace(**dict(zip(names, map(_value, names, point), strict=True)))
-
-    def last_error(point: Array) -> float:
-        error = solve(problem, recipe_at(point), tolerance=1e-8, on_failure="partial").error[-1]
-        return 1.0 if np.isnan(error) else float(error)
-
-    ends = np.array([[_position(name, end) for end in BOUNDS[name]] for name in names])
-    within = Bounds(ends[:, 0], ends[:, 1])
-    found = [
-        minimize(
-            last_error,
-            [_position(name, value) for name, value in zip(names, start, strict=True)],
-            method="Nelder-Mead",
-            bounds=within,
-            options={"xatol": 1e-3, "fatol": 1e-7},
-        )
-        for start in product(*starts.values())
-    ]
-    return recipe_at(min(found, key=lambda result: result.fun).x)
-
-
-def _position(name: str, value: float) -> float:
-    """Where a value lies on the axis it is searched on."""
-    return float(np.log10(value)) if name in RIDGES else value
-
-
-def _value(name: str, position: float) -> float:
-    low, high = BOUNDS[name]
-    return float(np.clip(10.0**position if name in RIDGES else position, low, high))
