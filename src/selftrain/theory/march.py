@@ -91,7 +91,7 @@ def march(
             predicted = predicted and (anchors[k] > 0.0) == (anchor > 0.0)
         if predicted:
             predict(t, unknowns, z)
-            size, used, points[t] = newton(z, step, anchor, rule, enough, 7, work)
+            size, used, points[t] = newton(z, step, anchor, rule, enough, 7, True, work)
             starts[t] = 0
         if not size < math.inf:
             predicted = False
@@ -109,7 +109,7 @@ def march(
             if no_update_start(step, nodes, z):
                 starts[t] = 2
                 anchor = base
-            size, more, points[t] = newton(z, step, anchor, rule, enough, 25, work)
+            size, more, points[t] = newton(z, step, anchor, rule, enough, 25, False, work)
             used += more
         # what is left of the old weights decides which form of the unknowns keeps its digits
         better = anchor
@@ -122,7 +122,7 @@ def march(
             z[A] += (anchor - better) * old[0]
             z[BIAS] += (anchor - better) * old[3]
             anchor = better
-            size, more, points[t] = newton(z, step, anchor, rule, enough, 7, work)
+            size, more, points[t] = newton(z, step, anchor, rule, enough, 7, True, work)
             used += more
         evaluations[t] += used
         if not size < math.inf:

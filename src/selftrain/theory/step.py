@@ -19,6 +19,13 @@ RELATIVE_SHARPNESS = 4.0
 """Up to this sharpness the unknowns are differences to the (sharpened) old state."""
 
 
+ROUGH = 14.0
+"""Exponent of the rule far from the root: averages to about 1e-6."""
+
+ROUGH_STEP = 2e-3
+"""A step this small, made on the rough rule, ends about where that rule can tell no more."""
+
+
 class Step(NamedTuple):
     r"""What a step is given: the old state ($\omega, \mu, \nu^2, B'$), the batch, the recipe."""
 
@@ -141,16 +148,23 @@ def newton(
     exponent: float,
     enough: float,
     limit: int,
+    near: bool,
     work: Workspace,
 ) -> tuple[float, int, int]:
-    """Newton's method from z, in place; the size of the last step (inf: failed), evaluations, points."""
+    """Newton's method from z, in place; the size of the last step (inf: failed), evaluations, points.
+
+    Far from the root a rough rule is as good as a fine one: it is used until a step on it is small, from the
+    beginning unless z is known to be `near`.
+    """
     offset = anchor * step.omega
     root = math.sqrt(step.delta)
     move = work.move
     size = math.inf
     points = 0
+    rough = min(ROUGH, exponent)
+    rule = exponent if near else rough
     for iteration in range(limit):
-        points, _ = evaluate(z, step, anchor, exponent, False, False, work)
+        points, _ = evaluate(z, step, anchor, rule, False, False, work)
         if points <= 0:
             return math.inf, iteration + 1, points
         size = newton_step(
@@ -163,8 +177,12 @@ def newton(
             z[j] += factor * move[j]
         if not (abs(z[LOG_R]) < 345.0 and abs(z[LOG_CHI]) < 345.0):
             return math.inf, iteration + 1, points
-        if size <= enough:
+        if size <= enough and rule == exponent:
             return size, iteration + 1, points
+        if size <= ROUGH_STEP:
+            rule = exponent
+        elif size > 0.05:
+            rule = rough
     return math.inf, limit, points
 
 
