@@ -33,6 +33,7 @@ format: $(TESTED)
 
 bench: $(READY)
 	$(BIN)/selftrain bench theory
+	$(BIN)/selftrain bench gradients
 	$(BIN)/selftrain bench simulation
 
 robustness: $(READY)

@@ -26,6 +26,14 @@ def theory(as_json: AsJson = False) -> None:
     _report("theory", measure(), as_json)
 
 
+@app.command("gradients")
+def gradients(as_json: AsJson = False) -> None:
+    """Gradients against forward solves, and tuning against Nelder-Mead (a minute)."""
+    from ..bench.gradients import gradients as measure
+
+    _report("gradients", measure(), as_json)
+
+
 @app.command("simulation")
 def simulation(
     as_json: AsJson = False,

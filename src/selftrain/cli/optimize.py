@@ -43,7 +43,14 @@ def optimize(
     method: Annotated[
         str, typer.Option(metavar="NAME", help="l-bfgs-b, or nelder-mead (the paper's way).")
     ] = "l-bfgs-b",
-    starts: Annotated[str, typer.Option(metavar="N", help="Starts that are tried.")] = "3",
+    starts: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N",
+            help="Starts that are tried. Default: the given one, 3 if none is given.",
+            show_default=False,
+        ),
+    ] = None,
     tolerance: Annotated[
         str, typer.Option(metavar="X", help="Relative accuracy of the solver.")
     ] = "1e-10",
@@ -79,7 +86,7 @@ def optimize(
             schedule=_list(schedule),
             start=given or None,
             method=method,
-            starts=read_value(starts),
+            starts=None if starts is None else read_value(starts),
             tolerance=read_value(tolerance),
             progress=progress,
         )

@@ -1,9 +1,10 @@
 r"""`optimize`: the recipe with the smallest final error, constants or whole schedules, by adjoint gradients.
 
-A bounded quasi-Newton method (L-BFGS-B) works in the coordinates of `variables`, from several starts: the
-given one, the best of a few points spread over the bounds, and the optimum of a shorter run. A
-schedule is set free only after its best constant is known. Recipes whose labels collapse, or whose
-equations have no solution, count as an error of one: no line search ends there.
+A bounded quasi-Newton method (L-BFGS-B) works in the coordinates of `variables`, roughly first: from the best of
+several starts, which are the given one, the optimum of a shorter run, and points spread over the bounds. What it finds is
+finished by Newton's method on the gradient if the coordinates are few, else by L-BFGS-B again. A schedule is set
+free only after its best constant is known. Recipes whose labels collapse, or whose equations have no
+solution, count as an error of one: no line search ends there.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.stats import qmc
 
@@ -28,14 +30,43 @@ from ..theory.solve import checked_tolerance, solve
 from ..theory.trajectory import Trajectory
 from .optimum import Optimum, Point, active_bounds, labeled_optimum
 from .supervised import supervised_optimum
-from .variables import DEFAULT_BOUNDS, Variables, variables
+from .variables import DEFAULT_BOUNDS, Variables, forward, variables
+
+Index = NDArray[np.intp]
 
 METHODS = ("l-bfgs-b", "nelder-mead")
-COARSE = 1e-7
+ROUGH = 1e-5
 """Tolerance of the solver while starts are compared; the best one is finished at the tolerance asked for."""
+
+ROUGHEST = 1e-4
+"""Tolerance while candidates are ranked."""
+
+ROUGHLY = 1e-5
+"""A gradient this small ends a rough search."""
+
+STATIONARY = 1e-9
+"""A gradient this small, where bounds do not hold it, ends a search."""
 
 WORST = 1.0
 """What a recipe without a final error counts as."""
+
+FULL_HESSIAN = 24
+"""Up to so many free coordinates all second derivatives are taken; beyond, those along the smoothest
+directions, in which a schedule can still move."""
+
+SEVERAL = 3
+"""Starts that are tried if none is given."""
+
+USUAL = {
+    "lambda_l": (1e-5, 0.1),
+    "lambda_u": (1e-5, 0.1),
+    "threshold": (0.0, 1.0),
+    "sharpness": (0.5, 3.0),
+    "annealing": (0.0, 0.3),
+}
+"""Where optima are common; far outside, runs are slow and rarely good."""
+
+COLLAPSES = "the labels collapse from every start: fix the bias, or give another start"
 
 
 @dataclass
@@ -77,8 +108,10 @@ class Search:
         except NoGradient:
             return WORST, np.zeros(x.size)
 
-    def descend(self, x: Array, tolerance: float, limit: int) -> tuple[float, Array]:
-        """L-BFGS-B from x; started again from where it stopped as long as that helps."""
+    def descend(
+        self, x: Array, tolerance: float, enough: float = STATIONARY, limit: int = 500
+    ) -> tuple[float, Array]:
+        """L-BFGS-B from x until the gradient is `enough`; started again where its line search gives up."""
         low, high = self.variables.box()
         value = math.inf
         for _ in range(4):
@@ -90,13 +123,82 @@ class Search:
                 method="L-BFGS-B",
                 bounds=list(zip(low, high, strict=True)),
                 options={
-                    "maxiter": limit, "maxfun": 2 * limit, "ftol": 1e-15, "gtol": 1e-9, "maxcor": 20,
+                    "maxiter": limit, "maxfun": 2 * limit, "ftol": 1e-15, "gtol": enough, "maxcor": 20,
                 },
             )  # fmt: skip
             gain, value, x = value - float(found.fun), float(found.fun), np.asarray(found.x)
-            if found.status != 2 or not gain > 1e-12:  # 2: the line search found no lower point
+            if found.status != 2 or not gain > enough**2:  # 2: the line search found no lower point
                 break
         return value, x
+
+    def finish(self, x: Array, tolerance: float) -> tuple[Array, float, float]:
+        """From near an optimum to it, and its `conditions`."""
+        value, slope = self.slope(x, tolerance)
+        free = self.free(x, slope)
+        if 0 < free.size <= FULL_HESSIAN:
+            hessian = self.hessian(x, free, tolerance)
+            x, slope = self._newton(x, value, slope, free, hessian, tolerance)
+            left = float(np.abs(slope[self.free(x, slope)]).max(initial=0.0))
+            if left <= STATIONARY and np.array_equal(self.free(x, slope), free):
+                return x, left, float(np.linalg.eigvalsh(hessian).min())
+        _, x = self.descend(x, tolerance)
+        return x, *self.conditions(x, tolerance)
+
+    def conditions(self, x: Array, tolerance: float) -> tuple[float, float]:
+        """Largest entry of the gradient that no bound holds, and least curvature along free coordinates."""
+        _, slope = self.slope(x, tolerance)
+        free = self.free(x, slope)
+        first = float(np.abs(slope[free]).max(initial=0.0))
+        if free.size == 0:
+            return first, math.nan
+        return first, float(np.linalg.eigvalsh(self.hessian(x, free, tolerance)).min())
+
+    def _newton(
+        self, x: Array, value: float, slope: Array, free: Index, hessian: Array, tolerance: float
+    ) -> tuple[Array, Array]:
+        """Newton steps on the free coordinates as long as they shrink the gradient; x and the gradient there."""
+        low, high = self.variables.box()
+        for _ in range(8):
+            size = np.abs(slope[free]).max(initial=0.0)
+            if size <= STATIONARY or np.linalg.eigvalsh(hessian).min() <= 0:
+                break
+            there = x.copy()
+            there[free] -= np.linalg.solve(hessian, slope[free])
+            if np.any(there < low) or np.any(there > high):
+                break
+            new_value, new_slope = self.slope(there, tolerance)
+            if not (new_value <= value + 1e-9 and np.abs(new_slope[free]).max() < 0.5 * size):
+                break
+            x, value, slope = there, new_value, new_slope
+        return x, slope
+
+    def free(self, x: Array, slope: Array) -> Index:
+        """Coordinates that no bound holds: off the bounds, or pushed away from them."""
+        low, high = self.variables.box()
+        held = ((x <= low + 1e-9) & (slope >= 0)) | ((x >= high - 1e-9) & (slope <= 0))
+        return np.flatnonzero(~held)
+
+    def hessian(self, x: Array, free: Index, tolerance: float) -> Array:
+        """Second derivatives along free coordinates by differences of gradients; smooth directions of many.
+
+        Over the distance of a difference a hundred times the tolerance is good to a few digits.
+        """
+        low, high = self.variables.box()
+        rough = min(100 * tolerance, 1e-3)
+        basis = np.eye(free.size)
+        if free.size > FULL_HESSIAN:
+            waves = np.outer(np.arange(FULL_HESSIAN), np.arange(free.size) + 0.5)
+            basis = np.linalg.qr(np.cos(np.pi * waves / free.size).T)[0].T
+        columns = []
+        for direction in basis:
+            move = np.zeros(x.size)
+            move[free] = 1e-3 * direction / np.abs(direction).max()
+            above, below = np.clip(x + move, low, high), np.clip(x - move, low, high)
+            up, down = self.slope(above, rough)[1], self.slope(below, rough)[1]
+            length = float((above - below)[free] @ direction)
+            columns.append(basis @ (up - down)[free] / length)
+        hessian = np.array(columns).reshape(len(basis), len(basis))
+        return np.asarray(0.5 * (hessian + hessian.T))
 
     def simplex(self, x: Array, tolerance: float) -> tuple[float, Array]:
         """Nelder-Mead from x, as the paper does."""
@@ -118,7 +220,7 @@ def optimize(
     schedule: Sequence[str] = (),
     start: Recipe | Mapping[str, Any] | None = None,
     method: str = "l-bfgs-b",
-    starts: int = 3,
+    starts: int | None = None,
     tolerance: float = 1e-10,
     progress: Callable[[int, float], None] | None = None,
 ) -> Optimum:
@@ -133,7 +235,8 @@ def optimize(
         start: where the search begins, and what holds for everything that is not optimised (so
             `Recipe(fix_bias=True)` optimises with a fixed bias); a recipe, or some of its fields.
         method: "l-bfgs-b" with adjoint gradients, or "nelder-mead", the paper's way (constants only).
-        starts: how many starts are tried; 1: the given one only.
+        starts: how many starts are tried, the given one and others. Default: the given one alone, unless
+            it leads to no better an error than that of the labelled points alone; three if none is given.
         tolerance: relative accuracy of the solver.
         progress: called with the number of solves and the best error so far.
 
@@ -148,110 +251,30 @@ def optimize(
     if method not in METHODS:
         raise InvalidInput("method", method, f"unknown method; {nearest(str(method), METHODS)}")
     accepted = "a whole number from 1 to 100 is accepted"
-    starts = int(number("starts", starts, lambda n: 1 <= n <= 100 and n % 1 == 0, accepted))
+    count = SEVERAL if start is None else 1
+    if starts is not None:
+        count = int(number("starts", starts, lambda n: 1 <= n <= 100 and n % 1 == 0, accepted))
     tolerance = checked_tolerance(tolerance)
     free, begin = variables(problem, over, schedule, bounds, start)
     if method == "nelder-mead" and free.schedule:
         raise InvalidInput("schedule", free.schedule, "nelder-mead optimises constants only")
+    ridge = free.bounds.get("lambda_l", DEFAULT_BOUNDS["lambda_l"])
+    alone = labeled_optimum(problem, ridge, tolerance)
     search = Search(problem, free, progress)
-    x = free.coordinates(begin)
     if method == "nelder-mead":
-        _, x = search.simplex(x, tolerance)
+        _, x = search.simplex(free.coordinates(begin), tolerance)
+        first, second = search.conditions(x, tolerance)
     else:
-        if starts > 1 or (free.schedule and not _has_schedule(begin, free)):
-            x = _promising(search, begin, starts, tolerance)
-        _, x = search.descend(x, tolerance, 500)
-    return _report(search, x, tolerance)
-
-
-def _promising(search: Search, begin: Recipe, starts: int, tolerance: float) -> Array:
-    """Coordinates from which the final descent begins: the best of several, compared coarsely."""
-    free = search.variables
-    coarse = max(COARSE, tolerance)
-    if free.schedule and not _has_schedule(begin, free):
-        search.variables = Variables(free.base, free.names, free.bounds, (), free.steps)
-        x = _promising(search, begin, starts, tolerance)
-        _, x = search.descend(x, coarse, 60)
-        recipe = search.variables.recipe(x)
-        search.variables = free
-        return free.coordinates(recipe)
-    candidates = [free.coordinates(begin)]
-    if starts > 1:
-        candidates += _shorter(search, begin)
-    if starts > 2 and not free.schedule:
-        candidates += _spread(search, starts - 2, coarse)
-    tried = [search.descend(x, coarse, 60) for x in candidates]
-    value, x = min(tried, key=lambda pair: pair[0])
-    if not value < WORST:
-        raise NoGradient(
-            "the labels collapse from every start: fix the bias, or give another start"
-        )
-    return x
-
-
-def _spread(search: Search, count: int, tolerance: float) -> list[Array]:
-    """The best `count` of a few points spread evenly over the bounds."""
-    low, high = search.variables.box()
-    points = qmc.Halton(low.size, scramble=False).random(4 * count + 1)[1:]
-    inside = low + (0.1 + 0.8 * points) * (high - low)
-    ranked = sorted(inside, key=lambda x: search.error(x, tolerance)[0])
-    return list(ranked[:count])
-
-
-def _shorter(search: Search, begin: Recipe) -> list[Array]:
-    """The optimum of a run of an eighth of the steps: as it is, and with ridge and annealing for the longer run."""
-    problem, free = search.problem, search.variables
-    if problem.steps < 8 or free.schedule:
-        return []
-    steps = problem.steps // 8
-    batches = problem.batches
-    first = problem.replace(
-        steps=steps,
-        alpha_u=tuple(batches.alpha[:steps].tolist()),
-        rho_u=tuple(batches.rho[:steps].tolist()),
-        delta_u=tuple(batches.delta[:steps].tolist()),
-        test=tuple(problem.test_mixture),
-    )
-    held: dict[str, Any] = {}
-    for name in ("lambda_u", "threshold", "sharpness", "annealing"):
-        if isinstance(getattr(begin, name), tuple):
-            held[name] = getattr(begin, name)[:steps]
-    base = begin.replace(**held)
-    brief = Search(first, Variables(base, free.names, free.bounds, (), steps))
-    x = brief.variables.coordinates(base)
-    if steps >= 8:
-        x = min(
-            (brief.descend(at, COARSE, 60) for at in (x, *_shorter(brief, base))),
-            key=lambda pair: pair[0],
-        )[1]
-    value, x = brief.descend(x, COARSE, 60)
-    search.solves += brief.solves
-    if not value < WORST:
-        return []
-    found = brief.variables.recipe(x)
-    values = {name: getattr(found, name) for name in free.names}
-    longer = dict(values)
-    for name in {"lambda_u", "annealing"} & set(values):
-        low, high = free.bounds[name]
-        longer[name] = float(np.clip(values[name] / 4, low, high))
-    return [free.coordinates(begin.replace(**choice)) for choice in (values, longer)]
-
-
-def _has_schedule(recipe: Recipe, free: Variables) -> bool:
-    return any(isinstance(getattr(recipe, name), tuple) for name in free.schedule)
-
-
-def _report(search: Search, x: Array, tolerance: float) -> Optimum:
-    """The result with its checks and what it is to be compared with."""
-    problem, free = search.problem, search.variables
+        value, x = _rough_optimum(search, begin, count, max(ROUGH, tolerance))
+        if starts is None and start is not None and value > alone.error - ROUGHLY and problem.steps:
+            value, x = _rough_optimum(search, begin, SEVERAL, max(ROUGH, tolerance))
+        if not value < WORST:
+            raise NoGradient(COLLAPSES)
+        x, first, second = search.finish(x, tolerance)
     recipe = free.recipe(x)
     run = solve(problem, recipe, tolerance)
     if run.collapsed_at is not None:
-        raise NoGradient(
-            "the labels collapse from every start: fix the bias, or give another start"
-        )
-    ridge = free.bounds.get("lambda_l", DEFAULT_BOUNDS["lambda_l"])
-    first, second = _conditions(search, x, tolerance)
+        raise NoGradient(COLLAPSES)
     return Optimum(
         recipe=recipe,
         trajectory=run,
@@ -262,39 +285,90 @@ def _report(search: Search, x: Array, tolerance: float) -> Optimum:
         active_bounds=active_bounds(free, x),
         first_order=first,
         second_order=second,
-        labeled_only=labeled_optimum(problem, ridge, tolerance),
+        labeled_only=alone,
         supervised=supervised_optimum(problem, ridge, tolerance),
         bayes=bayes_error(problem),
     )
 
 
-FULL_HESSIAN = 24
-"""Up to so many free coordinates the curvature is the least eigenvalue of the whole Hessian; beyond, it is
-that of its projection on smooth directions, along which a schedule can still move."""
+def _rough_optimum(
+    search: Search, begin: Recipe, starts: int, tolerance: float
+) -> tuple[float, Array]:
+    """Near the best optimum that several starts lead to; a schedule starts from its best constant."""
+    free = search.variables
+    if free.schedule and not _has_schedule(begin, free):
+        search.variables = Variables(free.base, free.names, free.bounds, (), free.steps)
+        _, x = _rough_optimum(search, begin, starts, tolerance)
+        recipe = search.variables.recipe(x)
+        search.variables = free
+        return search.descend(free.coordinates(recipe), tolerance, ROUGHLY)
+    chosen = [free.coordinates(begin)]
+    if starts > 1 and not free.schedule:
+        candidates = [*chosen, *_shorter(search, begin, tolerance), *_spread(free, 2 * starts)]
+        ranked = sorted(candidates, key=lambda x: search.error(x, ROUGHEST)[0])
+        chosen = _distinct(ranked, starts - 1)
+    return min((search.descend(x, tolerance, ROUGHLY, 60) for x in chosen), key=_value)
 
 
-def _conditions(search: Search, x: Array, tolerance: float) -> tuple[float, float]:
-    """Largest entry of the projected gradient, and least curvature along free directions, in coordinates."""
-    low, high = search.variables.box()
-    _, slope = search.slope(x, tolerance)
-    at_low, at_high = x <= low + 1e-9, x >= high - 1e-9
-    held = (at_low & (slope > 0)) | (at_high & (slope < 0))
-    first = float(np.abs(np.where(held, 0.0, slope)).max(initial=0.0))
-    free = np.flatnonzero(~held & ~at_low & ~at_high)
-    if free.size == 0:
-        return first, math.nan
-    basis = np.eye(free.size)
-    if free.size > FULL_HESSIAN:
-        index = np.arange(free.size)
-        waves = np.cos(np.pi * np.outer(np.arange(FULL_HESSIAN), index + 0.5) / free.size)
-        basis = np.linalg.qr(waves.T)[0].T
-    columns = []
-    for direction in basis:
-        move = np.zeros(x.size)
-        move[free] = 1e-3 * direction / np.abs(direction).max()
-        size = float(np.linalg.norm(move))
-        up = search.slope(np.clip(x + move, low, high), tolerance)[1]
-        down = search.slope(np.clip(x - move, low, high), tolerance)[1]
-        columns.append(basis @ (up - down)[free] / (2 * size))
-    hessian = np.array(columns)
-    return first, float(np.linalg.eigvalsh(0.5 * (hessian + hessian.T)).min())
+def _spread(free: Variables, count: int) -> list[Array]:
+    """A few points spread evenly over the part of the bounds where optima are common."""
+    low, high = free.box()
+    for i, name in enumerate(free.names):
+        least, most = USUAL[name]
+        if free.bounds[name][0] < most and least < free.bounds[name][1]:
+            low[i], high[i] = max(low[i], forward(name, least)), min(high[i], forward(name, most))
+    points = qmc.Halton(low.size, scramble=False).random(count + 1)[1:]
+    return list(low + points * (high - low))
+
+
+def _distinct(ranked: list[Array], count: int) -> list[Array]:
+    """The first `count` points that are not close to one before them."""
+    chosen: list[Array] = []
+    for x in ranked:
+        if all(np.abs(x - other).max() > 0.5 for other in chosen):
+            chosen.append(x)
+    return chosen[:count]
+
+
+def _value(found: tuple[float, Array]) -> float:
+    return found[0]
+
+
+def _shorter(search: Search, begin: Recipe, tolerance: float) -> list[Array]:
+    """The optimum of a run of an eighth of the steps: as it is, and with ridge and annealing for the longer run."""
+    problem, free = search.problem, search.variables
+    steps = problem.steps // 8
+    if steps < 2:
+        return []
+    batches = problem.batches
+    first = problem.replace(
+        steps=steps,
+        alpha_u=tuple(batches.alpha[:steps].tolist()),
+        rho_u=tuple(batches.rho[:steps].tolist()),
+        delta_u=tuple(batches.delta[:steps].tolist()),
+        test=tuple(problem.test_mixture),
+    )
+    held: dict[str, Any] = {
+        name: getattr(begin, name)[:steps]
+        for name in ("lambda_u", "threshold", "sharpness", "annealing")
+        if isinstance(getattr(begin, name), tuple)
+    }
+    base = begin.replace(**held)
+    brief = Search(first, Variables(base, free.names, free.bounds, (), steps))
+    candidates = [brief.variables.coordinates(base), *_shorter(brief, base, tolerance)]
+    ranked = sorted(candidates, key=lambda x: brief.error(x, tolerance)[0])
+    value, x = brief.descend(ranked[0], tolerance, 10 * ROUGHLY, 30)
+    search.solves += brief.solves
+    if not value < WORST:
+        return []
+    found = brief.variables.recipe(x)
+    values = {name: getattr(found, name) for name in free.names}
+    longer = dict(values)
+    for name in {"lambda_u", "annealing"} & set(values):
+        low, high = free.bounds[name]
+        longer[name] = float(np.clip(values[name] / 6, low, high))
+    return [free.coordinates(begin.replace(**choice)) for choice in (values, longer)]
+
+
+def _has_schedule(recipe: Recipe, free: Variables) -> bool:
+    return any(isinstance(getattr(recipe, name), tuple) for name in free.schedule)

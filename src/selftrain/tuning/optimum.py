@@ -185,11 +185,11 @@ def labeled_optimum(
             return math.inf
 
     low, high = (math.log(bound) for bound in bounds)
-    grid = np.linspace(low, high, 12)
+    grid = np.linspace(low, high, 8)
     values = [error(float(x)) for x in grid]
     at = int(np.argmin(values))
     around = (float(grid[max(at - 1, 0)]), float(grid[min(at + 1, grid.size - 1)]))
-    found = minimize_scalar(error, bounds=around, method="bounded", options={"xatol": 1e-7})
+    found = minimize_scalar(error, bounds=around, method="bounded", options={"xatol": 1e-5})
     x = float(found.x) if found.fun < values[at] else float(grid[at])
     side = "lower" if x <= low + 1e-5 else "upper" if x >= high - 1e-5 else None
     run = solve(alone, Recipe(lambda_l=math.exp(x)), tolerance)

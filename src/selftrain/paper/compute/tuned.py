@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from ...problem import Problem
 from ...recipe import Recipe
-from ...tuning.optimize import COARSE, Search, optimize
+from ...tuning.optimize import ROUGH, ROUGHLY, Search, optimize
 from ...tuning.optimum import Optimum
 from ...tuning.variables import variables
 
@@ -35,7 +35,7 @@ def tuned(
     tried: list[tuple[float, Recipe]] = []
     for start in starts:
         free, begin = variables(problem, over, (), bounds, start)
-        value, x = Search(problem, free).descend(free.coordinates(begin), COARSE, 40)
+        value, x = Search(problem, free).descend(free.coordinates(begin), ROUGH, ROUGHLY, 40)
         tried.append((value, free.recipe(x)))
     _, best = min(tried, key=lambda one: one[0])
     return optimize(problem, over, bounds, start=best, starts=1, tolerance=TOLERANCE)
