@@ -10,7 +10,7 @@ import numpy as np
 from ..sweep import Grid, Task
 from .compute.chains import CHAIN
 from .figure import Claim, Data, Figure
-from .judge import above_bayes, listed, numbers
+from .judge import above_bayes, in_long_runs, listed, numbers
 from .setting import ALPHA_L, DELTA, RIDGES, longest
 
 if TYPE_CHECKING:
@@ -97,21 +97,24 @@ def claims(data: Data) -> list[Claim]:
         Claim(
             "The smaller the batches, the slower the approach to supervised learning (the ratio at "
             "the largest T grows as alpha_U falls).",
-            bool((np.diff(last.values) < 0).all()),
+            in_long_runs(bool((np.diff(last.values) < 0).all()), longest_run),
             f"Ratio at T = {longest_run} by alpha_U: {listed(batches, last.values, '{:.4f}')}.",
             numbers(**{f"ratio_{a:g}": r for a, r in zip(batches, last.values, strict=True)}),
         ),
         Claim(
             f"Below some alpha_U the outcome is catastrophically poor (ratio above {FAILS:g} at the "
             "largest T, for the smallest batches and not for the largest).",
-            bool(0 < failing.size < batches.size),
+            in_long_runs(bool(0 < failing.size < batches.size), longest_run),
             f"So it is for alpha_U = {', '.join(f'{a:g}' for a in failing) or 'none'} at T = {longest_run}.",
             numbers(largest_failing=failing.max(initial=0.0), T=longest_run),
         ),
         Claim(
             "Selection lowers the error drastically at few steps and hardly at many (alpha_U >= 1.5: "
             "5 % or more at T <= 4, less than 1 % at the largest T).",
-            bool((early.values[large] > 0.05).all() and (late.values[large] < 0.01).all()),
+            in_long_runs(
+                bool((early.values[large] > 0.05).all() and (late.values[large] < 0.01).all()),
+                longest_run,
+            ),
             f"Reduction at T <= 4 by alpha_U: {listed(batches, early.values, '{:.1%}')}; at "
             f"T = {longest_run}: {listed(batches, late.values, '{:.2%}')}.",
             numbers(early=early.values[large].min(), late=late.values[large].max()),

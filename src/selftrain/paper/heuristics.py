@@ -9,7 +9,7 @@ import numpy as np
 
 from ..sweep import Task
 from .figure import Claim, Data, Figure
-from .judge import above_bayes, last_slope, listed, numbers
+from .judge import above_bayes, in_long_runs, last_slope, listed, numbers
 from .setting import ALPHA_L, ALPHA_U, RIDGES, cases
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def claims(data: Data) -> list[Claim]:
         Claim(
             "With both heuristics self-training is nearly as good as supervised learning even at "
             f"rho = 0.2 (ratio below {1 + CLOSE:g} at the largest T).",
-            skewed < 1 + CLOSE,
+            in_long_runs(skewed < 1 + CLOSE, longest),
             f"At T = {longest} and rho = 0.2 the ratio is {skewed:.4f} or less with the heuristics "
             f"and {float(naive.sel(rho=0.2).min()):.4f} or more without.",
             numbers(helped=skewed, naive=naive.sel(rho=0.2).min(), T=longest),
@@ -74,7 +74,7 @@ def claims(data: Data) -> list[Claim]:
         Claim(
             "Without the heuristics the deviation from one converges to a value that is not zero even "
             "at rho = 0.495 (it falls more slowly than T^-0.1 at the end).",
-            min(slopes) > -0.1,
+            in_long_runs(min(slopes) > -0.1, longest),
             f"It is still {left:.3g} or more at T = {longest}, and falls with the power "
             f"{min(slopes):.3g} of T over the last three lengths.",
             numbers(deviation=left, power=min(slopes)),

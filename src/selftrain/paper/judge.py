@@ -49,6 +49,15 @@ def worst(values: xr.DataArray) -> tuple[float, str]:
     return float(place), where
 
 
+LONG = 256
+"""Runs of fewer steps cannot tell what many steps do."""
+
+
+def in_long_runs(holds: bool, longest: int) -> bool | None:
+    """The verdict on a claim about many steps; None if the longest run is short."""
+    return holds if longest >= LONG else None
+
+
 def by_size(data: Data) -> list[tuple[int, xr.Dataset]]:
     """The datasets named N1024 and the like, finite systems, by their N."""
     sizes = [(int(part[1:]), one) for part, one in data.items() if part.startswith("N")]

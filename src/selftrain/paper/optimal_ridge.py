@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..sweep import Task
-from .compute.tuned import LARGEST_RIDGE
+from .compute.tuned import LARGEST_RIDGE, SMALLEST_RIDGE
 from .figure import Claim, Data, Figure
 from .judge import PowerLaw, listed, numbers, power_law
 from .setting import ALPHA_L, ALPHA_U, RIDGES, cases
@@ -112,7 +112,7 @@ def claims(data: Data) -> list[Claim]:
                 "the fitted power by more than a factor of 1.25).",
                 bool(off.max() < 1.25),
                 f"Exponents, for Delta = {', '.join(f'{d:g}' for d in chains.delta.values)}: {shown}. "
-                f"Largest factor off: {off.max():.3f}; by rho: {listed(rhos, off.max(axis=1))}.",
+                f"Largest factor off by rho: {listed(rhos, off.max(axis=1))}. {_at_floor(chains, chosen)}",
                 numbers(
                     largest_factor=off.max(),
                     **{
@@ -138,6 +138,22 @@ def caption(data: Data) -> str:
         r"$\Gamma = 0$; dotted: the upper bound of the search, which makes the plateau; broad lines: powers "
         rf"fitted from $T = {MANY}$ on to the curves without selection and $\Delta = {float(data['chains'].delta[-1]):g}$. "
         rf"{RIDGES}. Chosen: $(\alpha_L, \alpha_U) = ({ALPHA_L:g}, {ALPHA_U:g})$."
+    )
+
+
+def _at_floor(chains: xr.Dataset, chosen: bool) -> str:
+    """Where the ridge of step 0 runs to the lower end of the search, which then bends the power."""
+    floor = chains["lambda_l"].sel(selection=chosen) < 1.01 * SMALLEST_RIDGE
+    where = [
+        f"rho = {rho:g}, Delta = {delta:g}, from T = {int(floor.T[held.values][0])}"
+        for rho in chains.rho.values
+        for delta in chains.delta.values
+        if (held := floor.sel(rho=rho, delta=delta)).any()
+    ]
+    if not where:
+        return ""
+    return (
+        f"lambda_L* is at the lower end of the search, {SMALLEST_RIDGE:g}, for {'; '.join(where)}."
     )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..sweep import Task
 from .figure import Claim, Data, Figure
-from .judge import above_bayes, last_slope, listed, numbers
+from .judge import above_bayes, in_long_runs, last_slope, listed, numbers
 from .setting import ALPHA_L, ALPHA_U, RIDGES, cases
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def claims(data: Data) -> list[Claim]:
         Claim(
             "Balanced classes, many steps: almost as good as supervised learning with true labels "
             f"(ratio below {1 + NEAR_ONE:g} at the largest T).",
-            farthest < 1 + NEAR_ONE,
+            in_long_runs(farthest < 1 + NEAR_ONE, longest),
             f"At T = {longest} and rho = 0.5 the ratio is {farthest:.5f} or less.",
             numbers(ratio=farthest, T=longest),
         ),
@@ -71,7 +71,7 @@ def claims(data: Data) -> list[Claim]:
             "Imbalanced classes: the error does not approach that of supervised learning, even with "
             f"tuned selection (ratio above {1 + FAR_FROM_ONE:g} at the largest T for rho <= 0.4, and "
             "its deviation from one falls more slowly than T^-0.1).",
-            min(nearest) > 1 + FAR_FROM_ONE and min(slopes[1:]) > -0.1,
+            in_long_runs(min(nearest) > 1 + FAR_FROM_ONE and min(slopes[1:]) > -0.1, longest),
             f"Smallest ratio at T = {longest} by rho: {listed(skewed, np.array(nearest))}. "
             f"Power of T with which the deviation falls at the end: {listed(skewed, np.array(slopes[1:]))}, "
             f"{slopes[0]:.3g} at rho = 0.5.",
@@ -82,7 +82,14 @@ def claims(data: Data) -> list[Claim]:
         Claim(
             "The worse the imbalance, the worse the ratio (at the largest T, every case).",
             bool((order > 0).all()),
-            f"Smallest increase from one rho to the next: {float(order.min()):.3g}.",
+            f"Smallest increase from one rho to the next: {float(order.min()):.3g}. Ratios by rho, without "
+            "selection: "
+            + "; ".join(
+                f"Delta = {delta:g}: "
+                + listed(chains.rho, last.sel(delta=delta, selection=False).values, "{:.4f}")
+                for delta in chains.delta.values
+            )
+            + ".",
             numbers(smallest_increase=order.min()),
         ),
         Claim(

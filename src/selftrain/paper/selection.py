@@ -10,7 +10,7 @@ import numpy as np
 from ..sweep import Grid, Task
 from .compute.chains import CHAIN
 from .figure import Claim, Data, Figure
-from .judge import above_bayes, listed, numbers, worst
+from .judge import above_bayes, in_long_runs, listed, numbers, worst
 from .setting import ALPHA_L, ALPHA_U, DELTA, RIDGES, cases, longest
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def claims(data: Data) -> list[Claim]:
         ),
         Claim(
             "It ceases to matter when there are many steps (less than 1 % at the largest T).",
-            most < 0.01,
+            in_long_runs(most < 0.01, longest_run),
             f"Largest reduction at T = {longest_run}: {most:.3%} ({where}).",
             numbers(gain=most, T=longest_run),
         ),

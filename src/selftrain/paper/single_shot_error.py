@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..losses import Array
 from ..sweep import Grid, Task
 from .compute.single_shot import SINGLE_SHOT, SINGLE_SHOT_RUN
 from .figure import Claim, Data, Figure
@@ -89,8 +90,7 @@ def claims(data: Data) -> list[Claim]:
     largest = {features: float(one.max()) for features, one in excess.items()}
     small = [features for features, _ in sizes if features <= 8192]
     tilt = {
-        features: float(np.sqrt((runs["bias_to_norm"] ** 2).mean("seed").where(strong).mean()))
-        for features, runs in sizes
+        features: _typical(runs["bias_to_norm"].where(strong).values) for features, runs in sizes
     }
     law = power_law(list(tilt), list(tilt.values()))
     turn = float((1 - sizes[-1][1]["one_minus_cosine"].mean("seed")).where(strong).mean())
@@ -113,10 +113,10 @@ def claims(data: Data) -> list[Claim]:
         ),
         Claim(
             "Not of the paper: it is an effect of size. The weights are so small that the bias, zero in "
-            "theory, rules the answer; it falls as N^(-1/2) (fitted exponent of the root mean square of "
-            "B/sqrt(q) between -0.6 and -0.4).",
+            "theory, rules the answer; it falls as N^(-1/2) (fitted exponent of the geometric mean of "
+            "|B|/sqrt(q) between -0.6 and -0.4).",
             -0.6 < law.exponent < -0.4,
-            f"Exponent {law.exponent:.3f}; B/sqrt(q) by N: {listed(list(tilt), np.array(list(tilt.values())))}, "
+            f"Exponent {law.exponent:.3f}; |B|/sqrt(q) by N: {listed(list(tilt), np.array(list(tilt.values())))}, "
             f"where the cosine is {turn:.3g}. It would be a tenth of the cosine at N = {needed:.1g}.",
             numbers(exponent=law.exponent, cosine=turn, needed=needed),
         ),
@@ -137,6 +137,11 @@ def caption(data: Data) -> str:
         r"finite systems at the same ridges (mean and standard deviation over seeds). Dotted: the Bayes limit. "
         rf"$\rho = 1/2$, without selection, $\alpha_L = {ALPHA_L:g}$ (chosen). Sizes are set off sideways to be told apart."
     )
+
+
+def _typical(values: Array) -> float:
+    """The geometric mean of the sizes of those that are there."""
+    return float(np.exp(np.nanmean(np.log(np.abs(values)))))
 
 
 FIGURE = Figure(

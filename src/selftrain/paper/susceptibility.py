@@ -10,7 +10,7 @@ import numpy as np
 from ..sweep import Task
 from .batch_size import chains
 from .figure import Claim, Data, Figure
-from .judge import listed, numbers
+from .judge import in_long_runs, listed, numbers
 from .setting import ALPHA_L, DELTA, RIDGES
 
 if TYPE_CHECKING:
@@ -66,14 +66,14 @@ def claims(data: Data) -> list[Claim]:
         claimed += [
             Claim(
                 f"The smaller alpha_U, the larger the susceptibility at the largest T ({name}).",
-                bool((np.diff(last) < 0).all()),
+                in_long_runs(bool((np.diff(last) < 0).all()), longest_run),
                 f"At T = {longest_run} by alpha_U: {listed(batches, last)}.",
                 numbers(**{f"chi_{a:g}": value for a, value in zip(batches, last, strict=True)}),
             ),
             Claim(
                 "For the smallest batches it grows with the length of the run, from T = 1 to the "
                 f"largest T by a factor of 10 or more ({name}).",
-                bool(growth[0] > 10),
+                in_long_runs(bool(growth[0] > 10), longest_run),
                 f"Factors by alpha_U: {listed(batches, growth)}.",
                 numbers(factor=growth[0]),
             ),
