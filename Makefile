@@ -1,5 +1,6 @@
 # make setup       a virtual environment in .venv with the `selftrain` command
-# make run         the quick report: a table, and figures in out/
+# make run         the quick report: out/index.html, the figures of the paper in their quick version
+# make paper       every figure of the paper in full, and the page of the documentation from it
 # make test        linters, types, and every test
 # make bench       the speed of the engines, measured against other ways
 # make robustness  thousands of random problems, each confirmed or refused
@@ -12,12 +13,16 @@ READY  := $(VENV)/.ready
 TESTED := $(VENV)/.ready-for-tests
 WORKERS ?= 2
 
-.PHONY: setup run test lint format bench robustness clean
+.PHONY: setup run paper test lint format bench robustness clean
 
 setup: $(READY)
 
 run: $(READY)
 	$(BIN)/python -m selftrain.report --out out
+
+paper: $(READY)
+	$(BIN)/selftrain paper run --out out/paper
+	$(BIN)/python -m selftrain.report.document out/paper docs
 
 test: lint
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope

@@ -10,7 +10,7 @@ import numpy as np
 from ..sweep import Task
 from .compute.tuned import LARGEST_RIDGE, SMALLEST_RIDGE
 from .figure import Claim, Data, Figure
-from .judge import PowerLaw, listed, numbers, power_law
+from .judge import PowerLaw, numbers, power_law
 from .setting import ALPHA_L, ALPHA_U, RIDGES, cases
 
 if TYPE_CHECKING:
@@ -84,14 +84,15 @@ def draw(data: Data) -> Drawing:
 
 def claims(data: Data) -> list[Claim]:
     chains = data["chains"].isel(heuristics=0)
-    rhos = chains.rho.values
     claimed = []
     for chosen, name in ((False, "without selection"), (True, "with selection")):
-        laws = [
-            [_law(chains.sel(rho=rho, delta=delta, selection=chosen)) for delta in chains.delta]
-            for rho in rhos
-        ]
-        if any(law is None for row in laws for law in row):
+        found = {
+            (float(rho), float(delta)): law
+            for rho in chains.rho
+            for delta in chains.delta
+            if (law := _law(chains.sel(rho=rho, delta=delta, selection=chosen))) is not None
+        }
+        if not found:
             claimed.append(
                 Claim(
                     f"The best ridge falls as a power of T, whatever the label bias ({name}).",
@@ -100,25 +101,23 @@ def claims(data: Data) -> list[Claim]:
                 )
             )
             continue
-        exponents = np.array([[law.exponent for law in row if law] for row in laws])
-        off = np.array([[law.off for law in row if law] for row in laws])
+        exponents = np.array([law.exponent for law in found.values()])
+        off = np.array([law.off for law in found.values()])
         shown = "; ".join(
-            f"rho = {rho:g}: " + ", ".join(f"{value:.3f}" for value in row)
-            for rho, row in zip(rhos, exponents, strict=True)
+            f"({rho:g}, {delta:g}): {law.exponent:.3f}" for (rho, delta), law in found.items()
         )
         claimed += [
             Claim(
                 f"The best ridge falls as a power of T ({name}; from T = {MANY} on no point is off "
                 "the fitted power by more than a factor of 1.25).",
                 bool(off.max() < 1.25),
-                f"Exponents, for Delta = {', '.join(f'{d:g}' for d in chains.delta.values)}: {shown}. "
-                f"Largest factor off by rho: {listed(rhos, off.max(axis=1))}. {_at_floor(chains, chosen)}",
+                f"Exponents by (rho, Delta): {shown}. Largest factor off: {off.max():.3f}. "
+                f"{_at_floor(chains, chosen)}",
                 numbers(
                     largest_factor=off.max(),
                     **{
-                        f"exponent_{rho:g}_{delta:g}": value
-                        for rho, row in zip(rhos, exponents, strict=True)
-                        for delta, value in zip(chains.delta.values, row, strict=True)
+                        f"exponent_{rho:g}_{delta:g}": law.exponent
+                        for (rho, delta), law in found.items()
                     },
                 ),
             ),
@@ -142,7 +141,7 @@ def caption(data: Data) -> str:
 
 
 def _at_floor(chains: xr.Dataset, chosen: bool) -> str:
-    """Where the ridge of step 0 runs to the lower end of the search, which then bends the power."""
+    """Where the ridge of step 0 runs to the lower end of the search; those runs are left out of the fit."""
     floor = chains["lambda_l"].sel(selection=chosen) < 1.01 * SMALLEST_RIDGE
     where = [
         f"rho = {rho:g}, Delta = {delta:g}, from T = {int(floor.T[held.values][0])}"
@@ -158,11 +157,13 @@ def _at_floor(chains: xr.Dataset, chosen: bool) -> str:
 
 
 def _law(case: xr.Dataset) -> PowerLaw | None:
-    """The power of T over the longer runs whose ridge is below the bound; None if they are too few."""
-    inside = (case.T.values >= MANY) & (case["lambda_u"].values < 0.99 * LARGEST_RIDGE)
+    """The power of T over the longer runs whose ridges are within the bounds; None if they are too few."""
+    ridge = case["lambda_u"].values
+    inside = (case.T.values >= MANY) & (ridge < 0.99 * LARGEST_RIDGE)
+    inside &= case["lambda_l"].values > 1.01 * SMALLEST_RIDGE
     if inside.sum() < 4:
         return None
-    return power_law(case.T.values[inside], case["lambda_u"].values[inside])
+    return power_law(case.T.values[inside], ridge[inside])
 
 
 FIGURE = Figure(
