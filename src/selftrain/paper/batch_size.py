@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..losses import Array
 from ..sweep import Grid, Task
 from .compute.chains import CHAIN
 from .figure import Claim, Data, Figure
-from .judge import above_bayes, in_long_runs, listed, numbers
+from .judge import above_bayes, at_the_end, in_long_runs, listed, numbers
 from .setting import ALPHA_L, DELTA, RIDGES, longest
 
 if TYPE_CHECKING:
@@ -87,11 +88,12 @@ def draw(data: Data) -> Drawing:
 def claims(data: Data) -> list[Claim]:
     found = data["chains"]
     ratio = found["error"] / found["supervised"]
-    last = ratio.isel(T=-1).min("selection")
+    last = at_the_end(ratio).min("selection")
     batches, longest_run = found.alpha_u.values, int(found.T[-1])
     failing = batches[last.values > FAILS]
     gain = 1 - ratio.sel(selection=True, drop=True) / ratio.sel(selection=False, drop=True)
-    early, late = gain.where(gain["T"] <= 4, drop=True).max("T"), gain.isel(T=-1)
+    early, late = gain.where(gain["T"] <= 4, drop=True).max("T"), at_the_end(gain)
+    faded = batches[np.isnan(ratio.isel(T=-1)).all("selection").values]
     large = batches >= 1.5
     return [
         Claim(
@@ -105,7 +107,9 @@ def claims(data: Data) -> list[Claim]:
             f"Below some alpha_U the outcome is catastrophically poor (ratio above {FAILS:g} at the "
             "largest T, for the smallest batches and not for the largest).",
             in_long_runs(bool(0 < failing.size < batches.size), longest_run),
-            f"So it is for alpha_U = {', '.join(f'{a:g}' for a in failing) or 'none'} at T = {longest_run}.",
+            f"So it is for alpha_U = {_these(failing)} at the largest T that has a solution. For alpha_U = "
+            f"{_these(faded)} that is below {longest_run}: the weights shrink by a factor a step until "
+            "they are gone.",
             numbers(largest_failing=failing.max(initial=0.0), T=longest_run),
         ),
         Claim(
@@ -121,6 +125,10 @@ def claims(data: Data) -> list[Claim]:
         ),
         above_bayes(found["error"], found["bayes"]),
     ]
+
+
+def _these(batches: Array) -> str:
+    return ", ".join(f"{a:g}" for a in batches) or "none"
 
 
 def caption(data: Data) -> str:

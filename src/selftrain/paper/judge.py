@@ -39,6 +39,12 @@ def last_slope(x: Any, y: Any, points: int = 3) -> float:
     return power_law(np.asarray(x)[-points:], np.asarray(y)[-points:]).exponent
 
 
+def at_the_end(values: xr.DataArray) -> xr.DataArray:
+    """The value at the largest T that has one: runs with too small batches fade before the last."""
+    last = np.isfinite(values).cumsum("T").argmax("T")
+    return values.isel(T=last)
+
+
 def worst(values: xr.DataArray) -> tuple[float, str]:
     """The largest value and where it is, in words."""
     at = values.argmax(...)

@@ -10,7 +10,7 @@ import numpy as np
 from ..sweep import Task
 from .batch_size import chains
 from .figure import Claim, Data, Figure
-from .judge import in_long_runs, listed, numbers
+from .judge import at_the_end, in_long_runs, listed, numbers
 from .setting import ALPHA_L, DELTA, RIDGES
 
 if TYPE_CHECKING:
@@ -61,13 +61,13 @@ def claims(data: Data) -> list[Claim]:
     batches, longest_run = chi.alpha_u.values, int(chi["T"][-1])
     claimed = []
     for chosen, name in ((False, "without selection"), (True, "with selection")):
-        last = chi.sel(selection=chosen).isel(T=-1).values
-        growth = (chi.sel(selection=chosen).isel(T=-1) / chi.sel(selection=chosen).isel(T=0)).values
+        last = at_the_end(chi.sel(selection=chosen)).values
+        growth = last / chi.sel(selection=chosen).isel(T=0).values
         claimed += [
             Claim(
                 f"The smaller alpha_U, the larger the susceptibility at the largest T ({name}).",
                 in_long_runs(bool((np.diff(last) < 0).all()), longest_run),
-                f"At T = {longest_run} by alpha_U: {listed(batches, last)}.",
+                f"At T = {longest_run}, or the largest T with a solution, by alpha_U: {listed(batches, last)}.",
                 numbers(**{f"chi_{a:g}": value for a, value in zip(batches, last, strict=True)}),
             ),
             Claim(

@@ -12,11 +12,14 @@ from typing import Any
 
 import numpy as np
 
+from ...errors import NoGradient
 from ...problem import Problem
 from ...recipe import Recipe
 from ...sweep import Computation, Output
-from ...tuning.optimum import Optimum
-from .tuned import LARGEST_RIDGE, SMALLEST_RIDGE, tuned
+from ...theory.bayes import BayesLimits, bayes_error
+from ...tuning.optimum import Optimum, labeled_optimum
+from ...tuning.supervised import SupervisedFit, supervised_optimum
+from .tuned import LARGEST_RIDGE, SMALLEST_RIDGE, TOLERANCE, tuned
 
 MEASURED = ("error", "one_minus_cosine", "q", "m", "bias", "chi")
 RIDGES = ("lambda_l", "lambda_u")
@@ -36,6 +39,9 @@ def chain(
 ) -> dict[str, Any]:
     """The tuned run of every T = 1, 2, 4, ..., `longest`, at its last step.
 
+    Batches of less than a point per feature shrink the weights by a factor a step. From the T on at
+    which they fade to nothing, under every recipe, what depends on them is NaN.
+
     Arguments:
         selection: tune the threshold too.
         heuristics: fix the bias, and tune the annealing of the labels too.
@@ -45,14 +51,21 @@ def chain(
     rows: list[dict[str, float]] = []
     plain: Optimum | None = None
     best: Optimum | None = None
+    faded = False
     for length in lengths.tolist():
         problem = Problem(alpha_l, alpha_u, rho, delta, steps=length)
-        if heuristics:
-            best = tuned(problem, (*RIDGES, "annealing"), helped_starts(length, best))
-        else:
-            plain = tuned(problem, RIDGES, plain_starts(length, plain))
-            best = selected(problem, plain, best) if selection else plain
-        rows.append(_row(best))
+        try:
+            if faded:
+                raise NoGradient("shorter runs have faded already")
+            if heuristics:
+                best = tuned(problem, (*RIDGES, "annealing"), helped_starts(length, best))
+            else:
+                plain = tuned(problem, RIDGES, plain_starts(length, plain))
+                best = selected(problem, plain, best) if selection else plain
+            rows.append(_row(best))
+        except (NoGradient, ArithmeticError):
+            faded = True
+            rows.append(_faded_row(problem))
     return {"T": lengths, **{name: np.array([row[name] for row in rows]) for name in rows[0]}}
 
 
@@ -85,25 +98,44 @@ def selected(problem: Problem, plain: Optimum, last: Optimum | None = None) -> O
 
 
 def _longer(recipe: Recipe) -> Recipe:
-    """A recipe for twice the steps."""
+    """A recipe for twice the steps: half the ridge, unless its upper bound holds it."""
+    ridge = _number(recipe.lambda_u)
     return recipe.replace(
-        lambda_u=max(_number(recipe.lambda_u) / 2, 2 * SMALLEST_RIDGE),
+        lambda_u=ridge if ridge > 0.5 * LARGEST_RIDGE else max(ridge / 2, 2 * SMALLEST_RIDGE),
         annealing=_number(recipe.annealing) / 2,
     )
 
 
 def _row(best: Optimum) -> dict[str, float]:
-    run, limits = best.trajectory, best.bayes
     return {
-        **{name: float(getattr(run, name)[-1]) for name in MEASURED},
+        **{name: float(getattr(best.trajectory, name)[-1]) for name in MEASURED},
         **{name: _number(getattr(best.recipe, name)) for name in CHOSEN},
-        "labeled_only": best.labeled_only.error,
-        "supervised": best.supervised.error,
-        "supervised_one_minus_cosine": 1 - best.supervised.cosine,
+        **_references(best.labeled_only, best.supervised, best.bayes),
+        "first_order": best.first_order,
+    }
+
+
+def _faded_row(problem: Problem) -> dict[str, float]:
+    """Only what the data alone give."""
+    supervised = supervised_optimum(problem, bounds=(0.0, LARGEST_RIDGE))
+    alone = labeled_optimum(problem, (SMALLEST_RIDGE, LARGEST_RIDGE), TOLERANCE)
+    return {
+        **dict.fromkeys((*MEASURED, *CHOSEN), float("nan")),
+        **_references(alone, supervised, bayes_error(problem)),
+        "first_order": float("nan"),
+    }
+
+
+def _references(
+    alone: SupervisedFit, supervised: SupervisedFit, limits: BayesLimits
+) -> dict[str, float]:
+    return {
+        "labeled_only": alone.error,
+        "supervised": supervised.error,
+        "supervised_one_minus_cosine": 1 - supervised.cosine,
         "bayes": limits.semi_supervised,
         "bayes_all_labeled": limits.all_labeled,
         "bayes_one_minus_cosine": 1 - float(np.sqrt(limits.overlap_semi_supervised)),
-        "first_order": best.first_order,
     }
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from ...problem import Problem
 from ...recipe import Recipe
-from ...tuning.optimize import ROUGH, ROUGHLY, Search, optimize
+from ...tuning.optimize import ROUGH, ROUGHLY, WORST, Search, optimize
 from ...tuning.optimum import Optimum
 from ...tuning.variables import variables
 
@@ -35,7 +35,10 @@ def tuned(
     tried: list[tuple[float, Recipe]] = []
     for start in starts:
         free, begin = variables(problem, over, (), bounds, start)
-        value, x = Search(problem, free).descend(free.coordinates(begin), ROUGH, ROUGHLY, 40)
-        tried.append((value, free.recipe(x)))
+        search, x = Search(problem, free), free.coordinates(begin)
+        value, found = search.descend(x, ROUGH, ROUGHLY, 40)
+        if value == WORST:  # no gradient at the start: it stands as it is
+            value, found = search.error(x, ROUGH)[0], x
+        tried.append((value, free.recipe(found)))
     _, best = min(tried, key=lambda one: one[0])
     return optimize(problem, over, bounds, start=best, starts=1, tolerance=TOLERANCE)
