@@ -93,7 +93,7 @@ def claims(data: Data) -> list[Claim]:
     failing = batches[last.values > FAILS]
     gain = 1 - ratio.sel(selection=True, drop=True) / ratio.sel(selection=False, drop=True)
     early, late = gain.where(gain["T"] <= 4, drop=True).max("T"), at_the_end(gain)
-    faded = batches[np.isnan(ratio.isel(T=-1)).all("selection").values]
+    faded = batches[ratio.isel(T=-1).isnull().all("selection").values]
     large = batches >= 1.5
     return [
         Claim(

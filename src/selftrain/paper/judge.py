@@ -41,7 +41,7 @@ def last_slope(x: Any, y: Any, points: int = 3) -> float:
 
 def at_the_end(values: xr.DataArray) -> xr.DataArray:
     """The value at the largest T that has one: runs with too small batches fade before the last."""
-    last = np.isfinite(values).cumsum("T").argmax("T")
+    last = values.notnull().cumsum("T").argmax("T")
     return values.isel(T=last)
 
 
