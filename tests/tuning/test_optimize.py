@@ -163,6 +163,7 @@ def test_coordinates(name: str) -> None:
         ({"method": "newton"}, "unknown method"),
         ({"method": "nelder-mead", "schedule": ("lambda_u",)}, "constants only"),
         ({"starts": 0}, "whole number from 1"),
+        ({"limit": 0}, "whole number from 1"),
         ({"tolerance": 0.0}, "tolerance"),
     ],
 )

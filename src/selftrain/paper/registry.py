@@ -1,4 +1,4 @@
-"""All figures, in the order of the paper."""
+"""All figures, in the order of the paper, and the study of free schedules after them."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ IDS = (
     "susceptibility",
     "single-shot-ridge",
     "single-shot-error",
+    "schedules",
 )
 
 

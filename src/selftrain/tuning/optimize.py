@@ -75,6 +75,7 @@ class Search:
 
     problem: Problem
     variables: Variables
+    limit: int = 500
     progress: Callable[[int, float], None] | None = None
     solves: int = 0
     best: float = math.inf
@@ -109,10 +110,11 @@ class Search:
             return WORST, np.zeros(x.size)
 
     def descend(
-        self, x: Array, tolerance: float, enough: float = STATIONARY, limit: int = 500
+        self, x: Array, tolerance: float, enough: float = STATIONARY, limit: int | None = None
     ) -> tuple[float, Array]:
         """L-BFGS-B from x until the gradient is `enough`; started again where its line search gives up."""
         low, high = self.variables.box()
+        limit = min(self.limit, limit or self.limit)
         value = math.inf
         for _ in range(4):
             found = minimize(
@@ -222,6 +224,7 @@ def optimize(
     method: str = "l-bfgs-b",
     starts: int | None = None,
     tolerance: float = 1e-10,
+    limit: int = 500,
     progress: Callable[[int, float], None] | None = None,
 ) -> Optimum:
     r"""The recipe with the smallest generalisation error at the last step.
@@ -238,6 +241,7 @@ def optimize(
         starts: how many starts are tried, the given one and others. Default: the given one alone, unless
             it leads to no better an error than that of the labelled points alone; three if none is given.
         tolerance: relative accuracy of the solver.
+        limit: most iterations of a search; `is_minimum` tells whether they were enough.
         progress: called with the number of solves and the best error so far.
 
     >>> from selftrain import Problem
@@ -254,13 +258,15 @@ def optimize(
     count = SEVERAL if start is None else 1
     if starts is not None:
         count = int(number("starts", starts, lambda n: 1 <= n <= 100 and n % 1 == 0, accepted))
+    accepted = "a whole number from 1 to 100000 is accepted"
+    limit = int(number("limit", limit, lambda n: 1 <= n <= 100_000 and n % 1 == 0, accepted))
     tolerance = checked_tolerance(tolerance)
     free, begin = variables(problem, over, schedule, bounds, start)
     if method == "nelder-mead" and free.schedule:
         raise InvalidInput("schedule", free.schedule, "nelder-mead optimises constants only")
     ridge = free.bounds.get("lambda_l", DEFAULT_BOUNDS["lambda_l"])
     alone = labeled_optimum(problem, ridge, tolerance)
-    search = Search(problem, free, progress)
+    search = Search(problem, free, limit, progress)
     if method == "nelder-mead":
         _, x = search.simplex(free.coordinates(begin), tolerance)
         first, second = search.conditions(x, tolerance)
