@@ -21,7 +21,7 @@ from selftrain.paper import (
     susceptibility,
 )
 from selftrain.paper.figure import Claim
-from selftrain.paper.judge import above_bayes, last_slope, power_law
+from selftrain.paper.judge import above_bayes, at_the_end, last_slope, power_law
 
 T = 2 ** np.arange(11)
 RHOS = np.array([0.5, 0.495, 0.4, 0.3, 0.2])
@@ -226,3 +226,8 @@ def test_power_laws() -> None:
     assert law.off == pytest.approx(1)
     assert power_law(x, x * np.array([1, 2, 1, 1])).off > 1.5
     assert last_slope(x, np.array([9.0, 1.0, 0.1, 0.01])) == pytest.approx(-1)
+
+
+def test_the_end_is_the_last_value_there_is() -> None:
+    values = xr.DataArray([[1.0, 2.0, 3.0], [4.0, 5.0, np.nan]], dims=("case", "T"))
+    assert at_the_end(values).values.tolist() == [3.0, 5.0]

@@ -135,3 +135,14 @@ def test_a_chain_is_tuned_at_every_length() -> None:
     assert (chosen["error"] <= plain["error"] + 1e-12).all()
     assert (plain["error"] > plain["bayes"]).all()
     assert (plain["first_order"] < 1e-6).all()
+
+
+def test_runs_whose_weights_fade_have_no_value_and_are_no_failure() -> None:
+    """A twentieth of a point per feature shrinks the weights by a factor a step."""
+    found = chain(0.5, 0.05, 0.5, 0.75**2, selection=False, heuristics=False, longest=128)
+    assert np.isfinite(found["error"][:6]).all()
+    assert np.isnan(found["error"][-1])
+    assert np.isnan(found["chi"][-1])
+    assert (found["q"][:6] < 0.1 ** found["T"][:6]).all()
+    assert np.isfinite(found["supervised"]).all()
+    assert np.isfinite(found["bayes"]).all()

@@ -92,6 +92,16 @@ def complete(
         progress: show a bar with the time left; default: on a terminal only.
         notice: is told of each damaged point, which is computed anew.
         processes: makes an executor with so many workers.
+
+    >>> import tempfile
+    >>> from selftrain.sweep import Output
+    >>> def double(x): return {"twice": 2 * x}
+    >>> task = Task(Computation(double, {"twice": Output("2x")}), Grid({"x": (1.0, 2.0)}))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     store = Store(folder)
+    ...     failures = complete([task], store, workers=0)
+    ...     task.load(store)["twice"].values.tolist()
+    [2.0, 4.0]
     """
     missing = _missing(tasks, store, notice)
     failures: list[Failure] = []
