@@ -25,8 +25,9 @@ TRAINED, FIXED = False, True
 
 def tasks(quick: bool) -> Mapping[str, Task]:
     setting = {"alpha_l": ALPHA_L, "alpha_u": ALPHA_U, "delta": DELTA}
+    rhos = RHOS[:2] if quick else RHOS
     chains = Grid(
-        {"rho": RHOS, "fix_bias": (TRAINED, FIXED)}, {**setting, "longest": 4 if quick else 256}
+        {"rho": rhos, "fix_bias": (TRAINED, FIXED)}, {**setting, "longest": 4 if quick else 256}
     )
     size = (
         {"steps": 4, "features": 2**13, "seeds": 4}
@@ -35,7 +36,7 @@ def tasks(quick: bool) -> Mapping[str, Task]:
     )
     return {
         "schedules": Task(SCHEDULES, chains),
-        "confirmed": Task(CONFIRMED, Grid({"rho": RHOS}, {**setting, **size})),
+        "confirmed": Task(CONFIRMED, Grid({"rho": rhos}, {**setting, **size})),
     }
 
 
@@ -46,7 +47,7 @@ def draw(data: Data) -> Drawing:
     found = data["schedules"]
     colors = (BLACK, BLUE, GREEN, ORANGE)
     with styled():
-        figure, axes = canvas(3, len(RHOS), 9.6, 7.4, sharey="row")
+        figure, axes = canvas(3, found.rho.size, 9.6, 7.4, sharey="row")
         for column, rho in enumerate(found.rho.values):
             case = found.sel(rho=rho)
             top, middle, bottom = axes[:, column]
@@ -144,12 +145,12 @@ def claims(data: Data) -> list[Claim]:
             numbers(**{f"share_{int(T)}": float(balanced.sel(T=T)) for T in found.T.values}),
         ),
         Claim(
-            "With a trained bias free schedules do not cure label imbalance: at rho = 0.2 the excess over the Bayes limit "
-            "stays above one half of the limit.",
-            bool(float(trained.sel(rho=0.2).isel(way=ALL)) > 0.5),
+            "With a trained bias free schedules do not cure label imbalance: at the smallest rho the excess over the Bayes "
+            "limit stays above one half of the limit.",
+            bool(float(trained.isel(way=ALL, rho=-1)) > 0.5),
             f"Excess of all free at T = {longest}: {listed(rhos, trained.isel(way=ALL).values)}; "
             f"of a constant ridge: {listed(rhos, trained.isel(way=CONSTANT).values)}.",
-            numbers(excess=float(trained.sel(rho=0.2).isel(way=ALL))),
+            numbers(excess=float(trained.isel(way=ALL, rho=-1))),
         ),
         Claim(
             "With the bias fixed and all hyperparameters free, self-training is better than the paper's heuristics "
