@@ -63,7 +63,15 @@ def claims(data: Data) -> list[Claim]:
     for chosen, name in ((False, "without selection"), (True, "with selection")):
         last = at_the_end(chi.sel(selection=chosen)).values
         growth = last / chi.sel(selection=chosen).isel(T=0).values
+        enough = batches >= 1
         claimed += [
+            Claim(
+                f"The same among batches of a point per feature or more, alpha_U >= 1 ({name}).",
+                in_long_runs(bool((np.diff(last[enough]) < 0).all()), longest_run),
+                f"By alpha_U: {listed(batches[enough], last[enough])}. Below alpha_U = 1 the best ridge "
+                "stays near its upper bound, 0.1, and the susceptibility below 1/0.1.",
+                numbers(at_one=last[enough][0]),
+            ),
             Claim(
                 f"The smaller alpha_U, the larger the susceptibility at the largest T ({name}).",
                 in_long_runs(bool((np.diff(last) < 0).all()), longest_run),
