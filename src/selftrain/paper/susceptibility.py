@@ -66,7 +66,7 @@ def claims(data: Data) -> list[Claim]:
         enough = batches >= 1
         claimed += [
             Claim(
-                f"The same among batches of a point per feature or more, alpha_U >= 1 ({name}).",
+                f"From alpha_U = 1 on: the smaller alpha_U, the larger the susceptibility at the largest T ({name}).",
                 in_long_runs(bool((np.diff(last[enough]) < 0).all()), longest_run),
                 f"By alpha_U: {listed(batches[enough], last[enough])}. Below alpha_U = 1 the best ridge "
                 "stays near its upper bound, 0.1, and the susceptibility below 1/0.1.",
