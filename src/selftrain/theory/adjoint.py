@@ -27,6 +27,10 @@ ILL_CONDITIONED = 1e11
 """Beyond this a stage magnifies the rounding of its averages so much that nothing is left of a derivative."""
 
 
+FADED = 1e-180
+"""Below this q, its powers leave the range of numbers."""
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Gradient(Mapping[str, "float | Array"]):
     r"""Derivatives of one number of a run, by the name of what moves it.
@@ -134,6 +138,8 @@ def _quantity(trajectory: Trajectory, of: Any, at: Any) -> tuple[str, int | None
         raise NoGradient(f"{why} at step {end}: nothing has a derivative from there on")
     if not math.isfinite(getattr(trajectory, of)[step]):
         raise NoGradient(f"{of} does not exist at step {step}")
+    if not trajectory.q[step] > FADED:
+        raise NoGradient(f"the weights of step {step} have faded: q = {trajectory.q[step]:.1e}")
     return of, step
 
 

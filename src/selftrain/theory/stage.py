@@ -332,6 +332,8 @@ def _eliminate_chi(evaluate: _Counter, z: Array, exponent: float) -> Array | Non
             hi = z[LOG_CHI]
         else:
             lo = z[LOG_CHI]
+        if not at.jacobian[3, LOG_CHI] > 0:
+            return None
         step = -at.residual[3] / at.jacobian[3, LOG_CHI]
         if abs(step) < 1e-10:
             z[LOG_CHI] += step

@@ -92,7 +92,7 @@ class Search:
         if run.collapsed_at is not None:
             return WORST, None
         value = float(run.error[-1])
-        if value < self.best:
+        if tolerance <= ROUGH and value < self.best:
             self.best = value
             self.path.append(Point(self.solves, value, recipe))
         if self.progress is not None:

@@ -63,7 +63,7 @@ def chain(
                 plain = tuned(problem, RIDGES, plain_starts(length, plain))
                 best = selected(problem, plain, best) if selection else plain
             rows.append(_row(best))
-        except (NoGradient, ArithmeticError):
+        except NoGradient:
             faded = True
             rows.append(_faded_row(problem))
     return {"T": lengths, **{name: np.array([row[name] for row in rows]) for name in rows[0]}}
