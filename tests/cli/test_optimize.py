@@ -60,6 +60,8 @@ def test_table_and_start():
         (["--bounds", "lambda_u=0.1:0.01"], "low < high"),
         (["--bounds", "lambda_u=a:b"], "two finite numbers"),
         (["--lambda-u", "0.5"], "within the bounds"),
+        (["--lambda-u", "0.05", "--bounds", "lambda_u=1e-6:1e-3"], "within the bounds"),
+        (["--bounds", "lambda_u=1e-6:1e-3,lambda_u=1e-6:1e-2"], "accepted once"),
         (["--starts", "x"], "starts"),
         (["--plot", "here.txt"], "png"),
     ],

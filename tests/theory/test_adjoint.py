@@ -265,6 +265,81 @@ def test_a_labeler_with_jumps_that_move() -> None:
     assert found["sharpness"][0] == pytest.approx((4 * narrow - wide) / 3, rel=1e-5)
 
 
+class Huber:
+    """A loss whose curvature jumps: k has jumps of its own, and k' delta functions."""
+
+    name = "huber"
+    classes = (0.0, 1.0)
+    kinks = (-1.0, 1.0)
+
+    def link(self, x: Any) -> Any:
+        return np.clip((np.asarray(x) + 1) / 2, 0, 1)
+
+    def value(self, p: Any, x: Any) -> Any:
+        return (1 - p) * self._half(x) + p * self._half(-np.asarray(x))
+
+    def slope(self, p: Any, x: Any) -> Any:
+        return (1 - p) * self.link(x) - p * self.link(-np.asarray(x))
+
+    def curvature(self, p: Any, x: Any) -> Any:
+        return np.where(np.abs(x) < 1, 0.5, 0.0) + 0 * p
+
+    def third(self, p: Any, x: Any) -> Any:
+        return 0 * (p + np.asarray(x))
+
+    def _half(self, x: Any) -> Any:
+        return np.where(x < -1, 0, np.where(x > 1, x, (np.asarray(x) + 1) ** 2 / 4))
+
+
+@pytest.mark.parametrize("name", ["lambda_l", "lambda_u", "threshold", "sharpness"])
+def test_a_loss_whose_curvature_jumps(name: str) -> None:
+    problem = REFERENCE.replace(steps=1, loss=Huber())
+    recipe = Recipe(lambda_l=0.1, lambda_u=0.1, threshold=0.3, sharpness=0.9)
+    found = gradient(solve(problem, recipe, tolerance=1e-12), of="m")
+    middle = getattr(recipe, name)
+
+    def at(x: float) -> float:
+        return float(solve(problem, recipe.replace(**{name: x}), tolerance=1e-12).m[-1])
+
+    wide, narrow = (
+        (at(middle + h) - at(middle - h)) / (2 * h) for h in (2e-3 * middle, 1e-3 * middle)
+    )
+    assert float(np.sum(found[name])) == pytest.approx((4 * narrow - wide) / 3, rel=1e-6)
+
+
+def test_jumps_that_pass_over_nodes_are_not_counted_twice() -> None:
+    class Cut(Clipped):
+        name = "cut"
+
+        def target(self, logit: Any, sharpness: float, loss: Any) -> Any:
+            middle = 0.5 + 0.2 * np.tanh(logit)
+            return np.where(logit > 1 / sharpness, 0.9, np.where(logit < -0.5, 0.1, middle))
+
+        def jumps(self, sharpness: float) -> tuple[float, ...]:
+            return (1 / sharpness, -0.5)
+
+    recipe = Recipe(labeler=Cut(), threshold=0.4, sharpness=0.7)
+    fine, rough = (
+        gradient(solve(REFERENCE.replace(steps=1), recipe, tolerance=tolerance), of="m")
+        for tolerance in (1e-13, 1e-10)
+    )
+    assert fine["sharpness"][0] == pytest.approx(rough["sharpness"][0], rel=1e-7)
+
+
+def test_tiny_ridges_keep_their_digits() -> None:
+    """The reference is an extrapolated difference of the solver at tolerance 1e-13."""
+    problem = REFERENCE.replace(steps=3)
+    found = gradient(solve(problem, Recipe(lambda_l=1e-8, lambda_u=1e-8)))
+    assert found["lambda_l"] == pytest.approx(-29342.8911, rel=1e-6)
+
+
+def test_differences_stay_in_the_domain() -> None:
+    problem = REFERENCE.replace(steps=2)
+    run = solve(problem, Recipe(lambda_l=1e-3, lambda_u=1e-9, threshold=1e-9, annealing=1e-9))
+    for of in ("objective", "fraction_selected"):
+        assert np.isfinite(gradient(run, of=of)["threshold"]).all()
+
+
 def test_mapping() -> None:
     found = gradient(solve(REFERENCE, Recipe()))
     assert found["lambda_u"].shape == (8,)
@@ -278,6 +353,9 @@ def test_mapping() -> None:
     assert "annealing" not in dict(hard)
     with pytest.raises(InvalidInput, match="lambda_u"):
         found["lambda_y"]
+    assert found == found
+    assert found.get("lambda_y", 7) == 7
+    assert hard.get("sharpness") is None
 
 
 def test_refusals(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -299,6 +377,12 @@ def test_refusals(monkeypatch: pytest.MonkeyPatch) -> None:
         gradient(REFERENCE)  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="one finite number"):
         gradient(run, of=lambda run: run.q)  # type: ignore[arg-type, return-value]
+    with pytest.raises(InvalidInput, match="one finite number"):
+        gradient(run, of=lambda run: "abc")  # type: ignore[arg-type, return-value]
+    with pytest.raises(InvalidInput, match="at no step"):
+        gradient(run, of=lambda run: float(run.q[-1]), at=3)
+    with pytest.raises(NoGradient, match="one class"):
+        gradient(collapsed, at=7)
     monkeypatch.setattr(adjoint, "ILL_CONDITIONED", 10.0)
     with pytest.raises(NoGradient, match="ill-conditioned"):
         gradient(run)

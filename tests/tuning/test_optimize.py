@@ -42,6 +42,13 @@ def test_the_papers_way_ends_no_lower() -> None:
     assert ours.recipe.lambda_u == pytest.approx(simplex.recipe.lambda_u, rel=1e-3)
 
 
+def test_a_simplex_leaves_a_threshold_of_zero() -> None:
+    problem, start = UNEVEN.replace(steps=4), {"fix_bias": True}
+    over = ("lambda_u", "threshold")
+    simplex = optimize(problem, over=over, method="nelder-mead", start=start)
+    assert simplex.error == pytest.approx(optimize(problem, over=over, start=start).error, abs=1e-7)
+
+
 def test_an_optimiser_without_gradients_agrees() -> None:
     """Powell's method on the solver itself, with the bias fixed and labels annealed."""
 
@@ -116,6 +123,9 @@ def test_it_says_when_not_to_self_train() -> None:
     held = optimize(problem, bounds={"lambda_u": (1e-5, 0.1)}, start=Recipe(lambda_l=0.01))
     assert held.active_bounds["lambda_u"] == "lower"
     assert "lower bound" in held.advice
+    bounded = optimize(PROBLEM, bounds={"lambda_u": (0.06, 0.1)})
+    assert bounded.active_bounds["lambda_u"] == "lower"
+    assert "lowers the error" in bounded.advice
     good = optimize(
         problem, over=("lambda_l", "lambda_u", "annealing"), start=Recipe(fix_bias=True)
     )
@@ -164,6 +174,7 @@ def test_coordinates(name: str) -> None:
         ({"method": "nelder-mead", "schedule": ("lambda_u",)}, "constants only"),
         ({"starts": 0}, "whole number from 1"),
         ({"limit": 0}, "whole number from 1"),
+        ({"progress": 3}, "a function of solves"),
         ({"tolerance": 0.0}, "tolerance"),
     ],
 )

@@ -11,16 +11,15 @@ from .output import check_output, print_json, print_table, remark, terminal, wri
 
 if TYPE_CHECKING:
     from ..problem import Problem
-    from ..recipe import Recipe
     from ..tuning.optimum import Optimum
 
 _NAMES = "lambda_l, lambda_u, threshold, sharpness, annealing"
 
 
-@takes("problem", "recipe")
+@takes("problem", "start")
 def optimize(
     problem: "Problem",
-    recipe: "Recipe",
+    start: dict[str, Any],
     over: Annotated[
         str, typer.Option(metavar="NAME[,NAME...]", help=f"Constants to optimise: {_NAMES}.")
     ] = "lambda_l,lambda_u",
@@ -73,18 +72,15 @@ def optimize(
         check_output("plot", plot, ("png", "pdf", "svg", "eps", "jpg"))
     if save is not None:
         check_output("save", save)
-    from ..recipe import Recipe as Plain
     from ..tuning.optimize import optimize as search
 
-    default = Plain().to_dict()
-    given = {name: value for name, value in recipe.to_dict().items() if value != default[name]}
     with _watched() as progress:
         best = search(
             problem,
             over=_list(over),
             bounds=read_bounds(bounds or []),
             schedule=_list(schedule),
-            start=given or None,
+            start=start or None,
             method=method,
             starts=None if starts is None else read_value(starts),
             tolerance=read_value(tolerance),
@@ -119,6 +115,8 @@ def read_bounds(texts: list[str]) -> dict[str, tuple[Any, Any]]:
             low, colon, high = pair.partition(":")
             if not (equals and colon):
                 raise InvalidInput("bounds", entry, "NAME=LOW:HIGH is accepted")
+            if name.strip() in found:
+                raise InvalidInput("bounds", entry, "bounds of a name are accepted once")
             found[name.strip()] = (read_value(low.strip()), read_value(high.strip()))
     return found
 

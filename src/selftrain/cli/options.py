@@ -92,6 +92,9 @@ FLAGS: Mapping[str, tuple[Flag, ...]] = {
     ),
 }
 
+_TABLES = {"problem": "problem", "recipe": "recipe", "start": "recipe"}
+"""The flags, and the table of a file, that make each word."""
+
 _PANELS = {"problem": "Problem", "recipe": "Recipe (X[,X...]: one value, or one a step)"}
 
 _CONFIG = inspect.Parameter(
@@ -124,7 +127,10 @@ class MissingFlags(TyperException):
 
 
 def takes(*words: str) -> Callable[[Verb], Verb]:
-    """Give a verb the flags of these words ("problem", "recipe"); it is called with the words."""
+    """Give a verb the flags of these words ("problem", "recipe"); it is called with the words.
+
+    "start" is a recipe too, but the verb gets only the fields that were given.
+    """
 
     def decorate(verb: Verb) -> Verb:
         own = [
@@ -132,12 +138,16 @@ def takes(*words: str) -> Callable[[Verb], Verb]:
             for name, parameter in inspect.signature(verb).parameters.items()
             if name not in words
         ]
-        shared = [flag.parameter(_PANELS[word]) for word in words for flag in FLAGS[word]]
+        shared = [
+            flag.parameter(_PANELS[_TABLES[word]])
+            for word in words
+            for flag in FLAGS[_TABLES[word]]
+        ]
 
         @wraps(verb)
         def command(**given: Any) -> None:
             tables = _read_config(given.pop("config"))
-            made = {word: _word(word, tables.get(word, {}), given) for word in words}
+            made = {word: _word(word, tables.get(_TABLES[word], {}), given) for word in words}
             verb(**made, **given)
 
         parameters = [*shared, *own, _CONFIG]
@@ -148,18 +158,23 @@ def takes(*words: str) -> Callable[[Verb], Verb]:
     return decorate
 
 
-def _word(word: str, table: Mapping[str, Any], given: dict[str, Any]) -> "Portable":
+def _word(
+    word: str, table: Mapping[str, Any], given: dict[str, Any]
+) -> "Portable | dict[str, Any]":
     """The word made of its table in the file and of its flags, which are taken out of `given`."""
     from ..problem import Problem
     from ..recipe import Recipe
 
     values = dict(table)
-    for flag in FLAGS[word]:
+    for flag in FLAGS[_TABLES[word]]:
         value = given.pop(flag.field)
         if value is not None:
             values[flag.field] = read_value(value) if flag.kind is str and not flag.text else value
     if word == "recipe":
         return Recipe.from_dict(values)
+    if word == "start":
+        written = Recipe.from_dict(values).to_dict()
+        return {name: written[name] for name in values}
     missing = [flag.option for flag in FLAGS[word][:5] if flag.field not in values]
     if missing and all(name in Problem.__dataclass_fields__ for name in values):
         raise MissingFlags(missing)

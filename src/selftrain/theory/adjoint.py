@@ -19,6 +19,7 @@ from ..errors import InvalidInput, NoGradient, nearest
 from ..labelers import HardLabels
 from ..losses import Array
 from .partials import Partials, partials
+from .quadrature import REFINED
 from .sensitivity import ALPHA, DELTA, FIELDS, RHO, RIDGE, SHARPNESS, THRESHOLD, pull_back
 from .solve import engine_of, stages
 from .trajectory import SYMBOLS, Trajectory
@@ -72,6 +73,13 @@ class Gradient(Mapping[str, "float | Array"]):
     def __len__(self) -> int:
         return len(self._entries)
 
+    def get(self, name: str, default: Any = None) -> Any:
+        """The derivative of that name, or `default` if there is none."""
+        return self._entries.get(name, default)
+
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
     def __repr__(self) -> str:
         where = "" if self.at is None else f" at t={self.at}"
         sums = ", ".join(f"{name}={np.sum(value):.6g}" for name, value in self.items())
@@ -105,6 +113,10 @@ def gradient(
     name, step = _quantity(trajectory, of, at)
     last = trajectory.good_steps - 1 if step is None else step
     wanted = partials(trajectory, of, step)
+    if of == "error" and not wanted.rows.any():
+        raise NoGradient(
+            f"the error of step {step} is that of one class: no state near it has another"
+        )
     states, unknowns = _solution(trajectory, last)
     jacobians, moves = _derivatives(trajectory, states, unknowns, last)
     slopes, condition = np.empty((last + 1, FIELDS)), np.empty(last + 1)
@@ -127,6 +139,8 @@ def _quantity(trajectory: Trajectory, of: Any, at: Any) -> tuple[str, int | None
     if callable(of):
         if end < total:
             raise NoGradient(f"{why} at step {end}: a function of the run has no derivative there")
+        if at != -1:
+            raise InvalidInput("at", at, "a function of the whole run is taken at no step")
         return getattr(of, "__name__", "function"), None
     if not isinstance(of, str) or of not in SYMBOLS:
         accepted = f"a function or a recorded quantity is accepted; {nearest(str(of), SYMBOLS)}"
@@ -165,7 +179,8 @@ def _derivatives(
     engine = engine_of(problem, recipe)
     at_once = getattr(engine, "derivatives", None)
     for t, stage in enumerate(stages(trajectory)):
-        jacobians[t], moves[t] = stage.derivatives(unknowns[t], exponent)
+        finer = exponent + REFINED if t == 0 else exponent
+        jacobians[t], moves[t] = stage.derivatives(unknowns[t], finer)
         if t == last or at_once is not None:
             break
     if at_once is not None and last > 0:

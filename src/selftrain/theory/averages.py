@@ -117,7 +117,31 @@ def noise_averages(
         slope_p, curvature_p = label_derivatives(loss, target[:, None], x)
         f_p = slope_p * slope
         rows += [f_p, f * f_p, curvature_p * slope**2 - c * k3 * slope_p]
-    return np.array([(w * row).sum(axis=1) for row in rows])
+    averages = np.array([(w * row).sum(axis=1) for row in rows])
+    for kink in loss.kinks:
+        averages[7:10] += _at_kink(loss, kink, target, centre, noise, c)
+        if with_labels:
+            at = np.full(target.shape, kink)
+            strength = _at_kink(loss, kink, target, centre, noise, c)[0]
+            averages[14] -= c * strength * label_derivatives(loss, target, at)[0]
+    return averages
+
+
+def _at_kink(
+    loss: Loss, kink: float, target: Array, centre: Array, noise: float, c: float
+) -> Array:
+    r"""What a jump of l'' at a kink adds to the averages of k', g2 k' and f k': there k' is a delta function.
+
+    The kink of x is at $h = x + c\,l'(x)$, where h has the density $\varphi(n)/b$.
+    """
+    at = np.full(target.shape, kink)
+    near = 1e-9 * (1.0 + abs(kink))
+    below, above = (loss.curvature(target, at + side * near) for side in (-1.0, 1.0))
+    f = loss.slope(target, at)
+    n = (kink + c * f - centre) / noise
+    jump = above / (1.0 + c * above) - below / (1.0 + c * below)
+    strength = jump * np.exp(-0.5 * n * n) / (math.sqrt(2 * math.pi) * noise)
+    return np.array([strength, n * strength, f * strength])
 
 
 def label_derivatives(loss: Loss, target: Array, x: Array) -> tuple[Array, Array]:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ..errors import ConvergenceError, EmptySelection
+from ..errors import ConvergenceError, EmptySelection, InvalidInput
 from ..labelers import Labeler
 from ..losses import Array, Loss
 from ..problem import Problem
@@ -343,16 +343,33 @@ class GenericStage:
             by_sharpness = np.zeros(logit.size)
         else:
             step = DIFFERENCE / max(1.0, self.sharpness)
-            change = DIFFERENCE * self.sharpness
-            by_sharpness = (
-                self._target(logit, self.sharpness + change)
-                - self._target(logit, self.sharpness - change)
-            ) / (2 * change)
+            by_sharpness = self._by_sharpness(logit)
         steps = np.full(logit.size, step)
         for jump in self.labeler.jumps(self.sharpness):
             steps = np.minimum(steps, 0.5 * np.abs(logit - jump))
         by_logit = (self._target(logit + steps) - self._target(logit - steps)) / (2 * steps)
         return by_logit, by_sharpness
+
+    def _by_sharpness(self, logit: Array) -> Array:
+        """The derivative of the target in the sharpness, from the side on which no jump passes over a point."""
+        gamma, change = self.sharpness, DIFFERENCE * self.sharpness
+        here = self._target(logit)
+        up = (self._target(logit, gamma + change) - here) / change
+        down = (here - self._target(logit, gamma - change)) / change
+        slope = 0.5 * (up + down)
+        now, after, before = (self._jumps(gamma + side * change) for side in (0.0, 1.0, -1.0))
+        for at, above, below in zip(now, after, before, strict=True):
+            slope = np.where((logit > at) != (logit > above), down, slope)
+            slope = np.where((logit > at) != (logit > below), up, slope)
+        return slope
+
+    def _jumps(self, sharpness: float) -> Array:
+        """Where the label jumps; as many places as at the sharpness of the step."""
+        jumps = np.array(self.labeler.jumps(sharpness), dtype=float)
+        if jumps.size != len(self.labeler.jumps(self.sharpness)):
+            accepted = "for a gradient the number of its jumps may not change with the sharpness"
+            raise InvalidInput("labeler", self.labeler.name, accepted)
+        return jumps
 
     def _edges(self, z: Array, exponent: float, share: float) -> Array:
         """Where the integrand jumps: at both thresholds, and where the label jumps among selected points."""
@@ -384,8 +401,7 @@ class GenericStage:
         if math.isinf(self.sharpness):
             return np.zeros(len(self.labeler.jumps(self.sharpness)))
         change = DIFFERENCE * self.sharpness
-        after = np.array(self.labeler.jumps(self.sharpness + change))
-        before = np.array(self.labeler.jumps(self.sharpness - change))
+        after, before = (self._jumps(self.sharpness + side * change) for side in (1.0, -1.0))
         slopes: Array = (after - before) / (2 * change)
         return slopes
 

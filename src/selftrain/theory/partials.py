@@ -129,7 +129,10 @@ def _by_differences(trajectory: Trajectory, function: Callable[[Trajectory], flo
                 entry = float(values[0]) if scalar else tuple(values.tolist())
                 return _number(function(replace(run, **{word: given.replace(**{name: entry})})))
 
-            slope = _differences(when, entries, np.maximum(np.abs(entries), 1e-3), value)
+            scale = np.where(entries == 0.0, 1e-3, np.abs(entries))
+            if name.startswith("rho"):
+                scale = np.minimum(scale, 1.0 - entries)
+            slope = _differences(when, entries, scale, value)
             direct[name] = float(slope[0]) if name in _SCALARS else slope
     if not isinstance(trajectory.recipe.annealing, tuple):
         direct["annealing"] = float(np.sum(direct["annealing"]))
@@ -203,7 +206,11 @@ def _moved(at: Array, index: int, by: float) -> Array:
 
 
 def _number(value: Any) -> float:
-    result = np.asarray(value, dtype=float)
+    accepted = "a function that returns one finite number is accepted"
+    try:
+        result = np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        raise InvalidInput("of", value, accepted) from None
     if result.size != 1 or not np.isfinite(result).all():
-        raise InvalidInput("of", value, "a function that returns one finite number is accepted")
+        raise InvalidInput("of", value, accepted)
     return float(result.reshape(()))

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from .equations import BIAS, ETA, LOG_CHI, LOG_R, A, scales
+from .equations import BIAS, ETA, LOG_CHI, LOG_R, A, newton_step, scales
 from .moments import (
     COUNT,
     FF,
@@ -59,13 +59,19 @@ from .moments import (
     Y,
     logistic_moments,
 )  # fmt: skip
-from .quadrature import CAPACITY
+from .quadrature import CAPACITY, REFINED
 from .step import Step, Workspace, evaluate, reference_sharpness
 
 OMEGA, MU, NU2, OLD_BIAS, ALPHA, RHO, DELTA, RIDGE, THRESHOLD, SHARPNESS = range(10)
 """Columns of the derivatives: the fields of `Step`, in their order."""
 
 FIELDS = 10
+
+SMALL_STEP = 1e-4
+"""Below this $\\lambda\\chi$ a step changes the weights by less than the solver's tolerance tells of the change."""
+
+LARGE_LOGITS = 5.0
+"""Beyond this scale of the old logits the averages of k' are small differences and need a finer rule."""
 
 E_CLASS, E_PLACE, E_WEIGHT, E_F, E_FF, E_K, E_OMEGA, E_THRESHOLD, E_SHARPNESS = range(9)
 """A jump: class s, place g, weight, fall of the averages of f, f^2 and k across it, and the derivatives of
@@ -261,8 +267,20 @@ def logistic_derivatives(
             ridges[i], thresholds[i], sharpnesses[i], fixed_bias,
         )  # fmt: skip
         z = unknowns[t]
-        points, log_share = evaluate(z, step, 0.0, exponent, False, True, work)
-        count = _edges(z, step, exponent, log_share, edges)
+        small = step.ridge * math.exp(z[LOG_CHI]) < SMALL_STEP
+        large = math.sqrt(delta[i]) * old[0] > LARGE_LOGITS
+        rule = exponent + REFINED if small or large else exponent
+        points, log_share = evaluate(z, step, 0.0, rule, False, True, work)
+        if points > 0 and small:
+            # the change of the weights is small against them: its digits are recovered by a Newton step
+            size = newton_step(
+                z, work.residual, work.jacobian, step.nu2, 0.0, 0.0, math.sqrt(delta[i]), work.move
+            )
+            if size < math.inf:
+                for j in range(5):
+                    z[j] += work.move[j]
+                points, log_share = evaluate(z, step, 0.0, rule, False, True, work)
+        count = _edges(z, step, rule, log_share, edges)
         if points <= 0 or count < 0:
             return t
         e = work.moments[0]

@@ -106,7 +106,7 @@ class Search:
             return WORST, np.zeros(x.size)
         try:
             return value, self.variables.slope(x, gradient(run))
-        except NoGradient:
+        except (NoGradient, StageError):
             return WORST, np.zeros(x.size)
 
     def descend(
@@ -148,7 +148,9 @@ class Search:
 
     def conditions(self, x: Array, tolerance: float) -> tuple[float, float]:
         """Largest entry of the gradient that no bound holds, and least curvature along free coordinates."""
-        _, slope = self.slope(x, tolerance)
+        value, slope = self.slope(x, tolerance)
+        if not value < WORST:
+            return math.inf, math.nan
         free = self.free(x, slope)
         first = float(np.abs(slope[free]).max(initial=0.0))
         if free.size == 0:
@@ -205,13 +207,18 @@ class Search:
     def simplex(self, x: Array, tolerance: float) -> tuple[float, Array]:
         """Nelder-Mead from x, as the paper does."""
         low, high = self.variables.box()
+        size = np.minimum(0.3, 0.25 * (high - low))
+        corners = x + np.diag(np.where(x + size <= high, size, -size))
         found = minimize(
             lambda at: self.error(at, tolerance)[0],
             x,
             method="Nelder-Mead",
             bounds=list(zip(low, high, strict=True)),
-            options={"xatol": 1e-6, "fatol": 1e-11, "maxfev": 400 * x.size},  # type: ignore[call-overload]
-        )
+            options={
+                "xatol": 1e-6, "fatol": 1e-11, "maxfev": 400 * x.size,
+                "initial_simplex": np.vstack([x, corners]),
+            },  # type: ignore[call-overload]
+        )  # fmt: skip
         return float(found.fun), np.asarray(found.x)
 
 
@@ -254,6 +261,8 @@ def optimize(
         raise InvalidInput("problem", problem, "a selftrain.Problem is accepted")
     if method not in METHODS:
         raise InvalidInput("method", method, f"unknown method; {nearest(str(method), METHODS)}")
+    if progress is not None and not callable(progress):
+        raise InvalidInput("progress", progress, "a function of solves and best error is accepted")
     accepted = "a whole number from 1 to 100 is accepted"
     count = SEVERAL if start is None else 1
     if starts is not None:

@@ -118,14 +118,24 @@ class Optimum:
                 f"Do not self-train this way: it errs by {self.error:.6g}, and always answering "
                 f"the larger class by {trivial:.6g}."
             )
-        if self.active_bounds.get("lambda_u") == "lower":
-            return (
-                "Do not self-train this way: the best lambda_u runs to its lower bound, where a step "
-                f"changes nothing; the error goes from {worth}."
-            )
+        if closed <= 0:
+            return f"Do not self-train this way: the error goes from {alone:.6g} (labelled points alone) to {self.error:.6g}."
         if closed < HARDLY:
-            return f"Self-training this way is hardly worth it: the error goes from {worth}."
+            bound = ""
+            if self._still:
+                bound = (
+                    ", and the best lambda_u runs to its lower bound, where a step changes least"
+                )
+            return f"Self-training this way is hardly worth it: the error goes from {worth}{bound}."
         return f"Self-training lowers the error from {worth}."
+
+    @property
+    def _still(self) -> bool:
+        """Whether the ridge of the steps is at its lower bound, all along if it is free."""
+        held = self.active_bounds.get("lambda_u")
+        if isinstance(held, dict):
+            return len(held.get("lower", ())) == self.problem.steps
+        return held == "lower"
 
     def to_frame(self) -> pd.DataFrame:
         """The path, one row a recipe that improved; constants as they are, schedules by their last entry."""
