@@ -73,11 +73,18 @@ def _ways(problem: Problem, fix_bias: bool, last: dict[str, Optimum]) -> dict[st
         constant = tuned(problem, RIDGES, starts)
         second = tuned(problem, (*RIDGES, "annealing"), helped_starts(steps))
     else:
-        constant = tuned(problem, RIDGES, plain_starts(steps))
+        starts = [*plain_starts(steps), *(_quicker(best) for best in list(last.values())[:1])]
+        constant = tuned(problem, RIDGES, starts)
         second = selected(problem, constant)
     ridge = _freed(problem, ("lambda_u",), [constant.recipe], last.get("free ridge"))
     every = _freed(problem, FREE, [ridge.recipe, second.recipe], last.get("all free"))
     return dict(zip(WAYS, (constant, second, ridge, every), strict=True))
+
+
+def _quicker(last: Optimum) -> Recipe:
+    """A recipe for four times the steps: ridges a quarter."""
+    ridges = {name: max(getattr(last.recipe, name) / 4, SMALLEST_RIDGE) for name in RIDGES}
+    return last.recipe.replace(**ridges)
 
 
 def _freed(
