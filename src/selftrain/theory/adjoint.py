@@ -106,7 +106,7 @@ def gradient(
     >>> problem = Problem(alpha_l=0.5, alpha_u=2.0, rho=0.4, delta=0.75**2, steps=16)
     >>> slope = gradient(solve(problem, Recipe(lambda_l=0.05, lambda_u=0.05)))
     >>> round(slope["lambda_l"], 6), slope["lambda_u"].shape
-    (2.100126, (16,))
+    (0.000996, (16,))
     """
     if not isinstance(trajectory, Trajectory):
         raise InvalidInput("trajectory", trajectory, "a result of selftrain.solve is accepted")
