@@ -225,7 +225,7 @@ def caption(data: Data) -> str:
 FIGURE = Figure(
     "schedules",
     "Free schedules against the Bayes limit",
-    "beyond the paper",
+    "beyond the paper: `docs/gradients.md`",
     tasks,
     draw,
     claims,
