@@ -105,3 +105,11 @@ def test_refusals_name_the_field(changes: dict[str, Any], recipe: Recipe, field:
     with pytest.raises(InvalidInput) as refused:
         squared_closed_form(BASE.replace(**changes), recipe)
     assert refused.value.field == field
+
+
+@pytest.mark.parametrize("ridge", [1e-8, 1e-12, 1e-18, 1e-100])
+def test_the_floor_keeps_its_digits_at_tiny_ridges(ridge: float) -> None:
+    problem = Problem(0.5, 2.0, rho=0.4, delta=0.75**2, steps=100, loss="squared")
+    form = squared_closed_form(problem, Recipe())
+    limit = ridge / (2 * 4 * 0.4 * 0.6 * (2.0 - 1.0) ** 2)
+    assert form.floor(ridge) == pytest.approx(limit, rel=20 * ridge + 1e-12)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from selftrain import ContinuumPath, Problem, Recipe, continuum, simulate, solve
-from selftrain.errors import InvalidInput
+from selftrain.errors import InvalidInput, SelfTrainError
 from selftrain.theory.observables import fraction_selected
 from selftrain.theory.response import NoExpansion
 
@@ -249,3 +249,27 @@ def test_a_path_is_a_table_a_figure_and_can_be_stored() -> None:
     assert many.q[1, 0] == path(0.3).q
     with pytest.raises(InvalidInput, match="tau"):
         path(1.5)
+
+
+def test_a_path_whose_rates_are_rounding_is_given_up() -> None:
+    with pytest.raises(SelfTrainError, match="given up at tau"):
+        continuum(REFERENCE.replace(alpha_u=1 + 1e-7), Recipe(), until=5e-8)
+
+
+def test_a_batch_that_begins_at_the_end_has_no_part() -> None:
+    problem = REFERENCE.replace(alpha_u=(2.0,) * 8 + (0.9,), steps=9)
+    assert continuum(problem, Recipe(lambda_u=0.1), until=0.8).until == 0.8
+
+
+def test_runs_with_other_labels_are_not_compared_or_drawn() -> None:
+    path = continuum(REFERENCE, Recipe(), until=0.1)
+    sharp = solve(REFERENCE.replace(steps=2), Recipe(sharpness=2.0))
+    other = solve(REFERENCE.replace(steps=2, rho=0.2), Recipe())
+    with pytest.raises(InvalidInput, match="sharpness"):
+        path.compare(sharp)
+    with pytest.raises(InvalidInput):
+        path.plot(other)
+    with pytest.raises(InvalidInput, match="run"):
+        path.compare(None)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="tau"):
+        path("x")

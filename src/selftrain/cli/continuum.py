@@ -92,8 +92,8 @@ def _show(path: "ContinuumPath", run: "Trajectory | None") -> None:
     start = path.first_order(0.0)
     best = path.best
     for sentence in (
-        f"At the start χ = {start.chi0:.6g}, C = {start.alignment_rate:.6g}, "
-        f"τ_M = 1/C = {1 / start.alignment_rate:.6g}.",
+        f"At the start χ = {start.chi0:.6g}, C = {start.alignment_rate:.6g}"
+        + (f", 1/C = {1 / start.alignment_rate:.6g}." if start.alignment_rate else "."),
         f"The squared cosine M is 1/2 {_when(path.half_aligned)} and 0.99 {_when(path.aligned)}.",
         f"The error is smallest {_WHERE[best.where]}: {best.error:.6g} at τ = {best.tau:.6g}.",
     ):

@@ -30,11 +30,12 @@ from .state import State
 
 
 class StepMap(NamedTuple):
-    r"""One step at ridge $\lambda$: $m = g m'$, $v = a m'^2 + b v'$."""
+    r"""One step at ridge $\lambda$: $m = g m'$, $v = a m'^2 + b v'$, and the slack $g^2 - b$ without cancellation."""
 
     keep: float
     noise: float
     spread: float
+    slack: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +83,8 @@ class SquaredClosedForm:
 
     def step(self, ridge: float) -> StepMap:
         r"""The map of one step at ridge $\lambda$."""
+        accepted = "a number > 0, at most 1e100, is accepted"
+        ridge = number("ridge", ridge, lambda value: 0 < value <= 1e100, accepted)
         alpha, _, delta = (float(column[0]) for column in self.problem.batches)
         b = ridge + delta * (alpha - 1.0)
         chi = 2.0 / (b + math.sqrt(b * b + 4.0 * ridge * delta))
@@ -89,10 +92,14 @@ class SquaredClosedForm:
         lost = ridge / (q_hat * (1.0 + self.variance / delta) + ridge)
         strength = alpha * delta * (chi / (1.0 + chi * delta)) ** 2
         amplified = strength / (1.0 - strength * delta)
+        shrunk = ridge * chi
+        ahead = shrunk * lost * (q_hat / ridge) * (self.variance / delta)  # shrunk - lost
+        fresh = amplified * delta * shrunk**2
         return StepMap(
             1.0 - lost,
             amplified * (self.variance + delta) * lost**2,
-            (chi * q_hat) ** 2 + amplified * delta * (ridge * chi) ** 2,
+            (chi * q_hat) ** 2 + fresh,
+            ahead * (2.0 - shrunk - lost) - fresh,
         )
 
     def floor(self, ridge: float | None = None) -> float:
@@ -103,13 +110,10 @@ class SquaredClosedForm:
         """
         if ridge is None:
             ridge = float(self.recipe.at_steps(self.problem.steps).lambda_u[-1])
-        accepted = "a finite number > 0 is accepted"
-        ridge = number("ridge", ridge, lambda value: 0 < value < math.inf, accepted)
         step = self.step(ridge)
-        slack = step.keep**2 - step.spread
-        if slack <= 0:
+        if step.slack <= 0:
             return 1.0
-        return step.noise / (step.noise + slack)
+        return step.noise / (step.noise + step.slack)
 
 
 def squared_closed_form(problem: Problem, recipe: Recipe) -> SquaredClosedForm:

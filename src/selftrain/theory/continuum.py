@@ -41,6 +41,9 @@ LEVELS = (0.5, 0.99)
 """Squared cosines whose times are kept."""
 
 COARSER, FINEST = 10.0, 3e-14
+MOST_EVALUATIONS = 20_000
+"""A stretch that needs more is given up: its right-hand side is rounding, as it is where nearly nothing holds the fit."""
+
 BEFORE_THE_END = 0.999
 LARGEST_LOG = 340.0
 SHOWN = 201
@@ -142,7 +145,10 @@ class ContinuumPath:
 
     def __call__(self, tau: Any) -> Points:
         """The state at a time, or at several, between 0 and `until`."""
-        times = np.asarray(tau, dtype=float)
+        try:
+            times = np.asarray(tau, dtype=float)
+        except (TypeError, ValueError):
+            raise InvalidInput("tau", tau, f"times from 0 to {self.until:g} are accepted") from None
         if not (np.all(times >= 0) and np.all(times <= self.until)):
             raise InvalidInput("tau", tau, f"times from 0 to {self.until:g} are accepted")
         log_norm, rapidity, bias = self._dense(times.ravel()).reshape(3, *times.shape)
@@ -217,12 +223,17 @@ class ContinuumPath:
         """Error, direction, size and bias against tau, with discrete runs on top; see `selftrain.plots.continuum`."""
         from ..plots.continuum import plot_path
 
+        for run in runs:
+            self._check_same(run)
         return plot_path(self, runs, **options)
 
     def _stretch(self, tau: float) -> Stretch:
         return [stretch for stretch in self.stretches if stretch.begin <= tau][-1]
 
     def _check_same(self, run: Trajectory) -> None:
+        if not isinstance(run, Trajectory):
+            raise InvalidInput("run", run, "a result of selftrain.solve is accepted")
+        check_expandable(run.problem, run.recipe)
         ours, theirs = (
             (
                 one.problem.alpha_l, one.problem.labeled, one.problem.loss_function.name,
@@ -328,7 +339,10 @@ def follow(
         until = math.fsum(recipe.at_steps(problem.steps).lambda_u)
     positive = "a finite number > 0 is accepted"
     until = number("until", until, lambda value: 0 < value < math.inf, positive)
-    pieces = tuple(piece for piece in stretches(problem, recipe) if piece.begin < until)
+    last = until * (
+        1 - 1e-12
+    )  # a batch that begins at the end, up to rounding, has no part in the path
+    pieces = tuple(piece for piece in stretches(problem, recipe) if piece.begin < last)
     return _confirmed(problem, recipe, pieces, until, tolerance, stop_at)
 
 
@@ -359,11 +373,19 @@ class _Flow:
     def __init__(self, loss: Loss, batch: Batch, fixed_bias: bool):
         self.loss, self.batch, self.fixed_bias = loss, batch, fixed_bias
         self.refusal: NoExpansion | None = None
+        self.evaluations = 0
 
     def __call__(self, tau: float, y: Array) -> Array:
         if np.isnan(y).any():
             return np.full(3, np.nan)
         self.refusal = None
+        self.evaluations += 1
+        if self.evaluations > MOST_EVALUATIONS:
+            raise SelfTrainError(
+                f"the path was given up at tau = {tau:g} after {MOST_EVALUATIONS} evaluations: its rates are "
+                f"rounding (alpha_u times the selected share = {self.points(y):.10g} is hardly above 1?); "
+                "a larger tolerance may help"
+            )
         if np.abs(y[:2]).max() > LARGEST_LOG:
             return np.full(3, np.nan)
         state = _state(y)
@@ -445,6 +467,7 @@ def _integrate(
     crossings: tuple[list[float], ...] = tuple([] for _ in LEVELS)
     failure: SelfTrainError | None = None
     for flow, begin, end in zip(flows, times, times[1:], strict=False):
+        flow.evaluations = 0
         if np.isnan(flow(begin, y)).any():
             failure = flow.refusal
             break

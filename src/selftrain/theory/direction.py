@@ -15,11 +15,12 @@ from functools import cached_property
 
 import numpy as np
 
+from ..errors import SelfTrainError
 from ..losses import Array
 from ..problem import Problem
 from ..recipe import Recipe
 from .continuum import LEVELS, ContinuumPath, Points, follow, start_of
-from .expansion import first_order
+from .expansion import check_expandable, first_order
 
 BEYOND, LONGEST = 0.999, 1e7
 """The squared cosine at which the path may end, and after how many times of the start the question is left open."""
@@ -121,9 +122,12 @@ def best_direction(
     >>> held.reached, held.always_positive, round(float(held.rates[0]), 2)
     (True, False, -7.27)
     """
+    check_expandable(problem, recipe)
     if until is None:
         start = start_of(problem, recipe)
         rate = first_order(problem, recipe, start).alignment_rate
+        if not abs(rate) > 0:
+            raise SelfTrainError(f"the direction of the start does not move: C = {rate:g}")
         path = follow(problem, recipe, LONGEST / abs(rate), tolerance, stop_at=BEYOND)
     else:
         path = follow(problem, recipe, until, tolerance)

@@ -92,8 +92,9 @@ def first_order(
     8.77
     """
     check_expandable(problem, recipe)
+    batch = batch_of(problem, recipe, t)
     old = _labelling_model(state, t)
-    answer = respond(problem.loss_function, old, batch_of(problem, recipe, t), recipe.fix_bias)
+    answer = respond(problem.loss_function, old, batch, recipe.fix_bias)
     omega, mu, nu2 = old.norm, old.cosine, old.misalignment
     turn = omega * answer.turn
     return FirstOrder(
@@ -127,8 +128,8 @@ def second_order_noise(
     1.0
     """
     check_expandable(problem, recipe)
-    old = _labelling_model(state, t)
     batch = batch_of(problem, recipe, t)
+    old = _labelling_model(state, t)
     answer = respond(problem.loss_function, old, batch, recipe.fix_bias)
     strength = batch.alpha * batch.delta
     signal = old.misalignment * (old.norm * answer.turn / answer.chi) ** 2

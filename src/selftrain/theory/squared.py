@@ -15,7 +15,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import ndtr
 
-from ..errors import ConvergenceError, EmptySelection
+from ..errors import ConvergenceError, EmptySelection, StateOverflow
 from ..labelers import HardLabels
 from ..losses import Array, Loss
 from ..problem import Problem
@@ -92,6 +92,9 @@ class ClosedSupervised:
         square = (1 - m) ** 2 - 2 * lean * (1 - m) * bias + bias**2
         noise = (alpha * delta * gain**2) @ (square + delta * m**2)
         r2 = chi**2 * noise / (1.0 - chi**2 * float((alpha * delta**2) @ gain**2))
+        if not 0.0 < r2 < math.inf:
+            reason = "the norm of the weights left the range of numbers"
+            raise StateOverflow(0, reason, {"chi": float(chi), "bias": float(bias)}, math.nan)
         return np.array([0.0, m, bias, 0.5 * math.log(r2), math.log(chi)])
 
     def derivatives(self, z: Array, exponent: float) -> tuple[Array, Array]:
@@ -181,6 +184,9 @@ class ClosedStage:
         noise = float(zeroth[some] @ square) + delta * nu2 * unknown[1] ** 2 * share
         strength = alpha * delta * (chi * gain) ** 2
         r2 = strength * noise / (1.0 - strength * delta * share)
+        if not 0.0 < r2 < math.inf:
+            reason = "the norm of the weights left the range of numbers"
+            raise StateOverflow(self.step, reason, _described(self.old), math.nan)
         return np.array([*unknown, 0.5 * math.log(r2), math.log(chi)])
 
     def mean_loss(self, z: Array, exponent: float) -> float:
