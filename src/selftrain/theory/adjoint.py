@@ -20,6 +20,7 @@ from ..labelers import HardLabels
 from ..losses import Array
 from .partials import Partials, partials
 from .quadrature import REFINED
+from .record import solution
 from .sensitivity import ALPHA, DELTA, FIELDS, RHO, RIDGE, SHARPNESS, THRESHOLD, pull_back
 from .solve import engine_of, stages
 from .trajectory import SYMBOLS, Trajectory
@@ -117,7 +118,7 @@ def gradient(
         raise NoGradient(
             f"the error of step {step} is that of one class: no state near it has another"
         )
-    states, unknowns = _solution(trajectory, last)
+    states, unknowns = solution(trajectory, last)
     jacobians, moves = _derivatives(trajectory, states, unknowns, last)
     slopes, condition = np.empty((last + 1, FIELDS)), np.empty(last + 1)
     try:
@@ -155,18 +156,6 @@ def _quantity(trajectory: Trajectory, of: Any, at: Any) -> tuple[str, int | None
     if not trajectory.q[step] > FADED:
         raise NoGradient(f"the weights of step {step} have faded: q = {trajectory.q[step]:.1e}")
     return of, step
-
-
-def _solution(trajectory: Trajectory, last: int) -> tuple[Array, Array]:
-    r"""States ($\omega, \mu, \nu^2$, B) and unknowns ($a, \eta, B, \ln r, \ln\chi$) of steps 0..`last`."""
-    upto = slice(last + 1)
-    m, v, bias, chi = (getattr(trajectory, name)[upto] for name in ("m", "v", "bias", "chi"))
-    norm = np.hypot(m, np.sqrt(v))
-    states = np.column_stack([norm, m / norm, v / norm**2, bias])
-    along = np.append(0.0, trajectory.overlap[1 : last + 1] / norm[:-1])
-    noise = 0.5 * np.log(trajectory.chi_hat[upto]) + np.log(chi)
-    unknowns = np.column_stack([along, trajectory.m_hat[upto] * chi, bias, noise, np.log(chi)])
-    return states, unknowns
 
 
 def _derivatives(

@@ -431,6 +431,7 @@ def self_training(problem: Problem, recipe: Recipe, t: int, old: Array) -> Gener
 def run(record: Record) -> None:
     """Fill the record from step 1 on."""
     problem, recipe = record.problem, record.recipe
+    _, near, reach = record.near_solution()
     for t in range(1, problem.steps + 1):
         old = record.states[t - 1]
         if record.ends_at(t):
@@ -443,10 +444,10 @@ def run(record: Record) -> None:
         if not recipe.fix_bias and mass < 1e-12:
             record.collapsed_at = t
             return
-        if t >= 4:
-            guess = np.empty(5)
-            predict(t, record.unknowns, guess)
-            stage.guess = guess
+        if t >= 4 or t <= reach:
+            stage.guess = near[t].copy()
+            if t >= 2:
+                predict(t, record.unknowns, near, stage.guess)
         record.store(t, solve_stage(stage, record.exponent, record.confirmable), stage.ridge)
 
 

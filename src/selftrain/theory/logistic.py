@@ -210,13 +210,14 @@ def run(record: Record) -> None:
     ridges, thresholds = np.array(values.lambda_u), np.array(values.threshold)
     sharpness = np.array(_sharpness(recipe, values.sharpness))
     nodes = np.empty((4, CAPACITY))
+    near, near_anchors = _near(record)
     t, why = 1, DONE
     while t <= problem.steps:
         t, why = march(
             t, record.rows, record.states, record.unknowns, alpha, rho, delta,
             ridges, thresholds, sharpness, recipe.fix_bias,
             record.exponent, record.enough, record.confirmable, record.evaluations, record.points,
-            record.accuracy, record.starts, record.anchors, nodes,
+            record.accuracy, record.starts, record.anchors, near, near_anchors, nodes,
         )  # fmt: skip
         if why != HARD_STEP:
             break
@@ -227,6 +228,22 @@ def run(record: Record) -> None:
         t += 1
     if t <= problem.steps:
         _end(record, t, why)
+
+
+def _near(record: Record) -> tuple[Array, Array]:
+    r"""Unknowns of the near run and their $\gamma_0$; zero and NaN where there is none."""
+    states, unknowns, last = record.near_solution()
+    anchors = np.full(len(unknowns), math.nan)
+    if record.near is not None:
+        recipe, steps = record.near.recipe, record.near.problem.steps
+        sharpness = _sharpness(recipe, recipe.at_steps(steps).sharpness)
+        for t in range(1, last + 1):
+            base = float(reference_sharpness(sharpness[t - 1]))
+            omega, _, _, bias = states[t - 1]
+            anchors[t] = base if abs(unknowns[t, A]) > 0.05 * base * omega else 0.0
+            unknowns[t, A] -= anchors[t] * omega
+            unknowns[t, BIAS] -= anchors[t] * bias
+    return unknowns, anchors
 
 
 def _end(record: Record, t: int, why: int) -> None:

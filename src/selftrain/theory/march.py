@@ -1,9 +1,9 @@
 r"""The logistic engine's fast lane: a whole trajectory, step after step, compiled.
 
-`march` predicts the state of the next step from the last four, makes one Newton step (a second one if
-the first was large), and confirms it on a refined rule: at every step that was not predicted well, and
-at regular intervals on a smooth stretch. When a step resists it returns, and the caller solves that step
-by the slower and surer ways of `stage` before the march goes on.
+`march` predicts the state of the next step from the last four (or rather the difference to a near run, if one is
+known), makes one Newton step (a second one if the first was large), and confirms it on a refined rule: at every
+step that was not predicted well, and at regular intervals on a smooth stretch. When a step resists it returns, and
+the caller solves that step by the slower and surer ways of `stage` before the march goes on.
 """
 
 from __future__ import annotations
@@ -61,9 +61,14 @@ def march(
     accuracy: Any,
     starts: Any,
     anchors: Any,
+    near: Any,
+    near_anchors: Any,
     nodes: Any,
 ) -> tuple[int, int]:
-    """Solve steps `first`.. in place as far as Newton's method carries; the next step and why it stopped."""
+    """Solve steps `first`.. in place as far as Newton's method carries; the next step and why it stopped.
+
+    `near` holds the unknowns of a similar run and `near_anchors` their anchors; zero and NaN where there is none.
+    """
     steps = alpha.shape[0]
     work = Workspace(nodes, np.zeros((1, COUNT)), np.empty(5), np.empty((5, 5)), np.empty(5))
     z = np.empty(5)
@@ -85,12 +90,18 @@ def march(
         size = math.inf
         used = 0
         base = reference_sharpness(sharpnesses[i])
-        anchor = base if anchors[t - 1] > 0.0 else 0.0
+        is_near = not math.isnan(near_anchors[t])
+        anchor = base if (near_anchors[t] if is_near else anchors[t - 1]) > 0.0 else 0.0
         predicted = t >= 2
         for k in range(max(t - 4, 1), t):
             predicted = predicted and (anchors[k] > 0.0) == (anchor > 0.0)
+            if is_near:
+                predicted = predicted and (near_anchors[k] > 0.0) == (anchor > 0.0)
+        z[:] = near[t]
         if predicted:
-            predict(t, unknowns, z)
+            predict(t, unknowns, near, z)
+        predicted = predicted or is_near
+        if predicted:
             size, used, points[t] = newton(z, step, anchor, rule, enough, 7, True, work)
             starts[t] = 0
         if not size < math.inf:
@@ -127,7 +138,7 @@ def march(
         evaluations[t] += used
         if not size < math.inf:
             return t, HARD_STEP
-        if (not predicted) or used > 1 or t - confirmed >= CONFIRM_EVERY or t == steps:
+        if (not predicted) or used > 1 or t == 1 or t - confirmed >= CONFIRM_EVERY or t == steps:
             accuracy[t], points[t] = confirm(z, step, anchor, rule, work)
             evaluations[t] += 1
             if not accuracy[t] <= tolerance:
@@ -146,15 +157,17 @@ def march(
 
 
 @njit(cache=True, error_model="numpy")
-def predict(t: int, unknowns: Any, z: Any) -> None:
-    """Polynomial extrapolation of the unknowns from up to four steps before t >= 2."""
+def predict(t: int, unknowns: Any, near: Any, z: Any) -> None:
+    """`near` and the difference of the unknowns to it, extrapolated from up to four steps before t >= 2."""
     for j in range(5):
-        last = unknowns[t - 1, j]
+        one = unknowns[t - 1, j] - near[t - 1, j]
+        two = unknowns[t - 2, j] - near[t - 2, j] if t >= 3 else 0.0
+        three = unknowns[t - 3, j] - near[t - 3, j] if t >= 4 else 0.0
         if t >= 5:
-            z[j] = 4.0 * (last + unknowns[t - 3, j]) - 6.0 * unknowns[t - 2, j] - unknowns[t - 4, j]
+            z[j] = near[t, j] + 4.0 * (one + three) - 6.0 * two - (unknowns[t - 4, j] - near[t - 4, j])
         elif t >= 4:
-            z[j] = 3.0 * (last - unknowns[t - 2, j]) + unknowns[t - 3, j]
+            z[j] = near[t, j] + 3.0 * (one - two) + three
         elif t >= 3:
-            z[j] = 2.0 * last - unknowns[t - 2, j]
+            z[j] = near[t, j] + 2.0 * one - two
         else:
-            z[j] = last
+            z[j] = near[t, j] + one

@@ -29,11 +29,13 @@ class Record:
         states: $\omega = \sqrt q$, $\mu = m/\omega$, $\nu^2 = v/q$, B: what the next step starts from.
         unknowns: the solution z of each stage, for prediction.
         anchors: $\gamma_0$ of those unknowns.
+        near: a similar run, from which to predict.
     """
 
     problem: Problem
     recipe: Recipe
     tolerance: float
+    near: Trajectory | None = None
     rows: Array = field(init=False)
     states: Array = field(init=False)
     unknowns: Array = field(init=False)
@@ -82,6 +84,14 @@ class Record:
         self.accuracy[t] = solution.accuracy
         self.starts[t] = START_NAMES.index(solution.start)
 
+    def near_solution(self) -> tuple[Array, Array, int]:
+        """States and zero-based unknowns of the near run, zero where there are none, and its last step."""
+        states, unknowns = np.zeros_like(self.states), np.zeros_like(self.unknowns)
+        last = self.near.good_steps - 1 if self.near is not None else 0
+        if self.near is not None and last > 0:
+            states[: last + 1], unknowns[: last + 1] = solution(self.near, last)
+        return states, unknowns, last
+
     def ends_at(self, t: int) -> bool:
         """Whether step t has no labelling model left: marks the collapse; raises if the state overflowed."""
         old = self.states[t - 1]
@@ -124,3 +134,15 @@ class Record:
             collapsed_at=self.collapsed_at,
             failure=self.failure,
         )
+
+
+def solution(trajectory: Trajectory, last: int) -> tuple[Array, Array]:
+    r"""States ($\omega, \mu, \nu^2$, B) and unknowns ($a, \eta, B, \ln r, \ln\chi$) of steps 0..`last`."""
+    upto = slice(last + 1)
+    m, v, bias, chi = (getattr(trajectory, name)[upto] for name in ("m", "v", "bias", "chi"))
+    norm = np.hypot(m, np.sqrt(v))
+    states = np.column_stack([norm, m / norm, v / norm**2, bias])
+    along = np.append(0.0, trajectory.overlap[1 : last + 1] / norm[:-1])
+    noise = 0.5 * np.log(trajectory.chi_hat[upto]) + np.log(chi)
+    unknowns = np.column_stack([along, trajectory.m_hat[upto] * chi, bias, noise, np.log(chi)])
+    return states, unknowns

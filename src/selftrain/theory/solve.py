@@ -24,7 +24,11 @@ from .trajectory import Trajectory
 
 
 def solve(
-    problem: Problem, recipe: Recipe, tolerance: float = 1e-10, on_failure: str = "raise"
+    problem: Problem,
+    recipe: Recipe,
+    tolerance: float = 1e-10,
+    on_failure: str = "raise",
+    near: Trajectory | None = None,
 ) -> Trajectory:
     """Solve the self-consistent equations of every step (Definition `def: self-consistent equations`).
 
@@ -35,6 +39,8 @@ def solve(
             a kinked loss forbids it, a step is accepted up to 1e-8; `stats.accuracy` tells what was reached.
         on_failure: "raise" a `StageError`, or return the "partial" trajectory up to the failure, with
             NaN after it and the error in `failure`.
+        near: the run of a similar problem and recipe, from which this one is found in fewer evaluations. It
+            changes the result within the tolerance only.
 
     Returns:
         A `Trajectory` over t = 0..steps. Pseudo-labels that collapse into one class end it early: that is
@@ -46,10 +52,10 @@ def solve(
     >>> run
     Trajectory(steps=16, error 0.193827 -> 0.399977, cosine 0.641744 -> 0.966967)
     """
-    _check(problem, recipe, on_failure)
+    _check(problem, recipe, on_failure, near)
     tolerance = checked_tolerance(tolerance)
     recipe.at_steps(problem.steps)
-    record = Record(problem, recipe, tolerance)
+    record = Record(problem, recipe, tolerance, near)
     engine = engine_of(problem, recipe)
     try:
         first = engine.supervised(problem.loss_function, labeled_group(problem), recipe.lambda_l)
@@ -125,10 +131,15 @@ def engine_of(problem: Problem, recipe: Recipe) -> ModuleType:
     return import_module(".generic", __package__)
 
 
-def _check(problem: Any, recipe: Any, on_failure: Any) -> None:
+def _check(problem: Any, recipe: Any, on_failure: Any, near: Any) -> None:
     if not isinstance(problem, Problem):
         raise InvalidInput("problem", problem, "a selftrain.Problem is accepted")
     if not isinstance(recipe, Recipe):
         raise InvalidInput("recipe", recipe, "a selftrain.Recipe is accepted")
     if not isinstance(on_failure, str) or on_failure not in ("raise", "partial"):
         raise InvalidInput("on_failure", on_failure, '"raise" or "partial" is accepted')
+    if near is not None and not isinstance(near, Trajectory):
+        raise InvalidInput("near", near, "a result of selftrain.solve, or None, is accepted")
+    if near is not None and near.problem.steps != problem.steps:
+        accepted = f"a run of as many steps as the problem has, {problem.steps}, is accepted"
+        raise InvalidInput("near", near, accepted)

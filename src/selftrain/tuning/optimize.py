@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 from scipy.stats import qmc
+from threadpoolctl import threadpool_limits
 
 from ..errors import InvalidInput, NoGradient, StageError, nearest
 from ..fields import number
@@ -71,7 +72,7 @@ COLLAPSES = "the labels collapse from every start: fix the bias, or give another
 
 @dataclass
 class Search:
-    """Evaluates recipes and remembers what it saw."""
+    """Evaluates recipes and remembers what it saw; with gradients, a run starts from the one before."""
 
     problem: Problem
     variables: Variables
@@ -79,6 +80,7 @@ class Search:
     progress: Callable[[int, float], None] | None = None
     solves: int = 0
     best: float = math.inf
+    last: Trajectory | None = None
     path: list[Point] = field(default_factory=list)
 
     def error(self, x: Array, tolerance: float) -> tuple[float, Trajectory | None]:
@@ -86,7 +88,7 @@ class Search:
         self.solves += 1
         recipe = self.variables.recipe(x)
         try:
-            run = solve(self.problem, recipe, tolerance)
+            run = solve(self.problem, recipe, tolerance, near=self.last)
         except StageError:
             return WORST, None
         if run.collapsed_at is not None:
@@ -104,6 +106,7 @@ class Search:
         value, run = self.error(x, tolerance)
         if run is None:
             return WORST, np.zeros(x.size)
+        self.last = run
         try:
             return value, self.variables.slope(x, gradient(run))
         except (NoGradient, StageError):
@@ -117,17 +120,18 @@ class Search:
         limit = min(self.limit, limit or self.limit)
         value = math.inf
         for _ in range(4):
-            found = minimize(
-                self.slope,
-                x,
-                args=(tolerance,),
-                jac=True,
-                method="L-BFGS-B",
-                bounds=list(zip(low, high, strict=True)),
-                options={
-                    "maxiter": limit, "maxfun": 2 * limit, "ftol": 1e-15, "gtol": enough, "maxcor": 20,
-                },
-            )  # fmt: skip
+            with threadpool_limits(1):  # threads of linear algebra take longer to wake than to compute
+                found = minimize(
+                    self.slope,
+                    x,
+                    args=(tolerance,),
+                    jac=True,
+                    method="L-BFGS-B",
+                    bounds=list(zip(low, high, strict=True)),
+                    options={
+                        "maxiter": limit, "maxfun": 2 * limit, "ftol": 1e-15, "gtol": enough, "maxcor": 20,
+                    },
+                )  # fmt: skip
             gain, value, x = value - float(found.fun), float(found.fun), np.asarray(found.x)
             if found.status != 2 or not gain > enough**2:  # 2: the line search found no lower point
                 break
@@ -138,7 +142,7 @@ class Search:
         value, slope = self.slope(x, tolerance)
         free = self.free(x, slope)
         if 0 < free.size <= FULL_HESSIAN:
-            hessian = self.hessian(x, free, tolerance)
+            hessian = self.hessian(x, slope, free, tolerance)
             x, slope = self._newton(x, value, slope, free, hessian, tolerance)
             left = float(np.abs(slope[self.free(x, slope)]).max(initial=0.0))
             if left <= STATIONARY and np.array_equal(self.free(x, slope), free):
@@ -155,7 +159,7 @@ class Search:
         first = float(np.abs(slope[free]).max(initial=0.0))
         if free.size == 0:
             return first, math.nan
-        return first, float(np.linalg.eigvalsh(self.hessian(x, free, tolerance)).min())
+        return first, float(np.linalg.eigvalsh(self.hessian(x, slope, free, tolerance)).min())
 
     def _newton(
         self, x: Array, value: float, slope: Array, free: Index, hessian: Array, tolerance: float
@@ -182,8 +186,8 @@ class Search:
         held = ((x <= low + 1e-9) & (slope >= 0)) | ((x >= high - 1e-9) & (slope <= 0))
         return np.flatnonzero(~held)
 
-    def hessian(self, x: Array, free: Index, tolerance: float) -> Array:
-        """Second derivatives along free coordinates by differences of gradients; smooth directions of many.
+    def hessian(self, x: Array, slope: Array, free: Index, tolerance: float) -> Array:
+        """Second derivatives along free coordinates by differences to the gradient at x; smooth directions of many.
 
         Over the distance of a difference a hundred times the tolerance is good to a few digits.
         """
@@ -196,11 +200,11 @@ class Search:
         columns = []
         for direction in basis:
             move = np.zeros(x.size)
-            move[free] = 1e-3 * direction / np.abs(direction).max()
-            above, below = np.clip(x + move, low, high), np.clip(x - move, low, high)
-            up, down = self.slope(above, rough)[1], self.slope(below, rough)[1]
-            length = float((above - below)[free] @ direction)
-            columns.append(basis @ (up - down)[free] / length)
+            move[free] = 3e-4 * direction / np.abs(direction).max()
+            ahead, behind = np.clip(x + move, low, high), np.clip(x - move, low, high)
+            there = max(ahead, behind, key=lambda at: float(np.abs(at - x).sum()))
+            length = float((there - x)[free] @ direction)
+            columns.append(basis @ (self.slope(there, rough)[1] - slope)[free] / length)
         hessian = np.array(columns).reshape(len(basis), len(basis))
         return np.asarray(0.5 * (hessian + hessian.T))
 
