@@ -8,7 +8,10 @@ import subprocess
 import sys
 import textwrap
 import time
+from importlib.util import module_from_spec, spec_from_file_location
+from inspect import getsource
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -147,12 +150,35 @@ def test_a_point_that_fails_is_told_and_the_others_are_kept(store: Store) -> Non
         task.load(store)
 
 
-def test_points_are_the_same_in_other_processes(store: Store, tmp_path: Path) -> None:
-    task = Task(WORK, GRID)
+def module_of(folder: Path, name: str) -> ModuleType:
+    """`last_error` in a module of its own, loaded from a folder that is not on the path."""
+    source = "from selftrain import Problem, Recipe, solve\ncalls = []\n" + getsource(last_error)
+    (folder / f"{name}.py").write_text(source)
+    spec = spec_from_file_location(name, folder / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_points_are_the_same_in_other_processes(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    work = Computation(module_of(tmp_path, "on_the_path").last_error, OUTPUTS, engines=("theory",))
+    task = Task(work, GRID)
     finish(task, store)
     elsewhere = Store(tmp_path / "elsewhere")
     assert complete([task], elsewhere, workers=2) == []
     assert task.load(elsewhere).identical(task.load(store))
+
+
+def test_a_function_that_workers_cannot_import_is_named(store: Store, tmp_path: Path) -> None:
+    work = Computation(module_of(tmp_path, "not_on_the_path").last_error, OUTPUTS)
+    with pytest.raises(SelfTrainError, match="could not load its work.*not_on_the_path"):
+        complete([Task(work, GRID)], store, workers=2)
 
 
 def test_cheap_points_travel_together_and_long_ones_alone() -> None:

@@ -182,16 +182,24 @@ def _spread(
         sent = {executor.submit(_compute, _works(batch)): batch for batch in batches}
         for future in as_completed(sent):
             yield sent[future], future.result()
-    except BrokenExecutor:
+    except BrokenExecutor as error:
         stop_now(executor)
-        raise SelfTrainError(
-            "a process that computed points was ended from outside, perhaps for want of memory; "
-            "finished points are kept, and fewer workers need less"
-        ) from None
+        raise SelfTrainError(_why_broken(error)) from error
     except BaseException:
         stop_now(executor)
         raise
     executor.shutdown()
+
+
+def _why_broken(error: BrokenExecutor) -> str:
+    """Why no worker is left: work that they could not load, or something from outside that ended one."""
+    if error.__cause__ is not None:
+        reason = str(error.__cause__).strip(" \n\"'").rpartition("\n")[2]
+        return f"a worker could not load its work ({reason}): functions must be importable from there"
+    return (
+        "a process that computed points was ended from outside, perhaps for want of memory; "
+        "finished points are kept, and fewer workers need less"
+    )
 
 
 def _there(found: Finished | None) -> Finished:
