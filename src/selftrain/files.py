@@ -1,10 +1,14 @@
-"""Labelled data on disk: written whole or not at all."""
+"""Labelled data on disk: written whole or not at all, read whole or refused in one line."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from .errors import InvalidInput
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -26,3 +30,30 @@ def write_netcdf(data: xr.Dataset, path: str | Path) -> Path:
     finally:
         part.unlink(missing_ok=True)
     return target
+
+
+@contextmanager
+def stored(path: str | Path, kind: str) -> Iterator[xr.Dataset]:
+    """The dataset of a stored object of some kind; what is wrong with it, here or in the block, is told of the path."""
+    import xarray as xr
+
+    try:
+        with xr.open_dataset(path, engine="scipy") as file:
+            data = file.load()
+        if data.attrs["kind"] != f"selftrain.{kind}":
+            raise KeyError("kind")
+        yield data
+    except FileNotFoundError:
+        raise
+    except InvalidInput as error:
+        if error.field not in ("loss", "labeler"):
+            raise
+        accepted = (
+            f"it was stored with the {error.field} {error.value!r}, which is not known here: "
+            f"call selftrain.{'losses' if error.field == 'loss' else 'labelers'}.register first"
+        )
+        raise InvalidInput("path", str(path), accepted) from None
+    except (LookupError, TypeError, ValueError, AttributeError, OSError) as error:
+        reason = " ".join(str(error).split())[:100]
+        accepted = f"not a stored {kind.lower()} ({reason})"
+        raise InvalidInput("path", str(path), accepted) from None

@@ -43,45 +43,19 @@ def tasks(quick: bool) -> Mapping[str, Task]:
 
 
 def draw(data: Data) -> Drawing:
-    from ..plots.paper import (
-        DASHED,
-        DOTTED,
-        SERIES,
-        canvas,
-        each,
-        handle,
-        legend_right,
-        lengths_axis,
-        limit,
-        series,
-    )
-    from ..plots.style import GREY, styled
+    from ..plots.paper import draw_batches
+    from ..plots.style import styled
 
     found = data["chains"]
-    colors = dict(zip(found.alpha_u.values.tolist(), SERIES, strict=False))
     with styled():
-        figure, axes = canvas(1, 1, 7.6, 4.2)
-        ax = axes[0, 0]
-        for case in each(found, ("alpha_u", "selection")):
-            color = colors[float(case.alpha_u)]
-            series(ax, case.T, case["error"] / case["supervised"], color, "o", bool(case.selection))
-            if case.selection:
-                limit(ax, case.T, case["bayes"] / case["supervised"], color)
-        ax.set_yscale("log")
+        figure = draw_batches(
+            found, found["error"] / found["supervised"], found["bayes"] / found["supervised"]
+        )
+        ax = figure.axes[0]
         ax.set_ylabel(r"$\epsilon_g^{(T)} / \epsilon_g^{(SL)}$")
         ticks = [value for value in (0.8, 0.9, 1, 1.2, 1.5, 2, 2.5) if value < ax.get_ylim()[1]]
         ax.set_yticks(ticks, [f"{value:g}" for value in ticks])
         ax.set_yticks([], minor=True)
-        lengths_axis((ax,), found.T.values.tolist())
-        legend_right(
-            figure,
-            [
-                *(handle(rf"$\alpha_U={a:g}$", color) for a, color in colors.items()),
-                handle(r"$\Gamma$ tuned", GREY, "o"),
-                handle(r"$\Gamma = 0$", GREY, "o", DASHED, filled=False),
-                handle("Bayes limit", GREY, "", DOTTED),
-            ],
-        )
     return figure
 
 

@@ -23,22 +23,13 @@ def tasks(quick: bool) -> Mapping[str, Task]:
 
 
 def draw(data: Data) -> Drawing:
-    from ..plots.paper import DASHED, DOTTED, cases_legend, draw_ratio, handle, legend_right
-    from ..plots.style import GREY, styled
+    from ..plots.paper import draw_ratio
+    from ..plots.style import styled
 
-    chains = data["chains"].isel(heuristics=0)
     with styled():
-        figure = draw_ratio(chains, "selection")
-        legend_right(
-            figure,
-            [
-                *cases_legend(chains.rho.values, chains.delta.values),
-                handle("with selection", GREY, "o"),
-                handle("without", GREY, "o", DASHED, filled=False),
-                handle("Bayes limit", GREY, "", DOTTED),
-            ],
+        return draw_ratio(
+            data["chains"].isel(heuristics=0), "selection", "with selection", "without"
         )
-    return figure
 
 
 def claims(data: Data) -> list[Claim]:

@@ -22,37 +22,12 @@ def tasks(quick: bool) -> Mapping[str, Task]:
 
 
 def draw(data: Data) -> Drawing:
-    from ..plots.paper import (
-        DASHED,
-        SERIES,
-        canvas,
-        each,
-        handle,
-        legend_right,
-        lengths_axis,
-        series,
-    )
-    from ..plots.style import GREY, styled
+    from ..plots.paper import draw_batches
+    from ..plots.style import styled
 
-    found = data["chains"]
-    colors = dict(zip(found.alpha_u.values.tolist(), SERIES, strict=False))
     with styled():
-        figure, axes = canvas(1, 1, 7.6, 4.2)
-        ax = axes[0, 0]
-        for case in each(found, ("alpha_u", "selection")):
-            color = colors[float(case.alpha_u)]
-            series(ax, case.T, case["chi"], color, "o", bool(case.selection))
-        ax.set_yscale("log")
-        ax.set_ylabel(r"$\chi^{(T)}$")
-        lengths_axis((ax,), found.T.values.tolist())
-        legend_right(
-            figure,
-            [
-                *(handle(rf"$\alpha_U={a:g}$", color) for a, color in colors.items()),
-                handle(r"$\Gamma$ tuned", GREY, "o"),
-                handle(r"$\Gamma = 0$", GREY, "o", DASHED, filled=False),
-            ],
-        )
+        figure = draw_batches(data["chains"], data["chains"]["chi"])
+        figure.axes[0].set_ylabel(r"$\chi^{(T)}$")
     return figure
 
 

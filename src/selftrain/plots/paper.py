@@ -104,10 +104,10 @@ def positive(values: Any) -> Any:
     return np.where(values > 0, values, np.nan)
 
 
-def draw_ratio(chains: xr.Dataset, switch: str) -> Figure:
+def draw_ratio(chains: xr.Dataset, switch: str, on: str, off: str) -> Figure:
     r"""Error over that of supervised learning against T, raw above, deviation from one below.
 
-    Colours are of $\rho$, markers of $\Delta$; `switch` names the axis that is filled or white.
+    Colours are of $\rho$, markers of $\Delta$; `switch` names the axis that is filled (`on`) or white (`off`).
     """
     figure, axes = canvas(2, 1, 7.2, 6.4, sharex=True)
     upper, lower = axes[:, 0]
@@ -125,6 +125,35 @@ def draw_ratio(chains: xr.Dataset, switch: str) -> Figure:
     lower.set_yscale("log")
     lengths_axis((upper, lower), chains.T.values.tolist())
     upper.set_xlabel("")
+    switches = [handle(on, GREY, "o"), handle(off, GREY, "o", DASHED, filled=False)]
+    bayes = handle("Bayes limit", GREY, "", DOTTED)
+    legend_right(figure, [*cases_legend(chains.rho.values, chains.delta.values), *switches, bayes])
+    return figure
+
+
+def draw_batches(
+    chains: xr.Dataset, values: xr.DataArray, bayes: xr.DataArray | None = None
+) -> Figure:
+    r"""One panel: values against T, a colour for each $\alpha_U$, filled with selection; the Bayes limit if given."""
+    colors = dict(zip(chains.alpha_u.values.tolist(), SERIES, strict=False))
+    figure, axes = canvas(1, 1, 7.6, 4.2)
+    ax = axes[0, 0]
+    for alpha, color in colors.items():
+        for chosen in chains.selection.values:
+            where = {"alpha_u": alpha, "selection": chosen}
+            series(ax, chains.T, values.sel(where), color, "o", bool(chosen))
+            if chosen and bayes is not None:
+                limit(ax, chains.T, bayes.sel(where), color)
+    ax.set_yscale("log")
+    lengths_axis((ax,), chains.T.values.tolist())
+    entries = [
+        *(handle(rf"$\alpha_U={alpha:g}$", color) for alpha, color in colors.items()),
+        handle(r"$\Gamma$ tuned", GREY, "o"),
+        handle(r"$\Gamma = 0$", GREY, "o", DASHED, filled=False),
+    ]
+    if bayes is not None:
+        entries.append(handle("Bayes limit", GREY, "", DOTTED))
+    legend_right(figure, entries)
     return figure
 
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from .. import errors
 from ..errors import InvalidInput, StageError, nearest
-from ..files import write_netcdf
+from ..files import stored, write_netcdf
 from ..losses import Array
 from ..problem import Problem
 from ..recipe import Recipe
@@ -255,13 +255,7 @@ class Ensemble:
     @classmethod
     def load(cls, path: str | Path) -> Ensemble:
         """Read what `save` wrote."""
-        import xarray as xr
-
-        try:
-            with xr.open_dataset(path, engine="scipy") as file:
-                data = file.load()
-            if data.attrs["kind"] != "selftrain.Ensemble":
-                raise KeyError("kind")
+        with stored(path, "Ensemble") as data:
             run = json.loads(data.attrs["run"])
             measured: dict[str, Any] = {name: data[name].values.astype(float) for name in MEASURED}
             problem = Problem.from_json(data.attrs["problem"])
@@ -269,8 +263,8 @@ class Ensemble:
             if measured["m"].shape != (data["seed"].size, problem.steps + 1):
                 raise ValueError("its arrays do not fit its problem")
             failures = {
-                stored.pop("seed"): getattr(errors, stored.pop("kind"))(**stored)
-                for stored in json.loads(data.attrs["failures"])
+                told.pop("seed"): getattr(errors, told.pop("kind"))(**told)
+                for told in json.loads(data.attrs["failures"])
             }
             return cls(
                 problem,
@@ -287,19 +281,6 @@ class Ensemble:
                 reuse_batch=run["reuse_batch"],
                 seconds=run["seconds"],
             )
-        except FileNotFoundError:
-            raise
-        except InvalidInput as error:
-            if error.field not in ("loss", "labeler"):
-                raise
-            accepted = (
-                f"it was stored with the {error.field} {error.value!r}, which is not known here: "
-                f"call selftrain.{'losses' if error.field == 'loss' else 'labelers'}.register first"
-            )
-            raise InvalidInput("path", str(path), accepted) from None
-        except (LookupError, TypeError, ValueError, AttributeError, OSError) as error:
-            reason = " ".join(str(error).split())[:100]
-            raise InvalidInput("path", str(path), f"not a stored ensemble ({reason})") from None
 
     def _some(self, name: str) -> Array:
         """The count as floats, NaN where it is zero."""

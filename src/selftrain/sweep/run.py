@@ -195,7 +195,9 @@ def _why_broken(error: BrokenExecutor) -> str:
     """Why no worker is left: work that they could not load, or something from outside that ended one."""
     if error.__cause__ is not None:
         reason = str(error.__cause__).strip(" \n\"'").rpartition("\n")[2]
-        return f"a worker could not load its work ({reason}): functions must be importable from there"
+        return (
+            f"a worker could not load its work ({reason}): functions must be importable from there"
+        )
     return (
         "a process that computed points was ended from outside, perhaps for want of memory; "
         "finished points are kept, and fewer workers need less"

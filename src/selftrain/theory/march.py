@@ -164,7 +164,9 @@ def predict(t: int, unknowns: Any, near: Any, z: Any) -> None:
         two = unknowns[t - 2, j] - near[t - 2, j] if t >= 3 else 0.0
         three = unknowns[t - 3, j] - near[t - 3, j] if t >= 4 else 0.0
         if t >= 5:
-            z[j] = near[t, j] + 4.0 * (one + three) - 6.0 * two - (unknowns[t - 4, j] - near[t - 4, j])
+            z[j] = (
+                near[t, j] + 4.0 * (one + three) - 6.0 * two - (unknowns[t - 4, j] - near[t - 4, j])
+            )
         elif t >= 4:
             z[j] = near[t, j] + 3.0 * (one - two) + three
         elif t >= 3:

@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import errors
-from ..errors import InvalidInput, StageError
-from ..files import write_netcdf
+from ..errors import StageError
+from ..files import stored, write_netcdf
 from ..losses import Array
 from ..problem import Problem
 from ..recipe import Recipe
@@ -233,13 +233,7 @@ class Trajectory:
     @classmethod
     def load(cls, path: str | Path) -> Trajectory:
         """Read what `save` wrote."""
-        import xarray as xr
-
-        try:
-            with xr.open_dataset(path, engine="scipy") as file:
-                data = file.load()
-            if data.attrs["kind"] != "selftrain.Trajectory":
-                raise KeyError("kind")
+        with stored(path, "Trajectory") as data:
             solver = json.loads(data.attrs["solver"])
             stats = SolverStats(
                 solver["tolerance"],
@@ -250,25 +244,12 @@ class Trajectory:
             )
             state = {name: data[name].values.astype(float) for name in STATE}
             collapsed = int(data.attrs["collapsed_at"])
-            stored = json.loads(data.attrs["failure"])
-            failure = None if stored is None else getattr(errors, stored.pop("kind"))(**stored)
+            told = json.loads(data.attrs["failure"])
+            failure = None if told is None else getattr(errors, told.pop("kind"))(**told)
             problem = Problem.from_json(data.attrs["problem"])
             recipe = Recipe.from_json(data.attrs["recipe"])
             if not len(stats.start) == len(state["m"]) == problem.steps + 1 > collapsed:
                 raise ValueError("its arrays do not fit its problem")
-        except FileNotFoundError:
-            raise
-        except InvalidInput as error:
-            if error.field not in ("loss", "labeler"):
-                raise
-            accepted = (
-                f"it was stored with the {error.field} {error.value!r}, which is not known here: "
-                f"call selftrain.{'losses' if error.field == 'loss' else 'labelers'}.register first"
-            )
-            raise InvalidInput("path", str(path), accepted) from None
-        except (LookupError, TypeError, ValueError, AttributeError, OSError) as error:
-            reason = " ".join(str(error).split())[:100]
-            raise InvalidInput("path", str(path), f"not a stored trajectory ({reason})") from None
         return cls(
             problem,
             recipe,

@@ -120,7 +120,9 @@ class Search:
         limit = min(self.limit, limit or self.limit)
         value = math.inf
         for _ in range(4):
-            with threadpool_limits(1):  # threads of linear algebra take longer to wake than to compute
+            with threadpool_limits(
+                1
+            ):  # threads of linear algebra take longer to wake than to compute
                 found = minimize(
                     self.slope,
                     x,
