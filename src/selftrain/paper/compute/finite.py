@@ -123,7 +123,7 @@ def _against(
 
 
 def _run_seconds(features: int, steps: int, **_: Any) -> float:
-    return 0.01 + steps * features * 2e-6
+    return 0.01 + steps * features * 7e-6
 
 
 def _histogram_seconds(features: int, **_: Any) -> float:
