@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from selftrain import Problem, Recipe, continuum, solve, squared_closed_form
-from selftrain.errors import InvalidInput
-from selftrain.theory.response import NoExpansion
+from selftrain.errors import InvalidInput, NoExpansion
 
 BASE = Problem(0.5, 2.0, 0.4, 0.75**2, steps=40, loss="squared")
 

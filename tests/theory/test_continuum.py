@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 
 from selftrain import ContinuumPath, Problem, Recipe, continuum, simulate, solve
-from selftrain.errors import InvalidInput, SelfTrainError
+from selftrain.errors import InvalidInput, NoExpansion, SelfTrainError
 from selftrain.theory.observables import fraction_selected
-from selftrain.theory.response import NoExpansion
 
 REFERENCE = Problem(alpha_l=0.5, alpha_u=2.0, rho=0.4, delta=0.75**2, steps=100)
 

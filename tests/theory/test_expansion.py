@@ -14,9 +14,9 @@ from scipy.integrate import quad
 from scipy.special import expit
 
 from selftrain import Problem, Recipe, SelfTrainError, State, Trajectory, first_order, solve
-from selftrain.errors import InvalidInput
+from selftrain.errors import InvalidInput, NoExpansion
 from selftrain.theory.expansion import measured_noise, second_order_noise
-from selftrain.theory.response import Batch, NoExpansion, respond
+from selftrain.theory.response import Batch, respond
 
 BASE: dict[str, Any] = {"alpha_l": 0.5, "alpha_u": 2.0, "rho": 0.4, "delta": 0.75**2}
 

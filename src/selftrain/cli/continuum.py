@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from ..problem import Problem
     from ..recipe import Recipe
-    from ..theory.continuum import ContinuumPath
+    from ..theory.path import ContinuumPath
     from ..theory.trajectory import Trajectory
 
 ROWS = 21

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from ..losses import Array
     from ..report.continuum import Panel
-    from ..theory.continuum import ContinuumPath
+    from ..theory.path import ContinuumPath
     from ..theory.trajectory import Trajectory
 
 _DASHES = (0, (3, 1.5))

@@ -13,8 +13,9 @@ import numpy as np
 
 from ..problem import Problem
 from ..recipe import Recipe
-from ..theory.continuum import ContinuumPath, continuum
+from ..theory.continuum import continuum
 from ..theory.direction import best_direction
+from ..theory.path import ContinuumPath
 from ..theory.solve import solve
 from ..theory.trajectory import Trajectory
 from ..tuning.optimize import optimize

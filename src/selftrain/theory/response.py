@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import SelfTrainError
+from ..errors import NoExpansion, SelfTrainError
 from ..losses import Array, Loss
 from .quadrature import PANEL_W, PANEL_X
 from .state import State
@@ -45,28 +45,6 @@ class Batch(NamedTuple):
     threshold: float
 
 
-class NoExpansion(SelfTrainError):
-    r"""A step with $\alpha_U P(\text{selected}) \le 1$: there is no expansion in the ridge.
-
-    Attributes:
-        points: curved selected points per feature, $\alpha_U P$.
-        state: the labelling model.
-        tau: time at which a path got there, None for a single step.
-    """
-
-    def __init__(self, points: float, state: State, tau: float | None = None):
-        self.points, self.state, self.tau = points, state, tau
-        where = "" if tau is None else f"at tau = {tau:.6g}: "
-        super().__init__(
-            f"{where}alpha_u times the selected share = {points:.6g}: a number > 1 is accepted "
-            "(with fewer points than features the weights move by O(1) however small the ridge); "
-            f"m={state.m:.6g}, q={state.q:.6g}, bias={state.bias:.6g}"
-        )
-
-    def __reduce__(self) -> tuple[type[NoExpansion], tuple[float, State, float | None]]:
-        return (type(self), (self.points, self.state, self.tau))
-
-
 @dataclass(frozen=True)
 class Response:
     r"""First-order answer of a step to its ridge.
@@ -74,6 +52,7 @@ class Response:
     Attributes:
         chi: $\chi_0$.
         points: curved selected points per feature, $\alpha P$.
+        selected: selected points per feature, curved or not.
         shrink: r, the rate of $\ln\sqrt q$.
         turn: b, the rate of $\mathrm{artanh}(m/\sqrt q)$.
         drift: $\beta$, the rate of B in units of $\sqrt q$.
@@ -83,6 +62,7 @@ class Response:
 
     chi: float
     points: float
+    selected: float
     shrink: float
     turn: float
     drift: float
@@ -109,6 +89,7 @@ def respond(loss: Loss, state: State, batch: Batch, fixed_bias: bool) -> Respons
     return Response(
         chi=c / delta,
         points=alpha * nodes.share,
+        selected=alpha * nodes.selected,
         shrink=float(shrink),
         turn=float(turn),
         drift=float(drift),
@@ -129,6 +110,11 @@ class _Nodes(NamedTuple):
     def share(self) -> float:
         """Probability of a selected point with curvature."""
         return float(self.weight[self.curvature > 0].sum())
+
+    @property
+    def selected(self) -> float:
+        """Probability of a selected point."""
+        return float(self.weight.sum())
 
 
 def _settled_nodes(loss: Loss, state: State, batch: Batch) -> tuple[_Nodes, float]:
@@ -216,7 +202,7 @@ def _strength(nodes: _Nodes, alpha: float, state: State) -> float:
     curvature, weight = nodes.curvature[curved], alpha * nodes.weight[curved]
     points = float(weight.sum())
     if not points > 1.0 + 10 * SETTLED:
-        raise NoExpansion(points, state)
+        raise NoExpansion(points, state, selected=alpha * nodes.selected)
     low, high = -700.0, 700.0
     x = math.log((1.0 / (points - 1.0)) * points / float(weight @ curvature))
     for _ in range(NEWTON_STEPS):

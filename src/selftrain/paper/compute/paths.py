@@ -12,8 +12,10 @@ from scipy.special import logit
 
 from ...problem import Problem
 from ...sweep import Computation, Output
-from ...theory.continuum import ContinuumPath, continuum, start_of
+from ...theory.continuum import continuum
 from ...theory.expansion import first_order
+from ...theory.path import ContinuumPath
+from ...theory.stretches import start_of
 from ...tuning.optimum import Optimum
 from .chains import RIDGES, plain_starts
 from .tuned import tuned
