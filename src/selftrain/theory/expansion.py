@@ -136,12 +136,11 @@ def second_order_noise(
     batch = batch_of(problem, recipe, t)
     old = _labelling_model(state, t)
     answer = respond(problem.loss_function, old, batch, recipe.fix_bias)
-    strength = batch.alpha * batch.delta
-    spread = batch.delta * answer.stiffness * answer.chi * answer.chi
+    alpha, delta, stiffness = batch.alpha, batch.delta, answer.stiffness
     with np.errstate(over="ignore", invalid="ignore"):
         turn = np.float64(answer.turn) / answer.chi
         signal = old.misalignment * turn * turn
-        square = strength * (answer.noise + spread * signal) / (1.0 - strength * spread)
+        square = alpha * (delta * answer.noise + stiffness * signal) / (1.0 - alpha * stiffness)
         chi_hat, fresh = old.q * square, old.q * answer.chi * answer.chi * (square + signal)
     _check_range(t, old, chi_hat=float(chi_hat), fresh=float(fresh))
     return SecondOrderNoise(float(chi_hat), float(fresh))

@@ -57,7 +57,7 @@ class Response:
         turn: b, the rate of $\mathrm{artanh}(m/\sqrt q)$.
         drift: $\beta$, the rate of B in units of $\sqrt q$.
         noise: $E[k_0^2 h_1^2]$ in units of q.
-        stiffness: $E[k_0^2]$.
+        stiffness: $E[x^2]$ with $x = \chi_0\Delta\,k_0$, between 0 and 1.
     """
 
     chi: float
@@ -84,7 +84,6 @@ def respond(loss: Loss, state: State, batch: Batch, fixed_bias: bool) -> Respons
     if fixed_bias:
         matrix[0] = 1.0, 0.0, 0.0
     drift, shrink, turn = np.linalg.solve(matrix, right)
-    squares = nodes.weight * k * k
     field = drift + shrink * g + nu2 * turn * s
     return Response(
         chi=c / delta,
@@ -93,8 +92,8 @@ def respond(loss: Loss, state: State, batch: Batch, fixed_bias: bool) -> Respons
         shrink=float(shrink),
         turn=float(turn),
         drift=float(drift),
-        noise=float(squares @ field**2),
-        stiffness=float(squares.sum()),
+        noise=float(nodes.weight @ (k * field) ** 2),
+        stiffness=float(nodes.weight @ (c * k) ** 2),
     )
 
 
@@ -185,9 +184,9 @@ def _nodes(loss: Loss, state: State, batch: Batch, panels: Array) -> _Nodes:
 
 
 def _averages(nodes: _Nodes, c: float) -> Array:
-    r"""Panel by panel, the averages of $1$, $k_0$ and $k_0^2$ times powers of $\hat g$; one row each."""
-    k = nodes.curvature / (1.0 + c * nodes.curvature)
-    rows = np.array([np.ones_like(k), k, k * nodes.g, k * nodes.g**2, k * k, (k * nodes.g) ** 2])
+    r"""Panel by panel, the averages of $1$, $x = \chi_0\Delta\,k_0$ and $x^2$ times powers of $\hat g$; one row each."""
+    x = c * nodes.curvature / (1.0 + c * nodes.curvature)
+    rows = np.array([np.ones_like(x), x, x * nodes.g, x * nodes.g**2, x * x, (x * nodes.g) ** 2])
     sums: Array = (nodes.weight * rows).reshape(len(rows), -1, PANEL_X.size).sum(axis=2)
     return sums
 

@@ -35,8 +35,10 @@ class State:
     def __post_init__(self) -> None:
         for name, accepts, accepted in _FIELDS:
             object.__setattr__(self, name, number(name, getattr(self, name), accepts, accepted))
-        if not 0 < self.q < math.inf:
-            accepted = "weights that are not all zero are accepted, if m^2 + v is a number above 0"
+        if not 1e-307 <= self.q <= 1e307:
+            accepted = (
+                "weights that are not all zero, with m^2 + v from 1e-307 to 1e307, are accepted"
+            )
             raise InvalidInput("m, v", (self.m, self.v), accepted)
 
     @classmethod
