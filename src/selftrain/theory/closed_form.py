@@ -60,7 +60,7 @@ class SquaredClosedForm:
 
     def __call__(self, tau: float | Array) -> Points:
         """The continuous-time limit at a time, or at several (`eq: continuous squared M`)."""
-        times = times_of(tau, "one time or more, each >= 0 and finite, are accepted", LARGEST)
+        times = times_of(tau, f"one time or more, from 0 to {LARGEST:g}, are accepted", LARGEST)
         start = math.log(self.start.v) - 2 * math.log(abs(self.start.m))
         log_ratio = start - times / self.tau_squared_cosine
         return self._points(times, -times / self.tau_m, log_ratio)

@@ -11,6 +11,7 @@ from scipy.integrate import OdeSolution
 from scipy.optimize import minimize_scalar
 
 from ..errors import InvalidInput, SelfTrainError
+from ..fields import number
 from ..losses import Array
 from ..problem import Problem
 from ..recipe import Recipe
@@ -104,6 +105,8 @@ class ContinuumPath:
 
     def first_order(self, tau: float) -> FirstOrder:
         """The rates of change at a time: the coefficients of a step from there."""
+        accepted = f"one time from 0 to {self.until:g} is accepted"
+        tau = number("tau", tau, lambda time: 0 <= time <= self.until, accepted)
         return first_order(self.problem, self.recipe, self(tau).state, self._stretch(tau).t)
 
     def compare(self, run: Trajectory) -> ContinuumComparison:
