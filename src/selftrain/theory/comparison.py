@@ -48,7 +48,8 @@ class ContinuumComparison:
         shown = ", ".join(
             f"{name} {told[name]:.2g}" for name in ("m", "q", "bias", "cosine", "error")
         )
-        return f"largest difference over {self.tau.size - 1} steps: {shown}"
+        count = self.tau.size - 1
+        return f"largest difference over {count} step{'' if count == 1 else 's'}: {shown}"
 
 
 def difference(path: ContinuumPath, run: Trajectory) -> ContinuumComparison:
