@@ -337,6 +337,7 @@ def test_the_direction_keeps_its_digits_where_v_is_too_small_for_a_number() -> N
         (lambda path: path([[0.0], [0.0, 0.1]]), "tau"),
         (lambda path: path.first_order([0.0, 0.1]), "tau"),
         (lambda path: path.compare(solve(path.problem.replace(steps=0), path.recipe)), "steps"),
+        (lambda path: path.compare(solve(path.problem, Recipe(lambda_u=0.2))), "lambda_u"),
         (lambda path: path.plot(solve(path.problem.replace(steps=0), path.recipe)), "steps"),
     ],
 )

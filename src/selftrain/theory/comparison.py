@@ -58,6 +58,9 @@ def difference(path: ContinuumPath, run: Trajectory) -> ContinuumComparison:
     times = np.append(0.0, np.cumsum(run.recipe.at_steps(run.problem.steps).lambda_u))
     times[np.isclose(times, path.until, rtol=1e-12, atol=0)] = path.until
     within = (times <= path.until) & np.isfinite(run.m)
+    if within.sum() < 2:
+        accepted = f"a first step by the end of the path, tau = {path.until:g}, is accepted"
+        raise InvalidInput("lambda_u", run.recipe.lambda_u, accepted)
     here = path(times[within])
     theirs = {
         "m": run.m, "v": run.v, "bias": run.bias, "q": run.q, "cosine": run.cosine,

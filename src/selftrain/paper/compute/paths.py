@@ -5,10 +5,10 @@ $(\lambda_L, \lambda_U)$ minimise the error of the last step; the path of the li
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
-from scipy.special import logit
 
 from ...problem import Problem
 from ...sweep import Computation, Output
@@ -64,11 +64,11 @@ def _best(problem: Problem) -> Optimum:
 def _time_scale(limit: ContinuumPath) -> float:
     r"""$\tau_M$: the time in which the odds M/(1 - M) grow by a factor e, on average until M = 0.99.
 
-    If the path ends before that, on average until its end.
+    If the path ends before that, or begins beyond it, on average until its end.
     """
-    until = limit.until if limit.aligned is None else limit.aligned
-    first, last = (logit(limit(tau).squared_cosine) for tau in (0.0, until))
-    return float(until / (last - first))
+    until = limit.aligned or limit.until
+    first, last = (math.log(point.m**2 / point.v) for point in (limit(tau) for tau in (0.0, until)))
+    return until / (last - first)
 
 
 PATH = Computation(
