@@ -314,7 +314,7 @@ def test_the_accuracy_is_not_better_than_a_much_finer_path(name: str) -> None:
 
 
 def test_the_direction_keeps_its_digits_where_v_is_too_small_for_a_number() -> None:
-    """1 - M near 1e-222 with weights of 1e-68: v = 1e-357 is none, and 1 - M is known by its closed form."""
+    """1 - M near 1e-222 with weights of 1e-65: v = 1e-352 is none, and 1 - M is known by its closed form."""
     problem = REFERENCE.replace(loss="squared")
     form = squared_closed_form(problem, Recipe())
     path = continuum(problem, Recipe(), until=228.0)
@@ -347,3 +347,13 @@ def test_wrong_arguments_of_a_path_are_named(wrong: Any, field: str) -> None:
         wrong(path)
     assert refused.value.field == field
     assert "accepted" in str(refused.value) or "needed" in str(refused.value)
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_balanced_classes_have_no_bias_however_small_the_weights(loss: str) -> None:
+    r"""Rounding of B would outgrow weights of 1e-17; the error is that of the best direction, $H(1/\sqrt\Delta)$."""
+    path = continuum(REFERENCE.replace(loss=loss, rho=0.5), Recipe(), until=60.0, tolerance=1e-6)
+    last = path(60.0)
+    assert math.sqrt(last.q) < 1e-16
+    assert last.bias == last.bias_to_norm == 0.0
+    assert last.error == pytest.approx(0.5 * math.erfc(1 / 0.75 / math.sqrt(2)), rel=1e-9)

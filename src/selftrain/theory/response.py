@@ -76,6 +76,8 @@ def respond(loss: Loss, state: State, batch: Batch, fixed_bias: bool) -> Respons
     s, g, k = nodes.s, nodes.g, nodes.curvature / (1.0 + c * nodes.curvature)
     columns = np.array([np.ones_like(g), g, s])
     gram = (columns * (nodes.weight * k)) @ columns.T
+    known = SETTLED * ((np.abs(columns) * (nodes.weight * k)) @ np.abs(columns).T)
+    gram[np.abs(gram) < known] = 0.0  # rounding of a symmetric batch: the bias would keep it
     nu2 = state.misalignment
     alpha, delta = batch.alpha, batch.delta
     matrix = gram * [1.0, 1.0, nu2]
