@@ -9,7 +9,7 @@ import pytest
 import xarray as xr
 from scipy.optimize import minimize
 
-from selftrain import Problem, Recipe, squared_closed_form
+from selftrain import Problem, Recipe, continuum, squared_closed_form
 from selftrain.paper.compute.paths import path
 from selftrain.paper.continuum import draw
 
@@ -60,3 +60,18 @@ def test_a_row_for_each_number_of_steps_and_a_column_for_each_share(panel: dict[
         assert np.ravel(mark.get_xdata())[0] == panel["time_scale"]
         (drawn,) = (line for line in ax.lines if line.get_label() == "discrete run")
         assert np.ravel(drawn.get_xdata())[-1] == pytest.approx(64 * panel["lambda_u"])
+
+
+def test_the_time_scale_is_that_until_the_direction_is_found() -> None:
+    """Logistic loss, rho = 0.2: M = 0.99 lies far beyond the times that are shown."""
+    setting = {**SETTING, "loss": "logistic"}
+    panel = path(**setting, steps=4)
+    recipe = Recipe(lambda_l=panel["lambda_l"], lambda_u=panel["lambda_u"])
+    limit = continuum(
+        Problem(**setting, steps=4), recipe, until=50 * panel["time_scale"], tolerance=1e-6
+    )
+    assert limit.aligned is not None
+    first, last = limit(0.0), limit(limit.aligned)
+    assert last.squared_cosine == pytest.approx(0.99, abs=1e-6)
+    grown = np.log(last.m**2 / last.v) - np.log(first.m**2 / first.v)
+    assert panel["time_scale"] == pytest.approx(limit.aligned / grown, rel=1e-4)
