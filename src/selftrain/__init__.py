@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .errors import SelfTrainError
+    from .errors import NoExpansion, SelfTrainError
     from .problem import Problem
     from .recipe import Recipe
     from .simulation.ensemble import Ensemble
@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     from .theory.adjoint import Gradient, gradient
     from .theory.bayes import bayes_error
     from .theory.closed_form import squared_closed_form
-    from .theory.continuum import ContinuumPath, continuum
+    from .theory.continuum import continuum
     from .theory.direction import best_direction
     from .theory.expansion import first_order, second_order_noise
+    from .theory.path import ContinuumPath
     from .theory.solve import solve
     from .theory.state import State
     from .theory.trajectory import Trajectory
@@ -30,9 +31,10 @@ if TYPE_CHECKING:
     from .tuning.supervised import supervised_optimum
 
 _homes = {
-    "ContinuumPath": ".theory.continuum",
+    "ContinuumPath": ".theory.path",
     "Ensemble": ".simulation.ensemble",
     "Gradient": ".theory.adjoint",
+    "NoExpansion": ".errors",
     "Optimum": ".tuning.optimum",
     "Problem": ".problem",
     "Recipe": ".recipe",
@@ -56,6 +58,7 @@ __all__ = [
     "ContinuumPath",
     "Ensemble",
     "Gradient",
+    "NoExpansion",
     "Optimum",
     "Problem",
     "Recipe",

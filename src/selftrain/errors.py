@@ -2,7 +2,8 @@
 
 All errors derive from `SelfTrainError`. Wrong input is an `InvalidInput` (also a
 `ValueError`); a step of the theory that has no trustworthy solution is a `StageError`,
-which carries the step, the last state and the residual that was reached.
+which carries the step, the last state and the residual that was reached; a step without
+an expansion in its ridge is a `NoExpansion`.
 """
 
 from __future__ import annotations
@@ -10,7 +11,10 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .theory.state import State
 
 
 class SelfTrainError(Exception):
@@ -63,6 +67,41 @@ class EmptySelection(StageError):
 
 class StateOverflow(StageError):
     """The state left the range of floating-point numbers."""
+
+
+class NoExpansion(SelfTrainError):
+    r"""A step with $\alpha_U P \le 1$, P the share of points that are selected and have curvature: no expansion in the ridge.
+
+    Attributes:
+        points: curved selected points per feature, $\alpha_U P$.
+        state: the labelling model.
+        tau: time at which a path got there, None for a single step.
+        selected: selected points per feature, curved or not.
+    """
+
+    def __init__(
+        self, points: float, state: State, tau: float | None = None, selected: float | None = None
+    ):
+        self.points, self.state, self.tau = points, state, tau
+        self.selected = points if selected is None else selected
+        where = "" if tau is None else f"at tau = {tau:.6g}: "
+        at = f"m={state.m:.6g}, q={state.q:.6g}, bias={state.bias:.6g}"
+        super().__init__(f"{where}{self._reason()}; {at}")
+
+    def _reason(self) -> str:
+        if self.selected > 1 and self.points < self.selected:
+            return (
+                f"alpha_u times the selected share = {self.selected:.6g}, but the loss is curved at "
+                f"{self.points:.6g} of them only: a number > 1 is accepted (at the logits of the "
+                "others the curvature is zero, or too small to be a number)"
+            )
+        return (
+            f"alpha_u times the selected share = {self.points:.6g}: a number > 1 is accepted "
+            "(with fewer points than features the weights move by O(1) however small the ridge)"
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (type(self), (self.points, self.state, self.tau, self.selected))
 
 
 class NoGradient(SelfTrainError):

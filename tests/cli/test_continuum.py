@@ -72,3 +72,33 @@ def test_refusals_are_one_line(arguments: tuple[str, ...], code: int, message: s
     assert done.stdout == ""
     assert message in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+ENDING = ("--steps", "2", "--alpha-u", "2,0.9", "--lambda-u", "0.05")
+
+
+def test_the_part_that_exists_can_be_had(tmp_path: Path) -> None:
+    """A second batch with too few points: by default nothing, asked to, the path up to there; exit code 1 in both cases."""
+    done = selftrain(*ENDING)
+    assert (done.returncode, done.stdout) == (1, "")
+    figure = tmp_path / "path.png"
+    done = selftrain(*ENDING, "--on-failure", "partial", "--json", "--plot", str(figure))
+    assert done.returncode == 1
+    told = json.loads(done.stdout, parse_constant=pytest.fail)
+    assert told["until"] == told["failure"]["tau"] == pytest.approx(0.05)
+    assert "a number > 1 is accepted" in told["failure"]["reason"]
+    assert told["path"][-1]["tau"] == pytest.approx(0.05)
+    assert len(done.stderr.splitlines()) == 1
+    assert "at tau = 0.05: alpha_u times the selected share = 0.9" in done.stderr
+    assert figure.stat().st_size > 1000
+    done = selftrain(*ENDING, "--on-failure", "partial", "--compare")
+    assert done.returncode == 1
+    assert "Ended early, at τ = 0.05." in done.stdout
+    assert "over 1 steps" not in done.stdout
+    assert "largest difference over 1 step:" in done.stdout
+
+
+def test_a_whole_path_has_no_failure() -> None:
+    done = selftrain("--json", "--loss", "squared", "--on-failure", "partial")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["failure"] is None

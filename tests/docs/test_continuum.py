@@ -37,6 +37,6 @@ def test_numbers_in_the_comments(names: dict[str, Any]) -> None:
 
 def test_images_are_there() -> None:
     images = re.findall(r"\]\((images/[\w.-]+)\)", PAGE)
-    assert len(images) == 4
+    assert len(images) == 3
     for image in images:
         assert (DOCS / image).is_file(), image

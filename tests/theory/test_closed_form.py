@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from selftrain import Problem, Recipe, continuum, solve, squared_closed_form
-from selftrain.errors import InvalidInput
-from selftrain.theory.response import NoExpansion
+from selftrain.errors import InvalidInput, NoExpansion
 
 BASE = Problem(0.5, 2.0, 0.4, 0.75**2, steps=40, loss="squared")
 
@@ -113,3 +112,45 @@ def test_the_floor_keeps_its_digits_at_tiny_ridges(ridge: float) -> None:
     form = squared_closed_form(problem, Recipe())
     limit = ridge / (2 * 4 * 0.4 * 0.6 * (2.0 - 1.0) ** 2)
     assert form.floor(ridge) == pytest.approx(limit, rel=20 * ridge + 1e-12)
+
+
+@pytest.mark.parametrize(
+    "tau", ["x", None, [], -1.0, float("nan"), float("inf"), [[1.0], [1.0, 2.0]]]
+)
+def test_times_that_are_none_are_named(tau: Any) -> None:
+    form = squared_closed_form(BASE, Recipe())
+    with pytest.raises(InvalidInput, match="from 0 to 1e\\+300, are accepted") as refused:
+        form(tau)
+    assert refused.value.field == "tau"
+
+
+def test_the_direction_is_known_when_the_weights_are_too_small_for_numbers() -> None:
+    """After 3000 time scales nothing is left of the weights; balanced classes then err by H(1/sqrt(delta))."""
+    balanced = BASE.replace(rho=0.5)
+    form = squared_closed_form(balanced, Recipe(fix_bias=True))
+    last = form(3000 * form.tau_m)
+    assert last.q == 0.0
+    assert last.cosine == 1.0
+    imbalanced = squared_closed_form(BASE, Recipe())(1e5)
+    assert imbalanced.error == pytest.approx(0.4, rel=1e-12)
+    odds = np.log(form.start.v / form.start.m**2)
+    for tau in (100.0, 250.0):
+        exact = odds - tau / form.tau_squared_cosine
+        assert np.log(form(tau).one_minus_squared_cosine) == pytest.approx(exact, rel=1e-13)
+
+
+@pytest.mark.parametrize("ridge", [30.0, 1e6, 1e20])
+def test_the_discrete_run_keeps_its_direction_however_small_it_becomes(ridge: float) -> None:
+    """Weights fall below 1e-308; v/m^2 goes on by its own recursion, whatever the size of m."""
+    problem = BASE.replace(steps=400)
+    form = squared_closed_form(problem, Recipe(lambda_u=ridge))
+    run, step = form.discrete, form.step(ridge)
+    assert run.q[-1] == 0.0
+    assert np.all((run.one_minus_squared_cosine > 0) & (run.one_minus_squared_cosine <= 1))
+    ratio = run.v[1] / run.m[1] ** 2
+    start = form.start.v / form.start.m**2
+    assert ratio == pytest.approx((step.noise + step.spread * start) / step.keep**2, rel=1e-10)
+    alpha, delta = 2.0, 0.75**2
+    assert step.keep == pytest.approx(
+        alpha * (delta + form.variance) / ridge, rel=10 / ridge + 1e-12
+    )

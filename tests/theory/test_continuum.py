@@ -9,10 +9,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from selftrain import ContinuumPath, Problem, Recipe, continuum, simulate, solve
-from selftrain.errors import InvalidInput, SelfTrainError
+from selftrain import (
+    ContinuumPath,
+    Problem,
+    Recipe,
+    continuum,
+    simulate,
+    solve,
+    squared_closed_form,
+)
+from selftrain.errors import InvalidInput, NoExpansion, SelfTrainError
 from selftrain.theory.observables import fraction_selected
-from selftrain.theory.response import NoExpansion
 
 REFERENCE = Problem(alpha_l=0.5, alpha_u=2.0, rho=0.4, delta=0.75**2, steps=100)
 
@@ -273,3 +280,80 @@ def test_runs_with_other_labels_are_not_compared_or_drawn() -> None:
         path.compare(None)  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="tau"):
         path("x")
+
+
+def unknowns_of(points: Any) -> np.ndarray:
+    return np.array([0.5 * np.log(points.q), np.arcsinh(points.m / np.sqrt(points.v)), points.bias])
+
+
+@pytest.mark.parametrize("tolerance", [1e-4, 1e-8, 1e-10])
+@pytest.mark.parametrize("alpha_u", [1.05, 2.0])
+@pytest.mark.parametrize("until", [0.01, 0.1, 1.0])
+def test_the_accuracy_is_not_better_than_the_truth(
+    alpha_u: float, until: float, tolerance: float
+) -> None:
+    """Against the closed form; where two integrations stepped alike they agreed to 0, and erred by 6e-5."""
+    problem = REFERENCE.replace(loss="squared", alpha_u=alpha_u)
+    path = continuum(problem, Recipe(), until, tolerance)
+    times = np.linspace(0, until, 401)
+    exact = unknowns_of(squared_closed_form(problem, Recipe())(times))
+    error = np.abs(unknowns_of(path(times)) - exact).max()
+    assert error <= path.accuracy <= tolerance
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if name.startswith("logistic")])
+def test_the_accuracy_is_not_better_than_a_much_finer_path(name: str) -> None:
+    data, chosen, until = CASES[name]
+    problem, recipe = REFERENCE.replace(**data), Recipe(**chosen)
+    times = np.linspace(0, until, 401)
+    exact = unknowns_of(continuum(problem, recipe, until, 1e-11)(times))
+    for tolerance in (1e-3, 1e-4, 1e-6):
+        path = continuum(problem, recipe, until, tolerance)
+        error = np.abs(unknowns_of(path(times)) - exact).max()
+        assert error <= path.accuracy <= tolerance, tolerance
+
+
+def test_the_direction_keeps_its_digits_where_v_is_too_small_for_a_number() -> None:
+    """1 - M near 1e-222 with weights of 1e-65: v = 1e-352 is none, and 1 - M is known by its closed form."""
+    problem = REFERENCE.replace(loss="squared")
+    form = squared_closed_form(problem, Recipe())
+    path = continuum(problem, Recipe(), until=228.0)
+    last, exact = path(228.0), form(228.0)
+    odds = math.log(form.start.v / form.start.m**2) - 228.0 / form.tau_squared_cosine
+    assert last.v == exact.v == 0.0
+    assert math.log(exact.one_minus_squared_cosine) == pytest.approx(odds, rel=1e-14)
+    assert last.one_minus_squared_cosine == pytest.approx(exact.one_minus_squared_cosine, rel=1e-7)
+    assert last.cosine == 1.0
+    assert last.error == pytest.approx(0.4, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "field"),
+    [
+        (lambda path: path.to_frame(0), "points"),
+        (lambda path: path.to_frame(2.5), "points"),
+        (lambda path: path.to_xarray(-1), "points"),
+        (lambda path: path([]), "tau"),
+        (lambda path: path([[0.0], [0.0, 0.1]]), "tau"),
+        (lambda path: path.first_order([0.0, 0.1]), "tau"),
+        (lambda path: path.compare(solve(path.problem.replace(steps=0), path.recipe)), "steps"),
+        (lambda path: path.compare(solve(path.problem, Recipe(lambda_u=0.2))), "lambda_u"),
+        (lambda path: path.plot(solve(path.problem.replace(steps=0), path.recipe)), "steps"),
+    ],
+)
+def test_wrong_arguments_of_a_path_are_named(wrong: Any, field: str) -> None:
+    path = continuum(REFERENCE.replace(loss="squared"), Recipe(), until=0.1)
+    with pytest.raises(InvalidInput) as refused:
+        wrong(path)
+    assert refused.value.field == field
+    assert "accepted" in str(refused.value) or "needed" in str(refused.value)
+
+
+@pytest.mark.parametrize("loss", ["squared", "logistic"])
+def test_balanced_classes_have_no_bias_however_small_the_weights(loss: str) -> None:
+    r"""Rounding of B would outgrow weights of 1e-17; the error is that of the best direction, $H(1/\sqrt\Delta)$."""
+    path = continuum(REFERENCE.replace(loss=loss, rho=0.5), Recipe(), until=60.0, tolerance=1e-6)
+    last = path(60.0)
+    assert math.sqrt(last.q) < 1e-16
+    assert last.bias == last.bias_to_norm == 0.0
+    assert last.error == pytest.approx(0.5 * math.erfc(1 / 0.75 / math.sqrt(2)), rel=1e-9)

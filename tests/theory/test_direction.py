@@ -9,6 +9,7 @@ import pytest
 from scipy.integrate import quad
 
 from selftrain import Problem, Recipe, best_direction, simulate, solve, squared_closed_form
+from selftrain.errors import InvalidInput
 
 TURNING = Problem(alpha_l=0.5, alpha_u=4.0, rho=0.15, delta=1.2, steps=1)
 
@@ -105,3 +106,27 @@ def test_the_time_scale_is_that_of_prediction_8() -> None:
     short = best_direction(TURNING, Recipe(), until=0.01)
     assert short.time_scale is None
     assert not short.reached
+
+
+@pytest.mark.parametrize(("alpha_l", "delta"), [(3.0, 1e-5), (5000.0, 0.5)])
+@pytest.mark.parametrize("fixed", [False, True])
+def test_a_start_beyond_the_usual_end_is_followed_for_a_decade(
+    alpha_l: float, delta: float, fixed: bool
+) -> None:
+    """The squared loss from M > 0.999: the odds grow tenfold in log(10) of its time scale."""
+    problem = Problem(alpha_l, 2.0, 0.3, delta, steps=1, loss="squared")
+    found = best_direction(problem, Recipe(lambda_l=1e-3, fix_bias=fixed))
+    points = found.points
+    assert points.squared_cosine[0] > 0.999
+    fallen = points.one_minus_squared_cosine[-1] / points.one_minus_squared_cosine[0]
+    assert fallen == pytest.approx(0.1, rel=0.01)
+    scale = squared_closed_form(problem, Recipe(fix_bias=fixed)).tau_squared_cosine
+    assert found.path.until == pytest.approx(math.log(10) * scale, rel=0.01)
+    assert found.reached
+    assert found.time_scale is None
+    assert found.path.failure is None
+
+
+def test_without_a_step_there_is_no_batch_to_turn_to() -> None:
+    with pytest.raises(InvalidInput, match="steps = 0: one step or more"):
+        best_direction(TURNING.replace(steps=0), Recipe())

@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.special import expit
 
+import selftrain
 from selftrain import Problem, Recipe, SelfTrainError, State, Trajectory, first_order, solve
-from selftrain.errors import InvalidInput
+from selftrain.errors import InvalidInput, NoExpansion, StateOverflow
 from selftrain.theory.expansion import measured_noise, second_order_noise
-from selftrain.theory.response import Batch, NoExpansion, respond
+from selftrain.theory.response import Batch, respond
 
 BASE: dict[str, Any] = {"alpha_l": 0.5, "alpha_u": 2.0, "rho": 0.4, "delta": 0.75**2}
 
@@ -236,7 +237,8 @@ def test_averages_agree_with_adaptive_quadrature() -> None:
         return total
 
     assert batch.alpha * batch.delta * average(1) * answer.chi == pytest.approx(1, rel=1e-11)
-    assert answer.stiffness == pytest.approx(average(2), rel=1e-11)
+    strength = answer.chi * batch.delta
+    assert answer.stiffness == pytest.approx(strength**2 * average(2), rel=1e-11)
 
 
 def test_rates_blow_up_as_the_batch_shrinks_to_the_number_of_features() -> None:
@@ -345,3 +347,34 @@ def test_bad_arguments_are_named() -> None:
         State.at(run, 3)
     with pytest.raises(SelfTrainError, match="problem"):
         first_order("problem", Recipe(), state)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="a solved step"):
+        State.at(run, "x")  # type: ignore[arg-type]
+    for m, v in ((1e160, 1.0), (1e-200, 0.0), (0.0, 1e-320)):
+        with pytest.raises(InvalidInput, match=r"m\^2 \+ v from 1e-307 to 1e307"):
+            State(m, v, 0.0)
+
+
+def test_coefficients_beyond_the_range_of_numbers_are_refused() -> None:
+    r"""With all logits near 400, $\chi_0 \sim e^{400}$: the first order is a number, its square is not."""
+    problem, state = Problem(**BASE, steps=1), State(1.0, 1.0, 400.0)
+    assert first_order(problem, Recipe(), state).chi0 > 1e170
+    near = second_order_noise(problem, Recipe(), State(1.0, 1.0, 300.0))
+    far = second_order_noise(problem, Recipe(), State(1.0, 1.0, 350.0))
+    assert far.chi_hat == pytest.approx(near.chi_hat, rel=1e-9)
+    with pytest.raises(StateOverflow, match=r"step 1: fresh .* range of numbers \(state m=1, v=1"):
+        second_order_noise(problem, Recipe(), state)
+
+
+def test_curvature_too_small_for_a_number_is_not_taken_for_selection() -> None:
+    problem = Problem(**{**BASE, "alpha_u": 2.0}, steps=1)
+    with pytest.raises(NoExpansion, match=r"share = 2, but the loss is curved at 0 of") as refused:
+        first_order(problem, Recipe(), State(1.0, 1.0, 1000.0))
+    assert "too small to be a number" in str(refused.value)
+    assert (refused.value.points, refused.value.selected) == (0.0, pytest.approx(2.0))
+    copy = pickle.loads(pickle.dumps(refused.value))
+    assert str(copy) == str(refused.value)
+
+
+def test_the_error_is_at_home_with_the_others() -> None:
+    assert selftrain.NoExpansion is NoExpansion
+    assert NoExpansion.__module__ == "selftrain.errors"

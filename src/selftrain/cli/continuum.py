@@ -1,7 +1,7 @@
 """`selftrain continuum`: a run in the limit of small ridge, in continuous time."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from ..problem import Problem
     from ..recipe import Recipe
-    from ..theory.continuum import ContinuumPath
+    from ..theory.path import ContinuumPath
     from ..theory.trajectory import Trajectory
 
 ROWS = 21
@@ -32,6 +32,13 @@ def continuum(
         ),
     ] = None,
     tolerance: Annotated[str, typer.Option(metavar="X", help="Accuracy of the path.")] = "1e-10",
+    on_failure: Annotated[
+        Literal["raise", "partial"],
+        typer.Option(
+            help="When the path runs into a time without an expansion: nothing, or the path up to "
+            "there. The exit code is 1 in both cases."
+        ),
+    ] = "raise",
     compare: Annotated[
         bool,
         typer.Option(
@@ -54,7 +61,9 @@ def continuum(
     from ..theory.solve import solve
 
     end = None if until is None else read_value(until)
-    path = follow(problem, recipe, until=end, tolerance=read_value(tolerance))
+    path = follow(
+        problem, recipe, until=end, tolerance=read_value(tolerance), on_failure=on_failure
+    )
     run = solve(problem, recipe) if compare else None
     if json:
         print_json(describe(path, run), problem=problem, recipe=recipe)
@@ -65,6 +74,8 @@ def continuum(
             path.plot(*([] if run is None else [run])).savefig(plot)
         if not json:
             remark(f"Figure: {plot}")
+    if path.failure is not None:
+        raise path.failure
 
 
 def describe(path: "ContinuumPath", run: "Trajectory | None" = None) -> dict[str, Any]:
@@ -79,6 +90,9 @@ def describe(path: "ContinuumPath", run: "Trajectory | None" = None) -> dict[str
         "best": path.best._asdict(),
         "first_order": asdict(path.first_order(0.0)),
         "solver": {"accuracy": path.accuracy, "evaluations": path.evaluations},
+        "failure": None
+        if path.failure is None
+        else {"tau": path.until, "reason": str(path.failure)},
     }
     if run is not None:
         told["compare"] = path.compare(run).largest
@@ -98,6 +112,8 @@ def _show(path: "ContinuumPath", run: "Trajectory | None") -> None:
         f"The error is smallest {_WHERE[best.where]}: {best.error:.6g} at τ = {best.tau:.6g}.",
     ):
         console.print(sentence, soft_wrap=True)
+    if path.failure is not None:
+        console.print(f"[bold]Ended early, at τ = {path.until:.6g}[/bold].", soft_wrap=True)
     if run is not None:
         console.print(f"The discrete run, {path.compare(run)}.", soft_wrap=True)
     remark(f"Confirmed to {path.accuracy:.1e}; {path.evaluations} evaluations.")

@@ -112,7 +112,7 @@ def caption(data: Data) -> str:
     return (
         r"Squared cosine $M = m^2/q$ of tuned runs (dashed, red) and of the continuous-time limit from the same start "
         r"(solid, blue) against $\tau = \lambda_U t$; grey: $\tau_M$, the time in which the odds $M/(1-M)$ grow by a factor $e$, "
-        r"on average until $M = 0.99$ (a constant of the squared loss). The dashed run ends where its last step is. "
+        r"on average until $M = 0.99$ (a constant of the squared loss; beyond the end of some panels). The dashed run ends where its last step is. "
         rf"$(\alpha_L, \alpha_U, \Delta) = ({ALPHA_L:g}, {ALPHA_U:g}, {DELTA:g})$; {RIDGES}, tuned for the last error, "
         r"without selection. The panels of the logistic loss are beyond the paper."
     )

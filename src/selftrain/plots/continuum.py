@@ -1,4 +1,4 @@
-"""Continuous time: a path in four panels with discrete runs on top, and the direction in many panels."""
+"""Continuous time: a path in four panels with discrete runs on top, and several paths side by side."""
 
 from __future__ import annotations
 
@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
 
     from ..losses import Array
-    from ..report.continuum import Panel
-    from ..theory.continuum import ContinuumPath
+    from ..theory.path import ContinuumPath
     from ..theory.trajectory import Trajectory
 
 _DASHES = (0, (3, 1.5))
@@ -121,54 +120,6 @@ def plot_paths(paths: Mapping[str, ContinuumPath]) -> Figure:
     return figure
 
 
-def plot_panels(panels: Sequence[Panel]) -> Figure:
-    r"""The squared cosine of tuned runs next to its continuous-time limit, a row for each T, a column for each $\rho$.
-
-    The dashed run ends at the dot, its last step; $\tau_M$ is marked, and $\lambda_U^* T$ of the run stands in the title.
-    """
-    from matplotlib.figure import Figure
-
-    steps = sorted({panel.run.problem.steps for panel in panels})
-    shares = sorted({panel.run.problem.rho for panel in panels})
-    with styled():
-        figure = Figure(figsize=(7.6, 2.1 * len(steps) + 0.6), dpi=160, layout="constrained")
-        axes = figure.subplots(len(steps), len(shares), squeeze=False, sharey=True)
-        for panel in panels:
-            problem = panel.run.problem
-            _draw_panel(axes[steps.index(problem.steps), shares.index(problem.rho)], panel)
-        for ax in axes[-1]:
-            ax.set_xlabel(r"time  $\tau = \lambda_U t$")
-        for ax in axes[:, 0]:
-            ax.set_ylabel("$M$")
-        axes[0, 0].legend(loc="lower right", fontsize=7)
-        problem = panels[0].run.problem
-        figure.suptitle(
-            rf"{problem.loss_function.name} loss,  $\alpha_L={problem.alpha_l:g}$,  "
-            rf"$\alpha_U={problem.alpha_u:g}$,  $\Delta={problem.delta:g}$,  "
-            r"$\lambda_L$ and $\lambda_U$ tuned for the error of the last step",
-            fontsize=9,
-        )
-    return figure
-
-
-def _draw_panel(ax: Axes, panel: Panel) -> None:
-    run, path = panel.run, panel.path
-    points = path(np.linspace(0.0, path.until, 401))
-    ax.plot(points.tau, points.squared_cosine, color=BLUE, label=r"$\lambda_U \to 0$")
-    ax.plot(_times(run), run.m**2 / run.q, color=ORANGE, linestyle=_DASHES, label="discrete run")
-    ax.plot(panel.elapsed, run.m[-1] ** 2 / run.q[-1], "o", color=ORANGE, clip_on=False)
-    ax.axvline(panel.tau_squared_cosine, color=GREY, linewidth=0.9, label=r"$\tau_M$")
-    ax.set_xlim(0, path.until)
-    ax.set_ylim(0, 1.02)
-    problem, ridge = run.problem, run.recipe.at_steps(run.problem.steps).lambda_u[0]
-    elapsed = panel.elapsed / panel.tau_squared_cosine
-    ax.set_title(
-        rf"$T={problem.steps}$, $\rho={problem.rho:g}$" + "\n"
-        rf"$\lambda_U^*={_power(ridge)}$,  $\lambda_U^* T={elapsed:.2g}\,\tau_M$",
-        fontsize=8,
-    )
-
-
 def _draw_run(run: Trajectory, until: float, color: str, *axes: Axes) -> None:
     times = _times(run)
     error, direction, size, bias = axes
@@ -183,14 +134,6 @@ def _draw_run(run: Trajectory, until: float, color: str, *axes: Axes) -> None:
             times[within], values[within], color=color, linestyle=_DASHES, linewidth=1, label=label
         )
         label = None
-
-
-def _power(value: float) -> str:
-    """Two digits, and a power of ten where it is small."""
-    if value >= 1e-3:
-        return f"{value:.2g}"
-    digits, exponent = f"{value:.1e}".split("e")
-    return rf"{digits}\times 10^{{{int(exponent)}}}"
 
 
 def _times(run: Trajectory) -> Array:

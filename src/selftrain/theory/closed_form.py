@@ -18,15 +18,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..errors import InvalidInput
+from ..errors import InvalidInput, NoExpansion
 from ..fields import number
 from ..losses import Array, Squared
 from ..problem import Problem
 from ..recipe import Recipe
-from .continuum import Points, points_at, start_of
-from .expansion import check_expandable
-from .response import NoExpansion
+from .points import Points, points_at, times_of
 from .state import State
+from .stretches import check_continuous, start_of
+
+LARGEST = 1e300
+"""The largest time that is accepted."""
 
 
 class StepMap(NamedTuple):
@@ -58,28 +60,32 @@ class SquaredClosedForm:
 
     def __call__(self, tau: float | Array) -> Points:
         """The continuous-time limit at a time, or at several (`eq: continuous squared M`)."""
-        times = np.asarray(tau, dtype=float)
-        if not np.all(times >= 0):
-            raise InvalidInput("tau", tau, "times >= 0 are accepted")
-        lost = -np.expm1(-times / self.tau_m)
-        m = self.start.m * np.exp(-times / self.tau_m)
-        v = self.start.v * np.exp(-times / self.tau_v)
-        lean = 0.0 if self.recipe.fix_bias else 2 * float(self.problem.batches.rho[0]) - 1
-        bias = self.start.bias + lean * self.start.m * lost
-        return points_at(self.problem, times, m, v, bias)
+        times = times_of(tau, f"one time or more, from 0 to {LARGEST:g}, are accepted", LARGEST)
+        start = math.log(self.start.v) - 2 * math.log(abs(self.start.m))
+        log_ratio = start - times / self.tau_squared_cosine
+        return self._points(times, -times / self.tau_m, log_ratio)
 
     @cached_property
     def discrete(self) -> Points:
         r"""The run itself, exact at its ridge: arrays over t = 0..T at $\tau_t = \sum_{i\le t}\lambda_U^{(i)}$."""
         ridges = self.recipe.at_steps(self.problem.steps).lambda_u
-        m, v = np.full(ridges.size + 1, self.start.m), np.full(ridges.size + 1, self.start.v)
+        kept, ratio = np.zeros(ridges.size + 1), np.empty(ridges.size + 1)
+        ratio[0] = self.start.v / self.start.m**2
         for t, ridge in enumerate(ridges, start=1):
             step = self.step(float(ridge))
-            m[t] = step.keep * m[t - 1]
-            v[t] = step.noise * m[t - 1] ** 2 + step.spread * v[t - 1]
+            kept[t] = kept[t - 1] + math.log(step.keep)
+            ratio[t] = (step.noise + step.spread * ratio[t - 1]) / step.keep**2
+        return self._points(np.append(0.0, np.cumsum(ridges)), kept, np.log(ratio))
+
+    def _points(self, times: Array, log_kept: Array, log_ratio: Array) -> Points:
+        r"""Points from $\ln(m/m_0)$ and $\ln(v/m^2)$: m and v may be too small for numbers, their ratio is not."""
+        log_squared_cosine = -np.logaddexp(0.0, log_ratio)
+        log_norm = math.log(abs(self.start.m)) + log_kept - 0.5 * log_squared_cosine
+        cosine = math.copysign(1.0, self.start.m) * np.exp(0.5 * log_squared_cosine)
         lean = 0.0 if self.recipe.fix_bias else 2 * float(self.problem.batches.rho[0]) - 1
-        bias = self.start.bias + lean * (self.start.m - m)
-        return points_at(self.problem, np.append(0.0, np.cumsum(ridges)), m, v, bias)
+        bias = self.start.bias - lean * self.start.m * np.expm1(log_kept)
+        misalignment = np.exp(log_ratio + log_squared_cosine)
+        return points_at(self.problem, times, log_norm, cosine, misalignment, bias)
 
     def step(self, ridge: float) -> StepMap:
         r"""The map of one step at ridge $\lambda$."""
@@ -88,15 +94,16 @@ class SquaredClosedForm:
         alpha, _, delta = (float(column[0]) for column in self.problem.batches)
         b = ridge + delta * (alpha - 1.0)
         chi = 2.0 / (b + math.sqrt(b * b + 4.0 * ridge * delta))
-        q_hat = 1.0 / chi - ridge
-        lost = ridge / (q_hat * (1.0 + self.variance / delta) + ridge)
+        q_hat = alpha * delta / (1.0 + chi * delta)
+        held = q_hat * (1.0 + self.variance / delta)
+        lost = ridge / (held + ridge)
         strength = alpha * delta * (chi / (1.0 + chi * delta)) ** 2
         amplified = strength / (1.0 - strength * delta)
         shrunk = ridge * chi
         ahead = shrunk * lost * (q_hat / ridge) * (self.variance / delta)  # shrunk - lost
         fresh = amplified * delta * shrunk**2
         return StepMap(
-            1.0 - lost,
+            held / (held + ridge),
             amplified * (self.variance + delta) * lost**2,
             (chi * q_hat) ** 2 + fresh,
             ahead * (2.0 - shrunk - lost) - fresh,
@@ -130,12 +137,10 @@ def squared_closed_form(problem: Problem, recipe: Recipe) -> SquaredClosedForm:
     >>> round(form(1.0).squared_cosine, 4), round(float(form.discrete.squared_cosine[-1]), 4)
     (0.7922, 0.774)
     """
-    check_expandable(problem, recipe)
+    check_continuous(problem, recipe)
     if type(problem.loss_function) is not Squared:
         accepted = "'squared' is accepted; continuum() is for every loss"
         raise InvalidInput("loss", problem.loss_function.name, accepted)
-    if problem.steps == 0:
-        raise InvalidInput("steps", 0, "one step or more is needed to say what a batch is")
     if np.any(recipe.at_steps(problem.steps).threshold != 0):
         accepted = "0 is accepted; continuum() is for selection too"
         raise InvalidInput("threshold", recipe.threshold, accepted)

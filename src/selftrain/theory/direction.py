@@ -19,11 +19,18 @@ from ..errors import SelfTrainError
 from ..losses import Array
 from ..problem import Problem
 from ..recipe import Recipe
-from .continuum import LEVELS, ContinuumPath, Points, follow, start_of
-from .expansion import check_expandable, first_order
+from .continuum import follow
+from .expansion import first_order
+from .flow import LEVELS, unknowns
+from .path import ContinuumPath
+from .points import Points
+from .stretches import check_continuous, start_of
 
 BEYOND, LONGEST = 0.999, 1e7
 """The squared cosine at which the path may end, and after how many times of the start the question is left open."""
+
+FARTHER = 0.5 * math.log(10.0)
+"""The rapidity by which a path is followed at least: 1 - M of an aligned model falls to a tenth."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +117,8 @@ def best_direction(
 
     Arguments:
         problem, recipe: as for `continuum`.
-        until: time to look at; default: until M = 0.999.
+        until: time to look at; default: until M = 0.999, or, from a start close to that or beyond, until 1 - M is a tenth
+            of that of the start.
         tolerance: accuracy of the path.
 
     >>> from selftrain import Problem, Recipe
@@ -122,13 +130,15 @@ def best_direction(
     >>> held.reached, held.always_positive, round(float(held.rates[0]), 2)
     (True, False, -7.27)
     """
-    check_expandable(problem, recipe)
+    check_continuous(problem, recipe)
     if until is None:
         start = start_of(problem, recipe)
         rate = first_order(problem, recipe, start).alignment_rate
         if not abs(rate) > 0:
             raise SelfTrainError(f"the direction of the start does not move: C = {rate:g}")
-        path = follow(problem, recipe, LONGEST / abs(rate), tolerance, stop_at=BEYOND)
+        rapidity = abs(float(unknowns(start)[1]))
+        enough = max(math.atanh(math.sqrt(BEYOND)), rapidity + FARTHER)
+        path = follow(problem, recipe, LONGEST / abs(rate), tolerance, stop_at=enough)
     else:
         path = follow(problem, recipe, until, tolerance)
     return BestDirection(path, proved=not recipe.fix_bias and path(0.0).m > 0)

@@ -8,12 +8,13 @@ behind Prediction `pred: smoothing`. The averages and the linear system are in `
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
-from ..errors import InvalidInput
+from ..errors import InvalidInput, StateOverflow
 from ..labelers import Labeler
 from ..losses import Array, Loss
 from ..problem import Problem
@@ -82,6 +83,7 @@ def first_order(
         InvalidInput: labels that are not the link of the loss (hard, sharpened, annealed), or a loss
             whose slope does not vanish at its own soft label: then a step without ridge moves the model.
         NoExpansion: $\alpha_U$ times the selected share is not above 1.
+        StateOverflow: a coefficient is beyond the range of numbers.
 
     >>> from selftrain import Problem, Recipe, solve
     >>> problem = Problem(alpha_l=0.5, alpha_u=4.0, rho=0.15, delta=1.2, steps=1)
@@ -97,7 +99,7 @@ def first_order(
     answer = respond(problem.loss_function, old, batch, recipe.fix_bias)
     omega, mu, nu2 = old.norm, old.cosine, old.misalignment
     turn = omega * answer.turn
-    return FirstOrder(
+    coefficients = FirstOrder(
         m1=omega * (answer.shrink * mu + nu2 * answer.turn),
         q1=2 * answer.shrink * old.q,
         v1=2 * (answer.shrink - mu * answer.turn) * old.v,
@@ -111,6 +113,9 @@ def first_order(
         squared_cosine1=2 * mu * nu2 * answer.turn,
         points=answer.points,
     )
+    told = {name: value for name, value in asdict(coefficients).items() if name != "alignment_rate"}
+    _check_range(t, old, **told)
+    return coefficients
 
 
 def second_order_noise(
@@ -131,12 +136,22 @@ def second_order_noise(
     batch = batch_of(problem, recipe, t)
     old = _labelling_model(state, t)
     answer = respond(problem.loss_function, old, batch, recipe.fix_bias)
-    strength = batch.alpha * batch.delta
-    signal = old.misalignment * (old.norm * answer.turn / answer.chi) ** 2
-    spread = batch.delta * answer.stiffness * answer.chi**2
-    square = old.q * answer.noise + spread * signal
-    chi_hat = strength * square / (1.0 - strength * spread)
-    return SecondOrderNoise(chi_hat, answer.chi**2 * (chi_hat + signal))
+    alpha, delta, stiffness = batch.alpha, batch.delta, answer.stiffness
+    with np.errstate(over="ignore", invalid="ignore"):
+        turn = np.float64(answer.turn) / answer.chi
+        signal = old.misalignment * turn * turn
+        square = alpha * (delta * answer.noise + stiffness * signal) / (1.0 - alpha * stiffness)
+        chi_hat, fresh = old.q * square, old.q * answer.chi * answer.chi * (square + signal)
+    _check_range(t, old, chi_hat=float(chi_hat), fresh=float(fresh))
+    return SecondOrderNoise(float(chi_hat), float(fresh))
+
+
+def _check_range(t: int, old: State, **values: float) -> None:
+    """Refuse coefficients that are not numbers, with their names."""
+    wrong = [name for name, value in values.items() if not math.isfinite(value)]
+    if wrong:
+        reason = f"{', '.join(wrong)} of the expansion in the ridge leaves the range of numbers"
+        raise StateOverflow(t, reason, asdict(old), math.nan)
 
 
 def measured_noise(run: Trajectory) -> SecondOrderNoise:

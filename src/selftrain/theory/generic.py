@@ -1,7 +1,7 @@
 r"""The engine for any loss and any labeler, in plain numpy: the same equations, averages by adaptive panels.
 
 What `averages` gives as a function of the previous noise $g_1$ is integrated by 16-point panels split at
-thresholds and jumps of the label and bisected until two halves agree with the whole.
+thresholds and jumps of the label and bisected until two halves agree with the whole. Step 0 is in `generic_supervised`, what labels do in `targets`.
 """
 
 from __future__ import annotations
@@ -12,13 +12,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from ..errors import ConvergenceError, EmptySelection, InvalidInput
+from ..errors import ConvergenceError, EmptySelection
 from ..labelers import Labeler
 from ..losses import Array, Loss
 from ..problem import Problem
 from ..recipe import Recipe
 from .averages import (
-    DIFFERENCE,
     INNER,
     LABEL,
     gather,
@@ -27,82 +26,22 @@ from .averages import (
     noise_averages,
 )  # fmt: skip
 from .equations import BIAS, ETA, LOG_CHI, LOG_R, A, assemble
+from .generic_supervised import GenericSupervised
+from .large_ridge import at_large_ridge
 from .march import predict
 from .moments import COUNT, FF, FY, GF, KY, LOSS, SF, F, K, Y
 from .quadrature import PANEL_W, PANEL_X
 from .record import PREDICTED, START_NAMES, Record
-from .sensitivity import FIELDS, first_shifts, shifts
-from .stage import Evaluation, StageSolution, solve_stage
+from .sensitivity import FIELDS, shifts
+from .stage import Evaluation, finite, solve_stage
 from .step import Step
+from .targets import Targets
 
 SHARP, MASS, COLUMNS = slice(COUNT, COUNT + 5), COUNT + 5, COUNT + 6
 """Columns of the integrals over a panel after the averages: derivatives in the sharpness, selected mass."""
 
 CONVERGED = (F, FF, K, GF, SF, MASS)
 """Integrals that enter the equations, and that the panels are refined for; the others only steer Newton."""
-
-
-class GenericSupervised:
-    r"""Step 0 for any loss; the rows of `groups` are $\alpha, \rho, \Delta$."""
-
-    step, first, fixed_bias = 0, True, False
-    nu2, offset, old_bias, omega = 1.0, 0.0, 0.0, 0.0
-
-    def __init__(self, loss: Loss, groups: Array, ridge: float):
-        self.loss, self.groups, self.ridge = loss, np.asarray(groups, dtype=float), ridge
-        alpha, _, delta = self.groups
-        self.field_scale = math.sqrt(float(alpha @ delta / alpha.sum()))
-
-    def evaluate(
-        self, z: Array, ridge: float, exponent: float, with_loss: bool = False
-    ) -> Evaluation | None:
-        alpha, _, delta = self.groups
-        moments = self._moments(z, exponent)
-        chi = math.exp(z[LOG_CHI])
-        residual, jacobian = np.empty(5), np.empty((5, 5))
-        assemble(z, moments, alpha, delta, ridge, 0.0, 1.0, 0.0, True, math.nan, residual, jacobian)
-        envelope = alpha @ (moments[:, LOSS] + 0.5 * chi * delta * moments[:, FF])
-        return _finite(Evaluation(residual, jacobian, 2 * len(alpha), float(envelope)))
-
-    def solution(self, exponent: float, tolerance: float) -> StageSolution:
-        """The solved stage."""
-        return solve_stage(self, exponent, tolerance)
-
-    def mean_loss(self, z: Array, exponent: float) -> float:
-        """Average loss of a training point at the unknowns z."""
-        alpha = self.groups[0]
-        return float(alpha @ self._moments(z, exponent)[:, LOSS] / alpha.sum())
-
-    def derivatives(self, z: Array, exponent: float) -> tuple[Array, Array]:
-        """The derivatives of the equations in z and in what step 0 is given (one group of points)."""
-        at = self.evaluate(z, self.ridge, exponent)
-        if at is None:
-            raise ConvergenceError(0, "its averages are not finite", {}, math.nan)
-        moments = self._moments(z, exponent)[0]
-        return at.jacobian, first_shifts(z, self.groups[:, 0], self.ridge, moments)
-
-    def starts(self) -> Iterator[tuple[str, Array]]:
-        yield "explicit", self.explicit(self.ridge)
-
-    def explicit(self, ridge: float) -> Array:
-        alpha, rho, delta = self.groups
-        weight = np.concatenate([alpha * rho, alpha * (1 - rho)])
-        sign = np.repeat([1.0, -1.0], alpha.size)
-        target = np.repeat([self.loss.classes[1], self.loss.classes[0]], alpha.size)
-        return _explicit(self.loss, sign, 0 * sign, weight, target, np.tile(delta, 2), ridge, None)
-
-    def _moments(self, z: Array, exponent: float) -> Array:
-        low, high = self.loss.classes
-        sign, target = np.array([1.0, -1.0]), np.array([high, low])
-        norm = math.hypot(z[ETA], math.exp(z[LOG_R]))
-        rows = []
-        for _, rho, delta in self.groups.T:
-            inner = noise_averages(
-                self.loss, target, sign * z[ETA] + z[BIAS], math.sqrt(delta) * norm,
-                math.exp(z[LOG_CHI]) * delta, exponent,
-            )  # fmt: skip
-            rows.append(gather(sign, 0 * sign, np.array([rho, 1 - rho]), inner))
-        return np.array(rows)
 
 
 class GenericStage:
@@ -124,7 +63,7 @@ class GenericStage:
         fixed_bias: bool,
         guess: Array | None = None,
     ):
-        self.loss, self.labeler, self.step = loss, labeler, step
+        self.loss, self.step, self.targets = loss, step, Targets(labeler, loss, sharpness)
         self.old, self.batch, self.ridge = old, batch, ridge
         self.threshold, self.sharpness, self.fixed_bias = threshold, sharpness, fixed_bias
         self.omega, self.nu2 = float(old[0]), float(old[2])
@@ -168,7 +107,7 @@ class GenericStage:
         )  # fmt: skip
         strength = math.exp(z[LOG_CHI]) * delta
         envelope = alpha * share * (moments[LOSS] + 0.5 * strength * moments[FF])
-        return _finite(Evaluation(residual, jacobian, points, float(envelope)))
+        return finite(Evaluation(residual, jacobian, points, float(envelope)))
 
     def mean_loss(self, z: Array, exponent: float) -> float:
         """Average loss of a selected training point at the unknowns z."""
@@ -192,7 +131,7 @@ class GenericStage:
         s, g, w, target, share = self._points(self._cuts(24.0))
         weight = self.batch[0] * share * w
         bias = float(self.old[3]) if self.fixed_bias else None
-        z = _explicit(self.loss, s, g, weight, target, np.full(s.size, delta), ridge, bias)
+        z = at_large_ridge(self.loss, s, g, weight, target, np.full(s.size, delta), ridge, bias)
         slope = self.loss.slope(target, np.full(s.size, z[BIAS]))
         pull = self.old[1] * (weight @ (s * slope)) + math.sqrt(delta) * (weight @ (g * slope))
         z[A] = -math.exp(z[LOG_CHI]) * pull
@@ -212,7 +151,7 @@ class GenericStage:
         """Ends of panels in g1 for the two classes: thresholds, jumps, and a coarse grid."""
         omega, mu, _, old_bias = self.old
         spread = math.sqrt(self.batch[2]) * omega
-        jumps = [0.0, *self.labeler.jumps(self.sharpness)]
+        jumps = [0.0, *self.targets.jumps]
         wide = 0.0 if math.isinf(self.sharpness) else self.sharpness * spread
         cuts = []
         for s in (1.0, -1.0):
@@ -245,8 +184,7 @@ class GenericStage:
         share = float(w.sum())
         if share == 0.0:
             return s, g, w, previous, 0.0
-        target = np.asarray(self.labeler.target(previous, self.sharpness, self.loss), dtype=float)
-        return s, g, w / share, target, share
+        return s, g, w / share, self.targets.at(previous), share
 
     def _integrals(self, z: Array, exponent: float, with_labels: bool = False) -> tuple[Array, int]:
         """The averages over selected points at z, their share (`MASS`), and the points used.
@@ -303,11 +241,11 @@ class GenericStage:
         live = w > 0
         inner = np.zeros((INNER + LABEL * with_labels, g.size))
         inner[:, live] = self._over_noise(
-            z, s[live], g[live], self._target(previous[live]), exponent, with_labels
+            z, s[live], g[live], self.targets.at(previous[live]), exponent, with_labels
         )
         by_logit, by_sharpness = np.zeros(g.size), np.zeros(g.size)
         if with_labels:
-            by_logit[live], by_sharpness[live] = self._label_slopes(previous[live])
+            by_logit[live], by_sharpness[live] = self.targets.slopes(previous[live])
         out = np.zeros((len(panels), COLUMNS))
         for i in range(len(panels)):
             part = slice(16 * i, 16 * i + 16)
@@ -332,54 +270,13 @@ class GenericStage:
         strength = math.exp(z[LOG_CHI]) * delta
         return noise_averages(self.loss, target, centre, noise, strength, exponent, with_labels)
 
-    def _target(self, logit: Array, sharpness: float | None = None) -> Array:
-        gamma = self.sharpness if sharpness is None else sharpness
-        return np.asarray(self.labeler.target(logit, gamma, self.loss), dtype=float)
-
-    def _label_slopes(self, logit: Array) -> tuple[Array, Array]:
-        """Derivatives of the target in the logit and in the sharpness, by central differences."""
-        if math.isinf(self.sharpness):
-            step = DIFFERENCE
-            by_sharpness = np.zeros(logit.size)
-        else:
-            step = DIFFERENCE / max(1.0, self.sharpness)
-            by_sharpness = self._by_sharpness(logit)
-        steps = np.full(logit.size, step)
-        for jump in self.labeler.jumps(self.sharpness):
-            steps = np.minimum(steps, 0.5 * np.abs(logit - jump))
-        by_logit = (self._target(logit + steps) - self._target(logit - steps)) / (2 * steps)
-        return by_logit, by_sharpness
-
-    def _by_sharpness(self, logit: Array) -> Array:
-        """The derivative of the target in the sharpness, from the side on which no jump passes over a point."""
-        gamma, change = self.sharpness, DIFFERENCE * self.sharpness
-        here = self._target(logit)
-        up = (self._target(logit, gamma + change) - here) / change
-        down = (here - self._target(logit, gamma - change)) / change
-        slope = 0.5 * (up + down)
-        now, after, before = (self._jumps(gamma + side * change) for side in (0.0, 1.0, -1.0))
-        for at, above, below in zip(now, after, before, strict=True):
-            slope = np.where((logit > at) != (logit > above), down, slope)
-            slope = np.where((logit > at) != (logit > below), up, slope)
-        return slope
-
-    def _jumps(self, sharpness: float) -> Array:
-        """Where the label jumps; as many places as at the sharpness of the step."""
-        jumps = np.array(self.labeler.jumps(sharpness), dtype=float)
-        if jumps.size != len(self.labeler.jumps(self.sharpness)):
-            accepted = "for a gradient the number of its jumps may not change with the sharpness"
-            raise InvalidInput("labeler", self.labeler.name, accepted)
-        return jumps
-
     def _edges(self, z: Array, exponent: float, share: float) -> Array:
         """Where the integrand jumps: at both thresholds, and where the label jumps among selected points."""
         omega, mu, _, old_bias = (float(value) for value in self.old)
         _, rho, delta = (float(value) for value in self.batch)
         limit = self.threshold * omega
         places = [(side * limit, side, 0.0) for side in (1.0, -1.0)]
-        for jump, moves in zip(
-            self.labeler.jumps(self.sharpness), self._jump_slopes(), strict=True
-        ):
+        for jump, moves in zip(self.targets.jumps, self.targets.jump_slopes(), strict=True):
             if abs(jump) > limit:
                 places.append((jump, 0.0, moves))
         rows = []
@@ -388,22 +285,13 @@ class GenericStage:
             near = 1e-9 * (abs(logit) + 1e-9 * omega)
             beside = np.array([logit - near, logit + near])
             f, ff, k = self._over_noise(
-                z, np.full(2, s), np.full(2, g), self._target(beside), exponent, False
+                z, np.full(2, s), np.full(2, g), self.targets.at(beside), exponent, False
             )[:3]
             kept = np.array([side <= 0, side >= 0])  # which side of the edge is selected
             falls = [float((row * kept) @ [1.0, -1.0]) for row in (f, ff, k)]
             weight = (rho if s > 0 else 1 - rho) * math.exp(-0.5 * g * g) / math.sqrt(2 * math.pi)
             rows.append([s, g, weight / share, *falls, side * self.threshold, side * omega, moves])
         return np.array(rows)
-
-    def _jump_slopes(self) -> Array:
-        """Derivatives of the places where the label jumps in the sharpness."""
-        if math.isinf(self.sharpness):
-            return np.zeros(len(self.labeler.jumps(self.sharpness)))
-        change = DIFFERENCE * self.sharpness
-        after, before = (self._jumps(self.sharpness + side * change) for side in (1.0, -1.0))
-        slopes: Array = (after - before) / (2 * change)
-        return slopes
 
 
 def supervised(loss: Loss, groups: Array, ridge: float) -> GenericSupervised:
@@ -449,45 +337,3 @@ def run(record: Record) -> None:
             if t >= 2:
                 predict(t, record.unknowns, near, stage.guess)
         record.store(t, solve_stage(stage, record.exponent, record.confirmable), stage.ridge)
-
-
-def _explicit(
-    loss: Loss, s: Array, g: Array, weight: Array, target: Array, delta: Array, ridge: float,
-    bias: float | None,
-) -> Array:  # fmt: skip
-    r"""The state for $\lambda \to \infty$ from weighted points: the gradient at w = 0 over the stiffness there."""
-    if bias is None:
-        bias = _best_constant(loss, target, weight)
-    at = np.full(s.size, bias)
-    slope, curvature = loss.slope(target, at), loss.curvature(target, at)
-    stiffness = ridge + float((weight * delta) @ curvature)
-    z = np.zeros(5)
-    z[ETA] = -float(weight @ (s * slope)) / stiffness
-    z[BIAS] = bias
-    z[LOG_R] = 0.5 * math.log(float((weight * delta) @ slope**2) + 1e-290) - math.log(stiffness)
-    z[LOG_CHI] = -math.log(stiffness)
-    return z
-
-
-def _best_constant(loss: Loss, target: Array, weight: Array) -> float:
-    """The bias that minimises the loss of a model without weights."""
-    lo, hi = -1.0, 1.0
-
-    def slope(bias: float) -> float:
-        return float(weight @ loss.slope(target, np.full(target.size, bias)))
-
-    while slope(lo) > 0 and lo > -600:
-        lo *= 2
-    while slope(hi) < 0 and hi < 600:
-        hi *= 2
-    for _ in range(80):
-        middle = 0.5 * (lo + hi)
-        if slope(middle) > 0:
-            hi = middle
-        else:
-            lo = middle
-    return 0.5 * (lo + hi)
-
-
-def _finite(at: Evaluation) -> Evaluation | None:
-    return at if np.isfinite(at.residual).all() and np.isfinite(at.jacobian).all() else None

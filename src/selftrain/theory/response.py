@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import SelfTrainError
+from ..errors import NoExpansion, SelfTrainError
 from ..losses import Array, Loss
 from .quadrature import PANEL_W, PANEL_X
 from .state import State
@@ -45,28 +45,6 @@ class Batch(NamedTuple):
     threshold: float
 
 
-class NoExpansion(SelfTrainError):
-    r"""A step with $\alpha_U P(\text{selected}) \le 1$: there is no expansion in the ridge.
-
-    Attributes:
-        points: curved selected points per feature, $\alpha_U P$.
-        state: the labelling model.
-        tau: time at which a path got there, None for a single step.
-    """
-
-    def __init__(self, points: float, state: State, tau: float | None = None):
-        self.points, self.state, self.tau = points, state, tau
-        where = "" if tau is None else f"at tau = {tau:.6g}: "
-        super().__init__(
-            f"{where}alpha_u times the selected share = {points:.6g}: a number > 1 is accepted "
-            "(with fewer points than features the weights move by O(1) however small the ridge); "
-            f"m={state.m:.6g}, q={state.q:.6g}, bias={state.bias:.6g}"
-        )
-
-    def __reduce__(self) -> tuple[type[NoExpansion], tuple[float, State, float | None]]:
-        return (type(self), (self.points, self.state, self.tau))
-
-
 @dataclass(frozen=True)
 class Response:
     r"""First-order answer of a step to its ridge.
@@ -74,15 +52,17 @@ class Response:
     Attributes:
         chi: $\chi_0$.
         points: curved selected points per feature, $\alpha P$.
+        selected: selected points per feature, curved or not.
         shrink: r, the rate of $\ln\sqrt q$.
         turn: b, the rate of $\mathrm{artanh}(m/\sqrt q)$.
         drift: $\beta$, the rate of B in units of $\sqrt q$.
         noise: $E[k_0^2 h_1^2]$ in units of q.
-        stiffness: $E[k_0^2]$.
+        stiffness: $E[x^2]$ with $x = \chi_0\Delta\,k_0$, between 0 and 1.
     """
 
     chi: float
     points: float
+    selected: float
     shrink: float
     turn: float
     drift: float
@@ -96,6 +76,8 @@ def respond(loss: Loss, state: State, batch: Batch, fixed_bias: bool) -> Respons
     s, g, k = nodes.s, nodes.g, nodes.curvature / (1.0 + c * nodes.curvature)
     columns = np.array([np.ones_like(g), g, s])
     gram = (columns * (nodes.weight * k)) @ columns.T
+    known = SETTLED * ((np.abs(columns) * (nodes.weight * k)) @ np.abs(columns).T)
+    gram[np.abs(gram) < known] = 0.0  # rounding of a symmetric batch: the bias would keep it
     nu2 = state.misalignment
     alpha, delta = batch.alpha, batch.delta
     matrix = gram * [1.0, 1.0, nu2]
@@ -104,16 +86,16 @@ def respond(loss: Loss, state: State, batch: Batch, fixed_bias: bool) -> Respons
     if fixed_bias:
         matrix[0] = 1.0, 0.0, 0.0
     drift, shrink, turn = np.linalg.solve(matrix, right)
-    squares = nodes.weight * k * k
     field = drift + shrink * g + nu2 * turn * s
     return Response(
         chi=c / delta,
         points=alpha * nodes.share,
+        selected=alpha * nodes.selected,
         shrink=float(shrink),
         turn=float(turn),
         drift=float(drift),
-        noise=float(squares @ field**2),
-        stiffness=float(squares.sum()),
+        noise=float(nodes.weight @ (k * field) ** 2),
+        stiffness=float(nodes.weight @ (c * k) ** 2),
     )
 
 
@@ -129,6 +111,11 @@ class _Nodes(NamedTuple):
     def share(self) -> float:
         """Probability of a selected point with curvature."""
         return float(self.weight[self.curvature > 0].sum())
+
+    @property
+    def selected(self) -> float:
+        """Probability of a selected point."""
+        return float(self.weight.sum())
 
 
 def _settled_nodes(loss: Loss, state: State, batch: Batch) -> tuple[_Nodes, float]:
@@ -199,9 +186,9 @@ def _nodes(loss: Loss, state: State, batch: Batch, panels: Array) -> _Nodes:
 
 
 def _averages(nodes: _Nodes, c: float) -> Array:
-    r"""Panel by panel, the averages of $1$, $k_0$ and $k_0^2$ times powers of $\hat g$; one row each."""
-    k = nodes.curvature / (1.0 + c * nodes.curvature)
-    rows = np.array([np.ones_like(k), k, k * nodes.g, k * nodes.g**2, k * k, (k * nodes.g) ** 2])
+    r"""Panel by panel, the averages of $1$, $x = \chi_0\Delta\,k_0$ and $x^2$ times powers of $\hat g$; one row each."""
+    x = c * nodes.curvature / (1.0 + c * nodes.curvature)
+    rows = np.array([np.ones_like(x), x, x * nodes.g, x * nodes.g**2, x * x, (x * nodes.g) ** 2])
     sums: Array = (nodes.weight * rows).reshape(len(rows), -1, PANEL_X.size).sum(axis=2)
     return sums
 
@@ -216,7 +203,7 @@ def _strength(nodes: _Nodes, alpha: float, state: State) -> float:
     curvature, weight = nodes.curvature[curved], alpha * nodes.weight[curved]
     points = float(weight.sum())
     if not points > 1.0 + 10 * SETTLED:
-        raise NoExpansion(points, state)
+        raise NoExpansion(points, state, selected=alpha * nodes.selected)
     low, high = -700.0, 700.0
     x = math.log((1.0 / (points - 1.0)) * points / float(weight @ curvature))
     for _ in range(NEWTON_STEPS):

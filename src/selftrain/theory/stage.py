@@ -35,6 +35,11 @@ class Evaluation:
     envelope: float = math.nan
 
 
+def finite(at: Evaluation) -> Evaluation | None:
+    """The evaluation, or None if it is not made of numbers."""
+    return at if np.isfinite(at.residual).all() and np.isfinite(at.jacobian).all() else None
+
+
 class Stage(Protocol):
     r"""The equations of one step.
 

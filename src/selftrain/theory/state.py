@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ..errors import InvalidInput
 from ..fields import number
 
@@ -33,13 +35,17 @@ class State:
     def __post_init__(self) -> None:
         for name, accepts, accepted in _FIELDS:
             object.__setattr__(self, name, number(name, getattr(self, name), accepts, accepted))
-        if not self.q > 0:
-            raise InvalidInput("m, v", (self.m, self.v), "weights that are not all zero")
+        if not 1e-307 <= self.q <= 1e307:
+            accepted = (
+                "weights that are not all zero, with m^2 + v from 1e-307 to 1e307, are accepted"
+            )
+            raise InvalidInput("m, v", (self.m, self.v), accepted)
 
     @classmethod
     def at(cls, trajectory: Trajectory, t: int) -> State:
         """The state after step t of a solved run."""
-        if isinstance(t, bool) or t != int(t) or not 0 <= t < trajectory.good_steps:
+        whole = isinstance(t, (int, np.integer)) and not isinstance(t, bool)
+        if not whole or not 0 <= t < trajectory.good_steps:
             accepted = f"a solved step, from 0 to {trajectory.good_steps - 1}"
             raise InvalidInput("t", t, accepted)
         values = (trajectory.m[t], trajectory.v[t], trajectory.bias[t])
@@ -48,7 +54,7 @@ class State:
     @property
     def q(self) -> float:
         """Squared norm of the weights."""
-        return self.m**2 + self.v
+        return self.m * self.m + self.v
 
     @property
     def norm(self) -> float:

@@ -8,12 +8,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.special import logit
 
+from ...errors import SelfTrainError
 from ...problem import Problem
+from ...recipe import Recipe
 from ...sweep import Computation, Output
-from ...theory.continuum import ContinuumPath, continuum, start_of
+from ...theory.continuum import continuum
+from ...theory.direction import best_direction
 from ...theory.expansion import first_order
+from ...theory.stretches import start_of
 from ...tuning.optimum import Optimum
 from .chains import RIDGES, plain_starts
 from .tuned import tuned
@@ -45,7 +48,7 @@ def path(
         "apart": float(apart.max()),
         "lambda_l": float(recipe.lambda_l),
         "lambda_u": ridge,
-        "time_scale": _time_scale(limit),
+        "time_scale": _time_scale(problem, recipe),
         "error": best.error,
         "bayes": best.bayes.semi_supervised,
     }
@@ -59,14 +62,12 @@ def _best(problem: Problem) -> Optimum:
     return tuned(problem, RIDGES, plain_starts(problem.steps, best))
 
 
-def _time_scale(limit: ContinuumPath) -> float:
-    r"""$\tau_M$: the time in which the odds M/(1 - M) grow by a factor e, on average until M = 0.99.
-
-    If the path ends before that, on average until its end.
-    """
-    until = limit.until if limit.aligned is None else limit.aligned
-    first, last = (logit(limit(tau).squared_cosine) for tau in (0.0, until))
-    return float(until / (last - first))
+def _time_scale(problem: Problem, recipe: Recipe) -> float:
+    r"""$\tau_M$: the time in which the odds M/(1 - M) grow by a factor e, on average until M = 0.99."""
+    scale = best_direction(problem, recipe).time_scale
+    if scale is None:
+        raise SelfTrainError("the path does not come to M = 0.99, or begins beyond: no time scale")
+    return scale
 
 
 PATH = Computation(
