@@ -177,7 +177,7 @@ def test_points_are_the_same_in_other_processes(
 
 def test_a_function_that_workers_cannot_import_is_named(store: Store, tmp_path: Path) -> None:
     work = Computation(module_of(tmp_path, "not_on_the_path").last_error, OUTPUTS)
-    with pytest.raises(SelfTrainError, match="could not load its work.*not_on_the_path"):
+    with pytest.raises(SelfTrainError, match=r"could not load its work.*not_on_the_path"):
         complete([Task(work, GRID)], store, workers=2)
 
 
