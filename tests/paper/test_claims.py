@@ -231,3 +231,11 @@ def test_power_laws() -> None:
 def test_the_end_is_the_last_value_there_is() -> None:
     values = xr.DataArray([[1.0, 2.0, 3.0], [4.0, 5.0, np.nan]], dims=("case", "T"))
     assert at_the_end(values).values.tolist() == [3.0, 5.0]
+
+
+def test_where_the_first_ridge_is_at_its_floor_is_told() -> None:
+    def first_ridge(rho: Any, t: Any, s: Any, h: Any) -> Any:
+        return np.where((rho == 0.2) & (t >= 256), 1e-8, 0.01)
+
+    claims = optimal_ridge.claims(without(paper_like(lambda_l=first_ridge)))
+    assert "for rho = 0.2, Delta = 1, from T = 256; rho = 0.2" in claims[0].found

@@ -144,7 +144,7 @@ def _at_floor(chains: xr.Dataset, chosen: bool) -> str:
     """Where the ridge of step 0 runs to the lower end of the search; those runs are left out of the fit."""
     floor = chains["lambda_l"].sel(selection=chosen) < 1.01 * SMALLEST_RIDGE
     where = [
-        f"rho = {rho:g}, Delta = {delta:g}, from T = {int(floor.T[held.values][0])}"
+        f"rho = {rho:g}, Delta = {delta:g}, from T = {chains.T.values[held.values][0]}"
         for rho in chains.rho.values
         for delta in chains.delta.values
         if (held := floor.sel(rho=rho, delta=delta)).any()
