@@ -138,7 +138,7 @@ def judge(data: Data, rho: float) -> list[Claim]:
         *(_at_a_million(largest, theory, about) for n, largest in sizes if n >= 2**20),
         Claim(
             f"{about}: fluctuations of q, m and B vanish as N^(-1/2) (the fitted exponent is within "
-            f"0.05 and two of its standard errors of -1/2; sizes with {ENOUGH} seeds or more, standard "
+            f"0.05 plus two of its standard errors of -1/2; sizes with {ENOUGH} seeds or more, standard "
             "deviations averaged over the steps by their logarithm).",
             all(abs(value + 0.5) < 0.05 + 2 * error for value, error in exponents.values()),
             "Exponents: "

@@ -32,7 +32,7 @@ def best(
     starts = [
         Recipe(lambda_l, lambda_u)
         for lambda_l in (1e-3, 0.3 * largest)
-        for lambda_u in (1e-3, 0.3 * largest)
+        for lambda_u in (1e-3, 0.3, 0.3 * largest)
     ]
     found = tuned(problem, ("lambda_l", "lambda_u"), starts, largest_ridge=largest)
     ends = itertools.product({found.recipe.lambda_l, largest}, {found.recipe.lambda_u, largest})
