@@ -199,7 +199,9 @@ def _show(best: "Optimum") -> None:
         errors.add_row(name, f"{value:.8g}")
     print_table(console, errors)
     console.print(best.advice, soft_wrap=True)
-    state = "a minimum" if best.is_minimum else "not confirmed as a minimum"
+    state = "not confirmed as a minimum"
+    if best.is_minimum:
+        state = "a minimum, flat along some direction" if best.is_flat else "a minimum"
     remark(
         f"{best.solves} runs of the solver; {state}: gradient {best.first_order:.1e}, "
         f"least curvature {best.second_order:.1e}."

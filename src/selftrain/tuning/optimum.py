@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 STATIONARY = 1e-6
 """A projected gradient below this, in logarithms of ridges, counts as zero."""
 
-CURVED = -1e-8
-"""A curvature above this is not negative beyond what differences of gradients can tell."""
+FLAT = 1e-7
+"""A curvature smaller than this is zero as far as differences of gradients can tell."""
 
 
 HARDLY = 0.05
@@ -88,8 +88,13 @@ class Optimum:
 
     @property
     def is_minimum(self) -> bool:
-        """Whether gradient and curvature are those of a local minimum within the bounds."""
-        return self.first_order < STATIONARY and not self.second_order < CURVED
+        """Whether gradient and curvature are those of a local minimum within the bounds, perhaps a flat one."""
+        return self.first_order < STATIONARY and not self.second_order < -FLAT
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether the error hardly changes along some direction, so that the values along it mean little."""
+        return bool(self.second_order < FLAT)
 
     @property
     def against(self) -> dict[str, float]:

@@ -10,8 +10,9 @@ from collections.abc import Iterable, Sequence
 
 from ...problem import Problem
 from ...recipe import Recipe
-from ...tuning.optimize import ROUGH, ROUGHLY, WORST, Search, optimize
+from ...tuning.optimize import optimize
 from ...tuning.optimum import Optimum
+from ...tuning.search import ROUGH, ROUGHLY, WORST, Search
 from ...tuning.variables import variables
 
 SMALLEST_RIDGE, LARGEST_RIDGE = 1e-8, 0.1

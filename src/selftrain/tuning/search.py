@@ -1,0 +1,202 @@
+r"""A search in the coordinates of `variables`: errors and gradients of recipes, and ways to descend.
+
+A bounded quasi-Newton method (L-BFGS-B) goes down roughly first; what it finds is finished by Newton's method on the gradient if the
+coordinates are few, else by L-BFGS-B again. Recipes whose labels collapse, or whose equations have no solution, count as an error of one: no line
+search ends there.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from threadpoolctl import threadpool_limits
+
+from ..errors import NoGradient, StageError
+from ..losses import Array
+from ..problem import Problem
+from ..theory.adjoint import gradient
+from ..theory.solve import solve
+from ..theory.trajectory import Trajectory
+from .optimum import Point
+from .variables import Variables
+
+Index = NDArray[np.intp]
+
+ROUGH = 1e-5
+"""Tolerance of the solver while starts are compared; the best one is finished at the tolerance asked for."""
+
+ROUGHLY = 1e-5
+"""A gradient this small ends a rough search."""
+
+STATIONARY = 1e-9
+"""A gradient this small, where bounds do not hold it, ends a search."""
+
+WORST = 1.0
+"""What a recipe without a final error counts as."""
+
+FULL_HESSIAN = 24
+"""Up to so many free coordinates all second derivatives are taken; beyond, those along the smoothest
+directions, in which a schedule can still move."""
+
+
+@dataclass
+class Search:
+    """Evaluates recipes and remembers what it saw; with gradients, a run starts from the one before."""
+
+    problem: Problem
+    variables: Variables
+    limit: int = 500
+    progress: Callable[[int, float], None] | None = None
+    solves: int = 0
+    best: float = math.inf
+    last: Trajectory | None = None
+    path: list[Point] = field(default_factory=list)
+
+    def error(self, x: Array, tolerance: float) -> tuple[float, Trajectory | None]:
+        """The final error at x; no trajectory where it is not a solved state."""
+        self.solves += 1
+        recipe = self.variables.recipe(x)
+        try:
+            run = solve(self.problem, recipe, tolerance, near=self.last)
+        except StageError:
+            return WORST, None
+        if run.collapsed_at is not None:
+            return WORST, None
+        value = float(run.error[-1])
+        if tolerance <= ROUGH and value < self.best:
+            self.best = value
+            self.path.append(Point(self.solves, value, recipe))
+        if self.progress is not None:
+            self.progress(self.solves, self.best)
+        return value, run
+
+    def slope(self, x: Array, tolerance: float) -> tuple[float, Array]:
+        """The final error and its gradient in the coordinates."""
+        value, run = self.error(x, tolerance)
+        if run is None:
+            return WORST, np.zeros(x.size)
+        self.last = run
+        try:
+            return value, self.variables.slope(x, gradient(run))
+        except (NoGradient, StageError):
+            return WORST, np.zeros(x.size)
+
+    def descend(
+        self, x: Array, tolerance: float, enough: float = STATIONARY, limit: int | None = None
+    ) -> tuple[float, Array]:
+        """L-BFGS-B from x until the gradient is `enough`; started again where its line search gives up."""
+        low, high = self.variables.box()
+        limit = min(self.limit, limit or self.limit)
+        value = math.inf
+        for _ in range(4):
+            with threadpool_limits(
+                1
+            ):  # threads of linear algebra take longer to wake than to compute
+                found = minimize(
+                    self.slope,
+                    x,
+                    args=(tolerance,),
+                    jac=True,
+                    method="L-BFGS-B",
+                    bounds=list(zip(low, high, strict=True)),
+                    options={
+                        "maxiter": limit, "maxfun": 2 * limit, "ftol": 1e-15, "gtol": enough, "maxcor": 20,
+                    },
+                )  # fmt: skip
+            gain, value, x = value - float(found.fun), float(found.fun), np.asarray(found.x)
+            if found.status != 2 or not gain > enough**2:  # 2: the line search found no lower point
+                break
+        return value, x
+
+    def finish(self, x: Array, tolerance: float) -> tuple[Array, float, float]:
+        """From near an optimum to it, and its `conditions`."""
+        value, slope = self.slope(x, tolerance)
+        free = self.free(x, slope)
+        if 0 < free.size <= FULL_HESSIAN:
+            hessian = self.hessian(x, slope, free, tolerance)
+            x, slope = self._newton(x, value, slope, free, hessian, tolerance)
+            left = float(np.abs(slope[self.free(x, slope)]).max(initial=0.0))
+            if left <= STATIONARY and np.array_equal(self.free(x, slope), free):
+                return x, left, float(np.linalg.eigvalsh(hessian).min())
+        _, x = self.descend(x, tolerance)
+        return x, *self.conditions(x, tolerance)
+
+    def conditions(self, x: Array, tolerance: float) -> tuple[float, float]:
+        """Largest entry of the gradient that no bound holds, and least curvature along free coordinates."""
+        value, slope = self.slope(x, tolerance)
+        if not value < WORST:
+            return math.inf, math.nan
+        free = self.free(x, slope)
+        first = float(np.abs(slope[free]).max(initial=0.0))
+        if free.size == 0:
+            return first, math.nan
+        return first, float(np.linalg.eigvalsh(self.hessian(x, slope, free, tolerance)).min())
+
+    def _newton(
+        self, x: Array, value: float, slope: Array, free: Index, hessian: Array, tolerance: float
+    ) -> tuple[Array, Array]:
+        """Newton steps on the free coordinates as long as they shrink the gradient; x and the gradient there."""
+        low, high = self.variables.box()
+        for _ in range(8):
+            size = np.abs(slope[free]).max(initial=0.0)
+            if size <= STATIONARY or np.linalg.eigvalsh(hessian).min() <= 0:
+                break
+            there = x.copy()
+            there[free] -= np.linalg.solve(hessian, slope[free])
+            if np.any(there < low) or np.any(there > high):
+                break
+            new_value, new_slope = self.slope(there, tolerance)
+            if not (new_value <= value + 1e-9 and np.abs(new_slope[free]).max() < 0.5 * size):
+                break
+            x, value, slope = there, new_value, new_slope
+        return x, slope
+
+    def free(self, x: Array, slope: Array) -> Index:
+        """Coordinates that no bound holds: off the bounds, or pushed away from them."""
+        low, high = self.variables.box()
+        held = ((x <= low + 1e-9) & (slope >= 0)) | ((x >= high - 1e-9) & (slope <= 0))
+        return np.flatnonzero(~held)
+
+    def hessian(self, x: Array, slope: Array, free: Index, tolerance: float) -> Array:
+        """Second derivatives along free coordinates by differences to the gradient at x; smooth directions of many.
+
+        Over the distance of a difference a hundred times the tolerance is good to a few digits.
+        """
+        low, high = self.variables.box()
+        rough = min(100 * tolerance, 1e-3)
+        basis = np.eye(free.size)
+        if free.size > FULL_HESSIAN:
+            waves = np.outer(np.arange(FULL_HESSIAN), np.arange(free.size) + 0.5)
+            basis = np.linalg.qr(np.cos(np.pi * waves / free.size).T)[0].T
+        columns = []
+        for direction in basis:
+            move = np.zeros(x.size)
+            move[free] = 3e-4 * direction / np.abs(direction).max()
+            ahead, behind = np.clip(x + move, low, high), np.clip(x - move, low, high)
+            there = max(ahead, behind, key=lambda at: float(np.abs(at - x).sum()))
+            length = float((there - x)[free] @ direction)
+            columns.append(basis @ (self.slope(there, rough)[1] - slope)[free] / length)
+        hessian = np.array(columns).reshape(len(basis), len(basis))
+        return np.asarray(0.5 * (hessian + hessian.T))
+
+    def simplex(self, x: Array, tolerance: float) -> tuple[float, Array]:
+        """Nelder-Mead from x, as the paper does."""
+        low, high = self.variables.box()
+        size = np.minimum(0.3, 0.25 * (high - low))
+        corners = x + np.diag(np.where(x + size <= high, size, -size))
+        found = minimize(
+            lambda at: self.error(at, tolerance)[0],
+            x,
+            method="Nelder-Mead",
+            bounds=list(zip(low, high, strict=True)),
+            options={
+                "xatol": 1e-6, "fatol": 1e-11, "maxfev": 400 * x.size,
+                "initial_simplex": np.vstack([x, corners]),
+            },  # type: ignore[call-overload]
+        )  # fmt: skip
+        return float(found.fun), np.asarray(found.x)
