@@ -2,12 +2,14 @@
 
 import os
 import stat
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 import xarray as xr
 
-from selftrain.files import write_netcdf
+from selftrain.files import forget_parts, write_netcdf
 
 DATA = xr.Dataset({"x": ("t", np.arange(3.0))})
 
@@ -35,3 +37,21 @@ def test_a_pipe_is_not_replaced_by_a_file(tmp_path, monkeypatch):
     write_netcdf(DATA, pipe)
     assert asked == [pipe]
     assert stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+def test_what_killed_processes_left_is_deleted(tmp_path):
+    ended = subprocess.run(
+        [sys.executable, "-c", "import os; print(os.getpid())"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    left = tmp_path / "points" / f".a.point.{int(ended.stdout)}.part"
+    left.parent.mkdir()
+    ours, other = tmp_path / f".b.{os.getpid()}.part", tmp_path / ".mine.part"
+    for path in (left, ours, other):
+        path.touch()
+    forget_parts(tmp_path)
+    assert not left.exists()
+    assert ours.exists()
+    assert other.exists()

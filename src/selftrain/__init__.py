@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .errors import NoExpansion, SelfTrainError
+    from .errors import InvalidInput, NoExpansion, NoGradient, SelfTrainError, StageError
     from .problem import Problem
     from .recipe import Recipe
     from .simulation.ensemble import Ensemble
@@ -34,11 +34,14 @@ _homes = {
     "ContinuumPath": ".theory.path",
     "Ensemble": ".simulation.ensemble",
     "Gradient": ".theory.adjoint",
+    "InvalidInput": ".errors",
     "NoExpansion": ".errors",
+    "NoGradient": ".errors",
     "Optimum": ".tuning.optimum",
     "Problem": ".problem",
     "Recipe": ".recipe",
     "SelfTrainError": ".errors",
+    "StageError": ".errors",
     "State": ".theory.state",
     "Trajectory": ".theory.trajectory",
     "bayes_error": ".theory.bayes",
@@ -58,11 +61,14 @@ __all__ = [
     "ContinuumPath",
     "Ensemble",
     "Gradient",
+    "InvalidInput",
     "NoExpansion",
+    "NoGradient",
     "Optimum",
     "Problem",
     "Recipe",
     "SelfTrainError",
+    "StageError",
     "State",
     "Trajectory",
     "bayes_error",

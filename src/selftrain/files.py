@@ -14,21 +14,46 @@ if TYPE_CHECKING:
     import xarray as xr
 
 
-def write_netcdf(data: xr.Dataset, path: str | Path) -> Path:
-    """Write a dataset beside `path` and move it there, so that a killed process leaves the old file.
+@contextmanager
+def replacing(target: Path) -> Iterator[Path]:
+    """A path to write to, moved to `target` when the block is done: a killed process leaves the old file.
 
     What is there and is no ordinary file (a device, a folder) is never replaced, but written to as it is.
     """
-    target = Path(path)
     if target.exists() and not target.is_file():
-        data.to_netcdf(target, engine="scipy")
-        return target
+        yield target
+        return
     part = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
-        data.to_netcdf(part, engine="scipy")
+        yield part
         os.replace(part, target)
     finally:
         part.unlink(missing_ok=True)
+
+
+def forget_parts(folder: Path) -> None:
+    """Delete what killed processes left half-written in a folder and below."""
+    for part in folder.rglob(".*.part"):
+        process = part.name.rsplit(".", 2)[1]
+        if process.isdigit() and not _runs(int(process)):
+            part.unlink(missing_ok=True)
+
+
+def _runs(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def write_netcdf(data: xr.Dataset, path: str | Path) -> Path:
+    """Write a dataset, whole or not at all."""
+    target = Path(path)
+    with replacing(target) as part:
+        data.to_netcdf(part, engine="scipy")
     return target
 
 

@@ -10,7 +10,14 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import os
 from pathlib import Path
+
+
+def compiled(folder: Path) -> bool:
+    """Whether kernels of `folder` were compiled before, or may have been: the cache can be elsewhere."""
+    elsewhere = "NUMBA_CACHE_DIR" in os.environ or not os.access(folder, os.W_OK)
+    return elsewhere or any((folder / "__pycache__").glob("*.nbi"))
 
 
 def forget_stale_kernels(folder: Path) -> None:

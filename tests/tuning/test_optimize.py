@@ -159,7 +159,8 @@ def test_coordinates(name: str) -> None:
         ({"over": ("annealing",), "schedule": ("sharpness",)}, "contains it"),
         ({"bounds": {"lambda_u": (0.1, 0.01)}}, "low < high"),
         ({"bounds": {"lambda_u": (0.1, 0.1)}}, "low < high"),
-        ({"bounds": {"lambda_u": (0.0, 0.1)}}, "1e-12 <= low"),
+        ({"bounds": {"lambda_u": (1e-13, 0.1)}}, "1e-12 <= low"),
+        ({"bounds": {"lambda_u": (-1.0, 0.1)}}, "1e-12 <= low"),
         ({"bounds": {"lambda_u": 0.1}}, "two finite numbers"),
         ({"bounds": {"lambda_u": (1e-3, math.inf)}}, "two finite numbers"),
         ({"bounds": {"threshold": (0, 1)}}, "not optimised here"),
@@ -199,3 +200,25 @@ def test_labels_that_collapse_from_every_start() -> None:
     problem = Problem(alpha_l=0.5, alpha_u=2.0, rho=0.2, delta=2.0, steps=60)
     with pytest.raises(NoGradient, match="collapse from every start"):
         optimize(problem, over=("lambda_u",), start=Recipe(labeler="hard", lambda_u=0.05))
+
+
+def test_more_freedom_is_never_worse() -> None:
+    """From most starts the way down leads to hard labels; the optimum without selection leads elsewhere."""
+    problem = Problem(alpha_l=0.5, alpha_u=2.0, rho=0.2, delta=0.75**2, steps=8)
+    fixed = Recipe(fix_bias=True)
+    ridges = ("lambda_l", "lambda_u")
+    shaped = optimize(problem, (*ridges, "sharpness"), start=fixed)
+    both = optimize(problem, (*ridges, "sharpness", "threshold"), start=fixed)
+    annealed = optimize(problem, (*ridges, "annealing"), start=fixed)
+    free = optimize(problem, schedule=("lambda_u", "sharpness", "threshold"), start=fixed, limit=60)
+    assert free.error < both.error < shaped.error < annealed.error
+    assert both.recipe.sharpness < 3
+
+
+def test_a_flat_minimum_is_called_flat() -> None:
+    problem = Problem(alpha_l=0.5, alpha_u=2.0, rho=0.2, delta=0.75**2, steps=16)
+    naive = optimize(problem, ("lambda_u",), bounds={"lambda_u": (0, 1e-7)})
+    assert naive.bounds["lambda_u"] == (1e-8, 1e-7)
+    round_one = optimize(problem.replace(rho=0.5), ("lambda_l", "lambda_u"))
+    assert round_one.is_minimum
+    assert not round_one.is_flat

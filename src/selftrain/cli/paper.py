@@ -63,7 +63,7 @@ def run_figures(
     quick: Quick = False,
     out: Out = None,
     workers: Annotated[
-        int, typer.Option(metavar="W", help="Processes at once; -1: all cores.")
+        int, typer.Option(metavar="W", help="Processes at once; -1: all cores, 0: this one alone.")
     ] = -1,
     as_json: AsJson = False,
 ) -> None:
@@ -71,7 +71,11 @@ def run_figures(
     from ..paper.run import run
 
     folder = _folder(out, quick)
-    outcomes = run(figures or (), quick, folder, workers=workers, notice=remark)
+    try:
+        outcomes = run(figures or (), quick, folder, workers=workers, notice=remark)
+    except KeyboardInterrupt:
+        remark("Interrupted: finished points are kept, and the same command goes on from there.")
+        raise
     _write_page(folder, quick)
     if as_json:
         print_json({"figures": [_plain(one) for one in outcomes], "out": str(folder)})
@@ -148,6 +152,11 @@ def _show(outcomes: list[Outcome], folder: Path) -> None:
     console.width = max(console.width, 140)
     print_table(console, table)
     made = [one for one in outcomes if one.record is not None]
+    verdicts = {claim["verdict"] for one in made for claim in (one.record or {})["claims"]}
+    if "cannot tell" in verdicts:
+        remark(
+            "Cannot tell: the runs are too short or too few for this claim; those in full are not."
+        )
     remark(
         f"{counted(len(made), 'figure')} with data and records in {folder}; page: {folder}/index.html"
     )

@@ -132,10 +132,16 @@ def claims(data: Data) -> list[Claim]:
 
 
 def caption(data: Data) -> str:
+    chains = data["chains"].isel(heuristics=0)
+    powers = ""
+    if int(chains.T[-1]) >= 8 * MANY:
+        powers = (
+            rf" Broad lines: powers fitted from $T = {MANY}$ on to the curves without selection and "
+            rf"$\Delta = {float(chains.delta[-1]):g}$."
+        )
     return (
         r"Best ridge of the self-training steps against their number. Filled: $\Gamma$ tuned, white: "
-        r"$\Gamma = 0$; dotted: the upper bound of the search, which makes the plateau; broad lines: powers "
-        rf"fitted from $T = {MANY}$ on to the curves without selection and $\Delta = {float(data['chains'].delta[-1]):g}$. "
+        rf"$\Gamma = 0$; dotted: the upper bound of the search, which makes the plateau.{powers} "
         rf"{RIDGES}. Chosen: $(\alpha_L, \alpha_U) = ({ALPHA_L:g}, {ALPHA_U:g})$."
     )
 

@@ -19,7 +19,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..files import write_netcdf
+from ..files import forget_parts, replacing, write_netcdf
 from ..sweep import Failure, Store, Task, complete
 from ..sweep.progress import Progress
 from ..sweep.workers import local_processes, stop_now
@@ -63,6 +63,7 @@ def run(
     """
     asked = figures(names)
     folder = writable(Path(out))
+    forget_parts(folder)
     begin = time.perf_counter()
     store = Store(folder / "points")
     tasks = {one.id: one.tasks(quick) for one in asked}
@@ -87,12 +88,12 @@ def run(
 
 
 def read_record(folder: str | Path, name: str) -> dict[str, Any] | None:
-    """The record that a run left of a figure, None if there is none."""
+    """The record that a run left of a figure, None if there is none or it is damaged."""
     try:
-        record: dict[str, Any] = json.loads(Path(folder, f"{name}.json").read_text("utf-8"))
-    except (FileNotFoundError, json.JSONDecodeError):
+        record = json.loads(Path(folder, f"{name}.json").read_text("utf-8"))
+    except (FileNotFoundError, ValueError):
         return None
-    return record
+    return record if isinstance(record, dict) else None
 
 
 def writable(folder: Path) -> Path:
@@ -195,32 +196,23 @@ def _save(drawing: Drawing, path: Path) -> None:
     """PNG and PDF, without the date, so that the same data give the same files."""
     undated: dict[str, dict[str, None]] = {"png": {}, "pdf": {"CreationDate": None}}
     for suffix, metadata in undated.items():
-        part = path.with_name(f".{path.name}.{os.getpid()}.part")
-        try:
+        with replacing(path.with_name(f"{path.name}.{suffix}")) as part:
             drawing.savefig(part, format=suffix, metadata=metadata)
-            os.replace(part, path.with_name(f"{path.name}.{suffix}"))
-        finally:
-            part.unlink(missing_ok=True)
 
 
 def _write(path: Path, text: str) -> None:
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
+    with replacing(path) as part:
         part.write_text(text, encoding="utf-8")
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _write_times(
     folder: Path, points: Mapping[str, float], drawing: Mapping[str, float], seconds: float
 ) -> None:
     """What each figure took: its points, whenever they were computed, and its drawing; and this run."""
-    path = folder / "times.json"
-    known = json.loads(path.read_text("utf-8")) if path.is_file() else {"figures": {}}
-    known["figures"] |= {
+    known = read_record(folder, "times") or {}
+    figures = {
         name: {"points_cpu": round(points[name], 3), "drawing": round(drawing[name], 3)}
         for name in drawing
     }
-    known["last_run"] = round(seconds, 3)
-    _write(path, json.dumps(known, indent=1) + "\n")
+    told = {"figures": known.get("figures", {}) | figures, "last_run": round(seconds, 3)}
+    _write(folder / "times.json", json.dumps(told, indent=1) + "\n")

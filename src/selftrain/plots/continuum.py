@@ -70,7 +70,7 @@ def plot_path(
         size.plot(points.tau, points.m, color=PURPLE, label="$m$")
         bias.set_title("bias")
         bias.axhline(0, color=GREY, linewidth=0.7)
-        bias.plot(points.tau, points.bias, color=BLACK, label="$B$")
+        bias.plot(points.tau, points.bias, color=PURPLE, label="$B$")
         bias.plot(points.tau, points.bias_to_norm, color=ORANGE, label=r"$B/\sqrt{q}$")
         for run, shade in zip(runs, (BLACK, GREY, SKY), strict=False):
             _draw_run(run, path.until, shade, error, direction, size, bias)

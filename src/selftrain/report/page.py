@@ -74,7 +74,10 @@ def summary(records: Iterable[Mapping[str, Any]]) -> Section:
         )
     body = f"<table><tr><th>figure</th><th></th><th>claims that hold</th></tr>{rows}</table>"
     if open_claims:
-        body += f"<p>What did not come out as claimed:</p><ul>{open_claims}</ul>"
+        body += (
+            f"<p>What did not come out as claimed, or cannot be told from runs this short or this few:</p>"
+            f"<ul>{open_claims}</ul>"
+        )
     return Section("claims", "What the figures claim", None, body)
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..errors import SelfTrainError
+from ..files import forget_parts
 from .computation import Computation
 from .gather import gather
 from .grid import Grid, Point
@@ -103,6 +104,7 @@ def complete(
     ...     task.load(store)["twice"].values.tolist()
     [2.0, 4.0]
     """
+    forget_parts(store.folder)
     missing = _missing(tasks, store, notice)
     failures: list[Failure] = []
     batches = _batches(missing)

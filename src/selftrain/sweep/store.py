@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import os
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import SelfTrainError
+from ..files import replacing
 from ..losses import Array
 from .computation import Computation
 from .grid import Point
@@ -71,12 +71,8 @@ class Store:
         content = body.getvalue()
         target = self.path(computation, point)
         target.parent.mkdir(parents=True, exist_ok=True)
-        part = target.with_name(f".{target.name}.{os.getpid()}.part")
-        try:
+        with replacing(target) as part:
             part.write_bytes(hashlib.sha256(content).hexdigest().encode() + b"\n" + content)
-            os.replace(part, target)
-        finally:
-            part.unlink(missing_ok=True)
 
     def read(self, computation: Computation, point: Point) -> Finished | None:
         """The values of a point, None if it was not computed yet.

@@ -33,8 +33,15 @@ def local_processes(workers: int) -> Executor:
 
 
 def stop_now(executor: Executor) -> None:
-    """End the processes without waiting for what they compute."""
-    executor.shutdown(wait=True, kill_workers=True)  # type: ignore[call-arg]
+    """End the processes without waiting for what they compute.
+
+    The thread that hands work to them may stumble over work that is no longer there; that is not worth a word.
+    """
+    told, threading.excepthook = threading.excepthook, lambda _: None
+    try:
+        executor.shutdown(wait=True, kill_workers=True)  # type: ignore[call-arg]
+    finally:
+        threading.excepthook = told
 
 
 def _begin(parent: int) -> None:

@@ -210,6 +210,11 @@ def _check_labels(loss: Loss, labeler: Labeler) -> None:
 
 def _labelling_model(state: Any, t: int) -> State:
     if isinstance(state, Trajectory):
+        if t > state.good_steps:
+            accepted = (
+                f"a step from 1 to {state.good_steps}, for which the run has a labelling model"
+            )
+            raise InvalidInput("t", t, f"{accepted}, is accepted")
         return State.at(state, t - 1)
     if not isinstance(state, State):
         raise InvalidInput("state", state, "a State(m, v, bias) or a Trajectory is accepted")

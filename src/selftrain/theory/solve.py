@@ -39,8 +39,8 @@ def solve(
             a kinked loss forbids it, a step is accepted up to 1e-8; `stats.accuracy` tells what was reached.
         on_failure: "raise" a `StageError`, or return the "partial" trajectory up to the failure, with
             NaN after it and the error in `failure`.
-        near: the run of a similar problem and recipe, from which this one is found in fewer evaluations. It
-            changes the result within the tolerance only.
+        near: the run of a similar problem and recipe, of as many steps, from which this one is found in fewer
+            evaluations. It changes the result within the tolerance only.
 
     Returns:
         A `Trajectory` over t = 0..steps. Pseudo-labels that collapse into one class end it early: that is

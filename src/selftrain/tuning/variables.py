@@ -200,15 +200,19 @@ def _bounds(bounds: Any, names: tuple[str, ...]) -> dict[str, tuple[float, float
 
 
 def _pair(name: str, pair: Any) -> tuple[float, float]:
+    """Checked bounds; a ridge of zero, which has no logarithm, stands for the smallest of the default bounds."""
     field = f"bounds[{name}]"
-    least = 0.0 if name in ("threshold", "annealing") else 1e-12
-    accepted = f"two finite numbers with {least:g} <= low < high are accepted"
+    accepted = "two finite numbers with 0 <= low < high are accepted"
     try:
-        low, high = pair
+        low, high = (number(field, value, math.isfinite, accepted) for value in pair)
     except (TypeError, ValueError):
         raise InvalidInput(field, pair, accepted) from None
-    low = number(field, low, lambda value: least <= value < math.inf, accepted)
-    high = number(field, high, lambda value: low < value < math.inf, accepted)
+    if low == 0 and name in ("lambda_l", "lambda_u"):
+        low = DEFAULT_BOUNDS[name][0]
+    if name in _LOGARITHMIC and low < 1e-12:
+        raise InvalidInput(field, pair, "1e-12 <= low < high is accepted")
+    if not 0 <= low < high:
+        raise InvalidInput(field, pair, accepted)
     return low, high
 
 
