@@ -145,7 +145,7 @@ def _number(value: Any) -> float:
 
 def _seconds(selection: bool, heuristics: bool, longest: int, **_: Any) -> float:
     steps = 2 * longest + 50
-    return steps * (0.012 if selection else 0.0035 if heuristics else 0.0017)
+    return steps * (0.005 if selection else 0.003 if heuristics else 0.0018)
 
 
 OVER_T = ("T",)

@@ -127,7 +127,7 @@ def _run_seconds(features: int, steps: int, **_: Any) -> float:
 
 
 def _histogram_seconds(features: int, **_: Any) -> float:
-    return 1.5 + features * 1e-4
+    return 0.5 + features * 5e-5
 
 
 ENGINES = (
@@ -150,7 +150,7 @@ THEORY = Computation(
         "bayes": Output(r"\epsilon_{Bayes}^{(t)}", ("t",)),
     },
     engines=ENGINES,
-    seconds=lambda **_: 2.0,
+    seconds=lambda **_: 1.0,
 )
 
 RUN = Computation(

@@ -3,12 +3,11 @@ r"""How close self-training comes to the Bayes limit, from one constant to every
 Ways, all with $\lambda_L$ tuned. Bias trained: a constant $\lambda_U$; a threshold too; $\lambda_U$ free at every step; $\lambda_U$, sharpness
 and threshold free at every step. Bias fixed: labels annealed at a constant rate (with the bias fixed these are the paper's
 heuristics), and the two free ones again. A point is a chain of T, because a schedule of a short run, stretched,
-is where the search for a longer one begins; so do the ways it contains, so no way ends above these.
+is where the search for a longer one begins; so is the best of the ways it contains, so no way ends above these.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -25,6 +24,9 @@ from .tuned import LARGEST_RIDGE, SMALLEST_RIDGE, tuned
 
 WAYS = ("constant", "selection or annealing", "free ridge", "all free")
 """What is tuned; the second is selection with the bias trained, annealing with the bias fixed."""
+
+STILL = Recipe(lambda_l=1e-3, lambda_u=1e-7)
+"""Steps that hardly move the model: the best there is where every real step does harm."""
 
 FREE = ("lambda_u", "sharpness", "threshold")
 TOLERANCE = 1e-8
@@ -68,16 +70,15 @@ def schedules(
 def _ways(problem: Problem, fix_bias: bool, last: dict[str, Optimum]) -> dict[str, Optimum]:
     """The best recipe of each way; `last` are those of a run of a quarter of the steps."""
     steps = problem.steps
+    starts = [*plain_starts(steps), *(_quicker(best) for best in list(last.values())[:1]), STILL]
+    constant = tuned(problem, RIDGES, [start.replace(fix_bias=fix_bias) for start in starts])
     if fix_bias:
-        starts = [start.replace(fix_bias=True) for start in plain_starts(steps)]
-        constant = tuned(problem, RIDGES, starts)
         second = tuned(problem, (*RIDGES, "annealing"), helped_starts(steps))
     else:
-        starts = [*plain_starts(steps), *(_quicker(best) for best in list(last.values())[:1])]
-        constant = tuned(problem, RIDGES, starts)
         second = selected(problem, constant)
-    ridge = _freed(problem, ("lambda_u",), [constant.recipe], last.get("free ridge"))
-    every = _freed(problem, FREE, [ridge.recipe, second.recipe], last.get("all free"))
+    ridge = _freed(problem, ("lambda_u",), constant.recipe, last.get("free ridge"))
+    begin = min(ridge, second, key=lambda one: one.error)
+    every = _freed(problem, FREE, begin.recipe, last.get("all free"))
     return dict(zip(WAYS, (constant, second, ridge, every), strict=True))
 
 
@@ -87,11 +88,9 @@ def _quicker(last: Optimum) -> Recipe:
     return last.recipe.replace(**ridges)
 
 
-def _freed(
-    problem: Problem, free: tuple[str, ...], starts: Iterable[Recipe], last: Optimum | None
-) -> Optimum:
-    """The best schedule that the starts lead to, the stretched one of a shorter run among them."""
-    begins = [_spelled_out(start, problem.steps, free) for start in starts]
+def _freed(problem: Problem, free: tuple[str, ...], start: Recipe, last: Optimum | None) -> Optimum:
+    """The best schedule that a start, or the stretched schedule of a shorter run, leads to."""
+    begins = [_spelled_out(start, problem.steps, free)]
     if last is not None:
         begins.append(_stretched(last, problem.steps, free))
     return min(
@@ -175,7 +174,7 @@ SCHEDULES = Computation(
         "bayes": Output(r"\epsilon_{Bayes}", ("T",)),
     },
     engines=("theory", "tuning", "paper/compute/tuned.py", "paper/compute/chains.py"),
-    seconds=lambda longest, **_: 3.0 * longest,
+    seconds=lambda longest, **_: 0.5 * longest,
 )
 
 CONFIRMED = Computation(

@@ -66,7 +66,7 @@ def single_shot_run(features: int, seed: int, **setting: float) -> dict[str, flo
 
 
 def _run_seconds(features: int, alpha_u: float, **_: Any) -> float:
-    return 0.02 + features * (1 + alpha_u) * 1e-6
+    return 0.005 + features * (1 + alpha_u) * 3e-7
 
 
 ENGINES = ("theory", "tuning", "paper/compute/tuned.py")
@@ -83,7 +83,7 @@ SINGLE_SHOT = Computation(
         "bayes": Output(r"\epsilon_{Bayes}"),
     },
     engines=ENGINES,
-    seconds=lambda **_: 1.0,
+    seconds=lambda **_: 0.25,
 )
 
 SINGLE_SHOT_RUN = Computation(
