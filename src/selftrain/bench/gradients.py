@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 from ..problem import Problem
 from ..recipe import Recipe
@@ -31,8 +32,8 @@ def _sweep() -> Iterator[Line]:
     ):
         run = solve(problem, recipe)
         gradient(run)
-        forward = seconds(lambda recipe=recipe: solve(problem, recipe), repeat=5)  # type: ignore[misc]
-        backward = seconds(lambda run=run: gradient(run), repeat=5)  # type: ignore[misc]
+        forward = seconds(partial(solve, problem, recipe), repeat=5)
+        backward = seconds(partial(gradient, run), repeat=5)
         note = f"1024 steps, {6 * 1024 + 5} derivatives: {1e3 * backward:.1f} ms and {1e3 * forward:.1f} ms"
         yield Line(f"gradient over forward{name}", backward / forward, "x", 1.5, False, note)
 
@@ -44,12 +45,10 @@ def _constants() -> Iterator[Line]:
         (("lambda_l", "lambda_u", "threshold"), Recipe(0.01, 0.01, threshold=0.3)),
         (("lambda_l", "lambda_u", "annealing"), Recipe(0.01, 0.01, annealing=0.1, fix_bias=True)),
     ):
-        found: list[Optimum] = []
-        quick, slow = (
-            seconds(lambda: found.append(optimize(REFERENCE, over, start=start, method=method)))  # noqa: B023
-            for method in ("l-bfgs-b", "nelder-mead")
+        quick, ours = _timed(partial(optimize, REFERENCE, over, start=start))
+        slow, simplex = _timed(
+            partial(optimize, REFERENCE, over, start=start, method="nelder-mead")
         )
-        ours, simplex = found
         name = ", ".join(over)
         note = f"{ours.solves} solves with gradients ({quick:.2f} s) and {simplex.solves} ({slow:.2f} s)"
         yield Line(f"Nelder-Mead over ours: {name}", slow / quick, "x", 4, True, note)
@@ -63,11 +62,15 @@ def _schedule() -> Iterator[Line]:
     """A ridge free at every one of 256 steps."""
     for rho in (0.5, 0.4):
         problem = REFERENCE.replace(steps=256, rho=rho)
-        found: list[Optimum] = []
-        took = seconds(
-            lambda: found.append(optimize(problem, ("lambda_l",), schedule=("lambda_u",))),  # noqa: B023
-            wall=True,
+        took, best = _timed(
+            partial(optimize, problem, ("lambda_l",), schedule=("lambda_u",)), wall=True
         )
-        best = found[0]
         note = f"{best.solves} solves, error {best.error:.8f}, gradient {best.first_order:.0e}"
         yield Line(f"free ridge, 256 steps, rho = {rho:g}", took, "s", 10, False, note)
+
+
+def _timed(search: Callable[[], Optimum], wall: bool = False) -> tuple[float, Optimum]:
+    """What a search takes, and what it finds."""
+    found: list[Optimum] = []
+    took = seconds(lambda: found.append(search()), wall=wall)
+    return took, found[-1]

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -88,7 +89,7 @@ def _scikit_learn() -> tuple[float, float, float]:
     exact = fit(rows[: stage.rows], shares[: stage.rows], loss, stage.ridge).weights
     for tol in (1e-4, 1e-5, 1e-6, 1e-7):
         model = LogisticRegression(C=1 / stage.ridge, tol=tol, max_iter=5000)
-        fitting = seconds(lambda model=model: model.fit(rows, labels, sample_weight=shares))  # type: ignore[misc]
+        fitting = seconds(partial(model.fit, rows, labels, sample_weight=shares))
         weights = model.coef_[0]
         error = abs(float(weights @ weights) / float(exact @ exact) - 1)
         if error < 1e-6:
