@@ -49,8 +49,7 @@ def optimize(
             `Recipe(fix_bias=True)` optimises with a fixed bias); a recipe, or some of its fields.
         method: "l-bfgs-b" with adjoint gradients, or "nelder-mead", the paper's way (constants only).
         starts: how many starts are tried, the given one and others. Default: the given one alone, unless
-            it leads to no better an error than that of the labelled points alone; three if none is given, or
-            one that leaves all that is optimised at its default.
+            it leads to no better an error than that of the labelled points alone; three if none is given.
         tolerance: relative accuracy of the solver.
         limit: most iterations of a search; `is_minimum` tells whether they were enough.
         progress: called with the number of solves and the best error so far.
@@ -83,8 +82,7 @@ def optimize(
         _, x = search.simplex(free.coordinates(begin), tolerance)
         first, second = search.conditions(x, tolerance)
     else:
-        untold = all(getattr(begin, name) == getattr(Recipe(), name) for name in free.names)
-        count = starts or (SEVERAL if start is None or untold else 1)
+        count = starts or (SEVERAL if start is None else 1)
         value, x = rough_optimum(search, begin, count, max(ROUGH, tolerance))
         if not starts and count == 1 and value > alone.error - ROUGHLY and problem.steps:
             value, x = rough_optimum(search, begin, SEVERAL, max(ROUGH, tolerance))
