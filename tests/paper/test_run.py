@@ -14,7 +14,7 @@ from selftrain import Problem, Recipe, SelfTrainError, solve
 from selftrain.paper import macroscopic, single_shot_ridge
 from selftrain.paper.compute.chains import chain
 from selftrain.paper.registry import IDS, figure, figures
-from selftrain.paper.run import read_record, run
+from selftrain.paper.run import _write_times, read_record, run
 
 NAMES = ("macroscopic", "single-shot-ridge")
 
@@ -146,3 +146,15 @@ def test_runs_whose_weights_fade_have_no_value_and_are_no_failure() -> None:
     assert (found["q"][:6] < 0.1 ** found["T"][:6]).all()
     assert np.isfinite(found["supervised"]).all()
     assert np.isfinite(found["bayes"]).all()
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["", "{}", "[1]", '{"quick": true}', '{"figure": "cosine", "quick": true}', "[" * 99999],
+)
+def test_damaged_records_and_times_count_as_none(tmp_path: Path, content: str) -> None:
+    (tmp_path / "cosine.json").write_text(content)
+    (tmp_path / "times.json").write_text(content or '{"figures": [1, 2]}')
+    assert read_record(tmp_path, "cosine") is None
+    _write_times(tmp_path, {"cosine": 1.0}, {"cosine": 2.0}, 3.0)
+    assert json.loads((tmp_path / "times.json").read_text())["last_run"] == 3.0

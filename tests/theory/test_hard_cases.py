@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 
 from selftrain import Problem, Recipe, simulate, solve
+from selftrain.losses import Logistic
 from selftrain.theory.picard import picard
 
 REFERENCE = Problem(alpha_l=0.5, alpha_u=2.0, rho=0.4, delta=0.75**2, steps=16)
@@ -135,3 +137,39 @@ def test_very_sharp_labels_are_hard_labels(sharpness: float) -> None:
     hard = solve(problem, recipe.replace(sharpness=math.inf))
     sharp = solve(problem, recipe.replace(sharpness=sharpness))
     np.testing.assert_allclose(sharp.m, hard.m, rtol=2.0 / sharpness)
+
+
+@pytest.mark.parametrize(
+    ("alpha_l", "delta", "steps", "recipe"),
+    [
+        (0.5, 2.0, 64, Recipe(0.05, 0.05, threshold=1.0, sharpness=math.inf)),
+        (0.5, 2.0, 64, Recipe(0.05, 0.5, threshold=0.5, sharpness=2.0)),
+        (0.5, 0.75**2, 16, Recipe(0.05, 10.0, sharpness=5.0)),
+        (2.0, 0.75**2, 256, Recipe(0.05, 0.1)),
+    ],
+)
+@pytest.mark.parametrize("loss", ["logistic", "squared"])
+def test_balanced_classes_have_no_bias_to_grow(
+    alpha_l: float, delta: float, steps: int, recipe: Recipe, loss: str
+) -> None:
+    """Rounding of B, magnified step by step, once ended in one class."""
+    problem = Problem(alpha_l, 2.0, 0.5, delta, steps=steps, loss=loss)
+    run = solve(problem, recipe)
+    held = solve(problem, recipe.replace(fix_bias=True))
+    assert run.collapsed_at is None
+    assert not run.bias.any()
+    np.testing.assert_allclose(run.error, held.error, rtol=1e-9)
+
+
+def test_a_loss_that_prefers_a_class_keeps_its_bias() -> None:
+    class Skewed(Logistic):
+        name = "skewed"
+
+        def value(self, target: Any, logit: Any) -> Any:
+            return super().value(target, logit) + 0.1 * logit
+
+        def slope(self, target: Any, logit: Any) -> Any:
+            return super().slope(target, logit) + 0.1
+
+    run = solve(Problem(2.0, 2.0, 0.5, 0.75**2, steps=0, loss=Skewed()), Recipe(0.05))
+    assert run.bias[0] < -0.1

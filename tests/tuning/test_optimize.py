@@ -198,7 +198,9 @@ def test_refusal_without_steps_or_problem() -> None:
 
 def test_labels_that_collapse_from_every_start() -> None:
     problem = Problem(alpha_l=0.5, alpha_u=2.0, rho=0.2, delta=2.0, steps=60)
-    with pytest.raises(NoGradient, match="collapse from every start"):
+    with pytest.raises(
+        NoGradient, match="no start leads to a run with a gradient; the last: the labels collapse"
+    ):
         optimize(problem, over=("lambda_u",), start=Recipe(labeler="hard", lambda_u=0.05))
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..errors import InvalidInput
 from .output import counted, print_json, print_table, remark, terminal
 
 if TYPE_CHECKING:
@@ -71,6 +72,8 @@ def run_figures(
     from ..paper.run import run
 
     folder = _folder(out, quick)
+    if not -1 <= workers <= 1024:
+        raise InvalidInput("workers", workers, "-1, or a whole number from 0 to 1024, is accepted")
     try:
         outcomes = run(figures or (), quick, folder, workers=workers, notice=remark)
     except KeyboardInterrupt:
@@ -91,7 +94,7 @@ def _write_page(folder: Path, quick: bool) -> None:
     from ..paper.run import read_record
     from ..report.page import figure_section, page, summary
 
-    found = [read_record(folder, name) for name in IDS]
+    found = [read_record(folder, name) for name in IDS if (folder / f"{name}.png").is_file()]
     records = [one for one in found if one is not None and one["quick"] == quick]
     sections = [summary(records), *(figure_section(one, folder) for one in records)]
     title = "The paper, figure by figure" + (": quick versions" if quick else "")

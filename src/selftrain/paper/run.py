@@ -89,11 +89,18 @@ def run(
 
 def read_record(folder: str | Path, name: str) -> dict[str, Any] | None:
     """The record that a run left of a figure, None if there is none or it is damaged."""
+    record = _read(Path(folder, f"{name}.json"))
+    whole = record.get("figure") == name and record.keys() >= {"quick", "claims", "caption"}
+    return record if whole else None
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """What a JSON file has, nothing if it is not there or damaged."""
     try:
-        record = json.loads(Path(folder, f"{name}.json").read_text("utf-8"))
-    except (FileNotFoundError, ValueError):
-        return None
-    return record if isinstance(record, dict) else None
+        content = json.loads(path.read_text("utf-8"))
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError, ValueError, RecursionError):
+        return {}
+    return content if isinstance(content, dict) else {}
 
 
 def writable(folder: Path) -> Path:
@@ -209,10 +216,11 @@ def _write_times(
     folder: Path, points: Mapping[str, float], drawing: Mapping[str, float], seconds: float
 ) -> None:
     """What each figure took: its points, whenever they were computed, and its drawing; and this run."""
-    known = read_record(folder, "times") or {}
+    known = _read(folder / "times.json").get("figures")
     figures = {
         name: {"points_cpu": round(points[name], 3), "drawing": round(drawing[name], 3)}
         for name in drawing
     }
-    told = {"figures": known.get("figures", {}) | figures, "last_run": round(seconds, 3)}
+    before = known if isinstance(known, dict) else {}
+    told = {"figures": before | figures, "last_run": round(seconds, 3)}
     _write(folder / "times.json", json.dumps(told, indent=1) + "\n")

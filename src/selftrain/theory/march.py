@@ -151,7 +151,8 @@ def march(
         for j in range(5):
             unknowns[t, j] = z[j]
         anchors[t] = anchor
-        to_state(z, old, anchor, ridges[i], False, rows[t], states[t])
+        balanced = old[3] == 0.0 and rho[i] == 0.5
+        to_state(z, old, anchor, ridges[i], False, balanced, rows[t], states[t])
         t += 1
     return steps + 1, DONE
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -58,6 +59,21 @@ class Record:
         self.accuracy = np.full(size, np.nan)
         self.starts = np.full(size, -1, dtype=np.int64)
 
+    @cached_property
+    def mirrored(self) -> bool:
+        """Whether loss and labels treat the two classes alike."""
+        loss, labeler = self.problem.loss_function, self.recipe.label_function
+        ends = sum(loss.classes)
+        logits = np.geomspace(1e-3, 30.0, 25)
+        targets = np.linspace(*loss.classes, 5)[:, None]
+        slopes = loss.slope(targets, logits), -loss.slope(ends - targets, -logits)
+        sharpness = self.recipe.at_steps(self.problem.steps).sharpness
+        labels = [
+            (labeler.target(logits, value, loss), ends - labeler.target(-logits, value, loss))
+            for value in np.unique(sharpness)
+        ]
+        return all(np.allclose(*pair, rtol=1e-12, atol=1e-14) for pair in (slopes, *labels))
+
     @property
     def exponent(self) -> float:
         """Rules are sized for an error exp(-exponent), a hundredth of the tolerance."""
@@ -73,10 +89,23 @@ class Record:
         """What the confirmation may demand: the tolerance, but no less than rounding allows."""
         return max(self.tolerance, 2e-12)
 
-    def store(self, t: int, solution: StageSolution, ridge: float, anchor: float = 0.0) -> None:
-        r"""Enter the solution of step t; `anchor` is $\gamma_0$ of its unknowns."""
+    def store(
+        self,
+        t: int,
+        solution: StageSolution,
+        ridge: float,
+        anchor: float = 0.0,
+        rho: float | None = None,
+    ) -> None:
+        r"""Enter the solution of step t; `anchor` is $\gamma_0$ of its unknowns.
+
+        `rho` is the share of positives of its points if it is not that of the problem.
+        """
         old = self.states[t - 1] if t > 0 else np.array([0.0, 0.0, 1.0, 0.0])
-        to_state(solution.z, old, anchor, ridge, t == 0, self.rows[t], self.states[t])
+        if rho is None:
+            rho = self.problem.rho if t == 0 else float(self.problem.batches.rho[t - 1])
+        balanced = bool(rho == 0.5 and old[3] == 0 and self.mirrored)
+        to_state(solution.z, old, anchor, ridge, t == 0, balanced, self.rows[t], self.states[t])
         self.unknowns[t] = solution.z
         self.anchors[t] = anchor
         self.evaluations[t] += solution.evaluations

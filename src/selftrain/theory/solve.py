@@ -6,6 +6,7 @@ adaptive quadrature, `squared` in closed form, `generic` for any other loss or l
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from importlib import import_module
 from types import ModuleType
@@ -100,8 +101,12 @@ def supervised_row(problem: Problem, ridge: float, tolerance: float = 1e-10) -> 
         tolerance,
     )
     engine = engine_of(problem, record.recipe)
-    stage = engine.supervised(problem.loss_function, all_groups(problem), ridge)
-    record.store(0, stage.solution(record.exponent, record.confirmable), ridge)
+    groups = all_groups(problem)
+    rho = 0.5 if np.all(groups[1] == 0.5) else math.nan
+    solution = engine.supervised(problem.loss_function, groups, ridge).solution(
+        record.exponent, record.confirmable
+    )
+    record.store(0, solution, ridge, rho=rho)
     row: Array = record.rows[0]
     return row
 

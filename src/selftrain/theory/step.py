@@ -207,11 +207,12 @@ def confirm(
 
 @njit(cache=True, error_model="numpy")
 def to_state(
-    z: Any, old: Any, anchor: float, ridge: float, first: bool, row: Any, new: Any
+    z: Any, old: Any, anchor: float, ridge: float, first: bool, balanced: bool, row: Any, new: Any
 ) -> None:
     r"""From z to a row (m, v, B, $\chi$, R, $\hat Q$, $\hat\chi$, $\hat m$, $\hat R$) and the state ($\omega, \mu, \nu^2$, B).
 
-    `anchor` is $\gamma_0$; `first` marks step 0, where R and $\hat R$ do not exist.
+    `anchor` is $\gamma_0$; `first` marks step 0, where R and $\hat R$ do not exist. `balanced` says that nothing tells the
+    classes apart: then B is zero, and its rounding must not live on, for steps may magnify it.
     """
     omega, mu, nu2, old_bias = old
     r, _ = scales(z, nu2)
@@ -221,8 +222,8 @@ def to_state(
     rest = math.hypot(math.sqrt(nu2) * (a - mu * z[ETA]), r)
     norm = math.hypot(m, rest)
     bias = anchor * old_bias + z[BIAS]
-    if abs(bias) < 1e-15 * (norm + omega):
-        bias = 0.0  # rounding of a balanced problem; kept, it would outlive vanishing weights
+    if balanced:
+        bias = 0.0
     row[0] = m
     row[1] = rest * rest
     row[2] = bias

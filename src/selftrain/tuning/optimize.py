@@ -10,19 +10,18 @@ from typing import Any
 
 from ..errors import InvalidInput, NoGradient, nearest
 from ..fields import number
+from ..losses import Array
 from ..problem import Problem
 from ..recipe import Recipe
 from ..theory.bayes import bayes_error
 from ..theory.solve import checked_tolerance, solve
 from .optimum import Optimum, active_bounds, labeled_optimum
 from .search import ROUGH, ROUGHLY, WORST, Search
-from .starts import SEVERAL, rough_optimum
+from .starts import MANY, SEVERAL, rough_optimum
 from .supervised import supervised_optimum
 from .variables import DEFAULT_BOUNDS, variables
 
 METHODS = ("l-bfgs-b", "nelder-mead")
-
-COLLAPSES = "the labels collapse from every start: fix the bias, or give another start"
 
 
 def optimize(
@@ -49,7 +48,8 @@ def optimize(
             `Recipe(fix_bias=True)` optimises with a fixed bias); a recipe, or some of its fields.
         method: "l-bfgs-b" with adjoint gradients, or "nelder-mead", the paper's way (constants only).
         starts: how many starts are tried, the given one and others. Default: the given one alone, unless
-            it leads to no better an error than that of the labelled points alone; three if none is given.
+            it leads to no better an error than that of the labelled points alone; three if none is given, and
+            ten while nothing better than the labelled points alone is found.
         tolerance: relative accuracy of the solver.
         limit: most iterations of a search; `is_minimum` tells whether they were enough.
         progress: called with the number of solves and the best error so far.
@@ -82,17 +82,14 @@ def optimize(
         _, x = search.simplex(free.coordinates(begin), tolerance)
         first, second = search.conditions(x, tolerance)
     else:
-        count = starts or (SEVERAL if start is None else 1)
-        value, x = rough_optimum(search, begin, count, max(ROUGH, tolerance))
-        if not starts and count == 1 and value > alone.error - ROUGHLY and problem.steps:
-            value, x = rough_optimum(search, begin, SEVERAL, max(ROUGH, tolerance))
+        value, x = _first_useful(search, begin, starts, start is None, alone.error, tolerance)
         if not value < WORST:
-            raise NoGradient(COLLAPSES)
+            raise NoGradient(f"no start leads to a run with a gradient; the last: {search.trouble}")
         x, first, second = search.finish(x, tolerance)
     recipe = free.recipe(x)
     run = solve(problem, recipe, tolerance)
     if run.collapsed_at is not None:
-        raise NoGradient(COLLAPSES)
+        raise NoGradient(f"the best run collapses at step {run.collapsed_at}; give another start")
     return Optimum(
         recipe=recipe,
         trajectory=run,
@@ -107,3 +104,22 @@ def optimize(
         supervised=supervised_optimum(problem, ridge, tolerance),
         bayes=bayes_error(problem),
     )
+
+
+def _first_useful(
+    search: Search,
+    begin: Recipe,
+    starts: int | None,
+    anywhere: bool,
+    alone: float,
+    tolerance: float,
+) -> tuple[float, Array]:
+    """Near the best optimum that so many starts lead to; more are tried while it is no better than doing nothing."""
+    rough = max(ROUGH, tolerance)
+    if starts is not None or search.problem.steps == 0:
+        return rough_optimum(search, begin, starts or 1, rough)
+    for count in (SEVERAL, MANY) if anywhere else (1, SEVERAL, MANY):
+        value, x = rough_optimum(search, begin, count, rough)
+        if value < alone - ROUGHLY:
+            break
+    return value, x

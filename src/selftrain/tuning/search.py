@@ -55,6 +55,7 @@ class Search:
     solves: int = 0
     best: float = math.inf
     last: Trajectory | None = None
+    trouble: str = ""
     path: list[Point] = field(default_factory=list)
 
     def error(self, x: Array, tolerance: float) -> tuple[float, Trajectory | None]:
@@ -63,9 +64,11 @@ class Search:
         recipe = self.variables.recipe(x)
         try:
             run = solve(self.problem, recipe, tolerance, near=self.last)
-        except StageError:
+        except StageError as error:
+            self.trouble = str(error)
             return WORST, None
         if run.collapsed_at is not None:
+            self.trouble = f"the labels collapse at step {run.collapsed_at}"
             return WORST, None
         value = float(run.error[-1])
         if tolerance <= ROUGH and value < self.best:
@@ -83,7 +86,8 @@ class Search:
         self.last = run
         try:
             return value, self.variables.slope(x, gradient(run))
-        except (NoGradient, StageError):
+        except (NoGradient, StageError) as error:
+            self.trouble = str(error)
             return WORST, np.zeros(x.size)
 
     def descend(

@@ -17,13 +17,13 @@ from ..recipe import Recipe
 from .search import ROUGHLY, WORST, Search
 from .variables import Variables, forward
 
-SEVERAL = 3
-"""Starts that are tried if none is given."""
+SEVERAL, MANY = 3, 10
+"""Starts that are tried if none is given; if these lead nowhere."""
 
 ROUGHEST = 1e-4
 """Tolerance while candidates are ranked."""
 
-TRIED_THRESHOLDS = (0.0, 0.5)
+TRIED_THRESHOLDS = (0.0, 0.5, 1.5)
 """Where the threshold is when it is added to an optimum without one."""
 
 USUAL = {
