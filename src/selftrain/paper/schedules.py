@@ -52,7 +52,7 @@ def draw(data: Data) -> Drawing:
             case = found.sel(rho=rho)
             top, middle, bottom = axes[:, column]
             top.set_title(rf"$\rho = {rho:g}$")
-            _draw_errors(top, case, colors, DASHED)
+            _draw_errors(top, case, colors)
             ratio = case.isel(fix_bias=0)
             top.plot(
                 case.T, ratio["supervised"] / ratio["bayes"] - 1, color=PURPLE, linestyle=DOTTED
@@ -82,7 +82,7 @@ def draw(data: Data) -> Drawing:
     return figure
 
 
-def _draw_errors(ax: Axes, case: xr.Dataset, colors: tuple[str, ...], dashed: Any) -> None:
+def _draw_errors(ax: Axes, case: xr.Dataset, colors: tuple[str, ...]) -> None:
     from ..plots.paper import series
 
     for fixed in (TRAINED, FIXED):
