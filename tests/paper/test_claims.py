@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from selftrain.paper import (
+from selftrain.paper.figure import Claim
+from selftrain.paper.figures import (
     annealing,
     batch_size,
     cosine,
@@ -20,7 +21,6 @@ from selftrain.paper import (
     single_shot_ridge,
     susceptibility,
 )
-from selftrain.paper.figure import Claim
 from selftrain.paper.judge import above_bayes, at_the_end, last_slope, power_law
 
 T = 2 ** np.arange(11)

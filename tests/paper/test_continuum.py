@@ -10,8 +10,8 @@ import xarray as xr
 from scipy.optimize import minimize
 
 from selftrain import Problem, Recipe, continuum, squared_closed_form
-from selftrain.paper.compute.paths import path
-from selftrain.paper.continuum import draw
+from selftrain.paper.computations.paths import path
+from selftrain.paper.figures.continuum import draw
 
 SETTING = {"alpha_l": 0.5, "alpha_u": 2.0, "rho": 0.2, "delta": 0.75**2, "loss": "squared"}
 

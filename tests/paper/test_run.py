@@ -11,8 +11,8 @@ import pytest
 import xarray as xr
 
 from selftrain import Problem, Recipe, SelfTrainError, solve
-from selftrain.paper import macroscopic, single_shot_ridge
-from selftrain.paper.compute.chains import chain
+from selftrain.paper.computations.chains import chain
+from selftrain.paper.figures import macroscopic, single_shot_ridge
 from selftrain.paper.registry import IDS, figure, figures
 from selftrain.paper.run import _write_times, read_record, run
 

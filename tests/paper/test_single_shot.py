@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from selftrain import Problem, Recipe, solve
-from selftrain.paper.compute.single_shot import best
+from selftrain.paper.computations.single_shot import best
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 from selftrain.paper.registry import figures
 from selftrain.report.document import markdown
 from selftrain.report.page import figure_section, page, summary
-from selftrain.report.symbols import to_html
+from selftrain.symbols import to_html
 
 PIXEL = bytes.fromhex(
     "89504e470d0a1a0a0000000d4948445200000001000000010802000000907753de0000000c4944415408d763f8ff"

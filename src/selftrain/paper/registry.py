@@ -36,7 +36,7 @@ def figure(name: str) -> Figure:
     """
     if name not in IDS:
         raise InvalidInput("figure", name, f"unknown figure; {nearest(name, IDS)}")
-    module = import_module(f".{name.replace('-', '_')}", __package__)
+    module = import_module(f".figures.{name.replace('-', '_')}", __package__)
     found: Figure = module.FIGURE
     return found
 

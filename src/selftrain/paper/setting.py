@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..sweep import Grid, Task
-from .compute.chains import CHAIN
+from .computations.chains import CHAIN
 
 ALPHA_L, ALPHA_U, DELTA = 0.5, 2.0, 0.75**2
 RHOS = (0.5, 0.495, 0.4, 0.3, 0.2)

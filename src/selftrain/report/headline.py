@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ..paper.compute.tuned import tuned
+from ..paper.computations.tuned import tuned
 from ..problem import Problem
 from ..recipe import Recipe
 from ..theory.bayes import BayesLimits, bayes_error

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..sweep import Grid, Task
-from .compute.paths import PATH
-from .figure import Claim, Data, Figure
-from .judge import above_bayes, listed, numbers
-from .setting import ALPHA_L, ALPHA_U, DELTA, RIDGES
+from ...sweep import Grid, Task
+from ..computations.paths import PATH
+from ..figure import Claim, Data, Figure
+from ..judge import above_bayes, listed, numbers
+from ..setting import ALPHA_L, ALPHA_U, DELTA, RIDGES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,8 +29,8 @@ def tasks(quick: bool) -> Mapping[str, Task]:
 
 
 def draw(data: Data) -> Drawing:
-    from ..plots.paper import canvas
-    from ..plots.style import styled
+    from ...plots.paper import canvas
+    from ...plots.style import styled
 
     paths = data["paths"]
     rows = [(loss, steps) for loss in paths.loss.values for steps in paths.steps.values]
@@ -47,8 +47,8 @@ def draw(data: Data) -> Drawing:
 
 
 def _panel(ax: Axes, one: Any) -> None:
-    from ..plots.paper import DASHED
-    from ..plots.style import BLUE, GREY, ORANGE
+    from ...plots.paper import DASHED
+    from ...plots.style import BLUE, GREY, ORANGE
 
     ax.plot(one["tau"], one["squared_cosine"], color=BLUE, label=r"$\lambda_U \to 0$")
     ax.plot(

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..sweep import Task
+from ...sweep import Task
+from ..figure import Claim, Data, Figure
+from ..judge import at_the_end, in_long_runs, listed, numbers
+from ..setting import ALPHA_L, DELTA, RIDGES
 from .batch_size import chains
-from .figure import Claim, Data, Figure
-from .judge import at_the_end, in_long_runs, listed, numbers
-from .setting import ALPHA_L, DELTA, RIDGES
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
@@ -22,8 +22,8 @@ def tasks(quick: bool) -> Mapping[str, Task]:
 
 
 def draw(data: Data) -> Drawing:
-    from ..plots.paper import draw_batches
-    from ..plots.style import styled
+    from ...plots.paper import draw_batches
+    from ...plots.style import styled
 
     with styled():
         figure = draw_batches(data["chains"], data["chains"]["chi"])

@@ -69,7 +69,7 @@ def _run_seconds(features: int, alpha_u: float, **_: Any) -> float:
     return 0.005 + features * (1 + alpha_u) * 3e-7
 
 
-ENGINES = ("theory", "tuning", "paper/compute/tuned.py")
+ENGINES = ("theory", "tuning", "paper/computations/tuned.py")
 
 SINGLE_SHOT = Computation(
     single_shot,

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..losses import Array
-from ..sweep import Grid, Task
-from .compute.chains import CHAIN
-from .figure import Claim, Data, Figure
-from .judge import above_bayes, at_the_end, in_long_runs, listed, numbers
-from .setting import ALPHA_L, DELTA, RIDGES, longest
+from ...losses import Array
+from ...sweep import Grid, Task
+from ..computations.chains import CHAIN
+from ..figure import Claim, Data, Figure
+from ..judge import above_bayes, at_the_end, in_long_runs, listed, numbers
+from ..setting import ALPHA_L, DELTA, RIDGES, longest
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
@@ -43,8 +43,8 @@ def tasks(quick: bool) -> Mapping[str, Task]:
 
 
 def draw(data: Data) -> Drawing:
-    from ..plots.paper import draw_batches
-    from ..plots.style import styled
+    from ...plots.paper import draw_batches
+    from ...plots.style import styled
 
     found = data["chains"]
     with styled():

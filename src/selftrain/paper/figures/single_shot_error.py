@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..losses import Array
-from ..sweep import Grid, Task
-from .compute.single_shot import SINGLE_SHOT, SINGLE_SHOT_RUN
-from .figure import Claim, Data, Figure
-from .judge import above_bayes, by_size, listed, numbers, power_law
-from .setting import ALPHA_L, DELTAS
+from ...losses import Array
+from ...sweep import Grid, Task
+from ..computations.single_shot import SINGLE_SHOT, SINGLE_SHOT_RUN
+from ..figure import Claim, Data, Figure
+from ..judge import above_bayes, by_size, listed, numbers, power_law
+from ..setting import ALPHA_L, DELTAS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
@@ -35,8 +35,8 @@ def tasks(quick: bool) -> Mapping[str, Task]:
 
 
 def draw(data: Data) -> Drawing:
-    from ..plots.paper import DOTTED, SERIES, canvas, handle, legend_right
-    from ..plots.style import BLACK, GREY, styled
+    from ...plots.paper import DOTTED, SERIES, canvas, handle, legend_right
+    from ...plots.style import BLACK, GREY, styled
 
     theory = data["theory"]
     sizes = by_size(data)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..sweep import Task
-from .figure import Claim, Data, Figure
-from .judge import last_slope, listed, numbers
-from .setting import ALPHA_L, ALPHA_U, RIDGES, cases
+from ...sweep import Task
+from ..figure import Claim, Data, Figure
+from ..judge import last_slope, listed, numbers
+from ..setting import ALPHA_L, ALPHA_U, RIDGES, cases
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
@@ -21,7 +21,7 @@ def tasks(quick: bool) -> Mapping[str, Task]:
 
 
 def draw(data: Data) -> Drawing:
-    from ..plots.paper import (
+    from ...plots.paper import (
         DASHED,
         DELTA_MARKERS,
         DOTTED,
@@ -35,7 +35,7 @@ def draw(data: Data) -> Drawing:
         limit,
         series,
     )
-    from ..plots.style import GREY, styled
+    from ...plots.style import GREY, styled
 
     chains = data["chains"].isel(heuristics=0)
     with styled():

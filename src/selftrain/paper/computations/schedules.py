@@ -173,7 +173,7 @@ SCHEDULES = Computation(
         "supervised": Output(r"\epsilon_g^{(SL)}", ("T",)),
         "bayes": Output(r"\epsilon_{Bayes}", ("T",)),
     },
-    engines=("theory", "tuning", "paper/compute/tuned.py", "paper/compute/chains.py"),
+    engines=("theory", "tuning", "paper/computations/tuned.py", "paper/computations/chains.py"),
     seconds=lambda longest, **_: 0.5 * longest,
 )
 
@@ -184,6 +184,12 @@ CONFIRMED = Computation(
         "mean": Output(r"\epsilon_g^{(T)}"),
         "standard_error": Output(r"\epsilon_g^{(T)}"),
     },
-    engines=("theory", "tuning", "simulation", "paper/compute/tuned.py", "paper/compute/chains.py"),
+    engines=(
+        "theory",
+        "tuning",
+        "simulation",
+        "paper/computations/tuned.py",
+        "paper/computations/chains.py",
+    ),
     seconds=lambda steps, features, seeds, **_: 3.0 * steps + 1e-6 * steps * features * seeds,
 )

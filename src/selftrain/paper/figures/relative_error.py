@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..sweep import Task
-from .figure import Claim, Data, Figure
-from .judge import above_bayes, in_long_runs, last_slope, listed, numbers
-from .setting import ALPHA_L, ALPHA_U, RIDGES, cases
+from ...sweep import Task
+from ..figure import Claim, Data, Figure
+from ..judge import above_bayes, in_long_runs, last_slope, listed, numbers
+from ..setting import ALPHA_L, ALPHA_U, RIDGES, cases
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
@@ -23,8 +23,8 @@ def tasks(quick: bool) -> Mapping[str, Task]:
 
 
 def draw(data: Data) -> Drawing:
-    from ..plots.paper import draw_ratio
-    from ..plots.style import styled
+    from ...plots.paper import draw_ratio
+    from ...plots.style import styled
 
     with styled():
         return draw_ratio(

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from ..sweep import Grid, Task
-from .compute.finite import RUN, SHOWN, THEORY
-from .figure import Claim, Data, Figure
-from .judge import by_size, listed, numbers
-from .setting import ALPHA_L, ALPHA_U, DELTA, EXPERIMENT
+from ...sweep import Grid, Task
+from ..computations.finite import RUN, SHOWN, THEORY
+from ..figure import Claim, Data, Figure
+from ..judge import by_size, listed, numbers
+from ..setting import ALPHA_L, ALPHA_U, DELTA, EXPERIMENT
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
@@ -52,8 +52,8 @@ def draw(data: Data) -> Drawing:
 
 def draw_columns(data: Data, shape: tuple[int, int]) -> Drawing:
     """A panel for each quantity, and a column for each rho if there are several."""
-    from ..plots.paper import DOTTED, SERIES, canvas, handle, legend_right
-    from ..plots.style import BLACK, GREY, steps_axis, styled
+    from ...plots.paper import DOTTED, SERIES, canvas, handle, legend_right
+    from ...plots.style import BLACK, GREY, steps_axis, styled
 
     rhos = data["theory"].rho.values.tolist()
     with styled():

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from ..sweep import Task
-from .figure import Claim, Data, Figure
+from ...sweep import Task
+from ..figure import Claim, Data, Figure
 from .weights_logits import KINDS, caption, draw_kind, histograms, judge
 
 if TYPE_CHECKING:
@@ -21,8 +21,8 @@ def tasks(quick: bool) -> Mapping[str, Task]:
 
 
 def draw(data: Data) -> Drawing:
-    from ..plots.paper import canvas
-    from ..plots.style import styled
+    from ...plots.paper import canvas
+    from ...plots.style import styled
 
     systems = data["systems"].isel(seed=0)
     rows = [(kind, features) for kind in KINDS for features in SIZES]

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import stats
 
-from ..sweep import Grid, Task
-from .compute.finite import HISTOGRAM
-from .figure import Claim, Data, Figure
-from .judge import numbers
-from .setting import ALPHA_L, ALPHA_U, DELTA, EXPERIMENT
+from ...sweep import Grid, Task
+from ..computations.finite import HISTOGRAM
+from ..figure import Claim, Data, Figure
+from ..judge import numbers
+from ..setting import ALPHA_L, ALPHA_U, DELTA, EXPERIMENT
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -37,8 +37,8 @@ def tasks(quick: bool) -> Mapping[str, Task]:
 
 
 def draw(data: Data) -> Drawing:
-    from ..plots.paper import canvas
-    from ..plots.style import styled
+    from ...plots.paper import canvas
+    from ...plots.style import styled
 
     one = data["systems"].isel(rho=0, features=0, seed=0)
     with styled():
@@ -53,7 +53,7 @@ def draw(data: Data) -> Drawing:
 
 def draw_kind(ax: Axes, one: xr.Dataset, kind: str) -> None:
     """Histograms of one system and the densities of their laws, a colour for each step."""
-    from ..plots.style import BLUE, GREEN, ORANGE, YELLOW
+    from ...plots.style import BLUE, GREEN, ORANGE, YELLOW
 
     colors = (BLUE, GREEN, YELLOW, ORANGE)
     for index, color in enumerate(colors[: one.step.size]):

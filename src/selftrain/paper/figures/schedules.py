@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..sweep import Grid, Task
-from .compute.schedules import CONFIRMED, LIMIT, SCHEDULES, WAYS
-from .figure import Claim, Data, Figure
-from .judge import listed, numbers, power_law
-from .setting import ALPHA_L, ALPHA_U, DELTA, RIDGES
+from ...sweep import Grid, Task
+from ..computations.schedules import CONFIRMED, LIMIT, SCHEDULES, WAYS
+from ..figure import Claim, Data, Figure
+from ..judge import listed, numbers, power_law
+from ..setting import ALPHA_L, ALPHA_U, DELTA, RIDGES
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -41,8 +41,8 @@ def tasks(quick: bool) -> Mapping[str, Task]:
 
 
 def draw(data: Data) -> Drawing:
-    from ..plots.paper import DASHED, DOTTED, canvas, handle, legend_right, lengths_axis
-    from ..plots.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, styled
+    from ...plots.paper import DASHED, DOTTED, canvas, handle, legend_right, lengths_axis
+    from ...plots.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, styled
 
     found = data["schedules"]
     colors = (BLACK, BLUE, GREEN, ORANGE)
@@ -83,7 +83,7 @@ def draw(data: Data) -> Drawing:
 
 
 def _draw_errors(ax: Axes, case: xr.Dataset, colors: tuple[str, ...]) -> None:
-    from ..plots.paper import series
+    from ...plots.paper import series
 
     for fixed in (TRAINED, FIXED):
         one = case.sel(fix_bias=fixed)
@@ -94,8 +94,8 @@ def _draw_errors(ax: Axes, case: xr.Dataset, colors: tuple[str, ...]) -> None:
 
 
 def _draw_ridges(ax: Axes, case: xr.Dataset, colors: tuple[str, ...], dashed: Any) -> None:
-    from ..plots.paper import DOTTED
-    from ..plots.style import GREY
+    from ...plots.paper import DOTTED
+    from ...plots.style import GREY
 
     longest = case.isel(T=-1)
     for fixed in (TRAINED, FIXED):
@@ -112,7 +112,7 @@ def _draw_ridges(ax: Axes, case: xr.Dataset, colors: tuple[str, ...], dashed: An
 
 
 def _draw_labels(ax: Axes, case: xr.Dataset) -> None:
-    from ..plots.style import BLUE, ORANGE
+    from ...plots.style import BLUE, ORANGE
 
     longest = case.isel(T=-1, way=ALL).sel(fix_bias=FIXED)
     ax.plot(case.t, longest["sharpness"] - 1, color=ORANGE)

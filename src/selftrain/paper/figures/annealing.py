@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..sweep import Task
-from .figure import Claim, Data, Figure
-from .judge import listed, numbers
-from .setting import ALPHA_L, ALPHA_U, RIDGES, cases
+from ...sweep import Task
+from ..figure import Claim, Data, Figure
+from ..judge import listed, numbers
+from ..setting import ALPHA_L, ALPHA_U, RIDGES, cases
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
@@ -23,7 +23,7 @@ def tasks(quick: bool) -> Mapping[str, Task]:
 
 
 def draw(data: Data) -> Drawing:
-    from ..plots.paper import (
+    from ...plots.paper import (
         DELTA_MARKERS,
         RHO_COLORS,
         canvas,
@@ -34,7 +34,7 @@ def draw(data: Data) -> Drawing:
         positive,
         series,
     )
-    from ..plots.style import styled
+    from ...plots.style import styled
 
     chains = data["chains"].isel(heuristics=0, selection=0)
     with styled():

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..sweep import Grid, Task
-from .compute.chains import CHAIN
-from .figure import Claim, Data, Figure
-from .judge import above_bayes, in_long_runs, listed, numbers, worst
-from .setting import ALPHA_L, ALPHA_U, DELTA, RIDGES, cases, longest
+from ...sweep import Grid, Task
+from ..computations.chains import CHAIN
+from ..figure import Claim, Data, Figure
+from ..judge import above_bayes, in_long_runs, listed, numbers, worst
+from ..setting import ALPHA_L, ALPHA_U, DELTA, RIDGES, cases, longest
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -35,7 +35,7 @@ def tasks(quick: bool) -> Mapping[str, Task]:
 
 
 def draw(data: Data) -> Drawing:
-    from ..plots.paper import (
+    from ...plots.paper import (
         DASHED,
         DELTA_MARKERS,
         DOTTED,
@@ -49,7 +49,7 @@ def draw(data: Data) -> Drawing:
         limit,
         series,
     )
-    from ..plots.style import GREY, styled
+    from ...plots.style import GREY, styled
 
     every, balanced = data["cases"].isel(heuristics=0), data["balanced"]
     markers = dict(zip(balanced.alpha_u.values.tolist(), "^D", strict=False))

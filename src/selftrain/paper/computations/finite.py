@@ -134,8 +134,8 @@ ENGINES = (
     "theory",
     "tuning",
     "simulation",
-    "paper/compute/tuned.py",
-    "paper/compute/chains.py",
+    "paper/computations/tuned.py",
+    "paper/computations/chains.py",
 )
 OVER_T = {name: Output(symbol, ("t",)) for name, symbol in SYMBOLS.items()}
 

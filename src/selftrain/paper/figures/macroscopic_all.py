@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from ..sweep import Task
-from .figure import Claim, Data, Figure
+from ...sweep import Task
+from ..figure import Claim, Data, Figure
 from .macroscopic import SEEDS, SEEDS_QUICK, caption, draw_columns, judge, runs
 
 if TYPE_CHECKING:

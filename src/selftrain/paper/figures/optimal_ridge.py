@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..sweep import Task
-from .compute.tuned import LARGEST_RIDGE, SMALLEST_RIDGE
-from .figure import Claim, Data, Figure
-from .judge import PowerLaw, numbers, power_law
-from .setting import ALPHA_L, ALPHA_U, RIDGES, cases
+from ...sweep import Task
+from ..computations.tuned import LARGEST_RIDGE, SMALLEST_RIDGE
+from ..figure import Claim, Data, Figure
+from ..judge import PowerLaw, numbers, power_law
+from ..setting import ALPHA_L, ALPHA_U, RIDGES, cases
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -26,7 +26,7 @@ def tasks(quick: bool) -> Mapping[str, Task]:
 
 
 def draw(data: Data) -> Drawing:
-    from ..plots.paper import (
+    from ...plots.paper import (
         DASHED,
         DELTA_MARKERS,
         RHO_COLORS,
@@ -38,7 +38,7 @@ def draw(data: Data) -> Drawing:
         lengths_axis,
         series,
     )
-    from ..plots.style import GREY, styled
+    from ...plots.style import GREY, styled
 
     chains = data["chains"].isel(heuristics=0)
     with styled():

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..sweep import Grid, Task
-from .compute.single_shot import SINGLE_SHOT
-from .figure import Claim, Data, Figure
-from .judge import listed, numbers
-from .setting import ALPHA_L, DELTAS
+from ...sweep import Grid, Task
+from ..computations.single_shot import SINGLE_SHOT
+from ..figure import Claim, Data, Figure
+from ..judge import listed, numbers
+from ..setting import ALPHA_L, DELTAS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
@@ -32,8 +32,8 @@ def tasks(quick: bool) -> Mapping[str, Task]:
 
 
 def draw(data: Data) -> Drawing:
-    from ..plots.paper import DOTTED, canvas, series
-    from ..plots.style import BLUE, GREY, ORANGE, styled
+    from ...plots.paper import DOTTED, canvas, series
+    from ...plots.style import BLUE, GREY, ORANGE, styled
 
     optima = data["optima"]
     ratio = optima.alpha_u / ALPHA_L

@@ -1,0 +1,1 @@
+"""One module a figure: what to compute, how to draw it, and the claims it must bear out."""
