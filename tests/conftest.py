@@ -1,6 +1,72 @@
-"""Settings shared by all tests: a slow machine is no reason for a property to fail."""
+"""Shared by all tests: patience with slow machines, and built-in losses as a user would write them.
 
+The losses written out again take the engine for any loss.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
 from hypothesis import settings
+from scipy.special import expit
 
 settings.register_profile("patient", deadline=None)
 settings.load_profile("patient")
+
+
+class PlainLogistic:
+    """The logistic loss as a user would write it."""
+
+    name = "plain logistic"
+    classes = (0.0, 1.0)
+    kinks: tuple[float, ...] = ()
+
+    def link(self, logit: Any) -> Any:
+        return expit(logit)
+
+    def value(self, target: Any, logit: Any) -> Any:
+        return np.logaddexp(0.0, logit) - target * logit
+
+    def slope(self, target: Any, logit: Any) -> Any:
+        return expit(logit) - target
+
+    def curvature(self, target: Any, logit: Any) -> Any:
+        return expit(logit) * expit(-logit) + 0 * target
+
+    def third(self, target: Any, logit: Any) -> Any:
+        return expit(logit) * expit(-logit) * (expit(-logit) - expit(logit)) + 0 * target
+
+
+class PlainSquared:
+    """Half the squared distance as a user would write it."""
+
+    name = "plain squared"
+    classes = (-1.0, 1.0)
+    kinks: tuple[float, ...] = ()
+
+    def link(self, logit: Any) -> Any:
+        return logit
+
+    def value(self, target: Any, logit: Any) -> Any:
+        return 0.5 * (logit - target) ** 2
+
+    def slope(self, target: Any, logit: Any) -> Any:
+        return logit - target
+
+    def curvature(self, target: Any, logit: Any) -> Any:
+        return 1.0 + 0 * (logit - target)
+
+    def third(self, target: Any, logit: Any) -> Any:
+        return 0 * (logit - target)
+
+
+@pytest.fixture
+def plain_logistic() -> PlainLogistic:
+    return PlainLogistic()
+
+
+@pytest.fixture
+def plain_squared() -> PlainSquared:
+    return PlainSquared()

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from .recipe import Recipe
     from .simulation.ensemble import Ensemble
     from .simulation.run import simulate
-    from .theory.adjoint import Gradient, gradient
     from .theory.bayes import bayes_error
-    from .theory.closed_form import squared_closed_form
-    from .theory.continuum import continuum
-    from .theory.direction import best_direction
-    from .theory.expansion import first_order, second_order_noise
-    from .theory.path import ContinuumPath
+    from .theory.continuum.best_direction import best_direction
+    from .theory.continuum.continuum import continuum
+    from .theory.continuum.expansion import first_order, second_order_noise
+    from .theory.continuum.path import ContinuumPath
+    from .theory.continuum.squared_closed_form import squared_closed_form
+    from .theory.gradients.gradient import Gradient, gradient
     from .theory.solve import solve
     from .theory.state import State
     from .theory.trajectory import Trajectory
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from .tuning.supervised import supervised_optimum
 
 _homes = {
-    "ContinuumPath": ".theory.path",
+    "ContinuumPath": ".theory.continuum.path",
     "Ensemble": ".simulation.ensemble",
-    "Gradient": ".theory.adjoint",
+    "Gradient": ".theory.gradients.gradient",
     "InvalidInput": ".errors",
     "NoExpansion": ".errors",
     "NoGradient": ".errors",
@@ -45,15 +45,15 @@ _homes = {
     "State": ".theory.state",
     "Trajectory": ".theory.trajectory",
     "bayes_error": ".theory.bayes",
-    "best_direction": ".theory.direction",
-    "continuum": ".theory.continuum",
-    "first_order": ".theory.expansion",
-    "gradient": ".theory.adjoint",
+    "best_direction": ".theory.continuum.best_direction",
+    "continuum": ".theory.continuum.continuum",
+    "first_order": ".theory.continuum.expansion",
+    "gradient": ".theory.gradients.gradient",
     "optimize": ".tuning.optimize",
-    "second_order_noise": ".theory.expansion",
+    "second_order_noise": ".theory.continuum.expansion",
     "simulate": ".simulation.run",
     "solve": ".theory.solve",
-    "squared_closed_form": ".theory.closed_form",
+    "squared_closed_form": ".theory.continuum.squared_closed_form",
     "supervised_optimum": ".tuning.supervised",
 }
 

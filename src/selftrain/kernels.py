@@ -17,7 +17,7 @@ from pathlib import Path
 def compiled(folder: Path) -> bool:
     """Whether kernels of `folder` were compiled before, or may have been: the cache can be elsewhere."""
     elsewhere = "NUMBA_CACHE_DIR" in os.environ or not os.access(folder, os.W_OK)
-    return elsewhere or any((folder / "__pycache__").glob("*.nbi"))
+    return elsewhere or any(folder.rglob("*.nbi"))
 
 
 def forget_stale_kernels(folder: Path) -> None:
@@ -26,14 +26,14 @@ def forget_stale_kernels(folder: Path) -> None:
     if not cache.is_dir():
         return
     digest = hashlib.sha256()
-    for source in sorted(folder.glob("*.py")):
+    for source in sorted(folder.rglob("*.py")):
         content = source.read_bytes()
         if b"numba" in content:
-            digest.update(source.name.encode() + b"\n" + content)
+            digest.update(str(source.relative_to(folder)).encode() + b"\n" + content)
     stamp = cache / "kernels.stamp"
     with contextlib.suppress(OSError):
         if stamp.is_file() and stamp.read_text() == digest.hexdigest():
             return
-        for stale in (*cache.glob("*.nbi"), *cache.glob("*.nbc")):
+        for stale in (*folder.rglob("*.nbi"), *folder.rglob("*.nbc")):
             stale.unlink(missing_ok=True)
         stamp.write_text(digest.hexdigest())

@@ -12,8 +12,9 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from .arrays import Array
 from .errors import InvalidInput, nearest
-from .losses import Array, Loss
+from .losses import Loss
 
 
 @runtime_checkable

@@ -12,12 +12,10 @@ from __future__ import annotations
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import expit
 
+from .arrays import Array
 from .errors import InvalidInput, nearest
-
-Array = NDArray[np.float64]
 
 
 @runtime_checkable

@@ -14,9 +14,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .arrays import Array
 from .errors import InvalidInput
 from .fields import Portable, Schedule, expand, number, schedule
-from .losses import Array, Loss, get_loss
+from .losses import Loss, get_loss
 
 
 class Mixture(NamedTuple):

@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .arrays import Array
 from .errors import InvalidInput
 from .fields import Portable, Schedule, expand, number, schedule
 from .labelers import Labeler, get_labeler
-from .losses import Array
 
 
 class StepValues(NamedTuple):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from selftrain import Problem, bayes_error
-from selftrain.theory.observables import generalization_error
+from selftrain.observables import generalization_error
 
 N, SEEDS, ITERATIONS = 1500, 8, 25
 

@@ -71,7 +71,7 @@ def test_domain_shift_against_a_direct_fit(loss):
         theta = minimize(objective, np.zeros(size + 1), jac=True, method="L-BFGS-B").x
         w, bias = theta[:-1], theta[-1]
         m, q = w.mean(), w @ w / size
-        from selftrain.theory.observables import generalization_error
+        from selftrain.observables import generalization_error
 
         errors.append(generalization_error(m, q, bias, *problem.test_mixture))
     spread = np.std(errors, ddof=1) / np.sqrt(len(errors))

@@ -7,7 +7,7 @@ from functools import partial
 
 from ..problem import Problem
 from ..recipe import Recipe
-from ..theory.adjoint import gradient
+from ..theory.gradients.gradient import gradient
 from ..theory.solve import solve
 from ..tuning.optimize import optimize
 from ..tuning.optimum import Optimum

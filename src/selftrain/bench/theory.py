@@ -11,11 +11,11 @@ import numpy as np
 from scipy.integrate import quad
 from scipy.optimize import brentq, minimize_scalar
 
-from ..losses import Array
+from ..arrays import Array
 from ..problem import Problem
 from ..recipe import Recipe
-from ..theory.picard import PicardRun, picard
-from ..theory.picard_averages import Rule, gauss_hermite
+from ..theory.algorithm1.averages import Rule, gauss_hermite
+from ..theory.algorithm1.iteration import PicardRun, picard
 from ..theory.solve import solve
 from ..theory.trajectory import Trajectory
 from .measure import Line, seconds

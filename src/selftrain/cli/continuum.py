@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from ..problem import Problem
     from ..recipe import Recipe
-    from ..theory.path import ContinuumPath
+    from ..theory.continuum.path import ContinuumPath
     from ..theory.trajectory import Trajectory
 
 ROWS = 21
@@ -57,7 +57,7 @@ def continuum(
     if plot is not None:
         check_output("plot", plot, ("png", "pdf", "svg", "eps", "jpg"))
 
-    from ..theory.continuum import continuum as follow
+    from ..theory.continuum.continuum import continuum as follow
     from ..theory.solve import solve
 
     end = None if until is None else read_value(until)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..losses import Array
+from ..arrays import Array
 from .figure import Claim, Data
 
 if TYPE_CHECKING:

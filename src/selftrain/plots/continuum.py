@@ -6,18 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .style import (
-    BLACK,
-    BLUE,
-    GREEN,
-    GREY,
-    ORANGE,
-    PURPLE,
-    SKY,
-    errors_axis,
-    legend_below,
-    styled,
-)
+from .style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, errors_axis, legend_below, styled
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,8 +14,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
-    from ..losses import Array
-    from ..theory.path import ContinuumPath
+    from ..arrays import Array
+    from ..theory.continuum.path import ContinuumPath
     from ..theory.trajectory import Trajectory
 
 _DASHES = (0, (3, 1.5))

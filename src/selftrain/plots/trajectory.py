@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
-    from ..losses import Array
+    from ..arrays import Array
     from ..theory.trajectory import Trajectory
 
 

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..arrays import Array
 from ..errors import ConvergenceError
 from ..labelers import SoftLabels
-from ..losses import Array, Logistic, Squared
+from ..losses import Logistic, Squared
 from .frame import FULL, SETTLED, fit_frame, probe_frame
 from .labels import (
     check_selection,

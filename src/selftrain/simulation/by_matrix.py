@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..arrays import Array
 from ..errors import ConvergenceError
-from ..losses import Array
 from .designs import Clusters, Design, Stacked, Stored
 from .fit import Fit, FitError, fit
 from .labels import (

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from ..arrays import Array
 from ..errors import InvalidInput
-from ..losses import Array
 from ..theory.trajectory import Trajectory
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import scipy.sparse
 
+from ..arrays import Array
 from ..errors import InvalidInput
-from ..losses import Array
 
 
 @runtime_checkable

@@ -17,13 +17,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import errors
+from .. import errors, observables
+from ..arrays import Array
 from ..errors import InvalidInput, StageError, nearest
 from ..files import stored, write_netcdf
-from ..losses import Array
 from ..problem import Problem
 from ..recipe import Recipe
-from ..theory import observables
 from ..theory.trajectory import SYMBOLS
 from .record import MEASURED, Mask, Record
 from .stages import Plan

@@ -20,8 +20,9 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays import Array
 from ..errors import InvalidInput, SelfTrainError
-from ..losses import Array, Loss
+from ..losses import Loss
 from .designs import Design, as_design
 from .krylov import conjugate_gradients
 

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays import Array
 from ..errors import EmptySelection, InvalidInput
 from ..labelers import Labeler
-from ..losses import Array, Logistic, Loss
+from ..losses import Logistic, Loss
 from .record import Mask
 from .stages import Stage
 

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
+from ..arrays import Array
 from ..errors import StageError
-from ..losses import Array
 from ..problem import Mixture
 
 Mask = NDArray[np.bool_]

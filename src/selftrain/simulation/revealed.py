@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..losses import Array
+from ..arrays import Array
 
 
 class RevealedGaussian:

@@ -9,8 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..arrays import Array
 from ..errors import InvalidInput
-from ..losses import Array, Loss
+from ..losses import Loss
 from ..problem import Mixture, Problem
 from ..recipe import Recipe
 

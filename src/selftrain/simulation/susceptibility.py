@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..losses import Array
+from ..arrays import Array
 from .designs import Design
 from .krylov import conjugate_gradients
 

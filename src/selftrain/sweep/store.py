@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays import Array
 from ..errors import SelfTrainError
 from ..files import replacing
-from ..losses import Array
 from .computation import Computation
 from .grid import Point
 

@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, log_expit, logit, ndtr
 
+from ..arrays import Array
 from ..errors import InvalidInput
-from ..losses import Array
 from ..problem import Mixture, Problem
 
 _TOLERANCE = 1e-17

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..losses import Array
+from ..arrays import Array
 from .trajectory import Trajectory
 
 

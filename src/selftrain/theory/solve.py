@@ -14,13 +14,14 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays import Array
 from ..errors import InvalidInput, StageError
 from ..fields import number
 from ..labelers import HardLabels, SoftLabels
-from ..losses import Array, Logistic, Squared
+from ..losses import Logistic, Squared
 from ..problem import Problem
 from ..recipe import Recipe
-from .record import Record
+from .step.table import Record
 from .trajectory import Trajectory
 
 
@@ -29,7 +30,7 @@ def solve(
     recipe: Recipe,
     tolerance: float = 1e-10,
     on_failure: str = "raise",
-    near: Trajectory | None = None,
+    warm_start: Trajectory | None = None,
 ) -> Trajectory:
     """Solve the self-consistent equations of every step (Definition `def: self-consistent equations`).
 
@@ -40,7 +41,7 @@ def solve(
             a kinked loss forbids it, a step is accepted up to 1e-8; `stats.accuracy` tells what was reached.
         on_failure: "raise" a `StageError`, or return the "partial" trajectory up to the failure, with
             NaN after it and the error in `failure`.
-        near: the run of a similar problem and recipe, of as many steps, from which this one is found in fewer
+        warm_start: the run of a similar problem and recipe, of as many steps, from which this one is found in fewer
             evaluations. It changes the result within the tolerance only.
 
     Returns:
@@ -53,10 +54,10 @@ def solve(
     >>> run
     Trajectory(steps=16, error 0.193827 -> 0.399977, cosine 0.641744 -> 0.966967)
     """
-    _check(problem, recipe, on_failure, near)
+    _check(problem, recipe, on_failure, warm_start)
     tolerance = checked_tolerance(tolerance)
     recipe.at_steps(problem.steps)
-    record = Record(problem, recipe, tolerance, near)
+    record = Record(problem, recipe, tolerance, warm_start)
     engine = engine_of(problem, recipe)
     try:
         first = engine.supervised(problem.loss_function, labeled_group(problem), recipe.lambda_l)
@@ -130,21 +131,23 @@ def engine_of(problem: Problem, recipe: Recipe) -> ModuleType:
     loss, labeler = problem.loss_function, recipe.label_function
     plain = type(labeler) in (SoftLabels, HardLabels)
     if plain and type(loss) is Logistic:
-        return import_module(".logistic", __package__)
+        return import_module(".engines.logistic.engine", __package__)
     if plain and type(loss) is Squared:
-        return import_module(".squared", __package__)
-    return import_module(".generic", __package__)
+        return import_module(".engines.squared", __package__)
+    return import_module(".engines.generic.engine", __package__)
 
 
-def _check(problem: Any, recipe: Any, on_failure: Any, near: Any) -> None:
+def _check(problem: Any, recipe: Any, on_failure: Any, warm_start: Any) -> None:
     if not isinstance(problem, Problem):
         raise InvalidInput("problem", problem, "a selftrain.Problem is accepted")
     if not isinstance(recipe, Recipe):
         raise InvalidInput("recipe", recipe, "a selftrain.Recipe is accepted")
     if not isinstance(on_failure, str) or on_failure not in ("raise", "partial"):
         raise InvalidInput("on_failure", on_failure, '"raise" or "partial" is accepted')
-    if near is not None and not isinstance(near, Trajectory):
-        raise InvalidInput("near", near, "a result of selftrain.solve, or None, is accepted")
-    if near is not None and near.problem.steps != problem.steps:
+    if warm_start is not None and not isinstance(warm_start, Trajectory):
+        raise InvalidInput(
+            "warm_start", warm_start, "a result of selftrain.solve, or None, is accepted"
+        )
+    if warm_start is not None and warm_start.problem.steps != problem.steps:
         accepted = f"a run of as many steps as the problem has, {problem.steps}, is accepted"
-        raise InvalidInput("near", near, accepted)
+        raise InvalidInput("warm_start", warm_start, accepted)

@@ -17,13 +17,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import errors
+from .. import errors, observables
+from ..arrays import Array
 from ..errors import StageError
 from ..files import stored, write_netcdf
-from ..losses import Array
 from ..problem import Problem
 from ..recipe import Recipe
-from . import observables
 
 if TYPE_CHECKING:
     import pandas as pd

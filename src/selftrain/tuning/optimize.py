@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from ..arrays import Array
 from ..errors import InvalidInput, NoGradient, nearest
 from ..fields import number
-from ..losses import Array
 from ..problem import Problem
 from ..recipe import Recipe
 from ..theory.bayes import bayes_error

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.optimize import minimize_scalar
 
+from ..arrays import Array
 from ..errors import StageError
-from ..losses import Array
 from ..problem import Problem
 from ..recipe import Recipe
 from ..theory.bayes import BayesLimits

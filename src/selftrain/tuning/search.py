@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize
 from threadpoolctl import threadpool_limits
 
+from ..arrays import Array
 from ..errors import NoGradient, StageError
-from ..losses import Array
 from ..problem import Problem
-from ..theory.adjoint import gradient
+from ..theory.gradients.gradient import gradient
 from ..theory.solve import solve
 from ..theory.trajectory import Trajectory
 from .optimum import Point
@@ -63,7 +63,7 @@ class Search:
         self.solves += 1
         recipe = self.variables.recipe(x)
         try:
-            run = solve(self.problem, recipe, tolerance, near=self.last)
+            run = solve(self.problem, recipe, tolerance, warm_start=self.last)
         except StageError as error:
             self.trouble = str(error)
             return WORST, None

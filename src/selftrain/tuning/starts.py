@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import qmc
 
-from ..losses import Array
+from ..arrays import Array
 from ..recipe import Recipe
 from .search import ROUGHLY, WORST, Search
 from .variables import Variables, forward

@@ -15,8 +15,8 @@ from scipy.optimize import minimize_scalar
 
 from ..errors import InvalidInput, StageError
 from ..fields import number
+from ..observables import generalization_error
 from ..problem import Problem
-from ..theory.observables import generalization_error
 from ..theory.solve import checked_tolerance, supervised_row
 
 SMALLEST, LARGEST = 1e-8, 1e6

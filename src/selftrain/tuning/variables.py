@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 
+from ..arrays import Array
 from ..errors import InvalidInput, nearest
 from ..fields import number
 from ..labelers import HardLabels
-from ..losses import Array
 from ..problem import Problem
 from ..recipe import Recipe
-from ..theory.adjoint import Gradient
+from ..theory.gradients.gradient import Gradient
 
 DEFAULT_BOUNDS: Mapping[str, tuple[float, float]] = {
     "lambda_l": (1e-8, 0.1),

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
-from ...losses import Array
+from ...arrays import Array
 from ...problem import Problem
 from ...simulation.run import simulate
 from ...sweep import Computation, Output

@@ -13,10 +13,10 @@ from ...errors import SelfTrainError
 from ...problem import Problem
 from ...recipe import Recipe
 from ...sweep import Computation, Output
-from ...theory.continuum import continuum
-from ...theory.direction import best_direction
-from ...theory.expansion import first_order
-from ...theory.stretches import start_of
+from ...theory.continuum.best_direction import best_direction
+from ...theory.continuum.continuum import continuum
+from ...theory.continuum.expansion import first_order
+from ...theory.continuum.timeline import start_of
 from ...tuning.optimum import Optimum
 from .chains import RIDGES, plain_starts
 from .tuned import tuned

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ...losses import Array
+from ...arrays import Array
 from ...problem import Problem
 from ...recipe import Recipe
 from ...simulation.run import simulate

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...losses import Array
+from ...arrays import Array
 from ...sweep import Grid, Task
 from ..computations.chains import CHAIN
 from ..figure import Claim, Data, Figure

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...losses import Array
+from ...arrays import Array
 from ...sweep import Grid, Task
 from ..computations.single_shot import SINGLE_SHOT, SINGLE_SHOT_RUN
 from ..figure import Claim, Data, Figure

@@ -1,0 +1,81 @@
+r"""What is measured of a state (m, q, B): error, selection, accuracy of pseudo-labels.
+
+All are probabilities of a Gaussian mixture, written with $H(x) = \int_x^\infty D\xi$; the functions
+take arrays and broadcast.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy.special import log_ndtr, ndtr
+
+from .arrays import Array
+
+
+def generalization_error(
+    m: Array, q: Array, bias: Array, rho: Array | float, delta: Array | float
+) -> Array:
+    r"""$\rho H((m+B)/\sqrt{\Delta q}) + (1-\rho) H((m-B)/\sqrt{\Delta q})$ (`eq: macro generalization error`).
+
+    The probability of `eq: gen_err` that the prediction `eq:yhat_generr` differs from the class of a point
+    of the mixture (`eq:data generation generr x`, `eq:data generation generr y`).
+    """
+    scale = np.sqrt(delta * q)
+    error: Array = rho * ndtr(-(m + bias) / scale) + (1 - rho) * ndtr(-(m - bias) / scale)
+    return error
+
+
+def fraction_selected(
+    m: Array, q: Array, bias: Array, rho: Array, delta: Array, threshold: Array
+) -> Array:
+    r"""$P(|\tilde h| > \Gamma\sqrt q)$ on a batch $(\rho, \Delta)$ for the labelling model (m, q, B)."""
+    correct, wrong = _selected_by_side(m, q, bias, rho, delta, threshold)
+    return np.where(np.asarray(threshold) == 0, 1.0, correct + wrong)
+
+
+def selected_accuracy(
+    m: Array, q: Array, bias: Array, rho: Array, delta: Array, threshold: Array
+) -> Array:
+    """Share of the selected points whose pseudo-label has the sign of the true class."""
+    correct, wrong = _selected_by_side(m, q, bias, rho, delta, threshold)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return correct / (correct + wrong)
+
+
+def _selected_by_side(
+    m: Array, q: Array, bias: Array, rho: Array, delta: Array, threshold: Array
+) -> tuple[Array, Array]:
+    """Probability of being selected on the right and on the wrong side of the plane."""
+    root = np.sqrt(q)
+    scale = np.sqrt(delta) * root
+    correct, wrong = np.zeros(()), np.zeros(())
+    for sign, share in ((1.0, rho), (-1.0, 1 - rho)):
+        correct = correct + share * ndtr((m + sign * bias - threshold * root) / scale)
+        wrong = wrong + share * ndtr((-m - sign * bias - threshold * root) / scale)
+    return correct, wrong
+
+
+def selects_positive(
+    m: float, q: float, bias: float, rho: float, delta: float, threshold: float
+) -> bool:
+    r"""Whether more of the selected points lie on the positive side, $\tilde h > \Gamma\sqrt q$, than on the other."""
+    scale = math.sqrt(delta * q)
+    sides = [
+        np.logaddexp(
+            math.log(rho) + log_ndtr((side * (m + bias) - threshold * math.sqrt(q)) / scale),
+            math.log1p(-rho) + log_ndtr((side * (bias - m) - threshold * math.sqrt(q)) / scale),
+        )
+        for side in (1.0, -1.0)
+    ]
+    return bool(sides[0] > sides[1])
+
+
+def one_minus_cosine(m: Array, v: Array) -> Array:
+    r"""$1 - m/\sqrt q$ with $q = m^2 + v$, to full relative accuracy also when v is tiny."""
+    norm = np.hypot(m, np.sqrt(v))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        sine = np.sqrt(v) / norm
+        cosine = m / norm
+        return np.where(m > 0, sine**2 / (1.0 + cosine), 1.0 - cosine)

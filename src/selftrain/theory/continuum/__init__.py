@@ -1,0 +1,1 @@
+"""Small ridge and continuous time: expansion, differential equation, closed forms."""

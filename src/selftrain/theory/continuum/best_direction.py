@@ -1,0 +1,144 @@
+r"""Does self-training find the best direction? Proposition `prop: best direction` as a check.
+
+In continuous time $d\ln\frac{M}{1-M}/d\tau = C$, so the plane turns to the best direction, $M \to 1$, if and only if the integral of C
+diverges. The proposition assumes C > 0 (Assumption `assumption: mhat is positive`). With a trained bias that is a theorem: C has the
+sign of a covariance of the class s and the logit $\tilde h$ under the weights $k_0(\tilde h)$, which depend on $\tilde h$ alone, and $E[s \mid \tilde h]$ grows
+with $\tilde h$ when m > 0. With the bias held the covariance loses its centring and C can be negative.
+The direction is not the error: while M grows the weights shrink, and with imbalanced classes $|B|/\sqrt q$ grows without bound.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ...arrays import Array
+from ...errors import SelfTrainError
+from ...problem import Problem
+from ...recipe import Recipe
+from .continuum import follow
+from .expansion import first_order
+from .flow import LEVELS, unknowns
+from .path import ContinuumPath
+from .points import Points
+from .timeline import check_continuous, start_of
+
+BEYOND, LONGEST = 0.999, 1e7
+"""The squared cosine at which the path may end, and after how many times of the start the question is left open."""
+
+FARTHER = 0.5 * math.log(10.0)
+"""The rapidity by which a path is followed at least: 1 - M of an aligned model falls to a tenth."""
+
+
+@dataclass(frozen=True, eq=False)
+class BestDirection:
+    r"""What happened to the direction, and to the bias meanwhile.
+
+    Attributes:
+        path: the path that was looked at.
+        proved: whether C > 0 is a theorem here: the bias is trained and the start informative, m > 0.
+    """
+
+    path: ContinuumPath
+    proved: bool
+
+    @cached_property
+    def points(self) -> Points:
+        """The path at the times of the report."""
+        steps = self.path.tau
+        return self.path(np.union1d(steps, 0.5 * (steps[1:] + steps[:-1])))
+
+    @cached_property
+    def rates(self) -> Array:
+        """C at those times."""
+        return np.array([self.path.first_order(tau).alignment_rate for tau in self.points.tau])
+
+    @property
+    def always_positive(self) -> bool:
+        """Whether C > 0 at all those times (Assumption `assumption: mhat is positive`)."""
+        return bool((self.rates > 0).all())
+
+    @property
+    def reached(self) -> bool:
+        """Whether M came to 0.99, in the right direction."""
+        return self.path.aligned is not None
+
+    @property
+    def reversed(self) -> bool:
+        """Whether the plane ends up facing the wrong way, m < 0."""
+        return bool(self.points.m[-1] < 0)
+
+    @property
+    def time_scale(self) -> float | None:
+        r"""$\tau_M$: the time in which the odds M/(1 - M) grow by a factor e, on average until M = 0.99.
+
+        For the squared loss C is constant, and this is $1/C$, $\tau_M$ of Prediction `pred: squared loss`. None if M = 0.99
+        is not reached, or exceeded at the start.
+        """
+        if not self.path.aligned:
+            return None
+        start = self.path(0.0)
+        odds = math.log(LEVELS[1] / (1 - LEVELS[1])) + math.log(start.v / start.m**2)
+        return self.path.aligned / odds
+
+    @property
+    def bias_to_norm(self) -> tuple[float, float]:
+        r"""$B/\sqrt q$ at the start and at the end."""
+        ratio = self.points.bias_to_norm
+        return float(ratio[0]), float(ratio[-1])
+
+    def __str__(self) -> str:
+        rates, points = self.rates, self.points
+        first, last = self.bias_to_norm
+        lowest = int(np.argmin(rates))
+        held = "the bias is held" if self.path.recipe.fix_bias else "the bias is trained"
+        lines = [
+            f"M from {points.squared_cosine[0]:.4g} to {points.squared_cosine[-1]:.4g} at tau = "
+            f"{self.path.until:.4g}"
+            + (f", {LEVELS[1]:g} at tau = {self.path.aligned:.4g}" if self.reached else "")
+            + (", facing the wrong way" if self.reversed else ""),
+            f"C from {rates[0]:.4g} to {rates[-1]:.4g}, smallest {rates[lowest]:.4g} at tau = "
+            f"{points.tau[lowest]:.4g}; {held}, so C > 0 is {'a theorem' if self.proved else 'not guaranteed'}",
+            f"B/|w| from {first:.4g} to {last:.4g}; error from {points.error[0]:.4g} to "
+            f"{points.error[-1]:.4g}, smallest {self.path.best.error:.4g} at tau = {self.path.best.tau:.4g}",
+        ]
+        if self.path.failure is not None:
+            lines.append(f"the path ended early: {self.path.failure}")
+        return "\n".join(lines)
+
+
+def best_direction(
+    problem: Problem, recipe: Recipe, until: float | None = None, tolerance: float = 1e-8
+) -> BestDirection:
+    r"""Follow the path towards $M = 1$, and report C, M and $B/\sqrt q$ on the way.
+
+    Arguments:
+        problem, recipe: as for `continuum`.
+        until: time to look at; default: until M = 0.999, or, from a start close to that or beyond, until 1 - M is a tenth
+            of that of the start.
+        tolerance: accuracy of the path.
+
+    >>> from selftrain import Problem, Recipe
+    >>> problem = Problem(alpha_l=0.5, alpha_u=4.0, rho=0.15, delta=1.2, steps=1)
+    >>> found = best_direction(problem, Recipe(lambda_l=0.005))
+    >>> found.reached, found.always_positive, found.proved
+    (True, True, True)
+    >>> held = best_direction(problem, Recipe(lambda_l=0.005, fix_bias=True))
+    >>> held.reached, held.always_positive, round(float(held.rates[0]), 2)
+    (True, False, -7.27)
+    """
+    check_continuous(problem, recipe)
+    if until is None:
+        start = start_of(problem, recipe)
+        rate = first_order(problem, recipe, start).alignment_rate
+        if not abs(rate) > 0:
+            raise SelfTrainError(f"the direction of the start does not move: C = {rate:g}")
+        rapidity = abs(float(unknowns(start)[1]))
+        enough = max(math.atanh(math.sqrt(BEYOND)), rapidity + FARTHER)
+        path = follow(problem, recipe, LONGEST / abs(rate), tolerance, stop_at=enough)
+    else:
+        path = follow(problem, recipe, until, tolerance)
+    return BestDirection(path, proved=not recipe.fix_bias and path(0.0).m > 0)

@@ -1,0 +1,222 @@
+r"""One step at a small ridge: first-order coefficients, and the noise that comes at second order.
+
+The formal expansion $\Theta = \Theta_0 + \Theta_1\lambda + \dots$ of the self-consistent equations (Assumption `assumption: stability`),
+worked out for any convex loss whose slope vanishes at its own soft label (Assumption `assumption: loss`), with selection, with
+the bias trained or held. `first_order` gives the coefficients of Prediction `pred: differential equation`, `second_order_noise` the limits
+behind Prediction `pred: smoothing`. The averages and the linear system are in `response`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from ...arrays import Array
+from ...errors import InvalidInput, StateOverflow
+from ...labelers import Labeler
+from ...losses import Loss
+from ...problem import Problem
+from ...recipe import Recipe
+from ..state import State
+from ..trajectory import Trajectory
+from .linear_response import Batch, respond
+
+_LOGITS = np.linspace(-6.0, 6.0, 97)
+
+
+@dataclass(frozen=True)
+class FirstOrder:
+    r"""Coefficients of a step from a given model: index 0 is the value at $\lambda = 0$, 1 the slope in $\lambda$ there.
+
+    Attributes:
+        m1, q1, v1, bias1: of $m$, $q$, $v = q - m^2$ and $B$, each zero if nothing changes.
+        overlap1: of the overlap $R$ with the old weights, $q_1 = 2R_1$ (`appeq: q1`).
+        m_hat1: of the signal $\hat m$; $\hat m_0 = 0$.
+        delta_hat1: $\hat\delta_1 = \hat R_1 - \hat Q_1$ (`appeq: deltahat1`).
+        chi0, q_hat0: $\chi_0$ and $\hat Q_0 = \hat R_0 = 1/\chi_0$.
+        alignment_rate: $C = 2\hat m_1/(\hat Q_0 m')$, the rate of $\ln(M/(1-M))$; NaN for m' = 0.
+        squared_cosine1: of $M = m^2/q$, $M_1 = C M(1-M)$.
+        points: selected points per feature that the loss holds, $\alpha_U P$; the expansion needs more than 1.
+    """
+
+    m1: float
+    q1: float
+    v1: float
+    bias1: float
+    overlap1: float
+    m_hat1: float
+    delta_hat1: float
+    chi0: float
+    q_hat0: float
+    alignment_rate: float
+    squared_cosine1: float
+    points: float
+
+
+@dataclass(frozen=True)
+class SecondOrderNoise:
+    r"""What is divided by $\lambda^2$ in Prediction `pred: smoothing`.
+
+    Attributes:
+        chi_hat: $\hat\chi/\lambda^2$, the noise in the weights.
+        fresh: $(q - R^2/q')/\lambda^2$, the part of the new weights that is not along the old ones.
+    """
+
+    chi_hat: float | Array
+    fresh: float | Array
+
+
+def first_order(
+    problem: Problem, recipe: Recipe, state: State | Trajectory, t: int = 1
+) -> FirstOrder:
+    r"""The first order in $\lambda_U$ of step t (Prediction `pred: differential equation`, for any loss).
+
+    Arguments:
+        problem: data and loss; the batch is that of step t.
+        recipe: threshold, and whether the bias is held; its ridge $\lambda_U$ does not matter.
+        state: the model that labels the batch: a `State`, or a run whose step t - 1 it is.
+        t: the step, from 1 to `problem.steps`.
+
+    Raises:
+        InvalidInput: labels that are not the link of the loss (hard, sharpened, annealed), or a loss
+            whose slope does not vanish at its own soft label: then a step without ridge moves the model.
+        NoExpansion: $\alpha_U$ times the selected share is not above 1.
+        StateOverflow: a coefficient is beyond the range of numbers.
+
+    >>> from selftrain import Problem, Recipe, solve
+    >>> problem = Problem(alpha_l=0.5, alpha_u=4.0, rho=0.15, delta=1.2, steps=1)
+    >>> for fixed in (True, False):
+    ...     recipe = Recipe(lambda_l=0.005, fix_bias=fixed)
+    ...     print(round(first_order(problem, recipe, solve(problem, recipe)).alignment_rate, 2))
+    -7.27
+    8.77
+    """
+    check_expandable(problem, recipe)
+    batch = batch_of(problem, recipe, t)
+    old = _labelling_model(state, t)
+    answer = respond(problem.loss_function, old, batch, recipe.fix_bias)
+    omega, mu, nu2 = old.norm, old.cosine, old.misalignment
+    turn = omega * answer.turn
+    coefficients = FirstOrder(
+        m1=omega * (answer.shrink * mu + nu2 * answer.turn),
+        q1=2 * answer.shrink * old.q,
+        v1=2 * (answer.shrink - mu * answer.turn) * old.v,
+        bias1=answer.drift * omega,
+        overlap1=answer.shrink * old.q,
+        m_hat1=turn / answer.chi,
+        delta_hat1=1.0 - (mu * answer.turn - answer.shrink) / answer.chi,
+        chi0=answer.chi,
+        q_hat0=1.0 / answer.chi,
+        alignment_rate=2 * answer.turn / mu if mu != 0 else float("nan"),
+        squared_cosine1=2 * mu * nu2 * answer.turn,
+        points=answer.points,
+    )
+    told = {name: value for name, value in asdict(coefficients).items() if name != "alignment_rate"}
+    _check_range(t, old, **told)
+    return coefficients
+
+
+def second_order_noise(
+    problem: Problem, recipe: Recipe, state: State | Trajectory, t: int = 1
+) -> SecondOrderNoise:
+    r"""The limits of $\hat\chi/\lambda^2$ and $(q - R^2/q')/\lambda^2$ for $\lambda \to 0$ (Prediction `pred: smoothing`).
+
+    Arguments as in `first_order`. `measured_noise` gives the same ratios of a solved run.
+
+    >>> from selftrain import Problem, Recipe, solve
+    >>> problem = Problem(alpha_l=0.5, alpha_u=2.0, rho=0.4, delta=0.75**2, steps=1)
+    >>> run = solve(problem, Recipe(lambda_u=1e-6))
+    >>> limit = second_order_noise(problem, Recipe(), run)
+    >>> round(float(measured_noise(run).chi_hat[1] / limit.chi_hat), 3)
+    1.0
+    """
+    check_expandable(problem, recipe)
+    batch = batch_of(problem, recipe, t)
+    old = _labelling_model(state, t)
+    answer = respond(problem.loss_function, old, batch, recipe.fix_bias)
+    alpha, delta, stiffness = batch.alpha, batch.delta, answer.stiffness
+    with np.errstate(over="ignore", invalid="ignore"):
+        turn = np.float64(answer.turn) / answer.chi
+        signal = old.misalignment * turn * turn
+        square = alpha * (delta * answer.noise + stiffness * signal) / (1.0 - alpha * stiffness)
+        chi_hat, fresh = old.q * square, old.q * answer.chi * answer.chi * (square + signal)
+    _check_range(t, old, chi_hat=float(chi_hat), fresh=float(fresh))
+    return SecondOrderNoise(float(chi_hat), float(fresh))
+
+
+def _check_range(t: int, old: State, **values: float) -> None:
+    """Refuse coefficients that are not numbers, with their names."""
+    wrong = [name for name, value in values.items() if not math.isfinite(value)]
+    if wrong:
+        reason = f"{', '.join(wrong)} of the expansion in the ridge leaves the range of numbers"
+        raise StateOverflow(t, reason, asdict(old), math.nan)
+
+
+def measured_noise(run: Trajectory) -> SecondOrderNoise:
+    r"""$\hat\chi/\lambda^2$ and $(q - R^2/q')/\lambda^2$ at every step of a solved run, arrays over t; NaN at t = 0.
+
+    They do not depend on $\lambda$ where it is small: the numerical check of `second_order_noise`.
+    """
+    ridge = np.append(np.nan, run.recipe.at_steps(run.problem.steps).lambda_u)
+    misalignment = np.append(np.nan, run.v[:-1] / run.q[:-1])
+    fresh = run.chi**2 * (run.chi_hat + run.m_hat**2 * misalignment)
+    return SecondOrderNoise(run.chi_hat / ridge**2, fresh / ridge**2)
+
+
+def batch_of(problem: Problem, recipe: Recipe, t: int) -> Batch:
+    """What step t is given besides the old model."""
+    if isinstance(t, bool) or not isinstance(t, (int, np.integer)) or not 1 <= t <= problem.steps:
+        raise InvalidInput("t", t, f"a step from 1 to {problem.steps} is accepted")
+    batches, values = problem.batches, recipe.at_steps(problem.steps)
+    row = (batches.alpha, batches.rho, batches.delta, values.threshold)
+    return Batch(*(float(column[t - 1]) for column in row))
+
+
+def check_expandable(problem: Any, recipe: Any) -> None:
+    """Refuse what moves the model even without ridge, with the reason."""
+    if not isinstance(problem, Problem):
+        raise InvalidInput("problem", problem, "a selftrain.Problem is accepted")
+    if not isinstance(recipe, Recipe):
+        raise InvalidInput("recipe", recipe, "a selftrain.Recipe is accepted")
+    reason = "is accepted: with sharpened labels a step moves the model by O(1) without any ridge"
+    recipe.at_steps(problem.steps)
+    if np.any(np.asarray(recipe.annealing) != 0):
+        raise InvalidInput("annealing", recipe.annealing, f"0 {reason}")
+    if np.any(np.asarray(recipe.sharpness) != 1):
+        raise InvalidInput("sharpness", recipe.sharpness, f"1 {reason}")
+    _check_labels(problem.loss_function, recipe.label_function)
+
+
+def _check_labels(loss: Loss, labeler: Labeler) -> None:
+    own = np.asarray(loss.link(_LOGITS), dtype=float)
+    given = np.asarray(labeler.target(_LOGITS, 1.0, loss), dtype=float)
+    if np.abs(given - own).max() > 1e-12 * (1 + np.abs(own).max()):
+        accepted = (
+            "labels equal to the link of the loss are accepted: with others a step moves "
+            "the model by O(1) without any ridge"
+        )
+        raise InvalidInput("labeler", labeler.name, accepted)
+    slope = np.abs(loss.slope(own, _LOGITS))
+    if slope.max() > 1e-9:
+        at = _LOGITS[int(np.argmax(slope))]
+        accepted = (
+            "a loss whose slope vanishes at its own soft label is accepted: "
+            f"at the logit {at:g} and the label link({at:g}) it is {slope.max():.3g}"
+        )
+        raise InvalidInput("loss", loss.name, accepted)
+
+
+def _labelling_model(state: Any, t: int) -> State:
+    if isinstance(state, Trajectory):
+        if t > state.good_steps:
+            accepted = (
+                f"a step from 1 to {state.good_steps}, for which the run has a labelling model"
+            )
+            raise InvalidInput("t", t, f"{accepted}, is accepted")
+        return State.at(state, t - 1)
+    if not isinstance(state, State):
+        raise InvalidInput("state", state, "a State(m, v, bias) or a Trajectory is accepted")
+    return state

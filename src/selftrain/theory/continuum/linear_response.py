@@ -1,0 +1,226 @@
+r"""How one step answers to a small ridge: the averages at $\lambda = 0$ and the linear system they make.
+
+At $\lambda = 0$ the old model already minimises the loss of its own labels, so nothing moves, and the logits
+answer to a small change of the fields by $k_0 = l''/(1 + \chi_0\Delta\, l'')$ at the old logit $\tilde h$. Of the stage equations
+(`equations`) with $a = \omega(1 + \lambda r)$, $\eta = \lambda\omega b$, $B = B' + \lambda\omega\beta$ there remains, to first order in $\lambda$,
+
+    E[k_0 h_1] = 0        E[k_0\hat g h_1] = -1/\alpha        E[k_0 s h_1] = -b\hat Q_0/\alpha        h_1 = \beta + r\hat g + \nu^2 b s
+
+with $\hat g = (\tilde h - B')/\omega$, in units of $\omega$, and $1/\chi_0 = \alpha\Delta E[k_0] = \hat Q_0$. The last is a monotone equation for
+$c = \chi_0\Delta$, $\alpha E[c\,l''/(1 + c\,l'')] = 1$, with a root if and only if the curved selected points outnumber the features.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...arrays import Array
+from ...errors import NoExpansion, SelfTrainError
+from ...losses import Loss
+from ..quadrature.rules import PANEL_W, PANEL_X
+from ..state import State
+
+SETTLED = 1e-13
+"""Relative difference between a panel and its halves at which an average counts as known."""
+
+FIRST_EDGES = (-11.0, -8.0, -4.0, 0.0, 4.0, 8.0, 11.0)
+FARTHEST = 38.0
+HALVINGS = 48
+NEWTON_STEPS = 200
+
+
+Mask = NDArray[np.bool_]
+
+
+class Batch(NamedTuple):
+    r"""What a step is given besides the old model: $\alpha, \rho, \Delta$ and the threshold $\Gamma$."""
+
+    alpha: float
+    rho: float
+    delta: float
+    threshold: float
+
+
+@dataclass(frozen=True)
+class Response:
+    r"""First-order answer of a step to its ridge.
+
+    Attributes:
+        chi: $\chi_0$.
+        points: curved selected points per feature, $\alpha P$.
+        selected: selected points per feature, curved or not.
+        shrink: r, the rate of $\ln\sqrt q$.
+        turn: b, the rate of $\mathrm{artanh}(m/\sqrt q)$.
+        drift: $\beta$, the rate of B in units of $\sqrt q$.
+        noise: $E[k_0^2 h_1^2]$ in units of q.
+        stiffness: $E[x^2]$ with $x = \chi_0\Delta\,k_0$, between 0 and 1.
+    """
+
+    chi: float
+    points: float
+    selected: float
+    shrink: float
+    turn: float
+    drift: float
+    noise: float
+    stiffness: float
+
+
+def respond(loss: Loss, state: State, batch: Batch, fixed_bias: bool) -> Response:
+    """The answer of a step from `state`; `NoExpansion` if there is none."""
+    nodes, c = _settled_nodes(loss, state, batch)
+    s, g, k = nodes.s, nodes.g, nodes.curvature / (1.0 + c * nodes.curvature)
+    columns = np.array([np.ones_like(g), g, s])
+    gram = (columns * (nodes.weight * k)) @ columns.T
+    known = SETTLED * ((np.abs(columns) * (nodes.weight * k)) @ np.abs(columns).T)
+    gram[np.abs(gram) < known] = 0.0  # rounding of a symmetric batch: the bias would keep it
+    nu2 = state.misalignment
+    alpha, delta = batch.alpha, batch.delta
+    matrix = gram * [1.0, 1.0, nu2]
+    matrix[2, 2] += delta * gram[0, 0]
+    right = np.array([0.0, -1.0 / alpha, 0.0])
+    if fixed_bias:
+        matrix[0] = 1.0, 0.0, 0.0
+    drift, shrink, turn = np.linalg.solve(matrix, right)
+    field = drift + shrink * g + nu2 * turn * s
+    return Response(
+        chi=c / delta,
+        points=alpha * nodes.share,
+        selected=alpha * nodes.selected,
+        shrink=float(shrink),
+        turn=float(turn),
+        drift=float(drift),
+        noise=float(nodes.weight @ (k * field) ** 2),
+        stiffness=float(nodes.weight @ (c * k) ** 2),
+    )
+
+
+class _Nodes(NamedTuple):
+    r"""Points of the average over a selected point: class, $\hat g$, curvature at $\tilde h$, weight."""
+
+    s: Array
+    g: Array
+    curvature: Array
+    weight: Array
+
+    @property
+    def share(self) -> float:
+        """Probability of a selected point with curvature."""
+        return float(self.weight[self.curvature > 0].sum())
+
+    @property
+    def selected(self) -> float:
+        """Probability of a selected point."""
+        return float(self.weight.sum())
+
+
+def _settled_nodes(loss: Loss, state: State, batch: Batch) -> tuple[_Nodes, float]:
+    """Nodes on panels that are halved until the averages agree with those of the halves; and c."""
+    panels = _panels(loss, state, batch)
+    for _ in range(HALVINGS):
+        middle = 0.5 * (panels[1] + panels[2])
+        left = np.array([panels[0], panels[1], middle])
+        right = np.array([panels[0], middle, panels[2]])
+        halves = np.stack([left, right], axis=2).reshape(3, -1)
+        fine = _nodes(loss, state, batch, halves)
+        c = _strength(fine, batch.alpha, state)
+        whole = _averages(_nodes(loss, state, batch, panels), c)
+        parts = _averages(fine, c).reshape(len(whole), -1, 2).sum(axis=2)
+        scale = np.abs(parts).sum(axis=1, keepdims=True)
+        bad: Mask = np.asarray((np.abs(whole - parts) > SETTLED * scale).any(axis=0))
+        short = _beyond(panels, parts, scale)
+        if not bad.any() and not short.size:
+            return fine, c
+        panels = np.concatenate([panels[:, ~bad], halves[:, np.repeat(bad, 2)], short], axis=1)
+    raise SelfTrainError(
+        f"the averages over the batch did not settle to {SETTLED:g} at m={state.m:.6g}, "
+        f"q={state.q:.6g}, bias={state.bias:.6g}: a jump of the curvature of the loss "
+        f"{loss.name!r} may be missing from its kinks"
+    )
+
+
+def _panels(loss: Loss, state: State, batch: Batch) -> Array:
+    """First panels: columns (class, from, to) in the noise, cut at thresholds, kinks and zero."""
+    omega, spread = state.norm, math.sqrt(batch.delta) * state.norm
+    cuts = [0.0, -batch.threshold * omega, batch.threshold * omega, *loss.kinks]
+    columns = []
+    for s in (1.0, -1.0):
+        centre = s * state.m + state.bias
+        places = (np.array(cuts) - centre) / spread
+        inside = places[np.abs(places) < FIRST_EDGES[-1]]
+        edges = np.unique(np.concatenate([FIRST_EDGES, inside]))
+        columns.append(np.array([np.full(edges.size - 1, s), edges[:-1], edges[1:]]))
+    return np.concatenate(columns, axis=1)
+
+
+def _beyond(panels: Array, parts: Array, scale: Array) -> Array:
+    """Panels outside of the outermost ones whose part of an average is not negligible."""
+    columns = []
+    heavy: Mask = np.asarray((np.abs(parts) > 0.1 * SETTLED * scale).any(axis=0))
+    for s in (1.0, -1.0):
+        own = panels[0] == s
+        low, high = panels[1, own].min(), panels[2, own].max()
+        if heavy[own & (panels[1] == low)].any() and low > -FARTHEST:
+            columns.append((s, low - 3.0, low))
+        if heavy[own & (panels[2] == high)].any() and high < FARTHEST:
+            columns.append((s, high, high + 3.0))
+    return np.array(columns).reshape(-1, 3).T
+
+
+def _nodes(loss: Loss, state: State, batch: Batch, panels: Array) -> _Nodes:
+    """Gauss-Legendre points on the panels, 16 each; weight zero where the point is rejected."""
+    half = 0.5 * (panels[2] - panels[1])[:, None]
+    noise = (panels[1][:, None] + half * (1.0 + PANEL_X)).ravel()
+    s = np.repeat(panels[0], PANEL_X.size)
+    share = np.where(s > 0, batch.rho, 1.0 - batch.rho)
+    weight = share * (half * PANEL_W).ravel() * np.exp(-0.5 * noise**2) / math.sqrt(2 * math.pi)
+    g = s * state.cosine + math.sqrt(batch.delta) * noise
+    logit = state.bias + state.norm * g
+    weight = np.where(np.abs(logit) > batch.threshold * state.norm, weight, 0.0)
+    curvature = np.asarray(loss.curvature(loss.link(logit), logit), dtype=float)
+    return _Nodes(s, g, curvature, weight)
+
+
+def _averages(nodes: _Nodes, c: float) -> Array:
+    r"""Panel by panel, the averages of $1$, $x = \chi_0\Delta\,k_0$ and $x^2$ times powers of $\hat g$; one row each."""
+    x = c * nodes.curvature / (1.0 + c * nodes.curvature)
+    rows = np.array([np.ones_like(x), x, x * nodes.g, x * nodes.g**2, x * x, (x * nodes.g) ** 2])
+    sums: Array = (nodes.weight * rows).reshape(len(rows), -1, PANEL_X.size).sum(axis=2)
+    return sums
+
+
+def _strength(nodes: _Nodes, alpha: float, state: State) -> float:
+    r"""$c = \chi_0\Delta$, the root of $\alpha E[c\,l''/(1 + c\,l'')] = 1$.
+
+    Newton in $\ln c$ on the logarithm of the ratio of $E[c\,l''/(1+c\,l'')]$ and $E[1/(1+c\,l'')]$, which is a straight
+    line for a constant curvature; bisection where a step leaves the bracket.
+    """
+    curved = nodes.curvature > 0
+    curvature, weight = nodes.curvature[curved], alpha * nodes.weight[curved]
+    points = float(weight.sum())
+    if not points > 1.0 + 10 * SETTLED:
+        raise NoExpansion(points, state, selected=alpha * nodes.selected)
+    low, high = -700.0, 700.0
+    x = math.log((1.0 / (points - 1.0)) * points / float(weight @ curvature))
+    for _ in range(NEWTON_STEPS):
+        free = 1.0 / (1.0 + math.exp(x) * curvature)
+        bound = math.exp(x) * curvature * free
+        held, loose = float(weight @ bound), float(weight @ free)
+        gap = math.log(held) - math.log(loose / (points - 1.0))
+        low, high = (x, high) if gap < 0 else (low, x)
+        slope = float(weight @ (free * bound)) * (1.0 / held + 1.0 / loose)
+        moved = x - gap / slope
+        if not low <= moved <= high:
+            moved = 0.5 * (low + high)
+        if abs(moved - x) <= 1e-14 * (1.0 + abs(x)):
+            return math.exp(moved)
+        x = moved
+    raise SelfTrainError(
+        f"the susceptibility was not found in {NEWTON_STEPS} steps at m={state.m:.6g}, "
+        f"q={state.q:.6g}, bias={state.bias:.6g}"
+    )

@@ -1,0 +1,1 @@
+"""The engine for any loss and labeler, in plain numpy."""

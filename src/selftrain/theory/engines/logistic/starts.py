@@ -1,0 +1,120 @@
+r"""Where Newton's method begins when there is nothing to predict from: the two ends of the ridge."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from numba import njit
+
+from ...quadrature.rules import outer_rule
+from ...step.equations import BIAS, ETA, LOG_CHI, LOG_R, A
+from .step import Step, reference_sharpness
+
+
+@njit(cache=True, error_model="numpy")
+def explicit_start(
+    step: Step,
+    nodes: Any,
+    z: Any,
+) -> float:
+    r"""The state for $\lambda \to \infty$: the gradient at w = 0 divided by the stiffness there;
+    zero-based.
+
+    Returns the minority mass $\min(E p, 1 - E p)$ of the selected pseudo-labels, which tells collapse;
+    NaN if nothing is selected, -1 if the rule would be too long.
+    """
+    omega, mu, old_bias = step.omega, step.mu, step.bias
+    delta, sharpness = step.delta, step.sharpness
+    count, log_share = outer_rule(
+        omega, mu * omega, old_bias, step.rho, delta, step.threshold, sharpness, 0.0,
+        0.0, 0.0, 0.0, 1.0, 16.0, nodes,
+    )  # fmt: skip
+    if count < 0:
+        return -1.0
+    if count == 0 or not log_share > -480.0:
+        return math.nan
+    up = 0.0
+    down = 0.0
+    for j in range(count):
+        y = nodes[3, j] * (1e300 if math.isinf(sharpness) else sharpness)
+        tail = math.exp(-abs(y))
+        big = 1.0 / (1.0 + tail)
+        small = tail / (1.0 + tail)
+        up += nodes[2, j] * (big if y > 0 else small)
+        down += nodes[2, j] * (small if y > 0 else big)
+    bias = old_bias if step.fixed_bias else math.log(up / down)
+    top = 1.0 / (1.0 + math.exp(-bias))
+    curvature = top / (1.0 + math.exp(bias))
+    sf = 0.0
+    gf = 0.0
+    ff = 0.0
+    for j in range(count):
+        if math.isinf(sharpness):
+            f = top - (1.0 if nodes[3, j] > 0 else 0.0)
+        else:
+            # sigma(b) - sigma(y), from y - b without cancellation of a common fixed bias
+            off = nodes[0, j] * mu * omega + math.sqrt(delta) * omega * nodes[1, j]
+            gap = sharpness * off + (sharpness * old_bias - bias)
+            if step.fixed_bias:
+                gap = sharpness * off + (sharpness - 1.0) * old_bias
+            if abs(gap) < 1.0:
+                f = -top * math.expm1(gap) / (1.0 + math.exp(bias + gap))
+            else:
+                f = top - 1.0 / (1.0 + math.exp(-bias - gap))
+        sf += nodes[2, j] * nodes[0, j] * f
+        gf += nodes[2, j] * nodes[1, j] * f
+        ff += nodes[2, j] * f * f
+    share = step.alpha * math.exp(log_share)
+    chi = 1.0 / (step.ridge + share * delta * curvature)
+    z[LOG_CHI] = math.log(chi)
+    z[A] = chi * (-mu * share * sf - share * math.sqrt(delta) * gf)
+    z[ETA] = -chi * share * sf
+    z[BIAS] = bias
+    z[LOG_R] = 0.5 * math.log(chi * chi * share * delta * ff + 1e-290)
+    return min(up, down)
+
+
+@njit(cache=True, error_model="numpy")
+def no_update_start(
+    step: Step, nodes: Any, z: Any,
+) -> bool:  # fmt: skip
+    r"""The state for $\lambda \to 0$: nothing moves, $1/\chi_0 = \alpha\Delta E[l''/(1 + \chi_0\Delta l'')]$; False if $\lambda\chi_0 \ge 0.3$.
+
+    The changes are then guessed as the first-order shrinkage of relative size $\lambda\chi_0$.
+    """
+    omega, mu, old_bias = step.omega, step.mu, step.bias
+    delta, sharpness = step.delta, step.sharpness
+    base = reference_sharpness(sharpness)
+    if base == 0.0:
+        return False
+    count, log_share = outer_rule(
+        omega, mu * omega, old_bias, step.rho, delta, step.threshold, sharpness,
+        math.sqrt(delta) * omega, mu * omega, old_bias, 0.0, 1.0, 16.0, nodes,
+    )  # fmt: skip
+    share = step.alpha * math.exp(log_share)
+    if share <= 1.05:
+        return False
+    lo = math.log(1e-12)
+    hi = math.log(0.3 / step.ridge)
+    for trial in range(60):
+        mid = hi if trial == 0 else 0.5 * (lo + hi)
+        c = math.exp(mid) * delta
+        total = 0.0
+        for j in range(count):
+            tail = math.exp(-abs(sharpness * nodes[3, j]))
+            curvature = tail / (1.0 + tail) ** 2
+            total += nodes[2, j] * c * curvature / (1.0 + c * curvature)
+        if share * total > 1.0:
+            hi = mid
+        elif trial == 0:
+            return False
+        else:
+            lo = mid
+    small = step.ridge * math.exp(hi)
+    z[LOG_CHI] = hi
+    z[A] = -small * base * omega
+    z[ETA] = 0.3 * small * mu * base * omega
+    z[BIAS] = old_bias * (1.0 - base) if step.fixed_bias else 0.0
+    z[LOG_R] = math.log(0.5 * small * base * omega)
+    return True

@@ -1,0 +1,1 @@
+"""Derivatives of a run in everything it was given, by the adjoint method."""

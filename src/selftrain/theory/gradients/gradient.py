@@ -1,0 +1,233 @@
+r"""`gradient`: the derivative of any result of a run in everything the run was given, at once.
+
+Every step defines its unknowns z by equations $F(z; \theta) = 0$, where $\theta$ holds the old state, the batch and the
+recipe of the step. With L a function of the states and $g = \partial L/\partial z$, the implicit-function theorem gives
+$dL/d\theta = -F_\theta^T F_z^{-T} g$; the part of $\theta$ that is the old state passes it on to the step before. One sweep
+from the last step to the first collects the derivatives in all hyperparameters of all steps.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ...arrays import Array
+from ...errors import InvalidInput, NoGradient, nearest
+from ...labelers import HardLabels
+from ..quadrature.rules import REFINED
+from ..solve import engine_of, stages
+from ..step.table import solution
+from ..trajectory import SYMBOLS, Trajectory
+from .objective import Partials, partials
+from .step_derivatives import ALPHA, DELTA, FIELDS, RHO, RIDGE, SHARPNESS, THRESHOLD, pull_back
+
+ILL_CONDITIONED = 1e11
+"""Beyond this a stage magnifies the rounding of its averages so much that nothing is left of a derivative."""
+
+
+FADED = 1e-180
+"""Below this q, its powers leave the range of numbers."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Gradient(Mapping[str, "float | Array"]):
+    r"""Derivatives of one number of a run, by the name of what moves it.
+
+    `gradient["lambda_u"]` is an array over steps 1..T, whether or not the recipe has one value for all
+    of them: its entry t is what `solve` would answer to a change of that entry alone. So are `threshold`,
+    `sharpness`, `alpha_u`, `rho_u`, `delta_u`; `lambda_l`, `annealing`, `alpha_l`, `rho`, `delta` are numbers (`annealing` an
+    array if the recipe has one value a step). While a problem leaves `rho_u` to follow `rho`, the derivative
+    in `rho` moves the batches too, and so for `delta`.
+
+    Attributes:
+        of: what was differentiated.
+        at: the step of it (None for a function of the whole run).
+        value: its value.
+        condition: of each stage, how much it magnifies errors of its averages.
+    """
+
+    of: str
+    at: int | None
+    value: float
+    condition: Array
+    _entries: dict[str, float | Array]
+    _missing: dict[str, str] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> float | Array:
+        if name in self._missing:
+            raise NoGradient(f"no derivative in {name}: {self._missing[name]}")
+        if name not in self._entries:
+            known = (*self._entries, *self._missing)
+            raise InvalidInput("gradient", name, f"unknown name; {nearest(str(name), known)}")
+        return self._entries[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._entries
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The derivative of that name, or `default` if there is none."""
+        return self._entries.get(name, default)
+
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
+    def __repr__(self) -> str:
+        where = "" if self.at is None else f" at t={self.at}"
+        sums = ", ".join(f"{name}={np.sum(value):.6g}" for name, value in self.items())
+        return f"Gradient({self.of}{where} = {self.value:.6g}; sums over steps: {sums})"
+
+
+def gradient(
+    trajectory: Trajectory,
+    of: str | Callable[[Trajectory], float] = "error",
+    at: int = -1,
+) -> Gradient:
+    r"""Derivatives of a result of a run in every entry of its recipe and its problem.
+
+    Arguments:
+        trajectory: what `solve` returned.
+        of: a recorded quantity ("error", "cosine", "m", ...), or a function of the trajectory that
+            returns a number; such a function is differentiated by central differences in the states of the run.
+        at: the step at which the quantity is taken; counts from the end if negative.
+
+    The threshold's derivative at $\Gamma = 0$ is the one from above. There is no derivative where labels have
+    collapsed, none in the sharpness of hard labels, and none through an ill-conditioned stage: these raise.
+
+    >>> from selftrain import Problem, Recipe, solve
+    >>> problem = Problem(alpha_l=0.5, alpha_u=2.0, rho=0.4, delta=0.75**2, steps=16)
+    >>> slope = gradient(solve(problem, Recipe(lambda_l=0.05, lambda_u=0.05)))
+    >>> round(slope["lambda_l"], 6), slope["lambda_u"].shape
+    (0.000996, (16,))
+    """
+    if not isinstance(trajectory, Trajectory):
+        raise InvalidInput("trajectory", trajectory, "a result of selftrain.solve is accepted")
+    name, step = _quantity(trajectory, of, at)
+    last = trajectory.good_steps - 1 if step is None else step
+    wanted = partials(trajectory, of, step)
+    if of == "error" and not wanted.rows.any():
+        raise NoGradient(
+            f"the error of step {step} is that of one class: no state near it has another"
+        )
+    states, unknowns = solution(trajectory, last)
+    jacobians, moves = _derivatives(trajectory, states, unknowns, last)
+    slopes, condition = np.empty((last + 1, FIELDS)), np.empty(last + 1)
+    try:
+        pull_back(
+            states, unknowns, jacobians, moves, wanted.rows[: last + 1].copy(), last, slopes, condition
+        )  # fmt: skip
+    except np.linalg.LinAlgError:
+        raise NoGradient("a stage of the run has singular equations") from None
+    _check(slopes, condition)
+    entries, missing = _entries(trajectory, slopes, wanted)
+    return Gradient(name, step, wanted.value, condition, entries, missing)
+
+
+def _quantity(trajectory: Trajectory, of: Any, at: Any) -> tuple[str, int | None]:
+    """Name and step of what is to be differentiated; raises where there is nothing to differentiate."""
+    end = trajectory.good_steps
+    total = trajectory.problem.steps + 1
+    why = "the run failed" if trajectory.failure is not None else "the labels collapsed"
+    if callable(of):
+        if end < total:
+            raise NoGradient(f"{why} at step {end}: a function of the run has no derivative there")
+        if at != -1:
+            raise InvalidInput("at", at, "a function of the whole run is taken at no step")
+        return getattr(of, "__name__", "function"), None
+    if not isinstance(of, str) or of not in SYMBOLS:
+        accepted = f"a function or a recorded quantity is accepted; {nearest(str(of), SYMBOLS)}"
+        raise InvalidInput("of", of, accepted)
+    if isinstance(at, bool) or not isinstance(at, (int, np.integer)) or not -total <= at < total:
+        raise InvalidInput("at", at, f"a step from 0 to {total - 1}, or from the end, is accepted")
+    step = int(at) % total
+    if step >= end:
+        raise NoGradient(f"{why} at step {end}: nothing has a derivative from there on")
+    if not math.isfinite(getattr(trajectory, of)[step]):
+        raise NoGradient(f"{of} does not exist at step {step}")
+    if not trajectory.q[step] > FADED:
+        raise NoGradient(f"the weights of step {step} have faded: q = {trajectory.q[step]:.1e}")
+    return of, step
+
+
+def _derivatives(
+    trajectory: Trajectory, states: Array, unknowns: Array, last: int
+) -> tuple[Array, Array]:
+    """The derivatives of every stage's equations; an engine may have a way to do all steps at once."""
+    problem, recipe = trajectory.problem, trajectory.recipe
+    exponent = math.log(100.0 / trajectory.stats.tolerance)
+    jacobians, moves = np.empty((last + 1, 5, 5)), np.empty((last + 1, 5, FIELDS))
+    engine = engine_of(problem, recipe)
+    at_once = getattr(engine, "derivatives", None)
+    for t, stage in enumerate(stages(trajectory)):
+        finer = exponent + REFINED if t == 0 else exponent
+        jacobians[t], moves[t] = stage.derivatives(unknowns[t], finer)
+        if t == last or at_once is not None:
+            break
+    if at_once is not None and last > 0:
+        jacobians[1:], moves[1:] = at_once(problem, recipe, states, unknowns, last, exponent)
+    return jacobians, moves
+
+
+def _check(slopes: Array, condition: Array) -> None:
+    worst = int(np.argmax(np.where(np.isnan(condition), math.inf, condition)))
+    if not condition[worst] < ILL_CONDITIONED:
+        raise NoGradient(
+            f"the equations of step {worst} are ill-conditioned: they magnify errors by {condition[worst]:.1e}"
+        )
+    if not np.isfinite(slopes).all():
+        step = int(np.argmin(np.isfinite(slopes).all(axis=1)))
+        raise NoGradient(f"the derivatives of step {step} left the range of numbers")
+
+
+def _entries(
+    trajectory: Trajectory, slopes: Array, wanted: Partials
+) -> tuple[dict[str, float | Array], dict[str, str]]:
+    """Derivatives by the names of problem and recipe, and why some do not exist."""
+    problem, recipe = trajectory.problem, trajectory.recipe
+    steps, last = problem.steps, slopes.shape[0] - 1
+
+    def each(column: int) -> Array:
+        return np.append(slopes[1:, column], np.zeros(steps - last))
+
+    found: dict[str, float | Array] = {
+        "lambda_l": slopes[0, RIDGE],
+        "lambda_u": each(RIDGE),
+        "threshold": each(THRESHOLD),
+        "alpha_l": slopes[0, ALPHA],
+        "alpha_u": each(ALPHA),
+        "rho": slopes[0, RHO],
+        "rho_u": each(RHO),
+        "delta": slopes[0, DELTA],
+        "delta_u": each(DELTA),
+    }
+    missing = {}
+    sharpness = recipe.at_steps(steps).sharpness
+    hard = np.isinf(sharpness) | isinstance(recipe.label_function, HardLabels)
+    if hard.any():
+        reason = f"the labels are hard at step {int(np.argmax(hard)) + 1}"
+        missing = {"sharpness": reason, "annealing": reason}
+    else:
+        t, anneal = np.arange(1, steps + 1), np.broadcast_to(recipe.annealing, steps)
+        by_gamma = each(SHARPNESS)
+        found["sharpness"] = by_gamma * (1.0 + anneal * t)
+        by_step = by_gamma * np.broadcast_to(recipe.sharpness, steps) * t
+        found["annealing"] = by_step if isinstance(recipe.annealing, tuple) else by_step.sum()
+    for name, extra in wanted.direct.items():
+        if name in found:
+            found[name] = found[name] + extra
+    for name, follower in (("rho", "rho_u"), ("delta", "delta_u")):
+        if getattr(problem, follower) is None:
+            found[name] = found[name] + np.sum(found[follower])
+    return {
+        name: value if isinstance(value, np.ndarray) and value.ndim else float(value)
+        for name, value in found.items()
+    }, missing

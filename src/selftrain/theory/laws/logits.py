@@ -1,0 +1,289 @@
+r"""The law of the logits of the training points: class, previous logit, trained logit.
+
+Prediction `pred: u effective average`: a training point of step t has a class y, s = 2y-1, the previous logit
+$\tilde h$ of `eq:rs-saddle-local-field1`, and the trained logit $u = h + \hat u$, the proximal map of the field h of
+`eq:rs-saddle-local-field2` (`eq:rs-saddle-uhat`). u grows with h and $h = u + c\,\partial_2 l$, $c = \chi\Delta$; so
+
+$$P(u \le U \mid y, \xi_1) = \Phi\!\left(\frac{U + c\,\partial_2 l(\hat y(\tilde h), U) - E[h \mid y, \xi_1]}{\sqrt{\Delta (q - R^2/q')}}\right),$$
+
+with $\partial_2 l = 0$ for points that the threshold rejects, and the law needs one integral over $\xi_1$, no
+sampling. That integral has a layer at the root of the numerator as thin as the change of the
+weights, and jumps at thresholds and hard labels: it is split there.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import log_ndtr, logsumexp, ndtr
+
+from ...arrays import Array
+from ...errors import InvalidInput
+from ..quadrature.panels import Index, graded, integrate
+from ..quadrature.prox import proximal
+from .weights import solved_step
+
+if TYPE_CHECKING:
+    from ..trajectory import Trajectory
+
+_LOG_ROOT_2PI = 0.5 * math.log(2 * math.pi)
+_BLOCK = 1000
+
+
+class LogitSample(NamedTuple):
+    """Training points: class (0 or 1), previous logit, trained logit, whether selected."""
+
+    y: NDArray[np.int_]
+    previous: Array
+    u: Array
+    selected: NDArray[np.bool_]
+
+
+class LogitLaw:
+    """Joint law of (y, previous logit, trained logit) on the training points of step t.
+
+    At t = 0 there is no previous logit (NaN in samples) and every point counts as selected.
+    `y` = 0 or 1 restricts to one class, `selected` = True or False to the points that the
+    threshold keeps or rejects; None means all. A rejected point is not trained on: its logit is
+    that of a fresh point.
+
+    >>> from selftrain import Problem, Recipe, solve
+    >>> run = solve(Problem(0.5, 2.0, 0.4, 0.75**2, steps=2), Recipe(threshold=0.5))
+    >>> law = run.logits(1)
+    >>> bool(np.isclose(law.selected_probability, run.fraction_selected[1]))
+    True
+    >>> share = law.cdf(0.0, y=1, selected=True)
+    >>> points = law.sample(100_000, seed=0)
+    >>> chosen = points.u[(points.y == 1) & points.selected]
+    >>> bool(abs(np.mean(chosen <= 0) - share) < 0.01)
+    True
+    """
+
+    def __init__(self, trajectory: Trajectory, t: int = -1) -> None:
+        problem, recipe = trajectory.problem, trajectory.recipe
+        self.t = t = solved_step(trajectory, t)
+        self._loss = problem.loss_function
+        self._labeler = recipe.label_function
+        m, v, bias, chi = (
+            float(values[t])
+            for values in (trajectory.m, trajectory.v, trajectory.bias, trajectory.chi)
+        )
+        self._center, self._shift = m, bias
+        if t == 0:
+            self._rho, delta = problem.labeled
+            self._edge, self._sharpness = 0.0, 1.0
+            self._last_center = self._last_shift = self._last_scale = math.nan
+            self._along, self._across = 0.0, math.sqrt(delta * (m**2 + v))
+        else:
+            self._rho, delta = (float(values[t - 1]) for values in problem.batches[1:])
+            settings = recipe.at_steps(problem.steps)
+            last_m, last_v = float(trajectory.m[t - 1]), float(trajectory.v[t - 1])
+            last_q = last_m**2 + last_v
+            self._sharpness = float(settings.sharpness[t - 1])
+            self._edge = float(settings.threshold[t - 1]) * math.sqrt(last_q)
+            self._last_center, self._last_shift = last_m, float(trajectory.bias[t - 1])
+            self._last_scale = math.sqrt(delta * last_q)
+            self._along = float(trajectory.overlap[t]) * math.sqrt(delta / last_q)
+            fresh = trajectory.chi_hat[t] + trajectory.m_hat[t] ** 2 * last_v / last_q
+            self._across = math.sqrt(delta * fresh) * chi
+        self._strength = chi * delta
+
+    def __repr__(self) -> str:
+        return f"LogitLaw(t={self.t})"
+
+    @property
+    def selected_probability(self) -> float:
+        """Share of the points that the threshold keeps."""
+        return float(np.exp(logsumexp(self._log_shares((0, 1), True))))
+
+    def cdf(self, u: ArrayLike, y: int | None = None, selected: bool | None = None) -> Array:
+        """P(trained logit <= u), in the shape of u."""
+        far = np.clip(np.asarray(u, dtype=float), -1e9, 1e9)  # also where u is infinite
+        return np.clip(self._law(far, y, selected, density=False), 0.0, 1.0)
+
+    def density(self, u: ArrayLike, y: int | None = None, selected: bool | None = None) -> Array:
+        """Density of the trained logit at u, in the shape of u."""
+        return self._law(u, y, selected, density=True)
+
+    def joint_density(self, previous: ArrayLike, u: ArrayLike, y: int) -> Array:
+        """Density of (previous logit, trained logit) and class y together, at t >= 1.
+
+        Its sum over y and its integral over both logits is 1.
+        """
+        if self.t == 0:
+            raise InvalidInput("t", 0, "a previous logit exists from step 1 on")
+        (y,) = _classes(y)
+        field, logit = np.broadcast_arrays(*(np.asarray(x, dtype=float) for x in (previous, u)))
+        noise = (field - self._last_mean(y)) / self._last_scale
+        z, stretch = self._standardized(y, noise, logit)
+        scales = self._last_scale * self._across
+        share = self._rho if y == 1 else 1 - self._rho
+        exponent = -0.5 * (noise**2 + z**2) - 2 * _LOG_ROOT_2PI
+        return np.asarray(share * stretch * np.exp(exponent) / scales)
+
+    def sample(self, size: int, seed: int | np.random.Generator | None = None) -> LogitSample:
+        """Independent training points, exact: fields are drawn and the proximal map applied."""
+        rng = np.random.default_rng(seed)
+        y = (rng.random(size) < self._rho).astype(int)
+        first, second = rng.standard_normal((2, size))
+        field = (2 * y - 1) * self._center + self._shift
+        field = field + self._along * first + self._across * second
+        if self.t == 0:
+            target = np.asarray(self._loss.classes, dtype=float)[y]
+            u = proximal(self._loss, target, field, self._strength)
+            return LogitSample(y, np.full(size, np.nan), u, np.full(size, True))
+        previous = (2 * y - 1) * self._last_center + self._last_shift + self._last_scale * first
+        selected = np.abs(previous) > self._edge
+        target = self._labeler.target(previous, self._sharpness, self._loss)
+        u = proximal(self._loss, target, field, np.where(selected, self._strength, 0.0))
+        return LogitSample(y, previous, u, selected)
+
+    def _law(self, u: ArrayLike, y: int | None, selected: bool | None, *, density: bool) -> Array:
+        """Sum over classes of the integral over the previous logit."""
+        classes = _classes(y)
+        values = np.asarray(u, dtype=float)
+        logit = values.ravel()
+        log_shares = self._log_shares(classes, selected)
+        total = float(logsumexp(log_shares))
+        if math.isinf(total):
+            raise InvalidInput("selected", selected, f"step {self.t} has no such point")
+        result = np.zeros(logit.shape)
+        for label, log_share in zip(classes, log_shares, strict=True):
+            if log_share == -math.inf:
+                continue
+            if self.t == 0:
+                z, stretch = self._standardized(label, np.zeros(()), logit)
+                result += math.exp(log_share - total) * self._profile(z, stretch, density)
+                continue
+            for start in range(0, logit.size, _BLOCK):
+                block = slice(start, start + _BLOCK)
+                part = self._integral(label, logit[block], selected, total, density)
+                result[block] += part
+        return result.reshape(values.shape)
+
+    def _integral(
+        self, y: int, logit: Array, selected: bool | None, log_total: float, density: bool
+    ) -> Array:
+        r"""The integral over $\xi_1$ of one class, for each logit."""
+        prior = math.log(self._rho if y == 1 else 1 - self._rho) - log_total - _LOG_ROOT_2PI
+
+        def integrand(row: Index, noise: Array) -> Array:
+            z, stretch = self._standardized(y, noise, logit[row])
+            exponent = prior - 0.5 * noise**2
+            if selected is not None:
+                exponent = np.where(self._chosen(y, noise) == selected, exponent, -np.inf)
+            return np.exp(exponent) * self._profile(z, stretch, density)
+
+        rows, edges = self._edges(y, logit, selected)
+        rounding = 1e-15 * (1 + np.abs(logit)) / self._across if density else 0.0
+        return integrate(integrand, rows, edges, np.full(logit.shape, 1e-14) + rounding)
+
+    def _edges(self, y: int, logit: Array, selected: bool | None) -> tuple[Index, Array]:
+        """Where the integrand jumps or has a layer, for each logit; see `adaptive.graded`."""
+        breaks = [-self._edge, self._edge] if self._edge else []
+        breaks += self._labeler.jumps(self._sharpness)
+        if math.isfinite(self._sharpness):
+            breaks += [0.0, *(kink / self._sharpness for kink in self._loss.kinks)]
+        noise_breaks = (np.array(breaks) - self._last_mean(y)) / self._last_scale
+        reach = self._reach(y, selected)
+        inner = np.unique(noise_breaks[np.abs(noise_breaks) < reach])
+        frame = np.concatenate([[-reach], inner, [reach]])
+        root_rows, roots = self._roots(y, logit, frame)
+        every = np.arange(logit.size)
+        rows = np.concatenate([np.repeat(every, inner.size), root_rows])
+        centers = np.concatenate([np.tile(inner, logit.size), roots])
+        left, right = (self._layer(y, logit[rows], centers, side) for side in (-1, 1))
+        layers = graded(centers, left, right, np.array([2 * reach]))
+        all_rows = np.concatenate([np.repeat(every, 2), np.repeat(rows, layers.shape[1])])
+        ends = np.tile([-reach, reach], logit.size)
+        return all_rows, np.concatenate([ends, np.clip(layers.ravel(), -reach, reach)])
+
+    def _roots(self, y: int, logit: Array, frame: Array) -> tuple[Index, Array]:
+        """Noises at which the numerator changes sign, found on a grid that avoids the breaks."""
+        cells = np.concatenate([[1e-9], np.arange(1, 12) / 12, [1 - 1e-9]])
+        grid = (frame[:-1, None] + np.diff(frame)[:, None] * cells).ravel()
+        positive = self._standardized(y, grid, logit[:, None])[0] > 0
+        rows, places = np.nonzero(positive[:, 1:] != positive[:, :-1])
+        low, high = grid[places], grid[places + 1]
+        rising = positive[rows, places + 1]
+        for _ in range(60):
+            middle = 0.5 * (low + high)
+            above = (self._standardized(y, middle, logit[rows])[0] > 0) == rising
+            low, high = np.where(above, low, middle), np.where(above, middle, high)
+        return rows, 0.5 * (low + high)
+
+    def _layer(self, y: int, logit: Array, center: Array, side: int) -> Array:
+        """Width over which the standardised field changes by one, on one side of a center."""
+        near, far = (
+            self._standardized(y, center + side * offset, logit)[0] for offset in (1e-7, 1e-6)
+        )
+        with np.errstate(divide="ignore"):
+            return np.clip(9e-7 / np.abs(far - near), 1e-13, 1.0)
+
+    def _standardized(self, y: int, noise: Array, logit: Array) -> tuple[Array, Array]:
+        r"""$(U + c\,\partial_2 l - E[h \mid y, \xi_1])/\sqrt{\Delta(q - R^2/q')}$ and $1 + c\,\partial_2^2 l$."""
+        strength = np.asarray(self._strength)
+        if self.t == 0:
+            target = np.asarray(float(self._loss.classes[y]))
+        else:
+            previous = self._last_mean(y) + self._last_scale * noise
+            target = self._labeler.target(previous, self._sharpness, self._loss)
+            if self._edge:
+                strength = np.where(np.abs(previous) > self._edge, strength, 0.0)
+        with np.errstate(over="ignore"):
+            pull = strength * self._loss.slope(target, logit)
+            stretch = 1 + strength * self._loss.curvature(target, logit)
+        mean = (2 * y - 1) * self._center + self._shift + self._along * noise
+        return (logit - mean + pull) / self._across, stretch
+
+    def _profile(self, z: Array, stretch: Array, density: bool) -> Array:
+        if not density:
+            return ndtr(z)
+        return stretch * np.exp(-0.5 * z**2 - _LOG_ROOT_2PI) / self._across
+
+    def _last_mean(self, y: int) -> float:
+        return (2 * y - 1) * self._last_center + self._last_shift
+
+    def _chosen(self, y: int, noise: Array) -> NDArray[np.bool_]:
+        return np.abs(self._last_mean(y) + self._last_scale * noise) > self._edge
+
+    def _thresholds(self, y: int) -> tuple[float, float]:
+        mean = self._last_mean(y)
+        return (-self._edge - mean) / self._last_scale, (self._edge - mean) / self._last_scale
+
+    def _reach(self, y: int, selected: bool | None) -> float:
+        """Half the range of noises that matters: 9.5 standard deviations beyond the nearest point."""
+        nearest = 0.0
+        if selected is not None and bool(self._chosen(y, np.zeros(()))) != selected:
+            nearest = min(abs(edge) for edge in self._thresholds(y))
+        return math.sqrt(nearest**2 + 90.0)
+
+    def _log_shares(self, classes: tuple[int, ...], selected: bool | None) -> Array:
+        """log P(y and selected) for each class."""
+        shares = []
+        for y in classes:
+            share = math.log(self._rho if y == 1 else 1 - self._rho)
+            if selected is not None and (self.t == 0 or not self._edge):
+                share = share if selected else -math.inf
+            elif selected is not None:
+                low, high = self._thresholds(y)
+                if selected:
+                    share += float(np.logaddexp(log_ndtr(low), log_ndtr(-high)))
+                else:
+                    low, high = (low, high) if low + high < 0 else (-high, -low)
+                    share += float(
+                        log_ndtr(high) + np.log1p(-np.exp(log_ndtr(low) - log_ndtr(high)))
+                    )
+            shares.append(share)
+        return np.array(shares)
+
+
+def _classes(y: int | None) -> tuple[int, ...]:
+    if y is None:
+        return (0, 1)
+    if y not in (0, 1):
+        raise InvalidInput("y", y, "0, 1, or None for both classes is accepted")
+    return (int(y),)

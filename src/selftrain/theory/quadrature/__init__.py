@@ -1,0 +1,1 @@
+"""Rules for Gaussian averages: fixed rules, adaptive panels, the proximal map."""
