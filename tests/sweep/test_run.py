@@ -18,7 +18,6 @@ import pytest
 
 from selftrain import Problem, Recipe, SelfTrainError, solve
 from selftrain.sweep import Computation, Grid, Output, Store, Task, complete
-from selftrain.sweep.computation import _file_digest, code_digest
 from selftrain.sweep.run import BATCH_SECONDS, _batches, _Job
 
 calls: list[tuple[float, float]] = []
@@ -39,7 +38,7 @@ OUTPUTS = {
     "error": Output(r"\epsilon_g", ("t",)),
     "cosine": Output(r"m/\sqrt q"),
 }
-WORK = Computation(last_error, OUTPUTS, engines=("theory",))
+WORK = Computation(last_error, OUTPUTS)
 GRID = Grid({"rho": (0.3, 0.5), "ridge": (0.01, 0.1)})
 
 
@@ -86,32 +85,10 @@ def test_a_changed_version_computes_everything_that_has_it_and_nothing_else(stor
     finish(Task(WORK, GRID), store)
     finish(Task(other, Grid({"ridge": (0.1,)})), store)
     calls.clear()
-    newer = Computation(last_error, OUTPUTS, version=2, engines=("theory",))
+    newer = Computation(last_error, OUTPUTS, version=2)
     finish(Task(newer, GRID), store)
     assert len(calls) == 4
     assert Task(other, Grid({"ridge": (0.1,)})).stored(store) == 1
-
-
-def test_the_code_of_an_engine_is_part_of_the_version(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.setattr("selftrain.sweep.computation.PACKAGE", tmp_path)
-    monkeypatch.setattr("selftrain.sweep.computation.WORDS", ())
-    engine = tmp_path / "engine"
-    engine.mkdir()
-    digests = []
-    for source in ("x = 1", "x = 1  # the same", '"""The same."""\nx = 1', "x = 2"):
-        engine.joinpath("law.py").write_text(source)
-        forget()
-        digests.append(code_digest(refused, ("engine",)))
-    forget()
-    assert digests[0] == digests[1] == digests[2] != digests[3]
-
-
-def forget() -> None:
-    """Digests are remembered for the life of a process."""
-    code_digest.cache_clear()
-    _file_digest.cache_clear()
 
 
 @pytest.mark.parametrize("harm", ["flip", "cut", "empty", "swap"])
@@ -167,7 +144,7 @@ def test_points_are_the_same_in_other_processes(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(tmp_path)
-    work = Computation(module_of(tmp_path, "on_the_path").last_error, OUTPUTS, engines=("theory",))
+    work = Computation(module_of(tmp_path, "on_the_path").last_error, OUTPUTS)
     task = Task(work, GRID)
     finish(task, store)
     elsewhere = Store(tmp_path / "elsewhere")

@@ -171,6 +171,5 @@ CHAIN = Computation(
         "bayes_one_minus_cosine": Output(r"1 - \sqrt{M_{Bayes}}", OVER_T),
         "first_order": Output(r"\|\nabla\epsilon_g^{(T)}\|_\infty", OVER_T),
     },
-    engines=("theory", "tuning", "paper/computations/tuned.py"),
     seconds=_seconds,
 )

@@ -130,13 +130,6 @@ def _histogram_seconds(features: int, **_: Any) -> float:
     return 0.5 + features * 5e-5
 
 
-ENGINES = (
-    "theory",
-    "tuning",
-    "simulation",
-    "paper/computations/tuned.py",
-    "paper/computations/chains.py",
-)
 OVER_T = {name: Output(symbol, ("t",)) for name, symbol in SYMBOLS.items()}
 
 THEORY = Computation(
@@ -149,13 +142,10 @@ THEORY = Computation(
         "threshold": Output(r"\Gamma^*"),
         "bayes": Output(r"\epsilon_{Bayes}^{(t)}", ("t",)),
     },
-    engines=ENGINES,
     seconds=lambda **_: 1.0,
 )
 
-RUN = Computation(
-    finite_run, {"t": Output("t", ("t",)), **OVER_T}, engines=ENGINES, seconds=_run_seconds
-)
+RUN = Computation(finite_run, {"t": Output("t", ("t",)), **OVER_T}, seconds=_run_seconds)
 
 _ENTRIES = {
     "edge": ("edges of the bins of {}", "{}_bin_edge"),
@@ -176,6 +166,5 @@ HISTOGRAM = Computation(
             for name, (text, dim) in _ENTRIES.items()
         },
     },
-    engines=ENGINES,
     seconds=_histogram_seconds,
 )

@@ -84,6 +84,5 @@ PATH = Computation(
         "error": Output(r"\epsilon_g^{(T)}"),
         "bayes": Output(r"\epsilon_{Bayes}"),
     },
-    engines=("theory", "tuning", "paper/computations/tuned.py", "paper/computations/chains.py"),
     seconds=lambda steps, **_: 3.0 + steps * 0.006,
 )

@@ -173,7 +173,6 @@ SCHEDULES = Computation(
         "supervised": Output(r"\epsilon_g^{(SL)}", ("T",)),
         "bayes": Output(r"\epsilon_{Bayes}", ("T",)),
     },
-    engines=("theory", "tuning", "paper/computations/tuned.py", "paper/computations/chains.py"),
     seconds=lambda longest, **_: 0.5 * longest,
 )
 
@@ -184,7 +183,6 @@ CONFIRMED = Computation(
         "mean": Output(r"\epsilon_g^{(T)}"),
         "standard_error": Output(r"\epsilon_g^{(T)}"),
     },
-    engines=(
         "theory",
         "tuning",
         "simulation",

@@ -69,8 +69,6 @@ def _run_seconds(features: int, alpha_u: float, **_: Any) -> float:
     return 0.005 + features * (1 + alpha_u) * 3e-7
 
 
-ENGINES = ("theory", "tuning", "paper/computations/tuned.py")
-
 SINGLE_SHOT = Computation(
     single_shot,
     {
@@ -82,7 +80,6 @@ SINGLE_SHOT = Computation(
         "supervised": Output(r"\epsilon_g^{(SL)}"),
         "bayes": Output(r"\epsilon_{Bayes}"),
     },
-    engines=ENGINES,
     seconds=lambda **_: 0.25,
 )
 
@@ -93,6 +90,5 @@ SINGLE_SHOT_RUN = Computation(
         "one_minus_cosine": Output(r"1 - m/\sqrt q"),
         "bias_to_norm": Output(r"B/\sqrt q"),
     },
-    engines=(*ENGINES, "simulation"),
     seconds=_run_seconds,
 )

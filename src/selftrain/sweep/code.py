@@ -1,0 +1,269 @@
+"""Which code the values of a function depend on, found by following imports.
+
+A stored value may be used again only if the code that would compute it now is the code that computed
+it. `code_digest` starts at the module of a function and follows every import inside this package, and
+inside the folder of a user's own module, however deep and wherever the import stands. An import that
+leads nowhere is an error, so nothing can be left out by a wrong name. Code means the syntax tree:
+comments, docstrings, layout and imports for type checkers do not count. Releases of numpy and the like
+are no part of it.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import importlib
+import inspect
+import sys
+import textwrap
+from collections.abc import Callable, Iterator
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..errors import InvalidInput, SelfTrainError
+
+PACKAGE = __name__.partition(".")[0]
+ROOT = Path(__file__).parents[1]
+
+WITHOUT_EQUATIONS = ("bench", "cli", "explorer", "plots", "report", "runtime", "sweep")
+"""Rooms that compute no value of a point: imports into them are not followed."""
+
+
+class Source(NamedTuple):
+    """A file of code: the name of its module, and whether it is a package."""
+
+    module: str
+    path: Path
+
+    @property
+    def package(self) -> str:
+        """The package that relative imports start from."""
+        whole = self.path.name == "__init__.py"
+        return self.module if whole else self.module.rpartition(".")[0]
+
+
+@cache
+def code_digest(function: Callable[..., Any]) -> str:
+    """Digest of the code that the values of a function depend on.
+
+    >>> from selftrain import solve
+    >>> len(code_digest(solve))
+    64
+    """
+    digest = hashlib.sha256()
+    module = inspect.getmodule(function)
+    if module is None or getattr(module, "__file__", None) is None or module.__name__ == "__main__":
+        for text in _own_texts(function):
+            digest.update(text.encode())
+        files = set(_package_files())
+    else:
+        files = sources(Source(module.__name__, Path(str(module.__file__))))
+    for file in sorted(files):
+        digest.update(file.module.encode() + b"\n" + _file_digest(file.path))
+    return digest.hexdigest()
+
+
+def sources(root: Source) -> set[Source]:
+    """The file of a module and of everything it imports, directly or not."""
+    found = {root}
+    waiting = [root]
+    while waiting:
+        source = waiting.pop()
+        for name in _imports(source):
+            if name == PACKAGE:
+                found.update(_package_files())
+                continue
+            for one in _followed(name, source):
+                if one not in found:
+                    found.add(one)
+                    waiting.append(one)
+    return found
+
+
+@cache
+def _file_digest(path: Path) -> bytes:
+    return hashlib.sha256(syntax(path.read_text(encoding="utf-8")).encode()).digest()
+
+
+def _own_texts(function: Callable[..., Any]) -> list[str]:
+    """A function of a script or a notebook, and what it uses of its own module."""
+    texts: dict[str, str] = {}
+    waiting: list[tuple[str, Any]] = [(getattr(function, "__qualname__", "function"), function)]
+    while waiting:
+        name, value = waiting.pop()
+        if name in texts:
+            continue
+        if not (inspect.isfunction(value) or inspect.isclass(value)):
+            texts[name] = repr(value) if isinstance(value, PLAIN) else ""
+            continue
+        try:
+            texts[name] = _text(inspect.getsource(value))
+        except (OSError, TypeError):
+            accepted = "a function whose source can be read is accepted: put it in a file"
+            raise InvalidInput("task", name, accepted) from None
+        if inspect.isfunction(value):
+            waiting += _used(value)
+    return [f"{name}\n{text}" for name, text in sorted(texts.items())]
+
+
+PLAIN = (bool, int, float, str, tuple, list, dict, type(None))
+
+
+def _text(source: str) -> str:
+    """The syntax of a piece of code; a piece that is none by itself (a lambda in a call) as it stands."""
+    try:
+        return syntax(textwrap.dedent(source))
+    except SyntaxError:
+        return source
+
+
+def _used(function: Any) -> list[tuple[str, Any]]:
+    """Names that a function takes from its module and from around it, with what they stand for."""
+    names = set(function.__code__.co_names)
+    for constant in function.__code__.co_consts:
+        names.update(getattr(constant, "co_names", ()))
+    around = inspect.getclosurevars(function).nonlocals
+    own = [(name, function.__globals__[name]) for name in names if name in function.__globals__]
+    return [
+        (name, value)
+        for name, value in [*own, *around.items()]
+        if getattr(value, "__module__", function.__module__) == function.__module__
+    ]
+
+
+def _package_files() -> Iterator[Source]:
+    """Every file of this package that may hold equations."""
+    for path in ROOT.rglob("*.py"):
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        if parts[0] not in WITHOUT_EQUATIONS:
+            names = parts[:-1] if parts[-1] == "__init__" else parts
+            yield Source(".".join((PACKAGE, *names)), path)
+
+
+def _followed(name: str, source: Source) -> Iterator[Source]:
+    """The files behind an imported dotted name: none if it is a library."""
+    if name.startswith(f"{PACKAGE}."):
+        if name.split(".")[1] not in WITHOUT_EQUATIONS:
+            yield from _inside(name, source)
+    elif not source.module.startswith(f"{PACKAGE}."):
+        yield from _beside(name, source)
+
+
+def _inside(name: str, source: Source) -> Iterator[Source]:
+    """A module of this package, or the module that a public name comes from."""
+    parts = name.split(".")[1:]
+    for depth in range(len(parts), 0, -1):
+        place = ROOT.joinpath(*parts[:depth])
+        module = ".".join((PACKAGE, *parts[:depth]))
+        if (place / "__init__.py").is_file():
+            yield Source(module, place / "__init__.py")
+            return
+        if place.with_suffix(".py").is_file():
+            yield Source(module, place.with_suffix(".py"))
+            return
+    public = getattr(importlib.import_module(PACKAGE), parts[0], None)
+    home = getattr(public, "__module__", None) or ""
+    if not home.startswith(f"{PACKAGE}."):
+        raise SelfTrainError(f"{source.path}: it imports {name}, which is not there")
+    yield from _inside(home, source)
+
+
+def _beside(name: str, source: Source) -> Iterator[Source]:
+    """A module of the user that lies in the folder of the importing one, or below."""
+    folder = source.path.parents[source.module.count(".") + (source.path.stem == "__init__")]
+    if name.partition(".")[0] in sys.stdlib_module_names:
+        return
+    for depth in range(name.count(".") + 1, 0, -1):
+        module = ".".join(name.split(".")[:depth])
+        try:
+            spec = find_spec(module)
+        except (ImportError, ValueError, AttributeError):
+            continue
+        if spec is not None and spec.origin is not None and spec.origin.endswith(".py"):
+            path = Path(spec.origin)
+            if folder in path.parents and "site-packages" not in path.parts:
+                yield Source(module, path)
+            return
+
+
+@cache
+def _imports(source: Source) -> tuple[str, ...]:
+    """Dotted names that a file imports, at its top or in its functions."""
+    names: set[str] = set()
+    for node in _nodes(ast.parse(source.path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = _absolute("." * node.level + (node.module or ""), source)
+            names.update(
+                base if alias.name == "*" else f"{base}.{alias.name}" for alias in node.names
+            )
+        elif isinstance(node, ast.Call) and _calls_import(node):
+            names.add(_absolute(_constant(node, source), source))
+    parents = source.module.split(".")
+    names.update(".".join(parents[:depth]) for depth in range(2, len(parents)))
+    return tuple(sorted(names))
+
+
+def _nodes(tree: ast.AST) -> Iterator[ast.AST]:
+    """Every node that runs: not those under `if TYPE_CHECKING`."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+            for other in node.orelse:
+                yield other
+                yield from _nodes(other)
+            continue
+        yield node
+        yield from _nodes(node)
+
+
+def _calls_import(node: ast.Call) -> bool:
+    name = getattr(node.func, "id", getattr(node.func, "attr", ""))
+    return name in ("import_module", "__import__")
+
+
+def _constant(node: ast.Call, source: Source) -> str:
+    first = node.args[0] if node.args else None
+    if isinstance(first, ast.Constant) and isinstance(first.value, str):
+        return first.value
+    raise SelfTrainError(
+        f"{source.path}, line {node.lineno}: a computed import cannot be followed; "
+        "name the module in the source, so that stored points know what they depend on"
+    )
+
+
+def _absolute(name: str, source: Source) -> str:
+    """A dotted name without leading dots."""
+    if not name.startswith("."):
+        return name
+    rest = name.lstrip(".")
+    up = len(name) - len(rest) - 1
+    parents = source.package.split(".")
+    base = ".".join(parents[: len(parents) - up])
+    return f"{base}.{rest}" if rest else base
+
+
+def syntax(source: str) -> str:
+    """The syntax tree of a source without its docstrings.
+
+    >>> syntax('def f():\\n    "Says."\\n    return 1  # one') == syntax("def f(): return 1")
+    True
+    >>> syntax("x = 1") == syntax("x = 2")
+    False
+    """
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(body, list) and body and _is_text(body[0]):
+            node.body = body[1:] or [ast.Pass()]  # type: ignore[attr-defined]
+    return ast.dump(tree)
+
+
+def _is_text(node: ast.AST) -> bool:
+    return (
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    )
