@@ -183,11 +183,5 @@ CONFIRMED = Computation(
         "mean": Output(r"\epsilon_g^{(T)}"),
         "standard_error": Output(r"\epsilon_g^{(T)}"),
     },
-        "theory",
-        "tuning",
-        "simulation",
-        "paper/computations/tuned.py",
-        "paper/computations/chains.py",
-    ),
     seconds=lambda steps, features, seeds, **_: 3.0 * steps + 1e-6 * steps * features * seeds,
 )
