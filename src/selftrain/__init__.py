@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .errors import InvalidInput, NoExpansion, NoGradient, SelfTrainError, StageError
+    from .estimator.classifier import SelfTrainingLinearClassifier
     from .problem import Problem
     from .recipe import Recipe
     from .simulation.ensemble import Ensemble
@@ -41,6 +42,7 @@ _homes = {
     "Problem": ".problem",
     "Recipe": ".recipe",
     "SelfTrainError": ".errors",
+    "SelfTrainingLinearClassifier": ".estimator.classifier",
     "StageError": ".errors",
     "State": ".theory.state",
     "Trajectory": ".theory.trajectory",
@@ -68,6 +70,7 @@ __all__ = [
     "Problem",
     "Recipe",
     "SelfTrainError",
+    "SelfTrainingLinearClassifier",
     "StageError",
     "State",
     "Trajectory",

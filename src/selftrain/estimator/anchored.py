@@ -1,0 +1,148 @@
+"""Anchored soft self-training of one two-class problem.
+
+Every step asks the present model for scores, turns them into soft labels by a mixture that the
+labelled rows anchor (`mixture.py`), and fits all rows, the labelled ones with their true class
+and a larger weight (`logistic.py`). Labelled rows enter the mixture with scores of models that
+have not seen them: scores of rows a model was fitted to look better separated than they are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.special import expit
+
+from ..losses import Array
+from .folds import Labeled, supervised_start
+from .logistic import Student, Table, Targets, fit_student
+from .mixture import Anchors, Mixture, fit_mixture
+from .rows import Rows
+from .setting import Setting
+
+
+@dataclass(frozen=True)
+class Unlabeled:
+    """Unlabelled rows: coordinates and weights."""
+
+    coordinates: Rows
+    weights: Array
+
+
+@dataclass(frozen=True)
+class Share:
+    """What is known of the share of the positive class.
+
+    Attributes:
+        known: the share itself, None if it is estimated.
+        from_labeled: whether labelled rows were drawn at random, so that they count.
+    """
+
+    known: float | None = None
+    from_labeled: bool = True
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The end of a run in one metric.
+
+    Attributes:
+        coefficients, bias: of the score, whose zero is at even odds of the classes.
+        held_out: scores of the labelled rows from models without them.
+        unlabeled: scores of the unlabelled rows.
+        mixture: of the last scores.
+        history: one entry per step.
+    """
+
+    coefficients: Array
+    bias: float
+    held_out: Array
+    unlabeled: Array
+    mixture: Mixture
+    history: list[dict[str, Any]]
+
+
+def self_train(
+    labeled: Labeled,
+    unlabeled: Unlabeled,
+    metric: Array,
+    setting: Setting,
+    share: Share,
+    tolerance: float,
+) -> Outcome:
+    """Run anchored self-training in one metric.
+
+    Arguments:
+        metric: squared lengths of its axes.
+        tolerance: mean change of a soft label below which steps end.
+    """
+    start = supervised_start(labeled, metric)
+    table = Table(labeled.coordinates, unlabeled.coordinates)
+    student = _scored(start.student, unlabeled.coordinates)
+    held_out = start.out_of_fold
+    rows = float(unlabeled.weights.sum())
+    history: list[dict[str, Any]] = []
+    labels = np.full(len(unlabeled.weights), np.nan)
+    mixture = _mixture(student, held_out, labeled, unlabeled, setting, share)
+    for step in range(setting.steps if rows > 0 else 0):
+        sharpness = setting.sharpness * (1 + setting.annealing * step)
+        previous, labels = labels, expit(sharpness * mixture.log_odds(student.unlabeled))
+        moved = float(unlabeled.weights @ np.abs(labels - previous)) / rows if step else np.inf
+        if moved < tolerance:
+            break
+        targets = soft_targets(labels, labeled, unlabeled.weights, setting.anchor)
+        begin = (student.coefficients, student.bias)
+        student = fit_student(table, targets, setting.ridge * rows / metric, begin)
+        held_out = student.held_out
+        mixture = _mixture(student, held_out, labeled, unlabeled, setting, share)
+        history.append(
+            {
+                "step": step + 1,
+                "share": mixture.share,
+                "separation": mixture.separation,
+                "moved": moved if step else float("nan"),
+            }
+        )
+    return Outcome(
+        student.coefficients, student.bias, held_out, student.unlabeled, mixture, history
+    )
+
+
+def soft_targets(labels: Array, labeled: Labeled, weights: Array, anchor: float) -> Targets:
+    """Mass and pull of all rows, with both classes of the same total mass."""
+    anchored = anchor * labeled.weights
+    total = float(anchored.sum() + weights.sum())
+    share = float(anchored @ labeled.classes + weights @ labels) / total
+    positive, negative = 0.5 / share, 0.5 / (1 - share)
+    return Targets(
+        anchored * np.where(labeled.classes == 1, positive, negative),
+        anchored * labeled.classes * positive,
+        weights * (positive * labels + negative * (1 - labels)),
+        weights * positive * labels,
+    )
+
+
+def _mixture(
+    student: Student,
+    held_out: Array,
+    labeled: Labeled,
+    unlabeled: Unlabeled,
+    setting: Setting,
+    share: Share,
+) -> Mixture:
+    anchors = Anchors(held_out, labeled.classes, setting.anchor * labeled.weights)
+    return fit_mixture(
+        student.unlabeled,
+        unlabeled.weights,
+        anchors,
+        setting.shrinkage,
+        share.known,
+        1.0 if share.from_labeled else 0.0,
+    )
+
+
+def _scored(student: Student, rows: Rows) -> Student:
+    """A student of the labelled rows alone, with the scores of the others."""
+    scores = rows.column(lambda block: block @ student.coefficients + student.bias)
+    return Student(student.coefficients, student.bias, student.labeled, scores, student.held_out)

@@ -1,0 +1,121 @@
+"""The start: a supervised fit on the labelled rows, its ridge chosen on rows it has not seen.
+
+Folds depend on what a row contains, not on where it stands: a row that is given twice is one
+row of weight two, so it never sits in the fit and in the check at once, and weights mean the
+same as repetition.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import expit
+
+from ..losses import Array
+from .logistic import Student, Table, Targets, fit_student
+from .rows import Stored
+
+FOLDS = 5
+RIDGES = tuple(10.0 ** np.arange(-1.0, 3.1, 0.5))
+"""Relative to coordinates of mean squared length 1: from nearly none to nearly the mean difference."""
+
+FALLBACK_RIDGE = 10.0
+"""Where a class has a single labelled row nothing can be checked; the middle of what is chosen elsewhere."""
+
+
+@dataclass(frozen=True)
+class Labeled:
+    """Different labelled rows of a two-class problem: coordinates, classes 0 or 1, weights, folds."""
+
+    coordinates: Array
+    classes: Array
+    weights: Array
+    folds: Array
+
+
+@dataclass(frozen=True)
+class Start:
+    """A supervised fit and the scores of its rows from folds without them."""
+
+    student: Student
+    out_of_fold: Array
+    ridge: float
+
+
+def assign_folds(coordinates: Array, classes: Array, random: np.random.RandomState) -> Array:
+    """Folds with every class in each, dealt along a random direction within the class."""
+    order = coordinates @ random.standard_normal(coordinates.shape[1])
+    folds = np.zeros(len(classes), dtype=int)
+    offset = 0
+    for label in np.unique(classes):
+        members = np.flatnonzero(classes == label)
+        ranked = members[np.lexsort((members, order[members]))]
+        folds[ranked] = (np.arange(len(ranked)) + offset) % FOLDS
+        offset += len(ranked)
+    return folds
+
+
+def balanced_targets(classes: Array, weights: Array) -> tuple[Array, Array]:
+    """Mass and pull of labelled rows, both classes with the same total."""
+    total = float(weights.sum())
+    positive = float(weights @ classes)
+    per_class = np.where(classes == 1, 0.5 * total / positive, 0.5 * total / (total - positive))
+    mass = weights * per_class
+    return mass, mass * classes
+
+
+def supervised_start(labeled: Labeled, metric: Array) -> Start:
+    """Balanced ridge logistic regression, the ridge by balanced log loss out of fold."""
+    used = [fold for fold in np.unique(labeled.folds) if _trainable(labeled, labeled.folds != fold)]
+    if not _checkable(labeled):
+        student = _fit(labeled, np.ones(len(labeled.classes), dtype=bool), FALLBACK_RIDGE, metric)
+        return Start(student, student.held_out, FALLBACK_RIDGE)
+    mass, pull = balanced_targets(labeled.classes, labeled.weights)
+    scores = np.zeros((len(RIDGES), len(labeled.classes)))
+    for fold in used:
+        inside = labeled.folds != fold
+        outside = labeled.coordinates[~inside]
+        start = None
+        for index in reversed(range(len(RIDGES))):
+            student = _fit(labeled, inside, RIDGES[index], metric, start)
+            start = (student.coefficients, student.bias)
+            scores[index, ~inside] = outside @ student.coefficients + student.bias
+    checked = np.isin(labeled.folds, used)
+    losses = [float((mass * np.logaddexp(0.0, row) - pull * row)[checked].sum()) for row in scores]
+    best = int(np.argmin(losses))
+    student = _fit(labeled, np.ones(len(labeled.classes), dtype=bool), RIDGES[best], metric)
+    out_of_fold = np.where(checked, scores[best], student.held_out)
+    return Start(student, out_of_fold, RIDGES[best])
+
+
+def _checkable(labeled: Labeled) -> bool:
+    return min(np.sum(labeled.classes == 0), np.sum(labeled.classes == 1)) >= 2
+
+
+def _trainable(labeled: Labeled, inside: Array) -> bool:
+    return len(np.unique(labeled.classes[inside])) == 2
+
+
+def _fit(
+    labeled: Labeled,
+    inside: Array,
+    ridge: float,
+    metric: Array,
+    start: tuple[Array, float] | None = None,
+) -> Student:
+    mass, pull = balanced_targets(labeled.classes[inside], labeled.weights[inside])
+    none = np.zeros(0)
+    coordinates = labeled.coordinates[inside]
+    table = Table(coordinates, Stored(np.zeros((0, coordinates.shape[1]))))
+    return fit_student(table, Targets(mass, pull, none, none), ridge / metric, start)
+
+
+def balanced_log_loss(scores: Array, labeled: Labeled) -> float:
+    """Mean over classes of the log loss of balanced scores."""
+    loss = np.where(labeled.classes == 1, -np.log(expit(scores)), -np.log(expit(-scores)))
+    sides = [
+        np.average(loss[labeled.classes == c], weights=labeled.weights[labeled.classes == c])
+        for c in (0, 1)
+    ]
+    return float(np.mean(sides))

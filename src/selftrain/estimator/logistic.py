@@ -1,0 +1,170 @@
+r"""Ridge logistic regression with soft targets and row weights, by Newton's method.
+
+Minimises $\sum_i [A_i \log(1 + e^{f_i}) - B_i f_i] + \tfrac12 \sum_j \lambda_j u_j^2$ with $f = Zu + b$ and a free bias.
+A row of weight a whose label is 1 with probability p, in classes of weight $c_1, c_0$, has
+$A = a(c_1 p + c_0(1-p))$ and $B = a c_1 p$. The coordinates are few, so the Hessian is formed; leaving
+a row out is one Newton step from the minimum.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import scipy.linalg
+from scipy.special import expit
+
+from ..errors import SelfTrainError
+from ..losses import Array
+from .rows import Block, Rows
+
+NEWTON_LIMIT = 100
+TOLERANCE = 1e-9
+"""Of the Newton decrement, relative to the mass of the rows: far below what moves a label."""
+
+
+class Table(NamedTuple):
+    """Coordinates of the rows a model is fitted to: labelled ones in memory, the others wherever they are."""
+
+    labeled: Array
+    unlabeled: Rows
+
+
+class Targets(NamedTuple):
+    """Mass A and pull B of every row, labelled and unlabelled apart."""
+
+    mass_labeled: Array
+    pull_labeled: Array
+    mass_unlabeled: Array
+    pull_unlabeled: Array
+
+
+@dataclass(frozen=True)
+class Student:
+    """A fitted model.
+
+    Attributes:
+        coefficients, bias: the minimiser.
+        labeled, unlabeled: scores of the rows.
+        held_out: scores of the labelled rows, each from a fit without it (one Newton step).
+    """
+
+    coefficients: Array
+    bias: float
+    labeled: Array
+    unlabeled: Array
+    held_out: Array
+
+
+def fit_student(
+    table: Table, targets: Targets, penalty: Array, start: tuple[Array, float] | None = None
+) -> Student:
+    """The minimiser of soft targets on a table, with a penalty per coordinate."""
+    size = penalty.size
+    full = np.append(penalty, 0.0)
+    point = np.zeros(size + 1) if start is None else np.append(*start)
+    scores = _scores(table, point)
+    value = _value(scores, targets) + 0.5 * float(full @ point**2)
+    scale = max(1.0, float(targets.mass_labeled.sum() + targets.mass_unlabeled.sum()))
+    for _ in range(NEWTON_LIMIT):
+        slope, hessian = _derivatives(table, targets, scores, full, point)
+        factor = _factor(hessian)
+        step = scipy.linalg.cho_solve(factor, -slope)
+        decrement = -float(slope @ step)
+        if decrement <= TOLERANCE**2 * scale:
+            return _finished(table, targets, point, scores, factor)
+        along = _scores(table, step)
+        length, rounding = 1.0, 1e-13 * abs(value)
+        while True:
+            trial = tuple(a + length * b for a, b in zip(scores, along, strict=True))
+            tried = point + length * step
+            reached = _value(trial, targets) + 0.5 * float(full @ tried**2)
+            if reached <= value - 0.1 * length * decrement + rounding or length < 1e-10:
+                break
+            length *= 0.5
+        stalled = length < 1e-10 or (
+            value - reached <= rounding and decrement <= 1e-10 * scale and length == 1.0
+        )
+        point, scores, value = tried, trial, reached
+        if stalled:
+            return _finished(table, targets, point, scores, factor)
+    raise SelfTrainError(
+        f"the logistic fit did not settle in {NEWTON_LIMIT} Newton steps "
+        f"(decrement {decrement:.1e}, smallest ridge {penalty.min():g})"
+    )
+
+
+def _scores(table: Table, point: Array) -> tuple[Array, Array]:
+    def part(block: Block) -> Array:
+        return np.asarray(block @ point[:-1] + point[-1])
+
+    return table.labeled @ point[:-1] + point[-1], table.unlabeled.column(part)
+
+
+def _value(scores: tuple[Array, Array], targets: Targets) -> float:
+    labeled, unlabeled = scores
+    return float(
+        targets.mass_labeled @ np.logaddexp(0.0, labeled)
+        - targets.pull_labeled @ labeled
+        + targets.mass_unlabeled @ np.logaddexp(0.0, unlabeled)
+        - targets.pull_unlabeled @ unlabeled
+    )
+
+
+def _derivatives(
+    table: Table, targets: Targets, scores: tuple[Array, Array], penalty: Array, point: Array
+) -> tuple[Array, Array]:
+    """Gradient and Hessian of the objective."""
+    own = _moments(table.labeled, *_local(scores[0], targets.mass_labeled, targets.pull_labeled))
+    local = _local(scores[1], targets.mass_unlabeled, targets.pull_unlabeled)
+    slope, hessian = own
+    if table.unlabeled.shape[0]:
+        others = table.unlabeled.total(_moments, *local)
+        slope, hessian = slope + others[0], hessian + others[1]
+    return slope + penalty * point, hessian + np.diag(penalty)
+
+
+def _local(scores: Array, mass: Array, pull: Array) -> tuple[Array, Array]:
+    probability = expit(scores)
+    return mass * probability - pull, mass * probability * expit(-scores)
+
+
+def _moments(block: Block, residual: Array, curvature: Array) -> tuple[Array, Array]:
+    """Sums of a block: its share of the gradient and of the Hessian, the bias last."""
+    size = block.shape[1]
+    slope = np.empty(size + 1)
+    slope[:-1], slope[-1] = block.T @ residual, residual.sum()
+    hessian = np.empty((size + 1, size + 1))
+    weighted = block * curvature[:, None]
+    hessian[:-1, :-1] = weighted.T @ block
+    hessian[-1, :-1] = hessian[:-1, -1] = weighted.sum(axis=0)
+    hessian[-1, -1] = curvature.sum()
+    return slope, hessian
+
+
+def _factor(hessian: Array) -> tuple[Array, bool]:
+    """Cholesky factor; where saturated rows leave no curvature, a little of the largest is added."""
+    lift = 0.0
+    while True:
+        try:
+            lifted = hessian + lift * np.eye(hessian.shape[0])
+            return scipy.linalg.cho_factor(lifted, lower=True)
+        except scipy.linalg.LinAlgError:
+            lift = max(10 * lift, 1e-12 * float(np.trace(hessian)), 1e-12)
+
+
+def _finished(
+    table: Table,
+    targets: Targets,
+    point: Array,
+    scores: tuple[Array, Array],
+    factor: tuple[Array, bool],
+) -> Student:
+    labeled = scores[0]
+    residual, curvature = _local(labeled, targets.mass_labeled, targets.pull_labeled)
+    extended = np.column_stack([table.labeled, np.ones(len(table.labeled))])
+    leverage = np.einsum("ij,ji->i", extended, scipy.linalg.cho_solve(factor, extended.T))
+    left = np.maximum(1.0 - leverage * curvature, 1e-3)
+    held_out = labeled + leverage * residual / left
+    return Student(point[:-1], float(point[-1]), labeled, scores[1], held_out)

@@ -1,0 +1,127 @@
+r"""Two Gaussians on the scores of a teacher: soft labels from how scores are spread.
+
+The scores of the unlabelled rows are a mixture $\pi N(\mu_1, v_1) + (1-\pi) N(\mu_0, v_0)$, fitted by
+expectation-maximisation. Labelled rows take part with their known class, their *held-out* score
+and a weight; without them a mixture describes the shape of the data rather than its classes.
+Variances are shrunk towards the pooled one: few rows of a class say little of its spread.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import expit
+
+from ..losses import Array
+
+LIMIT = 200
+TOLERANCE = 1e-6
+LEAST_SHARE = 1e-3
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """Class-wise laws of a score; index 0 is the negative class.
+
+    Attributes:
+        means, variances: of the two classes.
+        share: of the positive class.
+    """
+
+    means: tuple[float, float]
+    variances: tuple[float, float]
+    share: float
+
+    @property
+    def separation(self) -> float:
+        """Distance of the means in units of the pooled standard deviation."""
+        pooled = (1 - self.share) * self.variances[0] + self.share * self.variances[1]
+        return (self.means[1] - self.means[0]) / float(np.sqrt(pooled))
+
+    def log_odds(self, scores: Array) -> Array:
+        """Log-odds of the positive class, never falling with the score.
+
+        With unequal variances the log-odds are a parabola in the score. Beyond its turn, where a
+        larger score would speak against the class, they stay at the value of the turn.
+        """
+        (low, high), (v0, v1) = self.means, self.variances
+        curvature = 0.5 * (1 / v0 - 1 / v1)
+        slope = high / v1 - low / v0
+        if abs(curvature) > 1e-12 * (1 / v0 + 1 / v1):
+            turn = -slope / (2 * curvature)
+            scores = np.minimum(scores, turn) if curvature < 0 else np.maximum(scores, turn)
+        constant = 0.5 * (low**2 / v0 - high**2 / v1) + 0.5 * np.log(v0 / v1)
+        prior = np.log(self.share / (1 - self.share))
+        return np.asarray(curvature * scores**2 + slope * scores + constant + prior)
+
+
+@dataclass(frozen=True)
+class Anchors:
+    """Labelled rows as a mixture sees them: held-out scores, classes (0 or 1), weights."""
+
+    scores: Array
+    classes: Array
+    weights: Array
+
+
+def fit_mixture(
+    scores: Array,
+    weights: Array,
+    anchors: Anchors,
+    shrinkage: float,
+    share: float | None = None,
+    anchor_share: float = 1.0,
+) -> Mixture:
+    """The mixture of weighted scores and anchors.
+
+    Arguments:
+        shrinkage: of the variances towards the pooled one, 0 to 1 (1: equal variances).
+        share: of the positive class if it is known.
+        anchor_share: how much of the anchors' weight counts for the share: 1 if labelled rows
+            were drawn at random, 0 if their classes were chosen.
+    """
+    positive = anchors.classes * anchors.weights
+    negative = (1 - anchors.classes) * anchors.weights
+    fixed = np.concatenate([[negative.sum(), positive.sum()]])
+    firsts = np.array([negative @ anchors.scores, positive @ anchors.scores])
+    seconds = np.array([negative @ anchors.scores**2, positive @ anchors.scores**2])
+    mixture = _from_sums(fixed, firsts, seconds, fixed * 1.0, shrinkage, share)
+    total = float(weights.sum())
+    if total == 0:
+        return mixture
+    squares = scores**2
+    for _ in range(LIMIT):
+        p = weights * expit(mixture.log_odds(scores))
+        mass = np.array([total - p.sum(), p.sum()])
+        first = np.array([(weights - p) @ scores, p @ scores])
+        second = np.array([(weights - p) @ squares, p @ squares])
+        counted = mass + anchor_share * fixed
+        updated = _from_sums(
+            mass + fixed, firsts + first, seconds + second, counted, shrinkage, share
+        )
+        moved = max(
+            abs(updated.share - mixture.share),
+            *(abs(a - b) for a, b in zip(updated.means, mixture.means, strict=True)),
+        )
+        mixture = updated
+        if moved < TOLERANCE:
+            break
+    return mixture
+
+
+def _from_sums(
+    mass: Array, first: Array, second: Array, counted: Array, shrinkage: float, share: float | None
+) -> Mixture:
+    """The mixture with these weighted sums, variances shrunk to the pooled one."""
+    safe = np.maximum(mass, 1e-12)
+    means = first / safe
+    spread = np.maximum(second / safe - means**2, 0.0)
+    pooled = float(mass @ spread / mass.sum())
+    floor = 1e-6 * (pooled + float(np.ptp(means)) ** 2) + 1e-12
+    variances = np.maximum((1 - shrinkage) * spread + shrinkage * pooled, floor)
+    if share is None:
+        share = float(np.clip(counted[1] / counted.sum(), LEAST_SHARE, 1 - LEAST_SHARE))
+    return Mixture(
+        (float(means[0]), float(means[1])), (float(variances[0]), float(variances[1])), share
+    )

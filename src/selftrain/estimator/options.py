@@ -1,0 +1,109 @@
+"""The parameters of the classifier, checked where they are used: in `fit`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import InvalidInput, nearest
+from ..fields import number
+from .setting import Setting
+
+METHODS = ("anchored", "gaussian", "paper")
+PREPROCESSING = ("auto", "shared", "table")
+
+
+@dataclass(frozen=True)
+class Options:
+    """Checked parameters.
+
+    Attributes:
+        preprocessing, clip, slope_spread, tolerance: as given.
+        changes: constants that replace those of a setting.
+    """
+
+    preprocessing: str
+    clip: float | None
+    slope_spread: float
+    tolerance: float
+    changes: dict[str, Any]
+
+    def setting(self, default: Setting) -> Setting:
+        """A setting with the user's constants in place of its own."""
+        return default._replace(**self.changes)
+
+
+_NUMBERS = {
+    "anchor": (lambda x: 0 < x < float("inf"), "a number > 0"),
+    "ridge": (lambda x: 0 < x < float("inf"), "a number > 0"),
+    "sharpness": (lambda x: 0 < x < float("inf"), "a number > 0"),
+    "annealing": (lambda x: 0 <= x < float("inf"), "a number >= 0"),
+    "shrinkage": (lambda x: 0 <= x <= 1, "a number from 0 to 1"),
+}
+
+_WHOLE = {"steps": 0, "directions": 1}
+
+
+def checked_options(model: Any) -> Options:
+    """The parameters of a model, or `InvalidInput` that names the first one that is wrong."""
+    for name, known in (("method", METHODS), ("preprocessing", PREPROCESSING)):
+        value = getattr(model, name)
+        if not isinstance(value, str) or value not in known:
+            raise InvalidInput(name, value, f"unknown; {nearest(str(value), known)}")
+    for name in ("neighbours", "progress"):
+        if not isinstance(getattr(model, name), bool):
+            raise InvalidInput(name, getattr(model, name), "True or False is accepted")
+    _check_share(model.share)
+    _check_class_weight(model.class_weight)
+    clip = model.clip
+    if clip is not None:
+        clip = number("clip", clip, lambda x: x > 0, "a number > 0, or None")
+    return Options(
+        model.preprocessing,
+        clip,
+        number("slope_spread", model.slope_spread, lambda x: 0 < x < 100, "a number > 0"),
+        number("tolerance", model.tolerance, lambda x: 0 <= x < 1, "a number from 0 to 1"),
+        _changes(model),
+    )
+
+
+def _changes(model: Any) -> dict[str, Any]:
+    changes: dict[str, Any] = {}
+    for name, (accepts, accepted) in _NUMBERS.items():
+        if getattr(model, name) is not None:
+            changes[name] = number(name, getattr(model, name), accepts, f"{accepted}, or None")
+    for name, least in _WHOLE.items():
+        value = getattr(model, name)
+        if value is not None:
+            accepted = f"a whole number >= {least}, or None"
+            found = number(name, value, lambda x, m=least: x >= m and x == int(x), accepted)
+            changes[name] = int(found)
+    if model.metrics is not None:
+        metrics = model.metrics if isinstance(model.metrics, (tuple, list)) else (model.metrics,)
+        if not metrics:
+            raise InvalidInput("metrics", metrics, "one exponent or more is needed")
+        accepted = "exponents from 0 to 1, or None"
+        changes["metrics"] = tuple(
+            number("metrics", s, lambda x: 0 <= x <= 1, accepted) for s in metrics
+        )
+    return changes
+
+
+def _check_share(share: Any) -> None:
+    accepted = '"estimated", "unlabeled", a number between 0 and 1, or a dictionary of them'
+    if isinstance(share, str):
+        if share not in ("estimated", "unlabeled"):
+            raise InvalidInput("share", share, accepted)
+        return
+    for value in share.values() if isinstance(share, dict) else (share,):
+        number("share", value, lambda x: 0 < x < 1, accepted)
+
+
+def _check_class_weight(weight: Any) -> None:
+    accepted = '"balanced", a dictionary from class to a number > 0, or None'
+    if weight is None or (isinstance(weight, str) and weight == "balanced"):
+        return
+    if not isinstance(weight, dict):
+        raise InvalidInput("class_weight", weight, accepted)
+    for value in weight.values():
+        number("class_weight", value, lambda x: x > 0, accepted)

@@ -1,0 +1,253 @@
+r"""From a user's columns to a few directions, and back.
+
+Columns are centred and scaled (`table`: each to unit variance and clipped while fitting;
+`shared`: all by one number, for images and text), then the leading principal directions are
+kept. A model is a vector u of coefficients of those coordinates; the metric $\Sigma^{-s}$ enters as
+its penalty $\sum_j u_j^2 / \omega_j(s)$, with $\omega_j \propto \sigma_j^{-2s}$, so that all metrics share one table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse
+
+from ..losses import Array
+from .rows import Block, Rows
+
+EXACT_COLUMNS = 400
+"""Up to so many columns the covariance is formed and its eigenvectors are exact; beyond, randomised."""
+
+OVERSAMPLING = 15
+POWER_STEPS = 3
+"""Of the randomised singular value decomposition (Halko, Martinsson and Tropp, 2011)."""
+
+NEGLIGIBLE = 1e-10
+"""Directions with a variance below this share of the largest are rounding: dropped."""
+
+
+@dataclass(frozen=True)
+class Basis:
+    """Principal directions of scaled columns.
+
+    Attributes:
+        center: mean of each column.
+        scale: what a column is divided by; 0 drops it (a constant column).
+        clip: limit of scaled entries while fitting, None for none.
+        directions: orthonormal columns.
+        variances: of the rows along them.
+    """
+
+    center: Array
+    scale: Array
+    clip: float | None
+    directions: Array
+    variances: Array
+
+    def coordinates(self, block: Block) -> Array:
+        """Rows in the directions."""
+        return _standard_times(self.directions, block, self.center, self.scale, self.clip)
+
+    def weights(self, metric: float) -> Array:
+        r"""Squared lengths $\omega_j$ of the metric's axes, with mean squared length 1 of a row per direction."""
+        lengths = self.variances ** (-metric)
+        return np.asarray(lengths / np.mean(lengths * self.variances))
+
+    def in_user_units(self, coefficients: Array, intercept: float) -> tuple[Array, float]:
+        """Coefficients of the user's columns and the intercept that belongs to them."""
+        inverse = np.divide(1.0, self.scale, out=np.zeros_like(self.scale), where=self.scale > 0)
+        own = (self.directions @ coefficients) * inverse
+        return own, float(intercept - own @ self.center)
+
+
+def find_basis(
+    rows: Rows,
+    weights: Array,
+    kind: str,
+    clip: float | None,
+    directions: int,
+    random: np.random.RandomState,
+) -> Basis:
+    """The basis of weighted rows.
+
+    Arguments:
+        kind: "table" or "shared" (one scale for all columns).
+        directions: at most so many.
+    """
+    center, variance = moments(rows, weights)
+    constant = variance <= 1e-20 * np.maximum(1.0, center**2)
+    if kind == "table":
+        scale = np.where(constant, 0.0, np.sqrt(variance))
+    else:
+        clip = None
+        typical = float(np.sqrt(variance.mean())) or 1.0
+        scale = np.where(constant, 0.0, typical)
+    most = int(min(directions, np.count_nonzero(scale), rows.shape[0]))
+    if most == 0:
+        empty = np.zeros((rows.shape[1], 1))
+        return Basis(center, scale, clip, empty, np.ones(1))
+    if rows.shape[1] <= EXACT_COLUMNS:
+        found, spread = _exact(rows, weights, center, scale, clip, most)
+    else:
+        found, spread = _randomised(rows, weights, center, scale, clip, most, random)
+    kept = spread > NEGLIGIBLE * spread.max()
+    return Basis(center, scale, clip, _signed(found[:, kept]), spread[kept])
+
+
+def shared_units(rows: Rows, weights: Array) -> bool:
+    """Whether all columns are of one kind (pixels, word counts) rather than a table of quantities.
+
+    Sparse tables count as such. Dense ones when there are more than 30 columns that vary, all start
+    at the same smallest value, and the median column reaches half of the largest value.
+    """
+    if isinstance(getattr(rows, "matrix", None), (scipy.sparse.sparray, scipy.sparse.spmatrix)):
+        return True
+    low, high = extremes(rows)
+    varying = high > low
+    if np.count_nonzero(varying) <= 30:
+        return False
+    low, high = low[varying], high[varying]
+    span = float(high.max() - low.min())
+    same_floor = np.mean(low - low.min() <= 0.05 * span) > 0.9
+    return bool(same_floor and np.median(high - low) >= 0.5 * span)
+
+
+def moments(rows: Rows, weights: Array) -> tuple[Array, Array]:
+    """Weighted mean and variance of every column, in two passes (one loses digits)."""
+    (first,) = rows.total(_first_moment, weights)
+    mass = float(weights.sum())
+    center = first / mass
+    (second,) = rows.total(partial(_second_moment, center=center), weights)
+    return center, np.maximum(second / mass, 0.0)
+
+
+def extremes(rows: Rows) -> tuple[Array, Array]:
+    """Smallest and largest value of every column."""
+    found = rows.column(_extremes).reshape(-1, 2, rows.shape[1])
+    return found[:, 0].min(axis=0), found[:, 1].max(axis=0)
+
+
+def _extremes(block: Block) -> Array:
+    return np.concatenate([block.min(axis=0), block.max(axis=0)])
+
+
+def _first_moment(block: Block, weights: Array) -> tuple[Array, ...]:
+    return (np.asarray(block.T @ weights),)
+
+
+def _second_moment(block: Block, weights: Array, center: Array) -> tuple[Array, ...]:
+    if scipy.sparse.issparse(block):
+        squares = np.asarray(block.multiply(block).T @ weights)
+        crossed = np.asarray(block.T @ weights)
+        return (squares - 2 * center * crossed + weights.sum() * center**2,)
+    return (weights @ (block - center) ** 2,)
+
+
+def _standard(block: Array, center: Array, scale: Array, clip: float | None) -> Array:
+    """Scaled entries of a dense block."""
+    inverse = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0)
+    entries = (block - center) * inverse
+    return entries if clip is None else np.clip(entries, -clip, clip, out=entries)
+
+
+def _standard_times(
+    directions: Array, block: Block, center: Array, scale: Array, clip: float | None
+) -> Array:
+    """Scaled rows times a matrix; a sparse block is never made dense."""
+    if not scipy.sparse.issparse(block):
+        return np.asarray(_standard(np.asarray(block), center, scale, clip) @ directions)
+    inverse = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0)
+    scaled = directions * inverse[:, None]
+    return np.asarray(block @ scaled - center @ scaled)
+
+
+def _standard_transposed_times(
+    block: Block, vectors: Array, center: Array, scale: Array, clip: float | None
+) -> Array:
+    if not scipy.sparse.issparse(block):
+        return np.asarray(_standard(np.asarray(block), center, scale, clip).T @ vectors)
+    inverse = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0)
+    return np.asarray(
+        (block.T @ vectors - np.outer(center, vectors.sum(axis=0))) * inverse[:, None]
+    )
+
+
+def _exact(
+    rows: Rows, weights: Array, center: Array, scale: Array, clip: float | None, most: int
+) -> tuple[Array, Array]:
+    """Leading eigenvectors of the covariance of scaled rows."""
+
+    def part(block: Block, weight: Array) -> tuple[Array, ...]:
+        if scipy.sparse.issparse(block):
+            block = block.toarray()
+        entries = _standard(np.asarray(block, dtype=float), center, scale, clip)
+        return ((entries * weight[:, None]).T @ entries,)
+
+    (second,) = rows.total(part, weights)
+    values, vectors = scipy.linalg.eigh(
+        second / weights.sum(), subset_by_index=[second.shape[0] - most, second.shape[0] - 1]
+    )
+    return vectors[:, ::-1], np.maximum(values[::-1], 0.0)
+
+
+def _randomised(
+    rows: Rows,
+    weights: Array,
+    center: Array,
+    scale: Array,
+    clip: float | None,
+    most: int,
+    random: np.random.RandomState,
+) -> tuple[Array, Array]:
+    """The same from a few products: subspace iteration on the covariance from random directions."""
+    columns = rows.shape[1]
+    size = min(columns, most + OVERSAMPLING)
+    found = np.linalg.qr(random.standard_normal((columns, size)))[0]
+    image = _covariance_product(rows, weights, center, scale, clip)
+    for _ in range(POWER_STEPS):
+        found = np.linalg.qr(image(found)[0])[0]
+    inner = image(found)[1]
+    values, vectors = np.linalg.eigh(inner)
+    leading = np.argsort(values)[::-1][:most]
+    return found @ vectors[:, leading], np.maximum(values[leading], 0.0)
+
+
+def _covariance_product(
+    rows: Rows, weights: Array, center: Array, scale: Array, clip: float | None
+) -> Callable[[Array], tuple[Array, Array]]:
+    """Directions to (covariance times directions, directions' own covariance), one pass each."""
+    mass = float(weights.sum())
+
+    def times(directions: Array) -> tuple[Array, Array]:
+        def part(block: Block, weight: Array) -> tuple[Array, ...]:
+            if not scipy.sparse.issparse(block):
+                entries = _standard(np.asarray(block), center, scale, clip)
+                image = entries @ directions
+                weighted = image * weight[:, None]
+                return entries.T @ weighted, image.T @ weighted
+            image = _standard_times(directions, block, center, scale, clip)
+            weighted = image * weight[:, None]
+            outer = _standard_transposed_times(block, weighted, center, scale, clip)
+            return outer, image.T @ weighted
+
+        outer, inner = rows.total(part, weights)
+        return outer / mass, inner / mass
+
+    return times
+
+
+def _signed(directions: Array) -> Array:
+    """Every direction with its largest entry positive, so that a refit gives the same signs."""
+    largest = np.abs(directions).argmax(axis=0)
+    signs = np.sign(directions[largest, np.arange(directions.shape[1])])
+    return np.asarray(directions * np.where(signs == 0, 1.0, signs))
+
+
+def dense(block: Any) -> Array:
+    """A block as a dense array of floats."""
+    return np.asarray(block.toarray() if scipy.sparse.issparse(block) else block, dtype=float)

@@ -1,0 +1,134 @@
+"""A table known by what is summed over its rows: dense, sparse, or a Dask array cut by rows.
+
+Every quantity of the estimator is a sum over rows (`total`), one number per row (`column`), or
+a narrower table (`project`). The three are all that a store of rows has to know, so one solver
+serves arrays in memory, sparse text and rows that are spread over a cluster.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from typing import Any, Protocol
+
+import numpy as np
+import scipy.sparse
+
+from ..losses import Array
+
+Block = Any
+"""Rows in memory: a numpy array or a scipy sparse array."""
+
+ENTRIES = 2**22
+"""Numbers of a block that is worked on at once (32 MB): keeps temporaries small and in reach of the cache."""
+
+
+class Rows(Protocol):
+    """A table of `shape` rows and columns."""
+
+    shape: tuple[int, int]
+
+    def total(self, part: Callable[..., tuple[Array, ...]], *vectors: Array) -> tuple[Array, ...]:
+        """The sum over blocks of `part(block, *slices of the vectors)`."""
+        ...
+
+    def column(self, part: Callable[..., Array], *vectors: Array) -> Array:
+        """`part(block, ...)` of all blocks, one above the other, in memory."""
+        ...
+
+    def project(self, part: Callable[[Block], Array], columns: int) -> Rows:
+        """The table `part(block)` of dense rows with so many columns, kept where the rows are."""
+        ...
+
+    def take(self, which: Array) -> Block:
+        """Some rows, in memory."""
+        ...
+
+
+class Stored:
+    """Rows in memory."""
+
+    def __init__(self, matrix: Block):
+        self.matrix = matrix
+        self.shape: tuple[int, int] = tuple(matrix.shape)
+
+    def _blocks(self) -> Iterator[slice]:
+        rows, columns = self.shape
+        if scipy.sparse.issparse(self.matrix):
+            columns = max(1, self.matrix.nnz // max(1, rows))
+        length = max(256, ENTRIES // max(1, columns))
+        for start in range(0, rows, length):
+            yield slice(start, min(rows, start + length))
+
+    def total(self, part: Callable[..., tuple[Array, ...]], *vectors: Array) -> tuple[Array, ...]:
+        sums: list[Array] | None = None
+        for block in self._blocks():
+            terms = part(self.matrix[block], *(vector[block] for vector in vectors))
+            sums = (
+                list(terms) if sums is None else [a + b for a, b in zip(sums, terms, strict=True)]
+            )
+        if sums is None:
+            return part(self.matrix, *vectors)
+        return tuple(sums)
+
+    def column(self, part: Callable[..., Array], *vectors: Array) -> Array:
+        parts = [part(self.matrix[b], *(vector[b] for vector in vectors)) for b in self._blocks()]
+        return np.concatenate(parts) if parts else np.asarray(part(self.matrix, *vectors))
+
+    def project(self, part: Callable[[Block], Array], columns: int) -> Rows:
+        image = np.empty((self.shape[0], columns))
+        for block in self._blocks():
+            image[block] = part(self.matrix[block])
+        return Stored(image)
+
+    def take(self, which: Array) -> Block:
+        return self.matrix[which]
+
+
+class Chunked:
+    """A Dask array: one task per chunk of rows, sums and columns come back, tables stay."""
+
+    def __init__(self, matrix: Any):
+        if matrix.numblocks[1] != 1:
+            matrix = matrix.rechunk({1: -1})
+        self.matrix = matrix
+        self.shape: tuple[int, int] = tuple(int(size) for size in matrix.shape)
+        edges = np.concatenate([[0], np.cumsum(matrix.chunks[0])])
+        self._slices = [slice(int(a), int(b)) for a, b in pairwise(edges)]
+
+    def _tasks(self, part: Callable[..., Any], vectors: tuple[Array, ...]) -> list[Any]:
+        from dask import compute, delayed
+
+        blocks = self.matrix.to_delayed().ravel()
+        tasks = [
+            delayed(part)(block, *(vector[rows] for vector in vectors))
+            for block, rows in zip(blocks, self._slices, strict=True)
+        ]
+        return list(compute(*tasks))
+
+    def total(self, part: Callable[..., tuple[Array, ...]], *vectors: Array) -> tuple[Array, ...]:
+        terms = self._tasks(part, vectors)
+        return tuple(sum(column[1:], start=column[0]) for column in zip(*terms, strict=True))
+
+    def column(self, part: Callable[..., Array], *vectors: Array) -> Array:
+        return np.concatenate(self._tasks(part, vectors))
+
+    def project(self, part: Callable[[Block], Array], columns: int) -> Rows:
+        chunks = (self.matrix.chunks[0], (columns,))
+        image = self.matrix.map_blocks(part, dtype=float, chunks=chunks)
+        return Chunked(image.persist())
+
+    def take(self, which: Array) -> Block:
+        return np.asarray(self.matrix[which].compute())
+
+
+def is_dask(matrix: Any) -> bool:
+    """Whether this is a Dask array, without importing Dask for those who have none."""
+    module = sys.modules.get("dask.array")
+    return module is not None and isinstance(matrix, module.Array)
+
+
+def as_rows(matrix: Any) -> Rows:
+    """The store that fits a matrix."""
+    return Chunked(matrix) if is_dask(matrix) else Stored(matrix)

@@ -1,0 +1,113 @@
+"""Targets as people give them: class names with a marker for "not labelled"."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d
+
+from ..errors import InvalidInput
+from ..losses import Array
+
+
+class Classes(NamedTuple):
+    """Names of the classes, and for every row the index of its class (-1: not labelled)."""
+
+    names: Array
+    codes: Array
+
+
+def read_targets(y: Any, unlabeled: Any) -> Classes:
+    """Classes and codes of targets.
+
+    Arguments:
+        y: one name per row; the marker where there is none.
+        unlabeled: the marker; NaN, None and NaT are one. In an array of strings a number is
+            looked for as it is written.
+
+    >>> read_targets(["spam", -1, "ham", -1], -1).codes.tolist()
+    [1, -1, 0, -1]
+    """
+    if y is None:
+        raise ValueError(
+            "This SelfTrainingLinearClassifier estimator requires y to be passed, "
+            "but the target y is None."
+        )
+    values = column_or_1d(_plain(y), warn=True)
+    marked = is_marker(values, unlabeled)
+    known = values[~marked]
+    if known.size == 0:
+        raise InvalidInput(
+            "y",
+            f"{len(values)} rows",
+            f"no row is labelled (the marker of a row without label is {unlabeled!r})",
+        )
+    if known.dtype == object:
+        known = _same_kind(known)
+    if known.dtype.kind == "f" and not np.isfinite(known).all():
+        raise InvalidInput(
+            "y",
+            "NaN or inf",
+            f"Input y contains NaN or infinity; the marker of a row without label is {unlabeled!r}",
+        )
+    check_classification_targets(known)
+    names, found = np.unique(known, return_inverse=True)
+    if len(names) < 2:
+        raise InvalidInput(
+            "y", names.tolist(), "the labelled rows have 1 class, at least 2 classes are needed"
+        )
+    codes = np.full(len(values), -1)
+    codes[~marked] = found
+    return Classes(names, codes)
+
+
+def is_marker(values: Array, unlabeled: Any) -> Array:
+    """Where the marker stands.
+
+    >>> is_marker(np.array(["a", "-1"]), -1).tolist()
+    [False, True]
+    """
+    missing = unlabeled is None or unlabeled != unlabeled
+    if missing:
+        import pandas as pd
+
+        return np.asarray(pd.isna(values))
+    if values.dtype.kind in "US":
+        return np.asarray(values == str(unlabeled))
+    if values.dtype == object:
+        return np.array([_equal(value, unlabeled) for value in values], dtype=bool)
+    if isinstance(unlabeled, str):
+        return np.zeros(len(values), dtype=bool)
+    return np.asarray(values == unlabeled)
+
+
+def _equal(value: Any, marker: Any) -> bool:
+    if isinstance(value, str) != isinstance(marker, str):
+        return str(value) == str(marker) and isinstance(value, str)
+    return bool(value == marker)
+
+
+def _plain(y: Any) -> Any:
+    """An array; lists that mix names and numbers keep both kinds."""
+    if hasattr(y, "to_numpy"):
+        return y.to_numpy()
+    if isinstance(y, (list, tuple)) and len({type(value) for value in y}) > 1:
+        values = np.empty(len(y), dtype=object)
+        values[:] = y
+        return values
+    return np.asarray(y)
+
+
+def _same_kind(known: Array) -> Array:
+    kinds = {str if isinstance(value, str) else float for value in known}
+    if kinds == {str}:
+        return known.astype(str).astype(object)
+    if str in kinds:
+        raise InvalidInput(
+            "y",
+            sorted({str(value) for value in known})[:5],
+            "names and numbers are mixed among the classes",
+        )
+    return np.array(known.tolist())
