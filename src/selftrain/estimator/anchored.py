@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit
 
-from ..losses import Array
+from ..arrays import Array
 from .folds import Labeled, supervised_start
 from .logistic import Student, Table, Targets, fit_student
 from .mixture import Anchors, Mixture, fit_mixture

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import expit
 
-from ..losses import Array
+from ..arrays import Array
 
 SHARE_SPREAD = 0.3
 """Prior standard deviation of the intercept around the log-odds of the share."""

@@ -11,8 +11,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from ..arrays import Array
 from ..errors import InvalidInput, nearest
-from ..losses import Array
 from .anchored import Share
 from .options import Options, checked_options
 from .rows import is_dask
@@ -23,7 +23,7 @@ from .training import Fitted, prepare, train
 __all__ = ["SelfTrainingLinearClassifier"]
 
 
-class SelfTrainingLinearClassifier(ClassifierMixin, BaseEstimator):
+class SelfTrainingLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A linear classifier that learns from rows with and without labels.
 
     Arguments:

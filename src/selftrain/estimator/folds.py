@@ -10,9 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import expit
 
-from ..losses import Array
+from ..arrays import Array
 from .logistic import Student, Table, Targets, fit_student
 from .rows import Stored
 
@@ -90,7 +89,7 @@ def supervised_start(labeled: Labeled, metric: Array) -> Start:
 
 
 def _checkable(labeled: Labeled) -> bool:
-    return min(np.sum(labeled.classes == 0), np.sum(labeled.classes == 1)) >= 2
+    return bool(np.min(np.bincount(labeled.classes.astype(int), minlength=2)) >= 2)
 
 
 def _trainable(labeled: Labeled, inside: Array) -> bool:
@@ -109,13 +108,3 @@ def _fit(
     coordinates = labeled.coordinates[inside]
     table = Table(coordinates, Stored(np.zeros((0, coordinates.shape[1]))))
     return fit_student(table, Targets(mass, pull, none, none), ridge / metric, start)
-
-
-def balanced_log_loss(scores: Array, labeled: Labeled) -> float:
-    """Mean over classes of the log loss of balanced scores."""
-    loss = np.where(labeled.classes == 1, -np.log(expit(scores)), -np.log(expit(-scores)))
-    sides = [
-        np.average(loss[labeled.classes == c], weights=labeled.weights[labeled.classes == c])
-        for c in (0, 1)
-    ]
-    return float(np.mean(sides))

@@ -15,8 +15,8 @@ import numpy as np
 import scipy.linalg
 from scipy.special import expit
 
+from ..arrays import Array
 from ..errors import SelfTrainError
-from ..losses import Array
 from .rows import Block, Rows
 
 NEWTON_LIMIT = 100
@@ -77,7 +77,7 @@ def fit_student(
         along = _scores(table, step)
         length, rounding = 1.0, 1e-13 * abs(value)
         while True:
-            trial = tuple(a + length * b for a, b in zip(scores, along, strict=True))
+            trial = (scores[0] + length * along[0], scores[1] + length * along[1])
             tried = point + length * step
             reached = _value(trial, targets) + 0.5 * float(full @ tried**2)
             if reached <= value - 0.1 * length * decrement + rounding or length < 1e-10:

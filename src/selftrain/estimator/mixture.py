@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import expit
 
-from ..losses import Array
+from ..arrays import Array
 
 LIMIT = 200
 TOLERANCE = 1e-6

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from ..errors import InvalidInput, nearest
@@ -76,7 +77,7 @@ def _changes(model: Any) -> dict[str, Any]:
         value = getattr(model, name)
         if value is not None:
             accepted = f"a whole number >= {least}, or None"
-            found = number(name, value, lambda x, m=least: x >= m and x == int(x), accepted)
+            found = number(name, value, partial(_is_whole, least), accepted)
             changes[name] = int(found)
     if model.metrics is not None:
         metrics = model.metrics if isinstance(model.metrics, (tuple, list)) else (model.metrics,)
@@ -87,6 +88,10 @@ def _changes(model: Any) -> dict[str, Any]:
             number("metrics", s, lambda x: 0 <= x <= 1, accepted) for s in metrics
         )
     return changes
+
+
+def _is_whole(least: int, value: float) -> bool:
+    return value >= least and value == int(value)
 
 
 def _check_share(share: Any) -> None:

@@ -11,14 +11,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 import scipy.linalg
-import scipy.sparse
 
-from ..losses import Array
-from .rows import Block, Rows
+from ..arrays import Array
+from .rows import Block, Rows, is_sparse
 
 EXACT_COLUMNS = 400
 """Up to so many columns the covariance is formed and its eigenvectors are exact; beyond, randomised."""
@@ -87,7 +85,7 @@ def find_basis(
         clip = None
         typical = float(np.sqrt(variance.mean())) or 1.0
         scale = np.where(constant, 0.0, typical)
-    most = int(min(directions, np.count_nonzero(scale), rows.shape[0]))
+    most = min(directions, int(np.count_nonzero(scale)), rows.shape[0])
     if most == 0:
         empty = np.zeros((rows.shape[1], 1))
         return Basis(center, scale, clip, empty, np.ones(1))
@@ -105,7 +103,7 @@ def shared_units(rows: Rows, weights: Array) -> bool:
     Sparse tables count as such. Dense ones when there are more than 30 columns that vary, all start
     at the same smallest value, and the median column reaches half of the largest value.
     """
-    if isinstance(getattr(rows, "matrix", None), (scipy.sparse.sparray, scipy.sparse.spmatrix)):
+    if is_sparse(getattr(rows, "matrix", None)):
         return True
     low, high = extremes(rows)
     varying = high > low
@@ -141,7 +139,7 @@ def _first_moment(block: Block, weights: Array) -> tuple[Array, ...]:
 
 
 def _second_moment(block: Block, weights: Array, center: Array) -> tuple[Array, ...]:
-    if scipy.sparse.issparse(block):
+    if is_sparse(block):
         squares = np.asarray(block.multiply(block).T @ weights)
         crossed = np.asarray(block.T @ weights)
         return (squares - 2 * center * crossed + weights.sum() * center**2,)
@@ -159,7 +157,7 @@ def _standard_times(
     directions: Array, block: Block, center: Array, scale: Array, clip: float | None
 ) -> Array:
     """Scaled rows times a matrix; a sparse block is never made dense."""
-    if not scipy.sparse.issparse(block):
+    if not is_sparse(block):
         return np.asarray(_standard(np.asarray(block), center, scale, clip) @ directions)
     inverse = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0)
     scaled = directions * inverse[:, None]
@@ -169,7 +167,7 @@ def _standard_times(
 def _standard_transposed_times(
     block: Block, vectors: Array, center: Array, scale: Array, clip: float | None
 ) -> Array:
-    if not scipy.sparse.issparse(block):
+    if not is_sparse(block):
         return np.asarray(_standard(np.asarray(block), center, scale, clip).T @ vectors)
     inverse = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0)
     return np.asarray(
@@ -183,7 +181,7 @@ def _exact(
     """Leading eigenvectors of the covariance of scaled rows."""
 
     def part(block: Block, weight: Array) -> tuple[Array, ...]:
-        if scipy.sparse.issparse(block):
+        if is_sparse(block):
             block = block.toarray()
         entries = _standard(np.asarray(block, dtype=float), center, scale, clip)
         return ((entries * weight[:, None]).T @ entries,)
@@ -225,7 +223,7 @@ def _covariance_product(
 
     def times(directions: Array) -> tuple[Array, Array]:
         def part(block: Block, weight: Array) -> tuple[Array, ...]:
-            if not scipy.sparse.issparse(block):
+            if not is_sparse(block):
                 entries = _standard(np.asarray(block), center, scale, clip)
                 image = entries @ directions
                 weighted = image * weight[:, None]
@@ -246,8 +244,3 @@ def _signed(directions: Array) -> Array:
     largest = np.abs(directions).argmax(axis=0)
     signs = np.sign(directions[largest, np.arange(directions.shape[1])])
     return np.asarray(directions * np.where(signs == 0, 1.0, signs))
-
-
-def dense(block: Any) -> Array:
-    """A block as a dense array of floats."""
-    return np.asarray(block.toarray() if scipy.sparse.issparse(block) else block, dtype=float)

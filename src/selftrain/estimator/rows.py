@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 import scipy.sparse
 
-from ..losses import Array
+from ..arrays import Array
 
 Block = Any
 """Rows in memory: a numpy array or a scipy sparse array."""
@@ -41,7 +41,7 @@ class Rows(Protocol):
         """The table `part(block)` of dense rows with so many columns, kept where the rows are."""
         ...
 
-    def take(self, which: Array) -> Block:
+    def take(self, which: Any) -> Block:
         """Some rows, in memory."""
         ...
 
@@ -55,7 +55,7 @@ class Stored:
 
     def _blocks(self) -> Iterator[slice]:
         rows, columns = self.shape
-        if scipy.sparse.issparse(self.matrix):
+        if is_sparse(self.matrix):
             columns = max(1, self.matrix.nnz // max(1, rows))
         length = max(256, ENTRIES // max(1, columns))
         for start in range(0, rows, length):
@@ -82,7 +82,7 @@ class Stored:
             image[block] = part(self.matrix[block])
         return Stored(image)
 
-    def take(self, which: Array) -> Block:
+    def take(self, which: Any) -> Block:
         return self.matrix[which]
 
 
@@ -93,19 +93,20 @@ class Chunked:
         if matrix.numblocks[1] != 1:
             matrix = matrix.rechunk({1: -1})
         self.matrix = matrix
-        self.shape: tuple[int, int] = tuple(int(size) for size in matrix.shape)
+        self.shape: tuple[int, int] = (int(matrix.shape[0]), int(matrix.shape[1]))
         edges = np.concatenate([[0], np.cumsum(matrix.chunks[0])])
         self._slices = [slice(int(a), int(b)) for a, b in pairwise(edges)]
 
     def _tasks(self, part: Callable[..., Any], vectors: tuple[Array, ...]) -> list[Any]:
-        from dask import compute, delayed
+        from dask.base import compute
+        from dask.delayed import delayed
 
         blocks = self.matrix.to_delayed().ravel()
         tasks = [
             delayed(part)(block, *(vector[rows] for vector in vectors))
             for block, rows in zip(blocks, self._slices, strict=True)
         ]
-        return list(compute(*tasks))
+        return list(compute(*tasks))  # type: ignore[no-untyped-call]
 
     def total(self, part: Callable[..., tuple[Array, ...]], *vectors: Array) -> tuple[Array, ...]:
         terms = self._tasks(part, vectors)
@@ -119,8 +120,13 @@ class Chunked:
         image = self.matrix.map_blocks(part, dtype=float, chunks=chunks)
         return Chunked(image.persist())
 
-    def take(self, which: Array) -> Block:
+    def take(self, which: Any) -> Block:
         return np.asarray(self.matrix[which].compute())
+
+
+def is_sparse(matrix: Any) -> bool:
+    """Whether this is a scipy sparse array or matrix."""
+    return bool(scipy.sparse.issparse(matrix))
 
 
 def is_dask(matrix: Any) -> bool:

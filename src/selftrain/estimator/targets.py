@@ -5,18 +5,20 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from ..errors import InvalidInput
-from ..losses import Array
+
+Names = NDArray[Any]
 
 
 class Classes(NamedTuple):
     """Names of the classes, and for every row the index of its class (-1: not labelled)."""
 
-    names: Array
-    codes: Array
+    names: Names
+    codes: Names
 
 
 def read_targets(y: Any, unlabeled: Any) -> Classes:
@@ -63,7 +65,7 @@ def read_targets(y: Any, unlabeled: Any) -> Classes:
     return Classes(names, codes)
 
 
-def is_marker(values: Array, unlabeled: Any) -> Array:
+def is_marker(values: Names, unlabeled: Any) -> Names:
     """Where the marker stands.
 
     >>> is_marker(np.array(["a", "-1"]), -1).tolist()
@@ -100,7 +102,7 @@ def _plain(y: Any) -> Any:
     return np.asarray(y)
 
 
-def _same_kind(known: Array) -> Array:
+def _same_kind(known: Names) -> Names:
     kinds = {str if isinstance(value, str) else float for value in known}
     if kinds == {str}:
         return known.astype(str).astype(object)

@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 
-from ..losses import Array
+from ..arrays import Array
 from .anchored import Outcome, Share, Unlabeled, self_train
 from .calibration import calibrate
 from .folds import Labeled, assign_folds
 from .preprocessing import Basis, find_basis, shared_units
-from .rows import Block, as_rows
+from .rows import Block, as_rows, is_sparse
 from .setting import Setting
 
 FEWEST_DIRECTIONS = 10
@@ -119,7 +118,7 @@ def different_rows(block: Block, codes: Array, weights: Array) -> tuple[Array, A
 
 
 def _contents(block: Block) -> Iterator[bytes]:
-    if scipy.sparse.issparse(block):
+    if is_sparse(block):
         table = block.tocsr(copy=True)
         table.sum_duplicates()
         table.eliminate_zeros()
