@@ -197,7 +197,7 @@ def _small_collapses(rows: pd.DataFrame, count: int) -> Iterator[tuple[int, Prob
     collapsed = rows[(rows["outcome"] == "collapsed") & rows["step"].between(2, 20)]
     for _, row in collapsed.iterrows():
         problem, recipe = Problem.from_json(row["problem"]), Recipe.from_json(row["recipe"])
-        if count and max(problem.alpha_l, *problem.batches.alpha) <= 10:
+        if count and max(problem.alpha_l, *problem.unlabeled.alpha) <= 10:
             count -= 1
             yield (
                 row["index"],

@@ -107,7 +107,7 @@ def test_default_test_mixture_is_the_last_batch_or_the_labelled_one():
 
 
 def test_batches_expand_scalars_and_keep_sequences():
-    batches = Problem(**{**REFERENCE, "alpha_u": [1, 2, 3], "rho_u": 0.1}).batches
+    batches = Problem(**{**REFERENCE, "alpha_u": [1, 2, 3], "rho_u": 0.1}).unlabeled
     np.testing.assert_array_equal(batches.alpha, [1, 2, 3])
     np.testing.assert_array_equal(batches.rho, [0.1, 0.1, 0.1])
     np.testing.assert_array_equal(batches.delta, [0.5625, 0.5625, 0.5625])

@@ -82,7 +82,7 @@ class Problem(Portable):
         self._put("test", _test(self.test))
         if self.test == "unlabeled" and self.steps == 0:
             raise InvalidInput("test", "unlabeled", "with steps = 0 there is no unlabelled batch")
-        _ = self.batches
+        _ = self.unlabeled
 
     @property
     def loss_function(self) -> Loss:
@@ -90,7 +90,7 @@ class Problem(Portable):
         return get_loss(self.loss)
 
     @cached_property
-    def batches(self) -> Batches:
+    def unlabeled(self) -> Batches:
         """alpha, rho and delta of the unlabelled batches, arrays of length `steps`."""
         rho = self.rho if self.rho_u is None else self.rho_u
         delta = self.delta if self.delta_u is None else self.delta_u
@@ -112,7 +112,7 @@ class Problem(Portable):
             return Mixture(*self.test)
         if self.test == "labeled" or self.steps == 0:
             return self.labeled
-        batches = self.batches
+        batches = self.unlabeled
         return Mixture(float(batches.rho[-1]), float(batches.delta[-1]))
 
 

@@ -86,7 +86,7 @@ def averages(run: Trajectory, t: int) -> Averages:
         return supervised_averages(run)
     settings = run.recipe.at_steps(run.problem.steps)
     threshold, gamma = settings.threshold[t - 1], settings.sharpness[t - 1]
-    _, rho, delta = (values[t - 1] for values in run.problem.batches)
+    _, rho, delta = (values[t - 1] for values in run.problem.unlabeled)
     m, q, bias, overlap = run.m[t], run.q[t], run.bias[t], run.overlap[t]
     old_m, old_q, old_bias = run.m[t - 1], run.q[t - 1], run.bias[t - 1]
     c, spread = run.chi[t] * delta, np.sqrt(delta * old_q)
@@ -126,8 +126,8 @@ def averages(run: Trajectory, t: int) -> Averages:
 
 def pairs(run: Trajectory, t: int) -> dict[str, tuple[float, float]]:
     """Both sides of every equation of step t."""
-    alpha = run.problem.alpha_l if t == 0 else run.problem.batches.alpha[t - 1]
-    delta = run.problem.delta if t == 0 else run.problem.batches.delta[t - 1]
+    alpha = run.problem.alpha_l if t == 0 else run.problem.unlabeled.alpha[t - 1]
+    delta = run.problem.delta if t == 0 else run.problem.unlabeled.delta[t - 1]
     ridge = (
         run.recipe.lambda_l if t == 0 else run.recipe.at_steps(run.problem.steps).lambda_u[t - 1]
     )

@@ -22,7 +22,7 @@ CASES = {
 def amp_error(problem: Problem, seed: int) -> float:
     """Error of the posterior mean direction with the optimal bias on the test mixture."""
     random = np.random.default_rng(seed)
-    batches = problem.batches
+    batches = problem.unlabeled
     rows = np.rint(np.append(problem.alpha_l, batches.alpha) * N).astype(int)
     rho = np.repeat(np.append(problem.rho, batches.rho), rows)
     delta = np.repeat(np.append(problem.delta, batches.delta), rows)

@@ -72,4 +72,4 @@ def test_alpha_as_drawn() -> None:
     problem, recipe = Problem(**{**BASE, "steps": 1, "alpha_u": 1.003}), Recipe()
     theory = simulate(problem, recipe, 101, 4).compare(solve(problem, recipe)).theory
     assert theory.problem.alpha_l == pytest.approx(50 / 101)
-    assert theory.problem.batches.alpha[0] == pytest.approx(101 / 101)
+    assert theory.problem.unlabeled.alpha[0] == pytest.approx(101 / 101)

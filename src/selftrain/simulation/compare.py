@@ -174,7 +174,7 @@ def _as_drawn(ensemble: Ensemble, trajectory: Trajectory) -> Trajectory:
     same = trajectory.recipe == ensemble.recipe and trajectory.problem == ensemble.problem
     if not same:
         raise InvalidInput("trajectory", trajectory, "one of the same problem and recipe is needed")
-    meant = np.append(ensemble.problem.alpha_l, ensemble.problem.batches.alpha)
+    meant = np.append(ensemble.problem.alpha_l, ensemble.problem.unlabeled.alpha)
     if np.allclose(meant, ensemble.alpha, rtol=1e-12, atol=0):
         return trajectory
     from ..theory.solve import solve

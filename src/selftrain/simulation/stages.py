@@ -65,7 +65,7 @@ def plan_stages(
     >>> [stage.rows for stage in plan_stages(problem, Recipe(), 100).stages]
     [50, 200, 200]
     """
-    batches, values = problem.batches, recipe.at_steps(problem.steps)
+    batches, values = problem.unlabeled, recipe.at_steps(problem.steps)
     alphas = np.append(problem.alpha_l, batches.alpha)
     rows = np.rint(alphas * features).astype(int)
     if rows.min() < 2:

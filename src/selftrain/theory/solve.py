@@ -84,7 +84,7 @@ def labeled_group(problem: Problem) -> Array:
 
 def all_groups(problem: Problem) -> Array:
     r"""Labelled set and batches, as if all were labelled: columns ($\alpha, \rho, \Delta$), equal ones merged."""
-    batches = problem.batches
+    batches = problem.unlabeled
     kinds, where = np.unique(
         np.array([np.append(problem.rho, batches.rho), np.append(problem.delta, batches.delta)]),
         axis=1,

@@ -176,7 +176,7 @@ class Trajectory:
     @property
     def objective(self) -> Array:
         r"""Minimum of the objective per feature, $\alpha E[1_{sel}\, l] + \lambda q/2$."""
-        alpha = np.append(self.problem.alpha_l, self.problem.batches.alpha)
+        alpha = np.append(self.problem.alpha_l, self.problem.unlabeled.alpha)
         ridge = np.append(self.recipe.lambda_l, self.recipe.at_steps(self.problem.steps).lambda_u)
         share = np.append(1.0, self.fraction_selected[1:])
         objective: Array = alpha * share * self.train_loss + 0.5 * ridge * self.q
@@ -263,7 +263,7 @@ class Trajectory:
         """The class of the pseudo-labels that ended the run; the sign of the bias unless domains jump."""
         assert self.collapsed_at is not None
         last = self.collapsed_at - 1
-        batches = self.problem.batches
+        batches = self.problem.unlabeled
         return observables.selects_positive(
             float(self.m[last]),
             float(self.q[last]),
@@ -279,7 +279,7 @@ class Trajectory:
 
     def _of_labels(self, measure: Any, threshold: Array) -> Array:
         """An observable of the labelling model t-1 on the batch of step t."""
-        batches = self.problem.batches
+        batches = self.problem.unlabeled
         if self.problem.steps == 0:
             return np.full(1, np.nan)
         values = measure(

@@ -109,7 +109,7 @@ def _shorter(search: Search, begin: Recipe, tolerance: float) -> list[Array]:
     steps = problem.steps // 8
     if steps < 2:
         return []
-    batches = problem.batches
+    batches = problem.unlabeled
     first = problem.replace(
         steps=steps,
         alpha_u=tuple(batches.alpha[:steps].tolist()),

@@ -150,7 +150,7 @@ def test_a_loss_with_kinks_and_flat_parts() -> None:
         assert errors[1] < 0.03, name
         assert errors[1] < 0.3 * errors[0], name
     # only points inside the margin hold the weights: 1/(alpha E[c l''/(1 + c l'')]) counts those
-    assert first.points < problem.batches.alpha[0]
+    assert first.points < problem.unlabeled.alpha[0]
 
 
 def scale(low: float, high: float) -> st.SearchStrategy[float]:

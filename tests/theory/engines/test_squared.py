@@ -50,7 +50,7 @@ def recursion(problem: Problem, recipe: Recipe) -> dict[str, list[float]]:
         m_hat=m / chi, r_hat=math.nan,
     )  # fmt: skip
     for alpha, ridge in zip(
-        problem.batches.alpha, recipe.at_steps(problem.steps).lambda_u, strict=True
+        problem.unlabeled.alpha, recipe.at_steps(problem.steps).lambda_u, strict=True
     ):
         chi, q_hat, noise = response(alpha, ridge)
         spread = 1.0 if recipe.fix_bias else variance

@@ -218,7 +218,7 @@ def _self_training(
     start: Start,
 ) -> _Stage:
     """Step t, with its points labelled by the solution of step t-1."""
-    alpha, rho, delta = (float(values[t - 1]) for values in problem.batches)
+    alpha, rho, delta = (float(values[t - 1]) for values in problem.unlabeled)
     settings = recipe.at_steps(problem.steps)
     ridge, threshold, sharpness = (float(values[t - 1]) for values in settings)
     root = math.sqrt(last.m**2 + last.v)

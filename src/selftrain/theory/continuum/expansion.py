@@ -170,7 +170,7 @@ def batch_of(problem: Problem, recipe: Recipe, t: int) -> Batch:
     """What step t is given besides the old model."""
     if isinstance(t, bool) or not isinstance(t, (int, np.integer)) or not 1 <= t <= problem.steps:
         raise InvalidInput("t", t, f"a step from 1 to {problem.steps} is accepted")
-    batches, values = problem.batches, recipe.at_steps(problem.steps)
+    batches, values = problem.unlabeled, recipe.at_steps(problem.steps)
     row = (batches.alpha, batches.rho, batches.delta, values.threshold)
     return Batch(*(float(column[t - 1]) for column in row))
 

@@ -83,7 +83,7 @@ class SquaredClosedForm:
         log_squared_cosine = -np.logaddexp(0.0, log_ratio)
         log_norm = math.log(abs(self.start.m)) + log_kept - 0.5 * log_squared_cosine
         cosine = math.copysign(1.0, self.start.m) * np.exp(0.5 * log_squared_cosine)
-        lean = 0.0 if self.recipe.fix_bias else 2 * float(self.problem.batches.rho[0]) - 1
+        lean = 0.0 if self.recipe.fix_bias else 2 * float(self.problem.unlabeled.rho[0]) - 1
         bias = self.start.bias - lean * self.start.m * np.expm1(log_kept)
         misalignment = np.exp(log_ratio + log_squared_cosine)
         return points_at(self.problem, times, log_norm, cosine, misalignment, bias)
@@ -92,7 +92,7 @@ class SquaredClosedForm:
         r"""The map of one step at ridge $\lambda$."""
         accepted = "a number > 0, at most 1e100, is accepted"
         ridge = number("ridge", ridge, lambda value: 0 < value <= 1e100, accepted)
-        alpha, _, delta = (float(column[0]) for column in self.problem.batches)
+        alpha, _, delta = (float(column[0]) for column in self.problem.unlabeled)
         b = ridge + delta * (alpha - 1.0)
         chi = 2.0 / (b + math.sqrt(b * b + 4.0 * ridge * delta))
         q_hat = alpha * delta / (1.0 + chi * delta)
@@ -145,11 +145,11 @@ def squared_closed_form(problem: Problem, recipe: Recipe) -> SquaredClosedForm:
     if np.any(recipe.at_steps(problem.steps).threshold != 0):
         accepted = "0 is accepted; continuum() is for selection too"
         raise InvalidInput("threshold", recipe.threshold, accepted)
-    for name, column in zip(("alpha_u", "rho_u", "delta_u"), problem.batches, strict=True):
+    for name, column in zip(("alpha_u", "rho_u", "delta_u"), problem.unlabeled, strict=True):
         if np.any(column != column[0]):
             accepted = "the same value in every step is accepted; continuum() is for schedules too"
             raise InvalidInput(name, getattr(problem, name), accepted)
-    alpha, rho, delta = (float(column[0]) for column in problem.batches)
+    alpha, rho, delta = (float(column[0]) for column in problem.unlabeled)
     start = start_of(problem, recipe)
     if not alpha > 1:
         raise NoExpansion(alpha, start)

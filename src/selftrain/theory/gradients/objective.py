@@ -149,7 +149,7 @@ _SCALARS = ("alpha_l", "rho", "delta", "lambda_l")
 def _spelled_out(trajectory: Trajectory) -> Trajectory:
     """The same run with every per-step entry of problem and recipe written out."""
     problem, recipe = trajectory.problem, trajectory.recipe
-    steps, batches = problem.steps, problem.batches
+    steps, batches = problem.steps, problem.unlabeled
     if steps == 0:
         return trajectory
     values = {

@@ -78,7 +78,7 @@ class LogitLaw:
             self._last_center = self._last_shift = self._last_scale = math.nan
             self._along, self._across = 0.0, math.sqrt(delta * (m**2 + v))
         else:
-            self._rho, delta = (float(values[t - 1]) for values in problem.batches[1:])
+            self._rho, delta = (float(values[t - 1]) for values in problem.unlabeled[1:])
             settings = recipe.at_steps(problem.steps)
             last_m, last_v = float(trajectory.m[t - 1]), float(trajectory.v[t - 1])
             last_q = last_m**2 + last_v

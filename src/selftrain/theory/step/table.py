@@ -103,7 +103,7 @@ class Record:
         """
         old = self.states[t - 1] if t > 0 else np.array([0.0, 0.0, 1.0, 0.0])
         if rho is None:
-            rho = self.problem.rho if t == 0 else float(self.problem.batches.rho[t - 1])
+            rho = self.problem.rho if t == 0 else float(self.problem.unlabeled.rho[t - 1])
         balanced = bool(rho == 0.5 and old[3] == 0 and self.mirrored)
         to_state(solution.z, old, anchor, ridge, t == 0, balanced, self.rows[t], self.states[t])
         self.unknowns[t] = solution.z

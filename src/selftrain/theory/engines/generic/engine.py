@@ -302,7 +302,7 @@ def supervised(loss: Loss, groups: Array, ridge: float) -> GenericSupervised:
 
 def self_training(problem: Problem, recipe: Recipe, t: int, old: Array) -> GenericStage:
     """Step t >= 1 from the state `old` of the step before."""
-    batches, values = problem.batches, recipe.at_steps(problem.steps)
+    batches, values = problem.unlabeled, recipe.at_steps(problem.steps)
     i = t - 1
     return GenericStage(
         problem.loss_function,

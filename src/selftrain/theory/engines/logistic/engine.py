@@ -162,7 +162,7 @@ def supervised(loss: Loss, groups: Array, ridge: float) -> SupervisedStage:
 
 def self_training(problem: Problem, recipe: Recipe, t: int, old: Array) -> LogisticStage:
     """Step t >= 1 from the state `old` of the step before."""
-    batches, values = problem.batches, recipe.at_steps(problem.steps)
+    batches, values = problem.unlabeled, recipe.at_steps(problem.steps)
     i = t - 1
     omega, mu, nu2, bias = (float(value) for value in old)
     given = Step(
@@ -185,7 +185,7 @@ def derivatives(
     problem: Problem, recipe: Recipe, states: Array, unknowns: Array, last: int, exponent: float
 ) -> tuple[Array, Array]:
     """The derivatives of the equations of steps 1..`last` in their unknowns and in what they are given."""
-    batches, values = problem.batches, recipe.at_steps(problem.steps)
+    batches, values = problem.unlabeled, recipe.at_steps(problem.steps)
     alpha, rho, delta = (np.array(column) for column in batches)
     jacobians, moves = np.empty((last + 1, 5, 5)), np.empty((last + 1, 5, FIELDS))
     failed = logistic_derivatives(
@@ -206,7 +206,7 @@ def _sharpness(recipe: Recipe, sharpness: Array) -> Array:
 def run(record: Record) -> None:
     """Fill the record from step 1 on: march; steps that resist are solved one by one."""
     problem, recipe = record.problem, record.recipe
-    batches, values = problem.batches, recipe.at_steps(problem.steps)
+    batches, values = problem.unlabeled, recipe.at_steps(problem.steps)
     alpha, rho, delta = (np.array(column) for column in batches)
     ridges, thresholds = np.array(values.lambda_u), np.array(values.threshold)
     sharpness = np.array(_sharpness(recipe, values.sharpness))
