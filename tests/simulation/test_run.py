@@ -7,8 +7,8 @@ import pytest
 
 from selftrain import Problem, Recipe, simulate, solve
 from selftrain.errors import InvalidInput, StageError
+from selftrain.runtime.progress import Progress
 from selftrain.simulation import by_frame, run
-from selftrain.simulation.progress import Progress
 from selftrain.simulation.record import Record
 from selftrain.simulation.stages import plan_stages
 
@@ -253,7 +253,7 @@ def test_an_interrupt_keeps_finished_seeds(workers: int, monkeypatch: pytest.Mon
     """Ctrl-C reaches the main thread while it waits for seeds; here after the second one."""
     finished = []
 
-    def interrupt(bar: Progress) -> None:
+    def interrupt(bar: Progress, **_: object) -> None:
         finished.append(bar)
         if len(finished) == 2:
             raise KeyboardInterrupt

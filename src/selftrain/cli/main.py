@@ -7,14 +7,12 @@ range included, 130 interrupted.
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Annotated
 
 import typer
 from typer.exceptions import TyperException
 
 from ..errors import InvalidInput, SelfTrainError
-from ..kernels import compiled
 from .bench import app as bench
 from .continuum import continuum
 from .optimize import optimize
@@ -59,19 +57,8 @@ def _selftrain(
 ) -> None: ...
 
 
-COMPUTING = ("solve", "simulate", "optimize", "continuum", "paper", "bench")
-
-
-def _announce_compilation() -> None:
-    """Say why the first command after an installation takes a minute."""
-    asked = sys.argv[1:2] and sys.argv[1] in COMPUTING and "--help" not in sys.argv
-    if asked and sys.stderr.isatty() and not compiled(Path(__file__).parents[1] / "theory"):
-        typer.echo("Compiling, once after an installation: this takes about a minute.", err=True)
-
-
 def run() -> None:
     """Run the command with the arguments of this process, and exit with its code."""
-    _announce_compilation()
     try:
         code = app(prog_name="selftrain", standalone_mode=False)
     except TyperException as error:

@@ -19,10 +19,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..files import forget_parts, replacing, write_netcdf
+from ..runtime.files import forget_parts, replacing, write_netcdf
+from ..runtime.parallel import local_processes, stop_now
+from ..runtime.progress import Progress
 from ..sweep import Failure, Store, Task, complete
-from ..sweep.progress import Progress
-from ..sweep.workers import local_processes, stop_now
 from .figure import Data, Figure
 from .registry import figure, figures
 
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
 LIBRARIES = ("selftrain", "numpy", "scipy", "numba", "xarray", "matplotlib")
-DRAWING_SECONDS = 3.0
 
 
 @dataclass(frozen=True)
@@ -155,10 +154,10 @@ def _finish_all(
         sent = {
             executor.submit(_finish, name, quick, folder, one): name for name, one in data.items()
         }
-        with Progress(len(sent), len(sent) * DRAWING_SECONDS, progress, "figures") as bar:
+        with Progress(len(sent), "figures", progress) as bar:
             for future in as_completed(sent):
                 done[sent[future]] = future.result()
-                bar.advance(1, DRAWING_SECONDS)
+                bar.advance()
     except BaseException:
         stop_now(executor)
         raise

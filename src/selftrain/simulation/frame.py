@@ -16,8 +16,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from ..runtime.kernels import kernel
 from .small import dot, newton_step, secant
 from .sweeps import (
     LOGISTIC,
@@ -53,7 +53,7 @@ INSIDE_FIRST = 10.0
 """Stay in the known span while its Newton step exceeds the reach of a new direction by this factor."""
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel(nogil=True, error_model="numpy")
 def fit_frame(
     loss: Any,
     x: Any,
@@ -209,13 +209,13 @@ def fit_frame(
     return LOST, frame, revealed, bias, error, faint
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel(nogil=True, error_model="numpy")
 def separates(loss: Any, ridge: float, rows: Any) -> bool:
     """Whether a fit without ridge has no minimum: a logistic loss below ln 2 has every margin positive."""
     return ridge == 0.0 and loss == LOGISTIC and total_loss(loss, rows[0], rows[1]) < np.log(2.0)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel(nogil=True, error_model="numpy")
 def shorten(newton: Any, size: Any, scale: float, norm: float, bias: float) -> None:
     """At most about double the spread of the logits in one move: beyond, the logistic loss is no parabola."""
     spread = scale * np.sqrt(dot(newton[1:], newton[1:], size - 1)) + abs(newton[0])
@@ -225,7 +225,7 @@ def shorten(newton: Any, size: Any, scale: float, norm: float, bias: float) -> N
             newton[j] *= most / spread
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel(nogil=True, error_model="numpy")
 def accuracy(
     point: Any,
     now: Any,
@@ -267,7 +267,7 @@ def accuracy(
     return float(max(error, moved * (1.0 - ending) / ending))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel(nogil=True, error_model="numpy")
 def split(u: Any, revealed: Any, change: Any, along: Any, square: float) -> tuple[Any, float]:
     """Coordinates of the change of residuals in the revealed span, and the length of the rest."""
     inside = along[:revealed].copy()
@@ -281,7 +281,7 @@ def split(u: Any, revealed: Any, change: Any, along: Any, square: float) -> tupl
     return inside, np.sqrt(max(rest, 0.0))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel(nogil=True, error_model="numpy")
 def full_hessian(
     loss: Any, x: Any, frame: Any, rows: Any, ridge: float, train_bias: bool, hessian: Any
 ) -> None:
@@ -302,7 +302,7 @@ def full_hessian(
         hessian[j + 1, j + 1] += ridge
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel(nogil=True, error_model="numpy")
 def probe_frame(
     x: Any,
     u: Any,

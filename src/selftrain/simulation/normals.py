@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 from numba import float32, int32, njit, uint32
 
+from ..runtime.kernels import kernel
+
 TILE = 1024
 
 
@@ -94,7 +96,7 @@ def _cosine_and_sine(word: Any) -> Any:
     return cosine, (-sine if quadrant >= uint32(2) else sine)
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "nsz"})
+@kernel(nogil=True, error_model="numpy", fastmath={"contract", "nsz"})
 def fill_tile(key: Any, stream: Any, tile: Any, out: Any) -> Any:
     """Entries tile * TILE, ... of a stream into `out`, of length TILE."""
     half = TILE // 2
@@ -107,7 +109,7 @@ def fill_tile(key: Any, stream: Any, tile: Any, out: Any) -> Any:
         out[half + i] = float32(radius * sine)
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel(nogil=True, error_model="numpy")
 def fill_normals(key: Any, stream: Any, first: Any, out: Any) -> Any:
     """Entries first, first + 1, ... of a stream into `out`; any cut gives the same numbers."""
     buffer = np.empty(TILE, np.float32)
@@ -121,7 +123,7 @@ def fill_normals(key: Any, stream: Any, first: Any, out: Any) -> Any:
         done += count
 
 
-@njit(cache=True, nogil=True)
+@kernel(nogil=True)
 def fill_signs(key: Any, stream: Any, share: Any, out: Any) -> Any:
     """Signs: +1 with probability `share`, by position as above."""
     level = share * 4294967296.0

@@ -10,10 +10,10 @@ from __future__ import annotations
 import threading
 import time
 import warnings
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
+from contextlib import closing, suppress
 from typing import Any
 
-import joblib
 import numpy as np
 from threadpoolctl import threadpool_limits
 
@@ -21,10 +21,11 @@ from ..errors import InvalidInput, StageError, nearest
 from ..fields import number
 from ..problem import Problem
 from ..recipe import Recipe
+from ..runtime.parallel import cores, in_threads
+from ..runtime.progress import Progress
 from .by_matrix import dense_noise, revealed_noise, run_steps
 from .ensemble import Ensemble, SeedError
 from .memory import check_memory
-from .progress import Progress
 from .record import Record
 from .stages import Plan, plan_stages
 
@@ -100,7 +101,7 @@ def simulate(
         "keep_logits": keep_logits,
         "tolerance": number("tolerance", tolerance, *TOLERANCE),
     }
-    several = min(joblib.effective_n_jobs(jobs), len(chosen))
+    several = min(cores(jobs), len(chosen))
     kept = len(chosen) * sum(
         keep_weights * size + keep_logits * stage.rows for stage in plan.stages
     )
@@ -193,28 +194,15 @@ def _run_all(
         if record is not None:
             done[seed] = record
 
-    stream = _stream(work, seeds, workers)
-    with threadpool_limits(1), Progress(len(seeds), progress) as bar:
-        try:
-            for _ in stream:
-                bar.advance()
-        except KeyboardInterrupt:
-            stop.set()
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # joblib's, about tasks that are cancelled
-                stream.close()
+    with (
+        threadpool_limits(1),
+        Progress(len(seeds), "seeds", progress) as bar,
+        suppress(KeyboardInterrupt),
+        closing(in_threads(work, seeds, workers, stop)) as finished,
+    ):
+        for seed in finished:
+            bar.advance(failed=seed in done and done[seed].failure is not None)
     return [done[seed] for seed in seeds if seed in done]
-
-
-def _stream(
-    work: Callable[[int], None], seeds: Sequence[int], workers: int
-) -> Generator[None, None, None]:
-    """Do the work of each seed, here or in threads (the kernels let go of the lock)."""
-    if workers == 1:
-        yield from map(work, seeds)
-        return
-    pool = joblib.Parallel(workers, backend="threading", return_as="generator_unordered")
-    yield from pool(joblib.delayed(work)(seed) for seed in seeds)
 
 
 def _seeds(seeds: int | Sequence[int]) -> list[int]:

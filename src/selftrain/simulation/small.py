@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from ..runtime.kernels import kernel
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel(nogil=True, error_model="numpy")
 def dot(a: Any, b: Any, size: Any) -> float:
     """The inner product of the first `size` entries."""
     total: float = 0.0
@@ -17,7 +18,7 @@ def dot(a: Any, b: Any, size: Any) -> float:
     return total
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "reassoc", "nsz"})
+@kernel(nogil=True, error_model="numpy", fastmath={"contract", "reassoc", "nsz"})
 def newton_step(hessian: Any, gradient: Any, size: Any, floor: float) -> tuple[Any, Any, bool]:
     """x with hessian x = -gradient over the first `size` entries, by Cholesky's method.
 
@@ -55,7 +56,7 @@ def newton_step(hessian: Any, gradient: Any, size: Any, floor: float) -> tuple[A
     return x, column, sound
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel(nogil=True, error_model="numpy")
 def secant(hessian: Any, move: Any, gradient: Any, before: Any, size: Any) -> None:
     """BFGS: after `move` changed the gradient from `before`, make hessian @ move that change."""
     image, change = np.zeros(size), np.empty(size)

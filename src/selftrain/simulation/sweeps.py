@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numba import int64, njit
 
+from ..runtime.kernels import kernel
 from .normals import TILE, fill_tile
 
 LOGISTIC, SQUARED, WEIGHTED = 0, 1, 2
@@ -51,7 +52,7 @@ def _sigmoid(x: Any) -> Any:
 
 
 # Contraction only: in `_exp_of_minus` the order of the sums is the algorithm.
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "nsz"})
+@kernel(nogil=True, error_model="numpy", fastmath={"contract", "nsz"})
 def residuals(loss: Any, logits: Any, targets: Any, out: Any) -> None:
     """Slopes of the loss."""
     if loss == LOGISTIC:
@@ -65,7 +66,7 @@ def residuals(loss: Any, logits: Any, targets: Any, out: Any) -> None:
             out[i] = logits[i] * targets[i]
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "nsz"})
+@kernel(nogil=True, error_model="numpy", fastmath={"contract", "nsz"})
 def curvatures(loss: Any, residual: Any, targets: Any, out: Any) -> None:
     """Curvatures of the loss, from residuals and targets."""
     if loss == LOGISTIC:
@@ -80,7 +81,7 @@ def curvatures(loss: Any, residual: Any, targets: Any, out: Any) -> None:
             out[i] = targets[i]
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=_FAST)
+@kernel(nogil=True, error_model="numpy", fastmath=_FAST)
 def accumulate(columns: Any, count: Any, first: Any, coefficients: Any, out: Any) -> None:
     """out += sum_j coefficients[j] columns[j] on one tile of rows."""
     size = out.size
@@ -100,7 +101,7 @@ def accumulate(columns: Any, count: Any, first: Any, coefficients: Any, out: Any
         j += 1
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=_FAST)
+@kernel(nogil=True, error_model="numpy", fastmath=_FAST)
 def project(columns: Any, count: Any, first: Any, vector: Any, out: Any) -> None:
     """out[j] += columns[j] . vector on one tile of rows."""
     size = vector.size
@@ -128,7 +129,7 @@ def project(columns: Any, count: Any, first: Any, vector: Any, out: Any) -> None
         j += 1
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=_FAST)
+@kernel(nogil=True, error_model="numpy", fastmath=_FAST)
 def inner(a: Any, b: Any) -> float:
     """a . b."""
     total = 0.0
@@ -137,7 +138,7 @@ def inner(a: Any, b: Any) -> float:
     return total
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=_FAST)
+@kernel(nogil=True, error_model="numpy", fastmath=_FAST)
 def total(a: Any) -> float:
     """Sum of a."""
     result = 0.0
@@ -146,7 +147,7 @@ def total(a: Any) -> float:
     return result
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel(nogil=True, error_model="numpy")
 def advance(
     loss: Any,
     x: Any,
@@ -198,7 +199,7 @@ def advance(
     return pull, square, cross
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel(nogil=True, error_model="numpy")
 def split_again(u: Any, revealed: Any, change: Any, inside: Any, correction: Any) -> float:
     """Second Gram-Schmidt pass: adds U . (change - U inside) to `correction`, returns the square of the rest."""
     rest = np.empty(TILE)
@@ -215,7 +216,7 @@ def split_again(u: Any, revealed: Any, change: Any, inside: Any, correction: Any
     return square
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel(nogil=True, error_model="numpy")
 def reveal(
     loss: Any,
     x: Any,
@@ -269,7 +270,7 @@ def reveal(
     return with_bias, slope
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel(nogil=True, error_model="numpy")
 def soft_targets(loss: Any, sharpness: float, logits: Any) -> None:
     """Replace logits by the link of the sharpened logits."""
     for i in range(logits.size):
@@ -277,7 +278,7 @@ def soft_targets(loss: Any, sharpness: float, logits: Any) -> None:
         logits[i] = _sigmoid(scaled) if loss == LOGISTIC else scaled
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@kernel(nogil=True, error_model="numpy")
 def total_loss(loss: Any, logits: Any, targets: Any) -> float:
     """Sum of the loss over the rows."""
     result = 0.0

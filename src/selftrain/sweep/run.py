@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..errors import SelfTrainError
-from ..files import forget_parts
+from ..runtime.files import forget_parts
+from ..runtime.parallel import local_processes, stop_now
+from ..runtime.progress import Progress
 from .computation import Computation
 from .gather import gather
 from .grid import Grid, Point
-from .progress import Progress
 from .store import DamagedPoint, Finished, Store
-from .workers import local_processes, stop_now
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -108,15 +108,16 @@ def complete(
     missing = _missing(tasks, store, notice)
     failures: list[Failure] = []
     batches = _batches(missing)
-    with Progress(len(missing), sum(job.seconds for job in missing), progress) as bar:
+    expected = sum(job.seconds for job in missing)
+    with Progress(len(missing), "points", progress, expected) as bar:
         here = ((batch, _compute(_works(batch))) for batch in batches)
         for batch, results in here if workers == 0 else _spread(batches, processes, workers):
             for job, (values, seconds, reason) in zip(batch, results, strict=True):
+                bar.advance(failed=values is None, expected=job.seconds)
                 if values is None:
                     failures.append(Failure(job.computation, job.point, reason))
                 else:
                     store.write(job.computation, job.point, values, seconds)
-            bar.advance(len(batch), sum(job.seconds for job in batch))
     return failures
 
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from ..arrays import Array
 from ..errors import SelfTrainError
-from ..files import replacing
+from ..runtime.files import replacing
 from .computation import Computation
 from .grid import Point
 

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 from .. import errors, observables
 from ..arrays import Array
 from ..errors import StageError
-from ..files import stored, write_netcdf
 from ..problem import Problem
 from ..recipe import Recipe
+from ..runtime.files import stored, write_netcdf
 
 if TYPE_CHECKING:
     import pandas as pd

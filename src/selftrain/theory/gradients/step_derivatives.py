@@ -17,8 +17,8 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from ...runtime.kernels import kernel
 from ..engines.logistic.averages import (  # fmt: skip
     COUNT,
     FF,
@@ -78,7 +78,7 @@ E_CLASS, E_PLACE, E_WEIGHT, E_F, E_FF, E_K, E_OMEGA, E_THRESHOLD, E_SHARPNESS = 
 the logit at which it sits."""
 
 
-@njit(cache=True, error_model="numpy")
+@kernel(error_model="numpy")
 def shifts(
     z: Any, step: Step, share: float, e: Any, gain: float, sharp: Any, edges: Any, first: bool, out: Any
 ) -> None:  # fmt: skip
@@ -168,7 +168,7 @@ def first_shifts(z: Any, group: Any, ridge: float, e: Any) -> Any:
     return out
 
 
-@njit(cache=True, error_model="numpy")
+@kernel(error_model="numpy")
 def scaled_label(step: Step, e: Any, sharp: Any) -> float:
     r"""For labels with the logit $y = \gamma\tilde h$: fills `sharp` of `shifts`, returns its `gain`."""
     sharp[:] = 0.0
@@ -183,7 +183,7 @@ def scaled_label(step: Step, e: Any, sharp: Any) -> float:
     return float(step.sharpness)
 
 
-@njit(cache=True, error_model="numpy")
+@kernel(error_model="numpy")
 def _edges(z: Any, step: Step, exponent: float, log_share: float, edges: Any) -> int:
     """The jumps of a logistic step: both thresholds for both classes; how many, -1 if a rule is too long.
 
@@ -237,7 +237,7 @@ def _edges(z: Any, step: Step, exponent: float, log_share: float, edges: Any) ->
     return count
 
 
-@njit(cache=True, error_model="numpy")
+@kernel(error_model="numpy")
 def logistic_derivatives(
     states: Any,
     unknowns: Any,
@@ -291,7 +291,7 @@ def logistic_derivatives(
     return 0
 
 
-@njit(cache=True, error_model="numpy")
+@kernel(error_model="numpy")
 def pull_back(
     states: Any,
     unknowns: Any,
@@ -355,7 +355,7 @@ def pull_back(
             below[2] += direct[OLD_BIAS]
 
 
-@njit(cache=True, error_model="numpy")
+@kernel(error_model="numpy")
 def _condition(jacobian: Any, inverse: Any, size: float, bias: float) -> float:
     """Largest relative change of an unknown when every entry of the Jacobian changes by one part."""
     scale = (size, size, bias, 1.0, 1.0)

@@ -20,8 +20,9 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
 from scipy.special import roots_hermitenorm, roots_legendre
+
+from ...runtime.kernels import kernel
 
 CAPACITY = 24000
 HERMITE_MAX = 24
@@ -40,7 +41,7 @@ for _n in range(1, HERMITE_MAX + 1):
     HERMITE_X[_n, :_n], HERMITE_W[_n, :_n] = _x, _w / _w.sum()
 
 
-@njit(cache=True, error_model="numpy")
+@kernel(error_model="numpy")
 def hermite_size(distance: float, exponent: float) -> int:
     """Nodes of the Gauss-Hermite rule of error exp(-exponent), or 0 if it would be a long one."""
     log_error = 0.0
@@ -53,7 +54,7 @@ def hermite_size(distance: float, exponent: float) -> int:
     return 0
 
 
-@njit(cache=True, error_model="numpy")
+@kernel(error_model="numpy")
 def trapezoid_step(distance: float, exponent: float) -> float:
     """Step of the trapezoidal rule against a Gaussian, for an error exp(-exponent)."""
     return min(
@@ -62,7 +63,7 @@ def trapezoid_step(distance: float, exponent: float) -> float:
     )
 
 
-@njit(cache=True, error_model="numpy")
+@kernel(error_model="numpy")
 def inner_rule(scale: float, exponent: float, x: Any, w: Any) -> int:
     """Standard Gaussian nodes for a function of `scale * x` that is analytic up to Im = pi."""
     distance = math.pi / max(scale, 1e-300)
@@ -81,7 +82,7 @@ def inner_rule(scale: float, exponent: float, x: Any, w: Any) -> int:
     return n
 
 
-@njit(cache=True, error_model="numpy")
+@kernel(error_model="numpy")
 def clear_length(x: float, longest: float, near: Any, floor: float, exponent: float) -> float:
     r"""Length of a 16-point panel that starts at x, at most `longest`, of error exp(-exponent).
 
@@ -101,7 +102,7 @@ def clear_length(x: float, longest: float, near: Any, floor: float, exponent: fl
     return max(length, least)
 
 
-@njit(cache=True, error_model="numpy")
+@kernel(error_model="numpy")
 def _panels(
     lo: float, hi: float, near: Any, floor: float, exponent: float, nodes: Any, count: int
 ) -> int:
@@ -120,7 +121,7 @@ def _panels(
     return count
 
 
-@njit(cache=True, error_model="numpy")
+@kernel(error_model="numpy")
 def _branch_points(
     new_centre: float,
     new_scale: float,
@@ -190,7 +191,7 @@ def _branch_points(
             k += 1
 
 
-@njit(cache=True, error_model="numpy")
+@kernel(error_model="numpy")
 def outer_rule(
     omega: float,
     mean: float,

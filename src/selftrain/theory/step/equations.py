@@ -38,8 +38,8 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from ...runtime.kernels import kernel
 from ..engines.logistic.averages import (  # fmt: skip
     FF,
     FFK,
@@ -69,14 +69,14 @@ from ..engines.logistic.averages import (  # fmt: skip
 A, ETA, BIAS, LOG_R, LOG_CHI = range(5)
 
 
-@njit(cache=True, error_model="numpy")
+@kernel(error_model="numpy")
 def scales(z: Any, nu2: float) -> tuple[float, float]:
     r"""r and the norm $\sqrt{\nu^2\eta^2 + r^2}$ of the weights off the old direction."""
     r = math.exp(z[LOG_R])
     return r, math.hypot(math.sqrt(nu2) * z[ETA], r)
 
 
-@njit(cache=True, error_model="numpy")
+@kernel(error_model="numpy")
 def assemble(
     z: Any,
     moments: Any,
@@ -176,7 +176,7 @@ def assemble(
         jacobian[2, BIAS] = 1.0
 
 
-@njit(cache=True, error_model="numpy")
+@kernel(error_model="numpy")
 def solve_linear(matrix: Any, vector: Any, out: Any) -> bool:
     """Gaussian elimination with row scaling and partial pivoting; False if singular or not finite."""
     n = vector.shape[0]
@@ -217,7 +217,7 @@ def solve_linear(matrix: Any, vector: Any, out: Any) -> bool:
     return True
 
 
-@njit(cache=True, error_model="numpy")
+@kernel(error_model="numpy")
 def newton_step(
     z: Any,
     residual: Any,
@@ -246,7 +246,7 @@ def newton_step(
     return float(size)
 
 
-@njit(cache=True, error_model="numpy")
+@kernel(error_model="numpy")
 def damping(z: Any, step: Any, nu2: float, offset: float, omega: float) -> float:
     """The largest factor in (0, 1] that keeps the step inside a plausible range."""
     factor = 1.0

@@ -16,8 +16,8 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from ....runtime.kernels import kernel
 from ...quadrature.rules import PANEL_W, PANEL_X, clear_length, inner_rule
 
 (
@@ -36,7 +36,7 @@ PANEL_NOISE = 1.5
 """Above this scale of the new noise the integral runs over the proximal point itself."""
 
 
-@njit(cache=True, error_model="numpy")
+@kernel(error_model="numpy")
 def prox(field: float, strength: float, above: float) -> float:
     r"""x with $x + c(\sigma(x) - p) = h$, where `above` is 1 - p; Newton from zero, monotone for every c."""
     flip = field + strength * (0.5 - above) < 0.0
@@ -54,7 +54,7 @@ def prox(field: float, strength: float, above: float) -> float:
     return -x if flip else x
 
 
-@njit(cache=True, error_model="numpy", inline="always")
+@kernel(error_model="numpy", inline="always")
 def _expm1(x: float) -> float:
     """exp(x) - 1; its series where that is shorter than the library's way."""
     if abs(x) > 0.03:
@@ -64,7 +64,7 @@ def _expm1(x: float) -> float:
     )
 
 
-@njit(cache=True, error_model="numpy", inline="always")
+@kernel(error_model="numpy", inline="always")
 def _at_prox(d: float, height: float, e: float, c: float) -> tuple[float, float, float, float]:
     r"""x, f, l'' and 1 - 2 sigma(x) at the prox of h = `height` + d with soft label $\sigma($`height`$)$.
 
@@ -113,7 +113,7 @@ def _at_prox(d: float, height: float, e: float, c: float) -> tuple[float, float,
     return height + u, f, curvature, bend
 
 
-@njit(cache=True, error_model="numpy", inline="always")
+@kernel(error_model="numpy", inline="always")
 def _at_point(x: float, above: float, below: float) -> tuple[float, float, float]:
     r"""f, l'' and 1 - 2 sigma(x) at a given x, label p = `below`, 1 - p = `above`."""
     tail = math.exp(-abs(x))
@@ -124,7 +124,7 @@ def _at_point(x: float, above: float, below: float) -> tuple[float, float, float
     return small - below, small * big, big - small
 
 
-@njit(cache=True, error_model="numpy")
+@kernel(error_model="numpy")
 def _loss(x: float, y: float) -> float:
     r"""$l(\sigma(y), x)$; y may be infinite."""
     if math.isinf(y):
@@ -135,7 +135,7 @@ def _loss(x: float, y: float) -> float:
     return max(x, 0.0) + math.log1p(math.exp(-abs(x))) - p * x
 
 
-@njit(cache=True, error_model="numpy", fastmath={"contract"})
+@kernel(error_model="numpy", fastmath={"contract"})
 def logistic_moments(
     nodes: Any,
     count: int,
@@ -258,7 +258,7 @@ def logistic_moments(
     return points
 
 
-@njit(cache=True, error_model="numpy", fastmath={"contract"})
+@kernel(error_model="numpy", fastmath={"contract"})
 def _over_change(
     d: float, height: float, e: float, noise: float, c: float, size: int, x_in: Any, w_in: Any
 ) -> tuple[
@@ -289,7 +289,7 @@ def _over_change(
     return fm, ffm, km, nkm, fkm, nfkm, ffkm, k3m, nk3m, fk3m, kkm
 
 
-@njit(cache=True, error_model="numpy", inline="always")
+@kernel(error_model="numpy", inline="always")
 def _accumulate(
     inner: Any, w: float, n: float, f: float, curvature: float, bend: float, c: float
 ) -> None:
@@ -313,7 +313,7 @@ def _accumulate(
     inner[10] += wk * k
 
 
-@njit(cache=True, error_model="numpy")
+@kernel(error_model="numpy")
 def _over_prox(
     inner: Any,
     centre: float,

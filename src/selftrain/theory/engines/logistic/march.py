@@ -12,8 +12,8 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from ....runtime.kernels import kernel
 from ...quadrature.rules import LEVELS, REFINED
 from ...step.equations import BIAS, A
 from .averages import COUNT
@@ -29,7 +29,7 @@ SMALLEST, LARGEST = 1e-125, 1e125
 DONE, HARD_STEP, COLLAPSED, EMPTY, OVERFLOW = range(5)
 
 
-@njit(cache=True, error_model="numpy")
+@kernel(error_model="numpy")
 def vanished(old: Any, fixed_bias: bool) -> bool:
     """Whether nothing but the bias is left of the labelling model, so that it knows one class only.
 
@@ -40,7 +40,7 @@ def vanished(old: Any, fixed_bias: bool) -> bool:
     return bool(gone and (omega <= SMALLEST or not fixed_bias))
 
 
-@njit(cache=True, error_model="numpy")
+@kernel(error_model="numpy")
 def march(
     first: int,
     rows: Any,
@@ -157,7 +157,7 @@ def march(
     return steps + 1, DONE
 
 
-@njit(cache=True, error_model="numpy")
+@kernel(error_model="numpy")
 def predict(t: int, unknowns: Any, near: Any, z: Any) -> None:
     """`near` and the difference of the unknowns to it, extrapolated from up to four steps before t >= 2."""
     for j in range(5):

@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from numba import njit
-
+from ....runtime.kernels import kernel
 from ...quadrature.rules import outer_rule
 from ...step.equations import BIAS, ETA, LOG_CHI, LOG_R, A
 from .step import Step, reference_sharpness
 
 
-@njit(cache=True, error_model="numpy")
+@kernel(error_model="numpy")
 def explicit_start(
     step: Step,
     nodes: Any,
@@ -75,7 +74,7 @@ def explicit_start(
     return min(up, down)
 
 
-@njit(cache=True, error_model="numpy")
+@kernel(error_model="numpy")
 def no_update_start(
     step: Step, nodes: Any, z: Any,
 ) -> bool:  # fmt: skip

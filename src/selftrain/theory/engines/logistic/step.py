@@ -9,8 +9,8 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 
+from ....runtime.kernels import kernel
 from ...quadrature.rules import REFINED, outer_rule
 from ...step.equations import BIAS, ETA, LOG_CHI, LOG_R, A, assemble, damping, newton_step, scales
 from .averages import logistic_moments
@@ -52,13 +52,13 @@ class Workspace(NamedTuple):
     move: Any
 
 
-@njit(cache=True, error_model="numpy")
+@kernel(error_model="numpy")
 def reference_sharpness(sharpness: float) -> float:
     r"""$\gamma_0$: the sharpness if labels and logits are comparable, else 0."""
     return sharpness if sharpness <= RELATIVE_SHARPNESS else 0.0
 
 
-@njit(cache=True, error_model="numpy")
+@kernel(error_model="numpy")
 def evaluate(
     z: Any,
     step: Step,
@@ -106,7 +106,7 @@ def evaluate(
     return points, log_share
 
 
-@njit(cache=True, error_model="numpy")
+@kernel(error_model="numpy")
 def evaluate_supervised(
     z: Any,
     groups: Any,
@@ -140,7 +140,7 @@ def evaluate_supervised(
     return points
 
 
-@njit(cache=True, error_model="numpy")
+@kernel(error_model="numpy")
 def newton(
     z: Any,
     step: Step,
@@ -186,7 +186,7 @@ def newton(
     return math.inf, limit, points
 
 
-@njit(cache=True, error_model="numpy")
+@kernel(error_model="numpy")
 def confirm(
     z: Any,
     step: Step,
@@ -205,7 +205,7 @@ def confirm(
     return size, points
 
 
-@njit(cache=True, error_model="numpy")
+@kernel(error_model="numpy")
 def to_state(
     z: Any, old: Any, anchor: float, ridge: float, first: bool, balanced: bool, row: Any, new: Any
 ) -> None:

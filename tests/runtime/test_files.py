@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from selftrain.files import forget_parts, write_netcdf
+from selftrain.runtime.files import forget_parts, write_netcdf
 
 DATA = xr.Dataset({"x": ("t", np.arange(3.0))})
 

@@ -1,0 +1,1 @@
+"""What every engine runs on: files, compiled kernels, progress, parallel work. One of each."""

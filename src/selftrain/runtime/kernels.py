@@ -1,0 +1,178 @@
+"""Compiled kernels, and a cache of their machine code that never runs old code.
+
+Numba keeps machine code of a function and compiles anew when the file of that function changes, but not
+when a file it calls into does: an edited quadrature rule would go on in its old form inside every kernel
+that uses it. `kernel` therefore keeps the code of a file in a folder named by a digest of all the sources
+that file stands on, through whatever packages its imports lead. The folder is inside NUMBA_CACHE_DIR if
+that is set, else in the `__pycache__` of the package, else (an installation one cannot write to) in the
+user's cache; where none of these can be written, kernels are compiled in every process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+from .progress import watched
+from .sources import package_root, sources, sources_digest
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def kernel(**options: Any) -> Callable[[Function], Function]:
+    """A decorator that compiles a function with numba (`options` are those of `njit`) and keeps its code.
+
+    >>> @kernel(error_model="numpy")
+    ... def ratio(a: float, b: float) -> float:
+    ...     return a / b
+    >>> ratio(1.0, 0.0)
+    inf
+    """
+    from numba import njit
+
+    def compiled(function: Function) -> Function:
+        dispatcher = njit(**options)(function)
+        store = _kept_code()
+        if cache_folder(Path(function.__code__.co_filename)) is not None:
+            dispatcher._cache = store(function)
+        return dispatcher  # type: ignore[no-any-return]
+
+    return compiled
+
+
+@cache
+def cache_folder(file: Path) -> Path | None:
+    """Where the machine code of the kernels of a source file is kept; None if it cannot be."""
+    if not file.is_file():
+        return None
+    import numba
+
+    root = package_root(file)
+    base = _writable_base(root, os.environ.get("NUMBA_CACHE_DIR", ""))
+    if base is None:
+        return None
+    code = sources_digest(sources(file), root)
+    digest = hashlib.sha256(f"{numba.__version__} {sys.version} {code}".encode()).hexdigest()
+    module = ".".join(file.relative_to(root).with_suffix("").parts)
+    return base / f"{module}-{digest[:20]}"
+
+
+def any_kept(package: Path) -> bool:
+    """Whether machine code of some kernel of a package is kept from earlier processes."""
+    base = _writable_base(package, os.environ.get("NUMBA_CACHE_DIR", ""))
+    return base is not None and any(base.glob("*/*.nbi"))
+
+
+@cache
+def _writable_base(root: Path, asked: str) -> Path | None:
+    """The first folder that can be written to, of those that may keep the code of a package."""
+    apart = f"{root.name}-{hashlib.sha256(str(root.resolve()).encode()).hexdigest()[:12]}"
+    places = [Path(asked) / apart] if asked else [root / "__pycache__" / "kernels"]
+    places.append(_user_cache() / apart)
+    for place in places:
+        with contextlib.suppress(OSError):
+            place.mkdir(parents=True, exist_ok=True)
+            tempfile.TemporaryFile(dir=place).close()
+            return place
+    return None
+
+
+def _user_cache() -> Path:
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA", Path.home() / "AppData" / "Local"))
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+
+
+@cache
+def _kept_code() -> Any:
+    """The class of numba's cache with our folders, and one writer at a time.
+
+    Two processes that compile one function for different types at once would otherwise give both
+    results the same file name.
+    """
+    from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
+
+    class Locator(_CacheLocator):
+        def __init__(self, function: Any, file: str) -> None:
+            folder = cache_folder(Path(file))
+            assert folder is not None
+            self._py_file, self._folder = file, folder
+            self._line = function.__code__.co_firstlineno
+
+        def get_cache_path(self) -> str:
+            return str(self._folder)
+
+        def get_source_stamp(self) -> str:
+            return self._folder.name
+
+        def get_disambiguator(self) -> str:
+            return str(self._line)
+
+        @classmethod
+        def from_function(cls, py_func: Any, py_file: str) -> Locator:
+            return cls(py_func, py_file)
+
+    class Found(CompileResultCacheImpl):
+        _locator_classes: list[type[object]] = [Locator]  # noqa: RUF012 (declared so by numba)
+
+    class KeptCode(FunctionCache):
+        _impl_class = Found
+
+        def load_overload(self, sig: Any, target_context: Any) -> Any:
+            found = super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+            if found is None:
+                _announce()
+            return found
+
+        def save_overload(self, sig: Any, data: Any) -> None:
+            folder = Path(self.cache_path)
+            with contextlib.suppress(OSError):
+                new = not folder.is_dir()
+                with _alone(folder):
+                    super().save_overload(sig, data)  # type: ignore[no-untyped-call]
+                if new:
+                    _forget_older(folder)
+
+    return KeptCode
+
+
+@contextlib.contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """One process at a time may write to a folder (where the system knows locks)."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if sys.platform == "win32":
+        yield
+        return
+    import fcntl
+
+    with open(folder / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _forget_older(folder: Path) -> None:
+    """Delete code that was compiled from earlier sources of the same file."""
+    module = folder.name.rpartition("-")[0]
+    for other in folder.parent.glob(f"{module}-*"):
+        if other != folder and other.name.rpartition("-")[0] == module:
+            shutil.rmtree(other, ignore_errors=True)
+
+
+@cache
+def _announce() -> None:
+    """Say once why the first call after an installation takes a minute."""
+    if watched():
+        print(
+            "selftrain: compiling, once after an installation or an update; this takes up to a minute.",
+            file=sys.stderr,
+        )

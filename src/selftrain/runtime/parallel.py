@@ -1,0 +1,99 @@
+"""Work on several cores: processes for points of a sweep, threads for kernels that release the lock.
+
+What a sweep needs of a backend is an `Executor` of `concurrent.futures`: `submit` and `shutdown`.
+Anything that offers these can take the place of `local_processes`.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+import warnings
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import Executor
+from typing import TypeVar
+
+import joblib
+
+Item = TypeVar("Item")
+
+ONE_THREAD = {
+    f"{library}_NUM_THREADS": "1" for library in ("OMP", "MKL", "OPENBLAS", "NUMBA", "BLIS")
+}
+
+
+def cores(workers: int) -> int:
+    """How many workers are meant: -1 stands for all cores.
+
+    >>> cores(3)
+    3
+    """
+    return int(joblib.effective_n_jobs(workers))
+
+
+def in_threads(
+    work: Callable[[Item], None], items: Sequence[Item], workers: int, stop: threading.Event
+) -> Generator[Item, None, None]:
+    """Do the work of each item in threads, or here with one worker; yields each item when it is finished.
+
+    Closing the iterator, or an interrupt in its consumer, sets `stop`: work that looks at it ends early.
+    """
+    if workers == 1:
+        for item in items:
+            work(item)
+            yield item
+        return
+    pool = joblib.Parallel(workers, backend="threading", return_as="generator_unordered")
+
+    def finish(item: Item) -> Item:
+        work(item)
+        return item
+
+    stream = pool(joblib.delayed(finish)(item) for item in items)
+    try:
+        yield from stream
+    except BaseException:
+        stop.set()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # joblib's, about tasks that are cancelled
+            stream.close()
+        raise
+
+
+def local_processes(workers: int) -> Executor:
+    """Processes with one thread of linear algebra each; -1: as many as there are cores."""
+    from joblib.externals.loky import ProcessPoolExecutor
+
+    executor: Executor = ProcessPoolExecutor(
+        cores(workers),
+        initializer=_begin,
+        initargs=(os.getpid(),),
+        env=ONE_THREAD,
+    )
+    return executor
+
+
+def stop_now(executor: Executor) -> None:
+    """End the processes without waiting for what they compute.
+
+    The thread that hands work to them may fail on work that is no longer there: its message is dropped.
+    """
+    hook, threading.excepthook = threading.excepthook, lambda _: None
+    try:
+        executor.shutdown(wait=True, kill_workers=True)  # type: ignore[call-arg]
+    finally:
+        threading.excepthook = hook
+
+
+def _begin(parent: int) -> None:
+    """A worker leaves ctrl-C to its parent, and does not outlive it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+
+
+def _end_with(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(0.5)
+    os._exit(1)

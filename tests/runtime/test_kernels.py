@@ -1,0 +1,150 @@
+"""Cached machine code does not outlive the sources it was made from, wherever it is kept."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from multiprocessing import get_context
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from selftrain.runtime.kernels import cache_folder
+from selftrain.runtime.sources import package_root, sources
+
+RULE = "NODES = {nodes}\n"
+AVERAGE = """
+from typing import TYPE_CHECKING
+from selftrain.runtime.kernels import kernel
+from ..rules.rule import (
+    NODES,
+)
+if TYPE_CHECKING:
+    from ..words import WORD
+
+@kernel()
+def average(x):
+    return NODES * x
+"""
+SOLVER = """
+from selftrain.runtime.kernels import kernel
+from ..averages.average import average
+
+@kernel()
+def solve(x):
+    return average(x) + 0.5
+"""
+ASK = "from physics.solvers.solver import solve; print(solve(2.0), sum(solve.stats.cache_hits.values()))"
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    """A package in which a kernel stands on a constant two packages away."""
+    root = tmp_path / "physics"
+    for folder, name, text in (
+        ("", "words", "WORD = 1\n"),
+        ("rules", "rule", RULE.format(nodes=3)),
+        ("averages", "average", AVERAGE),
+        ("solvers", "solver", SOLVER),
+    ):
+        (root / folder).mkdir(parents=True, exist_ok=True)
+        (root / folder / "__init__.py").touch()
+        (root / folder / f"{name}.py").write_text(text)
+    return root
+
+
+def ask(package: Path, **settings: str) -> tuple[float, int]:
+    """What the kernel of the outer package says in a new process, and how often the cache served."""
+    environment = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
+    environment |= {"PYTHONPATH": str(package.parent), **settings}
+    told = subprocess.run(
+        [sys.executable, "-c", ASK], env=environment, capture_output=True, text=True, check=True
+    )
+    value, hits = told.stdout.split()
+    assert told.stderr == ""
+    return float(value), int(hits)
+
+
+@pytest.mark.parametrize("place", ["package", "numba's folder", "user's cache"])
+def test_a_change_two_packages_away_is_seen(package: Path, tmp_path: Path, place: str) -> None:
+    settings: dict[str, str] = {}
+    if place == "numba's folder":
+        settings["NUMBA_CACHE_DIR"] = str(tmp_path / "cache")
+    if place == "user's cache":
+        (package / "__pycache__").touch()  # a file: no folder can be made there, for root neither
+        settings["XDG_CACHE_HOME"] = str(tmp_path / "home")
+    assert ask(package, **settings) == (6.5, 0)
+    assert ask(package, **settings) == (6.5, 1)
+    (package / "rules" / "rule.py").write_text(RULE.format(nodes=5))
+    assert ask(package, **settings) == (10.5, 0)
+    where = {
+        "package": package,
+        "numba's folder": tmp_path / "cache",
+        "user's cache": tmp_path / "home",
+    }
+    kept = [path.parent.name.rpartition("-")[0] for path in where[place].rglob("*.nbi")]
+    assert sorted(kept) == [
+        "averages.average",
+        "solvers.solver",
+    ]  # of the old sources nothing is left
+
+
+def test_a_word_that_is_imported_for_its_type_does_not_count(package: Path) -> None:
+    names = [path.name for path in sources(package / "solvers" / "solver.py")]
+    assert sorted(names) == ["average.py", "rule.py", "solver.py"]
+    assert package_root(package / "solvers" / "solver.py") == package
+
+
+def test_without_any_folder_kernels_still_run(package: Path, tmp_path: Path) -> None:
+    (package / "__pycache__").touch()
+    (tmp_path / "home").touch()
+    for _ in range(2):
+        assert ask(package, XDG_CACHE_HOME=str(tmp_path / "home")) == (6.5, 0)
+
+
+def test_every_kernel_of_this_package_has_a_folder_of_its_own() -> None:
+    import selftrain
+
+    root = Path(selftrain.__file__).parent
+    files = [path for path in root.rglob("*.py") if "@kernel(" in path.read_text(encoding="utf-8")]
+    files.remove(root / "runtime" / "kernels.py")
+    folders = {cache_folder(file) for file in files}
+    assert len(folders) == len(files) > 3
+    others = [
+        path for path in root.rglob("*.py") if "njit(cache" in path.read_text(encoding="utf-8")
+    ]
+    assert others == []
+
+
+def _compile(package: Path, kind: str, barrier: object) -> None:
+    sys.path.insert(0, str(package.parent))
+    from physics.solvers.solver import solve
+
+    barrier.wait()
+    solve(np.dtype(kind).type(2))
+
+
+def test_processes_that_compile_at_once_keep_every_result(
+    package: Path,
+) -> None:
+    kinds = ["f4", "f8", "i4", "i8"]
+    context = get_context("spawn")
+    barrier = context.Barrier(len(kinds))
+    workers = [context.Process(target=_compile, args=(package, kind, barrier)) for kind in kinds]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert [worker.exitcode for worker in workers] == [0] * len(kinds)
+    loaded = (
+        "import numpy as np; from physics.solvers.solver import solve\n"
+        f"for kind in {kinds}: print(float(solve(np.dtype(kind).type(2))))\n"
+        "print(sum(solve.stats.cache_misses.values()))"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(package.parent)}
+    told = subprocess.run(
+        [sys.executable, "-c", loaded], env=environment, capture_output=True, text=True, check=True
+    )
+    assert told.stdout.split() == ["6.5"] * len(kinds) + ["0"]
