@@ -10,9 +10,8 @@ import os
 import signal
 import threading
 import time
-import warnings
 from collections.abc import Callable, Generator, Sequence
-from concurrent.futures import Executor
+from concurrent.futures import Executor, ThreadPoolExecutor, as_completed
 from typing import TypeVar
 
 import joblib
@@ -38,28 +37,23 @@ def in_threads(
 ) -> Generator[Item, None, None]:
     """Do the work of each item in threads, or here with one worker; yields each item when it is finished.
 
-    Closing the iterator, or an interrupt in its consumer, sets `stop`: work that looks at it ends early.
+    Closing the iterator, and an error or interrupt while it waits, sets `stop`: work that looks at it ends early.
     """
     if workers == 1:
         for item in items:
             work(item)
             yield item
         return
-    pool = joblib.Parallel(workers, backend="threading", return_as="generator_unordered")
-
-    def finish(item: Item) -> Item:
-        work(item)
-        return item
-
-    stream = pool(joblib.delayed(finish)(item) for item in items)
-    try:
-        yield from stream
-    except BaseException:
-        stop.set()
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # joblib's, about tasks that are cancelled
-            stream.close()
-        raise
+    with ThreadPoolExecutor(workers) as pool:
+        sent = {pool.submit(work, item): item for item in items}
+        try:
+            for future in as_completed(sent):
+                future.result()
+                yield sent[future]
+        except BaseException:
+            stop.set()
+            pool.shutdown(cancel_futures=True)
+            raise
 
 
 def local_processes(workers: int) -> Executor:

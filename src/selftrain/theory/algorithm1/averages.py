@@ -10,12 +10,12 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 from scipy.special import expit, roots_hermitenorm
 
 from ...arrays import Array
 from ...problem import Mixture
+from ...runtime.kernels import kernel
 
 
 class Rule(NamedTuple):
@@ -124,7 +124,7 @@ def averages(
     return Averages(*_sums(*points, m, bias, along, across, strength))
 
 
-@numba.njit(cache=True, error_model="numpy")
+@kernel(error_model="numpy")
 def _sums(
     sign: Any,
     first: Any,
