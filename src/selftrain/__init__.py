@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .clusters import Clusters
     from .errors import InvalidInput, NoExpansion, NoGradient, SelfTrainError, StageError
     from .estimator.classifier import SelfTrainingLinearClassifier
     from .problem import Problem
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from .tuning.supervised import supervised_optimum
 
 _homes = {
+    "Clusters": ".clusters",
     "ContinuumPath": ".theory.continuum.path",
     "Ensemble": ".simulation.ensemble",
     "Gradient": ".theory.gradients.gradient",
@@ -60,6 +62,7 @@ _homes = {
 }
 
 __all__ = [
+    "Clusters",
     "ContinuumPath",
     "Ensemble",
     "Gradient",

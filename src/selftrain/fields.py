@@ -85,11 +85,16 @@ class Portable:
         for key in values:
             if key not in known:
                 raise InvalidInput(str(key), values[key], f"unknown key; {nearest(key, known)}")
-        required = [entry.name for entry in entries if entry.default is MISSING]
-        missing = [name for name in required if name not in values]
+        missing = [name for name in cls._required(values) if name not in values]
         if missing:
             raise InvalidInput(cls.__name__, dict(values), f"missing: {', '.join(missing)}")
         return cls(**values)
+
+    @classmethod
+    def _required(cls, values: Mapping[str, Any]) -> list[str]:
+        """Fields a dictionary with these values has to have."""
+        entries = dataclass_fields(cls)  # type: ignore[arg-type]
+        return [entry.name for entry in entries if entry.default is MISSING]
 
     def to_json(self) -> str:
         """One JSON object; infinite values are the string "inf"."""
@@ -155,6 +160,8 @@ def _plain(value: Any) -> Any:
     name = getattr(value, "name", None)
     if isinstance(name, str):
         return name
+    if hasattr(value, "to_dict"):
+        return value.to_dict()
     raise InvalidInput(type(value).__name__, value, "an object without a name cannot be stored")
 
 
@@ -167,6 +174,8 @@ def _without_infinities(value: Any) -> Any:
 
 
 def _toml(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key} = {_toml(entry)}" for key, entry in value.items()) + "}"
     if isinstance(value, list):
         return "[" + ", ".join(_toml(entry) for entry in value) + "]"
     if isinstance(value, float) and math.isinf(value):
@@ -175,6 +184,8 @@ def _toml(value: Any) -> str:
 
 
 def _shown(value: Any) -> str:
+    if isinstance(value, tuple) and not all(isinstance(entry, float) for entry in value):
+        return "(" + ", ".join(_shown(entry) for entry in value) + ")"
     if isinstance(value, tuple) and len(value) > 6:
         head = ", ".join(f"{entry:g}" for entry in value[:3])
         return f"({head}, ..., {value[-1]:g}; {len(value)} steps)"

@@ -7,7 +7,8 @@ then at every step a fresh batch of $\alpha_U^{(t)} N$ unlabelled ones.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -15,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .arrays import Array
+from .clusters import Clusters
 from .errors import InvalidInput
 from .fields import Portable, Schedule, expand, number, schedule
 from .losses import Loss, get_loss
@@ -49,10 +51,13 @@ class Problem(Portable):
             decision "logit > 0" holds for it too).
         rho_u, delta_u: the same for the unlabelled batches, if they differ (domain shift);
             a number or one a step.
+        clusters, clusters_u: a shape (`selftrain.Clusters`) in place of `delta`, and that of the unlabelled batches
+            if it differs, one or one per step; the `alpha`s then count rows per feature of the shape.
         test: mixture on which the error is measured: `(rho, delta)`, "labeled" or "unlabeled"
             (the batch of the last step). Default: "unlabeled", or "labeled" if `steps` is 0. The paper
             defines it by the labelled law (`eq:data generation generr y`) and computes it with the
-            unlabelled one (`eq: macro generalization error`); they differ under domain shift only.
+            unlabelled one (`eq: macro generalization error`); they differ under domain shift only. With
+            clusters a mixture is `(rho, clusters)`.
 
     >>> Problem(alpha_l=0.5, alpha_u=2.0, rho=0.4, delta=0.75**2, steps=16)
     Problem(alpha_l=0.5, alpha_u=2, rho=0.4, delta=0.5625, steps=16, loss='logistic')
@@ -61,17 +66,19 @@ class Problem(Portable):
     alpha_l: float
     alpha_u: Schedule
     rho: float
-    delta: float
-    steps: int
+    delta: float = None  # type: ignore[assignment]  # None only where clusters are given
+    steps: int = None  # type: ignore[assignment]  # not optional: it follows a field that is
     loss: str | Loss = "logistic"
     rho_u: Schedule | None = None
     delta_u: Schedule | None = None
-    test: str | tuple[float, float] | None = None
+    test: str | tuple[float, float] | tuple[float, Clusters] | None = None
+    clusters: Clusters | None = None
+    clusters_u: Clusters | tuple[Clusters, ...] | None = None
 
     def __post_init__(self) -> None:
         self._put("alpha_l", number("alpha_l", self.alpha_l, *_POSITIVE))
         self._put("rho", number("rho", self.rho, *_SHARE))
-        self._put("delta", number("delta", self.delta, *_POSITIVE))
+        self._put_shape()
         self._put("steps", _whole("steps", self.steps))
         self._put("alpha_u", schedule("alpha_u", self.alpha_u, *_POSITIVE))
         if self.rho_u is not None:
@@ -79,10 +86,66 @@ class Problem(Portable):
         if self.delta_u is not None:
             self._put("delta_u", schedule("delta_u", self.delta_u, *_POSITIVE))
         get_loss(self.loss)
-        self._put("test", _test(self.test))
+        self._put("test", _test(self.test, self.shaped))
         if self.test == "unlabeled" and self.steps == 0:
             raise InvalidInput("test", "unlabeled", "with steps = 0 there is no unlabelled batch")
         _ = self.unlabeled
+
+    @classmethod
+    def _required(cls, values: Mapping[str, Any]) -> list[str]:
+        shape = "delta" if values.get("clusters") is None else "clusters"
+        return [*super()._required(values), shape, "steps"]
+
+    def _put_shape(self) -> None:
+        """Check `delta` or `clusters`, whichever was given."""
+        if self.clusters is None and self.clusters_u is None:
+            self._put("delta", number("delta", self.delta, *_POSITIVE))
+            return
+        for name in ("delta", "delta_u"):
+            if getattr(self, name) is not None:
+                accepted = f"either {name} or clusters is accepted, not both"
+                raise InvalidInput(name, getattr(self, name), accepted)
+        self._put("clusters", _shape("clusters", self.clusters))
+        assert self.clusters is not None
+        if self.clusters_u is None:
+            return
+        several = isinstance(self.clusters_u, Sequence)
+        shapes = tuple(self.clusters_u) if several else (self.clusters_u,)  # type: ignore[arg-type]
+        shapes = tuple(_shape("clusters_u", shape, self.clusters.features) for shape in shapes)
+        if several and len(shapes) != self.steps:
+            accepted = f"a sequence needs one entry per step: {self.steps}, not {len(shapes)}"
+            raise InvalidInput("clusters_u", shapes, accepted)
+        self._put("clusters_u", shapes if several else shapes[0])
+
+    @property
+    def shaped(self) -> bool:
+        """Whether the clusters have a shape of their own, not the paper's sphere."""
+        return self.clusters is not None
+
+    def needs_sphere(self, verb: str) -> None:
+        """Refuse a problem with clusters, for what is known for spheres only."""
+        if self.shaped:
+            accepted = (
+                f"{verb} is known for spherical clusters only: give delta in place of clusters"
+            )
+            raise InvalidInput("clusters", self.clusters, accepted)
+
+    @property
+    def batch_clusters(self) -> tuple[Clusters, ...]:
+        """The shapes of the unlabelled batches, one per step."""
+        assert self.clusters is not None
+        if isinstance(self.clusters_u, tuple):
+            return self.clusters_u
+        return (self.clusters_u or self.clusters,) * self.steps
+
+    @property
+    def test_clusters(self) -> Clusters:
+        """The shape on which the error is measured."""
+        assert self.clusters is not None
+        if isinstance(self.test, tuple) and isinstance(self.test[1], Clusters):
+            return self.test[1]
+        last = self.test != "labeled" and self.steps > 0 and not isinstance(self.test, tuple)
+        return self.batch_clusters[-1] if last else self.clusters
 
     @property
     def loss_function(self) -> Loss:
@@ -94,6 +157,8 @@ class Problem(Portable):
         """alpha, rho and delta of the unlabelled batches, arrays of length `steps`."""
         rho = self.rho if self.rho_u is None else self.rho_u
         delta = self.delta if self.delta_u is None else self.delta_u
+        if self.shaped:
+            delta = math.nan
         return Batches(
             expand("alpha_u", self.alpha_u, self.steps),
             expand("rho_u", rho, self.steps),
@@ -103,13 +168,13 @@ class Problem(Portable):
     @property
     def labeled(self) -> Mixture:
         """The mixture of the labelled points."""
-        return Mixture(self.rho, self.delta)
+        return Mixture(self.rho, math.nan if self.shaped else self.delta)
 
     @property
     def test_mixture(self) -> Mixture:
         """The mixture on which the error is measured."""
         if isinstance(self.test, tuple):
-            return Mixture(*self.test)
+            return Mixture(self.test[0], math.nan if self.shaped else float(self.test[1]))  # type: ignore[arg-type]
         if self.test == "labeled" or self.steps == 0:
             return self.labeled
         batches = self.unlabeled
@@ -128,9 +193,27 @@ def _whole(field: str, value: Any) -> int:
     )
 
 
-def _test(value: Any) -> str | tuple[float, float] | None:
+def _test(value: Any, shaped: bool) -> str | tuple[float, float] | tuple[float, Clusters] | None:
     if value is None or (isinstance(value, str) and value in ("labeled", "unlabeled")):
         return value
+    second = "clusters" if shaped else "delta"
     if isinstance(value, (Sequence, np.ndarray)) and not isinstance(value, str) and len(value) == 2:
-        return (number("test rho", value[0], *_SHARE), number("test delta", value[1], *_POSITIVE))
-    raise InvalidInput("test", value, '"labeled", "unlabeled" or a pair (rho, delta) is accepted')
+        rho = number("test rho", value[0], *_SHARE)
+        if shaped:
+            return (rho, _shape("test clusters", value[1]))
+        return (rho, number("test delta", value[1], *_POSITIVE))
+    accepted = f'"labeled", "unlabeled" or a pair (rho, {second}) is accepted'
+    raise InvalidInput("test", value, accepted)
+
+
+def _shape(field: str, value: Any, features: int | None = None) -> Clusters:
+    if isinstance(value, Mapping):
+        value = Clusters.from_dict(value)
+    if not isinstance(value, Clusters):
+        raise InvalidInput(field, value, "a selftrain.Clusters is accepted")
+    if features is not None and value.features != features:
+        accepted = (
+            f"clusters of as many features as those of the labelled rows, {features}, are accepted"
+        )
+        raise InvalidInput(field, value, accepted)
+    return value

@@ -140,6 +140,7 @@ def engine_of(problem: Problem, recipe: Recipe) -> ModuleType:
 def _check(problem: Any, recipe: Any, on_failure: Any, warm_start: Any) -> None:
     if not isinstance(problem, Problem):
         raise InvalidInput("problem", problem, "a selftrain.Problem is accepted")
+    problem.needs_sphere("solve")
     if not isinstance(recipe, Recipe):
         raise InvalidInput("recipe", recipe, "a selftrain.Recipe is accepted")
     if not isinstance(on_failure, str) or on_failure not in ("raise", "partial"):

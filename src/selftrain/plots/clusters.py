@@ -1,0 +1,39 @@
+"""The shape of two clusters: the spectrum of the noise, and how the mean lies in it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .style import BLUE, ORANGE, styled
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from ..clusters import Clusters
+
+
+def plot_clusters(clusters: Clusters) -> Figure:
+    """Variance and squared mean along each principal direction of the noise, and the shares that leading ones carry."""
+    from matplotlib.figure import Figure
+
+    variances, mean = clusters.spectrum
+    rank = np.arange(1, variances.size + 1)
+    alive = variances > 0
+    with styled():
+        figure = Figure(figsize=(8.0, 3.2), layout="constrained")
+        left, right = figure.subplots(1, 2)
+        left.loglog(rank[alive], variances[alive], ".-", color=BLUE, label="noise variance")
+        left.loglog(rank[mean != 0], mean[mean != 0] ** 2, ".", color=ORANGE, label="squared mean")
+        top = max(float(variances.max()), float((mean**2).max()))
+        left.set_ylim(max(float(variances[alive].min()) / 10, 1e-9 * top), 3 * top)
+        left.set(xlabel="direction, by variance", ylabel="along the direction")
+        left.legend()
+        gain = np.zeros(variances.size)
+        gain[alive] = mean[alive] ** 2 / variances[alive]
+        right.semilogx(rank, np.cumsum(gain) / gain.sum(), color=ORANGE, label="squared separation")
+        right.semilogx(rank, np.cumsum(variances) / variances.sum(), color=BLUE, label="variance")
+        right.set(xlabel="leading directions", ylabel="share that they carry", ylim=(0, 1.03))
+        right.legend(loc="upper left")
+    return figure
