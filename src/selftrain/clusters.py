@@ -66,7 +66,7 @@ class Clusters:
     >>> clusters
     Clusters(3 features, one covariance, separation 1.41421)
     >>> round(clusters.effective_dimension, 4)
-    1.6147
+    1.6154
     """
 
     mean: Array
