@@ -10,12 +10,12 @@ from __future__ import annotations
 import json
 import math
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING
 from dataclasses import fields as dataclass_fields
 from numbers import Real
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -62,7 +62,20 @@ def expand(field: str, value: Schedule, steps: int) -> np.ndarray:
 
 
 class Portable:
-    """Round trips of a frozen dataclass to dict, JSON and TOML, and a readable repr."""
+    """Round trips of a frozen dataclass to dict, JSON and TOML, and a readable repr.
+
+    Fields named in `_unsaid` are left out of both as long as they have their default.
+    """
+
+    _unsaid: ClassVar[tuple[str, ...]] = ()
+
+    def _said(self) -> Iterator[tuple[str, Any]]:
+        """The fields that have something to say, and their values."""
+        for entry in dataclass_fields(self):  # type: ignore[arg-type]
+            value = getattr(self, entry.name)
+            if value is None or (entry.name in self._unsaid and value == entry.default):
+                continue
+            yield entry.name, value
 
     def _put(self, name: str, value: Any) -> None:
         """Store a validated field; only for `__post_init__`."""
@@ -70,12 +83,7 @@ class Portable:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain Python values, ready for JSON or TOML; fields left at None are omitted."""
-        plain: dict[str, Any] = {}
-        for entry in dataclass_fields(self):  # type: ignore[arg-type]
-            value = getattr(self, entry.name)
-            if value is not None:
-                plain[entry.name] = _plain(value)
-        return plain
+        return {name: _plain(value) for name, value in self._said()}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
@@ -129,11 +137,7 @@ class Portable:
         return type(self)(**{**current, **changes})
 
     def __repr__(self) -> str:
-        shown = []
-        for entry in dataclass_fields(self):  # type: ignore[arg-type]
-            value = getattr(self, entry.name)
-            if value is not None:
-                shown.append(f"{entry.name}={_shown(value)}")
+        shown = [f"{name}={_shown(value)}" for name, value in self._said()]
         return f"{type(self).__name__}({', '.join(shown)})"
 
 
@@ -186,14 +190,9 @@ def _toml(value: Any) -> str:
 def _shown(value: Any) -> str:
     if isinstance(value, tuple) and not all(isinstance(entry, float) for entry in value):
         return "(" + ", ".join(_shown(entry) for entry in value) + ")"
-    if isinstance(value, tuple) and len(value) > 6:
-        head = ", ".join(f"{entry:g}" for entry in value[:3])
-        return f"({head}, ..., {value[-1]:g}; {len(value)} steps)"
     if isinstance(value, tuple):
-        return (
-            "("
-            + ", ".join(f"{entry:g}" for entry in value)
-            + ("," if len(value) == 1 else "")
-            + ")"
-        )
+        entries = [_shown(entry) for entry in value]
+        if len(value) > 6:
+            return f"({', '.join(entries[:3])}, ..., {entries[-1]}; {len(value)} steps)"
+        return f"({', '.join(entries)}{',' if len(value) == 1 else ''})"
     return f"{value:g}" if isinstance(value, float) else repr(getattr(value, "name", value))

@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from .clusters import Clusters
 from .errors import InvalidInput
 from .fields import Portable, Schedule, expand, number, schedule
 from .losses import Loss, get_loss
+from .rows import LABELED, BatchNames, RowGroup, batch_names, parts_of, unlabeled_groups
 
 
 class Mixture(NamedTuple):
@@ -58,6 +59,10 @@ class Problem(Portable):
             defines it by the labelled law (`eq:data generation generr y`) and computes it with the
             unlabelled one (`eq: macro generalization error`); they differ under domain shift only. With
             clusters a mixture is `(rho, clusters)`.
+        batches: which unlabelled rows a step uses: "fresh" (the paper), "reused" (the same rows in every step), or
+            a name per step, `("a", "b", "a")`: rows of that name come back. Names joined by "+" are parts of a pool.
+        keep_labeled: weight of the labelled rows in the loss of every later step, 0 (the paper) or more; a number
+            or one per step.
 
     >>> Problem(alpha_l=0.5, alpha_u=2.0, rho=0.4, delta=0.75**2, steps=16)
     Problem(alpha_l=0.5, alpha_u=2, rho=0.4, delta=0.5625, steps=16, loss='logistic')
@@ -74,6 +79,10 @@ class Problem(Portable):
     test: str | tuple[float, float] | tuple[float, Clusters] | None = None
     clusters: Clusters | None = None
     clusters_u: Clusters | tuple[Clusters, ...] | None = None
+    batches: BatchNames = "fresh"
+    keep_labeled: Schedule = 0.0
+
+    _unsaid = ("batches", "keep_labeled")
 
     def __post_init__(self) -> None:
         self._put("alpha_l", number("alpha_l", self.alpha_l, *_POSITIVE))
@@ -90,6 +99,7 @@ class Problem(Portable):
         if self.test == "unlabeled" and self.steps == 0:
             raise InvalidInput("test", "unlabeled", "with steps = 0 there is no unlabelled batch")
         _ = self.unlabeled
+        self._put_rows()
 
     @classmethod
     def _required(cls, values: Mapping[str, Any]) -> list[str]:
@@ -116,6 +126,66 @@ class Problem(Portable):
             accepted = f"a sequence needs one entry per step: {self.steps}, not {len(shapes)}"
             raise InvalidInput("clusters_u", shapes, accepted)
         self._put("clusters_u", shapes if several else shapes[0])
+
+    def _put_rows(self) -> None:
+        """Check which rows the steps use."""
+        self._put("batches", batch_names(self.batches))
+        self._put("keep_labeled", schedule("keep_labeled", self.keep_labeled, *_WEIGHT))
+        expand("keep_labeled", self.keep_labeled, self.steps)
+        if self.batches != "fresh":
+            _ = self.row_groups
+            shapes: dict[str, Clusters] = {}
+            if self.shaped:
+                for parts, shape in zip(
+                    parts_of(self.batches, self.steps), self.batch_clusters, strict=True
+                ):
+                    if any(shapes.setdefault(part, shape) != shape for part in parts):
+                        accepted = "rows that are used again must keep their shape"
+                        raise InvalidInput("clusters_u", self.clusters_u, accepted)
+
+    @property
+    def row_groups(self) -> tuple[RowGroup, ...]:
+        """The groups of rows that are used together: the labelled rows, then the unlabelled ones by first use."""
+        kept = (1.0, *expand("keep_labeled", self.keep_labeled, self.steps).tolist())
+        labeled = RowGroup(LABELED, self.alpha_l, *self.labeled, kept)
+        return (labeled, *unlabeled_groups(self.batches, *self.unlabeled))
+
+    @cached_property
+    def memoryless(self) -> bool:
+        """Whether no row is used twice, as in the paper."""
+        if np.any(np.asarray(self.keep_labeled) > 0):
+            return self.steps == 0
+        if isinstance(self.batches, str):
+            return self.batches == "fresh" or self.steps < 2
+        parts = [part for step in parts_of(self.batches, self.steps) for part in step]
+        return len(set(parts)) == len(parts)
+
+    def labeled_alone(self) -> Self:
+        """The labelled rows of this problem and step 0 alone, measured on the labelled mixture."""
+        return self.replace(
+            steps=0, alpha_u=1.0, rho_u=None, delta_u=None, clusters_u=None, test=None,
+            batches="fresh", keep_labeled=0.0,
+        )  # fmt: skip
+
+    def needs_fresh_rows(self, verb: str) -> None:
+        """Refuse a problem in which rows are used again, for what is known without that only."""
+        if not self.memoryless:
+            field = "batches" if np.all(np.asarray(self.keep_labeled) == 0) else "keep_labeled"
+            accepted = f'{verb} is known for batches="fresh" and keep_labeled=0 only'
+            raise InvalidInput(field, getattr(self, field), accepted)
+
+    @property
+    def new_rows(self) -> Array:
+        r"""Unlabelled rows per feature that no earlier step has used, for steps 1..T."""
+        alpha = self.unlabeled.alpha
+        if self.batches == "fresh":
+            return alpha
+        seen: set[str] = set()
+        new = np.zeros(self.steps)
+        for t, parts in enumerate(parts_of(self.batches, self.steps)):
+            new[t] = alpha[t] * sum(part not in seen for part in parts) / len(parts)
+            seen.update(parts)
+        return new
 
     @property
     def shaped(self) -> bool:
@@ -183,6 +253,7 @@ class Problem(Portable):
 
 MOST_STEPS = 10_000_000
 _POSITIVE = (lambda value: 0 < value < np.inf, "a finite number > 0 is accepted")
+_WEIGHT = (lambda value: 0 <= value < np.inf, "a finite number >= 0 is accepted")
 _SHARE = (lambda value: 0 < value < 1, "a number strictly between 0 and 1 is accepted")
 
 

@@ -114,7 +114,7 @@ class _Batches:
     """The batches of a problem with equal ones merged, counted up to each of several steps."""
 
     def __init__(self, problem: Problem, upto: NDArray[np.int_]) -> None:
-        alpha, rho, delta = problem.unlabeled
+        alpha, (_, rho, delta) = problem.new_rows, problem.unlabeled
         self.least = problem.alpha_l / problem.delta
         kinds, kind = np.unique(np.stack([rho, delta], axis=1), axis=0, return_inverse=True)
         amounts = np.zeros((problem.steps + 1, len(kinds)))

@@ -90,14 +90,14 @@ def all_groups(problem: Problem) -> Array:
         axis=1,
         return_inverse=True,
     )
-    alpha = np.bincount(where.ravel(), np.append(problem.alpha_l, batches.alpha))
+    alpha = np.bincount(where.ravel(), np.append(problem.alpha_l, problem.new_rows))
     return np.vstack([alpha, kinds])
 
 
 def supervised_row(problem: Problem, ridge: float, tolerance: float = 1e-10) -> Array:
     r"""m, v, B, $\chi$, ... (order of `trajectory.STATE`) of the fit to all points with their true labels."""
     record = Record(
-        problem.replace(steps=0, alpha_u=1.0, rho_u=None, delta_u=None, test=None),
+        problem.labeled_alone(),
         Recipe(lambda_l=ridge),
         tolerance,
     )
@@ -141,6 +141,7 @@ def _check(problem: Any, recipe: Any, on_failure: Any, warm_start: Any) -> None:
     if not isinstance(problem, Problem):
         raise InvalidInput("problem", problem, "a selftrain.Problem is accepted")
     problem.needs_sphere("solve")
+    problem.needs_fresh_rows("solve")
     if not isinstance(recipe, Recipe):
         raise InvalidInput("recipe", recipe, "a selftrain.Recipe is accepted")
     if not isinstance(on_failure, str) or on_failure not in ("raise", "partial"):

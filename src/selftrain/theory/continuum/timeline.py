@@ -31,7 +31,7 @@ def check_continuous(problem: Any, recipe: Any) -> None:
 
 def start_of(problem: Problem, recipe: Recipe) -> State:
     """The supervised model."""
-    first = problem.replace(steps=0, alpha_u=1.0, rho_u=None, delta_u=None, test=None)
+    first = problem.labeled_alone()
     return State.at(solve(first, Recipe(lambda_l=recipe.lambda_l), tolerance=1e-13), 0)
 
 
