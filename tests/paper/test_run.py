@@ -85,7 +85,7 @@ def test_a_resumed_run_leaves_the_same_files(
 ) -> None:
     smaller(monkeypatch)
     shutil.copytree(made / "points", tmp_path / "points")
-    points = sorted((tmp_path / "points").rglob("*.point"))
+    points = sorted((tmp_path / "points").rglob("*.points"))
     for path in points[::5]:
         path.unlink()
     damaged = points[1]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import os
 import signal
 import subprocess
@@ -18,7 +20,17 @@ import pytest
 
 from selftrain import Problem, Recipe, SelfTrainError, solve
 from selftrain.sweep import Computation, Grid, Output, Store, Task, complete
-from selftrain.sweep.run import BATCH_SECONDS, _batches, _Job
+from selftrain.sweep.batches import BATCH_SECONDS, Job, Queue
+from selftrain.sweep.store import (
+    FORMAT,
+    LIST,
+    MAGIC,
+    DamagedPart,
+    Finished,
+    StoreError,
+    pack,
+    read_part,
+)
 
 calls: list[tuple[float, float]] = []
 
@@ -91,30 +103,68 @@ def test_a_changed_version_computes_everything_that_has_it_and_nothing_else(stor
     assert Task(other, Grid({"ridge": (0.1,)})).stored(store) == 1
 
 
-@pytest.mark.parametrize("harm", ["flip", "cut", "empty", "swap"])
-def test_a_damaged_point_is_noticed_and_computed_anew(store: Store, harm: str) -> None:
+@pytest.mark.parametrize("harm", ["flip", "cut", "empty", "other", "odd"])
+def test_a_damaged_part_is_noticed_and_its_points_computed_anew(store: Store, harm: str) -> None:
     task = Task(WORK, GRID)
     finish(task, store)
     whole = task.load(store)
-    first, second, *_ = GRID.points
-    path = store.path(WORK, first)
+    path = sorted(store.folder.glob("*.points"))[0]
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
+    odd = pack([Finished("a key", {"error": np.zeros(2)}, 0.0)])
     path.write_bytes(
         {
             "flip": bytes(content),
             "cut": bytes(content)[: len(content) // 2],
             "empty": b"",
-            "swap": store.path(WORK, second).read_bytes(),
+            "other": b"not points at all\n",
+            "odd": odd,
         }[harm]
     )
-    with pytest.raises(SelfTrainError, match=str(path)):
-        task.load(store)
+    again = Store(store.folder)
+    with pytest.raises(SelfTrainError, match=str(path) if harm != "odd" else "not in the store"):
+        task.load(again)
     calls.clear()
-    (notice,) = finish(task, store)
-    assert str(path) in notice
-    assert calls == [(first["rho"], first["ridge"])]
-    assert task.load(store).identical(whole)
+    notices = finish(task, again)
+    assert [str(path) in notice for notice in notices] == ([] if harm == "odd" else [True])
+    assert 0 < len(calls) < len(GRID)
+    assert task.load(again).identical(whole)
+    assert finish(task, Store(store.folder)) == []
+
+
+@pytest.mark.parametrize(
+    "listed",
+    [
+        "[1]",
+        "{}",
+        "[[1, 2, 3, 4, 5]]",
+        '[["k", "x", null, 0, 0]]',
+        '[["k", 1, null, 0, 9]]',
+        "nonsense",
+    ],
+)
+def test_odd_contents_with_a_right_checksum_are_damage_and_no_raw_error(
+    tmp_path: Path, listed: str
+) -> None:
+    body = io.BytesIO()
+    np.savez(body, **{LIST: np.array(listed), "0/error": np.zeros(3)})
+    content = body.getvalue()
+    path = tmp_path / "00000001.points"
+    digest = hashlib.sha256(content).hexdigest().encode()
+    path.write_bytes(b"%s %d %s\n%s" % (MAGIC, FORMAT, digest, content))
+    if listed == "{}":
+        assert read_part(path) == []
+        return
+    with pytest.raises(DamagedPart, match=str(path)):
+        read_part(path)
+
+
+def test_a_store_of_another_format_is_refused(store: Store) -> None:
+    finish(Task(WORK, GRID), store)
+    path = next(store.folder.glob("*.points"))
+    path.write_bytes(path.read_bytes().replace(b"points %d" % FORMAT, b"points 77", 1))
+    with pytest.raises(StoreError, match="format 77"):
+        Store(store.folder)
 
 
 def test_a_point_that_fails_is_told_and_the_others_are_kept(store: Store) -> None:
@@ -159,11 +209,17 @@ def test_a_function_that_workers_cannot_import_is_named(store: Store, tmp_path: 
 
 
 def test_cheap_points_travel_together_and_long_ones_alone() -> None:
-    cheap = [_Job(WORK, {"x": i}, BATCH_SECONDS / 5) for i in range(12)]
-    long = [_Job(WORK, {"x": i}, 3 * BATCH_SECONDS) for i in range(2)]
-    batches = _batches([*long, *cheap])
-    assert [len(batch) for batch in batches] == [1, 1, 5, 5, 2]
-    assert [job for batch in batches for job in batch] == [*long, *cheap]
+    work = Computation(refused, None, seconds=lambda **_: 1.0)
+    cheap = [Job(str(i), work, {"x": i}, BATCH_SECONDS / 5) for i in range(200)]
+    long = [Job(str(-i), work, {"x": -i}, 3 * BATCH_SECONDS) for i in range(2)]
+    queue = Queue([*long, *cheap], slots=2)
+    batches = []
+    while queue:
+        batches.append(queue.take())
+    sizes = [len(batch.jobs) for batch in batches]
+    assert sizes[:4] == [1, 1, 5, 5]
+    assert sizes[-1] == 1, "the last batches are small, so that all workers end together"
+    assert [job for batch in batches for job in batch.jobs] == [*long, *cheap]
 
 
 SLOW = textwrap.dedent(
@@ -199,11 +255,11 @@ def test_a_run_that_was_ended_resumes_with_what_it_had(tmp_path: Path, ended: in
         ),  # ignored in background jobs
     )
     limit = time.monotonic() + 60
-    while len(list(folder.rglob("*.point"))) < 4 and time.monotonic() < limit:
+    while len(list(folder.rglob("*.points"))) < 4 and time.monotonic() < limit:
         time.sleep(0.02)
     os.kill(first.pid, ended)
     first.communicate(timeout=30)
-    kept = {path: path.stat().st_mtime_ns for path in folder.rglob("*.point")}
+    kept = {path: path.stat().st_mtime_ns for path in folder.rglob("*.points")}
     assert 4 <= len(kept) < 80
     resumed = subprocess.run(command, capture_output=True, text=True, check=True)
     assert {path: path.stat().st_mtime_ns for path in kept} == kept

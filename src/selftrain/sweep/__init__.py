@@ -1,4 +1,4 @@
-"""Many points of one computation: declared, computed in local processes, kept, resumed.
+"""Many points of one computation: declared, computed anywhere, kept, resumed.
 
 A `Grid` names the points, a `Computation` says what one of them takes and gives, a `Store` keeps
 every finished point on disk, `complete` computes what is missing, and `gather` makes one labelled

@@ -53,16 +53,67 @@ def code_digest(function: Callable[..., Any]) -> str:
     64
     """
     digest = hashlib.sha256()
-    module = inspect.getmodule(function)
-    if module is None or getattr(module, "__file__", None) is None or module.__name__ == "__main__":
+    if _has_no_module(function):
         for text in _own_texts(function):
             digest.update(text.encode())
-        files = set(_package_files())
-    else:
-        files = sources(Source(module.__name__, Path(str(module.__file__))))
-    for file in sorted(files):
+    for file in _files(function):
         digest.update(file.module.encode() + b"\n" + _file_digest(file.path))
     return digest.hexdigest()
+
+
+Fingerprint = tuple[tuple[str, str], ...]
+"""Modules and the digests of their files, byte by byte."""
+
+
+@cache
+def fingerprint(function: Callable[..., Any]) -> Fingerprint:
+    """What another process must have on its disk to compute the same function."""
+    return tuple((file.module, _bytes_digest(file.path)) for file in _files(function))
+
+
+@cache
+def first_difference(there: Fingerprint) -> str | None:
+    """The first module whose file is another here, None if all are the same."""
+    for module, digest in there:
+        try:
+            path = _path_of(module)
+        except (ImportError, ValueError):
+            return module
+        if path is None or _bytes_digest(path) != digest:
+            return module
+    return None
+
+
+def _path_of(module: str) -> Path | None:
+    if module == PACKAGE or module.startswith(f"{PACKAGE}."):
+        place = ROOT.joinpath(*module.split(".")[1:])
+        inside = place / "__init__.py"
+        return inside if inside.is_file() else place.with_suffix(".py")
+    spec = find_spec(module)
+    return None if spec is None or spec.origin is None else Path(spec.origin)
+
+
+def _bytes_digest(path: Path) -> str:
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError:
+        return "not there"
+
+
+def _has_no_module(function: Callable[..., Any]) -> bool:
+    """Whether a function lives in a script or a notebook."""
+    module = inspect.getmodule(function)
+    return module is None or module.__name__ == "__main__" or not getattr(module, "__file__", "")
+
+
+@cache
+def _files(function: Callable[..., Any]) -> tuple[Source, ...]:
+    """All files of code behind a function; for one of a script, the whole package."""
+    if _has_no_module(function):
+        return tuple(sorted(_package_files()))
+    module = inspect.getmodule(function)
+    assert module is not None
+    return tuple(sorted(sources(Source(module.__name__, Path(str(module.__file__))))))
 
 
 def sources(root: Source) -> set[Source]:

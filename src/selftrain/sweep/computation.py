@@ -32,7 +32,8 @@ class Output:
     unit: str = "1"
 
 
-def _a_moment(**_: Any) -> float:
+def a_moment(**_: Any) -> float:
+    """What a point takes when nothing is known of it."""
     return 0.05
 
 
@@ -42,28 +43,37 @@ class Computation:
 
     Arguments:
         function: called with the parameters of a point as keywords; the same parameters must give
-            the same values, in any process.
-        outputs: what it returns.
+            the same values, in any process. A callable object may say by `source` which function
+            does its work, and by `parameters` what its values depend on.
+        outputs: what it returns; None: whatever it returns.
         version: raise it when the function means something else than before.
         seconds: about how long a point takes, from its parameters: it orders the work, puts
             cheap points together, and makes the time left an honest guess.
     """
 
     function: Callable[..., Mapping[str, Any]]
-    outputs: Mapping[str, Output]
+    outputs: Mapping[str, Output] | None
     version: int = 1
-    seconds: Callable[..., float] = field(default=_a_moment)
+    seconds: Callable[..., float] = field(default=a_moment)
+
+    @property
+    def source(self) -> Callable[..., Any]:
+        """The function whose code counts."""
+        found: Callable[..., Any] = getattr(self.function, "source", self.function)
+        return found
 
     @property
     def name(self) -> str:
-        return f"{self.function.__module__}.{self.function.__qualname__}"
+        """The dotted name of the function."""
+        return f"{self.source.__module__}.{self.source.__qualname__}"
 
     def key(self, point: Point) -> str:
         """The digest under which the values of a point are stored."""
-        told = {
+        parameters = getattr(self.function, "parameters", dict)(point)
+        identity = {
             "function": self.name,
             "version": self.version,
-            "code": code_digest(self.function),
-            "parameters": point,
+            "code": code_digest(self.source),
+            "parameters": parameters,
         }
-        return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:40]
+        return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:40]

@@ -1,58 +1,101 @@
-"""`complete`: compute the points of some tasks that the store does not have yet.
+"""`complete`: compute the points of some tasks that are not kept yet.
 
 Points of all tasks are mixed, each different one computed once, the longest first, cheap ones several
-at a time. Each is stored as it comes back, so an interrupt or a kill costs only what was under way.
+at a time. A batch is kept as it comes back, so an interrupt or a kill costs only what was under way.
+When a process is lost, what it may have had is sent again: once with the others, then alone, in ever
+smaller batches, until the point that ends its process is found and recorded as failed.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import BrokenExecutor, Executor, as_completed
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, wait
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..errors import SelfTrainError
-from ..runtime.files import forget_parts
-from ..runtime.parallel import local_processes, stop_now
 from ..runtime.progress import Progress
+from .backends import Answer, Backend, backend_for
+from .batches import AHEAD, Batch, Job, Queue
 from .computation import Computation
 from .gather import gather
 from .grid import Grid, Point
-from .store import DamagedPoint, Finished, Store
+from .store import Finished, Keeper, Memory, Store
+from .work import Limits, Refusal, Result, pack_work, too_long
 
 if TYPE_CHECKING:
     import xarray as xr
 
-BATCH_SECONDS = 0.5
-"""Points are put together until they are expected to take this long."""
+GRACE = 5.0
+"""Seconds a batch may be late before its process is ended."""
+
+MOST_LOSSES = 3
+"""A point whose process was lost this often, the last time with no other near, has failed."""
+
+LOST = (BrokenExecutor, CancelledError)
+
+ENDED = "its process was ended from outside, perhaps for want of memory"
 
 
 @dataclass(frozen=True)
 class Task:
-    """A computation at the points of a grid."""
+    """A computation at the points of a grid.
+
+    Attributes:
+        names: the outputs that are needed; default: all of them.
+    """
 
     computation: Computation
     grid: Grid
+    names: tuple[str, ...] | None = None
 
     @property
     def seconds(self) -> float:
         """About how long all points take, one after the other."""
         return sum(self.computation.seconds(**point) for point in self.grid.points)
 
-    def stored(self, store: Store) -> int:
-        """How many points are in the store (damaged ones included until they are read)."""
-        return sum(store.path(self.computation, point).is_file() for point in self.grid.points)
+    @property
+    def needed(self) -> tuple[str, ...]:
+        """Names without which a stored point is not enough."""
+        if self.names is not None:
+            return self.names
+        return tuple(self.computation.outputs or ())
 
-    def load(self, store: Store) -> xr.Dataset:
+    def find(self, keeper: Keeper) -> list[Finished | None]:
+        """What is kept of every point; None where values are missing that are needed."""
+        found = [keeper.get(keeper.key(self.computation, point)) for point in self.grid.points]
+        return [one if one is not None and self.enough(one) else None for one in found]
+
+    def enough(self, point: Finished) -> bool:
+        """Whether a kept point has what is needed, or has failed."""
+        return point.reason is not None or all(name in point.values for name in self.needed)
+
+    def stored(self, store: Keeper) -> int:
+        """How many points have values in the store."""
+        return sum(one is not None and one.reason is None for one in self.find(store))
+
+    def load(self, store: Keeper) -> xr.Dataset:
         """The whole as a dataset; every point must be there."""
-        found = [store.read(self.computation, point) for point in self.grid.points]
-        return gather(self.computation, self.grid, [_there(one).values for one in found])
+        return gather(self.computation, self.grid, [one.values for one in self._whole(store)])
 
-    def taken(self, store: Store) -> float:
+    def taken(self, store: Keeper) -> float:
         """Seconds of processor time that all points took when they were computed."""
-        found = [store.read(self.computation, point) for point in self.grid.points]
-        return sum(_there(one).seconds for one in found)
+        return sum(one.seconds for one in self._whole(store))
+
+    def _whole(self, store: Keeper) -> list[Finished]:
+        found = self.find(store)
+        there = [one for one in found if one is not None and one.reason is None]
+        if len(there) < len(found):
+            missing = len(found) - len(there)
+            hurt = list(getattr(store, "damaged", {}).values())
+            reason = f"; {hurt[0]}" if hurt else ""
+            raise SelfTrainError(
+                f"{missing} of {len(found)} points are not in the store; `complete` computes "
+                f"them{reason}"
+            )
+        return there
 
 
 @dataclass(frozen=True)
@@ -68,31 +111,28 @@ class Failure:
         return f"{self.computation.name.rpartition('.')[2]}({parameters}): {self.reason}"
 
 
-@dataclass(frozen=True)
-class _Job:
-    computation: Computation
-    point: Point
-    seconds: float
-
-
 def complete(
     tasks: Iterable[Task],
-    store: Store,
+    store: Store | Memory,
     *,
-    workers: int = -1,
+    workers: int | None = -1,
+    scheduler: Any = None,
     progress: bool | None = None,
     notice: Callable[[str], None] = print,
-    processes: Callable[[int], Executor] = local_processes,
+    retry: bool = True,
+    limits: Limits | None = None,
 ) -> list[Failure]:
-    """Compute and store every point that is missing; say which could not be computed.
+    """Compute and keep every point that is missing; say which could not be computed.
 
     Arguments:
         tasks: what to compute.
         store: where finished points are kept.
         workers: processes at once; -1: as many as there are cores; 0: none, all work is done here.
+        scheduler: address of a Dask scheduler, or a `distributed.Client`, to compute there instead.
         progress: show a bar with the time left; default: on a terminal only.
-        notice: is told of each damaged point, which is computed anew.
-        processes: makes an executor with so many workers.
+        notice: is called with a sentence for each damaged part, whose points are computed anew.
+        retry: compute points again that failed before; else their failure stands.
+        limits: the most that a point may take.
 
     >>> import tempfile
     >>> from selftrain.sweep import Output
@@ -104,110 +144,157 @@ def complete(
     ...     task.load(store)["twice"].values.tolist()
     [2.0, 4.0]
     """
-    forget_parts(store.folder)
-    missing = _missing(tasks, store, notice)
-    failures: list[Failure] = []
-    batches = _batches(missing)
-    expected = sum(job.seconds for job in missing)
-    with Progress(len(missing), "points", progress, expected) as bar:
-        here = ((batch, _compute(_works(batch))) for batch in batches)
-        for batch, results in here if workers == 0 else _spread(batches, processes, workers):
-            for job, (values, seconds, reason) in zip(batch, results, strict=True):
-                bar.advance(failed=values is None, expected=job.seconds)
-                if values is None:
-                    failures.append(Failure(job.computation, job.point, reason))
-                else:
-                    store.write(job.computation, job.point, values, seconds)
+    asked = list(tasks)
+    limits = limits or Limits()
+    if isinstance(store, Memory):
+        return _complete(asked, store, workers, scheduler, progress, retry, limits)
+    with store.writing():
+        for reason in store.damaged.values():
+            notice(f"damaged, its points are computed anew: {reason}")
+        store.damaged.clear()
+        return _complete(asked, store, workers, scheduler, progress, retry, limits)
+
+
+def _complete(
+    tasks: list[Task],
+    keeper: Store | Memory,
+    workers: int | None,
+    scheduler: Any,
+    progress: bool | None,
+    retry: bool,
+    limits: Limits,
+) -> list[Failure]:
+    missing, failures = _missing(tasks, keeper, retry)
+    if not missing:
+        return failures
+    backend = backend_for(workers, scheduler)
+    queue = Queue(missing, backend.slots)
+    check = isinstance(keeper, Store)
+    try:
+        with Progress(len(missing), "points", progress, queue.seconds) as bar:
+            for batch, results in _stream(queue, backend, limits, check):
+                done = list(zip(batch.jobs, results, strict=True))
+                keeper.add([_finished(job, result) for job, result in done])
+                failures += [
+                    Failure(job.computation, job.point, str(result.reason))
+                    for job, result in done
+                    if result.reason is not None
+                ]
+                failed = sum(result.reason is not None for result in results)
+                expected = sum(job.seconds for job in batch.jobs)
+                bar.advance(len(done), failed=failed, expected=expected)
+    except BaseException:
+        backend.close(now=True)
+        raise
+    backend.close()
     return failures
 
 
-def _missing(tasks: Iterable[Task], store: Store, notice: Callable[[str], None]) -> list[_Job]:
-    """Points without stored values, each once, those that take longest first."""
-    jobs: dict[str, _Job] = {}
+def _finished(job: Job, result: Result) -> Finished:
+    return Finished(job.key, result.values or {}, result.seconds, result.reason)
+
+
+def _missing(tasks: Iterable[Task], keeper: Keeper, retry: bool) -> tuple[list[Job], list[Failure]]:
+    """Points without values, each once, those that take longest first; failures that stand."""
+    jobs: dict[str, Job] = {}
+    failures: list[Failure] = []
     for task in tasks:
         for point in task.grid.points:
-            key = task.computation.key(point)
-            if key in jobs:
+            key = keeper.key(task.computation, point)
+            found = keeper.get(key)
+            if key in jobs or (found is not None and task.enough(found) and found.reason is None):
                 continue
+            if found is not None and found.reason is not None and not retry:
+                failures.append(Failure(task.computation, point, found.reason))
+                continue
+            jobs[key] = Job(key, task.computation, point, task.computation.seconds(**point))
+    return sorted(jobs.values(), key=lambda job: -job.seconds), failures
+
+
+@dataclass(frozen=True)
+class _Sent:
+    """A batch that is computed, since when, and whether nothing else is."""
+
+    batch: Batch
+    since: float
+    alone: bool
+
+
+def _stream(
+    queue: Queue, backend: Backend, limits: Limits, check: bool
+) -> Iterator[tuple[Batch, list[Result]]]:
+    """Batches with their results, as they finish; those that lose their process are sent again."""
+    flying: dict[Future[Answer], _Sent] = {}
+    suspects: deque[Batch] = deque()
+
+    def send(batch: Batch, alone: bool = False) -> None:
+        work = pack_work(batch.function, batch.points, limits, batch.code if check else ())
+        flying[backend.submit(work)] = _Sent(batch, time.monotonic(), alone)
+
+    while queue or flying or suspects:
+        if suspects and not flying:
+            send(suspects.popleft(), alone=True)
+        while queue and not suspects and len(flying) < queue.window:
+            send(queue.take())
+        patience = None if limits.seconds is None else 1.0
+        done, _ = wait(flying, timeout=patience, return_when=FIRST_COMPLETED)
+        lost: list[_Sent] = []
+        for future in done:
+            sent = flying.pop(future)
             try:
-                if store.read(task.computation, point) is not None:
-                    continue
-            except DamagedPoint as error:
-                notice(f"computed anew, damaged: {error}")
-            jobs[key] = _Job(task.computation, point, task.computation.seconds(**point))
-    return sorted(jobs.values(), key=lambda job: -job.seconds)
+                answer = future.result()
+            except LOST as error:
+                lost.append(sent)
+                if backend.is_broken(error):
+                    lost += flying.values()
+                    flying.clear()
+                    backend.restart()
+                    break
+                continue
+            if isinstance(answer, Refusal):
+                raise SelfTrainError(answer.reason)
+            queue.learn(sent.batch, answer)
+            yield sent.batch, answer
+        for sent in lost:
+            yield from _again(sent, queue, suspects)
+        if late := [sent for sent in flying.values() if _is_late(sent, limits)]:
+            others = [sent for sent in flying.values() if sent not in late]
+            flying.clear()
+            backend.restart()
+            for sent in others:
+                queue.give_back(sent.batch)
+            for sent in late:
+                yield from _too_late(sent.batch, queue, limits)
 
 
-def _batches(jobs: Sequence[_Job]) -> list[list[_Job]]:
-    """Jobs of one computation put together until they are worth the trip to another process."""
-    batches: list[list[_Job]] = []
-    open_batch: dict[str, tuple[list[_Job], float]] = {}
-    for job in jobs:
-        batch, seconds = open_batch.get(job.computation.name, ([], BATCH_SECONDS))
-        if seconds + job.seconds > BATCH_SECONDS:
-            batch, seconds = [], 0.0
-            batches.append(batch)
-        batch.append(job)
-        open_batch[job.computation.name] = (batch, seconds + job.seconds)
-    return batches
+def _again(
+    sent: _Sent, queue: Queue, suspects: deque[Batch]
+) -> Iterator[tuple[Batch, list[Result]]]:
+    """Send a batch again that lost its process; a single point that ends it when alone has failed."""
+    batch = sent.batch
+    batch.lost += 1
+    if batch.lost == 1:
+        queue.give_back(batch)
+    elif len(batch.jobs) > 1:
+        suspects.extend(batch.split((len(batch.jobs) + 1) // 2))
+    elif not sent.alone or batch.lost < MOST_LOSSES:
+        suspects.append(batch)
+    else:
+        yield batch, [Result(None, 0.0, ENDED)]
 
 
-Result = tuple[dict[str, Any] | None, float, str]
-"""Values (None if there are none), seconds of processor time, and why there are none."""
+def _is_late(sent: _Sent, limits: Limits) -> bool:
+    """Whether a batch takes longer than all its points together may, and the one before it as well."""
+    if limits.seconds is None:
+        return False
+    allowed = AHEAD * (limits.seconds * len(sent.batch.jobs) + GRACE)
+    return time.monotonic() - sent.since > allowed
 
 
-def _compute(works: Sequence[tuple[Callable[..., Mapping[str, Any]], Point]]) -> list[Result]:
-    """What each function gives at its point; this is all that runs in another process."""
-    results: list[Result] = []
-    for function, point in works:
-        begin = time.process_time()
-        try:
-            values = dict(function(**point))
-        except (SelfTrainError, ArithmeticError, MemoryError) as error:
-            results.append((None, 0.0, f"{type(error).__name__}: {error}"))
-        else:
-            results.append((values, time.process_time() - begin, ""))
-    return results
-
-
-def _works(batch: Sequence[_Job]) -> list[tuple[Callable[..., Mapping[str, Any]], Point]]:
-    return [(job.computation.function, job.point) for job in batch]
-
-
-def _spread(
-    batches: Sequence[list[_Job]], processes: Callable[[int], Executor], workers: int
-) -> Iterable[tuple[list[_Job], list[Result]]]:
-    """Batches computed by workers, as they finish."""
-    if not batches:
-        return
-    executor = processes(workers)
-    try:
-        sent = {executor.submit(_compute, _works(batch)): batch for batch in batches}
-        for future in as_completed(sent):
-            yield sent[future], future.result()
-    except BrokenExecutor as error:
-        stop_now(executor)
-        raise SelfTrainError(_why_broken(error)) from error
-    except BaseException:
-        stop_now(executor)
-        raise
-    executor.shutdown()
-
-
-def _why_broken(error: BrokenExecutor) -> str:
-    """Why no worker is left: work that they could not load, or something from outside that ended one."""
-    if error.__cause__ is not None:
-        reason = str(error.__cause__).strip(" \n\"'").rpartition("\n")[2]
-        return (
-            f"a worker could not load its work ({reason}): functions must be importable from there"
-        )
-    return (
-        "a process that computed points was ended from outside, perhaps for want of memory; "
-        "finished points are kept, and fewer workers need less"
-    )
-
-
-def _there(found: Finished | None) -> Finished:
-    if found is None:
-        raise SelfTrainError("a point of the sweep is not in the store; `complete` computes it")
-    return found
+def _too_late(batch: Batch, queue: Queue, limits: Limits) -> Iterator[tuple[Batch, list[Result]]]:
+    """Record a point that does not end; find it first if there are several."""
+    if len(batch.jobs) > 1:
+        for one in batch.split(1):
+            queue.give_back(one)
+    else:
+        yield batch, [Result(None, float(limits.seconds or 0), too_long(limits.seconds))]

@@ -1,0 +1,97 @@
+"""Where batches are computed: in this process, in processes of this machine, or on a Dask cluster.
+
+A backend takes batches as bytes and gives futures. It says how many batches it can use at once, and
+begins anew when processes were lost.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import Future
+from typing import Any, Protocol
+
+from ..runtime.parallel import cores, local_processes, stop_now
+from .work import Refusal, Result, compute
+
+Answer = list[Result] | Refusal
+
+
+class Backend(Protocol):
+    """A place that computes batches."""
+
+    slots: int
+    """Batches that can be computed at once."""
+
+    def submit(self, work: bytes) -> Future[Answer]:
+        """Begin a batch."""
+        ...
+
+    def is_broken(self, error: BaseException) -> bool:
+        """Whether a lost batch means that all others are lost as well."""
+        ...
+
+    def restart(self) -> None:
+        """Replace what was lost; futures of before are void."""
+        ...
+
+    def close(self, now: bool = False) -> None:
+        """End it; at once, or when all batches are done."""
+        ...
+
+
+class Here:
+    """This process, one batch after the other."""
+
+    slots = 1
+
+    def submit(self, work: bytes) -> Future[Answer]:
+        """The finished batch."""
+        future: Future[Answer] = Future()
+        future.set_result(compute(work))
+        return future
+
+    def is_broken(self, error: BaseException) -> bool:
+        """This process is not lost as long as it asks."""
+        return False
+
+    def restart(self) -> None:
+        """Nothing to replace."""
+
+    def close(self, now: bool = False) -> None:
+        """Nothing to end."""
+
+
+class Processes:
+    """Processes of this machine, each with one thread of linear algebra; -1: as many as cores."""
+
+    def __init__(self, workers: int) -> None:
+        self.slots = cores(workers)
+        self._executor = local_processes(self.slots)
+
+    def submit(self, work: bytes) -> Future[Answer]:
+        """Begin a batch."""
+        return self._executor.submit(compute, work)
+
+    def is_broken(self, error: BaseException) -> bool:
+        """One lost process ends the pool."""
+        return True
+
+    def restart(self) -> None:
+        """New processes in the place of those that are left."""
+        stop_now(self._executor)
+        self._executor = local_processes(self.slots)
+
+    def close(self, now: bool = False) -> None:
+        """End the processes."""
+        if now:
+            stop_now(self._executor)
+        else:
+            self._executor.shutdown()
+
+
+def backend_for(workers: int | None, scheduler: Any = None) -> Backend:
+    """The backend that was asked for."""
+    if scheduler is not None:
+        from .cluster import Cluster
+
+        return Cluster(scheduler)
+    return Here() if workers == 0 else Processes(-1 if workers is None else workers)

@@ -1,0 +1,117 @@
+"""How points are put together: until a batch is worth its trip, and no longer than the others wait for it."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from .code import Fingerprint, fingerprint
+from .computation import Computation, a_moment
+from .grid import Point
+from .work import Result
+
+BATCH_SECONDS = 0.5
+"""Points are put together until they are expected to take this long: a trip and a part cost milliseconds."""
+
+SHARES = 3
+"""At the end a batch is at most this part of what a worker still has to expect, so that all end together."""
+
+AHEAD = 2
+"""Batches sent per worker: one is computed, one waits next to it."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """A point to compute, its key, and the seconds it may take."""
+
+    key: str
+    computation: Computation
+    point: Point
+    seconds: float
+
+
+@dataclass
+class Batch:
+    """Points of one computation that travel together, and how often they lost their process."""
+
+    jobs: Sequence[Job]
+    lost: int = field(default=0)
+
+    @property
+    def function(self) -> Callable[..., Mapping[str, Any]]:
+        """What is called with each point."""
+        return self.jobs[0].computation.function
+
+    @property
+    def code(self) -> Fingerprint:
+        """The files behind it."""
+        return fingerprint(self.jobs[0].computation.source)
+
+    @property
+    def points(self) -> list[Point]:
+        """Parameters of the points."""
+        return [job.point for job in self.jobs]
+
+    def split(self, size: int) -> list[Batch]:
+        """The same points in batches of at most `size`."""
+        starts = range(0, len(self.jobs), size)
+        return [Batch(self.jobs[at : at + size], self.lost) for at in starts]
+
+
+class Queue:
+    """Jobs that wait, given out in batches whose size follows from the time that others took."""
+
+    def __init__(self, jobs: Iterable[Job], slots: int) -> None:
+        self.slots = slots
+        self.window = AHEAD * slots
+        self._waiting: dict[int, deque[Job]] = {}
+        self._back: deque[Batch] = deque()
+        self._pace: dict[int, float] = {}
+        self._known: dict[int, tuple[float, float]] = {}
+        for job in jobs:
+            self._waiting.setdefault(id(job.computation), deque()).append(job)
+            if job.computation.seconds is not a_moment:
+                self._pace[id(job.computation)] = 1.0
+
+    def __bool__(self) -> bool:
+        return bool(self._back) or any(self._waiting.values())
+
+    @property
+    def seconds(self) -> float:
+        """What is still expected, one point after the other."""
+        return sum(self._expected(job) for jobs in self._waiting.values() for job in jobs)
+
+    def take(self) -> Batch:
+        """The next batch: of the computation whose next point takes longest."""
+        if self._back:
+            return self._back.popleft()
+        open_jobs = [jobs for jobs in self._waiting.values() if jobs]
+        jobs = max(open_jobs, key=lambda jobs: self._expected(jobs[0]))
+        taken = [jobs.popleft()]
+        which = id(taken[0].computation)
+        if which not in self._pace:
+            return Batch(taken)
+        left = len(jobs) * self._expected(taken[0])
+        room = min(BATCH_SECONDS, left / (SHARES * self.slots)) - self._expected(taken[0])
+        while jobs and room >= self._expected(jobs[0]):
+            room -= self._expected(jobs[0])
+            taken.append(jobs.popleft())
+        return Batch(taken)
+
+    def give_back(self, batch: Batch) -> None:
+        """A batch to be taken next."""
+        self._back.append(batch)
+
+    def learn(self, batch: Batch, results: Sequence[Result]) -> None:
+        """How long points took, against what was expected."""
+        which = id(batch.jobs[0].computation)
+        expected, taken = self._known.get(which, (0.0, 0.0))
+        expected += sum(job.seconds for job in batch.jobs)
+        taken += sum(result.seconds for result in results)
+        self._known[which] = (expected, taken)
+        self._pace[which] = max(taken, 1e-6) / max(expected, 1e-6)
+
+    def _expected(self, job: Job) -> float:
+        return job.seconds * self._pace.get(id(job.computation), 1.0)

@@ -1,0 +1,175 @@
+"""What runs in a worker: a batch of points, each with its values or the reason why it has none.
+
+A batch travels as bytes and is unpacked here, so that a function a worker cannot import is an answer and
+not a broken worker. Linear algebra takes one thread, so the numbers are the same in every process.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import cloudpickle
+from threadpoolctl import threadpool_limits
+
+from ..errors import SelfTrainError
+from .code import Fingerprint, first_difference
+from .grid import Point
+
+
+class Result(NamedTuple):
+    """Values of a point (None if there are none), seconds of processor time, why there are none."""
+
+    values: dict[str, Any] | None
+    seconds: float
+    reason: str | None
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why a worker cannot do any of the work it was sent."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The most that a point may take; None: no limit.
+
+    Attributes:
+        seconds: time on the clock.
+        memory: bytes, beyond those its process has taken before.
+    """
+
+    seconds: float | None = None
+    memory: int | None = None
+
+
+class TookTooLong(SelfTrainError):
+    """A point exceeded the time it was given."""
+
+
+def pack_work(
+    function: Callable[..., Mapping[str, Any]],
+    points: Sequence[Point],
+    limits: Limits,
+    code: Fingerprint,
+) -> bytes:
+    """A batch as bytes; `code`: what a worker must have on its disk."""
+    body = cloudpickle.dumps((function, list(points)))
+    content: bytes = cloudpickle.dumps((body, limits, code, _own_paths()))
+    return content
+
+
+def compute(work: bytes) -> list[Result] | Refusal:
+    """The results of a batch; this is all that is called in another process."""
+    body, limits, code, paths = cloudpickle.loads(work)
+    sys.path.extend(path for path in paths if path not in sys.path)
+    try:
+        function, points = cloudpickle.loads(body)
+    except Exception as error:  # whatever a user's module raises when it is imported
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        return Refusal(
+            f"a worker could not load its work ({reason}): functions must be importable from there"
+        )
+    if (other := first_difference(code)) is not None:
+        return Refusal(
+            f"a worker has other code of {other} than this process: it was changed meanwhile, or "
+            "another version is installed there"
+        )
+    with threadpool_limits(1):
+        return [_one(function, point, limits) for point in points]
+
+
+def _one(function: Callable[..., Mapping[str, Any]], point: Point, limits: Limits) -> Result:
+    begin = time.process_time()
+    try:
+        with _in_time(limits.seconds), _in_memory(limits.memory):
+            values = dict(function(**point))
+    except TookTooLong:
+        return Result(None, time.process_time() - begin, too_long(limits.seconds))
+    except MemoryError as error:
+        asked = "" if limits.memory is None else f", {limits.memory} bytes are allowed"
+        return Result(None, time.process_time() - begin, f"not enough memory{asked} ({error})")
+    except Exception as error:  # a user's function may raise anything: the other points go on
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        return Result(None, time.process_time() - begin, reason)
+    return Result(values, time.process_time() - begin, None)
+
+
+def too_long(seconds: float | None) -> str:
+    """The reason of a point that exceeded its time."""
+    return f"it took longer than {seconds:g} seconds"
+
+
+@contextmanager
+def _in_time(seconds: float | None) -> Iterator[None]:
+    """Raise `TookTooLong` here if the block takes longer, as soon as Python code runs again."""
+    if seconds is None:
+        yield
+        return
+    thread = threading.get_ident()
+    state = {"open": True, "late": False}
+    lock = threading.Lock()
+
+    def interrupt() -> None:
+        with lock:
+            if state["open"]:
+                state["late"] = True
+                _raise_in(thread, TookTooLong)
+
+    timer = threading.Timer(seconds, interrupt)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    except BaseException:
+        with lock:
+            state["open"] = False
+        if state["late"]:
+            raise TookTooLong from None
+        raise
+    finally:
+        with lock:
+            state["open"] = False
+            if state["late"]:
+                _raise_in(thread, None)
+        timer.cancel()
+    if state["late"]:
+        raise TookTooLong
+
+
+def _raise_in(thread: int, error: type[BaseException] | None) -> None:
+    """Let a thread raise an error at its next instruction; None takes back one that waits."""
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(
+        ctypes.c_ulong(thread), None if error is None else ctypes.py_object(error)
+    )
+
+
+@contextmanager
+def _in_memory(size: int | None) -> Iterator[None]:
+    """Let the process take so many more bytes and no more, where the system can say so."""
+    if size is None or not sys.platform.startswith("linux"):
+        yield
+        return
+    import resource
+
+    with open("/proc/self/statm", encoding="ascii") as file:
+        taken = int(file.read().split()[0]) * resource.getpagesize()
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (taken + size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
+
+
+def _own_paths() -> list[str]:
+    """Folders that modules are imported from here and perhaps not elsewhere."""
+    return [path for path in sys.path if path and "site-packages" not in path]
