@@ -1,15 +1,12 @@
 r"""`solve`: the large-system limit of iterative self-training, for any problem and recipe.
 
-The engines share their equations and differ in how the averages are taken: `logistic` compiled and by
-adaptive quadrature, `squared` in closed form, `generic` for any other loss or labeler in plain numpy.
+Which engine solves a problem is decided in `engines.engine`.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from importlib import import_module
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -17,18 +14,21 @@ import numpy as np
 from ..arrays import Array
 from ..errors import InvalidInput, StageError
 from ..fields import number
-from ..labelers import HardLabels, SoftLabels
-from ..losses import Logistic, Squared
 from ..problem import Problem
 from ..recipe import Recipe
+from .engines.engine import Stage, select
+from .state import labelling
 from .step.table import Record
+from .tolerances import TOLERANCE, TOLERANCES
 from .trajectory import Trajectory
+
+__all__ = ["solve"]
 
 
 def solve(
     problem: Problem,
     recipe: Recipe,
-    tolerance: float = 1e-10,
+    tolerance: float = TOLERANCE,
     on_failure: str = "raise",
     warm_start: Trajectory | None = None,
 ) -> Trajectory:
@@ -58,10 +58,10 @@ def solve(
     tolerance = checked_tolerance(tolerance)
     recipe.at_steps(problem.steps)
     record = Record(problem, recipe, tolerance, warm_start)
-    engine = engine_of(problem, recipe)
+    engine = select(problem, recipe)
     try:
         first = engine.supervised(problem.loss_function, labeled_group(problem), recipe.lambda_l)
-        record.store(0, first.solution(record.exponent, record.confirmable), recipe.lambda_l)
+        record.store(0, first.solution(record.exponent, record.confirmable), first.frame)
         engine.run(record)
     except StageError as error:
         if on_failure == "raise":
@@ -73,8 +73,9 @@ def solve(
 
 def checked_tolerance(tolerance: Any) -> float:
     """A tolerance the engines can work with."""
-    accepted = "a number between 1e-13 and 1e-3 is accepted"
-    return number("tolerance", tolerance, lambda value: 1e-13 <= value <= 1e-3, accepted)
+    least, most = TOLERANCES
+    accepted = f"a number between {least:g} and {most:g} is accepted"
+    return number("tolerance", tolerance, lambda value: least <= value <= most, accepted)
 
 
 def labeled_group(problem: Problem) -> Array:
@@ -94,47 +95,33 @@ def all_groups(problem: Problem) -> Array:
     return np.vstack([alpha, kinds])
 
 
-def supervised_row(problem: Problem, ridge: float, tolerance: float = 1e-10) -> Array:
+def supervised_row(problem: Problem, ridge: float, tolerance: float = TOLERANCE) -> Array:
     r"""m, v, B, $\chi$, ... (order of `trajectory.STATE`) of the fit to all points with their true labels."""
     record = Record(
         problem.labeled_alone(),
         Recipe(lambda_l=ridge),
         tolerance,
     )
-    engine = engine_of(problem, record.recipe)
+    engine = select(problem, record.recipe)
     groups = all_groups(problem)
     rho = 0.5 if np.all(groups[1] == 0.5) else math.nan
-    solution = engine.supervised(problem.loss_function, groups, ridge).solution(
-        record.exponent, record.confirmable
-    )
-    record.store(0, solution, ridge, rho=rho)
+    stage = engine.supervised(problem.loss_function, groups, ridge)
+    solution = stage.solution(record.exponent, record.confirmable)
+    record.store(0, solution, stage.frame, rho=rho)
     row: Array = record.rows[0]
     return row
 
 
-def stages(trajectory: Trajectory) -> Iterator[Any]:
+def stages(trajectory: Trajectory) -> Iterator[Stage]:
     """The stage equations of every solved step of a trajectory, in order."""
-    engine = engine_of(trajectory.problem, trajectory.recipe)
+    engine = select(trajectory.problem, trajectory.recipe)
     for t in range(trajectory.good_steps):
         if t == 0:
             problem, ridge = trajectory.problem, trajectory.recipe.lambda_l
             yield engine.supervised(problem.loss_function, labeled_group(problem), ridge)
             continue
-        m, v = trajectory.m[t - 1], trajectory.v[t - 1]
-        norm = np.hypot(m, np.sqrt(v))
-        old = np.array([norm, m / norm, v / norm**2, trajectory.bias[t - 1]])
+        old = labelling(trajectory.m[t - 1], trajectory.v[t - 1], trajectory.bias[t - 1])
         yield engine.self_training(trajectory.problem, trajectory.recipe, t, old)
-
-
-def engine_of(problem: Problem, recipe: Recipe) -> ModuleType:
-    """The module that takes the averages of this loss and labeler."""
-    loss, labeler = problem.loss_function, recipe.label_function
-    plain = type(labeler) in (SoftLabels, HardLabels)
-    if plain and type(loss) is Logistic:
-        return import_module(".engines.logistic.engine", __package__)
-    if plain and type(loss) is Squared:
-        return import_module(".engines.squared", __package__)
-    return import_module(".engines.generic.engine", __package__)
 
 
 def _check(problem: Any, recipe: Any, on_failure: Any, warm_start: Any) -> None:

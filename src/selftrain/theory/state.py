@@ -1,4 +1,9 @@
-r"""A model between two steps: the numbers (m, v, B) that label the next batch, and what follows from them."""
+r"""A model between two steps, in every form: `State`, ($\omega, \mu, \nu^2$, B), unknowns, order parameters.
+
+All maps between the forms live here. Order parameters are the rows of a trajectory
+(`trajectory.STATE`): m, v, B, $\chi$, R, $\hat Q$, $\hat\chi$, $\hat m$, $\hat R$. The unknowns of a step are
+those of `step.equations`.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..arrays import Array
 from ..errors import InvalidInput
 from ..fields import number
+from ..runtime.kernels import kernel
+from .step.equations import BIAS, ETA, LOG_CHI, LOG_R, A, Frame, scales
 
 if TYPE_CHECKING:
     from .trajectory import Trajectory
@@ -81,3 +89,63 @@ _FIELDS: tuple[tuple[str, Any, str], ...] = (
     ("v", lambda value: 0 <= value < math.inf, "a finite number >= 0 is accepted (q - m^2)"),
     ("bias", _finite, "a finite number is accepted"),
 )
+
+
+def labelling(m: Any, v: Any, bias: Any) -> Array:
+    r"""($\omega, \mu, \nu^2$, B) in the last axis: what the next step is given of a model (m, v, B)."""
+    norm = np.hypot(m, np.sqrt(v))
+    return np.stack([norm, m / norm, v / norm**2, bias], axis=-1)
+
+
+def solution(trajectory: Trajectory, last: int) -> tuple[Array, Array]:
+    r"""States ($\omega, \mu, \nu^2$, B) and zero-based unknowns ($a, \eta, B, \ln r, \ln\chi$) of steps 0..`last`."""
+    upto = slice(last + 1)
+    m, v, bias, chi = (getattr(trajectory, name)[upto] for name in ("m", "v", "bias", "chi"))
+    states = labelling(m, v, bias)
+    along = np.append(0.0, trajectory.overlap[1 : last + 1] / states[:-1, 0])
+    noise = 0.5 * np.log(trajectory.chi_hat[upto]) + np.log(chi)
+    unknowns = np.column_stack([along, trajectory.m_hat[upto] * chi, bias, noise, np.log(chi)])
+    return states, unknowns
+
+
+def unknowns_at(trajectory: Trajectory, t: int, about: Frame) -> Array:
+    """The unknowns z of the equations of a solved step, from its order parameters."""
+    chi = trajectory.chi[t]
+    z = np.zeros(5)
+    if t > 0:
+        norm = np.hypot(trajectory.m[t - 1], np.sqrt(trajectory.v[t - 1]))
+        z[A] = trajectory.overlap[t] / norm - about.offset
+    z[ETA] = trajectory.m_hat[t] * chi
+    z[BIAS] = trajectory.bias[t] - about.old_bias
+    z[LOG_R] = 0.5 * np.log(trajectory.chi_hat[t]) + np.log(chi)
+    z[LOG_CHI] = np.log(chi)
+    return z
+
+
+@kernel(error_model="numpy")
+def to_state(z: Any, about: Frame, balanced: bool, row: Any, new: Any) -> None:
+    r"""From unknowns to the row of order parameters and the state ($\omega, \mu, \nu^2$, B).
+
+    In step 0, R and $\hat R$ do not exist. `balanced` says that nothing distinguishes the classes: then
+    B is zero, and its rounding must not live on, for steps may magnify it.
+    """
+    omega, mu, nu2 = about.omega, about.mu, about.nu2
+    r, _ = scales(z, nu2)
+    chi = math.exp(z[LOG_CHI])
+    a = about.offset + z[A]
+    m = mu * a + nu2 * z[ETA]
+    rest = math.hypot(math.sqrt(nu2) * (a - mu * z[ETA]), r)
+    norm = math.hypot(m, rest)
+    row[0] = m
+    row[1] = rest * rest
+    row[2] = 0.0 if balanced else about.old_bias + z[BIAS]
+    row[3] = chi
+    row[4] = math.nan if about.first else omega * a
+    row[5] = 1.0 / chi - about.ridge
+    row[6] = (r / chi) ** 2
+    row[7] = z[ETA] / chi
+    row[8] = math.nan if about.first else (a - mu * z[ETA]) / (chi * omega)
+    new[0] = norm
+    new[1] = m / norm
+    new[2] = (rest / norm) ** 2
+    new[3] = row[2]

@@ -12,10 +12,12 @@ import pytest
 from selftrain import Problem, Recipe, Trajectory, solve
 from selftrain.arrays import Array
 from selftrain.errors import ConvergenceError
-from selftrain.theory.diagnostics import unknowns
 from selftrain.theory.solve import stages
-from selftrain.theory.step import stage as ways
-from selftrain.theory.step.stage import solve_stage
+from selftrain.theory.state import unknowns_at
+from selftrain.theory.step import solver
+from selftrain.theory.step.convex import eliminate_chi, objective
+from selftrain.theory.step.solver import solve_stage
+from selftrain.theory.step.stage import Counter
 
 EXPONENT, TOLERANCE = math.log(1e12), 1e-10
 PROBLEM = Problem(alpha_l=0.5, alpha_u=2.0, rho=0.4, delta=0.75**2, steps=3)
@@ -51,11 +53,11 @@ class Started:
 def steps(name: str) -> Iterator[tuple[Trajectory, int, Any, Array]]:
     run = solve(PROBLEM, RECIPES[name])
     for t, stage in enumerate(stages(run)):
-        yield run, t, stage, unknowns(run, t, stage.offset, stage.old_bias)
+        yield run, t, stage, unknowns_at(run, t, stage.frame)
 
 
 def assert_same(found: Array, z: Array, stage: Any) -> None:
-    norm = math.hypot(stage.offset + z[0], math.sqrt(stage.nu2) * z[1], math.exp(z[3]))
+    norm = math.hypot(stage.frame.offset + z[0], math.sqrt(stage.frame.nu2) * z[1], math.exp(z[3]))
     np.testing.assert_allclose(found[:3], z[:3], atol=1e-8 * (norm + abs(z[2])))
     np.testing.assert_allclose(found[3:], z[3:], atol=1e-8)
 
@@ -71,7 +73,7 @@ def test_continuation_in_the_ridge(name: str) -> None:
 
 @pytest.mark.parametrize("name", RECIPES)
 def test_newton_on_the_convex_objective(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ways, "_continue_in_ridge", lambda *_: None)
+    monkeypatch.setattr(solver, "WAYS", solver.WAYS[1:])
     for _, _, stage, z in steps(name):
         found = solve_stage(Started(stage), EXPONENT, TOLERANCE)
         assert found.start == "convex"
@@ -85,7 +87,8 @@ def test_a_wild_start_changes_nothing(name: str, wild: int) -> None:
     """Whatever Newton's method does from there, only the root is accepted."""
     for _, t, stage, z in steps(name):
         point = WILD[wild].copy()
-        point[2] = z[2] if stage.fixed_bias else point[2]
+        fixed = not math.isnan(stage.frame.fixed_bias)
+        point[2] = z[2] if fixed else point[2]
         point[0] = 0.0 if t == 0 else point[0]
         found = solve_stage(Started(stage, point), EXPONENT, TOLERANCE)
         assert_same(found.z, z, stage)
@@ -96,19 +99,18 @@ def test_the_objective_is_stationary_at_the_solution_and_larger_elsewhere() -> N
     rng = np.random.default_rng(1)
     for name in ("soft", "selection", "hard"):
         for _, _, stage, z in steps(name):
-            count = ways._Counter(stage)
-            lowest = ways._objective(count, z, EXPONENT)
+            count = Counter(stage)
+            lowest = objective(count, z, EXPONENT)
             for size in (1e-2, 0.3):
                 moved = z + size * rng.standard_normal(5)
-                moved[0] = z[0] if stage.first else moved[0]
-                there = ways._eliminate_chi(count, moved, EXPONENT)
+                moved[0] = z[0] if stage.frame.first else moved[0]
+                there = eliminate_chi(count, moved, EXPONENT)
                 assert there is not None
-                assert ways._objective(count, there, EXPONENT) > lowest
+                assert objective(count, there, EXPONENT) > lowest
 
 
 def test_when_every_way_fails_the_error_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ways, "_continue_in_ridge", lambda *_: None)
-    monkeypatch.setattr(ways, "_minimize", lambda *_: None)
+    monkeypatch.setattr(solver, "WAYS", ())
     _, _, stage, _ = list(steps("soft"))[1]
     with pytest.raises(ConvergenceError, match="no solution was confirmed") as caught:
         solve_stage(Started(stage), EXPONENT, TOLERANCE)
@@ -119,6 +121,6 @@ def test_a_root_of_a_coarse_rule_only_is_not_accepted(monkeypatch: pytest.Monkey
     """A way that returns a point which is no solution is overruled by the refined rule."""
     _, _, stage, z = list(steps("soft"))[1]
     wrong = z + np.array([0.1, 0.0, 0.0, 0.2, 0.0])
-    monkeypatch.setattr(ways, "newton", lambda *_, **__: wrong)
+    monkeypatch.setattr(solver, "newton", lambda *_, **__: wrong)
     with pytest.raises(ConvergenceError):
         solve_stage(Started(stage, wrong), EXPONENT, TOLERANCE)

@@ -10,14 +10,14 @@ Classes are coded as -1 and +1.
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from scipy.optimize import brentq
 from scipy.special import ndtr
 
 from ...arrays import Array
-from ...errors import ConvergenceError, EmptySelection, StateOverflow
-from ...labelers import HardLabels
+from ...errors import ConvergenceError
 from ...losses import Loss
 from ...problem import Problem
 from ...recipe import Recipe
@@ -31,51 +31,43 @@ from ..gradients.step_derivatives import (  # fmt: skip
     E_THRESHOLD,
     E_WEIGHT,
     FIELDS,
+    LabelMoves,
     first_shifts,
     scaled_label,
     shifts,
 )
-from ..step.equations import BIAS, ETA, LOG_CHI, LOG_R, A, assemble
+from ..step.averages import blank
+from ..step.ending import Ending
+from ..step.equations import (
+    BIAS,
+    ETA,
+    LOG_CHI,
+    LOG_R,
+    A,
+    Frame,
+    Groups,
+    assemble,
+    blank_system,
+    frame,
+    frame_first,
+)
+from ..step.given import Given, given, schedule
 from ..step.stage import StageSolution
 from ..step.table import Record
-from .logistic.averages import (  # fmt: skip
-    COUNT,
-    FF,
-    FFK,
-    FK,
-    FY,
-    GF,
-    GFK,
-    GFY,
-    GGK,
-    GGY,
-    GK,
-    GY,
-    KK,
-    NFK,
-    SF,
-    SFF,
-    SFK,
-    SFY,
-    SGF,
-    SGK,
-    SGY,
-    SK,
-    SY,
-    F,
-    K,
-    Y,
-)
-from .logistic.step import Step, reference_sharpness
+from ..tolerances import COLLAPSED_MASS, EMPTY_SHARE
+from .engine import StepByStep
+from .logistic.step import reference_sharpness
 
 
 class ClosedSupervised:
     r"""Step 0, or a supervised fit to several groups of points (rows $\alpha, \rho, \Delta$)."""
 
-    offset = old_bias = 0.0
+    step = 0
 
     def __init__(self, groups: Array, ridge: float):
         self.groups, self.ridge = groups, ridge
+        alpha, _, delta = groups
+        self.frame = frame_first(ridge, math.sqrt(float(alpha @ delta / alpha.sum())))
 
     def solution(self, exponent: float, tolerance: float) -> StageSolution:
         """The solved stage; exact, so the tolerance is met."""
@@ -94,8 +86,8 @@ class ClosedSupervised:
         noise = (alpha * delta * gain**2) @ (square + delta * m**2)
         r2 = chi**2 * noise / (1.0 - chi**2 * float((alpha * delta**2) @ gain**2))
         if not 0.0 < r2 < math.inf:
-            reason = "the norm of the weights left the range of numbers"
-            raise StateOverflow(0, reason, {"chi": float(chi), "bias": float(bias)}, math.nan)
+            ending = Ending.FADED if r2 == 0.0 else Ending.OVERFLOW
+            raise ending.error(0, {"chi": float(chi), "bias": float(bias)})
         return np.array([0.0, m, bias, 0.5 * math.log(r2), math.log(chi)])
 
     def derivatives(self, z: Array, exponent: float) -> tuple[Array, Array]:
@@ -106,7 +98,7 @@ class ClosedSupervised:
         noise = math.sqrt(delta) * math.hypot(z[ETA], math.exp(z[LOG_R]))
         d = sign * (z[ETA] - 1.0) + z[BIAS]
         e = _averages(sign, share, zero, share, d, zero, noise, math.exp(z[LOG_CHI]) * delta)
-        jacobian = _jacobian(z, e, alpha, delta, self.ridge, 0.0, 1.0, True, math.nan)
+        jacobian = _jacobian(z, e, alpha, delta, self.frame)
         return jacobian, first_shifts(z, self.groups[:, 0], self.ridge, e)
 
     def mean_loss(self, z: Array, exponent: float) -> float:
@@ -121,21 +113,19 @@ class ClosedSupervised:
 class ClosedStage:
     """One self-training step from the state (omega, mu, nu^2, B) of the step before."""
 
-    def __init__(
-        self,
-        step: int,
-        old: Array,
-        batch: Array,
-        ridge: float,
-        threshold: float,
-        sharpness: float,
-        fixed_bias: bool,
-    ):
-        self.step, self.old, self.batch = step, old, batch
-        self.ridge, self.threshold, self.sharpness = ridge, threshold, sharpness
-        self.fixed_bias = fixed_bias
-        self.base = float(reference_sharpness(sharpness))
-        self.offset, self.old_bias = self.base * float(old[0]), self.base * float(old[3])
+    def __init__(self, step: int, given: Given):
+        self.step, self.given = step, given
+        self.old = np.array([given.omega, given.mu, given.nu2, given.bias])
+        self.batch = np.array([given.alpha, given.rho, given.delta])
+        self.ridge, self.threshold, self.sharpness = given.ridge, given.threshold, given.sharpness
+        self.fixed_bias = given.fixed_bias
+        self.base = float(reference_sharpness(given.sharpness))
+        self.frame = frame(given, self.base)
+        self.offset, self.old_bias = self.frame.offset, self.frame.old_bias
+
+    def solution(self, exponent: float, tolerance: float) -> StageSolution:
+        """The solved stage; exact, so the tolerance is met."""
+        return StageSolution(self.unknowns(), "closed form", 1, 0, 0.0)
 
     def unknowns(self) -> Array:
         """The unknowns z of the stage equations."""
@@ -143,9 +133,8 @@ class ClosedStage:
         alpha, _, delta = self.batch
         sign, zeroth, first, second, constant, slope = self._sides()
         share = float(zeroth.sum())
-        if share < 1e-260:
-            reason = f"the threshold {self.threshold:g} rejects every point of the batch"
-            raise EmptySelection(self.step, reason, _described(self.old), math.nan)
+        if share < EMPTY_SHARE:
+            raise Ending.EMPTY.error(self.step, _described(self.old), threshold=self.threshold)
         root = math.sqrt(delta)
         chi = _susceptibility(np.array([alpha * share]), np.array([delta]), self.ridge)
         gain = 1.0 / (1.0 + chi * delta)
@@ -186,8 +175,8 @@ class ClosedStage:
         strength = alpha * delta * (chi * gain) ** 2
         r2 = strength * noise / (1.0 - strength * delta * share)
         if not 0.0 < r2 < math.inf:
-            reason = "the norm of the weights left the range of numbers"
-            raise StateOverflow(self.step, reason, _described(self.old), math.nan)
+            ending = Ending.FADED if r2 == 0.0 else Ending.OVERFLOW
+            raise ending.error(self.step, _described(self.old))
         return np.array([*unknown, 0.5 * math.log(r2), math.log(chi)])
 
     def mean_loss(self, z: Array, exponent: float) -> float:
@@ -210,12 +199,8 @@ class ClosedStage:
         e = _averages(
             sign, zeroth / share, first / share, second / share, d, kappa, noise, c
         )  # fmt: skip
-        step = Step(
-            omega, mu, nu2, old_bias, alpha, rho, delta,
-            self.ridge, self.threshold, self.sharpness, self.fixed_bias,
-        )  # fmt: skip
-        held = old_bias if self.fixed_bias else math.nan
-        jacobian = _jacobian(z, e, alpha * share, delta, self.ridge, mu, nu2, False, held)
+        step = self.given
+        jacobian = _jacobian(z, e, alpha * share, delta, frame(step, 0.0))
         sharp, move = np.empty(5), np.empty((5, FIELDS))
         gain = scaled_label(step, e, sharp)
         side = np.array([1.0, -1.0, 1.0, -1.0])
@@ -228,7 +213,7 @@ class ClosedStage:
         edges[:, E_F], edges[:, E_K] = -side * mean, -side / (1.0 + c)
         edges[:, E_FF] = -side * (mean**2 + (noise / (1.0 + c)) ** 2)
         edges[:, E_OMEGA], edges[:, E_THRESHOLD] = side * self.threshold, side * omega
-        shifts(z, step, alpha * share, e, gain, sharp, edges, False, move)
+        shifts(z, step, alpha * share, e, LabelMoves(gain, sharp, edges), move)
         return jacobian, move
 
     def label_mass(self) -> float:
@@ -264,81 +249,58 @@ class ClosedStage:
         return sign, zeroth, first, second, constant, slope
 
 
-def supervised(loss: Loss, groups: Array, ridge: float) -> ClosedSupervised:
-    r"""The supervised fit to groups of points; rows $\alpha, \rho, \Delta$."""
-    return ClosedSupervised(groups, ridge)
+class SquaredEngine(StepByStep):
+    """Solves every step in closed form."""
 
+    def supervised(self, loss: Loss, groups: Array, ridge: float) -> ClosedSupervised:
+        r"""The supervised fit to groups of points; rows $\alpha, \rho, \Delta$."""
+        return ClosedSupervised(groups, ridge)
 
-def self_training(problem: Problem, recipe: Recipe, t: int, old: Array) -> ClosedStage:
-    """Step t >= 1 from the state `old` of the step before."""
-    batches, values = problem.unlabeled, recipe.at_steps(problem.steps)
-    i = t - 1
-    hard = isinstance(recipe.label_function, HardLabels)
-    return ClosedStage(
-        t,
-        old,
-        np.array([batches.alpha[i], batches.rho[i], batches.delta[i]]),
-        float(values.lambda_u[i]),
-        float(values.threshold[i]),
-        math.inf if hard else float(values.sharpness[i]),
-        recipe.fix_bias,
-    )
+    def self_training(self, problem: Problem, recipe: Recipe, t: int, old: Array) -> ClosedStage:
+        """Step t >= 1 from the state `old` of the step before."""
+        return ClosedStage(t, given(schedule(problem, recipe), t, old))
 
-
-def run(record: Record) -> None:
-    """Fill the record from step 1 on."""
-    problem, recipe = record.problem, record.recipe
-    for t in range(1, problem.steps + 1):
-        old = record.states[t - 1]
-        if record.ends_at(t):
-            return
-        stage = self_training(problem, recipe, t, old)
-        if not recipe.fix_bias and math.isinf(stage.sharpness) and stage.label_mass() < 1e-12:
-            record.collapsed_at = t
-            return
-        solution = StageSolution(stage.unknowns(), "closed form", 1, 0, 0.0)
-        record.store(t, solution, stage.ridge, stage.base)
+    def run(self, record: Record) -> None:
+        """Fill the record from step 1 on."""
+        problem, recipe = record.problem, record.recipe
+        plan = schedule(problem, recipe)
+        for t in range(1, problem.steps + 1):
+            if record.ends_at(t):
+                return
+            stage = ClosedStage(t, given(plan, t, record.states[t - 1]))
+            hard = math.isinf(stage.sharpness)
+            if not recipe.fix_bias and hard and stage.label_mass() < COLLAPSED_MASS:
+                record.end(t, Ending.COLLAPSED)
+                return
+            solution = stage.solution(record.exponent, record.confirmable)
+            record.store(t, solution, stage.frame, stage.base)
 
 
 def _averages(
     s: Array, zeroth: Array, first: Array, second: Array, d: Array, kappa: Array, noise: float, c: float
-) -> Array:  # fmt: skip
-    r"""The averages of `moments` for $f = k(d + \kappa g_1 + b g_2)$ on pieces with the moments of $g_1$ given."""
+) -> Any:  # fmt: skip
+    r"""The averages for $f = k(d + \kappa g_1 + b g_2)$ on pieces with the moments of $g_1$ given."""
     k = 1.0 / (1.0 + c)
     f = k * (d * zeroth + kappa * first)
     gf = k * (d * first + kappa * second)
     square = d**2 * zeroth + 2 * d * kappa * first + kappa**2 * second
     ff = k * k * (square + noise**2 * zeroth)
-    e = np.zeros(COUNT)
-    e[[F, SF, GF, SGF]] = f.sum(), s @ f, gf.sum(), s @ gf
-    e[[FF, SFF]] = ff.sum(), s @ ff
-    e[[K, SK, GK, SGK, GGK]] = (
-        k,
-        k * (s @ zeroth),
-        k * first.sum(),
-        k * (s @ first),
-        k * second.sum(),
-    )
-    e[[FK, SFK, GFK, NFK, FFK, KK]] = (
-        k * e[F],
-        k * e[SF],
-        k * e[GF],
-        k * k * noise,
-        k * e[FF],
-        k * k,
-    )
-    e[[Y, SY, GY, SGY, GGY]] = -e[[K, SK, GK, SGK, GGK]]
-    e[[FY, SFY, GFY]] = -e[[FK, SFK, GFK]]
+    e = blank()[0]
+    e.f, e.sf, e.gf, e.sgf = f.sum(), s @ f, gf.sum(), s @ gf
+    e.ff, e.sff = ff.sum(), s @ ff
+    e.k, e.sk, e.kk = k, k * (s @ zeroth), k * k
+    e.gk, e.sgk, e.ggk = k * first.sum(), k * (s @ first), k * second.sum()
+    e.fk, e.sfk, e.gfk, e.nfk, e.ffk = k * e.f, k * e.sf, k * e.gf, k * k * noise, k * e.ff
+    e.y, e.sy, e.gy, e.sgy, e.ggy = -e.k, -e.sk, -e.gk, -e.sgk, -e.ggk
+    e.fy, e.sfy, e.gfy = -e.fk, -e.sfk, -e.gfk
     return e
 
 
-def _jacobian(
-    z: Array, e: Array, share: float, delta: float, ridge: float, mu: float, nu2: float,
-    first: bool, held: float,
-) -> Array:  # fmt: skip
-    residual, jacobian = np.empty(5), np.empty((5, 5))
-    groups = np.array([share]), np.array([delta])
-    assemble(z, e[None], *groups, ridge, mu, nu2, 0.0, first, held, residual, jacobian)
+def _jacobian(z: Array, e: Any, share: float, delta: float, about: Frame) -> Array:
+    system, averages = blank_system(), blank()
+    averages[0] = e
+    assemble(z, Groups(np.array([share]), np.array([delta]), averages), about, system)
+    jacobian: Array = system.jacobian
     return jacobian
 
 

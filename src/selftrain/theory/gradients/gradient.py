@@ -18,12 +18,14 @@ import numpy as np
 from ...arrays import Array
 from ...errors import InvalidInput, NoGradient, nearest
 from ...labelers import HardLabels
-from ..quadrature.rules import REFINED
-from ..solve import engine_of, stages
-from ..step.table import solution
+from ..engines.engine import select
+from ..solve import stages
+from ..state import solution
+from ..tolerances import REFINED, exponent_of
 from ..trajectory import SYMBOLS, Trajectory
+from .backward import pull_back
 from .objective import Partials, partials
-from .step_derivatives import ALPHA, DELTA, FIELDS, RHO, RIDGE, SHARPNESS, THRESHOLD, pull_back
+from .step_derivatives import ALPHA, DELTA, FIELDS, RHO, RIDGE, SHARPNESS, THRESHOLD
 
 ILL_CONDITIONED = 1e11
 """Beyond this a stage magnifies the rounding of its averages so much that nothing is left of a derivative."""
@@ -124,8 +126,8 @@ def gradient(
     slopes, condition = np.empty((last + 1, FIELDS)), np.empty(last + 1)
     try:
         pull_back(
-            states, unknowns, jacobians, moves, wanted.rows[: last + 1].copy(), last, slopes, condition
-        )  # fmt: skip
+            states, unknowns, jacobians, moves, wanted.rows[: last + 1].copy(), slopes, condition
+        )
     except np.linalg.LinAlgError:
         raise NoGradient("a stage of the run has singular equations") from None
     _check(slopes, condition)
@@ -162,19 +164,16 @@ def _quantity(trajectory: Trajectory, of: Any, at: Any) -> tuple[str, int | None
 def _derivatives(
     trajectory: Trajectory, states: Array, unknowns: Array, last: int
 ) -> tuple[Array, Array]:
-    """The derivatives of every stage's equations; an engine may have a way to do all steps at once."""
+    """The derivatives of every stage's equations in its unknowns and in what it is given."""
     problem, recipe = trajectory.problem, trajectory.recipe
-    exponent = math.log(100.0 / trajectory.stats.tolerance)
+    exponent = exponent_of(trajectory.stats.tolerance)
     jacobians, moves = np.empty((last + 1, 5, 5)), np.empty((last + 1, 5, FIELDS))
-    engine = engine_of(problem, recipe)
-    at_once = getattr(engine, "derivatives", None)
-    for t, stage in enumerate(stages(trajectory)):
-        finer = exponent + REFINED if t == 0 else exponent
-        jacobians[t], moves[t] = stage.derivatives(unknowns[t], finer)
-        if t == last or at_once is not None:
-            break
-    if at_once is not None and last > 0:
-        jacobians[1:], moves[1:] = at_once(problem, recipe, states, unknowns, last, exponent)
+    first = next(iter(stages(trajectory)))
+    jacobians[0], moves[0] = first.derivatives(unknowns[0], exponent + REFINED)
+    if last > 0:
+        engine = select(problem, recipe)
+        found = engine.derivatives(problem, recipe, states, unknowns, last, exponent)
+        jacobians[1:], moves[1:] = found
     return jacobians, moves
 
 

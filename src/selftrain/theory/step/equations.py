@@ -27,46 +27,84 @@ Where each equation of the paper's definition went (step t, step 0):
     q          `eq:rs-saddle-q`, `eq:rs-saddle-q0`              the split of w above, the fourth residual
     \chi       `eq:rs-saddle-chi`, `eq:rs-saddle-chi0`          the fifth residual
     m, R       `eq:rs-saddle-m`, `eq:rs-saddle-m0`, `eq:rs-saddle-r`        the split of w above
-    \hat u     `eq:rs-saddle-uhat`, `eq:rs-saddle-uhat0`        `moments.prox`
+    \hat u     `eq:rs-saddle-uhat`, `eq:rs-saddle-uhat0`        `engines.logistic.averages.prox`
     h          `eq:rs-saddle-local-field1`, `eq:rs-saddle-local-field2`, `eq:rs-saddle-local-field0`
-               (`eq: intuitive hu1`, `eq: intuitive hu2`)       `quadrature.outer_rule`, `moments`
+               (`eq: intuitive hu1`, `eq: intuitive hu2`)       `quadrature.outer`, `engines`
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...runtime.kernels import kernel
-from ..engines.logistic.averages import (  # fmt: skip
-    FF,
-    FFK,
-    FK,
-    FK3,
-    GF,
-    GFK,
-    GGK,
-    GK,
-    GK3,
-    GNK,
-    K3,
-    KK,
-    NFK,
-    NK,
-    NK3,
-    SF,
-    SFK,
-    SGK,
-    SK,
-    SK3,
-    SNK,
-    F,
-    K,
-)
+from ..tolerances import LONGEST_LOG_STEP, LONGEST_STEP
+from .given import Given
 
 A, ETA, BIAS, LOG_R, LOG_CHI = range(5)
+"""Positions of the unknowns."""
+
+
+class Frame(NamedTuple):
+    r"""What the equations of a step know besides the averages.
+
+    Attributes:
+        ridge: $\lambda$.
+        omega, mu, nu2: the old state; 0, 0, 1 in step 0.
+        offset: $\gamma_0\omega$.
+        old_bias: $\gamma_0 B'$.
+        field_scale: $\sqrt\Delta$, the scale of a logit per unit of weight.
+        first: whether this is step 0, which has no a.
+        fixed_bias: the value that a fixed bias has in these unknowns, NaN if the bias is trained.
+    """
+
+    ridge: float
+    omega: float
+    mu: float
+    nu2: float
+    offset: float
+    old_bias: float
+    field_scale: float
+    first: bool
+    fixed_bias: float
+
+
+class Groups(NamedTuple):
+    r"""Groups of points: $\alpha P_{sel}$ and $\Delta$ of each, and its averages (`averages.AVERAGES`)."""
+
+    alpha: Any
+    delta: Any
+    averages: Any
+
+
+class System(NamedTuple):
+    """Residuals and Jacobian of the five equations, and the Newton step."""
+
+    residual: Any
+    jacobian: Any
+    step: Any
+
+
+def blank_system() -> System:
+    """Arrays for a system of five equations."""
+    return System(np.empty(5), np.empty((5, 5)), np.empty(5))
+
+
+@kernel(error_model="numpy")
+def frame(given: Given, anchor: float) -> Frame:
+    r"""The frame of a step; `anchor` is $\gamma_0$ of its unknowns."""
+    fixed = (1.0 - anchor) * given.bias if given.fixed_bias else math.nan
+    return Frame(
+        given.ridge, given.omega, given.mu, given.nu2, anchor * given.omega, anchor * given.bias,
+        math.sqrt(given.delta), given.omega == 0.0, fixed,
+    )  # fmt: skip
+
+
+def frame_first(ridge: float, field_scale: float) -> Frame:
+    """The frame of step 0, or of a supervised fit to several groups of points."""
+    return Frame(ridge, 0.0, 0.0, 1.0, 0.0, 0.0, field_scale, True, math.nan)
 
 
 @kernel(error_model="numpy")
@@ -77,25 +115,14 @@ def scales(z: Any, nu2: float) -> tuple[float, float]:
 
 
 @kernel(error_model="numpy")
-def assemble(
-    z: Any,
-    moments: Any,
-    alpha: Any,
-    delta: Any,
-    ridge: float,
-    mu: float,
-    nu2: float,
-    offset: float,
-    first: bool,
-    held_bias: float,
-    residual: Any,
-    jacobian: Any,
-) -> None:
-    r"""Residuals and Jacobian from the averages of each group; `offset` is $\gamma_0\omega$.
+def assemble(z: Any, groups: Groups, about: Frame, out: System) -> None:
+    r"""Residuals and Jacobian at z from the averages of each group.
 
-    The residual of r and of $\chi$ is that of the logarithms. In step 0 there is no a; `held_bias` is the
-    value that a fixed bias has in these unknowns, NaN if the bias is trained.
+    The residual of r and of $\chi$ is that of the logarithms. In step 0 there is no a.
     """
+    ridge, mu, nu2 = about.ridge, about.mu, about.nu2
+    alpha, delta = groups.alpha, groups.delta
+    residual, jacobian = out.residual, out.jacobian
     r, norm = scales(z, nu2)
     chi = math.exp(z[LOG_CHI])
     gain = np.zeros((5, 5))  # derivatives of E[f], E[s f], E[g1 f], E[f^2], E[k]
@@ -106,42 +133,42 @@ def assemble(
     d_ff = np.zeros(5)
     d_k = np.zeros(5)
     for i in range(alpha.shape[0]):
-        e = moments[i]
+        e = groups.averages[i]
         root = math.sqrt(delta[i])
         c = chi * delta[i]
         along = root * nu2 * z[ETA] / norm
         across = root * r * r / norm
-        gain[0, 0] = mu * e[SK] + root * e[GK]
-        gain[0, 1] = nu2 * e[SK] + along * e[NK]
-        gain[0, 2] = e[K]
-        gain[0, 3] = across * e[NK]
-        gain[0, 4] = -c * e[FK]
-        gain[1, 0] = mu * e[K] + root * e[SGK]
-        gain[1, 1] = nu2 * e[K] + along * e[SNK]
-        gain[1, 2] = e[SK]
-        gain[1, 3] = across * e[SNK]
-        gain[1, 4] = -c * e[SFK]
-        gain[2, 0] = mu * e[SGK] + root * e[GGK]
-        gain[2, 1] = nu2 * e[SGK] + along * e[GNK]
-        gain[2, 2] = e[GK]
-        gain[2, 3] = across * e[GNK]
-        gain[2, 4] = -c * e[GFK]
-        gain[3, 0] = 2.0 * (mu * e[SFK] + root * e[GFK])
-        gain[3, 1] = 2.0 * (nu2 * e[SFK] + along * e[NFK])
-        gain[3, 2] = 2.0 * e[FK]
-        gain[3, 3] = 2.0 * across * e[NFK]
-        gain[3, 4] = -2.0 * c * e[FFK]
-        gain[4, 0] = mu * e[SK3] + root * e[GK3]
-        gain[4, 1] = nu2 * e[SK3] + along * e[NK3]
-        gain[4, 2] = e[K3]
-        gain[4, 3] = across * e[NK3]
-        gain[4, 4] = -c * (e[FK3] + e[KK])
+        gain[0, 0] = mu * e.sk + root * e.gk
+        gain[0, 1] = nu2 * e.sk + along * e.nk
+        gain[0, 2] = e.k
+        gain[0, 3] = across * e.nk
+        gain[0, 4] = -c * e.fk
+        gain[1, 0] = mu * e.k + root * e.sgk
+        gain[1, 1] = nu2 * e.k + along * e.snk
+        gain[1, 2] = e.sk
+        gain[1, 3] = across * e.snk
+        gain[1, 4] = -c * e.sfk
+        gain[2, 0] = mu * e.sgk + root * e.ggk
+        gain[2, 1] = nu2 * e.sgk + along * e.gnk
+        gain[2, 2] = e.gk
+        gain[2, 3] = across * e.gnk
+        gain[2, 4] = -c * e.gfk
+        gain[3, 0] = 2.0 * (mu * e.sfk + root * e.gfk)
+        gain[3, 1] = 2.0 * (nu2 * e.sfk + along * e.nfk)
+        gain[3, 2] = 2.0 * e.fk
+        gain[3, 3] = 2.0 * across * e.nfk
+        gain[3, 4] = -2.0 * c * e.ffk
+        gain[4, 0] = mu * e.sk3 + root * e.gk3
+        gain[4, 1] = nu2 * e.sk3 + along * e.nk3
+        gain[4, 2] = e.k3
+        gain[4, 3] = across * e.nk3
+        gain[4, 4] = -c * (e.fk3 + e.kk)
         al = alpha[i]
-        sum_f += al * e[F]
-        sum_sf += al * e[SF]
-        sum_gf += al * root * e[GF]
-        sum_ff += al * delta[i] * e[FF]
-        sum_k += al * delta[i] * e[K]
+        sum_f += al * e.f
+        sum_sf += al * e.sf
+        sum_gf += al * root * e.gf
+        sum_ff += al * delta[i] * e.ff
+        sum_k += al * delta[i] * e.k
         for j in range(5):
             d_f[j] += al * gain[0, j]
             d_sf[j] += al * gain[1, j]
@@ -149,7 +176,7 @@ def assemble(
             d_ff[j] += al * delta[i] * gain[3, j]
             d_k[j] += al * delta[i] * gain[4, j]
     stiffness = sum_k + ridge
-    residual[0] = ridge * (offset + z[A]) + mu * sum_sf + sum_gf
+    residual[0] = ridge * (about.offset + z[A]) + mu * sum_sf + sum_gf
     residual[1] = stiffness * z[ETA] + sum_sf
     residual[2] = sum_f
     residual[3] = math.log(sum_ff) + 2.0 * (z[LOG_CHI] - z[LOG_R])
@@ -165,13 +192,13 @@ def assemble(
     jacobian[3, LOG_CHI] += 2.0
     jacobian[3, LOG_R] -= 2.0
     jacobian[4, LOG_CHI] += 1.0
-    if first:
+    if about.first:
         residual[0] = 0.0
         jacobian[0, :] = 0.0
         jacobian[:, A] = 0.0
         jacobian[0, A] = 1.0
-    if not math.isnan(held_bias):
-        residual[2] = z[BIAS] - held_bias
+    if not math.isnan(about.fixed_bias):
+        residual[2] = z[BIAS] - about.fixed_bias
         jacobian[2, :] = 0.0
         jacobian[2, BIAS] = 1.0
 
@@ -218,44 +245,42 @@ def solve_linear(matrix: Any, vector: Any, out: Any) -> bool:
 
 
 @kernel(error_model="numpy")
-def newton_step(
-    z: Any,
-    residual: Any,
-    jacobian: Any,
-    nu2: float,
-    offset: float,
-    old_bias: float,
-    field_scale: float,
-    step: Any,
-) -> float:
-    r"""The Newton step and its size relative to the state; infinite if there is none.
+def newton_step(z: Any, system: System, about: Frame) -> float:
+    r"""The Newton step, left in `system.step`, and its size relative to the state; infinite if there is none.
 
-    `old_bias` is $\gamma_0 B'$, `field_scale` is $\sqrt\Delta$: the bias counts relative to itself and the logits.
+    The bias counts relative to itself and the logits.
     """
-    if not solve_linear(jacobian, residual, step):
+    step = system.step
+    if not solve_linear(system.jacobian, system.residual, step):
         return math.inf
     for j in range(5):
         step[j] = -step[j]
-    _, off = scales(z, nu2)
-    a = offset + z[A]
-    norm = math.hypot(a, off)
-    size = max(abs(step[A]), math.sqrt(nu2) * abs(step[ETA])) / norm
+    return step_size(z, step, about)
+
+
+@kernel(error_model="numpy")
+def step_size(z: Any, step: Any, about: Frame) -> float:
+    """Size of a change of the unknowns relative to the state at z."""
+    _, off = scales(z, about.nu2)
+    norm = math.hypot(about.offset + z[A], off)
+    size = max(abs(step[A]), math.sqrt(about.nu2) * abs(step[ETA])) / norm
     size = max(size, abs(step[ETA]) / (abs(z[ETA]) + norm))
-    size = max(size, abs(step[BIAS]) / (abs(old_bias + z[BIAS]) + field_scale * norm))
+    logits = abs(about.old_bias + z[BIAS]) + about.field_scale * norm
+    size = max(size, abs(step[BIAS]) / logits)
     size = max(size, abs(step[LOG_R]), abs(step[LOG_CHI]))
     return float(size)
 
 
 @kernel(error_model="numpy")
-def damping(z: Any, step: Any, nu2: float, offset: float, omega: float) -> float:
+def damping(z: Any, step: Any, about: Frame) -> float:
     """The largest factor in (0, 1] that keeps the step inside a plausible range."""
     factor = 1.0
     for j in (LOG_R, LOG_CHI):
-        if abs(step[j]) > 1.5:
-            factor = min(factor, 1.5 / abs(step[j]))
-    _, off = scales(z, nu2)
-    norm = math.hypot(offset + z[A], off) + omega
-    largest = max(abs(step[A]), math.sqrt(nu2) * abs(step[ETA]))
-    if largest > 2.0 * norm:
-        factor = min(factor, 2.0 * norm / largest)
+        if abs(step[j]) > LONGEST_LOG_STEP:
+            factor = min(factor, LONGEST_LOG_STEP / abs(step[j]))
+    _, off = scales(z, about.nu2)
+    norm = math.hypot(about.offset + z[A], off) + about.omega
+    largest = max(abs(step[A]), math.sqrt(about.nu2) * abs(step[ETA]))
+    if largest > LONGEST_STEP * norm:
+        factor = min(factor, LONGEST_STEP * norm / largest)
     return factor

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
 from ...arrays import Array
-from ...errors import StageError, StateOverflow
+from ...errors import StageError
 from ...problem import Problem
 from ...recipe import Recipe
-from ..engines.logistic.march import LARGEST, SMALLEST, vanished
-from ..engines.logistic.step import to_state
+from ..state import solution, to_state
+from ..tolerances import confirmable, exponent_of, last_step_of
 from ..trajectory import STATE, SolverStats, Trajectory
+from .ending import Ending, before_step
+from .equations import Frame
 from .stage import StageSolution
 
 PREDICTED, EXPLICIT, NO_UPDATE, CONTINUATION, CONVEX, CLOSED_FORM = range(6)
@@ -76,24 +77,24 @@ class Record:
 
     @property
     def exponent(self) -> float:
-        """Rules are sized for an error exp(-exponent), a hundredth of the tolerance."""
-        return math.log(100.0 / self.tolerance)
+        """Rules are sized for an error exp(-exponent)."""
+        return exponent_of(self.tolerance)
 
     @property
     def enough(self) -> float:
-        """A Newton step this small leaves an error, of second order in it, below the tolerance."""
-        return min(1e-4, math.sqrt(0.1 * self.tolerance))
+        """Size of the last Newton step."""
+        return last_step_of(self.tolerance)
 
     @property
     def confirmable(self) -> float:
-        """What the confirmation may demand: the tolerance, but no less than rounding allows."""
-        return max(self.tolerance, 2e-12)
+        """What the confirmation demands."""
+        return confirmable(self.tolerance)
 
     def store(
         self,
         t: int,
         solution: StageSolution,
-        ridge: float,
+        about: Frame,
         anchor: float = 0.0,
         rho: float | None = None,
     ) -> None:
@@ -101,11 +102,11 @@ class Record:
 
         `rho` is the share of positives of its points if it is not that of the problem.
         """
-        old = self.states[t - 1] if t > 0 else np.array([0.0, 0.0, 1.0, 0.0])
+        old_bias = self.states[t - 1, 3] if t > 0 else 0.0
         if rho is None:
             rho = self.problem.rho if t == 0 else float(self.problem.unlabeled.rho[t - 1])
-        balanced = bool(rho == 0.5 and old[3] == 0 and self.mirrored)
-        to_state(solution.z, old, anchor, ridge, t == 0, balanced, self.rows[t], self.states[t])
+        balanced = bool(rho == 0.5 and old_bias == 0 and self.mirrored)
+        to_state(solution.z, about, balanced, self.rows[t], self.states[t])
         self.unknowns[t] = solution.z
         self.anchors[t] = anchor
         self.evaluations[t] += solution.evaluations
@@ -122,15 +123,22 @@ class Record:
         return states, unknowns, last
 
     def ends_at(self, t: int) -> bool:
-        """Whether step t has no labelling model left: marks the collapse; raises if the state overflowed."""
-        old = self.states[t - 1]
-        if vanished(old, self.recipe.fix_bias):
+        """Whether step t has no labelling model left: marks the collapse; raises where there are no numbers."""
+        ending = before_step(self.states[t - 1], self.recipe.fix_bias)
+        if ending != Ending.SOLVED:
+            self.end(t, Ending(ending))
+        return bool(ending != Ending.SOLVED)
+
+    def end(self, t: int, ending: Ending) -> None:
+        """Forget everything from step t on; mark a collapse, raise what else ended the run there."""
+        self.truncate(t)
+        if ending == Ending.COLLAPSED:
             self.collapsed_at = t
-            return True
-        if not SMALLEST < old[0] < LARGEST:
-            reason = "the norm of the weights left the range of numbers"
-            raise StateOverflow(t, reason, self.described(t - 1), math.nan)
-        return False
+            return
+        threshold = None
+        if ending == Ending.EMPTY:
+            threshold = float(self.recipe.at_steps(self.problem.steps).threshold[t - 1])
+        raise ending.error(t, self.described(t - 1), threshold=threshold)
 
     def described(self, t: int) -> dict[str, float]:
         """The state of step t in words, for an error message."""
@@ -163,15 +171,3 @@ class Record:
             collapsed_at=self.collapsed_at,
             failure=self.failure,
         )
-
-
-def solution(trajectory: Trajectory, last: int) -> tuple[Array, Array]:
-    r"""States ($\omega, \mu, \nu^2$, B) and unknowns ($a, \eta, B, \ln r, \ln\chi$) of steps 0..`last`."""
-    upto = slice(last + 1)
-    m, v, bias, chi = (getattr(trajectory, name)[upto] for name in ("m", "v", "bias", "chi"))
-    norm = np.hypot(m, np.sqrt(v))
-    states = np.column_stack([norm, m / norm, v / norm**2, bias])
-    along = np.append(0.0, trajectory.overlap[1 : last + 1] / norm[:-1])
-    noise = 0.5 * np.log(trajectory.chi_hat[upto]) + np.log(chi)
-    unknowns = np.column_stack([along, trajectory.m_hat[upto] * chi, bias, noise, np.log(chi)])
-    return states, unknowns

@@ -1,4 +1,4 @@
-r"""The averages of `moments` for any loss and any label, in plain numpy.
+r"""The averages of `step.averages` for any loss and any label, in plain numpy.
 
 The average over the new noise runs over the proximal point x, where $h = x + c\,l'(x)$ is explicit and kinks of
 the loss are ends of panels. The derivatives in the label, for gradients, need $\partial l'/\partial p$ and
@@ -16,46 +16,7 @@ from ....arrays import Array
 from ....losses import Loss
 from ...quadrature.prox import proximal
 from ...quadrature.rules import HERMITE_MAX, HERMITE_W, HERMITE_X, PANEL_W, PANEL_X
-from ..logistic.averages import (  # fmt: skip
-    COUNT,
-    FF,
-    FFK,
-    FK,
-    FK3,
-    FY,
-    GF,
-    GFK,
-    GFY,
-    GGK,
-    GGY,
-    GK,
-    GK3,
-    GKY,
-    GNK,
-    GY,
-    K3,
-    KK,
-    KY,
-    LOSS,
-    NFK,
-    NK,
-    NK3,
-    SF,
-    SFF,
-    SFK,
-    SFY,
-    SGF,
-    SGK,
-    SGY,
-    SK,
-    SK3,
-    SKY,
-    SNK,
-    SY,
-    F,
-    K,
-    Y,
-)
+from ...step.averages import COUNT, named
 
 INNER, LABEL = 12, 3
 """Rows of the inner averages, and the further ones of the label."""
@@ -158,26 +119,26 @@ def label_derivatives(loss: Loss, target: Array, x: Array) -> tuple[Array, Array
 
 
 def gather(s: Array, g: Array, w: Array, inner: Array) -> Array:
-    """The averages of `moments` from the inner ones at weighted points (s, g1)."""
+    """The averages, in the order of their record, from the inner ones at weighted points (s, g1)."""
     f, ff, k, nk, fk, nfk, ffk, k3, nk3, fk3, kk, value = inner[:INNER] * w
     out = np.zeros(COUNT)
-    out[[F, FF, K, NK, FK, NFK, FFK, K3, NK3, FK3, KK, LOSS]] = [
-        row.sum() for row in (f, ff, k, nk, fk, nfk, ffk, k3, nk3, fk3, kk, value)
-    ]
-    out[[SF, SK, SNK, SFK, SK3]] = [(s * row).sum() for row in (f, k, nk, fk, k3)]
-    out[[GF, GK, GNK, GFK, GK3]] = [(g * row).sum() for row in (f, k, nk, fk, k3)]
-    out[SGK], out[GGK] = (s * g * k).sum(), (g * g * k).sum()
-    out[SGF], out[SFF] = (s * g * f).sum(), (s * ff).sum()
+    e = named(out)
+    e.f, e.ff, e.k, e.nk, e.fk, e.nfk = (row.sum() for row in (f, ff, k, nk, fk, nfk))
+    e.ffk, e.k3, e.nk3, e.fk3, e.kk, e.loss = (row.sum() for row in (ffk, k3, nk3, fk3, kk, value))
+    e.sf, e.sk, e.snk, e.sfk, e.sk3 = (s @ row for row in (f, k, nk, fk, k3))
+    e.gf, e.gk, e.gnk, e.gfk, e.gk3 = (g @ row for row in (f, k, nk, fk, k3))
+    e.sgk, e.ggk, e.sgf, e.sff = (s * g) @ k, (g * g) @ k, (s * g) @ f, s @ ff
     return out
 
 
 def gather_labels(s: Array, g: Array, w: Array, inner: Array, out: Array) -> None:
-    """The averages of `moments` that belong to the label; `w` holds the slope of the label too."""
+    """The averages that belong to the label; `w` holds the slope of the label too."""
     f, ff, k = inner[INNER:] * w
-    out[[Y, FY, KY]] = [row.sum() for row in (f, ff, k)]
-    out[[SY, SFY, SKY]] = [(s * row).sum() for row in (f, ff, k)]
-    out[[GY, GFY, GKY]] = [(g * row).sum() for row in (f, ff, k)]
-    out[SGY], out[GGY] = (s * g * f).sum(), (g * g * f).sum()
+    e = named(out)
+    e.y, e.fy, e.ky = (row.sum() for row in (f, ff, k))
+    e.sy, e.sfy, e.sky = (s @ row for row in (f, ff, k))
+    e.gy, e.gfy, e.gky = (g @ row for row in (f, ff, k))
+    e.sgy, e.ggy = (s * g) @ f, (g * g) @ f
 
 
 def gather_sharpness(s: Array, g: Array, w: Array, inner: Array) -> Array:

@@ -13,19 +13,33 @@ from collections.abc import Iterator
 import numpy as np
 
 from ....arrays import Array
-from ....errors import ConvergenceError, EmptySelection
+from ....errors import ConvergenceError
 from ....labelers import Labeler
 from ....losses import Loss
 from ....problem import Problem
 from ....recipe import Recipe
-from ...gradients.step_derivatives import FIELDS, shifts
+from ...gradients.step_derivatives import FIELDS, LabelMoves, shifts
 from ...quadrature.rules import PANEL_W, PANEL_X
-from ...step.equations import BIAS, ETA, LOG_CHI, LOG_R, A, assemble
-from ...step.stage import Evaluation, finite, solve_stage
+from ...step.averages import COUNT, blank, named, position
+from ...step.ending import Ending
+from ...step.equations import (
+    BIAS,
+    ETA,
+    LOG_CHI,
+    LOG_R,
+    A,
+    Groups,
+    assemble,
+    blank_system,
+    frame,
+)
+from ...step.given import Given
+from ...step.prediction import predict
+from ...step.solver import solve_stage
+from ...step.stage import Evaluation, StageSolution, finite
 from ...step.table import PREDICTED, START_NAMES, Record
-from ..logistic.averages import COUNT, FF, FY, GF, KY, LOSS, SF, F, K, Y
-from ..logistic.march import predict
-from ..logistic.step import Step
+from ...tolerances import COLLAPSED_MASS, EMPTY_SHARE
+from ..engine import StepByStep
 from .averages import (  # fmt: skip
     INNER,
     LABEL,
@@ -41,15 +55,12 @@ from .targets import Targets
 SHARP, MASS, COLUMNS = slice(COUNT, COUNT + 5), COUNT + 5, COUNT + 6
 """Columns of the integrals over a panel after the averages: derivatives in the sharpness, selected mass."""
 
-CONVERGED = (F, FF, K, GF, SF, MASS)
+CONVERGED = (*(position(name) for name in ("f", "ff", "k", "gf", "sf")), MASS)
 """Integrals that enter the equations, and that the panels are refined for; the others only steer Newton."""
 
 
 class GenericStage:
     """One self-training step for any loss and labeler."""
-
-    first = False
-    offset = old_bias = 0.0
 
     def __init__(
         self,
@@ -67,8 +78,12 @@ class GenericStage:
         self.loss, self.step, self.targets = loss, step, Targets(labeler, loss, sharpness)
         self.old, self.batch, self.ridge = old, batch, ridge
         self.threshold, self.sharpness, self.fixed_bias = threshold, sharpness, fixed_bias
-        self.omega, self.nu2 = float(old[0]), float(old[2])
-        self.field_scale = math.sqrt(batch[2])
+        omega, mu, nu2, bias = (float(value) for value in old)
+        alpha, rho, delta = (float(value) for value in batch)
+        self.given = Given(
+            omega, mu, nu2, bias, alpha, rho, delta, ridge, threshold, sharpness, fixed_bias
+        )
+        self.frame = frame(self.given, 0.0)
         self.guess = guess
 
     def evaluate(
@@ -83,45 +98,37 @@ class GenericStage:
         at = self._at(z, self.ridge, integrals, points)
         if at is None:
             raise ConvergenceError(self.step, "its averages are not finite", {}, math.nan)
-        omega, mu, nu2, old_bias = (float(value) for value in self.old)
-        alpha, rho, delta = (float(value) for value in self.batch)
-        step = Step(
-            omega, mu, nu2, old_bias, alpha, rho, delta,
-            self.ridge, self.threshold, self.sharpness, self.fixed_bias,
-        )  # fmt: skip
         share, move = integrals[MASS], np.empty((5, FIELDS))
-        shifts(
-            z, step, self.batch[0] * share, integrals[:COUNT], 1.0, integrals[SHARP],
-            self._edges(z, exponent, share), False, move,
-        )  # fmt: skip
+        label = LabelMoves(1.0, integrals[SHARP], self._edges(z, exponent, share))
+        shifts(z, self.given, self.batch[0] * share, named(integrals), label, move)
         return at.jacobian, move
 
     def _at(self, z: Array, ridge: float, integrals: Array, points: int) -> Evaluation | None:
-        _, mu, nu2, _ = self.old
         alpha, _, delta = self.batch
-        moments, share = integrals[:COUNT], integrals[MASS]
-        residual, jacobian = np.empty(5), np.empty((5, 5))
-        held = float(self.old[3]) if self.fixed_bias else math.nan
-        assemble(
-            z, moments[None], np.array([alpha * share]), np.array([delta]), ridge, mu, nu2, 0.0,
-            False, held, residual, jacobian,
-        )  # fmt: skip
+        share, averages, system = integrals[MASS], blank(), blank_system()
+        averages[0] = named(integrals)
+        groups = Groups(np.array([alpha * share]), np.array([delta]), averages)
+        assemble(z, groups, self.frame._replace(ridge=ridge), system)
         strength = math.exp(z[LOG_CHI]) * delta
-        envelope = alpha * share * (moments[LOSS] + 0.5 * strength * moments[FF])
-        return finite(Evaluation(residual, jacobian, points, float(envelope)))
+        envelope = alpha * share * (averages[0].loss + 0.5 * strength * averages[0].ff)
+        return finite(Evaluation(system.residual, system.jacobian, points, float(envelope)))
+
+    def solution(self, exponent: float, tolerance: float) -> StageSolution:
+        """The solved stage."""
+        return solve_stage(self, exponent, tolerance)
 
     def mean_loss(self, z: Array, exponent: float) -> float:
         """Average loss of a selected training point at the unknowns z."""
-        return float(self._integrals(z, exponent)[0][LOSS])
+        return float(named(self._integrals(z, exponent)[0]).loss)
 
     def starts(self) -> Iterator[tuple[str, Array]]:
         if self.guess is not None:
             yield START_NAMES[PREDICTED], self.guess
         if self.ridge < 1.0:
             z = self.explicit(self.ridge)
-            z[A] = self.omega * (1 - 0.1 * self.ridge)
-            z[ETA] = 0.03 * self.ridge * self.omega
-            z[LOG_R] = math.log(0.1 * min(self.ridge, 1.0) * self.omega)
+            z[A] = self.given.omega * (1 - 0.1 * self.ridge)
+            z[ETA] = 0.03 * self.ridge * self.given.omega
+            z[LOG_R] = math.log(0.1 * min(self.ridge, 1.0) * self.given.omega)
             if not self.fixed_bias:
                 z[BIAS] = self.old[3]
             yield "no update", z
@@ -142,7 +149,7 @@ class GenericStage:
         """Distance of the mean selected target from the nearer class, as a share; NaN if none is selected."""
         _, _, w, target, share = self._points(self._cuts(24.0))
         low, high = self.loss.classes
-        if share < 1e-260:
+        if share < EMPTY_SHARE:
             return math.nan
         if target.min() < low or target.max() > high:
             return 0.5
@@ -193,7 +200,7 @@ class GenericStage:
         Panels are bisected until they agree with their halves.
         """
         tolerance = math.exp(-exponent)
-        watched = [*CONVERGED, *((Y, FY, KY) if with_labels else ())]
+        watched = [*CONVERGED, *(map(position, ("y", "fy", "ky")) if with_labels else ())]
         done, points = np.zeros(COLUMNS), 0
         pending = [
             (s, lo, hi) for s, edges in self._cuts(exponent) for lo, hi in itertools.pairwise(edges)
@@ -295,46 +302,45 @@ class GenericStage:
         return np.array(rows)
 
 
-def supervised(loss: Loss, groups: Array, ridge: float) -> GenericSupervised:
-    r"""The supervised fit to groups of points; rows $\alpha, \rho, \Delta$."""
-    return GenericSupervised(loss, groups, ridge)
+class GenericEngine(StepByStep):
+    """Solves one step after the other, in plain numpy."""
 
+    def supervised(self, loss: Loss, groups: Array, ridge: float) -> GenericSupervised:
+        r"""The supervised fit to groups of points; rows $\alpha, \rho, \Delta$."""
+        return GenericSupervised(loss, groups, ridge)
 
-def self_training(problem: Problem, recipe: Recipe, t: int, old: Array) -> GenericStage:
-    """Step t >= 1 from the state `old` of the step before."""
-    batches, values = problem.unlabeled, recipe.at_steps(problem.steps)
-    i = t - 1
-    return GenericStage(
-        problem.loss_function,
-        recipe.label_function,
-        t,
-        old,
-        np.array([batches.alpha[i], batches.rho[i], batches.delta[i]]),
-        float(values.lambda_u[i]),
-        float(values.threshold[i]),
-        float(values.sharpness[i]),
-        recipe.fix_bias,
-    )
+    def self_training(self, problem: Problem, recipe: Recipe, t: int, old: Array) -> GenericStage:
+        """Step t >= 1 from the state `old` of the step before."""
+        batches, values = problem.unlabeled, recipe.at_steps(problem.steps)
+        i = t - 1
+        return GenericStage(
+            problem.loss_function,
+            recipe.label_function,
+            t,
+            old,
+            np.array([batches.alpha[i], batches.rho[i], batches.delta[i]]),
+            float(values.lambda_u[i]),
+            float(values.threshold[i]),
+            float(values.sharpness[i]),
+            recipe.fix_bias,
+        )
 
-
-def run(record: Record) -> None:
-    """Fill the record from step 1 on."""
-    problem, recipe = record.problem, record.recipe
-    _, near, reach = record.near_solution()
-    for t in range(1, problem.steps + 1):
-        old = record.states[t - 1]
-        if record.ends_at(t):
-            return
-        stage = self_training(problem, recipe, t, old)
-        mass = stage.label_mass()
-        if math.isnan(mass):
-            reason = f"the threshold {stage.threshold:g} rejects every point of the batch"
-            raise EmptySelection(t, reason, record.described(t - 1), math.nan)
-        if not recipe.fix_bias and mass < 1e-12:
-            record.collapsed_at = t
-            return
-        if t >= 4 or t <= reach:
-            stage.guess = near[t].copy()
-            if t >= 2:
-                predict(t, record.unknowns, near, stage.guess)
-        record.store(t, solve_stage(stage, record.exponent, record.confirmable), stage.ridge)
+    def run(self, record: Record) -> None:
+        """Fill the record from step 1 on."""
+        problem, recipe = record.problem, record.recipe
+        _, near, reach = record.near_solution()
+        for t in range(1, problem.steps + 1):
+            if record.ends_at(t):
+                return
+            stage = self.self_training(problem, recipe, t, record.states[t - 1])
+            mass = stage.label_mass()
+            if math.isnan(mass):
+                record.end(t, Ending.EMPTY)
+            if not recipe.fix_bias and mass < COLLAPSED_MASS:
+                record.end(t, Ending.COLLAPSED)
+                return
+            if t >= 4 or t <= reach:
+                stage.guess = near[t].copy()
+                if t >= 2:
+                    predict(t, record.unknowns, near, stage.guess)
+            record.store(t, stage.solution(record.exponent, record.confirmable), stage.frame)

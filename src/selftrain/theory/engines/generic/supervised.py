@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -11,9 +12,10 @@ from ....arrays import Array
 from ....errors import ConvergenceError
 from ....losses import Loss
 from ...gradients.step_derivatives import first_shifts
-from ...step.equations import BIAS, ETA, LOG_CHI, LOG_R, assemble
-from ...step.stage import Evaluation, StageSolution, finite, solve_stage
-from ..logistic.averages import FF, LOSS
+from ...step.averages import AVERAGES
+from ...step.equations import BIAS, ETA, LOG_CHI, LOG_R, Groups, assemble, blank_system, frame_first
+from ...step.solver import solve_stage
+from ...step.stage import Evaluation, StageSolution, finite
 from .averages import gather, noise_averages
 from .large_ridge import at_large_ridge
 
@@ -21,24 +23,23 @@ from .large_ridge import at_large_ridge
 class GenericSupervised:
     r"""Step 0 for any loss; the rows of `groups` are $\alpha, \rho, \Delta$."""
 
-    step, first, fixed_bias = 0, True, False
-    nu2, offset, old_bias, omega = 1.0, 0.0, 0.0, 0.0
+    step = 0
 
     def __init__(self, loss: Loss, groups: Array, ridge: float):
-        self.loss, self.groups, self.ridge = loss, np.asarray(groups, dtype=float), ridge
+        self.loss, self.groups = loss, np.ascontiguousarray(groups, dtype=float)
         alpha, _, delta = self.groups
-        self.field_scale = math.sqrt(float(alpha @ delta / alpha.sum()))
+        self.frame = frame_first(ridge, math.sqrt(float(alpha @ delta / alpha.sum())))
 
     def evaluate(
         self, z: Array, ridge: float, exponent: float, with_loss: bool = False
     ) -> Evaluation | None:
         alpha, _, delta = self.groups
-        moments = self._moments(z, exponent)
-        chi = math.exp(z[LOG_CHI])
-        residual, jacobian = np.empty(5), np.empty((5, 5))
-        assemble(z, moments, alpha, delta, ridge, 0.0, 1.0, 0.0, True, math.nan, residual, jacobian)
-        envelope = alpha @ (moments[:, LOSS] + 0.5 * chi * delta * moments[:, FF])
-        return finite(Evaluation(residual, jacobian, 2 * len(alpha), float(envelope)))
+        averages, system = self._averages(z, exponent), blank_system()
+        about = self.frame._replace(ridge=ridge)
+        assemble(z, Groups(alpha, delta, averages), about, system)
+        strength = math.exp(z[LOG_CHI]) * delta
+        envelope = alpha @ (averages.loss + 0.5 * strength * averages.ff)
+        return finite(Evaluation(system.residual, system.jacobian, 2 * len(alpha), float(envelope)))
 
     def solution(self, exponent: float, tolerance: float) -> StageSolution:
         """The solved stage."""
@@ -47,18 +48,18 @@ class GenericSupervised:
     def mean_loss(self, z: Array, exponent: float) -> float:
         """Average loss of a training point at the unknowns z."""
         alpha = self.groups[0]
-        return float(alpha @ self._moments(z, exponent)[:, LOSS] / alpha.sum())
+        return float(alpha @ self._averages(z, exponent).loss / alpha.sum())
 
     def derivatives(self, z: Array, exponent: float) -> tuple[Array, Array]:
         """The derivatives of the equations in z and in what step 0 is given (one group of points)."""
-        at = self.evaluate(z, self.ridge, exponent)
+        at = self.evaluate(z, self.frame.ridge, exponent)
         if at is None:
             raise ConvergenceError(0, "its averages are not finite", {}, math.nan)
-        moments = self._moments(z, exponent)[0]
-        return at.jacobian, first_shifts(z, self.groups[:, 0], self.ridge, moments)
+        averages = self._averages(z, exponent)[0]
+        return at.jacobian, first_shifts(z, self.groups[:, 0], self.frame.ridge, averages)
 
     def starts(self) -> Iterator[tuple[str, Array]]:
-        yield "explicit", self.explicit(self.ridge)
+        yield "explicit", self.explicit(self.frame.ridge)
 
     def explicit(self, ridge: float) -> Array:
         alpha, rho, delta = self.groups
@@ -69,7 +70,7 @@ class GenericSupervised:
             self.loss, sign, 0 * sign, weight, target, np.tile(delta, 2), ridge, None
         )
 
-    def _moments(self, z: Array, exponent: float) -> Array:
+    def _averages(self, z: Array, exponent: float) -> Any:
         low, high = self.loss.classes
         sign, target = np.array([1.0, -1.0]), np.array([high, low])
         norm = math.hypot(z[ETA], math.exp(z[LOG_R]))
@@ -80,4 +81,4 @@ class GenericSupervised:
                 math.exp(z[LOG_CHI]) * delta, exponent,
             )  # fmt: skip
             rows.append(gather(sign, 0 * sign, np.array([rho, 1 - rho]), inner))
-        return np.array(rows)
+        return np.array(rows).view(AVERAGES)[:, 0].view(np.recarray)

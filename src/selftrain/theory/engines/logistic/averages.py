@@ -3,7 +3,7 @@ r"""All Gaussian averages of one step for the logistic loss, with their derivati
 With x the proximal point, $x + c\,l'(x) = h$, a step needs averages of $f = l'(x)$ and of
 $k = \partial f/\partial h = l''/(1 + c l'')$; their derivatives need $k' = \partial k/\partial h = l'''/(1 + c l'')^3$, because
 $\partial f/\partial c = -f k$ and $\partial k/\partial c = -f k' - k^2$. The averages run over the class s, the previous noise
-$g_1$ (the nodes of `quadrature.outer_rule`) and the new noise $g_2$.
+$g_1$ (the nodes of `quadrature.outer`) and the new noise $g_2$.
 
 Everything is computed from the *change* of the logit, $h - \gamma\tilde h$, and $f = -\sigma(x)\sigma(-y)\,\mathrm{expm1}(y-x)$
 with $y = \gamma\tilde h$: at small ridge f is a difference of nearly equal numbers, and this keeps its
@@ -13,27 +13,38 @@ relative accuracy.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ....runtime.kernels import kernel
-from ...quadrature.rules import PANEL_W, PANEL_X, clear_length, inner_rule
+from ...quadrature.rules import PANEL_W, PANEL_X, inner_rule
+from ...quadrature.singularities import clear_length
+from ...tolerances import INNER_CAPACITY, INNER_POINTS, NEGLIGIBLE_WEIGHT, PANEL_NOISE
 
-(
-    F, SF, GF, FF, K, SK, GK, NK, SGK, SNK, GGK, GNK, FK, SFK, GFK, NFK, FFK,
-    K3, SK3, GK3, NK3, FK3, KK, LOSS,
-    SGF, SFF, Y, SY, GY, SGY, GGY, FY, SFY, GFY, KY, SKY, GKY,
-) = range(37)  # fmt: skip
-"""Positions of the averages: factors s (S), g1 (G), g2 (N), f (F), k (K), k' (K3).
 
-The last ones are for gradients only; with p the label and y its logit, Y is $\\partial f/\\partial y$ and KY is
-$\\partial k/\\partial y$, where $\\partial f/\\partial p = -(1 - ck)$ and $\\partial k/\\partial p = c k'$ at a given h.
-"""
+class Logits(NamedTuple):
+    r"""The new logits and their labels, as functions of class and noises.
 
-COUNT = 37
-PANEL_NOISE = 1.5
-"""Above this scale of the new noise the integral runs over the proximal point itself."""
+    $h = \gamma_0\tilde h + s\,$`shift` + `bias` + `tilt` $g_1$ + `noise` $g_2$, with $\gamma_0$ = `base`; the label is
+    $\sigma(\gamma\tilde h)$ with $\gamma$ = `sharpness` (infinite: the sign); `strength` is $c = \chi\Delta$.
+    """
+
+    base: float
+    sharpness: float
+    shift: float
+    tilt: float
+    bias: float
+    noise: float
+    strength: float
+
+
+class Label(NamedTuple):
+    r"""A label $p = \sigma(y)$: its logit y, `above` = 1 - p and `below` = p, both to full relative accuracy."""
+
+    y: float
+    above: float
+    below: float
 
 
 @kernel(error_model="numpy")
@@ -136,30 +147,28 @@ def _loss(x: float, y: float) -> float:
 
 
 @kernel(error_model="numpy", fastmath={"contract"})
-def logistic_moments(
+def logistic_averages(
     nodes: Any,
     count: int,
-    old_sharpness: float,
-    sharpness: float,
-    shift: float,
-    tilt: float,
-    bias: float,
-    noise: float,
-    c: float,
+    logits: Logits,
     exponent: float,
     with_loss: bool,
     with_labels: bool,
     out: Any,
 ) -> int:
-    r"""Averages over the outer nodes and the new noise; returns the number of points used (-1: too many).
+    """Add the averages over the outer nodes and the new noise to `out`, a record of `step.averages`.
 
-    The new logit is $h = \gamma_0\tilde h + s\,$`shift` + `bias` + `tilt` $g_1$ + `noise` $g_2$, with
-    $\gamma_0$ = `old_sharpness`; the label is $\sigma(\gamma\tilde h)$ with $\gamma$ = `sharpness` (infinite: the sign).
-    The loss, and the derivatives in the label, are filled in when asked for.
+    The loss, and the derivatives in the label, are included when asked for. Returns the number of
+    points used (-1: too many).
     """
-    out[:] = 0.0
-    x_in = np.empty(400)
-    w_in = np.empty(400)
+    old_sharpness, sharpness, noise, c = (
+        logits.base,
+        logits.sharpness,
+        logits.noise,
+        logits.strength,
+    )
+    x_in = np.empty(INNER_CAPACITY)
+    w_in = np.empty(INNER_CAPACITY)
     inner = np.empty(12)
     hard = math.isinf(sharpness)
     relative = old_sharpness == sharpness
@@ -172,10 +181,10 @@ def logistic_moments(
         s = nodes[0, j]
         g = nodes[1, j]
         weight = nodes[2, j]
-        if weight < 1e-40:
+        if weight < NEGLIGIBLE_WEIGHT:
             continue
         previous = nodes[3, j]
-        change = s * shift + bias + tilt * g
+        change = s * logits.shift + logits.bias + logits.tilt * g
         y = math.inf if hard else sharpness * previous
         if hard and previous <= 0.0:
             y = -math.inf
@@ -186,7 +195,7 @@ def logistic_moments(
         if relative and not panels and not with_loss:
             points += size
             fm, ffm, km, nkm, fkm, nfkm, ffkm, k3m, nk3m, fk3m, kkm = _over_change(
-                sign * change, sign * y, tail, sign * noise, c, size, x_in, w_in
+                sign * change, sign * y, tail, sign * noise, c, x_in[:size], w_in[:size]
             )
             fm, fkm, nfkm, k3m, nk3m = sign * fm, sign * fkm, sign * nfkm, sign * k3m, sign * nk3m
             loss = 0.0
@@ -208,65 +217,65 @@ def logistic_moments(
         else:
             inner[:] = 0.0
             centre = old_sharpness * previous + change
-            more = _over_prox(inner, centre, noise, above, below, y, c, exponent, with_loss)
+            more = _over_prox(inner, centre, Label(y, above, below), noise, c, exponent, with_loss)
             if more < 0:
                 return -1
             points += more
             fm, ffm, km, nkm, fkm, nfkm, ffkm, k3m, nk3m, fk3m, kkm, loss = inner
-        out[F] += weight * fm
-        out[SF] += weight * s * fm
-        out[GF] += weight * g * fm
-        out[FF] += weight * ffm
-        out[K] += weight * km
-        out[SK] += weight * s * km
-        out[GK] += weight * g * km
-        out[NK] += weight * nkm
-        out[SGK] += weight * s * g * km
-        out[SNK] += weight * s * nkm
-        out[GGK] += weight * g * g * km
-        out[GNK] += weight * g * nkm
-        out[FK] += weight * fkm
-        out[SFK] += weight * s * fkm
-        out[GFK] += weight * g * fkm
-        out[NFK] += weight * nfkm
-        out[FFK] += weight * ffkm
-        out[K3] += weight * k3m
-        out[SK3] += weight * s * k3m
-        out[GK3] += weight * g * k3m
-        out[NK3] += weight * nk3m
-        out[FK3] += weight * fk3m
-        out[KK] += weight * kkm
-        out[LOSS] += weight * loss
+        out.f += weight * fm
+        out.sf += weight * s * fm
+        out.gf += weight * g * fm
+        out.ff += weight * ffm
+        out.k += weight * km
+        out.sk += weight * s * km
+        out.gk += weight * g * km
+        out.nk += weight * nkm
+        out.sgk += weight * s * g * km
+        out.snk += weight * s * nkm
+        out.ggk += weight * g * g * km
+        out.gnk += weight * g * nkm
+        out.fk += weight * fkm
+        out.sfk += weight * s * fkm
+        out.gfk += weight * g * fkm
+        out.nfk += weight * nfkm
+        out.ffk += weight * ffkm
+        out.k3 += weight * k3m
+        out.sk3 += weight * s * k3m
+        out.gk3 += weight * g * k3m
+        out.nk3 += weight * nk3m
+        out.fk3 += weight * fk3m
+        out.kk += weight * kkm
+        out.loss += weight * loss
         if with_labels:
-            out[SGF] += weight * s * g * fm
-            out[SFF] += weight * s * ffm
+            out.sgf += weight * s * g * fm
+            out.sff += weight * s * ffm
             gain = weight * above * below
             yf = gain * (c * km - 1.0)
             yff = gain * (c * fkm - fm)
             yk = gain * c * k3m
-            out[Y] += yf
-            out[SY] += s * yf
-            out[GY] += g * yf
-            out[SGY] += s * g * yf
-            out[GGY] += g * g * yf
-            out[FY] += yff
-            out[SFY] += s * yff
-            out[GFY] += g * yff
-            out[KY] += yk
-            out[SKY] += s * yk
-            out[GKY] += g * yk
+            out.y += yf
+            out.sy += s * yf
+            out.gy += g * yf
+            out.sgy += s * g * yf
+            out.ggy += g * g * yf
+            out.fy += yff
+            out.sfy += s * yff
+            out.gfy += g * yff
+            out.ky += yk
+            out.sky += s * yk
+            out.gky += g * yk
     return points
 
 
 @kernel(error_model="numpy", fastmath={"contract"})
 def _over_change(
-    d: float, height: float, e: float, noise: float, c: float, size: int, x_in: Any, w_in: Any
+    d: float, height: float, e: float, noise: float, c: float, x_in: Any, w_in: Any
 ) -> tuple[
     float, float, float, float, float, float, float, float, float, float, float
 ]:  # fmt: skip
     """The eleven inner averages of `_accumulate` for a soft label, kept in registers: the hot loop."""
     fm = ffm = km = nkm = fkm = nfkm = ffkm = k3m = nk3m = fk3m = kkm = 0.0
-    for i in range(size):
+    for i in range(x_in.shape[0]):
         n = x_in[i]
         w = w_in[i]
         _, f, curvature, bend = _at_prox(d + noise * n, height, e, c)
@@ -317,15 +326,14 @@ def _accumulate(
 def _over_prox(
     inner: Any,
     centre: float,
+    label: Label,
     noise: float,
-    above: float,
-    below: float,
-    y: float,
     c: float,
     exponent: float,
     with_loss: bool,
 ) -> int:
     r"""The inner averages as integrals over x: $h = x + c(\sigma(x)-p)$, $dh = (1 + c\sigma')\,dx$; no prox to solve."""
+    y, above, below = label
     reach = math.sqrt(2.0 * exponent)
     root = math.sqrt(1.0 + 4.0 / c)
     near = np.empty((3, 2))
@@ -340,7 +348,7 @@ def _over_prox(
         f, _, _ = _at_point(x, above, below)
         longest = min(prox(x + c * f + 3.0 * noise, c, above), end) - x
         length = clear_length(x, longest, near, math.pi, exponent)
-        if points > 20000 or x + length <= x:
+        if points > INNER_POINTS or x + length <= x:
             return -1
         for i in range(16):
             u = x + 0.5 * length * (1.0 + PANEL_X[i])

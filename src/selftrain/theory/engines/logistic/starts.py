@@ -6,17 +6,18 @@ import math
 from typing import Any
 
 from ....runtime.kernels import kernel
-from ...quadrature.rules import outer_rule
+from ...quadrature.outer import NewModel, outer_rule
 from ...step.equations import BIAS, ETA, LOG_CHI, LOG_R, A
-from .step import Step, reference_sharpness
+from ...step.given import Given
+from ...tolerances import EMPTY_LOG_SHARE, NO_UPDATE, SPARE_POINTS
+from .step import reference_sharpness, true_labels
+
+START_RULE = 16.0
+"""Exponent of the rules of a start: averages to 1e-7."""
 
 
 @kernel(error_model="numpy")
-def explicit_start(
-    step: Step,
-    nodes: Any,
-    z: Any,
-) -> float:
+def explicit_start(step: Given, nodes: Any, z: Any) -> float:
     r"""The state for $\lambda \to \infty$: the gradient at w = 0 divided by the stiffness there;
     zero-based.
 
@@ -25,13 +26,15 @@ def explicit_start(
     """
     omega, mu, old_bias = step.omega, step.mu, step.bias
     delta, sharpness = step.delta, step.sharpness
-    count, log_share = outer_rule(
-        omega, mu * omega, old_bias, step.rho, delta, step.threshold, sharpness, 0.0,
-        0.0, 0.0, 0.0, 1.0, 16.0, nodes,
-    )  # fmt: skip
+    count, log_share = 2, 0.0
+    if omega == 0.0:
+        true_labels(step.rho, nodes)
+    else:
+        nothing = NewModel(0.0, 0.0, 0.0, 0.0, 1.0)
+        count, log_share = outer_rule(step, nothing, START_RULE, nodes)
     if count < 0:
         return -1.0
-    if count == 0 or not log_share > -480.0:
+    if count == 0 or not log_share > EMPTY_LOG_SHARE:
         return math.nan
     up = 0.0
     down = 0.0
@@ -75,27 +78,23 @@ def explicit_start(
 
 
 @kernel(error_model="numpy")
-def no_update_start(
-    step: Step, nodes: Any, z: Any,
-) -> bool:  # fmt: skip
-    r"""The state for $\lambda \to 0$: nothing moves, $1/\chi_0 = \alpha\Delta E[l''/(1 + \chi_0\Delta l'')]$; False if $\lambda\chi_0 \ge 0.3$.
+def no_update_start(step: Given, nodes: Any, z: Any) -> bool:
+    r"""The state for $\lambda \to 0$: nothing moves, $1/\chi_0 = \alpha\Delta E[l''/(1 + \chi_0\Delta l'')]$; False if $\lambda\chi_0$ is large.
 
     The changes are then guessed as the first-order shrinkage of relative size $\lambda\chi_0$.
     """
     omega, mu, old_bias = step.omega, step.mu, step.bias
     delta, sharpness = step.delta, step.sharpness
     base = reference_sharpness(sharpness)
-    if base == 0.0:
+    if base == 0.0 or omega == 0.0:
         return False
-    count, log_share = outer_rule(
-        omega, mu * omega, old_bias, step.rho, delta, step.threshold, sharpness,
-        math.sqrt(delta) * omega, mu * omega, old_bias, 0.0, 1.0, 16.0, nodes,
-    )  # fmt: skip
+    same = NewModel(math.sqrt(delta) * omega, mu * omega, old_bias, 0.0, 1.0)
+    count, log_share = outer_rule(step, same, START_RULE, nodes)
     share = step.alpha * math.exp(log_share)
-    if share <= 1.05:
+    if share <= SPARE_POINTS:
         return False
     lo = math.log(1e-12)
-    hi = math.log(0.3 / step.ridge)
+    hi = math.log(NO_UPDATE / step.ridge)
     for trial in range(60):
         mid = hi if trial == 0 else 0.5 * (lo + hi)
         c = math.exp(mid) * delta

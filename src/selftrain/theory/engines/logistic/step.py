@@ -1,6 +1,7 @@
-r"""One self-training step for the logistic loss, compiled: its equations at a point, and Newton's method.
+r"""One step for the logistic loss, compiled: its equations at a point, Newton's method, the confirmation.
 
-The averages come from `moments` on the rules of `quadrature`, the equations from `equations`.
+The averages come from `averages` on the rules of `quadrature`, the equations from `step.equations`. Step 0
+is the step without old weights; it takes the same way.
 """
 
 from __future__ import annotations
@@ -11,45 +12,58 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ....runtime.kernels import kernel
-from ...quadrature.rules import REFINED, outer_rule
-from ...step.equations import BIAS, ETA, LOG_CHI, LOG_R, A, assemble, damping, newton_step, scales
-from .averages import logistic_moments
-
-RELATIVE_SHARPNESS = 4.0
-"""Up to this sharpness the unknowns are differences to the (sharpened) old state."""
-
-
-ROUGH = 14.0
-"""Exponent of the rule far from the root: averages to about 1e-6."""
-
-ROUGH_STEP = 2e-3
-"""A step this small, made on the rough rule, ends about where that rule can tell no more."""
-
-
-class Step(NamedTuple):
-    r"""What a step is given: the old state ($\omega, \mu, \nu^2, B'$), the batch, the recipe."""
-
-    omega: float
-    mu: float
-    nu2: float
-    bias: float
-    alpha: float
-    rho: float
-    delta: float
-    ridge: float
-    threshold: float
-    sharpness: float
-    fixed_bias: bool
+from ...quadrature.outer import NewModel, outer_rule
+from ...step.averages import BLANK, blank
+from ...step.equations import (
+    BIAS,
+    ETA,
+    LOG_CHI,
+    LOG_R,
+    A,
+    Frame,
+    Groups,
+    System,
+    assemble,
+    blank_system,
+    damping,
+    frame,
+    newton_step,
+    scales,
+)
+from ...step.given import Given
+from ...tolerances import (
+    BACK_TO_ROUGH,
+    CAPACITY,
+    DAMPED,
+    LARGEST_LOG,
+    REFINED,
+    RELATIVE_SHARPNESS,
+    ROUGH,
+    ROUGH_STEP,
+)
+from .averages import Logits, logistic_averages
 
 
 class Workspace(NamedTuple):
-    """Arrays a step is computed in: outer nodes, averages, residuals, Jacobian, Newton step."""
+    """Arrays a step is computed in: outer nodes, averages, the system of equations."""
 
     nodes: Any
-    moments: Any
-    residual: Any
-    jacobian: Any
-    move: Any
+    averages: Any
+    system: System
+
+
+class Effort(NamedTuple):
+    """How Newton's method goes: the rule's exponent, the last step's size, how many steps, from how near."""
+
+    exponent: float
+    enough: float
+    limit: int
+    near: bool
+
+
+def workspace() -> Workspace:
+    """Arrays for the steps of a run."""
+    return Workspace(np.empty((4, CAPACITY)), blank(), blank_system())
 
 
 @kernel(error_model="numpy")
@@ -61,17 +75,17 @@ def reference_sharpness(sharpness: float) -> float:
 @kernel(error_model="numpy")
 def evaluate(
     z: Any,
-    step: Step,
+    step: Given,
     anchor: float,
     exponent: float,
     with_loss: bool,
     with_labels: bool,
     work: Workspace,
 ) -> tuple[int, float]:
-    r"""Residual and Jacobian of a self-training step at z; the points used (-1: too many) and $\ln P_{sel}$.
+    r"""Residual and Jacobian of a step at z; the points used (-1: too many) and $\ln P_{sel}$.
 
-    `anchor` is $\gamma_0$ of the
-    unknowns: they are differences to the old state, or zero-based where little of that is left.
+    `anchor` is $\gamma_0$ of the unknowns: they are differences to the old state, or zero-based where
+    little of that is left.
     """
     omega, mu, nu2, old_bias = step.omega, step.mu, step.nu2, step.bias
     delta, sharpness = step.delta, step.sharpness
@@ -79,161 +93,109 @@ def evaluate(
     root = math.sqrt(delta)
     _, off = scales(z, nu2)
     a = anchor * omega + z[A]
-    slide = z[A] + (anchor - base) * omega
-    lift = z[BIAS] + (anchor - base) * old_bias
-    chi = math.exp(z[LOG_CHI])
-    count, log_share = outer_rule(
-        omega, mu * omega, old_bias, step.rho, delta, step.threshold, sharpness, root * abs(a),
-        mu * a + nu2 * z[ETA], anchor * old_bias + z[BIAS], root * off, chi * delta, exponent, work.nodes,
-    )  # fmt: skip
+    strength = math.exp(z[LOG_CHI]) * delta
+    count, log_share = 2, 0.0
+    if omega == 0.0:
+        true_labels(step.rho, work.nodes)
+    else:
+        new = NewModel(
+            root * abs(a), mu * a + nu2 * z[ETA], anchor * old_bias + z[BIAS], root * off, strength
+        )
+        count, log_share = outer_rule(step, new, exponent, work.nodes)
     if count <= 0:
         return count, log_share
-    points = logistic_moments(
-        work.nodes, count, base, sharpness, mu * slide + nu2 * z[ETA], root * slide, lift,
-        root * off, chi * delta, exponent, with_loss, with_labels, work.moments[0],
-    )  # fmt: skip
+    slide = z[A] + (anchor - base) * omega
+    lift = z[BIAS] + (anchor - base) * old_bias
+    logits = Logits(
+        base, sharpness, mu * slide + nu2 * z[ETA], root * slide, lift, root * off, strength
+    )
+    work.averages[0] = BLANK[0]
+    points = logistic_averages(
+        work.nodes, count, logits, exponent, with_loss, with_labels, work.averages[0]
+    )
     if points < 0:
         return -1, log_share
     share = np.empty(1)
     share[0] = step.alpha * math.exp(log_share)
     spread = np.empty(1)
     spread[0] = delta
-    held = (1.0 - anchor) * old_bias if step.fixed_bias else math.nan
-    assemble(
-        z, work.moments, share, spread, step.ridge, mu, nu2, anchor * omega, False, held,
-        work.residual, work.jacobian,
-    )  # fmt: skip
+    assemble(z, Groups(share, spread, work.averages), frame(step, anchor), work.system)
     return points, log_share
 
 
 @kernel(error_model="numpy")
-def evaluate_supervised(
-    z: Any,
-    groups: Any,
-    ridge: float,
-    exponent: float,
-    with_loss: bool,
-    nodes: Any,
-    moments: Any,
-    residual: Any,
-    jacobian: Any,
+def true_labels(rho: float, nodes: Any) -> None:
+    """The two outer nodes of a supervised fit: one per class, labelled by its sign."""
+    for side in range(2):
+        s = 1.0 - 2.0 * side
+        nodes[0, side] = s
+        nodes[1, side] = 0.0
+        nodes[2, side] = rho if side == 0 else 1.0 - rho
+        nodes[3, side] = s
+
+
+@kernel(error_model="numpy")
+def evaluate_groups(
+    z: Any, groups: Any, about: Frame, exponent: float, with_loss: bool, work: Workspace
 ) -> int:
-    r"""The same for a supervised fit; the rows of `groups` are $\alpha, \rho, \Delta$, one column a group."""
+    r"""The same for a supervised fit to several groups; the rows of `groups` are $\alpha, \rho, \Delta$."""
     _, off = scales(z, 1.0)
     chi = math.exp(z[LOG_CHI])
     points = 0
     for i in range(groups.shape[1]):
-        for side in range(2):
-            s = 1.0 - 2.0 * side
-            nodes[0, side] = s
-            nodes[1, side] = 0.0
-            nodes[2, side] = groups[1, i] if side == 0 else 1.0 - groups[1, i]
-            nodes[3, side] = s
-        root = math.sqrt(groups[2, i])
-        points += logistic_moments(
-            nodes, 2, 0.0, math.inf, z[ETA], 0.0, z[BIAS], root * off, chi * groups[2, i],
-            exponent, with_loss, True, moments[i],
-        )  # fmt: skip
-    assemble(
-        z, moments, groups[0], groups[2], ridge, 0.0, 1.0, 0.0, True, math.nan, residual, jacobian
-    )
+        true_labels(groups[1, i], work.nodes)
+        noise = math.sqrt(groups[2, i]) * off
+        logits = Logits(0.0, math.inf, z[ETA], 0.0, z[BIAS], noise, chi * groups[2, i])
+        work.averages[i] = BLANK[0]
+        points += logistic_averages(
+            work.nodes, 2, logits, exponent, with_loss, True, work.averages[i]
+        )
+    assemble(z, Groups(groups[0], groups[2], work.averages), about, work.system)
     return points
 
 
 @kernel(error_model="numpy")
 def newton(
-    z: Any,
-    step: Step,
-    anchor: float,
-    exponent: float,
-    enough: float,
-    limit: int,
-    near: bool,
-    work: Workspace,
+    z: Any, step: Given, anchor: float, effort: Effort, work: Workspace
 ) -> tuple[float, int, int]:
     """Newton's method from z, in place; the size of the last step (inf: failed), evaluations, points.
 
     Far from the root a rough rule is as good as a fine one: it is used until a step on it is small, from the
-    beginning unless z is known to be `near`.
+    beginning unless z is known to be near.
     """
-    offset = anchor * step.omega
-    root = math.sqrt(step.delta)
-    move = work.move
-    size = math.inf
+    about = frame(step, anchor)
+    move = work.system.step
     points = 0
+    exponent = effort.exponent
     rough = min(ROUGH, exponent)
-    rule = exponent if near else rough
-    for iteration in range(limit):
+    rule = exponent if effort.near else rough
+    for iteration in range(effort.limit):
         points, _ = evaluate(z, step, anchor, rule, False, False, work)
         if points <= 0:
             return math.inf, iteration + 1, points
-        size = newton_step(
-            z, work.residual, work.jacobian, step.nu2, offset, anchor * step.bias, root, move
-        )
+        size = newton_step(z, work.system, about)
         if not size < math.inf:
             return math.inf, iteration + 1, points
-        factor = damping(z, move, step.nu2, offset, step.omega) if size > 0.1 else 1.0
+        factor = damping(z, move, about) if size > DAMPED else 1.0
         for j in range(5):
             z[j] += factor * move[j]
-        if not (abs(z[LOG_R]) < 345.0 and abs(z[LOG_CHI]) < 345.0):
+        if not (abs(z[LOG_R]) < LARGEST_LOG and abs(z[LOG_CHI]) < LARGEST_LOG):
             return math.inf, iteration + 1, points
-        if size <= enough and rule == exponent:
+        if size <= effort.enough and rule == exponent:
             return size, iteration + 1, points
         if size <= ROUGH_STEP:
             rule = exponent
-        elif size > 0.05:
+        elif size > BACK_TO_ROUGH:
             rule = rough
-    return math.inf, limit, points
+    return math.inf, effort.limit, points
 
 
 @kernel(error_model="numpy")
 def confirm(
-    z: Any,
-    step: Step,
-    anchor: float,
-    exponent: float,
-    work: Workspace,
+    z: Any, step: Given, anchor: float, exponent: float, work: Workspace
 ) -> tuple[float, int]:
     """Relative size of the Newton step from z on the refined rule, and its number of points."""
     points, _ = evaluate(z, step, anchor, exponent + REFINED, False, False, work)
     if points <= 0:
         return math.inf, 0
-    size = newton_step(
-        z, work.residual, work.jacobian, step.nu2, anchor * step.omega, anchor * step.bias,
-        math.sqrt(step.delta), work.move,
-    )  # fmt: skip
-    return size, points
-
-
-@kernel(error_model="numpy")
-def to_state(
-    z: Any, old: Any, anchor: float, ridge: float, first: bool, balanced: bool, row: Any, new: Any
-) -> None:
-    r"""From z to a row (m, v, B, $\chi$, R, $\hat Q$, $\hat\chi$, $\hat m$, $\hat R$) and the state ($\omega, \mu, \nu^2$, B).
-
-    `anchor` is $\gamma_0$; `first` marks step 0, where R and $\hat R$ do not exist. `balanced` says that nothing tells the
-    classes apart: then B is zero, and its rounding must not live on, for steps may magnify it.
-    """
-    omega, mu, nu2, old_bias = old
-    r, _ = scales(z, nu2)
-    chi = math.exp(z[LOG_CHI])
-    a = anchor * omega + z[A]
-    m = mu * a + nu2 * z[ETA]
-    rest = math.hypot(math.sqrt(nu2) * (a - mu * z[ETA]), r)
-    norm = math.hypot(m, rest)
-    bias = anchor * old_bias + z[BIAS]
-    if balanced:
-        bias = 0.0
-    row[0] = m
-    row[1] = rest * rest
-    row[2] = bias
-    row[3] = chi
-    row[4] = math.nan if first else omega * a
-    row[5] = 1.0 / chi - ridge
-    row[6] = (r / chi) ** 2
-    row[7] = z[ETA] / chi
-    row[8] = math.nan if first else (a - mu * z[ETA]) / (chi * omega)
-    new[0] = norm
-    new[1] = m / norm
-    new[2] = (rest / norm) ** 2
-    new[3] = row[2]
+    return newton_step(z, work.system, frame(step, anchor)), points

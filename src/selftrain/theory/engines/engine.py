@@ -1,0 +1,87 @@
+"""What an engine is, and which one solves a problem.
+
+The engines share the equations of `step` and differ in how the averages are taken: `logistic` compiled
+and by adaptive quadrature, `squared` in closed form, `generic` for any other loss or labeler in numpy.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+
+from ...arrays import Array
+from ...labelers import HardLabels, SoftLabels
+from ...losses import Logistic, Loss, Squared
+from ...problem import Problem
+from ...recipe import Recipe
+from ..step.stage import Stage
+from ..step.table import Record
+
+__all__ = ["Engine", "Stage", "StepByStep", "select"]
+
+
+class Engine(Protocol):
+    """Solves the steps of a run for one kind of loss and labels."""
+
+    def supervised(self, loss: Loss, groups: Array, ridge: float) -> Stage:
+        r"""The supervised fit to groups of points; rows $\alpha, \rho, \Delta$. Step 0 is one."""
+        ...
+
+    def self_training(self, problem: Problem, recipe: Recipe, t: int, old: Array) -> Stage:
+        r"""Step t >= 1 from the state ($\omega, \mu, \nu^2$, B) of the step before."""
+        ...
+
+    def run(self, record: Record) -> None:
+        """Fill the record from step 1 on."""
+        ...
+
+    def derivatives(
+        self, problem: Problem, recipe: Recipe, states: Array, unknowns: Array, last: int,
+        exponent: float,
+    ) -> tuple[Array, Array]:  # fmt: skip
+        """Derivatives of the equations of steps 1..`last` in their unknowns and in what they are given.
+
+        The unknowns are zero-based: they hold a and B themselves.
+        """
+        ...
+
+
+class StepByStep:
+    """An engine without a compiled path through the steps: it differentiates them one after the other."""
+
+    def self_training(self, problem: Problem, recipe: Recipe, t: int, old: Array) -> Stage:
+        """Step t >= 1 from the state of the step before."""
+        raise NotImplementedError
+
+    def derivatives(
+        self, problem: Problem, recipe: Recipe, states: Array, unknowns: Array, last: int,
+        exponent: float,
+    ) -> tuple[Array, Array]:  # fmt: skip
+        """Derivatives of the equations of steps 1..`last`, from the stage of each."""
+        found = [
+            self.self_training(problem, recipe, t, states[t - 1]).derivatives(unknowns[t], exponent)
+            for t in range(1, last + 1)
+        ]
+        return np.array([each[0] for each in found]), np.array([each[1] for each in found])
+
+
+def select(problem: Problem, recipe: Recipe) -> Engine:
+    """The engine that takes the averages of this loss and labeler.
+
+    >>> type(select(Problem(0.5, 2.0, 0.4, 0.5, loss="squared"), Recipe())).__name__
+    'SquaredEngine'
+    """
+    loss, labeler = problem.loss_function, recipe.label_function
+    plain = type(labeler) in (SoftLabels, HardLabels)
+    if plain and type(loss) is Logistic:
+        from .logistic.engine import LogisticEngine
+
+        return LogisticEngine()
+    if plain and type(loss) is Squared:
+        from .squared import SquaredEngine
+
+        return SquaredEngine()
+    from .generic.engine import GenericEngine
+
+    return GenericEngine()

@@ -1,0 +1,85 @@
+r"""The adjoint recursion: from the derivatives of a number in the rows of a run to those in what each step is given."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ...runtime.kernels import kernel
+from ..step.equations import BIAS, ETA, LOG_CHI, LOG_R, A, scales
+from .step_derivatives import FIELDS, MU, NU2, OLD_BIAS, OMEGA, RIDGE
+
+
+@kernel(error_model="numpy")
+def pull_back(
+    states: Any, unknowns: Any, jacobians: Any, moves: Any, bars: Any, out: Any, conditions: Any
+) -> None:
+    r"""The adjoint recursion: from $\partial L/\partial$row of each step to $dL/d\theta$ of each step.
+
+    `bars` are the derivatives of L in the rows of `trajectory.STATE`; those in m, v and B are
+    completed on the way down by what later steps make of them. `conditions` tells how errors of the
+    averages are magnified, the Skeel condition number of each stage in the scales of its state.
+    """
+    pull = np.empty(5)
+    adjoint = np.empty(5)
+    for t in range(unknowns.shape[0] - 1, -1, -1):
+        z = unknowns[t]
+        bar = bars[t]
+        omega, mu, nu2 = (0.0, 0.0, 1.0)
+        if t > 0:
+            omega, mu, nu2 = states[t - 1, 0], states[t - 1, 1], states[t - 1, 2]
+        a, eta = z[A], z[ETA]
+        r, norm = scales(z, nu2)
+        chi = math.exp(z[LOG_CHI])
+        off = a - mu * eta
+        noise = (r / chi) ** 2
+        pull[A] = bar[0] * mu + 2.0 * bar[1] * nu2 * off + bar[4] * omega
+        pull[ETA] = bar[0] * nu2 - 2.0 * bar[1] * nu2 * off * mu + bar[7] / chi
+        pull[BIAS] = bar[2]
+        pull[LOG_R] = 2.0 * bar[1] * r * r + 2.0 * bar[6] * noise
+        pull[LOG_CHI] = bar[3] * chi - bar[5] / chi - 2.0 * bar[6] * noise - bar[7] * eta / chi
+        direct = out[t]
+        direct[:] = 0.0
+        direct[RIDGE] = -bar[5]
+        if t > 0:
+            spread = off / (chi * omega)
+            pull[A] += bar[8] / (chi * omega)
+            pull[ETA] -= bar[8] * mu / (chi * omega)
+            pull[LOG_CHI] -= bar[8] * spread
+            direct[OMEGA] = bar[4] * a - bar[8] * spread / omega
+            direct[MU] = bar[0] * a - 2.0 * bar[1] * nu2 * off * eta - bar[8] * eta / (chi * omega)
+            direct[NU2] = bar[0] * eta + bar[1] * off * off
+        size = math.hypot(a, norm)
+        inverse = np.linalg.inv(jacobians[t])
+        conditions[t] = _condition(jacobians[t], inverse, size, abs(z[BIAS]) + size)
+        for i in range(5):
+            adjoint[i] = 0.0
+            for j in range(5):
+                adjoint[i] += inverse[j, i] * pull[j]
+        for j in range(FIELDS):
+            for i in range(5):
+                direct[j] -= adjoint[i] * moves[t, i, j]
+        if t > 0:
+            below = bars[t - 1]
+            below[0] += direct[OMEGA] * mu + (direct[MU] - 2.0 * direct[NU2] * mu) * nu2 / omega
+            below[1] += 0.5 * direct[OMEGA] / omega
+            below[1] += (direct[NU2] * mu * mu - 0.5 * direct[MU] * mu) / (omega * omega)
+            below[2] += direct[OLD_BIAS]
+
+
+@kernel(error_model="numpy")
+def _condition(jacobian: Any, inverse: Any, size: float, bias: float) -> float:
+    """Largest relative change of an unknown when every entry of the Jacobian changes by one part."""
+    scale = (size, size, bias, 1.0, 1.0)
+    worst = 0.0
+    for i in range(5):
+        total = 0.0
+        for k in range(5):
+            row = 0.0
+            for j in range(5):
+                row += abs(jacobian[k, j]) * scale[j]
+            total += abs(inverse[i, k]) * row
+        worst = max(worst, total / scale[i])
+    return worst

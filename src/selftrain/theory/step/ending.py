@@ -1,0 +1,86 @@
+"""How a step can end: one enumeration, with a sentence each, for every engine and the command line."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from enum import IntEnum
+from typing import Any
+
+from ...errors import ConvergenceError, EmptySelection, StageError, StateOverflow
+from ...runtime.kernels import kernel
+from ..tolerances import LARGEST, ONLY_BIAS, SMALLEST
+
+
+class Ending(IntEnum):
+    """The ways a step can end. Compiled code returns them too."""
+
+    SOLVED = 0
+    COLLAPSED = 1
+    EMPTY = 2
+    FADED = 3
+    OVERFLOW = 4
+    UNCONFIRMED = 5
+
+    @property
+    def sentence(self) -> str:
+        """What happened, for a message."""
+        return _SENTENCES[self].replace("{threshold} ", "")
+
+    def error(
+        self,
+        step: int,
+        state: Mapping[str, float] | None = None,
+        residual: float = math.nan,
+        *,
+        threshold: float | None = None,
+        hint: str = "",
+    ) -> StageError:
+        """The typed error of an ending that is neither a solution nor a collapse.
+
+        Arguments:
+            step: index t.
+            state: the last state, by name.
+            residual: relative size of the last Newton step.
+            threshold: the threshold that selects nothing, named in the sentence.
+            hint: what to try, added to the sentence.
+        """
+        sentence = self.sentence
+        if threshold is not None:
+            sentence = _SENTENCES[self].format(threshold=f"{threshold:g}")
+        return _ERRORS[self](step, sentence + hint, state or {}, residual)
+
+
+_SENTENCES = {
+    Ending.SOLVED: "the step is solved",
+    Ending.COLLAPSED: "the pseudo-labels are all of one class",
+    Ending.EMPTY: "the threshold {threshold} rejects every point of the batch",
+    Ending.FADED: "the weights have faded: their norm is too small for the numbers of a computer",
+    Ending.OVERFLOW: "the norm of the weights is too large for the numbers of a computer",
+    Ending.UNCONFIRMED: "no solution was confirmed on the refined rule",
+}
+
+_ERRORS: dict[Ending, type[StageError]] = {
+    Ending.EMPTY: EmptySelection,
+    Ending.FADED: StateOverflow,
+    Ending.OVERFLOW: StateOverflow,
+    Ending.UNCONFIRMED: ConvergenceError,
+}
+
+
+@kernel(error_model="numpy")
+def before_step(old: Any, fixed_bias: bool) -> Ending:
+    r"""How a step ends before it begins, from the state ($\omega, \mu, \nu^2$, B) of the one before; SOLVED: it can begin.
+
+    Where nothing but the bias is left, the labelling model knows one class only. With a fixed bias the
+    weights may still recover, unless they are too small for the numbers of a computer.
+    """
+    omega = old[0]
+    only_bias = omega < ONLY_BIAS * abs(old[3])
+    if only_bias and (omega <= SMALLEST or not fixed_bias):
+        return Ending.COLLAPSED
+    if not omega > SMALLEST:
+        return Ending.FADED
+    if not omega < LARGEST:
+        return Ending.OVERFLOW
+    return Ending.SOLVED
