@@ -74,7 +74,7 @@ def solve(
 def checked_tolerance(tolerance: Any) -> float:
     """A tolerance the engines can work with."""
     least, most = TOLERANCES
-    accepted = f"a number between {least:g} and {most:g} is accepted"
+    accepted = "a number between 1e-13 and 1e-3 is accepted"
     return number("tolerance", tolerance, lambda value: least <= value <= most, accepted)
 
 
