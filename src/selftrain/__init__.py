@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .problem import Problem
     from .recipe import Recipe
     from .simulation.ensemble import Ensemble
-    from .simulation.run import simulate
+    from .simulation.simulate import simulate
     from .theory.bayes import bayes_error
     from .theory.continuum.best_direction import best_direction
     from .theory.continuum.continuum import continuum
@@ -55,7 +55,7 @@ _homes = {
     "gradient": ".theory.gradients.gradient",
     "optimize": ".tuning.optimize",
     "second_order_noise": ".theory.continuum.expansion",
-    "simulate": ".simulation.run",
+    "simulate": ".simulation.simulate",
     "solve": ".theory.solve",
     "squared_closed_form": ".theory.continuum.squared_closed_form",
     "supervised_optimum": ".tuning.supervised",

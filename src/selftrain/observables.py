@@ -13,6 +13,29 @@ from scipy.special import log_ndtr, ndtr
 
 from .arrays import Array
 
+SYMBOLS = {
+    "q": "q",
+    "m": "m",
+    "v": "q - m^2",
+    "bias": "B",
+    "chi": r"\chi",
+    "overlap": "R",
+    "q_hat": r"\hat Q",
+    "chi_hat": r"\hat\chi",
+    "m_hat": r"\hat m",
+    "r_hat": r"\hat R",
+    "error": r"\epsilon_g",
+    "cosine": r"m/\sqrt q",
+    "one_minus_cosine": r"1 - m/\sqrt q",
+    "bias_to_norm": r"B/\sqrt q",
+    "fraction_selected": r"P_{sel}",
+    "pseudo_label_accuracy": r"P(\hat y = y)",
+    "selected_label_accuracy": r"P(\hat y = y \mid sel)",
+    "train_loss": r"E[l \mid sel]",
+    "objective": r"\alpha E[1_{sel} l] + \lambda q/2",
+}
+"""What is recorded of a run, theory or simulation, and how the paper writes it."""
+
 
 def generalization_error(
     m: Array, q: Array, bias: Array, rho: Array | float, delta: Array | float

@@ -9,8 +9,8 @@ import pytest
 from selftrain import Ensemble, Problem, Recipe, simulate, solve
 from selftrain.errors import InvalidInput
 from selftrain.losses import Squared
+from selftrain.observables import SYMBOLS
 from selftrain.simulation.ensemble import NAMES
-from selftrain.theory.trajectory import SYMBOLS
 
 PROBLEM = Problem(alpha_l=0.5, alpha_u=2.0, rho=0.4, delta=0.5625, steps=3)
 RECIPE = Recipe(threshold=0.2)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from selftrain import Ensemble, Problem, Recipe, simulate
-from selftrain.simulation.designs import Stored
-from selftrain.simulation.susceptibility import susceptibility
+from selftrain.simulation.designs.design import Stored
+from selftrain.simulation.linear.susceptibility import susceptibility
 
 SEEDS = 2000
 QUANTITIES = ("q", "m", "bias", "overlap", "train_loss")

@@ -15,10 +15,10 @@ import numpy as np
 
 from ..problem import Problem
 from ..recipe import Recipe
-from ..simulation.fit import fit
-from ..simulation.run import simulate
-from ..simulation.stages import plan_stages
-from ..simulation.streams import generator
+from ..simulation.linear.fit import fit
+from ..simulation.plan import plan_run
+from ..simulation.random.streams import generator
+from ..simulation.simulate import simulate
 from .measure import Line, seconds
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def _scikit_learn() -> tuple[float, float, float]:
     """
     from sklearn.linear_model import LogisticRegression
 
-    stage = plan_stages(REFERENCE.replace(steps=1), RECIPE, FEATURES).stages[1]
+    step = plan_run(REFERENCE.replace(steps=1), RECIPE, FEATURES).steps[1]
     center = np.full(FEATURES, FEATURES**-0.5)
     loss = REFERENCE.loss_function
     before = 0.95 * center + 1.13 * _across(center)
@@ -77,18 +77,18 @@ def _scikit_learn() -> tuple[float, float, float]:
 
     def data() -> None:
         random = generator(0, 1)
-        signs = np.where(random.random(stage.rows) < stage.rho, 1.0, -1.0)
-        rows = np.sqrt(stage.delta) * random.standard_normal((stage.rows, FEATURES))
+        signs = np.where(random.random(step.rows) < step.rho, 1.0, -1.0)
+        rows = np.sqrt(step.delta) * random.standard_normal((step.rows, FEATURES))
         rows += signs[:, None] * center
         targets = loss.link(rows @ before - 0.48)
         shares = np.concatenate([targets, 1 - targets])
-        made[:] = [np.concatenate([rows, rows]), np.repeat([1, 0], stage.rows), shares]
+        made[:] = [np.concatenate([rows, rows]), np.repeat([1, 0], step.rows), shares]
 
     drawing = seconds(data)
     rows, labels, shares = made
-    exact = fit(rows[: stage.rows], shares[: stage.rows], loss, stage.ridge).weights
+    exact = fit(rows[: step.rows], shares[: step.rows], loss, step.ridge).weights
     for tol in (1e-4, 1e-5, 1e-6, 1e-7):
-        model = LogisticRegression(C=1 / stage.ridge, tol=tol, max_iter=5000)
+        model = LogisticRegression(C=1 / step.ridge, tol=tol, max_iter=5000)
         fitting = seconds(partial(model.fit, rows, labels, sample_weight=shares))
         weights = model.coef_[0]
         error = abs(float(weights @ weights) / float(exact @ exact) - 1)

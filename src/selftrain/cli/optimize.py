@@ -125,7 +125,7 @@ def describe(best: "Optimum") -> dict[str, Any]:
     """An optimum as plain values under the names of the API."""
     from dataclasses import asdict
 
-    from ..theory.trajectory import SYMBOLS
+    from ..observables import SYMBOLS
 
     run = best.trajectory
     columns = {name: getattr(run, name).tolist() for name in SYMBOLS}

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from ..problem import Problem
     from ..recipe import Recipe
-    from ..simulation.compare import Comparison
+    from ..simulation.comparison import Comparison
     from ..simulation.ensemble import Ensemble
 
 ENOUGH_SEEDS = 16
@@ -77,7 +77,7 @@ def simulate(
     import warnings
 
     from ..simulation.ensemble import SeedError
-    from ..simulation.run import simulate as run_simulation
+    from ..simulation.simulate import simulate as run_simulation
 
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always", UserWarning)

@@ -78,7 +78,7 @@ def solve(
 
 def describe(run: "Trajectory", limits: "BayesLimits") -> dict[str, Any]:
     """A solved run as plain values under the names of the API."""
-    from ..theory.trajectory import SYMBOLS
+    from ..observables import SYMBOLS
 
     columns = {name: getattr(run, name).tolist() for name in SYMBOLS}
     failure = run.failure

@@ -99,7 +99,7 @@ def headline(features: int = 16384, seeds: int = 8) -> Headline:
     def simulated(recipe: Recipe) -> Ensemble | None:
         if seeds == 0:
             return None
-        from ..simulation.run import simulate
+        from ..simulation.simulate import simulate
 
         return simulate(PROBLEM, recipe, features=features, seeds=seeds, probes=0)
 

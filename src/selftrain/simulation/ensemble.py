@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 from .. import errors, observables
 from ..arrays import Array
 from ..errors import InvalidInput, StageError, nearest
+from ..observables import SYMBOLS
 from ..problem import Problem
 from ..recipe import Recipe
 from ..runtime.files import stored, write_netcdf
-from ..theory.trajectory import SYMBOLS
-from .record import MEASURED, Mask, Record
-from .stages import Plan
+from .plan import Plan
+from .seed_record import MEASURED, Mask, SeedRecord
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from ..theory.trajectory import Trajectory
-    from .compare import Comparison
+    from .comparison import Comparison
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class Ensemble:
 
     @classmethod
     def from_records(
-        cls, plan: Plan, method: str, records: list[Record], seconds: float
+        cls, plan: Plan, method: str, records: list[SeedRecord], seconds: float
     ) -> Ensemble:
         """Stack the records of the seeds."""
         stacked: dict[str, Any] = {
@@ -210,8 +210,8 @@ class Ensemble:
         return np.asarray(self.std(name) / np.sqrt(self._some(name)))
 
     def compare(self, trajectory: Trajectory, **options: Any) -> Comparison:
-        """How far the theory is from these runs; see `selftrain.simulation.compare`."""
-        from .compare import compare
+        """How far the theory is from these runs; see `selftrain.simulation.comparison`."""
+        from .comparison import compare
 
         return compare(self, trajectory, **options)
 
@@ -338,7 +338,7 @@ def _plain(seed: int, error: StageError) -> dict[str, Any]:
     }
 
 
-def _vectors(record: Record) -> Vectors:
+def _vectors(record: SeedRecord) -> Vectors:
     return Vectors(
         tuple(record.weights),
         tuple(record.logits),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from ..errors import InvalidInput
-from .stages import Plan
+from .plan import Plan
 
 FRAME_DIRECTIONS = 20
 REVEALED_DIRECTIONS = 60
@@ -29,13 +29,13 @@ def needed_memory(plan: Plan, method: str, workers: int, kept: int) -> int:
     Arguments:
         kept: seeds times (weights kept ? features : 0) + (logits kept ? rows : 0), in entries.
     """
-    rows = max(stage.rows for stage in plan.stages)
-    total = rows + (plan.stages[0].rows if plan.keep_labeled else 0)
+    rows = max(step.rows for step in plan.steps)
+    total = rows + (plan.steps[0].rows if plan.keep_labeled else 0)
     if method == "dense":
         each = 8 * plan.features * total + 8 * 10 * total
     elif method == "revealed":
         variant = plan.reuse_batch or plan.keep_labeled
-        asked = REVEALED_DIRECTIONS * (len(plan.stages) if variant else 1)
+        asked = REVEALED_DIRECTIONS * (len(plan.steps) if variant else 1)
         each = 8 * 2 * (total + plan.features) * min(asked, plan.features)
     else:
         each = rows * (8 * FRAME_DIRECTIONS + 8 * 6)

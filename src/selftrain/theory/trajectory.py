@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from .. import errors, observables
 from ..arrays import Array
 from ..errors import StageError
+from ..observables import SYMBOLS
 from ..problem import Problem
 from ..recipe import Recipe
 from ..runtime.files import stored, write_netcdf
@@ -313,25 +314,3 @@ class Trajectory:
 
 
 STATE = ("m", "v", "bias", "chi", "overlap", "q_hat", "chi_hat", "m_hat", "r_hat")
-
-SYMBOLS = {
-    "q": "q",
-    "m": "m",
-    "v": "q - m^2",
-    "bias": "B",
-    "chi": r"\chi",
-    "overlap": "R",
-    "q_hat": r"\hat Q",
-    "chi_hat": r"\hat\chi",
-    "m_hat": r"\hat m",
-    "r_hat": r"\hat R",
-    "error": r"\epsilon_g",
-    "cosine": r"m/\sqrt q",
-    "one_minus_cosine": r"1 - m/\sqrt q",
-    "bias_to_norm": r"B/\sqrt q",
-    "fraction_selected": r"P_{sel}",
-    "pseudo_label_accuracy": r"P(\hat y = y)",
-    "selected_label_accuracy": r"P(\hat y = y \mid sel)",
-    "train_loss": r"E[l \mid sel]",
-    "objective": r"\alpha E[1_{sel} l] + \lambda q/2",
-}

@@ -13,7 +13,7 @@ from selftrain import Problem, Recipe, solve
 from selftrain.errors import EmptySelection, StageError
 from selftrain.labelers import SoftLabels
 from selftrain.losses import Loss
-from selftrain.theory.trajectory import SYMBOLS
+from selftrain.observables import SYMBOLS
 
 PROBLEM = Problem(alpha_l=0.5, alpha_u=2.0, rho=0.4, delta=0.75**2, steps=2)
 RECIPES = {

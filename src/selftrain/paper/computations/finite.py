@@ -14,7 +14,7 @@ from scipy.special import ndtri
 
 from ...arrays import Array
 from ...problem import Problem
-from ...simulation.run import simulate
+from ...simulation.simulate import simulate
 from ...sweep import Computation, Output
 from ...theory.bayes import bayes_path
 from ...tuning.optimum import Optimum

@@ -15,7 +15,7 @@ import numpy as np
 from ...arrays import Array
 from ...problem import Problem
 from ...recipe import Recipe
-from ...simulation.run import simulate
+from ...simulation.simulate import simulate
 from ...sweep import Computation, Output
 from ...tuning.optimize import optimize
 from ...tuning.optimum import Optimum

@@ -11,7 +11,7 @@ from typing import Any
 
 from ...problem import Problem
 from ...recipe import Recipe
-from ...simulation.run import simulate
+from ...simulation.simulate import simulate
 from ...sweep import Computation, Output
 from ...theory.solve import solve
 from ...theory.trajectory import Trajectory

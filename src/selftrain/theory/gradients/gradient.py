@@ -18,11 +18,12 @@ import numpy as np
 from ...arrays import Array
 from ...errors import InvalidInput, NoGradient, nearest
 from ...labelers import HardLabels
+from ...observables import SYMBOLS
 from ..engines.engine import select
 from ..solve import stages
 from ..state import solution
 from ..tolerances import REFINED, exponent_of
-from ..trajectory import SYMBOLS, Trajectory
+from ..trajectory import Trajectory
 from .backward import pull_back
 from .objective import Partials, partials
 from .step_derivatives import ALPHA, DELTA, FIELDS, RHO, RIDGE, SHARPNESS, THRESHOLD

@@ -13,15 +13,18 @@ every direction, at the present point, and a BFGS correction from every move.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..runtime.kernels import kernel
-from .small import dot, newton_step, secant
-from .sweeps import (
+from ...runtime.kernels import kernel
+from .newton import dot, newton_step, secant
+from .passes import (
     LOGISTIC,
-    WEIGHTED,
+    Filled,
+    NewDirection,
+    Noise,
+    Sums,
     advance,
     curvatures,
     project,
@@ -53,43 +56,85 @@ INSIDE_FIRST = 10.0
 """Stay in the known span while its Newton step exceeds the reach of a new direction by this factor."""
 
 
-@kernel(nogil=True, error_model="numpy")
-def fit_frame(
-    loss: Any,
-    x: Any,
-    u: Any,
-    frame: Any,
-    rows: Any,
-    point: Any,
-    bias: float,
-    train_bias: bool,
-    ridge: float,
-    scale: float,
-    lengths: Any,
-    key: Any,
-    tolerance: float,
-    limit: int,
-) -> tuple[int, int, Any, float, float, float]:
-    r"""Minimise over the bias and the frame, which grows as it must.
+PASSES = 3000
+"""Passes over the rows that a fit may take."""
 
-    Arguments:
-        x, u: columns, with room for as many as may be needed; the first `frame` of x are given.
-        rows: logits, targets, base, change; all but the targets are overwritten.
-        point: coordinates of the start, overwritten by those of the minimiser.
+
+class Start(NamedTuple):
+    """Where a fit starts: the coordinates in the frame (overwritten by the minimiser) and the bias, trained or not."""
+
+    point: Any
+    bias: float
+    train_bias: bool
+
+
+class Law(NamedTuple):
+    r"""The law of what is not revealed yet.
+
+    Attributes:
+        ridge: $\lambda N$.
         scale: $\sqrt\Delta$.
         lengths: draws of $\chi_{N-k}$ by the size k of the frame; 0 where it is complete.
-        tolerance: relative accuracy of q, m and the bias.
-
-    Returns how it ended, the size of the frame and of the revealed span, the bias, the error
-    estimate that was reached, and the norm below which weights are lost in rounding.
+        key: of the random columns.
     """
+
+    ridge: float
+    scale: float
+    lengths: Any
+    key: Any
+
+
+class FrameFit(NamedTuple):
+    """How a fit ended, the size of the frame and of the revealed span, the bias, the error estimate that was
+    reached, and the norm below which weights are lost in rounding."""
+
+    ended: int
+    frame: int
+    revealed: int
+    bias: float
+    error: float
+    faint: float
+
+
+class Point(NamedTuple):
+    """A point of the fit: coordinates, q, m and the bias."""
+
+    coordinates: Any
+    q: float
+    m: float
+    bias: float
+
+
+class Outside(NamedTuple):
+    r"""What is known of the directions off the frame: the slope along the next one, $\sqrt N$, and the norm below
+    which weights are lost in rounding."""
+
+    slope: float
+    root: float
+    faint: float
+
+
+@kernel(nogil=True, error_model="numpy")
+def fit_frame(
+    loss: Any, columns: Any, frame: Any, rows: Any, start: Any, law: Any, tolerance: float
+) -> FrameFit:
+    """Minimise over the bias and the frame, which grows as it must.
+
+    Arguments:
+        columns: with room for as many as may be needed; the first `frame` of x are given.
+        tolerance: relative accuracy of q, m and the bias.
+    """
+    x, u = columns
+    point, bias, train_bias = start
+    ridge, scale, lengths, key = law
     logits, targets, base, change = rows
     room = x.shape[0]
     logits[:] = 0.0
     base[:] = 0.0
     hessian = np.zeros((room + 1, room + 1))
     gradient, before, move = np.zeros(room + 1), np.zeros(room + 1), np.zeros(room + 1)
-    slopes, along, fresh = np.zeros(room), np.zeros(room), np.zeros(room)
+    sums = Sums(np.zeros(room), np.zeros(room), np.zeros(room))
+    slopes, along, fresh = sums
     step, shift = point.copy(), bias
     descent, stiffness, grain, error, faint = 0.0, 0.0, 0.0, np.inf, 0.0
     coarse = np.sqrt(dot(targets, targets, targets.size))
@@ -97,18 +142,19 @@ def fit_frame(
     revealed: Any = np.int64(0)
     draw: Any = np.bool_(True)
     halvings, moves_inside = 0, 0
-    last = (np.inf, np.inf, np.inf)
-    for passes in range(limit):
+    last = Point(point, np.inf, np.inf, np.inf)
+    for passes in range(PASSES):
         if frame == room:
-            return FULL, frame, revealed, bias, error, faint
+            return FrameFit(FULL, frame, revealed, bias, error, faint)
         slopes[:] = 0.0
         along[:] = 0.0
+        filled = Filled(frame, revealed)
         pull, square, cross = advance(
-            loss, x, frame, u, revealed, rows, step, shift, key, draw, slopes, along, fresh
+            loss, columns, filled, rows, (step, shift), Noise(key, draw), sums
         )
         draw = np.bool_(False)
         if not (np.isfinite(pull) and np.isfinite(square)) or separates(loss, ridge, rows):
-            return LOST, frame, revealed, bias, error, faint
+            return FrameFit(LOST, frame, revealed, bias, error, faint)
         gradient[0] = pull if train_bias else 0.0
         for j in range(frame):
             gradient[j + 1] = slopes[j] + ridge * point[j]
@@ -149,37 +195,24 @@ def fit_frame(
             newton, column, sound = newton_step(hessian, gradient, frame + 1, 0.5 * ridge)
         q = dot(point, point, frame)
         inner = np.sqrt(dot(newton[1:], newton[1:], frame))
-        now = (q, point[0], bias)
+        now = Point(point, q, point[0], bias)
         faint = scale * grain * lengths[0] / (stiffness * tolerance)
-        error = accuracy(point, now, last, newton, column, frame, slope, lengths[0], faint)
+        off = Outside(slope, lengths[0], faint)
+        error = accuracy(now, last, newton, column, frame, off)
         if revealed < EXPLORED and slope > 0.0:
             error = max(error, 2.0 * slope / (ridge * max(np.sqrt(q), faint)))
         if error < tolerance and frame > EASY and loss == LOGISTIC:
             full_hessian(loss, x, frame, rows, ridge, train_bias, hessian)
             newton, column, sound = newton_step(hessian, gradient, frame + 1, 0.5 * ridge)
-            error = DOUBT * accuracy(
-                point, now, last, newton, column, frame, slope, lengths[0], faint
-            )
+            error = DOUBT * accuracy(now, last, newton, column, frame, off)
         if error < tolerance:
-            return SETTLED, frame, revealed, bias, error, faint
+            return FrameFit(SETTLED, frame, revealed, bias, error, faint)
         last = now
         if extend and inner < INSIDE_FIRST * reach:
             weight = lengths[frame] - (cross - dot(inside, fresh, revealed)) / outside
             row = np.zeros(frame + 1)
-            with_bias, gradient[frame + 1] = reveal(
-                loss,
-                x,
-                frame,
-                u,
-                revealed,
-                rows,
-                inside,
-                fresh[:revealed],
-                outside,
-                weight,
-                scale,
-                row,
-            )
+            new = NewDirection(inside, fresh[:revealed], outside, weight, scale)
+            with_bias, gradient[frame + 1] = reveal(loss, columns, filled, rows, new, row)
             frame += 1
             revealed += 1
             for j in range(frame):
@@ -206,7 +239,7 @@ def fit_frame(
             point[j] += step[j]
         shift = newton[0]
         bias += shift
-    return LOST, frame, revealed, bias, error, faint
+    return FrameFit(LOST, frame, revealed, bias, error, faint)
 
 
 @kernel(nogil=True, error_model="numpy")
@@ -226,27 +259,18 @@ def shorten(newton: Any, size: Any, scale: float, norm: float, bias: float) -> N
 
 
 @kernel(nogil=True, error_model="numpy")
-def accuracy(
-    point: Any,
-    now: Any,
-    last: Any,
-    newton: Any,
-    column: Any,
-    frame: Any,
-    slope: float,
-    root: float,
-    faint: float,
-) -> float:
-    r"""Estimated relative error of q, m and B: what the Newton step and the `slope` off the frame still promise.
+def accuracy(now: Any, last: Any, newton: Any, column: Any, frame: Any, off: Any) -> float:
+    r"""Estimated relative error of q, m and B: what the Newton step and the slope `off` the frame still promise.
 
     Directions couple to their neighbours, as in Lanczos' method: along the frame the last column of the inverse
     Hessian falls as $R^j$, with $1 - R^2$ its last entry squared over its square. In a frame that goes on the same
     way, the column of the next direction is the last one times $R/(1-R^2)$, and its norm
     $\sqrt{1+R^2}/(1-R^2)$ times as large. Besides, the given directions and the bias overlap with it at random, by
-    order $N^{-1/2}$ (`root` is about $\sqrt N$) from each of the $1/(1-R^2)$ nearest ones. The last changes, which fall as $R^2$, are the second witness.
-    Weights smaller than `faint` are measured by it: to know them better is beyond rounding.
+    order $N^{-1/2}$ from each of the $1/(1-R^2)$ nearest ones. The last changes, which fall as $R^2$, are the second witness.
+    Weights smaller than `off.faint` are measured by it: to know them better is beyond rounding.
     """
-    q, m, bias = now
+    point, q, m, bias = now
+    slope, root, faint = off
     size = max(np.sqrt(q), faint)
     square = dot(column, column, frame + 1)
     ending = min(0.91, column[frame] * column[frame] / square)
@@ -262,8 +286,8 @@ def accuracy(
     error /= size**2
     error = max(error, (abs(newton[1]) + along * abs(column[1]) + random) / size)
     error = max(error, (abs(newton[0]) + along * abs(column[0]) + random) / (size + abs(bias)))
-    moved = max(abs(q - last[0]) / size**2, abs(m - last[1]) / size)
-    moved = max(moved, abs(bias - last[2]) / (size + abs(bias)))
+    moved = max(abs(q - last.q) / size**2, abs(m - last.m) / size)
+    moved = max(moved, abs(bias - last.bias) / (size + abs(bias)))
     return float(max(error, moved * (1.0 - ending) / ending))
 
 
@@ -300,86 +324,3 @@ def full_hessian(
         for i in range(j + 1):
             hessian[i + 1, j + 1] = hessian[j + 1, i + 1] = row[i]
         hessian[j + 1, j + 1] += ridge
-
-
-@kernel(nogil=True, error_model="numpy")
-def probe_frame(
-    x: Any,
-    u: Any,
-    frame: Any,
-    revealed: Any,
-    rows: Any,
-    probe: Any,
-    ridge: float,
-    scale: float,
-    lengths: Any,
-    key: Any,
-    tolerance: float,
-) -> tuple[int, float]:
-    r"""$z^\top (X^\top D X + \kappa)^{-1} z$ by conjugate gradients that go on revealing the same matrix.
-
-    `rows` carries the curvatures D in the place of the targets; `probe` are the coordinates of z in the
-    frame, then its length outside. Returns how it ended and the form.
-    """
-    logits, _, base, change = rows
-    loss, draw = np.int64(WEIGHTED), np.bool_(True)
-    room = x.shape[0]
-    slopes, along, fresh = np.zeros(room), np.zeros(room), np.zeros(room)
-    residual, direction, none = np.zeros(room), np.zeros(room), np.zeros(0)
-    start = frame
-    for j in range(frame + 1):
-        residual[j] = probe[j]
-    if lengths[frame] > 0.0:
-        if frame + 1 >= room:
-            return FULL, np.nan
-        logits[:] = 0.0
-        base[:] = 0.0
-        advance(loss, x, frame, u, revealed, rows, direction, 0.0, key, draw, slopes, along, fresh)
-        reveal(loss, x, frame, u, revealed, rows, none, fresh[:revealed], 0.0, 0.0, scale, none)
-        frame += 1
-    for j in range(frame):
-        direction[j] = residual[j]
-    square, form = dot(residual, residual, frame), 0.0
-    while True:
-        if frame >= room:
-            return FULL, np.nan
-        logits[:] = 0.0
-        base[:] = 0.0
-        slopes[:] = 0.0
-        along[:] = 0.0
-        fresh[:] = 0.0
-        _, size, cross = advance(
-            loss, x, frame, u, revealed, rows, direction, 0.0, key, draw, slopes, along, fresh
-        )
-        bent = dot(direction, slopes, frame) + ridge * dot(direction, direction, frame)
-        length = square / bent
-        gain = length * square
-        form += gain
-        for j in range(frame):
-            residual[j] -= length * (slopes[j] + ridge * direction[j])
-        inside, outside = split(u, revealed, change, along, size)
-        if lengths[frame] > 0.0 and revealed < logits.size and outside > 1e-11 * np.sqrt(size):
-            weight = lengths[frame] - (cross - dot(inside, fresh, revealed)) / outside
-            _, slope = reveal(
-                loss,
-                x,
-                frame,
-                u,
-                revealed,
-                rows,
-                inside,
-                fresh[:revealed],
-                outside,
-                weight,
-                scale,
-                none,
-            )
-            residual[frame] = -length * slope
-            direction[frame] = 0.0
-            frame += 1
-            revealed += 1
-        before, square = square, dot(residual, residual, frame)
-        if gain * square / before < tolerance * form or frame - start > 400:
-            return SETTLED, form
-        for j in range(frame):
-            direction[j] = residual[j] + square / before * direction[j]

@@ -6,7 +6,7 @@ from sklearn.linear_model import LogisticRegression
 
 from selftrain.errors import InvalidInput
 from selftrain.losses import Logistic, Squared
-from selftrain.simulation.fit import FitError, fit
+from selftrain.simulation.linear.fit import FitError, fit
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((400, 60)) + 0.2

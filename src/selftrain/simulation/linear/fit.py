@@ -20,11 +20,11 @@ from typing import Any
 
 import numpy as np
 
-from ..arrays import Array
-from ..errors import InvalidInput, SelfTrainError
-from ..losses import Loss
-from .designs import Design, as_design
-from .krylov import conjugate_gradients
+from ...arrays import Array
+from ...errors import InvalidInput, SelfTrainError
+from ...losses import Loss
+from ..designs.design import Design, as_design
+from .conjugate_gradients import conjugate_gradients
 
 ROUNDING = 2.0**-50
 """Of a residual, relative to targets and logits."""

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numba import float32, int32, njit, uint32
 
-from ..runtime.kernels import kernel
+from ...runtime.kernels import kernel
 
 TILE = 1024
 

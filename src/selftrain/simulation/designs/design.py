@@ -1,10 +1,10 @@
 r"""Design matrices: whatever gives the two products $X w$ and $X^\top r$.
 
-The fit (`fit.py`) never looks inside a matrix. Here are the kinds that store their entries
+The fit (`linear/fit.py`) never looks inside a matrix. Here are the kinds that store their entries
 (`Stored`: a numpy array or a scipy sparse matrix; `Chunked`: a Dask array cut by rows) and the
-two that are made of others (`Stacked`: one above the other; `Clusters`: noise plus the rank-one
+two that are made of others (`Stacked`: one above the other; `ClusterRows`: noise plus the rank-one
 mean of a two-cluster mixture). The Gaussian matrix that is revealed as it is asked lives in
-`revealed.py`.
+`designs/revealed.py`.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import scipy.sparse
 
-from ..arrays import Array
-from ..errors import InvalidInput
+from ...arrays import Array
+from ...errors import InvalidInput
 
 
 @runtime_checkable
@@ -89,7 +89,7 @@ class Stacked:
         return np.asarray(np.sum([part.transposed_times(piece) for part, piece in pieces], axis=0))
 
 
-class Clusters:
+class ClusterRows:
     r"""$X = s\,e^\top + \sqrt\Delta Z$: signs s of the classes, unit vector $e = v/\sqrt N$, noise Z."""
 
     def __init__(self, noise: Design, signs: Array, center: Array, delta: float):

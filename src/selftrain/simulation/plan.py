@@ -1,4 +1,4 @@
-r"""A problem and a recipe written out for a finite system: one `Stage` a step.
+r"""A problem and a recipe written out for a finite system: one `StepPlan` a step.
 
 At N features step t has $M = \mathrm{round}(\alpha N)$ rows; the ridge on $c = w/\sqrt N$ is $\lambda N$.
 """
@@ -16,10 +16,10 @@ from ..problem import Mixture, Problem
 from ..recipe import Recipe
 
 
-class Stage(NamedTuple):
+class StepPlan(NamedTuple):
     """What one step of a simulation needs to know (threshold and sharpness: nan at step 0)."""
 
-    step: int
+    t: int
     rows: int
     rho: float
     delta: float
@@ -29,12 +29,12 @@ class Stage(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """The stages of a run and what is common to them."""
+    """The steps of a run and what is common to them."""
 
     problem: Problem
     recipe: Recipe
     features: int
-    stages: tuple[Stage, ...]
+    steps: tuple[StepPlan, ...]
     keep_labeled: bool
     reuse_batch: bool
 
@@ -49,10 +49,10 @@ class Plan(NamedTuple):
     @property
     def alphas(self) -> Array:
         """Rows per feature as drawn, M/N."""
-        return np.array([stage.rows / self.features for stage in self.stages])
+        return np.array([step.rows / self.features for step in self.steps])
 
 
-def plan_stages(
+def plan_run(
     problem: Problem,
     recipe: Recipe,
     features: int,
@@ -62,7 +62,7 @@ def plan_stages(
     """The plan of a simulation with `features` features, checked.
 
     >>> problem = Problem(alpha_l=0.5, alpha_u=2, rho=0.4, delta=0.5, steps=2)
-    >>> [stage.rows for stage in plan_stages(problem, Recipe(), 100).stages]
+    >>> [step.rows for step in plan_run(problem, Recipe(), 100).steps]
     [50, 200, 200]
     """
     batches, values = problem.unlabeled, recipe.at_steps(problem.steps)
@@ -83,11 +83,11 @@ def plan_stages(
                 raise InvalidInput(
                     name, tuple(series.tolist()), "a batch that is reused must not change"
                 )
-    first = Stage(
+    first = StepPlan(
         0, int(rows[0]), problem.rho, problem.delta, recipe.lambda_l * features, np.nan, np.nan
     )
     later = (
-        Stage(
+        StepPlan(
             t + 1,
             int(rows[t + 1]),
             float(batches.rho[t]),

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..arrays import Array
-from .designs import Design
-from .krylov import conjugate_gradients
+from ...arrays import Array
+from ..designs.design import Design
+from .conjugate_gradients import conjugate_gradients
 
 
 def susceptibility(
@@ -19,7 +19,7 @@ def susceptibility(
 ) -> float:
     """Mean of `probes` estimates of the trace of the inverse Hessian; NaN without probes.
 
-    >>> from selftrain.simulation.designs import Stored
+    >>> from selftrain.simulation.designs.design import Stored
     >>> rows, generator = np.ones(2), np.random.default_rng(0)
     >>> round(susceptibility(Stored(np.eye(2)), rows, 1.0, 1, generator), 9)
     1.0

@@ -1,7 +1,7 @@
 """One seed of self-training with explicit weights, on dense or revealed matrices.
 
 The algorithm as it is written in `eq: loss labeled` and `eq: update of ST`, one line of code
-a line of mathematics: this is the reference that the fast engine (`by_frame.py`) is checked
+a line of mathematics: this is the reference that the fast engine (`matrix_free.py`) is checked
 against, the path for losses of the user's own, and the one that knows the variants (labelled
 data kept, one batch reused).
 """
@@ -14,11 +14,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..arrays import Array
-from ..errors import ConvergenceError
-from .designs import Clusters, Design, Stacked, Stored
-from .fit import Fit, FitError, fit
-from .labels import (
+from ...arrays import Array
+from ...errors import ConvergenceError
+from ..designs.design import ClusterRows, Design, Stacked, Stored
+from ..designs.revealed import RevealedGaussian
+from ..linear.fit import Fit, FitError, fit
+from ..linear.susceptibility import susceptibility
+from ..plan import Plan, StepPlan
+from ..pseudo_labels import (
     check_selection,
     label_quality,
     majority_positive,
@@ -26,11 +29,8 @@ from .labels import (
     targets_of,
     vanished,
 )
-from .record import Mask, Record, sample_error
-from .revealed import RevealedGaussian
-from .stages import Plan, Stage
-from .streams import PROBES, TEST, generator
-from .susceptibility import susceptibility
+from ..random.streams import PROBES, TEST, generator
+from ..seed_record import Mask, SeedRecord, sample_error
 
 Noise = Callable[[int, int, np.random.Generator], Design]
 
@@ -45,7 +45,7 @@ def revealed_noise(rows: int, columns: int, random: np.random.Generator) -> Desi
     return RevealedGaussian(rows, columns, random)
 
 
-class Batch(NamedTuple):
+class LabeledRows(NamedTuple):
     """Rows of a mixture: the design and the classes (+1 or -1) behind it."""
 
     design: Design
@@ -54,7 +54,7 @@ class Batch(NamedTuple):
 
 def run_steps(
     plan: Plan,
-    record: Record,
+    record: SeedRecord,
     noise: Noise,
     probes: int = 0,
     keep_weights: bool = False,
@@ -64,80 +64,80 @@ def run_steps(
 ) -> bool:
     """Run all steps of one seed and enter them into its record; False if `stopped` said so on the way."""
     seed, center = record.seed, np.full(plan.features, plan.features**-0.5)
-    labeled: Batch | None = None
-    reused: Batch | None = None
+    labeled: LabeledRows | None = None
+    reused: LabeledRows | None = None
     weights, bias = np.zeros(plan.features), 0.0
     # Probes ask a revealed matrix more than the fit did: if a later fit asks it too, they wait.
     asked_again = noise is revealed_noise and (plan.keep_labeled or plan.reuse_batch)
-    probed: list[tuple[Stage, Design, Array]] = []
-    for stage in plan.stages:
+    probed: list[tuple[StepPlan, Design, Array]] = []
+    for step in plan.steps:
         if stopped():
             return False
-        batch = reused or draw(stage, center, noise, generator(seed, stage.step))
-        if stage.step == 0:
+        batch = reused or draw(step, center, noise, generator(seed, step.t))
+        if step.t == 0:
             targets = np.where(batch.signs > 0, plan.loss.classes[1], plan.loss.classes[0])
-            selected = np.ones(stage.rows, dtype=bool)
+            selected = np.ones(step.rows, dtype=bool)
             trained, quality = True, {}
         else:
             logits = batch.design.times(weights) + bias
-            targets = targets_of(plan.recipe.label_function, logits, stage, plan.loss)
-            selected = np.abs(logits) > stage.threshold * np.linalg.norm(weights)
+            targets = targets_of(plan.recipe.label_function, logits, step, plan.loss)
+            selected = np.abs(logits) > step.threshold * np.linalg.norm(weights)
             trained = not plan.recipe.fix_bias
             quality = label_quality(logits, selected, batch.signs > 0)
-        kept = labeled if plan.keep_labeled and stage.step > 0 else None
-        faded = stage.step > 0 and vanished(float(np.linalg.norm(weights)), bias, trained)
+        kept = labeled if plan.keep_labeled and step.t > 0 else None
+        faded = step.t > 0 and vanished(float(np.linalg.norm(weights)), bias, trained)
         if kept is None and not faded:
-            check_selection(stage, selected, float(weights @ weights), bias)
+            check_selection(step, selected, float(weights @ weights), bias)
         if kept is None and (faded or (trained and one_class(targets[selected], plan.loss))):
             positive = majority_positive(targets[selected], plan.loss, bias)
-            record.collapse(stage.step, positive)
+            record.collapse(step.t, positive)
             break
-        found = _fit(plan, stage, batch, targets, selected, kept, trained, weights, bias, tolerance)
+        found = _fit(plan, step, batch, targets, selected, kept, trained, weights, bias, tolerance)
         if float(np.linalg.norm(found.weights)) * tolerance < found.blur:
             found = replace(found, weights=np.zeros(plan.features))  # lost in rounding
-        after = measure(found, weights if stage.step else None, center)
-        record.put(stage.step, **after, directions=found.products, **quality)
-        train = plan.loss.value(targets, found.logits[: stage.rows])[selected]
-        record.put(stage.step, train_loss=float(train.mean()) if train.size else float("nan"))
+        after = measure(found, weights if step.t else None, center)
+        record.put(step.t, **after, directions=found.products, **quality)
+        train = plan.loss.value(targets, found.logits[: step.rows])[selected]
+        record.put(step.t, train_loss=float(train.mean()) if train.size else float("nan"))
         q = after["m"] ** 2 + after["v"]
-        random = generator(seed, stage.step, TEST)
-        wrong = sample_error(after["m"], q, found.bias, plan.test, stage.rows, random)
-        record.put(stage.step, test_error=wrong)
+        random = generator(seed, step.t, TEST)
+        wrong = sample_error(after["m"], q, found.bias, plan.test, step.rows, random)
+        record.put(step.t, test_error=wrong)
         if probes:
             design = batch.design if kept is None else Stacked(batch.design, kept.design)
-            probed.append((stage, design, found.curvature))
+            probed.append((step, design, found.curvature))
         if not asked_again:
             _probe(record, probed, probes)
         weights, bias = found.weights, found.bias
         if keep_weights:
             record.weights.append(weights * np.sqrt(plan.features))
         if keep_logits:
-            record.logits.append(found.logits[: stage.rows])
+            record.logits.append(found.logits[: step.rows])
             record.selected.append(selected)
             record.classes.append(batch.signs > 0)
-        if stage.step == 0 and plan.keep_labeled:
+        if step.t == 0 and plan.keep_labeled:
             labeled = batch
-        if stage.step > 0 and plan.reuse_batch:
+        if step.t > 0 and plan.reuse_batch:
             reused = batch
         del batch, kept  # a dense matrix goes before the next one is drawn
     _probe(record, probed, probes)
     return True
 
 
-def _probe(record: Record, probed: list[tuple[Stage, Design, Array]], probes: int) -> None:
+def _probe(record: SeedRecord, probed: list[tuple[StepPlan, Design, Array]], probes: int) -> None:
     """Measure the susceptibility of the steps in the list, and empty it."""
     while probed:
-        stage, design, curvature = probed.pop(0)
-        random = generator(record.seed, stage.step, PROBES)
-        chi = susceptibility(design, curvature, stage.ridge, probes, random)
-        record.put(stage.step, chi=chi)
+        step, design, curvature = probed.pop(0)
+        random = generator(record.seed, step.t, PROBES)
+        chi = susceptibility(design, curvature, step.ridge, probes, random)
+        record.put(step.t, chi=chi)
 
 
-def draw(stage: Stage, center: Array, noise: Noise, random: np.random.Generator) -> Batch:
-    """A batch of the mixture of this stage."""
-    signs = np.where(random.random(stage.rows) < stage.rho, 1.0, -1.0)
-    entries = noise(stage.rows, center.size, random)
-    return Batch(Clusters(entries, signs, center, stage.delta), signs)
+def draw(step: StepPlan, center: Array, noise: Noise, random: np.random.Generator) -> LabeledRows:
+    """A batch of the mixture of this step."""
+    signs = np.where(random.random(step.rows) < step.rho, 1.0, -1.0)
+    entries = noise(step.rows, center.size, random)
+    return LabeledRows(ClusterRows(entries, signs, center, step.delta), signs)
 
 
 def measure(found: Fit, before: Array | None, center: Array) -> dict[str, float]:
@@ -154,17 +154,17 @@ def measure(found: Fit, before: Array | None, center: Array) -> dict[str, float]
 
 def _fit(
     plan: Plan,
-    stage: Stage,
-    batch: Batch,
+    step: StepPlan,
+    batch: LabeledRows,
     targets: Array,
     selected: Mask,
-    kept: Batch | None,
+    kept: LabeledRows | None,
     trained: bool,
     weights: Array,
     bias: float,
     tolerance: float,
 ) -> Fit:
-    """The fit of this stage, on the batch and on the labelled rows if they are kept."""
+    """The fit of this step, on the batch and on the labelled rows if they are kept."""
     design, rows = batch.design, selected.astype(float)
     if kept is not None:
         truth = np.where(kept.signs > 0, plan.loss.classes[1], plan.loss.classes[0])
@@ -176,7 +176,7 @@ def _fit(
             design,
             targets,
             plan.loss,
-            stage.ridge,
+            step.ridge,
             rows=rows,
             fit_bias=trained,
             weights=weights,
@@ -185,4 +185,4 @@ def _fit(
         )
     except FitError as error:
         state = {"bias": bias, "norm": float(np.linalg.norm(weights))}
-        raise ConvergenceError(stage.step, str(error), state, float("nan")) from None
+        raise ConvergenceError(step.t, str(error), state, float("nan")) from None

@@ -1,8 +1,8 @@
 r"""`simulate`: finite-size self-training, many seeds, as an `Ensemble`.
 
 Three engines run the same algorithm, exactly in law: "dense" draws every entry of every batch,
-"revealed" draws what products ask for (`revealed.py`), "matrix-free" keeps no vector of N
-entries at all (`by_frame.py`).
+"revealed" draws what products ask for (`designs/revealed.py`), "matrix-free" keeps no vector of N
+entries at all (`matrix_free.py`).
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from ..problem import Problem
 from ..recipe import Recipe
 from ..runtime.parallel import cores, in_threads
 from ..runtime.progress import Progress
-from .by_matrix import dense_noise, revealed_noise, run_steps
+from .engines.explicit import dense_noise, revealed_noise, run_steps
 from .ensemble import Ensemble, SeedError
 from .memory import check_memory
-from .record import Record
-from .stages import Plan, plan_stages
+from .plan import Plan, plan_run
+from .seed_record import SeedRecord
 
 METHODS = ("dense", "matrix-free", "revealed")
 
@@ -92,7 +92,7 @@ def simulate(
     for name, value in switches.items():
         _switch(name, value)
     size = whole("features", features, lambda n: 2 <= n <= MOST_FEATURES, FEATURES)
-    plan = plan_stages(problem, recipe, size, keep_labeled, reuse_batch)
+    plan = plan_run(problem, recipe, size, keep_labeled, reuse_batch)
     engine = _engine(plan, method)
     jobs = whole("workers", workers, lambda n: n == -1 or n >= 1, "a whole number >= 1, or -1")
     options = {
@@ -102,9 +102,7 @@ def simulate(
         "tolerance": number("tolerance", tolerance, *TOLERANCE),
     }
     several = min(cores(jobs), len(chosen))
-    kept = len(chosen) * sum(
-        keep_weights * size + keep_logits * stage.rows for stage in plan.stages
-    )
+    kept = len(chosen) * sum(keep_weights * size + keep_logits * step.rows for step in plan.steps)
     limit = None if memory is None else whole("memory", memory, lambda n: n >= 1, BYTES)
     check_memory(plan, engine, several, kept, limit)
     _warn_if_idle(plan)
@@ -154,21 +152,21 @@ def _engine(plan: Plan, method: str) -> str:
     """The engine that runs: the frame needs a loss it has compiled and fresh batches."""
     if method != "matrix-free":
         return method
-    from .by_frame import supports
+    from .engines.matrix_free import supports
 
     return "matrix-free" if supports(plan) else "revealed"
 
 
 def _one_seed(
     plan: Plan, seed: int, engine: str, options: dict[str, Any], stopped: Callable[[], bool]
-) -> Record | None:
+) -> SeedRecord | None:
     """The record of a seed, up to its failure if it fails; None if it was stopped."""
-    record = Record(seed, len(plan.stages) - 1)
+    record = SeedRecord(seed, len(plan.steps) - 1)
     try:
         if engine == "matrix-free":
-            from . import by_frame
+            from .engines import matrix_free
 
-            ended = by_frame.run_steps(plan, record, stopped=stopped, **options)
+            ended = matrix_free.run_steps(plan, record, stopped=stopped, **options)
         else:
             noise = dense_noise if engine == "dense" else revealed_noise
             ended = run_steps(plan, record, noise, stopped=stopped, **options)
@@ -185,10 +183,10 @@ def _run_all(
     options: dict[str, Any],
     workers: int,
     progress: bool | None,
-) -> list[Record]:
+) -> list[SeedRecord]:
     """All seeds, in the order they were asked for; after an interrupt, those that are done."""
     stop = threading.Event()
-    done: dict[int, Record] = {}
+    done: dict[int, SeedRecord] = {}
 
     def work(seed: int) -> None:
         record = _one_seed(plan, seed, engine, options, stop.is_set)
@@ -224,12 +222,8 @@ def _seeds(seeds: int | Sequence[int]) -> list[int]:
 
 def _warn_if_idle(plan: Plan) -> None:
     """Kept labels with sharpness 1 and one ridge: the previous model is already the minimum."""
-    later = plan.stages[1:]
-    idle = [
-        stage.step
-        for stage in later
-        if stage.sharpness == 1 and stage.ridge == plan.stages[0].ridge
-    ]
+    later = plan.steps[1:]
+    idle = [step.t for step in later if step.sharpness == 1 and step.ridge == plan.steps[0].ridge]
     if plan.keep_labeled and later and len(idle) == len(later) and plan.recipe.labeler == "soft":
         warnings.warn(
             "keep_labeled with sharpness 1 and lambda_u = lambda_l changes nothing: the model of "

@@ -10,14 +10,14 @@ from ..arrays import Array
 from ..errors import EmptySelection, InvalidInput
 from ..labelers import Labeler
 from ..losses import Logistic, Loss
-from .record import Mask
-from .stages import Stage
+from .plan import StepPlan
+from .seed_record import Mask
 
 
-def targets_of(labeler: Labeler, logits: Array, stage: Stage, loss: Loss) -> Array:
+def targets_of(labeler: Labeler, logits: Array, step: StepPlan, loss: Loss) -> Array:
     """What the labeler makes of these logits, checked: one finite number each, in [0, 1] for the logistic loss."""
-    given: Any = labeler.target(logits, stage.sharpness, loss)
-    name = f"labeler {getattr(labeler, 'name', labeler)!r}, step {stage.step}"
+    given: Any = labeler.target(logits, step.sharpness, loss)
+    name = f"labeler {getattr(labeler, 'name', labeler)!r}, step {step.t}"
     try:
         targets = np.asarray(given, dtype=float)
     except (TypeError, ValueError):
@@ -35,11 +35,11 @@ def targets_of(labeler: Labeler, logits: Array, stage: Stage, loss: Loss) -> Arr
     return targets
 
 
-def check_selection(stage: Stage, selected: Mask, q: float, bias: float) -> None:
+def check_selection(step: StepPlan, selected: Mask, q: float, bias: float) -> None:
     """Refuse, as the theory does, a step for which the threshold leaves no point."""
-    if stage.step > 0 and not selected.any():
-        reason = f"the threshold {stage.threshold:g} rejects every point of the batch"
-        raise EmptySelection(stage.step, reason, {"q": q, "bias": bias}, float("nan"))
+    if step.t > 0 and not selected.any():
+        reason = f"the threshold {step.threshold:g} rejects every point of the batch"
+        raise EmptySelection(step.t, reason, {"q": q, "bias": bias}, float("nan"))
 
 
 def label_quality(logits: Array, selected: Mask, positive: Mask) -> dict[str, float]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..arrays import Array
+from ...arrays import Array
 
 
 class RevealedGaussian:

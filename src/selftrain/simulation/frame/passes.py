@@ -8,18 +8,71 @@ A pass walks over tiles of rows that stay in the cache and does all that can be 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import int64, njit
 
-from ..runtime.kernels import kernel
-from .normals import TILE, fill_tile
+from ...runtime.kernels import kernel
+from ..random.normals import TILE, fill_tile
 
 LOGISTIC, SQUARED, WEIGHTED = 0, 1, 2
 """Losses: logistic and squared with targets p; $p x^2/2$ with weights p (for probes of the Hessian)."""
 
 _FAST = {"contract", "reassoc", "nsz", "arcp"}
+
+
+class Columns(NamedTuple):
+    """Room for the columns `x` of the frame and `u` of the revealed residuals, one per row of these arrays."""
+
+    x: Any
+    u: Any
+
+
+class Filled(NamedTuple):
+    """How many columns of `x` and of `u` are filled."""
+
+    frame: Any
+    revealed: Any
+
+
+class Rows(NamedTuple):
+    """What a pass knows of each row of the batch; all but the targets are overwritten.
+
+    `base` is the last residual inside the revealed span, `change` the present residual minus base. A probe has
+    curvatures in the place of targets.
+    """
+
+    logits: Any
+    targets: Any
+    base: Any
+    change: Any
+
+
+class Noise(NamedTuple):
+    """The key of the random columns, and whether this pass draws the next one."""
+
+    key: Any
+    draw: Any
+
+
+class Sums(NamedTuple):
+    r"""What a pass adds up: $X^\top r$, $U^\top$ change, and $U^\top g$ for a fresh column g."""
+
+    slopes: Any
+    along: Any
+    fresh: Any
+
+
+class NewDirection(NamedTuple):
+    r"""A direction to append: the coordinates `inside` of the change and `fresh` of g in the revealed span, the
+    `length` $\rho$ of the change outside, the `weight` $w = \beta - u_{new} \cdot g$, and the `scale` $\sqrt\Delta$."""
+
+    inside: Any
+    fresh: Any
+    length: float
+    weight: float
+    scale: float
 
 
 @njit(inline="always")
@@ -149,29 +202,20 @@ def total(a: Any) -> float:
 
 @kernel(nogil=True, error_model="numpy")
 def advance(
-    loss: Any,
-    x: Any,
-    frame: Any,
-    u: Any,
-    revealed: Any,
-    rows: Any,
-    step: Any,
-    shift: float,
-    key: Any,
-    draw: Any,
-    slopes: Any,
-    along: Any,
-    fresh: Any,
+    loss: Any, columns: Any, filled: Any, rows: Any, move: Any, noise: Any, sums: Any
 ) -> tuple[float, float, float]:
-    r"""Move the logits by `step` in the frame and `shift` in the bias; reduce what the next move needs.
+    r"""Make a `move` (a step in the frame, a shift of the bias); reduce what the next move needs.
 
-    `rows` = (logits, targets, base, change): base is the last residual inside the revealed span,
-    change the present residual minus base. With `draw`, the slot x[frame] is filled with fresh normals g.
-    Adds $X^\top r$ to `slopes`, $U^\top$ change to `along`, $U^\top g$ to `fresh` (with `draw`).
-    Returns $\sum r$, |change|^2 and change . g.
+    With `noise.draw`, the slot x[frame] is filled with fresh normals g. Adds to `sums`; returns $\sum r$,
+    |change|^2 and change . g.
     """
+    x, u = columns
+    frame, revealed = filled
     logits, targets, base, change = rows
-    residual, noise = np.empty(TILE), np.empty(TILE, np.float32)
+    step, shift = move
+    key, draw = noise
+    slopes, along, fresh = sums
+    residual, normals = np.empty(TILE), np.empty(TILE, np.float32)
     pull = square = cross = 0.0
     for tile in range((logits.size + TILE - 1) // TILE):
         first = tile * TILE
@@ -185,9 +229,9 @@ def advance(
         for i in range(size):
             moved[i] = r[i] - base[first + i]
         if draw:
-            fill_tile(key, frame, tile, noise)
+            fill_tile(key, frame, tile, normals)
             for i in range(size):
-                x[frame, first + i] = noise[i]
+                x[frame, first + i] = normals[i]
         g = x[frame, here]
         project(x, frame, first, r, slopes)
         project(u, revealed, first, moved, along)
@@ -218,31 +262,22 @@ def split_again(u: Any, revealed: Any, change: Any, inside: Any, correction: Any
 
 @kernel(nogil=True, error_model="numpy")
 def reveal(
-    loss: Any,
-    x: Any,
-    frame: Any,
-    u: Any,
-    revealed: Any,
-    rows: Any,
-    inside: Any,
-    fresh: Any,
-    length: float,
-    weight: float,
-    scale: float,
-    hessian_row: Any,
+    loss: Any, columns: Any, filled: Any, rows: Any, new: Any, hessian_row: Any
 ) -> tuple[float, float]:
     r"""Append a direction to both sides: $u_{new} = (dr - U a)/\rho$, $x_{new} = \sqrt\Delta\,(g - U h + w\,u_{new})$.
 
-    `inside` is a, `fresh` is h, `length` is $\rho$, `weight` is $w = \beta - u_{new} \cdot g$. With `length` = 0 only
-    the frame grows ($x_{new} = \sqrt\Delta\,(g - U h)$). Adds the new row of $X^\top D X$ to `hessian_row` (as far as it
-    reaches); returns its entry with the bias and the slope $x_{new} \cdot r$.
+    With `new.length` = 0 only the frame grows ($x_{new} = \sqrt\Delta\,(g - U h)$). Adds the new row of $X^\top D X$
+    to `hessian_row` (as far as it reaches); returns its entry with the bias and the slope $x_{new} \cdot r$.
     """
-    logits, targets, base, change = rows
+    x, u = columns
+    frame, revealed = filled
+    _, targets, base, change = rows
+    inside, fresh, length, weight, scale = new
     rest_buffer, noise_buffer, curved = np.empty(TILE), np.empty(TILE), np.empty(TILE)
     minus_inside, minus_fresh = -inside, -fresh
     with_bias = slope = 0.0
-    for first in range(0, logits.size, TILE):
-        size = min(TILE, logits.size - first)
+    for first in range(0, targets.size, TILE):
+        size = min(TILE, targets.size - first)
         here = slice(first, first + size)
         rest, noise, d = rest_buffer[:size], noise_buffer[:size], curved[:size]
         for i in range(size):

@@ -2,7 +2,7 @@ r"""One seed of self-training without matrices and without vectors of N entries.
 
 From one step to the next only $m$, $v = q - m^2$ and $B$ pass: the next batch is fresh, so all it can know of the
 weights is their coordinates along $e_1 = v/\sqrt N$ and $e_2$. A batch needs two columns to be labelled, the fit
-(`frame.py`) reveals as many more as it asks for. Weights, if a histogram is wanted, are drawn afterwards with
+(`frame/fit.py`) reveals as many more as it asks for. Weights, if a histogram is wanted, are drawn afterwards with
 exactly the law they have given the coordinates.
 """
 
@@ -14,12 +14,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..arrays import Array
-from ..errors import ConvergenceError
-from ..labelers import SoftLabels
-from ..losses import Logistic, Squared
-from .frame import FULL, SETTLED, fit_frame, probe_frame
-from .labels import (
+from ...arrays import Array
+from ...errors import ConvergenceError
+from ...labelers import SoftLabels
+from ...losses import Logistic, Squared
+from ..frame.fit import FULL, SETTLED, Law, Start, fit_frame
+from ..frame.passes import (
+    LOGISTIC,
+    SQUARED,
+    Columns,
+    Filled,
+    Rows,
+    curvatures,
+    residuals,
+    soft_targets,
+    total_loss,
+)
+from ..frame.probe import probe_frame
+from ..plan import Plan, StepPlan
+from ..pseudo_labels import (
     check_selection,
     label_quality,
     majority_positive,
@@ -27,17 +40,15 @@ from .labels import (
     targets_of,
     vanished,
 )
-from .normals import fill_normals, fill_signs
-from .record import Mask, Record, sample_error
-from .stages import Plan, Stage
-from .streams import COLUMNS, LENGTHS, LOGITS, PROBES, TEST, WEIGHTS, generator, stream
-from .sweeps import LOGISTIC, SQUARED, curvatures, residuals, soft_targets, total_loss
+from ..random.normals import fill_normals, fill_signs
+from ..random.streams import COLUMNS, LENGTHS, LOGITS, PROBES, TEST, WEIGHTS, generator, stream
+from ..seed_record import Mask, SeedRecord, sample_error
 
 SIGNS = 2**31
 """The stream of the classes; streams 0, 1, ... are the columns."""
 
-PASSES, MOST = 3000, 2000
-"""Passes over the rows, and directions, that a fit may take."""
+MOST = 2000
+"""Directions that a fit may take."""
 
 SINGLE = 32
 """Columns in single precision; a fit that needs more starts again in double precision."""
@@ -53,7 +64,7 @@ def supports(plan: Plan) -> bool:
 
 def run_steps(
     plan: Plan,
-    record: Record,
+    record: SeedRecord,
     probes: int = 0,
     keep_weights: bool = False,
     keep_logits: bool = False,
@@ -64,47 +75,47 @@ def run_steps(
     """Run all steps of one seed and enter them into its record; False if `stopped` said so on the way."""
     seed = record.seed
     loss = LOGISTIC if type(plan.loss) is Logistic else SQUARED
-    columns = _Columns(max(stage.rows for stage in plan.stages), room)
+    columns = _Room(max(step.rows for step in plan.steps), room)
     histogram = _Weights(plan.features) if keep_weights else None
     state = np.zeros(2)
     bias = 0.0
-    for stage in plan.stages:
+    for step in plan.steps:
         if stopped():
             return False
-        batch = _Batch(plan, stage, seed, loss, columns, state, bias)
-        train_bias = stage.step == 0 or not plan.recipe.fix_bias
-        faded = stage.step > 0 and vanished(float(np.linalg.norm(state)), bias, train_bias)
+        batch = _RevealedRows(plan, step, seed, loss, columns, state, bias)
+        train_bias = step.t == 0 or not plan.recipe.fix_bias
+        faded = step.t > 0 and vanished(float(np.linalg.norm(state)), bias, train_bias)
         if not faded:
-            check_selection(stage, batch.selected, float(state @ state), bias)
+            check_selection(step, batch.selected, float(state @ state), bias)
         if faded or (train_bias and one_class(batch.targets, plan.loss)):
-            record.collapse(stage.step, majority_positive(batch.targets, plan.loss, bias))
+            record.collapse(step.t, majority_positive(batch.targets, plan.loss, bias))
             break
         point, bias = batch.fit(state, bias, train_bias, tolerance)
         across = float(point[1:] @ point[1:])
         m, before, state = float(point[0]), state, np.array([point[0], np.sqrt(across)])
-        record.put(stage.step, m=m, v=across, bias=bias, directions=point.size, **batch.quality)
-        if stage.step:
-            record.put(stage.step, overlap=float(before @ point[:2]))
+        record.put(step.t, m=m, v=across, bias=bias, directions=point.size, **batch.quality)
+        if step.t:
+            record.put(step.t, overlap=float(before @ point[:2]))
         mean = total_loss(loss, batch.logits, batch.targets) / batch.targets.size
-        random = generator(seed, stage.step, TEST)
-        wrong = sample_error(m, m**2 + across, bias, plan.test, stage.rows, random)
-        record.put(stage.step, train_loss=mean, test_error=wrong)
+        random = generator(seed, step.t, TEST)
+        wrong = sample_error(m, m**2 + across, bias, plan.test, step.rows, random)
+        record.put(step.t, train_loss=mean, test_error=wrong)
         if keep_logits:
-            random = generator(seed, stage.step, LOGITS)
+            random = generator(seed, step.t, LOGITS)
             record.logits.append(batch.all_logits(point, bias, random))
             record.selected.append(batch.selected)
             record.classes.append(batch.positive)
         if histogram is not None:
-            random = generator(seed, stage.step, WEIGHTS)
+            random = generator(seed, step.t, WEIGHTS)
             record.weights.append(histogram.draw(point, random))
         if probes:
-            random = generator(seed, stage.step, PROBES)
+            random = generator(seed, step.t, PROBES)
             chi = np.mean([batch.probe(random) for _ in range(probes)])
-            record.put(stage.step, chi=float(chi))
+            record.put(step.t, chi=float(chi))
     return True
 
 
-class _Columns:
+class _Room:
     """Room for the columns of the frame and of the revealed residuals, used again by every step."""
 
     def __init__(self, rows: int, room: int):
@@ -130,37 +141,37 @@ def _grown(columns: NDArray[Any], kept: int, rows: int, room: int, precise: bool
     return larger
 
 
-class _Batch:
+class _RevealedRows:
     """The rows of one step: drawn, labelled, selected; then fitted and probed."""
 
     def __init__(
         self,
         plan: Plan,
-        stage: Stage,
+        step: StepPlan,
         seed: int,
         loss: int,
-        columns: _Columns,
+        columns: _Room,
         state: Array,
         bias: float,
     ):
-        self.plan, self.stage, self.loss, self.columns = plan, stage, loss, columns
-        self.key = stream(seed, stage.step, COLUMNS).generate_state(1, np.uint64)[0]
-        self.lengths_seed = stream(seed, stage.step, LENGTHS)
-        self.frame = 1 if stage.step == 0 else 2
+        self.plan, self.step, self.loss, self.columns = plan, step, loss, columns
+        self.key = stream(seed, step.t, COLUMNS).generate_state(1, np.uint64)[0]
+        self.lengths_seed = stream(seed, step.t, LENGTHS)
+        self.frame = 1 if step.t == 0 else 2
         self.revealed = 0
-        signs = np.empty(stage.rows, np.float32)
-        fill_signs(self.key, SIGNS, stage.rho, signs)
+        signs = np.empty(step.rows, np.float32)
+        fill_signs(self.key, SIGNS, step.rho, signs)
         x = columns.x
         for j in range(self.frame):
-            column = x[j, : stage.rows]
+            column = x[j, : step.rows]
             fill_normals(self.key, j, 0, column)
-            column *= np.float32(np.sqrt(stage.delta))
-        x[0, : stage.rows] += signs
+            column *= np.float32(np.sqrt(step.delta))
+        x[0, : step.rows] += signs
         self.positive: Mask = signs > 0
-        self.selected: Mask = np.ones(stage.rows, dtype=bool)
+        self.selected: Mask = np.ones(step.rows, dtype=bool)
         self.quality: dict[str, float] = {}
         self.rejected = np.empty((2, 0))
-        if stage.step == 0:
+        if step.t == 0:
             negative, positive = plan.loss.classes
             self.targets = np.where(self.positive, positive, negative)
         else:
@@ -170,51 +181,44 @@ class _Batch:
 
     def _label(self, state: Array, bias: float) -> Array:
         """Targets of the selected rows; the columns are packed to these."""
-        stage, x = self.stage, self.columns.x
-        logits = np.empty(stage.rows)
-        for here in _chunks(stage.rows):
+        step, x = self.step, self.columns.x
+        logits = np.empty(step.rows)
+        for here in _chunks(step.rows):
             logits[here] = state[0] * x[0, here].astype(float) + state[1] * x[1, here] + bias
-        if stage.threshold > 0 or not logits.all():
-            self.selected = np.abs(logits) > stage.threshold * float(np.hypot(state[0], state[1]))
+        if step.threshold > 0 or not logits.all():
+            self.selected = np.abs(logits) > step.threshold * float(np.hypot(state[0], state[1]))
         self.quality = label_quality(logits, self.selected, self.positive)
         if not self.selected.all():
-            self.rejected = x[:2, : stage.rows][:, ~self.selected].astype(float)
+            self.rejected = x[:2, : step.rows][:, ~self.selected].astype(float)
             logits = logits[self.selected]
-            x[:2, : logits.size] = x[:2, : stage.rows][:, self.selected]
+            x[:2, : logits.size] = x[:2, : step.rows][:, self.selected]
         labeler = self.plan.recipe.label_function
-        if type(labeler) is SoftLabels and np.isfinite(stage.sharpness):
-            soft_targets(self.loss, stage.sharpness, logits)
+        if type(labeler) is SoftLabels and np.isfinite(step.sharpness):
+            soft_targets(self.loss, step.sharpness, logits)
         else:
             for here in _chunks(logits.size):
-                logits[here] = targets_of(labeler, logits[here], stage, self.plan.loss)
+                logits[here] = targets_of(labeler, logits[here], step, self.plan.loss)
         return logits
 
     def fit(
         self, state: Array, bias: float, train_bias: bool, tolerance: float
     ) -> tuple[Array, float]:
         """Coordinates of the minimiser in the frame, and its bias; weights lost in rounding are zero."""
-        stage, start = self.stage, self.frame
+        step, start = self.step, self.frame
         while True:
             columns = self.columns
             room = columns.usable
             point = np.zeros(room)
-            if stage.step:
+            if step.t:
                 point[:2] = state
             ended, frame, revealed, found, error, faint = fit_frame(
                 self.loss,
-                columns.x[:room],
-                columns.u[:room],
+                Columns(columns.x[:room], columns.u[:room]),
                 start,
-                (self.logits, self.targets, self._base, self._change),
-                point,
-                bias,
-                train_bias,
-                stage.ridge,
-                np.sqrt(stage.delta),
-                self._lengths(),
-                self.key,
+                Rows(self.logits, self.targets, self._base, self._change),
+                Start(point, bias, train_bias),
+                self._law(),
                 tolerance,
-                PASSES,
             )
             if ended == SETTLED:
                 self.frame, self.revealed = frame, revealed
@@ -223,12 +227,12 @@ class _Batch:
             if ended != FULL:
                 norm = float(np.linalg.norm(point[:frame]))
                 reason = "the fit did not settle"
-                if stage.ridge == 0:
+                if step.ridge == 0:
                     reason += ": without ridge the minimum may not exist"
-                raise ConvergenceError(stage.step, reason, {"norm": norm, "bias": found}, error)
+                raise ConvergenceError(step.t, reason, {"norm": norm, "bias": found}, error)
             if room > MOST:
                 raise ConvergenceError(
-                    stage.step,
+                    step.t,
                     f"the fit needs more than {MOST} directions: the ridge is too small",
                     {"bias": found},
                     error,
@@ -247,16 +251,11 @@ class _Batch:
         curvatures(self.loss, slope, self.targets, curvature)
         while True:
             ended, form = probe_frame(
-                self.columns.x,
-                self.columns.u,
-                self.frame,
-                self.revealed,
-                (slope, curvature, self._base, self._change),
+                Columns(self.columns.x, self.columns.u),
+                Filled(self.frame, self.revealed),
+                Rows(slope, curvature, self._base, self._change),
                 coordinates,
-                self.stage.ridge,
-                np.sqrt(self.stage.delta),
-                self._lengths(),
-                self.key,
+                self._law(),
                 1e-4,
             )
             if ended == SETTLED:
@@ -267,18 +266,19 @@ class _Batch:
         """Logits of all rows; those of rejected rows, which nothing has asked, are drawn now."""
         if self.selected.all():
             return self.logits.copy()
-        logits = np.empty(self.stage.rows)
+        logits = np.empty(self.step.rows)
         logits[self.selected] = self.logits
-        spread = np.sqrt(self.stage.delta * float(point[2:] @ point[2:]))
+        spread = np.sqrt(self.step.delta * float(point[2:] @ point[2:]))
         unseen = random.standard_normal(self.rejected.shape[1])
         logits[~self.selected] = point[:2] @ self.rejected + spread * unseen + bias
         return logits
 
-    def _lengths(self) -> Array:
-        """Draws of chi with N - k degrees of freedom for k = 0, 1, ...; the same for any room."""
+    def _law(self) -> Law:
+        """What the rest of the batch is drawn from; the lengths are the same for any room."""
         free = self.plan.features - np.arange(len(self.columns.x) + 1)
         random = np.random.Generator(np.random.Philox(self.lengths_seed))
-        return np.sqrt(np.where(free > 0, random.chisquare(np.maximum(free, 1)), 0.0))
+        lengths = np.sqrt(np.where(free > 0, random.chisquare(np.maximum(free, 1)), 0.0))
+        return Law(self.step.ridge, float(np.sqrt(self.step.delta)), lengths, self.key)
 
 
 class _Weights:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from selftrain.simulation.revealed import RevealedGaussian
+from selftrain.simulation.designs.revealed import RevealedGaussian
 
 
 def test_the_two_sides_agree() -> None:

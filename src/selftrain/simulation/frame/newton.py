@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..runtime.kernels import kernel
+from ...runtime.kernels import kernel
 
 
 @kernel(nogil=True, error_model="numpy")

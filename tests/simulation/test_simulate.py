@@ -8,9 +8,10 @@ import pytest
 from selftrain import Problem, Recipe, simulate, solve
 from selftrain.errors import InvalidInput, StageError
 from selftrain.runtime.progress import Progress
-from selftrain.simulation import by_frame, run
-from selftrain.simulation.record import Record
-from selftrain.simulation.stages import plan_stages
+from selftrain.simulation import simulate as simulate_module
+from selftrain.simulation.engines import matrix_free
+from selftrain.simulation.plan import plan_run
+from selftrain.simulation.seed_record import SeedRecord
 
 PROBLEM = Problem(alpha_l=0.5, alpha_u=2.0, rho=0.4, delta=0.5625, steps=2)
 RECIPE = Recipe()
@@ -27,12 +28,12 @@ def test_a_seed_gives_the_same_numbers_in_any_company(method: str) -> None:
 
 def test_room_for_columns_does_not_matter() -> None:
     """Also where a fit outgrows single precision, and whatever the probes have taken."""
-    plan = plan_stages(PROBLEM, Recipe(lambda_u=2e-3, sharpness=2.0), 300)
-    small, large, probed = Record(1, 2), Record(1, 2), Record(1, 2)
-    by_frame.run_steps(plan, small, room=4)
-    by_frame.run_steps(plan, large, room=100)
-    by_frame.run_steps(plan, probed, room=4, probes=3)
-    assert small.values["directions"][1] > by_frame.SINGLE
+    plan = plan_run(PROBLEM, Recipe(lambda_u=2e-3, sharpness=2.0), 300)
+    small, large, probed = SeedRecord(1, 2), SeedRecord(1, 2), SeedRecord(1, 2)
+    matrix_free.run_steps(plan, small, room=4)
+    matrix_free.run_steps(plan, large, room=100)
+    matrix_free.run_steps(plan, probed, room=4, probes=3)
+    assert small.values["directions"][1] > matrix_free.SINGLE
     for name, values in small.values.items():
         np.testing.assert_array_equal(values, large.values[name])
         if name != "chi":
@@ -269,7 +270,7 @@ def test_an_interrupt_before_the_first_seed_is_one(monkeypatch: pytest.MonkeyPat
     def interrupt(*arguments: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(run, "_one_seed", interrupt)
+    monkeypatch.setattr(simulate_module, "_one_seed", interrupt)
     with pytest.raises(KeyboardInterrupt):
         simulate(PROBLEM, RECIPE, 60, 3, probes=0)
 

@@ -30,7 +30,7 @@ MEASURED = (
 
 
 @dataclass
-class Record:
+class SeedRecord:
     """Measured quantities of one seed over t = 0..T, NaN where there is none.
 
     Attributes:

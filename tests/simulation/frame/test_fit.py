@@ -5,10 +5,10 @@ import pytest
 
 from selftrain import Problem, Recipe
 from selftrain.losses import Logistic, Squared
-from selftrain.simulation import by_frame
-from selftrain.simulation.fit import fit
-from selftrain.simulation.stages import plan_stages
-from selftrain.simulation.sweeps import LOGISTIC, SQUARED
+from selftrain.simulation.engines import matrix_free
+from selftrain.simulation.frame.passes import LOGISTIC, SQUARED
+from selftrain.simulation.linear.fit import fit
+from selftrain.simulation.plan import plan_run
 
 STATE, BIAS = np.array([0.95, 1.13]), -0.2
 
@@ -27,14 +27,14 @@ SETTINGS = {
 }
 
 
-def batch(setting: str, features: int, seed: int) -> tuple[by_frame._Batch, bool]:
+def batch(setting: str, features: int, seed: int) -> tuple[matrix_free._RevealedRows, bool]:
     """Step 1 from a given state, ready to be fitted; whether the bias is trained."""
     problem, recipe = SETTINGS[setting]
     base = {"alpha_l": 0.5, "alpha_u": 2.0, "rho": 0.4, "delta": 0.5625, "steps": 1}
-    plan = plan_stages(Problem(**{**base, **problem}), Recipe(**recipe), features)
+    plan = plan_run(Problem(**{**base, **problem}), Recipe(**recipe), features)
     loss = SQUARED if plan.problem.loss == "squared" else LOGISTIC
-    columns = by_frame._Columns(plan.stages[1].rows, 32)
-    rows = by_frame._Batch(plan, plan.stages[1], seed, loss, columns, STATE, BIAS)
+    columns = matrix_free._Room(plan.steps[1].rows, 32)
+    rows = matrix_free._RevealedRows(plan, plan.steps[1], seed, loss, columns, STATE, BIAS)
     return rows, not plan.recipe.fix_bias
 
 
@@ -61,7 +61,7 @@ def test_a_tight_fit_is_the_minimum_over_the_columns_it_revealed(setting: str) -
     matrix = rows.columns.x[: point.size, : rows.targets.size].T.astype(float)
     loss = Squared() if rows.loss == SQUARED else Logistic()
     options = {"fit_bias": trained, "bias": BIAS, "tolerance": 1e-11}
-    direct = fit(matrix, rows.targets, loss, rows.stage.ridge, **options)
+    direct = fit(matrix, rows.targets, loss, rows.step.ridge, **options)
     np.testing.assert_allclose(point, direct.weights, atol=1e-7 * np.linalg.norm(point))
     assert bias == pytest.approx(direct.bias, abs=1e-7)
 

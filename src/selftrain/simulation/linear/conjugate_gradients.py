@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..arrays import Array
+from ...arrays import Array
 
 
 class Solved(NamedTuple):

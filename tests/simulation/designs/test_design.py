@@ -7,8 +7,8 @@ import scipy.sparse
 
 from selftrain.errors import InvalidInput
 from selftrain.losses import Logistic
-from selftrain.simulation.designs import Clusters, Stacked, Stored, as_design
-from selftrain.simulation.fit import fit
+from selftrain.simulation.designs.design import ClusterRows, Stacked, Stored, as_design
+from selftrain.simulation.linear.fit import fit
 
 RNG = np.random.default_rng(0)
 MATRIX = RNG.standard_normal((30, 12)) * (RNG.random((30, 12)) < 0.5)
@@ -44,7 +44,7 @@ def test_the_fit_is_the_same_on_all(kind: str) -> None:
 def test_clusters_are_noise_plus_a_rank_one_mean() -> None:
     signs, center = np.sign(ROWS), np.full(12, 12**-0.5)
     whole = np.outer(signs, center) + np.sqrt(0.7) * MATRIX
-    design = Clusters(Stored(MATRIX), signs, center, 0.7)
+    design = ClusterRows(Stored(MATRIX), signs, center, 0.7)
     np.testing.assert_allclose(design.times(WEIGHTS), whole @ WEIGHTS, atol=1e-13)
     np.testing.assert_allclose(design.transposed_times(ROWS), whole.T @ ROWS, atol=1e-13)
 

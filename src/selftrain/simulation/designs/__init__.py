@@ -1,0 +1,1 @@
+"""Design matrices, known by their products."""

@@ -1,0 +1,1 @@
+"""How one seed runs: with explicit weights, or without any vector of N entries."""

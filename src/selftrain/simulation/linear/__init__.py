@@ -1,0 +1,1 @@
+"""Ridge-regularised fits on any design matrix, and what they measure."""

@@ -1,0 +1,1 @@
+"""Random numbers by seed, step and purpose; normals by position."""
