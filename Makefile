@@ -3,6 +3,7 @@
 # make paper       every figure of the paper in full, and the page of the documentation from it
 # make test        linters, types, and every test
 # make bench       the speed of the engines, measured against other ways
+# make browser     what the tests of the page need: Chromium and its driver, axe-core
 # make robustness  thousands of random problems, each confirmed or refused
 
 PYTHON ?= python3
@@ -12,8 +13,9 @@ PIP    := $(BIN)/python -m pip --quiet --disable-pip-version-check
 READY  := $(VENV)/.ready
 TESTED := $(VENV)/.ready-for-tests
 WORKERS ?= 2
+AXE    := 4.11.1
 
-.PHONY: setup run paper test lint format bench robustness clean
+.PHONY: setup run paper test lint format bench browser robustness clean
 
 setup: $(READY)
 
@@ -24,7 +26,7 @@ paper: $(READY)
 	$(BIN)/selftrain paper run --out out/paper
 	$(BIN)/python -m selftrain.report.document out/paper docs
 
-test: lint
+test: lint browser
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope
 
 lint: $(TESTED)
@@ -44,6 +46,14 @@ bench: $(READY)
 robustness: $(READY)
 	$(BIN)/python benchmarks/robustness.py
 
+browser: $(VENV)/axe/node_modules/axe-core/package.json
+	@command -v chromium >/dev/null && command -v chromedriver >/dev/null \
+	  || { apt-get -qq update && apt-get -qq install -y chromium chromium-driver >/dev/null; } \
+	  || { echo "the tests of the page need chromium and chromedriver on the path"; exit 1; }
+
+$(VENV)/axe/node_modules/axe-core/package.json: | $(BIN)/python
+	npm install --silent --no-package-lock --prefix $(VENV)/axe axe-core@$(AXE)
+
 clean:
 	rm -rf $(VENV) out build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
@@ -54,7 +64,7 @@ $(BIN)/python:
 
 $(READY): pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) install --upgrade pip
-	$(PIP) install --constraint constraints.txt --editable .
+	$(PIP) install --constraint constraints.txt --editable '.[explore]'
 	@touch $@
 
 # `--group` needs pip 25.1; Python 3.11 brings an older one, hence the upgrade above.

@@ -15,6 +15,7 @@ from typer.exceptions import TyperException
 from ..errors import InvalidInput, SelfTrainError
 from .bench import app as bench
 from .continuum import continuum
+from .explore import explore
 from .optimize import optimize
 from .paper import app as paper
 from .simulate import simulate
@@ -30,6 +31,7 @@ app.command()(solve)
 app.command()(simulate)
 app.command()(optimize)
 app.command()(continuum)
+app.command()(explore)
 app.add_typer(bench, name="bench")
 app.add_typer(paper, name="paper")
 

@@ -1,0 +1,175 @@
+"""Long work in processes that can be cancelled: searches, simulations, a visitor's own data.
+
+At most a few run at once, some more wait, the rest is refused with a sentence. A job that exceeds its time is
+ended; what it had reported by then stays.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import threading
+import time
+import uuid
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from typing import Any
+
+__all__ = ["Job", "JobBoard"]
+
+RUNNING, WAITING, KEPT = 2, 8, 64
+"""Most jobs that run at once, that wait, and whose results are remembered."""
+
+SECONDS = 300.0
+"""Longest a job may run."""
+
+_SPAWN = multiprocessing.get_context("spawn")
+
+
+@dataclass
+class Job:
+    """A piece of long work and what it has reported so far.
+
+    Attributes:
+        status: "waiting", "running", "done", "failed", "cancelled".
+        progress: the last sentence it reported.
+        result: everything else it reported, newest value by name.
+    """
+
+    kind: str
+    data: dict[str, Any]
+    id: str = field(default_factory=lambda: uuid.uuid4().hex)
+    status: str = "waiting"
+    progress: str = "waiting for other work to end"
+    result: dict[str, Any] = field(default_factory=dict)
+    process: BaseProcess | None = None
+
+    @property
+    def ended(self) -> bool:
+        return self.status in ("done", "failed", "cancelled")
+
+    def shown(self) -> dict[str, Any]:
+        """What the page is sent."""
+        return {
+            "id": self.id,
+            "kind": self.kind,
+            "status": self.status,
+            "progress": self.progress,
+            **self.result,
+        }
+
+
+def _work(kind: str, data: dict[str, Any], pipe: Connection) -> None:
+    """The body of a job's process: send its messages, then how it ended."""
+    import signal
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    from threadpoolctl import threadpool_limits
+
+    from ..errors import SelfTrainError
+    from .tasks import TASKS
+
+    try:
+        with threadpool_limits(1):
+            for message in TASKS[kind](data):
+                pipe.send(message)
+        pipe.send({"status": "done"})
+    except SelfTrainError as error:
+        pipe.send({"status": "failed", "progress": str(error)})
+    except Exception as error:
+        pipe.send({"status": "failed", "progress": f"it failed: {type(error).__name__}"})
+
+
+class JobBoard:
+    """All jobs of a server."""
+
+    def __init__(self, seconds: float = SECONDS):
+        self.seconds = seconds
+        self._jobs: OrderedDict[str, Job] = OrderedDict()
+        self._lock = threading.RLock()
+
+    def start(self, kind: str, data: dict[str, Any]) -> Job:
+        """Begin a job, or refuse it in words."""
+        job = Job(kind, data)
+        with self._lock:
+            waiting = [other for other in self._jobs.values() if other.status == "waiting"]
+            if len(waiting) >= WAITING:
+                job.status, job.progress = (
+                    "failed",
+                    "too much is running here; try again in a moment",
+                )
+                return job
+            self._jobs[job.id] = job
+            self._tidy()
+            self._begin_next()
+        return job
+
+    def get(self, job_id: str) -> Job | None:
+        """A job that is still remembered."""
+        with self._lock:
+            return self._jobs.get(job_id)
+
+    def cancel(self, job_id: str) -> None:
+        """End a job now."""
+        with self._lock:
+            job = self._jobs.get(job_id)
+            if job is not None and not job.ended:
+                job.status, job.progress = "cancelled", "cancelled"
+                if job.process is not None:
+                    job.process.kill()
+
+    def close(self) -> None:
+        """Cancel everything."""
+        for job_id in list(self._jobs):
+            self.cancel(job_id)
+
+    def _begin_next(self) -> None:
+        running = sum(job.status == "running" for job in self._jobs.values())
+        for job in self._jobs.values():
+            if job.status == "waiting" and running < RUNNING:
+                job.status, job.progress, running = "running", "starting", running + 1
+                threading.Thread(target=self._follow, args=(job,), daemon=True).start()
+
+    def _follow(self, job: Job) -> None:
+        """Run the process of a job and note what it reports."""
+        pipe, other = _SPAWN.Pipe(duplex=False)
+        process = _SPAWN.Process(target=_work, args=(job.kind, job.data, other), daemon=True)
+        with self._lock:
+            if job.ended:
+                return self._begin_next()
+            process.start()
+            job.process = process
+        other.close()
+        deadline = time.monotonic() + self.seconds
+        try:
+            while not job.ended:
+                if not pipe.poll(max(0.0, deadline - time.monotonic())):
+                    self._note(
+                        job, {"status": "failed", "progress": f"stopped after {self.seconds:g} s"}
+                    )
+                    break
+                self._note(job, pipe.recv())
+        except (EOFError, OSError):
+            self._note(job, {"status": "failed", "progress": "its process ended early"})
+        process.kill()
+        process.join(10)
+        pipe.close()
+        with self._lock:
+            job.data = {}
+            self._begin_next()
+        return None
+
+    def _note(self, job: Job, message: dict[str, Any]) -> None:
+        with self._lock:
+            if job.status == "cancelled":
+                return
+            job.status = message.pop("status", job.status)
+            job.progress = message.pop("progress", job.progress)
+            job.result.update(message)
+
+    def _tidy(self) -> None:
+        for job_id in [job.id for job in self._jobs.values() if job.ended][
+            : max(0, len(self._jobs) - KEPT)
+        ]:
+            del self._jobs[job_id]

@@ -1,0 +1,121 @@
+"""Serve the page on this machine: the application, its headers, and the loop that answers."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import webbrowser
+from typing import Any
+
+from ..errors import InvalidInput, SelfTrainError
+
+__all__ = ["create_app", "serve"]
+
+LARGEST_REQUEST = 8 * 2**20
+"""Bytes a request may have, a visitor's own file included."""
+
+THREADS = 16
+
+
+def create_app(workers: Any, jobs: Any) -> Any:
+    """The Dash application, with every asset served from here and nothing loaded from elsewhere."""
+    from dash import Dash
+
+    from .callbacks import register
+    from .layout import page
+
+    app = Dash(
+        "selftrain.explorer",
+        title="selftrain explorer",
+        update_title="",
+        serve_locally=True,
+        compress=False,
+        assets_folder=_assets(),
+        meta_tags=[{"name": "viewport", "content": "width=device-width, initial-scale=1"}],
+    )
+    app.index_string = app.index_string.replace("<html>", '<html lang="en">')
+    app.layout = page
+    register(app, workers, jobs)
+    app.server.config["MAX_CONTENT_LENGTH"] = LARGEST_REQUEST
+    scripts = " ".join(app.csp_hashes())
+    policy = (
+        f"default-src 'self'; script-src 'self' {scripts}; style-src 'self' 'unsafe-inline'; "
+        "img-src 'self' data: blob:; connect-src 'self'; object-src 'none'; base-uri 'none'; "
+        "frame-ancestors 'none'"
+    )
+
+    def secure(response: Any) -> Any:
+        response.headers["Content-Security-Policy"] = policy
+        response.headers["X-Content-Type-Options"] = "nosniff"
+        response.headers["Referrer-Policy"] = "no-referrer"
+        return response
+
+    app.server.after_request(secure)
+    return app
+
+
+def _assets() -> str:
+    from pathlib import Path
+
+    return str(Path(__file__).parent / "assets")
+
+
+def serve(
+    host: str = "127.0.0.1", port: int = 8050, open_browser: bool = True, say: Any = print
+) -> None:
+    """Serve the page until it is interrupted.
+
+    Arguments:
+        host: address to listen at; the default can be reached from this machine only.
+        port: 0 takes any free one.
+        open_browser: open the page.
+        say: called with each line a person should read.
+    """
+    try:
+        import waitress
+
+        from .jobs import JobBoard
+        from .workers import Workers
+    except ImportError as error:
+        reason = f"the page needs {error.name}: pip install 'selftrain[explore]'"
+        raise SelfTrainError(reason) from None
+    listening = _listen(host, port)
+    place = listening.getsockname()[1]
+    workers, jobs = Workers(), JobBoard()
+    try:
+        app = create_app(workers, jobs)
+        server = waitress.create_server(
+            app.server, sockets=[listening], threads=THREADS, max_request_body_size=LARGEST_REQUEST
+        )
+        if not _loopback(host):
+            say(f"Listening at {host}: other machines can reach this page. It has no password.")
+        address = f"http://{'localhost' if _loopback(host) else host}:{place}/"
+        say(f"The explorer is at {address} (ctrl-C ends it).")
+        if open_browser:
+            threading.Timer(0.5, webbrowser.open, (address,)).start()
+        server.run()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        jobs.close()
+        workers.close()
+        listening.close()
+
+
+def _loopback(host: str) -> bool:
+    return host in ("localhost", "::1") or host.startswith("127.")
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """A socket at the place that was asked for, or a sentence why there is none."""
+    if not 0 <= port <= 65535:
+        raise InvalidInput("port", port, "a whole number from 0 to 65535 is accepted")
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        listening = socket.socket(family, socket.SOCK_STREAM)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((host, port))
+    except OSError as error:
+        accepted = "a free port of this machine is accepted (0 takes any)"
+        raise InvalidInput("host:port", f"{host}:{port}", f"{error.strerror}; {accepted}") from None
+    return listening

@@ -1,0 +1,132 @@
+"""Long work of the page, each a generator of messages: progress first, then results as they come.
+
+They run in a process of their own (`jobs`), so that they can be cancelled at any moment.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from ..errors import InvalidInput
+from .page_state import PageState
+
+__all__ = ["LIMITS", "TASKS"]
+
+Message = dict[str, Any]
+
+LIMITS = {"features": 2**20, "seeds": 32, "points": 2**27, "schedule_steps": 64}
+"""What one job may be asked for; `points` is features times seeds times steps."""
+
+SEARCHES: dict[str, dict[str, Any]] = {
+    "constants": {"over": ("lambda_l", "lambda_u")},
+    "heuristics": {"over": ("lambda_l", "lambda_u", "annealing"), "fix_bias": True},
+    "schedule": {"over": ("lambda_l",), "schedule": ("lambda_u",)},
+}
+
+
+def optimize(data: dict[str, Any]) -> Iterator[Message]:
+    """The best recipe of a kind: "constants", "heuristics" or "schedule"."""
+    from .. import Recipe
+    from .. import optimize as search
+
+    state, kind = PageState.from_store(data["state"]), str(data["search"])
+    if kind not in SEARCHES:
+        raise InvalidInput("search", kind, f"one of {', '.join(SEARCHES)} is accepted")
+    options = dict(SEARCHES[kind])
+    problem, recipe = state.problem, state.recipe
+    if kind == "schedule" and problem.steps > LIMITS["schedule_steps"]:
+        accepted = f"at most {LIMITS['schedule_steps']} steps are accepted for a schedule"
+        raise InvalidInput("steps", problem.steps, accepted)
+    fixed = options.pop("fix_bias", recipe.fix_bias)
+    start = Recipe(0.05, 0.01, fix_bias=fixed, annealing=0.03 if kind == "heuristics" else 0.0)
+    messages: list[Message] = []
+
+    def report(solves: int, best: float) -> None:
+        messages.append({"progress": f"{solves} runs solved, best error {best:.5f}"})
+
+    yield {"progress": "searching"}
+    for message in _listening(
+        messages, lambda: search(problem, start=start, progress=report, **options)
+    ):
+        if "found" not in message:
+            yield message
+            continue
+        best = message["found"]
+        names = (*options["over"], *options.get("schedule", ()), "fix_bias")
+        changed = {name: getattr(best.recipe, name) for name in names}
+        if kind != "heuristics":
+            changed |= {"annealing": 0.0, "sharpness": 1.0, "threshold": 0.0}
+        yield {
+            "texts": state.with_values(changed).texts,
+            "progress": f"best error {best.error:.5f} after {best.solves} runs. {best.advice}",
+        }
+
+
+def _listening(messages: list[Message], work: Any) -> Iterator[Message]:
+    """Run `work` in a thread; pass on what it reports, and its result as `found`."""
+    import threading
+
+    result: list[Any] = []
+
+    def target() -> None:
+        try:
+            result.append((True, work()))
+        except BaseException as error:
+            result.append((False, error))
+
+    thread = threading.Thread(target=target, daemon=True)
+    thread.start()
+    while thread.is_alive():
+        thread.join(0.25)
+        if messages:
+            yield messages[-1]
+    good, value = result[0]
+    if not good:
+        raise value
+    yield {"found": value}
+
+
+def simulate(data: dict[str, Any]) -> Iterator[Message]:
+    """Finite systems, one seed after the other; every message has the seeds that are done."""
+    from .. import simulate as run
+
+    state = PageState.from_store(data["state"])
+    problem, recipe = state.problem, state.recipe
+    features, seeds = _whole("features", data), _whole("seeds", data)
+    if features * seeds * (problem.steps + 1) > LIMITS["points"]:
+        accepted = f"features x seeds x steps up to {LIMITS['points']:.3g} is accepted here"
+        raise InvalidInput("features", features, accepted)
+    rows: dict[str, list[Any]] = {"error": [], "cosine": [], "bias_to_norm": []}
+    begin = time.perf_counter()
+    for seed in range(seeds):
+        yield {"progress": _left(seed, seeds, begin)}
+        ensemble = run(problem, recipe, features=features, seeds=[seed], probes=0, progress=False)
+        for name, values in rows.items():
+            values.append([float(value) for value in getattr(ensemble, name)[0]])
+        yield {"simulated": {**rows, "features": features, "query": state.query(pinned=False)}}
+    took = time.perf_counter() - begin
+    yield {"progress": f"{seeds} systems of {features} features in {took:.1f} s"}
+
+
+def _left(done: int, total: int, begin: float) -> str:
+    if not done:
+        return f"simulating, 0 of {total} seeds"
+    left = (time.perf_counter() - begin) / done * (total - done)
+    return f"simulating, {done} of {total} seeds, about {left:.0f} s left"
+
+
+def _whole(name: str, data: dict[str, Any]) -> int:
+    value, low = data.get(name), 2 if name == "features" else 1
+    accepted = f"a whole number from {low} to {LIMITS[name]} is accepted"
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        raise InvalidInput(name, value, accepted) from None
+    if not low <= number <= LIMITS[name] or number % 1:
+        raise InvalidInput(name, value, accepted)
+    return int(number)
+
+
+TASKS = {"optimize": optimize, "simulate": simulate}

@@ -1,0 +1,180 @@
+"""Answers from other processes, with a limit of time: no request can run away with the page.
+
+A few processes wait with compiled kernels. A request takes a free one; when it takes too long, its process is
+ended and replaced. A request that was superseded by a newer one of the same page is dropped while it waits.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Iterator
+from multiprocessing.connection import Connection
+from typing import Any
+
+__all__ = ["Busy", "Superseded", "TooLong", "Workers"]
+
+PAGES = 256
+"""Pages whose newest request is remembered; older ones are forgotten first."""
+
+_SPAWN = multiprocessing.get_context("spawn")
+
+
+class Superseded(Exception):
+    """A newer request of the same page has arrived."""
+
+
+class TooLong(Exception):
+    """The answer took longer than allowed."""
+
+
+class Busy(Exception):
+    """No process became free in time."""
+
+
+def _serve(pipe: Connection) -> None:
+    """The loop of a worker process: answer requests until the pipe closes."""
+    import signal
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    from threadpoolctl import threadpool_limits
+
+    from .answers import answer, table
+    from .page_state import PageState
+
+    kinds = {"answer": answer, "table": table}
+    with threadpool_limits(1):
+        answer({"texts": PageState().texts})
+        pipe.send("ready")
+        while True:
+            try:
+                kind, data = pipe.recv()
+            except EOFError:
+                return
+            try:
+                pipe.send((True, kinds[kind](data)))
+            except Exception as error:
+                pipe.send((False, f"{type(error).__name__}: {error}"))
+
+
+class _Worker:
+    """One process and the pipe to it."""
+
+    def __init__(self) -> None:
+        self.pipe, other = _SPAWN.Pipe()
+        self.process = _SPAWN.Process(target=_serve, args=(other,), daemon=True)
+        self.process.start()
+        other.close()
+        self.ready = False
+
+    def wait_ready(self, seconds: float) -> None:
+        if not self.ready and self.pipe.poll(seconds):
+            self.pipe.recv()
+            self.ready = True
+
+    def ask(self, kind: str, data: Any, seconds: float) -> tuple[bool, Any]:
+        self.pipe.send((kind, data))
+        if not self.pipe.poll(seconds):
+            raise TooLong
+        answered: tuple[bool, Any] = self.pipe.recv()
+        return answered
+
+    def end(self) -> None:
+        self.process.kill()
+        self.process.join(5)
+        self.pipe.close()
+
+
+class Workers:
+    """A few processes that answer.
+
+    Arguments:
+        count: how many.
+        seconds: how long one answer may take.
+        patience: how long a request waits for a free process.
+    """
+
+    def __init__(self, count: int = 2, seconds: float = 10.0, patience: float = 20.0):
+        self.count, self.seconds, self.patience = count, seconds, patience
+        self._changed = threading.Condition()
+        self._free: list[_Worker] = []
+        self._newest: OrderedDict[str, int] = OrderedDict()
+        self._closed = False
+        for _ in range(count):
+            self._add()
+
+    def ask(self, kind: str, data: Any, page: str = "", number: int = 0) -> Any:
+        """The answer to a request; `number` counts the requests of a page.
+
+        Raises `Superseded`, `TooLong`, `Busy`, or `RuntimeError` if the worker failed in a way nobody foresaw.
+        """
+        self._note(page, number)
+        with self._taken(page, number) as worker:
+            good, value = worker.ask(kind, data, self.seconds)
+        if not good:
+            raise RuntimeError(value)
+        return value
+
+    def close(self) -> None:
+        """End all processes."""
+        with self._changed:
+            self._closed = True
+            while self._free:
+                self._free.pop().end()
+
+    def _note(self, page: str, number: int) -> None:
+        with self._changed:
+            if page:
+                self._newest[page] = max(number, self._newest.get(page, 0))
+                self._newest.move_to_end(page)
+                while len(self._newest) > PAGES:
+                    self._newest.popitem(last=False)
+            self._changed.notify_all()
+
+    @contextlib.contextmanager
+    def _taken(self, page: str, number: int) -> Iterator[_Worker]:
+        """A free process; it goes back, or is replaced if it failed."""
+        deadline = time.monotonic() + self.patience
+        with self._changed:
+            while not self._free:
+                self._check(page, number)
+                left = deadline - time.monotonic()
+                if left <= 0 or self._closed:
+                    raise Busy
+                self._changed.wait(left)
+            self._check(page, number)
+            worker = self._free.pop()
+        try:
+            yield worker
+        except BaseException:
+            worker.end()
+            threading.Thread(target=self._add, daemon=True).start()
+            raise
+        with self._changed:
+            if self._closed:
+                worker.end()
+            else:
+                self._free.append(worker)
+            self._changed.notify_all()
+
+    def _check(self, page: str, number: int) -> None:
+        if page and number < self._newest.get(page, 0):
+            raise Superseded
+
+    def _add(self) -> None:
+        """Start a process in the background; it counts as free once it is warm."""
+
+        def start() -> None:
+            worker = _Worker()
+            worker.wait_ready(300.0)
+            with self._changed:
+                if self._closed or not worker.ready:
+                    worker.end()
+                    return
+                self._free.append(worker)
+                self._changed.notify_all()
+
+        threading.Thread(target=start, daemon=True).start()

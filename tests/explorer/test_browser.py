@@ -1,0 +1,377 @@
+"""The page in a real browser: every control, view and button, links, downloads, accessibility, hostile input."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import time
+from pathlib import Path
+from urllib.parse import parse_qs, quote, urlparse
+
+import numpy as np
+import pytest
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import WebDriverWait
+
+from selftrain import Problem, Recipe, solve
+from selftrain.explorer.page_state import VIEWS, PageState
+from selftrain.explorer.presets import PRESETS
+
+ROOT = Path(__file__).parents[2]
+AXE = ROOT / ".venv" / "axe" / "node_modules" / "axe-core" / "axe.min.js"
+SHOTS = ROOT / "out" / "explorer"
+
+CURVE = """
+const plot = document.querySelector("#chart .js-plotly-plot");
+if (!plot || !plot.data) return null;
+const trace = plot.data.find((one) => one.name && one.name.startsWith(arguments[0]));
+if (!trace) return null;
+const y = trace._inputArray ? trace.y : trace.y;
+return Array.from(y, (value) => (value === undefined ? null : value));
+"""
+
+
+def wait(browser, condition, seconds=45):
+    return WebDriverWait(browser, seconds, poll_frequency=0.1).until(lambda _: condition())
+
+
+def curve(browser, name="this run"):
+    return browser.execute_script(CURVE, name)
+
+
+def shows(browser, run, name="this run"):
+    """Wait until the curve of the page is the error of a run."""
+
+    def agrees():
+        values = curve(browser, name)
+        return (
+            values is not None
+            and len(values) == len(run.error)
+            and np.allclose(np.array(values, dtype=float), run.error, rtol=1e-9)
+        )
+
+    return wait(browser, agrees)
+
+
+def visit(browser, address, query=""):
+    browser.get("about:blank")
+    browser.get(address + query)
+    wait(browser, lambda: text(browser, "sentences") != "")
+
+
+def text(browser, name):
+    return browser.execute_script(
+        "const e = document.getElementById(arguments[0]); return e ? e.innerText : '';", name
+    )
+
+
+def click(browser, name):
+    button = browser.find_element(By.ID, name)
+    browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", button)
+    button.click()
+
+
+def slide(browser, name, position):
+    """Move a slider as a hand would: the browser's own event."""
+    browser.execute_script(
+        """
+        const input = document.getElementById(arguments[0] + "-slider");
+        const set = Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, "value").set;
+        set.call(input, arguments[1]);
+        input.dispatchEvent(new Event("input", {bubbles: true}));
+        input.dispatchEvent(new Event("change", {bubbles: true}));
+        """,
+        name,
+        str(position),
+    )
+
+
+def type_into(browser, name, words):
+    field = browser.find_element(By.ID, name)
+    browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", field)
+    field.send_keys(Keys.CONTROL, "a")
+    field.send_keys(words, Keys.ENTER)
+
+
+def value_of(browser, name):
+    return browser.find_element(By.ID, name).get_attribute("value")
+
+
+def shot(browser, name):
+    SHOTS.mkdir(parents=True, exist_ok=True)
+    browser.save_screenshot(str(SHOTS / f"{name}.png"))
+
+
+@pytest.fixture(scope="module")
+def headline():
+    state = PRESETS["headline"].state()
+    return solve(state.problem, state.recipe)
+
+
+def test_a_first_visit_explains_itself_and_shows_the_headline(browser, address, headline):
+    visit(browser, address)
+    shows(browser, headline)
+    other = PageState.from_query(PRESETS["headline"].state().pin)
+    shows(browser, solve(other.problem, other.recipe), "pinned run")
+    assert len(browser.find_elements(By.CSS_SELECTOR, "#intro p")) == 3
+    assert f"{headline.error[-1]:.4f}" in text(browser, "sentences")
+    shot(browser, "headline")
+
+
+def test_sliders_and_typed_values_move_the_curve_to_the_solvers_values(browser, address):
+    visit(browser, address)
+    slide(browser, "rho", 700)
+    wait(browser, lambda: value_of(browser, "rho") != "0.2")
+    rho = float(value_of(browser, "rho"))
+    assert rho == pytest.approx(0.01 + 0.98 * 0.7, abs=1e-3)
+    state = PRESETS["headline"].state()
+    shows(browser, solve(state.problem.replace(rho=rho), state.recipe))
+    slide(browser, "lambda_u", 400)
+    wait(browser, lambda: value_of(browser, "lambda_u") != "0.00372")
+    ridge = float(value_of(browser, "lambda_u"))
+    assert ridge == pytest.approx(1e-6 * 1e7**0.4, rel=0.01)
+    shows(browser, solve(state.problem.replace(rho=rho), state.recipe.replace(lambda_u=ridge)))
+    type_into(browser, "rho", "0.35")
+    recipe = state.recipe.replace(lambda_u=ridge)
+    shows(browser, solve(state.problem.replace(rho=0.35), recipe))
+    position = browser.find_element(By.ID, "rho-slider").get_attribute("value")
+    assert int(position) == round(1000 * (0.35 - 0.01) / 0.98)
+
+
+@pytest.mark.parametrize("name", ["selection", "collapse"])
+def test_presets_are_chosen_from_the_list(browser, address, name):
+    visit(browser, address)
+    state = PRESETS[name].state()
+    browser.execute_script("document.getElementById('presets').open = true")
+    click(browser, f"preset-{name}")
+    shows(browser, solve(state.problem, state.recipe))
+    if name == "collapse":
+        assert "collapse" in text(browser, "sentences")
+
+
+def test_every_view_draws(browser, address):
+    visit(browser, address, "?" + PRESETS["macroscopic"].state().query())
+    for view in VIEWS:
+        radio = browser.find_element(
+            By.CSS_SELECTOR, f"#view input[value={view}], #view [value={view}]"
+        )
+        browser.execute_script("arguments[0].click()", radio)
+        wait(browser, lambda v=view: f"view={v}" in browser.current_url)
+        wait(
+            browser,
+            lambda: browser.execute_script(
+                "const p = document.querySelector('#chart .js-plotly-plot'); return p.data.length > 0"
+            ),
+        )
+        shot(browser, f"view-{view}")
+
+
+def test_a_link_reproduces_the_view(browser, address):
+    query = "?rho=0.3&steps=8&annealing=0&fix_bias=&lambda_u=0.02&view=direction&t=3"
+    visit(browser, address, query)
+    run = solve(Problem(0.5, 2.0, 0.3, 0.5625, steps=8), Recipe(lambda_l=0.1, lambda_u=0.02))
+    wait(browser, lambda: text(browser, "t-shown") == "3")
+    assert f"{run.cosine[3]:.5g}" in text(browser, "numbers")
+    wait(browser, lambda: "steps=8" in browser.current_url)
+    link = browser.current_url
+    held = parse_qs(urlparse(link).query)
+    assert (held["view"], held["t"], held["rho"]) == (["direction"], ["3"], ["0.3"])
+    visit(browser, address, "?" + urlparse(link).query)
+    wait(browser, lambda: text(browser, "t-shown") == "3")
+    assert f"{run.cosine[3]:.5g}" in text(browser, "numbers")
+
+
+def test_pin_and_unpin(browser, address, headline):
+    visit(browser, address)
+    shows(browser, headline)
+    click(browser, "pin-it")
+    shows(browser, headline, "pinned run")
+    type_into(browser, "annealing", "0.05")
+    state = PRESETS["headline"].state()
+    shows(browser, solve(state.problem, state.recipe.replace(annealing=0.05)))
+    shows(browser, headline, "pinned run")
+    click(browser, "unpin")
+    wait(browser, lambda: curve(browser, "pinned run") is None)
+
+
+def test_simulate_adds_points_and_cancel_stops(browser, address):
+    visit(browser, address, "?steps=4&annealing=0&fix_bias=&lambda_u=0.05")
+    type_into(browser, "features", "256")
+    type_into(browser, "seeds", "3")
+    click(browser, "simulate")
+    wait(browser, lambda: "3 systems" in text(browser, "progress"), 240)
+    points = wait(browser, lambda: curve(browser, "simulated"))
+    assert len(points) == 3 * 5
+    type_into(browser, "features", "131072")
+    type_into(browser, "seeds", "32")
+    click(browser, "simulate")
+    wait(browser, lambda: "simulating" in text(browser, "progress"), 120)
+    click(browser, "cancel")
+    wait(browser, lambda: "cancelled" in text(browser, "progress"))
+
+
+def test_a_search_sets_the_controls(browser, address):
+    visit(browser, address, "?rho=0.5&steps=3&annealing=0&fix_bias=")
+    click(browser, "best-constants")
+    wait(
+        browser,
+        lambda: "best error" in text(browser, "progress") and "runs." in text(browser, "progress"),
+        120,
+    )
+    wait(browser, lambda: value_of(browser, "lambda_u") != "0.00372")
+    problem = Problem(0.5, 2.0, 0.5, 0.5625, steps=3)
+    recipe = Recipe(float(value_of(browser, "lambda_l")), float(value_of(browser, "lambda_u")))
+    shows(browser, solve(problem, recipe))
+
+
+def test_downloads_agree_with_the_api(browser, address, headline, downloads):
+    visit(browser, address)
+    shows(browser, headline)
+    for button, name in (
+        ("save-data", "selftrain-run.csv"),
+        ("save-python", "selftrain-run.py"),
+        ("save-figure", "selftrain-run.svg"),
+    ):
+        (downloads / name).unlink(missing_ok=True)
+        click(browser, button)
+        wait(browser, (downloads / name).is_file)
+    rows = list(csv.DictReader((downloads / "selftrain-run.csv").read_text().splitlines()))
+    np.testing.assert_allclose([float(row["error"]) for row in rows], headline.error, rtol=1e-12)
+    names: dict[str, object] = {}
+    exec((downloads / "selftrain-run.py").read_text(), names)
+    assert np.array_equal(names["run"].error, headline.error)
+    assert "<svg" in (downloads / "selftrain-run.svg").read_text()[:200]
+
+
+def test_bad_values_are_named_beside_their_control(browser, address, headline):
+    visit(browser, address)
+    shows(browser, headline)
+    type_into(browser, "rho", "2")
+    wait(browser, lambda: "rho = 2" in text(browser, "rho-fault"))
+    assert "0.01 to 0.99" in text(browser, "rho-fault")
+    type_into(browser, "rho", "0.2")
+    wait(browser, lambda: text(browser, "rho-fault") == "")
+    shows(browser, headline)
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["?rho=2", "?rho=<script>alert(1)</script>", "?steps=99999999", "?view=nothing&t=abc", "?%00%ff=%00",
+     "?pin=" + quote("rho=2&steps=-1"), "?" + "a=1&" * 2000, "?lambda_u=0.1,0.2"],
+    ids=range(8),
+)  # fmt: skip
+def test_a_hostile_address_gives_a_page(browser, address, query):
+    browser.get("about:blank")
+    browser.get(address + query)
+    wait(browser, lambda: text(browser, "sentences") or text(browser, "lambda_u-fault"))
+    assert "Traceback" not in browser.page_source
+    assert not browser.execute_script("return !!window.alerted")
+
+
+def test_two_tabs_do_not_disturb_each_other(browser, address, headline):
+    visit(browser, address)
+    first = browser.current_window_handle
+    browser.switch_to.new_window("tab")
+    try:
+        visit(browser, address, "?rho=0.5")
+        state = PRESETS["headline"].state()
+        recipe = PageState().recipe
+        shows(browser, solve(state.problem.replace(rho=0.5), recipe))
+        browser.close()
+    finally:
+        browser.switch_to.window(first)
+    shows(browser, headline)
+
+
+def test_the_page_asks_no_other_host(browser, address):
+    browser.get_log("performance")
+    visit(browser, address)
+    requested = set()
+    for entry in browser.get_log("performance"):
+        message = json.loads(entry["message"])["message"]
+        if message["method"] == "Network.requestWillBeSent":
+            requested.add(urlparse(message["params"]["request"]["url"]))
+    hosts = {url.netloc for url in requested if url.scheme in ("http", "https")}
+    assert hosts == {urlparse(address).netloc}
+
+
+def test_the_console_is_quiet(browser, address):
+    browser.get_log("browser")
+    visit(browser, address)
+    severe = [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"]
+    assert severe == []
+
+
+def test_keyboard_alone_moves_a_slider(browser, address):
+    visit(browser, address)
+    before = value_of(browser, "rho")
+    slider = browser.find_element(By.ID, "rho-slider")
+    browser.execute_script("arguments[0].focus()", slider)
+    slider.send_keys(Keys.ARROW_RIGHT, Keys.ARROW_RIGHT, Keys.ARROW_RIGHT)
+    wait(browser, lambda: value_of(browser, "rho") != before)
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_axe_finds_no_serious_fault(browser, address, dark):
+    assert AXE.is_file(), "make browser installs axe-core"
+    visit(browser, address)
+    if dark:
+        click(browser, "theme")
+        wait(
+            browser,
+            lambda: (
+                browser.execute_script("return document.documentElement.dataset.theme") == "dark"
+            ),
+        )
+        time.sleep(1)
+    browser.execute_script(AXE.read_text(encoding="utf-8"))
+    found = browser.execute_async_script("axe.run().then(arguments[arguments.length - 1])")
+    serious = [
+        (fault["id"], [node["html"][:160] for node in fault["nodes"][:3]])
+        for fault in found["violations"]
+        if fault["impact"] in ("serious", "critical")
+    ]
+    assert serious == []
+    shot(browser, "dark" if dark else "light")
+
+
+@pytest.mark.parametrize(
+    ("name", "width", "height"),
+    [("laptop", 1280, 720), ("phone-sideways", 844, 390), ("projector", 1920, 1080)],
+)
+def test_nothing_is_cut_off(browser, address, name, width, height):
+    browser.set_window_size(width, height)
+    try:
+        visit(browser, address)
+        time.sleep(0.5)
+        wide = browser.execute_script(
+            "return document.documentElement.scrollWidth - window.innerWidth"
+        )
+        assert wide <= 0
+        shot(browser, name)
+    finally:
+        browser.set_window_size(1280, 900)
+
+
+def test_random_clicks_leave_the_page_alive(browser, address, headline):
+    """A bounded run of random clicks and values; benchmarks/explorer_soak.py does it for half an hour."""
+    visit(browser, address)
+    draw = np.random.default_rng(3)
+    names = [
+        "alpha_l",
+        "alpha_u",
+        "rho",
+        "delta",
+        "lambda_l",
+        "lambda_u",
+        "threshold",
+        "sharpness",
+        "annealing",
+    ]
+    for _ in range(int(os.environ.get("SELFTRAIN_CLICKS", "60"))):
+        slide(browser, str(draw.choice(names)), int(draw.integers(0, 1001)))
+        time.sleep(0.02)
+    visit(browser, address)
+    shows(browser, headline)

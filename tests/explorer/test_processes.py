@@ -1,0 +1,121 @@
+"""Nothing runs away: limits of time, requests that are superseded, jobs that are cancelled."""
+
+import threading
+import time
+
+import pytest
+
+from selftrain.explorer.jobs import JobBoard
+from selftrain.explorer.page_state import PageState
+from selftrain.explorer.presets import PRESETS
+from selftrain.explorer.workers import Busy, Superseded, TooLong, Workers
+
+
+def state_data(**values):
+    state = PRESETS["headline"].state().with_values(values)
+    return {"texts": state.texts, "view": "error", "t": -1, "pin": ""}
+
+
+def finished(board, job, seconds=120.0):
+    deadline = time.monotonic() + seconds
+    while not job.ended and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return board.get(job.id)
+
+
+@pytest.fixture(scope="module")
+def workers():
+    workers = Workers(count=1, seconds=30.0, patience=120.0)
+    yield workers
+    workers.close()
+
+
+def test_an_answer_comes_from_another_process(workers):
+    shown = workers.ask("answer", state_data())
+    assert shown["sentences"]
+
+
+def test_an_older_request_of_a_page_is_dropped(workers):
+    workers.ask("answer", state_data(), "page", 7)
+    with pytest.raises(Superseded):
+        workers.ask("answer", state_data(), "page", 6)
+    workers.ask("answer", state_data(), "another page", 1)
+
+
+def test_ten_visitors_at_once_are_all_answered(workers):
+    answers = {}
+
+    def visit(i):
+        answers[i] = workers.ask("answer", state_data(rho=0.2 + 0.02 * i), f"visitor {i}", 1)
+
+    visitors = [threading.Thread(target=visit, args=(i,)) for i in range(10)]
+    for visitor in visitors:
+        visitor.start()
+    for visitor in visitors:
+        visitor.join(60)
+    assert len({tuple(shown["sentences"]) for shown in answers.values()}) == 10
+
+
+def test_an_answer_that_takes_too_long_ends_its_process_and_the_next_one_is_served():
+    workers = Workers(count=1, seconds=1e-6, patience=120.0)
+    try:
+        with pytest.raises(TooLong):
+            workers.ask("answer", state_data(steps=200))
+        workers.seconds = 30.0
+        assert "figure" in workers.ask("answer", state_data())
+    finally:
+        workers.close()
+    with pytest.raises(Busy):
+        workers.ask("answer", state_data())
+
+
+def test_jobs_report_finish_and_can_be_cancelled():
+    board = JobBoard()
+    few = {"state": state_data(steps=2), "features": 64, "seeds": 3}
+    done = finished(board, board.start("simulate", few))
+    assert done.status == "done", done.progress
+    assert len(done.result["simulated"]["error"]) == 3
+    long = board.start("simulate", {"state": state_data(), "features": 2**17, "seeds": 32})
+    while long.status == "waiting" or long.process is None:
+        time.sleep(0.02)
+    board.cancel(long.id)
+    long.process.join(10)
+    assert not long.process.is_alive()
+    assert board.get(long.id).status == "cancelled"
+
+
+@pytest.mark.parametrize(
+    ("kind", "data", "word"),
+    [
+        ("simulate", {"features": 2**21, "seeds": 1}, "features = 2097152"),
+        ("simulate", {"features": "all", "seeds": 1}, "features = 'all'"),
+        ("simulate", {"features": 2**20, "seeds": 32}, "features x seeds x steps"),
+        ("optimize", {"search": "everything"}, "search = 'everything'"),
+    ],
+)
+def test_a_job_that_asks_for_too_much_is_refused_in_words(kind, data, word):
+    board = JobBoard()
+    job = finished(board, board.start(kind, {"state": state_data(), **data}))
+    assert job.status == "failed"
+    assert word in job.progress
+
+
+def test_a_job_ends_when_its_time_is_over():
+    board = JobBoard(seconds=0.5)
+    job = finished(
+        board, board.start("simulate", {"state": state_data(), "features": 2**17, "seeds": 32})
+    )
+    assert job.status == "failed"
+    assert "0.5 s" in job.progress
+
+
+def test_a_search_sets_the_controls():
+    board = JobBoard()
+    job = finished(
+        board,
+        board.start("optimize", {"state": state_data(rho=0.5, steps=4), "search": "constants"}),
+    )
+    assert job.status == "done", job.progress
+    found = PageState.from_store(job.result)
+    assert found.recipe.annealing == 0
+    assert 1e-8 <= found.recipe.lambda_u <= 0.1
