@@ -25,12 +25,13 @@ class Loss(Protocol):
     Attributes:
         name: how it is called in files and on the command line.
         classes: the targets that code y = 0 and y = 1.
-        kinks: logits at which a derivative up to the third jumps, for every target.
+        kinks: logits at which a derivative from the second to the third jumps, if they are the same for every
+            target; else a function of an array of targets that returns these logits, one array a kink.
     """
 
     name: str
     classes: tuple[float, float]
-    kinks: tuple[float, ...]
+    kinks: Any
 
     def link(self, logit: Array) -> Array:
         r"""The model output $\sigma(x)$, used as soft target."""
@@ -106,6 +107,18 @@ class Squared:
 
     def __repr__(self) -> str:
         return "Squared()"
+
+
+def kinks_at(loss: Loss, target: Array) -> Array:
+    """The logits of the kinks for each target, shape (targets, kinks).
+
+    >>> kinks_at(Squared(), np.zeros(3)).shape
+    (3, 0)
+    """
+    target = np.asarray(target, dtype=float)
+    places = loss.kinks(target) if callable(loss.kinks) else loss.kinks
+    columns = [np.broadcast_to(np.asarray(place, dtype=float), target.shape) for place in places]
+    return np.stack(columns, axis=-1) if columns else np.empty((*target.shape, 0))
 
 
 _registry: dict[str, Loss] = {"logistic": Logistic(), "squared": Squared()}

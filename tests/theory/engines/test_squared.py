@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import mpmath
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from selftrain import Problem, Recipe, Trajectory, solve
+from selftrain.errors import EmptySelection
 
 STATE = ("m", "v", "bias", "chi", "overlap", "q_hat", "chi_hat", "m_hat", "r_hat")
 
@@ -151,3 +153,68 @@ def test_floor_of_the_direction_at_fixed_ridge() -> None:
     run = solve(problem, Recipe(lambda_l=0.1, lambda_u=ridge))
     floor = ridge / (2 * 4 * rho * (1 - rho) * (alpha - 1) ** 2)
     assert run.v[-1] / run.m[-1] ** 2 == pytest.approx(floor, rel=0.03)
+
+
+def fifty_digits(problem: Problem, recipe: Recipe) -> list[tuple[float, float]]:
+    r"""m and v of every step without selection and with the bias fixed, at any sharpness, in 50 digits.
+
+    With the bias fixed $d = s(m - \gamma m') + (1-\gamma)B$ and two linear equations are left, for a and $\eta$.
+    """
+    with mpmath.workdps(50):
+        alpha, rho, delta = (mpmath.mpf(x) for x in (problem.alpha_l, problem.rho, problem.delta))
+        ridge, lean = mpmath.mpf(recipe.lambda_l), 2 * rho - 1
+        gamma = mpmath.mpf(float(np.asarray(recipe.sharpness)))
+
+        def response(alpha: Any, ridge: Any) -> tuple[Any, Any]:
+            b = ridge + delta * (alpha - 1)
+            chi = (mpmath.sqrt(b * b + 4 * ridge * delta) - b) / (2 * ridge * delta)
+            return chi, 1 / (1 + chi * delta)
+
+        chi, k = response(alpha, ridge)
+        lead = alpha * k * (1 - lean**2)
+        m = lead / (1 / chi + lead)
+        bias = lean * (1 - m)
+        square = (1 - m) ** 2 - 2 * lean * (1 - m) * bias + bias**2 + delta * m**2
+        v = chi**2 * alpha * delta * k**2 * square / (1 - chi**2 * alpha * delta**2 * k**2)
+        rows = [(float(m), float(v))]
+        alpha, ridge = mpmath.mpf(problem.alpha_u), mpmath.mpf(recipe.lambda_u)
+        chi, k = response(alpha, ridge)
+        for _ in range(problem.steps):
+            q = m**2 + v
+            omega, mu, nu2 = mpmath.sqrt(q), m / mpmath.sqrt(q), v / q
+            shift = (1 - gamma) * bias
+            # m_hat = -alpha k (mu a + nu2 eta - gamma m' + lean shift)
+            row = alpha * k * mpmath.matrix([mu, nu2])
+            fixed = alpha * k * (gamma * m - lean * shift)
+            matrix = mpmath.matrix(
+                [
+                    [ridge + alpha * k * delta + mu * row[0], mu * row[1]],
+                    [row[0], 1 / chi + row[1]],
+                ]
+            )
+            right = mpmath.matrix([mu * fixed + alpha * k * delta * gamma * omega, fixed])
+            a, eta = mpmath.lu_solve(matrix, right)
+            new = mu * a + nu2 * eta
+            change = new - gamma * m
+            square = change**2 + 2 * lean * change * shift + shift**2
+            square += delta * ((a - gamma * omega) ** 2 + nu2 * eta**2)
+            r2 = chi**2 * alpha * delta * k**2 * square / (1 - chi**2 * alpha * delta**2 * k**2)
+            m, v = new, nu2 * (a - mu * eta) ** 2 + r2
+            rows.append((float(m), float(v)))
+        return rows
+
+
+@pytest.mark.parametrize("sharpness", [1.0, 1 + 1e-12, 1 - 1e-9, 1.3])
+def test_faded_weights_keep_their_digits(sharpness: float) -> None:
+    problem = Problem(1.0, 2.6, 0.38, 0.095, steps=10, loss="squared")
+    recipe = Recipe(24.0, 42.0, sharpness=sharpness, fix_bias=True)
+    run = solve(problem, recipe)
+    exact = np.array(fifty_digits(problem, recipe))
+    np.testing.assert_allclose(np.column_stack([run.m, run.v]), exact, rtol=1e-12)
+    assert 0 < run.stats.accuracy.max() < 1e-12
+
+
+def test_a_threshold_that_rejects_every_point_is_named() -> None:
+    problem = Problem(1.0, 2.0, 0.4, 0.5, steps=3, loss="squared")
+    with pytest.raises(EmptySelection, match="threshold 40"):
+        solve(problem, Recipe(sharpness=math.inf, threshold=40.0))

@@ -10,6 +10,7 @@ Classes are coded as -1 and +1.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -46,17 +47,22 @@ from ..step.equations import (
     A,
     Frame,
     Groups,
+    System,
     assemble,
     blank_system,
     frame,
     frame_first,
+    newton_step,
 )
 from ..step.given import Given, given, schedule
 from ..step.stage import StageSolution
 from ..step.table import Record
-from ..tolerances import COLLAPSED_MASS, EMPTY_SHARE
+from ..tolerances import ACCEPTED, COLLAPSED_MASS, EMPTY_SHARE
 from .engine import StepByStep
 from .logistic.step import reference_sharpness
+
+CLOSED = 1e-13
+"""A closed form this near to its equations is as good as rounding allows."""
 
 
 class ClosedSupervised:
@@ -70,8 +76,21 @@ class ClosedSupervised:
         self.frame = frame_first(ridge, math.sqrt(float(alpha @ delta / alpha.sum())))
 
     def solution(self, exponent: float, tolerance: float) -> StageSolution:
-        """The solved stage; exact, so the tolerance is met."""
-        return StageSolution(self.unknowns(), "closed form", 1, 0, 0.0)
+        """The solved stage, confirmed by the equations that all engines share."""
+        return _confirmed(0, self.unknowns(), self._system, self.frame)
+
+    def _system(self, z: Array) -> System:
+        """The equations of the fit at z."""
+        alpha, rho, delta = (np.ascontiguousarray(row) for row in self.groups)
+        averages = [self._moments(z, *group) for group in zip(rho, delta, strict=True)]
+        return _system(z, averages, alpha, delta, self.frame)
+
+    def _moments(self, z: Array, rho: float, delta: float) -> Any:
+        """The averages over one group of points."""
+        share, zero, sign = np.array([rho, 1.0 - rho]), np.zeros(2), np.array([1.0, -1.0])
+        noise = math.sqrt(delta) * math.hypot(z[ETA], math.exp(z[LOG_R]))
+        d = sign * (z[ETA] - 1.0) + z[BIAS]
+        return _averages(sign, share, zero, share, d, zero, noise, math.exp(z[LOG_CHI]) * delta)
 
     def unknowns(self) -> Array:
         """The unknowns z of the stage equations."""
@@ -92,13 +111,8 @@ class ClosedSupervised:
 
     def derivatives(self, z: Array, exponent: float) -> tuple[Array, Array]:
         """The derivatives of the equations in z and in what step 0 is given (one group of points)."""
-        alpha, rho, delta = (float(value) for value in self.groups[:, 0])
-        share, zero = np.array([rho, 1.0 - rho]), np.zeros(2)
-        sign = np.array([1.0, -1.0])
-        noise = math.sqrt(delta) * math.hypot(z[ETA], math.exp(z[LOG_R]))
-        d = sign * (z[ETA] - 1.0) + z[BIAS]
-        e = _averages(sign, share, zero, share, d, zero, noise, math.exp(z[LOG_CHI]) * delta)
-        jacobian = _jacobian(z, e, alpha, delta, self.frame)
+        e = self._moments(z, *self.groups[1:, 0])
+        jacobian: Array = self._system(z).jacobian
         return jacobian, first_shifts(z, self.groups[:, 0], self.ridge, e)
 
     def mean_loss(self, z: Array, exponent: float) -> float:
@@ -121,20 +135,24 @@ class ClosedStage:
         self.fixed_bias = given.fixed_bias
         self.base = float(reference_sharpness(given.sharpness))
         self.frame = frame(given, self.base)
-        self.offset, self.old_bias = self.frame.offset, self.frame.old_bias
+        self.offset = self.frame.offset
 
     def solution(self, exponent: float, tolerance: float) -> StageSolution:
-        """The solved stage; exact, so the tolerance is met."""
-        return StageSolution(self.unknowns(), "closed form", 1, 0, 0.0)
+        """The solved stage, confirmed by the equations that all engines share."""
+        return _confirmed(self.step, self.unknowns(), self._system, self.frame)
+
+    def _system(self, z: Array) -> System:
+        """The equations of the step at z."""
+        share, e = self._moments(z, z[A], z[BIAS])
+        return _system(z, [e], self.batch[:1] * share, self.batch[2:], self.frame)
 
     def unknowns(self) -> Array:
         """The unknowns z of the stage equations."""
-        _, mu, nu2, old_bias = self.old
+        _, mu, nu2, _ = self.old
         alpha, _, delta = self.batch
         sign, zeroth, first, second, constant, slope = self._sides()
         share = float(zeroth.sum())
-        if share < EMPTY_SHARE:
-            raise Ending.EMPTY.error(self.step, _described(self.old), threshold=self.threshold)
+        self._check_share(share)
         root = math.sqrt(delta)
         chi = _susceptibility(np.array([alpha * share]), np.array([delta]), self.ridge)
         gain = 1.0 / (1.0 + chi * delta)
@@ -163,7 +181,7 @@ class ClosedStage:
         matrix[1, 1] += alpha * delta * gain * share + self.ridge
         if self.fixed_bias:
             matrix[2] = 0.0, 0.0, 1.0
-            right[2] = old_bias - self.old_bias
+            right[2] = self.frame.fixed_bias
         unknown = np.linalg.solve(matrix, right)
         values = np.append(unknown, 1.0)
         d_value, kappa_value = values @ d, values @ kappa
@@ -172,8 +190,8 @@ class ClosedStage:
         spread = np.maximum(second[some] / zeroth[some] - centre**2, 0.0)
         square = (d_value[some] + kappa_value[some] * centre) ** 2 + kappa_value[some] ** 2 * spread
         noise = float(zeroth[some] @ square) + delta * nu2 * unknown[1] ** 2 * share
-        strength = alpha * delta * (chi * gain) ** 2
-        r2 = strength * noise / (1.0 - strength * delta * share)
+        # 1 - alpha P c^2 gain^2, without its cancellation, is gain (1 + c lambda chi)
+        r2 = alpha * delta * chi**2 * gain * noise / (1.0 + chi * delta * self.ridge * chi)
         if not 0.0 < r2 < math.inf:
             ending = Ending.FADED if r2 == 0.0 else Ending.OVERFLOW
             raise ending.error(self.step, _described(self.old))
@@ -189,18 +207,17 @@ class ClosedStage:
         """The derivatives of the equations in z (with a and B themselves) and in what the step is given."""
         omega, mu, nu2, old_bias = (float(value) for value in self.old)
         alpha, rho, delta = (float(value) for value in self.batch)
-        sign, zeroth, first, second, constant, slope = self._sides()
-        root, share = math.sqrt(delta), float(zeroth.sum())
-        slide, lift = z[A] - self.offset, z[BIAS] - self.old_bias
+        sign, *_, constant, slope = self._sides()
+        root = math.sqrt(delta)
+        slide, lift = z[A] - self.offset, z[BIAS] - self.frame.old_bias
+        share, e = self._moments(z, slide, lift)
         noise = root * math.hypot(math.sqrt(nu2) * z[ETA], math.exp(z[LOG_R]))
         c = math.exp(z[LOG_CHI]) * delta
         d = sign * (mu * slide + nu2 * z[ETA]) + lift + constant
         kappa = root * slide + slope
-        e = _averages(
-            sign, zeroth / share, first / share, second / share, d, kappa, noise, c
-        )  # fmt: skip
         step = self.given
-        jacobian = _jacobian(z, e, alpha * share, delta, frame(step, 0.0))
+        about = frame(step, 0.0)
+        jacobian = _system(z, [e], self.batch[:1] * share, self.batch[2:], about).jacobian
         sharp, move = np.empty(5), np.empty((5, FIELDS))
         gain = scaled_label(step, e, sharp)
         side = np.array([1.0, -1.0, 1.0, -1.0])
@@ -219,8 +236,26 @@ class ClosedStage:
     def label_mass(self) -> float:
         """Smaller share of the selected points on one side of the plane."""
         zeroth = self._sides()[1]
+        self._check_share(float(zeroth.sum()))
         right = float(zeroth[::2].sum())
         return min(right, float(zeroth.sum()) - right) / float(zeroth.sum())
+
+    def _check_share(self, share: float) -> None:
+        if share < EMPTY_SHARE:
+            raise Ending.EMPTY.error(self.step, _described(self.old), threshold=self.threshold)
+
+    def _moments(self, z: Array, slide: float, lift: float) -> tuple[float, Any]:
+        r"""The selected share and the averages at $a - \gamma_0\omega$ = `slide`, $B - \gamma_0 B'$ = `lift`."""
+        mu, nu2, delta = self.given.mu, self.given.nu2, self.given.delta
+        sign, zeroth, first, second, constant, slope = self._sides()
+        root, share = math.sqrt(delta), float(zeroth.sum())
+        noise = root * math.hypot(math.sqrt(nu2) * z[ETA], math.exp(z[LOG_R]))
+        d = sign * (mu * slide + nu2 * z[ETA]) + lift + constant
+        kappa = root * slide + slope
+        c = math.exp(z[LOG_CHI]) * delta
+        return share, _averages(
+            sign, zeroth / share, first / share, second / share, d, kappa, noise, c
+        )
 
     def _sides(self) -> tuple[Array, Array, Array, Array, Array, Array]:
         """Class sign, weighted moments of g1, and the constants of d and kappa, for the four (class, side)."""
@@ -296,12 +331,29 @@ def _averages(
     return e
 
 
-def _jacobian(z: Array, e: Any, share: float, delta: float, about: Frame) -> Array:
-    system, averages = blank_system(), blank()
-    averages[0] = e
-    assemble(z, Groups(np.array([share]), np.array([delta]), averages), about, system)
-    jacobian: Array = system.jacobian
-    return jacobian
+def _system(z: Array, averages: list[Any], alpha: Array, delta: Array, about: Frame) -> System:
+    """The equations that all engines share, at z."""
+    system, table = blank_system(), blank(len(averages))
+    for i, row in enumerate(averages):
+        table[i] = row
+    assemble(z, Groups(alpha, delta, table), about, system)
+    return system
+
+
+def _confirmed(
+    t: int, z: Array, equations: Callable[[Array], System], about: Frame
+) -> StageSolution:
+    """A closed form with its distance from the equations, improved by a Newton step where rounding shows."""
+    for evaluations in (1, 2):
+        system = equations(z)
+        accuracy = float(newton_step(z, system, about))
+        if not CLOSED < accuracy < math.inf or evaluations == 2:
+            break
+        z = z + system.step
+    if not accuracy <= ACCEPTED:
+        reason = "the closed form does not satisfy the equations"
+        raise ConvergenceError(t, reason, {"chi": math.exp(z[LOG_CHI])}, accuracy)
+    return StageSolution(z, "closed form", evaluations, 0, accuracy)
 
 
 def _susceptibility(alpha: Array, delta: Array, ridge: float) -> float:

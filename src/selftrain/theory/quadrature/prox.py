@@ -23,11 +23,17 @@ _FARTHEST = 1e300
 _SWEEPS = 500
 
 
-def proximal(loss: Loss, target: ArrayLike, field: ArrayLike, strength: ArrayLike) -> Array:
+def proximal(
+    loss: Loss,
+    target: ArrayLike,
+    field: ArrayLike,
+    strength: ArrayLike,
+    start: ArrayLike = 0.0,
+) -> Array:
     r"""$\mathrm{argmin}_x\,[(x-h)^2/(2c) + l(p, x)]$, to the last digits that `loss.slope` supports.
 
     Since $\partial_2 l$ increases, the root of g lies between $h$ and $h - c\,\partial_2 l(p, h)$. Newton's
-    method runs inside this bracket from its point nearest to 0 (for the logistic loss it then
+    method runs inside this bracket from its point nearest to `start` (for the logistic loss and 0 it then
     converges monotonically, whatever c); a step that leaves the bracket, or shrinks too
     slowly, is replaced by a bisection in $\mathrm{asinh}\,x$, which crosses many decades as fast
     as it closes in. A slope that jumps through the root (a kink) is found by the bisection.
@@ -37,6 +43,7 @@ def proximal(loss: Loss, target: ArrayLike, field: ArrayLike, strength: ArrayLik
         target: p, what the logit is fitted to.
         field: h, the logit before the point itself was trained on.
         strength: c >= 0, how far the point moves its own logit.
+        start: where to begin, a guess of x.
 
     Returns:
         The trained logits x, in the common shape of the three arrays.
@@ -45,17 +52,17 @@ def proximal(loss: Loss, target: ArrayLike, field: ArrayLike, strength: ArrayLik
     >>> proximal(Squared(), target=1.0, field=[0.0, 3.0], strength=1.0)
     array([0.5, 2. ])
     """
-    arrays = (np.asarray(values, dtype=float) for values in (target, field, strength))
-    p, h, c = np.broadcast_arrays(*arrays)
+    arrays = (np.asarray(values, dtype=float) for values in (target, field, strength, start))
+    p, h, c, x = np.broadcast_arrays(*arrays)
     with np.errstate(all="ignore"):
-        return _root(loss, p.ravel(), h.ravel(), c.ravel()).reshape(h.shape)
+        return _root(loss, p.ravel(), h.ravel(), c.ravel(), x.ravel()).reshape(h.shape)
 
 
-def _root(loss: Loss, p: Array, h: Array, c: Array) -> Array:
+def _root(loss: Loss, p: Array, h: Array, c: Array, start: Array) -> Array:
     """Safeguarded Newton on the points that have not converged yet."""
     other_end = np.clip(h - c * _slope(loss, p, h), -_FARTHEST, _FARTHEST)
     low, high = np.minimum(h, other_end), np.maximum(h, other_end)
-    x = np.clip(0.0, low, high)
+    x = np.clip(start, low, high)
     result: Array = x.copy()
     open_points = np.arange(h.size)
     last = high - low
@@ -75,7 +82,8 @@ def _root(loss: Loss, p: Array, h: Array, c: Array) -> Array:
         if done.all():
             return result
         quick = inside & (2.0 * np.abs(step) <= last)
-        following = np.where(quick, newton, _between(low, high))
+        following = newton
+        following[~quick] = _between(low[~quick], high[~quick])
         keep = ~done
         last = np.abs(following - x)[keep]
         open_points, x = open_points[keep], following[keep]

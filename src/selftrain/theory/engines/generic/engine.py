@@ -1,7 +1,7 @@
 r"""The engine for any loss and any labeler, in plain numpy: the same equations, averages by adaptive panels.
 
 What `averages` gives as a function of the previous noise $g_1$ is integrated by 16-point panels split at
-thresholds and jumps of the label and bisected until two halves agree with the whole. Step 0 is in `generic_supervised`, what labels do in `targets`.
+thresholds and jumps of the label and split until two parts agree with the whole. Step 0 is in `supervised`, what labels do in `targets`.
 """
 
 from __future__ import annotations
@@ -40,15 +40,9 @@ from ...step.stage import Evaluation, StageSolution, finite
 from ...step.table import PREDICTED, START_NAMES, Record
 from ...tolerances import COLLAPSED_MASS, EMPTY_SHARE
 from ..engine import StepByStep
-from .averages import (  # fmt: skip
-    INNER,
-    LABEL,
-    gather,
-    gather_labels,
-    gather_sharpness,
-    noise_averages,
-)
+from .averages import gather, gather_labels, gather_sharpness
 from .large_ridge import at_large_ridge
+from .noise import INNER, LABEL, SPLIT, Fields, noise_averages
 from .supervised import GenericSupervised
 from .targets import Targets
 
@@ -205,21 +199,21 @@ class GenericStage:
         pending = [
             (s, lo, hi) for s, edges in self._cuts(exponent) for lo, hi in itertools.pairwise(edges)
         ]
-        whole = self._panels(z, pending, exponent, with_labels)
+        whole, sizes = self._panels(z, pending, exponent, with_labels)
         scale = np.abs(whole).sum(axis=0) + 1e-300
         for _ in range(40):
             halves = [
                 piece
                 for s, lo, hi in pending
-                for piece in ((s, lo, 0.5 * (lo + hi)), (s, 0.5 * (lo + hi), hi))
+                for piece in ((s, lo, lo + SPLIT * (hi - lo)), (s, lo + SPLIT * (hi - lo), hi))
             ]
-            split = self._panels(z, halves, exponent, with_labels)
+            split, _ = self._panels(z, halves, exponent, with_labels, sizes)
             points += 16 * len(halves)
             both = split.reshape(len(pending), 2, -1).sum(axis=1)
             error = (np.abs(both - whole) / scale)[:, watched].max(axis=1)
             good = error <= max(10 * tolerance, 1e-14)
             done += both[good].sum(axis=0)
-            if good.all() or points > 400_000:
+            if good.all() or points > 400_000 or not np.isfinite(both).all():
                 done += both[~good].sum(axis=0)
                 break
             bad = np.repeat(~good, 2)
@@ -234,8 +228,9 @@ class GenericStage:
         panels: list[tuple[float, float, float]],
         exponent: float,
         with_labels: bool,
-    ) -> Array:
-        """The integrals over each panel (class, from, to); zero where nothing is selected."""
+        sizes: Array | None = None,
+    ) -> tuple[Array, Array]:
+        """The integrals over each panel (class, from, to), zero where nothing is selected; the sizes of `noise_averages`."""
         omega, mu, _, old_bias = self.old
         _, rho, delta = self.batch
         table = np.array(panels)
@@ -248,9 +243,9 @@ class GenericStage:
         w = np.where(np.abs(previous) > self.threshold * omega, w, 0.0)
         live = w > 0
         inner = np.zeros((INNER + LABEL * with_labels, g.size))
-        inner[:, live] = self._over_noise(
-            z, s[live], g[live], self.targets.at(previous[live]), exponent, with_labels
-        )
+        if live.any():
+            fields = self._fields(z, s[live], g[live], self.targets.at(previous[live]), w[live])
+            inner[:, live], sizes = noise_averages(self.loss, fields, exponent, with_labels, sizes)
         by_logit, by_sharpness = np.zeros(g.size), np.zeros(g.size)
         if with_labels:
             by_logit[live], by_sharpness[live] = self.targets.slopes(previous[live])
@@ -264,19 +259,17 @@ class GenericStage:
                 gather_labels(*points, w[part] * by_logit[part], inner[:, part], out[i])
                 weight = w[part] * by_sharpness[part]
                 out[i, SHARP] = gather_sharpness(*points, weight, inner[:, part])
-        return out
+        return out, np.ones(5) if sizes is None else sizes
 
-    def _over_noise(
-        self, z: Array, s: Array, g: Array, target: Array, exponent: float, with_labels: bool
-    ) -> Array:
-        """The inner averages at points (s, g1) with given targets."""
+    def _fields(self, z: Array, s: Array, g: Array, target: Array, weight: Array) -> Fields:
+        """The fields at points (s, g1) with given targets."""
         _, mu, nu2, _ = self.old
         delta = float(self.batch[2])
         root = math.sqrt(delta)
         centre = s * (mu * z[A] + nu2 * z[ETA]) + z[BIAS] + root * z[A] * g
         noise = root * math.hypot(math.sqrt(nu2) * z[ETA], math.exp(z[LOG_R]))
         strength = math.exp(z[LOG_CHI]) * delta
-        return noise_averages(self.loss, target, centre, noise, strength, exponent, with_labels)
+        return Fields(target, centre, weight, noise, strength)
 
     def _edges(self, z: Array, exponent: float, share: float) -> Array:
         """Where the integrand jumps: at both thresholds, and where the label jumps among selected points."""
@@ -292,9 +285,10 @@ class GenericStage:
             g = (logit - s * mu * omega - old_bias) / (math.sqrt(delta) * omega)
             near = 1e-9 * (abs(logit) + 1e-9 * omega)
             beside = np.array([logit - near, logit + near])
-            f, ff, k = self._over_noise(
-                z, np.full(2, s), np.full(2, g), self.targets.at(beside), exponent, False
-            )[:3]
+            fields = self._fields(
+                z, np.full(2, s), np.full(2, g), self.targets.at(beside), np.ones(2)
+            )
+            f, ff, k = noise_averages(self.loss, fields, exponent)[0][:3]
             kept = np.array([side <= 0, side >= 0])  # which side of the edge is selected
             falls = [float((row * kept) @ [1.0, -1.0]) for row in (f, ff, k)]
             weight = (rho if s > 0 else 1 - rho) * math.exp(-0.5 * g * g) / math.sqrt(2 * math.pi)

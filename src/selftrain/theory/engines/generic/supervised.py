@@ -16,8 +16,9 @@ from ...step.averages import AVERAGES
 from ...step.equations import BIAS, ETA, LOG_CHI, LOG_R, Groups, assemble, blank_system, frame_first
 from ...step.solver import solve_stage
 from ...step.stage import Evaluation, StageSolution, finite
-from .averages import gather, noise_averages
+from .averages import gather
 from .large_ridge import at_large_ridge
+from .noise import Fields, noise_averages
 
 
 class GenericSupervised:
@@ -76,9 +77,9 @@ class GenericSupervised:
         norm = math.hypot(z[ETA], math.exp(z[LOG_R]))
         rows = []
         for _, rho, delta in self.groups.T:
-            inner = noise_averages(
-                self.loss, target, sign * z[ETA] + z[BIAS], math.sqrt(delta) * norm,
-                math.exp(z[LOG_CHI]) * delta, exponent,
-            )  # fmt: skip
-            rows.append(gather(sign, 0 * sign, np.array([rho, 1 - rho]), inner))
+            share = np.array([rho, 1 - rho])
+            noise, strength = math.sqrt(delta) * norm, math.exp(z[LOG_CHI]) * delta
+            fields = Fields(target, sign * z[ETA] + z[BIAS], share, noise, strength)
+            inner, _ = noise_averages(self.loss, fields, exponent)
+            rows.append(gather(sign, 0 * sign, share, inner))
         return np.array(rows).view(AVERAGES)[:, 0].view(np.recarray)

@@ -13,7 +13,7 @@ from ....arrays import Array
 from ....errors import InvalidInput
 from ....labelers import Labeler
 from ....losses import Loss
-from .averages import DIFFERENCE
+from .noise import DIFFERENCE
 
 
 class Targets:
