@@ -11,9 +11,9 @@ from urllib.parse import parse_qs, quote, urlparse
 
 import numpy as np
 import pytest
+from browser import click, curve, slide, text, type_into, value_of, visit, wait
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
-from selenium.webdriver.support.ui import WebDriverWait
 
 from selftrain import Problem, Recipe, solve
 from selftrain.explorer.page_state import VIEWS, PageState
@@ -22,23 +22,6 @@ from selftrain.explorer.presets import PRESETS
 ROOT = Path(__file__).parents[2]
 AXE = ROOT / ".venv" / "axe" / "node_modules" / "axe-core" / "axe.min.js"
 SHOTS = ROOT / "out" / "explorer"
-
-CURVE = """
-const plot = document.querySelector("#chart .js-plotly-plot");
-if (!plot || !plot.data) return null;
-const trace = plot.data.find((one) => one.name && one.name.startsWith(arguments[0]));
-if (!trace) return null;
-const y = trace._inputArray ? trace.y : trace.y;
-return Array.from(y, (value) => (value === undefined ? null : value));
-"""
-
-
-def wait(browser, condition, seconds=45):
-    return WebDriverWait(browser, seconds, poll_frequency=0.1).until(lambda _: condition())
-
-
-def curve(browser, name="this run"):
-    return browser.execute_script(CURVE, name)
 
 
 def shows(browser, run, name="this run"):
@@ -53,50 +36,6 @@ def shows(browser, run, name="this run"):
         )
 
     return wait(browser, agrees)
-
-
-def visit(browser, address, query=""):
-    browser.get("about:blank")
-    browser.get(address + query)
-    wait(browser, lambda: text(browser, "sentences") != "")
-
-
-def text(browser, name):
-    return browser.execute_script(
-        "const e = document.getElementById(arguments[0]); return e ? e.innerText : '';", name
-    )
-
-
-def click(browser, name):
-    button = browser.find_element(By.ID, name)
-    browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", button)
-    button.click()
-
-
-def slide(browser, name, position):
-    """Move a slider as a hand would: the browser's own event."""
-    browser.execute_script(
-        """
-        const input = document.getElementById(arguments[0] + "-slider");
-        const set = Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, "value").set;
-        set.call(input, arguments[1]);
-        input.dispatchEvent(new Event("input", {bubbles: true}));
-        input.dispatchEvent(new Event("change", {bubbles: true}));
-        """,
-        name,
-        str(position),
-    )
-
-
-def type_into(browser, name, words):
-    field = browser.find_element(By.ID, name)
-    browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", field)
-    field.send_keys(Keys.CONTROL, "a")
-    field.send_keys(words, Keys.ENTER)
-
-
-def value_of(browser, name):
-    return browser.find_element(By.ID, name).get_attribute("value")
 
 
 def shot(browser, name):

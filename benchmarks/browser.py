@@ -1,0 +1,134 @@
+"""The explorer driven by a real browser: a server, Chromium, and what a visitor's hand does.
+
+Shared by the tests of the page and by benchmarks/explorer.py. Needs selenium, chromium and chromedriver.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from selenium import webdriver
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import WebDriverWait
+
+FLAGS = (
+    "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+    "--window-size=1280,900", "--safebrowsing-disable-download-protection",
+)  # fmt: skip
+
+CURVE = """
+const plot = document.querySelector("#chart .js-plotly-plot");
+if (!plot || !plot.data) return null;
+const trace = plot.data.find((one) => one.name && one.name.startsWith(arguments[0]));
+return trace ? Array.from(trace.y, (value) => (value === undefined ? null : value)) : null;
+"""
+
+SLIDE = """
+const input = document.getElementById(arguments[0] + "-slider");
+const set = Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, "value").set;
+set.call(input, arguments[1]);
+input.dispatchEvent(new Event("input", {bubbles: true}));
+input.dispatchEvent(new Event("change", {bubbles: true}));
+"""
+
+
+@contextmanager
+def serving() -> Iterator[tuple[str, int, list[str]]]:
+    """`selftrain explore` as a person starts it: its address, process id, and what it writes to stderr."""
+    command = [sys.executable, "-m", "selftrain", "explore", "--no-open", "--port", "0"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
+        assert server.stderr is not None
+        line = server.stderr.readline()
+        while line and "http://" not in line:
+            line = server.stderr.readline()
+        found = re.search(r"http://\S+/", line)
+        assert found, "the server did not say where it is"
+        lines: list[str] = []
+        threading.Thread(target=lambda: lines.extend(server.stderr or ()), daemon=True).start()
+        try:
+            yield found[0].replace("localhost", "127.0.0.1"), server.pid, lines
+        finally:
+            server.terminate()
+            server.wait(20)
+
+
+@contextmanager
+def chromium(downloads: Path, profile: Path) -> Iterator[Any]:
+    """The browser of the system's packages."""
+    binary, driver = shutil.which("chromium"), shutil.which("chromedriver")
+    if binary is None or driver is None:
+        raise RuntimeError("chromium and chromedriver are needed: make browser installs them")
+    options = webdriver.ChromeOptions()
+    options.binary_location = binary
+    for flag in (*FLAGS, f"--user-data-dir={profile}"):
+        options.add_argument(flag)
+    saving = {"download.default_directory": str(downloads), "safebrowsing.enabled": True}
+    options.add_experimental_option("prefs", saving)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    browser = webdriver.Chrome(options=options, service=Service(driver, env=os.environ))
+    browser.set_script_timeout(60)
+    try:
+        yield browser
+    finally:
+        browser.quit()
+
+
+def wait(browser: Any, condition: Any, seconds: float = 45) -> Any:
+    """Until the condition holds."""
+    return WebDriverWait(browser, seconds, poll_frequency=0.1).until(lambda _: condition())
+
+
+def visit(browser: Any, address: str, query: str = "") -> None:
+    """Open the page anew, until it says something."""
+    browser.get("about:blank")
+    browser.get(address + query)
+    wait(browser, lambda: text(browser, "sentences") != "")
+
+
+def curve(browser: Any, name: str = "this run") -> list[float | None] | None:
+    """The values of the curve whose name begins so."""
+    values: list[float | None] | None = browser.execute_script(CURVE, name)
+    return values
+
+
+def text(browser: Any, name: str) -> str:
+    """What an element says."""
+    script = "const e = document.getElementById(arguments[0]); return e ? e.innerText : '';"
+    return str(browser.execute_script(script, name))
+
+
+def value_of(browser: Any, name: str) -> str:
+    """What stands in a field."""
+    return str(browser.find_element(By.ID, name).get_attribute("value"))
+
+
+def click(browser: Any, name: str) -> None:
+    """Press a button."""
+    button = browser.find_element(By.ID, name)
+    browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", button)
+    button.click()
+
+
+def slide(browser: Any, name: str, position: int) -> None:
+    """Move a slider as a hand would, by the browser's own event."""
+    browser.execute_script(SLIDE, name, str(position))
+
+
+def type_into(browser: Any, name: str, words: str) -> None:
+    """Replace what stands in a field."""
+    field = browser.find_element(By.ID, name)
+    browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", field)
+    field.send_keys(Keys.CONTROL, "a")
+    field.send_keys(words, Keys.ENTER)
