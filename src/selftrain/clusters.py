@@ -124,11 +124,9 @@ class Clusters:
             common: one covariance for both classes, or (False) one for each.
 
         >>> import numpy as np
-        >>> draw = np.random.default_rng(0)
-        >>> y = draw.random(500) < 0.3
-        >>> X = np.where(y, 1.0, -1.0)[:, None] * [0.8, 0.0] + draw.normal(size=(500, 2)) * [1.0, 0.1]
-        >>> Clusters.from_data(X, y).mean.round(2)
-        array([0.8 , 0.01])
+        >>> rows = np.array([[3.0, 1.0], [1.0, 2.0], [-1.0, 1.0], [-3.0, 2.0]])
+        >>> Clusters.from_data(rows, ["yes", "yes", "no", "no"], shrinkage=0).mean
+        array([2., 0.])
         """
         rows, labels, names = _labelled_rows(X, y)
         constant = np.flatnonzero(np.ptp(rows, axis=0) == 0)

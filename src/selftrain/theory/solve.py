@@ -57,6 +57,10 @@ def solve(
     _check(problem, recipe, on_failure, warm_start)
     tolerance = checked_tolerance(tolerance)
     recipe.at_steps(problem.steps)
+    if problem.shaped:
+        from .shapes.engine import solve_shaped
+
+        return solve_shaped(problem, recipe, tolerance, on_failure, warm_start)
     record = Record(problem, recipe, tolerance, warm_start)
     engine = select(problem, recipe)
     try:
@@ -127,7 +131,6 @@ def stages(trajectory: Trajectory) -> Iterator[Stage]:
 def _check(problem: Any, recipe: Any, on_failure: Any, warm_start: Any) -> None:
     if not isinstance(problem, Problem):
         raise InvalidInput("problem", problem, "a selftrain.Problem is accepted")
-    problem.needs_sphere("solve")
     problem.needs_fresh_rows("solve")
     if not isinstance(recipe, Recipe):
         raise InvalidInput("recipe", recipe, "a selftrain.Recipe is accepted")

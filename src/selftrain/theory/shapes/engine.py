@@ -1,0 +1,236 @@
+"""A whole run for clusters with a shape: step after step, each predicted from the last ones, solved and confirmed."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ...arrays import Array
+from ...clusters import Clusters
+from ...errors import InvalidInput, StageError
+from ...labelers import HardLabels, SoftLabels
+from ...losses import Logistic
+from ...problem import Problem
+from ...recipe import Recipe
+from ..engines.logistic.step import reference_sharpness
+from ..step.ending import Ending, before_step
+from ..step.table import START_NAMES, Record
+from ..tolerances import COLLAPSED_MASS
+from ..trajectory import STATE, SolverStats
+from .averages import Points
+from .equations import Labelling
+from .matrices import MatrixSpace
+from .modes import BIAS, FIRST
+from .points import GenericAverages, LogisticAverages, node_store
+from .spectral import Spectrum
+from .stage import Stage, solve_stage
+from .trajectory import ShapedTrajectory
+
+
+class Run:
+    """The tables of a run while it is solved."""
+
+    def __init__(self, problem: Problem, recipe: Recipe, tolerance: float):
+        assert problem.clusters is not None
+        self.problem, self.recipe, self.tolerance = problem, recipe, tolerance
+        self.test = problem.test_clusters
+        self.shapes = [problem.clusters, *problem.batch_clusters]
+        self.space = space_of([*self.shapes, self.test])
+        self.record = Record(problem, recipe, tolerance)
+        steps, groups = problem.steps, self.space.groups
+        self.unknowns = np.full((steps + 1, FIRST + 3 * groups), np.nan)
+        self.gammas = np.zeros(steps + 1)
+        self.weights: list[Any] = []
+        self.variances = np.full((steps + 1, 2), np.nan)
+        self.strengths = np.full((steps + 1, 2), np.nan)
+        self.off_best = np.full(steps + 1, np.nan)
+        self.nodes = node_store()
+        self.compiled = is_compiled(problem, recipe)
+
+    def stage(self, t: int, old: Any, bias: float) -> Stage:
+        """The equations of step t from the weights and the bias before it."""
+        problem, recipe, shape = self.problem, self.recipe, self.shapes[t]
+        algebra = self.space.step(old, shape)
+        if t == 0:
+            points = Points(problem.alpha_l, problem.rho, 0.0, math.inf)
+            labels = Labelling(0.0, np.ones(self.space.groups), 0.0, 0.0)
+            ridge, held = recipe.lambda_l, math.nan
+        else:
+            batches, values = problem.unlabeled, recipe.at_steps(problem.steps)
+            m, *squares = self.space.projections(old, shape)
+            norm = math.sqrt(self.space.square(old, shape)) * self.shapes[0].length
+            sharpness = float(values.sharpness[t - 1])
+            if isinstance(recipe.label_function, HardLabels):
+                sharpness = math.inf
+            points = Points(
+                float(batches.alpha[t - 1]),
+                float(batches.rho[t - 1]),
+                float(values.threshold[t - 1]) * norm,
+                sharpness,
+            )
+            gamma = float(reference_sharpness(sharpness)) if self.compiled else 0.0
+            labels = Labelling(float(m), np.sqrt(np.array(squares)), bias, gamma)
+            ridge, held = float(values.lambda_u[t - 1]), bias if recipe.fix_bias else math.nan
+        averages: LogisticAverages | GenericAverages
+        if self.compiled:
+            averages = LogisticAverages(t == 0, labels, points, self.nodes)
+            averages.held = held
+        else:
+            averages = GenericAverages(
+                t, problem.loss_function, recipe.label_function, labels, points, held
+            )
+        return Stage(t, algebra, averages, labels, points, ridge, recipe.fix_bias)
+
+    def guess(self, t: int, gamma: float, warm: ShapedTrajectory | None) -> Array | None:
+        """The unknowns of step t, extrapolated from up to four steps before, or those of a similar run."""
+        if warm is not None and t < warm.good_steps:
+            return np.array(warm.unknowns[t])
+        if t < 3:
+            return None
+        orders = {3: (1.0,), 4: (2.0, -1.0), 5: (3.0, -3.0, 1.0)}
+        weights = np.array(orders.get(t, (4.0, -6.0, 4.0, -1.0)))
+        if np.any((self.gammas[t - len(weights) : t] > 0) != (gamma > 0)):
+            return None
+        last = self.unknowns[t - len(weights) : t][::-1]
+        return np.asarray(weights @ last, dtype=float)
+
+    def store(self, t: int, stage: Stage, solution: Any, old: Any, bias: float) -> float:
+        """Enter the solution of step t and return its bias."""
+        x, gamma, record = solution.x, stage.labels.gamma, self.record
+        rho = self.problem.rho if t == 0 else float(self.problem.unlabeled.rho[t - 1])
+        if self.space.groups == 1 and rho == 0.5 and bias == 0.0 and record.mirrored:
+            x = x.copy()
+            x[BIAS] = 0.0
+        new_bias = float(gamma * bias + x[BIAS])
+        weights, (_, _, overlap, chi) = stage.algebra.advance(x, stage.ridge, gamma)
+        self.unknowns[t], self.gammas[t] = x, gamma
+        self.weights.append(weights)
+        m, *squares = self.space.projections(weights, self.test)
+        v, self.off_best[t] = self.space.off(weights, self.test)
+        self.variances[t] = squares
+        at = stage.algebra.fields(x, stage.ridge, gamma, 0.0)
+        self.strengths[t] = at[1 + 2 * self.space.groups :, 0]
+        hat_q, hat_chi = np.exp(x[stage.log_q]), np.exp(x[stage.log_chi])
+        hat_r = gamma * hat_q - x[stage.hat_t]
+        scale = np.array(
+            [mean_variance(s, self.space.features) for s in self.shapes[t].covariances]
+        )
+        sums = [float((scale * hat).sum()) for hat in (hat_q, hat_chi, hat_r)]
+        first = t == 0
+        record.rows[t] = [
+            m, v, new_bias, chi, math.nan if first else overlap,
+            sums[0], sums[1], x[0], math.nan if first else sums[2],
+        ]  # fmt: skip
+        record.evaluations[t], record.points[t] = solution.evaluations, solution.points
+        record.accuracy[t] = solution.accuracy
+        record.starts[t] = START_NAMES.index(solution.start)
+        return new_bias
+
+    def solve(self, warm: ShapedTrajectory | None) -> None:
+        """Fill the tables."""
+        record, old, bias = self.record, self.space.no_weights(), 0.0
+        for t in range(self.problem.steps + 1):
+            if t > 0 and self._ends(t, old, bias):
+                record.collapsed_at = t
+                return
+            stage = self.stage(t, old, bias)
+            if t > 0:
+                mass = stage.averages.label_mass()
+                if math.isnan(mass):
+                    threshold = self.recipe.at_steps(self.problem.steps).threshold[t - 1]
+                    state = record.described(t - 1)
+                    raise Ending.EMPTY.error(t, state, threshold=float(threshold))
+                if not self.recipe.fix_bias and mass < COLLAPSED_MASS:
+                    record.collapsed_at = t
+                    return
+            solution = solve_stage(
+                stage, record.exponent, record.confirmable, self.guess(t, stage.labels.gamma, warm)
+            )
+            bias = self.store(t, stage, solution, old, bias)
+            old = self.weights[-1]
+
+    def _ends(self, t: int, old: Any, bias: float) -> bool:
+        """Whether nothing but the bias is left of the labelling model; raises if it left the range of numbers."""
+        root = math.sqrt(max(self.space.projections(old, self.shapes[t])[1:]))
+        ending = before_step(np.array([root, 0.0, 0.0, bias]), self.recipe.fix_bias)
+        if ending in (Ending.FADED, Ending.OVERFLOW):
+            raise Ending(ending).error(t, self.record.described(t - 1))
+        return bool(ending == Ending.COLLAPSED)
+
+    def trajectory(self) -> ShapedTrajectory:
+        """The finished result."""
+        record = self.record
+        record.truncate(len(self.weights))
+        stats = SolverStats(
+            self.tolerance,
+            record.evaluations,
+            record.points,
+            record.accuracy,
+            tuple(START_NAMES[start] if start >= 0 else "" for start in record.starts),
+        )
+        columns = {name: record.rows[:, i].copy() for i, name in enumerate(STATE)}
+        return ShapedTrajectory(
+            self.problem,
+            self.recipe,
+            **columns,
+            stats=stats,
+            collapsed_at=record.collapsed_at,
+            failure=record.failure,
+            logit_variances=np.broadcast_to(self.variances, (len(self.variances), 2)).copy(),
+            strengths=self.strengths,
+            off_best=self.off_best,
+            unknowns=self.unknowns,
+            gammas=self.gammas,
+            history=tuple(self.weights),
+            space=self.space,
+        )
+
+
+def solve_shaped(
+    problem: Problem,
+    recipe: Recipe,
+    tolerance: float,
+    on_failure: str,
+    warm_start: Any = None,
+) -> ShapedTrajectory:
+    """`solve` for a problem with clusters."""
+    _check_ridge(problem, recipe)
+    run = Run(problem, recipe, tolerance)
+    warm = warm_start if isinstance(warm_start, ShapedTrajectory) else None
+    if warm is not None and warm.unknowns.shape != run.unknowns.shape:
+        warm = None
+    try:
+        run.solve(warm)
+    except StageError as error:
+        if on_failure == "raise":
+            raise
+        run.record.failure = error
+    return run.trajectory()
+
+
+def space_of(shapes: list[Clusters]) -> Spectrum | MatrixSpace:
+    """The coordinates that suit these shapes."""
+    return Spectrum(shapes) if Spectrum.fits(shapes) else MatrixSpace(shapes)
+
+
+def is_compiled(problem: Problem, recipe: Recipe) -> bool:
+    """Whether the averages of this loss and labeler are compiled."""
+    plain = type(recipe.label_function) in (SoftLabels, HardLabels)
+    return plain and type(problem.loss_function) is Logistic
+
+
+def mean_variance(covariance: Array, features: int) -> float:
+    """The trace of a covariance per feature."""
+    if covariance.ndim == 2:
+        return float(np.trace(covariance)) / features
+    return float(np.mean(covariance))
+
+
+def _check_ridge(problem: Problem, recipe: Recipe) -> None:
+    """Without ridge a direction without noise in which the means differ would separate the classes for free."""
+    assert problem.clusters is not None
+    if recipe.lambda_l == 0 and math.isinf(problem.clusters.separation):
+        accepted = "lambda_l > 0 is accepted: the means differ in a direction in which the noise has no variance"
+        raise InvalidInput("lambda_l", recipe.lambda_l, accepted)

@@ -1,0 +1,147 @@
+r"""The equations of a step for clusters with a shape: residuals and Jacobian in the conjugates.
+
+With the fields of `modes` (or `matrices`) and the averages of every group of points,
+
+    \hat m = -\sum_k a_k E_k[s f]        T_k = a_k\{E_k[g_1 f]/\sqrt{q'_k} - (\psi_k - \gamma_0) E_k[\partial f/\partial h]\}        0 = \sum_k a_k E_k[f]
+    \hat Q_k = a_k E_k[\partial f/\partial h]        \hat\chi_k = a_k E_k[f^2]                       a_k = \alpha p_k P_k(\text{selected})
+
+A group is a class with its own covariance, or both classes where they share one. The T are the conjugates $\hat R$,
+integrated by parts and measured from $\gamma_0\hat Q$, so that a step that hardly moves is a small one. The stage is a
+convex problem (as in `step.equations`): its solution is unique.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+from ...runtime.kernels import kernel
+from ..step.equations import solve_linear
+from .modes import BIAS, FIRST, HAT_M
+
+
+class Labelling(NamedTuple):
+    r"""The labelling model on a batch: $m'$, $\sqrt{q'_k}$ of every group, $B'$; `gamma`: $\gamma_0$ of the unknowns."""
+
+    m: float
+    roots: Any
+    bias: float
+    gamma: float
+
+
+@kernel(error_model="numpy")
+def assemble(
+    x: Any,
+    fields: Any,
+    moments: Any,
+    shares: Any,
+    labels: Labelling,
+    fixed: tuple[float, float, float],
+    system: Any,
+) -> None:
+    """Residuals (column 0 of `system`) and Jacobian (the others).
+
+    `fixed` is (anchor of the fields, the value of a fixed bias or NaN, 1 in step 0 else 0).
+    """
+    anchor, held_bias, first = fixed
+    groups = moments.shape[0]
+    size = x.shape[0]
+    t0, q0, x0 = FIRST, FIRST + groups, FIRST + 2 * groups
+    system[:] = 0.0
+    system[HAT_M, 0] = x[HAT_M]
+    system[HAT_M, 1 + HAT_M] = 1.0
+    for k in range(groups):
+        e = moments[k]
+        a = shares[k]
+        root = labels.roots[k]
+        psi = fields[1 + k, 0] + (anchor - labels.gamma)
+        system[HAT_M, 0] += a * e.sf
+        system[BIAS, 0] += a * e.f
+        system[t0 + k, 0] = x[t0 + k]
+        system[q0 + k, 0] = x[q0 + k] - math.log(a * e.k)
+        system[x0 + k, 0] = x[x0 + k] - math.log(a * e.ff)
+        if first == 0.0:
+            system[t0 + k, 0] -= a * (e.gf / root - psi * e.k)
+        for j in range(size):
+            shift = fields[0, 1 + j]
+            turn = fields[1 + k, 1 + j]
+            tilt = turn * root
+            wide = fields[1 + groups + k, 1 + j]
+            c = fields[1 + 2 * groups + k, 1 + j]
+            lift = 1.0 if j == BIAS else 0.0
+            d_f = e.sk * shift + e.gk * tilt + e.nk * wide - e.fk * c + e.k * lift
+            d_sf = e.k * shift + e.sgk * tilt + e.snk * wide - e.sfk * c + e.sk * lift
+            d_gf = e.sgk * shift + e.ggk * tilt + e.gnk * wide - e.gfk * c + e.gk * lift
+            d_ff = e.sfk * shift + e.gfk * tilt + e.nfk * wide - e.ffk * c + e.fk * lift
+            d_k = e.sk3 * shift + e.gk3 * tilt + e.nk3 * wide - (e.fk3 + e.kk) * c + e.k3 * lift
+            system[HAT_M, 1 + j] += a * d_sf
+            system[BIAS, 1 + j] += a * d_f
+            system[q0 + k, 1 + j] -= d_k / e.k
+            system[x0 + k, 1 + j] -= 2.0 * d_ff / e.ff
+            if first == 0.0:
+                system[t0 + k, 1 + j] -= a * (d_gf / root - turn * e.k - psi * d_k)
+        system[t0 + k, 1 + t0 + k] += 1.0
+        system[q0 + k, 1 + q0 + k] += 1.0
+        system[x0 + k, 1 + x0 + k] += 1.0
+    if not math.isnan(held_bias):
+        system[BIAS, 0] = x[BIAS] - held_bias
+        system[BIAS, 1:] = 0.0
+        system[BIAS, 1 + BIAS] = 1.0
+
+
+@kernel(error_model="numpy")
+def newton_step(
+    x: Any, fields: Any, labels: Labelling, anchor: float, system: Any, step: Any
+) -> tuple[float, float]:
+    r"""The Newton step, its size relative to the state (infinite if there is none), and the factor that bounds it.
+
+    The size is measured where it matters: in m, $\psi_k$, noise_k and $c_k$, in the bias and in the logarithms of
+    $\hat Q$ and $\hat\chi$.
+    """
+    size = x.shape[0]
+    groups = (size - 2) // 3
+    if not solve_linear(system[:, 1:].copy(), system[:, 0].copy(), step):
+        return math.inf, 0.0
+    for j in range(size):
+        step[j] = -step[j]
+    worst = 0.0
+    factor = 1.0
+    scale = 0.0
+    old_scale = 0.0
+    for k in range(groups):
+        root = labels.roots[k]
+        along = (fields[1 + k, 0] + anchor) * root
+        scale = max(scale, math.hypot(along, fields[1 + groups + k, 0]))
+        old_scale = max(old_scale, root)
+    m = fields[0, 0] + anchor * labels.m
+    moved = abs(_along(fields[0], step))
+    scale = max(scale, abs(m))
+    worst = max(worst, moved / scale)
+    largest = moved
+    for k in range(groups):
+        moved = abs(_along(fields[1 + k], step)) * labels.roots[k]
+        largest = max(largest, moved)
+        worst = max(worst, moved / scale)
+        row = 1 + groups + k
+        worst = max(worst, abs(_along(fields[row], step)) / fields[row, 0])
+        row += groups
+        worst = max(worst, abs(_along(fields[row], step)) / fields[row, 0])
+        for place in (FIRST + groups + k, FIRST + 2 * groups + k):
+            worst = max(worst, abs(step[place]))
+            if abs(step[place]) > 1.5:
+                factor = min(factor, 1.5 / abs(step[place]))
+    bias = x[BIAS] + labels.gamma * labels.bias
+    worst = max(worst, abs(step[BIAS]) / (abs(bias) + scale))
+    if largest > 2.0 * (scale + old_scale):
+        factor = min(factor, 2.0 * (scale + old_scale) / largest)
+    if not worst < math.inf:
+        return math.inf, 0.0
+    return worst, factor
+
+
+@kernel(error_model="numpy")
+def _along(row: Any, step: Any) -> float:
+    total = 0.0
+    for j in range(step.shape[0]):
+        total += row[1 + j] * step[j]
+    return total

@@ -1,0 +1,114 @@
+"""A problem whose covariances are all diagonal in one set of coordinates: weights mode by mode."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...arrays import Array
+from ...clusters import Clusters
+from .modes import Noise, Weights, advance, mode_sums, projections
+
+
+class Spectrum:
+    """The sets of points of a problem in the coordinates of their modes.
+
+    Arguments:
+        shapes: the clusters of every set; equal ones, or all of them diagonal.
+    """
+
+    def __init__(self, shapes: list[Clusters]):
+        first = shapes[0]
+        self.features, self.groups = first.features, 1 + any(shape.pair for shape in shapes)
+        self.basis: Array | None = None
+        self.group: NDArray[np.intp] | None = None
+        self._sets: dict[Clusters, Noise] = {}
+        if all(shape == first for shape in shapes):
+            modes = first.modes
+            assert modes is not None
+            self.basis, self.group = modes.basis, modes.group
+            self._sets[first] = self._noise(modes.mean, modes.variances, modes.copies)
+            return
+        for shape in set(shapes):
+            full = np.array([np.broadcast_to(s, self.features) for s in shape.covariances])
+            self._sets[shape] = self._noise(shape.mean, full, np.ones(self.features))
+
+    @staticmethod
+    def fits(shapes: list[Clusters]) -> bool:
+        """Whether these shapes have such coordinates."""
+        if all(shape.diagonal for shape in shapes):
+            return True
+        return not shapes[0].pair and all(shape == shapes[0] for shape in shapes)
+
+    def _noise(self, mean: Array, variances: Array, copies: Array) -> Noise:
+        if len(variances) < self.groups:
+            variances = np.repeat(variances, self.groups, axis=0)
+        # copies: a kernel is compiled anew for arrays that are read-only
+        return Noise(
+            np.array(mean), np.array(variances, order="C"), np.array(copies), float(self.features)
+        )
+
+    def no_weights(self) -> Weights:
+        """The weights before step 0."""
+        size = len(next(iter(self._sets.values())).mean)
+        return Weights(np.zeros(size), np.zeros(size))
+
+    def projections(self, weights: Weights, shape: Clusters) -> Array:
+        r"""m and $q_k$ of the logits of these points."""
+        out = np.empty(1 + self.groups)
+        projections(weights, self._sets[shape], out)
+        return out
+
+    def square(self, weights: Weights, shape: Clusters) -> float:
+        r"""$|\beta|^2$."""
+        copies = self._sets[shape].copies
+        return float(weights.mean @ weights.mean + copies @ weights.variance)
+
+    def off(self, weights: Weights, shape: Clusters) -> tuple[float, float]:
+        r"""Squares of the weights off the mean ($|\beta|^2 - m^2/|\mu|^2$) and off the best direction, in the metric of the noise."""
+        noise = self._sets[shape]
+        m = float(noise.mean @ weights.mean)
+        length = float(noise.mean @ noise.mean)
+        plain = weights.mean - m / length * noise.mean
+        spread = noise.copies * weights.variance
+        first = float(plain @ plain + spread.sum())
+        if not np.isfinite(shape.separation):
+            return first, np.nan
+        s = noise.variances.mean(axis=0)
+        alive = s > 0
+        best = np.where(alive, noise.mean / np.where(alive, s, 1.0), 0.0)
+        rest = weights.mean - m / shape.separation**2 * best
+        return first, float(s @ (rest**2 + spread))
+
+    def step(self, old: Weights, shape: Clusters) -> SpectralStep:
+        """The algebra of a step that starts from the weights `old`."""
+        return SpectralStep(self, old, self._sets[shape])
+
+
+class SpectralStep:
+    """The linear half of one step, by sums over modes (`modes`)."""
+
+    def __init__(self, spectrum: Spectrum, old: Weights, noise: Noise):
+        self.groups, self.old, self.noise = spectrum.groups, old, noise
+        self.length = float(np.linalg.norm(noise.mean))
+
+    def fields(self, x: Array, ridge: float, gamma: float, anchor: float) -> Array:
+        out = np.empty((1 + 3 * self.groups, x.size + 1))
+        mode_sums(x, ridge, gamma, anchor, self.noise, self.old, out)
+        return out
+
+    @cached_property
+    def softness(self) -> Array:
+        square = self.old.mean**2 + self.noise.copies * self.old.variance
+        if not square.any():
+            square = self.noise.copies
+        return np.asarray(self.noise.variances @ square / square.sum(), dtype=float)
+
+    def advance(self, x: Array, ridge: float, gamma: float) -> tuple[Weights, Array]:
+        r"""The new weights, and ($|\beta|^2$, its part off the mean, $\beta\cdot\beta'$, tr G / N)."""
+        new = Weights(np.empty_like(self.old.mean), np.empty_like(self.old.mean))
+        out = np.empty(4)
+        advance(x, ridge, gamma, self.noise, self.old, new, out)
+        return new, out

@@ -1,0 +1,308 @@
+r"""One step for clusters with a shape, solved for certain: Newton from several starts, and continuation in the ridge.
+
+The root is unique (`equations`), so whichever way finds it, a Newton step below the tolerance on a refined rule is proof.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from ...arrays import Array
+from ..step.ending import Ending
+from ..tolerances import (
+    ACCEPTED,
+    CONTINUATION_STEP,
+    DAMPED,
+    LEVELS,
+    NO_UPDATE,
+    REFINED,
+    ROUGH,
+    last_step_of,
+)
+from .averages import Points
+from .equations import Labelling, assemble, newton_step
+from .modes import BIAS, FIRST, HAT_M
+
+LARGEST_LOG = 650.0
+"""Beyond this logarithm a conjugate leaves the range of numbers."""
+
+
+class Algebra(Protocol):
+    """The linear half of a step, from the labelling weights of one step to the fields of the next."""
+
+    groups: int
+
+    def fields(self, x: Array, ridge: float, gamma: float, anchor: float) -> Array:
+        """Values (column 0) and derivatives of m - a m', psi - a, noise, c; see `modes`."""
+        ...
+
+    @property
+    def softness(self) -> Array:
+        r"""$q'_k/|\beta'|^2$: the variance of each group that the old weights see (at step 0 the mean variance)."""
+        ...
+
+    length: float
+
+    def advance(self, x: Array, ridge: float, gamma: float) -> tuple[Any, Array]:
+        r"""The new law of the weights, and ($|\beta|^2$, its part off the mean, $\beta\cdot\beta'$, tr G / N)."""
+        ...
+
+
+class Averages(Protocol):
+    """The averages of every group of points at given fields."""
+
+    def at(
+        self, x: Array, fields: Array, anchor: float, exponent: float, with_loss: bool = False
+    ) -> tuple[Any, Array, int] | None:
+        """Averages and weights of the groups, nodes used; None if they would be too many or are no numbers."""
+        ...
+
+    def explicit(self) -> tuple[Array, Array, float]:
+        """E_k[(s f, g1 f, f^2, k)] of a model without weights, the weights of the groups, and its best bias."""
+        ...
+
+    def label_mass(self) -> float:
+        """The share of the rarer class among the selected labels; NaN if nothing is selected."""
+        ...
+
+
+class Evaluation(NamedTuple):
+    """Fields and equations at a point, and the nodes used."""
+
+    fields: Array
+    system: Array
+    anchor: float
+    points: int
+
+
+class Solution(NamedTuple):
+    """Unknowns of a solved step and how they were found."""
+
+    x: Array
+    start: str
+    evaluations: int
+    points: int
+    accuracy: float
+
+
+class Stage:
+    """The equations of one step.
+
+    Arguments:
+        t: index of the step.
+        algebra, averages: its two halves.
+        labels: the labelling model (of zeros at step 0).
+        points: the set of points.
+        ridge: of the step.
+        fixed_bias: whether the bias stays what it was.
+    """
+
+    def __init__(
+        self,
+        t: int,
+        algebra: Algebra,
+        averages: Averages,
+        labels: Labelling,
+        points: Points,
+        ridge: float,
+        fixed_bias: bool,
+    ):
+        self.t, self.algebra, self.averages = t, algebra, averages
+        self.labels, self.points, self.ridge = labels, points, ridge
+        self.held = (1.0 - labels.gamma) * labels.bias if fixed_bias and t > 0 else math.nan
+        self.groups, self.evaluations, self.used = algebra.groups, 0, 0
+
+    def evaluate(self, x: Array, ridge: float, exponent: float) -> Evaluation | None:
+        """Fields, residuals and Jacobian at x; None if they are not numbers, or the rule is too long."""
+        self.evaluations += 1
+        gamma = self.labels.gamma
+        stiffness = float(np.exp(x[self.log_q]) @ self.algebra.softness)
+        anchor = gamma if ridge < stiffness else 0.0
+        fields = self.algebra.fields(x, ridge, gamma, anchor)
+        if not np.isfinite(fields).all():
+            return None
+        found = self.averages.at(x, fields, anchor, exponent)
+        if found is None:
+            return None
+        moments, shares, self.used = found
+        system = np.empty((x.size, x.size + 1))
+        fixed = (anchor, self.held, float(self.t == 0))
+        assemble(x, fields, moments, shares, self.labels, fixed, system)
+        if not np.isfinite(system).all():
+            return None
+        return Evaluation(fields, system, anchor, self.used)
+
+    @property
+    def log_q(self) -> slice:
+        """Where the logarithms of the conjugates Q are among the unknowns."""
+        return slice(FIRST + self.groups, FIRST + 2 * self.groups)
+
+    @property
+    def log_chi(self) -> slice:
+        """The same for the conjugates chi."""
+        return slice(FIRST + 2 * self.groups, FIRST + 3 * self.groups)
+
+    @property
+    def hat_t(self) -> slice:
+        """The same for the conjugates T."""
+        return slice(FIRST, FIRST + self.groups)
+
+    def measure(self, x: Array, exponent: float) -> float:
+        """Relative size of the Newton step from x."""
+        at = self.evaluate(x, self.ridge, exponent)
+        if at is None:
+            return math.inf
+        size, _ = newton_step(x, at.fields, self.labels, at.anchor, at.system, np.empty(x.size))
+        return float(size)
+
+    def newton(
+        self, start: Array, ridge: float, exponent: float, enough: float, limit: int = 40
+    ) -> Array | None:
+        """Newton's method with a bounded step; None if it does not settle."""
+        x, step = start.copy(), np.empty(start.size)
+        for _ in range(limit):
+            at = self.evaluate(x, ridge, exponent)
+            if at is None:
+                return None
+            size, factor = newton_step(x, at.fields, self.labels, at.anchor, at.system, step)
+            if not size < math.inf:
+                return None
+            x += (factor if size > DAMPED else 1.0) * step
+            if not np.abs(x[FIRST + self.groups :]).max() < LARGEST_LOG:
+                return None
+            if size <= enough:
+                return x
+        return None
+
+    def explicit(self, ridge: float) -> Array:
+        r"""The state for $\lambda \to \infty$: the averages of a model without weights."""
+        averages, shares, bias = self.averages.explicit()
+        sf, gf, ff, k = averages.T
+        gamma = self.labels.gamma
+        x = np.zeros(FIRST + 3 * self.groups)
+        x[HAT_M] = -float(shares @ sf)
+        x[BIAS] = bias - gamma * self.labels.bias
+        if self.t > 0:
+            x[self.hat_t] = gamma * shares * k + shares * gf / self.labels.roots
+        x[self.log_q] = np.log(shares * k)
+        x[self.log_chi] = np.log(shares * ff + 1e-290)
+        return x
+
+    def no_update(self) -> Array | None:
+        r"""The state for $\lambda \to 0$, where nothing moves; None if the ridge is not small."""
+        gamma, ridge = self.labels.gamma, self.ridge
+        if self.t == 0 or gamma == 0:
+            return None
+        averages, shares, _ = self.averages.explicit()
+        x = np.zeros(FIRST + 3 * self.groups)
+        x[self.log_q] = np.log(shares * averages[:, 3])
+        x[BIAS] = self.held if not math.isnan(self.held) else 0.0
+        rows = slice(1 + 2 * self.groups, 1 + 3 * self.groups)
+        noise = slice(1 + self.groups, 1 + 2 * self.groups)
+        for _ in range(30):
+            fields = self.algebra.fields(x, ridge, gamma, gamma)
+            still = np.zeros_like(fields)
+            still[rows], still[noise, 0] = fields[rows], 1e-9
+            found = self.averages.at(x, still, gamma, ROUGH)
+            if found is None:
+                return None
+            target = np.log(found[1] * found[0].k)
+            done = float(np.abs(target - x[self.log_q]).max()) < 1e-3
+            x[self.log_q] = target
+            stiffness = float(np.exp(target) @ self.algebra.softness)
+            small = ridge / (ridge + stiffness)
+            if small > NO_UPDATE:
+                return None
+            if done:
+                break
+        else:
+            return None
+        fields = self.algebra.fields(x, ridge, gamma, gamma)
+        width = -np.diagonal(fields[rows, 1 + FIRST + self.groups : 1 + FIRST + 2 * self.groups])
+        x[HAT_M] = 0.3 * ridge * gamma * self.labels.m / self.algebra.length**2
+        spread = (0.5 * small * gamma * self.labels.roots) ** 2
+        x[self.log_chi] = np.log(spread * np.exp(x[self.log_q]) / width + 1e-290)
+        return x
+
+    def starts(self, guess: Array | None) -> Iterator[tuple[str, Array]]:
+        """Named starting points, the best first."""
+        if guess is not None:
+            yield "predicted", guess
+        still = self.no_update()
+        if still is not None:
+            yield "no update", still
+        yield "explicit", self.explicit(self.ridge)
+
+
+def solve_stage(
+    stage: Stage, exponent: float, tolerance: float, guess: Array | None = None
+) -> Solution:
+    """The root of a step, confirmed on a refined rule, or `ConvergenceError`."""
+    best, best_accuracy, best_start = None, math.inf, ""
+    enough = last_step_of(tolerance)
+    for name, x in _ways(stage, exponent, enough, guess):
+        if x is None:
+            continue
+        for level in range(LEVELS + 1):
+            rule = exponent + (level + 1) * REFINED
+            accuracy = stage.measure(x, rule)
+            if accuracy < best_accuracy:
+                best, best_accuracy, best_start = x, accuracy, name
+            if accuracy <= tolerance:
+                return Solution(x, name, stage.evaluations, stage.used, accuracy)
+            better = stage.newton(x, stage.ridge, rule, enough, limit=8)
+            if better is None:
+                break
+            x = better
+        if best_accuracy <= max(ACCEPTED, tolerance):
+            break
+    if best is not None and best_accuracy <= max(ACCEPTED, tolerance):
+        return Solution(best, best_start, stage.evaluations, stage.used, best_accuracy)
+    hint = ""
+    if stage.t == 0 and stage.ridge == 0:
+        hint = "; without ridge the labelled data may be separable, so no finite minimiser exists: use lambda_l > 0"
+    residual = best_accuracy if best is not None else math.nan
+    raise Ending.UNCONFIRMED.error(stage.t, residual=residual, hint=hint)
+
+
+def _ways(
+    stage: Stage, exponent: float, enough: float, guess: Array | None
+) -> Iterator[tuple[str, Array | None]]:
+    for name, x in stage.starts(guess):
+        limit = 12 if name == "predicted" else 40
+        yield name, stage.newton(x, stage.ridge, exponent, enough, limit)
+    yield "continuation", _continue_in_ridge(stage, exponent, enough)
+
+
+def _continue_in_ridge(stage: Stage, exponent: float, enough: float) -> Array | None:
+    r"""Follow the root from large $\lambda$, where it is explicit, down to the ridge of the step."""
+    target = math.log(stage.ridge) if stage.ridge > 0 else -30.0
+    start = stage.explicit(1.0)
+    stiffness = float(np.exp(start[stage.log_q]) @ stage.algebra.softness)
+    here = max(target, math.log(10.0 * stiffness))
+    x = None
+    while x is None and here < 60.0:
+        x = stage.newton(start, math.exp(here), exponent, 1e-4, limit=12)
+        here += 0.0 if x is not None else 2.0
+    stride, before, last = 1.0, None, here
+    while x is not None and here > target:
+        while True:
+            there = max(target, here - stride)
+            ahead = x if before is None else x + (x - before) * (there - here) / (here - last)
+            found = stage.newton(ahead, math.exp(there), exponent, 1e-4, limit=10)
+            if found is None and before is not None:
+                found = stage.newton(x, math.exp(there), exponent, 1e-4, limit=10)
+            if found is not None:
+                break
+            stride *= 0.4
+            if stride < CONTINUATION_STEP:
+                return None
+        before, last = x, here
+        x, here, stride = found, there, min(stride * 1.6, 3.0)
+    if x is None:
+        return None
+    return stage.newton(x, stage.ridge, exponent, enough, limit=12)

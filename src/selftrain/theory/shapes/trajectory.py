@@ -1,0 +1,156 @@
+r"""The result of `solve` for clusters with a shape: a `Trajectory` whose quantities mean what they mean for rows.
+
+The names of the sphere keep their meaning: m is the mean logit of a class without the bias, $\mu\cdot\beta$; q is $|\beta|^2$; overlap is
+$\beta\cdot\beta'$ and chi the mean response of a weight, tr G/N. What a sphere gets from q alone, the variance of the logits, is
+here `logit_variances`, one for each class.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy.special import log_ndtr, ndtr
+
+from ... import observables
+from ...arrays import Array
+from ..trajectory import Trajectory
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ShapedTrajectory(Trajectory):
+    r"""Large-system limit of a self-training run on clusters with a shape; every array runs over t = 0..T.
+
+    Attributes:
+        m: $\mu\cdot\beta$ on the test clusters.
+        v: $|\beta|^2$ off the direction of their mean.
+        logit_variances: $\beta^T\Sigma_s\beta$ on the test clusters, columns (negative, positive).
+        strengths: $c_s$, how far a training point moves its own logit, columns (negative, positive).
+        off_best: $\beta^T\bar\Sigma\beta$ off the best direction, in the metric of the noise.
+        unknowns: the conjugates of each step, as `shapes.modes` orders them.
+        gammas: the sharpness that they are measured from.
+        history: the law of the weights of each step, in the coordinates of `space`.
+        q_hat, chi_hat, r_hat: the conjugates times the mean variance of a feature, summed over the groups.
+    """
+
+    logit_variances: Array = field(kw_only=True)
+    strengths: Array = field(kw_only=True)
+    off_best: Array = field(kw_only=True)
+    unknowns: Array = field(kw_only=True)
+    gammas: Array = field(kw_only=True)
+    history: tuple[Any, ...] = field(kw_only=True)
+    space: Any = field(kw_only=True)
+
+    @property
+    def q(self) -> Array:
+        r"""$|\beta|^2$."""
+        q: Array = (self.m / self.problem.test_clusters.length) ** 2 + self.v
+        return q
+
+    @cached_property
+    def error(self) -> Array:
+        r"""$\rho H((m+B)/\sqrt{q_+}) + (1-\rho) H((m-B)/\sqrt{q_-})$ on the test mixture."""
+        rho = self.problem.test_mixture.rho
+        negative, positive = self.class_errors.T
+        error: Array = rho * positive + (1 - rho) * negative
+        return error
+
+    @cached_property
+    def class_errors(self) -> Array:
+        """The error within each class of the test clusters, columns (negative, positive)."""
+        negative, positive = np.sqrt(self.logit_variances.T)
+        errors = np.column_stack(
+            [ndtr(-(self.m - self.bias) / negative), ndtr(-(self.m + self.bias) / positive)]
+        )
+        if self.collapsed_at is not None:
+            errors[self.collapsed_at :] = [1.0, 0.0] if self._collapsed_positive else [0.0, 1.0]
+        return errors
+
+    @property
+    def _collapsed_positive(self) -> bool:
+        """The class of the pseudo-labels that ended the run: the side of the plane on which the batch lies."""
+        assert self.collapsed_at is not None
+        last = self.collapsed_at - 1
+        m, negative, positive = self.on_batch(last)
+        limit, rho = self.thresholds[last], float(self.problem.unlabeled.rho[last])
+        bias = float(self.bias[last])
+        sides = [
+            np.logaddexp(
+                np.log(rho) + log_ndtr((side * (m + bias) - limit) / np.sqrt(positive)),
+                np.log1p(-rho) + log_ndtr((side * (bias - m) - limit) / np.sqrt(negative)),
+            )
+            for side in (1.0, -1.0)
+        ]
+        return bool(sides[0] > sides[1])
+
+    def on_batch(self, t: int) -> tuple[float, float, float]:
+        r"""m, $q_-$ and $q_+$ of the model of step t on the batch of step t + 1."""
+        m, *squares = self.space.projections(self.history[t], self.problem.batch_clusters[t])
+        return float(m), float(squares[0]), float(squares[-1])
+
+    @cached_property
+    def thresholds(self) -> Array:
+        r"""What $|	ilde h|$ is compared with in steps 1..T: $\Gamma|eta'||\mu|$."""
+        assert self.problem.clusters is not None
+        limits: Array = self._thresholds * np.sqrt(self.q[:-1]) * self.problem.clusters.length
+        return limits
+
+    @property
+    def fraction_selected(self) -> Array:
+        """Share of the batch that the threshold keeps (NaN at t = 0)."""
+        right, wrong = self._selected(self.thresholds)
+        return np.where(np.append(1.0, self._thresholds) == 0, 0 * right + 1.0, right + wrong)
+
+    @property
+    def pseudo_label_accuracy(self) -> Array:
+        """Agreement of all pseudo-labels of step t with the truth (NaN at t = 0)."""
+        return self._selected(np.zeros(self.problem.steps))[0]
+
+    @property
+    def selected_label_accuracy(self) -> Array:
+        """Agreement of the selected pseudo-labels of step t with the truth (NaN at t = 0)."""
+        right, wrong = self._selected(self.thresholds)
+        accuracy: Array = right / (right + wrong)
+        return accuracy
+
+    def _selected(self, limits: Array) -> tuple[Array, Array]:
+        """Shares of the batch of step t that are selected on the right and on the wrong side of the plane."""
+        right, wrong = np.full((2, self.problem.steps + 1), np.nan)
+        for t in range(1, self.good_steps):
+            m, negative, positive = self.on_batch(t - 1)
+            rho, bias = float(self.problem.unlabeled.rho[t - 1]), float(self.bias[t - 1])
+            right[t] = wrong[t] = 0.0
+            for sign, share, q in ((1.0, rho, positive), (-1.0, 1 - rho, negative)):
+                right[t] += share * ndtr((m + sign * bias - limits[t - 1]) / np.sqrt(q))
+                wrong[t] += share * ndtr((-m - sign * bias - limits[t - 1]) / np.sqrt(q))
+        return right, wrong
+
+    @property
+    def balanced_error(self) -> Array:
+        """The mean of the two class errors."""
+        balanced: Array = self.class_errors.mean(axis=1)
+        return balanced
+
+    @property
+    def auc(self) -> Array:
+        r"""P(a positive row has the larger logit): $\Phi(2m/\sqrt{q_- + q_+})$."""
+        auc: Array = ndtr(2 * self.m / np.sqrt(self.logit_variances.sum(axis=1)))
+        return auc
+
+    @property
+    def cosine(self) -> Array:
+        r"""$m/\sqrt{\bar q\,\mu^T\bar\Sigma^{-1}\mu}$, the cosine to the best direction in the metric of the average noise.
+
+        NaN if the means differ where the noise has no variance: there is no best direction then.
+        """
+        return 1.0 - self.one_minus_cosine
+
+    @property
+    def one_minus_cosine(self) -> Array:
+        """1 - cosine, without cancellation."""
+        best = self.problem.test_clusters.separation
+        if not np.isfinite(best):
+            return np.full(self.m.shape, np.nan)
+        return observables.one_minus_cosine(self.m / best, self.off_best)
