@@ -95,7 +95,7 @@ class Problem(Portable):
         if self.delta_u is not None:
             self._put("delta_u", schedule("delta_u", self.delta_u, *_POSITIVE))
         get_loss(self.loss)
-        self._put("test", _test(self.test, self.shaped))
+        self._put("test", _test(self.test, self.clusters.features if self.clusters else None))
         if self.test == "unlabeled" and self.steps == 0:
             raise InvalidInput("test", "unlabeled", "with steps = 0 there is no unlabelled batch")
         _ = self.unlabeled
@@ -217,6 +217,24 @@ class Problem(Portable):
         last = self.test != "labeled" and self.steps > 0 and not isinstance(self.test, tuple)
         return self.batch_clusters[-1] if last else self.clusters
 
+    def all_labeled(self) -> Problem:
+        """The supervised fit to every row of a problem with clusters: all of one shape, as if all were labelled."""
+        assert self.clusters is not None
+        if any(shape != self.clusters for shape in self.batch_clusters):
+            accepted = "every row labelled is one fit only where all rows have one shape"
+            raise InvalidInput("clusters_u", self.clusters_u, accepted)
+        alpha = np.append(self.alpha_l, self.new_rows)
+        rho = float(alpha @ np.append(self.rho, self.unlabeled.rho) / alpha.sum())
+        return Problem(
+            alpha_l=float(alpha.sum()),
+            alpha_u=1.0,
+            rho=rho,
+            steps=0,
+            loss=self.loss,
+            clusters=self.clusters,
+            test=(self.test_mixture.rho, self.test_clusters),
+        )
+
     @property
     def loss_function(self) -> Loss:
         """The loss as an object."""
@@ -264,14 +282,16 @@ def _whole(field: str, value: Any) -> int:
     )
 
 
-def _test(value: Any, shaped: bool) -> str | tuple[float, float] | tuple[float, Clusters] | None:
+def _test(
+    value: Any, features: int | None
+) -> str | tuple[float, float] | tuple[float, Clusters] | None:
     if value is None or (isinstance(value, str) and value in ("labeled", "unlabeled")):
         return value
-    second = "clusters" if shaped else "delta"
+    second = "delta" if features is None else "clusters"
     if isinstance(value, (Sequence, np.ndarray)) and not isinstance(value, str) and len(value) == 2:
         rho = number("test rho", value[0], *_SHARE)
-        if shaped:
-            return (rho, _shape("test clusters", value[1]))
+        if features is not None:
+            return (rho, _shape("test clusters", value[1], features))
         return (rho, number("test delta", value[1], *_POSITIVE))
     accepted = f'"labeled", "unlabeled" or a pair (rho, {second}) is accepted'
     raise InvalidInput("test", value, accepted)

@@ -121,6 +121,7 @@ def _check(problem: Any, recipe: Any, method: Any, on_failure: Any) -> None:
         raise InvalidInput("problem", problem, "a selftrain.Problem is accepted")
     if not isinstance(recipe, Recipe):
         raise InvalidInput("recipe", recipe, "a selftrain.Recipe is accepted")
+    problem.needs_sphere("simulate")
     problem.needs_fresh_rows("simulate")
     if not isinstance(method, str) or method not in METHODS:
         raise InvalidInput("method", method, f"unknown method; {nearest(method, METHODS)}")

@@ -114,6 +114,7 @@ class _Batches:
     """The batches of a problem with equal ones merged, counted up to each of several steps."""
 
     def __init__(self, problem: Problem, upto: NDArray[np.int_]) -> None:
+        problem.needs_sphere("the Bayes limit with an unknown direction")
         alpha, (_, rho, delta) = problem.new_rows, problem.unlabeled
         self.least = problem.alpha_l / problem.delta
         kinds, kind = np.unique(np.stack([rho, delta], axis=1), axis=0, return_inverse=True)

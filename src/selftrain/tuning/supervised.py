@@ -17,7 +17,8 @@ from ..errors import InvalidInput, StageError
 from ..fields import number
 from ..observables import generalization_error
 from ..problem import Problem
-from ..theory.solve import checked_tolerance, supervised_row
+from ..recipe import Recipe
+from ..theory.solve import checked_tolerance, solve, supervised_row
 
 SMALLEST, LARGEST = 1e-8, 1e6
 
@@ -58,6 +59,9 @@ def supervised_fit(problem: Problem, ridge: float, tolerance: float = 1e-10) -> 
     if not isinstance(problem, Problem):
         raise InvalidInput("problem", problem, "a selftrain.Problem is accepted")
     tolerance = checked_tolerance(tolerance)
+    if problem.shaped:
+        run = solve(problem.all_labeled(), Recipe(lambda_l=ridge), tolerance)
+        return SupervisedFit(float(run.error[0]), ridge, float(run.cosine[0]))
     m, v, bias = supervised_row(problem, ridge, tolerance)[:3]
     test = problem.test_mixture
     error = generalization_error(m, m * m + v, bias, test.rho, test.delta)

@@ -123,6 +123,7 @@ def picard(
     >>> run.q.round(8).tolist(), run.converged
     ([2.19824047, 1.20120524], True)
     """
+    problem.needs_sphere("Algorithm 1")
     problem.needs_fresh_rows("Algorithm 1")
     _check(problem, recipe, damping, tolerance)
     rule = gauss_hermite() if rule is None else rule

@@ -181,6 +181,7 @@ def check_expandable(problem: Any, recipe: Any) -> None:
         raise InvalidInput("problem", problem, "a selftrain.Problem is accepted")
     if not isinstance(recipe, Recipe):
         raise InvalidInput("recipe", recipe, "a selftrain.Recipe is accepted")
+    problem.needs_sphere("the expansion in the ridge")
     problem.needs_fresh_rows("the expansion in the ridge")
     reason = "is accepted: with sharpened labels a step moves the model by O(1) without any ridge"
     recipe.at_steps(problem.steps)

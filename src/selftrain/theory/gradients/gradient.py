@@ -114,6 +114,7 @@ def gradient(
     """
     if not isinstance(trajectory, Trajectory):
         raise InvalidInput("trajectory", trajectory, "a result of selftrain.solve is accepted")
+    trajectory.problem.needs_sphere("the gradient")
     trajectory.problem.needs_fresh_rows("the gradient")
     name, step = _quantity(trajectory, of, at)
     last = trajectory.good_steps - 1 if step is None else step
