@@ -15,8 +15,9 @@ from ...arrays import Array
 from ...labelers import Labeler
 from ...losses import Loss
 from ...runtime.kernels import kernel
-from ..engines.generic.averages import gather, noise_averages
+from ..engines.generic.averages import gather
 from ..engines.generic.engine import MASS, GenericStage
+from ..engines.generic.noise import Fields, noise_averages
 from ..engines.logistic.averages import Logits, logistic_averages
 from ..quadrature.outer import NewModel, outer_rule
 from ..step.averages import BLANK, named
@@ -147,13 +148,9 @@ class GenericGroup(GenericStage):
         """Selected points: class, g1, weight (sum one), target; and the selected share."""
         return self._points(self._cuts(exponent))
 
-    def _over_noise(
-        self, z: Array, s: Array, g: Array, target: Array, exponent: float, with_labels: bool
-    ) -> Array:
+    def _fields(self, z: Array, s: Array, g: Array, target: Array, weight: Array) -> Fields:
         m, bias, tilt, wide, c = z
-        return noise_averages(
-            self.loss, target, s * m + bias + tilt * g, wide, c, exponent, with_labels
-        )
+        return Fields(target, s * m + bias + tilt * g, weight, wide, c)
 
 
 def generic_labelled(loss: Loss, z: Array, rho: float, exponent: float) -> Any:
@@ -161,5 +158,6 @@ def generic_labelled(loss: Loss, z: Array, rho: float, exponent: float) -> Any:
     m, bias, _, wide, c = z
     low, high = loss.classes
     sign, target = np.array([1.0, -1.0]), np.array([high, low])
-    inner = noise_averages(loss, target, sign * m + bias, wide, c, exponent)
-    return named(gather(sign, 0 * sign, np.array([rho, 1 - rho]), inner))
+    share = np.array([rho, 1 - rho])
+    inner, _ = noise_averages(loss, Fields(target, sign * m + bias, share, wide, c), exponent)
+    return named(gather(sign, 0 * sign, share, inner))
