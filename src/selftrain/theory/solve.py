@@ -16,7 +16,7 @@ from ..errors import InvalidInput, StageError
 from ..fields import number
 from ..problem import Problem
 from ..recipe import Recipe
-from .engines.engine import Stage, select
+from .engines.engine import Stage, labeled_group, select
 from .state import labelling
 from .step.table import Record
 from .tolerances import TOLERANCE, TOLERANCES
@@ -64,8 +64,6 @@ def solve(
     record = Record(problem, recipe, tolerance, warm_start)
     engine = select(problem, recipe)
     try:
-        first = engine.supervised(problem.loss_function, labeled_group(problem), recipe.lambda_l)
-        record.store(0, first.solution(record.exponent, record.confirmable), first.frame)
         engine.run(record)
     except StageError as error:
         if on_failure == "raise":
@@ -80,11 +78,6 @@ def checked_tolerance(tolerance: Any) -> float:
     least, most = TOLERANCES
     accepted = "a number between 1e-13 and 1e-3 is accepted"
     return number("tolerance", tolerance, lambda value: least <= value <= most, accepted)
-
-
-def labeled_group(problem: Problem) -> Array:
-    r"""The labelled set as one group of points: a column ($\alpha, \rho, \Delta$)."""
-    return np.array([[problem.alpha_l], [problem.rho], [problem.delta]])
 
 
 def all_groups(problem: Problem) -> Array:

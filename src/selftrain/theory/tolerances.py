@@ -25,6 +25,15 @@ MARGIN = 100.0
 REFINED = 10.0
 """The refined rule, which confirms, aims at an error smaller by exp(-REFINED)."""
 
+ALTERNATE = 4.0
+"""Every other step has a rule with this much more in its exponent: neighbours check one another's rules."""
+
+CONFIRM_EVERY = 16
+"""Steps between confirmations on the refined rule, where neighbours confirm one another."""
+
+NEIGHBOURS = 4
+"""Steps before that a step must agree with to be confirmed by them."""
+
 LEVELS = 3
 """How often the rule is refined before a step counts as failed."""
 

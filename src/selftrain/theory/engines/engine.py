@@ -18,7 +18,7 @@ from ...recipe import Recipe
 from ..step.stage import Stage
 from ..step.table import Record
 
-__all__ = ["Engine", "Stage", "StepByStep", "select"]
+__all__ = ["Engine", "Stage", "StepByStep", "labeled_group", "select"]
 
 
 class Engine(Protocol):
@@ -33,7 +33,7 @@ class Engine(Protocol):
         ...
 
     def run(self, record: Record) -> None:
-        """Fill the record from step 1 on."""
+        """Fill the record, from step 0 on."""
         ...
 
     def derivatives(
@@ -50,9 +50,19 @@ class Engine(Protocol):
 class StepByStep:
     """An engine without a compiled path through the steps: it differentiates them one after the other."""
 
+    def supervised(self, loss: Loss, groups: Array, ridge: float) -> Stage:
+        """The supervised fit to groups of points."""
+        raise NotImplementedError
+
     def self_training(self, problem: Problem, recipe: Recipe, t: int, old: Array) -> Stage:
         """Step t >= 1 from the state of the step before."""
         raise NotImplementedError
+
+    def first(self, record: Record) -> None:
+        """Solve step 0."""
+        problem, ridge = record.problem, record.recipe.lambda_l
+        stage = self.supervised(problem.loss_function, labeled_group(problem), ridge)
+        record.store(0, stage.solution(record.exponent, record.confirmable), stage.frame)
 
     def derivatives(
         self, problem: Problem, recipe: Recipe, states: Array, unknowns: Array, last: int,
@@ -64,6 +74,11 @@ class StepByStep:
             for t in range(1, last + 1)
         ]
         return np.array([each[0] for each in found]), np.array([each[1] for each in found])
+
+
+def labeled_group(problem: Problem) -> Array:
+    r"""The labelled set as one group of points: a column ($\alpha, \rho, \Delta$)."""
+    return np.array([[problem.alpha_l], [problem.rho], [problem.delta]])
 
 
 def select(problem: Problem, recipe: Recipe) -> Engine:

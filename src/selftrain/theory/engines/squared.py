@@ -296,7 +296,8 @@ class SquaredEngine(StepByStep):
         return ClosedStage(t, given(schedule(problem, recipe), t, old))
 
     def run(self, record: Record) -> None:
-        """Fill the record from step 1 on."""
+        """Fill the record, from step 0 on."""
+        self.first(record)
         problem, recipe = record.problem, record.recipe
         plan = schedule(problem, recipe)
         for t in range(1, problem.steps + 1):

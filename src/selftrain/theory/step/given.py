@@ -34,7 +34,7 @@ class Given(NamedTuple):
 
 
 class Schedule(NamedTuple):
-    """What steps 1..T are given apart from the state: arrays over the steps."""
+    """What steps 0..T are given apart from the state: arrays over the steps."""
 
     alpha: Any
     rho: Any
@@ -46,24 +46,32 @@ class Schedule(NamedTuple):
 
 
 def schedule(problem: Problem, recipe: Recipe) -> Schedule:
-    """Batches and recipe of steps 1..T; hard labels have infinite sharpness."""
+    """Points and recipe of steps 0..T; hard and true labels have infinite sharpness."""
     batches, values = problem.unlabeled, recipe.at_steps(problem.steps)
     hard = isinstance(recipe.label_function, HardLabels)
-    sharpness = np.full(problem.steps, np.inf) if hard else np.array(values.sharpness)
+    sharpness = np.full(problem.steps, np.inf) if hard else values.sharpness
     return Schedule(
-        np.array(batches.alpha), np.array(batches.rho), np.array(batches.delta),
-        np.array(values.lambda_u), np.array(values.threshold), sharpness, recipe.fix_bias,
-    )  # fmt: skip
+        np.append(problem.alpha_l, batches.alpha),
+        np.append(problem.rho, batches.rho),
+        np.append(problem.delta, batches.delta),
+        np.append(recipe.lambda_l, values.lambda_u),
+        np.append(0.0, values.threshold),
+        np.append(np.inf, sharpness),
+        recipe.fix_bias,
+    )
 
 
 @kernel(error_model="numpy")
 def given(plan: Schedule, t: int, old: Any) -> Given:
-    r"""What step t >= 1 is given; `old` is the state ($\omega, \mu, \nu^2$, B) of step t-1."""
-    i = t - 1
+    r"""What step t is given; `old` is the state ($\omega, \mu, \nu^2$, B) of step t-1, `NO_MODEL` in step 0."""
     return Given(
-        old[0], old[1], old[2], old[3], plan.alpha[i], plan.rho[i], plan.delta[i],
-        plan.ridge[i], plan.threshold[i], plan.sharpness[i], plan.fixed_bias,
+        old[0], old[1], old[2], old[3], plan.alpha[t], plan.rho[t], plan.delta[t],
+        plan.ridge[t], plan.threshold[t], plan.sharpness[t], plan.fixed_bias and t > 0,
     )  # fmt: skip
+
+
+NO_MODEL = np.array([0.0, 0.0, 1.0, 0.0])
+"""The state before step 0: no weights, no bias."""
 
 
 def given_first(group: Array, ridge: float) -> Given:

@@ -320,7 +320,8 @@ class GenericEngine(StepByStep):
         )
 
     def run(self, record: Record) -> None:
-        """Fill the record from step 1 on."""
+        """Fill the record, from step 0 on."""
+        self.first(record)
         problem, recipe = record.problem, record.recipe
         _, near, reach = record.near_solution()
         for t in range(1, problem.steps + 1):
@@ -336,5 +337,6 @@ class GenericEngine(StepByStep):
             if t >= 4 or t <= reach:
                 stage.guess = near[t].copy()
                 if t >= 2:
-                    predict(t, record.unknowns, near, stage.guess)
+                    old = record.states[t - 1]
+                    predict(t, t - 1, record.unknowns, near, old, stage.guess)
             record.store(t, stage.solution(record.exponent, record.confirmable), stage.frame)

@@ -21,6 +21,7 @@ from ...step.solver import solve_stage
 from ...step.stage import Evaluation, StageSolution
 from ...step.table import Record
 from ...tolerances import LEFT_OF_OLD
+from ..engine import labeled_group
 from .derivatives import derivatives_at, derivatives_of_run
 from .march import Limits, Near, Table, march
 from .starts import explicit_start, no_update_start
@@ -169,7 +170,7 @@ class LogisticEngine:
         return LogisticStage(t, given(schedule(problem, recipe), t, old))
 
     def run(self, record: Record) -> None:
-        """Fill the record from step 1 on: march; steps that do not converge are solved one by one."""
+        """Fill the record: march; steps that do not converge are solved one by one."""
         problem, recipe = record.problem, record.recipe
         plan, near, work = schedule(problem, recipe), _near(record), workspace()
         table = Table(
@@ -177,15 +178,20 @@ class LogisticEngine:
             record.points, record.accuracy, record.starts,
         )  # fmt: skip
         limits = Limits(record.exponent, record.enough, record.confirmable)
-        t, ending = 1, Ending.SOLVED
+        t, ending = 0, Ending.SOLVED
         while t <= problem.steps:
             t, ending = march(t, plan, table, near, limits, work)
             if ending != Ending.UNCONFIRMED:
                 break
             record.truncate(t)
-            stage = self.self_training(problem, recipe, t, record.states[t - 1])
-            solution = solve_stage(stage, record.exponent, record.confirmable)
-            record.store(t, solution, stage.frame, stage.anchor)
+            if t == 0:
+                group = labeled_group(problem)
+                first = self.supervised(problem.loss_function, group, recipe.lambda_l)
+                record.store(0, first.solution(record.exponent, record.confirmable), first.frame)
+            else:
+                stage = self.self_training(problem, recipe, t, record.states[t - 1])
+                solution = stage.solution(record.exponent, record.confirmable)
+                record.store(t, solution, stage.frame, stage.anchor)
             t += 1
         if t <= problem.steps:
             record.end(t, Ending(ending))
@@ -210,8 +216,10 @@ def _near(record: Record) -> Near:
     anchors = np.full(len(unknowns), math.nan)
     if record.warm_start is not None:
         sharpness = schedule(record.warm_start.problem, record.warm_start.recipe).sharpness
+        if last > 0:
+            anchors[0] = 0.0
         for t in range(1, last + 1):
-            base = float(reference_sharpness(sharpness[t - 1]))
+            base = float(reference_sharpness(sharpness[t]))
             omega, _, _, bias = states[t - 1]
             anchors[t] = base if abs(unknowns[t, A]) > LEFT_OF_OLD * base * omega else 0.0
             unknowns[t, A] -= anchors[t] * omega

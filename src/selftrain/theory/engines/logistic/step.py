@@ -53,12 +53,24 @@ class Workspace(NamedTuple):
 
 
 class Effort(NamedTuple):
-    """How Newton's method goes: the rule's exponent, the last step's size, how many steps, from how near."""
+    """How Newton's method goes.
+
+    Attributes:
+        exponent: of the rule.
+        enough: size of the last step before the confirmation.
+        tolerance: what the confirmation demands.
+        limit: how many steps.
+        near: whether it begins near the root.
+        agrees: whether a first step below the tolerance is a confirmation: the point was extrapolated
+            from steps on other rules.
+    """
 
     exponent: float
     enough: float
+    tolerance: float
     limit: int
     near: bool
+    agrees: bool
 
 
 def workspace() -> Workspace:
@@ -158,22 +170,21 @@ def evaluate_groups(
 def newton(
     z: Any, step: Given, anchor: float, effort: Effort, work: Workspace
 ) -> tuple[float, int, int]:
-    """Newton's method from z, in place; the size of the last step (inf: failed), evaluations, points.
+    """Newton's method from z, in place, with the confirmation; accuracy (inf: failed), evaluations, points.
 
     Far from the root a rough rule is as good as a fine one: it is used until a step on it is small, from the
-    beginning unless z is known to be near.
+    beginning unless z is known to be near. When a step is small enough, the next one is made on the refined
+    rule: its size is the accuracy.
     """
     about = frame(step, anchor)
     move = work.system.step
     points = 0
-    exponent = effort.exponent
-    rough = min(ROUGH, exponent)
-    rule = exponent if effort.near else rough
+    fine = effort.exponent
+    rough = min(ROUGH, fine)
+    rule = fine if effort.near else rough
     for iteration in range(effort.limit):
         points, _ = evaluate(z, step, anchor, rule, False, False, work)
-        if points <= 0:
-            return math.inf, iteration + 1, points
-        size = newton_step(z, work.system, about)
+        size = newton_step(z, work.system, about) if points > 0 else math.inf
         if not size < math.inf:
             return math.inf, iteration + 1, points
         factor = damping(z, move, about) if size > DAMPED else 1.0
@@ -181,21 +192,14 @@ def newton(
             z[j] += factor * move[j]
         if not (abs(z[LOG_R]) < LARGEST_LOG and abs(z[LOG_CHI]) < LARGEST_LOG):
             return math.inf, iteration + 1, points
-        if size <= effort.enough and rule == exponent:
+        if rule > fine:
             return size, iteration + 1, points
-        if size <= ROUGH_STEP:
-            rule = exponent
+        if rule == fine and size <= effort.enough:
+            if effort.agrees and iteration == 0 and size <= effort.tolerance:
+                return size, 1, points
+            rule = fine + REFINED
+        elif size <= ROUGH_STEP:
+            rule = fine
         elif size > BACK_TO_ROUGH:
             rule = rough
     return math.inf, effort.limit, points
-
-
-@kernel(error_model="numpy")
-def confirm(
-    z: Any, step: Given, anchor: float, exponent: float, work: Workspace
-) -> tuple[float, int]:
-    """Relative size of the Newton step from z on the refined rule, and its number of points."""
-    points, _ = evaluate(z, step, anchor, exponent + REFINED, False, False, work)
-    if points <= 0:
-        return math.inf, 0
-    return newton_step(z, work.system, frame(step, anchor)), points
