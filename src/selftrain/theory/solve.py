@@ -28,7 +28,7 @@ __all__ = ["solve"]
 def solve(
     problem: Problem,
     recipe: Recipe,
-    tolerance: float = TOLERANCE,
+    tolerance: float | None = None,
     on_failure: str = "raise",
     warm_start: Trajectory | None = None,
 ) -> Trajectory:
@@ -37,8 +37,10 @@ def solve(
     Arguments:
         problem: data and loss.
         recipe: hyperparameters.
-        tolerance: relative accuracy of the state of each step, between 1e-13 and 1e-3. Where rounding or
-            a kinked loss forbids it, a step is accepted up to 1e-8; `stats.accuracy` tells what was reached.
+        tolerance: relative accuracy of the state of each step, between 1e-13 and 1e-3; default: 1e-10. Where
+            rounding or a kinked loss forbids it, a step is accepted up to 1e-8; `stats.accuracy` reports what was reached.
+            With rows used again (`Problem(batches=..., keep_labeled=...)`) averages are over banks of rows: from 1e-7
+            on; default: 1e-5, or 1e-4 where hard labels or a threshold jump. Squared loss without these stays exact.
         on_failure: "raise" a `StageError`, or return the "partial" trajectory up to the failure, with
             NaN after it and the error in `failure`.
         warm_start: the run of a similar problem and recipe, of as many steps, from which this one is found in fewer
@@ -55,8 +57,11 @@ def solve(
     Trajectory(steps=16, error 0.193827 -> 0.399977, cosine 0.641744 -> 0.966967)
     """
     _check(problem, recipe, on_failure, warm_start)
-    tolerance = checked_tolerance(tolerance)
     recipe.at_steps(problem.steps)
+    if not problem.memoryless:
+        problem.needs_sphere("solve with rows used again")
+        return _with_memory(problem, recipe, tolerance, on_failure)
+    tolerance = TOLERANCE if tolerance is None else checked_tolerance(tolerance)
     if problem.shaped:
         from .shapes.engine import solve_shaped
 
@@ -71,6 +76,21 @@ def solve(
         record.truncate(error.step)
         record.failure = error
     return record.trajectory()
+
+
+def _with_memory(
+    problem: Problem, recipe: Recipe, tolerance: float | None, on_failure: str
+) -> Trajectory:
+    """A run in which rows are used again: exact up to there, then with memory."""
+    from .memory.solve import before_return, default_tolerance, ended_early, solve_memory
+
+    wanted = (
+        default_tolerance(problem, recipe) if tolerance is None else checked_tolerance(tolerance)
+    )
+    first = solve(*before_return(problem, recipe), on_failure=on_failure)
+    if first.collapsed_at is not None or first.failure is not None:
+        return ended_early(problem, recipe, first)
+    return solve_memory(problem, recipe, wanted, on_failure, first)
 
 
 def checked_tolerance(tolerance: Any) -> float:
@@ -124,7 +144,6 @@ def stages(trajectory: Trajectory) -> Iterator[Stage]:
 def _check(problem: Any, recipe: Any, on_failure: Any, warm_start: Any) -> None:
     if not isinstance(problem, Problem):
         raise InvalidInput("problem", problem, "a selftrain.Problem is accepted")
-    problem.needs_fresh_rows("solve")
     if not isinstance(recipe, Recipe):
         raise InvalidInput("recipe", recipe, "a selftrain.Recipe is accepted")
     if not isinstance(on_failure, str) or on_failure not in ("raise", "partial"):

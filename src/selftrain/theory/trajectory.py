@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from .. import errors, observables
 from ..arrays import Array
-from ..errors import StageError
+from ..errors import InvalidInput, StageError
 from ..observables import SYMBOLS
 from ..problem import Problem
 from ..recipe import Recipe
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from .laws import LogitLaw, WeightLaw
+    from .memory.laws import RowLogitLaw
+    from .memory.result import Memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,6 +87,7 @@ class Trajectory:
         failure: why the run ended early (only with `on_failure="partial"`), or None. From
             that step on everything is NaN.
         stats: how it was obtained.
+        memory: what rows that are used again add (`theory.memory`), None if there are none.
     """
 
     problem: Problem
@@ -101,6 +104,7 @@ class Trajectory:
     stats: SolverStats = field(repr=False)
     collapsed_at: int | None = None
     failure: StageError | None = None
+    memory: Memory | None = field(default=None, repr=False)
 
     def __repr__(self) -> str:
         last = self.good_steps - 1
@@ -155,43 +159,89 @@ class Trajectory:
     @property
     def fraction_selected(self) -> Array:
         """Share of the batch that the threshold keeps (NaN at t = 0)."""
+        if self.memory is not None:
+            return np.array(self.memory.measured[0])
         return self._of_labels(observables.fraction_selected, self._thresholds)
 
     @property
     def pseudo_label_accuracy(self) -> Array:
         """Agreement of all pseudo-labels of step t with the truth (NaN at t = 0)."""
+        if self.memory is not None:
+            return np.array(self.memory.measured[1])
         return self._of_labels(observables.selected_accuracy, np.zeros(self.problem.steps))
 
     @property
     def selected_label_accuracy(self) -> Array:
         """Agreement of the selected pseudo-labels of step t with the truth (NaN at t = 0)."""
+        if self.memory is not None:
+            return np.array(self.memory.measured[2])
         return self._of_labels(observables.selected_accuracy, self._thresholds)
 
     @cached_property
     def train_loss(self) -> Array:
-        """Mean loss of a training point that was selected, at the minimum."""
+        """Mean loss of a training point that was selected, at the minimum; of the unlabelled rows from step 1 on."""
+        if self.memory is not None:
+            return np.array(self.memory.measured[3])
         from .diagnostics import train_loss
 
         return train_loss(self)
 
     @property
     def objective(self) -> Array:
-        r"""Minimum of the objective per feature, $\alpha E[1_{sel}\, l] + \lambda q/2$."""
+        r"""Minimum of the objective per feature, $\alpha E[1_{sel}\, l] + \lambda q/2$, kept labelled rows included."""
         alpha = np.append(self.problem.alpha_l, self.problem.unlabeled.alpha)
         ridge = np.append(self.recipe.lambda_l, self.recipe.at_steps(self.problem.steps).lambda_u)
         share = np.append(1.0, self.fraction_selected[1:])
         objective: Array = alpha * share * self.train_loss + 0.5 * ridge * self.q
+        if self.memory is not None:
+            kept = np.asarray(self.problem.row_groups[0].weights)
+            loss = np.where(kept > 0, np.append(0.0, self.memory.measured[4, 1:]), 0.0)
+            objective = objective + self.problem.alpha_l * kept * loss
         return objective
+
+    @property
+    def overlaps(self) -> Array:
+        r"""$C_{ts} = w^{(t)} \cdot w^{(s)}/N$ of all pairs of steps, shape (T+1, T+1)."""
+        overlaps: Array = np.outer(self.m, self.m) + self.weights.covariance
+        return overlaps
+
+    @property
+    def response(self) -> Array:
+        r"""$\chi_{ts}$, how the weights of step t answer a field on the weights at step s; lower triangular, $\chi_{tt} = \chi$.
+
+        Without memory $\chi^{-1}$ has the diagonal $\hat Q + \lambda$ and $-\hat R$ below it, so only chains of steps answer.
+        """
+        if self.memory is not None:
+            return self.memory.response
+        response = np.diag(self.chi)
+        for t in range(1, self.problem.steps + 1):
+            response[t, :t] = self.chi[t] * self.r_hat[t] * response[t - 1, :t]
+        return response
 
     @property
     def weights(self) -> WeightLaw:
         """The law of the weights (Predictions `pred: rs generating functional w`, `pred: w effective average`)."""
         from .laws import WeightLaw
 
+        if self.memory is not None:
+            from .memory.laws import JointWeightLaw
+
+            return JointWeightLaw(self)
         return WeightLaw(self)
 
-    def logits(self, t: int = -1) -> LogitLaw:
-        """The law of the training logits of step t (Prediction `pred: u effective average`)."""
+    def logits(self, t: int = -1, rows: str | None = None) -> LogitLaw | RowLogitLaw:
+        """The law of the training logits of step t (Prediction `pred: u effective average`).
+
+        Where rows are used again, `rows="new"` gives the law on rows that no step has seen and `rows="labeled"` that on
+        the labelled rows, in a step that keeps them.
+        """
+        if self.memory is not None:
+            from .memory.laws import RowLogitLaw
+
+            return RowLogitLaw(self, t, rows)
+        if rows is not None:
+            accepted = "None is accepted; other rows are told apart where rows are used again"
+            raise InvalidInput("rows", rows, accepted)
         from .laws import LogitLaw
 
         return LogitLaw(self, t)
@@ -228,11 +278,15 @@ class Trajectory:
         data.attrs["solver"] = json.dumps(
             {"tolerance": stats.tolerance, "start": list(stats.start)}
         )
+        if self.memory is not None:
+            data = data.merge(self.memory.to_dataset(), combine_attrs="no_conflicts")
         return write_netcdf(data, path)
 
     @classmethod
     def load(cls, path: str | Path) -> Trajectory:
         """Read what `save` wrote."""
+        from .memory.result import Memory
+
         with stored(path, "Trajectory") as data:
             solver = json.loads(data.attrs["solver"])
             stats = SolverStats(
@@ -250,6 +304,7 @@ class Trajectory:
             recipe = Recipe.from_json(data.attrs["recipe"])
             if not len(stats.start) == len(state["m"]) == problem.steps + 1 > collapsed:
                 raise ValueError("its arrays do not fit its problem")
+            memory = Memory.from_dataset(data) if "memory_loadings" in data else None
         return cls(
             problem,
             recipe,
@@ -257,6 +312,7 @@ class Trajectory:
             stats=stats,
             collapsed_at=None if collapsed < 0 else collapsed,
             failure=failure,
+            memory=memory,
         )
 
     @property

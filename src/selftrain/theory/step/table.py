@@ -170,4 +170,5 @@ class Record:
             stats=stats,
             collapsed_at=self.collapsed_at,
             failure=self.failure,
+            memory=None,
         )

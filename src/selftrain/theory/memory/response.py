@@ -1,0 +1,84 @@
+r"""How a row answers its field: trained logit, slope of the loss there, and the derivatives of that slope.
+
+A row with field H, target p and weight k has the trained logit $u = H - c f$, $f = k\,\partial_2 l(p, u)$, the
+proximal map of $c k l$. The equations of a step need f, $d = \partial f/\partial H = e/(1 + c e)$ and $\partial d/\partial H = e'/(1 + c e)^3$
+with $e = k\,\partial_2^2 l$. Logistic loss: compiled; squared loss: explicit; any other: by `quadrature.prox`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...arrays import Array
+from ...losses import Logistic, Loss, Squared
+from ...runtime.kernels import kernel
+from ..quadrature.prox import proximal
+
+_WARM, _COLD = 6, 200
+"""Newton steps from the last known logit, and from 0 behind that (where they converge for every c)."""
+
+
+class Answer(NamedTuple):
+    """Trained logits u, slopes f, their derivatives d in the field and the derivatives of those."""
+
+    u: Array
+    f: Array
+    d: Array
+    bend: Array
+
+    @classmethod
+    def empty(cls, rows: int) -> Answer:
+        return cls(*(np.zeros(rows) for _ in range(4)))
+
+
+def respond(
+    loss: Loss, field: Array, target: Array, weight: Array, strength: float, out: Answer
+) -> None:
+    """Fill `out`, whose logits are taken as the start."""
+    if type(loss) is Logistic:
+        _logistic(field, target, weight, strength, out)
+        return
+    if type(loss) is Squared:
+        out.f[:] = weight * (field - target) / (1.0 + strength * weight)
+        out.u[:] = field - strength * out.f
+        out.d[:] = weight / (1.0 + strength * weight)
+        out.bend[:] = 0.0
+        return
+    out.u[:] = proximal(loss, target, field, strength * weight)
+    stretch = 1.0 + strength * weight * loss.curvature(target, out.u)
+    out.f[:] = np.where(weight > 0, weight * loss.slope(target, out.u), 0.0)
+    out.d[:] = weight * loss.curvature(target, out.u) / stretch
+    out.bend[:] = weight * loss.third(target, out.u) / stretch**3
+
+
+@kernel(error_model="numpy")
+def _logistic(field: Any, target: Any, weight: Any, strength: float, out: Any) -> None:
+    u, f, d, bend = out
+    for i in range(field.size):
+        k = weight[i]
+        if k == 0.0:
+            u[i], f[i], d[i], bend[i] = field[i], 0.0, 0.0, 0.0
+            continue
+        h, p, c = field[i], target[i], strength * k
+        x, settled = u[i], False
+        for attempt in range(2):
+            if attempt == 1:
+                x = 0.0
+            for _ in range(_WARM if attempt == 0 else _COLD):
+                share = 1.0 / (1.0 + math.exp(-x))
+                step = (x + c * (share - p) - h) / (1.0 + c * share * (1.0 - share))
+                x -= step
+                if abs(step) <= 1e-14 * (1.0 + abs(x)) + 1e-15 * abs(h):
+                    settled = True
+                    break
+            if settled:
+                break
+        share = 1.0 / (1.0 + math.exp(-x))
+        curvature = k * share * (1.0 - share)
+        stretch = 1.0 + strength * curvature
+        u[i], f[i] = x, k * (share - p)
+        d[i] = curvature / stretch
+        bend[i] = curvature * (1.0 - 2.0 * share) / (stretch * stretch * stretch)
