@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from .recipe import Recipe
     from .simulation.ensemble import Ensemble
     from .simulation.simulate import simulate
+    from .sweep.api import sweep
+    from .sweep.grid import geometric
     from .theory.bayes import bayes_error
     from .theory.continuum.best_direction import best_direction
     from .theory.continuum.continuum import continuum
@@ -52,6 +54,7 @@ _homes = {
     "best_direction": ".theory.continuum.best_direction",
     "continuum": ".theory.continuum.continuum",
     "first_order": ".theory.continuum.expansion",
+    "geometric": ".sweep.grid",
     "gradient": ".theory.gradients.gradient",
     "optimize": ".tuning.optimize",
     "second_order_noise": ".theory.continuum.expansion",
@@ -81,6 +84,7 @@ __all__ = [
     "best_direction",
     "continuum",
     "first_order",
+    "geometric",
     "gradient",
     "optimize",
     "second_order_noise",
@@ -88,6 +92,7 @@ __all__ = [
     "solve",
     "squared_closed_form",
     "supervised_optimum",
+    "sweep",
 ]
 
 
@@ -95,6 +100,8 @@ def __getattr__(name: str) -> Any:
     """Import a public name when it is first asked for, so that the command line starts fast."""
     if name == "__version__":
         return import_module("importlib.metadata").version("selftrain")
+    if name == "sweep":  # the package itself, which can be called
+        return import_module(".sweep", __name__)
     if name in _homes:
         return getattr(import_module(_homes[name], __name__), name)
     raise AttributeError(f"module 'selftrain' has no attribute {name!r}")

@@ -20,6 +20,7 @@ from .optimize import optimize
 from .paper import app as paper
 from .simulate import simulate
 from .solve import solve
+from .sweep import app as sweep
 
 app = typer.Typer(
     help="Theory, simulation and practice of self-training linear classifiers.",
@@ -34,6 +35,7 @@ app.command()(continuum)
 app.command()(explore)
 app.add_typer(bench, name="bench")
 app.add_typer(paper, name="paper")
+app.add_typer(sweep, name="sweep")
 
 
 def _print_version(asked: bool) -> None:

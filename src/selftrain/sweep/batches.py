@@ -63,13 +63,11 @@ class Batch:
 class Queue:
     """Jobs that wait, given out in batches whose size follows from the time that others took."""
 
-    def __init__(self, jobs: Iterable[Job], slots: int) -> None:
+    def __init__(self, jobs: Iterable[Job], slots: int = 1) -> None:
         self.slots = slots
-        self.window = AHEAD * slots
         self._waiting: dict[int, deque[Job]] = {}
         self._back: deque[Batch] = deque()
         self._pace: dict[int, float] = {}
-        self._known: dict[int, tuple[float, float]] = {}
         for job in jobs:
             self._waiting.setdefault(id(job.computation), deque()).append(job)
             if job.computation.seconds is not a_moment:
@@ -77,6 +75,11 @@ class Queue:
 
     def __bool__(self) -> bool:
         return bool(self._back) or any(self._waiting.values())
+
+    @property
+    def window(self) -> int:
+        """Batches that may be under way."""
+        return AHEAD * self.slots
 
     @property
     def seconds(self) -> float:
@@ -105,13 +108,11 @@ class Queue:
         self._back.append(batch)
 
     def learn(self, batch: Batch, results: Sequence[Result]) -> None:
-        """How long points took, against what was expected."""
+        """How long points took, against what was expected; the first, which may compile, counts less and less."""
         which = id(batch.jobs[0].computation)
-        expected, taken = self._known.get(which, (0.0, 0.0))
-        expected += sum(job.seconds for job in batch.jobs)
-        taken += sum(result.seconds for result in results)
-        self._known[which] = (expected, taken)
-        self._pace[which] = max(taken, 1e-6) / max(expected, 1e-6)
+        expected = sum(job.seconds for job in batch.jobs)
+        pace = max(sum(result.seconds for result in results), 1e-6) / max(expected, 1e-6)
+        self._pace[which] = 0.5 * (self._pace.get(which, pace) + pace)
 
     def _expected(self, job: Job) -> float:
         return job.seconds * self._pace.get(id(job.computation), 1.0)

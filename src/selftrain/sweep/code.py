@@ -30,6 +30,9 @@ ROOT = Path(__file__).parents[1]
 WITHOUT_EQUATIONS = ("bench", "cli", "explorer", "plots", "report", "runtime", "sweep")
 """Rooms that compute no value of a point: imports into them are not followed."""
 
+TASKS = f"{PACKAGE}.sweep.tasks"
+"""The functions of points, which do."""
+
 
 class Source(NamedTuple):
     """A file of code: the name of its module, and whether it is a package."""
@@ -196,7 +199,7 @@ def _package_files() -> Iterator[Source]:
 def _followed(name: str, source: Source) -> Iterator[Source]:
     """The files behind an imported dotted name: none if it is a library."""
     if name.startswith(f"{PACKAGE}."):
-        if name.split(".")[1] not in WITHOUT_EQUATIONS:
+        if name.split(".")[1] not in WITHOUT_EQUATIONS or name.startswith(TASKS):
             yield from _inside(name, source)
     elif not source.module.startswith(f"{PACKAGE}."):
         yield from _beside(name, source)

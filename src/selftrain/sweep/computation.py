@@ -49,12 +49,15 @@ class Computation:
         version: raise it when the function means something else than before.
         seconds: about how long a point takes, from its parameters: it orders the work, puts
             cheap points together, and makes the time left an honest guess.
+        stored_as: name and digest of the code that computed, if points are read that other code
+            may have stored.
     """
 
     function: Callable[..., Mapping[str, Any]]
     outputs: Mapping[str, Output] | None
     version: int = 1
     seconds: Callable[..., float] = field(default=a_moment)
+    stored_as: tuple[str, str] | None = None
 
     @property
     def source(self) -> Callable[..., Any]:
@@ -65,7 +68,14 @@ class Computation:
     @property
     def name(self) -> str:
         """The dotted name of the function."""
+        if self.stored_as is not None:
+            return self.stored_as[0]
         return f"{self.source.__module__}.{self.source.__qualname__}"
+
+    @property
+    def digest(self) -> str:
+        """Of the code behind it."""
+        return code_digest(self.source) if self.stored_as is None else self.stored_as[1]
 
     def key(self, point: Point) -> str:
         """The digest under which the values of a point are stored."""
@@ -73,7 +83,7 @@ class Computation:
         identity = {
             "function": self.name,
             "version": self.version,
-            "code": code_digest(self.source),
+            "code": self.digest,
             "parameters": parameters,
         }
         return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:40]

@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..errors import SelfTrainError
+from ..runtime.parallel import cores
 from ..runtime.progress import Progress
-from .backends import Answer, Backend, backend_for
+from .backends import Answer, Backend, Here, backend_for
 from .batches import AHEAD, Batch, Job, Queue
 from .computation import Computation
 from .gather import gather
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
 
 GRACE = 5.0
 """Seconds a batch may be late before its process is ended."""
+
+SAMPLE_SECONDS, WORTH_SECONDS = 1.0, 4.0
+"""Work begins in this process for so long; more left than this is worth the start of others."""
 
 MOST_LOSSES = 3
 """A point whose process was lost this often, the last time with no other near, has failed."""
@@ -45,16 +49,24 @@ class Task:
 
     Attributes:
         names: the outputs that are needed; default: all of them.
+        chosen: positions of points, if not all are meant.
     """
 
     computation: Computation
     grid: Grid
     names: tuple[str, ...] | None = None
+    chosen: tuple[int, ...] | None = None
+
+    @property
+    def points(self) -> list[Point]:
+        """The points that are meant."""
+        every = self.grid.points
+        return every if self.chosen is None else [every[at] for at in self.chosen]
 
     @property
     def seconds(self) -> float:
         """About how long all points take, one after the other."""
-        return sum(self.computation.seconds(**point) for point in self.grid.points)
+        return sum(self.computation.seconds(**point) for point in self.points)
 
     @property
     def needed(self) -> tuple[str, ...]:
@@ -65,7 +77,7 @@ class Task:
 
     def find(self, keeper: Keeper) -> list[Finished | None]:
         """What is kept of every point; None where values are missing that are needed."""
-        found = [keeper.get(keeper.key(self.computation, point)) for point in self.grid.points]
+        found = [keeper.get(keeper.key(self.computation, point)) for point in self.points]
         return [one if one is not None and self.enough(one) else None for one in found]
 
     def enough(self, point: Finished) -> bool:
@@ -167,27 +179,42 @@ def _complete(
     missing, failures = _missing(tasks, keeper, retry)
     if not missing:
         return failures
-    backend = backend_for(workers, scheduler)
-    queue = Queue(missing, backend.slots)
+    queue = Queue(missing)
     check = isinstance(keeper, Store)
-    try:
-        with Progress(len(missing), "points", progress, queue.seconds) as bar:
-            for batch, results in _stream(queue, backend, limits, check):
-                done = list(zip(batch.jobs, results, strict=True))
-                keeper.add([_finished(job, result) for job, result in done])
-                failures += [
-                    Failure(job.computation, job.point, str(result.reason))
-                    for job, result in done
-                    if result.reason is not None
-                ]
-                failed = sum(result.reason is not None for result in results)
-                expected = sum(job.seconds for job in batch.jobs)
-                bar.advance(len(done), failed=failed, expected=expected)
-    except BaseException:
-        backend.close(now=True)
-        raise
-    backend.close()
+    with Progress(len(missing), "points", progress, queue.seconds) as bar:
+        for backend, stop in _backends(queue, workers, scheduler):
+            try:
+                for batch, results in _stream(queue, backend, limits, check, stop):
+                    done = list(zip(batch.jobs, results, strict=True))
+                    keeper.add([_finished(job, result) for job, result in done])
+                    failed = [
+                        Failure(job.computation, job.point, result.reason)
+                        for job, result in done
+                        if result.reason is not None
+                    ]
+                    failures += failed
+                    expected = sum(job.seconds for job in batch.jobs)
+                    bar.advance(len(done), failed=len(failed), expected=expected)
+            except BaseException:
+                backend.close(now=True)
+                raise
+            backend.close()
     return failures
+
+
+def _backends(
+    queue: Queue, workers: int | None, scheduler: Any
+) -> Iterator[tuple[Backend, Callable[[], bool]]]:
+    """Where to compute, and when to go on elsewhere.
+
+    Unless it was said, work begins here, and processes are started for what is left if that is worth it.
+    """
+    if workers is None and scheduler is None:
+        limit = time.monotonic() + SAMPLE_SECONDS
+        several = cores(-1) > 1
+        yield Here(), lambda: several and time.monotonic() > limit and queue.seconds > WORTH_SECONDS
+    if queue:
+        yield backend_for(workers, scheduler), lambda: False
 
 
 def _finished(job: Job, result: Result) -> Finished:
@@ -199,7 +226,7 @@ def _missing(tasks: Iterable[Task], keeper: Keeper, retry: bool) -> tuple[list[J
     jobs: dict[str, Job] = {}
     failures: list[Failure] = []
     for task in tasks:
-        for point in task.grid.points:
+        for point in task.points:
             key = keeper.key(task.computation, point)
             found = keeper.get(key)
             if key in jobs or (found is not None and task.enough(found) and found.reason is None):
@@ -221,7 +248,7 @@ class _Sent:
 
 
 def _stream(
-    queue: Queue, backend: Backend, limits: Limits, check: bool
+    queue: Queue, backend: Backend, limits: Limits, check: bool, stop: Callable[[], bool]
 ) -> Iterator[tuple[Batch, list[Result]]]:
     """Batches with their results, as they finish; those that lose their process are sent again."""
     flying: dict[Future[Answer], _Sent] = {}
@@ -231,7 +258,8 @@ def _stream(
         work = pack_work(batch.function, batch.points, limits, batch.code if check else ())
         flying[backend.submit(work)] = _Sent(batch, time.monotonic(), alone)
 
-    while queue or flying or suspects:
+    queue.slots = backend.slots
+    while flying or suspects or (queue and not stop()):
         if suspects and not flying:
             send(suspects.popleft(), alone=True)
         while queue and not suspects and len(flying) < queue.window:

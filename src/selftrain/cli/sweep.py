@@ -1,0 +1,227 @@
+"""`selftrain sweep`: grids of points from a file, computed into a store, reported, exported, drawn.
+
+Exit codes of `run` and `status`: 0 if every point is there, 1 if some failed or are missing.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..errors import InvalidInput, nearest
+from .output import check_output, counted, print_json, remark, writing
+
+if TYPE_CHECKING:
+    from ..sweep.dataset import Sweep
+    from ..sweep.plan import Plan
+
+INCOMPLETE = 1
+FORMATS = ("csv", "netcdf", "parquet")
+
+app = typer.Typer(
+    help="Compute grids of points, on this machine or a cluster.", no_args_is_help=True
+)
+
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout, nothing else.")]
+StoreArgument = Annotated[Path, typer.Argument(metavar="STORE", help="Folder of the points.")]
+
+
+@app.command("run")
+def run(
+    grid: Annotated[Path, typer.Argument(metavar="GRID.toml", help="What to compute.")],
+    store: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Folder that keeps the points; default: runs/ and the name of the grid file.",
+            show_default=False,
+        ),
+    ] = None,
+    workers: Annotated[
+        int, typer.Option(metavar="W", help="Processes at once; -1: all cores, 0: this one alone.")
+    ] = -1,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS", help="Compute on the Dask cluster of this scheduler.",
+            show_default=False,
+        ),
+    ] = None,
+    retry: Annotated[
+        str | None,
+        typer.Option(metavar="failed", help="Compute points again that failed.", show_default=False),
+    ] = None,
+    time_limit: Annotated[
+        float | None,
+        typer.Option(metavar="S", help="Seconds a point may take.", show_default=False),
+    ] = None,
+    memory_limit: Annotated[
+        float | None,
+        typer.Option(metavar="MB", help="Megabytes a point may take.", show_default=False),
+    ] = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Check the file, count and estimate; compute a sample only.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:  # fmt: skip
+    """Compute what is missing of a grid; the same command goes on where it was ended."""
+    from ..sweep.api import checked_limits, checked_workers, run_plan, sample
+    from ..sweep.gridfile import read_grid
+
+    if retry not in (None, "failed"):
+        raise InvalidInput("retry", retry, '"failed" is accepted')
+    plan = read_grid(grid)
+    folder = store or Path("runs", grid.stem)
+    limits = checked_limits(time_limit, None if memory_limit is None else int(memory_limit * 1e6))
+    processes = checked_workers(workers)
+    remark(_size(plan))
+    cost = sample(plan, folder, limits=limits, notice=remark)
+    remark(cost.sentence(processes))
+    if check:
+        if as_json:
+            print_json({"grid": str(grid), "store": str(folder), **cost.to_dict()})
+        return
+    try:
+        data, failures = run_plan(
+            plan, folder, workers=processes, scheduler=scheduler,
+            retry=retry is not None, limits=limits, notice=remark,
+        )  # fmt: skip
+    except KeyboardInterrupt:
+        remark("Interrupted: finished points are kept, and the same command goes on from there.")
+        raise
+    for failure in failures[:5]:
+        remark(f"failed: {failure}")
+    if len(failures) > 5:
+        remark(f"... and {len(failures) - 5} more; `selftrain sweep status {folder}` lists them")
+    _report(folder, data, as_json)
+
+
+@app.command("status")
+def status(store: StoreArgument, as_json: AsJson = False) -> None:
+    """How much of a grid a store holds, and why points failed."""
+    from ..sweep.api import load
+
+    data = load(store)
+    if not as_json and "reason" in data:
+        for point in failed_points(data):
+            remark(f"failed: {point['reason']} at {point['at']}")
+    _report(store, data, as_json)
+
+
+@app.command("export")
+def export(
+    store: StoreArgument,
+    to: Annotated[str, typer.Option("--to", metavar="FORMAT", help="csv, netcdf or parquet.")],
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Default: the name of the store.", show_default=False),
+    ] = None,
+) -> None:
+    """Write what a store holds as one file: a row per point (csv, parquet), or labelled arrays."""
+    from ..runtime.files import replacing, write_netcdf
+    from ..sweep.api import load
+
+    if to not in FORMATS:
+        raise InvalidInput("to", to, f"unknown format; {nearest(to, FORMATS)}")
+    data = load(store)
+    suffix = {"csv": "csv", "netcdf": "nc", "parquet": "parquet"}[to]
+    target = out or Path(f"{store.resolve().name}.{suffix}")
+    check_output("out", target)
+    with writing(target):
+        if to == "netcdf":
+            write_netcdf(data, target)
+        else:
+            table = as_table(data)
+            with replacing(target) as part:
+                if to == "csv":
+                    table.to_csv(part, index=False)
+                else:
+                    _needs_pyarrow()
+                    table.to_parquet(part, index=False)
+    remark(f"{counted(int(data['status'].size), 'point')} in {target}")
+
+
+@app.command("plot")
+def plot(
+    store: StoreArgument,
+    name: Annotated[
+        str | None, typer.Argument(metavar="[QUANTITY]", help="Default: the first.", show_default=False)
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="png, pdf or svg; default: the name of the store.",
+                     show_default=False),
+    ] = None,
+    title: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="Above the picture.", show_default=False)
+    ] = None,
+) -> None:  # fmt: skip
+    """Draw what a store holds: lines over one axis, a map over two."""
+    from ..runtime.files import replacing
+    from ..sweep.api import load
+
+    target = out or Path(f"{store.resolve().name}.png")
+    check_output("out", target, ("png", "pdf", "svg"))
+    figure = load(store).plot(name, title=title)
+    with writing(target), replacing(target) as part:
+        figure.savefig(part, format=target.suffix.lower().removeprefix("."))
+    remark(f"drawn: {target}")
+
+
+def as_table(data: Sweep) -> Any:
+    """One row per point: its axes, its values, what became of it."""
+    from ..sweep.dataset import STATUS
+
+    table = data.to_dataframe().reset_index()
+    table["status"] = [STATUS[int(value)] for value in table["status"]]
+    if "reason" not in table:
+        table["reason"] = ""
+    return table
+
+
+def failed_points(data: Sweep) -> list[dict[str, str]]:
+    """Where points failed, and why."""
+    table = as_table(data)
+    axes = [str(name) for name in data["status"].coords]
+    failed = table[table["status"] == "failed"].drop_duplicates(subset=axes)
+    return [
+        {"at": ", ".join(f"{name}={row[name]}" for name in axes), "reason": str(row["reason"])}
+        for _, row in failed.iterrows()
+    ]
+
+
+def _size(plan: Plan) -> str:
+    axes = " x ".join(
+        f"{name} ({size})" for name, size in zip(plan.grid.axes, plan.grid.shape, strict=True)
+    )
+    return f"{counted(len(plan.grid), 'point')} of {plan.task}: {axes}"
+
+
+def _report(folder: Path, data: Sweep, as_json: bool) -> None:
+    """How many points are done, failed and missing; the exit code says whether all are there."""
+    from ..sweep.dataset import DONE, FAILED, MISSING
+
+    states = data["status"].values
+    counts = {
+        "done": int((states == DONE).sum()),
+        "failed": int((states == FAILED).sum()),
+        "missing": int((states == MISSING).sum()),
+    }
+    if as_json:
+        reasons = failed_points(data) if counts["failed"] else []
+        told = {"store": str(folder), "points": int(states.size), **counts, "failures": reasons}
+        print_json(told)
+    else:
+        typer.echo(", ".join(f"{count} {name}" for name, count in counts.items()) + f": {folder}")
+    if counts["done"] < states.size:
+        raise typer.Exit(INCOMPLETE)
+
+
+def _needs_pyarrow() -> None:
+    from importlib.util import find_spec
+
+    if find_spec("pyarrow") is None:
+        accepted = 'it needs pyarrow: pip install "selftrain[parquet]"'
+        raise InvalidInput("to", "parquet", accepted) from None

@@ -1,0 +1,161 @@
+"""A sweep as a picture: lines over one axis, a map with contours over two.
+
+On a map two lines say what matters: where runs collapse into one class, and where self-training stops
+paying (the error of the labelled points alone is as small).
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import InvalidInput, nearest
+from .style import BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY, styled
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from ..arrays import Array
+
+ASIDE = ("status", "reason")
+COLORS = (BLUE, ORANGE, GREEN, PURPLE, SKY, BLACK)
+LOGARITHMIC = 1.5
+"""An axis whose ratios are equal and whose ends differ by more than this factor is drawn on a log scale."""
+
+
+def plot_sweep(data: xr.Dataset, name: str | None = None, title: str | None = None) -> Figure:
+    """Draw quantities of a sweep over its one or two axes.
+
+    Arguments:
+        data: what `sweep` returned, or a part of it; axes of one value are left out.
+        name: the quantity; default: over one axis all of them, over two the first.
+        title: above the picture; default: what all points share.
+
+    >>> from selftrain import Problem, sweep
+    >>> problem = Problem(0.5, 2.0, 0.4, 0.5, steps=2)
+    >>> figure = sweep(problem, over={"rho": [0.3, 0.4, 0.5]}, keep=("error",), workers=0).plot()
+    >>> figure.axes[0].get_xlabel()
+    '$\\\\rho$'
+    """
+    from matplotlib.figure import Figure
+
+    data = data.squeeze(drop=True)
+    names = [str(one) for one in data.data_vars if one not in ASIDE]
+    if name is not None and name not in names:
+        raise InvalidInput("name", name, f"unknown quantity; {nearest(name, names)}")
+    shown = names if name is None else [name]
+    dims = max((data[one].dims for one in shown), key=len, default=())
+    if not 1 <= len(dims) <= 2:
+        accepted = "one or two axes can be drawn: choose values of the others with .sel() first"
+        raise InvalidInput("axes", [str(dim) for dim in dims], accepted)
+    with styled():
+        canvas = Figure(figsize=(5.4, 3.8), dpi=150, layout="constrained")
+        ax = canvas.subplots()
+        if len(dims) == 1:
+            _lines(ax, data, shown, str(dims[0]))
+        else:
+            _map(ax, data, shown[0])
+        canvas.suptitle(_shared(data) if title is None else title, fontsize=8)
+    return canvas
+
+
+def _lines(ax: Axes, data: xr.Dataset, names: list[str], axis: str) -> None:
+    x = data[axis].values
+    marker = "o" if x.size <= 40 else ""
+    for name, color in zip(names, COLORS * len(names), strict=False):
+        if data[name].dims == (axis,):
+            spread = data.get(f"{name}_se")
+            if name.endswith("_se") and name.removesuffix("_se") in names:
+                continue
+            ax.errorbar(
+                x,
+                data[name].values,
+                yerr=None if spread is None else spread.values,
+                color=color,
+                marker=marker,
+                label=f"{name}  ${_symbol(data, name)}$",
+            )
+    _scale(ax, data, axis, "x")
+    ax.legend()
+
+
+def _map(ax: Axes, data: xr.Dataset, name: str) -> None:
+    down, across = (str(dim) for dim in data[name].dims)
+    z = data[name].values
+    x, y = data[across].values, data[down].values
+    mesh = ax.pcolormesh(x, y, z, shading="nearest", cmap="viridis", rasterized=True)
+    ax.figure.colorbar(mesh, ax=ax, label=f"${_symbol(data, name)}$")
+    if np.isfinite(z).sum() > 3 and min(z.shape) > 2 and np.nanmin(z) < np.nanmax(z):
+        contours = ax.contour(x, y, z, levels=7, colors="white", linewidths=0.5)
+        ax.clabel(contours, fontsize=6, fmt="%.3g")
+    handles = []
+    for label, field, color in _boundaries(data):
+        if min(field.shape) > 1 and field.min() < 0 < field.max():
+            ax.contour(x, y, field, levels=[0.0], colors=color, linewidths=1.8)
+            handles.append(ax.plot([], [], color=color, linewidth=1.8, label=label)[0])
+    if handles:
+        ax.legend(handles=handles, loc="best")
+    ax.grid(False)
+    _scale(ax, data, across, "x")
+    _scale(ax, data, down, "y")
+
+
+def _boundaries(data: xr.Dataset) -> list[tuple[str, Array, str]]:
+    """Lines on a map: their name, a field that vanishes on them, their colour."""
+    found: list[tuple[str, Array, str]] = []
+    if "collapsed_at" in data:
+        found.append(
+            ("collapse", np.where(np.isfinite(data["collapsed_at"].values), 1.0, -1.0), ORANGE)
+        )
+    if "collapsed" in data:
+        found.append(("half of the systems collapse", data["collapsed"].values - 0.5, ORANGE))
+    if "gain" in data:
+        found.append(("no gain over labels alone", data["gain"].values, ORANGE))
+    elif "labeled_only" in data and "error" in data:
+        gain = (data["labeled_only"] - data["error"]).values
+        found.append(("no gain over labels alone", gain, ORANGE))
+    return found
+
+
+def _scale(ax: Axes, data: xr.Dataset, name: str, which: str) -> None:
+    """The label of an axis, and a logarithmic scale if its values are so."""
+    values = data[name].values
+    symbol = data[name].attrs.get("symbol")
+    getattr(ax, f"set_{which}label")(f"${symbol}$" if symbol else name)
+    if values.size > 2 and values.dtype.kind in "iuf" and values.min() > 0:
+        ratios = values[1:] / values[:-1]
+        if (
+            np.allclose(ratios, ratios[0], rtol=1e-6)
+            and max(ratios[0], 1 / ratios[0]) ** (values.size - 1) > LOGARITHMIC
+        ):
+            getattr(ax, f"set_{which}scale")("log")
+
+
+def _symbol(data: xr.Dataset, name: str) -> str:
+    symbol = str(data[name].attrs.get("symbol", name))
+    return (
+        symbol if "\\" in symbol or len(symbol) < 4 else rf"\mathrm{{{symbol}}}".replace(" ", r"\ ")
+    )
+
+
+def _shared(data: xr.Dataset) -> str:
+    """Task and numbers that all points share."""
+    told: list[str] = [str(data.attrs.get("task", ""))]
+    for word in ("problem", "recipe"):
+        values: dict[str, Any] = json.loads(data.attrs.get(word, "{}"))
+        told += [
+            f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}"
+            for name, value in values.items()
+            if name not in data.coords and isinstance(value, (int, float, str))
+        ]
+    lines, line = [], ""
+    for piece in told:
+        if len(line) + len(piece) > 80:
+            lines.append(line)
+            line = ""
+        line = f"{line}, {piece}" if line else piece
+    return "\n".join([*lines, line])

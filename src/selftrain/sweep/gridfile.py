@@ -1,0 +1,179 @@
+"""A grid file: a sweep as a TOML file.
+
+    task = "optimize"                      # solve, optimize, simulate, continuum, or "module:function"
+    over = ["lambda_l", "lambda_u"]        # what optimize searches
+    keep = ["error", "gain"]
+
+    [problem]                              # fields of the problem that do not vary
+    [recipe]                               # fields of the recipe that do not vary
+    [options]                              # arguments of the task: features, seeds, bounds, until, ...
+    [axes]
+    rho = [0.1, 0.2, 0.5]
+    alpha_u = { from = 1.2, to = 8.0, points = 10, scale = "log" }
+    case = { alpha_l = [0.5, 1.0], delta = [0.5, 0.6] }      # parameters that vary together
+
+The file is checked as a whole before anything runs.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from ..errors import InvalidInput, nearest
+from ..fields import parse_toml
+from ..problem import Problem
+from ..recipe import Recipe
+from .api import plan_of
+from .grid import geometric, linear
+from .kinds import KINDS
+from .plan import Plan
+
+KEYS = ("task", "over", "keep", "problem", "recipe", "options", "axes")
+TABLES = ("problem", "recipe", "options", "axes")
+RANGE = ("from", "to", "points", "scale")
+SCALES: Mapping[str, Callable[[float, float, int], tuple[float, ...]]] = {
+    "linear": linear,
+    "log": geometric,
+}
+
+
+def read_grid(path: str | Path) -> Plan:
+    """The plan of a grid file, or an error that names what is wrong in it."""
+    file = Path(path)
+    try:
+        text = file.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise InvalidInput("grid", str(path), f"cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise InvalidInput("grid", str(path), "a TOML file in UTF-8 is accepted") from None
+    return plan_of_tables(parse_toml(text, file), file.resolve().parent)
+
+
+def plan_of_tables(tables: Mapping[str, Any], folder: Path) -> Plan:
+    """The plan of the tables of a grid file; functions are looked for in `folder`, too."""
+    for name, content in tables.items():
+        if name not in KEYS:
+            raise InvalidInput(name, content, f"unknown key; {nearest(name, KEYS)}")
+        if name in TABLES and not isinstance(content, Mapping):
+            raise InvalidInput(name, content, f"a table [{name}] is expected")
+    axes = {name: _axis(name, values) for name, values in tables.get("axes", {}).items()}
+    if not axes:
+        raise InvalidInput("axes", {}, "a table [axes] with one axis or more is needed")
+    task = tables.get("task", "solve")
+    if not isinstance(task, str):
+        raise InvalidInput("task", task, f"a name is accepted: {', '.join(KINDS)}, module:function")
+    options = dict(tables.get("options", {}))
+    if "over" in tables:
+        if task != "optimize":
+            raise InvalidInput("over", tables["over"], "it belongs to the task optimize")
+        options["over"] = _names("over", tables["over"])
+    varied = [name for axis, values in axes.items() for name in _parameters(axis, values)]
+    _check_names(task, varied)
+    return plan_of(
+        _problem(tables.get("problem"), axes, varied),
+        _recipe(tables.get("recipe", {}), varied),
+        axes,
+        task if task in KINDS or not _is_dotted(task) else _function(task, folder),
+        _names("keep", tables.get("keep", [])),
+        options,
+    )
+
+
+def _check_names(task: str, varied: list[str]) -> None:
+    """Axes of a known task are fields of the problem, of the recipe, or options of the task."""
+    if task in KINDS:
+        words = [*Problem.__dataclass_fields__, *Recipe.__dataclass_fields__, *KINDS[task].axes]
+        for name in varied:
+            if name not in words:
+                raise InvalidInput("axes", name, f"unknown parameter; {nearest(name, words)}")
+
+
+def _problem(
+    table: Mapping[str, Any] | None, axes: Mapping[str, Any], varied: list[str]
+) -> Problem | None:
+    """The problem of the file, with the first values of the axes that complete it."""
+    first = _first(axes, varied, Problem)
+    if table is None and not first:
+        return None
+    return Problem.from_dict({**_not_varied(dict(table or {}), varied), **first})
+
+
+def _recipe(table: Mapping[str, Any], varied: list[str]) -> Recipe:
+    return Recipe.from_dict(_not_varied(dict(table), varied))
+
+
+def _not_varied(table: dict[str, Any], varied: list[str]) -> dict[str, Any]:
+    for name, value in table.items():
+        if name in varied:
+            raise InvalidInput(name, value, "it is an axis, and fixed as well")
+    return table
+
+
+def _first(axes: Mapping[str, Any], varied: list[str], word: type[Problem]) -> dict[str, Any]:
+    """The first value of every axis that is a field of the word."""
+    found: dict[str, Any] = {}
+    for axis, values in axes.items():
+        columns = values if isinstance(values, Mapping) else {axis: values}
+        for name, column in columns.items():
+            if name in word.__dataclass_fields__ and name in varied:
+                found[name] = column[0]
+    return found
+
+
+def _parameters(axis: str, values: Any) -> tuple[str, ...]:
+    return tuple(values) if isinstance(values, Mapping) else (axis,)
+
+
+def _axis(name: str, values: Any) -> Any:
+    """An axis as a list, as a range, or as several lists of parameters that vary together."""
+    if isinstance(values, list):
+        if not values:
+            raise InvalidInput(name, values, "an axis is a list of one value or more")
+        return values
+    if not isinstance(values, Mapping):
+        raise InvalidInput(name, values, "a list, a range or a table of lists is accepted")
+    if not set(values) & set(RANGE):
+        return {key: _axis(f"{name}.{key}", column) for key, column in values.items()}
+    for key, value in values.items():
+        if key not in RANGE:
+            raise InvalidInput(f"{name}.{key}", value, f"unknown key; {nearest(key, RANGE)}")
+    missing = [key for key in RANGE[:3] if key not in values]
+    if missing:
+        raise InvalidInput(name, dict(values), f"a range needs {', '.join(RANGE[:3])}")
+    scale = values.get("scale", "linear")
+    if scale not in SCALES:
+        raise InvalidInput(f"{name}.scale", scale, f"unknown scale; {nearest(str(scale), SCALES)}")
+    try:
+        return SCALES[scale](values["from"], values["to"], values["points"])
+    except InvalidInput as error:
+        raise InvalidInput(f"{name}.{error.field}", error.value, error.accepted) from None
+
+
+def _names(field: str, value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
+        raise InvalidInput(field, value, "a list of names is accepted")
+    return tuple(value)
+
+
+def _is_dotted(task: str) -> bool:
+    return ":" in task or "." in task
+
+
+def _function(task: str, folder: Path) -> Callable[..., Any]:
+    """The function behind "module:function" or "module.function"."""
+    module, _, name = task.replace(":", ".").rpartition(".")
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
+    try:
+        found = getattr(import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        accepted = f"a function that can be imported from {folder} is accepted ({error})"
+        raise InvalidInput("task", task, accepted) from None
+    if not callable(found):
+        raise InvalidInput("task", task, "a function is accepted")
+    function: Callable[..., Any] = found
+    return function

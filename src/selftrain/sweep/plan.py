@@ -1,0 +1,218 @@
+"""What a sweep computes: a task at every point of a grid around a problem and a recipe.
+
+A `Plan` is checked when it is made, before anything runs. It can be written down and read again, and
+then knows under which keys its points were stored, even if the code has changed since.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from ..errors import InvalidInput, nearest
+from ..fields import Portable
+from ..labelers import HardLabels, SoftLabels
+from ..losses import Logistic, Squared
+from ..problem import Problem
+from ..recipe import Recipe
+from .code import code_digest
+from .computation import Computation, Output
+from .grid import Grid, Point
+from .kinds import KINDS
+from .run import Task
+
+OWN = (Logistic, Squared, SoftLabels, HardLabels)
+"""Losses and labelers whose code belongs to the engines."""
+
+
+@dataclass(frozen=True)
+class PointCall:
+    """The function of a point: problem and recipe with the values of the axes in their places.
+
+    Attributes:
+        source: the function that computes; called with problem and recipe, unless there is none.
+        keep: names it is asked for; None: it does not take names.
+        options: what it takes besides, at every point.
+    """
+
+    source: Callable[..., Any]
+    problem: Problem | None
+    recipe: Recipe | None
+    keep: tuple[str, ...] | None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __call__(self, **point: Any) -> dict[str, Any]:
+        problem, recipe, others = self.at(point)
+        arguments = [word for word in (problem, recipe) if word is not None]
+        asked = {} if self.keep is None else {"keep": self.keep}
+        values = self.source(*arguments, **asked, **self.options, **others)
+        return dict(values) if isinstance(values, Mapping) else {"value": values}
+
+    def at(self, point: Mapping[str, Any]) -> tuple[Problem | None, Recipe | None, dict[str, Any]]:
+        """Problem and recipe of a point, and the values that belong to neither."""
+        others = dict(point)
+        words: list[Any] = []
+        for word in (self.problem, self.recipe):
+            known = () if word is None else word.__dataclass_fields__
+            changes = {name: others.pop(name) for name in point if name in known}
+            words.append(word.replace(**changes) if word is not None and changes else word)
+        return words[0], words[1], others
+
+    def parameters(self, point: Point) -> dict[str, Any]:
+        """All that the values of a point depend on, apart from code, as plain values."""
+        problem, recipe, others = self.at(point)
+        about: dict[str, Any] = {"options": dict(self.options), "others": others}
+        if problem is not None:
+            about["problem"] = problem.to_dict()
+            about["loss"] = _code_of(problem.loss_function)
+        if recipe is not None:
+            about["recipe"] = recipe.to_dict()
+            about["labeler"] = _code_of(recipe.label_function)
+        return about
+
+
+def _code_of(thing: Any) -> str | None:
+    """The code of a user's loss or labeler."""
+    kind: Any = type(thing)
+    return None if kind in OWN else code_digest(kind)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A task over a grid.
+
+    Attributes:
+        task: "solve", "optimize", "simulate", "continuum", or the dotted name of a function.
+        function: the user's function, if the task is one.
+        problem, recipe: what the points vary; None for a function of plain parameters.
+        axes: as of `Grid`.
+        keep: names of quantities; none: those that the task has by default.
+        options: arguments of the task, the same at every point.
+        stored_as: name and digest of the code that computed, of a plan that was read from a store.
+    """
+
+    task: str
+    function: Callable[..., Any] | None
+    problem: Problem | None
+    recipe: Recipe | None
+    axes: Mapping[str, Any]
+    keep: tuple[str, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+    stored_as: tuple[str, str] | None = None
+
+    def __post_init__(self) -> None:
+        if self.function is None and self.task not in KINDS and self.stored_as is None:
+            accepted = f"a function, or a known task; {nearest(self.task, KINDS)}"
+            raise InvalidInput("task", self.task, accepted)
+        if not self.axes:
+            raise InvalidInput("axes", dict(self.axes), "one axis or more is needed")
+        _ = self.outputs
+        if self.task in KINDS:
+            self._check_task()
+        if self.stored_as is None:
+            self._check_values()
+
+    @property
+    def outputs(self) -> dict[str, Output] | None:
+        """What is kept; None for a function that says so when it is called."""
+        return KINDS[self.task].kept(self.keep) if self.task in KINDS else None
+
+    @cached_property
+    def grid(self) -> Grid:
+        """The points."""
+        return Grid(self.axes)
+
+    @cached_property
+    def computation(self) -> Computation:
+        """What is computed at each of them."""
+        kind = KINDS.get(self.task)
+        source = self.function if kind is None else kind.function
+        names = None if self.outputs is None else tuple(self.outputs)
+        call = PointCall(source or _unknown, self.problem, self.recipe, names, self.options)
+        return Computation(call, self.outputs, stored_as=self.stored_as)
+
+    @cached_property
+    def whole(self) -> Task:
+        """The plan as `complete` takes it."""
+        names = tuple(self.keep) if self.outputs is None else tuple(self.outputs)
+        return Task(self.computation, self.grid, names)
+
+    def _check_task(self) -> None:
+        kind = KINDS[self.task]
+        if self.problem is None:
+            raise InvalidInput("problem", None, f"the task {self.task!r} needs a problem")
+        kind.checked(self.options)
+        known = [*Problem.__dataclass_fields__, *Recipe.__dataclass_fields__, *kind.axes]
+        free = {*self.options.get("over", ()), *self.options.get("schedule", ())}
+        for name in self.grid.points[0]:
+            if name not in known:
+                raise InvalidInput(name, "axis", f"unknown parameter; {nearest(name, known)}")
+            if name in self.options:
+                raise InvalidInput(name, self.options[name], "it is an axis, and fixed as well")
+            if name in free:
+                raise InvalidInput(name, "axis", "it is optimised at every point")
+        whole = self.outputs is not None and "t" in self.outputs
+        if whole and "steps" in self.grid.points[0]:
+            raise InvalidInput(
+                "steps", "axis", "runs of different lengths have no common path: keep end values"
+            )
+
+    def _check_values(self) -> None:
+        """Every value of every axis, with the first values of the others, makes a point."""
+        call = self.computation.function
+        assert isinstance(call, PointCall)
+        first = self.grid.points[0]
+        problem, recipe, _ = call.at(first)
+        for axis in self.grid.axes:
+            columns = self.grid.columns(axis)
+            for row in zip(*columns.values(), strict=True):
+                problem, recipe, _ = call.at({**first, **dict(zip(columns, row, strict=True))})
+                if recipe is not None and problem is not None:
+                    recipe.at_steps(problem.steps)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values; the code is written down as its digest."""
+        return {
+            "task": self.task,
+            "problem": _written(self.problem),
+            "recipe": _written(self.recipe),
+            "axes": self.grid.to_dict()["axes"],
+            "keep": list(self.keep),
+            "options": dict(self.options),
+            "code": self.computation.digest,
+            "name": self.computation.name,
+        }
+
+    @classmethod
+    def from_dict(cls, written: Mapping[str, Any]) -> Plan:
+        """A plan that was written down: its points can be found, not computed."""
+        problem, recipe = written["problem"], written["recipe"]
+        return cls(
+            task=written["task"],
+            function=None,
+            problem=None if problem is None else Problem.from_dict(problem),
+            recipe=None if recipe is None else Recipe.from_dict(recipe),
+            axes=as_tuples(written["axes"]),
+            keep=tuple(written["keep"]),
+            options=as_tuples(written["options"]),
+            stored_as=(written["name"], written["code"]),
+        )
+
+
+def _written(word: Portable | None) -> dict[str, Any] | None:
+    return None if word is None else word.to_dict()
+
+
+def _unknown(*_: Any, **__: Any) -> Any:
+    raise InvalidInput("task", "a function", "it is not loaded: this plan can only be read")
+
+
+def as_tuples(value: Any) -> Any:
+    """Lists as tuples, all the way down: values of axes are never changed."""
+    if isinstance(value, Mapping):
+        return {name: as_tuples(entry) for name, entry in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return tuple(as_tuples(entry) for entry in value)
+    return value

@@ -1,0 +1,37 @@
+"""The task "continuum": the limit of small ridges."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ... import continuum
+from ...problem import Problem
+from ...recipe import Recipe
+from ..computation import Output
+from .quantities import RUN, as_number
+
+OUTPUTS = {
+    **{name: RUN[name] for name in ("m", "q", "bias", "cosine", "error")},
+    "until": Output(r"\tau"),
+    "half_aligned": Output(r"\tau_{1/2}"),
+    "aligned": Output(r"\tau_{0.99}"),
+    "best_tau": Output(r"\tau^*"),
+    "best_error": Output(r"\min_\tau \epsilon_g"),
+}
+
+
+def continuous(
+    problem: Problem, recipe: Recipe, keep: Sequence[str], **options: Any
+) -> dict[str, Any]:
+    """The end of the path, and its best time."""
+    path = continuum(problem, recipe, **options)
+    known: dict[str, Callable[[], float]] = {
+        "until": lambda: path.until,
+        "half_aligned": lambda: as_number(path.half_aligned),
+        "aligned": lambda: as_number(path.aligned),
+        "best_tau": lambda: path.best.tau,
+        "best_error": lambda: path.best.error,
+    }
+    last = path(path.until)
+    return {name: known[name]() if name in known else float(getattr(last, name)) for name in keep}

@@ -1,0 +1,18 @@
+"""The task "solve": the large-system limit of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ... import solve
+from ...problem import Problem
+from ...recipe import Recipe
+from .quantities import RUN, of_run
+
+OUTPUTS = RUN
+
+
+def solved(problem: Problem, recipe: Recipe, keep: Sequence[str], **options: Any) -> dict[str, Any]:
+    """The large-system limit, at the end of the run."""
+    return of_run(solve(problem, recipe, **options), keep)

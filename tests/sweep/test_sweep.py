@@ -1,0 +1,248 @@
+"""`sweep` gives what the verbs give, point by point, and refuses what is no grid before it runs."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from selftrain import (
+    InvalidInput,
+    Problem,
+    Recipe,
+    SelfTrainError,
+    bayes_error,
+    continuum,
+    geometric,
+    optimize,
+    simulate,
+    solve,
+    sweep,
+)
+from selftrain.sweep import linear, load
+
+PROBLEM = Problem(alpha_l=0.5, alpha_u=2.0, rho=0.4, delta=0.75**2, steps=3)
+RECIPE = Recipe(lambda_l=0.05, lambda_u=0.05)
+
+
+def test_each_point_is_the_run_of_its_problem_and_recipe() -> None:
+    axes = {"rho": [0.3, 0.5], "lambda_u": geometric(0.01, 0.1, 3)}
+    keep = ("error", "q", "bayes", "collapsed_at", "error_path")
+    data = sweep(PROBLEM, RECIPE, over=axes, keep=keep, workers=0)
+    assert isinstance(data, xr.Dataset)
+    assert data["error"].dims == ("rho", "lambda_u")
+    assert data["error"].attrs == {"symbol": r"\epsilon_g", "units": "1"}
+    assert data["rho"].attrs == {"symbol": r"\rho", "units": "1"}
+    for rho in (0.3, 0.5):
+        for ridge in geometric(0.01, 0.1, 3):
+            run = solve(PROBLEM.replace(rho=rho), RECIPE.replace(lambda_u=ridge))
+            point = data.sel(rho=rho, lambda_u=ridge)
+            assert float(point["error"]) == run.error[-1]
+            assert float(point["q"]) == run.q[-1]
+            assert float(point["bayes"]) == bayes_error(run.problem).semi_supervised
+            assert math.isnan(float(point["collapsed_at"]))
+            np.testing.assert_array_equal(point["error_path"], run.error)
+
+
+def test_collapse_is_an_outcome() -> None:
+    problem = PROBLEM.replace(steps=16)
+    data = sweep(problem, Recipe(sharpness=math.inf), over={"rho": [0.3, 0.4]}, workers=0)
+    expected = [solve(problem.replace(rho=rho), Recipe(sharpness=math.inf)) for rho in (0.3, 0.4)]
+    assert data["collapsed_at"].values.tolist() == [run.collapsed_at for run in expected]
+    assert data["error"].values.tolist() == [run.error[-1] for run in expected]
+
+
+def test_tuned_points_are_those_of_optimize() -> None:
+    data = sweep(
+        PROBLEM,
+        over={"rho": [0.4, 0.5]},
+        task="optimize",
+        keep=("error", "lambda_u", "gain", "excess"),
+        options={"over": ("lambda_u",)},
+        workers=0,
+    )
+    best = optimize(PROBLEM.replace(rho=0.5), over=("lambda_u",))
+    point = data.sel(rho=0.5)
+    assert float(point["error"]) == best.error
+    assert float(point["lambda_u"]) == best.recipe.lambda_u
+    assert float(point["gain"]) == best.labeled_only.error - best.error
+    assert float(point["excess"]) == best.error - best.bayes.semi_supervised
+
+
+def test_finite_systems_are_those_of_simulate() -> None:
+    options = {"seeds": 3, "probes": 0}
+    axes = {"features": [64, 96]}
+    keep = ("error", "error_se", "collapsed")
+    data = sweep(PROBLEM, RECIPE, over=axes, task="simulate", keep=keep, options=options, workers=0)
+    ensemble = simulate(PROBLEM, RECIPE, features=96, **options)
+    point = data.sel(features=96)
+    assert float(point["error"]) == pytest.approx(ensemble.error[:, -1].mean(), rel=1e-15)
+    spread = ensemble.error[:, -1].std(ddof=1) / math.sqrt(3)
+    assert float(point["error_se"]) == pytest.approx(spread, rel=1e-12)
+
+
+def test_paths_are_those_of_continuum() -> None:
+    axes = {"until": [0.1, 0.5]}
+    data = sweep(PROBLEM, RECIPE, over=axes, task="continuum", keep=("m", "error"), workers=0)
+    path = continuum(PROBLEM, RECIPE, until=0.5)
+    assert float(data["m"].sel(until=0.5)) == pytest.approx(path(0.5).m, rel=1e-14)
+
+
+def product(x: float, y: float) -> float:
+    return x * y
+
+
+def shifted(problem: Problem, recipe: Recipe, shift: float) -> dict[str, Any]:
+    return {"sum": problem.rho + recipe.lambda_u + shift, "row": np.arange(3) * shift}
+
+
+def test_a_function_gets_what_it_names() -> None:
+    data = sweep(over={"x": [1, 2], "y": [3.0, 5.0]}, task=product, workers=0)
+    assert data["value"].values.tolist() == [[3.0, 5.0], [6.0, 10.0]]
+    axes = {"rho": [0.2, 0.3], "shift": [1.0, 2.0]}
+    data = sweep(PROBLEM, RECIPE, over=axes, task=shifted, workers=0)
+    assert float(data["sum"].sel(rho=0.3, shift=2.0)) == 0.3 + 0.05 + 2.0
+    assert data["row"].dims == ("rho", "shift", "row_0")
+    assert list(sweep(over={"x": [1], "y": [2]}, task=lambda x, y: x, workers=0)) == [
+        "value",
+        "status",
+    ]
+
+
+def test_parameters_that_vary_together_are_one_axis() -> None:
+    axes = {"case": {"rho": [0.3, 0.5], "alpha_u": [2.0, 3.0]}, "steps": [1, 2]}
+    data = sweep(PROBLEM, RECIPE, over=axes, keep=("error",), workers=0)
+    assert data["error"].dims == ("case", "steps")
+    assert data["alpha_u"].dims == ("case",)
+    run = solve(PROBLEM.replace(rho=0.5, alpha_u=3.0, steps=1), RECIPE)
+    assert float(data["error"].sel(case=1, steps=1)) == run.error[-1]
+
+
+def refuses_small(x: float) -> float:
+    if x < 1:
+        raise ValueError("too small")
+    return x
+
+
+def test_a_point_that_fails_carries_its_reason(tmp_path: Path) -> None:
+    axes = {"x": [0.0, 1.0, 2.0]}
+    data = sweep(over=axes, task=refuses_small, workers=0, store=tmp_path / "s")
+    assert data["status"].values.tolist() == [1, 0, 0]
+    assert str(data["reason"].values[0]) == "ValueError: too small"
+    assert math.isnan(data["value"].values[0])
+    assert data["value"].values[1:].tolist() == [1.0, 2.0]
+
+
+tried: list[float] = []
+
+
+def fails_at_first(x: float) -> float:
+    tried.append(x)
+    if tried.count(x) == 1 and x == 2:
+        raise ArithmeticError("not yet")
+    return 2 * x
+
+
+def test_failed_points_are_computed_again_only_if_asked(tmp_path: Path) -> None:
+    tried.clear()
+    axes = {"x": [1.0, 2.0]}
+    arguments: dict[str, Any] = {"over": axes, "task": fails_at_first, "workers": 0}
+    first = sweep(**arguments, store=tmp_path)
+    again = sweep(**arguments, store=tmp_path)
+    assert tried == [1.0, 2.0]
+    assert again.identical(first)
+    mended = sweep(**arguments, store=tmp_path, retry=True)
+    assert tried == [1.0, 2.0, 2.0]
+    assert mended["value"].values.tolist() == [2.0, 4.0]
+    assert load(tmp_path).identical(mended)
+
+
+def test_growing_a_grid_and_asking_for_less_compute_nothing_twice(tmp_path: Path) -> None:
+    tried.clear()
+    sweep(over={"x": [1.0, 3.0]}, task=fails_at_first, workers=0, store=tmp_path)
+    grown = sweep(over={"x": [0.0, 1.0, 3.0]}, task=fails_at_first, workers=0, store=tmp_path)
+    assert tried == [1.0, 3.0, 0.0]
+    assert grown["value"].values.tolist() == [0.0, 2.0, 6.0]
+    both = sweep(PROBLEM, over={"rho": [0.3]}, keep=("error", "q"), workers=0, store=tmp_path)
+    parts = len(list(tmp_path.glob("*.points")))
+    less = sweep(PROBLEM, over={"rho": [0.3]}, keep=("q",), workers=0, store=tmp_path)
+    assert len(list(tmp_path.glob("*.points"))) == parts
+    assert less["q"].values.tolist() == both["q"].values.tolist()
+    assert "error" not in less
+
+
+def test_a_store_opens_while_it_grows(tmp_path: Path) -> None:
+    full = sweep(PROBLEM, over={"rho": [0.3, 0.4]}, keep=("q",), workers=0, store=tmp_path)
+    last = sorted(tmp_path.glob("*.points"))[-1]
+    last.unlink()
+    part = load(tmp_path)
+    missing = part["status"].values == 2
+    assert missing.any()
+    assert np.isnan(part["q"].values[missing]).all()
+    np.testing.assert_array_equal(part["q"].values[~missing], full["q"].values[~missing])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"over": {"rhoo": [0.3]}}, "did you mean 'rho'"),
+        ({"over": {"rho": [0.3, 1.4]}}, "rho = 1.4"),
+        ({"over": {"rho": [0.3, 0.3]}}, "all different"),
+        ({"over": {"rho": 0.3}}, "rho = 0.3: an axis is a sequence"),
+        ({"over": {}}, "over ="),
+        ({"over": {"rho": []}}, "rho ="),
+        ({"task": "sovle"}, "did you mean 'solve'"),
+        ({"keep": ("eror",)}, "did you mean 'error'"),
+        ({"keep": "error"}, "keep ="),
+        ({"options": {"features": 3}}, "features = 3: unknown option"),
+        ({"task": "optimize", "options": {"over": ("lambda_u",)}, "over": {"lambda_u": [0.1]}},
+         "it is optimised at every point"),
+        ({"keep": ("error_path",), "over": {"steps": [1, 2]}}, "no common path"),
+        ({"over": {"a": {"rho": [0.1, 0.2], "alpha_u": [1.0]}}}, "as many values each"),
+        ({"workers": -2}, "workers = -2"),
+        ({"time_limit": 0}, "time_limit = 0"),
+        ({"problem": None}, "needs a problem"),
+        ({"recipe": 1}, "recipe = 1"),
+    ],
+)  # fmt: skip
+def test_what_is_no_sweep_is_refused_before_anything_runs(
+    change: dict[str, Any], message: str
+) -> None:
+    arguments: dict[str, Any] = {"problem": PROBLEM, "recipe": RECIPE, "over": {"rho": [0.3]}}
+    with pytest.raises(InvalidInput, match=message):
+        sweep(**{**arguments, **change})
+
+
+def test_axes_have_both_ends() -> None:
+    assert linear(0.0, 1.0, 5) == (0.0, 0.25, 0.5, 0.75, 1.0)
+    np.testing.assert_allclose(geometric(1, 8, 4), (1, 2, 4, 8), rtol=1e-14)
+    for wrong in ((0, 1, 3), (1, -1, 3), (1, 2, 0), (1, 2, 2.5), (math.nan, 1, 2)):
+        with pytest.raises(InvalidInput):
+            geometric(*wrong)
+
+
+def test_a_picture_of_one_and_two_axes_and_of_no_more() -> None:
+    axes = {"rho": [0.3, 0.4, 0.5], "lambda_u": geometric(0.01, 0.1, 3), "steps": [1, 2]}
+    data = sweep(PROBLEM, RECIPE, over=axes, keep=("error", "cosine"), workers=0)
+    with pytest.raises(InvalidInput, match="one or two axes"):
+        data.plot()
+    figure = data.sel(steps=1).plot("cosine")
+    assert figure.axes[0].get_xscale() == "log"
+    assert figure.axes[0].get_ylabel() == r"$\rho$"
+    lines = data.sel(steps=1, rho=0.3).plot().axes[0].get_legend_handles_labels()[1]
+    assert len(lines) == 2
+    with pytest.raises(InvalidInput, match="did you mean 'error'"):
+        data.plot("erorr")
+
+
+def test_a_folder_without_a_sweep_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="no sweep was computed"):
+        load(tmp_path / "nowhere")
+    sweep(over={"x": [1]}, task=product, options={"y": 2}, workers=0, store=tmp_path)
+    (tmp_path / "plan.json").write_text('{"task": 3}')
+    with pytest.raises(SelfTrainError, match=str(tmp_path / "plan.json")):
+        load(tmp_path)
