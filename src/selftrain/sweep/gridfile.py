@@ -73,9 +73,10 @@ def plan_of_tables(tables: Mapping[str, Any], folder: Path) -> Plan:
         options["over"] = _names("over", tables["over"])
     varied = [name for axis, values in axes.items() for name in _parameters(axis, values)]
     _check_names(task, varied)
+    plain = task not in KINDS and "problem" not in tables
     return plan_of(
-        _problem(tables.get("problem"), axes, varied),
-        _recipe(tables.get("recipe", {}), varied),
+        None if plain else _problem(tables.get("problem", {}), axes, varied),
+        None if plain else _recipe(tables.get("recipe", {}), varied),
         axes,
         task if task in KINDS or not _is_dotted(task) else _function(task, folder),
         _names("keep", tables.get("keep", [])),
@@ -92,14 +93,9 @@ def _check_names(task: str, varied: list[str]) -> None:
                 raise InvalidInput("axes", name, f"unknown parameter; {nearest(name, words)}")
 
 
-def _problem(
-    table: Mapping[str, Any] | None, axes: Mapping[str, Any], varied: list[str]
-) -> Problem | None:
+def _problem(table: Mapping[str, Any], axes: Mapping[str, Any], varied: list[str]) -> Problem:
     """The problem of the file, with the first values of the axes that complete it."""
-    first = _first(axes, varied, Problem)
-    if table is None and not first:
-        return None
-    return Problem.from_dict({**_not_varied(dict(table or {}), varied), **first})
+    return Problem.from_dict({**_not_varied(dict(table), varied), **_first(axes, varied, Problem)})
 
 
 def _recipe(table: Mapping[str, Any], varied: list[str]) -> Recipe:
