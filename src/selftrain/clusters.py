@@ -22,7 +22,7 @@ from .errors import InvalidInput
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Clusters", "Modes"]
+__all__ = ["Clusters", "Modes", "labelled_rows"]
 
 ASYMMETRY = 1e-8
 """A covariance may differ from its transpose by this much, relative to its largest entry."""
@@ -128,7 +128,7 @@ class Clusters:
         >>> Clusters.from_data(rows, ["yes", "yes", "no", "no"], shrinkage=0).mean
         array([2., 0.])
         """
-        rows, labels, names = _labelled_rows(X, y)
+        rows, labels, names = labelled_rows(X, y)
         constant = np.flatnonzero(np.ptp(rows, axis=0) == 0)
         if constant.size:
             which = ", ".join(names[i] if names else str(i) for i in constant[:5])
@@ -429,7 +429,7 @@ def _rows(X: Any) -> tuple[Array, tuple[str, ...] | None]:
     return rows, names
 
 
-def _labelled_rows(X: Any, y: Any) -> tuple[Array, Any, tuple[str, ...] | None]:
+def labelled_rows(X: Any, y: Any) -> tuple[Array, Any, tuple[str, ...] | None]:
     """Rows, whether each is of the positive class, names of the columns."""
     rows, names = _rows(X)
     values = np.asarray(y)

@@ -162,7 +162,7 @@ def compare(ensemble: Ensemble, trajectory: Trajectory) -> Comparison:
     """
     theory = _as_drawn(ensemble, trajectory)
     z = {name: _scores(ensemble, theory, name) for name in COMPARED}
-    gaps = tuple(_gaps(ensemble, theory)) if ensemble.vectors else ()
+    gaps = tuple(_gaps(ensemble, theory)) if ensemble.vectors and not theory.problem.shaped else ()
     note, applies = _note(ensemble)
     return Comparison(theory, z, ensemble.count("m"), gaps, note, applies)
 
@@ -230,6 +230,8 @@ def _gap(
 
 
 def _note(ensemble: Ensemble) -> tuple[str, bool]:
+    if ensemble.method == "rows":
+        return "real rows: what the scores show is how far they are from Gaussian clusters", True
     variants = [
         text
         for text, used in (

@@ -23,11 +23,13 @@ from ..problem import Problem
 from ..recipe import Recipe
 from ..runtime.parallel import cores, in_threads
 from ..runtime.progress import Progress
+from .designs.shaped import row_table
 from .engines.explicit import dense_noise, revealed_noise, run_steps
 from .ensemble import Ensemble, SeedError
 from .memory import check_memory
 from .plan import Plan, plan_run
 from .seed_record import SeedRecord
+from .shaped_ensemble import GAUSSIAN, ROWS, ShapedEnsemble
 
 METHODS = ("dense", "matrix-free", "revealed")
 
@@ -40,10 +42,11 @@ TOLERANCE = (lambda x: 1e-9 <= x < 0.1, "a number from 1e-9 to 0.1 is accepted")
 def simulate(
     problem: Problem,
     recipe: Recipe,
-    features: int = 8192,
+    features: int | None = None,
     seeds: int | Sequence[int] = 16,
     method: str = "matrix-free",
     *,
+    rows: tuple[Any, Any] | None = None,
     keep_labeled: bool = False,
     reuse_batch: bool = False,
     probes: int = 1,
@@ -58,9 +61,11 @@ def simulate(
     """Run self-training on finite data, once a seed.
 
     Arguments:
-        features: N.
+        features: N, 8192 by default; with clusters it is theirs.
         seeds: how many (0, 1, ...), or which; a seed gives the same numbers in any company.
         method: "matrix-free", "revealed" or "dense".
+        rows: real rows (X, y), for a problem with clusters: every step draws its rows from them without replacement,
+            and errors are measured on the rows left over. Without `rows`, clusters are sampled ("dense").
         keep_labeled: fit the labelled data again in every step, along with the batch.
         reuse_batch: one unlabelled batch for all steps instead of a fresh one each.
         probes: random probes of the susceptibility a step; 0 leaves `chi` at NaN.
@@ -91,26 +96,29 @@ def simulate(
     }
     for name, value in switches.items():
         _switch(name, value)
-    size = whole("features", features, lambda n: 2 <= n <= MOST_FEATURES, FEATURES)
+    size = _size(problem, features, rows)
     plan = plan_run(problem, recipe, size, keep_labeled, reuse_batch)
-    engine = _engine(plan, method)
+    engine = _engine(plan, method, rows)
+    table = row_table(plan, rows) if engine == ROWS else None
     jobs = whole("workers", workers, lambda n: n == -1 or n >= 1, "a whole number >= 1, or -1")
     options = {
         "probes": whole("probes", probes, lambda n: n >= 0, "a whole number >= 0"),
         "keep_weights": keep_weights,
         "keep_logits": keep_logits,
         "tolerance": number("tolerance", tolerance, *TOLERANCE),
+        **({"table": table} if problem.shaped else {}),
     }
     several = min(cores(jobs), len(chosen))
     kept = len(chosen) * sum(keep_weights * size + keep_logits * step.rows for step in plan.steps)
     limit = None if memory is None else whole("memory", memory, lambda n: n >= 1, BYTES)
-    check_memory(plan, engine, several, kept, limit)
+    check_memory(plan, "dense" if problem.shaped else engine, several, kept, limit)
     _warn_if_idle(plan)
     begin = time.perf_counter()
     records = _run_all(plan, chosen, engine, options, several, progress)
     if not records:
         raise KeyboardInterrupt
-    ensemble = Ensemble.from_records(plan, engine, records, time.perf_counter() - begin)
+    kind = ShapedEnsemble if problem.shaped else Ensemble
+    ensemble = kind.from_records(plan, engine, records, time.perf_counter() - begin)
     if ensemble.failures and on_failure == "raise":
         raise SeedError(ensemble)
     return ensemble
@@ -121,7 +129,6 @@ def _check(problem: Any, recipe: Any, method: Any, on_failure: Any) -> None:
         raise InvalidInput("problem", problem, "a selftrain.Problem is accepted")
     if not isinstance(recipe, Recipe):
         raise InvalidInput("recipe", recipe, "a selftrain.Recipe is accepted")
-    problem.needs_sphere("simulate")
     problem.needs_fresh_rows("simulate")
     if not isinstance(method, str) or method not in METHODS:
         raise InvalidInput("method", method, f"unknown method; {nearest(method, METHODS)}")
@@ -149,8 +156,27 @@ def whole(field: str, value: Any, accepts: Callable[[int], bool], accepted: str)
     return int(value)
 
 
-def _engine(plan: Plan, method: str) -> str:
+def _size(problem: Problem, features: int | None, rows: Any) -> int:
+    """The number of features."""
+    if problem.clusters is None:
+        if rows is not None:
+            accepted = "rows are drawn for a problem with clusters: Problem(clusters=Clusters.from_data(X, y), ...)"
+            raise InvalidInput("rows", type(rows).__name__, accepted)
+        given = 8192 if features is None else features
+        return whole("features", given, lambda n: 2 <= n <= MOST_FEATURES, FEATURES)
+    if features is not None and features != problem.clusters.features:
+        accepted = f"the clusters have {problem.clusters.features} features; leave it out"
+        raise InvalidInput("features", features, accepted)
+    return problem.clusters.features
+
+
+def _engine(plan: Plan, method: str, rows: Any) -> str:
     """The engine that runs: the frame needs a loss it has compiled and fresh batches."""
+    if plan.problem.shaped:
+        if plan.keep_labeled or plan.reuse_batch:
+            name = "keep_labeled" if plan.keep_labeled else "reuse_batch"
+            raise InvalidInput(name, True, "with clusters every step has rows of its own: False")
+        return GAUSSIAN if rows is None else ROWS
     if method != "matrix-free":
         return method
     from .engines.matrix_free import supports
@@ -164,7 +190,11 @@ def _one_seed(
     """The record of a seed, up to its failure if it fails; None if it was stopped."""
     record = SeedRecord(seed, len(plan.steps) - 1)
     try:
-        if engine == "matrix-free":
+        if plan.problem.shaped:
+            from .engines import shaped
+
+            ended = shaped.run_steps(plan, record, stopped=stopped, **options)
+        elif engine == "matrix-free":
             from .engines import matrix_free
 
             ended = matrix_free.run_steps(plan, record, stopped=stopped, **options)

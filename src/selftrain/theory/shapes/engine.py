@@ -210,6 +210,21 @@ def solve_shaped(
     return run.trajectory()
 
 
+def train_loss(trajectory: ShapedTrajectory) -> Array:
+    """Mean loss of the selected training points of every solved step, at the minimum."""
+    run = Run(trajectory.problem, trajectory.recipe, trajectory.stats.tolerance)
+    losses = np.full(trajectory.problem.steps + 1, math.nan)
+    old, bias = run.space.no_weights(), 0.0
+    for t, weights in enumerate(trajectory.history):
+        stage, x = run.stage(t, old, bias), trajectory.unknowns[t]
+        fields = stage.algebra.fields(x, stage.ridge, stage.labels.gamma, 0.0)
+        found = stage.averages.at(x, fields, 0.0, run.record.exponent, with_loss=True)
+        assert found is not None
+        losses[t] = float(found[1] @ found[0].loss / found[1].sum())
+        old, bias = weights, float(trajectory.bias[t])
+    return losses
+
+
 def space_of(shapes: list[Clusters]) -> Spectrum | MatrixSpace:
     """The coordinates that suit these shapes."""
     return Spectrum(shapes) if Spectrum.fits(shapes) else MatrixSpace(shapes)

@@ -127,6 +127,13 @@ class ShapedTrajectory(Trajectory):
                 wrong[t] += share * ndtr((-m - sign * bias - limits[t - 1]) / np.sqrt(q))
         return right, wrong
 
+    @cached_property
+    def train_loss(self) -> Array:
+        """Mean loss of a training point that was selected, at the minimum."""
+        from .engine import train_loss
+
+        return train_loss(self)
+
     @property
     def balanced_error(self) -> Array:
         """The mean of the two class errors."""

@@ -1,0 +1,142 @@
+r"""Rows for clusters with a shape: drawn from their Gaussian law, or from a table of real rows without replacement."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from scipy.special import ndtr
+
+from ...arrays import Array
+from ...clusters import labelled_rows
+from ...errors import InvalidInput
+from ..plan import Plan, StepPlan
+from ..random.streams import generator
+from ..seed_record import Mask
+
+
+class Drawn(NamedTuple):
+    """Rows of one step, relative to the midpoint, and which are of the positive class."""
+
+    rows: Array
+    positive: Mask
+
+
+class Measured(NamedTuple):
+    """What a linear rule does on test rows: variance of its logits and error, per class (negative, positive)."""
+
+    variances: Array
+    errors: Array
+
+
+class Source(Protocol):
+    """Where the rows of one seed come from."""
+
+    def draw(self, step: StepPlan) -> Drawn:
+        """The rows of a step."""
+        ...
+
+    def measure(self, weights: Array, bias: float) -> Measured:
+        """A rule on rows that were not used."""
+        ...
+
+
+class GaussianSource:
+    """Rows drawn from the clusters themselves; a rule is measured on their law, without sampling."""
+
+    def __init__(self, plan: Plan, seed: int):
+        problem = plan.problem
+        assert problem.clusters is not None
+        self.shapes, self.test = [problem.clusters, *problem.batch_clusters], problem.test_clusters
+        self.seed = seed
+
+    def draw(self, step: StepPlan) -> Drawn:
+        random, shape = generator(self.seed, step.t), self.shapes[step.t]
+        positive = random.random(step.rows) < step.rho
+        noise = random.standard_normal((step.rows, shape.features))
+        first, *other = shape.covariances
+        rows = _coloured(noise, first)
+        if other:
+            rows[positive] = _coloured(noise[positive], other[0])
+        return Drawn(rows + np.where(positive, 1.0, -1.0)[:, None] * shape.mean, positive)
+
+    def measure(self, weights: Array, bias: float) -> Measured:
+        shape = self.test
+        squares = [_square(weights, covariance) for covariance in shape.covariances]
+        variances = np.array([squares[0], squares[-1]])
+        m = float(shape.mean @ weights)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            scores = np.array([bias - m, -m - bias]) / np.sqrt(variances)
+        return Measured(variances, np.nan_to_num(ndtr(scores), nan=0.5))
+
+
+class RowSource:
+    """Real rows, drawn without replacement; a rule is measured on the rows that no step has used.
+
+    Arguments:
+        plan: of the run.
+        table: rows relative to the midpoint, positive class or not.
+        seed: of the order in which rows are drawn.
+    """
+
+    def __init__(self, plan: Plan, table: Drawn, seed: int):
+        random = generator(seed, 0)
+        self.table = table
+        counts = _counts(plan)
+        pools = [
+            random.permutation(np.flatnonzero(table.positive == side)) for side in (False, True)
+        ]
+        ends = [np.cumsum([0, *(count[side] for count in counts)]) for side in (0, 1)]
+        self._chosen = [
+            np.concatenate([pools[side][ends[side][t] : ends[side][t + 1]] for side in (0, 1)])
+            for t in range(len(counts))
+        ]
+        self._rest = [pools[side][ends[side][-1] :] for side in (0, 1)]
+
+    def draw(self, step: StepPlan) -> Drawn:
+        chosen = self._chosen[step.t]
+        return Drawn(self.table.rows[chosen], self.table.positive[chosen])
+
+    def measure(self, weights: Array, bias: float) -> Measured:
+        logits = [self.table.rows[rest] @ weights + bias for rest in self._rest]
+        errors = np.array([np.mean(logits[0] > 0), np.mean(logits[1] <= 0)])
+        return Measured(np.array([one.var() for one in logits]), errors)
+
+
+def row_table(plan: Plan, rows: Any) -> Drawn:
+    """The table of `rows=(X, y)`, checked to be large enough for the plan."""
+    clusters = plan.problem.clusters
+    assert clusters is not None
+    if not isinstance(rows, tuple) or len(rows) != 2:
+        raise InvalidInput("rows", type(rows).__name__, "a pair (X, y) is accepted")
+    X, positive, _ = labelled_rows(*rows)
+    needed = np.array(_counts(plan)).sum(axis=0)
+    for side, name in enumerate(("negative", "positive")):
+        there = int((positive == bool(side)).sum())
+        if there <= needed[side]:
+            accepted = (
+                f"the steps need {needed[side]} rows of the {name} class and some must be left to "
+                f"measure the error; there are {there}"
+            )
+            raise InvalidInput("rows", f"{len(X)} rows", accepted)
+    return Drawn(clusters.project(X), positive)
+
+
+def _counts(plan: Plan) -> list[tuple[int, int]]:
+    """Rows of the negative and the positive class in every step."""
+    positive = [round(step.rho * step.rows) for step in plan.steps]
+    return [(step.rows - up, up) for step, up in zip(plan.steps, positive, strict=True)]
+
+
+def _coloured(noise: Array, covariance: Array) -> Array:
+    """Standard normal rows with this covariance."""
+    if covariance.ndim < 2:
+        return np.asarray(noise * np.sqrt(covariance), dtype=float)
+    values, vectors = np.linalg.eigh(covariance)
+    return np.asarray((noise * np.sqrt(np.maximum(values, 0.0))) @ vectors.T, dtype=float)
+
+
+def _square(weights: Array, covariance: Array) -> float:
+    if covariance.ndim < 2:
+        return float((covariance * weights) @ weights)
+    return float(weights @ covariance @ weights)

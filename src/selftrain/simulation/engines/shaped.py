@@ -1,0 +1,115 @@
+"""One seed of self-training on clusters with a shape, or on real rows: the algorithm as it is written.
+
+The threshold compares the logit with the norm of the labelling weights times half the distance of the class means, as the
+theory does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...errors import ConvergenceError
+from ..designs.design import Stored
+from ..designs.shaped import Drawn, GaussianSource, RowSource, Source
+from ..linear.fit import FitError, fit
+from ..linear.susceptibility import susceptibility
+from ..plan import Plan
+from ..pseudo_labels import (
+    check_selection,
+    label_quality,
+    majority_positive,
+    one_class,
+    targets_of,
+    vanished,
+)
+from ..random.streams import PROBES, TEST, generator
+from ..seed_record import SeedRecord
+
+SHAPED = ("negative_variance", "positive_variance", "negative_error", "positive_error")
+"""What a seed of a problem with clusters has besides the measured quantities of a sphere."""
+
+
+def run_steps(
+    plan: Plan,
+    record: SeedRecord,
+    table: Drawn | None,
+    probes: int = 0,
+    keep_weights: bool = False,
+    keep_logits: bool = False,
+    tolerance: float = 1e-6,
+    stopped: Callable[[], bool] = lambda: False,
+) -> bool:
+    """Run all steps of one seed and enter them into its record; False if `stopped` said so on the way."""
+    seed, clusters = record.seed, plan.problem.clusters
+    assert clusters is not None
+    source: Source = GaussianSource(plan, seed) if table is None else RowSource(plan, table, seed)
+    mean = plan.problem.test_clusters.mean
+    length = float(np.linalg.norm(mean))
+    for name in SHAPED:
+        record.values[name] = np.full(record.steps + 1, np.nan)
+    weights, bias = np.zeros(plan.features), 0.0
+    for step in plan.steps:
+        if stopped():
+            return False
+        batch = source.draw(step)
+        selected, trained, quality = np.ones(step.rows, dtype=bool), True, {}
+        targets = np.where(batch.positive, plan.loss.classes[1], plan.loss.classes[0])
+        if step.t > 0:
+            logits = batch.rows @ weights + bias
+            targets = targets_of(plan.recipe.label_function, logits, step, plan.loss)
+            norm = float(np.linalg.norm(weights))
+            selected = np.abs(logits) > step.threshold * norm * clusters.length
+            trained = not plan.recipe.fix_bias
+            quality = label_quality(logits, selected, batch.positive)
+            faded = vanished(norm, bias, trained)
+            if not faded:
+                check_selection(step, selected, norm**2, bias)
+            if faded or (trained and one_class(targets[selected], plan.loss)):
+                record.collapse(step.t, majority_positive(targets[selected], plan.loss, bias))
+                break
+        try:
+            found = fit(
+                batch.rows, targets, plan.loss, step.ridge, rows=selected.astype(float),
+                fit_bias=trained, weights=weights, bias=bias, tolerance=0.01 * tolerance,
+            )  # fmt: skip
+        except FitError as error:
+            state = {"bias": bias, "norm": float(np.linalg.norm(weights))}
+            raise ConvergenceError(step.t, str(error), state, float("nan")) from None
+        m = float(mean @ found.weights)
+        off = found.weights - m / length**2 * mean
+        measured = source.measure(found.weights, found.bias)
+        train = plan.loss.value(targets, found.logits)[selected]
+        record.put(
+            step.t,
+            m=m,
+            v=float(off @ off),
+            bias=found.bias,
+            overlap=float(weights @ found.weights) if step.t else float("nan"),
+            directions=found.products,
+            train_loss=float(train.mean()),
+            test_error=_sampled(plan, measured.errors, step.rows, generator(seed, step.t, TEST)),
+            **quality,
+            **dict(zip(SHAPED, (*measured.variances, *measured.errors), strict=True)),
+        )
+        if probes:
+            random = generator(seed, step.t, PROBES)
+            chi = susceptibility(Stored(batch.rows), found.curvature, step.ridge, probes, random)
+            record.put(step.t, chi=chi)
+        weights, bias = found.weights, found.bias
+        if keep_weights:
+            record.weights.append(weights * np.sqrt(plan.features))
+        if keep_logits:
+            record.logits.append(found.logits)
+            record.selected.append(selected)
+            record.classes.append(batch.positive)
+    return True
+
+
+def _sampled(plan: Plan, errors: Any, rows: int, random: np.random.Generator) -> float:
+    """Share of errors on `rows` fresh test points."""
+    positive = int(random.binomial(rows, plan.test.rho))
+    wrong = random.binomial(positive, errors[1]) + random.binomial(rows - positive, errors[0])
+    return float(wrong) / rows

@@ -1,0 +1,95 @@
+"""Clusters with a shape at finite size: the theory describes them; real rows are drawn as promised."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer
+from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import StandardScaler
+
+from selftrain import Clusters, InvalidInput, Problem, Recipe, simulate, solve
+from selftrain.simulation.designs.shaped import RowSource, row_table
+from selftrain.simulation.plan import plan_run
+
+
+def shapes() -> dict[str, Clusters]:
+    draw = np.random.default_rng(5)
+    n = 150
+    noise = np.exp(draw.normal(size=n))
+    power = 3.0 / np.arange(1, n + 1)
+    mean = draw.normal(size=n)
+    mean *= 1.3 / np.linalg.norm(mean)
+    large, small = np.zeros(n), np.zeros(n)
+    large[:10], small[-10:] = 0.5, 0.1
+    turn = np.linalg.qr(draw.normal(size=(n, n)))[0]
+    return {
+        "log-normal": Clusters(mean, noise),
+        "power law, mean along large": Clusters(large, power),
+        "power law, mean along small": Clusters(turn @ small, (turn * power) @ turn.T),
+        "two covariances": Clusters(mean, (noise, (turn * noise) @ turn.T)),
+    }
+
+
+@pytest.mark.parametrize("name", list(shapes()))
+@pytest.mark.parametrize(
+    "choice",
+    [
+        {"annealing": 0.2, "fix_bias": True, "threshold": 0.2},
+        {"sharpness": float("inf")},
+    ],
+)
+def test_the_theory_describes_shaped_data(name: str, choice: dict[str, Any]) -> None:
+    problem = Problem(alpha_l=1.5, alpha_u=3.0, rho=0.4, clusters=shapes()[name], steps=2)
+    recipe = Recipe(lambda_l=0.1, lambda_u=0.1, **choice)
+    seen = simulate(problem, recipe, seeds=12, probes=0)
+    z = seen.compare(solve(problem, recipe)).z
+    for quantity in ("m", "q", "bias", "error", "overlap", "fraction_selected", "train_loss"):
+        # a mean over 12 seeds: Student's t, and a shift of order 1/N on top
+        assert np.nanmax(np.abs(z[quantity])) < 5.0, (quantity, z[quantity])
+
+
+def cancer() -> tuple[Any, Any]:
+    X, y = load_breast_cancer(return_X_y=True)
+    return StandardScaler().fit_transform(X), y
+
+
+def test_the_first_step_on_rows_is_the_fit_of_scikit_learn() -> None:
+    X, y = cancer()
+    clusters = Clusters.from_data(X, y)
+    problem = Problem(alpha_l=2.0, alpha_u=3.0, rho=0.6, clusters=clusters, steps=1)
+    recipe = Recipe(lambda_l=0.1, lambda_u=0.1)
+    seen = simulate(problem, recipe, rows=(X, y), seeds=[4], tolerance=1e-8)
+    plan = plan_run(problem, recipe, 30)
+    source = RowSource(plan, row_table(plan, (X, y)), 4)
+    first = source.draw(plan.steps[0])
+    assert first.positive.sum() == 36
+    model = LogisticRegression(C=1 / (0.1 * 30), tol=1e-10, max_iter=5000)
+    model.fit(first.rows, first.positive)
+    assert seen.bias[0, 0] == pytest.approx(model.intercept_[0], rel=1e-4)
+    assert seen.m[0, 0] == pytest.approx(clusters.mean @ model.coef_[0], rel=1e-4)
+    used = np.concatenate([source._chosen[0], source._chosen[1]])
+    assert len(set(used)) == 60 + 90
+    rest = np.setdiff1d(np.arange(len(y)), used)
+    wrong = model.predict(clusters.project(X)[rest]) != (y[rest] == 1)
+    errors = [wrong[y[rest] == side].mean() for side in (0, 1)]
+    np.testing.assert_allclose(seen.class_errors[0, 0], errors, atol=1e-12)
+    assert seen.error[0, 0] == pytest.approx(0.4 * errors[0] + 0.6 * errors[1])
+
+
+def test_what_rows_cannot_do_is_said() -> None:
+    X, y = cancer()
+    clusters = Clusters.from_data(X, y)
+    problem = Problem(alpha_l=2.0, alpha_u=8.0, rho=0.6, clusters=clusters, steps=2)
+    with pytest.raises(InvalidInput, match="some must be left to measure the error; there are 212"):
+        simulate(problem, Recipe(), rows=(X, y))
+    with pytest.raises(InvalidInput, match="two classes are needed; here are 1"):
+        simulate(problem, Recipe(), rows=(X, 0 * y))
+    with pytest.raises(InvalidInput, match=r"a pair \(X, y\)"):
+        simulate(problem, Recipe(), rows=X)
+    with pytest.raises(InvalidInput, match="the clusters have 30 features"):
+        simulate(problem, Recipe(), features=100)
+    with pytest.raises(InvalidInput, match="rows are drawn for a problem with clusters"):
+        simulate(Problem(0.5, 1.0, 0.4, 0.5, steps=1), Recipe(), rows=(X, y))
