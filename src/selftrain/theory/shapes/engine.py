@@ -170,7 +170,7 @@ class Run:
             record.accuracy,
             tuple(START_NAMES[start] if start >= 0 else "" for start in record.starts),
         )
-        columns = {name: record.rows[:, i].copy() for i, name in enumerate(STATE)}
+        columns: dict[str, Any] = {name: record.rows[:, i].copy() for i, name in enumerate(STATE)}
         return ShapedTrajectory(
             self.problem,
             self.recipe,
