@@ -78,3 +78,21 @@ def test_what_is_not_a_run_of_as_many_steps_is_refused() -> None:
         solve(PROBLEM, PLAIN, warm_start=PLAIN)  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="as many steps as the problem has, 16"):
         solve(PROBLEM, PLAIN, warm_start=solve(PROBLEM.replace(steps=4), PLAIN))
+
+
+@pytest.mark.parametrize(
+    ("problem", "recipe", "factor"),
+    [
+        (Problem(0.64, 5.14, 0.152, 1.85, steps=30), Recipe(0.032, 3.06e-6, sharpness=3.0), 1.0),
+        (Problem(9.3, 0.76, 0.335, 1.92, steps=12), Recipe(5e-5, 2.1e-5, sharpness=3.0), 1 + 1e-6),
+    ],
+)
+def test_every_step_is_confirmed(problem: Problem, recipe: Recipe, factor: float) -> None:
+    """Runs that once took over what a coarse rule said of steep labels, unconfirmed."""
+    moved = recipe.replace(lambda_l=factor * recipe.lambda_l, lambda_u=factor * recipe.lambda_u)
+    cold = solve(problem, recipe)
+    warm = solve(problem, recipe, warm_start=solve(problem, moved))
+    assert cold.collapsed_at == warm.collapsed_at
+    for run in (cold, warm):
+        assert (run.stats.accuracy[: run.good_steps] <= 1e-10).all()
+    assert differ(warm, cold) < 1e-9

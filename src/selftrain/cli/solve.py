@@ -88,7 +88,7 @@ def describe(run: "Trajectory", limits: "BayesLimits") -> dict[str, Any]:
             for t in run.t.tolist()
         ],
         "bayes": _limits(limits),
-        "solver": run.stats.summary(),
+        "solver": run.summary(),
         "collapsed_at": run.collapsed_at,
         "failure": None
         if failure is None
@@ -187,15 +187,17 @@ def _bound(limits: "BayesLimits") -> str:
 
 def _solver(run: "Trajectory") -> str:
     """How the run was solved; evaluations and accuracy may differ between machines."""
-    told = run.stats.summary()
+    told = run.summary()
     steps = counted(told["confirmed_steps"], "step")
     if set(told["starts"]) == {"closed form"}:
         return f"Solved in closed form, {steps}."
     starts = ", ".join(f"{count} {name}" for name, count in told["starts"].items())
-    accuracy = told["accuracy"]
-    confirmed = "not confirmed" if accuracy is None else f"confirmed to {accuracy:.1e}"
+    alone, accuracy = told["step_accuracy"], told["accuracy"]
+    confirmed = "not confirmed" if alone is None else f"{steps} confirmed to {alone:.1e} each"
+    if accuracy is not None:
+        confirmed += f", the state to {accuracy:.1e}"
     return (
-        f"Solved to {told['tolerance']:.0e}, {confirmed} at {steps}; "
-        f"{counted(told['evaluations'], 'evaluation')}, {told['evaluations_per_step']:.2f} a step, "
+        f"Solved to {told['tolerance']:.0e}; {confirmed}; "
+        f"{counted(told['evaluations'], 'evaluation')}, {told['evaluations_per_step']:.2f} per step, "
         f"at most {told['nodes_max']} nodes; starts: {starts}."
     )

@@ -43,8 +43,8 @@ class SolverStats:
         tolerance: relative accuracy that was asked for.
         evaluations: evaluations of the stage equations (with Jacobian), confirmations included.
         nodes: quadrature nodes of the last evaluation (0: closed form).
-        accuracy: relative size of the Newton step on the refined rule; NaN where a smooth
-            stretch of steps was confirmed at its ends only.
+        accuracy: to how much of its state each step, by itself, was confirmed: the relative size of
+            the last Newton step. What later steps make of these errors is in `Trajectory.accuracy`.
         start: where the accepted iteration began ("predicted", "no update", ...).
     """
 
@@ -64,7 +64,7 @@ class SolverStats:
             "evaluations": int(self.evaluations.sum()),
             "evaluations_per_step": float(self.evaluations[solved].mean()) if solved.any() else 0.0,
             "nodes_max": int(self.nodes.max(initial=0)),
-            "accuracy": float(confirmed.max()) if confirmed.size else None,
+            "step_accuracy": float(confirmed.max()) if confirmed.size else None,
             "confirmed_steps": int(confirmed.size),
             "starts": {name: starts.count(name) for name in sorted(set(starts))},
         }
@@ -176,6 +176,19 @@ class Trajectory:
         if self.memory is not None:
             return np.array(self.memory.measured[2])
         return self._of_labels(observables.selected_accuracy, self._thresholds)
+
+    @cached_property
+    def accuracy(self) -> Array:
+        """Relative accuracy of the state after each step, errors of earlier steps carried forward."""
+        from .accuracy import carried
+
+        return carried(self)
+
+    def summary(self) -> dict[str, Any]:
+        """How the run was obtained, as plain values: `stats.summary()` and the worst `accuracy`."""
+        known = self.accuracy[~np.isnan(self.accuracy)]
+        worst = float(known.max()) if known.size and np.isfinite(known).all() else None
+        return {"accuracy": worst, **self.stats.summary()}
 
     @cached_property
     def train_loss(self) -> Array:

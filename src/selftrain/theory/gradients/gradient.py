@@ -124,7 +124,7 @@ def gradient(
             f"the error of step {step} is that of one class: no state near it has another"
         )
     states, unknowns = solution(trajectory, last)
-    jacobians, moves = _derivatives(trajectory, states, unknowns, last)
+    jacobians, moves = derivatives(trajectory, states, unknowns, last)
     slopes, condition = np.empty((last + 1, FIELDS)), np.empty(last + 1)
     try:
         pull_back(
@@ -163,7 +163,7 @@ def _quantity(trajectory: Trajectory, of: Any, at: Any) -> tuple[str, int | None
     return of, step
 
 
-def _derivatives(
+def derivatives(
     trajectory: Trajectory, states: Array, unknowns: Array, last: int
 ) -> tuple[Array, Array]:
     """The derivatives of every stage's equations in its unknowns and in what it is given."""
