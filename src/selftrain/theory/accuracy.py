@@ -116,5 +116,5 @@ def _sum(one: Array, other: Array) -> Array:
         both = np.hstack([math.sqrt(1 + ratio) * one, math.sqrt(1 + 1 / ratio) * other])
     if not np.isfinite(both).all():
         return np.full((3, 3), math.inf)
-    # a square root with three columns: both = L Q
-    return np.asarray(np.linalg.qr(both.T, mode="r").T, dtype=float)
+    upper: Array = np.linalg.qr(both.T).R  # both = L Q, and L is a square root with three columns
+    return upper.T
