@@ -55,7 +55,9 @@ def batch_names(value: Any) -> BatchNames:
     if isinstance(value, str):
         if value in ("fresh", "reused"):
             return value
-        raise InvalidInput("batches", value, ACCEPTED)
+        if "," not in value:
+            raise InvalidInput("batches", value, ACCEPTED)
+        value = value.removesuffix(",").split(",")
     if not isinstance(value, Sequence):
         raise InvalidInput("batches", value, ACCEPTED)
     for index, name in enumerate(value):

@@ -99,7 +99,7 @@ def test_one_seed_is_no_comparison() -> None:
 
 
 def test_a_warning_is_one_line() -> None:
-    done = selftrain("--features", "60", "--seeds", "2", "--keep-labeled")
+    done = selftrain("--features", "60", "--seeds", "2", "--keep-labeled", "1")
     assert done.returncode == 0
     (line,) = done.stderr.splitlines()
     assert line.startswith("Warning: keep_labeled with sharpness 1")

@@ -108,7 +108,7 @@ def test_a_selection_without_points_fails_as_in_the_theory(method: str, fix_bias
 @pytest.mark.parametrize("method", ["revealed", "dense"])
 def test_kept_labels_are_fitted_also_when_no_other_point_is_selected(method: str) -> None:
     recipe = Recipe(threshold=9.0, lambda_u=0.02)
-    runs = simulate(PROBLEM, recipe, 100, 2, method, probes=0, keep_labeled=True)
+    runs = simulate(PROBLEM.replace(keep_labeled=1), recipe, 100, 2, method, probes=0)
     np.testing.assert_array_equal(runs.fraction_selected[:, 1:], 0.0)
     np.testing.assert_allclose(runs.objective[:, 1:], 0.5 * 0.02 * runs.q[:, 1:])
 
@@ -158,10 +158,11 @@ def test_targets_are_checked(method: str, target: Callable, message: str) -> Non
 @pytest.mark.parametrize("reuse", [False, True])
 def test_what_is_measured_does_not_change_what_else_is(method: str, reuse: bool) -> None:
     recipe = Recipe(threshold=0.3)
-    plain = simulate(PROBLEM, recipe, 80, 2, method, probes=0, reuse_batch=reuse)
+    problem = PROBLEM.replace(batches="reused" if reuse else "fresh")
+    plain = simulate(problem, recipe, 80, 2, method, probes=0)
     kept = {"keep_weights": True, "keep_logits": True}
-    full = simulate(PROBLEM, recipe, 80, 2, method, probes=2, reuse_batch=reuse, **kept)
-    one = simulate(PROBLEM, recipe, 80, 2, method, probes=2, reuse_batch=reuse)
+    full = simulate(problem, recipe, 80, 2, method, probes=2, **kept)
+    one = simulate(problem, recipe, 80, 2, method, probes=2)
     for name in ("q", "m", "bias", "test_error", "train_loss"):
         np.testing.assert_array_equal(plain.values(name), full.values(name))
     np.testing.assert_array_equal(one.chi, full.chi)

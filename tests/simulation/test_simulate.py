@@ -162,32 +162,32 @@ def test_custom_labeler_and_loss() -> None:
 
 def test_reuse_and_keep_in_both_forms() -> None:
     recipe = Recipe(lambda_u=0.02)
-    for variant in ({"keep_labeled": True}, {"reuse_batch": True}):
-        free = simulate(PROBLEM, recipe, 60, 80, probes=1, **variant)
-        dense = simulate(PROBLEM, recipe, 60, range(1000, 1080), "dense", probes=1, **variant)
+    for variant in ({"keep_labeled": 0.7}, {"batches": "reused"}, {"batches": ("a+b", "b+c")}):
+        problem = PROBLEM.replace(**variant)
+        free = simulate(problem, recipe, 60, 80, probes=1)
+        dense = simulate(problem, recipe, 60, range(1000, 1080), "dense", probes=1)
         assert free.method == "revealed"
         for name in ("q", "m", "bias", "chi"):
             error = np.hypot(free.sem(name), dense.sem(name))
             assert (np.abs(free.mean(name) - dense.mean(name)) < 4 * error).all()
 
 
-def test_the_theory_does_not_describe_the_variants_and_says_so() -> None:
+def test_the_theory_of_fresh_batches_is_not_taken_for_that_of_a_reused_one() -> None:
     problem = PROBLEM.replace(steps=6)
-    runs = simulate(problem, RECIPE, 400, 8, probes=0, reuse_batch=True)
-    comparison = runs.compare(solve(problem, RECIPE))
-    assert not comparison.applies
-    assert "one batch" in comparison.note
-    assert abs(comparison.z["q"][-1]) > 5
+    runs = simulate(problem.replace(batches="reused"), RECIPE, 400, 8, probes=0)
+    with pytest.raises(InvalidInput, match="the same problem and recipe"):
+        runs.compare(solve(problem, RECIPE))
 
 
 @pytest.mark.parametrize("threshold", [0.0, 0.5])
 def test_kept_labels_with_one_ridge_change_nothing_and_warn(threshold: float) -> None:
+    kept = PROBLEM.replace(keep_labeled=1.0)
     with pytest.warns(UserWarning, match="changes nothing"):
-        runs = simulate(PROBLEM, Recipe(threshold=threshold), 100, 2, probes=0, keep_labeled=True)
+        runs = simulate(kept, Recipe(threshold=threshold), 100, 2, probes=0)
     np.testing.assert_allclose(runs.q, runs.q[:, :1].repeat(3, axis=1), rtol=1e-6)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        simulate(PROBLEM, Recipe(sharpness=2.0), 60, 1, probes=0, keep_labeled=True)
+        simulate(kept, Recipe(sharpness=2.0), 60, 1, probes=0)
 
 
 @pytest.mark.parametrize(
@@ -203,8 +203,6 @@ def test_kept_labels_with_one_ridge_change_nothing_and_warn(threshold: float) ->
         ({"memory": 0}, "memory = 0: a whole number of bytes"),
         ({"memory": -1}, "memory = -1: a whole number of bytes"),
         ({"memory": "1GB"}, "memory = '1GB': a whole number of bytes"),
-        ({"keep_labeled": "yes"}, "keep_labeled = 'yes': True or False"),
-        ({"reuse_batch": 2}, "reuse_batch = 2: True or False"),
         ({"keep_weights": 1}, "keep_weights = 1: True or False"),
         ({"progress": "q"}, "progress = 'q': True or False"),
         ({"tolerance": 1e-16}, "tolerance = 1e-16: a number from 1e-9"),
@@ -242,11 +240,6 @@ def test_arguments_in_the_wrong_order() -> None:
         simulate(RECIPE, PROBLEM)
     with pytest.raises(InvalidInput, match=r"recipe = None: a selftrain.Recipe"):
         simulate(PROBLEM, None)
-
-
-def test_a_batch_that_changes_cannot_be_reused() -> None:
-    with pytest.raises(InvalidInput, match=r"rho_u = \(0.4, 0.5\)"):
-        simulate(PROBLEM.replace(rho_u=(0.4, 0.5)), RECIPE, 100, 1, reuse_batch=True)
 
 
 @pytest.mark.parametrize("workers", [1, 2])

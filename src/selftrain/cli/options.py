@@ -80,6 +80,14 @@ FLAGS: Mapping[str, tuple[Flag, ...]] = {
             "RHO,DELTA",
             "that of the last batch",
         ),
+        Flag(
+            "batches",
+            "Unlabelled rows of the steps: fresh, reused, or a name per step (a,b,a; a+b for parts).",
+            "NAME[,NAME...]",
+            "fresh",
+            text=True,
+        ),
+        Flag("keep_labeled", "Weight of the labelled rows in every later step.", _EACH, "0"),
     ),
     "recipe": (
         Flag("lambda_l", "Ridge of the supervised step.", default="0.05"),

@@ -30,15 +30,6 @@ def simulate(
         Literal["matrix-free", "revealed", "dense"],
         typer.Option(help="How the data are held; all three are exact."),
     ] = "matrix-free",
-    keep_labeled: Annotated[
-        bool,
-        typer.Option(
-            "--keep-labeled", metavar="", help="Fit the labelled data again in every step."
-        ),
-    ] = False,
-    reuse_batch: Annotated[
-        bool, typer.Option("--reuse-batch", metavar="", help="One unlabelled batch for all steps.")
-    ] = False,
     probes: Annotated[
         int, typer.Option(metavar="P", help="Random probes of the susceptibility a step.")
     ] = 1,
@@ -87,8 +78,6 @@ def simulate(
             features,
             seeds,
             method,
-            keep_labeled=keep_labeled,
-            reuse_batch=reuse_batch,
             probes=probes,
             workers=workers,
             on_failure=on_failure,

@@ -111,13 +111,13 @@ def _title(ensembles: list[Ensemble], spread: str) -> str:
     variants = [
         text
         for text, used in (
-            ("labelled data kept", first.keep_labeled),
-            ("one batch reused", first.reuse_batch),
+            ("labelled rows kept", bool(np.any(np.asarray(first.problem.keep_labeled) > 0))),
+            ("unlabelled rows used again", first.problem.batches != "fresh"),
         )
         if used
     ]
     if variants:
-        lines.append(f"{' and '.join(variants)}: not what the theory describes")
+        lines.append(" and ".join(variants))
     collapsed = sum(int((one.collapsed_at >= 0).sum()) for one in ensembles)
     if collapsed:
         lines.append(f"{collapsed} seeds collapsed to one class")

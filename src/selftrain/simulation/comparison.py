@@ -232,20 +232,6 @@ def _gap(
 def _note(ensemble: Ensemble) -> tuple[str, bool]:
     if ensemble.method == "rows":
         return "real rows: what the scores show is how far they are from Gaussian clusters", True
-    variants = [
-        text
-        for text, used in (
-            ("labelled data are kept in every step", ensemble.keep_labeled),
-            ("one batch is used at every step", ensemble.reuse_batch),
-        )
-        if used
-    ]
-    if variants:
-        return (
-            f"the theory does not describe these runs: {' and '.join(variants)}, it is for a "
-            "fresh batch at every step and nothing else",
-            False,
-        )
     ended = {
         "collapsed": int((ensemble.collapsed_at >= 0).sum()),
         "failed": len(ensemble.failures),

@@ -70,7 +70,6 @@ class Ensemble:
             on `error` is that of predicting one class and every other quantity is NaN.
         predicts_positive: the class a collapsed seed predicts.
         failures: why and where a seed failed, by seed. From that step on all its quantities are NaN.
-        keep_labeled, reuse_batch: the variant, if any.
         vectors: weights and logits of each seed, if they were asked for.
     """
 
@@ -94,8 +93,6 @@ class Ensemble:
     collapsed_at: NDArray[np.int_]
     predicts_positive: Mask
     failures: dict[int, StageError] = field(default_factory=dict)
-    keep_labeled: bool = False
-    reuse_batch: bool = False
     seconds: float = float("nan")
     vectors: tuple[Vectors, ...] = field(default=(), repr=False)
 
@@ -119,8 +116,6 @@ class Ensemble:
             collapsed_at=np.array([one.collapsed_at for one in records]),
             predicts_positive=np.array([one.collapsed_positive for one in records]),
             failures={one.seed: one.failure for one in records if one.failure is not None},
-            keep_labeled=plan.keep_labeled,
-            reuse_batch=plan.reuse_batch,
             seconds=seconds,
             vectors=tuple(_vectors(one) for one in records) if kept else (),
         )
@@ -276,8 +271,6 @@ class Ensemble:
                 collapsed_at=data["collapsed_at"].values.astype(int),
                 predicts_positive=data["predicts_positive"].values.astype(bool),
                 failures=failures,
-                keep_labeled=run["keep_labeled"],
-                reuse_batch=run["reuse_batch"],
                 seconds=run["seconds"],
             )
 
@@ -291,8 +284,6 @@ class Ensemble:
         run = {
             "features": self.features,
             "method": self.method,
-            "keep_labeled": self.keep_labeled,
-            "reuse_batch": self.reuse_batch,
             "seconds": self.seconds,
         }
         return {

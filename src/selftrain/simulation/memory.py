@@ -30,12 +30,13 @@ def needed_memory(plan: Plan, method: str, workers: int, kept: int) -> int:
         kept: seeds times (weights kept ? features : 0) + (logits kept ? rows : 0), in entries.
     """
     rows = max(step.rows for step in plan.steps)
-    total = rows + (plan.steps[0].rows if plan.keep_labeled else 0)
+    everything = plan.problem.row_groups if plan.returns else ()
+    stored = sum(round(group.alpha * plan.features) for group in everything if len(group.steps) > 1)
+    total = max(rows, stored + (0 if stored == 0 else rows))
     if method == "dense":
         each = 8 * plan.features * total + 8 * 10 * total
     elif method == "revealed":
-        variant = plan.reuse_batch or plan.keep_labeled
-        asked = REVEALED_DIRECTIONS * (len(plan.steps) if variant else 1)
+        asked = REVEALED_DIRECTIONS * (len(plan.steps) if plan.returns else 1)
         each = 8 * 2 * (total + plan.features) * min(asked, plan.features)
     else:
         each = rows * (8 * FRAME_DIRECTIONS + 8 * 6)

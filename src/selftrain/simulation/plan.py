@@ -11,9 +11,11 @@ import numpy as np
 
 from ..arrays import Array
 from ..errors import InvalidInput
+from ..fields import expand
 from ..losses import Loss
 from ..problem import Mixture, Problem
 from ..recipe import Recipe
+from ..rows import parts_of
 
 
 class StepPlan(NamedTuple):
@@ -29,14 +31,19 @@ class StepPlan(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """The steps of a run and what is common to them."""
+    """The steps of a run and what is common to them.
+
+    Attributes:
+        parts: names of the sets of unlabelled rows that each step uses; none at step 0.
+        kept: weight of the labelled rows in each step; 1 at step 0.
+    """
 
     problem: Problem
     recipe: Recipe
     features: int
     steps: tuple[StepPlan, ...]
-    keep_labeled: bool
-    reuse_batch: bool
+    parts: tuple[tuple[str, ...], ...]
+    kept: Array
 
     @property
     def loss(self) -> Loss:
@@ -47,18 +54,21 @@ class Plan(NamedTuple):
         return self.problem.test_mixture
 
     @property
+    def returns(self) -> bool:
+        """Whether some row is used again."""
+        return not self.problem.memoryless
+
+    def last_use(self, part: str) -> int:
+        """The last step that uses a set of unlabelled rows."""
+        return max(t for t, parts in enumerate(self.parts) if part in parts)
+
+    @property
     def alphas(self) -> Array:
         """Rows per feature as drawn, M/N."""
         return np.array([step.rows / self.features for step in self.steps])
 
 
-def plan_run(
-    problem: Problem,
-    recipe: Recipe,
-    features: int,
-    keep_labeled: bool = False,
-    reuse_batch: bool = False,
-) -> Plan:
+def plan_run(problem: Problem, recipe: Recipe, features: int) -> Plan:
     """The plan of a simulation with `features` features, checked.
 
     >>> problem = Problem(alpha_l=0.5, alpha_u=2, rho=0.4, delta=0.5, steps=2)
@@ -66,7 +76,9 @@ def plan_run(
     [50, 200, 200]
     """
     batches, values = problem.unlabeled, recipe.at_steps(problem.steps)
-    alphas = np.append(problem.alpha_l, batches.alpha)
+    parts = ((), *parts_of(problem.batches, problem.steps))
+    count = np.array([max(len(names), 1) for names in parts])
+    alphas = np.append(problem.alpha_l, batches.alpha) / count
     rows = np.rint(alphas * features).astype(int)
     if rows.min() < 2:
         least = int(np.ceil(1.5 / alphas.min()))
@@ -77,12 +89,8 @@ def plan_run(
             f"the batch of step {int(rows.argmin())} would have {rows.min()} rows, and 2 are needed: "
             f"{least} features or more are accepted",
         )
-    if reuse_batch:
-        for name, series in zip(("alpha_u", "rho_u", "delta_u"), batches, strict=True):
-            if np.ptp(series, axis=0) > 0 if series.size else False:
-                raise InvalidInput(
-                    name, tuple(series.tolist()), "a batch that is reused must not change"
-                )
+    rows = rows * count
+    kept = np.append(1.0, expand("keep_labeled", problem.keep_labeled, problem.steps))
     first = StepPlan(
         0, int(rows[0]), problem.rho, problem.delta, recipe.lambda_l * features, np.nan, np.nan
     )
@@ -98,4 +106,4 @@ def plan_run(
         )
         for t in range(problem.steps)
     )
-    return Plan(problem, recipe, features, (first, *later), keep_labeled, reuse_batch)
+    return Plan(problem, recipe, features, (first, *later), parts, kept)

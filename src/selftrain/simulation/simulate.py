@@ -47,8 +47,6 @@ def simulate(
     method: str = "matrix-free",
     *,
     rows: tuple[Any, Any] | None = None,
-    keep_labeled: bool = False,
-    reuse_batch: bool = False,
     probes: int = 1,
     keep_weights: bool = False,
     keep_logits: bool = False,
@@ -66,8 +64,6 @@ def simulate(
         method: "matrix-free", "revealed" or "dense".
         rows: real rows (X, y), for a problem with clusters: every step draws its rows from them without replacement,
             and errors are measured on the rows left over. Without `rows`, clusters are sampled ("dense").
-        keep_labeled: fit the labelled data again in every step, along with the batch.
-        reuse_batch: one unlabelled batch for all steps instead of a fresh one each.
         probes: random probes of the susceptibility a step; 0 leaves `chi` at NaN.
         keep_weights, keep_logits: keep the vectors themselves, for histograms.
         tolerance: relative accuracy of q, m and B in each fit, from 1e-9 to 0.1.
@@ -88,8 +84,6 @@ def simulate(
     chosen = _seeds(seeds)
     _check(problem, recipe, method, on_failure)
     switches = {
-        "keep_labeled": keep_labeled,
-        "reuse_batch": reuse_batch,
         "keep_weights": keep_weights,
         "keep_logits": keep_logits,
         **({} if progress is None else {"progress": progress}),
@@ -97,7 +91,7 @@ def simulate(
     for name, value in switches.items():
         _switch(name, value)
     size = _size(problem, features, rows)
-    plan = plan_run(problem, recipe, size, keep_labeled, reuse_batch)
+    plan = plan_run(problem, recipe, size)
     engine = _engine(plan, method, rows)
     table = row_table(plan, rows) if engine == ROWS else None
     jobs = whole("workers", workers, lambda n: n == -1 or n >= 1, "a whole number >= 1, or -1")
@@ -129,7 +123,6 @@ def _check(problem: Any, recipe: Any, method: Any, on_failure: Any) -> None:
         raise InvalidInput("problem", problem, "a selftrain.Problem is accepted")
     if not isinstance(recipe, Recipe):
         raise InvalidInput("recipe", recipe, "a selftrain.Recipe is accepted")
-    problem.needs_fresh_rows("simulate")
     if not isinstance(method, str) or method not in METHODS:
         raise InvalidInput("method", method, f"unknown method; {nearest(method, METHODS)}")
     if not isinstance(on_failure, str) or on_failure not in ("raise", "partial"):
@@ -173,9 +166,7 @@ def _size(problem: Problem, features: int | None, rows: Any) -> int:
 def _engine(plan: Plan, method: str, rows: Any) -> str:
     """The engine that runs: the frame needs a loss it has compiled and fresh batches."""
     if plan.problem.shaped:
-        if plan.keep_labeled or plan.reuse_batch:
-            name = "keep_labeled" if plan.keep_labeled else "reuse_batch"
-            raise InvalidInput(name, True, "with clusters every step has rows of its own: False")
+        plan.problem.needs_fresh_rows("simulate with clusters")
         return GAUSSIAN if rows is None else ROWS
     if method != "matrix-free":
         return method
@@ -255,7 +246,12 @@ def _warn_if_idle(plan: Plan) -> None:
     """Kept labels with sharpness 1 and one ridge: the previous model is already the minimum."""
     later = plan.steps[1:]
     idle = [step.t for step in later if step.sharpness == 1 and step.ridge == plan.steps[0].ridge]
-    if plan.keep_labeled and later and len(idle) == len(later) and plan.recipe.labeler == "soft":
+    if (
+        bool(np.all(plan.kept == 1))
+        and later
+        and len(idle) == len(later)
+        and plan.recipe.labeler == "soft"
+    ):
         warnings.warn(
             "keep_labeled with sharpness 1 and lambda_u = lambda_l changes nothing: the model of "
             "step 0 already minimises every later objective",

@@ -2,8 +2,8 @@
 
 The algorithm as it is written in `eq: loss labeled` and `eq: update of ST`, one line of code
 a line of mathematics: this is the reference that the fast engine (`matrix_free.py`) is checked
-against, the path for losses of the user's own, and the one that knows the variants (labelled
-data kept, one batch reused).
+against, the path for losses of the user's own, and the one that knows rows that are used again
+(labelled rows kept, batches that return).
 """
 
 from __future__ import annotations
@@ -64,16 +64,15 @@ def run_steps(
 ) -> bool:
     """Run all steps of one seed and enter them into its record; False if `stopped` said so on the way."""
     seed, center = record.seed, np.full(plan.features, plan.features**-0.5)
-    labeled: LabeledRows | None = None
-    reused: LabeledRows | None = None
+    pool = _Pool(plan, noise, center, seed)
     weights, bias = np.zeros(plan.features), 0.0
     # Probes ask a revealed matrix more than the fit did: if a later fit asks it too, they wait.
-    asked_again = noise is revealed_noise and (plan.keep_labeled or plan.reuse_batch)
+    asked_again = noise is revealed_noise and plan.returns
     probed: list[tuple[StepPlan, Design, Array]] = []
     for step in plan.steps:
         if stopped():
             return False
-        batch = reused or draw(step, center, noise, generator(seed, step.t))
+        batch = pool.batch(step)
         if step.t == 0:
             targets = np.where(batch.signs > 0, plan.loss.classes[1], plan.loss.classes[0])
             selected = np.ones(step.rows, dtype=bool)
@@ -84,7 +83,7 @@ def run_steps(
             selected = np.abs(logits) > step.threshold * np.linalg.norm(weights)
             trained = not plan.recipe.fix_bias
             quality = label_quality(logits, selected, batch.signs > 0)
-        kept = labeled if plan.keep_labeled and step.t > 0 else None
+        kept = pool.labeled if step.t > 0 and plan.kept[step.t] > 0 else None
         faded = step.t > 0 and vanished(float(np.linalg.norm(weights)), bias, trained)
         if kept is None and not faded:
             check_selection(step, selected, float(weights @ weights), bias)
@@ -115,11 +114,8 @@ def run_steps(
             record.logits.append(found.logits[: step.rows])
             record.selected.append(selected)
             record.classes.append(batch.signs > 0)
-        if step.t == 0 and plan.keep_labeled:
-            labeled = batch
-        if step.t > 0 and plan.reuse_batch:
-            reused = batch
         del batch, kept  # a dense matrix goes before the next one is drawn
+        pool.forget(step.t)
     _probe(record, probed, probes)
     return True
 
@@ -133,10 +129,47 @@ def _probe(record: SeedRecord, probed: list[tuple[StepPlan, Design, Array]], pro
         record.put(step.t, chi=chi)
 
 
-def draw(step: StepPlan, center: Array, noise: Noise, random: np.random.Generator) -> LabeledRows:
-    """A batch of the mixture of this step."""
-    signs = np.where(random.random(step.rows) < step.rho, 1.0, -1.0)
-    entries = noise(step.rows, center.size, random)
+class _Pool:
+    """The rows of a seed: drawn at their first use, kept until their last."""
+
+    def __init__(self, plan: Plan, noise: Noise, center: Array, seed: int):
+        self._plan, self._noise, self._center, self._seed = plan, noise, center, seed
+        self._parts: dict[str, LabeledRows] = {}
+        self.labeled: LabeledRows | None = None
+
+    def batch(self, step: StepPlan) -> LabeledRows:
+        """The rows of a step: the labelled ones at step 0, else all parts that it names."""
+        random = generator(self._seed, step.t)
+        if step.t == 0:
+            drawn = draw(step, step.rows, self._center, self._noise, random)
+            self.labeled = drawn if np.any(self._plan.kept[1:] > 0) else None
+            return drawn
+        names = self._plan.parts[step.t]
+        for name in names:
+            if name not in self._parts:
+                rows = step.rows // len(names)
+                self._parts[name] = draw(step, rows, self._center, self._noise, random)
+        parts = [self._parts[name] for name in names]
+        if len(parts) == 1:
+            return parts[0]
+        signs = np.concatenate([part.signs for part in parts])
+        return LabeledRows(Stacked(*(part.design for part in parts)), signs)
+
+    def forget(self, t: int) -> None:
+        """Let go of rows that no step after t uses."""
+        for name in self._plan.parts[t]:
+            if self._plan.last_use(name) == t:
+                del self._parts[name]
+        if not np.any(self._plan.kept[t + 1 :] > 0):
+            self.labeled = None
+
+
+def draw(
+    step: StepPlan, rows: int, center: Array, noise: Noise, random: np.random.Generator
+) -> LabeledRows:
+    """Rows of the mixture of this step."""
+    signs = np.where(random.random(rows) < step.rho, 1.0, -1.0)
+    entries = noise(rows, center.size, random)
     return LabeledRows(ClusterRows(entries, signs, center, step.delta), signs)
 
 
@@ -170,7 +203,7 @@ def _fit(
         truth = np.where(kept.signs > 0, plan.loss.classes[1], plan.loss.classes[0])
         design = Stacked(design, kept.design)
         targets = np.append(targets, truth)
-        rows = np.append(rows, np.ones(truth.size))
+        rows = np.append(rows, np.full(truth.size, plan.kept[step.t]))
     try:
         return fit(
             design,

@@ -59,7 +59,7 @@ CHUNK = 1 << 16
 def supports(plan: Plan) -> bool:
     """Whether this engine knows the loss and the variant."""
     known = type(plan.loss) in (Logistic, Squared)
-    return known and not plan.keep_labeled and not plan.reuse_batch
+    return known and not plan.returns
 
 
 def run_steps(

@@ -178,6 +178,7 @@ class Run:
             stats=stats,
             collapsed_at=record.collapsed_at,
             failure=record.failure,
+            memory=None,
             logit_variances=np.broadcast_to(self.variances, (len(self.variances), 2)).copy(),
             strengths=self.strengths,
             off_best=self.off_best,
