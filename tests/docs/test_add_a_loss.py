@@ -15,13 +15,14 @@ from selftrain import Problem, Recipe, losses, solve
 from selftrain.losses import Loss
 
 PAGE = (Path(__file__).parents[2] / "docs" / "add-a-loss.md").read_text()
-PROTOCOL, EXAMPLE, REGISTRATION = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
+PROTOCOL, EXAMPLE, MOVING, REGISTRATION = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
 
 
 @pytest.fixture(scope="module")
 def example() -> dict[str, Any]:
     names: dict[str, Any] = {}
-    exec(compile(EXAMPLE, "docs/add-a-loss.md", "exec"), names)
+    for block in (EXAMPLE, MOVING):
+        exec(compile(block, "docs/add-a-loss.md", "exec"), names)
     return names
 
 
@@ -42,8 +43,13 @@ def test_the_example_is_a_loss_with_true_derivatives(example: dict[str, Any]) ->
             )
 
 
-def test_theory_and_simulation_of_the_example_agree(example: dict[str, Any]) -> None:
-    run, ensemble = example["run"], example["ensemble"]
+@pytest.mark.parametrize(
+    ("run", "ensemble"), [("run", "ensemble"), ("huber_run", "huber_ensemble")]
+)
+def test_theory_and_simulation_of_the_examples_agree(
+    example: dict[str, Any], run: str, ensemble: str
+) -> None:
+    run, ensemble = example[run], example[ensemble]
     assert np.nanmax(run.stats.accuracy) < 1e-9
     for name in ("q", "m", "bias", "error"):
         values = getattr(ensemble, name)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from ...arrays import Array
 from ...errors import NoExpansion, SelfTrainError
-from ...losses import Loss
+from ...losses import Loss, fixed_kinks
 from ..quadrature.rules import PANEL_W, PANEL_X
 from ..state import State
 
@@ -147,7 +147,7 @@ def _settled_nodes(loss: Loss, state: State, batch: Batch) -> tuple[_Nodes, floa
 def _panels(loss: Loss, state: State, batch: Batch) -> Array:
     """First panels: columns (class, from, to) in the noise, cut at thresholds, kinks and zero."""
     omega, spread = state.norm, math.sqrt(batch.delta) * state.norm
-    cuts = [0.0, -batch.threshold * omega, batch.threshold * omega, *loss.kinks]
+    cuts = [0.0, -batch.threshold * omega, batch.threshold * omega, *fixed_kinks(loss)]
     columns = []
     for s in (1.0, -1.0):
         centre = s * state.m + state.bias

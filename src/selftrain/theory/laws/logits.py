@@ -22,6 +22,7 @@ from scipy.special import log_ndtr, logsumexp, ndtr
 
 from ...arrays import Array
 from ...errors import InvalidInput
+from ...losses import fixed_kinks
 from ..quadrature.panels import Index, graded, integrate
 from ..quadrature.prox import proximal
 from .weights import solved_step
@@ -186,7 +187,7 @@ class LogitLaw:
         breaks = [-self._edge, self._edge] if self._edge else []
         breaks += self._labeler.jumps(self._sharpness)
         if math.isfinite(self._sharpness):
-            breaks += [0.0, *(kink / self._sharpness for kink in self._loss.kinks)]
+            breaks += [0.0, *(kink / self._sharpness for kink in fixed_kinks(self._loss))]
         noise_breaks = (np.array(breaks) - self._last_mean(y)) / self._last_scale
         reach = self._reach(y, selected)
         inner = np.unique(noise_breaks[np.abs(noise_breaks) < reach])
