@@ -4,6 +4,8 @@ import pickle
 
 import pytest
 
+import selftrain
+from selftrain import errors
 from selftrain.errors import (
     ConvergenceError,
     EmptySelection,
@@ -52,3 +54,15 @@ def test_errors_survive_pickling(error):
 def test_nearest_suggests_only_what_is_near():
     assert nearest("lambda_uu", ["lambda_u", "rho"]).startswith("did you mean 'lambda_u'? ")
     assert nearest("zzz", ["lambda_u", "rho"]) == "known: lambda_u, rho"
+
+
+def test_every_error_is_exported() -> None:
+    kinds = [
+        kind
+        for kind in vars(errors).values()
+        if isinstance(kind, type) and issubclass(kind, errors.SelfTrainError)
+    ]
+    assert len(kinds) >= 8
+    for kind in kinds:
+        assert getattr(selftrain, kind.__name__) is kind
+        assert kind.__name__ in selftrain.__all__

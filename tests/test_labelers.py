@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from selftrain import labelers
+from selftrain import Recipe, labelers
 from selftrain.errors import InvalidInput
 from selftrain.labelers import HardLabels, SoftLabels, get_labeler, register
 from selftrain.losses import Logistic, Squared
@@ -50,3 +50,10 @@ def test_what_is_not_a_labeler_is_refused():
         register(SoftLabels)
     with pytest.raises(InvalidInput, match="unknown labeler; did you mean 'hard'"):
         get_labeler("hardd")
+
+
+def test_labelers_compare_by_value() -> None:
+    assert SoftLabels() == SoftLabels()
+    assert HardLabels() == HardLabels() != SoftLabels()
+    assert len({SoftLabels(), SoftLabels(), HardLabels()}) == 2
+    assert Recipe(labeler=SoftLabels()) == Recipe(labeler=SoftLabels())

@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .clusters import Clusters
-    from .errors import InvalidInput, NoExpansion, NoGradient, SelfTrainError, StageError
+    from .errors import (
+        ConvergenceError,
+        EmptySelection,
+        InvalidInput,
+        NoExpansion,
+        NoGradient,
+        SelfTrainError,
+        StageError,
+        StateOverflow,
+    )
     from .estimator.classifier import SelfTrainingLinearClassifier
     from .problem import Problem
     from .recipe import Recipe
@@ -35,6 +44,9 @@ if TYPE_CHECKING:
     from .tuning.supervised import supervised_optimum
 
 _homes = {
+    "StateOverflow": ".errors",
+    "EmptySelection": ".errors",
+    "ConvergenceError": ".errors",
     "Clusters": ".clusters",
     "ContinuumPath": ".theory.continuum.path",
     "Ensemble": ".simulation.ensemble",
@@ -67,6 +79,8 @@ _homes = {
 __all__ = [
     "Clusters",
     "ContinuumPath",
+    "ConvergenceError",
+    "EmptySelection",
     "Ensemble",
     "Gradient",
     "InvalidInput",
@@ -79,6 +93,7 @@ __all__ = [
     "SelfTrainingLinearClassifier",
     "StageError",
     "State",
+    "StateOverflow",
     "Trajectory",
     "bayes_error",
     "best_direction",

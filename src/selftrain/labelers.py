@@ -50,6 +50,12 @@ class SoftLabels:
     def jumps(self, sharpness: float) -> tuple[float, ...]:
         return (0.0,) if math.isinf(sharpness) else ()
 
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and vars(other) == vars(self)
+
+    def __hash__(self) -> int:
+        return hash(type(self))
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
 

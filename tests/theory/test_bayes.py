@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import tracemalloc
 from math import log, sqrt
 
 import numpy as np
@@ -156,3 +157,23 @@ def test_a_thousand_equal_batches_cost_as_much_as_one() -> None:
     path = bayes_path(problem)
     assert time.process_time() - began < 0.5
     assert path.shape == (1025,)
+
+
+def test_many_different_batches_count_as_one_by_one() -> None:
+    """The path over batches that all differ, against the limit of each step on its own."""
+    rng = np.random.default_rng(3)
+    rho, delta = tuple(rng.uniform(0.2, 0.5, 60)), tuple(rng.uniform(0.05, 5.0, 60))
+    problem = Problem(0.5, 2.0, 0.4, 0.5, steps=60, rho_u=rho, delta_u=delta)
+    path = bayes_path(problem)
+    for t in (0, 1, 17, 60):
+        assert path[t] == pytest.approx(bayes_error(problem, upto=t).semi_supervised, rel=1e-11)
+
+
+def test_little_noise_needs_no_more_memory() -> None:
+    tracemalloc.start()
+    try:
+        limits = bayes_error(Problem(1.0, 2.0, 0.4, 1e-12, steps=4))
+        assert tracemalloc.get_traced_memory()[1] < 5e6
+    finally:
+        tracemalloc.stop()
+    assert limits.semi_supervised == 0.0

@@ -16,8 +16,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
+from numpy.polynomial import chebyshev
 from numpy.typing import NDArray
 from scipy.special import expit, log_expit, logit, ndtr
 
@@ -26,6 +28,7 @@ from ..errors import InvalidInput
 from ..problem import Mixture, Problem
 
 _TOLERANCE = 1e-17
+_SETTLED = 1e-14
 
 
 @dataclass(frozen=True)
@@ -94,8 +97,12 @@ def label_overlap(snr: Array, rho: float) -> tuple[Array, Array]:
     >>> value.round(12).tolist()
     [0.36, 1.0]
     """
-    root = np.sqrt(np.asarray(snr, dtype=float))[..., None]
     digits = -math.log(_TOLERANCE)
+    # beyond this signal every tanh^2 under the Gaussian is 1, so the rule need not grow with the signal
+    reach = math.sqrt(2 * digits)
+    clear = 0.25 * (reach + math.sqrt(reach**2 + 2 * digits + 4 * abs(float(logit(rho))))) ** 2
+    snr = np.minimum(np.asarray(snr, dtype=float), clear)
+    root = np.sqrt(snr)[..., None]
     pole = 0.5 * math.pi / max(float(root.max(initial=0.0)), 1e-3)
     step = min(math.pi * math.sqrt(2 / digits), 2 * math.pi * pole / (digits + 0.5 * pole**2))
     count = math.ceil(math.sqrt(2 * digits) / step)
@@ -110,6 +117,24 @@ def label_overlap(snr: Array, rho: float) -> tuple[Array, Array]:
     return value, slope
 
 
+class Chebyshev(NamedTuple):
+    """Series on one interval, one row of coefficients each."""
+
+    low: float
+    high: float
+    terms: Array
+
+    def __call__(self, at: Array) -> tuple[Array, Array]:
+        """The value and the derivative of each series at a point of its own."""
+        half = 0.5 * (self.high - self.low)
+        x = np.clip((at - self.low) / half - 1.0, -1.0, 1.0)
+        size = self.terms.shape[1]
+        value = (chebyshev.chebvander(x, size - 1) * self.terms).sum(axis=1)
+        slopes = chebyshev.chebder(self.terms, axis=1) / half
+        slope = (chebyshev.chebvander(x, size - 2) * slopes).sum(axis=1)
+        return value, slope
+
+
 class _Batches:
     """The batches of a problem with equal ones merged, counted up to each of several steps."""
 
@@ -118,21 +143,46 @@ class _Batches:
         alpha, (_, rho, delta) = problem.new_rows, problem.unlabeled
         self.least = problem.alpha_l / problem.delta
         kinds, kind = np.unique(np.stack([rho, delta], axis=1), axis=0, return_inverse=True)
-        amounts = np.zeros((problem.steps + 1, len(kinds)))
-        amounts[np.arange(1, problem.steps + 1), kind.ravel()] = alpha
         self.kinds = [Mixture(float(rho), float(delta)) for rho, delta in kinds]
-        self.amounts = amounts.cumsum(axis=0)[upto]
-        self.most = self.least + (self.amounts / kinds[:, 1]).sum(axis=1)
+        self.kind, self.worth, self.upto = kind.ravel(), alpha / delta, upto
+        total = np.append(0.0, np.cumsum(self.worth))
+        self.most = self.least + total[upto]
+        self.series = self._series() if len(self.kinds) > 1 and upto.size > 1 else None
 
-    def kappa(self, overlap: Array) -> tuple[Array, Array]:
-        r"""$\kappa(M)$ and $\kappa'(M)$ at one M for each of the steps."""
+    def _series(self) -> Chebyshev | None:
+        r"""$\kappa$ of every step as a Chebyshev series in $\log(M/(1-M))$: a step adds its batch to the one before.
+
+        The series of all steps take one row of numbers a step; None if they do not converge.
+        """
+        low, high = math.log(self.least), math.log(float(self.most.max()))
+        for size in (24, 48, 96, 192):
+            angle = math.pi * (np.arange(size) + 0.5) / size
+            overlap = expit(0.5 * (low + high) + 0.5 * (high - low) * np.cos(angle))
+            values = np.array(
+                [label_overlap(overlap / mix.delta, mix.rho)[0] for mix in self.kinds]
+            )
+            terms = (2.0 / size) * values @ np.cos(angle[:, None] * np.arange(size))
+            terms[:, 0] *= 0.5
+            if np.abs(terms[:, -4:]).max() < _SETTLED:
+                sums = np.vstack([np.zeros(size), (self.worth[:, None] * terms[self.kind])])
+                return Chebyshev(low, high, np.cumsum(sums, axis=0)[self.upto])
+        return None
+
+    def kappa(self, log_odds: Array) -> tuple[Array, Array]:
+        r"""$\kappa$ and its derivative in $\log(M/(1-M))$, at one M for each of the steps."""
+        if self.series is not None:
+            value, slope = self.series(log_odds)
+            return self.least + value, slope
+        overlap = expit(log_odds)
         value, slope = np.full(overlap.shape, self.least), np.zeros(overlap.shape)
-        for mixture, amount in zip(self.kinds, self.amounts.T, strict=True):
+        for i, mixture in enumerate(self.kinds):
+            of_kind = np.where(self.kind == i, self.worth, 0.0)
+            amount = np.append(0.0, np.cumsum(of_kind))[self.upto]
             used = amount > 0
             worth, change = label_overlap(overlap[used] / mixture.delta, mixture.rho)
-            value[used] += amount[used] / mixture.delta * worth
-            slope[used] += amount[used] / mixture.delta**2 * change
-        return value, slope
+            value[used] += amount[used] * worth
+            slope[used] += amount[used] / mixture.delta * change
+        return value, slope * overlap * expit(-log_odds)
 
     def solve(self) -> Array:
         r"""The root of $\omega - \log\kappa(M)$ in $\omega = \log(M/(1-M))$, one for each of the steps.
@@ -143,10 +193,10 @@ class _Batches:
         low, high = np.full(self.most.shape, math.log(self.least)), np.log(self.most)
         root: Array = high.copy()
         for _ in range(200):
-            value, slope = self.kappa(expit(root))
+            value, slope = self.kappa(root)
             gap = root - np.log(value)
             low, high = np.where(gap < 0, root, low), np.where(gap > 0, root, high)
-            moved = root - gap / (1 - slope / value * expit(root) * expit(-root))
+            moved = root - gap / (1 - slope / value)
             moved = np.where((low <= moved) & (moved <= high), moved, 0.5 * (low + high))
             done = np.abs(moved - root) <= 2e-15 * (1 + np.abs(root))
             root = moved

@@ -411,3 +411,10 @@ def test_a_nearly_singular_stage() -> None:
     problem = Problem(alpha_l=0.5, alpha_u=1.0, rho=0.5, delta=0.75**2, steps=1, loss="squared")
     run = solve(problem, Recipe(lambda_u=1e-13))
     assert gradient(run).condition[1] > 1e5
+
+
+@pytest.mark.parametrize("of", ["objective", "train_loss"])
+def test_a_threshold_that_rejects_no_point_has_no_slope(of: str) -> None:
+    """The clusters lie ten standard deviations from the plane: a small threshold changes nothing."""
+    run = solve(Problem(4.0, 4.0, 0.4, 0.01, steps=2), Recipe(0.05, 0.05))
+    np.testing.assert_allclose(gradient(run, of)["threshold"], 0.0, atol=1e-15)

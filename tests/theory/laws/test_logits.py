@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 from functools import cache
 from typing import Any
 
@@ -301,3 +302,16 @@ def test_shapes_and_refusals() -> None:
         law.cdf(0.0, y=2)
     with pytest.raises(InvalidInput, match="from step 1 on"):
         LogitLaw(run_of("soft"), 0).joint_density(0.0, 0.0, 1)
+
+
+def test_faded_weights_take_no_more_memory() -> None:
+    """Logits within a few standard deviations of a bias 1e17 times larger: halves on both sides, no endless panels."""
+    run = solve(Problem(1.0, 2.6, 0.38, 0.095, steps=10), Recipe(24.0, 42.0, fix_bias=True))
+    tracemalloc.start()
+    try:
+        below, above = run.logits(10).cdf(run.bias[10] + np.array([-1e-12, 1e-12]))
+        assert tracemalloc.get_traced_memory()[1] < 1e8
+    finally:
+        tracemalloc.stop()
+    assert below < 1e-9
+    assert above > 1 - 1e-9

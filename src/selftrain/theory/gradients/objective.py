@@ -22,6 +22,12 @@ from ..trajectory import STATE, Trajectory
 DIFFERENCE = 1e-5
 """Relative size of a step of the central differences."""
 
+AT_ZERO = 10.0
+"""The scale of a threshold, annealing, ... of 0: a one-sided difference over 1e-4 rises above the rounding of its ends."""
+
+QUIET = 1e-12
+"""A relative change this small is the error of the averages, which use another rule at 0 than beside it."""
+
 
 @dataclass(frozen=True)
 class Partials:
@@ -129,7 +135,7 @@ def _by_differences(trajectory: Trajectory, function: Callable[[Trajectory], flo
                 entry = float(values[0]) if scalar else tuple(values.tolist())
                 return _number(function(replace(run, **{word: given.replace(**{name: entry})})))
 
-            scale = np.where(entries == 0.0, 1e-3, np.abs(entries))
+            scale = np.where(entries == 0.0, AT_ZERO, np.abs(entries))
             if name.startswith("rho"):
                 scale = np.minimum(scale, 1.0 - entries)
             slope = _differences(when, entries, scale, value)
@@ -190,7 +196,8 @@ def _differences(
         step = DIFFERENCE * scale[low]
         if at[low] == 0.0:
             one, two = (function(_moved(at, low, k * step)) for k in (1, 2))
-            slope[low] = (4 * one - two - 3 * value) / (2 * step)
+            if max(abs(one - value), abs(two - value)) > QUIET * abs(value):
+                slope[low] = (4 * one - two - 3 * value) / (2 * step)
         else:
             up, down = (function(_moved(at, low, k * step)) for k in (1, -1))
             slope[low] = (up - down) / (2 * step)

@@ -179,7 +179,11 @@ class LogitLaw:
             return np.exp(exponent) * self._profile(z, stretch, density)
 
         rows, edges = self._edges(y, logit, selected)
-        rounding = 1e-15 * (1 + np.abs(logit)) / self._across if density else 0.0
+        # the logits themselves are rounded: against faded weights that is all there is to see
+        size = np.abs(logit) + abs(self._center) + abs(self._shift) + (1.0 if density else 0.0)
+        rounding = 1e-15 * size / self._across
+        if not density:
+            rounding = np.minimum(rounding, 1.0)
         return integrate(integrand, rows, edges, np.full(logit.shape, 1e-14) + rounding)
 
     def _edges(self, y: int, logit: Array, selected: bool | None) -> tuple[Index, Array]:

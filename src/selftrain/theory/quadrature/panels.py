@@ -14,11 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...arrays import Array
+from ...errors import SelfTrainError
 
 Index = NDArray[np.intp]
 
 _X, _W = np.polynomial.legendre.leggauss(16)
 _HALVINGS = 40
+_MOST_PANELS = 1_000_000
 
 
 def integrate(
@@ -49,6 +51,10 @@ def integrate(
         if done.all():
             return result
         split = ~done
+        if 2 * int(split.sum()) > _MOST_PANELS:
+            raise SelfTrainError(
+                f"an integral over the logits did not settle with {_MOST_PANELS} panels"
+            )
         row = np.tile(row[split], 2)
         low, high = np.append(low[split], middle[split]), np.append(middle[split], high[split])
         coarse = np.append(left[split], right[split])

@@ -40,8 +40,8 @@ SPLIT = 0.43
 DEEPEST = 48
 """Most levels of panels."""
 
-MOST_PANELS = 200_000
-"""With more open panels than this the averages are given up."""
+MOST_PANELS = 400
+"""With more open panels than this per point the averages are given up."""
 
 WATCHED = 3
 """The first rows, f, f^2 and k, enter the equations: panels are refined for them, the others steer Newton's method."""
@@ -64,7 +64,7 @@ class Fields(NamedTuple):
 
 class _Panels(NamedTuple):
     """Integrals over panels: the rows of `noise_averages`, the defects of the checks at the ends, and how much of
-    f, f^2, k and of the first defect is rounding."""
+    f, f^2, k and of both defects is rounding."""
 
     rows: Array
     bend: Array
@@ -110,6 +110,7 @@ def _integrate(rule: _Rule, exponent: float, scale: Array | None) -> tuple[Array
         scale = rule.sizes(point, whole)
     allowed = rule.allowed(exponent, scale)
     total = np.zeros((whole.rows.shape[0], rule.fields.centre.size))
+    lost = np.zeros(rule.fields.centre.size, dtype=bool)
     for _ in range(DEEPEST):
         middle = low + SPLIT * (high - low)
         starts, stops = np.concatenate([low, middle]), np.concatenate([middle, high])
@@ -123,12 +124,15 @@ def _integrate(rule: _Rule, exponent: float, scale: Array | None) -> tuple[Array
         good &= fair[: point.size] & fair[point.size :]
         for row, values in zip(total, both, strict=True):
             row += np.bincount(point[good], values[good], minlength=row.size)
-        bad = np.concatenate([~good, ~good])
+        hopeless = ~fair & (parts.rounding[WATCHED + 1] > 0.5 * allowed[WATCHED + 1])
+        lost[twice[hopeless]] = True
+        bad = np.concatenate([~good, ~good]) & ~lost[twice]
         point, low, high, whole = twice[bad], starts[bad], stops[bad], parts.take(bad)
-        if point.size == 0 or point.size > MOST_PANELS:
+        if point.size == 0 or point.size > MOST_PANELS * lost.size:
             break
     rule.add_kinks(total)
-    return total, scale, np.unique(point)
+    lost[point] = True
+    return total, scale, np.flatnonzero(lost)
 
 
 class _Rule:
@@ -208,6 +212,7 @@ class _Rule:
             (w * blur * k * 2.0 * np.abs(f)).sum(axis=1),
             (w * blur * np.abs(k3)).sum(axis=1),
             (blur * k).max(axis=1) * peak,
+            (blur * density * direct).max(axis=1) / noise,
         ]
         return _Panels(
             np.array([(w * row).sum(axis=1) for row in rows]),
