@@ -55,9 +55,9 @@ class Batch:
         return [job.point for job in self.jobs]
 
     def split(self, size: int) -> list[Batch]:
-        """The same points in batches of at most `size`."""
+        """The same points in batches of at most `size`; what was lost with others counts once."""
         starts = range(0, len(self.jobs), size)
-        return [Batch(self.jobs[at : at + size], self.lost) for at in starts]
+        return [Batch(self.jobs[at : at + size], min(self.lost, 1)) for at in starts]
 
 
 class Queue:

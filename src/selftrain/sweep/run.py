@@ -35,8 +35,8 @@ GRACE = 5.0
 SAMPLE_SECONDS, WORTH_SECONDS = 1.0, 4.0
 """Work begins in this process for so long; more left than this is worth the start of others."""
 
-MOST_LOSSES = 3
-"""A point whose process was lost this often, the last time with no other near, has failed."""
+MOST_LOSSES = 4
+"""A point that lost its process this often, all but the first time alone, has failed."""
 
 LOST = (BrokenExecutor, CancelledError)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ... import continuum
 from ...problem import Problem
 from ...recipe import Recipe
 from ..computation import Output
@@ -25,6 +24,8 @@ def continuous(
     problem: Problem, recipe: Recipe, keep: Sequence[str], **options: Any
 ) -> dict[str, Any]:
     """The end of the path, and its best time."""
+    from ... import continuum
+
     path = continuum(problem, recipe, **options)
     known: dict[str, Callable[[], float]] = {
         "until": lambda: path.until,

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from ... import optimize
 from ...problem import Problem
 from ...recipe import Recipe
 from ..computation import Output
@@ -39,6 +38,8 @@ def tuned(problem: Problem, recipe: Recipe, keep: Sequence[str], **options: Any)
 
     What is not optimised is taken from `recipe`, as far as it differs from the default.
     """
+    from ... import optimize
+
     default = Recipe()
     free = {*options.get("over", OVER), *options.get("schedule", ())}
     given = {

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...observables import SYMBOLS
-from ...theory.bayes import bayes_error
-from ...theory.trajectory import Trajectory
 from ..computation import Output
+
+if TYPE_CHECKING:
+    from ...theory.trajectory import Trajectory
 
 PATH = "_path"
 LIMITS = {
@@ -23,6 +24,8 @@ LIMITS = {
 
 def of_run(run: Trajectory, keep: Sequence[str]) -> dict[str, Any]:
     """Values of a run at its last step, or over all steps."""
+    from ...theory.bayes import bayes_error
+
     limits = bayes_error(run.problem) if any(name in LIMITS for name in keep) else None
     found: dict[str, Any] = {}
     for name in keep:

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from ... import simulate
 from ...arrays import Array
 from ...problem import Problem
 from ...recipe import Recipe
@@ -41,6 +40,8 @@ def simulated(
 
     A seed that failed raises: a mean over the others would be another quantity.
     """
+    from ... import simulate
+
     ensemble = simulate(problem, recipe, progress=False, on_failure="partial", **options)
     for failure in ensemble.failures.values():
         raise failure

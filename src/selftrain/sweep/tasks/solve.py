@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ... import solve
 from ...problem import Problem
 from ...recipe import Recipe
 from .quantities import RUN, of_run
@@ -15,4 +14,6 @@ OUTPUTS = RUN
 
 def solved(problem: Problem, recipe: Recipe, keep: Sequence[str], **options: Any) -> dict[str, Any]:
     """The large-system limit, at the end of the run."""
+    from ... import solve
+
     return of_run(solve(problem, recipe, **options), keep)

@@ -1,0 +1,25 @@
+"""The task of collapse.toml: hard labels in the large-system limit, and finite systems at some shares."""
+
+from __future__ import annotations
+
+import math
+
+from selftrain import Problem, Recipe, simulate, solve
+
+
+def collapse(
+    problem: Problem, recipe: Recipe, every: float, features: int, seeds: int
+) -> dict[str, float]:
+    """The step at which a run collapses into one class, one more than the last if it does not.
+
+    Arguments:
+        every: finite systems are run where rho is a multiple of this.
+        features, seeds: their size and number; `simulated` is the share of them that collapses.
+    """
+    run = solve(problem, recipe)
+    at = problem.steps + 1 if run.collapsed_at is None else run.collapsed_at
+    share = math.nan
+    if math.isclose(problem.rho / every, round(problem.rho / every), rel_tol=1e-9):
+        ensemble = simulate(problem, recipe, features, seeds, probes=0, progress=False)
+        share = float((ensemble.collapsed_at >= 0).mean())
+    return {"step": float(at), "error": float(run.error[-1]), "simulated": share}

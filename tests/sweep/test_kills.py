@@ -1,0 +1,244 @@
+"""Whatever is killed or damaged, a resumed sweep holds what an undisturbed one does, bit for bit."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from selftrain import SelfTrainError, sweep
+from selftrain.sweep import load
+from selftrain.sweep.store import Store, StoreError
+
+AXIS = tuple(range(120))
+KILLS = 20
+
+
+def slowly(x: int) -> dict[str, object]:
+    """Numbers with all their digits, and a moment in which to be killed."""
+    time.sleep(0.01)
+    return {"root": np.sqrt(x + 0.1), "row": np.sin(np.arange(3) * x)}
+
+
+def run(folder: Path | None, workers: int) -> object:
+    return sweep(over={"x": AXIS}, task=slowly, workers=workers, store=folder, progress=False)
+
+
+@pytest.fixture(scope="module")
+def undisturbed() -> object:
+    return run(None, 0)
+
+
+def in_child(action: Callable[[], object]) -> int:
+    """Start an action in a process of its own."""
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            os.setpgid(0, 0)
+            action()
+            code = 0
+        finally:
+            os._exit(code)
+    return child
+
+
+def parts(folder: Path) -> int:
+    return len(list(folder.glob("*.points")))
+
+
+def ended(child: int) -> int | None:
+    """The exit code of a child, None while it runs."""
+    done, status = os.waitpid(child, os.WNOHANG)
+    return os.waitstatus_to_exitcode(status) if done else None
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_driver_killed_at_random_moments_resumes(
+    tmp_path: Path, undisturbed: object, workers: int
+) -> None:
+    """A kill may come at any moment: before the first part, between two, or while one is written."""
+    chance = random.Random(workers)
+    kills = KILLS - 4 if workers == 0 else 4
+    for _ in range(kills):
+        before = parts(tmp_path)
+        child = in_child(lambda: run(tmp_path, workers))
+        limit = time.monotonic() + 60
+        if workers:
+            while parts(tmp_path) == before and ended(child) is None and time.monotonic() < limit:
+                time.sleep(0.01)
+        time.sleep(chance.uniform(0.0, 0.08))
+        os.kill(child, signal.SIGKILL)
+        with suppress(ChildProcessError):
+            os.waitpid(child, 0)
+    assert run(tmp_path, 0).identical(undisturbed)  # type: ignore[attr-defined]
+    assert not list(tmp_path.glob(".*.part"))
+
+
+def workers_of(driver: int) -> list[int]:
+    """Processes that compute for a driver."""
+    found = []
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                state = (folder / "stat").read_text().rpartition(")")[2].split()
+                line = (folder / "cmdline").read_bytes()
+            except OSError:
+                continue
+            if int(state[1]) == driver and b"popen_loky" in line:
+                found.append(int(folder.name))
+    return found
+
+
+def test_workers_killed_at_random_moments_are_replaced(tmp_path: Path, undisturbed: object) -> None:
+    """The driver goes on by itself; a killed worker costs what it had under way."""
+    chance = random.Random(3)
+    child = in_child(lambda: run(tmp_path, 2))
+    killed, seen = 0, 0
+    limit = time.monotonic() + 300
+    while killed < KILLS and ended(child) is None and time.monotonic() < limit:
+        found = workers_of(child)
+        if parts(tmp_path) > seen and found:
+            seen = parts(tmp_path)
+            time.sleep(chance.uniform(0.0, 0.05))
+            with suppress(ProcessLookupError):
+                os.kill(chance.choice(found), signal.SIGKILL)
+            killed += 1
+        time.sleep(0.005)
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 0
+    assert killed >= 5
+    assert load(tmp_path).identical(run(tmp_path, 0))
+    assert run(tmp_path, 0).identical(undisturbed)  # type: ignore[attr-defined]
+
+
+def suicidal(x: int) -> int:
+    if x == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return x
+
+
+def test_a_point_that_ends_its_process_is_found_and_the_others_are_kept() -> None:
+    data = sweep(over={"x": tuple(range(6))}, task=suicidal, workers=2, progress=False)
+    assert data["status"].values.tolist() == [0, 0, 0, 1, 0, 0]
+    assert "process was ended" in str(data["reason"].values[3])
+
+
+def endless(x: int) -> int:
+    while x == 1:
+        pass
+    return x
+
+
+def greedy(x: int) -> int:
+    return int(np.ones(x, dtype="u1").sum()) if x else 0
+
+
+def test_points_that_take_too_long_or_too_much_have_failed() -> None:
+    data = sweep(over={"x": (0, 1, 2)}, task=endless, workers=0, time_limit=0.3)
+    assert data["status"].values.tolist() == [0, 1, 0]
+    assert str(data["reason"].values[1]) == "it took longer than 0.3 seconds"
+    data = sweep(over={"x": (1, 2**31)}, task=greedy, workers=1, memory_limit=2**29)
+    assert data["status"].values.tolist() == [0, 1]
+    assert "not enough memory" in str(data["reason"].values[1])
+
+
+def test_of_two_drivers_one_is_refused(tmp_path: Path) -> None:
+    child = in_child(lambda: run(tmp_path, 0))
+    limit = time.monotonic() + 60
+    while not parts(tmp_path) and time.monotonic() < limit:
+        time.sleep(0.01)
+    with pytest.raises(StoreError, match=rf"process {child} .*computes into this store"):
+        run(tmp_path, 0)
+    assert load(tmp_path)["status"].values.min() == 0
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    run(tmp_path, 0)
+
+
+def test_times_of_files_mean_nothing(tmp_path: Path, undisturbed: object) -> None:
+    """A clock that was set back, or files that were copied, change nothing."""
+    run(tmp_path, 0)
+    for at, path in enumerate(sorted(tmp_path.glob("*.points"))):
+        os.utime(path, (2e9 - at, 2e9 - at))
+    before = parts(tmp_path)
+    assert run(tmp_path, 0).identical(undisturbed)  # type: ignore[attr-defined]
+    assert parts(tmp_path) == before
+
+
+SMALL_DISK = textwrap.dedent(
+    """
+    import sys
+    from pathlib import Path
+    import numpy as np
+    from selftrain import sweep
+
+    def large(x):
+        return {"row": np.full(4000, float(x))}
+
+    try:
+        sweep(over={"x": tuple(range(400))}, task=large, workers=0, store=sys.argv[1])
+    except OSError as error:
+        print(error.filename, error.strerror, sep="|")
+    """
+)
+
+
+def isolated(script: Path, folder: Path, mount: str) -> subprocess.CompletedProcess[str]:
+    """Run a script with a file system of its own mounted on a folder."""
+    command = f'mount {mount} "{folder}" && exec "{sys.executable}" "{script}" "{folder}/s"'
+    return subprocess.run(
+        ["unshare", "-rm", "sh", "-c", command], capture_output=True, text=True, check=False
+    )
+
+
+needs_mounts = pytest.mark.skipif(
+    shutil.which("unshare") is None
+    or subprocess.run(["unshare", "-rm", "true"], capture_output=True, check=False).returncode != 0,
+    reason="this machine lets no user mount a file system",
+)
+
+
+@needs_mounts
+def test_a_full_disk_is_named(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(SMALL_DISK)
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    ran = isolated(script, folder, "-t tmpfs -o size=1m tmpfs")
+    file, _, reason = ran.stdout.strip().partition("|")
+    assert reason == "No space left on device", ran.stderr
+    assert file.endswith(".points")
+
+
+@needs_mounts
+def test_a_folder_that_cannot_be_written_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import sys\nfrom selftrain import sweep, SelfTrainError\n"
+        "try:\n    sweep(over={'x': (1, 2)}, task=print, workers=0, store=sys.argv[1])\n"
+        "except SelfTrainError as error:\n    print(error)\n"
+    )
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    ran = isolated(script, folder, "-t tmpfs -o ro tmpfs")
+    assert "cannot be written: Read-only file system" in ran.stdout, ran.stderr
+    assert ran.stdout.count("\n") == 1
+
+
+def test_a_file_in_the_place_of_a_store_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(SelfTrainError, match="cannot be written"):
+        run(tmp_path / "file", 0)
+    assert len(Store(tmp_path)) == 0
