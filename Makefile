@@ -42,6 +42,7 @@ bench: $(READY)
 	$(BIN)/selftrain bench theory
 	$(BIN)/selftrain bench gradients
 	$(BIN)/selftrain bench simulation
+	$(BIN)/selftrain bench shape
 
 robustness: $(READY)
 	$(BIN)/python benchmarks/robustness.py

@@ -217,6 +217,12 @@ class Problem(Portable):
         last = self.test != "labeled" and self.steps > 0 and not isinstance(self.test, tuple)
         return self.batch_clusters[-1] if last else self.clusters
 
+    @property
+    def test_pair(self) -> tuple[float, float] | tuple[float, Clusters]:
+        """The test mixture as `test` takes it: (rho, delta), or (rho, clusters)."""
+        rho, delta = self.test_mixture
+        return (rho, self.test_clusters) if self.shaped else (rho, delta)
+
     def all_labeled(self) -> Problem:
         """The supervised fit to every row of a problem with clusters: all of one shape, as if all were labelled."""
         assert self.clusters is not None
@@ -232,7 +238,7 @@ class Problem(Portable):
             steps=0,
             loss=self.loss,
             clusters=self.clusters,
-            test=(self.test_mixture.rho, self.test_clusters),
+            test=self.test_pair,
         )
 
     @property

@@ -50,6 +50,14 @@ def simulation(
     _report("simulation", measure(out), as_json)
 
 
+@app.command("shape")
+def shape(as_json: AsJson = False) -> None:
+    """Clusters with a shape against the sphere and against substitution (a minute)."""
+    from ..bench.shape import shape as measure
+
+    _report("shape", measure(), as_json)
+
+
 def _report(name: str, lines: Iterator[Line], as_json: bool) -> None:
     """Show the lines as they are measured, or all of them as JSON."""
     from ..bench.measure import show

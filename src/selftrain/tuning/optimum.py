@@ -189,7 +189,7 @@ def labeled_optimum(
     problem: Problem, bounds: tuple[float, float], tolerance: float
 ) -> SupervisedFit:
     """The labelled points alone, at their best ridge, measured on the test mixture of the problem."""
-    alone = problem.labeled_alone().replace(test=tuple(problem.test_mixture))
+    alone = problem.labeled_alone().replace(test=problem.test_pair)
 
     def error(x: float) -> float:
         try:

@@ -105,6 +105,7 @@ def gradient(
 
     The threshold's derivative at $\Gamma = 0$ is the one from above. There is no derivative where labels have
     collapsed, none in the sharpness of hard labels, and none through an ill-conditioned stage: these raise.
+    With clusters that have a shape, derivatives are differences of runs (`theory.shapes.gradient`).
 
     >>> from selftrain import Problem, Recipe, solve
     >>> problem = Problem(alpha_l=0.5, alpha_u=2.0, rho=0.4, delta=0.75**2, steps=16)
@@ -114,9 +115,14 @@ def gradient(
     """
     if not isinstance(trajectory, Trajectory):
         raise InvalidInput("trajectory", trajectory, "a result of selftrain.solve is accepted")
-    trajectory.problem.needs_sphere("the gradient")
     trajectory.problem.needs_fresh_rows("the gradient")
     name, step = _quantity(trajectory, of, at)
+    if trajectory.problem.shaped:
+        from ..shapes.gradient import shaped_gradient
+        from ..shapes.trajectory import ShapedTrajectory
+
+        assert isinstance(trajectory, ShapedTrajectory)
+        return shaped_gradient(trajectory, of, name, step)
     last = trajectory.good_steps - 1 if step is None else step
     wanted = partials(trajectory, of, step)
     if of == "error" and not wanted.rows.any():

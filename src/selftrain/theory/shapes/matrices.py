@@ -72,6 +72,14 @@ class MatrixSpace:
         rest = b - m / shape.separation**2 * best
         return first, float(rest @ average @ rest + (average * v).sum())
 
+    def mean_of(self, weights: FullWeights, shape: Clusters) -> Array:
+        """The mean of the weights in the coordinates of the rows."""
+        return weights.mean
+
+    def variance_along(self, weights: FullWeights, direction: Array) -> float:
+        """The variance of the weights along a direction of the rows."""
+        return float(direction @ weights.variance @ direction)
+
     def step(self, old: FullWeights, shape: Clusters) -> MatrixStep:
         """The algebra of a step that starts from the weights `old`."""
         return MatrixStep(shape.mean, self._sets[shape], old)

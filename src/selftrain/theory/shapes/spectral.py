@@ -82,6 +82,23 @@ class Spectrum:
         rest = weights.mean - m / shape.separation**2 * best
         return first, float(s @ (rest**2 + spread))
 
+    def mean_of(self, weights: Weights, shape: Clusters) -> Array:
+        """The mean of the weights in the coordinates of the rows."""
+        if self.basis is not None:
+            return np.asarray(self.basis @ weights.mean)
+        if self.group is None:
+            return np.asarray(weights.mean)
+        along = self._sets[shape].mean
+        ratio = np.divide(weights.mean, along, out=np.zeros_like(along), where=along > 0)
+        return np.asarray(ratio[self.group] * shape.mean)
+
+    def variance_along(self, weights: Weights, direction: Array) -> float:
+        """The variance of the weights along a direction of the rows."""
+        if self.basis is not None:
+            return float((direction @ self.basis) ** 2 @ weights.variance)
+        spread = weights.variance if self.group is None else weights.variance[self.group]
+        return float(direction**2 @ spread)
+
     def step(self, old: Weights, shape: Clusters) -> SpectralStep:
         """The algebra of a step that starts from the weights `old`."""
         return SpectralStep(self, old, self._sets[shape])

@@ -9,14 +9,55 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.special import log_ndtr, ndtr
 
 from ... import observables
 from ...arrays import Array
+from ...errors import InvalidInput
 from ..trajectory import Trajectory
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+class GaussianLogits(NamedTuple):
+    """Logits of fresh rows: mean and standard deviation in the negative and the positive class."""
+
+    means: tuple[float, float]
+    spreads: tuple[float, float]
+
+    def cdf(self, x: Any, positive: bool) -> Array:
+        """P(logit <= x) within a class."""
+        side = int(positive)
+        return np.asarray(ndtr((np.asarray(x) - self.means[side]) / self.spreads[side]))
+
+
+class ShapedWeights:
+    r"""The law of the weights $\beta$ of every step: $N(b, V)$."""
+
+    def __init__(self, run: ShapedTrajectory):
+        self.run = run
+
+    def mean(self, t: int = -1) -> Array:
+        """The mean of the weights of step t, one entry per feature."""
+        run = self.run
+        return np.asarray(run.space.mean_of(run.history[t], run.problem.test_clusters), dtype=float)
+
+    def along(self, direction: Any) -> tuple[Array, Array]:
+        r"""Mean and standard deviation of $u\cdot\beta$ over the steps, for a direction u of the rows."""
+        u = np.asarray(direction, dtype=float)
+        run, steps = self.run, self.run.problem.steps + 1
+        if u.shape != (run.space.features,):
+            accepted = f"a vector with {run.space.features} entries is accepted"
+            raise InvalidInput("direction", direction, accepted)
+        means, spreads = np.full((2, steps), np.nan)
+        for t, weights in enumerate(run.history):
+            means[t] = self.mean(t) @ u
+            spreads[t] = np.sqrt(run.space.variance_along(weights, u))
+        return means, spreads
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -145,6 +186,28 @@ class ShapedTrajectory(Trajectory):
         r"""P(a positive row has the larger logit): $\Phi(2m/\sqrt{q_- + q_+})$."""
         auc: Array = ndtr(2 * self.m / np.sqrt(self.logit_variances.sum(axis=1)))
         return auc
+
+    @property
+    def weights(self) -> ShapedWeights:  # type: ignore[override]
+        """The law of the weights: Gaussian, with a mean and a covariance in the space of the rows."""
+        return ShapedWeights(self)
+
+    def logits(self, t: int = -1) -> GaussianLogits:  # type: ignore[override]
+        """The law of the logits of fresh test rows at step t: one Gaussian for each class."""
+        step = range(self.problem.steps + 1)[t]
+        m, bias = float(self.m[step]), float(self.bias[step])
+        negative, positive = np.sqrt(self.logit_variances[step])
+        return GaussianLogits((bias - m, bias + m), (float(negative), float(positive)))
+
+    def plot(self, **options: Any) -> Figure:
+        """Error, cosine, norm and bias against t; see `selftrain.plots.trajectory`."""
+        return super().plot(**{"limits": False, **options})
+
+    def save(self, path: Any) -> Any:
+        """Not for clusters with a shape: the laws of all weights are part of the run, `to_frame` has its numbers."""
+        raise InvalidInput(
+            "run", self, "runs on clusters are not stored; to_frame() gives their numbers"
+        )
 
     @property
     def cosine(self) -> Array:

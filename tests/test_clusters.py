@@ -1,0 +1,154 @@
+"""The shape of two clusters: what it says about itself, where it comes from, and what it refuses."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse
+from scipy.optimize import minimize
+from scipy.special import ndtr
+from sklearn.covariance import LedoitWolf
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+
+from selftrain import Clusters, InvalidInput, Problem
+
+
+@pytest.mark.parametrize(
+    ("mean", "covariance", "sentence"),
+    [
+        ([0.0, 0.0], 1.0, "nothing that tells the classes apart"),
+        ([1.0, math.nan], 1.0, "finite numbers are accepted"),
+        ([], 1.0, "one entry per feature"),
+        ("x", 1.0, "numbers are accepted"),
+        ([1.0, 0.0], np.array([[1.0, 0.5], [0.2, 1.0]]), "a symmetric matrix is accepted"),
+        (
+            [1.0, 0.0],
+            np.array([[1.0, 2.0], [2.0, 1.0]]),
+            "must not be negative; its smallest one is -1",
+        ),
+        ([1.0, 0.0], [1.0, -0.1], "must not be negative"),
+        ([1.0, 0.0], 0.0, "some variance has to be greater than zero"),
+        ([1.0, 0.0], np.eye(3), r"not the shape \(3, 3\)"),
+        ([1.0, 0.0], (1.0, 2.0, 3.0), "a tuple has two covariances"),
+        ([1.0, 0.0], (1.0, np.array([1.0, math.inf])), "positive covariance = .*finite"),
+    ],
+)
+def test_refusals(mean: Any, covariance: Any, sentence: str) -> None:
+    with pytest.raises(InvalidInput, match=sentence):
+        Clusters(mean, covariance)
+
+
+def rows(n: int = 400) -> tuple[np.ndarray, np.ndarray]:
+    draw = np.random.default_rng(0)
+    y = (draw.random(n) < 0.3).astype(int)
+    return np.where(y, 1.0, -1.0)[:, None] * [0.7, 0.2, 0.0] + draw.normal(size=(n, 3)) + 5.0, y
+
+
+def test_from_rows_it_is_what_scikit_learn_says() -> None:
+    X, y = rows()
+    clusters = Clusters.from_data(X, y)
+    means = [X[y == side].mean(axis=0) for side in (0, 1)]
+    np.testing.assert_allclose(clusters.mean, (means[1] - means[0]) / 2)
+    np.testing.assert_allclose(clusters.midpoint, (means[1] + means[0]) / 2)
+    centred = X - np.array(means)[y]
+    expected = LedoitWolf(assume_centered=True).fit(centred).covariance_
+    np.testing.assert_allclose(clusters.covariance, expected)
+    # the best rule of the plain covariance is linear discriminant analysis
+    plain = Clusters.from_data(X, y, shrinkage=0)
+    rule = plain.best_rule(float(y.mean()))
+    lda = LinearDiscriminantAnalysis(solver="lsqr").fit(X, y)
+    here = plain.project(X) @ rule.weights + rule.bias > 0
+    assert (here == (lda.predict(X) == 1)).mean() > 0.995
+
+
+def test_tables_and_sparse_rows() -> None:
+    X, y = rows()
+    frame = Clusters.from_data(pd.DataFrame(X, columns=["a", "b", "c"]), pd.Series(y))
+    assert frame.names == ("a", "b", "c")
+    assert Clusters.from_data(scipy.sparse.csr_matrix(X), y) == frame
+    pair = Clusters.from_data(X, np.where(y, "yes", "no"), shrinkage="oas", common=False)
+    assert pair.pair
+
+
+def test_rows_that_do_not_do() -> None:
+    X, y = rows()
+    for labels, sentence in (
+        (0 * y, "two classes are needed; here are 1"),
+        (np.arange(len(y)), "two classes are needed"),
+        (y[:5], "one class per row"),
+        ((np.arange(len(y)) == 0), "at least two rows of each class"),
+    ):
+        with pytest.raises(InvalidInput, match=sentence):
+            Clusters.from_data(X, labels)
+    with pytest.raises(InvalidInput, match="constant, drop them: 1"):
+        Clusters.from_data(X * [1, 0, 1], y)
+    with pytest.raises(InvalidInput, match="without NaN"):
+        Clusters.from_data(np.where(X > 7, np.nan, X), y)
+    with pytest.raises(InvalidInput, match="a number from 0 to 1"):
+        Clusters.from_data(X, y, shrinkage=2.0)
+
+
+def test_separation_dimension_and_reduction() -> None:
+    clusters = Clusters([3.0, 0.0, 1.0], [9.0, 1.0, 1.0])
+    assert clusters.separation == pytest.approx(math.sqrt(2))
+    assert clusters.effective_dimension == pytest.approx(121 / 83)
+    assert clusters.sphere == pytest.approx(11 / 3 / 10)
+    assert Clusters([1.0, 1.0], [1.0, 0.0]).separation == math.inf
+    small = clusters.reduce(2)
+    assert small.features == 2
+    assert small.kept == pytest.approx(1.0)  # the direction that is left out has no mean
+    assert 0.5 < clusters.reduce(1).kept < 0.999
+    assert clusters.reduce(3).separation == pytest.approx(clusters.separation)
+    point = np.array([[2.0, 1.0, -1.0]])
+    np.testing.assert_allclose(small.project(point), point @ small.directions)
+    for k in (0, 4, 1.5, True):
+        with pytest.raises(InvalidInput, match="from 1 to 3"):
+            clusters.reduce(k)
+
+
+@pytest.mark.parametrize("rho", [0.5, 0.2, 0.04])
+def test_no_linear_rule_beats_the_best(rho: float) -> None:
+    draw = np.random.default_rng(7)
+    mean = draw.normal(size=3) / 2
+    first, second = (a @ a.T + 0.1 * np.eye(3) for a in draw.normal(size=(2, 3, 3)))
+
+    def error(z: Any) -> float:
+        m, down, up = mean @ z[:3], z[:3] @ first @ z[:3], z[:3] @ second @ z[:3]
+        return float(rho * ndtr(-(m + z[3]) / up**0.5) + (1 - rho) * ndtr(-(m - z[3]) / down**0.5))
+
+    options = {"maxiter": 5000, "maxfev": 5000, "xatol": 1e-9, "fatol": 1e-13}
+    found = min(
+        minimize(error, draw.normal(size=4), method="Nelder-Mead", options=options).fun
+        for _ in range(6)
+    )
+    rule = Clusters(mean, (first, second)).best_rule(rho)
+    assert rule.error == pytest.approx(found, abs=1e-9)
+    assert error(np.append(rule.weights, rule.bias)) == pytest.approx(rule.error)
+
+
+@pytest.mark.parametrize("covariance", [0.5, [1.0, 2.0], np.eye(2) + 0.1, ([1.0, 2.0], np.eye(2))])
+def test_a_problem_keeps_its_clusters_in_files(covariance: Any) -> None:
+    clusters = Clusters([1.0, 0.5], covariance, midpoint=[3.0, 4.0], names=("a", "b"))
+    problem = Problem(1.0, 2.0, 0.4, steps=2, clusters=clusters, test=(0.3, clusters.reduce(2)))
+    assert Problem.from_json(problem.to_json()) == problem
+    assert Problem.from_toml(problem.to_toml()) == problem
+    assert hash(clusters) == hash(Clusters.from_dict(clusters.to_dict()))
+
+
+def test_a_problem_takes_clusters_or_delta() -> None:
+    clusters = Clusters([1.0, 0.5], 1.0)
+    with pytest.raises(InvalidInput, match="either delta or clusters"):
+        Problem(1.0, 2.0, 0.4, 0.5, steps=2, clusters=clusters)
+    with pytest.raises(InvalidInput, match="as many features"):
+        Problem(1.0, 2.0, 0.4, steps=1, clusters=clusters, clusters_u=Clusters([1.0], 1.0))
+    with pytest.raises(InvalidInput, match="one entry per step: 2, not 1"):
+        Problem(1.0, 2.0, 0.4, steps=2, clusters=clusters, clusters_u=[clusters])
+
+
+def test_its_picture() -> None:
+    figure = Clusters([1.0, 0.5, 0.0], [1.0, 0.0, 2.0]).plot()
+    assert len(figure.axes) == 2
