@@ -262,7 +262,7 @@ class Clusters:
         With one covariance it is Fisher's direction $\Sigma^{-1}\mu$ in closed form. With two it is one of the family
         $(t\Sigma_+ + (1-t)\Sigma_-)^{-1}\mu$ of Anderson and Bahadur (1962), searched over t and the bias.
 
-        >>> Clusters(mean=[1.0, 0.0], covariance=[1.0, 4.0]).best_rule().error.round(6)
+        >>> round(Clusters(mean=[1.0, 0.0], covariance=[1.0, 4.0]).best_rule().error, 6)
         0.158655
         """
         if not 0 < rho < 1:
