@@ -1,6 +1,6 @@
 # make setup       a virtual environment in .venv with the `selftrain` command
 # make run         the quick report: out/index.html, the figures of the paper in their quick version
-# make paper       every figure of the paper in full, and the page of the documentation from it
+# make paper       every figure of the paper in full, the page of the documentation from it, and its other pictures
 # make test        linters, types, and every test
 # make bench       the speed of the engines, measured against other ways
 # make browser     what the tests of the page need: Chromium and its driver, axe-core
@@ -23,8 +23,10 @@ run: $(READY)
 	$(BIN)/python -m selftrain.report --out out
 
 paper: $(READY)
+	$(BIN)/selftrain paper run --quick --out out/quick
 	$(BIN)/selftrain paper run --out out/paper
-	$(BIN)/python -m selftrain.report.document out/paper docs
+	$(BIN)/python -m selftrain.report.document out/paper docs out/quick
+	$(BIN)/python -m selftrain.report.pictures docs
 
 test: lint browser
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope

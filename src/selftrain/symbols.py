@@ -14,7 +14,7 @@ _GREEK = {
 }  # fmt: skip
 _SIGNS = {
     "in": " ∈ ", "to": " → ", "le": " ≤ ", "ge": " ≥ ", "propto": " ∝ ", "infty": "∞", "cdot": "·",
-    "max": "max", "log": "log", ",": " ", ";": " ",
+    "max": "max", "log": "log", "gg": " ≫ ", "neq": " ≠ ", "times": " × ", "simeq": " ≃ ", ",": " ", ";": " ",
 }  # fmt: skip
 _TOKEN = re.compile(r"\\([A-Za-z]+|[,;])|([_^{}])|([A-Za-z])|([^\\_^{}A-Za-z])")
 
@@ -73,6 +73,9 @@ def _atom(tokens: list[re.Match[str]], at: int) -> tuple[str, int]:
         inner, at = _atom(tokens, at)
         plain = len(inner) == 1
         return f"√{inner}" if plain else f"√({inner})", at
+    if command == "tilde":
+        inner, at = _atom(tokens, at)
+        return f"{inner}\u0303", at
     if command is not None:
         if command not in _GREEK and command not in _SIGNS:
             raise ValueError(f"\\{command} has no sign in {tokens[at - 1].string!r}")

@@ -19,6 +19,6 @@ def test_a_reader_with_the_paper_open_finds_the_equation_in_the_source(name: str
     assert re.search(rf"`eq:rs-saddle-{name}`", SOURCE)
 
 
-def test_all_twelve_errata_are_listed() -> None:
+def test_all_errata_are_listed() -> None:
     errata = PAGE.split("## Errata of the paper")[1]
-    assert re.findall(r"^(\d+)\. ", errata, flags=re.MULTILINE) == [str(i) for i in range(1, 13)]
+    assert re.findall(r"^(\d+)\. ", errata, flags=re.MULTILINE) == [str(i) for i in range(1, 22)]

@@ -15,6 +15,7 @@ from selftrain.paper.computations.chains import chain
 from selftrain.paper.figures import macroscopic, single_shot_ridge
 from selftrain.paper.registry import IDS, figure, figures
 from selftrain.paper.run import _write_times, read_record, run
+from selftrain.theory.faded import faded_limit
 
 NAMES = ("macroscopic", "single-shot-ridge")
 
@@ -137,15 +138,17 @@ def test_a_chain_is_tuned_at_every_length() -> None:
     assert (plain["first_order"] < 1e-6).all()
 
 
-def test_runs_whose_weights_fade_have_no_value_and_are_no_failure() -> None:
-    """A twentieth of a point per feature shrinks the weights by a factor a step."""
-    found = chain(0.5, 0.05, 0.5, 0.75**2, selection=False, heuristics=False, longest=128)
-    assert np.isfinite(found["error"][:6]).all()
-    assert np.isnan(found["error"][-1])
-    assert np.isnan(found["chi"][-1])
+def test_runs_whose_weights_fade_end_in_their_limit() -> None:
+    """A twentieth of a point per feature shrinks the weights by a factor per step, until they are no numbers any more."""
+    setting = {"alpha_l": 0.5, "rho": 0.5, "delta": 0.75**2}
+    found = chain(**setting, alpha_u=0.05, selection=False, heuristics=False, longest=128)
+    assert found["faded"].tolist() == [0, 0, 0, 0, 0, 0, 1, 1]
+    problem = Problem(**setting, alpha_u=0.05, steps=128)
+    ridges = np.logspace(-6, -1, 11)
+    best = min(faded_limit(problem, Recipe(lambda_u=float(x))).error for x in ridges)
+    assert found["error"][-1] <= best + 1e-9
+    assert (found["error"] > found["bayes"]).all()
     assert (found["q"][:6] < 0.1 ** found["T"][:6]).all()
-    assert np.isfinite(found["supervised"]).all()
-    assert np.isfinite(found["bayes"]).all()
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from selftrain.paper.registry import figures
+from selftrain.report.counts import contradictions
 from selftrain.report.document import markdown
 from selftrain.report.page import figure_section, page, summary
 from selftrain.symbols import to_html
@@ -20,6 +21,12 @@ PIXEL = bytes.fromhex(
 )
 
 
+def claim(quote: str, verdict: str, found: str) -> dict[str, Any]:
+    return {
+        "quote": quote, "case": "", "test": "A test.", "verdict": verdict, "found": found, "numbers": {},
+    }  # fmt: skip
+
+
 @pytest.fixture
 def record() -> dict[str, Any]:
     return {
@@ -28,9 +35,16 @@ def record() -> dict[str, Any]:
         "place": "Section 4.1, `fig: cosine similarity`",
         "caption": r"$m/\sqrt{q}$ at $\lambda_U \in (0, 0.1]$",
         "quick": True,
+        "from_paper": r"$\rho = 1/2$.",
+        "chosen": r"$\alpha_L = 0.5$.",
         "claims": [
-            {"says": "It grows <always>.", "verdict": "holds", "found": "By 0.1."},
-            {"says": "It shrinks.", "verdict": "does not hold", "found": "It grew by 0.1."},
+            claim("It grows <always>.", "holds", "By 0.1."),
+            claim("It shrinks.", "does not hold", "It grew by 0.1."),
+            claim("It ends.", "cannot tell", "Too short."),
+            claim("It ends.", "cannot tell", "Too short."),
+        ],
+        "findings": [
+            {"says": "It is ours.", "verdict": "holds", "found": "So.", "numbers": {}},
         ],
     }
 
@@ -72,16 +86,36 @@ def test_the_page_is_self_contained(tmp_path: Path, record: dict[str, Any]) -> N
 def test_the_page_tells_claims_that_fail(tmp_path: Path, record: dict[str, Any]) -> None:
     (tmp_path / "cosine.png").write_bytes(PIXEL)
     text = page("A page", "", [summary([record]), figure_section(record, tmp_path)])
-    assert "1 of 2" in text
+    assert "Of 3 claims of the paper <b>1 hold, 1 do not hold, 1 cannot tell</b>" in text
+    assert "Of 1 findings of our own 1 hold, 0 do not hold, 0 cannot tell" in text
     assert text.count("It grew by 0.1.") == 2
     assert "It grows &lt;always&gt;." in text
-    assert "does not hold" in markdown([record])
+    assert text.count("cannot tell (needs the full run)") == 2
+    assert "Parameters of the paper:" in text
+    assert "Chosen here:" in text
+
+
+def test_the_markdown_has_claims_and_findings_apart(record: dict[str, Any]) -> None:
+    text = markdown([{**record, "quick": False}])
+    assert "Of 3 claims 1 hold, 1 do not hold, 1 cannot tell." in text
+    assert "needs the full run" not in text.split("## Claims of the paper")[1]
+    claims, findings = text.split("## Findings of our own")
+    assert "“It shrinks.” | does not hold |" in claims
+    assert "It is ours. | holds |" in findings
+
+
+def test_contradictions_of_quick_and_full_are_found(record: dict[str, Any]) -> None:
+    full = {**record, "quick": False, "claims": [claim("It grows <always>.", "does not hold", "")]}
+    assert contradictions([record], [record]) == []
+    assert contradictions([full], [record]) == ["cosine: It grows <always>. : does not hold"]
+    assert contradictions([{**record, "figure": "other"}], [full]) == []
 
 
 def test_every_text_of_every_figure_can_be_shown() -> None:
     for one in figures():
-        assert "`fig: " in one.place or one.place.startswith("beyond the paper")
-        assert "<code>" in to_html(one.place)
+        place = str(one.place)
+        assert "`fig: " in place or place.startswith("beyond the paper")
+        assert "<code>" in to_html(place)
 
 
 def test_formulas() -> None:

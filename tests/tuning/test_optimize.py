@@ -12,7 +12,8 @@ from scipy.optimize import minimize
 from selftrain import Problem, Recipe, optimize, solve, supervised_optimum
 from selftrain.errors import InvalidInput, NoGradient
 from selftrain.theory.bayes import bayes_error
-from selftrain.tuning.variables import DEFAULT_BOUNDS, derivative, forward, inverse
+from selftrain.tuning.bounds import DEFAULT_BOUNDS
+from selftrain.tuning.variables import derivative, forward, inverse
 
 PROBLEM = Problem(alpha_l=0.5, alpha_u=2.0, rho=0.5, delta=0.75**2, steps=16)
 UNEVEN = PROBLEM.replace(rho=0.4, steps=8)
@@ -165,7 +166,7 @@ def test_coordinates(name: str) -> None:
         ({"bounds": {"lambda_u": (1e-3, math.inf)}}, "two finite numbers"),
         ({"bounds": {"threshold": (0, 1)}}, "not optimised here"),
         ({"bounds": [1, 2]}, "a mapping"),
-        ({"start": Recipe(lambda_u=0.5)}, "lambda_u = 0.5: a start within the bounds 1e-08 to 0.1"),
+        ({"start": Recipe(lambda_u=0.5)}, "lambda_u = 0.5: a start within the bounds 1e-12 to 0.1"),
         ({"start": {"lambda_u": 0.5}}, "a start within the bounds"),
         ({"start": Recipe(lambda_u=[0.01] * 16)}, "not from a schedule"),
         ({"start": "good"}, "a selftrain.Recipe"),
@@ -220,7 +221,7 @@ def test_more_freedom_is_never_worse() -> None:
 def test_a_flat_minimum_is_called_flat() -> None:
     problem = Problem(alpha_l=0.5, alpha_u=2.0, rho=0.2, delta=0.75**2, steps=16)
     naive = optimize(problem, ("lambda_u",), bounds={"lambda_u": (0, 1e-7)})
-    assert naive.bounds["lambda_u"] == (1e-8, 1e-7)
+    assert naive.bounds["lambda_u"] == (1e-12, 1e-7)
     round_one = optimize(problem.replace(rho=0.5), ("lambda_l", "lambda_u"))
     assert round_one.is_minimum
     assert not round_one.is_flat

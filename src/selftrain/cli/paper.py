@@ -122,7 +122,7 @@ def _about(one: Any, quick: bool, folder: Path) -> dict[str, Any]:
     return {
         "id": one.id,
         "title": one.title,
-        "place": one.place,
+        "place": str(one.place),
         "seconds": round(sum(task.seconds for task in tasks), 1),
         "points": points,
         "stored": stored,
@@ -131,8 +131,9 @@ def _about(one: Any, quick: bool, folder: Path) -> dict[str, Any]:
 
 
 def _score(record: Any) -> str:
-    verdicts = [claim["verdict"] for claim in record["claims"]]
-    return f"{verdicts.count('holds')} of {counted(len(verdicts), 'claim')} hold"
+    from ..report.counts import count
+
+    return f"claims: {count(record['claims'])}"
 
 
 def _plain(one: Outcome) -> dict[str, Any]:
@@ -143,23 +144,35 @@ def _show(outcomes: list[Outcome], folder: Path) -> None:
     from rich import box
     from rich.table import Table
 
+    from ..report.counts import claims_of, count, findings_of, verdict
+
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False, show_lines=True)
-    for name, width in (("figure", 18), ("claim", 54), ("verdict", 13), ("found", None)):
+    for name, width in (
+        ("figure", 18),
+        ("the paper says, or we find", 54),
+        ("verdict", 13),
+        ("found", None),
+    ):
         table.add_column(name, width=width)
     for one in outcomes:
-        for claim in (one.record or {"claims": ()})["claims"]:
-            table.add_row(one.id, claim["says"], claim["verdict"], claim["found"])
+        if one.record is not None:
+            for claim in one.record["claims"]:
+                case = f" ({claim['case']})" if claim["case"] else ""
+                said = f"“{claim['quote']}”{case}"
+                table.add_row(one.id, said, verdict(claim, one.record), claim["found"])
+            for finding in one.record["findings"]:
+                words = verdict(finding, one.record)
+                table.add_row(one.id, f"(ours) {finding['says']}", words, finding["found"])
         for failure in one.failures:
             table.add_row(one.id, "could not be computed", "", failure)
     console = terminal()
     console.width = max(console.width, 140)
     print_table(console, table)
-    made = [one for one in outcomes if one.record is not None]
-    verdicts = {claim["verdict"] for one in made for claim in (one.record or {})["claims"]}
-    if "cannot tell" in verdicts:
-        remark(
-            "Cannot tell: the runs are too short or too few for this claim; those in full are not."
-        )
+    made = [one.record for one in outcomes if one.record is not None]
+    claims, findings = claims_of(made), findings_of(made)
+    remark(
+        f"Of {counted(len(claims), 'claim')} of the paper {count(claims)}; of {counted(len(findings), 'finding')} {count(findings)}."
+    )
     remark(
         f"{counted(len(made), 'figure')} with data and records in {folder}; page: {folder}/index.html"
     )

@@ -1,4 +1,4 @@
-"""What a figure is: a declared grid, a drawing, claims."""
+"""What a figure is: a declared grid, a drawing, sentences of the paper that it must bear out, findings."""
 
 from __future__ import annotations
 
@@ -15,26 +15,66 @@ if TYPE_CHECKING:
 Data = Mapping[str, "xr.Dataset"]
 """The datasets of a figure by name, one for each of its tasks."""
 
+HOLDS, FAILS, OPEN = "holds", "does not hold", "cannot tell"
+VERDICTS = (HOLDS, FAILS, OPEN)
+"""What a verdict can be. A quick version says `OPEN` where the full run could say something else."""
+
+NEEDS_THE_FULL_RUN = "needs the full run"
+
 
 @dataclass(frozen=True)
-class Claim:
-    """A statement of the paper, and what was found.
+class Judged:
+    """Something that the data decide.
 
     Attributes:
-        says: the statement, with the criterion by which it is judged.
         holds: whether it came out; None if these data cannot tell.
         found: what was found, in words and numbers.
         numbers: the numbers themselves, by name.
     """
 
-    says: str
     holds: bool | None
     found: str
     numbers: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def verdict(self) -> str:
-        return {True: "holds", False: "does not hold", None: "cannot tell"}[self.holds]
+        return {True: HOLDS, False: FAILS, None: OPEN}[self.holds]
+
+
+@dataclass(frozen=True)
+class Claim(Judged):
+    """A sentence of the paper, how it is tested, and what was found.
+
+    Attributes:
+        quote: the sentence, or the part of it that is tested, in the words of the paper.
+        test: what is tested.
+        case: the case, where one sentence is tested in several.
+    """
+
+    quote: str = ""
+    test: str = ""
+    case: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "quote": self.quote,
+            "case": self.case,
+            "test": self.test,
+            "verdict": self.verdict,
+            "found": self.found,
+            "numbers": dict(self.numbers),
+        }
+
+
+@dataclass(frozen=True)
+class Finding(Judged):
+    """A statement of our own, not of the paper.
+
+    Attributes:
+        says: the statement, with the criterion by which it is judged.
+    """
+
+    says: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -46,8 +86,34 @@ class Claim:
 
 
 @dataclass(frozen=True)
+class Place:
+    """Where a figure is in the paper.
+
+    Attributes:
+        section: the section that describes it.
+        number: its number; None for a figure of our own.
+        label: its LaTeX label.
+    """
+
+    section: str
+    number: int | None = None
+    label: str = ""
+
+    def __str__(self) -> str:
+        """
+        >>> str(Place("Section 4.1", 4, "fig: cosine similarity"))
+        'Figure 4, `fig: cosine similarity`, Section 4.1'
+        >>> str(Place("beyond the paper: `docs/gradients.md`"))
+        'beyond the paper: `docs/gradients.md`'
+        """
+        if self.number is None:
+            return self.section
+        return f"Figure {self.number}, `{self.label}`, {self.section}"
+
+
+@dataclass(frozen=True)
 class Figure:
-    """A figure of the paper.
+    """A figure of the paper, or one of ours next to it.
 
     Attributes:
         id: its name on the command line.
@@ -55,14 +121,21 @@ class Figure:
         place: where it is in the paper.
         tasks: what to compute, by name; True asks for the quick version.
         draw: the drawing, from the data.
-        claims: what it claims, judged by the data.
-        caption: what stands under it: symbols, and what was chosen where the paper is open.
+        claims: what the paper says of it, judged by the data; the flag says whether they are of
+            the full version.
+        findings: what we say of it, likewise.
+        caption: what stands under it: symbols and marks.
+        from_paper: parameters that the paper fixes.
+        chosen: parameters that it leaves open, and their values here.
     """
 
     id: str
     title: str
-    place: str
+    place: Place
     tasks: Callable[[bool], Mapping[str, Task]]
     draw: Callable[[Data], Drawing]
-    claims: Callable[[Data], Sequence[Claim]]
+    claims: Callable[[Data, bool], Sequence[Claim]]
+    findings: Callable[[Data, bool], Sequence[Finding]]
     caption: Callable[[Data], str]
+    from_paper: str
+    chosen: str

@@ -1,16 +1,92 @@
-"""Measurements that several claims need."""
+"""How claims are judged: what a part of the cases can decide, agreement with power, fitted powers."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from scipy import stats
 
 from ..arrays import Array
-from .figure import Claim, Data
+from .figure import Data, Finding
 
 if TYPE_CHECKING:
     import xarray as xr
+
+
+def everywhere(holds: bool, full: bool) -> bool | None:
+    """The verdict on a statement about every case: some of the cases can refute it, not prove it.
+
+    >>> everywhere(True, full=False), everywhere(False, full=False), everywhere(True, full=True)
+    (None, False, True)
+    """
+    return bool(holds) if full or not holds else None
+
+
+def somewhere(holds: bool, full: bool) -> bool | None:
+    """The verdict on a statement about some case: some of the cases can prove it, not refute it.
+
+    >>> somewhere(True, full=False), somewhere(False, full=False), somewhere(False, full=True)
+    (True, None, False)
+    """
+    return bool(holds) if full or holds else None
+
+
+def at_full_size(holds: bool | None, full: bool) -> bool | None:
+    """The verdict on a statement that only the long runs, or the many seeds, of the full version decide."""
+    return holds if full else None
+
+
+LEVEL = 1e-3
+"""A difference counts as real if chance makes one as large in one of a thousand figures."""
+
+
+class Agreement(NamedTuple):
+    """Means of several systems against a theory.
+
+    Attributes:
+        largest: the largest distance of a mean from the theory, in the units of `bar`.
+        at_most: what it is at most, every mean with a one-sided confidence of 95 %.
+        detectable: a distance that would be seen with a power of 90 %, at the noisiest mean.
+        bar: the distance below which they agree.
+        holds: True if all are below the bar with confidence, False if one is above it beyond
+            chance, None if these systems cannot tell.
+    """
+
+    largest: float
+    at_most: float
+    detectable: float
+    bar: float
+    holds: bool | None
+
+    def __str__(self) -> str:
+        if self.holds is None:
+            return f"cannot tell: largest distance {self.largest:.2%}, at most {self.at_most:.2%}"
+        words = "agree to" if self.holds else "differ by"
+        return f"{words} {self.at_most if self.holds else self.largest:.2g} of the scale"
+
+
+def agreement(gap: Any, error: Any, seeds: int, bar: float) -> Agreement:
+    """Judge gaps of means over seeds, with their standard errors, against a bar.
+
+    >>> agreement([0.01, -0.02], [0.001, 0.001], seeds=16, bar=0.05).holds
+    True
+    >>> agreement([0.01, -0.02], [0.02, 0.03], seeds=4, bar=0.05).holds is None
+    True
+    >>> agreement([0.2, -0.02], [0.01, 0.01], seeds=16, bar=0.05).holds
+    False
+    """
+    distance, spread = np.abs(np.ravel(gap)), np.ravel(error)
+    sure = stats.t.ppf(0.95, seeds - 1)
+    beyond = stats.t.isf(LEVEL / distance.size, seeds - 1)
+    at_most = float((distance + sure * spread).max())
+    detectable = float((beyond + stats.t.ppf(0.9, seeds - 1)) * spread.max())
+    holds: bool | None = None
+    if at_most < bar:
+        holds = True
+    elif (distance - beyond * spread > bar).any():
+        holds = False
+    return Agreement(float(distance.max()), at_most, detectable, bar, holds)
 
 
 class PowerLaw(NamedTuple):
@@ -39,12 +115,6 @@ def last_slope(x: Any, y: Any, points: int = 3) -> float:
     return power_law(np.asarray(x)[-points:], np.asarray(y)[-points:]).exponent
 
 
-def at_the_end(values: xr.DataArray) -> xr.DataArray:
-    """The value at the largest T that has one: runs with too small batches fade before the last."""
-    last = values.notnull().cumsum("T").argmax("T")
-    return values.isel(T=last)
-
-
 def worst(values: xr.DataArray) -> tuple[float, str]:
     """The largest value and where it is, in words."""
     at = values.argmax(...)
@@ -55,29 +125,20 @@ def worst(values: xr.DataArray) -> tuple[float, str]:
     return float(place), where
 
 
-LONG = 256
-"""Runs of fewer steps cannot tell what many steps do."""
-
-
-def in_long_runs(holds: bool, longest: int) -> bool | None:
-    """The verdict on a claim about many steps; None if the longest run is short."""
-    return holds if longest >= LONG else None
-
-
 def by_size(data: Data) -> list[tuple[int, xr.Dataset]]:
     """The datasets named N1024 and the like, finite systems, by their N."""
     sizes = [(int(part[1:]), one) for part, one in data.items() if part.startswith("N")]
     return sorted(sizes, key=lambda entry: entry[0])
 
 
-def above_bayes(error: xr.DataArray, bayes: xr.DataArray) -> Claim:
+def above_bayes(error: xr.DataArray, bayes: xr.DataArray, full: bool) -> Finding:
     """No tuned recipe is below the limit no method can beat."""
     gap = float((error / bayes).min())
-    return Claim(
-        "Not of the paper: no error is below the Bayes limit of the same data.",
-        gap >= 1 - 1e-9,
-        f"The smallest ratio of an error to its Bayes limit is {gap:.5f}.",
-        {"smallest_ratio": gap},
+    return Finding(
+        says="No error is below the Bayes limit of the same data.",
+        holds=everywhere(gap >= 1 - 1e-9, full),
+        found=f"The smallest ratio of an error to its Bayes limit is {gap:.5f}.",
+        numbers={"smallest_ratio": gap},
     )
 
 
@@ -94,7 +155,7 @@ def listed(names: Any, values: Array, form: str = "{:.3g}") -> str:
     """
     return ", ".join(
         f"{_shown(name)}: {form.format(float(value))}"
-        for name, value in zip(np.asarray(names).tolist(), values, strict=True)
+        for name, value in zip(np.asarray(names).tolist(), np.ravel(values), strict=True)
     )
 
 

@@ -1,4 +1,4 @@
-"""All figures, in the order of the paper, and the study of free schedules after them."""
+"""All figures, in the order of the paper; those of our own stand after the one they belong to, or at the end."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ IDS = (
     "optimal-ridge",
     "continuum",
     "heuristics",
+    "ablation",
+    "few-labels",
     "annealing",
     "weights-logits-all",
     "macroscopic-all",
@@ -31,8 +33,8 @@ IDS = (
 def figure(name: str) -> Figure:
     """A figure by its id.
 
-    >>> figure("cosine").place
-    'Section 4.1, `fig: cosine similarity`'
+    >>> str(figure("cosine").place)
+    'Figure 4, `fig: cosine similarity`, Section 4.1'
     """
     if name not in IDS:
         raise InvalidInput("figure", name, f"unknown figure; {nearest(name, IDS)}")

@@ -1,7 +1,7 @@
 """Compute, draw, judge and record figures.
 
 A run leaves in its folder, for each figure, `<id>.png` and `<id>.pdf`, its data as netCDF, and the record
-`<id>.json`: caption, claims with the numbers measured, parameters, seeds, versions. `times.json` has the
+`<id>.json`: caption, claims and findings with the numbers measured, parameters, seeds, versions. `times.json` has the
 seconds, apart from the records, so that a run that was stopped and resumed leaves the same files as one
 that was not. `points/` keeps every computed point.
 """
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
 LIBRARIES = ("selftrain", "numpy", "scipy", "numba", "xarray", "matplotlib")
+KEYS = {"quick", "claims", "findings", "caption", "from_paper", "chosen"}
+"""What a whole record has."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,7 @@ def run(
 def read_record(folder: str | Path, name: str) -> dict[str, Any] | None:
     """The record that a run left of a figure, None if there is none or it is damaged."""
     record = _read(Path(folder, f"{name}.json"))
-    whole = record.get("figure") == name and record.keys() >= {"quick", "claims", "caption"}
+    whole = record.get("figure") == name and record.keys() >= KEYS
     return record if whole else None
 
 
@@ -170,10 +172,14 @@ def _record(one: Figure, quick: bool, data: Data) -> dict[str, Any]:
     return {
         "figure": one.id,
         "title": one.title,
-        "place": one.place,
+        "place": str(one.place),
+        "number": one.place.number,
         "quick": quick,
         "caption": one.caption(data),
-        "claims": [claim.to_dict() for claim in one.claims(data)],
+        "from_paper": one.from_paper,
+        "chosen": one.chosen,
+        "claims": [claim.to_dict() for claim in one.claims(data, not quick)],
+        "findings": [finding.to_dict() for finding in one.findings(data, not quick)],
         "parameters": {
             part: {"computation": task.computation.name, "version": task.computation.version}
             | task.grid.to_dict()
@@ -221,5 +227,5 @@ def _write_times(
         for name in drawing
     }
     before = known if isinstance(known, dict) else {}
-    told = {"figures": before | figures, "last_run": round(seconds, 3)}
-    _write(folder / "times.json", json.dumps(told, indent=1) + "\n")
+    times = {"figures": before | figures, "last_run": round(seconds, 3)}
+    _write(folder / "times.json", json.dumps(times, indent=1) + "\n")

@@ -6,7 +6,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, errors_axis, legend_below, styled
+from .style import (
+    BLACK,
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    PURPLE,
+    SKY,
+    YELLOW,
+    entries,
+    errors_axis,
+    legend_under,
+    styled,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -19,6 +32,7 @@ if TYPE_CHECKING:
     from ..theory.trajectory import Trajectory
 
 _DASHES = (0, (3, 1.5))
+BROWN = "#7A4A1E"
 
 
 def plot_path(
@@ -43,7 +57,7 @@ def plot_path(
 
     points = path(np.linspace(0.0, path.until, 401))
     with styled():
-        canvas = figure or Figure(figsize=(7.2, 5.6), dpi=150, layout="constrained")
+        canvas = figure or Figure(figsize=(7.2, 6.0), dpi=150, layout="constrained")
         error, direction, size, bias = canvas.subplots(2, 2).flat
         error.set_title(r"generalisation error  $\epsilon_g$")
         error.plot(points.tau, points.error, color=BLUE, label=r"$\lambda_U \to 0$")
@@ -59,9 +73,9 @@ def plot_path(
         size.plot(points.tau, points.m, color=PURPLE, label="$m$")
         bias.set_title("bias")
         bias.axhline(0, color=GREY, linewidth=0.7)
-        bias.plot(points.tau, points.bias, color=PURPLE, label="$B$")
-        bias.plot(points.tau, points.bias_to_norm, color=ORANGE, label=r"$B/\sqrt{q}$")
-        for run, shade in zip(runs, (BLACK, GREY, SKY), strict=False):
+        bias.plot(points.tau, points.bias, color=YELLOW, label="$B$")
+        bias.plot(points.tau, points.bias_to_norm, color=SKY, label=r"$B/\sqrt{q}$")
+        for run, shade in zip(runs, (BLACK, GREY, BROWN), strict=False):
             _draw_run(run, path.until, shade, error, direction, size, bias)
         for ax in (error, direction, size, bias):
             ax.set_xlabel(r"time  $\tau = \lambda_U t$")
@@ -69,8 +83,7 @@ def plot_path(
         direction.set_ylim(min(0.0, direction.get_ylim()[0]), 1.02)
         if points.m.min() > 0 and points.q.max() > 100 * points.q.min():
             size.set_yscale("log")
-        for ax in (error, size, bias):
-            legend_below(ax)
+        legend_under(canvas, entries(error, size, bias))
         errors_axis(error)
         canvas.suptitle(_title(path), fontsize=9)
     whole = canvas.figure
@@ -90,7 +103,7 @@ def plot_paths(paths: Mapping[str, ContinuumPath]) -> Figure:
     from matplotlib.figure import Figure
 
     with styled():
-        figure = Figure(figsize=(8.4, 2.9), dpi=160, layout="constrained")
+        figure = Figure(figsize=(8.4, 3.2), dpi=160, layout="constrained")
         direction, ratio, error = figure.subplots(1, 3)
         for (name, path), color in zip(paths.items(), (BLUE, ORANGE, GREEN, PURPLE), strict=False):
             points = path(np.linspace(0.0, path.until, 401))
@@ -101,7 +114,7 @@ def plot_paths(paths: Mapping[str, ContinuumPath]) -> Figure:
         direction.set_title("squared cosine  $M$")
         ratio.set_title(r"bias over norm  $|B|/\sqrt{q}$")
         error.set_title(r"error  $\epsilon_g$, smallest marked")
-        direction.legend(loc="lower right", fontsize=7)
+        legend_under(figure, entries(direction), 4)
         ratio.set_ylim(bottom=0)
         errors_axis(error)
         for ax in (direction, ratio, error):

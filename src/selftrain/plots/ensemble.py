@@ -15,8 +15,9 @@ from .style import (
     ORANGE,
     PURPLE,
     draw_limits,
+    entries,
     errors_axis,
-    legend_below,
+    legend_under,
     steps_axis,
     styled,
 )
@@ -62,7 +63,7 @@ def plot_ensemble(
 
     drawn = list(ensembles) if isinstance(ensembles, Sequence) else [ensembles]
     with styled():
-        figure = Figure(figsize=(7.2, 5.6), dpi=150, layout="constrained")
+        figure = Figure(figsize=(7.2, 6.0), dpi=150, layout="constrained")
         axes = list(figure.subplots(2, 2).flat)
         for ax, (name, title) in zip(axes, PANELS, strict=True):
             ax.set_title(title)
@@ -74,14 +75,10 @@ def plot_ensemble(
             from ..theory.bayes import bayes_error
 
             draw_limits(axes[0], bayes_error(drawn[0].problem))
-            lines = [
-                line for line in axes[0].get_lines() if str(line.get_label()).startswith("Bayes")
-            ]
-            legend_below(axes[0], lines)
         errors_axis(axes[0])
         if trajectory is not None and np.nanmin(trajectory.q) < 0.01 * np.nanmax(trajectory.q):
             axes[2].set_yscale("log")
-        legend_below(axes[1])
+        legend_under(figure, entries(axes[1], axes[0]))
         steps_axis(axes, drawn[0].problem.steps)
         figure.suptitle(_title(drawn, spread), fontsize=9)
     return figure

@@ -5,7 +5,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .style import BLUE, GREEN, ORANGE, PURPLE, draw_limits, steps_axis, styled
+from .style import (
+    BLUE,
+    GREEN,
+    ORANGE,
+    PURPLE,
+    draw_limits,
+    entries,
+    legend_under,
+    steps_axis,
+    styled,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,10 +29,11 @@ def plot_headline(told: Headline) -> Figure:
     from matplotlib.figure import Figure
 
     with styled():
-        figure = Figure(figsize=(8.4, 4.4), dpi=160, layout="constrained")
-        left, right = figure.subfigures(1, 2, width_ratios=(1.6, 1), squeeze=False)[0]
-        error = left.subplots()
-        cosine, bias = right.subplots(2, 1, sharex=True)
+        figure = Figure(figsize=(8.4, 5.0), dpi=160, layout="constrained")
+        grid = figure.add_gridspec(2, 2, width_ratios=(1.6, 1))
+        error = figure.add_subplot(grid[:, 0])
+        cosine = figure.add_subplot(grid[0, 1])
+        bias = figure.add_subplot(grid[1, 1], sharex=cosine)
         colors = (ORANGE, BLUE, PURPLE)
         for contender, color in zip(told, colors, strict=True):
             _draw(error, contender, "error", color, contender.name)
@@ -61,15 +72,20 @@ def _draw(ax: Axes, contender: Contender, quantity: str, color: str, label: str 
 def _finish(error: Axes, cosine: Axes, bias: Axes, told: Headline) -> None:
     problem = told.problem
     error.set_title(
-        rf"generalisation error:  $\rho={problem.rho:g}$,  $\alpha_L={problem.alpha_l:g}$,  "
-        rf"$\alpha_U={problem.alpha_u:g}$,  $\Delta={problem.delta:g}$"
+        rf"$\rho={problem.rho:g}$, $\alpha_L={problem.alpha_l:g}$, "
+        rf"$\alpha_U={problem.alpha_u:g}$, $\Delta={problem.delta:g}$"
     )
-    cosine.set_title(r"cosine with the cluster direction  $m/\sqrt{q}$")
-    bias.set_title(r"bias over norm  $B/\sqrt{q}$")
+    cosine.set_title("cosine with the cluster direction")
+    bias.set_title("bias over norm")
     steps_axis((error, cosine, bias), problem.steps)
     cosine.set_xlabel("")
-    error.set_ylim(0.055, 0.29)
-    error.legend(loc="upper left", ncols=2, fontsize=7, title=_caption(told), title_fontsize=7)
+    error.set_ylabel(r"error  $\epsilon_g^{(t)}$")
+    cosine.set_ylabel(r"$m/\sqrt{q}$")
+    bias.set_ylabel(r"$B/\sqrt{q}$")
+    error.set_ylim(bottom=0.05)
+    figure = error.figure
+    legend_under(figure, entries(error), 3)
+    figure.suptitle(_caption(told), fontsize=8)
 
 
 def _caption(told: Headline) -> str:

@@ -13,8 +13,12 @@ from .style import (
     GREY,
     ORANGE,
     PURPLE,
+    SKY,
+    YELLOW,
     draw_limits,
+    entries,
     errors_axis,
+    legend_under,
     steps_axis,
     styled,
 )
@@ -25,7 +29,7 @@ if TYPE_CHECKING:
 
     from ..tuning.optimum import Optimum
 
-COLORS = {"lambda_u": BLUE, "threshold": GREEN, "sharpness": ORANGE}
+COLORS = {"lambda_u": YELLOW, "threshold": GREEN, "sharpness": SKY}
 LABELS = {"lambda_u": r"$\lambda_U$", "threshold": r"$\Gamma$", "sharpness": r"$\gamma$"}
 
 
@@ -46,7 +50,7 @@ def plot_optimum(optimum: Optimum) -> Figure:
         _draw_values(values, optimum)
         steps_axis((run, values), optimum.problem.steps)
         _draw_search(search, optimum)
-        canvas.legend(handles=run.get_legend_handles_labels()[0], loc="outside lower left", ncols=3)
+        legend_under(canvas, entries(run, values), 4)
     return canvas
 
 
@@ -78,8 +82,6 @@ def _draw_values(ax: Axes, optimum: Optimum) -> None:
     positive = all((getattr(written, name) > 0).all() for name in shown)
     if shown and positive:
         ax.set_yscale("log")
-    if shown:
-        ax.legend()
 
 
 def _draw_search(ax: Axes, optimum: Optimum) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
+from string import ascii_lowercase
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,13 +18,16 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
-RHO_COLORS = {0.5: BLACK, 0.495: BLUE, 0.4: GREEN, 0.3: YELLOW, 0.2: ORANGE}
-DELTA_MARKERS = {1.0: "o", 0.75**2: "s"}
+RHO_COLORS = {0.5: BLACK, 0.495: BLUE, 0.4: GREEN, 0.2: ORANGE}
+"""The shares of the paper; others are not drawn."""
+
 SERIES = (BLACK, BLUE, SKY, GREEN, YELLOW, ORANGE, PURPLE, GREY)
 """Colours of series that are not of different rho."""
 
 DASHED = (0, (4, 2))
 DOTTED = (0, (1, 1.5))
+JUMP = 8.0
+"""Neighbours on a logarithmic axis that differ by a larger factor are in different valleys: no line joins them."""
 
 
 def canvas(
@@ -36,40 +40,81 @@ def canvas(
     return figure, figure.subplots(rows, columns, squeeze=False, **options)
 
 
+def letter(axes: Iterable[Axes]) -> None:
+    """Put (a), (b), ... before the titles of panels, in the order given."""
+    for ax, name in zip(axes, ascii_lowercase, strict=False):
+        title = ax.get_title(loc="left")
+        ax.set_title(f"({name})  {title}" if title else f"({name})", loc="left")
+
+
 def series(
-    ax: Axes, x: Any, y: Any, color: str, marker: str = "o", filled: bool = True, **options: Any
+    ax: Axes,
+    x: Any,
+    y: Any,
+    color: str,
+    marker: str = "o",
+    filled: bool = True,
+    jump: float | None = None,
 ) -> None:
-    """A curve with markers: filled ones on a solid line, or white ones on a dashed line."""
+    """A curve with markers: filled ones on a solid line, or white ones on a dashed line.
+
+    Arguments:
+        jump: break the line between neighbours that differ by more than this factor.
+    """
+    x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
+    ends = np.arange(1, y.size)
+    if jump is not None:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = np.abs(np.diff(np.log(np.where(y > 0, y, np.nan))))
+        ends = ends[ratio > np.log(jump)]
+    else:
+        ends = ends[:0]
     ax.plot(
-        x,
-        y,
+        np.insert(x, ends, np.nan),
+        np.insert(y, ends, np.nan),
         color=color,
         marker=marker,
         linestyle="solid" if filled else DASHED,
         mfc=color if filled else "white",
         markersize=4,
         linewidth=1.2,
-        **options,
     )
 
 
-def limit(ax: Axes, x: Any, y: Any, color: str = GREY) -> None:
-    """The Bayes limit: a thin dotted line without markers."""
-    ax.plot(x, y, color=color, linestyle=DOTTED, linewidth=1.0)
+def reference(ax: Axes, x: Any, y: Any, color: str = GREY, dashes: Any = DOTTED) -> None:
+    """What a curve is compared with: a thin line without markers."""
+    ax.plot(x, y, color=color, linestyle=dashes, linewidth=1.0)
+
+
+def bound(ax: Axes, value: float, color: str = GREY) -> None:
+    """A bound of a search: a thin dotted line across the panel."""
+    ax.axhline(value, color=color, linewidth=0.9, linestyle=DOTTED)
 
 
 def lengths_axis(
     axes: Iterable[Axes], lengths: Sequence[int], label: str = "total number of steps $T$"
 ) -> None:
-    """T over powers of two."""
+    """T over powers of two; every second number where they are many."""
     from matplotlib.ticker import FixedLocator, NullLocator
 
     for ax in axes:
         ax.set_xscale("log", base=2)
         ax.xaxis.set_major_locator(FixedLocator([float(length) for length in lengths]))
         ax.xaxis.set_minor_locator(NullLocator())
-        ax.set_xticklabels([str(length) for length in lengths])
+        every = 2 if len(lengths) > 6 else 1
+        ax.set_xticklabels([str(n) if i % every == 0 else "" for i, n in enumerate(lengths)])
         ax.set_xlabel(label)
+
+
+def ratio_ticks(axes: Iterable[Axes]) -> None:
+    """A logarithmic axis of ratios near one, with plain numbers over its whole range."""
+    steps = (0.7, 0.8, 0.9, 1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 7, 10, 15, 20)
+    for ax in axes:
+        ax.set_yscale("log")
+        low, high = ax.get_ylim()
+        ticks = [value for value in steps if low <= value <= high]
+        ax.set_yticks(ticks, [f"{value:g}" for value in ticks])
+        ax.set_yticks([], minor=True)
 
 
 def handle(
@@ -84,18 +129,25 @@ def handle(
     )  # fmt: skip
 
 
-def cases_legend(rhos: Iterable[float], deltas: Iterable[float]) -> list[Line2D]:
-    r"""Entries for the colours of $\rho$ and the markers of $\Delta$."""
-    colors = [handle(rf"$\rho={rho:g}$", RHO_COLORS[rho]) for rho in rhos]
-    markers = [
-        handle(rf"$\Delta={delta:g}$", GREY, DELTA_MARKERS[delta], "none") for delta in deltas
-    ]
-    return colors + markers
+def rho_legend(rhos: Iterable[float]) -> list[Line2D]:
+    r"""Entries for the colours of $\rho$."""
+    return [handle(rf"$\rho={rho:g}$", RHO_COLORS[rho], "o") for rho in rhos]
 
 
 def legend_right(figure: Figure, handles: Sequence[Line2D]) -> None:
     """One legend for all panels, at the right of the figure."""
     figure.legend(handles=list(handles), loc="outside right upper", fontsize=7.5, frameon=False)
+
+
+def legend_under(figure: Figure, handles: Sequence[Line2D], columns: int = 4) -> None:
+    """One legend for all panels, under the figure."""
+    figure.legend(
+        handles=list(handles),
+        loc="outside lower center",
+        fontsize=7.5,
+        frameon=False,
+        ncols=columns,
+    )
 
 
 def positive(values: Any) -> Any:
@@ -104,57 +156,66 @@ def positive(values: Any) -> Any:
     return np.where(values > 0, values, np.nan)
 
 
+def of_the_paper(chains: xr.Dataset) -> xr.Dataset:
+    """The cases whose rho the paper names."""
+    return chains.sel(rho=[rho for rho in chains.rho.values.tolist() if rho in RHO_COLORS])
+
+
 def draw_ratio(chains: xr.Dataset, switch: str, on: str, off: str) -> Figure:
-    r"""Error over that of supervised learning against T, raw above, deviation from one below.
+    r"""Error over that of supervised learning against T: raw, deviation from one, and the lines to compare with.
 
-    Colours are of $\rho$, markers of $\Delta$; `switch` names the axis that is filled (`on`) or white (`off`).
+    Columns are of $\Delta$, colours of $\rho$; `switch` names the axis that is filled (`on`) or white (`off`).
     """
-    figure, axes = canvas(2, 1, 7.2, 6.4, sharex=True)
-    upper, lower = axes[:, 0]
-    for case in each(chains, ("rho", "delta", switch)):
-        ratio = case["error"] / case["supervised"]
-        color, marker = RHO_COLORS[float(case.rho)], DELTA_MARKERS[float(case.delta)]
-        filled = bool(case[switch])
-        series(upper, case.T, ratio, color, marker, filled)
-        series(lower, case.T, positive(np.abs(1 - ratio)), color, marker, filled)
-        if filled:
-            limit(upper, case.T, case["bayes"] / case["supervised"], color)
-            limit(lower, case.T, positive(1 - case["bayes"] / case["supervised"]), color)
-    upper.set_ylabel(r"$\epsilon_g^{(T)} / \epsilon_g^{(SL)}$")
-    lower.set_ylabel(r"$|1 - \epsilon_g^{(T)} / \epsilon_g^{(SL)}|$")
-    lower.set_yscale("log")
-    lengths_axis((upper, lower), chains.T.values.tolist())
-    upper.set_xlabel("")
-    switches = [handle(on, GREY, "o"), handle(off, GREY, "o", DASHED, filled=False)]
-    bayes = handle("Bayes limit", GREY, "", DOTTED)
-    legend_right(figure, [*cases_legend(chains.rho.values, chains.delta.values), *switches, bayes])
+    shown = of_the_paper(chains)
+    deltas = shown.delta.values.tolist()
+    figure, axes = canvas(3, len(deltas), 3.4 * len(deltas) + 2.2, 7.6, sharex=True, sharey="row")
+    for column, delta in zip(axes.T, deltas, strict=True):
+        raw, apart, lines = column
+        for case in each(shown.sel(delta=delta), ("rho", switch)):
+            ratio = case["error"] / case["supervised"]
+            color, filled = RHO_COLORS[float(case.rho)], bool(case[switch])
+            series(raw, case.T, ratio, color, "o", filled)
+            series(apart, case.T, positive(np.abs(1 - ratio)), color, "o", filled)
+            if filled:
+                reference(lines, case.T, case["bayes"] / case["supervised"], color)
+                other = case["supervised_any_ridge"] / case["supervised"]
+                reference(lines, case.T, other, color, DASHED)
+        raw.set_title(rf"$\Delta = {delta:g}$")
+        apart.set_yscale("log")
+        lengths_axis(column, shown.T.values.tolist())
+        raw.set_xlabel("")
+        apart.set_xlabel("")
+    labels = (
+        r"$\epsilon_g^{(T)} / \epsilon_g^{(SL)}$",
+        r"$|1 - \epsilon_g^{(T)} / \epsilon_g^{(SL)}|$",
+        r"line over $\epsilon_g^{(SL)}$",
+    )
+    for ax, label in zip(axes[:, 0], labels, strict=True):
+        ax.set_ylabel(label)
+    letter(axes.ravel())
+    legend_right(
+        figure,
+        [
+            *rho_legend(shown.rho.values.tolist()),
+            handle(on, GREY, "o"),
+            handle(off, GREY, "o", DASHED, filled=False),
+            handle("below: supervised,\nany ridge", GREY, "", DASHED),
+            handle("below: Bayes limit", GREY, "", DOTTED),
+        ],
+    )
     return figure
 
 
-def draw_batches(
-    chains: xr.Dataset, values: xr.DataArray, bayes: xr.DataArray | None = None
-) -> Figure:
-    r"""One panel: values against T, a colour for each $\alpha_U$, filled with selection; the Bayes limit if given."""
-    colors = dict(zip(chains.alpha_u.values.tolist(), SERIES, strict=False))
-    figure, axes = canvas(1, 1, 7.6, 4.2)
-    ax = axes[0, 0]
-    for alpha, color in colors.items():
-        for chosen in chains.selection.values:
-            where = {"alpha_u": alpha, "selection": chosen}
-            series(ax, chains.T, values.sel(where), color, "o", bool(chosen))
-            if chosen and bayes is not None:
-                limit(ax, chains.T, bayes.sel(where), color)
-    ax.set_yscale("log")
-    lengths_axis((ax,), chains.T.values.tolist())
-    entries = [
-        *(handle(rf"$\alpha_U={alpha:g}$", color) for alpha, color in colors.items()),
-        handle(r"$\Gamma$ tuned", GREY, "o"),
-        handle(r"$\Gamma = 0$", GREY, "o", DASHED, filled=False),
-    ]
-    if bayes is not None:
-        entries.append(handle("Bayes limit", GREY, "", DOTTED))
-    legend_right(figure, entries)
-    return figure
+def batch_colors(chains: xr.Dataset) -> dict[float, str]:
+    r"""A colour for each $\alpha_U$."""
+    return dict(zip(chains.alpha_u.values.tolist(), SERIES, strict=False))
+
+
+def draw_batches(ax: Axes, values: xr.DataArray, filled: bool) -> None:
+    r"""Values against T in one panel, a colour for each $\alpha_U$."""
+    for alpha, color in batch_colors(values.to_dataset(name="values")).items():
+        series(ax, values["T"], values.sel(alpha_u=alpha), color, "o", filled)
+    lengths_axis((ax,), values["T"].values.tolist())
 
 
 def each(data: xr.Dataset, names: Sequence[str]) -> Iterator[xr.Dataset]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.lines import Line2D
+    from matplotlib.figure import Figure, SubFigure
 
     from ..theory.bayes import BayesLimits
 
@@ -31,6 +31,8 @@ _LIMITS: dict[str, tuple[str, LineStyle]] = {
 _SETTINGS: dict[Any, Any] = {
     "axes.axisbelow": True,
     "axes.edgecolor": BLACK,
+    "axes.formatter.limits": (-9, 9),
+    "axes.formatter.useoffset": False,
     "axes.grid": True,
     "axes.labelsize": 9,
     "axes.linewidth": 0.7,
@@ -84,21 +86,27 @@ def errors_axis(ax: Axes) -> None:
     ax.set_ylim(0, 1.1 * largest if 0 < largest < 1 else None)
 
 
-def legend_below(ax: Axes, handles: Iterable[Line2D] | None = None, fontsize: float = 7) -> None:
-    """The legend under the label of the axis, where it covers no curve."""
-    from matplotlib.transforms import ScaledTranslation
-
-    drawn = ax.get_legend_handles_labels()[0] if handles is None else list(handles)
-    below = ScaledTranslation(0, -30 / 72, ax.figure.dpi_scale_trans)
-    ax.legend(
-        handles=drawn,
-        loc="upper left",
-        bbox_to_anchor=(0, 0),
-        bbox_transform=ax.transAxes + below,
-        borderaxespad=0,
-        fontsize=fontsize,
-        ncols=2,
+def legend_under(canvas: Figure | SubFigure, handles: Iterable[Any], columns: int = 3) -> None:
+    """One legend for all panels under them, where it covers no curve and takes no width from a panel."""
+    whole = canvas.figure
+    if whole.get_layout_engine() is None:  # a figure of the caller's without one
+        whole.set_layout_engine("constrained")
+    canvas.legend(
+        handles=list(handles),
+        loc="outside lower center",
+        fontsize=7.5,
+        ncols=columns,
+        frameon=False,
     )
+
+
+def entries(*axes: Axes) -> list[Any]:
+    """What panels have for a legend, each name once."""
+    named: dict[str, Any] = {}
+    for ax in axes:
+        for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
+            named.setdefault(label, handle)
+    return list(named.values())
 
 
 def draw_limits(ax: Axes, limits: BayesLimits) -> None:

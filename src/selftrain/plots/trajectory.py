@@ -14,9 +14,11 @@ from .style import (
     MANY_STEPS,
     ORANGE,
     PURPLE,
+    SKY,
     draw_limits,
+    entries,
     errors_axis,
-    legend_below,
+    legend_under,
     steps_axis,
     styled,
 )
@@ -52,7 +54,7 @@ def plot_trajectory(
     from matplotlib.figure import Figure
 
     with styled():
-        canvas = figure or Figure(figsize=(7.2, 5.6), dpi=150, layout="constrained")
+        canvas = figure or Figure(figsize=(7.2, 6.0), dpi=150, layout="constrained")
         panels = canvas.subplots(2, 2)
         _draw_error(panels[0, 0], trajectory, limits)
         _draw_cosine(panels[0, 1], trajectory)
@@ -60,6 +62,7 @@ def plot_trajectory(
         _draw_bias(panels[1, 1], trajectory)
         steps_axis(panels.flat, trajectory.problem.steps)
         _mark_end(panels.flat, trajectory)
+        legend_under(canvas, entries(*panels.flat), 4)
         canvas.suptitle(_title(trajectory), fontsize=9)
     whole = canvas.figure
     assert isinstance(whole, Figure)
@@ -84,7 +87,6 @@ def _draw_error(ax: Axes, run: Trajectory, limits: bool) -> None:
         from ..theory.bayes import bayes_error
 
         draw_limits(ax, bayes_error(run.problem))
-        legend_below(ax)
     errors_axis(ax)
 
 
@@ -101,15 +103,13 @@ def _draw_size(ax: Axes, run: Trajectory) -> None:
     shown = shown[np.isfinite(shown)]
     if shown.min() > 0 and shown.max() > 100 * shown.min():
         ax.set_yscale("log")
-    legend_below(ax)
 
 
 def _draw_bias(ax: Axes, run: Trajectory) -> None:
     ax.set_title("bias")
     ax.axhline(0, color=GREY, linewidth=0.7)
     _line(ax, run, run.bias, BLACK, "$B$")
-    _line(ax, run, run.bias_to_norm, ORANGE, r"$B/\sqrt{q}$")
-    legend_below(ax)
+    _line(ax, run, run.bias_to_norm, SKY, r"$B/\sqrt{q}$")
 
 
 def _mark_end(axes: Iterable[Axes], run: Trajectory) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..paper.run import run, writable
+from .counts import claims_of, count, findings_of
 from .headline import BOUNDS, RIDGES, Contender, Headline, headline
 from .page import Section, figure_section, page, summary
 
@@ -23,7 +24,8 @@ INTRODUCTION = (
     "<p>What self-training does to a linear classifier on Gaussian mixtures in high dimension: theory, simulation, "
     "and the figures of T. Takahashi, <i>The Role of Pseudo-labels in Self-training Linear Classifiers on "
     "High-dimensional Gaussian Mixture Data</i>, regenerated and judged. These are quick versions, with coarser "
-    "grids and fewer seeds than the paper's story needs; verdicts of the full run may differ.</p>"
+    "grids and fewer seeds than most claims need: where the full run could say something else, the verdict is <i>cannot tell (needs the "
+    "full run)</i>.</p>"
 )
 
 
@@ -54,10 +56,11 @@ def main() -> None:
     for one in outcomes:
         for failure in one.failures:
             console.print(f"{one.id}: {failure}", soft_wrap=True)
-    claims = [claim for record in records for claim in record["claims"]]
-    held = sum(claim["verdict"] == "holds" for claim in claims)
+    claims, found = claims_of(records), findings_of(records)
     console.print(
-        f"{len(records)} figures of the paper, quick versions: {held} of {len(claims)} claims hold."
+        f"{len(records)} figures, quick versions. Of {len(claims)} claims of the paper {count(claims)} (needs the full run); "
+        f"of {len(found)} findings {count(found)}.",
+        soft_wrap=True,
     )
     console.print(f"Report: {report} ({time.perf_counter() - begin:.0f} s)")
 

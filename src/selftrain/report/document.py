@@ -1,8 +1,9 @@
 """The same for the documentation: a Markdown page with the claims table and the pictures of a full run.
 
-    python -m selftrain.report.document FOLDER DOCS
+    python -m selftrain.report.document FOLDER DOCS [QUICK]
 
-reads the records that `selftrain paper run` left in FOLDER and writes DOCS/paper.md and its images.
+reads the records that `selftrain paper run` left in FOLDER and writes DOCS/paper.md and its images. With QUICK, the folder of a quick run, it compares
+the verdicts of both, and refuses to write if they contradict each other.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InvalidInput
+from .counts import claims_of, contradictions, count, findings_of, verdict
 
 HEAD = """# The paper, figure by figure
 
@@ -30,37 +32,82 @@ selftrain paper run --quick                # coarser grids and fewer seeds, into
 For each figure there are a PNG, a PDF, the data as netCDF with symbols and units, and a JSON record with the claims, parameters, seeds and
 versions. Computed points are kept under `points/`: a run that was stopped goes on where it was and ends with the same files; a point that was
 damaged on disk is noticed and computed anew; a change of a parameter, or of the code that a point depends on, recomputes that point and no other. The
-paper's captions are followed where they fix a parameter; what was chosen stands under the figure. A criterion in brackets says how a claim was judged.
+paper's captions are followed where they fix a parameter; what the paper fixes and what was chosen stands under each figure.
+
+A claim is a sentence of the paper, quoted, with what was tested and what was found; where one sentence is tested in several cases each case is a claim. A
+finding is a statement of our own. The verdicts are three: holds, does not hold, cannot tell. The quick version says "cannot tell (needs the full run)" wherever
+the full run could say something else.
 """
 
 
 def markdown(records: Iterable[Mapping[str, Any]], images: str = "images/paper-") -> str:
     """The page; pictures are linked as `<images><id>.png`."""
-    told = list(records)
-    table = ["| figure | claim | verdict |", "|---|---|---|"]
-    for record in told:
-        table += [
-            f"| [{record['figure']}](#{record['figure']}) | {_cell(claim['says'])} | {claim['verdict']} |"
-            for claim in record["claims"]
+    known = list(records)
+    claims, findings = claims_of(known), findings_of(known)
+    parts = [
+        HEAD,
+        "## Claims of the paper",
+        f"Of {len(claims)} claims {count(claims)}.\n",
+        "| figure | the paper says | verdict |\n|---|---|---|",
+    ]
+    shown: set[tuple[str, str, str]] = set()
+    for record in known:
+        for claim in record["claims"]:
+            key = (claim["quote"], claim["case"], claim["test"])
+            if key not in shown:
+                name = record["figure"]
+                parts.append(
+                    f"| [{name}](#{name}) | {_cell(_quoted(claim))} | {verdict(claim, record)} |"
+                )
+                shown.add(key)
+    parts += [
+        "\n## Findings of our own",
+        f"Of {len(findings)} statements {count(findings)}.\n",
+        "| figure | we find | verdict |\n|---|---|---|",
+        *(
+            f"| [{record['figure']}](#{record['figure']}) | {_cell(finding['says'])} | {verdict(finding, record)} |"
+            for record in known
+            for finding in record["findings"]
+        ),
+        "",
+    ]
+    return "\n".join(parts) + "\n" + "\n".join(_figure(record, images) for record in known)
+
+
+def _figure(record: Mapping[str, Any], images: str) -> str:
+    """A figure: picture, caption, parameters, claims, findings."""
+    name = record["figure"]
+    lines = [
+        f"## {name}\n",
+        f"{record['title']} ({record['place']}).\n",
+        f"![{record['title']}]({images}{name}.png)\n",
+        f"{record['caption']}\n",
+        f"Parameters of the paper: {record['from_paper']} Chosen here: {record['chosen']}\n",
+    ]
+    for claim in record["claims"]:
+        lines.append(
+            f"- **{verdict(claim, record)}**: {_quoted(claim)}\n"
+            f"  Tested: {claim['test']} Found: {claim['found']}"
+        )
+    if record["claims"]:
+        lines.append("")
+    if record["findings"]:
+        lines.append("Findings:\n")
+        lines += [
+            f"- **{verdict(finding, record)}**: {finding['says']} {finding['found']}"
+            for finding in record["findings"]
         ]
-    count = sum(len(record["claims"]) for record in told)
-    held = sum(claim["verdict"] == "holds" for record in told for claim in record["claims"])
-    parts = [HEAD, f"\n## Claims\n\n{held} of {count} hold.\n", "\n".join(table), ""]
-    for record in told:
-        found = "\n".join(
-            f"- **{claim['verdict']}**: {claim['says']} {claim['found']}"
-            for claim in record["claims"]
-        )
-        name = record["figure"]
-        parts.append(
-            f"## {name}\n\n{record['title']} ({record['place']}).\n\n"
-            f"![{record['title']}]({images}{name}.png)\n\n{record['caption']}\n\n{found}\n"
-        )
-    return "\n".join(parts)
+        lines.append("")
+    return "\n".join(lines)
 
 
-def write(folder: Path, docs: Path) -> Path:
-    """Write DOCS/paper.md and its images from the records in a folder."""
+def _quoted(claim: Mapping[str, Any]) -> str:
+    case = f" ({claim['case']})" if claim["case"] else ""
+    return f"“{claim['quote']}”{case}"
+
+
+def write(folder: Path, docs: Path, quick: Path | None = None) -> Path:
+    """Write DOCS/paper.md and its images from the records in a folder, unless a quick run contradicts it."""
     from ..paper.registry import IDS
     from ..paper.run import read_record
 
@@ -71,6 +118,11 @@ def write(folder: Path, docs: Path) -> Path:
         raise InvalidInput(
             "folder", str(folder), f"no record of a full run of: {', '.join(sorted(missing))}"
         )
+    if quick is not None:
+        brief = [read_record(quick, name) for name in IDS]
+        found = contradictions([one for one in brief if one is not None], there)
+        if found:
+            raise InvalidInput("quick", str(quick), f"contradicts the full run: {'; '.join(found)}")
     for record in there:
         name = record["figure"]
         shutil.copyfile(folder / f"{name}.png", docs / "images" / f"paper-{name}.png")
@@ -84,6 +136,6 @@ def _cell(text: str) -> str:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 3:
-        sys.exit("usage: python -m selftrain.report.document FOLDER DOCS")
-    print(write(Path(sys.argv[1]), Path(sys.argv[2])))
+    if len(sys.argv) not in (3, 4):
+        sys.exit("usage: python -m selftrain.report.document FOLDER DOCS [QUICK]")
+    print(write(*(Path(argument) for argument in sys.argv[1:])))

@@ -18,6 +18,7 @@ from ..recipe import Recipe
 from ..theory.bayes import BayesLimits, bayes_error
 from ..theory.solve import solve
 from ..theory.trajectory import Trajectory
+from ..tuning.bounds import DEFAULT_BOUNDS
 from ..tuning.supervised import SupervisedOptimum, supervised_optimum
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 PROBLEM = Problem(alpha_l=0.5, alpha_u=2.0, rho=0.2, delta=0.75**2, steps=16)
 
 RIDGES = ("lambda_l", "lambda_u")
-BOUNDS = {"lambda_l": (1e-8, 0.1), "lambda_u": (1e-8, 0.1), "annealing": (0.0, 10.0)}
+BOUNDS = {name: DEFAULT_BOUNDS[name] for name in (*RIDGES, "annealing")}
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class Contender:
         for name in self.tuned:
             low, high = BOUNDS[name]
             value = getattr(self.run.recipe, name)
-            if value <= max(low, 1e-9) * 1.01:
+            if value <= 1.01 * low or (low == 0 and value <= 1e-9):
                 ended[name] = "lowest"
             elif value >= high * 0.99:
                 ended[name] = "highest"

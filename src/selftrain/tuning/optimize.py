@@ -15,11 +15,12 @@ from ..problem import Problem
 from ..recipe import Recipe
 from ..theory.bayes import bayes_error
 from ..theory.solve import checked_tolerance, solve
+from .bounds import DEFAULT_BOUNDS
 from .optimum import Optimum, active_bounds, labeled_optimum
 from .search import ROUGH, ROUGHLY, WORST, Search
 from .starts import MANY, SEVERAL, rough_optimum
 from .supervised import supervised_optimum
-from .variables import DEFAULT_BOUNDS, variables
+from .variables import variables
 
 METHODS = ("l-bfgs-b", "nelder-mead")
 
@@ -41,7 +42,7 @@ def optimize(
     Arguments:
         problem: the data.
         over: constants to optimise: lambda_l, lambda_u, threshold, sharpness, annealing.
-        bounds: (low, high) by name; default: ridges [1e-8, 0.1], threshold [0, 3], annealing [0, 10],
+        bounds: (low, high) by name; default: ridges [1e-12, 0.1], threshold [0, 3], annealing [0, 10],
             sharpness [0.1, 100].
         schedule: quantities free at every step: lambda_u, threshold, sharpness; in `over` or not.
         start: where the search begins, and what holds for everything that is not optimised (so

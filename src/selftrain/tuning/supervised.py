@@ -19,8 +19,7 @@ from ..observables import generalization_error
 from ..problem import Problem
 from ..recipe import Recipe
 from ..theory.solve import checked_tolerance, solve, supervised_row
-
-SMALLEST, LARGEST = 1e-8, 1e6
+from .bounds import LARGEST_RIDGE, LARGEST_SUPERVISED_RIDGE, SMALLEST_RIDGE
 
 
 @dataclass(frozen=True)
@@ -44,7 +43,7 @@ class SupervisedFit:
 class SupervisedOptimum(SupervisedFit):
     """The best fit within bounds, and the best one without (up to 1e6) as `unbounded`."""
 
-    bounds: tuple[float, float] = (0.0, 0.1)
+    bounds: tuple[float, float] = (0.0, LARGEST_RIDGE)
     unbounded: SupervisedFit | None = None
 
 
@@ -69,14 +68,14 @@ def supervised_fit(problem: Problem, ridge: float, tolerance: float = 1e-10) -> 
 
 
 def supervised_optimum(
-    problem: Problem, bounds: tuple[float, float] = (0.0, 0.1), tolerance: float = 1e-10
+    problem: Problem, bounds: tuple[float, float] = (0.0, LARGEST_RIDGE), tolerance: float = 1e-10
 ) -> SupervisedOptimum:
     """The supervised baseline at its best ridge.
 
     Arguments:
         problem: the data; all batches count as labelled.
         bounds: range of the ridge, the same as the recipe's it is compared with; a lower bound of 0
-            stands for 1e-8.
+            stands for 1e-12.
         tolerance: relative accuracy of each fit.
 
     >>> from selftrain import Problem
@@ -87,7 +86,7 @@ def supervised_optimum(
     """
     low, high = _checked(bounds)
     inside = _best(problem, low, high, tolerance)
-    wide = _best(problem, SMALLEST, max(LARGEST, high), tolerance)
+    wide = _best(problem, SMALLEST_RIDGE, max(LARGEST_SUPERVISED_RIDGE, high), tolerance)
     if inside.error < wide.error:
         wide = inside
     return SupervisedOptimum(
@@ -141,4 +140,4 @@ def _checked(bounds: Any) -> tuple[float, float]:
     high = number("bounds[1]", high, lambda value: 0 < value < math.inf, accepted)
     if not low < high:
         raise InvalidInput("bounds", bounds, accepted)
-    return max(low, SMALLEST), max(high, 2 * SMALLEST)
+    return max(low, SMALLEST_RIDGE), max(high, 2 * SMALLEST_RIDGE)

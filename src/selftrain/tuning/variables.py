@@ -21,14 +21,8 @@ from ..labelers import HardLabels
 from ..problem import Problem
 from ..recipe import Recipe
 from ..theory.gradients.gradient import Gradient
+from .bounds import DEFAULT_BOUNDS, SMALLEST_RIDGE
 
-DEFAULT_BOUNDS: Mapping[str, tuple[float, float]] = {
-    "lambda_l": (1e-8, 0.1),
-    "lambda_u": (1e-8, 0.1),
-    "threshold": (0.0, 3.0),
-    "sharpness": (0.1, 100.0),
-    "annealing": (0.0, 10.0),
-}
 PER_STEP = ("lambda_u", "threshold", "sharpness")
 """What may be free at every step; annealing is a way to write a schedule of the sharpness."""
 
@@ -208,9 +202,9 @@ def _pair(name: str, pair: Any) -> tuple[float, float]:
     except (TypeError, ValueError):
         raise InvalidInput(field, pair, accepted) from None
     if low == 0 and name in ("lambda_l", "lambda_u"):
-        low = DEFAULT_BOUNDS[name][0]
-    if name in _LOGARITHMIC and low < 1e-12:
-        raise InvalidInput(field, pair, "1e-12 <= low < high is accepted")
+        low = SMALLEST_RIDGE
+    if name in _LOGARITHMIC and low < SMALLEST_RIDGE:
+        raise InvalidInput(field, pair, f"{SMALLEST_RIDGE:g} <= low < high is accepted")
     if not 0 <= low < high:
         raise InvalidInput(field, pair, accepted)
     return low, high

@@ -7,25 +7,32 @@ at T/2 is the natural place to start from at T.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from scipy.optimize import minimize
 
-from ...errors import NoGradient
+from ...errors import NoGradient, StageError
 from ...problem import Problem
 from ...recipe import Recipe
 from ...sweep import Computation, Output
 from ...theory.bayes import BayesLimits, bayes_error
+from ...theory.faded import last_step
+from ...tuning.bounds import DEFAULT_BOUNDS, LARGEST_RIDGE, SMALLEST_RIDGE
 from ...tuning.optimum import Optimum, labeled_optimum
-from ...tuning.supervised import SupervisedFit, supervised_optimum
-from .tuned import LARGEST_RIDGE, SMALLEST_RIDGE, TOLERANCE, tuned
+from ...tuning.supervised import SupervisedFit, SupervisedOptimum, supervised_optimum
+from .hardness import hardness
+from .tuned import TOLERANCE, tuned
 
 MEASURED = ("error", "one_minus_cosine", "q", "m", "bias", "chi")
 RIDGES = ("lambda_l", "lambda_u")
 SETTLED = 32
 """In longer runs than this the best recipe was always found in the valley of the run of half the length."""
 CHOSEN = ("lambda_l", "lambda_u", "threshold", "annealing")
+FADED_SEARCH = 60
+"""Runs of a search among recipes whose weights fade: two coordinates, one of them at its bound."""
 
 
 def chain(
@@ -39,8 +46,8 @@ def chain(
 ) -> dict[str, Any]:
     """The tuned run of every T = 1, 2, 4, ..., `longest`, at its last step.
 
-    Batches of less than a point per feature shrink the weights by a factor a step. From the T on at
-    which they fade to nothing, under every recipe, what depends on them is NaN.
+    Batches of less than a point per feature shrink the weights by a factor per step. Where they leave the range of numbers
+    balanced classes still have a direction (`theory.faded`), imbalanced ones have none: then what depends on it is NaN.
 
     Arguments:
         selection: tune the threshold too.
@@ -51,11 +58,11 @@ def chain(
     rows: list[dict[str, float]] = []
     plain: Optimum | None = None
     best: Optimum | None = None
-    faded = False
+    faded: Recipe | None = None
     for length in lengths.tolist():
         problem = Problem(alpha_l, alpha_u, rho, delta, steps=length)
         try:
-            if faded:
+            if faded is not None:
                 raise NoGradient("shorter runs have faded already")
             if heuristics:
                 best = tuned(problem, (*RIDGES, "annealing"), helped_starts(length, best))
@@ -64,15 +71,21 @@ def chain(
                 best = selected(problem, plain, best) if selection else plain
             rows.append(_row(best))
         except NoGradient:
-            faded = True
-            rows.append(_faded_row(problem))
+            faded = faded or (best.recipe if best is not None else Recipe(lambda_u=LARGEST_RIDGE))
+            faded, row = _faded_row(problem, faded, selection)
+            rows.append(row)
     return {"T": lengths, **{name: np.array([row[name] for row in rows]) for name in rows[0]}}
 
 
 def plain_starts(length: int, last: Optimum | None = None) -> Iterator[Recipe]:
-    """The two valleys seen, at the upper bound of the first ridge and far below it; the optimum at half the length."""
+    """The two valleys seen, at the upper bound of the first ridge and far below it; the optimum at half the length.
+
+    Its ridge is halved, as the best one is; and kept, because a halved one may be too small for the solver.
+    """
     if last is not None:
-        yield _longer(last.recipe)
+        yield longer(last.recipe)
+        if _number(last.recipe.lambda_u) < 1e-8:
+            yield last.recipe
     if last is None or length <= SETTLED:
         yield Recipe(lambda_l=0.05, lambda_u=min(0.5 / length, 0.9 * LARGEST_RIDGE))
         yield Recipe(lambda_l=1e-3 / length, lambda_u=0.05 / length)
@@ -81,7 +94,7 @@ def plain_starts(length: int, last: Optimum | None = None) -> Iterator[Recipe]:
 def helped_starts(length: int, last: Optimum | None = None) -> Iterator[Recipe]:
     """With the bias fixed, labels that are hard at the end or hardly annealed; the optimum at half the length."""
     if last is not None:
-        yield _longer(last.recipe)
+        yield longer(last.recipe)
     if last is None or length <= SETTLED:
         ridge = min(0.2 / length, 0.9 * LARGEST_RIDGE)
         for annealing in (2.0 / length, 0.2 / length):
@@ -90,15 +103,18 @@ def helped_starts(length: int, last: Optimum | None = None) -> Iterator[Recipe]:
 
 def selected(problem: Problem, plain: Optimum, last: Optimum | None = None) -> Optimum:
     """The best threshold too: from the best recipe without one, which it is never worse than."""
-    starts = [] if last is None else [_longer(last.recipe)]
+    starts = [] if last is None else [longer(last.recipe)]
     if last is None or problem.steps <= SETTLED:
         starts.append(plain.recipe.replace(threshold=0.3))
-    found = tuned(problem, (*RIDGES, "threshold"), starts)
+    try:
+        found = tuned(problem, (*RIDGES, "threshold"), starts)
+    except NoGradient:
+        return plain
     return min(found, plain, key=lambda one: one.error)
 
 
-def _longer(recipe: Recipe) -> Recipe:
-    """A recipe for twice the steps: half the ridge, unless its upper bound holds it."""
+def longer(recipe: Recipe) -> Recipe:
+    """A recipe for twice the steps: half the ridge, unless its upper bound stops it."""
     ridge = _number(recipe.lambda_u)
     return recipe.replace(
         lambda_u=ridge if ridge > 0.5 * LARGEST_RIDGE else max(ridge / 2, 2 * SMALLEST_RIDGE),
@@ -107,31 +123,81 @@ def _longer(recipe: Recipe) -> Recipe:
 
 
 def _row(best: Optimum) -> dict[str, float]:
+    run, steps = best.trajectory, best.problem.steps
+    sharpness = float(best.recipe.at_steps(steps).sharpness[-1])
+    before = (float(run.m[-2]), float(run.q[-2]), float(run.bias[-2]))
+    batch = (float(best.problem.unlabeled.rho[-1]), float(best.problem.unlabeled.delta[-1]))
     return {
-        **{name: float(getattr(best.trajectory, name)[-1]) for name in MEASURED},
+        **{name: float(getattr(run, name)[-1]) for name in MEASURED},
         **{name: _number(getattr(best.recipe, name)) for name in CHOSEN},
         **_references(best.labeled_only, best.supervised, best.bayes),
-        "first_order": best.first_order,
+        "hardness": hardness(*before, *batch, sharpness),
+        "hardness_soft": hardness(*before, *batch, 1.0),
+        "first_order": math.inf if _at_the_end(best) else best.first_order,
+        "faded": 0.0,
     }
 
 
-def _faded_row(problem: Problem) -> dict[str, float]:
-    """Only what the data alone give."""
-    supervised = supervised_optimum(problem, bounds=(0.0, LARGEST_RIDGE))
-    alone = labeled_optimum(problem, (SMALLEST_RIDGE, LARGEST_RIDGE), TOLERANCE)
-    return {
-        **dict.fromkeys((*MEASURED, *CHOSEN), float("nan")),
-        **_references(alone, supervised, bayes_error(problem)),
-        "first_order": float("nan"),
+def _at_the_end(best: Optimum) -> bool:
+    """Whether the ridge of the steps is at a bound that was raised, because runs below it are not confirmed."""
+    low = best.bounds["lambda_u"][0]
+    return low > SMALLEST_RIDGE and _number(best.recipe.lambda_u) < 1.05 * low
+
+
+def _faded_row(problem: Problem, start: Recipe, selection: bool) -> tuple[Recipe, dict[str, float]]:
+    """The best recipe among those whose weights fade, from a start on, and its row.
+
+    The direction has forgotten step 0 by then, so the ridge of the labelled fit stays as it is.
+    """
+    bounds = [(math.log(SMALLEST_RIDGE), math.log(LARGEST_RIDGE)), DEFAULT_BOUNDS["threshold"]]
+    bounds = bounds if selection else bounds[:1]
+
+    def recipe(at: Any) -> Recipe:
+        threshold = float(at[1]) if selection else 0.0
+        return start.replace(lambda_u=math.exp(min(at[0], bounds[0][1])), threshold=threshold)
+
+    def error(at: Any) -> float:
+        try:
+            return last_step(problem, recipe(at)).error
+        except StageError:
+            return 1.0
+
+    row = {
+        **dict.fromkeys((*MEASURED, *CHOSEN, "hardness", "hardness_soft"), math.nan),
+        **_references(
+            labeled_optimum(problem, (SMALLEST_RIDGE, LARGEST_RIDGE), TOLERANCE),
+            supervised_optimum(problem, bounds=(0.0, LARGEST_RIDGE)),
+            bayes_error(problem),
+        ),
+        "first_order": math.nan,
+        "faded": 1.0,
     }
+    if problem.unlabeled.rho[0] != 0.5:
+        return start, row
+    begin = [math.log(_number(start.lambda_u)), _number(start.threshold)][: len(bounds)]
+    found = minimize(
+        error,
+        begin,
+        method="Nelder-Mead",
+        bounds=bounds,
+        options={"xatol": 1e-6, "fatol": 1e-12, "maxfev": FADED_SEARCH * len(bounds)},
+    )
+    best = recipe(found.x)
+    end = last_step(problem, best)
+    row |= {name: _number(getattr(best, name)) for name in CHOSEN}
+    row |= {"error": end.error, "one_minus_cosine": end.one_minus_cosine, "chi": end.chi}
+    row |= {"q": math.exp(end.log_q), "m": 0.0, "bias": 0.0}
+    return best, row
 
 
 def _references(
-    alone: SupervisedFit, supervised: SupervisedFit, limits: BayesLimits
+    alone: SupervisedFit, supervised: SupervisedOptimum, limits: BayesLimits
 ) -> dict[str, float]:
+    anything = supervised.unbounded or supervised
     return {
         "labeled_only": alone.error,
         "supervised": supervised.error,
+        "supervised_any_ridge": anything.error,
         "supervised_one_minus_cosine": 1 - supervised.cosine,
         "bayes": limits.semi_supervised,
         "bayes_all_labeled": limits.all_labeled,
@@ -163,13 +229,17 @@ CHAIN = Computation(
         "lambda_u": Output(r"\lambda_U^*", OVER_T),
         "threshold": Output(r"\Gamma^*", OVER_T),
         "annealing": Output("a^*", OVER_T),
+        "hardness": Output("E|2p - 1|", OVER_T),
+        "hardness_soft": Output("E|2p - 1|, a = 0", OVER_T),
         "labeled_only": Output(r"\epsilon_g", OVER_T),
         "supervised": Output(r"\epsilon_g^{(SL)}", OVER_T),
+        "supervised_any_ridge": Output(r"\epsilon_g^{(SL)}", OVER_T),
         "supervised_one_minus_cosine": Output(r"1 - m^{(SL)}/\sqrt{q^{(SL)}}", OVER_T),
         "bayes": Output(r"\epsilon_{Bayes}", OVER_T),
         "bayes_all_labeled": Output(r"\epsilon_{Bayes}^{(SL)}", OVER_T),
         "bayes_one_minus_cosine": Output(r"1 - \sqrt{M_{Bayes}}", OVER_T),
         "first_order": Output(r"\|\nabla\epsilon_g^{(T)}\|_\infty", OVER_T),
+        "faded": Output("faded", OVER_T),
     },
     seconds=_seconds,
 )

@@ -17,10 +17,11 @@ from ...problem import Problem
 from ...recipe import Recipe
 from ...simulation.simulate import simulate
 from ...sweep import Computation, Output
+from ...tuning.bounds import LARGEST_RIDGE, SMALLEST_RIDGE
 from ...tuning.optimize import optimize
 from ...tuning.optimum import Optimum
 from .chains import RIDGES, helped_starts, plain_starts, selected
-from .tuned import LARGEST_RIDGE, SMALLEST_RIDGE, tuned
+from .tuned import tuned
 
 WAYS = ("constant", "selection or annealing", "free ridge", "all free")
 """What is tuned; the second is selection with the bias trained, annealing with the bias fixed."""

@@ -8,15 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+import numpy as np
+
+from ...errors import NoGradient, StageError
 from ...problem import Problem
 from ...recipe import Recipe
+from ...tuning.bounds import LARGEST_RIDGE, SMALLEST_RIDGE
 from ...tuning.optimize import optimize
 from ...tuning.optimum import Optimum
 from ...tuning.search import ROUGH, ROUGHLY, WORST, Search
 from ...tuning.variables import variables
 
-SMALLEST_RIDGE, LARGEST_RIDGE = 1e-8, 0.1
 TOLERANCE = 1e-9
+RAISED = 12
+"""How often a search whose best run cannot be confirmed is begun again, with a lower bound twice as high."""
 
 
 def tuned(
@@ -42,4 +47,19 @@ def tuned(
             value, found = search.error(x, ROUGH)[0], x
         tried.append((value, free.recipe(found)))
     _, best = min(tried, key=lambda one: one[0])
-    return optimize(problem, over, bounds, start=best, starts=1, tolerance=TOLERANCE)
+    for _ in range(RAISED):
+        try:
+            return optimize(problem, over, bounds, start=best, starts=1, tolerance=TOLERANCE)
+        except StageError:  # ridges too small to be confirmed: those above them are searched
+            bounds, best = _raised(bounds, best)
+    raise NoGradient("no recipe near the best one has a run that is confirmed")
+
+
+def _raised(
+    bounds: dict[str, tuple[float, float]], best: Recipe
+) -> tuple[dict[str, tuple[float, float]], Recipe]:
+    """A lower bound above the ridge of the steps, and the recipe moved into the bounds."""
+    low, high = bounds["lambda_u"]
+    floor = min(2 * max(low, float(np.min(best.lambda_u))), 0.5 * high)
+    raised = {**bounds, "lambda_u": (floor, high)}
+    return raised, best.replace(lambda_u=max(floor, float(np.min(best.lambda_u))))

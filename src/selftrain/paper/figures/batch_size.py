@@ -1,33 +1,35 @@
-r"""Relative error of balanced classes for batches from large to too small."""
+r"""Relative error of balanced classes for batches from large to too small, and its limit for ever more steps."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...arrays import Array
 from ...sweep import Grid, Task
 from ..computations.chains import CHAIN
-from ..figure import Claim, Data, Figure
-from ..judge import above_bayes, at_the_end, in_long_runs, listed, numbers
-from ..setting import ALPHA_L, DELTA, RIDGES, longest
+from ..computations.endless import ENDLESS
+from ..figure import Claim, Data, Figure, Finding, Place
+from ..judge import above_bayes, at_full_size, listed, numbers, somewhere
+from ..setting import ALPHA_L, DELTA, TUNED, longest
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
 BATCHES = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 4.0, 8.0)
 BATCHES_QUICK = (0.25, 0.75, 1.5, 4.0)
-FAILS = 1.25
+THRESHOLD = 1.0
+r"""Below this $\alpha_U$ no number of steps leads to supervised learning."""
+
+POOR = 1.25
+DRASTIC, MINOR = 0.05, 0.01
 
 
 def chains(quick: bool) -> Task:
     r"""Balanced tuned runs for several $\alpha_U$, with and without selection."""
-    axes = {
-        "alpha_u": BATCHES_QUICK if quick else BATCHES,
-        "selection": (False, True),
-    }
+    axes = {"alpha_u": BATCHES_QUICK if quick else BATCHES, "selection": (False, True)}
     fixed = {
         "alpha_l": ALPHA_L,
         "rho": 0.5,
@@ -39,66 +41,146 @@ def chains(quick: bool) -> Task:
 
 
 def tasks(quick: bool) -> Mapping[str, Task]:
-    return {"chains": chains(quick)}
+    amounts = tuple(np.round(np.arange(0.05, 1.0, 0.05), 12).tolist())
+    near = (0.98, 0.99, 0.995, 0.999, 1.0, 1.001, 1.005, 1.01, 1.02, 1.05, 1.1, 1.2)
+    axes: dict[str, Any] = {"alpha_u": (*amounts, *near)}
+    return {"chains": chains(quick), "endless": Task(ENDLESS, Grid(axes, {"delta": DELTA}))}
 
 
 def draw(data: Data) -> Drawing:
-    from ...plots.paper import draw_batches
-    from ...plots.style import styled
+    from ...plots.paper import (
+        DASHED,
+        batch_colors,
+        canvas,
+        draw_batches,
+        handle,
+        legend_right,
+        letter,
+        ratio_ticks,
+    )
+    from ...plots.style import BLACK, GREY, styled
 
-    found = data["chains"]
+    found, endless = data["chains"], data["endless"]
+    ratio = found["error"] / found["supervised"]
     with styled():
-        figure = draw_batches(
-            found, found["error"] / found["supervised"], found["bayes"] / found["supervised"]
+        figure, axes = canvas(1, 3, 11.4, 3.9)
+        without, chosen, limit = axes[0]
+        for ax, selection in ((without, False), (chosen, True)):
+            draw_batches(ax, ratio.sel(selection=selection), selection)
+            ax.set_title(r"$\Gamma$ tuned" if selection else r"$\Gamma = 0$")
+        without.set_ylabel(r"$\epsilon_g^{(T)} / \epsilon_g^{(SL)}$")
+        chosen.sharey(without)
+        ratio_ticks((without,))
+        for side in (endless.alpha_u <= THRESHOLD, endless.alpha_u > THRESHOLD):
+            part = endless.sel(alpha_u=side)
+            limit.plot(part.alpha_u, part["ratio"], color=BLACK, linewidth=1.2)
+        limit.axvline(THRESHOLD, color=GREY, linestyle=DASHED, linewidth=0.9)
+        limit.set_xlabel(r"$\alpha_U$")
+        limit.set_title(r"$T \to \infty$, $\Gamma = 0$")
+        limit.set_ylabel(r"$\epsilon_g^{(\infty)}$ over that of the best direction")
+        ratio_ticks((limit,))
+        letter(axes[0])
+        legend_right(
+            figure,
+            [
+                *(
+                    handle(rf"$\alpha_U={alpha:g}$", color, "o")
+                    for alpha, color in batch_colors(found).items()
+                ),
+                handle(r"$\alpha_U = 1$", GREY, "", DASHED),
+            ],
         )
-        ax = figure.axes[0]
-        ax.set_ylabel(r"$\epsilon_g^{(T)} / \epsilon_g^{(SL)}$")
-        ticks = [value for value in (0.8, 0.9, 1, 1.2, 1.5, 2, 2.5) if value < ax.get_ylim()[1]]
-        ax.set_yticks(ticks, [f"{value:g}" for value in ticks])
-        ax.set_yticks([], minor=True)
     return figure
 
 
-def claims(data: Data) -> list[Claim]:
+def claims(data: Data, full: bool) -> list[Claim]:
     found = data["chains"]
     ratio = found["error"] / found["supervised"]
-    last = at_the_end(ratio).min("selection")
     batches, longest_run = found.alpha_u.values, int(found.T[-1])
-    failing = batches[last.values > FAILS]
+    last = ratio.isel(T=-1).min("selection")
     gain = 1 - ratio.sel(selection=True, drop=True) / ratio.sel(selection=False, drop=True)
-    early, late = gain.where(gain["T"] <= 4, drop=True).max("T"), at_the_end(gain)
-    faded = batches[ratio.isel(T=-1).isnull().all("selection").values]
-    large = batches >= 1.5
+    early, late = gain.where(gain["T"] <= 4, drop=True).max("T"), gain.isel(T=-1)
+    enough = batches >= 1.5
+    fall = -np.diff(np.log(found["error"].sel(selection=True).values), axis=-1)[enough]
+    poor = batches[last.values > POOR]
     return [
         Claim(
-            "The smaller the batches, the slower the approach to supervised learning (the ratio at "
-            "the largest T grows as alpha_U falls).",
-            in_long_runs(bool((np.diff(last.values) < 0).all()), longest_run),
-            f"Ratio at T = {longest_run} by alpha_U: {listed(batches, last.values, '{:.4f}')}.",
-            numbers(**{f"ratio_{a:g}": r for a, r in zip(batches, last.values, strict=True)}),
+            quote="PLS drastically reduces the generalization error when the total number of iterations is small.",
+            test=f"At T <= 4 selection lowers the error by {DRASTIC:.0%} or more for some alpha_U >= 1.5.",
+            holds=somewhere(bool((early.values[enough] > DRASTIC).any()), full),
+            found=f"Largest reduction at T <= 4 by alpha_U: {listed(batches, early.values, '{:.1%}')}.",
+            numbers=numbers(largest=early.values[enough].max()),
         ),
         Claim(
-            f"Below some alpha_U the outcome is catastrophically poor (ratio above {FAILS:g} at the "
-            "largest T, for the smallest batches and not for the largest).",
-            in_long_runs(bool(0 < failing.size < batches.size), longest_run),
-            f"So it is for alpha_U = {_these(failing)} at the largest T that has a solution. For alpha_U = "
-            f"{_these(faded)} that is below {longest_run}: the weights shrink by a factor a step until "
-            "they are gone.",
-            numbers(largest_failing=failing.max(initial=0.0), T=longest_run),
-        ),
-        Claim(
-            "Selection lowers the error drastically at few steps and hardly at many (alpha_U >= 1.5: "
-            "5 % or more at T <= 4, less than 1 % at the largest T).",
-            in_long_runs(
-                bool((early.values[large] > 0.05).all() and (late.values[large] < 0.01).all()),
-                longest_run,
+            quote="as $T$ grows, the effect of PLS becomes minor and the decrease of the generalization error gets slower",
+            test=f"For alpha_U >= 1.5 selection lowers the error by less than {MINOR:.0%} at the largest T, and the error "
+            "with selection falls less over the last doubling of T than over the first.",
+            holds=at_full_size(
+                bool((late.values[enough] < MINOR).all() and (fall[:, -1] < fall[:, 0]).all()), full
             ),
-            f"Reduction at T <= 4 by alpha_U: {listed(batches, early.values, '{:.1%}')}; at "
-            f"T = {longest_run}: {listed(batches, late.values, '{:.2%}')}.",
-            numbers(early=early.values[large].min(), late=late.values[large].max()),
+            found=f"Reduction at T = {longest_run} by alpha_U: {listed(batches, late.values, '{:.2%}')}. Fall of the error over the "
+            f"first doubling: {listed(batches[enough], fall[:, 0], '{:.1%}')}; over the last: {listed(batches[enough], fall[:, -1], '{:.2%}')}.",
+            numbers=numbers(late=late.values[enough].max(), last_fall=fall[:, -1].max()),
         ),
-        above_bayes(found["error"], found["bayes"]),
-    ]
+        Claim(
+            quote="as the size of the unlabeled data used at each iteration $\\alpha_U$ decreases, the approach to the supervised "
+            "loss becomes slower",
+            test="The ratio at the largest T grows as alpha_U falls (the better of with and without selection).",
+            holds=at_full_size(bool((np.diff(last.values) < 0).all()), full),
+            found=f"Ratio at T = {longest_run} by alpha_U: {listed(batches, last.values, '{:.4f}')}.",
+            numbers=numbers(**{f"ratio_{a:g}": r for a, r in zip(batches, last.values, strict=True)}),
+        ),
+        Claim(
+            quote="the performance is catastrophically poor when $\\alpha_U$ is smaller than some threshold",
+            test=f"At the largest T the ratio is above {POOR:g} for the smallest batches and below it for the largest.",
+            holds=at_full_size(bool(last.values[0] > POOR > last.values[-1]), full),
+            found=f"It is above at T = {longest_run} for alpha_U = {_these(poor)}. With ever more steps the threshold is alpha_U = "
+            f"{THRESHOLD:g}: see the findings.",
+            numbers=numbers(largest_poor=poor.max(initial=0.0)),
+        ),
+    ]  # fmt: skip
+
+
+def findings(data: Data, full: bool) -> list[Finding]:
+    endless = data["endless"]
+    below = endless["ratio"].sel(alpha_u=endless.alpha_u < THRESHOLD)
+    above = endless["ratio"].sel(alpha_u=endless.alpha_u > THRESHOLD)
+    at = float(endless["ratio"].sel(alpha_u=THRESHOLD))
+    ridge = endless["lambda_u"]
+    found = data["chains"]
+    return [
+        Finding(
+            says="The threshold is alpha_U = 1. As T goes to infinity (Gamma = 0, best ridge in (0, 0.1]) the error comes to that of the best "
+            "direction above it (ratio below 1.001 for alpha_U >= 1.001), and stays away from it below (above 1.05).",
+            holds=bool(above.max() < 1.001 and below.min() > 1.05),
+            found=f"Ratio by alpha_U: {listed([0.25, 0.5, 0.75], np.array([float(endless['ratio'].sel(alpha_u=a)) for a in (0.25, 0.5, 0.75)]), '{:.4f}')}, "
+            f"{float(below[-1]):.4f} at {float(below.alpha_u[-1]):g}, {at:.4f} at 1, {float(above[0]):.6f} at {float(above.alpha_u[0]):g}. Best "
+            f"ridge: {listed([0.25, 0.5, 0.75], np.array([float(ridge.sel(alpha_u=a)) for a in (0.25, 0.5, 0.75)]))}, the bound.",
+            numbers=numbers(largest_above=above.max(), smallest_below=below.min(), at_one=at),
+        ),
+        Finding(
+            says="Runs of small batches have come to their limit at the largest T (error at alpha_U = 0.25, 0.5 and 0.75, without selection, within "
+            "1e-6 of the limit).",
+            holds=at_full_size(_limit_gap(data) < 1e-6, full),
+            found="Error at the largest T: "
+            + listed(
+                found.alpha_u.values[found.alpha_u.values < THRESHOLD],
+                found["error"].sel(selection=False).isel(T=-1).values[found.alpha_u.values < THRESHOLD],
+                "{:.6f}",
+            )
+            + f"; largest relative distance from the limit {_limit_gap(data):.1e}.",
+            numbers=numbers(distance=_limit_gap(data)),
+        ),
+        above_bayes(found["error"], found["bayes"], full),
+    ]  # fmt: skip
+
+
+def _limit_gap(data: Data) -> float:
+    """The largest relative distance of the longest runs of small batches from their limit."""
+    last = data["chains"]["error"].sel(selection=False).isel(T=-1)
+    small = [a for a in last.alpha_u.values.tolist() if a < THRESHOLD]
+    limits = data["endless"]["error"].sel(alpha_u=small).values
+    return float(np.abs(last.sel(alpha_u=small).values / limits - 1).max())
 
 
 def _these(batches: Array) -> str:
@@ -107,19 +189,22 @@ def _these(batches: Array) -> str:
 
 def caption(data: Data) -> str:
     return (
-        r"Error after $T$ tuned steps over that of supervised learning with $\alpha_L + \alpha_U T$ "
-        rf"labelled points per feature, $(\rho, \Delta) = (1/2, {DELTA:g})$, $\alpha_L = {ALPHA_L:g}$ (chosen), for "
-        r"several $\alpha_U$ (chosen). Filled: $\Gamma$ tuned, white: $\Gamma = 0$; dotted: the Bayes limit "
-        rf"over the same denominator. {RIDGES}, $\Gamma \in [0, 3]$, tuned for every $T$."
+        r"Error after $T$ tuned steps over that of supervised learning with $\alpha_L + \alpha_U T$ labelled points per feature (its "
+        r"ridge in $(0, 0.1]$ too), without selection (a) and with (b). (c): the limit of ever more steps at the best "
+        r"ridge, over the error of the best direction, $H(1/\sqrt\Delta)$; above $\alpha_U = 1$ it is one, reached with a ridge that goes to zero. Where weights fade to "
+        r"less than any number, their direction goes on (`theory/faded.py`)."
     )
 
 
 FIGURE = Figure(
     "batch-size",
-    "Relative error for different amounts of unlabelled data a step",
-    "Section 4.1, `fig: partition dependence balanced`",
+    "Relative error for different amounts of unlabelled data per step",
+    Place("Section 4.1", 6, "fig: partition dependence balanced"),
     tasks,
     draw,
     claims,
+    findings,
     caption,
+    from_paper=rf"$(\rho, \Delta) = (1/2, 0.75^2)$; {TUNED}.",
+    chosen=rf"$\alpha_L = {ALPHA_L:g}$; the $\alpha_U$ drawn; $T$ up to 1024; $\Gamma \in [0, 3]$; panel (c) is ours.",
 )

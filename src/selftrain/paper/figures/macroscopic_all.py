@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ...sweep import Task
-from ..figure import Claim, Data, Figure
-from .macroscopic import SEEDS, SEEDS_QUICK, caption, draw_columns, judge, runs
+from ..figure import Claim, Data, Figure, Finding, Place
+from .macroscopic import FROM_PAPER, SEEDS, SEEDS_QUICK, caption, draw_columns, judge, powers, runs
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
@@ -25,16 +25,23 @@ def draw(data: Data) -> Drawing:
     return draw_columns(data, (4, len(RHOS)))
 
 
-def claims(data: Data) -> list[Claim]:
-    return [claim for rho in RHOS for claim in judge(data, rho)]
+def claims(data: Data, full: bool) -> list[Claim]:
+    return [claim for rho in RHOS for claim in judge(data, rho, full)]
+
+
+def findings(data: Data, full: bool) -> list[Finding]:
+    return powers(data, full)
 
 
 FIGURE = Figure(
     "macroscopic-all",
     "Macroscopic quantities, all panels of the appendix",
-    "Appendix, `fig: macro with experiment`",
+    Place("Appendix B", 12, "fig: macro with experiment"),
     tasks,
     draw,
     claims,
+    findings,
     caption,
+    from_paper=rf"{FROM_PAPER}, $\rho$ = 0.5, 0.495, 0.4.",
+    chosen=r"numbers of seeds (the paper: several), $\Gamma \in [0, 3]$.",
 )

@@ -1,4 +1,4 @@
-r"""$\lambda_U^*$ against T: small ridges, many small steps."""
+r"""$\lambda_U^*$ and $\lambda_L^*$ against T: small ridges, many small steps."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...sweep import Task
-from ..computations.tuned import LARGEST_RIDGE, SMALLEST_RIDGE
-from ..figure import Claim, Data, Figure
-from ..judge import PowerLaw, numbers, power_law
-from ..setting import ALPHA_L, ALPHA_U, RIDGES, cases
+from ...tuning.bounds import LARGEST_RIDGE, SMALLEST_RIDGE
+from ..figure import Claim, Data, Figure, Finding, Place
+from ..judge import PowerLaw, at_full_size, listed, numbers, power_law, somewhere
+from ..setting import OPEN_AMOUNTS, RHOS, TUNED, cases
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -19,6 +19,12 @@ if TYPE_CHECKING:
 
 MANY = 32
 """The power is fitted from this T on, where the ridge is below its bound."""
+
+OFF = 1.25
+"""A power law fits if no point is off it by more than this factor."""
+
+SMALL = 0.01
+AT_BOUND = 0.99
 
 
 def tasks(quick: bool) -> Mapping[str, Task]:
@@ -28,156 +34,194 @@ def tasks(quick: bool) -> Mapping[str, Task]:
 def draw(data: Data) -> Drawing:
     from ...plots.paper import (
         DASHED,
-        DELTA_MARKERS,
+        JUMP,
         RHO_COLORS,
+        bound,
         canvas,
-        cases_legend,
         each,
         handle,
         legend_right,
         lengths_axis,
+        letter,
+        rho_legend,
         series,
     )
-    from ...plots.style import GREY, styled
+    from ...plots.style import GREY, PURPLE, styled
 
     chains = data["chains"].isel(heuristics=0)
+    deltas = chains.delta.values.tolist()
+    met = bool((chains[["lambda_l", "lambda_u"]] < 1.01 * SMALLEST_RIDGE).to_array().any())
     with styled():
-        figure, axes = canvas(1, 1, 7.6, 4.6)
-        ax = axes[0, 0]
-        for case in each(chains, ("rho", "delta", "selection")):
-            color, marker = RHO_COLORS[float(case.rho)], DELTA_MARKERS[float(case.delta)]
-            series(ax, case.T, case["lambda_u"], color, marker, bool(case.selection))
-            law = _law(case)
-            shown = not case.selection and float(case.delta) == float(chains.delta[-1])
-            if shown and law is not None:
-                lengths = case.T.values[case.T.values >= MANY]
-                ax.plot(
-                    lengths,
-                    law.amplitude * lengths**law.exponent,
-                    color=color,
-                    linewidth=4,
-                    alpha=0.2,
-                )
-        ax.axhline(LARGEST_RIDGE, color=GREY, linewidth=0.9, linestyle=(0, (1, 1.5)))
-        ax.set_yscale("log")
-        ax.set_ylabel(r"$\lambda_U^*$")
-        lengths_axis((ax,), chains.T.values.tolist())
-        laws = [
-            (rho, _law(chains.sel(rho=rho, selection=False).isel(delta=-1)))
-            for rho in chains.rho.values
-        ]
+        figure, axes = canvas(
+            2, len(deltas), 3.5 * len(deltas) + 2.3, 6.4, sharex=True, sharey="row"
+        )
+        for column, delta in zip(axes.T, deltas, strict=True):
+            for case in each(chains.sel(delta=delta), ("rho", "selection")):
+                color, filled = RHO_COLORS[float(case.rho)], bool(case.selection)
+                for ax, name in zip(column, ("lambda_u", "lambda_l"), strict=True):
+                    series(ax, case.T, case[name], color, "o", filled, jump=3 * JUMP)
+                    ends = case["first_order"].values > 1e-4
+                    ax.plot(
+                        case.T.values[ends], case[name].values[ends], "x", color=PURPLE, zorder=5
+                    )
+            column[0].set_title(rf"$\Delta = {delta:g}$")
+            for ax in column:
+                ax.set_yscale("log")
+                bound(ax, LARGEST_RIDGE)
+                if met:
+                    bound(ax, SMALLEST_RIDGE)
+            lengths_axis(column, chains.T.values.tolist())
+            column[0].set_xlabel("")
+        axes[0, 0].set_ylabel(r"$\lambda_U^*$")
+        axes[1, 0].set_ylabel(r"$\lambda_L^*$")
+        letter(axes.ravel())
         legend_right(
             figure,
             [
-                *cases_legend(chains.rho.values, chains.delta.values),
+                *rho_legend(chains.rho.values.tolist()),
                 handle(r"$\Gamma$ tuned", GREY, "o"),
                 handle(r"$\Gamma = 0$", GREY, "o", DASHED, filled=False),
-                *(
-                    handle(rf"$\propto T^{{{law.exponent:.2f}}}$", RHO_COLORS[float(rho)])
-                    for rho, law in laws
-                    if law is not None
-                ),
+                handle("bound of the search", GREY, "", (0, (1, 1.5))),
+                handle("end of the solver", PURPLE, "x", "none"),
             ],
         )
     return figure
 
 
-def claims(data: Data) -> list[Claim]:
+def claims(data: Data, full: bool) -> list[Claim]:
     chains = data["chains"].isel(heuristics=0)
-    claimed = []
-    for chosen, name in ((False, "without selection"), (True, "with selection")):
-        found = {
-            (float(rho), float(delta)): law
-            for rho in chains.rho
-            for delta in chains.delta
-            if (law := _law(chains.sel(rho=rho, delta=delta, selection=chosen))) is not None
-        }
-        if not found:
-            claimed.append(
-                Claim(
-                    f"The best ridge falls as a power of T, whatever the label bias ({name}).",
-                    None,
-                    f"Runs of {8 * MANY} steps or more are needed to tell.",
-                )
-            )
-            continue
-        exponents = np.array([law.exponent for law in found.values()])
-        off = np.array([law.off for law in found.values()])
-        shown = "; ".join(
-            f"({rho:g}, {delta:g}): {law.exponent:.3f}" for (rho, delta), law in found.items()
-        )
-        claimed += [
-            Claim(
-                f"The best ridge falls as a power of T ({name}; from T = {MANY} on no point is off "
-                "the fitted power by more than a factor of 1.25).",
-                bool(off.max() < 1.25),
-                f"Exponents by (rho, Delta): {shown}. Largest factor off: {off.max():.3f}. "
-                f"{_at_floor(chains, chosen)}",
-                numbers(
-                    largest_factor=off.max(),
-                    **{
-                        f"exponent_{rho:g}_{delta:g}": law.exponent
-                        for (rho, delta), law in found.items()
-                    },
-                ),
-            ),
-            Claim(
-                f"This does not depend on the label bias ({name}; exponents differ by less than 0.2).",
-                bool(np.ptp(exponents) < 0.2),
-                f"They range from {exponents.min():.3f} to {exponents.max():.3f}.",
-                numbers(lowest=exponents.min(), highest=exponents.max()),
-            ),
-        ]
-    return claimed
+    last = chains.isel(T=-1)["lambda_u"]
+    plateau = int((chains["lambda_u"] > AT_BOUND * LARGEST_RIDGE).sum())
+    return [
+        *(_power(chains, chosen, full) for chosen in (False, True)),
+        Claim(
+            quote="We also remark that this tendency does not depend on the label bias $\\rho$.",
+            test=f"The power law fits for every rho, 0.5 to 0.2 (no point from T = {MANY} on is off by more than a factor of {OFF:g}), and its "
+            "exponent is negative.",
+            holds=at_full_size(_every_power(chains), full),
+            found=_exponents(chains),
+            numbers=numbers(cases=len(_laws(chains))),
+        ),
+        Claim(
+            quote="Since $\\lambda_U$ is upper bounded during the optimization, there is a plateau at $\\lambda_U=0.1$.",
+            test="At some T the best ridge is at its bound, 0.1.",
+            holds=somewhere(plateau > 0, full),
+            found=f"It is at {plateau} of {chains['lambda_u'].size} points.",
+            numbers=numbers(points=plateau),
+        ),
+        Claim(
+            quote="When $T$ is large and $\\alpha_U$ is moderately large, the optimal regularization parameter "
+            "$\\lambda_U^*$ becomes small.",
+            test=f"At the largest T the best ridge is below {SMALL:g} of its bound, in every case.",
+            holds=at_full_size(bool((last < SMALL * LARGEST_RIDGE).all()), full),
+            found=f"Largest ridge at T = {int(chains.T[-1])} by rho: "
+            f"{listed(chains.rho, last.max(('delta', 'selection')).values)}.",
+            numbers=numbers(largest=last.max()),
+        ),
+    ]  # fmt: skip
+
+
+def _power(chains: xr.Dataset, chosen: bool, full: bool) -> Claim:
+    found = _laws(chains.isel(selection=[int(chosen)]))
+    off = max((law.off for law in found.values()), default=np.nan)
+    shown = "; ".join(
+        f"({rho:g}, {delta:g}): {law.exponent:.3f}" for (rho, delta, _), law in found.items()
+    )
+    return Claim(
+        case="with selection" if chosen else "without selection",
+        quote="The figure indicates that the optimal regularization strength decreases in a power raw at $T\\gg1$.",
+        test=f"From T = {MANY} on no point of any case is off a power fitted to it by more than a factor of {OFF:g}.",
+        holds=at_full_size(bool(off < OFF), full),
+        found=f"Exponents by (rho, Delta): {shown or 'runs too short'}. Largest factor off: {off:.3f}.",
+        numbers=numbers(largest_factor=off),
+    )
+
+
+def findings(data: Data, full: bool) -> list[Finding]:
+    chains = data["chains"].isel(heuristics=0)
+    exponents = np.array([law.exponent for law in _laws(chains).values()])
+    spread = float(np.ptp(exponents)) if exponents.size else np.nan
+    return [
+        Finding(
+            says="The exponent itself does depend on the label bias (exponents differ by more than 0.3).",
+            holds=at_full_size(spread > 0.3, full),
+            found=_exponents(chains),
+            numbers=numbers(spread=spread),
+        ),
+        Finding(
+            says="No ridge is at the lower end of the search.",
+            holds=at_full_size(_at_floor(chains) == "", full),
+            found=_at_floor(chains)
+            or f"Smallest ridges: lambda_U* {float(chains['lambda_u'].min()):.2g}, lambda_L* "
+            f"{float(chains['lambda_l'].min()):.2g}; the search goes down to {SMALLEST_RIDGE:g}.",
+            numbers=numbers(lambda_u=chains["lambda_u"].min(), lambda_l=chains["lambda_l"].min()),
+        ),
+    ]
 
 
 def caption(data: Data) -> str:
-    chains = data["chains"].isel(heuristics=0)
-    powers = ""
-    if int(chains.T[-1]) >= 8 * MANY:
-        powers = (
-            rf" Broad lines: powers fitted from $T = {MANY}$ on to the curves without selection and "
-            rf"$\Delta = {float(chains.delta[-1]):g}$."
-        )
     return (
-        r"Best ridge of the self-training steps against their number. Filled: $\Gamma$ tuned, white: "
-        rf"$\Gamma = 0$; dotted: the upper bound of the search, which makes the plateau.{powers} "
-        rf"{RIDGES}. Chosen: $(\alpha_L, \alpha_U) = ({ALPHA_L:g}, {ALPHA_U:g})$."
+        r"Best ridges of the self-training steps (above) and of the labelled fit (below) against the number of steps. Filled: $\Gamma$ tuned, "
+        r"white: $\Gamma = 0$; dotted: a bound of the search that is met. Neighbours in different valleys of the error are not joined. Crosses: the search "
+        r"stopped at neither a minimum nor a bound, because the solver confirms no run with smaller ridges."
     )
 
 
-def _at_floor(chains: xr.Dataset, chosen: bool) -> str:
-    """Where the ridge of step 0 runs to the lower end of the search; those runs are left out of the fit."""
-    floor = chains["lambda_l"].sel(selection=chosen) < 1.01 * SMALLEST_RIDGE
+def _at_floor(chains: xr.Dataset) -> str:
+    """Where a ridge runs to the lower end of the search."""
     where = [
-        f"rho = {rho:g}, Delta = {delta:g}, from T = {chains.T.values[held.values][0]}"
+        f"{name} at rho = {rho:g}, Delta = {delta:g}"
+        for name in ("lambda_l", "lambda_u")
         for rho in chains.rho.values
         for delta in chains.delta.values
-        if (held := floor.sel(rho=rho, delta=delta)).any()
+        if bool((chains[name].sel(rho=rho, delta=delta) < 1.01 * SMALLEST_RIDGE).any())
     ]
-    if not where:
-        return ""
-    return (
-        f"lambda_L* is at the lower end of the search, {SMALLEST_RIDGE:g}, for {'; '.join(where)}."
-    )
+    return f"At the lower end, {SMALLEST_RIDGE:g}: {'; '.join(where)}." if where else ""
 
 
-def _law(case: xr.Dataset) -> PowerLaw | None:
-    """The power of T over the longer runs whose ridges are within the bounds; None if they are too few."""
-    ridge = case["lambda_u"].values
-    inside = (case.T.values >= MANY) & (ridge < 0.99 * LARGEST_RIDGE)
-    inside &= case["lambda_l"].values > 1.01 * SMALLEST_RIDGE
-    if inside.sum() < 4:
-        return None
-    return power_law(case.T.values[inside], ridge[inside])
+def _laws(chains: xr.Dataset) -> dict[tuple[float, float, bool], PowerLaw]:
+    """The powers of T of all cases whose longer runs have ridges within the bounds, at minima."""
+    laws = {}
+    for rho in chains.rho.values:
+        for delta in chains.delta.values:
+            for chosen in chains.selection.values:
+                case = chains.sel(rho=rho, delta=delta, selection=chosen)
+                ridge = case["lambda_u"].values
+                inside = (case.T.values >= MANY) & (ridge < AT_BOUND * LARGEST_RIDGE)
+                inside &= (ridge > 1.01 * SMALLEST_RIDGE) & ~(case["first_order"].values > 1e-4)
+                inside &= case["lambda_l"].values > 1.01 * SMALLEST_RIDGE
+                if inside.sum() >= 4:
+                    law = power_law(case.T.values[inside], ridge[inside])
+                    laws[float(rho), float(delta), bool(chosen)] = law
+    return laws
+
+
+def _every_power(chains: xr.Dataset) -> bool:
+    laws = _laws(chains)
+    there = {rho for rho, _, _ in laws} == set(RHOS)
+    return there and all(law.off < OFF and law.exponent < 0 for law in laws.values())
+
+
+def _exponents(chains: xr.Dataset) -> str:
+    """The range of exponents for each rho."""
+    laws = _laws(chains)
+    ranges = []
+    for rho in chains.rho.values.tolist():
+        of = [law.exponent for (share, _, _), law in laws.items() if share == rho]
+        if of:
+            ranges.append(f"{rho:g}: {min(of):.3f} to {max(of):.3f}")
+    return f"Exponents by rho: {', '.join(ranges)}." if ranges else "Runs too short for a power."
 
 
 FIGURE = Figure(
     "optimal-ridge",
-    "Best ridge against the number of steps",
-    "Section 4.1, `fig: optimal regularization`",
+    "Best ridges against the number of steps",
+    Place("Section 4.1", 7, "fig: optimal regularization"),
     tasks,
     draw,
     claims,
+    findings,
     caption,
+    from_paper=rf"the cases of `relative-error`; {TUNED}.",
+    chosen=rf"{OPEN_AMOUNTS}, $T$ up to 1024, $\Gamma \in [0, 3]$; the lower end of the search, {SMALLEST_RIDGE:g}; (c, d) are ours.",
 )

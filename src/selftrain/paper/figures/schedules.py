@@ -9,9 +9,9 @@ import numpy as np
 
 from ...sweep import Grid, Task
 from ..computations.schedules import CONFIRMED, LIMIT, SCHEDULES, WAYS
-from ..figure import Claim, Data, Figure
-from ..judge import listed, numbers, power_law
-from ..setting import ALPHA_L, ALPHA_U, DELTA, RIDGES
+from ..figure import Claim, Data, Figure, Finding, Place
+from ..judge import at_full_size, listed, numbers, power_law
+from ..setting import ALPHA_L, ALPHA_U, DELTA
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -41,55 +41,53 @@ def tasks(quick: bool) -> Mapping[str, Task]:
 
 
 def draw(data: Data) -> Drawing:
-    from ...plots.paper import DASHED, DOTTED, canvas, handle, legend_right, lengths_axis
-    from ...plots.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, styled
+    from ...plots.paper import DASHED, DOTTED, canvas, handle, legend_right, lengths_axis, letter
+    from ...plots.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, YELLOW, styled
 
     found = data["schedules"]
     colors = (BLACK, BLUE, GREEN, ORANGE)
     with styled():
-        figure, axes = canvas(3, found.rho.size, 9.6, 7.4, sharey="row")
-        for column, rho in enumerate(found.rho.values):
+        figure, axes = canvas(4, found.rho.size, 3.0 * found.rho.size + 2.0, 9.6, sharey="row")
+        axes[1, 0].sharey(axes[0, 0])
+        for column, rho in zip(axes.T, found.rho.values, strict=True):
             case = found.sel(rho=rho)
-            top, middle, bottom = axes[:, column]
-            top.set_title(rf"$\rho = {rho:g}$")
-            _draw_errors(top, case, colors)
-            ratio = case.isel(fix_bias=0)
-            top.plot(
-                case.T, ratio["supervised"] / ratio["bayes"] - 1, color=PURPLE, linestyle=DOTTED
-            )
-            _draw_ridges(middle, case, colors, DASHED)
-            _draw_labels(bottom, case)
-            lengths_axis((top,), case.T.values.tolist())
+            for ax, fixed in zip(column[:2], (TRAINED, FIXED), strict=True):
+                _draw_errors(ax, case.sel(fix_bias=fixed), colors, fixed)
+                ratio = case.sel(fix_bias=fixed)
+                excess = ratio["supervised"] / ratio["bayes"] - 1
+                ax.plot(case.T, excess, color=GREY, linestyle=DOTTED)
+                words = "fixed" if fixed else "trained"
+                ax.set_title(rf"bias {words}, $\rho = {rho:g}$")
+            lengths_axis(column[:2], case.T.values.tolist())
+            _draw_ridges(column[2], case, colors, DASHED)
+            _draw_labels(column[3], case, (PURPLE, SKY))
         axes[0, 0].set_ylabel(r"$\epsilon_g^{(T)}/\epsilon_{Bayes} - 1$")
-        axes[1, 0].set_ylabel(r"$\lambda_U^{(t)}$")
-        axes[2, 0].set_ylabel(r"$\gamma^{(t)} - 1$, $\Gamma^{(t)}$")
+        axes[1, 0].set_ylabel(r"$\epsilon_g^{(T)}/\epsilon_{Bayes} - 1$")
+        axes[2, 0].set_ylabel(r"$\lambda_U^{(t)}$")
+        axes[3, 0].set_ylabel(r"$\gamma^{(t)} - 1$, $\Gamma^{(t)}$")
+        letter(axes.ravel())
         legend_right(
             figure,
             [
                 handle("constant ridge", colors[CONSTANT], "o"),
-                handle("and selection", colors[SECOND], "o", DASHED, filled=False),
-                handle("and annealing", colors[SECOND], "o"),
+                handle("and selection\nor annealing", colors[SECOND], "o"),
                 handle("ridge free", colors[RIDGE], "o"),
                 handle("all free", colors[ALL], "o"),
-                handle("bias fixed", GREY, "o"),
-                handle("bias trained", GREY, "o", DASHED, filled=False),
-                handle("supervised", PURPLE, "", DOTTED),
-                handle(r"$\propto 1/t$", GREY, "", DOTTED),
-                handle(r"$\gamma - 1$", ORANGE),
-                handle(r"$\Gamma$", BLUE),
+                handle("bias fixed", YELLOW, "o"),
+                handle("bias trained", YELLOW, "o", DASHED, filled=False),
+                handle("supervised;\n" + r"$\propto 1/t$ below", GREY, "", DOTTED),
+                handle(r"$\gamma - 1$", PURPLE),
+                handle(r"$\Gamma$", SKY),
             ],
         )
     return figure
 
 
-def _draw_errors(ax: Axes, case: xr.Dataset, colors: tuple[str, ...]) -> None:
+def _draw_errors(ax: Axes, one: xr.Dataset, colors: tuple[str, ...], fixed: bool) -> None:
     from ...plots.paper import series
 
-    for fixed in (TRAINED, FIXED):
-        one = case.sel(fix_bias=fixed)
-        for way, color in enumerate(colors):
-            excess = one["error"].isel(way=way) / one["bayes"] - 1
-            series(ax, case.T, excess, color, "o", fixed)
+    for way, color in enumerate(colors):
+        series(ax, one.T, one["error"].isel(way=way) / one["bayes"] - 1, color, "o", fixed)
     ax.set_yscale("log")
 
 
@@ -106,23 +104,27 @@ def _draw_ridges(ax: Axes, case: xr.Dataset, colors: tuple[str, ...], dashed: An
     t = case.t.values
     guide = last * t[-1] / t
     ax.plot(t[guide <= 0.1], guide[guide <= 0.1], color=GREY, linestyle=DOTTED)
+    ax.set_title(rf"ridges, $T = {t[-1]}$")
     ax.set_xscale("log", base=2)
     ax.set_yscale("log")
     ax.set_xlabel("step $t$")
 
 
-def _draw_labels(ax: Axes, case: xr.Dataset) -> None:
-    from ...plots.style import BLUE, ORANGE
-
+def _draw_labels(ax: Axes, case: xr.Dataset, colors: tuple[str, str]) -> None:
     longest = case.isel(T=-1, way=ALL).sel(fix_bias=FIXED)
-    ax.plot(case.t, longest["sharpness"] - 1, color=ORANGE)
-    ax.plot(case.t, longest["threshold"], color=BLUE)
+    ax.plot(case.t, longest["sharpness"] - 1, color=colors[0])
+    ax.plot(case.t, longest["threshold"], color=colors[1])
+    ax.set_title(rf"labels, all free, $T = {int(case.t[-1])}$")
     ax.set_xscale("log", base=2)
     ax.set_yscale("symlog", linthresh=1e-3)
     ax.set_xlabel("step $t$")
 
 
-def claims(data: Data) -> list[Claim]:
+def claims(data: Data, full: bool) -> list[Claim]:
+    return []
+
+
+def findings(data: Data, full: bool) -> list[Finding]:
     found, finite = data["schedules"], data["confirmed"]
     error, bayes = found["error"], found["bayes"]
     excess = error / bayes - 1
@@ -137,97 +139,95 @@ def claims(data: Data) -> list[Claim]:
     worse = float((better.isel(way=ALL) / better.isel(way=SECOND)).max())
     z = (finite["mean"] - finite["theory"]) / finite["standard_error"]
     off = finite["mean"] / finite["theory"] - 1
-    said = [
-        Claim(
-            "A ridge that is free at every step is better than a constant one: with balanced classes it takes away "
-            "more than a tenth of the excess over the Bayes limit in every run of 16 steps or more.",
-            bool((balanced.where(found.T >= 16, drop=True) > 0.1).all()) if longest >= 16 else None,
-            f"Share taken away at T = {listed(found.T.values, balanced.values)}.",
-            numbers(**{f"share_{int(T)}": float(balanced.sel(T=T)) for T in found.T.values}),
+    return [
+        Finding(
+            says="A ridge that is free at every step is better than a constant one: with balanced classes it takes away more than a tenth of the excess over the "
+            "Bayes limit in every run of 16 steps or more.",
+            holds=at_full_size(bool((balanced.where(found.T >= 16, drop=True) > 0.1).all()), full),
+            found=f"Share taken away at T = {listed(found.T.values, balanced.values)}.",
+            numbers=numbers(**{f"share_{int(T)}": float(balanced.sel(T=T)) for T in found.T.values}),
         ),
-        Claim(
-            "With a trained bias free schedules do not cure label imbalance: at the smallest rho the excess over the Bayes "
-            "limit stays above one half of the limit.",
-            bool(float(trained.isel(way=ALL, rho=-1)) > 0.5),
-            f"Excess of all free at T = {longest}: {listed(rhos, trained.isel(way=ALL).values)}; "
+        Finding(
+            says="With a trained bias free schedules do not cure label imbalance: at rho = 0.2 the excess over the Bayes limit stays above one half of the limit.",
+            holds=at_full_size(bool(float(trained.isel(way=ALL, rho=-1)) > 0.5), full),
+            found=f"Excess of all free at T = {longest}: {listed(rhos, trained.isel(way=ALL).values)}; "
             f"of a constant ridge: {listed(rhos, trained.isel(way=CONSTANT).values)}.",
-            numbers(excess=float(trained.isel(way=ALL, rho=-1))),
+            numbers=numbers(excess=float(trained.isel(way=ALL, rho=-1))),
         ),
-        Claim(
-            "With the bias fixed and all hyperparameters free, self-training is better than the paper's heuristics "
-            "at every rho and T.",
-            bool(worse < 1),
-            f"Error over that of the heuristics: at most {worse:.4f}; by rho at T = {longest}: "
+        Finding(
+            says="With the bias fixed and all hyperparameters free, self-training is better than the paper's heuristics at every rho and T.",
+            holds=at_full_size(bool(worse < 1), full),
+            found=f"Error over that of the heuristics: at most {worse:.4f}; by rho at T = {longest}: "
             f"{listed(rhos, (better.isel(way=ALL, T=-1) / better.isel(way=SECOND, T=-1)).values)}.",
-            numbers(largest_ratio=worse),
+            numbers=numbers(largest_ratio=worse),
         ),
-        Claim(
-            "It comes close to supervised learning with all labels (within 2 % at the largest T).",
-            bool(float(ratio.isel(T=-1).max()) < 1.02) if longest >= 64 else None,
-            "Error over that of supervised learning with lambda <= 0.1, at "
+        Finding(
+            says="It comes close to supervised learning with all labels (within 2 % at the largest T).",
+            holds=at_full_size(bool(float(ratio.isel(T=-1).max()) < 1.02), full),
+            found="Error over that of supervised learning with lambda <= 0.1, at "
             + "; ".join(f"T = {int(T)}: {listed(rhos, ratio.sel(T=T).values)}" for T in found.T.values)
             + f". Excess over the Bayes limit at T = {longest}: {listed(rhos, fixed.isel(way=ALL, T=-1).values)}.",
-            numbers(**{f"ratio_{rho:g}": float(ratio.sel(rho=rho).isel(T=-1)) for rho in rhos}),
+            numbers=numbers(**{f"ratio_{rho:g}": float(ratio.sel(rho=rho).isel(T=-1)) for rho in rhos}),
         ),
-        Claim(
-            "Finite systems follow the best schedules (mean errors within 0.1 % of the theory, or four standard errors).",
-            bool(((np.abs(z) < 4) | (np.abs(off) < 1e-3)).all()),
-            f"Relative deviations: {listed(rhos, off.values)}; in standard errors: {listed(rhos, z.values)} (at an optimum "
+        _rule_of_thumb(found, longest, full),
+        Finding(
+            says="Finite systems follow the best schedules (mean errors within 0.1 % of the theory, or four standard errors).",
+            holds=at_full_size(bool(((np.abs(z) < 4) | (np.abs(off) < 1e-3)).all()), full),
+            found=f"Relative deviations: {listed(rhos, off.values)}; in standard errors: {listed(rhos, z.values)} (at an optimum "
             f"fluctuations can only raise the error, by an amount of order 1/N); theory {listed(rhos, finite['theory'].values)}, "
             f"simulation {listed(rhos, finite['mean'].values)}.",
-            numbers(**{f"z_{rho:g}": float(z.sel(rho=rho)) for rho in rhos}),
+            numbers=numbers(**{f"z_{rho:g}": float(z.sel(rho=rho)) for rho in rhos}),
         ),
     ]  # fmt: skip
-    said.insert(4, _rule_of_thumb(found, longest))
-    return said
 
 
-def _rule_of_thumb(found: xr.Dataset, longest: int) -> Claim:
+def _rule_of_thumb(found: xr.Dataset, longest: int, full: bool) -> Finding:
     says = (
-        "The best ridges fall as 1/t (exponents between -1.35 and -0.75, fitted from an eighth of the run on, "
-        "bias fixed, all free)."
+        "With balanced classes the best ridges fall as 1/t, with imbalanced ones faster (exponents fitted from an eighth of the run on, bias fixed, "
+        "all free: between -1.35 and -0.75 at rho = 0.5, below -1.35 at the others)."
     )
     if longest < 64:
-        return Claim(says, None, "Runs of 64 steps or more are needed to tell.")
+        return Finding(says=says, holds=None, found="Runs of 64 steps or more are needed to tell.")
     laws = {}
     for rho in found.rho.values:
         curve = found["lambda_u"].sel(rho=rho, fix_bias=FIXED).isel(way=ALL, T=-1)
         late = found.t.values >= longest // 8
-        laws[float(rho)] = power_law(found.t.values[late], curve.values[late])
-    exponents = {rho: law.exponent for rho, law in laws.items()}
+        laws[float(rho)] = power_law(found.t.values[late], curve.values[late]).exponent
     first = found.isel(T=-1, way=ALL, t=0).sel(fix_bias=FIXED)
-    return Claim(
-        says,
-        all(-1.35 < value < -0.75 for value in exponents.values()),
-        f"Exponents: {listed(list(exponents), np.array(list(exponents.values())))}. t times the last ridge: "
+    holds = all((-1.35 < value < -0.75) == (rho == 0.5) for rho, value in laws.items())
+    return Finding(
+        says=says,
+        holds=at_full_size(holds, full),
+        found=f"Exponents: {listed(list(laws), np.array(list(laws.values())))}. t times the last ridge: "
         + listed(
             found.rho.values,
             longest * found["lambda_u"].sel(fix_bias=FIXED).isel(way=ALL, T=-1, t=-1).values,
         )
         + f". First step: sharpness {listed(found.rho.values, first['sharpness'].values)}, "
         f"threshold {listed(found.rho.values, first['threshold'].values)}.",
-        numbers(**{f"exponent_{rho:g}": value for rho, value in exponents.items()}),
+        numbers=numbers(**{f"exponent_{rho:g}": value for rho, value in laws.items()}),
     )
 
 
 def caption(data: Data) -> str:
-    longest = int(data["schedules"].T[-1])
     return (
-        r"Top: excess of the error over the Bayes limit against T, for recipes with ever more freedom; filled, solid: bias "
-        r"fixed, white, dashed: bias trained. Constant ridge; selection too (bias trained) or annealing too (bias fixed: the "
-        r"paper's heuristics); ridge free at every step; ridge, sharpness and threshold free at every step. Middle: the best "
-        rf"ridges at $T = {longest}$, with $1/t$ dotted. Bottom: sharpness and threshold of the run with all free and the bias "
-        rf"fixed. {RIDGES}, $(\alpha_L, \alpha_U, \Delta) = ({ALPHA_L:g}, {ALPHA_U:g}, {DELTA:g})$; a search has at most "
-        rf"{LIMIT} iterations, so the longest free schedules may be improved by less than the width of a line."
+        r"First two rows: excess of the error over the Bayes limit against $T$, for recipes with ever more freedom, with the bias trained (white, dashed) and "
+        r"fixed (filled, solid). Constant ridge; selection too (bias trained) or annealing too (bias fixed: the paper's heuristics); ridge free at every step; "
+        r"ridge, sharpness and threshold free at every step. Third row: the best ridges of the longest runs, with $1/t$ dotted. Fourth row: sharpness and threshold of "
+        rf"the longest run with all free and the bias fixed. A search has at most {LIMIT} iterations, so the longest free schedules may be improved by less than "
+        r"the width of a line."
     )
 
 
 FIGURE = Figure(
     "schedules",
     "Free schedules against the Bayes limit",
-    "beyond the paper: `docs/gradients.md`",
+    Place("beyond the paper: `docs/gradients.md`"),
     tasks,
     draw,
     claims,
+    findings,
     caption,
+    from_paper=rf"$(\alpha_L, \alpha_U, \Delta) = ({ALPHA_L:g}, {ALPHA_U:g}, {DELTA:g})$ as in Section 3.4; $\lambda \in (0, 0.1]$.",
+    chosen=r"everything else: the figure is ours.",
 )

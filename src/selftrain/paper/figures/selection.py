@@ -9,9 +9,9 @@ import numpy as np
 
 from ...sweep import Grid, Task
 from ..computations.chains import CHAIN
-from ..figure import Claim, Data, Figure
-from ..judge import above_bayes, in_long_runs, listed, numbers, worst
-from ..setting import ALPHA_L, ALPHA_U, DELTA, RIDGES, cases, longest
+from ..figure import Claim, Data, Figure, Finding, Place
+from ..judge import above_bayes, at_full_size, everywhere, listed, numbers, somewhere
+from ..setting import ALPHA_L, ALPHA_U, DELTA, RHOS, TUNED, cases, longest
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -20,10 +20,12 @@ if TYPE_CHECKING:
 FEW = 4
 """Runs of at most this many steps are short."""
 
+MUCH, MINOR = 0.05, 0.01
+
 
 def tasks(quick: bool) -> Mapping[str, Task]:
     amounts = {
-        "alpha_l": (0.25, 1.0) if quick else (0.25, 0.5, 1.0),
+        "alpha_l": (0.25, 0.5, 1.0),
         "alpha_u": (2.0, 8.0),
         "selection": (False, True),
     }
@@ -37,131 +39,148 @@ def tasks(quick: bool) -> Mapping[str, Task]:
 def draw(data: Data) -> Drawing:
     from ...plots.paper import (
         DASHED,
-        DELTA_MARKERS,
-        DOTTED,
         RHO_COLORS,
-        SERIES,
         canvas,
-        cases_legend,
         each,
         handle,
+        legend_right,
         lengths_axis,
-        limit,
+        letter,
+        rho_legend,
         series,
     )
-    from ...plots.style import GREY, styled
+    from ...plots.style import GREY, PURPLE, SKY, YELLOW, styled
 
     every, balanced = data["cases"].isel(heuristics=0), data["balanced"]
-    markers = dict(zip(balanced.alpha_u.values.tolist(), "^D", strict=False))
-    colors = dict(zip(balanced.alpha_l.values.tolist(), SERIES[1:], strict=False))
+    colors = dict(zip(balanced.alpha_l.values.tolist(), (SKY, YELLOW, PURPLE), strict=True))
+    deltas = every.delta.values.tolist()
     with styled():
-        figure, axes = canvas(2, 2, 9.6, 6.6)
-        rows = (
-            (axes[0], every, ("rho", "delta"), RHO_COLORS, DELTA_MARKERS),
-            (axes[1], balanced, ("alpha_l", "alpha_u"), colors, markers),
-        )
-        for (left, right), chains, names, palette, shapes in rows:
-            for case in each(chains, names):
-                color, marker = palette[float(case[names[0]])], shapes[float(case[names[1]])]
-                for one in each(case, ("selection",)):
-                    series(left, one.T, one["error"], color, marker, bool(one.selection))
-                limit(left, case.T, case["bayes"].isel(selection=0), color)
-                series(right, case.T, _ratio(case), color, marker)
-            left.set_ylabel(r"$\epsilon_g^{(T)}$")
-            right.set_ylabel(r"$\epsilon_g^{(T)}(\Gamma^*)\;/\;\epsilon_g^{(T)}(\Gamma = 0)$")
-            lengths_axis((left, right), chains.T.values.tolist())
-        axes[0, 0].set_title("all cases: error")
-        axes[0, 1].set_title("all cases: with over without selection")
-        axes[1, 0].set_title(r"balanced cases ($\rho = 1/2$): error")
-        axes[1, 1].set_title("balanced cases: with over without selection")
-        axes[0, 1].legend(
-            handles=cases_legend(every.rho.values, every.delta.values), loc="lower right", ncols=2
-        )
-        axes[1, 1].legend(
-            handles=[
-                *(handle(rf"$\alpha_L={a:g}$", color) for a, color in colors.items()),
-                *(handle(rf"$\alpha_U={a:g}$", GREY, m, "none") for a, m in markers.items()),
-            ],
-            loc="lower right",
-        )
-        axes[0, 0].legend(
-            handles=[
+        figure, axes = canvas(2, len(deltas) + 1, 2.9 * len(deltas) + 5.0, 5.8)
+        for ax, delta in zip(axes[0], deltas, strict=False):
+            for case in each(every.sel(delta=delta), ("rho", "selection")):
+                color = RHO_COLORS[float(case.rho)]
+                series(ax, case.T, case["error"], color, "o", bool(case.selection))
+            ax.set_title(rf"error, $\Delta={delta:g}$")
+            ax.set_ylabel(r"$\epsilon_g^{(T)}$")
+        for delta, marker in zip(deltas, "os", strict=False):
+            for case in each(every.sel(delta=delta), ("rho",)):
+                series(axes[0, -1], case.T, _ratio(case), RHO_COLORS[float(case.rho)], marker)
+        amounts = balanced.alpha_u.values.tolist()
+        shown = amounts[-len(deltas) :]
+        for ax, alpha_u in zip(axes[1], shown, strict=False):
+            for case in each(balanced.sel(alpha_u=alpha_u), ("alpha_l", "selection")):
+                color = colors[float(case.alpha_l)]
+                series(ax, case.T, case["error"], color, "o", bool(case.selection))
+            ax.set_title(rf"error, $\rho=1/2$, $\alpha_U={alpha_u:g}$")
+            ax.set_ylabel(r"$\epsilon_g^{(T)}$")
+        for alpha_u, marker in zip(amounts, "^D", strict=True):
+            for case in each(balanced.sel(alpha_u=alpha_u), ("alpha_l",)):
+                series(axes[1, -1], case.T, _ratio(case), colors[float(case.alpha_l)], marker)
+        for ax in axes[:, -1]:
+            ax.set_title("with over without")
+            ax.set_ylabel(r"$\epsilon_g^{(T)}(\Gamma^*)\,/\,\epsilon_g^{(T)}(0)$")
+        lengths_axis(axes.ravel(), every.T.values.tolist(), "steps $T$")
+        letter(axes.ravel())
+        legend_right(
+            figure,
+            [
+                *rho_legend(every.rho.values.tolist()),
+                *(handle(rf"$\alpha_L={a:g}$", color, "o") for a, color in colors.items()),
                 handle(r"$\Gamma$ tuned", GREY, "o"),
                 handle(r"$\Gamma = 0$", GREY, "o", DASHED, filled=False),
-                handle("Bayes limit", GREY, "", DOTTED),
+                *(
+                    handle(rf"$\Delta={delta:g}$", GREY, marker, "none")
+                    for delta, marker in zip(deltas, "os", strict=False)
+                ),
+                *(
+                    handle(rf"$\alpha_U={alpha_u:g}$", GREY, marker, "none")
+                    for alpha_u, marker in zip(amounts, "^D", strict=True)
+                ),
             ],
-            loc="upper right",
         )
     return figure
 
 
-def claims(data: Data) -> list[Claim]:
+def claims(data: Data, full: bool) -> list[Claim]:
     every, balanced = _ratio(data["cases"].isel(heuristics=0)), _ratio(data["balanced"])
-    few = every.where(every["T"] <= FEW, drop=True)
-    gain_few, gain_end = 1 - few.min("T"), 1 - every.isel(T=-1)
-    most, where = worst(gain_end)
+    few = 1 - every.where(every["T"] <= FEW, drop=True).min("T")
     rhos = every.rho.values
-    by_rho = gain_few.max("delta").values
+    by_rho = few.max("delta").values
+    at_half, at_most = float(by_rho[rhos == 0.5][0]), float(by_rho[rhos < 0.495].max())
     short = 1 - balanced.where(balanced["T"] <= FEW, drop=True).min("T")
     poor, rich = short.isel(alpha_l=0), short.isel(alpha_l=-1)
     large, small = short.isel(alpha_u=-1), short.isel(alpha_u=0)
-    longest_run = int(every["T"][-1])
+    end = float(max((1 - every.sel(rho=0.5).isel(T=-1)).max(), (1 - balanced.isel(T=-1)).max()))
     return [
         Claim(
-            f"Selection helps much when there are few steps (for T <= {FEW} it lowers the error by 5 % "
-            "or more in a balanced case).",
-            bool(by_rho[rhos == 0.5][0] > 0.05),
-            f"Largest reduction for T <= {FEW} by rho: {listed(rhos, by_rho, '{:.2%}')}.",
-            numbers(**{f"gain_{rho:g}": gain for rho, gain in zip(rhos, by_rho, strict=True)}),
+            quote="When the total number of iterations $T$ is small, ST's performance is largely improved",
+            test=f"For T <= {FEW} selection lowers the error by {MUCH:.0%} or more somewhere.",
+            holds=somewhere(float(by_rho.max()) > MUCH, full),
+            found=f"Largest reduction for T <= {FEW} by rho: {listed(rhos, by_rho, '{:.2%}')}.",
+            numbers=numbers(**{f"gain_{rho:g}": gain for rho, gain in zip(rhos, by_rho, strict=True)}),
         ),
         Claim(
-            "It helps most when labels are balanced (the reduction at few steps is largest for "
-            "rho = 0.5).",
-            bool(by_rho[rhos == 0.5][0] >= by_rho.max()),
-            f"{by_rho[rhos == 0.5][0]:.2%} at rho = 0.5, {by_rho[rhos < 0.495].max():.2%} at most "
-            "for rho <= 0.4.",
-            numbers(balanced=by_rho[rhos == 0.5][0], skewed=by_rho[rhos < 0.495].max()),
+            quote="This tendency is evident especially when labels are balanced ($\\rho=1/2$).",
+            test=f"The largest reduction for T <= {FEW} is larger at rho = 0.5 than at 0.4 and 0.2.",
+            holds=at_full_size(at_half > at_most, full),
+            found=f"{at_half:.2%} at rho = 0.5, {at_most:.2%} at most at rho = 0.4 and 0.2.",
+            numbers=numbers(balanced=at_half, skewed=at_most),
         ),
         Claim(
-            "It ceases to matter when there are many steps (less than 1 % at the largest T).",
-            in_long_runs(most < 0.01, longest_run),
-            f"Largest reduction at T = {longest_run}: {most:.3%} ({where}).",
-            numbers(gain=most, T=longest_run),
-        ),
-        Claim(
-            "Among balanced cases it helps most when the start is poor (small alpha_L).",
-            bool((poor > rich).all()),
-            f"Reduction at alpha_L = {float(poor.alpha_l):g} against {float(rich.alpha_l):g}, by "
-            f"alpha_U: {listed(short.alpha_u, poor.values, '{:.2%}')} against "
+            quote="PLS is effective especially when the initial classifier is poor ($\\alpha_L$ is small)",
+            test=f"With balanced classes the largest reduction for T <= {FEW} is larger at alpha_L = {float(poor.alpha_l):g} than "
+            f"at {float(rich.alpha_l):g}, for both alpha_U.",
+            holds=bool((poor > rich).all()),
+            found=f"By alpha_U: {listed(short.alpha_u, poor.values, '{:.2%}')} against "
             f"{listed(short.alpha_u, rich.values, '{:.2%}')}.",
-            numbers(smallest_difference=(poor - rich.values).min()),
+            numbers=numbers(smallest_difference=(poor - rich.values).min()),
         ),
         Claim(
-            "Among balanced cases it helps most when the batches are large (large alpha_U).",
-            bool((large > small).all()),
-            f"Reduction at alpha_U = {float(large.alpha_u):g} against {float(small.alpha_u):g}, by "
-            f"alpha_L: {listed(short.alpha_l, large.values, '{:.2%}')} against "
+            quote="and the size of the unlabeled data used at each iteration is large ($\\alpha_U$ is large)",
+            test=f"With balanced classes the largest reduction for T <= {FEW} is larger at alpha_U = {float(large.alpha_u):g} "
+            f"than at {float(small.alpha_u):g}, for every alpha_L.",
+            holds=bool((large > small).all()),
+            found=f"By alpha_L: {listed(short.alpha_l, large.values, '{:.2%}')} against "
             f"{listed(short.alpha_l, small.values, '{:.2%}')}.",
-            numbers(smallest_difference=(large - small.values).min()),
+            numbers=numbers(smallest_difference=(large - small.values).min()),
         ),
         Claim(
-            "Not of the paper, a check of the tuning: a tuned threshold is never worse than none "
-            "(to 1e-6).",
-            bool(max(every.max(), balanced.max()) < 1 + 1e-6),
-            f"Largest ratio: {float(max(every.max(), balanced.max())):.8f}.",
-            numbers(largest_ratio=np.max([every.max(), balanced.max()])),
+            quote="PLS did not make significant difference when $T\\gg1$ and $\\rho_U=1/2$",
+            test=f"At rho = 0.5 selection lowers the error by less than {MINOR:.0%} at the largest T, in every case.",
+            holds=at_full_size(end < MINOR, full),
+            found=f"Largest reduction at T = {int(every['T'][-1])}: {end:.3%}.",
+            numbers=numbers(gain=end, T=every["T"][-1]),
         ),
-        above_bayes(data["balanced"]["error"], data["balanced"]["bayes"]),
+    ]  # fmt: skip
+
+
+def findings(data: Data, full: bool) -> list[Finding]:
+    every, balanced = _ratio(data["cases"].isel(heuristics=0)), _ratio(data["balanced"])
+    gain = 1 - every.isel(T=-1)
+    largest = np.max([every.max(), balanced.max()])
+    return [
+        Finding(
+            says="With imbalanced classes selection goes on helping: at rho = 0.4 by more than 1 % at the largest T.",
+            holds=at_full_size(float(gain.sel(rho=0.4).max()) > MINOR, full),
+            found=f"Largest reduction at T = {int(every['T'][-1])} by rho: "
+            f"{listed(every.rho, gain.max('delta').values, '{:.3%}')}.",
+            numbers=numbers(**{f"gain_{rho:g}": float(gain.sel(rho=rho).max()) for rho in RHOS}),
+        ),
+        Finding(
+            says="A check of the tuning: a tuned threshold is never worse than none (to 1e-6).",
+            holds=everywhere(bool(largest < 1 + 1e-6), full),
+            found=f"Largest ratio: {largest:.8f}.",
+            numbers=numbers(largest_ratio=largest),
+        ),
+        above_bayes(data["balanced"]["error"], data["balanced"]["bayes"], full),
     ]
 
 
 def caption(data: Data) -> str:
     return (
-        r"Generalisation error with and without selection of pseudo-labels. Above: the cases of "
-        rf"`relative-error`, $(\alpha_L, \alpha_U) = ({ALPHA_L:g}, {ALPHA_U:g})$. Below: balanced classes, "
-        rf"$\Delta = {DELTA:g}$, several $(\alpha_L, \alpha_U)$ (chosen). Left: the errors, filled with "
-        r"$\Gamma$ tuned, white with $\Gamma = 0$, dotted the Bayes limit; right: their ratio. "
-        rf"{RIDGES}, $\Gamma \in [0, 3]$, tuned for every $T$."
+        r"Generalisation error with selection of pseudo-labels (filled, $\Gamma$ tuned) and without (white, $\Gamma = 0$), and their "
+        rf"ratio. Above: the cases of `relative-error`, $(\alpha_L, \alpha_U) = ({ALPHA_L:g}, {ALPHA_U:g})$. Below: balanced "
+        rf"classes, $\Delta = {DELTA:g}$, several $(\alpha_L, \alpha_U)$."
     )
 
 
@@ -173,9 +192,12 @@ def _ratio(chains: xr.Dataset) -> xr.DataArray:
 FIGURE = Figure(
     "selection",
     "Selection of pseudo-labels: with against without",
-    "Section 4.1, `fig: vs PLS`",
+    Place("Section 4.1", 5, "fig: vs PLS"),
     tasks,
     draw,
     claims,
+    findings,
     caption,
+    from_paper=rf"all cases above, balanced cases below; {TUNED}.",
+    chosen=rf"$(\alpha_L, \alpha_U)$ of every panel; $\Delta = {DELTA:g}$ below; $T$ up to 1024; $\Gamma \in [0, 3]$.",
 )

@@ -10,11 +10,12 @@ import numpy as np
 from ...arrays import Array
 from ...sweep import Grid, Task
 from ..computations.single_shot import SINGLE_SHOT, SINGLE_SHOT_RUN
-from ..figure import Claim, Data, Figure
-from ..judge import above_bayes, by_size, listed, numbers, power_law
+from ..figure import Claim, Data, Figure, Finding, Place
+from ..judge import above_bayes, at_full_size, by_size, listed, numbers, power_law
 from ..setting import ALPHA_L, DELTAS
 
 if TYPE_CHECKING:
+    import xarray as xr
     from matplotlib.figure import Figure as Drawing
 
 LARGEST = 10.0
@@ -35,7 +36,7 @@ def tasks(quick: bool) -> Mapping[str, Task]:
 
 
 def draw(data: Data) -> Drawing:
-    from ...plots.paper import DOTTED, SERIES, canvas, handle, legend_right
+    from ...plots.paper import DOTTED, SERIES, canvas, handle, legend_right, letter
     from ...plots.style import BLACK, GREY, styled
 
     theory = data["theory"]
@@ -61,6 +62,7 @@ def draw(data: Data) -> Drawing:
             ax.set_xlabel(r"$\alpha_U$")
             ax.set_title(rf"$(\rho, \Delta) = (0.5, {delta:g})$")
         axes[0, 0].set_ylabel(r"$\epsilon_g^{(1)}$")
+        letter(axes[0])
         legend_right(
             figure,
             [
@@ -80,62 +82,82 @@ def draw(data: Data) -> Drawing:
     return figure
 
 
-def claims(data: Data) -> list[Claim]:
+def claims(data: Data, full: bool) -> list[Claim]:
+    strong = _strong(data)
+    largest = _excess(data)
+    small = [features for features in largest if features <= 8192]
+    return [
+        Claim(
+            quote="For moderately large $\\alpha_U$, $(\\lambda^{(0)}, \\lambda^{(1)})=(10,10)$",
+            test="At the largest alpha_U both ridges are at their bound, 10, for both Delta.",
+            holds=at_full_size(bool(strong.isel(alpha_u=-1).all()), full),
+            found=f"So it is at {int(strong.sum())} of {strong.size} points; at the largest alpha_U for "
+            f"{int(strong.isel(alpha_u=-1).sum())} of {strong.delta.size} Delta.",
+            numbers=numbers(at_bound=strong.sum(), points=strong.size),
+        ),
+        Claim(
+            quote="for such large regularization parameters, the experimental results heavily suffer from large finite-size effects",
+            test="Where the ridges are at their bound the mean error is somewhere more than 10 % above the theory, at every N up to 8192.",
+            holds=at_full_size(
+                bool(strong.any()) and all(largest[features] > 0.1 for features in small), full
+            ),
+            found="Largest excess of the mean error by N: "
+            f"{listed(list(largest), np.array(list(largest.values())), '{:.0%}')}.",
+            numbers=numbers(**{f"excess_{features}": value for features, value in largest.items()}),
+        ),
+    ]  # fmt: skip
+
+
+def findings(data: Data, full: bool) -> list[Finding]:
     theory, sizes = data["theory"], by_size(data)
-    strong = (theory["lambda_u"] > 0.99 * LARGEST) & (theory["lambda_l"] > 0.99 * LARGEST)
-    excess = {
-        features: (runs["error"].mean("seed") / theory["error"] - 1).where(strong)
-        for features, runs in sizes
-    }
-    largest = {features: float(one.max()) for features, one in excess.items()}
-    small = [features for features, _ in sizes if features <= 8192]
+    strong, largest = _strong(data), _excess(data)
+    if not strong.any():
+        return [above_bayes(theory["error"], theory["bayes"], full)]
     tilt = {
         features: _typical(runs["bias_to_norm"].where(strong).values) for features, runs in sizes
     }
     law = power_law(list(tilt), list(tilt.values()))
     turn = float((1 - sizes[-1][1]["one_minus_cosine"].mean("seed")).where(strong).mean())
     needed = float(np.exp(np.log(0.1 * turn / law.amplitude) / law.exponent))
+    last = sizes[-1][0]
     return [
-        Claim(
-            "For moderately large alpha_U the best ridges are at the bound (10, 10).",
-            bool(strong.isel(alpha_u=-1).all()),
-            f"So it is at {int(strong.sum())} of {strong.size} points; at the largest alpha_U for "
-            f"{int(strong.isel(alpha_u=-1).sum())} of {strong.delta.size} Delta.",
-            numbers(at_bound=strong.sum(), points=strong.size),
+        Finding(
+            says="It is an effect of size: the weights are so small that the bias, zero in theory, rules the answer, and it falls as N^(-1/2) "
+            "(fitted exponent of the geometric mean of |B|/sqrt(q) between -0.6 and -0.4).",
+            holds=at_full_size(-0.6 < law.exponent < -0.4, full),
+            found=f"Exponent {law.exponent:.3f}; |B|/sqrt(q) by N: {listed(list(tilt), np.array(list(tilt.values())))}, where the cosine is {turn:.3g}. It "
+            f"would be a tenth of the cosine at N = {needed:.1g}.",
+            numbers=numbers(exponent=law.exponent, cosine=turn, needed=needed),
         ),
-        Claim(
-            "There, experiments of moderate size deviate severely from the theory (mean error more than "
-            "10 % above it somewhere, at every N up to 8192).",
-            bool(strong.any()) and all(largest[features] > 0.1 for features in small),
-            "Largest excess of the mean error by N: "
-            f"{listed(list(largest), np.array(list(largest.values())), '{:.0%}')}.",
-            numbers(**{f"excess_{features}": value for features, value in largest.items()}),
+        Finding(
+            says="A million features are not enough for the theory (mean error at N = 2^20 more than 10 % above it somewhere).",
+            holds=at_full_size(largest[last] > 0.1, full),
+            found=f"Largest excess at N = {last:,}: {largest[last]:.0%}.",
+            numbers=numbers(excess=largest[last]),
         ),
-        Claim(
-            "Not of the paper: it is an effect of size. The weights are so small that the bias, zero in "
-            "theory, rules the answer; it falls as N^(-1/2) (fitted exponent of the geometric mean of "
-            "|B|/sqrt(q) between -0.6 and -0.4).",
-            -0.6 < law.exponent < -0.4,
-            f"Exponent {law.exponent:.3f}; |B|/sqrt(q) by N: {listed(list(tilt), np.array(list(tilt.values())))}, "
-            f"where the cosine is {turn:.3g}. It would be a tenth of the cosine at N = {needed:.1g}.",
-            numbers(exponent=law.exponent, cosine=turn, needed=needed),
-        ),
-        Claim(
-            f"Not of the paper: a million features are enough for the theory (mean error at "
-            f"N = {sizes[-1][0]:,} within 10 % of it, everywhere).",
-            largest[sizes[-1][0]] < 0.1 if sizes[-1][0] >= 2**20 else None,
-            f"Largest excess at N = {sizes[-1][0]:,}: {largest[sizes[-1][0]]:.0%}.",
-            numbers(excess=largest[sizes[-1][0]]),
-        ),
-        above_bayes(theory["error"], theory["bayes"]),
-    ]
+        above_bayes(theory["error"], theory["bayes"], full),
+    ]  # fmt: skip
+
+
+def _strong(data: Data) -> xr.DataArray:
+    """Where both ridges are at their bound."""
+    theory = data["theory"]
+    return (theory["lambda_u"] > 0.99 * LARGEST) & (theory["lambda_l"] > 0.99 * LARGEST)
+
+
+def _excess(data: Data) -> dict[int, float]:
+    """The largest excess of the mean error over the theory where the ridges are at their bound, by N."""
+    theory, strong = data["theory"], _strong(data)
+    return {
+        features: float((runs["error"].mean("seed") / theory["error"] - 1).where(strong).max())
+        for features, runs in by_size(data)
+    }
 
 
 def caption(data: Data) -> str:
     return (
-        r"Error after one step of self-training at the ridges that minimise it in $(0, 10]^2$: theory (black) and "
-        r"finite systems at the same ridges (mean and standard deviation over seeds). Dotted: the Bayes limit. "
-        rf"$\rho = 1/2$, without selection, $\alpha_L = {ALPHA_L:g}$ (chosen). Sizes are set off sideways to be told apart."
+        r"Error after one step of self-training at the ridges that minimise it in $(0, 10]^2$: theory (black) and finite systems at the same "
+        r"ridges (mean and standard deviation over seeds). Dotted: the Bayes limit. Sizes are set off sideways to be told apart."
     )
 
 
@@ -147,9 +169,12 @@ def _typical(values: Array) -> float:
 FIGURE = Figure(
     "single-shot-error",
     "A single step with large ridges: finite systems against theory",
-    "Appendix, `fig: large regularization single-shot ST`",
+    Place("Appendix H", 15, "fig: large regularization single-shot ST"),
     tasks,
     draw,
     claims,
+    findings,
     caption,
+    from_paper=r"$T = 1$, $\rho = 1/2$, $\Delta$ = 1, 0.5625, ridges in $(0, 10)$.",
+    chosen=rf"$\alpha_L = {ALPHA_L:g}$, the $\alpha_U$ drawn, $\Gamma = 0$, sizes and numbers of seeds.",
 )

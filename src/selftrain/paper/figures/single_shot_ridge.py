@@ -9,7 +9,7 @@ import numpy as np
 
 from ...sweep import Grid, Task
 from ..computations.single_shot import SINGLE_SHOT
-from ..figure import Claim, Data, Figure
+from ..figure import Claim, Data, Figure, Finding, Place
 from ..judge import listed, numbers
 from ..setting import ALPHA_L, DELTAS
 
@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 LARGEST = 1e4
 RHOS = (0.5, 0.495, 0.4)
 RATIOS = tuple(float(2.0**k) for k in np.arange(-2, 7.5, 0.5))
-RATIOS_QUICK = tuple(float(2.0**k) for k in range(-2, 8, 2))
+RATIOS_QUICK = (*(float(2.0**k) for k in range(-2, 7, 2)), 128.0)
+AT_BOUND = 0.99
+JUMP = 100.0
+"""Ridges of neighbours that differ by a larger factor are in different valleys."""
 
 
 def tasks(quick: bool) -> Mapping[str, Task]:
@@ -32,84 +35,94 @@ def tasks(quick: bool) -> Mapping[str, Task]:
 
 
 def draw(data: Data) -> Drawing:
-    from ...plots.paper import DOTTED, canvas, series
+    from ...plots.paper import DOTTED, bound, canvas, handle, legend_right, letter, series
     from ...plots.style import BLUE, GREY, ORANGE, styled
 
     optima = data["optima"]
     ratio = optima.alpha_u / ALPHA_L
+    ridges = (
+        ("lambda_l", r"$\lambda_L^*$", BLUE, "o"),
+        ("lambda_u", r"$\lambda_U^*$", ORANGE, "s"),
+    )
     with styled():
-        figure, axes = canvas(2, 3, 8.8, 5.0, sharex=True, sharey=True)
+        figure, axes = canvas(2, 3, 9.6, 5.0, sharex=True, sharey=True)
         for row, delta in zip(axes, optima.delta.values, strict=True):
             for ax, rho in zip(row, optima.rho.values, strict=True):
                 one = optima.sel(rho=rho, delta=delta)
-                series(ax, ratio, one["lambda_l"], BLUE, "o", label=r"$\lambda_L^*$")
-                series(ax, ratio, one["lambda_u"], ORANGE, "s", label=r"$\lambda_U^*$")
-                ax.axhline(LARGEST, color=GREY, linestyle=DOTTED, linewidth=0.9)
-                ax.set_title(rf"$(\rho, \Delta) = ({rho:g}, {delta:g})$")
+                for name, _, color, marker in ridges:
+                    series(ax, ratio, one[name], color, marker, jump=JUMP)
+                bound(ax, LARGEST)
+                ax.set_title(rf"$\rho={rho:g}$, $\Delta={delta:g}$")
                 ax.set_xscale("log", base=2)
                 ax.set_yscale("log")
         for ax in axes[-1]:
             ax.set_xlabel(r"$\alpha_U / \alpha_L$")
-        axes[0, 0].legend()
+        for ax in axes[:, 0]:
+            ax.set_ylabel("best ridge")
+        letter(axes.ravel())
+        entries = [handle(label, color, marker) for _, label, color, marker in ridges]
+        legend_right(figure, [*entries, handle("bound", GREY, "", DOTTED)])
     return figure
 
 
-def claims(data: Data) -> list[Claim]:
+def claims(data: Data, full: bool) -> list[Claim]:
     optima = data["optima"]
-    largest = optima.isel(alpha_u=-1)
-    at_bound = {
-        rho: float(
-            min(largest[name].sel(rho=rho).min() for name in ("lambda_l", "lambda_u")) / LARGEST
-        )
-        for rho in RHOS
-    }
-    ratio = float(optima.alpha_u[-1] / ALPHA_L)
-    skewed = {
-        rho: float(max(largest[name].sel(rho=rho).max() for name in ("lambda_l", "lambda_u")))
-        for rho in RHOS
-        if rho < 0.5
-    }
+    largest = optima.sel(rho=0.5).isel(alpha_u=-1)
+    share = min(float(largest[name].min()) for name in ("lambda_l", "lambda_u")) / LARGEST
     first = [
         float(
             (optima.alpha_u / ALPHA_L)
-            .where(optima["lambda_u"].sel(rho=0.5, delta=delta) > 0.99 * LARGEST)
+            .where(optima["lambda_u"].sel(rho=0.5, delta=delta) > AT_BOUND * LARGEST)
             .min()
         )
         for delta in optima.delta.values
     ]
     return [
         Claim(
-            "Balanced classes and much unlabelled data: both ridges run to their bound (more than 0.99 "
-            "of it at the largest alpha_U, both Delta).",
-            at_bound[0.5] > 0.99,
-            f"Smallest share of the bound at alpha_U / alpha_L = {ratio:g} by rho: "
-            f"{listed(list(at_bound), np.array(list(at_bound.values())))}. lambda_U is at the bound from "
+            quote="When $\\rho=1/2$, both $\\lambda_*^{(0)}$ and $\\lambda_*^{(1)}$ show diverging tendency as expected.",
+            test=f"At rho = 0.5 and the largest alpha_U both ridges are at the bound of the search, {LARGEST:g} (more than {AT_BOUND:g} of it), for both Delta.",
+            holds=share > AT_BOUND,
+            found=f"Smallest share of the bound at alpha_U / alpha_L = {float(optima.alpha_u[-1] / ALPHA_L):g}: {share:.4g}. lambda_U* is at the bound from "
             f"alpha_U / alpha_L = {listed(optima.delta, np.array(first))} on (by Delta).",
-            numbers(**{f"share_{rho:g}": share for rho, share in at_bound.items()}),
-        ),
-        Claim(
-            "Not of the paper: with imbalanced classes they stay below it (at the largest alpha_U).",
-            all(value < 0.99 * LARGEST for value in skewed.values()),
-            f"Larger of the two ridges and of both Delta by rho: "
+            numbers=numbers(share=share),
+        )
+    ]  # fmt: skip
+
+
+def findings(data: Data, full: bool) -> list[Finding]:
+    largest = data["optima"].isel(alpha_u=-1)
+    skewed = {
+        rho: float(max(largest[name].sel(rho=rho).max() for name in ("lambda_l", "lambda_u")))
+        for rho in RHOS
+        if rho < 0.5
+    }
+    return [
+        Finding(
+            says="With imbalanced classes the ridges stay below the bound (at the largest alpha_U).",
+            holds=all(value < AT_BOUND * LARGEST for value in skewed.values()),
+            found=f"Larger of the two ridges and of both Delta by rho: "
             f"{listed(list(skewed), np.array(list(skewed.values())))}.",
-            numbers(**{f"ridge_{rho:g}": value for rho, value in skewed.items()}),
-        ),
+            numbers=numbers(**{f"ridge_{rho:g}": value for rho, value in skewed.items()}),
+        )
     ]
 
 
 def caption(data: Data) -> str:
     return (
-        r"Ridges that minimise the error after one step of self-training, in $(0, 10^4]^2$ (dotted: the bound), "
-        rf"without selection, $\alpha_L = {ALPHA_L:g}$ (chosen)."
+        r"Ridges that minimise the error after one step of self-training, in $(0, 10^4]^2$ (dotted: the bound), without "
+        r"selection. Neighbours in different valleys of the error are not joined."
     )
 
 
 FIGURE = Figure(
     "single-shot-ridge",
     "Best ridges of a single step",
-    "Appendix, `fig: optimal lambda alphaU dependence single shot`",
+    Place("Appendix H", 14, "fig: optimal lambda alphaU dependence single shot"),
     tasks,
     draw,
     claims,
+    findings,
     caption,
+    from_paper=r"$T = 1$, ridges in $(0, 10^4]$, $\rho$ = 0.5, 0.495, 0.4, $\Delta$ = 1, 0.5625.",
+    chosen=rf"$\alpha_L = {ALPHA_L:g}$, the range of $\alpha_U$.",
 )

@@ -1,4 +1,4 @@
-r"""$\chi^{(T)}$ of tuned runs for several sizes of batches: small batches make the fit unstable."""
+r"""$\chi^{(T)}$ of balanced runs for several sizes of batches: small batches make the fit unstable."""
 
 from __future__ import annotations
 
@@ -7,77 +7,116 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...sweep import Task
-from ..figure import Claim, Data, Figure
-from ..judge import at_the_end, in_long_runs, listed, numbers
-from ..setting import ALPHA_L, DELTA, RIDGES
-from .batch_size import chains
+from ...sweep import Grid, Task
+from ..computations.fixed_ridge import FIXED_RIDGE
+from ..figure import Claim, Data, Figure, Finding, Place
+from ..judge import at_full_size, listed, numbers
+from ..setting import ALPHA_L, DELTA, TUNED, longest
+from .batch_size import BATCHES, BATCHES_QUICK, chains
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
+FIXED = {"lambda_l": 0.05, "lambda_u": 0.01}
+
 
 def tasks(quick: bool) -> Mapping[str, Task]:
-    return {"chains": chains(quick)}
+    batches = BATCHES_QUICK if quick else BATCHES
+    fixed = {"alpha_l": ALPHA_L, "delta": DELTA, "longest": longest(quick), **FIXED}
+    return {
+        "chains": chains(quick),
+        "fixed": Task(FIXED_RIDGE, Grid({"alpha_u": batches}, fixed)),
+    }
 
 
 def draw(data: Data) -> Drawing:
-    from ...plots.paper import draw_batches
+    from ...plots.paper import batch_colors, canvas, draw_batches, handle, legend_right, letter
     from ...plots.style import styled
 
+    chi = data["chains"]["chi"]
     with styled():
-        figure = draw_batches(data["chains"], data["chains"]["chi"])
-        figure.axes[0].set_ylabel(r"$\chi^{(T)}$")
+        figure, axes = canvas(1, 3, 11.0, 3.8, sharey=True)
+        panels = (
+            (data["fixed"]["chi"], rf"$\lambda_U = {FIXED['lambda_u']:g}$, $\Gamma = 0$", False),
+            (chi.sel(selection=False), r"tuned, $\Gamma = 0$", False),
+            (chi.sel(selection=True), r"tuned, $\Gamma$ too", True),
+        )
+        for ax, (values, title, filled) in zip(axes[0], panels, strict=True):
+            draw_batches(ax, values, filled)
+            ax.set_title(title)
+        axes[0, 0].set_yscale("log")
+        axes[0, 0].set_ylabel(r"$\chi^{(T)}$")
+        letter(axes[0])
+        legend_right(
+            figure,
+            [
+                handle(rf"$\alpha_U={alpha:g}$", color, "o")
+                for alpha, color in batch_colors(data["chains"]).items()
+            ],
+        )
     return figure
 
 
-def claims(data: Data) -> list[Claim]:
-    chi = data["chains"]["chi"]
-    batches, longest_run = chi.alpha_u.values, int(chi["T"][-1])
-    claimed = []
-    for chosen, name in ((False, "without selection"), (True, "with selection")):
-        last = at_the_end(chi.sel(selection=chosen)).values
-        growth = last / chi.sel(selection=chosen).isel(T=0).values
-        enough = batches >= 1
-        claimed += [
-            Claim(
-                f"From alpha_U = 1 on: the smaller alpha_U, the larger the susceptibility at the largest T ({name}).",
-                in_long_runs(bool((np.diff(last[enough]) < 0).all()), longest_run),
-                f"By alpha_U: {listed(batches[enough], last[enough])}. Below alpha_U = 1 the best ridge "
-                "stays near its upper bound, 0.1, and the susceptibility below 1/0.1.",
-                numbers(at_one=last[enough][0]),
+def claims(data: Data, full: bool) -> list[Claim]:
+    chi = data["fixed"]["chi"]
+    last = chi.isel(T=-1).values
+    return [
+        Claim(
+            quote="as $\\alpha_U$ decreases, the linear susceptibility $\\chi^{(T)}$ becomes greater at large iteration $T$",
+            test=f"At fixed ridges, (lambda_L, lambda_U) = ({FIXED['lambda_l']:g}, {FIXED['lambda_u']:g}), the susceptibility at the largest T "
+            "grows from each alpha_U to the next smaller one.",
+            holds=at_full_size(bool((np.diff(last) < 0).all()), full),
+            found=f"At T = {int(chi['T'][-1])} by alpha_U: {listed(chi.alpha_u, last)}.",
+            numbers=numbers(
+                **{f"chi_{a:g}": value for a, value in zip(chi.alpha_u.values, last, strict=True)}
             ),
-            Claim(
-                f"The smaller alpha_U, the larger the susceptibility at the largest T ({name}).",
-                in_long_runs(bool((np.diff(last) < 0).all()), longest_run),
-                f"At T = {longest_run}, or the largest T with a solution, by alpha_U: {listed(batches, last)}.",
-                numbers(**{f"chi_{a:g}": value for a, value in zip(batches, last, strict=True)}),
+        )
+    ]  # fmt: skip
+
+
+def findings(data: Data, full: bool) -> list[Finding]:
+    found = data["chains"]
+    last = found["chi"].isel(T=-1)
+    batches = found.alpha_u.values
+    enough = batches >= 1
+    ordered = all(
+        bool((np.diff(last.sel(selection=chosen).values[enough]) < 0).all())
+        for chosen in (False, True)
+    )
+    small = last.sel(alpha_u=batches[~enough]).max()
+    ridge = found["lambda_u"].isel(T=-1).sel(selection=False)
+    return [
+        Finding(
+            says="In tuned runs the order holds from alpha_U = 1 on; below it the best ridge meets its bound, 0.1, which keeps the susceptibility below "
+            "1/0.1, so that it is largest at alpha_U = 1.",
+            holds=at_full_size(ordered and float(small) < 10 and float(small) < float(last.sel(selection=False).max()), full),
+            found=f"At T = {int(found.T[-1])} by alpha_U: {listed(batches, last.sel(selection=False).values)} without selection, "
+            f"{listed(batches, last.sel(selection=True).values)} with; best ridges without selection: {listed(batches, ridge.values)}.",
+            numbers=numbers(
+                **{f"chi_{a:g}": float(last.sel(alpha_u=a, selection=False)) for a in batches}
             ),
-            Claim(
-                "For the smallest batches it grows with the length of the run, from T = 1 to the "
-                f"largest T by a factor of 10 or more ({name}).",
-                in_long_runs(bool(growth[0] > 10), longest_run),
-                f"Factors by alpha_U: {listed(batches, growth)}.",
-                numbers(factor=growth[0]),
-            ),
-        ]
-    return claimed
+        )
+    ]  # fmt: skip
 
 
 def caption(data: Data) -> str:
     return (
-        r"Linear susceptibility $\chi^{(T)}$ of the last step of tuned runs, "
-        rf"$(\rho, \Delta) = (1/2, {DELTA:g})$, $\alpha_L = {ALPHA_L:g}$ (chosen), for several $\alpha_U$. Filled: "
-        rf"$\Gamma$ tuned, white: $\Gamma = 0$. {RIDGES}."
+        r"Linear susceptibility $\chi^{(T)}$ of the last step against the number of steps: at fixed ridges (a), and of tuned runs without (b) "
+        r"and with (c) selection. In (b, c) the ridge meets its bound, 0.1, below $\alpha_U = 1$. Where weights fade to less than any number, $\chi$ is that of "
+        r"their direction (`theory/faded.py`)."
     )
 
 
 FIGURE = Figure(
     "susceptibility",
     "Susceptibility against the number of steps",
-    "Appendix, `fig: partition dependence balanced susceptibility`",
+    Place("Appendix C", 13, "fig: partition dependence balanced susceptibility"),
     tasks,
     draw,
     claims,
+    findings,
     caption,
+    from_paper=rf"$(\rho, \Delta) = (1/2, 0.75^2)$; (b, c): {TUNED}.",
+    chosen=rf"$\alpha_L = {ALPHA_L:g}$; the $\alpha_U$ drawn; $(\lambda_L, \lambda_U) = ({FIXED['lambda_l']:g}, {FIXED['lambda_u']:g})$ "
+    r"in (a); $T$ up to 1024; $\Gamma \in [0, 3]$.",
 )

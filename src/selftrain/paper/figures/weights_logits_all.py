@@ -6,12 +6,25 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ...sweep import Task
-from ..figure import Claim, Data, Figure
-from .weights_logits import KINDS, caption, draw_kind, histograms, judge
+from ..figure import Claim, Data, Figure, Finding, Place
+from .weights_logits import (
+    FROM_PAPER,
+    KINDS,
+    caption,
+    draw_kind,
+    histograms,
+    judge,
+    step_handles,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
+QUOTES = {
+    2**10: "The figure shows that the empirical distributions of both the weight vector and the logits at each iteration step are in good "
+    "agreement even at $N=1024$.",
+    2**13: "the results of $N=8192$ show almost complete agreement with the RS solution",
+}  # fmt: skip
 RHOS = (0.5, 0.495, 0.4)
 SIZES = (2**10, 2**13)
 
@@ -21,36 +34,45 @@ def tasks(quick: bool) -> Mapping[str, Task]:
 
 
 def draw(data: Data) -> Drawing:
-    from ...plots.paper import canvas
+    from ...plots.paper import canvas, legend_right, letter
     from ...plots.style import styled
 
     systems = data["systems"].isel(seed=0)
     rows = [(kind, features) for kind in KINDS for features in SIZES]
     with styled():
-        figure, axes = canvas(len(rows), len(RHOS), 9.6, 8.6)
+        figure, axes = canvas(len(rows), len(RHOS), 10.2, 8.6)
         for row, (kind, features) in zip(axes, rows, strict=True):
             for ax, rho in zip(row, RHOS, strict=True):
                 draw_kind(ax, systems.sel(rho=rho, features=features), kind)
-                ax.set_title(rf"{KINDS[kind]},  $(N, \rho) = ({features}, {rho:g})$", fontsize=8)
-        axes[0, 0].legend()
+                ax.set_title(rf"{kind}, $N={features}$, $\rho={rho:g}$", fontsize=8)
+        letter(axes.ravel())
+        legend_right(figure, step_handles(systems))
     return figure
 
 
-def claims(data: Data) -> list[Claim]:
+def claims(data: Data, full: bool) -> list[Claim]:
     return [
-        claim
-        for rho in RHOS
+        judge(data["systems"], kind, rho, features, QUOTES[features], full)
         for features in SIZES
-        for claim in judge(data["systems"], rho, features)
+        for rho in RHOS
+        for kind in KINDS
+        if (features, rho) != (2**13, 0.4)  # Figure 1
     ]
+
+
+def findings(data: Data, full: bool) -> list[Finding]:
+    return []
 
 
 FIGURE = Figure(
     "weights-logits-all",
     "Laws of weights and logits, all panels of the appendix",
-    "Appendix, `fig: empirical dist with experiment`",
+    Place("Appendix B", 11, "fig: empirical dist with experiment"),
     tasks,
     draw,
     claims,
+    findings,
     caption,
+    from_paper=rf"{FROM_PAPER}, $\rho$ = 0.5, 0.495, 0.4, $N$ = 1024, 8192.",
+    chosen=r"the number of systems judged, 16; $\Gamma \in [0, 3]$.",
 )

@@ -1,0 +1,42 @@
+r"""Balanced runs at fixed ridges against their length: nothing is tuned, so nothing meets a bound."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...problem import Problem
+from ...recipe import Recipe
+from ...sweep import Computation, Output
+from ...theory.faded import last_step
+
+OVER_T = ("T",)
+
+
+def fixed_ridge(
+    alpha_l: float, alpha_u: float, delta: float, lambda_l: float, lambda_u: float, longest: int
+) -> dict[str, Any]:
+    """The last step of runs of T = 1, 2, 4, ..., `longest` steps, weights however small."""
+    lengths = 2 ** np.arange(int(longest).bit_length())
+    recipe = Recipe(lambda_l, lambda_u)
+    ends = [
+        last_step(Problem(alpha_l, alpha_u, 0.5, delta, steps=length), recipe)
+        for length in lengths.tolist()
+    ]
+    return {
+        "T": lengths,
+        "chi": np.array([end.chi for end in ends]),
+        "error": np.array([end.error for end in ends]),
+    }
+
+
+FIXED_RIDGE = Computation(
+    fixed_ridge,
+    {
+        "T": Output("T", OVER_T),
+        "chi": Output(r"\chi^{(T)}", OVER_T),
+        "error": Output(r"\epsilon_g^{(T)}", OVER_T),
+    },
+    seconds=lambda longest, **_: 0.1 + 0.0005 * longest,
+)

@@ -1,0 +1,72 @@
+"""How many claims hold, how many do not, and of how many these data cannot tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from ..paper.figure import FAILS, HOLDS, NEEDS_THE_FULL_RUN, OPEN
+
+Record = Mapping[str, Any]
+
+
+class Counts(NamedTuple):
+    """Numbers of verdicts.
+
+    >>> str(Counts(53, 3, 20))
+    '53 hold, 3 do not hold, 20 cannot tell'
+    """
+
+    holds: int
+    fails: int
+    open: int
+
+    def __str__(self) -> str:
+        return f"{self.holds} hold, {self.fails} do not hold, {self.open} cannot tell"
+
+    @property
+    def total(self) -> int:
+        return sum(self)
+
+
+def count(entries: Iterable[Mapping[str, Any]]) -> Counts:
+    """The verdicts of claims, or of findings."""
+    verdicts = [entry["verdict"] for entry in entries]
+    return Counts(*(verdicts.count(word) for word in (HOLDS, FAILS, OPEN)))
+
+
+def claims_of(records: Iterable[Record]) -> list[Mapping[str, Any]]:
+    """All claims; a sentence that is tested in the same case by several figures once."""
+    seen: dict[tuple[str, str, str], Mapping[str, Any]] = {}
+    for record in records:
+        for claim in record["claims"]:
+            seen.setdefault((claim["quote"], claim["case"], claim["test"]), claim)
+    return list(seen.values())
+
+
+def findings_of(records: Iterable[Record]) -> list[Mapping[str, Any]]:
+    """All findings."""
+    return [finding for record in records for finding in record["findings"]]
+
+
+def verdict(entry: Mapping[str, Any], record: Record) -> str:
+    """The verdict in words, with the reason where a quick version cannot tell."""
+    word = str(entry["verdict"])
+    return f"{word} ({NEEDS_THE_FULL_RUN})" if word == OPEN and record["quick"] else word
+
+
+def contradictions(quick: Iterable[Record], full: Iterable[Record]) -> list[str]:
+    """Verdicts of quick records that full ones of the same figures contradict; empty if none."""
+    known = {record["figure"]: record for record in full}
+    found = []
+    for record in quick:
+        other = known.get(record["figure"])
+        if other is None:
+            continue
+        for kind, names in (("claims", ("quote", "case")), ("findings", ("says",))):
+            said = {tuple(entry[name] for name in names): entry["verdict"] for entry in other[kind]}
+            for entry in record[kind]:
+                key = tuple(entry[name] for name in names)
+                if entry["verdict"] not in (OPEN, said.get(key, entry["verdict"])):
+                    found.append(f"{record['figure']}: {' '.join(key)}: {entry['verdict']}")
+    return found

@@ -1,0 +1,95 @@
+"""The pictures of the documentation that belong to no figure of the paper.
+
+    python -m selftrain.report.pictures DOCS
+
+writes DOCS/images/headline.png, continuum-path.png, continuum-imbalance.png and simulation-theory.png. Those of speed come from `selftrain bench`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..problem import Problem
+from ..recipe import Recipe
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+REFERENCE = Problem(alpha_l=0.5, alpha_u=2.0, rho=0.4, delta=0.75**2, steps=16)
+SIZES = {128: 64, 1024: 32, 8192: 16, 2**20: 3}
+"""Features of the simulated systems, and how many of each."""
+
+
+def headline() -> Figure:
+    """The heuristics between supervised learning and the limit."""
+    from ..plots.headline import plot_headline
+    from .headline import headline
+
+    return plot_headline(headline())
+
+
+def continuum_path() -> Figure:
+    """A path in continuous time with runs at two ridges."""
+    from ..plots.continuum import plot_path
+    from ..theory.continuum.continuum import continuum
+    from ..theory.solve import solve
+
+    problem = REFERENCE.replace(steps=150)
+    runs = [
+        solve(problem.replace(steps=steps), Recipe(lambda_u=ridge))
+        for steps, ridge in ((30, 0.01), (150, 0.002))
+    ]
+    return plot_path(continuum(problem, Recipe(lambda_u=0.002)), runs)
+
+
+def continuum_imbalance() -> Figure:
+    """Paths of four shares of the positive class."""
+    from ..plots.continuum import plot_paths
+    from ..theory.continuum.continuum import continuum
+
+    recipe = Recipe(lambda_u=0.002)
+    return plot_paths(
+        {
+            rf"$\rho={rho:g}$": continuum(REFERENCE.replace(rho=rho, steps=150), recipe)
+            for rho in (0.5, 0.4, 0.3, 0.2)
+        }
+    )
+
+
+def simulation_theory() -> Figure:
+    """Systems from 128 to a million features on the theory."""
+    from ..plots.ensemble import plot_ensemble
+    from ..simulation.simulate import simulate
+    from ..theory.solve import solve
+
+    recipe = Recipe(lambda_l=0.05, lambda_u=0.05)
+    runs = [simulate(REFERENCE, recipe, n, seeds, probes=0) for n, seeds in SIZES.items()]
+    return plot_ensemble(runs, solve(REFERENCE, recipe))
+
+
+PICTURES: dict[str, Callable[[], Figure]] = {
+    "headline": headline,
+    "continuum-path": continuum_path,
+    "continuum-imbalance": continuum_imbalance,
+    "simulation-theory": simulation_theory,
+}
+
+
+def write(docs: Path) -> list[Path]:
+    """Write all pictures into DOCS/images."""
+    written = []
+    for name, draw in PICTURES.items():
+        target = docs / "images" / f"{name}.png"
+        draw().savefig(target)
+        written.append(target)
+        print(target, flush=True)
+    return written
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit("usage: python -m selftrain.report.pictures DOCS")
+    write(Path(sys.argv[1]))

@@ -1,0 +1,211 @@
+"""Data of figures without computing them: numbers that look like those of the paper, with as much noise as asked for.
+
+A point gets its numbers from its parameters alone, so that the quick version of a figure has the very numbers of the full one
+wherever it has the same points, as in earnest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from selftrain.paper.computations import finite
+from selftrain.paper.figure import Data, Figure
+from selftrain.sweep import Task
+from selftrain.sweep.gather import gather
+
+T = 2 ** np.arange(11)
+
+
+def data_of(figure: Figure, quick: bool, noise: float = 0.0, salt: int = 0) -> Data:
+    """The datasets of a figure."""
+    return {name: _dataset(task, noise, salt) for name, task in figure.tasks(quick).items()}
+
+
+def _dataset(task: Task, noise: float, salt: int) -> Any:
+    make = MAKERS[
+        task.computation.function.__name__, task.computation.function.__module__.split(".")[-1]
+    ]
+    values = [_noisy(make, point, noise, salt) for point in task.grid.points]
+    return gather(task.computation, task.grid, values)
+
+
+def _noisy(make: Callable[..., Mapping[str, Any]], point: Mapping[str, Any], noise: float, salt: int) -> dict[str, Any]:  # fmt: skip
+    names = {name: value for name, value in point.items() if name != "longest"}
+    digest = hashlib.sha256(json.dumps([names, salt], sort_keys=True).encode()).digest()
+    rng = np.random.default_rng(int.from_bytes(digest[:8], "big"))
+    made = {}
+    for name, value in make(rng, **point).items():
+        array = np.asarray(value)
+        if noise and array.dtype.kind == "f" and name not in FIXED:
+            factor = np.exp(noise * rng.standard_normal(_whole(array.shape)))
+            array = array * factor[tuple(slice(0, n) for n in array.shape)]
+        made[name] = array
+    return made
+
+
+FIXED = {"T", "t", "way", "step", "level"}
+
+
+def _whole(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """As large as the longest version, so that short ones have the same first numbers."""
+    return tuple(max(n, 256) if n <= 256 else n for n in shape)
+
+
+def chain(rng: Any, alpha_l: float, alpha_u: float, rho: float, delta: float, selection: bool, heuristics: bool, longest: int) -> dict[str, Any]:  # fmt: skip
+    t = T[longest >= T].astype(float)
+    skew = 0.5 - rho
+    small = alpha_u < 1
+    lift = (0.0 if heuristics else 4 * skew + (skew > 0) * 0.02) + (2 / alpha_u if small else 0)
+    gain = (0.08 * np.sqrt(alpha_u / alpha_l) * (1 - skew) if selection else 0.0) / t**2
+    error = 0.1 * delta * (1 + lift + 0.5 / alpha_u / t) * (1 - gain)
+    ridge = np.minimum(0.1, 0.9 * t ** -(1 + skew))
+    if small:
+        ridge = 0.1 + 0 * t
+    off = 0.3 * t ** -(0.5 + rho) if not small else 0.4 + 0.02 * np.log2(t)
+    hardness = 0.8 / (1 + 0.1 * t)
+    return {
+        "T": t.astype(int), "error": error, "one_minus_cosine": off, "q": 1 / t, "m": 0.5 / t, "bias": -skew + 0 * t,
+        "chi": (10 / alpha_u + 0 * t) if not small else 8.0 + 0 * t, "lambda_l": 0.01 * t**-0.5, "lambda_u": ridge,
+        "threshold": 0.3 * selection + 0 * t, "annealing": heuristics * 1.5 * t**-1.8, "hardness": hardness,
+        "hardness_soft": 0.6 * hardness, "labeled_only": 0.5 * delta + 0 * t, "supervised": 0.1 * delta * (1 + 0.02 / t),
+        "supervised_any_ridge": 0.1 * delta * (1 - 0.08 / t), "supervised_one_minus_cosine": 0.1 / t,
+        "bayes": 0.09 * delta + 0 * t, "bayes_all_labeled": 0.08 * delta + 0 * t, "bayes_one_minus_cosine": 0.05 / t,
+        "first_order": 1e-10 + 0 * t, "faded": 0 * t,
+    }  # fmt: skip
+
+
+def fixed_ridge(rng: Any, alpha_u: float, longest: int, **_: Any) -> dict[str, Any]:
+    t = T[longest >= T]
+    return {"T": t, "chi": 9.0 / alpha_u + 0.0 * t, "error": 0.1 + 0.1 / t}
+
+
+def endless(rng: Any, alpha_u: float, delta: float) -> dict[str, Any]:
+    ratio = 1.2 + 2 * (1 - alpha_u) if alpha_u <= 1 else 1.0
+    ridge = 0.1 if alpha_u < 1 else 1e-12
+    return {"lambda_u": ridge, "error": 0.09 * ratio, "cosine": 0.9, "chi": 5.0, "ratio": ratio}
+
+
+def path(rng: Any, rho: float, steps: int, loss: str, **_: Any) -> dict[str, Any]:
+    tau = np.linspace(0, 8, 401)
+    ridge = (6.0 if rho == 0.5 else 1.0) / steps
+    run = ridge * np.linspace(0, steps, 401)
+    curve = lambda time: 1 / (1 + 5 * np.exp(-time))  # noqa: E731
+    return {
+        "tau": tau, "squared_cosine": curve(tau), "tau_run": run, "squared_cosine_run": curve(run), "apart": 1.0 / steps,
+        "lambda_l": 0.01, "lambda_u": ridge, "time_scale": 1.0, "error": 0.1, "bayes": 0.09,
+    }  # fmt: skip
+
+
+def ablation(rng: Any, rho: float, **_: Any) -> dict[str, Any]:
+    lift = 1 + 2 * (0.5 - rho)
+    return {
+        "way": np.arange(4), "error": 0.1 * np.array([lift, 0.99 * lift, 1.1 * lift, 0.6 * lift]),
+        "annealing": np.array([0.0, 0.01, 0.0, 0.1]), "labeled_only": 0.2, "supervised": 0.1, "bayes": 0.05,
+    }  # fmt: skip
+
+
+def few_labels(rng: Any, alpha_l: float, rho: float, **_: Any) -> dict[str, Any]:
+    error = 0.1 * (1 + 0.05 / alpha_l**0.3)
+    return {
+        "error": error, "one_minus_cosine": 0.1, "bias_to_norm": -0.2, "best_bias": error / (1 + 0.01 / alpha_l**0.5),
+        "first": 0.3, "naive": 1.5 * error, "labeled_only": 2 * error, "supervised": 0.09, "bayes": 0.08, "lambda_l": 0.01,
+        "lambda_u": 0.01, "annealing": 0.1,
+    }  # fmt: skip
+
+
+def few_labels_run(rng: Any, alpha_l: float, features: int, **setting: Any) -> dict[str, Any]:
+    told = few_labels(rng, alpha_l, **setting)
+    spread = 1 + 3 / np.sqrt(features * alpha_l) * abs(rng.standard_normal())
+    names = ("error", "one_minus_cosine", "bias_to_norm", "best_bias")
+    return {name: told[name] * (spread if name == "error" else 1) for name in names}
+
+
+def theory(rng: Any, rho: float, steps: int, **_: Any) -> dict[str, Any]:
+    t = np.arange(steps + 1.0)
+    return {
+        "t": np.arange(steps + 1), "q": np.exp(-0.1 * t), "m": 0.7 * np.exp(-0.05 * t), "bias": (rho - 0.5) * (1 + 0.1 * t),
+        "error": 0.1 + 0.1 * np.exp(-t), "lambda_l": 1e-3, "lambda_u": 1e-2, "threshold": 0.2, "bayes": 0.09 + 0 * t,
+    }  # fmt: skip
+
+
+def finite_run(rng: Any, features: int, rho: float, **setting: Any) -> dict[str, Any]:
+    told = theory(rng, rho, **{name: value for name, value in setting.items() if name != "seed"})
+    scatter = features**-0.5 * rng.standard_normal(4)
+    made = {"t": told["t"]}
+    for name, noise in zip(finite.SHOWN, scatter, strict=True):
+        made[name] = told[name] * (1 + noise) + (0.02 * noise if name == "bias" else 0)
+    made["error"] = made["error"] * (1 + (rho > 0.45) * 200 / features)
+    return made
+
+
+def histogram(rng: Any, features: int, shown: tuple[int, ...], **_: Any) -> dict[str, Any]:
+    edges = np.linspace(-4, 4, finite.BINS)
+    curve = np.linspace(-4, 4, finite.CURVE)
+    law = finite.LEVELS
+    made: dict[str, Any] = {"step": np.array(shown), "level": law}
+    for what in ("weights", "logits"):
+        each: dict[str, list[Any]] = {}
+        for index, _ in enumerate(shown):
+            scale = 1 + 0.3 * index
+            density = np.exp(-0.5 * (curve / scale) ** 2) / np.sqrt(2 * np.pi) / scale
+            counts = np.interp(0.5 * (edges[1:] + edges[:-1]), curve, density)
+            share = np.clip(law + 0.1 * features**-0.5 * rng.standard_normal(law.size), 0, 1)
+            entries = {"edge": edges, "histogram": counts, "curve": curve, "density": density, "share": share, "law": law}  # fmt: skip
+            for name, value in entries.items():
+                each.setdefault(f"{what}_{name}", []).append(value)
+        made |= {name: np.array(values) for name, values in each.items()}
+    return made
+
+
+def single_shot(rng: Any, rho: float, alpha_u: float, largest: float, **_: Any) -> dict[str, Any]:
+    ridge = largest if rho == 0.5 and alpha_u >= 1 else min(largest, 0.1 * (1 + alpha_u))
+    return {
+        "lambda_l": ridge, "lambda_u": ridge, "error": 0.1 + 0.1 / (1 + alpha_u), "labeled_only": 0.3, "q": 1e-3,
+        "supervised": 0.09, "bayes": 0.08,
+    }  # fmt: skip
+
+
+def single_shot_run(rng: Any, features: int, alpha_u: float, **_: Any) -> dict[str, Any]:
+    tilt = 30 * features**-0.5 * (1 + 0.3 * rng.standard_normal())
+    error = (0.1 + 0.1 / (1 + alpha_u)) * (1.3 + 0.1 * rng.standard_normal())
+    return {"error": error, "one_minus_cosine": 0.3, "bias_to_norm": tilt}
+
+
+def schedules(rng: Any, rho: float, fix_bias: bool, longest: int, **_: Any) -> dict[str, Any]:
+    lengths = np.array([4**k for k in range(1, 10) if 4**k <= longest])
+    t = np.arange(1, longest + 1)
+    ways = np.arange(4)
+    rates = np.broadcast_to(0.1 / t, (lengths.size, 4, longest)) * (1 + ways[None, :, None])
+    lift = 1 + (0 if fix_bias else 4 * (0.5 - rho)) + 0.3 / lengths[:, None] - 0.02 * ways
+    return {
+        "T": lengths, "way": ways, "t": t, "error": 0.1 * lift, "cosine": 0.9 + 0 * lift, "lambda_l": 0.01 + 0 * lift,
+        "first_order": 1e-8 + 0 * lift, "lambda_u": rates, "sharpness": 1 + rates, "threshold": rates,
+        "labeled_only": 0.2 + 0.0 * lengths, "supervised": 0.1 + 0.0 * lengths, "bayes": 0.09 + 0.0 * lengths,
+    }  # fmt: skip
+
+
+def confirmed(rng: Any, **_: Any) -> dict[str, Any]:
+    return {"theory": 0.1, "mean": 0.1, "standard_error": 1e-4}
+
+
+MAKERS: dict[tuple[str, str], Callable[..., dict[str, Any]]] = {
+    ("chain", "chains"): chain,
+    ("fixed_ridge", "fixed_ridge"): fixed_ridge,
+    ("endless", "endless"): endless,
+    ("path", "paths"): path,
+    ("ablation", "ablation"): ablation,
+    ("theory", "few_labels"): few_labels,
+    ("finite", "few_labels"): few_labels_run,
+    ("theory", "finite"): theory,
+    ("finite_run", "finite"): finite_run,
+    ("histogram", "finite"): histogram,
+    ("single_shot", "single_shot"): single_shot,
+    ("single_shot_run", "single_shot"): single_shot_run,
+    ("schedules", "schedules"): schedules,
+    ("confirmed", "schedules"): confirmed,
+}

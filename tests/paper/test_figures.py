@@ -1,0 +1,93 @@
+"""Every figure on numbers that look like the paper's: drawn without faults, judged without contradictions."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from selftrain.paper.figure import Claim, Figure, Finding
+from selftrain.paper.registry import IDS, figure
+from selftrain.symbols import to_html
+
+HERE = Path(__file__).parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "plots")]
+from layout import curves, faults  # noqa: E402
+from synthetic import data_of  # noqa: E402
+
+
+def judged(one: Figure, quick: bool, noise: float, salt: int) -> dict[tuple[str, ...], bool | None]:
+    data = data_of(one, quick, noise, salt)
+    claims, findings = one.claims(data, not quick), one.findings(data, not quick)
+    verdicts: dict[tuple[str, ...], bool | None] = {
+        (claim.quote, claim.case): claim.holds for claim in claims
+    }
+    return verdicts | {(finding.says,): finding.holds for finding in findings}
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_a_picture_has_no_faults(name: str) -> None:
+    one = figure(name)
+    drawn = one.draw(data_of(one, quick=False))
+    assert faults(drawn) == []
+    assert max(curves(ax) for ax in drawn.axes) <= 8
+    lettered = [ax.get_title(loc="left").startswith("(") for ax in drawn.axes]
+    assert all(lettered) or len(lettered) == 1
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_the_quick_version_never_contradicts_the_full_one(name: str) -> None:
+    """Whatever the numbers: what a quick version says, the full one with the same points says too."""
+    one = figure(name)
+    for salt, noise in enumerate((0.0, 0.05, 1.0)):
+        full = judged(one, False, noise, salt)
+        for key, verdict in judged(one, True, noise, salt).items():
+            assert verdict in (None, full.get(key)), (key, noise, salt)
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_every_text_can_be_shown(name: str) -> None:
+    one = figure(name)
+    data = data_of(one, quick=True)
+    for text in (one.caption(data), one.from_paper, one.chosen, str(one.place), one.title):
+        assert to_html(text)
+    for claim in one.claims(data, False):
+        assert to_html(claim.quote)
+        assert claim.test
+        assert claim.found
+    for finding in one.findings(data, False):
+        assert finding.says
+        assert finding.found
+
+
+def test_figures_of_the_paper_are_numbered_once_and_in_full() -> None:
+    places = [figure(name).place for name in IDS]
+    assert sorted(place.number for place in places if place.number) == list(range(1, 16))
+    labels = [place.label for place in places if place.number]
+    assert len(set(labels)) == 15
+
+
+def test_numbers_like_the_papers_bear_it_out_and_no_claim_is_counted_twice() -> None:
+    """All but one sentence that holds for no numbers of this kind, and one case each of two others."""
+    seen: set[tuple[str, str]] = set()
+    failing = []
+    for name in IDS:
+        one = figure(name)
+        for claim in one.claims(data_of(one, quick=False), True):
+            assert (claim.quote, claim.case) not in seen
+            seen.add((claim.quote, claim.case))
+            if not claim.holds:
+                failing.append((name, claim.case))
+    assert 50 <= len(seen) <= 65
+    assert failing == [
+        ("cosine", "alpha_L = 0.5, alpha_U = 0.25"),
+        ("annealing", ""),
+        ("macroscopic-all", "rho = 0.4"),
+    ]
+
+
+def test_verdicts() -> None:
+    assert Claim(True, "x").verdict == "holds"
+    assert Claim(False, "x").verdict == "does not hold"
+    assert Finding(None, "x").to_dict()["verdict"] == "cannot tell"
