@@ -61,8 +61,8 @@ def chain(rng: Any, alpha_l: float, alpha_u: float, rho: float, delta: float, se
     skew = 0.5 - rho
     small = alpha_u < 1
     lift = (0.0 if heuristics else 4 * skew + (skew > 0) * 0.02) + (2 / alpha_u if small else 0)
-    gain = (0.08 * np.sqrt(alpha_u / alpha_l) * (1 - skew) if selection else 0.0) / t**2
-    error = 0.1 * delta * (1 + lift + 0.5 / alpha_u / t) * (1 - gain)
+    gain = (0.03 * np.sqrt(alpha_u / alpha_l) * (1 - skew) if selection else 0.0) / t**2
+    error = 0.1 * delta * (1 + lift + 2 / alpha_u / t) * (1 - gain)
     ridge = np.minimum(0.1, 0.9 * t ** -(1 + skew))
     if small:
         ridge = 0.1 + 0 * t
