@@ -1,6 +1,7 @@
 # make setup       a virtual environment in .venv with the `selftrain` command
 # make run         the quick report: out/index.html, the figures of the paper in their quick version
 # make paper       every figure of the paper in full, the page of the documentation from it, and its other pictures
+# make check       linters, types, and the fast tests
 # make test        linters, types, and every test
 # make bench       the speed of the engines, measured against other ways
 # make browser     what the tests of the page need: Chromium and its driver, axe-core
@@ -12,12 +13,13 @@ BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --quiet --disable-pip-version-check
 READY  := $(VENV)/.ready
 TESTED := $(VENV)/.ready-for-tests
+WARM   := $(VENV)/.warm
 WORKERS ?= 2
 AXE    := 4.11.1
 
-.PHONY: setup run paper test lint format bench browser robustness clean
+.PHONY: setup run paper check test lint format bench browser robustness clean
 
-setup: $(READY)
+setup: $(WARM)
 
 run: $(READY)
 	$(BIN)/python -m selftrain.report --out out
@@ -28,12 +30,16 @@ paper: $(READY)
 	$(BIN)/python -m selftrain.report.document out/paper docs out/quick
 	$(BIN)/python -m selftrain.report.pictures docs
 
+check: lint
+	$(BIN)/python -m pytest tests -m "not slow" -n $(WORKERS) --dist loadscope --durations 5
+
 test: lint browser
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope
 
 lint: $(TESTED)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports --no-logo >/dev/null || $(BIN)/lint-imports --no-logo
 	$(BIN)/mypy
 
 format: $(TESTED)
@@ -68,6 +74,10 @@ $(BIN)/python:
 $(READY): pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP) install --upgrade pip
 	$(PIP) install --constraint constraints.txt --editable '.[explore]'
+	@touch $@
+
+$(WARM): $(READY)
+	$(BIN)/selftrain warmup
 	@touch $@
 
 # `--group` needs pip 25.1; Python 3.11 brings an older one, hence the upgrade above.

@@ -5,12 +5,33 @@ The losses written out again take the engine for any loss.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import settings
 from scipy.special import expit
+
+SLOW = (
+    "bench", "cli", "docs", "estimator", "evidence", "explorer", "paper", "plots", "report", "simulation",
+    "sweep", "theory/algorithm1", "theory/continuum", "theory/gradients", "theory/laws", "theory/memory",
+    "theory/shapes", "tuning",
+)  # fmt: skip
+"""Folders of tests that `make check` leaves out. The reference trajectories stay in."""
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark the tests of slow folders."""
+    tests = Path(__file__).parent
+    for item in items:
+        path = item.path
+        if not path.is_relative_to(tests) or path.name == "test_reference.py":
+            continue
+        folder = path.parent.relative_to(tests).as_posix()
+        if any(folder == slow or folder.startswith(slow + "/") for slow in SLOW):
+            item.add_marker(pytest.mark.slow)
+
 
 settings.register_profile("patient", deadline=None)
 settings.load_profile("patient")

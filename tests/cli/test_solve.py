@@ -151,7 +151,7 @@ def test_closed_form_is_said_and_one_step_is_singular(selftrain):
     _, _, err = selftrain("solve", *REFERENCE, "--loss", "squared")
     assert err == "Solved in closed form, 5 steps.\n"
     _, _, err = selftrain("solve", *REFERENCE, "--steps", "0")
-    assert " at 1 step; " in err
+    assert "; 1 step confirmed to " in err
 
 
 def test_table_shows_the_selected_fraction_when_there_is_a_threshold(selftrain):

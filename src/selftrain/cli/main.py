@@ -21,6 +21,7 @@ from .paper import app as paper
 from .simulate import simulate
 from .solve import solve
 from .sweep import app as sweep
+from .warmup import warmup
 
 app = typer.Typer(
     help="Theory, simulation and practice of self-training linear classifiers.",
@@ -33,6 +34,7 @@ app.command()(simulate)
 app.command()(optimize)
 app.command()(continuum)
 app.command()(explore)
+app.command()(warmup)
 app.add_typer(bench, name="bench")
 app.add_typer(paper, name="paper")
 app.add_typer(sweep, name="sweep")

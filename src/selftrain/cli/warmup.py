@@ -1,0 +1,62 @@
+"""`selftrain warmup`: compile the kernels once, so that no later call has to wait for it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import typer
+
+
+def warmup() -> None:
+    """Compile what the solver, its gradients and the simulator need (a minute or two, once)."""
+    begun = time.monotonic()
+    for number, (name, part) in enumerate(_PARTS, start=1):
+        typer.echo(f"compiling {number}/{len(_PARTS)}: {name} ...", err=True, nl=False)
+        start = time.monotonic()
+        part()
+        typer.echo(f" {time.monotonic() - start:.1f} s", err=True)
+    typer.echo(f"ready in {time.monotonic() - begun:.0f} s", err=True)
+
+
+def _solver() -> None:
+    from ..problem import Problem
+    from ..recipe import Recipe
+    from ..theory.solve import solve
+
+    solve(Problem(0.5, 2.0, 0.4, 0.5625, steps=2), Recipe())
+
+
+def _other_ways() -> None:
+    from ..problem import Problem
+    from ..recipe import Recipe
+    from ..theory.solve import solve, supervised_row
+
+    problem = Problem(0.5, 2.0, 0.4, 0.5625, steps=2)
+    solve(problem.replace(loss="squared"), Recipe(threshold=0.5))
+    supervised_row(problem.replace(rho_u=0.3), 0.05)
+
+
+def _gradients() -> None:
+    from ..problem import Problem
+    from ..recipe import Recipe
+    from ..theory.gradients.gradient import gradient
+    from ..theory.solve import solve
+
+    gradient(solve(Problem(0.5, 2.0, 0.4, 0.5625, steps=2), Recipe()))
+
+
+def _simulator() -> None:
+    from .. import simulate
+    from ..problem import Problem
+    from ..recipe import Recipe
+
+    simulate(Problem(0.5, 2.0, 0.4, 0.5625, steps=1), Recipe(), features=64, seeds=1)
+
+
+_PARTS: tuple[tuple[str, Callable[[], None]], ...] = (
+    ("the solver", _solver),
+    ("its other ways", _other_ways),
+    ("gradients", _gradients),
+    ("the simulator", _simulator),
+)
