@@ -147,8 +147,3 @@ def test_a_problem_takes_clusters_or_delta() -> None:
         Problem(1.0, 2.0, 0.4, steps=1, clusters=clusters, clusters_u=Clusters([1.0], 1.0))
     with pytest.raises(InvalidInput, match="one entry per step: 2, not 1"):
         Problem(1.0, 2.0, 0.4, steps=2, clusters=clusters, clusters_u=[clusters])
-
-
-def test_its_picture() -> None:
-    figure = Clusters([1.0, 0.5, 0.0], [1.0, 0.0, 2.0]).plot()
-    assert len(figure.axes) == 2

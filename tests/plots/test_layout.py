@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from matplotlib.figure import Figure
 
-from selftrain import Problem, Recipe, continuum, optimize, simulate, solve
+from selftrain import Clusters, Problem, Recipe, continuum, optimize, simulate, solve
 from selftrain.plots.continuum import plot_path, plot_paths
 from selftrain.plots.ensemble import plot_ensemble
 
@@ -50,6 +50,24 @@ def one_ensemble() -> Figure:
     )
 
 
+def shaped_problem() -> Problem:
+    clusters = Clusters([0.8, 0.5, 0.0, 0.3], [1.0, 0.5, 2.0, 0.2])
+    return Problem(alpha_l=8.0, alpha_u=20.0, rho=0.4, clusters=clusters, steps=3)
+
+
+def run_on_a_shape() -> Figure:
+    return solve(shaped_problem(), Recipe(0.1, 0.1)).plot()
+
+
+def ensemble_on_a_shape() -> Figure:
+    problem, recipe = shaped_problem(), Recipe(0.1, 0.1)
+    return simulate(problem, recipe, seeds=3, probes=0).plot(solve(problem, recipe))
+
+
+def spectrum_of_a_shape() -> Figure:
+    return Clusters([1.0, 0.5, 0.0], [1.0, 0.0, 2.0]).plot()
+
+
 def continuous_path() -> Figure:
     problem = PROBLEM.replace(loss="squared", steps=20)
     runs = [solve(problem, Recipe(lambda_u=ridge)) for ridge in (0.1, 0.02)]
@@ -76,6 +94,9 @@ def optimum() -> Figure:
         supervised_run,
         ensembles,
         one_ensemble,
+        run_on_a_shape,
+        ensemble_on_a_shape,
+        spectrum_of_a_shape,
         continuous_path,
         continuous_paths,
         optimum,

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
 from sklearn.preprocessing import StandardScaler
 
-from selftrain import Clusters, InvalidInput, Problem, Recipe, simulate, solve
+from selftrain import Clusters, Ensemble, InvalidInput, Problem, Recipe, simulate, solve
 from selftrain.simulation.designs.shaped import RowSource, row_table
 from selftrain.simulation.plan import plan_run
 
@@ -77,6 +79,21 @@ def test_the_first_step_on_rows_is_the_fit_of_scikit_learn() -> None:
     errors = [wrong[y[rest] == side].mean() for side in (0, 1)]
     np.testing.assert_allclose(seen.class_errors[0, 0], errors, atol=1e-12)
     assert seen.error[0, 0] == pytest.approx(0.4 * errors[0] + 0.6 * errors[1])
+    assert seen.mean("balanced_error")[0] == pytest.approx(np.mean(errors))
+    scores = model.decision_function(clusters.project(X)[rest])
+    assert seen.auc[0, 0] == pytest.approx(roc_auc_score(y[rest], scores), abs=1e-12)
+
+
+def test_a_stored_ensemble_is_the_same(tmp_path: Path) -> None:
+    problem = Problem(
+        alpha_l=1.5, alpha_u=3.0, rho=0.4, clusters=shapes()["two covariances"], steps=1
+    )
+    seen = simulate(problem, Recipe(0.1, 0.1), seeds=2)
+    again = Ensemble.load(seen.save(tmp_path / "runs.nc"))
+    assert again.problem == problem
+    for name in seen.names:
+        np.testing.assert_array_equal(again.values(name), seen.values(name), err_msg=name)
+    np.testing.assert_array_equal(again.class_errors, seen.class_errors)
 
 
 def test_what_rows_cannot_do_is_said() -> None:

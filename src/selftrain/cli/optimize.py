@@ -142,7 +142,9 @@ def describe(best: "Optimum") -> dict[str, Any]:
         "advice": best.advice,
         "supervised": asdict(best.supervised),
         "labeled_only": asdict(best.labeled_only),
-        "bayes": {
+        "bayes": None
+        if best.problem.shaped
+        else {
             name: getattr(best.bayes, name)
             for name in ("semi_supervised", "all_labeled", "labeled_only")
         },

@@ -110,8 +110,6 @@ def simulate(
 
 def describe(ensemble: "Ensemble", comparison: "Comparison | None" = None) -> dict[str, Any]:
     """Runs as plain values: every quantity (seeds, steps + 1) by name, then its statistics over t."""
-    from ..simulation.ensemble import NAMES
-
     told: dict[str, Any] = {
         "features": ensemble.features,
         "seeds": ensemble.seeds,
@@ -123,10 +121,10 @@ def describe(ensemble: "Ensemble", comparison: "Comparison | None" = None) -> di
             for seed, error in ensemble.failures.items()
         ],
         "count": ensemble.count(),
-        "mean": {name: ensemble.mean(name) for name in NAMES},
-        "std": {name: ensemble.std(name) for name in NAMES},
-        "sem": {name: ensemble.sem(name) for name in NAMES},
-        **{name: ensemble.values(name) for name in NAMES},
+        "mean": {name: ensemble.mean(name) for name in ensemble.names},
+        "std": {name: ensemble.std(name) for name in ensemble.names},
+        "sem": {name: ensemble.sem(name) for name in ensemble.names},
+        **{name: ensemble.values(name) for name in ensemble.names},
     }
     if comparison is not None:
         worst = comparison.worst

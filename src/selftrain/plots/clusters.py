@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .style import BLUE, ORANGE, styled
+from .style import BLUE, ORANGE, entries, legend_under, styled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -29,11 +29,22 @@ def plot_clusters(clusters: Clusters) -> Figure:
         top = max(float(variances.max()), float((mean**2).max()))
         left.set_ylim(max(float(variances[alive].min()) / 10, 1e-9 * top), 3 * top)
         left.set(xlabel="direction, by variance", ylabel="along the direction")
-        left.legend()
         gain = np.zeros(variances.size)
         gain[alive] = mean[alive] ** 2 / variances[alive]
-        right.semilogx(rank, np.cumsum(gain) / gain.sum(), color=ORANGE, label="squared separation")
-        right.semilogx(rank, np.cumsum(variances) / variances.sum(), color=BLUE, label="variance")
+        right.semilogx(
+            rank,
+            np.cumsum(gain) / gain.sum(),
+            "--",
+            color=ORANGE,
+            label="share of the squared separation",
+        )
+        right.semilogx(
+            rank,
+            np.cumsum(variances) / variances.sum(),
+            "--",
+            color=BLUE,
+            label="share of the variance",
+        )
         right.set(xlabel="leading directions", ylabel="share that they carry", ylim=(0, 1.03))
-        right.legend(loc="upper left")
+        legend_under(figure, entries(left, right), 4)
     return figure

@@ -14,6 +14,7 @@ from .style import (
     GREY,
     ORANGE,
     PURPLE,
+    draw_best_linear,
     draw_limits,
     entries,
     errors_axis,
@@ -66,12 +67,17 @@ def plot_ensemble(
         figure = Figure(figsize=(7.2, 6.0), dpi=150, layout="constrained")
         axes = list(figure.subplots(2, 2).flat)
         for ax, (name, title) in zip(axes, PANELS, strict=True):
-            ax.set_title(title)
+            shaped = name == "cosine" and drawn[0].problem.shaped
+            ax.set_title("cosine with the best rule" if shaped else title)
             if trajectory is not None:
                 ax.plot(trajectory.t, getattr(trajectory, name), color=GREY, label="theory")
             for index, ensemble in enumerate(drawn):
                 _points(ax, ensemble, name, index, len(drawn), spread)
-        if limits:
+        if limits and drawn[0].problem.shaped:
+            from ..theory.shapes.limits import best_linear_error
+
+            draw_best_linear(axes[0], best_linear_error(drawn[0].problem))
+        elif limits:
             from ..theory.bayes import bayes_error
 
             draw_limits(axes[0], bayes_error(drawn[0].problem))
@@ -97,8 +103,14 @@ def _points(ax: Axes, ensemble: Ensemble, name: str, index: int, total: int, spr
         linestyle="none",
         elinewidth=0.8,
         markersize=3,
-        label=f"N = {ensemble.features:,}  ({len(ensemble.seeds)} seeds)",
+        label=f"{_kind(ensemble)}  ({len(ensemble.seeds)} seeds)",
     )
+
+
+def _kind(ensemble: Ensemble) -> str:
+    """What the rows of an ensemble are."""
+    kinds = {"rows": "real rows", "gaussian": "Gaussian rows"}
+    return kinds.get(ensemble.method, f"N = {ensemble.features:,}")
 
 
 def _title(ensembles: list[Ensemble], spread: str) -> str:

@@ -15,6 +15,7 @@ from .style import (
     PURPLE,
     SKY,
     YELLOW,
+    draw_best_linear,
     draw_limits,
     entries,
     errors_axis,
@@ -62,7 +63,10 @@ def _draw_run(ax: Axes, optimum: Optimum) -> None:
         ("supervised, labelled only", optimum.labeled_only, ORANGE),
     ):
         ax.axhline(fit.error, color=color, linewidth=0.9, label=f"{label}  {fit.error:.4f}")
-    draw_limits(ax, optimum.bayes)
+    if optimum.problem.shaped:
+        draw_best_linear(ax, optimum.limit)
+    else:
+        draw_limits(ax, optimum.bayes)
     errors_axis(ax)
 
 

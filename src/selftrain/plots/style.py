@@ -116,3 +116,8 @@ def draw_limits(ax: Axes, limits: BayesLimits) -> None:
         ax.axhline(
             height, color=GREY, linewidth=0.9, linestyle=dashes, label=f"{label}  {height:.4f}"
         )
+
+
+def draw_best_linear(ax: Axes, height: float) -> None:
+    """The error of the best linear rule, for clusters with a shape."""
+    ax.axhline(height, color=GREY, linewidth=0.9, label=f"best linear rule  {height:.4f}")

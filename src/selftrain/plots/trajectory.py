@@ -15,6 +15,7 @@ from .style import (
     ORANGE,
     PURPLE,
     SKY,
+    draw_best_linear,
     draw_limits,
     entries,
     errors_axis,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
 
     from ..arrays import Array
+    from ..clusters import Clusters
     from ..theory.trajectory import Trajectory
 
 
@@ -83,7 +85,11 @@ def _draw_error(ax: Axes, run: Trajectory, limits: bool) -> None:
         ax.plot(
             run.t[end:], run.error[end:], color=BLUE, linestyle="dotted", marker=hollow, mfc="w"
         )
-    if limits:
+    if limits and run.problem.shaped:
+        from ..theory.shapes.limits import best_linear_error
+
+        draw_best_linear(ax, best_linear_error(run.problem))
+    elif limits:
         from ..theory.bayes import bayes_error
 
         draw_limits(ax, bayes_error(run.problem))
@@ -91,7 +97,8 @@ def _draw_error(ax: Axes, run: Trajectory, limits: bool) -> None:
 
 
 def _draw_cosine(ax: Axes, run: Trajectory) -> None:
-    ax.set_title(r"cosine with the cluster direction  $m/\sqrt{q}$")
+    sphere = r"cosine with the cluster direction  $m/\sqrt{q}$"
+    ax.set_title("cosine with the best rule" if run.problem.shaped else sphere)
     _line(ax, run, run.cosine, GREEN)
 
 
@@ -129,7 +136,7 @@ def _title(run: Trajectory) -> str:
         rf"$\alpha_L={problem.alpha_l:g}$",
         rf"$\alpha_U={_value(problem.alpha_u)}$",
         rf"$\rho={problem.rho:g}$",
-        rf"$\Delta={problem.delta:g}$",
+        rf"$\Delta={problem.delta:g}$" if problem.clusters is None else _shape(problem.clusters),
     ]
     if problem.rho_u is not None:
         first.append(rf"$\rho_U={_value(problem.rho_u)}$")
@@ -146,13 +153,21 @@ def _title(run: Trajectory) -> str:
         second.append("bias fixed")
     lines = [f"{problem.loss_function.name} loss,  {',  '.join(first)}", ",  ".join(second)]
     tested = problem.test_mixture
-    if tested != problem.labeled:
+    if problem.shaped:
+        if (tested.rho, problem.test_clusters) != (problem.rho, problem.clusters):
+            lines.append(rf"error on $\rho={tested.rho:g}$,  {_shape(problem.test_clusters)}")
+    elif tested != problem.labeled:
         lines.append(rf"error on $\rho={tested.rho:g}$,  $\Delta={tested.delta:g}$")
     if run.failure is not None:
         lines.append(f"shaded: step {run.failure.step} could not be solved")
     elif run.collapsed_at is not None:
         lines.append(f"shaded: collapsed at step {run.collapsed_at}, pseudo-labels of one class")
     return "\n".join(lines)
+
+
+def _shape(clusters: Clusters) -> str:
+    """Clusters in a few words."""
+    return f"{clusters.features} features, separation {clusters.separation:.3g}"
 
 
 def _value(value: float | tuple[float, ...]) -> str:

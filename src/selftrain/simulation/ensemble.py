@@ -131,6 +131,11 @@ class Ensemble:
         )
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """The quantities that `values`, `mean` and the tables know."""
+        return NAMES
+
+    @property
     def t(self) -> NDArray[np.int_]:
         """Step indices 0..T."""
         return np.arange(self.problem.steps + 1)
@@ -180,8 +185,8 @@ class Ensemble:
 
     def values(self, name: str) -> Array:
         """A quantity by its name, (seeds, steps + 1)."""
-        if name not in NAMES:
-            raise InvalidInput("name", name, f"unknown quantity; {nearest(name, NAMES)}")
+        if name not in self.names:
+            raise InvalidInput("name", name, f"unknown quantity; {nearest(name, self.names)}")
         return np.asarray(getattr(self, name))
 
     def count(self, name: str = "m") -> NDArray[np.int_]:
@@ -215,7 +220,7 @@ class Ensemble:
         import pandas as pd
 
         index = pd.MultiIndex.from_product([self.seeds, self.t], names=["seed", "t"])
-        return pd.DataFrame({name: self.values(name).ravel() for name in NAMES}, index=index)
+        return pd.DataFrame({name: self.values(name).ravel() for name in self.names}, index=index)
 
     def to_xarray(self) -> xr.Dataset:
         """All quantities over the dimensions seed and t, with symbols, problem and recipe."""
@@ -223,7 +228,7 @@ class Ensemble:
 
         data = {
             name: (("seed", "t"), self.values(name), {"symbol": SYMBOLS.get(name, name)})
-            for name in NAMES
+            for name in self.names
         }
         dataset = xr.Dataset(
             data, coords={"seed": self.seeds, "t": self.t}, attrs=self._attributes()
@@ -260,7 +265,8 @@ class Ensemble:
                 told.pop("seed"): getattr(errors, told.pop("kind"))(**told)
                 for told in json.loads(data.attrs["failures"])
             }
-            return cls(
+            kind, more = cls._of_file(problem, data)
+            return kind(
                 problem,
                 recipe,
                 run["features"],
@@ -272,7 +278,17 @@ class Ensemble:
                 predicts_positive=data["predicts_positive"].values.astype(bool),
                 failures=failures,
                 seconds=run["seconds"],
+                **more,
             )
+
+    @classmethod
+    def _of_file(cls, problem: Problem, data: xr.Dataset) -> tuple[type[Ensemble], dict[str, Any]]:
+        """The kind of ensemble that a file has, and the fields of that kind alone."""
+        if not problem.shaped:
+            return cls, {}
+        from .shaped_ensemble import ShapedEnsemble, own_fields
+
+        return ShapedEnsemble, own_fields(data)
 
     def _some(self, name: str) -> Array:
         """The count as floats, NaN where it is zero."""

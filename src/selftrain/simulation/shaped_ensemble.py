@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import ndtr
 
 from ..arrays import Array
-from .ensemble import Ensemble
+from .ensemble import NAMES, Ensemble
 from .plan import Plan
 from .seed_record import SeedRecord
 
+if TYPE_CHECKING:
+    import xarray as xr
+
 GAUSSIAN, ROWS = "gaussian", "rows"
+
+SIDES = ("negative", "positive")
 
 
 @dataclass(frozen=True, repr=False)
@@ -26,10 +31,12 @@ class ShapedEnsemble(Ensemble):
         logit_variances: of the logits within each class, (seeds, steps + 1, 2), negative then positive: those of the
             law, or of the rows left over.
         class_errors: the same for the errors.
+        auc: P(a positive row has the larger logit), in the law or on the rows left over.
     """
 
     logit_variances: Array = field(kw_only=True, repr=False)
     class_errors: Array = field(kw_only=True, repr=False)
+    auc: Array = field(kw_only=True, repr=False)
 
     @classmethod
     def from_records(
@@ -40,7 +47,7 @@ class ShapedEnsemble(Ensemble):
         missing = np.full(len(plan.steps), np.nan)
 
         def pair(what: str) -> Array:
-            sides = (f"negative_{what}", f"positive_{what}")
+            sides = [f"{side}_{what}" for side in SIDES]
             return np.array(
                 [[one.values.get(side, missing) for side in sides] for one in records]
             ).transpose(0, 2, 1)
@@ -51,7 +58,20 @@ class ShapedEnsemble(Ensemble):
                 errors[row, one.collapsed_at :] = (
                     [1.0, 0.0] if one.collapsed_positive else [0.0, 1.0]
                 )
-        return cls(**fields, logit_variances=pair("variance"), class_errors=errors)
+        auc = np.array([one.values.get("auc", missing) for one in records])
+        return cls(**fields, logit_variances=pair("variance"), class_errors=errors, auc=auc)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The quantities that `values`, `mean` and the tables know."""
+        return (*NAMES, "balanced_error", "auc")
+
+    def to_xarray(self) -> xr.Dataset:
+        """All quantities over the dimensions seed and t, and what differs between the classes over side."""
+        data = super().to_xarray()
+        for name in ("logit_variances", "class_errors"):
+            data[name] = (("seed", "t", "side"), getattr(self, name))
+        return data.assign_coords(side=list(SIDES))
 
     @property
     def q(self) -> Array:
@@ -73,12 +93,6 @@ class ShapedEnsemble(Ensemble):
         return balanced
 
     @property
-    def auc(self) -> Array:
-        r"""P(a positive row has the larger logit) for Gaussian logits of these variances."""
-        auc: Array = ndtr(2 * self.m / np.sqrt(self.logit_variances.sum(axis=-1)))
-        return auc
-
-    @property
     def cosine(self) -> Array:
         """The cosine to the best direction in the metric of the average noise."""
         best = self.problem.test_clusters.separation
@@ -90,3 +104,9 @@ class ShapedEnsemble(Ensemble):
     def one_minus_cosine(self) -> Array:
         """1 - cosine."""
         return 1.0 - self.cosine
+
+
+def own_fields(data: xr.Dataset) -> dict[str, Array]:
+    """What a stored ensemble of this kind has besides the fields of every ensemble."""
+    names = ("logit_variances", "class_errors", "auc")
+    return {name: data[name].values.astype(float) for name in names}

@@ -13,7 +13,6 @@ from ..errors import InvalidInput, NoGradient, nearest
 from ..fields import number
 from ..problem import Problem
 from ..recipe import Recipe
-from ..theory.bayes import bayes_error
 from ..theory.solve import checked_tolerance, solve
 from .bounds import DEFAULT_BOUNDS
 from .optimum import Optimum, active_bounds, labeled_optimum
@@ -103,7 +102,6 @@ def optimize(
         second_order=second,
         labeled_only=alone,
         supervised=supervised_optimum(problem, ridge, tolerance),
-        bayes=bayes_error(problem),
     )
 
 

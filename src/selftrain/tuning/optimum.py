@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +14,8 @@ from ..arrays import Array
 from ..errors import StageError
 from ..problem import Problem
 from ..recipe import Recipe
-from ..theory.bayes import BayesLimits
+from ..theory.bayes import BayesLimits, bayes_error
+from ..theory.shapes.limits import best_linear_error
 from ..theory.solve import solve
 from ..theory.trajectory import Trajectory
 from .supervised import SupervisedFit, SupervisedOptimum
@@ -60,7 +62,6 @@ class Optimum:
         second_order: least curvature of the error along free coordinates; NaN if bounds hold all of them.
         labeled_only: the best supervised fit to the labelled points, its ridge in the same bounds.
         supervised: the best supervised fit to all points with their labels.
-        bayes: the limits no method can beat.
     """
 
     recipe: Recipe
@@ -74,7 +75,6 @@ class Optimum:
     second_order: float
     labeled_only: SupervisedFit
     supervised: SupervisedOptimum
-    bayes: BayesLimits
 
     @property
     def problem(self) -> Problem:
@@ -96,13 +96,29 @@ class Optimum:
         """Whether the error hardly changes along some direction, so that the values along it mean little."""
         return bool(self.second_order < FLAT)
 
+    @cached_property
+    def bayes(self) -> BayesLimits:
+        """The limits no method can beat; clusters with a shape have none, and are refused."""
+        return bayes_error(self.problem)
+
+    @cached_property
+    def limit(self) -> float:
+        """What no method can beat; for clusters with a shape, what no linear rule can."""
+        if self.problem.shaped:
+            return best_linear_error(self.problem)
+        return self.bayes.semi_supervised
+
     @property
     def against(self) -> dict[str, float]:
         """Errors to compare with."""
-        return {
+        errors = {
             "t=0": float(self.trajectory.error[0]),
             "labeled only": self.labeled_only.error,
             "supervised, all labels": self.supervised.error,
+        }
+        if self.problem.shaped:
+            return errors | {"best linear rule": self.limit}
+        return errors | {
             "Bayes, labeled only": self.bayes.labeled_only,
             "Bayes, all data": self.bayes.semi_supervised,
             "Bayes, all labels": self.bayes.all_labeled,
@@ -111,7 +127,7 @@ class Optimum:
     @property
     def advice(self) -> str:
         """In words: whether self-training with this recipe is worth it."""
-        alone, limit = self.labeled_only.error, self.bayes.semi_supervised
+        alone, limit = self.labeled_only.error, self.limit
         test = self.problem.test_mixture
         trivial = min(test.rho, 1.0 - test.rho)
         if self.problem.steps == 0:

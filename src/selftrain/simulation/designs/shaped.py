@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from scipy.special import ndtr
+from scipy.stats import rankdata
 
 from ...arrays import Array
 from ...clusters import labelled_rows
@@ -23,10 +24,17 @@ class Drawn(NamedTuple):
 
 
 class Measured(NamedTuple):
-    """What a linear rule does on test rows: variance of its logits and error, per class (negative, positive)."""
+    """What a linear rule does on test rows.
+
+    Attributes:
+        variances: of its logits within each class, negative then positive.
+        errors: within each class.
+        auc: P(a positive row has the larger logit).
+    """
 
     variances: Array
     errors: Array
+    auc: float
 
 
 class Source(Protocol):
@@ -66,8 +74,9 @@ class GaussianSource:
         variances = np.array([squares[0], squares[-1]])
         m = float(shape.mean @ weights)
         with np.errstate(divide="ignore", invalid="ignore"):
-            scores = np.array([bias - m, -m - bias]) / np.sqrt(variances)
-        return Measured(variances, np.nan_to_num(ndtr(scores), nan=0.5))
+            scores = np.array([bias - m, -m - bias, 2 * m]) / np.sqrt([*variances, variances.sum()])
+        *errors, auc = np.nan_to_num(ndtr(scores), nan=0.5)
+        return Measured(variances, np.array(errors), float(auc))
 
 
 class RowSource:
@@ -100,7 +109,10 @@ class RowSource:
     def measure(self, weights: Array, bias: float) -> Measured:
         logits = [self.table.rows[rest] @ weights + bias for rest in self._rest]
         errors = np.array([np.mean(logits[0] > 0), np.mean(logits[1] <= 0)])
-        return Measured(np.array([one.var() for one in logits]), errors)
+        below, above = (one.size for one in logits)
+        ranks = rankdata(np.concatenate(logits))[below:]
+        auc = (ranks.sum() - 0.5 * above * (above + 1)) / (below * above)
+        return Measured(np.array([one.var() for one in logits]), errors, float(auc))
 
 
 def row_table(plan: Plan, rows: Any) -> Drawn:

@@ -28,7 +28,7 @@ from ..pseudo_labels import (
 from ..random.streams import PROBES, TEST, generator
 from ..seed_record import SeedRecord
 
-SHAPED = ("negative_variance", "positive_variance", "negative_error", "positive_error")
+SHAPED = ("negative_variance", "positive_variance", "negative_error", "positive_error", "auc")
 """What a seed of a problem with clusters has besides the measured quantities of a sphere."""
 
 
@@ -92,7 +92,7 @@ def run_steps(
             train_loss=float(train.mean()),
             test_error=_sampled(plan, measured.errors, step.rows, generator(seed, step.t, TEST)),
             **quality,
-            **dict(zip(SHAPED, (*measured.variances, *measured.errors), strict=True)),
+            **dict(zip(SHAPED, (*measured.variances, *measured.errors, measured.auc), strict=True)),
         )
         if probes:
             random = generator(seed, step.t, PROBES)

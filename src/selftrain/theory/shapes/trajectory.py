@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import log_ndtr, ndtr
@@ -18,9 +18,6 @@ from ... import observables
 from ...arrays import Array
 from ...errors import InvalidInput
 from ..trajectory import Trajectory
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 class GaussianLogits(NamedTuple):
@@ -133,7 +130,7 @@ class ShapedTrajectory(Trajectory):
 
     @cached_property
     def thresholds(self) -> Array:
-        r"""What $|	ilde h|$ is compared with in steps 1..T: $\Gamma|eta'||\mu|$."""
+        r"""What $|\tilde h|$ is compared with in steps 1..T: $\Gamma|\beta'||\mu|$."""
         assert self.problem.clusters is not None
         limits: Array = self._thresholds * np.sqrt(self.q[:-1]) * self.problem.clusters.length
         return limits
@@ -198,10 +195,6 @@ class ShapedTrajectory(Trajectory):
         m, bias = float(self.m[step]), float(self.bias[step])
         negative, positive = np.sqrt(self.logit_variances[step])
         return GaussianLogits((bias - m, bias + m), (float(negative), float(positive)))
-
-    def plot(self, **options: Any) -> Figure:
-        """Error, cosine, norm and bias against t; see `selftrain.plots.trajectory`."""
-        return super().plot(**{"limits": False, **options})
 
     def save(self, path: Any) -> Any:
         """Not for clusters with a shape: the laws of all weights are part of the run, `to_frame` has its numbers."""
