@@ -1,6 +1,7 @@
 """`selftrain simulate` from the outside: what is printed, what is written, how it ends."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -28,7 +29,23 @@ def test_json_has_the_names_of_the_api() -> None:
     assert told["overlap"][0][0] is None
     assert told["mean"]["q"][1] == pytest.approx(sum(row[1] for row in told["q"]) / 3)
     assert told["collapsed_at"] == [None, None, None]
-    assert told["compare"]["applies"]
+    compared = told["compare"]
+    assert {
+        "verdict",
+        "consistent",
+        "within",
+        "deviations",
+        "finite_size",
+        "z",
+        "worst",
+        "note",
+    } == set(compared)
+    assert compared["verdict"].startswith("cannot tell: more seeds or features")
+    assert compared["consistent"] is None
+    q = compared["deviations"]["q"]
+    assert q["mean"][q["at"]] == q["largest"]
+    assert abs(q["largest"]) <= q["at_most"]
+    assert q["times_features"] == pytest.approx(200 * q["largest"])
     assert {"problem", "recipe", "version", "std", "sem", "seeds"} <= set(told)
 
 
@@ -40,8 +57,8 @@ def test_table_figure_and_file(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert "N = 100, 2 seeds, dense" in done.stdout
-    assert "family-wise limit" in done.stdout
-    assert "too few to judge with 2 seeds; --seeds 16 or more" in done.stdout
+    assert "cannot tell: more seeds or features" in done.stdout.splitlines()[-1]
+    assert "detectable" in done.stdout
     header = next(line for line in done.stdout.splitlines() if "cosine" in line)
     assert header.split() == ["t", "q", "m", "B", "χ", "R", "error", "cosine", "seeds"]
     assert done.stderr.splitlines() == [f"Figure: {figure}", f"Saved: {stored}"]
@@ -50,13 +67,13 @@ def test_table_figure_and_file(tmp_path: Path) -> None:
 
 
 def test_verdict_is_said_in_words() -> None:
-    done = selftrain("--features", "1000", "--compare", "--threshold", "0.2")
+    done = selftrain("--features", "8000", "--compare", "--threshold", "0.2")
     assert done.returncode == 0, done.stderr
-    assert "The runs agree with the theory" in done.stdout
+    assert re.match(r"agree to \d(\.\d)? %, ", done.stdout.splitlines()[-1])
     header = next(line for line in done.stdout.splitlines() if "cosine" in line)
     assert header.split()[-2:] == ["selected", "seeds"]
-    done = selftrain("--features", "200", "--compare", "--reuse-batch")
-    assert "No verdict: the theory is not about runs of this kind." in done.stdout
+    done = selftrain("--features", "8000", "--compare", "--threshold", "0.2", "--within", "0.001")
+    assert done.stdout.splitlines()[-1].startswith("cannot tell: ")
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,9 @@ def test_the_theory_describes_shaped_data(name: str, choice: dict[str, Any]) -> 
     problem = Problem(alpha_l=1.5, alpha_u=3.0, rho=0.4, clusters=shapes()[name], steps=2)
     recipe = Recipe(lambda_l=0.1, lambda_u=0.1, **choice)
     seen = simulate(problem, recipe, seeds=12, probes=0)
-    z = seen.compare(solve(problem, recipe)).z
+    compared = seen.compare(solve(problem, recipe))
+    assert compared.consistent() is not False, str(compared)
+    z = compared.z
     for quantity in ("m", "q", "bias", "error", "overlap", "fraction_selected", "train_loss"):
         # a mean over 12 seeds: Student's t, and a shift of order 1/N on top
         assert np.nanmax(np.abs(z[quantity])) < 5.0, (quantity, z[quantity])
@@ -94,6 +96,28 @@ def test_a_stored_ensemble_is_the_same(tmp_path: Path) -> None:
     for name in seen.names:
         np.testing.assert_array_equal(again.values(name), seen.values(name), err_msg=name)
     np.testing.assert_array_equal(again.class_errors, seen.class_errors)
+
+
+def test_rows_that_are_not_gaussian_differ_from_the_theory() -> None:
+    """Two rows in a hundred lie far out on the wrong side: means and covariances do not show that."""
+    draw = np.random.default_rng(3)
+    y = np.arange(6000) % 2
+    X = draw.normal(size=(6000, 20))
+    X[:, 0] += 2.0 * (2 * y - 1)
+    clusters = Clusters.from_data(X, y)
+    problem = Problem(alpha_l=10.0, alpha_u=20.0, rho=0.5, clusters=clusters, steps=2)
+    recipe = Recipe(lambda_l=0.1, lambda_u=0.1)
+    theory = solve(problem, recipe)
+    alike = simulate(problem, recipe, rows=(X, y), seeds=8, probes=0).compare(theory, within=0.3)
+    assert alike.consistent() is not False, str(alike)
+    far = X.copy()
+    outer = draw.random(6000) < 0.02
+    far[outer, 0] *= -3
+    problem = problem.replace(clusters=Clusters.from_data(far, y))
+    rows = simulate(problem, recipe, rows=(far, y), seeds=8, probes=0)
+    other = rows.compare(solve(problem, recipe), within=0.1)
+    assert other.consistent() is False, str(other)
+    assert other.note.startswith("real rows")
 
 
 def test_what_rows_cannot_do_is_said() -> None:

@@ -1,5 +1,7 @@
 """Theory against simulation at N = 2^14: means, weights, logits of selected and rejected points."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -38,13 +40,16 @@ def test_theory_and_simulation_agree(setting: str, scores: dict[str, np.ndarray]
     first = 100 * list(SETTINGS).index(setting)  # other data in every setting
     runs = simulate(problem, recipe, 2**14, range(first, first + 16), **kept)
     comparison = runs.compare(solve(problem, recipe))
-    assert comparison.applies
-    assert comparison.consistent(1e-4), str(comparison)
+    # Under a strong ridge the bias fluctuates more than logits spread: these runs cannot tell their law.
+    strong = setting == "strong ridge"
+    assert comparison.consistent() is (None if strong else True), str(comparison)
+    # and no deviation, of means or of distributions, is beyond chance at 1e-4 for all together
+    judged = comparison.judged.values()
+    assert min(one.chance for one in judged) > 1e-4 / len(judged), str(comparison)
     assert {gap.what for gap in comparison.gaps} == {"weights", "logits"}
     rejects = np.nanmin(runs.fraction_selected) < 1
     assert rejects == (False in {gap.selected for gap in comparison.gaps})
-    # Under a strong ridge the bias fluctuates more than logits spread: there only z-scores tell.
-    sharp = [gap for gap in comparison.gaps if gap.what == "weights" or setting != "strong ridge"]
+    sharp = [gap for gap in comparison.gaps if gap.what == "weights" or not strong]
     assert max(gap.distance for gap in sharp) < 0.02
     scores[setting] = np.array([comparison.z[name][-1] for name in ("q", "m", "bias", "error")])
 
@@ -65,6 +70,9 @@ def test_a_wrong_theory_is_noticed() -> None:
     other = solve(problem, Recipe(lambda_l=0.0505, lambda_u=0.0505))
     z = (runs.mean("q") - other.q) / runs.sem("q")
     assert np.abs(z).max() > 5
+    found = replace(runs, recipe=other.recipe).compare(other)
+    assert found.deviations["q"].real
+    assert "more than chance: q " in found.finite_size
 
 
 def test_alpha_as_drawn() -> None:

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from ..simulation.comparison import Comparison
     from ..simulation.ensemble import Ensemble
 
-ENOUGH_SEEDS = 16
-
 
 @takes("problem", "recipe")
 def simulate(
@@ -47,6 +45,10 @@ def simulate(
         bool,
         typer.Option("--compare", metavar="", help="Solve the theory and judge the runs by it."),
     ] = False,
+    within: Annotated[
+        float,
+        typer.Option(metavar="X", help="Runs and theory agree if every deviation is below this."),
+    ] = 0.1,
     json: Annotated[
         bool, typer.Option("--json", metavar="", help="One JSON object on stdout.")
     ] = False,
@@ -89,7 +91,7 @@ def simulate(
         from ..theory.solve import solve
 
         theory = solve(problem, recipe)
-    comparison = ensemble.compare(theory) if compare and theory is not None else None
+    comparison = ensemble.compare(theory, within) if compare and theory is not None else None
     if json:
         print_json(describe(ensemble, comparison), problem=problem, recipe=recipe)
     else:
@@ -127,17 +129,24 @@ def describe(ensemble: "Ensemble", comparison: "Comparison | None" = None) -> di
         **{name: ensemble.values(name) for name in ensemble.names},
     }
     if comparison is not None:
-        worst = comparison.worst
-        told["compare"] = {
-            "z": comparison.z,
-            "worst": None if worst is None else dict(zip(("name", "t", "z"), worst, strict=True)),
-            "limit": comparison.limit(),
-            "consistent": comparison.consistent(),
-            "applies": comparison.applies,
-            "note": comparison.note,
-            "verdict": verdict(comparison),
-        }
+        told["compare"] = _compared(comparison)
     return told
+
+
+def _compared(comparison: "Comparison") -> dict[str, Any]:
+    from dataclasses import asdict
+
+    worst = comparison.worst
+    return {
+        "verdict": comparison.verdict,
+        "consistent": comparison.consistent(),
+        "within": comparison.within,
+        "deviations": {name: asdict(one) for name, one in comparison.judged.items()},
+        "finite_size": comparison.finite_size,
+        "z": comparison.z,
+        "worst": None if worst is None else dict(zip(("name", "t", "z"), worst, strict=True)),
+        "note": comparison.note,
+    }
 
 
 def _show(ensemble: "Ensemble", comparison: "Comparison | None") -> None:
@@ -159,27 +168,6 @@ def _show(ensemble: "Ensemble", comparison: "Comparison | None") -> None:
     )
     if comparison is not None:
         console.print(str(comparison), soft_wrap=True)
-        console.print(verdict(comparison), soft_wrap=True)
-
-
-def verdict(comparison: "Comparison") -> str:
-    """What the z-scores say, in a sentence."""
-    seeds = int(comparison.seeds.max())
-    if not comparison.applies:
-        return "No verdict: the theory is not about runs of this kind."
-    if seeds < ENOUGH_SEEDS:
-        return (
-            f"No verdict: too few to judge with {counted(seeds, 'seed')}; "
-            f"--seeds {ENOUGH_SEEDS} or more will do."
-        )
-    if comparison.consistent() is None:
-        return "No verdict: no mean of these runs has an error to be judged by."
-    if comparison.consistent():
-        return "The runs agree with the theory: no mean is farther from it than chance explains."
-    return (
-        "The runs differ from the theory by more than chance explains; "
-        "more --features tell whether their finite size is the reason."
-    )
 
 
 def _table(ensemble: "Ensemble") -> "Table":

@@ -1,24 +1,24 @@
-r"""An ensemble next to the theory: z-scores of means, distances of distributions.
+r"""An ensemble next to the theory: z-scores, relative deviations, distances of distributions, and a verdict.
 
-The mean of a quantity over n seeds minus the theory, in units of its standard error, follows Student's t with
-n - 1 degrees of freedom as long as n times the $O(1/N)$ shift of the mean is small. Distributions of weights and logits
-are compared pooled over seeds, with errors from the differences between seeds: m and B fluctuate
-at the same order as the sampling noise, so a Kolmogorov-Smirnov level would be wrong.
+The verdict has three values: the runs agree with the theory to x %, they differ from it, or they cannot tell.
+`deviation.py` has the statistics. A deviation is in units of a scale: the theory itself; for the bias
+$\sqrt{q + B^2}$, because B may be zero; for a share of rows one, so that a deviation counts rows in a hundred.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from ..arrays import Array
 from ..errors import InvalidInput
+from ..fields import number
 from ..theory.trajectory import Trajectory
+from .deviation import Deviation, deviation
+from .gaps import Gap, judge, shares
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,28 +47,14 @@ SHARES = (
     "selected_label_accuracy",
 )
 
-LEVELS = np.linspace(0.02, 0.98, 25)
-"""Where distribution functions are compared."""
+WITHIN = 0.1
+"""Runs and theory are said to agree if every deviation is below this, with confidence."""
 
+ROW = "{:32} {:>16} {:>10} {:>10} {:>10} {:>10}"
+COLUMNS = ("deviation of", "largest, at t", "all steps", "chance", "detectable", "at most")
 
-@dataclass(frozen=True)
-class Gap:
-    """A pooled distribution against its law.
-
-    Attributes:
-        what: "weights" or "logits"; `t`: the step.
-        selected: the points the threshold keeps (True), rejects (False), or all (None).
-        distance: largest difference of the distribution functions.
-        z: largest difference in units of its error between seeds.
-        points: how many numbers were pooled.
-    """
-
-    what: str
-    t: int
-    selected: bool | None
-    distance: float
-    z: float
-    points: int
+EXACT = 1e-12
+"""Numbers this close, relative to the larger of theory and one, are equal."""
 
 
 @dataclass(frozen=True)
@@ -79,18 +65,23 @@ class Comparison:
         theory: the trajectory compared with, solved anew if M/N differs from alpha by rounding.
         z: (mean over seeds - theory) / standard error, by name, over t (NaN where there is none, with fewer
             than two seeds for instance).
+        deviations: by name: how large, whether more than chance, what would have been seen. Judged are the steps
+            at which every seed has a value.
         seeds: how many seeds have a state at each step.
         gaps: distances of distributions, if vectors were kept.
-        note: why the theory does not describe these runs, or what to bear in mind; empty if nothing.
-        applies: whether the theory is meant to describe them.
+        within: the deviation below which runs and theory are said to agree.
+        complete: whether every seed, and the theory, has an error at every step.
+        note: what to bear in mind; empty if nothing.
     """
 
     theory: Trajectory
     z: dict[str, Array]
+    deviations: dict[str, Deviation]
     seeds: NDArray[np.int_]
     gaps: tuple[Gap, ...]
+    within: float
+    complete: bool
     note: str
-    applies: bool
 
     @property
     def scores(self) -> Array:
@@ -109,24 +100,51 @@ class Comparison:
         ]
         return max(scores, key=lambda score: abs(score[2]), default=None)
 
-    def limit(self, level: float = 1e-4) -> float:
-        """|z| that all scores together exceed with probability at most `level`, by Student's t.
+    @property
+    def judged(self) -> dict[str, Deviation]:
+        """All deviations by what they are of, distributions included."""
+        return {**self.deviations, **{str(gap): gap.deviation for gap in self.gaps}}
 
-        Each gap is a maximum over 25 points of a distribution function and counts 25 times.
-        """
-        tests = sum(np.isfinite(values).sum() for values in self.z.values())
-        tests += LEVELS.size * len(self.gaps)
-        freedom = max(int(np.max(self.seeds)) - 1, 1)
-        return float(stats.t.isf(level / (2 * max(int(tests), 1)), freedom))
+    def consistent(self) -> bool | None:
+        """True: runs and theory agree. False: they differ. None: these runs cannot tell."""
+        found = self.judged.values()
+        if any(one.at_least > self.within for one in found):
+            return False
+        sure = self.complete and all(one.at_most < self.within for one in found)
+        return True if found and sure else None
 
-    def consistent(self, level: float = 1e-4) -> bool | None:
-        """Whether no score is beyond the family-wise limit.
+    @property
+    def verdict(self) -> str:
+        """The answer in words: "agree to x %", "differ" or "cannot tell", and why."""
+        if not self.judged:
+            return "cannot tell: no mean has an error, which takes two seeds or more"
+        if self.consistent() is False:
+            name, one = max(self.judged.items(), key=lambda entry: entry[1].at_least)
+            at_least = max(one.at_least, self.within)
+            return f"differ: {name} by {percent(one.largest)}, at least by {percent(at_least)}"
+        name, one = max(self.judged.items(), key=lambda entry: entry[1].at_most)
+        if self.consistent():
+            return (
+                f"agree to {percent(one.at_most)}, every quantity at every step (confidence 95 %)"
+            )
+        if not self.complete:
+            return "cannot tell: some seeds, or the theory, end before the last step"
+        return (
+            f"cannot tell: more seeds or features; {name} may be {percent(one.at_most)} off, "
+            f"and agreement means less than {percent(self.within)}"
+        )
 
-        None where that cannot be told: the theory is not about these runs (`applies`), or there is no score.
-        """
-        if not self.applies or self.scores.size == 0:
-            return None
-        return bool(np.abs(self.scores).max() <= self.limit(level))
+    @property
+    def finite_size(self) -> str:
+        """Deviations that are more than chance, against 1/N; empty if there are none."""
+        found = [
+            f"{name} {percent(one.largest)} = {one.times_features:.3g}/N"
+            for name, one in self.judged.items()
+            if one.real
+        ]
+        if not found:
+            return ""
+        return f"more than chance: {', '.join(found)}; if finite size is the cause, twice the features halve it"
 
     def to_frame(self) -> pd.DataFrame:
         """z-scores, one row a step."""
@@ -135,36 +153,56 @@ class Comparison:
         return pd.DataFrame(self.z, index=pd.Index(np.arange(self.seeds.size), name="t"))
 
     def __str__(self) -> str:
-        if self.worst is None:
-            lines = ["nothing to compare: no mean has an error, which takes two seeds or more"]
-        else:
-            name, step, z = self.worst
-            lines = [
-                f"largest |z| of {self.scores.size}: {abs(z):.2f} ({name} at t = {step}); "
-                f"family-wise limit at 1e-4: {self.limit():.2f}"
-            ]
-        if self.gaps:
-            far = max(self.gaps, key=lambda gap: abs(gap.z))
-            lines.append(
-                f"distributions: largest distance {max(gap.distance for gap in self.gaps):.2e}, "
-                f"largest |z| {far.z:.2f} ({far.what} at t = {far.t})"
+        lines = [ROW.format(*COLUMNS)] if self.judged else []
+        lines += [
+            ROW.format(
+                name,
+                f"{percent(one.largest)} at {one.at}",
+                *map(percent, (one.pooled, one.by_chance, one.detectable, one.at_most)),
             )
-        return "\n".join([*lines, self.note] if self.note else lines)
+            for name, one in self.judged.items()
+        ]
+        if self.worst is not None:
+            name, step, z = self.worst
+            lines.append(f"largest |z| of {self.scores.size}: {abs(z):.2f} ({name} at t = {step})")
+        return "\n".join([*lines, *filter(None, (self.finite_size, self.note)), self.verdict])
 
 
-def compare(ensemble: Ensemble, trajectory: Trajectory) -> Comparison:
-    """z-scores of all means and distances of all distributions that were kept.
+def percent(value: float) -> str:
+    """A relative number as a percentage with two digits.
+
+    >>> percent(2.2178), percent(-0.00123)
+    ('220 %', '-0.12 %')
+    """
+    return f"{float(f'{100 * value:.2g}'):g} %"
+
+
+def compare(ensemble: Ensemble, trajectory: Trajectory, within: float = WITHIN) -> Comparison:
+    """z-scores and relative deviations of all means, distances of all distributions that were kept, and a verdict.
 
     >>> from selftrain import Problem, Recipe, simulate, solve
     >>> problem, recipe = Problem(1.0, 2.0, 0.4, 0.5, steps=2), Recipe()
-    >>> simulate(problem, recipe, features=1000, seeds=8).compare(solve(problem, recipe)).consistent()
+    >>> simulate(problem, recipe, features=4000, seeds=8).compare(solve(problem, recipe)).consistent()
     True
     """
+    accepted = "a number between 0 and 1 is accepted"
+    within = number("within", within, lambda value: 0 < value < 1, accepted)
     theory = _as_drawn(ensemble, trajectory)
     z = {name: _scores(ensemble, theory, name) for name in COMPARED}
-    gaps = tuple(_gaps(ensemble, theory)) if ensemble.vectors and not theory.problem.shaped else ()
-    note, applies = _note(ensemble)
-    return Comparison(theory, z, ensemble.count("m"), gaps, note, applies)
+    laws = list(shares(ensemble, theory)) if ensemble.vectors and not theory.problem.shaped else []
+    names = [name for name in COMPARED if np.isfinite(ensemble.values(name)).any()]
+    tests = len(names) + len(laws)
+    found = {name: _deviation(ensemble, theory, name, tests) for name in names}
+    return Comparison(
+        theory,
+        z,
+        {name: one for name, one in found.items() if one is not None},
+        ensemble.count("m"),
+        tuple(judge(one, ensemble.features, tests) for one in laws),
+        within,
+        complete=bool(np.isfinite(ensemble.error - theory.error).all()),
+        note=_note(ensemble),
+    )
 
 
 def _as_drawn(ensemble: Ensemble, trajectory: Trajectory) -> Trajectory:
@@ -185,62 +223,58 @@ def _as_drawn(ensemble: Ensemble, trajectory: Trajectory) -> Trajectory:
     return solve(drawn, ensemble.recipe, tolerance=trajectory.stats.tolerance)
 
 
+def _expected(theory: Trajectory, name: str) -> Array:
+    return np.asarray(getattr(theory, "error" if name == "test_error" else name))
+
+
+def _resolution(ensemble: Ensemble, name: str) -> Array:
+    """A share is known no better than by one of all the points."""
+    if name not in SHARES:
+        return np.zeros(ensemble.t.size)
+    points = np.maximum(ensemble.count(name), 1) * ensemble.alpha * ensemble.features
+    return np.asarray(1.0 / points)
+
+
 def _scores(ensemble: Ensemble, theory: Trajectory, name: str) -> Array:
-    expected = np.asarray(getattr(theory, "error" if name == "test_error" else name))
+    expected, count = _expected(theory, name), ensemble.count(name)
     difference = ensemble.mean(name) - expected
-    error, count = ensemble.sem(name), ensemble.count(name)
-    exact = np.abs(difference) <= 1e-12 * np.maximum(np.abs(expected), 1.0)
+    exact = np.abs(difference) <= EXACT * np.maximum(np.abs(expected), 1.0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        if name in SHARES:  # known no better than by one of all the points
-            error = np.maximum(error, 1.0 / (count * ensemble.alpha * ensemble.features))
+        error = np.fmax(ensemble.sem(name), _resolution(ensemble, name))
         z = np.where(exact, 0.0, difference / error)
     return np.asarray(np.where(count > 1, z, np.nan))
 
 
-def _gaps(ensemble: Ensemble, theory: Trajectory) -> Iterable[Gap]:
-    for t in range(theory.good_steps):
-        weights = [seed.weights[t] for seed in ensemble.vectors if len(seed.weights) > t]
-        if len(weights) > 1:
-            at = np.quantile(np.concatenate(weights), LEVELS)
-            yield _gap("weights", t, None, weights, at, theory.weights.cdf(at, t))
-        rows = [seed for seed in ensemble.vectors if len(seed.logits) > t]
-        if not rows:
-            continue
-        law = theory.logits(t)
-        for kept in (True, False):
-            logits = [seed.logits[t][seed.selected[t] == kept] for seed in rows]
-            if len(logits) > 1 and min(part.size for part in logits) > 0:
-                at = np.quantile(np.concatenate(logits), LEVELS)
-                yield _gap("logits", t, kept, logits, at, law.cdf(at, selected=kept))
-
-
-def _gap(
-    what: str, t: int, selected: bool | None, samples: list[Array], at: Array, law: Array
-) -> Gap:
-    shares = np.array(
-        [np.searchsorted(np.sort(one), at, side="right") / one.size for one in samples]
-    )
-    pooled = shares.mean(axis=0)
-    difference = pooled - law
+def _deviation(ensemble: Ensemble, theory: Trajectory, name: str, tests: int) -> Deviation | None:
+    expected = _expected(theory, name)
+    off = ensemble.values(name) - expected
     with np.errstate(divide="ignore", invalid="ignore"):
-        z = difference / (shares.std(axis=0, ddof=1) / np.sqrt(len(samples)))
-    far = int(np.nanargmax(np.abs(z))) if np.isfinite(z).any() else 0
-    size = int(sum(one.size for one in samples))
-    return Gap(what, t, selected, float(np.abs(difference).max()), float(z[far]), size)
+        relative = np.where(
+            np.abs(off) <= EXACT * np.abs(expected), 0.0, off / _scale(theory, name)
+        )
+    return deviation(relative, ensemble.features, tests, _resolution(ensemble, name))
 
 
-def _note(ensemble: Ensemble) -> tuple[str, bool]:
+def _scale(theory: Trajectory, name: str) -> Array:
+    """The unit of a deviation at each step."""
+    if name in SHARES:
+        return np.ones(theory.t.size)
+    if name == "bias":
+        return np.asarray(np.hypot(theory.bias, np.sqrt(theory.q)))
+    return np.abs(_expected(theory, name))
+
+
+def _note(ensemble: Ensemble) -> str:
     if ensemble.method == "rows":
-        return "real rows: what the scores show is how far they are from Gaussian clusters", True
+        return "real rows: the deviations show how far they are from Gaussian clusters"
     ended = {
         "collapsed": int((ensemble.collapsed_at >= 0).sum()),
         "failed": len(ensemble.failures),
     }
     parts = [f"{count} {how}" for how, count in ended.items() if count]
-    if parts:
-        return (
-            f"of {len(ensemble.seeds)} seeds {' and '.join(parts)}: from there on means are over "
-            "the others, which are not a fair sample",
-            True,
-        )
-    return "", True
+    if not parts:
+        return ""
+    return (
+        f"of {len(ensemble.seeds)} seeds {' and '.join(parts)}: from there on only what all seeds "
+        "have is judged, and z-scores are of the others, which are not a fair sample"
+    )

@@ -209,11 +209,11 @@ class Ensemble:
         """Standard error of the mean."""
         return np.asarray(self.std(name) / np.sqrt(self._some(name)))
 
-    def compare(self, trajectory: Trajectory, **options: Any) -> Comparison:
-        """How far the theory is from these runs; see `selftrain.simulation.comparison`."""
+    def compare(self, trajectory: Trajectory, within: float = 0.1) -> Comparison:
+        """How far the theory is from these runs, and whether they agree within 10 %; see `selftrain.simulation.comparison`."""
         from .comparison import compare
 
-        return compare(self, trajectory, **options)
+        return compare(self, trajectory, within)
 
     def to_frame(self) -> pd.DataFrame:
         """All quantities, one row a seed and step, indexed by seed and t."""
