@@ -142,9 +142,9 @@ class Portable:
 
 
 def parse_toml(text: str, source: str | Path) -> dict[str, Any]:
-    """The tables of a TOML text; a syntax error says where."""
+    """The tables of a TOML text, with a byte order mark or not; a syntax error says where."""
     try:
-        return tomllib.loads(text)
+        return tomllib.loads(text.removeprefix("\ufeff"))
     except tomllib.TOMLDecodeError as error:
         raise InvalidInput(
             str(source), text.strip().splitlines()[:1], f"not TOML: {error}"

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from selftrain import Ensemble
+
 PROBLEM = [
     *("--alpha-l", "0.5", "--alpha-u", "2", "--rho", "0.4", "--delta", "0.5625"),
     *("--steps", "2"),
@@ -83,6 +85,7 @@ def test_verdict_is_said_in_words() -> None:
         (("--features", "2"), "3 features or more"),
         (("--seeds", "0"), "seeds"),
         (("--method", "sparse"), "sparse"),
+        (("--probes", "100000000000"), "a whole number from 0 to 10,000"),
     ],
 )
 def test_bad_values_are_exit_code_2(arguments: tuple[str, ...], message: str) -> None:
@@ -120,3 +123,29 @@ def test_a_warning_is_one_line() -> None:
     assert done.returncode == 0
     (line,) = done.stderr.splitlines()
     assert line.startswith("Warning: keep_labeled with sharpness 1")
+
+
+def test_an_interrupt_is_not_a_result(tmp_path: Path) -> None:
+    """The seeds that are done go to a file of their own; the old file stays, and the exit code says so."""
+    stored = tmp_path / "runs.nc"
+    stored.write_bytes(b"of a whole run")
+    code = (
+        "import sys, selftrain.simulation.simulate as s\n"
+        "one = s._one_seed\n"
+        "def work(plan, seed, *rest):\n"
+        "    if seed == 2: raise KeyboardInterrupt\n"
+        "    return one(plan, seed, *rest)\n"
+        "s._one_seed = work\n"
+        "from selftrain.cli.main import run\n"
+        "run()\n"
+    )
+    command = [sys.executable, "-c", code, "simulate", *PROBLEM, "--features", "60", "--seeds", "9"]
+    done = subprocess.run(
+        [*command, "--save", str(stored), "--json"], capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 130
+    assert done.stdout == ""
+    part = tmp_path / "runs.partial.nc"
+    assert done.stderr.splitlines() == ["Interrupted: 2 of 9 seeds are done.", f"Saved: {part}"]
+    assert stored.read_bytes() == b"of a whole run"
+    assert Ensemble.load(part).seeds.tolist() == [0, 1]

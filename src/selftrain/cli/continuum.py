@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from .options import read_value, takes
-from .output import check_output, print_json, print_table, remark, terminal, writing
+from .output import check_output, print_json, print_table, remark, save_figure, terminal
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -70,8 +70,7 @@ def continuum(
     else:
         _show(path, run)
     if plot is not None:
-        with writing(plot):
-            path.plot(*([] if run is None else [run])).savefig(plot)
+        save_figure(path.plot(*([] if run is None else [run])), plot)
         if not json:
             remark(f"Figure: {plot}")
     if path.failure is not None:

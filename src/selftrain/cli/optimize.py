@@ -7,7 +7,7 @@ import typer
 
 from ..errors import InvalidInput
 from .options import read_value, takes
-from .output import check_output, print_json, print_table, remark, terminal, writing
+from .output import check_output, print_json, print_table, remark, save_figure, terminal, writing
 
 if TYPE_CHECKING:
     from ..problem import Problem
@@ -91,8 +91,7 @@ def optimize(
     else:
         _show(best)
     if plot is not None:
-        with writing(plot):
-            best.plot().savefig(plot)
+        save_figure(best.plot(), plot)
         if not json:
             remark(f"Figure: {plot}")
     if save is not None:

@@ -215,7 +215,7 @@ def _read_config(path: Path | None) -> dict[str, Any]:
     from ..fields import parse_toml
 
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise InvalidInput("config", str(path), f"cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:

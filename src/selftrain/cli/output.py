@@ -17,6 +17,7 @@ import typer
 from ..errors import InvalidInput
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
     from rich.console import Console
     from rich.table import Table
 
@@ -98,3 +99,11 @@ def writing(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise OSError(error.errno, error.strerror or str(error), str(path)) from None
+
+
+def save_figure(figure: Figure, path: Path) -> None:
+    """Write a figure, whole or not at all: a full disk leaves the old one."""
+    from ..runtime.files import replacing
+
+    with writing(path), replacing(path) as part:
+        figure.savefig(part, format=path.suffix.lower().removeprefix("."))

@@ -93,12 +93,13 @@ def _write_page(folder: Path, quick: bool) -> None:
     from ..paper.registry import IDS
     from ..paper.run import read_record
     from ..report.page import figure_section, page, summary
+    from ..runtime.files import write_text
 
     found = [read_record(folder, name) for name in IDS if (folder / f"{name}.png").is_file()]
     records = [one for one in found if one is not None and one["quick"] == quick]
     sections = [summary(records), *(figure_section(one, folder) for one in records)]
     title = "The paper, figure by figure" + (": quick versions" if quick else "")
-    folder.joinpath("index.html").write_text(page(title, "", sections), encoding="utf-8")
+    write_text(folder / "index.html", page(title, "", sections))
 
 
 def _folder(out: Path | None, quick: bool) -> Path:

@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from .options import takes
-from .output import check_output, counted, print_json, print_table, remark, terminal, writing
+from .output import (
+    check_output,
+    counted,
+    print_json,
+    print_table,
+    remark,
+    save_figure,
+    terminal,
+    writing,
+)
 from .solve import rows_shown
 
 if TYPE_CHECKING:
@@ -86,6 +95,9 @@ def simulate(
         )
     for warning in warned:
         remark(f"Warning: {warning.message}")
+    if len(ensemble.seeds) < seeds:
+        _keep_part(ensemble, seeds, save)
+        raise KeyboardInterrupt
     theory = None
     if compare or plot is not None:
         from ..theory.solve import solve
@@ -97,8 +109,7 @@ def simulate(
     else:
         _show(ensemble, comparison)
     if plot is not None:
-        with writing(plot):
-            ensemble.plot(theory).savefig(plot)
+        save_figure(ensemble.plot(theory), plot)
         if not json:
             remark(f"Figure: {plot}")
     if save is not None:
@@ -108,6 +119,15 @@ def simulate(
             remark(f"Saved: {save}")
     if ensemble.failures:
         raise SeedError(ensemble)
+
+
+def _keep_part(ensemble: "Ensemble", seeds: int, save: Path | None) -> None:
+    """After an interrupt: the seeds that are done go to a file of their own, never over that of a whole run."""
+    remark(f"Interrupted: {len(ensemble.seeds)} of {counted(seeds, 'seed')} are done.")
+    if save is not None:
+        part = save.with_name(f"{save.stem}.partial{save.suffix}")
+        ensemble.save(part)
+        remark(f"Saved: {part}")
 
 
 def describe(ensemble: "Ensemble", comparison: "Comparison | None" = None) -> dict[str, Any]:

@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from .options import read_value, takes
-from .output import check_output, counted, print_json, print_table, remark, terminal, writing
+from .output import (
+    check_output,
+    counted,
+    print_json,
+    print_table,
+    remark,
+    save_figure,
+    terminal,
+    writing,
+)
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -63,8 +72,7 @@ def solve(
     else:
         _show(run, limits)
     if plot is not None:
-        with writing(plot):
-            run.plot().savefig(plot)
+        save_figure(run.plot(), plot)
         if not json:
             remark(f"Figure: {plot}")
     if save is not None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import InvalidInput, nearest
-from .output import check_output, counted, print_json, remark, writing
+from .output import check_output, counted, print_json, remark, save_figure, writing
 
 if TYPE_CHECKING:
     from ..sweep.dataset import Sweep
@@ -159,14 +159,12 @@ def plot(
     ] = None,
 ) -> None:  # fmt: skip
     """Draw what a store holds: lines over one axis, a map over two."""
-    from ..runtime.files import replacing
     from ..sweep.api import load
 
     target = out or Path(f"{store.resolve().name}.png")
     check_output("out", target, ("png", "pdf", "svg"))
     figure = load(store).plot(name, title=title)
-    with writing(target), replacing(target) as part:
-        figure.savefig(part, format=target.suffix.lower().removeprefix("."))
+    save_figure(figure, target)
     remark(f"drawn: {target}")
 
 

@@ -19,7 +19,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..runtime.files import forget_parts, replacing, write_netcdf
+from ..runtime.files import forget_parts, replacing, write_netcdf, write_text
 from ..runtime.parallel import local_processes, stop_now
 from ..runtime.progress import Progress
 from ..sweep import Failure, Store, Task, complete
@@ -123,7 +123,7 @@ def finish(one: Figure, quick: bool, folder: Path, data: Data) -> tuple[dict[str
         write_netcdf(values, folder / _data_name(one.id, part, len(data)))
     _save(one.draw(data), folder / one.id)
     record = _record(one, quick, data)
-    _write(folder / f"{one.id}.json", json.dumps(record, indent=1, allow_nan=False) + "\n")
+    write_text(folder / f"{one.id}.json", json.dumps(record, indent=1, allow_nan=False) + "\n")
     return record, time.perf_counter() - begin
 
 
@@ -212,11 +212,6 @@ def _save(drawing: Drawing, path: Path) -> None:
             drawing.savefig(part, format=suffix, metadata=metadata)
 
 
-def _write(path: Path, text: str) -> None:
-    with replacing(path) as part:
-        part.write_text(text, encoding="utf-8")
-
-
 def _write_times(
     folder: Path, points: Mapping[str, float], drawing: Mapping[str, float], seconds: float
 ) -> None:
@@ -228,4 +223,4 @@ def _write_times(
     }
     before = known if isinstance(known, dict) else {}
     times = {"figures": before | figures, "last_run": round(seconds, 3)}
-    _write(folder / "times.json", json.dumps(times, indent=1) + "\n")
+    write_text(folder / "times.json", json.dumps(times, indent=1) + "\n")

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..paper.run import run, writable
+from ..runtime.files import replacing, write_text
 from .counts import claims_of, count, findings_of
 from .headline import BOUNDS, RIDGES, Contender, Headline, headline
 from .page import Section, figure_section, page, summary
@@ -52,7 +53,7 @@ def main() -> None:
     records = [one.record for one in outcomes if one.record is not None]
     report = folder / "index.html"
     sections = [first, summary(records), *(figure_section(one, quick) for one in records)]
-    report.write_text(page("selftrain: the quick report", INTRODUCTION, sections), "utf-8")
+    write_text(report, page("selftrain: the quick report", INTRODUCTION, sections))
     for one in outcomes:
         for failure in one.failures:
             console.print(f"{one.id}: {failure}", soft_wrap=True)
@@ -70,7 +71,8 @@ def _headline(told: Headline, folder: Path, console: Console) -> Section:
     from ..plots.headline import plot_headline
 
     figure = folder / "headline.png"
-    plot_headline(told).savefig(figure)
+    with replacing(figure) as part:
+        plot_headline(told).savefig(part, format="png")
     console.print(table(told))
     said = (*legend(told), *sentences(told))
     for sentence in said:

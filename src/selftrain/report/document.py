@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InvalidInput
+from ..runtime.files import write_text
 from .counts import claims_of, contradictions, count, findings_of, verdict
 
 HEAD = """# The paper, figure by figure
@@ -127,8 +128,7 @@ def write(folder: Path, docs: Path, quick: Path | None = None) -> Path:
         name = record["figure"]
         shutil.copyfile(folder / f"{name}.png", docs / "images" / f"paper-{name}.png")
     target = docs / "paper.md"
-    target.write_text(markdown(there), encoding="utf-8")
-    return target
+    return write_text(target, markdown(there))
 
 
 def _cell(text: str) -> str:

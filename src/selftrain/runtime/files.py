@@ -1,8 +1,14 @@
-"""Labelled data on disk: written whole or not at all, read whole or refused in one line."""
+"""Files: written whole or not at all, read whole or refused in one line.
+
+Labelled data carry the checksum of their file, so that a flipped bit is never read as another number.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import io
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,21 +20,43 @@ if TYPE_CHECKING:
     import xarray as xr
 
 
+NAME, BLANK = b"checksum", b"0" * 64
+"""The attribute with the checksum, and what is in its place while it is computed."""
+
+
 @contextmanager
 def replacing(target: Path) -> Iterator[Path]:
-    """A path to write to, moved to `target` when the block is done: a killed process leaves the old file.
+    """A path to write to, moved to `target` when the block is done: a killed process or a full disk leaves the old file.
 
-    What is there and is no ordinary file (a device, a folder) is never replaced, but written to as it is.
+    A link stays a link: what it points to is replaced. The new file has the mode of the old one. What is there and is no ordinary file
+    (a device, a folder) is never replaced, but written to as it is. An error of the system names the target.
     """
     if target.exists() and not target.is_file():
         yield target
         return
-    part = target.with_name(f".{target.name}.{os.getpid()}.part")
+    file = Path(os.path.realpath(target))
+    part = file.with_name(f".{file.name}.{os.getpid()}.part")
+    known = file.exists()
     try:
+        if known:
+            part.touch(mode=0o600)
         yield part
-        os.replace(part, target)
+        if known:
+            shutil.copymode(file, part)
+        os.replace(part, file)
+    except OSError as error:
+        if error.errno is None:
+            raise
+        raise OSError(error.errno, error.strerror or str(error), str(target)) from None
     finally:
         part.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> Path:
+    """Write a text in UTF-8, whole or not at all."""
+    with replacing(path) as part:
+        part.write_text(text, encoding="utf-8")
+    return path
 
 
 def forget_parts(folder: Path) -> None:
@@ -50,11 +78,32 @@ def _runs(process: int) -> bool:
 
 
 def write_netcdf(data: xr.Dataset, path: str | Path) -> Path:
-    """Write a dataset, whole or not at all."""
+    """Write a dataset with its checksum, whole or not at all."""
     target = Path(path)
+    blank = data.copy()
+    blank.attrs = {NAME.decode(): BLANK.decode(), **data.attrs}
+    content = bytes(blank.to_netcdf(engine="scipy"))
     with replacing(target) as part:
-        data.to_netcdf(part, engine="scipy")
+        part.write_bytes(content.replace(BLANK, _digest(content), 1))
     return target
+
+
+def _digest(content: bytes) -> bytes:
+    return hashlib.sha256(content).hexdigest().encode()
+
+
+def _checked(path: str | Path) -> bytes:
+    """The content of a file that has its checksum.
+
+    It is looked for where `write_netcdf` leaves it, the name first, then type and length, four bytes each: nothing is parsed that may be damaged.
+    """
+    content = Path(path).read_bytes()
+    start = content.find(NAME) + len(NAME) + 8
+    digest = content[start : start + len(BLANK)]
+    whole = content[:start] + BLANK + content[start + len(BLANK) :]
+    if NAME not in content or digest != _digest(whole):
+        raise ValueError("its content does not have its checksum")
+    return content
 
 
 @contextmanager
@@ -63,7 +112,7 @@ def stored(path: str | Path, kind: str) -> Iterator[xr.Dataset]:
     import xarray as xr
 
     try:
-        with xr.open_dataset(path, engine="scipy") as file:
+        with xr.open_dataset(io.BytesIO(_checked(path)), engine="scipy") as file:
             data = file.load()
         if data.attrs["kind"] != f"selftrain.{kind}":
             raise KeyError("kind")

@@ -35,6 +35,10 @@ METHODS = ("dense", "matrix-free", "revealed")
 
 MOST_FEATURES = 10**12
 FEATURES = "a whole number from 2 to 10^12"
+MOST_PROBES = 10_000
+PROBES = (
+    "a whole number from 0 to 10,000; the spread between seeds is larger than that between probes"
+)
 BYTES = "a whole number of bytes, 1 or more"
 TOLERANCE = (lambda x: 1e-9 <= x < 0.1, "a number from 1e-9 to 0.1 is accepted")
 
@@ -96,7 +100,7 @@ def simulate(
     table = row_table(plan, rows) if engine == ROWS else None
     jobs = whole("workers", workers, lambda n: n == -1 or n >= 1, "a whole number >= 1, or -1")
     options = {
-        "probes": whole("probes", probes, lambda n: n >= 0, "a whole number >= 0"),
+        "probes": whole("probes", probes, lambda n: 0 <= n <= MOST_PROBES, PROBES),
         "keep_weights": keep_weights,
         "keep_logits": keep_logits,
         "tolerance": number("tolerance", tolerance, *TOLERANCE),
