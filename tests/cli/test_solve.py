@@ -417,7 +417,8 @@ def test_help_names_every_field_of_the_words_with_their_defaults(selftrain):
     code, out, _ = selftrain("solve", "--help")
     assert code == 0
     for word, kind in (("problem", Problem), ("recipe", Recipe)):
-        assert [flag.field for flag in FLAGS[word]] == list(kind.__dataclass_fields__)
+        named = [name for name in kind.__dataclass_fields__ if not name.startswith("clusters")]
+        assert [flag.field for flag in FLAGS[word]] == named
         for flag in FLAGS[word]:
             assert flag.option in out
     defaults = {flag.field: flag.default for flag in FLAGS["recipe"]}

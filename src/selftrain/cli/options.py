@@ -82,7 +82,8 @@ FLAGS: Mapping[str, tuple[Flag, ...]] = {
         ),
         Flag(
             "batches",
-            "Unlabelled rows of the steps: fresh, reused, or a name per step (a,b,a; a+b for parts).",
+            "Unlabelled rows of the steps: fresh, reused, or a name per step (a,b,a; a+b for parts); "
+            "with --data their numbers, 6x600.",
             "NAME[,NAME...]",
             "fresh",
             text=True,
@@ -103,7 +104,11 @@ FLAGS: Mapping[str, tuple[Flag, ...]] = {
 _TABLES = {"problem": "problem", "recipe": "recipe", "start": "recipe"}
 """The flags, and the table of a file, that make each word."""
 
-_PANELS = {"problem": "Problem", "recipe": "Recipe (X[,X...]: one value, or one a step)"}
+_PANELS = {
+    "data": "Data, in place of amounts and noise of a problem",
+    "problem": "Problem",
+    "recipe": "Recipe (X[,X...]: one value, or one a step)",
+}
 
 _CONFIG = inspect.Parameter(
     "config",
@@ -137,10 +142,13 @@ class MissingFlags(TyperException):
 def takes(*words: str) -> Callable[[Verb], Verb]:
     """Give a verb the flags of these words ("problem", "recipe"); it is called with the words.
 
-    "start" is a recipe too, but the verb gets only the fields that were given.
+    "start" is a recipe too, but the verb gets only the fields that were given. "data" adds the flags of a table of rows, from
+    which the problem is made if they are given; the verb gets it as well, or None.
     """
 
     def decorate(verb: Verb) -> Verb:
+        from_rows = "data" in words
+        made_of = tuple(word for word in words if word != "data")
         own = [
             parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
             for name, parameter in inspect.signature(verb).parameters.items()
@@ -148,14 +156,28 @@ def takes(*words: str) -> Callable[[Verb], Verb]:
         ]
         shared = [
             flag.parameter(_PANELS[_TABLES[word]])
-            for word in words
+            for word in made_of
             for flag in FLAGS[_TABLES[word]]
         ]
+        if from_rows:
+            from .data import FLAGS as OF_DATA
+
+            shared += [flag.parameter(_PANELS["data"]) for flag in OF_DATA]
 
         @wraps(verb)
         def command(**given: Any) -> None:
             tables = _read_config(given.pop("config"))
-            made = {word: _word(word, tables.get(_TABLES[word], {}), given) for word in words}
+            made: dict[str, Any] = {}
+            for word in made_of:
+                values = _values(word, tables.get(_TABLES[word], {}), given)
+                if word == "problem" and from_rows:
+                    from .data import read_data
+
+                    made["data"] = read_data(given, values)
+                if word == "problem" and made.get("data") is not None:
+                    made[word] = made["data"].problem
+                else:
+                    made[word] = _word(word, values)
             verb(**made, **given)
 
         parameters = [*shared, *own, _CONFIG]
@@ -166,18 +188,21 @@ def takes(*words: str) -> Callable[[Verb], Verb]:
     return decorate
 
 
-def _word(
-    word: str, table: Mapping[str, Any], given: dict[str, Any]
-) -> "Portable | dict[str, Any]":
-    """The word made of its table in the file and of its flags, which are taken out of `given`."""
-    from ..problem import Problem
-    from ..recipe import Recipe
-
+def _values(word: str, table: Mapping[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a word from its table in the file and from its flags, which are taken out of `given`."""
     values = dict(table)
     for flag in FLAGS[_TABLES[word]]:
         value = given.pop(flag.field)
         if value is not None:
             values[flag.field] = read_value(value) if flag.kind is str and not flag.text else value
+    return values
+
+
+def _word(word: str, values: dict[str, Any]) -> "Portable | dict[str, Any]":
+    """The word made of its fields."""
+    from ..problem import Problem
+    from ..recipe import Recipe
+
     if word == "recipe":
         return Recipe.from_dict(values)
     if word == "start":

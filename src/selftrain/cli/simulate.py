@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from ..errors import InvalidInput
 from .options import takes
 from .output import (
     check_output,
@@ -25,13 +26,28 @@ if TYPE_CHECKING:
     from ..recipe import Recipe
     from ..simulation.comparison import Comparison
     from ..simulation.ensemble import Ensemble
+    from .data import Data
 
 
-@takes("problem", "recipe")
+@takes("problem", "recipe", "data")
 def simulate(
     problem: "Problem",
     recipe: "Recipe",
-    features: Annotated[int, typer.Option(metavar="N", help="Number of features.")] = 8192,
+    data: "Data | None",
+    features: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Number of features. Default: 8192, with --data that of its rows.",
+            show_default=False,
+        ),
+    ] = None,
+    surrogate: Annotated[
+        bool,
+        typer.Option(
+            "--surrogate", metavar="", help="With --data: Gaussian rows of its shape, not its rows."
+        ),
+    ] = False,
     seeds: Annotated[int, typer.Option(metavar="K", help="Number of independent runs.")] = 16,
     method: Annotated[
         Literal["matrix-free", "revealed", "dense"],
@@ -76,6 +92,11 @@ def simulate(
     if save is not None:
         check_output("save", save)
 
+    if surrogate and data is None:
+        raise InvalidInput("surrogate", surrogate, "this flag belongs to --data FILE")
+    if data is not None:
+        remark(str(data))
+
     import warnings
 
     from ..simulation.ensemble import SeedError
@@ -89,6 +110,7 @@ def simulate(
             features,
             seeds,
             method,
+            rows=None if data is None or surrogate else data.rows,
             probes=probes,
             workers=workers,
             on_failure=on_failure,
@@ -100,16 +122,21 @@ def simulate(
         raise KeyboardInterrupt
     theory = None
     if compare or plot is not None:
+        from ..plots.ensemble import plot_ensemble
         from ..theory.solve import solve
 
         theory = solve(problem, recipe)
     comparison = ensemble.compare(theory, within) if compare and theory is not None else None
     if json:
-        print_json(describe(ensemble, comparison), problem=problem, recipe=recipe)
+        told = describe(ensemble, comparison) | ({} if data is None else {"data": data.to_dict()})
+        print_json(told, problem=problem, recipe=recipe)
     else:
         _show(ensemble, comparison)
     if plot is not None:
-        save_figure(ensemble.plot(theory), plot)
+        drawn = [ensemble]
+        if data is not None and not surrogate:
+            drawn.insert(0, run_simulation(problem, recipe, seeds=seeds, probes=0))
+        save_figure(plot_ensemble(drawn, theory, spread="std"), plot)
         if not json:
             remark(f"Figure: {plot}")
     if save is not None:

@@ -1,10 +1,11 @@
 """`selftrain solve`: the large-system limit of a run, as a table, as JSON, as a figure, as a file."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 
+from ..errors import InvalidInput
 from .options import read_value, takes
 from .output import (
     check_output,
@@ -22,16 +23,17 @@ if TYPE_CHECKING:
 
     from ..problem import Problem
     from ..recipe import Recipe
-    from ..theory.bayes import BayesLimits
     from ..theory.trajectory import Trajectory
+    from .data import Data
 
 MOST_ROWS = 33
 
 
-@takes("problem", "recipe")
+@takes("problem", "recipe", "data")
 def solve(
     problem: "Problem",
     recipe: "Recipe",
+    data: "Data | None",
     tolerance: Annotated[
         str, typer.Option(metavar="X", help="Relative accuracy of the state.")
     ] = "1e-10",
@@ -61,14 +63,19 @@ def solve(
         check_output("plot", plot, ("png", "pdf", "svg", "eps", "jpg"))
     if save is not None:
         check_output("save", save)
+        if problem.shaped:
+            accepted = "runs on clusters with a shape are not stored; --json has their numbers"
+            raise InvalidInput("save", str(save), accepted)
 
-    from ..theory.bayes import bayes_error
     from ..theory.solve import solve as solve_theory
 
+    if data is not None:
+        remark(str(data))
     run = solve_theory(problem, recipe, tolerance=read_value(tolerance), on_failure=on_failure)
-    limits = bayes_error(problem)
+    limits = _limits(problem)
     if json:
-        print_json(describe(run, limits), problem=problem, recipe=recipe)
+        told = describe(run, limits) | ({} if data is None else {"data": data.to_dict()})
+        print_json(told, problem=problem, recipe=recipe)
     else:
         _show(run, limits)
     if plot is not None:
@@ -84,18 +91,19 @@ def solve(
         raise run.failure
 
 
-def describe(run: "Trajectory", limits: "BayesLimits") -> dict[str, Any]:
+def describe(run: "Trajectory", limits: "Limits") -> dict[str, Any]:
     """A solved run as plain values under the names of the API."""
     from ..observables import SYMBOLS
 
-    columns = {name: getattr(run, name).tolist() for name in SYMBOLS}
+    names = [*SYMBOLS, "balanced_error", "auc"] if run.problem.shaped else list(SYMBOLS)
+    columns = {name: getattr(run, name).tolist() for name in names}
     failure = run.failure
     return {
         "steps": [
             {"t": t, **{name: values[t] for name, values in columns.items()}}
             for t in run.t.tolist()
         ],
-        "bayes": _limits(limits),
+        **limits.values,
         "solver": run.summary(),
         "collapsed_at": run.collapsed_at,
         "failure": None
@@ -109,20 +117,51 @@ def describe(run: "Trajectory", limits: "BayesLimits") -> dict[str, Any]:
     }
 
 
-def _limits(limits: "BayesLimits") -> dict[str, float]:
-    return {
-        name: getattr(limits, name) for name in ("semi_supervised", "all_labeled", "labeled_only")
-    }
+class Limits(NamedTuple):
+    """What cannot be beaten: plain values for JSON, and a sentence."""
+
+    values: dict[str, Any]
+    sentence: str
 
 
-def _show(run: "Trajectory", limits: "BayesLimits") -> None:
+def _limits(problem: "Problem") -> Limits:
+    """The Bayes limits of a sphere; of a shape the best linear rule and every label given."""
+    if problem.shaped:
+        return _limits_of_a_shape(problem)
+    from ..theory.bayes import bayes_error
+
+    bayes = bayes_error(problem)
+    sentence = (
+        f"No method errs less than {bayes.semi_supervised:.6g} on these data, "
+        f"{bayes.all_labeled:.6g} were all of them labelled, "
+        f"{bayes.labeled_only:.6g} with the labelled ones only (Bayes)."
+    )
+    names = ("semi_supervised", "all_labeled", "labeled_only")
+    return Limits({"bayes": {name: getattr(bayes, name) for name in names}}, sentence)
+
+
+def _limits_of_a_shape(problem: "Problem") -> Limits:
+    from ..theory.shapes.limits import NO_BAYES_LIMIT, best_linear_error
+    from ..tuning.supervised import supervised_optimum
+
+    best, every = best_linear_error(problem), supervised_optimum(problem).unbounded
+    assert every is not None
+    values = {"best_linear": best, "every_label": every.error, "every_label_ridge": every.ridge}
+    sentence = (
+        f"No linear rule errs less than {best:.6g} on these clusters; with every label of these rows "
+        f"the best ridge, {every.ridge:.3g}, reaches {every.error:.6g}. {NO_BAYES_LIMIT}"
+    )
+    return Limits({"bayes": None, "limits": values}, sentence)
+
+
+def _show(run: "Trajectory", limits: Limits) -> None:
     console = terminal()
     console.print(f"[bold]{run.problem!r}[/bold]\n[bold]{run.recipe!r}[/bold]", soft_wrap=True)
     rows = rows_shown(run.problem.steps, run.collapsed_at)
     print_table(console, _table(run, rows))
     if len(rows) <= run.problem.steps:
         console.print(f"{len(rows)} of {run.problem.steps + 1} steps shown; --json has all.")
-    for sentence in (*_ending(run), _bound(limits)):
+    for sentence in (*_ending(run), limits.sentence):
         console.print(sentence, soft_wrap=True)
     remark(_solver(run))
 
@@ -149,6 +188,8 @@ def _table(run: "Trajectory", rows: list[int]) -> "Table":
     from rich import box
     from rich.table import Table
 
+    from ..theory.shapes.trajectory import ShapedTrajectory
+
     columns = {
         "q": run.q,
         "m": run.m,
@@ -158,6 +199,8 @@ def _table(run: "Trajectory", rows: list[int]) -> "Table":
         "error": run.error,
         "cosine": run.cosine,
     }
+    if isinstance(run, ShapedTrajectory):
+        columns |= {"balanced": run.balanced_error, "AUC": run.auc}
     if run.recipe.at_steps(run.problem.steps).threshold.any():
         columns["selected"] = run.fraction_selected
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
@@ -183,14 +226,6 @@ def _ending(run: "Trajectory") -> list[str]:
         f"[bold]Collapsed at step {run.collapsed_at}[/bold]: the pseudo-labels are all of the "
         f"{guess} class, and from there on the error is that of always answering {guess}."
     ]
-
-
-def _bound(limits: "BayesLimits") -> str:
-    return (
-        f"No method errs less than {limits.semi_supervised:.6g} on these data, "
-        f"{limits.all_labeled:.6g} were all of them labelled, "
-        f"{limits.labeled_only:.6g} with the labelled ones only (Bayes)."
-    )
 
 
 def _solver(run: "Trajectory") -> str:

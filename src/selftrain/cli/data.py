@@ -1,0 +1,149 @@
+"""The flags of a table of rows: `--data rows.csv --target y --labels 100 --batches 6x600` in place of a problem in numbers.
+
+The clusters are those of the rows (standardised unless `--raw`), the amounts are rows per feature, the share of the positive
+class is that of the table unless `--rho` is given.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..errors import InvalidInput
+from .options import Flag, read_value
+from .output import counted
+
+if TYPE_CHECKING:
+    from ..problem import Problem
+    from ..tables import Table
+
+FLAGS = (
+    Flag("data", "CSV file of rows: the problem is that of its clusters.", "FILE", text=True),
+    Flag("target", "Column of the file with the class.", "NAME", text=True),
+    Flag("labels", "Rows with labels.", "M"),
+    Flag("reduce", "Leading directions of the rows to keep.", "K", "all"),
+    Flag("shrinkage", "Of the covariance: auto, oas, or a number from 0 to 1.", "X", "auto"),
+    Flag("two_covariances", "One covariance for each class.", default="no", kind=bool),
+    Flag("raw", "Keep the units of the columns.", default="no", kind=bool),
+)
+
+REPLACED = ("alpha_l", "alpha_u", "delta", "steps", "rho_u", "delta_u", "test")
+"""Flags of a problem in numbers that a table of rows replaces."""
+
+BATCHES = "steps times rows, as in 6x600, or rows per step, as in 600,600,300, is accepted"
+
+
+class Data(NamedTuple):
+    """A table of rows and the problem made of it."""
+
+    table: Table
+    problem: Problem
+    file: str
+
+    @property
+    def rows(self) -> tuple[Any, Any]:
+        """What `simulate(rows=...)` takes."""
+        return self.table.X, self.table.y
+
+    def to_dict(self) -> dict[str, Any]:
+        """What was made of the table, as plain values."""
+        clusters = self.problem.clusters
+        assert clusters is not None
+        return {
+            "file": self.file,
+            "rows": len(self.table.X),
+            "features": len(self.table.names),
+            "constant": list(self.table.constant),
+            "positive": str(self.table.positive),
+            "directions": clusters.features,
+            "kept": clusters.kept,
+            "separation": clusters.separation,
+            "effective_dimension": clusters.effective_dimension,
+            "sphere": clusters.sphere,
+        }
+
+    def __str__(self) -> str:
+        told = self.to_dict()
+        text = f"{told['rows']:,} rows of {told['features']} features, positive class {told['positive']}"
+        if told["constant"]:
+            text += f"; {counted(len(told['constant']), 'constant column')} left out"
+        if told["directions"] < told["features"]:
+            text += (
+                f"; {told['directions']} leading directions keep {told['kept']:.1%} "
+                "of the squared separation"
+            )
+        return text + "."
+
+
+def read_data(given: dict[str, Any], values: Mapping[str, Any]) -> Data | None:
+    """The problem that these flags describe, None if there is no `--data`; `values` are those of the problem in numbers."""
+    flags = {flag.field: given.pop(flag.field) for flag in FLAGS}
+    if flags["data"] is None:
+        for name, value in flags.items():
+            if value is not None:
+                raise InvalidInput(name, value, "this flag belongs to --data FILE")
+        return None
+    for name in REPLACED:
+        if name in values:
+            raise InvalidInput(name, values[name], "with --data it follows from the rows")
+    for name, value in (("target", flags["target"]), ("labels", flags["labels"])):
+        if value is None:
+            raise InvalidInput(name, value, f"--{name} is needed with --data")
+    return _made(flags, dict(values))
+
+
+def _made(flags: Mapping[str, Any], values: dict[str, Any]) -> Data:
+    from ..clusters import Clusters
+    from ..problem import Problem
+    from ..tables import read_table, standardised
+
+    sizes = batch_sizes(values.pop("batches", None))
+    labels = _count("labels", flags["labels"])
+    table = read_table(flags["data"], flags["target"])
+    if not flags["raw"]:
+        table = standardised(table)
+    shrinkage = "auto" if flags["shrinkage"] is None else read_value(flags["shrinkage"])
+    clusters = Clusters.from_data(
+        table.frame(), table.y, shrinkage, common=not flags["two_covariances"]
+    )
+    if flags["reduce"] is not None:
+        clusters = clusters.reduce(_count("reduce", flags["reduce"]))
+    n = clusters.features
+    values.setdefault("rho", table.rho)
+    problem = Problem(
+        alpha_l=labels / n,
+        alpha_u=sizes[0] / n if len(set(sizes)) == 1 else tuple(size / n for size in sizes),
+        clusters=clusters,
+        steps=len(sizes),
+        **values,
+    )
+    return Data(table, problem, flags["data"])
+
+
+def batch_sizes(text: Any) -> list[int]:
+    """Rows of each step.
+
+    >>> batch_sizes("3x600"), batch_sizes("600,300")
+    ([600, 600, 600], [600, 300])
+    """
+    if text is None:
+        raise InvalidInput("batches", text, f"--batches is needed with --data; {BATCHES}")
+    found = re.fullmatch(r"(\d+)x(\d+)", text.strip())
+    if found:
+        sizes = [int(found[2])] * int(found[1])
+    else:
+        parts = [part.strip() for part in text.removesuffix(",").split(",")]
+        if not all(part.isdigit() for part in parts):
+            raise InvalidInput("batches", text, BATCHES)
+        sizes = [int(part) for part in parts]
+    if 0 in sizes:
+        raise InvalidInput("batches", text, BATCHES)
+    return sizes
+
+
+def _count(field: str, text: Any) -> int:
+    value = read_value(str(text))
+    if not isinstance(value, int) or value < 1:
+        raise InvalidInput(field, text, "a whole number from 1 on is accepted")
+    return value

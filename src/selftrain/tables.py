@@ -1,0 +1,115 @@
+"""Rows of a user in a file: a CSV with one column per feature and one with the class.
+
+`read_table` refuses what is not a table of numbers and two classes, with the name of the column. `standardised` gives every
+column mean 0 and variance 1: the ridge treats all directions alike, so units must not decide.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from .arrays import Array
+from .errors import InvalidInput, nearest
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Table", "read_table", "standardised"]
+
+SHOWN = 5
+"""Names of columns that a sentence lists at most."""
+
+
+class Table(NamedTuple):
+    """Rows with their classes.
+
+    Attributes:
+        X: rows by features.
+        y: the class of each row; the larger of the two values is the positive one.
+        names: of the columns.
+        constant: names of columns that were left out because they never change.
+    """
+
+    X: Array
+    y: Any
+    names: tuple[str, ...]
+    constant: tuple[str, ...] = ()
+
+    @property
+    def positive(self) -> Any:
+        """The class that counts as positive."""
+        return np.unique(self.y)[-1]
+
+    @property
+    def rho(self) -> float:
+        """The share of the positive class."""
+        return float(np.mean(self.y == self.positive))
+
+    def frame(self) -> pd.DataFrame:
+        """The rows with the names of their columns."""
+        import pandas as pd
+
+        return pd.DataFrame(self.X, columns=list(self.names))
+
+
+def read_table(path: str | Path, target: str) -> Table:
+    """The table of a CSV file; `target` is the column with the class, all others are features."""
+    import pandas as pd
+
+    try:
+        frame = pd.read_csv(path)
+    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
+        accepted = f"a CSV file with a line of names is accepted ({' '.join(str(error).split())})"
+        raise InvalidInput("data", str(path), accepted) from None
+    if target not in frame.columns:
+        names = [str(name) for name in frame.columns]
+        raise InvalidInput("target", target, f"no such column; {nearest(target, names)}")
+    y = frame.pop(target)
+    if y.isna().any():
+        accepted = f"{int(y.isna().sum())} rows have no class; leave them out"
+        raise InvalidInput("target", target, accepted)
+    kinds = y.unique()
+    if len(kinds) != 2:
+        accepted = f"two classes are needed; this column has {len(kinds)}: {_few(kinds)}"
+        raise InvalidInput("target", target, accepted)
+    return Table(_numbers(path, frame), y.to_numpy(), tuple(str(name) for name in frame.columns))
+
+
+def standardised(table: Table) -> Table:
+    """Every column with mean 0 and variance 1; constant ones, which have no unit, are left out and named."""
+    moving = np.ptp(table.X, axis=0) > 0
+    if not moving.any():
+        raise InvalidInput("data", f"{len(moving)} columns", "some column has to vary")
+    rows = table.X[:, moving]
+    names = np.array(table.names, dtype=object)
+    return Table(
+        (rows - rows.mean(axis=0)) / rows.std(axis=0),
+        table.y,
+        tuple(names[moving]),
+        tuple(names[~moving]),
+    )
+
+
+def _numbers(path: str | Path, frame: pd.DataFrame) -> Array:
+    """The columns as numbers."""
+    if not len(frame.columns):
+        raise InvalidInput("data", str(path), "a column of numbers besides the target is needed")
+    words = [str(name) for name in frame.columns if frame[name].dtype.kind not in "iufb"]
+    if words:
+        accepted = f"columns of numbers are accepted; these have other entries: {_few(words)}"
+        raise InvalidInput("data", str(path), accepted)
+    rows = frame.to_numpy(dtype=float)
+    holes = ~np.isfinite(rows)
+    if holes.any():
+        where = [str(name) for name in frame.columns[holes.any(axis=0)]]
+        accepted = f"finite numbers are accepted; {int(holes.sum())} are missing or infinite, in: {_few(where)}"
+        raise InvalidInput("data", str(path), accepted)
+    return rows
+
+
+def _few(names: Any) -> str:
+    more = ", ..." if len(names) > SHOWN else ""
+    return ", ".join(str(name) for name in names[:SHOWN]) + more

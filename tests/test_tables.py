@@ -1,0 +1,54 @@
+"""Rows from a file: what is read, and the sentence for each thing that is wrong with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from selftrain import InvalidInput
+from selftrain.tables import read_table, standardised
+
+GOOD = "a,b,c,y\n1,2,5,no\n3,4,5,yes\n5,0,5,no\n"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "rows.csv"
+
+
+def test_a_table_is_read_and_standardised(file: Path) -> None:
+    file.write_text(GOOD)
+    table = read_table(file, "y")
+    np.testing.assert_array_equal(table.X, [[1, 2, 5], [3, 4, 5], [5, 0, 5]])
+    assert (table.names, table.positive, table.rho) == (("a", "b", "c"), "yes", 1 / 3)
+    scaled = standardised(table)
+    assert (scaled.names, scaled.constant) == (("a", "b"), ("c",))
+    np.testing.assert_allclose(scaled.X.mean(axis=0), 0, atol=1e-15)
+    np.testing.assert_allclose(scaled.X.std(axis=0), 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "target", "sentence"),
+    [
+        (GOOD, "label", "no such column"),
+        ("", "y", "a CSV file with a line of names"),
+        ("a,y\n1,no\n2,yes\n3,maybe\n", "y", "two classes are needed; this column has 3"),
+        ("a,y\n1,no\n2,no\n", "y", "two classes are needed; this column has 1: no"),
+        ("a,y\n1,no\n2,\n3,yes\n", "y", "1 rows have no class"),
+        ("a,b,y\n1,x,no\n2,z,yes\n", "y", "these have other entries: b"),
+        ("a,b,y\n1,,no\n2,3,yes\n", "y", "1 are missing or infinite, in: b"),
+        ("y\nno\nyes\n", "y", "a column of numbers besides the target"),
+    ],
+)
+def test_what_is_wrong_is_said(file: Path, text: str, target: str, sentence: str) -> None:
+    file.write_text(text)
+    with pytest.raises(InvalidInput, match=sentence):
+        read_table(file, target)
+
+
+def test_columns_that_never_change_are_no_table(file: Path) -> None:
+    file.write_text("a,y\n1,no\n1,yes\n")
+    with pytest.raises(InvalidInput, match="some column has to vary"):
+        standardised(read_table(file, "y"))
