@@ -69,6 +69,10 @@ class Portable:
 
     _unsaid: ClassVar[tuple[str, ...]] = ()
 
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        cls.__new__ = _checked_new  # type: ignore[method-assign]  # before the dataclass's __init__
+
     def _said(self) -> Iterator[tuple[str, Any]]:
         """The fields that have something to say, and their values."""
         for entry in dataclass_fields(self):  # type: ignore[arg-type]
@@ -139,6 +143,15 @@ class Portable:
     def __repr__(self) -> str:
         shown = [f"{name}={_shown(value)}" for name, value in self._said()]
         return f"{type(self).__name__}({', '.join(shown)})"
+
+
+def _checked_new(cls: type[Any], *values: Any, **named: Any) -> Any:
+    """Refuse a keyword that is no field, and suggest the near one, as a file's key is refused."""
+    known = [entry.name for entry in dataclass_fields(cls)]
+    for key in named:
+        if key not in known:
+            raise InvalidInput(key, named[key], f"unknown key; {nearest(key, known)}")
+    return object.__new__(cls)
 
 
 def parse_toml(text: str, source: str | Path) -> dict[str, Any]:

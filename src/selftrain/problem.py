@@ -101,6 +101,11 @@ class Problem(Portable):
         _ = self.unlabeled
         self._put_rows()
 
+    def _repr_html_(self) -> str:
+        from .plots.notebook import problem_card
+
+        return problem_card(self)
+
     @classmethod
     def _required(cls, values: Mapping[str, Any]) -> list[str]:
         shape = "delta" if values.get("clusters") is None else "clusters"

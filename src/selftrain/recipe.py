@@ -63,6 +63,11 @@ class Recipe(Portable):
         self._put("fix_bias", bool(self.fix_bias))
         get_labeler(self.labeler)
 
+    def _repr_html_(self) -> str:
+        from .plots.notebook import recipe_card
+
+        return recipe_card(self)
+
     @property
     def label_function(self) -> Labeler:
         """The labeler as an object."""

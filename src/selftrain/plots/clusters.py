@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 def plot_clusters(clusters: Clusters) -> Figure:
     """Variance and squared mean along each principal direction of the noise, and the shares that leading ones carry."""
-    from matplotlib.figure import Figure
+    from .canvas import new_picture
 
     variances, mean = clusters.spectrum
     rank = np.arange(1, variances.size + 1)
     alive = variances > 0
     with styled():
-        figure = Figure(figsize=(8.0, 3.2), layout="constrained")
+        figure = new_picture(8.0, 3.2)
         left, right = figure.subplots(1, 2)
         left.loglog(rank[alive], variances[alive], ".-", color=BLUE, label="noise variance")
         left.loglog(rank[mean != 0], mean[mean != 0] ** 2, ".", color=ORANGE, label="squared mean")

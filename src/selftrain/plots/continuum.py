@@ -53,11 +53,11 @@ def plot_path(
     >>> len(plot_path(path).axes)
     4
     """
-    from matplotlib.figure import Figure
+    from .canvas import new_picture, whole_figure
 
     points = path(np.linspace(0.0, path.until, 401))
     with styled():
-        canvas = figure or Figure(figsize=(7.2, 6.0), dpi=150, layout="constrained")
+        canvas = figure or new_picture(7.2, 6.0)
         error, direction, size, bias = canvas.subplots(2, 2).flat
         error.set_title(r"generalisation error  $\epsilon_g$")
         error.plot(points.tau, points.error, color=BLUE, label=r"$\lambda_U \to 0$")
@@ -86,9 +86,7 @@ def plot_path(
         legend_under(canvas, entries(error, size, bias))
         errors_axis(error)
         canvas.suptitle(_title(path), fontsize=9)
-    whole = canvas.figure
-    assert isinstance(whole, Figure)
-    return whole
+    return whole_figure(canvas)
 
 
 def plot_paths(paths: Mapping[str, ContinuumPath]) -> Figure:
@@ -100,10 +98,10 @@ def plot_paths(paths: Mapping[str, ContinuumPath]) -> Figure:
     >>> len(plot_paths({"trained": continuum(problem, Recipe()), "held": held}).axes)
     3
     """
-    from matplotlib.figure import Figure
+    from .canvas import new_picture
 
     with styled():
-        figure = Figure(figsize=(8.4, 3.2), dpi=160, layout="constrained")
+        figure = new_picture(8.4, 3.2, 160)
         direction, ratio, error = figure.subplots(1, 3)
         for (name, path), color in zip(paths.items(), (BLUE, ORANGE, GREEN, PURPLE), strict=False):
             points = path(np.linspace(0.0, path.until, 401))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from ..errors import InvalidInput, nearest
 from .style import (
     BLACK,
     BLUE,
@@ -27,15 +28,17 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from ..arrays import Array
+    from ..problem import Problem
     from ..simulation.ensemble import Ensemble
     from ..theory.trajectory import Trajectory
 
-PANELS = (
-    ("error", r"generalisation error  $\epsilon_g$"),
-    ("cosine", r"cosine with the cluster direction  $m/\sqrt{q}$"),
-    ("q", r"squared norm  $q$"),
-    ("bias", r"bias  $B$"),
-)
+PANELS = {
+    "error": r"generalisation error  $\epsilon_g$",
+    "cosine": r"cosine with the cluster direction  $m/\sqrt{q}$",
+    "q": r"squared norm  $q$",
+    "bias": r"bias  $B$",
+}
 COLORS = (ORANGE, GREEN, PURPLE, BLUE, BLACK)
 MARKERS = "os^Dv"
 
@@ -44,6 +47,8 @@ def plot_ensemble(
     ensembles: Ensemble | Sequence[Ensemble],
     trajectory: Trajectory | None = None,
     *,
+    panel: str | None = None,
+    ax: Axes | None = None,
     spread: Literal["std", "sem"] = "std",
     limits: bool = True,
 ) -> Figure:
@@ -52,6 +57,8 @@ def plot_ensemble(
     Arguments:
         ensembles: what `simulate` returned, for one N or for several.
         trajectory: the theory, drawn as lines.
+        panel: draw one quantity only: "error", "cosine", "q" or "bias".
+        ax: axes for that panel (the error if `panel` is None); by default new ones.
         spread: error bars: standard deviation over seeds, or standard error of the mean.
         limits: draw the Bayes errors of the problem as reference lines.
 
@@ -60,34 +67,65 @@ def plot_ensemble(
     >>> len(plot_ensemble(runs).axes)
     4
     """
-    from matplotlib.figure import Figure
+    from .canvas import new_axes, new_picture, whole_figure
 
     drawn = list(ensembles) if isinstance(ensembles, Sequence) else [ensembles]
     with styled():
-        figure = Figure(figsize=(7.2, 6.0), dpi=150, layout="constrained")
+        if panel is not None or ax is not None:
+            one = new_axes(ax)
+            draw_quantity(one, drawn, trajectory, panel or "error", spread, limits)
+            one.legend()
+            return whole_figure(one)
+        figure = new_picture(7.2, 6.0)
         axes = list(figure.subplots(2, 2).flat)
-        for ax, (name, title) in zip(axes, PANELS, strict=True):
-            shaped = name == "cosine" and drawn[0].problem.shaped
-            ax.set_title("cosine with the best rule" if shaped else title)
-            if trajectory is not None:
-                ax.plot(trajectory.t, getattr(trajectory, name), color=GREY, label="theory")
-            for index, ensemble in enumerate(drawn):
-                _points(ax, ensemble, name, index, len(drawn), spread)
-        if limits and drawn[0].problem.shaped:
-            from ..theory.shapes.limits import best_linear_error
-
-            draw_best_linear(axes[0], best_linear_error(drawn[0].problem))
-        elif limits:
-            from ..theory.bayes import bayes_error
-
-            draw_limits(axes[0], bayes_error(drawn[0].problem))
-        errors_axis(axes[0])
-        if trajectory is not None and np.nanmin(trajectory.q) < 0.01 * np.nanmax(trajectory.q):
-            axes[2].set_yscale("log")
+        for place, name in zip(axes, PANELS, strict=True):
+            draw_quantity(place, drawn, trajectory, name, spread, limits)
         legend_under(figure, entries(axes[1], axes[0]))
-        steps_axis(axes, drawn[0].problem.steps)
         figure.suptitle(_title(drawn, spread), fontsize=9)
     return figure
+
+
+def draw_quantity(
+    ax: Axes,
+    ensembles: Sequence[Ensemble],
+    trajectory: Trajectory | None,
+    name: str,
+    spread: str = "std",
+    limits: bool = True,
+) -> None:
+    """One quantity over the steps: the theory as a line, means over seeds with error bars."""
+    if name not in PANELS:
+        raise InvalidInput("panel", name, nearest(name, PANELS))
+    shaped = name == "cosine" and ensembles[0].problem.shaped
+    ax.set_title("cosine with the best rule" if shaped else PANELS[name])
+    if trajectory is not None:
+        ax.plot(trajectory.t, getattr(trajectory, name), color=GREY, label="theory")
+    for index, ensemble in enumerate(ensembles):
+        _points(ax, ensemble, name, index, len(ensembles), spread)
+    if name == "error":
+        if limits:
+            _draw_limits(ax, ensembles[0].problem)
+        errors_axis(ax)
+    elif name == "q" and trajectory is not None and _ranges(trajectory.q):
+        ax.set_yscale("log")
+    steps_axis((ax,), ensembles[0].problem.steps)
+
+
+def _draw_limits(ax: Axes, problem: Problem) -> None:
+    """What no method, or no linear rule, can beat."""
+    if problem.shaped:
+        from ..theory.shapes.limits import best_linear_error
+
+        draw_best_linear(ax, best_linear_error(problem))
+        return
+    from ..theory.bayes import bayes_error
+
+    draw_limits(ax, bayes_error(problem))
+
+
+def _ranges(values: Array) -> bool:
+    """Whether values range over more than two decades."""
+    return bool(np.nanmin(values) < 0.01 * np.nanmax(values))
 
 
 def _points(ax: Axes, ensemble: Ensemble, name: str, index: int, total: int, spread: str) -> None:

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 def plot_headline(told: Headline) -> Figure:
     """Error (left), direction and bias (right) of every contender against t."""
-    from matplotlib.figure import Figure
+    from .canvas import new_picture
 
     with styled():
-        figure = Figure(figsize=(8.4, 5.0), dpi=160, layout="constrained")
+        figure = new_picture(8.4, 5.0, 160)
         grid = figure.add_gridspec(2, 2, width_ratios=(1.6, 1))
         error = figure.add_subplot(grid[:, 0])
         cosine = figure.add_subplot(grid[0, 1])

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..errors import InvalidInput, nearest
 from .style import (
     BLACK,
     BLUE,
@@ -25,6 +26,8 @@ from .style import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -34,28 +37,41 @@ COLORS = {"lambda_u": YELLOW, "threshold": GREEN, "sharpness": SKY}
 LABELS = {"lambda_u": r"$\lambda_U$", "threshold": r"$\Gamma$", "sharpness": r"$\gamma$"}
 
 
-def plot_optimum(optimum: Optimum) -> Figure:
+def plot_optimum(optimum: Optimum, *, panel: str | None = None, ax: Axes | None = None) -> Figure:
     """Draw the best run, its hyperparameters at every step, and the errors the search went through.
+
+    Arguments:
+        optimum: what `optimize` returned.
+        panel: draw one panel only: "error", "recipe" or "search".
+        ax: axes for that panel (the error if `panel` is None); by default new ones.
 
     >>> from selftrain import Problem, optimize
     >>> problem = Problem(alpha_l=0.5, alpha_u=2, rho=0.5, delta=0.6, steps=2)
     >>> len(plot_optimum(optimize(problem, over=("lambda_u",), starts=1)).axes)
     3
     """
-    from matplotlib.figure import Figure
+    from .canvas import new_axes, new_picture, whole_figure
 
     with styled():
-        canvas = Figure(figsize=(9.6, 3.8), dpi=150, layout="constrained")
+        if panel is not None or ax is not None:
+            one, name = new_axes(ax), panel or "error"
+            if name not in PANELS:
+                raise InvalidInput("panel", name, nearest(name, PANELS))
+            PANELS[name](one, optimum)
+            if entries(one):
+                one.legend()
+            return whole_figure(one)
+        canvas = new_picture(9.6, 3.8)
         run, values, search = canvas.subplots(1, 3)
-        _draw_run(run, optimum)
-        _draw_values(values, optimum)
-        steps_axis((run, values), optimum.problem.steps)
-        _draw_search(search, optimum)
+        draw_error(run, optimum)
+        draw_recipe(values, optimum)
+        draw_search(search, optimum)
         legend_under(canvas, entries(run, values), 4)
     return canvas
 
 
-def _draw_run(ax: Axes, optimum: Optimum) -> None:
+def draw_error(ax: Axes, optimum: Optimum) -> None:
+    """The run with the best recipe, and what to compare it with."""
     ax.set_title(r"generalisation error  $\epsilon_g$")
     ax.plot(optimum.trajectory.t, optimum.trajectory.error, color=BLUE, label="best recipe")
     for label, fit, color in (
@@ -68,9 +84,11 @@ def _draw_run(ax: Axes, optimum: Optimum) -> None:
     else:
         draw_limits(ax, optimum.bayes)
     errors_axis(ax)
+    steps_axis((ax,), optimum.problem.steps)
 
 
-def _draw_values(ax: Axes, optimum: Optimum) -> None:
+def draw_recipe(ax: Axes, optimum: Optimum) -> None:
+    """What the search was free to choose, at every step."""
     ax.set_title("recipe along the run")
     steps = optimum.problem.steps
     t = np.arange(1, steps + 1)
@@ -86,9 +104,11 @@ def _draw_values(ax: Axes, optimum: Optimum) -> None:
     positive = all((getattr(written, name) > 0).all() for name in shown)
     if shown and positive:
         ax.set_yscale("log")
+    steps_axis((ax,), steps)
 
 
-def _draw_search(ax: Axes, optimum: Optimum) -> None:
+def draw_search(ax: Axes, optimum: Optimum) -> None:
+    """How far the best error so far was from the final one."""
     ax.set_title("search: excess over the best")
     solves = [point.solves for point in optimum.path]
     excess = np.array([point.error for point in optimum.path]) - optimum.error
@@ -97,3 +117,10 @@ def _draw_search(ax: Axes, optimum: Optimum) -> None:
     ax.set_ylim(bottom=1e-14)
     ax.set_xlabel("runs of the solver")
     ax.axvline(optimum.solves, color=GREY, linewidth=0.7)
+
+
+PANELS: dict[str, Callable[[Axes, Optimum], None]] = {
+    "error": draw_error,
+    "recipe": draw_recipe,
+    "search": draw_search,
+}

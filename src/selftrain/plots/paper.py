@@ -34,9 +34,9 @@ def canvas(
     rows: int, columns: int, width: float, height: float, **options: Any
 ) -> tuple[Figure, NDArray[Any]]:
     """A figure of so many panels, and its axes as an array of that shape; call inside `styled()`."""
-    from matplotlib.figure import Figure
+    from .canvas import new_picture
 
-    figure = Figure(figsize=(width, height), dpi=160, layout="constrained")
+    figure = new_picture(width, height, 160)
     return figure, figure.subplots(rows, columns, squeeze=False, **options)
 
 

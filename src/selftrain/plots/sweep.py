@@ -27,13 +27,19 @@ LOGARITHMIC = 1.5
 """An axis whose ratios are equal and whose ends differ by more than this factor is drawn on a log scale."""
 
 
-def plot_sweep(data: xr.Dataset, name: str | None = None, title: str | None = None) -> Figure:
+def plot_sweep(
+    data: xr.Dataset,
+    name: str | None = None,
+    title: str | None = None,
+    ax: Axes | None = None,
+) -> Figure:
     """Draw quantities of a sweep over its one or two axes.
 
     Arguments:
         data: what `sweep` returned, or a part of it; axes of one value are left out.
         name: the quantity; default: over one axis all of them, over two the first.
         title: above the picture; default: what all points share.
+        ax: axes to draw on; by default new ones.
 
     >>> from selftrain import Problem, sweep
     >>> problem = Problem(0.5, 2.0, 0.4, 0.5, steps=2)
@@ -41,7 +47,7 @@ def plot_sweep(data: xr.Dataset, name: str | None = None, title: str | None = No
     >>> figure.axes[0].get_xlabel()
     '$\\\\rho$'
     """
-    from matplotlib.figure import Figure
+    from .canvas import new_axes, whole_figure
 
     data = data.squeeze(drop=True)
     names = [str(one) for one in data.data_vars if one not in ASIDE]
@@ -53,13 +59,17 @@ def plot_sweep(data: xr.Dataset, name: str | None = None, title: str | None = No
         accepted = "one or two axes can be drawn: choose values of the others with .sel() first"
         raise InvalidInput("axes", [str(dim) for dim in dims], accepted)
     with styled():
-        canvas = Figure(figsize=(5.4, 3.8), dpi=150, layout="constrained")
-        ax = canvas.subplots()
+        place = new_axes(ax, 5.4, 3.8)
+        canvas = whole_figure(place)
         if len(dims) == 1:
-            _lines(ax, data, shown, str(dims[0]))
+            _lines(place, data, shown, str(dims[0]))
         else:
-            _map(ax, data, shown[0])
-        canvas.suptitle(_shared(data) if title is None else title, fontsize=8)
+            _map(place, data, shown[0])
+        above = _shared(data) if title is None else title
+        if ax is None:
+            canvas.suptitle(above, fontsize=8)
+        else:
+            place.set_title(above, fontsize=8)
     return canvas
 
 

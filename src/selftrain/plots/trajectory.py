@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..errors import InvalidInput, nearest
 from .style import (
     BLACK,
     BLUE,
@@ -25,7 +26,7 @@ from .style import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
@@ -36,12 +37,19 @@ if TYPE_CHECKING:
 
 
 def plot_trajectory(
-    trajectory: Trajectory, *, limits: bool = True, figure: Figure | SubFigure | None = None
+    trajectory: Trajectory,
+    *,
+    panel: str | None = None,
+    ax: Axes | None = None,
+    limits: bool = True,
+    figure: Figure | SubFigure | None = None,
 ) -> Figure:
     """Draw error, cosine, norm and bias of a run against t.
 
     Arguments:
         trajectory: what `solve` returned.
+        panel: draw one panel only: "error", "cosine", "size" or "bias".
+        ax: axes for that panel (the error if `panel` is None); by default new ones.
         limits: draw the Bayes errors of the problem as reference lines.
         figure: an empty figure, or a part of one, to draw on; by default a new one.
 
@@ -53,22 +61,39 @@ def plot_trajectory(
     >>> len(plot_trajectory(run).axes)
     4
     """
-    from matplotlib.figure import Figure
+    from .canvas import new_axes, new_picture, whole_figure
 
+    if panel is not None or ax is not None:
+        return _one_panel(trajectory, panel or "error", new_axes(ax), limits)
     with styled():
-        canvas = figure or Figure(figsize=(7.2, 6.0), dpi=150, layout="constrained")
+        canvas = figure or new_picture(7.2, 6.0)
         panels = canvas.subplots(2, 2)
-        _draw_error(panels[0, 0], trajectory, limits)
-        _draw_cosine(panels[0, 1], trajectory)
-        _draw_size(panels[1, 0], trajectory)
-        _draw_bias(panels[1, 1], trajectory)
+        draw_error(panels[0, 0], trajectory, limits)
+        draw_cosine(panels[0, 1], trajectory)
+        draw_size(panels[1, 0], trajectory)
+        draw_bias(panels[1, 1], trajectory)
         steps_axis(panels.flat, trajectory.problem.steps)
         _mark_end(panels.flat, trajectory)
         legend_under(canvas, entries(*panels.flat), 4)
         canvas.suptitle(_title(trajectory), fontsize=9)
-    whole = canvas.figure
-    assert isinstance(whole, Figure)
-    return whole
+    return whole_figure(canvas)
+
+
+def _one_panel(run: Trajectory, panel: str, ax: Axes, limits: bool) -> Figure:
+    from .canvas import whole_figure
+
+    if panel not in PANELS:
+        raise InvalidInput("panel", panel, nearest(panel, PANELS))
+    with styled():
+        if panel == "error":
+            draw_error(ax, run, limits)
+        else:
+            PANELS[panel](ax, run)
+        steps_axis((ax,), run.problem.steps)
+        _mark_end((ax,), run)
+        if entries(ax):
+            ax.legend()
+    return whole_figure(ax)
 
 
 def _line(ax: Axes, run: Trajectory, values: Array, color: str, label: str = "") -> None:
@@ -76,7 +101,8 @@ def _line(ax: Axes, run: Trajectory, values: Array, color: str, label: str = "")
     ax.plot(run.t, values, color=color, marker=marker, label=label or None)
 
 
-def _draw_error(ax: Axes, run: Trajectory, limits: bool) -> None:
+def draw_error(ax: Axes, run: Trajectory, limits: bool = True) -> None:
+    """The error, dotted after a collapse, with the Bayes limits."""
     ax.set_title(r"generalisation error  $\epsilon_g$")
     end = run.collapsed_at
     _line(ax, run, np.where(np.isfinite(run.m), run.error, np.nan), BLUE)
@@ -96,13 +122,15 @@ def _draw_error(ax: Axes, run: Trajectory, limits: bool) -> None:
     errors_axis(ax)
 
 
-def _draw_cosine(ax: Axes, run: Trajectory) -> None:
+def draw_cosine(ax: Axes, run: Trajectory) -> None:
+    """The cosine with the cluster direction, or with the best rule for clusters with a shape."""
     sphere = r"cosine with the cluster direction  $m/\sqrt{q}$"
     ax.set_title("cosine with the best rule" if run.problem.shaped else sphere)
     _line(ax, run, run.cosine, GREEN)
 
 
-def _draw_size(ax: Axes, run: Trajectory) -> None:
+def draw_size(ax: Axes, run: Trajectory) -> None:
+    """The squared norm and the overlap with the cluster direction."""
     ax.set_title("norm and overlap")
     _line(ax, run, run.q, ORANGE, "$q$")
     _line(ax, run, run.m, PURPLE, "$m$")
@@ -112,11 +140,20 @@ def _draw_size(ax: Axes, run: Trajectory) -> None:
         ax.set_yscale("log")
 
 
-def _draw_bias(ax: Axes, run: Trajectory) -> None:
+def draw_bias(ax: Axes, run: Trajectory) -> None:
+    """The bias, and the bias in units of the norm."""
     ax.set_title("bias")
     ax.axhline(0, color=GREY, linewidth=0.7)
     _line(ax, run, run.bias, BLACK, "$B$")
     _line(ax, run, run.bias_to_norm, SKY, r"$B/\sqrt{q}$")
+
+
+PANELS: dict[str, Callable[..., None]] = {
+    "error": draw_error,
+    "cosine": draw_cosine,
+    "size": draw_size,
+    "bias": draw_bias,
+}
 
 
 def _mark_end(axes: Iterable[Axes], run: Trajectory) -> None:

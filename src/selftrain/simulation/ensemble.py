@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,7 @@ from .seed_record import MEASURED, Mask, SeedRecord
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from ..theory.trajectory import Trajectory
@@ -238,11 +239,24 @@ class Ensemble:
         dataset["predicts_positive"] = ("seed", self.predicts_positive.astype("i4"))
         return dataset
 
-    def plot(self, trajectory: Trajectory | None = None, **options: Any) -> Figure:
-        """Runs with error bars, the theory as lines; see `selftrain.plots.ensemble`."""
+    def plot(
+        self,
+        trajectory: Trajectory | None = None,
+        *,
+        panel: str | None = None,
+        ax: Axes | None = None,
+        spread: Literal["std", "sem"] = "std",
+        limits: bool = True,
+    ) -> Figure:
+        """Runs with error bars, the theory as lines; one `panel` of them on `ax`."""
         from ..plots.ensemble import plot_ensemble
 
-        return plot_ensemble(self, trajectory, **options)
+        return plot_ensemble(self, trajectory, panel=panel, ax=ax, spread=spread, limits=limits)
+
+    def _repr_html_(self) -> str:
+        from ..plots.notebook import ensemble_card
+
+        return ensemble_card(self)
 
     def save(self, path: str | Path) -> Path:
         """Write all quantities (not the vectors) to a netCDF file; `Ensemble.load` gives them back."""

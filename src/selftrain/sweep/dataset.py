@@ -35,6 +35,11 @@ class Sweep(xr.Dataset):  # type: ignore[no-untyped-call]  # its hook for subcla
         """Call it to draw the diagram; the methods of xarray's accessor are there as well."""
         return _Plot(self)
 
+    def _repr_html_(self) -> str:
+        from ..plots.notebook import sweep_card
+
+        return sweep_card(self) + super()._repr_html_()
+
 
 class _Plot:
     def __init__(self, data: Sweep) -> None:

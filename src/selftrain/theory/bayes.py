@@ -49,6 +49,11 @@ class BayesLimits:
     overlap_all_labeled: float
     overlap_labeled_only: float
 
+    def _repr_html_(self) -> str:
+        from ..plots.notebook import limits_card
+
+        return limits_card(self)
+
 
 def bayes_error(problem: Problem, upto: int | None = None) -> BayesLimits:
     """The three limits of a problem.

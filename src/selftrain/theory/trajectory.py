@@ -28,7 +28,8 @@ from ..runtime.files import stored, write_netcdf
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
 
     from .laws import LogitLaw, WeightLaw
     from .memory.laws import RowLogitLaw
@@ -275,11 +276,23 @@ class Trajectory:
         }
         return xr.Dataset(data, coords={"t": self.t}, attrs=self._attributes())
 
-    def plot(self, **options: Any) -> Figure:
-        """Error with the Bayes limits, cosine, norm and bias against t; see `selftrain.plots.trajectory`."""
+    def plot(
+        self,
+        *,
+        panel: str | None = None,
+        ax: Axes | None = None,
+        limits: bool = True,
+        figure: Figure | SubFigure | None = None,
+    ) -> Figure:
+        """Error with the Bayes limits, cosine, norm and bias against t; one `panel` of them on `ax`."""
         from ..plots.trajectory import plot_trajectory
 
-        return plot_trajectory(self, **options)
+        return plot_trajectory(self, panel=panel, ax=ax, limits=limits, figure=figure)
+
+    def _repr_html_(self) -> str:
+        from ..plots.notebook import trajectory_card
+
+        return trajectory_card(self)
 
     def save(self, path: str | Path) -> Path:
         """Write everything to a netCDF file; `Trajectory.load` gives it back."""

@@ -23,6 +23,7 @@ from .variables import Variables
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 STATIONARY = 1e-6
@@ -172,11 +173,16 @@ class Optimum:
         ]
         return pd.DataFrame(rows)
 
-    def plot(self) -> Figure:
-        """The run with its limits, the schedules, and the search; see `selftrain.plots.optimum`."""
+    def plot(self, *, panel: str | None = None, ax: Axes | None = None) -> Figure:
+        """The run with its limits, the schedules, and the search; one `panel` of them on `ax`."""
         from ..plots.optimum import plot_optimum
 
-        return plot_optimum(self)
+        return plot_optimum(self, panel=panel, ax=ax)
+
+    def _repr_html_(self) -> str:
+        from ..plots.notebook import optimum_card
+
+        return optimum_card(self)
 
     def __repr__(self) -> str:
         values = ", ".join(f"{name}={_shown(getattr(self.recipe, name))}" for name in self.bounds)

@@ -48,7 +48,7 @@ ENDLESS = Computation(
     {
         "lambda_u": Output(r"\lambda_U^*"),
         "error": Output(r"\epsilon_g^{(\infty)}"),
-        "cosine": Output(r"m/\sqrt q"),
+        "cosine": Output(r"m/\sqrt{q}"),
         "chi": Output(r"\chi^{(\infty)}"),
         "ratio": Output(r"\epsilon_g^{(\infty)}/H(1/\sqrt\Delta)"),
     },

@@ -21,7 +21,7 @@ MEANS = {
     "chi": r"\chi",
     "overlap": "R",
     "error": r"\epsilon_g",
-    "cosine": r"m/\sqrt q",
+    "cosine": r"m/\sqrt{q}",
     "test_error": "share of errors",
     "fraction_selected": r"P_{sel}",
     "pseudo_label_accuracy": r"P(\hat y = y)",

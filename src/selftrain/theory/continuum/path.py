@@ -24,7 +24,7 @@ from .timeline import Stretch
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure, SubFigure
 
 SHOWN = 201
 
@@ -136,13 +136,18 @@ class ContinuumPath:
         words = {"problem": self.problem.to_json(), "recipe": self.recipe.to_json()}
         return xr.Dataset.from_dataframe(self.to_frame(points)).assign_attrs(words)
 
-    def plot(self, *runs: Trajectory, **options: Any) -> Figure:
+    def plot(self, *runs: Trajectory, figure: Figure | SubFigure | None = None) -> Figure:
         """Error, direction, size and bias against tau, with discrete runs on top; see `selftrain.plots.continuum`."""
         from ...plots.continuum import plot_path
 
         for run in runs:
             check_same(self, run)
-        return plot_path(self, runs, **options)
+        return plot_path(self, runs, figure=figure)
+
+    def _repr_html_(self) -> str:
+        from ...plots.notebook import path_card
+
+        return path_card(self)
 
     def _stretch(self, tau: float) -> Stretch:
         return [stretch for stretch in self.stretches if stretch.begin <= tau][-1]
