@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         StateOverflow,
     )
     from .estimator.classifier import SelfTrainingLinearClassifier
+    from .estimator.planning.plan import Plan, plan
     from .problem import Problem
     from .recipe import Recipe
     from .simulation.ensemble import Ensemble
@@ -55,6 +56,7 @@ _homes = {
     "NoExpansion": ".errors",
     "NoGradient": ".errors",
     "Optimum": ".tuning.optimum",
+    "Plan": ".estimator.planning.plan",
     "Problem": ".problem",
     "Recipe": ".recipe",
     "SelfTrainError": ".errors",
@@ -69,6 +71,7 @@ _homes = {
     "geometric": ".sweep.grid",
     "gradient": ".theory.gradients.gradient",
     "optimize": ".tuning.optimize",
+    "plan": ".estimator.planning.plan",
     "second_order_noise": ".theory.continuum.expansion",
     "simulate": ".simulation.simulate",
     "solve": ".theory.solve",
@@ -87,6 +90,7 @@ __all__ = [
     "NoExpansion",
     "NoGradient",
     "Optimum",
+    "Plan",
     "Problem",
     "Recipe",
     "SelfTrainError",
@@ -102,6 +106,7 @@ __all__ = [
     "geometric",
     "gradient",
     "optimize",
+    "plan",
     "second_order_noise",
     "simulate",
     "solve",

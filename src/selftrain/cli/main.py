@@ -18,6 +18,7 @@ from .continuum import continuum
 from .explore import explore
 from .optimize import optimize
 from .paper import app as paper
+from .plan import plan
 from .simulate import simulate
 from .solve import solve
 from .sweep import app as sweep
@@ -33,6 +34,7 @@ app.command()(solve)
 app.command()(simulate)
 app.command()(optimize)
 app.command()(continuum)
+app.command()(plan)
 app.command()(explore)
 app.command()(warmup)
 app.add_typer(bench, name="bench")

@@ -75,7 +75,7 @@ def fit_student(
         if decrement <= TOLERANCE**2 * scale:
             return _finished(table, targets, point, scores, factor)
         along = _scores(table, step)
-        length, rounding = 1.0, 1e-13 * abs(value)
+        length, rounding = 1.0, 1e-13 * max(abs(value), scale)
         while True:
             trial = (scores[0] + length * along[0], scores[1] + length * along[1])
             tried = point + length * step

@@ -107,7 +107,7 @@ def different_rows(block: Block, codes: Array, weights: Array) -> tuple[Array, A
     places: dict[tuple[int, bytes], int] = {}
     first: list[int] = []
     mass: list[float] = []
-    for index, content in enumerate(_contents(block)):
+    for index, content in enumerate(contents(block)):
         key = (int(codes[index]), content)
         place = places.setdefault(key, len(first))
         if place == len(first):
@@ -117,7 +117,8 @@ def different_rows(block: Block, codes: Array, weights: Array) -> tuple[Array, A
     return np.array(first, dtype=int), np.array(mass)
 
 
-def _contents(block: Block) -> Iterator[bytes]:
+def contents(block: Block) -> Iterator[bytes]:
+    """What each row contains, as bytes: equal rows have equal ones."""
     if is_sparse(block):
         table = block.tocsr(copy=True)
         table.sum_duplicates()

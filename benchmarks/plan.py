@@ -1,0 +1,246 @@
+"""How far a plan can be trusted: its intervals and its advice against what really came out.
+
+    python benchmarks/plan.py            run what is missing, then print the tables (about 15 minutes of CPU)
+    python benchmarks/plan.py --seeds 1  a third of it
+
+Every run draws labels from a task whose classes are all known, asks `plan`, fits both rivals, and
+measures their balanced error on all rows that were not labelled. One line per run is kept in
+out/plan.jsonl; a second call goes on where the first ended. Harm is judged against
+scikit-learn's own balanced logistic regression as well, which shares no code with the plan.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import warnings
+import zlib
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.datasets import load_breast_cancer, load_digits, load_wine, make_classification
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from selftrain import SelfTrainingLinearClassifier, plan
+
+SIZES = (20, 40, 100)
+HARM = 0.02
+FITS = ("labels_only", "self_training", "every_label")
+
+Task = tuple[np.ndarray, np.ndarray]
+
+
+def digits(first: int, second: int | None = None) -> Task:
+    """A pair of digits, or one against the rest."""
+    X, digit = load_digits(return_X_y=True)
+    if second is None:
+        return X, (digit == first) * 1
+    chosen = np.isin(digit, (first, second))
+    return X[chosen], (digit[chosen] == second) * 1
+
+
+def wine(kind: int) -> Task:
+    """One cultivar against the rest."""
+    X, cultivar = load_wine(return_X_y=True)
+    return X, (cultivar == kind) * 1
+
+
+def table(kind: str, seed: int) -> Task:
+    """2,000 synthetic rows of 30 columns with different units; `kind` says what is special."""
+    random = np.random.default_rng(seed)
+    rows, columns = 2000, 30
+    classes = (random.random(rows) < (0.2 if kind == "rare" else 0.5)) * 1
+    side = (2 * classes - 1)[:, None]
+    X = random.normal(size=(rows, columns)) * np.exp(0.5 * random.normal(size=columns))
+    if kind == "blobs":
+        return make_classification(
+            rows, columns, n_informative=8, n_redundant=4, class_sep=1.2, random_state=seed
+        )
+    if kind == "heavy tails":
+        X *= np.sqrt(3 / random.chisquare(3, size=rows))[:, None]
+        X[:, :10] += 0.45 * side
+    elif kind == "other clusters":
+        X[:, 0] += 4 * random.choice([-1, 1], rows)
+        X[:, 1:9] += 0.5 * side * X[:, 1:9].std(axis=0)
+    elif kind != "noise":
+        X[:, :10] += (0.25 if kind == "weak" else 0.5) * side * X[:, :10].std(axis=0)
+    return X, classes
+
+
+DEVELOPMENT: dict[str, Callable[[], Task]] = {
+    **{f"digits {a}-{b}": (lambda a=a, b=b: digits(a, b)) for a, b in ((4, 9), (3, 8), (1, 7), (5, 8), (2, 3))},
+    **{f"digit {a}": (lambda a=a: digits(a)) for a in (8, 3, 0)},
+    "breast cancer": lambda: load_breast_cancer(return_X_y=True),
+    "wine 1": lambda: wine(1),
+    "wine 2": lambda: wine(2),
+    **{f"table, {kind}": (lambda kind=kind: table(kind, 0))
+       for kind in ("Gaussian", "rare", "heavy tails", "other clusters", "blobs", "noise", "weak")},
+}  # fmt: skip
+
+CONFIRMATION: dict[str, Callable[[], Task]] = {
+    "digits 7-9": lambda: digits(7, 9),
+    "digits 5-6": lambda: digits(5, 6),
+    "digit 9": lambda: digits(9),
+    "digit 2": lambda: digits(2),
+    "wine 0": lambda: wine(0),
+    **{f"table 2, {kind}": (lambda kind=kind: table(kind, 7)) for kind in ("Gaussian", "rare", "blobs")},
+}  # fmt: skip
+
+
+def one_run(task: Task, labels: int, seed: int) -> dict[str, Any]:
+    """A plan and what came out."""
+    X, classes = task
+    labeled = _labeled(classes, labels, seed)
+    y = np.full(len(classes), -1)
+    y[labeled] = classes[labeled]
+    advice = plan(X, y, random_state=seed, progress=False)
+    hidden = y < 0
+    model = SelfTrainingLinearClassifier(class_weight="balanced", random_state=seed).fit(X, y)
+    trained = _balanced_error(model.predict(X[hidden]), classes[hidden])
+    supervised = _supervised(X[labeled], classes[labeled])
+    every = _every_label(X, classes)
+    return {
+        "plan": advice.to_dict(),
+        "real": {
+            "labels_only": _balanced_error(supervised.predict(X[hidden]), classes[hidden]),
+            "self_training": trained,
+            "every_label": every,
+        },
+    }
+
+
+def _labeled(classes: np.ndarray, labels: int, seed: int) -> np.ndarray:
+    """Rows to label, at random, with two or more of each class."""
+    random = np.random.RandomState(seed)
+    while True:
+        chosen = random.choice(len(classes), labels, replace=False)
+        if np.bincount(classes[chosen], minlength=2).min() >= 2:
+            return chosen
+
+
+def _logistic(inverse_ridge: float = 1.0) -> Any:
+    return make_pipeline(
+        StandardScaler(),
+        LogisticRegression(C=inverse_ridge, class_weight="balanced", max_iter=2000),
+    )
+
+
+def _supervised(X: np.ndarray, classes: np.ndarray) -> Any:
+    """Balanced logistic regression, its ridge by cross-validation: what people would do without self-training."""
+    folds = min(5, int(np.bincount(classes).min()))
+    grid = {"logisticregression__C": 10.0 ** np.arange(-3, 1.1, 0.5)}
+    search = GridSearchCV(_logistic(), grid, scoring="neg_log_loss", cv=folds)
+    return search.fit(X, classes)
+
+
+def _every_label(X: np.ndarray, classes: np.ndarray) -> float:
+    """Two halves, each judged by the fit to the other: what so many labels reach, on rows not fitted."""
+    half = np.random.RandomState(0).permutation(len(classes)) % 2
+    errors = [
+        _balanced_error(_logistic(0.1).fit(X[half == a], classes[half == a]).predict(X[half != a]),
+                        classes[half != a])
+        for a in (0, 1)
+    ]  # fmt: skip
+    return float(np.mean(errors))
+
+
+def _balanced_error(found: np.ndarray, classes: np.ndarray) -> float:
+    return float(0.5 * sum(np.mean(found[classes == c] != c) for c in (0, 1)))
+
+
+def run_missing(path: Path, seeds: int) -> list[dict[str, Any]]:
+    """All runs, those of earlier calls read from the file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    kept = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    done = {(run["task"], run["labels"], run["seed"]) for run in kept}
+    for seed in range(seeds):
+        for part, tasks in (("development", DEVELOPMENT), ("confirmation", CONFIRMATION)):
+            for name, make in tasks.items():
+                task = make()
+                for labels in SIZES:
+                    if (name, labels, seed) in done or 3 * labels > len(task[1]):
+                        continue
+                    own = zlib.crc32(f"{name} {labels} {seed}".encode()) % 2**31
+                    run = {"task": name, "part": part, "labels": labels, "seed": seed}
+                    run |= one_run(task, labels, own)
+                    kept.append(run)
+                    with path.open("a") as file:
+                        file.write(json.dumps(run) + "\n")
+                    print(name, labels, seed, run["plan"]["advice"], flush=True)
+    return kept
+
+
+def summary(runs: Iterable[dict[str, Any]]) -> str:
+    """Two tables in Markdown: intervals, and advice."""
+    runs = list(runs)
+    groups = {
+        f"development, {n} labels": [
+            r for r in runs if r["part"] == "development" and r["labels"] == n
+        ]
+        for n in SIZES
+    }
+    groups["development, all"] = [r for r in runs if r["part"] == "development"]
+    groups["confirmation, all"] = [r for r in runs if r["part"] == "confirmation"]
+    lines = [
+        "| runs | | labels only | self-training | every label | gain | width of self-training |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for name, group in groups.items():
+        if group:
+            shares = [_percent([_covered(r, fit) for r in group]) for fit in (*FITS, "gain")]
+            width = np.mean(
+                [
+                    r["plan"]["error"]["self_training"]["high"]
+                    - r["plan"]["error"]["self_training"]["low"]
+                    for r in group
+                ]
+            )
+            lines.append(f"| {name} | {len(group)} | {' | '.join(shares)} | {width:.3f} |")
+    lines += [
+        "",
+        "| runs | advice | given | harm | mean gain | gain > 0.01 |",
+        "|---|---|---|---|---|---|",
+    ]
+    for name, group in groups.items():
+        for advice in ("do", "do not", "cannot tell"):
+            chosen = [r for r in group if r["plan"]["advice"] == advice]
+            if chosen:
+                gains = np.array([_gain(r) for r in chosen])
+                lines.append(
+                    f"| {name} | {advice} | {len(chosen)} of {len(group)} | {_percent(gains < -HARM)} | "
+                    f"{gains.mean():+.3f} | {_percent(gains > 0.01)} |"
+                )
+    return "\n".join(lines)
+
+
+def _gain(run: dict[str, Any]) -> float:
+    return float(run["real"]["labels_only"] - run["real"]["self_training"])
+
+
+def _covered(run: dict[str, Any], fit: str) -> bool:
+    told = run["plan"]["gain"] if fit == "gain" else run["plan"]["error"][fit]
+    truth = _gain(run) if fit == "gain" else run["real"][fit]
+    return bool(told["low"] <= truth <= told["high"])
+
+
+def _percent(found: Any) -> str:
+    return f"{100 * np.mean(found):.0f} %"
+
+
+def main() -> None:
+    """Run and print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--out", type=Path, default=Path("out/plan.jsonl"))
+    asked = parser.parse_args()
+    warnings.simplefilter("ignore")
+    print(summary(run_missing(asked.out, asked.seeds)))
+
+
+if __name__ == "__main__":
+    main()

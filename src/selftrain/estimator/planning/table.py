@@ -1,0 +1,127 @@
+"""A CSV file as rows and targets, read in pieces: memory stays bounded however long the file is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ...errors import InvalidInput, nearest
+from ...runtime.progress import Progress
+from .inputs import MOST_LABELED, MOST_UNLABELED, Input, sampled
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+PIECE = 50_000
+"""Rows that are read at once."""
+
+
+class Kept(NamedTuple):
+    """Rows kept so far with the random number that each drew: the smallest numbers stay."""
+
+    rows: Any
+    lots: Any
+
+    def merge(self, rows: Any, lots: Any, most: int) -> Kept:
+        """With more rows, cut to `most`."""
+        import pandas as pd
+
+        rows = rows if self.rows is None else pd.concat([self.rows, rows])
+        lots = lots if self.lots is None else np.concatenate([self.lots, lots])
+        if len(lots) > most:
+            chosen = np.sort(np.argsort(lots, kind="stable")[:most])
+            rows, lots = rows.iloc[chosen], lots[chosen]
+        return Kept(rows, lots)
+
+
+class TableRows(NamedTuple):
+    """Columns, targets as text (None: not labelled), and how many rows of each kind the file has."""
+
+    X: pd.DataFrame
+    y: Any
+    labeled: int
+    unlabeled: int
+
+    def complete(self, rows: Input) -> Input:
+        """Checked rows with the numbers of the whole file, and a remark if only a part was read."""
+        if self.labeled + self.unlabeled == len(self.y):
+            return rows
+        remark = sampled(rows.codes, self.labeled, self.unlabeled)
+        return replace(
+            rows, labeled=self.labeled, unlabeled=self.unlabeled, remarks=(remark, *rows.remarks)
+        )
+
+
+def read_table(
+    path: Path, target: str, unlabeled: str = "-1", seed: int = 0, progress: bool | None = None
+) -> TableRows:
+    """The rows of a CSV file; a sample of them if there are very many.
+
+    Arguments:
+        target: the column of the classes. Empty cells and `unlabeled` mark rows without one.
+    """
+    import pandas as pd
+
+    random = np.random.default_rng(seed)
+    kept = {True: Kept(None, None), False: Kept(None, None)}
+    counts = {True: 0, False: 0}
+    total = _pieces(path)
+    with Progress(total, f"pieces of {PIECE} rows", progress if total > 1 else False) as bar:
+        for piece in _read(path, target):
+            known = _known(piece[target], unlabeled)
+            lots = random.random(len(piece))
+            for kind, most in ((True, MOST_LABELED), (False, MOST_UNLABELED)):
+                chosen = known == kind
+                counts[kind] += int(chosen.sum())
+                kept[kind] = kept[kind].merge(piece[chosen], lots[chosen], most)
+            bar.advance()
+    if not any(counts.values()):
+        raise InvalidInput("rows", str(path), "the file has no rows")
+    whole = pd.concat([kept[True].rows, kept[False].rows])
+    names = whole[target].str.strip().where(_known(whole[target], unlabeled), None)
+    columns = whole.drop(columns=target)
+    if not columns.shape[1]:
+        raise InvalidInput("rows", str(path), f"there is no column besides the target {target!r}")
+    return TableRows(columns, names.to_numpy(dtype=object), counts[True], counts[False])
+
+
+def _read(path: Path, target: str) -> Any:
+    import pandas as pd
+
+    try:
+        header = pd.read_csv(path, nrows=0)
+    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
+        raise InvalidInput(
+            "rows", str(path), f"a CSV file with a header is needed: {error}"
+        ) from None
+    if target not in header.columns:
+        known = nearest(target, [str(name) for name in header.columns])
+        raise InvalidInput("target", target, f"no such column; {known}")
+    return pd.read_csv(path, chunksize=PIECE, dtype={target: str}, low_memory=False)
+
+
+def _known(names: Any, unlabeled: str) -> Any:
+    """Where a class stands: cells that are not empty and not the marker, written as a number or not."""
+    text = names.str.strip()
+    marked = text.isna() | (text == "") | (text == unlabeled.strip())
+    try:
+        marker = float(unlabeled)
+    except ValueError:
+        return ~marked
+    import pandas as pd
+
+    return ~(marked | (pd.to_numeric(text, errors="coerce") == marker))
+
+
+def _pieces(path: Path) -> int:
+    """About how many pieces a file has, from its size and the length of its first lines."""
+    with path.open("rb") as file:
+        lines = [len(file.readline()) for _ in range(50)]
+    used = [length for length in lines[1:] if length]
+    if not used:
+        return 1
+    rows = path.stat().st_size / (sum(used) / len(used))
+    return max(1, int(np.ceil(rows / PIECE)))

@@ -1,0 +1,160 @@
+"""A plan in words, as a table, as HTML and as plain values."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from .advice import HARM, WORTH, Answer, Odds
+from .posterior import Cells, Interval
+from .sources import Errors
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from .plan import Plan
+
+FITS = {
+    "labels_only": "labels only",
+    "self_training": "self-training",
+    "every_label": "every label",
+}
+
+
+def reason(advice: Answer, odds: Odds, cells: Cells, more: int | None) -> str:
+    """Why the advice is what it is."""
+    changed = float(cells.sizes[1] + cells.sizes[2])
+    facts = (
+        f"Self-training changes the class of {changed:.1%} of the rows. It harms (more than "
+        f"{100 * HARM:g} points) with probability {float(odds.harm):.0%} and gains more than "
+        f"{100 * WORTH:g} point with probability {float(odds.worthwhile):.0%}."
+    )
+    if advice == "do":
+        return f"A gain of {100 * float(odds.expected):.1f} points is expected. {facts}"
+    if advice == "do not":
+        return f"There is too little to gain. {facts}"
+    if more is None:
+        return f"The labels are too few to tell, and more of them may not decide. {facts}"
+    return f"The labels are too few to tell: about {more} more would decide. {facts}"
+
+
+def as_text(plan: Plan) -> str:
+    """What a practitioner reads."""
+    rows = plan.rows
+    lines = [
+        f"Advice: {plan.advice.upper()}. {plan.reason}",
+        "",
+        f"{'balanced error':<16}{'estimate':>9}  90 % interval   from",
+        *(
+            f"{FITS[name]:<16}{_percent(told.estimate):>9}  {_ends(told):<15} {source}"
+            for name, told, source in _headline(plan)
+        ),
+        f"Self-training is worth {_labels(plan.worth_labels)} further labels.",
+        "",
+        "The sources apart:",
+        *(
+            f"  {source:<14}"
+            + "   ".join(f"{FITS[n]} {_percent(e.estimate)} {_ends(e)}" for n, e in _pairs(errors))
+            for source, errors in plan.sources.items()
+        ),
+        "",
+        f"Rows: {rows.labeled} labelled, {rows.unlabeled} not; {rows.matrix.shape[1]} columns. Share of "
+        f"{rows.names[1]!r}: {_percent(plan.share.estimate)} {_ends(plan.share)}.",
+        f"Separation {plan.separation:.2f}, effective dimension {plan.effective_dimension:.0f}, "
+        f"tails {1 + plan.kurtosis:.2f} times Gaussian.",
+        *rows.remarks,
+    ]
+    broken = plan.assumptions.broken
+    lines.append("")
+    if broken:
+        lines.append("What the rows break:")
+        lines += [f"  {each.name}. {each.found} {each.effect}" for each in broken]
+    else:
+        lines.append("The rows bear out all assumptions (check_assumptions() lists them).")
+    return "\n".join(lines)
+
+
+def as_html(plan: Plan) -> str:
+    """The same for a notebook."""
+    cells = "".join(
+        f"<tr><td>{escape(FITS[name])}</td><td>{_percent(told.estimate)}</td><td>{_ends(told)}</td><td>{escape(source)}</td></tr>"
+        for name, told, source in _headline(plan)
+    )
+    broken = "".join(
+        f"<li>{escape(f'{e.name}. {e.found} {e.effect}')}</li>" for e in plan.assumptions.broken
+    )
+    head = "<tr><th>balanced error</th><th>estimate</th><th>90 % interval</th><th>from</th></tr>"
+    return (
+        f"<div><p><b>{escape(plan.advice.upper())}</b>: {escape(plan.reason)}</p>"
+        f"<table>{head}{cells}</table>"
+        f"<p>Self-training is worth {_labels(plan.worth_labels)} further labels.</p>"
+        + (f"<p>What the rows break:</p><ul>{broken}</ul>" if broken else "")
+        + "</div>"
+    )
+
+
+def as_dict(plan: Plan) -> dict[str, Any]:
+    """Plain values under the names of the attributes."""
+    rows = plan.rows
+    return {
+        "advice": plan.advice,
+        "reason": plan.reason,
+        "error": _errors(plan.error),
+        "gain": plan.gain._asdict(),
+        "harm": plan.harm,
+        "worth_labels": plan.worth_labels._asdict(),
+        "more_labels": plan.more_labels,
+        "share": plan.share._asdict(),
+        "separation": plan.separation,
+        "effective_dimension": plan.effective_dimension,
+        "kurtosis": plan.kurtosis,
+        "sources": {source: _errors(errors) for source, errors in plan.sources.items()},
+        "recipe": plan.recipe.to_dict(),
+        "rows": {
+            "labeled": rows.labeled,
+            "unlabeled": rows.unlabeled,
+            "columns": int(rows.matrix.shape[1]),
+            "classes": [str(name) for name in rows.names],
+            "remarks": list(rows.remarks),
+        },
+        "assumptions": [each._asdict() for each in plan.assumptions],
+    }
+
+
+def as_frame(plan: Plan) -> pd.DataFrame:
+    """One row per source and fit."""
+    import pandas as pd
+
+    told = {"plan": plan.error, **plan.sources}
+    return pd.DataFrame(
+        [
+            {"source": source, "fit": FITS[name], **entry._asdict()}
+            for source, errors in told.items()
+            for name, entry in _pairs(errors)
+        ]
+    )
+
+
+def _pairs(errors: Errors) -> list[tuple[str, Interval]]:
+    return [(name, told) for name, told in errors._asdict().items() if told is not None]
+
+
+def _errors(errors: Errors) -> dict[str, dict[str, float]]:
+    return {name: told._asdict() for name, told in _pairs(errors)}
+
+
+def _headline(plan: Plan) -> list[tuple[str, Interval, str]]:
+    sources = {"every_label": "left-out rows, and the surrogate for how far below"}
+    return [(name, told, sources.get(name, "left-out rows")) for name, told in _pairs(plan.error)]
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
+
+
+def _ends(told: Interval) -> str:
+    return f"[{100 * told.low:.1f}, {100 * told.high:.1f}]"
+
+
+def _labels(told: Interval) -> str:
+    return f"{told.estimate:.0f} [{told.low:.0f}, {told.high:.0f}]"

@@ -1,0 +1,72 @@
+"""A plan at a glance: errors with their intervals, source by source, and the scores behind them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .style import BLACK, BLUE, GREY, ORANGE, SKY, styled
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from ..estimator.planning.plan import Plan
+
+ROWS = (("labels_only", "labels only"), ("self_training", "self-training"), ("every_label", "every label"))  # fmt: skip
+SOURCES = (("plan", BLACK, "o"), ("surrogate", SKY, "s"), ("theory", ORANGE, "D"))
+
+
+def plot_plan(plan: Plan) -> Figure:
+    """Balanced errors with 90 % intervals on the left; on the right scores of the unlabelled rows, labelled ones on top."""
+    from matplotlib.figure import Figure
+
+    with styled():
+        figure = Figure(figsize=(8.6, 3.4), layout="constrained")
+        left, right = figure.subplots(1, 2, width_ratios=(1.1, 1))
+        _errors(left, plan)
+        _scores(right, plan)
+        figure.suptitle(_title(plan), x=0.01, ha="left", fontsize=10)
+    return figure
+
+
+def _title(plan: Plan) -> str:
+    low, high = 100 * plan.gain.low, 100 * plan.gain.high
+    return (
+        f"{plan.advice}: self-training gains {100 * plan.gain.estimate:.1f} points "
+        f"[{low:.1f}, {high:.1f}], worth {plan.worth_labels.estimate:.0f} labels"
+    )
+
+
+def _errors(ax: Axes, plan: Plan) -> None:
+    told = {"plan": plan.error, **plan.sources}
+    for offset, (source, color, marker) in zip((-0.22, 0.0, 0.22), SOURCES, strict=True):
+        for place, (name, _) in enumerate(ROWS):
+            entry = getattr(told[source], name)
+            height = place + offset
+            ax.plot([100 * entry.low, 100 * entry.high], [height, height], color=color, lw=1.8)
+            label = ("plan (left-out rows)" if source == "plan" else source) if not place else None
+            ax.plot(100 * entry.estimate, height, marker, color=color, ms=5, label=label)
+    ax.set_yticks(range(3), [label for _, label in ROWS])
+    ax.set(ylim=(2.6, -0.6), xlabel="balanced error in %, 90 % intervals")
+    ax.set_xlim(left=0)
+    ax.grid(axis="y", visible=False)
+    ax.legend(loc="lower right")
+
+
+def _scores(ax: Axes, plan: Plan) -> None:
+    scores = plan.evidence.unlabeled.trained
+    low, high = np.quantile(scores, [0.002, 0.998])
+    reach = (min(low, -0.5), max(high, 0.5))
+    ax.hist(np.clip(scores, *reach), bins=50, range=reach, color="#D8D8D8", label="unlabelled rows")
+    ax.axvline(0, color=GREY, lw=0.8, ls="dashed")
+    top = ax.get_ylim()[1]
+    held_out, classes = plan.evidence.held_out.trained, plan.evidence.classes
+    for code, color in ((0, BLUE), (1, ORANGE)):
+        own = np.clip(held_out[classes == code], *reach)
+        height = np.full(len(own), top * (1.06 + 0.08 * code))
+        label = f"labelled {plan.rows.names[code]}, left out"
+        ax.plot(own, height, "|", color=color, ms=9, mew=1.4, label=label)
+    ax.set(xlabel="score of self-training", ylabel="rows", ylim=(0, 1.5 * top))
+    ax.legend(loc="upper left", fontsize=7)

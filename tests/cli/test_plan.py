@@ -1,0 +1,97 @@
+"""`selftrain plan` on CSV files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from selftrain import InvalidInput
+from selftrain.cli.main import app
+from selftrain.estimator.planning import table
+from selftrain.estimator.planning.table import read_table
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """300 rows of two classes, 30 of them labelled, with a column of text."""
+    random = np.random.default_rng(0)
+    classes = random.integers(0, 2, 300)
+    frame = pd.DataFrame(random.normal(size=(300, 4)) + classes[:, None], columns=list("abcd"))
+    frame["label"] = np.where(np.arange(300) < 30, np.where(classes, "spam", "ham"), "")
+    path = tmp_path_factory.mktemp("rows") / "rows.csv"
+    frame.to_csv(path, index=False)
+    return path
+
+
+def test_json_has_the_plan_and_nothing_else(file: Path, tmp_path: Path) -> None:
+    picture = tmp_path / "plan.png"
+    call = ["plan", str(file), "--target", "label", "--json", "--plot", str(picture)]
+    result = CliRunner().invoke(app, call)
+    assert result.exit_code == 0, result.output
+    plan = json.loads(result.stdout)
+    assert plan["advice"] in ("do", "do not", "cannot tell")
+    assert plan["rows"]["classes"] == ["ham", "spam"]
+    assert (plan["rows"]["labeled"], plan["rows"]["unlabeled"]) == (30, 270)
+    assert set(plan["error"]) == {"labels_only", "self_training", "every_label"}
+    assert "version" in plan
+    assert picture.stat().st_size > 10_000
+
+
+def test_a_missing_target_is_named_with_the_near_one(file: Path) -> None:
+    with pytest.raises(InvalidInput, match="did you mean 'label'"):
+        read_table(file, "labels")
+
+
+def test_text_columns_are_refused_by_name(file: Path, tmp_path: Path) -> None:
+    frame = pd.read_csv(file).assign(town="x")
+    frame.to_csv(tmp_path / "town.csv", index=False)
+    call = ["plan", str(tmp_path / "town.csv"), "--target", "label"]
+    result = CliRunner().invoke(app, call)
+    assert isinstance(result.exception, InvalidInput)
+    assert "town" in str(result.exception)
+    assert "--encode" in str(result.exception)
+
+
+@pytest.mark.parametrize("marker", ["-1", "-1.0", "", " "])
+def test_markers_and_empty_cells_are_not_classes(tmp_path: Path, marker: str) -> None:
+    path = tmp_path / "rows.csv"
+    cells = ["0", "1", marker, "1.0", "0"]
+    path.write_text("x,y\n" + "".join(f"{i},{cell}\n" for i, cell in enumerate(cells)))
+    rows = read_table(path, "y")
+    assert (rows.labeled, rows.unlabeled) == (4, 1)
+    assert list(rows.y[:4]) == ["0", "1", "1.0", "0"]
+
+
+def test_long_files_are_read_in_pieces_and_sampled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(table, "PIECE", 100)
+    monkeypatch.setattr(table, "MOST_UNLABELED", 50)
+    path = tmp_path / "long.csv"
+    rows = [f"{i},{i % 2 if i % 100 == 0 or i % 100 == 51 else -1}" for i in range(1000)]
+    path.write_text("x,y\n" + "\n".join(rows))
+    read = read_table(path, "y")
+    assert (read.labeled, read.unlabeled) == (20, 980)
+    unlabeled = read.X["x"].to_numpy()[20:]
+    assert len(unlabeled) == 50
+    assert len(set(unlabeled)) == 50
+    # A sample of the whole file, not of its beginning: the mean of 50 of 1000 rows within 4 errors.
+    assert abs(unlabeled.mean() - 499.5) < 4 * 289 / np.sqrt(50)
+
+
+def test_a_file_that_is_no_table_is_refused(tmp_path: Path) -> None:
+    empty = tmp_path / "empty.csv"
+    empty.write_text("")
+    with pytest.raises(InvalidInput, match="CSV file with a header"):
+        read_table(empty, "y")
+    (tmp_path / "head.csv").write_text("x,y\n")
+    with pytest.raises(InvalidInput, match="no rows"):
+        read_table(tmp_path / "head.csv", "y")
+    (tmp_path / "alone.csv").write_text("y\n1\n-1\n")
+    with pytest.raises(InvalidInput, match="no column besides"):
+        read_table(tmp_path / "alone.csv", "y")

@@ -1,0 +1,179 @@
+"""`plan` from rows to advice: what it reports, what it refuses, and that its intervals hold on rows it can be checked on."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse
+from sklearn.datasets import load_breast_cancer
+from sklearn.metrics import balanced_accuracy_score
+
+from selftrain import InvalidInput, Plan, SelfTrainingLinearClassifier, plan
+from selftrain.estimator.planning import inputs
+from selftrain.estimator.planning.inputs import read_input
+
+
+@pytest.fixture(scope="module")
+def tumours() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Breast cancer: rows, all classes, and the classes with 40 labels left."""
+    X, classes = load_breast_cancer(return_X_y=True)
+    y = np.full(len(classes), -1)
+    labeled = np.random.default_rng(1).choice(len(classes), 40, replace=False)
+    y[labeled] = classes[labeled]
+    return X, classes, y
+
+
+@pytest.fixture(scope="module")
+def advice(tumours: tuple[np.ndarray, np.ndarray, np.ndarray]) -> Plan:
+    X, _, y = tumours
+    return plan(X, y)
+
+
+def test_the_intervals_cover_what_comes_out(
+    tumours: tuple[np.ndarray, np.ndarray, np.ndarray], advice: Plan
+) -> None:
+    X, classes, y = tumours
+    hidden = y < 0
+    model = SelfTrainingLinearClassifier(class_weight="balanced", random_state=0).fit(X, y)
+    error = 1 - balanced_accuracy_score(classes[hidden], model.predict(X[hidden]))
+    told = advice.error.self_training
+    assert told.low <= error <= told.high
+    assert told.high < 0.25
+    assert advice.share.low <= classes.mean() <= advice.share.high
+
+
+def test_the_sources_stand_apart_and_agree_where_rows_are_easy(advice: Plan) -> None:
+    assert set(advice.sources) == {"left-out rows", "surrogate", "theory"}
+    for errors in advice.sources.values():
+        for told in errors:
+            assert told is None or 0 <= told.low <= told.estimate <= told.high <= 1
+    assert advice.sources["left-out rows"].every_label is None
+    measured = advice.error.self_training
+    for source in ("surrogate", "theory"):
+        told = advice.sources[source].self_training
+        assert told.low <= measured.high
+        assert measured.low <= told.high
+
+
+def test_a_plan_is_read_in_words_values_and_pictures(advice: Plan) -> None:
+    text = str(advice)
+    for words in ("Advice:", "labels only", "self-training", "every label", "90 %", "Separation"):
+        assert words in text
+    assert advice.advice.upper() in text
+    assert max(map(len, text.splitlines())) < 320
+    assert "<table>" in advice._repr_html_()
+    plain = json.loads(json.dumps(advice.to_dict()))
+    assert plain["error"]["self_training"]["low"] == advice.error.self_training.low
+    assert set(advice.to_frame()["source"]) == {"plan", *advice.sources}
+    figure = advice.plot()
+    assert len(figure.axes) == 2
+    assert advice.worth_labels.low >= 0
+
+
+def test_breast_cancer_breaks_gaussian_tails_and_nothing_is_hidden(advice: Plan) -> None:
+    found = {each.name: each for each in advice.check_assumptions()}
+    tails = found["rows are Gaussian around their class means"]
+    assert not tails.holds
+    assert "Left-out rows do not assume this" in tails.effect
+    assert "BROKEN" in str(advice.check_assumptions())
+    assert tails in advice.check_assumptions().broken
+
+
+def test_the_same_state_gives_the_same_plan_whatever_the_container(
+    tumours: tuple[np.ndarray, np.ndarray, np.ndarray], advice: Plan
+) -> None:
+    X, _, y = tumours
+    frame = pd.DataFrame(X)
+    names = np.where(y < 0, "?", np.where(y == 1, "benign", "cancer"))
+    again = plan(frame, names, unlabeled="?", positive="benign")
+    for told, known in zip(again.error, advice.error, strict=True):
+        assert told == pytest.approx(known, rel=1e-9)  # rounding: a DataFrame is stored by columns
+    assert again.rows.names == ("cancer", "benign")
+
+
+def test_labels_of_one_side_are_a_broken_assumption() -> None:
+    """Labelled rows from one corner of the table: the advice may not carry over, and it says so."""
+    random = np.random.default_rng(0)
+    classes = random.integers(0, 2, 600)
+    X = random.normal(size=(600, 5)) + 1.5 * classes[:, None]
+    y = np.full(600, -1)
+    corner = np.argsort(-X[:, 4])[:60]
+    chosen = np.concatenate([corner[classes[corner] == c][:12] for c in (0, 1)])
+    y[chosen] = classes[chosen]
+    broken = [each.name for each in plan(X, y).check_assumptions().broken]
+    assert "labelled rows are drawn like the others" in broken
+
+
+ROWS = np.random.default_rng(0).normal(size=(60, 3))
+LABELS = np.array([0, 1] * 5 + [-1] * 50)
+
+
+def _changed(values: np.ndarray, place: Any, value: Any) -> np.ndarray:
+    copy = values.astype(float)
+    copy[place] = value
+    return copy
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "options", "words"),
+    [
+        (ROWS, np.where(LABELS == 0, -1, LABELS), {}, "1 class"),
+        (ROWS, np.where(LABELS == 0, -1, LABELS), {}, "choose another marker"),
+        (ROWS, np.full(60, -1), {}, "no row is labelled"),
+        (ROWS, np.arange(60) % 2, {}, "nothing to plan"),
+        (_changed(ROWS, (3, 1), np.nan), LABELS, {}, "NaN: 1"),
+        (_changed(ROWS, (3, 2), np.inf), LABELS, {}, "infinite values: 2"),
+        (np.ones((60, 3)), LABELS, {}, "columns that vary are needed"),
+        (ROWS, _changed(LABELS, [0, 2, 4, 6], -1), {}, "0.0 has 1"),
+        (ROWS, LABELS[:50], {}, "one per row of X is needed: 60"),
+        (ROWS, np.arange(60) % 4 - 1, {}, "positive="),
+        (ROWS, LABELS, {"positive": 7}, "no such class"),
+        (pd.DataFrame({"a": ROWS[:, 0], "town": ["x", "y"] * 30}), LABELS, {}, "town"),
+        ([["a", "b"]] * 60, LABELS, {}, "numbers are accepted"),
+        (ROWS, LABELS, {"encode": "yes"}, "True or False"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_named(X: Any, y: Any, options: dict[str, Any], words: str) -> None:
+    with pytest.raises(InvalidInput, match=words):
+        plan(X, y, **options)
+
+
+def _read(X: Any, y: Any, **options: Any) -> inputs.Input:
+    asked = {"unlabeled": -1, "positive": None, "encode": False, **options}
+    return read_input(X, y, random=np.random.RandomState(0), **asked)
+
+
+def test_constant_columns_and_repeated_rows_get_a_remark() -> None:
+    X = np.column_stack([ROWS, np.ones(60)])
+    X[1], X[20], X[21] = X[0], X[30], X[30]
+    remarks = " ".join(_read(X, LABELS).remarks)
+    assert "1 constant column" in remarks
+    assert "3 rows repeat another row" in remarks
+    assert "1 rows are labelled with both classes" in remarks
+
+
+def test_text_is_encoded_on_request() -> None:
+    frame = pd.DataFrame({"a": ROWS[:, 0], "town": ["x", "y", "z"] * 20})
+    rows = _read(frame, LABELS, encode=True)
+    assert rows.matrix.shape == (60, 4)
+    assert "1 columns of text became 3 columns of 0 and 1." in rows.remarks
+    assert np.all(rows.matrix[:, 1:].sum(axis=1) == 1)
+
+
+def test_a_million_rows_are_sampled_before_they_are_copied() -> None:
+    X = np.lib.stride_tricks.as_strided(np.arange(1_000_003.0), (1_000_000, 3), (8, 8))
+    y = np.full(1_000_000, -1)
+    y[:7000:2], y[1:7000:2] = 0, 1
+    rows = _read(X, y)
+    assert rows.matrix.shape == (inputs.MOST_UNLABELED + inputs.MOST_LABELED, 3)
+    assert (rows.labeled, rows.unlabeled) == (7000, 993_000)
+    assert "20000 of 993000 unlabelled" in rows.remarks[0]
+
+
+def test_sparse_rows_stay_sparse() -> None:
+    rows = _read(scipy.sparse.csr_array(ROWS * (ROWS > 0)), LABELS)
+    assert scipy.sparse.issparse(rows.matrix)
