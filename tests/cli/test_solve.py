@@ -1,5 +1,6 @@
 """`selftrain solve` as a script sees it: what is on stdout, what on stderr, and the exit code."""
 
+import io
 import json
 import math
 import subprocess
@@ -11,7 +12,7 @@ import pytest
 from selftrain import Problem, Recipe, Trajectory
 from selftrain.cli import main
 from selftrain.cli.options import FLAGS, read_value
-from selftrain.cli.output import strict
+from selftrain.cli.output import Rows, print_json, strict
 from selftrain.cli.solve import MOST_ROWS, rows_shown
 
 CASES = json.loads(Path(__file__).parents[1].joinpath("reference/trajectories.json").read_text())
@@ -442,3 +443,48 @@ def test_no_verb_shows_the_help_and_is_code_2(selftrain):
 def test_strict_keeps_numbers_and_replaces_what_json_cannot_say():
     plain = strict({"a": [1, 2.5, math.nan, -math.inf], "b": (True, None, "x")})
     assert plain == {"a": [1, 2.5, None, "-inf"], "b": [True, None, "x"]}
+
+
+def test_every_kth_step_of_a_long_run(selftrain, tmp_path):
+    code, out, _ = selftrain("solve", *REFERENCE, "--every", "3", "--json")
+    assert code == 0
+    told, whole = json.loads(out), json.loads(selftrain("solve", *REFERENCE, "--json")[1])
+    assert told["steps"] == [whole["steps"][t] for t in (0, 3, 4)]
+    assert told["solver"] == whole["solver"]
+    assert "3 of 5 steps shown" in selftrain("solve", *REFERENCE, "--every", "3")[1]
+    code, out, error = selftrain("solve", *REFERENCE, "--every", "0")
+    assert (code, out) == (2, "")
+    assert "a whole number of steps, 1 or more" in error
+    code, _, error = selftrain(
+        "solve", *REFERENCE, "--every", "2", "--save", str(tmp_path / "a.nc")
+    )
+    assert code == 2
+    assert "--save take every step" in error
+
+
+def test_rows_of_json_are_written_one_by_one(monkeypatch):
+    """A million steps are never in memory as objects: each row is written before the next is made."""
+    written = io.StringIO()
+    monkeypatch.setattr(sys, "stdout", written)
+    sizes = []
+
+    class Steps:
+        def __iter__(self):
+            for t in range(3):
+                sizes.append(len(written.getvalue()))
+                yield t
+
+    print_json({"steps": Rows({"t": Steps(), "q": [1.0, math.nan, math.inf]}), "none": Rows({})})
+    assert sizes[0] < sizes[1] < sizes[2]
+    told = json.loads(written.getvalue())
+    assert told["steps"] == [{"t": 0, "q": 1.0}, {"t": 1, "q": None}, {"t": 2, "q": "inf"}]
+    assert told["none"] == []
+
+
+def test_a_config_with_a_byte_order_mark(selftrain, tmp_path):
+    path = tmp_path / "run.toml"
+    path.write_text(CONFIG, encoding="utf-8-sig")
+    code, out, error = selftrain("solve", "--config", str(path), "--json")
+    assert code == 0, error
+    assert len(json.loads(out)["steps"]) == 5
+    assert Problem.from_toml("\ufeff" + Problem(0.5, 2.0, 0.4, 0.5, steps=1).to_toml()).steps == 1

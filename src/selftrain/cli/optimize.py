@@ -7,7 +7,16 @@ import typer
 
 from ..errors import InvalidInput
 from .options import read_value, takes
-from .output import check_output, print_json, print_table, remark, save_figure, terminal, writing
+from .output import (
+    Rows,
+    check_output,
+    print_json,
+    print_table,
+    remark,
+    save_figure,
+    terminal,
+    writing,
+)
 
 if TYPE_CHECKING:
     from ..problem import Problem
@@ -127,7 +136,6 @@ def describe(best: "Optimum") -> dict[str, Any]:
     from ..observables import SYMBOLS
 
     run = best.trajectory
-    columns = {name: getattr(run, name).tolist() for name in SYMBOLS}
     return {
         "error": best.error,
         "active_bounds": best.active_bounds,
@@ -148,10 +156,7 @@ def describe(best: "Optimum") -> dict[str, Any]:
             for name in ("semi_supervised", "all_labeled", "labeled_only")
         },
         "path": best.to_frame().to_dict("records"),
-        "steps": [
-            {"t": t, **{name: values[t] for name, values in columns.items()}}
-            for t in run.t.tolist()
-        ],
+        "steps": Rows({"t": run.t, **{name: getattr(run, name) for name in SYMBOLS}}),
     }
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,13 +27,45 @@ if TYPE_CHECKING:
 TABLE_WIDTH = 120
 
 
+class Rows:
+    """A list of objects given by its columns: they are made one by one while they are written."""
+
+    def __init__(self, columns: Mapping[str, Any]):
+        self.columns = columns
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        for entries in zip(*self.columns.values(), strict=True):
+            yield dict(zip(self.columns, map(strict, entries), strict=True))
+
+
 def print_json(result: Mapping[str, Any], **words: Portable) -> None:
-    """One JSON object on stdout: the result of a verb, the words it was asked with, the version."""
+    """One JSON object on stdout: the result of a verb, the words it was asked with, the version.
+
+    `Rows` are written as they come, a million of them in the memory of one.
+    """
     from importlib.metadata import version
 
     told = {name: word.to_dict() for name, word in words.items()}
     whole = {**result, **told, "version": version("selftrain")}
-    typer.echo(json.dumps(strict(whole), allow_nan=False))
+    write = sys.stdout.write
+    before = "{"
+    for name, value in whole.items():
+        write(f"{before}{json.dumps(str(name))}: ")
+        if isinstance(value, Rows):
+            _write_rows(value)
+        else:
+            write(json.dumps(strict(value), allow_nan=False))
+        before = ", "
+    write("}\n")
+    sys.stdout.flush()
+
+
+def _write_rows(rows: Rows) -> None:
+    before = "["
+    for row in rows:
+        sys.stdout.write(before + json.dumps(row, allow_nan=False))
+        before = ", "
+    sys.stdout.write("]" if before == ", " else "[]")
 
 
 def strict(value: Any) -> Any:

@@ -8,6 +8,7 @@ import typer
 from ..errors import InvalidInput
 from .options import read_value, takes
 from .output import (
+    Rows,
     check_output,
     counted,
     print_json,
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from ..problem import Problem
     from ..recipe import Recipe
+    from ..theory.kept import KeptSteps
     from ..theory.trajectory import Trajectory
     from .data import Data
 
@@ -44,6 +46,14 @@ def solve(
             "The exit code is 1 in both cases."
         ),
     ] = "raise",
+    every: Annotated[
+        int | None,
+        typer.Option(
+            metavar="K",
+            help="Give every K-th step and the last one, of a long run.",
+            show_default=False,
+        ),
+    ] = None,
     json: Annotated[
         bool, typer.Option("--json", metavar="", help="One JSON object on stdout.")
     ] = False,
@@ -66,18 +76,23 @@ def solve(
         if problem.shaped:
             accepted = "runs on clusters with a shape are not stored; --json has their numbers"
             raise InvalidInput("save", str(save), accepted)
+    if every is not None and (plot is not None or save is not None):
+        raise InvalidInput("every", every, "--json or a table; --plot and --save take every step")
 
+    from ..theory.kept import keep
+    from ..theory.solve import checked_every
     from ..theory.solve import solve as solve_theory
 
     if data is not None:
         remark(str(data))
-    run = solve_theory(problem, recipe, tolerance=read_value(tolerance), on_failure=on_failure)
+    run = solve_theory(problem, recipe, read_value(tolerance), on_failure)
     limits = _limits(problem)
+    shown = run if every is None else keep(run, checked_every(every))
     if json:
-        told = describe(run, limits) | ({} if data is None else {"data": data.to_dict()})
+        told = describe(shown, limits) | ({} if data is None else {"data": data.to_dict()})
         print_json(told, problem=problem, recipe=recipe)
     else:
-        _show(run, limits)
+        _show(run, limits, None if every is None else shown.t.tolist())
     if plot is not None:
         save_figure(run.plot(), plot)
         if not json:
@@ -91,18 +106,13 @@ def solve(
         raise run.failure
 
 
-def describe(run: "Trajectory", limits: "Limits") -> dict[str, Any]:
+def describe(run: "Trajectory | KeptSteps", limits: "Limits") -> dict[str, Any]:
     """A solved run as plain values under the names of the API."""
-    from ..observables import SYMBOLS
+    from ..theory.kept import names_of
 
-    names = [*SYMBOLS, "balanced_error", "auc"] if run.problem.shaped else list(SYMBOLS)
-    columns = {name: getattr(run, name).tolist() for name in names}
     failure = run.failure
     return {
-        "steps": [
-            {"t": t, **{name: values[t] for name, values in columns.items()}}
-            for t in run.t.tolist()
-        ],
+        "steps": Rows({"t": run.t, **{name: getattr(run, name) for name in names_of(run.problem)}}),
         **limits.values,
         "solver": run.summary(),
         "collapsed_at": run.collapsed_at,
@@ -154,10 +164,10 @@ def _limits_of_a_shape(problem: "Problem") -> Limits:
     return Limits({"bayes": None, "limits": values}, sentence)
 
 
-def _show(run: "Trajectory", limits: Limits) -> None:
+def _show(run: "Trajectory", limits: Limits, kept: list[int] | None) -> None:
     console = terminal()
     console.print(f"[bold]{run.problem!r}[/bold]\n[bold]{run.recipe!r}[/bold]", soft_wrap=True)
-    rows = rows_shown(run.problem.steps, run.collapsed_at)
+    rows = rows_shown(run.problem.steps, run.collapsed_at) if kept is None else kept
     print_table(console, _table(run, rows))
     if len(rows) <= run.problem.steps:
         console.print(f"{len(rows)} of {run.problem.steps + 1} steps shown; --json has all.")

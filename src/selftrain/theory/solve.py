@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -22,7 +22,33 @@ from .step.table import Record
 from .tolerances import TOLERANCE, TOLERANCES
 from .trajectory import Trajectory
 
+if TYPE_CHECKING:
+    from .kept import KeptSteps
+
 __all__ = ["solve"]
+
+
+@overload
+def solve(
+    problem: Problem,
+    recipe: Recipe,
+    tolerance: float | None = None,
+    on_failure: str = "raise",
+    warm_start: Trajectory | None = None,
+    every: None = None,
+) -> Trajectory: ...
+
+
+@overload
+def solve(
+    problem: Problem,
+    recipe: Recipe,
+    tolerance: float | None = None,
+    on_failure: str = "raise",
+    warm_start: Trajectory | None = None,
+    *,
+    every: int,
+) -> KeptSteps: ...
 
 
 def solve(
@@ -31,7 +57,8 @@ def solve(
     tolerance: float | None = None,
     on_failure: str = "raise",
     warm_start: Trajectory | None = None,
-) -> Trajectory:
+    every: int | None = None,
+) -> Trajectory | KeptSteps:
     """Solve the self-consistent equations of every step (Definition `def: self-consistent equations`).
 
     Arguments:
@@ -45,6 +72,7 @@ def solve(
             NaN after it and the error in `failure`.
         warm_start: the run of a similar problem and recipe, of as many steps, from which this one is found in fewer
             evaluations. It changes the result within the tolerance only.
+        every: keep the steps 0, k, 2k, ... and the last one only, as `KeptSteps`: for long runs.
 
     Returns:
         A `Trajectory` over t = 0..steps. Pseudo-labels that collapse into one class end it early: that is
@@ -58,6 +86,11 @@ def solve(
     """
     _check(problem, recipe, on_failure, warm_start)
     recipe.at_steps(problem.steps)
+    if every is not None:
+        from .kept import keep
+
+        every = checked_every(every)
+        return keep(solve(problem, recipe, tolerance, on_failure, warm_start), every)
     if not problem.memoryless:
         problem.needs_sphere("solve with rows used again")
         return _with_memory(problem, recipe, tolerance, on_failure)
@@ -98,6 +131,12 @@ def checked_tolerance(tolerance: Any) -> float:
     least, most = TOLERANCES
     accepted = "a number between 1e-13 and 1e-3 is accepted"
     return number("tolerance", tolerance, lambda value: least <= value <= most, accepted)
+
+
+def checked_every(every: Any) -> int:
+    """How many steps lie between those that are kept."""
+    accepted = "a whole number of steps, 1 or more, is accepted"
+    return int(number("every", every, lambda k: 1 <= k < math.inf and k % 1 == 0, accepted))
 
 
 def all_groups(problem: Problem) -> Array:
