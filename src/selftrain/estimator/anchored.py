@@ -18,6 +18,7 @@ from ..arrays import Array
 from .folds import Labeled, supervised_start
 from .logistic import Student, Table, Targets, fit_student
 from .mixture import Anchors, Mixture, fit_mixture
+from .neighbours import GraphScores, graph_scores, shares_of_teachers
 from .rows import Rows
 from .setting import Setting
 
@@ -70,10 +71,12 @@ def self_train(
     setting: Setting,
     share: Share,
     tolerance: float,
+    neighbours: bool = False,
 ) -> Outcome:
     """Run anchored self-training in one metric.
 
     Arguments:
+        neighbours: let a graph of nearest neighbours teach too (`neighbours.py`).
         metric: squared lengths of its axes.
         tolerance: mean change of a soft label below which steps end.
     """
@@ -84,10 +87,11 @@ def self_train(
     rows = float(unlabeled.weights.sum())
     history: list[dict[str, Any]] = []
     labels = np.full(len(unlabeled.weights), np.nan)
-    mixture = _mixture(student, held_out, labeled, unlabeled, setting, share)
+    graph = graph_scores(labeled, unlabeled.coordinates, metric) if neighbours and rows else None
+    teacher, mixture = _teacher(student, held_out, graph, labeled, unlabeled, setting, share)
     for step in range(setting.steps if rows > 0 else 0):
         sharpness = setting.sharpness * (1 + setting.annealing * step)
-        previous, labels = labels, expit(sharpness * mixture.log_odds(student.unlabeled))
+        previous, labels = labels, expit(sharpness * mixture.log_odds(teacher))
         moved = float(unlabeled.weights @ np.abs(labels - previous)) / rows if step else np.inf
         if moved < tolerance:
             break
@@ -95,7 +99,7 @@ def self_train(
         begin = (student.coefficients, student.bias)
         student = fit_student(table, targets, setting.ridge * rows / metric, begin)
         held_out = student.held_out
-        mixture = _mixture(student, held_out, labeled, unlabeled, setting, share)
+        teacher, mixture = _teacher(student, held_out, graph, labeled, unlabeled, setting, share)
         history.append(
             {
                 "step": step + 1,
@@ -123,23 +127,30 @@ def soft_targets(labels: Array, labeled: Labeled, weights: Array, anchor: float)
     )
 
 
-def _mixture(
+def _teacher(
     student: Student,
     held_out: Array,
+    graph: GraphScores | None,
     labeled: Labeled,
     unlabeled: Unlabeled,
     setting: Setting,
     share: Share,
-) -> Mixture:
-    anchors = Anchors(held_out, labeled.classes, setting.anchor * labeled.weights)
-    return fit_mixture(
-        student.unlabeled,
+) -> tuple[Array, Mixture]:
+    """Scores of the unlabelled rows from the student and the graph, and the mixture they make."""
+    scores, own = student.unlabeled, held_out
+    if graph is not None:
+        a, b = shares_of_teachers(held_out, graph.labeled, labeled)
+        scores, own = a * scores + b * graph.unlabeled, a * own + b * graph.labeled
+    anchors = Anchors(own, labeled.classes, setting.anchor * labeled.weights)
+    mixture = fit_mixture(
+        scores,
         unlabeled.weights,
         anchors,
         setting.shrinkage,
         share.known,
         1.0 if share.from_labeled else 0.0,
     )
+    return scores, mixture
 
 
 def _scored(student: Student, rows: Rows) -> Student:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
@@ -13,12 +14,16 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from ..arrays import Array
 from ..errors import InvalidInput, nearest
+from ..recipe import Recipe
+from ..runtime.progress import Progress
 from .anchored import Share
+from .normality import departure
 from .options import Options, checked_options
+from .paper import STEPS, follow_recipe
 from .rows import is_dask
-from .setting import GAUSSIAN, TABLE
+from .setting import GAUSSIAN, TABLE, Setting
 from .targets import Classes, read_targets
-from .training import Fitted, prepare, train
+from .training import Fitted, Prepared, prepare, train
 
 __all__ = ["SelfTrainingLinearClassifier"]
 
@@ -27,8 +32,9 @@ class SelfTrainingLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ign
     """A linear classifier that learns from rows with and without labels.
 
     Arguments:
-        method: "anchored" (soft labels from a mixture that the labelled rows anchor), "gaussian"
-            (the same for rows that are Gaussian clusters), "paper" (the recipe of the theory).
+        method: "anchored" (soft labels from a mixture that the labelled rows anchor; becomes
+            "gaussian" where rows pass for Gaussian clusters and no constant of it is set), "gaussian"
+            (for such rows), "paper" (the recipe of the theory, on raw columns).
         neighbours: let a graph of nearest neighbours help the teacher.
         unlabeled: marks rows of `y` without a label.
         class_weight: what the decision minimises: None the plain error, "balanced" the mean error
@@ -43,12 +49,13 @@ class SelfTrainingLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ign
             classes) or a dictionary from class to share.
         slope_spread: prior standard deviation of the log-slope of the probabilities.
         tolerance: mean change of a soft label below which steps end.
-        recipe: a `selftrain.Recipe` for the method "paper".
-        random_state: for the folds, and the random directions of wide tables.
-        progress: show a bar.
+        recipe: a `selftrain.Recipe` for the method "paper"; None is `Recipe()`.
+        random_state: for the folds, the random directions of wide tables, and batches of "paper".
+        progress: show how many classes are done.
 
     Attributes:
         classes_: names of the classes.
+        method_: what was run: "anchored", "gaussian" or "paper".
         coef_, intercept_: of `decision_function`, in the units of the columns.
         shares_: estimated share of every class in the population.
         transduction_: class of every training row; labelled rows keep theirs.
@@ -143,30 +150,87 @@ class SelfTrainingLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ign
             which = np.flatnonzero(used)
             matrix, weights = matrix[which], weights[which]
             target = target._replace(codes=target.codes[which])
-        setting = options.setting(GAUSSIAN if self.method == "gaussian" else TABLE)
-        prepared = prepare(
-            matrix,
-            target.codes,
-            weights,
-            options.preprocessing,
-            options.clip,
-            setting.directions,
-            random,
-        )
-        self.setting_ = setting
         positives = [1] if len(target.names) == 2 else list(range(len(target.names)))
+        with Progress(len(positives), "classes", show=self.progress) as progress:
+            if self.method == "paper":
+                work = self._by_recipe(matrix, target, weights, options, random)
+            else:
+                work = self._by_mixture(matrix, target, weights, options, random)
+            fitted = []
+            for positive in positives:
+                fitted.append(work(positive))
+                progress.advance()
+        return fitted
+
+    def _by_mixture(
+        self,
+        matrix: Any,
+        target: Classes,
+        weights: Array,
+        options: Options,
+        random: np.random.RandomState,
+    ) -> Callable[[int], Fitted]:
+        """Anchored or Gaussian self-training of one class; the first changes to the second on Gaussian rows."""
+
+        def prepare_for(setting: Setting) -> Prepared:
+            return prepare(
+                matrix,
+                target.codes,
+                weights,
+                options.preprocessing,
+                options.clip,
+                setting.directions,
+                check_random_state(random.randint(2**31 - 1)),
+            )
+
+        setting = options.setting(GAUSSIAN if self.method == "gaussian" else TABLE)
+        prepared = prepare_for(setting)
+        self.method_ = self.method
+        if self._may_change() and departure(prepared.unlabeled, prepared.basis.variances).small:
+            self.method_, setting = "gaussian", options.setting(GAUSSIAN)
+            prepared = prepare_for(setting)
+        self.setting_ = setting
         shares = _shares(self.share, target.names)
-        return [
-            train(
+
+        def work(positive: int) -> Fitted:
+            share = Share(shares.get(positive), self.share != "unlabeled")
+            return train(
                 prepared,
                 positive,
                 setting,
-                Share(shares.get(positive), self.share != "unlabeled"),
+                share,
                 options.slope_spread,
                 options.tolerance,
+                self.neighbours,
             )
-            for positive in positives
-        ]
+
+        return work
+
+    def _may_change(self) -> bool:
+        """Whether "anchored" may become "gaussian": nothing that only it has was asked for."""
+        asked = (self.anchor, self.ridge, self.shrinkage, self.metrics)
+        anchored = self.method == "anchored" and not self.neighbours
+        return anchored and all(value is None for value in asked)
+
+    def _by_recipe(
+        self,
+        matrix: Any,
+        target: Classes,
+        weights: Array,
+        options: Options,
+        random: np.random.RandomState,
+    ) -> Callable[[int], Fitted]:
+        """The paper's self-training of one class; every class deals the rows into the same batches."""
+        steps = options.changes.get("steps", STEPS)
+        recipe = Recipe() if self.recipe is None else self.recipe
+        seed = random.randint(2**31 - 1)
+        self.method_ = "paper"
+
+        def work(positive: int) -> Fitted:
+            classes = np.where(target.codes < 0, -1, target.codes == positive)
+            return follow_recipe(matrix, classes, weights, recipe, steps, check_random_state(seed))
+
+        return work
 
     def _keep(self, fitted: list[Fitted], options: Options) -> None:
         """Store the model at the odds the decision asks for."""
@@ -227,6 +291,10 @@ class SelfTrainingLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ign
     def _chunked(self, X: Any, reset: bool) -> Any:
         if X.ndim != 2:
             raise InvalidInput("X", X.shape, "a Dask array of two dimensions is needed")
+        if reset and self.neighbours:
+            raise InvalidInput(
+                "neighbours", True, "rows of a Dask array have no graph of neighbours: False"
+            )
         if reset:
             self.n_features_in_ = int(X.shape[1])
         elif X.shape[1] != self.n_features_in_:

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..errors import InvalidInput, nearest
 from ..fields import number
+from ..recipe import Recipe
 from .setting import Setting
 
 METHODS = ("anchored", "gaussian", "paper")
@@ -54,6 +55,7 @@ def checked_options(model: Any) -> Options:
     for name in ("neighbours", "progress"):
         if not isinstance(getattr(model, name), bool):
             raise InvalidInput(name, getattr(model, name), "True or False is accepted")
+    _check_paper(model)
     _check_share(model.share)
     _check_class_weight(model.class_weight)
     clip = model.clip
@@ -92,6 +94,22 @@ def _changes(model: Any) -> dict[str, Any]:
 
 def _is_whole(least: int, value: float) -> bool:
     return value >= least and value == int(value)
+
+
+def _check_paper(model: Any) -> None:
+    """The recipe belongs to the method "paper", the constants of the others do not."""
+    if model.method != "paper":
+        if model.recipe is not None:
+            raise InvalidInput("recipe", model.recipe, 'only method="paper" takes a recipe')
+        return
+    if model.recipe is not None and not isinstance(model.recipe, Recipe):
+        raise InvalidInput("recipe", model.recipe, "a selftrain.Recipe, or None")
+    for name in (*_NUMBERS, "metrics", "directions"):
+        if getattr(model, name) is not None:
+            accepted = 'None with method="paper", whose constants are in `recipe`'
+            raise InvalidInput(name, getattr(model, name), accepted)
+    if model.neighbours:
+        raise InvalidInput("neighbours", True, 'False with method="paper"')
 
 
 def _check_share(share: Any) -> None:

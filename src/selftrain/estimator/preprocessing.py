@@ -16,6 +16,7 @@ import numpy as np
 import scipy.linalg
 
 from ..arrays import Array
+from ..errors import InvalidInput
 from .rows import Block, Rows, is_sparse
 
 EXACT_COLUMNS = 400
@@ -78,6 +79,11 @@ def find_basis(
         directions: at most so many.
     """
     center, variance = moments(rows, weights)
+    if not np.isfinite(variance).all():
+        column = int(np.flatnonzero(~np.isfinite(variance))[0])
+        raise InvalidInput(
+            "X", f"column {column}", "it contains NaN or infinity; numbers are needed"
+        )
     constant = variance <= 1e-20 * np.maximum(1.0, center**2)
     if kind == "table":
         scale = np.where(constant, 0.0, np.sqrt(variance))

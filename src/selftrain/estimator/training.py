@@ -12,6 +12,7 @@ from ..arrays import Array
 from .anchored import Outcome, Share, Unlabeled, self_train
 from .calibration import calibrate
 from .folds import Labeled, assign_folds
+from .gaussian import in_best_metric
 from .preprocessing import Basis, find_basis, shared_units
 from .rows import Block, as_rows, is_sparse
 from .setting import Setting
@@ -137,16 +138,35 @@ def train(
     share: Share,
     slope_spread: float,
     tolerance: float,
+    neighbours: bool = False,
 ) -> Fitted:
-    """Self-train one class against the rest in every metric, average, and calibrate."""
+    """Self-train one class against the rest in every metric, average or choose, and calibrate."""
     labeled = prepared.against_rest(positive)
+    if setting.gaussian:
+        return _train_gaussian(prepared, labeled, setting, share, tolerance)
     outcomes = [
         self_train(
-            labeled, prepared.unlabeled, prepared.basis.weights(s), setting, share, tolerance
+            labeled,
+            prepared.unlabeled,
+            prepared.basis.weights(s),
+            setting,
+            share,
+            tolerance,
+            neighbours,
         )
         for s in setting.metrics
     ]
     return finish(prepared.basis, labeled, outcomes, setting.metrics, share, slope_spread)
+
+
+def _train_gaussian(
+    prepared: Prepared, labeled: Labeled, setting: Setting, share: Share, tolerance: float
+) -> Fitted:
+    """Choose the metric, self-train on all rows in it, and keep its log-odds as they are."""
+    exponents = sorted(setting.metrics)
+    rows, metrics = prepared.unlabeled, [prepared.basis.weights(s) for s in exponents]
+    best, found = in_best_metric(labeled, rows, metrics, setting, share, tolerance)
+    return as_found(prepared.basis, found, exponents[best])
 
 
 def finish(
@@ -174,6 +194,15 @@ def finish(
         for entry in outcome.history
     ]
     return Fitted(own, intercept, population, slope, shift, slope * held_out + shift, history)
+
+
+def as_found(basis: Basis, outcome: Outcome, metric: float) -> Fitted:
+    """A run whose scores are log-odds already: the share is all that is added."""
+    shift = _logit(outcome.mixture.share)
+    own, intercept = basis.in_user_units(outcome.coefficients, outcome.bias + shift)
+    history = [{"metric": metric, **entry} for entry in outcome.history]
+    share = outcome.mixture.share
+    return Fitted(own, intercept, share, 1.0, shift, outcome.held_out + shift, history)
 
 
 def _logit(share: float) -> float:

@@ -1,0 +1,199 @@
+"""Evaluation that only counts rows whose class is known.
+
+Unlabelled rows belong into every training part and into no test part. scikit-learn's splitters would
+put them into test folds, where the marker counts as a class of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.metrics import get_scorer
+from sklearn.model_selection import BaseCrossValidator, StratifiedKFold
+from sklearn.utils import check_random_state
+
+from ..arrays import Array
+from ..errors import InvalidInput
+from .targets import is_marker
+
+__all__ = ["LabeledFolds", "LearningCurve", "labeled_learning_curve", "labeled_scorer"]
+
+
+class LabeledFolds(BaseCrossValidator):  # type: ignore[misc]
+    """Stratified folds of the labelled rows; every unlabelled row is in every training part.
+
+    Arguments:
+        n_splits: folds, at least 2.
+        unlabeled: marks rows of `y` without a label.
+        random_state: of the shuffle.
+
+    >>> y = np.array([0, 1, 0, 1, -1, -1])
+    >>> for train, test in LabeledFolds(2, random_state=0).split(np.zeros((6, 1)), y):
+    ...     print(len(train), sorted(set(y[test].tolist())))
+    4 [0, 1]
+    4 [0, 1]
+    """
+
+    def __init__(self, n_splits: int = 5, *, unlabeled: Any = -1, random_state: Any = None):
+        self.n_splits = n_splits
+        self.unlabeled = unlabeled
+        self.random_state = random_state
+
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+        """How many folds."""
+        return self.n_splits
+
+    def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[Any, Any]]:
+        """Rows to train on and rows to test on, fold by fold."""
+        values, known = _labeled(y, self.unlabeled)
+        others = np.setdiff1d(np.arange(len(values)), known)
+        rarest = int(np.unique(values[known], return_counts=True)[1].min())
+        if not 2 <= self.n_splits <= rarest:
+            raise InvalidInput(
+                "n_splits",
+                self.n_splits,
+                f"from 2 to {rarest}, the labelled rows of the rarest class"
+                if rarest > 1
+                else "a class has 1 labelled row; 2 or more per class are needed",
+            )
+        folds = StratifiedKFold(self.n_splits, shuffle=True, random_state=self.random_state)
+        for train, test in folds.split(known, values[known]):
+            yield np.sort(np.concatenate([known[train], others])), known[test]
+
+
+def labeled_scorer(scoring: Any = "accuracy", unlabeled: Any = -1) -> Callable[..., float]:
+    """A scorer that leaves rows without a label out before it scores.
+
+    Arguments:
+        scoring: a name that scikit-learn knows, or a scorer.
+        unlabeled: marks rows of `y` without a label.
+
+    >>> from sklearn.dummy import DummyClassifier
+    >>> rows, y = np.zeros((4, 1)), np.array([0, 1, -1, -1])
+    >>> labeled_scorer()(DummyClassifier(strategy="constant", constant=1).fit(rows, y), rows, y)
+    0.5
+    """
+    scorer = get_scorer(scoring)
+
+    def score(model: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
+        values, known = _labeled(y, unlabeled)
+        classes = values[known]
+        if classes.dtype == object:
+            classes = np.array(classes.tolist())
+        if sample_weight is None:
+            return float(scorer(model, _rows(X, known), classes))
+        weights = np.asarray(sample_weight)[known]
+        return float(scorer(model, _rows(X, known), classes, sample_weight=weights))
+
+    return score
+
+
+@dataclass(frozen=True)
+class LearningCurve:
+    """Scores by the number of labelled rows.
+
+    Attributes:
+        labels: labelled rows that a model was given.
+        scores: one line per number, one column per draw; measured on labelled rows not given.
+    """
+
+    labels: Array
+    scores: Array
+
+    @property
+    def mean(self) -> Array:
+        """Mean over the draws."""
+        return np.asarray(self.scores.mean(axis=1))
+
+    @property
+    def error(self) -> Array:
+        """Standard error over the draws; they share rows, so it is a lower bound."""
+        draws = self.scores.shape[1]
+        return np.asarray(self.scores.std(axis=1, ddof=1) / np.sqrt(draws))
+
+    def plot(self, ax: Any = None) -> Any:
+        """Mean and standard error against the number of labels."""
+        from ..plots.learning_curve import draw_learning_curve
+
+        return draw_learning_curve(self, ax)
+
+
+def labeled_learning_curve(
+    model: Any,
+    X: Any,
+    y: Any,
+    labels: Sequence[int],
+    *,
+    draws: int = 5,
+    scoring: Any = "balanced_accuracy",
+    unlabeled: Any = -1,
+    random_state: Any = None,
+) -> LearningCurve:
+    """The score of a model as it is given more and more of the labels.
+
+    Arguments:
+        labels: numbers of labelled rows; the other labels are hidden from the model and serve
+            as its test rows.
+        draws: how often rows are drawn for each number.
+        scoring: a name that scikit-learn knows, or a scorer.
+
+    >>> from sklearn.datasets import load_digits
+    >>> from selftrain import SelfTrainingLinearClassifier
+    >>> X, y = load_digits(n_class=2, return_X_y=True)
+    >>> curve = labeled_learning_curve(
+    ...     SelfTrainingLinearClassifier(random_state=0), X, y, [10, 40], draws=2, random_state=0)
+    >>> curve.scores.shape, bool(curve.mean[1] > 0.98)
+    ((2, 2), True)
+    """
+    values, known = _labeled(y, unlabeled)
+    names, codes = np.unique(values[known], return_inverse=True)
+    for count in labels:
+        if not 2 * len(names) <= count < len(known):
+            accepted = (
+                f"from {2 * len(names)} to {len(known) - 1}: two per class, one left to test on"
+            )
+            raise InvalidInput("labels", count, accepted)
+    if draws < 2:
+        raise InvalidInput("draws", draws, "2 or more are needed for a standard error")
+    random = check_random_state(random_state)
+    scorer = labeled_scorer(scoring, unlabeled)
+    scores = np.empty((len(labels), draws))
+    for column in range(draws):
+        order = _drawn(codes, random)
+        for line, count in enumerate(labels):
+            hidden = known[order[count:]]
+            target = values.copy()
+            target[hidden] = unlabeled
+            fitted = clone(model).fit(X, target)
+            scores[line, column] = scorer(fitted, _rows(X, hidden), values[hidden])
+    return LearningCurve(np.asarray(labels, dtype=float), scores)
+
+
+def _drawn(codes: Any, random: np.random.RandomState) -> Any:
+    """A random order of the labelled rows in which two of every class come first."""
+    order = random.permutation(len(codes))
+    first: list[int] = []
+    for label in np.unique(codes):
+        first.extend(order[codes[order] == label][:2].tolist())
+    return np.concatenate([first, order[~np.isin(order, first)]]).astype(int)
+
+
+def _labeled(y: Any, unlabeled: Any) -> tuple[Any, Any]:
+    """Targets as an array, and where they have a label."""
+    values = np.asarray(y)
+    known = np.flatnonzero(~is_marker(values, unlabeled))
+    if len(known) == 0:
+        raise InvalidInput(
+            "y",
+            f"{len(values)} rows",
+            f"no row is labelled (the marker of a row without label is {unlabeled!r})",
+        )
+    return values, known
+
+
+def _rows(X: Any, which: Any) -> Any:
+    return X.iloc[which] if hasattr(X, "iloc") else X[which]

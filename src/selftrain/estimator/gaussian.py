@@ -1,0 +1,229 @@
+r"""Self-training of one two-class problem whose rows are two Gaussian clusters.
+
+With one covariance $\Sigma$ the best score is $x^\top \Sigma^{-1} (\mu_1 - \mu_0)$, so soft labels need no
+fit: they give the means, the means give the score, and a mixture of the scores gives the next labels. It
+is expectation-maximisation, except that every row is scored by means it did not take part in. With few
+rows per direction that matters: a row that helped to make a mean looks closer to it than it is.
+The total covariance serves in place of $\Sigma$, which changes the length of the direction only;
+the metric $\Sigma^{-s}$ shrinks it towards the sphere (s = 0).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import expit
+
+from ..arrays import Array
+from .anchored import Outcome, Share, Unlabeled
+from .folds import Labeled, supervised_start
+from .mixture import Anchors, Mixture, fit_mixture
+from .rows import Block
+from .setting import Setting
+
+LEFT_OUT = 6
+"""One unlabelled row in so many is left out while the metric is chosen."""
+
+CLEARLY = 2.0
+"""Log-likelihood, in nats, that a metric farther from the sphere must gain: odds of seven to one."""
+
+
+class Means(NamedTuple):
+    """Means of the classes (rows of `centers`, the negative class first) and their masses."""
+
+    centers: Array
+    masses: Array
+
+
+class Scored(NamedTuple):
+    """Scores of labelled and unlabelled rows, each by means without it."""
+
+    labeled: Array
+    unlabeled: Array
+
+
+def self_train_gaussian(
+    labeled: Labeled,
+    unlabeled: Unlabeled,
+    metric: Array,
+    setting: Setting,
+    share: Share,
+    tolerance: float,
+    start: Outcome | None = None,
+) -> Outcome:
+    """Run Gaussian self-training in one metric.
+
+    Arguments:
+        start: a run on a part of the rows to begin with; None: a supervised fit.
+
+    The others are those of `anchored.self_train`.
+    """
+    scored = _supervised(labeled, unlabeled, metric)
+    if start is not None:
+        scored = Scored(start.held_out, start.unlabeled)
+    mixture = _mixture(scored, labeled, unlabeled, setting, share)
+    labels = expit(mixture.log_odds(scored.unlabeled))
+    rows = float(unlabeled.weights.sum())
+    history: list[dict[str, Any]] = []
+    means = _means(labeled, unlabeled, labels, setting.anchor)
+    for step in range(setting.steps if rows > 0 else 0):
+        sharpness = setting.sharpness * (1 + setting.annealing * step)
+        scored = _scored(means, labeled, unlabeled, labels, metric, setting.anchor)
+        mixture = _mixture(scored, labeled, unlabeled, setting, share)
+        previous, labels = labels, expit(sharpness * mixture.log_odds(scored.unlabeled))
+        means = _means(labeled, unlabeled, labels, setting.anchor)
+        moved = float(unlabeled.weights @ np.abs(labels - previous)) / rows
+        history.append(
+            {
+                "step": step + 1,
+                "share": mixture.share,
+                "separation": mixture.separation,
+                "moved": moved,
+            }
+        )
+        if moved < tolerance:
+            break
+    return _outcome(means, scored, mixture, metric, history)
+
+
+def in_best_metric(
+    labeled: Labeled,
+    unlabeled: Unlabeled,
+    metrics: list[Array],
+    setting: Setting,
+    share: Share,
+    tolerance: float,
+) -> tuple[int, Outcome]:
+    """Which metric is best, and the run on all rows in it.
+
+    How far apart clusters lie cannot choose: with few rows per direction a full covariance finds
+    clusters in noise. In rows left out they are gone. So every metric is first tried without a part of
+    the rows, and judged there by how much better its mixture describes their scores than one Gaussian
+    does. Where no metric gains anything (a part of the rows was too few to find the clusters), all rows
+    take part and the labelled ones choose, each scored by means without it. In both cases the first
+    metric that does as well as any is taken, in order from the sphere.
+    """
+    outside = np.arange(len(unlabeled.weights)) % LEFT_OUT == 0
+    part = Unlabeled(unlabeled.coordinates, unlabeled.weights * ~outside)
+    tried = [self_train_gaussian(labeled, part, m, setting, share, tolerance) for m in metrics]
+    gains = [_gain(run, unlabeled.weights * outside) for run in tried]
+    if max(gains) > CLEARLY:
+        best = _first_as_good_as_any(gains)
+        start = tried[best]
+        return best, self_train_gaussian(
+            labeled, unlabeled, metrics[best], setting, share, tolerance, start
+        )
+    runs = [self_train_gaussian(labeled, unlabeled, m, setting, share, tolerance) for m in metrics]
+    best = _first_as_good_as_any([_log_likelihood(run, labeled) for run in runs])
+    return best, runs[best]
+
+
+def _first_as_good_as_any(values: list[float]) -> int:
+    return next(k for k, value in enumerate(values) if value >= max(values) - CLEARLY)
+
+
+def _log_likelihood(run: Outcome, labeled: Labeled) -> float:
+    odds = run.held_out + np.log(run.mixture.share / (1 - run.mixture.share))
+    return -float(labeled.weights @ (np.logaddexp(0.0, odds) - labeled.classes * odds))
+
+
+def _gain(run: Outcome, weights: Array) -> float:
+    """Log-likelihood of scores under the run's mixture less that under the Gaussian of their own."""
+    total = float(weights.sum())
+    if total == 0:
+        return 0.0
+    center = float(weights @ run.unlabeled) / total
+    spread = float(weights @ (run.unlabeled - center) ** 2) / total
+    single = _log_density(run.unlabeled, center, spread)
+    mixture, parts = run.mixture, []
+    for k, part in enumerate((1 - mixture.share, mixture.share)):
+        density = _log_density(run.unlabeled, mixture.means[k], mixture.variances[k])
+        parts.append(np.log(part) + density)
+    return float(weights @ (np.logaddexp(*parts) - single))
+
+
+def _log_density(scores: Array, center: float, spread: float) -> Array:
+    return np.asarray(-0.5 * ((scores - center) ** 2 / spread + np.log(spread)))
+
+
+def _supervised(labeled: Labeled, unlabeled: Unlabeled, metric: Array) -> Scored:
+    start = supervised_start(labeled, metric)
+    student = start.student
+    scores = unlabeled.coordinates.column(lambda block: block @ student.coefficients + student.bias)
+    return Scored(start.out_of_fold, scores)
+
+
+def _means(labeled: Labeled, unlabeled: Unlabeled, labels: Array, anchor: float) -> Means:
+    """Class means under soft labels."""
+
+    def part(block: Block, negative: Array, positive: Array) -> tuple[Array, ...]:
+        return np.stack([negative @ block, positive @ block]), np.array(
+            [negative.sum(), positive.sum()]
+        )
+
+    own = anchor * labeled.weights
+    sums, masses = part(labeled.coordinates, own * (1 - labeled.classes), own * labeled.classes)
+    if unlabeled.weights.size:
+        weights = unlabeled.weights
+        others = unlabeled.coordinates.total(part, weights * (1 - labels), weights * labels)
+        sums, masses = sums + others[0], masses + others[1]
+    return Means(sums / masses[:, None], masses)
+
+
+def _scored(
+    means: Means,
+    labeled: Labeled,
+    unlabeled: Unlabeled,
+    labels: Array,
+    metric: Array,
+    anchor: float,
+) -> Scored:
+    dual = (means.centers * metric).T
+
+    def part(block: Block, weight: Array, label: Array) -> Array:
+        near = block @ dual
+        length = (block**2) @ metric
+        taken = weight[:, None] * np.column_stack([1 - label, label])
+        left = np.maximum(means.masses - taken, 1e-3 * means.masses)
+        without = near - taken * (length[:, None] - near) / left
+        return np.asarray(without[:, 1] - without[:, 0])
+
+    others = unlabeled.coordinates.column(part, unlabeled.weights, labels)
+    return Scored(
+        part(labeled.coordinates, anchor * labeled.weights, labeled.classes), np.asarray(others)
+    )
+
+
+def _mixture(
+    scored: Scored, labeled: Labeled, unlabeled: Unlabeled, setting: Setting, share: Share
+) -> Mixture:
+    anchors = Anchors(scored.labeled, labeled.classes, setting.anchor * labeled.weights)
+    return fit_mixture(
+        scored.unlabeled,
+        unlabeled.weights,
+        anchors,
+        setting.shrinkage,
+        share.known,
+        1.0 if share.from_labeled else 0.0,
+    )
+
+
+def _outcome(
+    means: Means, scored: Scored, mixture: Mixture, metric: Array, history: list[dict[str, Any]]
+) -> Outcome:
+    """The score in units of log-odds at even odds: the mixture's line at its pooled variance."""
+    pooled = (1 - mixture.share) * mixture.variances[0] + mixture.share * mixture.variances[1]
+    slope = (mixture.means[1] - mixture.means[0]) / pooled
+    bias = -slope * 0.5 * (mixture.means[1] + mixture.means[0])
+    direction = metric * (means.centers[1] - means.centers[0])
+    low, high = (slope * center + bias for center in mixture.means)
+    v0, v1 = (slope**2 * variance for variance in mixture.variances)
+    return Outcome(
+        slope * direction,
+        bias,
+        slope * scored.labeled + bias,
+        slope * scored.unlabeled + bias,
+        Mixture((low, high), (v0, v1), mixture.share),
+        history,
+    )

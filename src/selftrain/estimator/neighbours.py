@@ -1,0 +1,119 @@
+r"""A second teacher: what the labels say when they spread along a graph of nearest neighbours.
+
+$F = (1 - a) (1 - a S)^{-1} Y$ with the symmetric graph S of the nearest neighbours (Zhou et al., 2003), both
+classes of the same total. Its score joins the student's with shares $\ge 0$ that the labelled rows choose,
+each scored by models and graphs without its label. Rows in clusters that are not linear profit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse
+from scipy.special import expit
+from sklearn.neighbors import kneighbors_graph
+
+from ..arrays import Array
+from .folds import Labeled, balanced_targets
+from .rows import Rows
+
+NEAREST = 10
+"""Neighbours of a row: enough to connect clusters of some dozens of rows, few enough to stay local."""
+
+SPREAD = 0.9
+"""Part of a row's score that its neighbours decide in each round of spreading."""
+
+ROUNDS = 60
+"""Rounds of spreading: the rest is .9^60, two parts in a thousand of the labels."""
+
+LIMIT = 3.0
+"""Of the score in either direction: a row that one class alone has reached is likely, not certain."""
+
+RIDGE = 1.0
+"""Of the two shares, on scores of unit variance: a few labels must not silence a teacher for certain."""
+
+
+@dataclass(frozen=True)
+class GraphScores:
+    """Scores of the graph: unlabelled rows, and labelled rows without their own label."""
+
+    labeled: Array
+    unlabeled: Array
+
+
+def graph_scores(labeled: Labeled, unlabeled: Rows, metric: Array) -> GraphScores:
+    """Spread the labels over the graph, once with all of them and once without each fold."""
+    others = np.asarray(unlabeled.take(slice(None)))
+    rows = np.vstack([labeled.coordinates, others]) * np.sqrt(metric)
+    graph = _symmetric(rows)
+    everywhere = _spread(graph, labeled, np.ones(len(labeled.classes), dtype=bool))
+    own = np.zeros(len(labeled.classes))
+    for fold in np.unique(labeled.folds):
+        outside = labeled.folds == fold
+        own[outside] = _spread(graph, labeled, ~outside)[: len(own)][outside]
+    return GraphScores(own, everywhere[len(own) :])
+
+
+def _symmetric(rows: Array) -> scipy.sparse.csr_array:
+    """The graph, every edge in both directions, divided by the square roots of the degrees."""
+    count = min(NEAREST, len(rows) - 1)
+    near = scipy.sparse.csr_array(kneighbors_graph(rows, count, mode="connectivity"))
+    both = near.maximum(near.T)
+    root = 1 / np.sqrt(np.maximum(both.sum(axis=1), 1.0))
+    return scipy.sparse.csr_array(both.multiply(root[:, None]).multiply(root[None, :]))
+
+
+def _spread(graph: scipy.sparse.csr_array, labeled: Labeled, used: Array) -> Array:
+    """Log-odds of what reaches every row, both classes at the same total; 0 where nothing does."""
+    source = np.zeros((graph.shape[0], 2))
+    for label in (0, 1):
+        members = np.flatnonzero((labeled.classes == label) & used)
+        mass = labeled.weights[members]
+        if len(members):
+            source[members, label] = mass / mass.sum()
+    found = source
+    for _ in range(ROUNDS):
+        found = SPREAD * (graph @ found) + (1 - SPREAD) * source
+    floor = 1e-3 * found.mean(axis=0).max()
+    odds = np.log((found[:, 1] + floor) / (found[:, 0] + floor))
+    return np.asarray(np.clip(odds, -LIMIT, LIMIT))
+
+
+def shares_of_teachers(student: Array, graph: Array, labeled: Labeled) -> tuple[float, float]:
+    """Weights >= 0 of the two scores, from a balanced logistic fit on labelled rows.
+
+    A teacher whose weight comes out negative gets none, and the other is fitted alone.
+    """
+    mass, pull = balanced_targets(labeled.classes, labeled.weights)
+    scales = np.array([max(float(np.std(student)), 1e-12), max(float(np.std(graph)), 1e-12)])
+    features = np.column_stack([student, graph]) / scales
+    active = [0, 1]
+    while True:
+        found = _two_weights(features[:, active], mass, pull)
+        if (found >= 0).all() or len(active) == 1:
+            break
+        active = [0] if found[0] >= found[-1] else [1]
+    weights = np.zeros(2)
+    weights[active] = np.maximum(found, 0.0)
+    if not weights.any():
+        return 1.0, 0.0
+    a, b = weights / scales
+    return float(a), float(b)
+
+
+def _two_weights(features: Array, mass: Array, pull: Array) -> Array:
+    """Ridge logistic weights of one or two features with a free bias, by Newton's method."""
+    design = np.column_stack([features, np.ones(len(features))])
+    penalty = np.append(np.full(features.shape[1], RIDGE), 1e-9)
+    point = np.zeros(design.shape[1])
+    for _ in range(50):
+        p = expit(design @ point)
+        slope = design.T @ (mass * p - pull) + penalty * point
+        curvature = (design * (mass * p * (1 - p))[:, None]).T @ design + np.diag(penalty)
+        step = np.linalg.solve(curvature, slope)
+        length = min(1.0, 2.0 / max(float(np.abs(step).max()), 1e-12))
+        point = point - length * step
+        if float(np.abs(step).max()) < 1e-8:
+            break
+    return np.asarray(point[:-1])

@@ -1,0 +1,61 @@
+"""Whether rows look like Gaussian clusters: the size of the departure, not its significance.
+
+A test of normality rejects every real table of some thousand rows, and accepts anything when rows
+are few. What matters is how large the departure is. Two Gaussian clusters of one covariance, in
+their principal directions and scaled to unit variance, have (1) squared lengths that spread like those of one Gaussian (Mardia's
+coefficient, as a ratio), since the clusters differ in one direction of many; (2) hardly any excess
+kurtosis in the typical direction. Projections of any rows tend to be Gaussian, lengths do not, so
+both are asked. Too few rows to see a departure count as not Gaussian: then the anchored setting, which
+assumes less, is right.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..arrays import Array
+from .anchored import Unlabeled
+from .rows import Block
+
+FEWEST_ROWS = 1000
+"""Below, the noise of a kurtosis, (24/rows)^(1/2), hides what is looked for."""
+
+LENGTHS = 0.03
+"""Largest departure of Mardia's ratio from 1. Gaussian clusters of five or more directions: below .007; development tasks
+come to .02 at the least, nearly all above .05."""
+
+KURTOSIS = 0.15
+"""Largest excess kurtosis of the median direction. Gaussian clusters of 3,200 rows: .07; development tasks: .24 and more."""
+
+
+class Departure(NamedTuple):
+    """How far rows are from Gaussian: Mardia's ratio less 1, and the median direction's excess kurtosis."""
+
+    rows: int
+    lengths: float
+    kurtosis: float
+
+    @property
+    def small(self) -> bool:
+        """Whether the rows pass for Gaussian clusters."""
+        few = self.rows < FEWEST_ROWS
+        return not few and abs(self.lengths) <= LENGTHS and self.kurtosis <= KURTOSIS
+
+
+def departure(unlabeled: Unlabeled, variances: Array) -> Departure:
+    """The departure of rows in principal directions with these variances."""
+    count, size = len(unlabeled.weights), variances.size
+    if count < FEWEST_ROWS:
+        return Departure(count, float("nan"), float("nan"))
+
+    def part(block: Block, weight: Array) -> tuple[Array, ...]:
+        squares = block**2 / variances
+        return weight @ squares**2, weight @ squares, np.array([weight @ squares.sum(axis=1) ** 2])
+
+    fourth, second, lengths = unlabeled.coordinates.total(part, unlabeled.weights)
+    mass = float(unlabeled.weights.sum())
+    excess = fourth * mass / np.maximum(second, 1e-300) ** 2 - 3.0
+    ratio = float(lengths[0]) * mass / float(second.sum()) ** 2 * size / (size + 2)
+    return Departure(count, ratio - 1.0, float(np.median(np.abs(excess))))

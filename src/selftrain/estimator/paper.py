@@ -1,0 +1,112 @@
+"""The paper's self-training to the letter (`eq: update of ST`), on a user's rows.
+
+Step 0 fits the labelled rows. Every later step takes a batch of unlabelled rows that no step has used,
+labels it by the logits of the model before, leaves out rows below the threshold and fits the rest;
+labelled rows do not come back. Columns stay as they are: the theory has clusters at plus and minus a
+mean, so a midpoint far from 0 should be taken off first. The ridge is per column, as in `solve`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from scipy.special import expit
+
+from ..arrays import Array
+from ..errors import EmptySelection
+from ..losses import Logistic
+from ..recipe import Recipe
+from ..simulation.linear.fit import Fit, fit
+from ..simulation.pseudo_labels import one_class
+from .rows import is_dask
+from .training import Fitted
+
+STEPS = 8
+"""Batches when the user does not say: half of the 16 steps of the reference problem, for rows are few."""
+
+
+def follow_recipe(
+    matrix: Any,
+    classes: Array,
+    weights: Array,
+    recipe: Recipe,
+    steps: int,
+    random: np.random.RandomState,
+) -> Fitted:
+    """Run a recipe on one two-class problem.
+
+    Arguments:
+        classes: 0 or 1, -1 for a row without label.
+        steps: batches that the unlabelled rows are dealt into.
+    """
+    loss, columns = Logistic(), matrix.shape[1]
+    known = np.flatnonzero(classes >= 0)
+    batches = _dealt(np.flatnonzero(classes < 0), steps, random)
+    values = recipe.at_steps(steps)
+    model = fit(
+        _taken(matrix, known),
+        classes[known].astype(float),
+        loss,
+        recipe.lambda_l * columns,
+        rows=weights[known],
+    )
+    history = [_entry(0, model, 1.0)]
+    for t, batch in enumerate(batches, start=1):
+        rows = _taken(matrix, batch)
+        logits = np.asarray(rows @ model.weights) + model.bias
+        size = float(np.linalg.norm(model.weights))
+        selected = np.abs(logits) > values.threshold[t - 1] * size
+        if not selected.any():
+            reason = f"the threshold {values.threshold[t - 1]:g} rejects every row of the batch"
+            raise EmptySelection(t, reason, {"q": size**2, "bias": model.bias}, float("nan"))
+        targets = recipe.label_function.target(logits, float(values.sharpness[t - 1]), loss)
+        if one_class(targets[selected], loss) and not recipe.fix_bias:
+            warnings.warn(
+                f"all labels of step {t} are of one class; the model of step {t - 1} is kept",
+                UserWarning,
+                stacklevel=6,
+            )
+            break
+        model = fit(
+            rows,
+            targets,
+            loss,
+            float(values.lambda_u[t - 1]) * columns,
+            rows=selected * weights[batch],
+            fit_bias=not recipe.fix_bias,
+            weights=model.weights,
+            bias=model.bias,
+        )
+        history.append(_entry(t, model, float(selected.mean())))
+    return _fitted(matrix, known, weights, model, history)
+
+
+def _dealt(rows: Any, steps: int, random: np.random.RandomState) -> list[Any]:
+    """Batches of equal size, in random order; rows that do not fill a batch are left out."""
+    if len(rows) == 0 or steps == 0:
+        return []
+    size = max(1, len(rows) // steps)
+    mixed = random.permutation(rows)
+    return [np.sort(mixed[k * size : (k + 1) * size]) for k in range(min(steps, len(rows)))]
+
+
+def _taken(matrix: Any, rows: Any) -> Any:
+    found = matrix[rows]
+    return np.asarray(found.compute()) if is_dask(found) else found
+
+
+def _entry(t: int, model: Fit, selected: float) -> dict[str, Any]:
+    """What `solve` reports of a step, as far as rows show it; q is the squared norm of the weights."""
+    square = float(model.weights @ model.weights)
+    return {"step": t, "q": square, "bias": model.bias, "selected": selected}
+
+
+def _fitted(
+    matrix: Any, known: Any, weights: Array, model: Fit, history: list[dict[str, Any]]
+) -> Fitted:
+    """The last model; the share of the positive class is what it gives all rows on average."""
+    logits = np.asarray(matrix @ model.weights) + model.bias
+    share = float(np.clip(np.average(expit(logits), weights=weights), 1e-6, 1 - 1e-6))
+    return Fitted(model.weights, float(model.bias), share, 1.0, 0.0, logits[known], history)

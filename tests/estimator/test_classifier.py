@@ -1,0 +1,266 @@
+"""The classifier: what its attributes and parameters mean, in the units and classes of the user."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import load_breast_cancer, load_digits, load_wine
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from selftrain import InvalidInput, SelfTrainingLinearClassifier
+from selftrain.estimator.evaluation import LabeledFolds, labeled_scorer
+
+
+def hidden(classes, labels, seed=0, marker=-1):
+    """Targets with a random part of the labels left, at least two of each class."""
+    random = np.random.default_rng(seed)
+    order = random.permutation(len(classes))
+    first = [row for name in np.unique(classes) for row in order[classes[order] == name][:2]]
+    kept = [*first, *[row for row in order if row not in set(first)]][:labels]
+    target = np.full(len(classes), marker, dtype=np.asarray(classes).dtype)
+    target[kept] = classes[kept]
+    return target
+
+
+@pytest.fixture(scope="module")
+def cancer():
+    rows, classes = load_breast_cancer(return_X_y=True)
+    return rows, classes, hidden(classes, 30)
+
+
+@pytest.fixture(scope="module")
+def model(cancer):
+    rows, _, target = cancer
+    return SelfTrainingLinearClassifier(random_state=0).fit(rows, target)
+
+
+def test_coefficients_are_in_the_users_units(cancer, model):
+    rows = cancer[0]
+    by_hand = rows @ model.coef_[0] + model.intercept_[0]
+    np.testing.assert_allclose(model.decision_function(rows), by_hand, rtol=1e-9, atol=1e-9)
+    factors = 10.0 ** np.linspace(-3, 3, rows.shape[1])
+    scaled = clone(model).fit(rows * factors + 7.0, cancer[2])
+    np.testing.assert_allclose(scaled.coef_[0] * factors, model.coef_[0], rtol=1e-5, atol=1e-9)
+
+
+def test_labelled_rows_keep_their_class_and_others_get_the_predicted_one(cancer, model):
+    rows, _, target = cancer
+    known = target >= 0
+    assert (model.transduction_[known] == target[known]).all()
+    assert (model.transduction_[~known] == model.predict(rows)[~known]).all()
+
+
+def test_history_has_every_step_of_every_metric(model):
+    assert {entry["metric"] for entry in model.history_} == {0.0, 0.5}
+    steps = [entry["step"] for entry in model.history_ if entry["metric"] == 0.0]
+    assert steps == list(range(1, len(steps) + 1))
+    assert model.n_iter_ <= 5
+
+
+def test_it_is_better_than_the_labels_alone(cancer, model):
+    rows, classes, target = cancer
+    known = target >= 0
+    alone = make_pipeline(StandardScaler(), LogisticRegression()).fit(rows[known], target[known])
+    assert model.score(rows, classes) > alone.score(rows, classes) - 0.01
+    assert model.score(rows, classes) > 0.93
+
+
+def test_weights_of_the_decision_move_the_decision_and_not_the_probabilities(cancer, model):
+    rows, _, target = cancer
+    even = clone(model).set_params(class_weight="balanced").fit(rows, target)
+    np.testing.assert_allclose(even.predict_proba(rows), model.predict_proba(rows), rtol=1e-9)
+    share = model.shares_[1]
+    gap = even.decision_function(rows) - model.decision_function(rows)
+    np.testing.assert_allclose(gap, np.log((1 - share) / share), rtol=1e-9)
+    weighed = clone(model).set_params(class_weight={0: 3.0, 1: 1.0}).fit(rows, target)
+    gap = weighed.decision_function(rows) - model.decision_function(rows)
+    np.testing.assert_allclose(gap, -np.log(3.0), rtol=1e-9)
+
+
+def test_names_of_classes_and_columns_are_the_users(cancer, model):
+    rows, _, target = cancer
+    names = np.array(["bad", "good"], dtype=object)
+    words = np.where(target < 0, "unknown", names[np.maximum(target, 0)])
+    frame = pd.DataFrame(rows, columns=load_breast_cancer().feature_names)
+    named = SelfTrainingLinearClassifier(unlabeled="unknown", random_state=0).fit(frame, words)
+    assert named.classes_.tolist() == ["bad", "good"]
+    assert named.feature_names_in_.tolist() == frame.columns.tolist()
+    assert named.n_features_in_ == 30
+    np.testing.assert_array_equal(named.predict(frame), names[model.predict(rows)])
+    missing = np.where(target < 0, None, names[np.maximum(target, 0)])
+    other = SelfTrainingLinearClassifier(unlabeled=None, random_state=0).fit(frame, missing)
+    np.testing.assert_allclose(other.coef_, named.coef_)
+
+
+def test_a_row_of_weight_two_is_two_rows_and_of_weight_zero_none(cancer):
+    rows, _, target = cancer
+    weights = np.random.default_rng(0).integers(0, 3, len(target)).astype(float)
+    weights[np.flatnonzero(target >= 0)] = 1.0
+    whole = weights.astype(int)
+    weighed = SelfTrainingLinearClassifier(random_state=0).fit(rows, target, sample_weight=weights)
+    repeated = SelfTrainingLinearClassifier(random_state=0).fit(
+        np.repeat(rows, whole, axis=0), np.repeat(target, whole)
+    )
+    np.testing.assert_allclose(weighed.coef_, repeated.coef_, rtol=1e-6, atol=1e-10)
+
+
+def test_more_classes_are_one_against_the_rest_with_probabilities_that_add_up():
+    rows, classes = load_wine(return_X_y=True)
+    found = SelfTrainingLinearClassifier(random_state=0).fit(rows, hidden(classes, 30))
+    assert found.coef_.shape == (3, 13)
+    np.testing.assert_allclose(found.predict_proba(rows).sum(axis=1), 1.0)
+    np.testing.assert_allclose(found.shares_.sum(), 1.0)
+    assert found.score(rows, classes) > 0.93
+
+
+def test_sparse_rows_give_what_dense_ones_give():
+    rows, classes = load_digits(n_class=2, return_X_y=True)
+    target = hidden(classes, 20)
+    options = {"random_state": 0, "preprocessing": "shared"}
+    dense = SelfTrainingLinearClassifier(**options).fit(rows, target)
+    sparse = SelfTrainingLinearClassifier(**options).fit(scipy.sparse.csr_array(rows), target)
+    np.testing.assert_allclose(sparse.coef_, dense.coef_, rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(
+        sparse.predict_proba(scipy.sparse.csr_array(rows)), dense.predict_proba(rows), atol=1e-9
+    )
+
+
+def test_text_of_a_hundred_thousand_columns_stays_sparse(monkeypatch):
+    random = np.random.default_rng(0)
+    classes = random.integers(0, 2, 600)
+    words = random.integers(0, 100_000, (600, 40))
+    words[:, :8] = random.integers(0, 60, (600, 8)) + 60 * classes[:, None]
+    lines = np.repeat(np.arange(600), 40)
+    shape = (600, 100_000)
+    rows = scipy.sparse.csr_array((np.ones(24_000), (lines, words.ravel())), shape=shape)
+
+    def refuse(*_, **__):
+        raise AssertionError("made dense")
+
+    for name in ("toarray", "todense"):
+        monkeypatch.setattr(scipy.sparse.csr_array, name, refuse)
+    found = SelfTrainingLinearClassifier(random_state=0).fit(rows, hidden(classes, 30))
+    assert (found.predict(rows) == classes).mean() > 0.95
+
+
+def test_neighbours_help_where_clusters_are_many():
+    rows, digit = load_digits(return_X_y=True)
+    classes = (digit == 8).astype(int)
+    scores = []
+    for neighbours in (False, True):
+        options = {"neighbours": neighbours, "class_weight": "balanced", "random_state": 0}
+        errors = []
+        for seed in range(3):
+            target = hidden(classes, 40, seed)
+            fitted = SelfTrainingLinearClassifier(**options).fit(rows, target)
+            wrong = fitted.predict(rows) != classes
+            errors.append(0.5 * (wrong[classes == 0].mean() + wrong[classes == 1].mean()))
+        scores.append(np.mean(errors))
+    assert scores[1] < scores[0]
+
+
+def test_it_works_with_the_tools_of_scikit_learn(cancer, model):
+    rows, classes, target = cancer
+    pipe = make_pipeline(StandardScaler(), SelfTrainingLinearClassifier(random_state=0))
+    search = GridSearchCV(
+        pipe,
+        {"selftraininglinearclassifier__anchor": [3.0, 10.0]},
+        cv=LabeledFolds(3, random_state=0),
+        scoring=labeled_scorer("balanced_accuracy"),
+    ).fit(rows, target)
+    assert search.best_score_ > 0.85
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.predict(rows), model.predict(rows))
+    assert clone(model).get_params() == model.get_params()
+    known = target >= 0
+    with pytest.warns(UserWarning, match="no unlabelled row"):
+        calibrated = CalibratedClassifierCV(SelfTrainingLinearClassifier(random_state=0), cv=2).fit(
+            rows[known], target[known]
+        )
+    assert calibrated.score(rows, classes) > 0.85
+
+
+def test_weights_are_routed_through_a_search(cancer):
+    rows, _, target = cancer
+    weights = np.random.default_rng(1).uniform(0.5, 2.0, len(target))
+    with config_context(enable_metadata_routing=True):
+        base = SelfTrainingLinearClassifier(random_state=0).set_fit_request(sample_weight=True)
+        folds = LabeledFolds(2, random_state=0)
+        search = GridSearchCV(base, {"anchor": [10.0]}, cv=folds, scoring=labeled_scorer())
+        search.fit(rows, target, sample_weight=weights)
+    direct = SelfTrainingLinearClassifier(anchor=10.0, random_state=0)
+    direct.fit(rows, target, sample_weight=weights)
+    np.testing.assert_allclose(search.best_estimator_.coef_, direct.coef_)
+
+
+BAD = {
+    "one class": (lambda X, y: (X, np.where(y >= 0, 1, -1)), "at least 2 classes are needed"),
+    "no labels": (lambda X, y: (X, np.full(len(y), -1)), "no row is labelled"),
+    "a gap": (lambda X, y: (np.where(X[0, 0] == X, np.nan, X), y), "contains NaN"),
+    "infinite": (lambda X, y: (np.where(X[0, 0] == X, np.inf, X), y), "contains infinity"),
+    "lengths": (lambda X, y: (X, y[:-1]), "one per row of X is needed"),
+    "mixed names": (
+        lambda X, y: (X, [("a", 1.5, -1)[k % 3] for k in range(len(y))]),
+        "names and numbers are mixed",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_rows_are_refused_in_one_sentence(cancer, case):
+    change, message = BAD[case]
+    rows, target = change(cancer[0], cancer[2])
+    with pytest.raises(ValueError, match=message) as caught:
+        SelfTrainingLinearClassifier().fit(rows, target)
+    assert len(str(caught.value).splitlines()) <= 3
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("method", "anchor"),
+        ("neighbours", "yes"),
+        ("anchor", 0),
+        ("ridge", -1.0),
+        ("steps", 1.5),
+        ("shrinkage", 2.0),
+        ("metrics", (2.0,)),
+        ("share", 1.5),
+        ("class_weight", "even"),
+        ("clip", 0.0),
+        ("tolerance", 1.0),
+        ("recipe", "naive"),
+    ],
+)
+def test_a_bad_parameter_is_named(cancer, name, value):
+    with pytest.raises(InvalidInput, match=name):
+        SelfTrainingLinearClassifier(**{name: value}).fit(cancer[0], cancer[2])
+
+
+def test_few_or_plain_rows_are_said_and_fitted(cancer):
+    rows, classes, target = cancer
+    with pytest.warns(UserWarning, match="no unlabelled row"):
+        SelfTrainingLinearClassifier().fit(rows[:60], classes[:60])
+    single = target.copy()
+    ones = np.flatnonzero(single == 1)
+    single[ones[1:]] = -1
+    with pytest.warns(UserWarning, match="has 1 labelled row"):
+        SelfTrainingLinearClassifier().fit(rows, single)
+    doubled = np.column_stack([rows, np.full(len(rows), 3.0), np.zeros(len(rows))])
+    found = SelfTrainingLinearClassifier(random_state=0).fit(doubled, target)
+    assert (found.coef_[0, 30:] == 0).all()
+
+
+def test_minus_one_can_be_a_class(cancer):
+    rows, classes, _ = cancer
+    signs = np.where(hidden(classes, 30) < 0, 0, 2 * classes - 1)
+    found = SelfTrainingLinearClassifier(unlabeled=0, random_state=0).fit(rows, signs)
+    assert found.classes_.tolist() == [-1, 1]

@@ -1,0 +1,64 @@
+"""Splitter, scorer and learning curve: unlabelled rows train and are never counted."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+from sklearn.dummy import DummyClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import balanced_accuracy_score
+
+from selftrain import InvalidInput, SelfTrainingLinearClassifier
+from selftrain.estimator.evaluation import LabeledFolds, labeled_learning_curve, labeled_scorer
+
+
+def test_folds_test_every_labelled_row_once_and_train_on_every_unlabelled_one():
+    y = np.array(["a", "b", "?", "a", "b", "?", "a", "b", "a", "b"], dtype=object)
+    folds = list(LabeledFolds(4, unlabeled="?", random_state=0).split(np.zeros((10, 1)), y))
+    tested = np.concatenate([test for _, test in folds])
+    assert sorted(tested.tolist()) == [0, 1, 3, 4, 6, 7, 8, 9]
+    for train, test in folds:
+        assert {2, 5} <= set(train.tolist())
+        assert not set(train.tolist()) & set(test.tolist())
+        assert sorted(y[test]) == ["a", "b"]
+
+
+def test_more_folds_than_labels_of_a_class_are_refused():
+    y = np.array([0, 0, 0, 1, 1, -1])
+    with pytest.raises(InvalidInput, match="from 2 to 2"):
+        next(LabeledFolds(3).split(np.zeros((6, 1)), y))
+    with pytest.raises(InvalidInput, match="has 1 labelled row"):
+        next(LabeledFolds(2).split(np.zeros((4, 1)), np.array([0, 0, 1, -1])))
+    with pytest.raises(InvalidInput, match="no row is labelled"):
+        next(LabeledFolds(2).split(np.zeros((2, 1)), np.array([-1, -1])))
+
+
+def test_the_scorer_counts_labelled_rows_only():
+    random = np.random.default_rng(0)
+    rows, y = random.normal(size=(60, 2)), random.integers(-1, 2, 60)
+    model = LogisticRegression().fit(rows[y >= 0], y[y >= 0])
+    by_hand = balanced_accuracy_score(y[y >= 0], model.predict(rows[y >= 0]))
+    assert labeled_scorer("balanced_accuracy")(model, rows, y) == by_hand
+    weights = random.uniform(size=60)
+    by_hand = model.score(rows[y >= 0], y[y >= 0], sample_weight=weights[y >= 0])
+    found = labeled_scorer("accuracy")(model, rows, y, sample_weight=weights)
+    assert found == pytest.approx(by_hand)
+
+
+def test_the_learning_curve_hides_labels_and_scores_on_them():
+    rows, y = load_digits(n_class=2, return_X_y=True)
+    seen = []
+
+    class Counting(DummyClassifier):
+        def fit(self, X, y):
+            seen.append(int((y >= 0).sum()))
+            return super().fit(X, np.maximum(y, 0))
+
+    curve = labeled_learning_curve(Counting(), rows, y, [6, 12], draws=2, random_state=0)
+    assert seen == [6, 12, 6, 12]
+    np.testing.assert_allclose(curve.scores, 0.5)
+    model = SelfTrainingLinearClassifier(random_state=0)
+    curve = labeled_learning_curve(model, rows, y, [6, 30], draws=2, random_state=0)
+    assert curve.mean[1] > 0.98
+    assert curve.plot().axes[0].get_xlabel() == "labelled rows"
+    with pytest.raises(InvalidInput, match="from 4 to"):
+        labeled_learning_curve(model, rows, y, [3])
