@@ -122,6 +122,9 @@ def __getattr__(name: str) -> Any:
         return import_module("importlib.metadata").version("selftrain")
     if name == "sweep":  # the package itself, which can be called
         return import_module(".sweep", __name__)
+    if name == "paper":
+        import_module(".paper.figure", __name__)
+        return import_module(".paper", __name__)
     if name in _homes:
         return getattr(import_module(_homes[name], __name__), name)
     raise AttributeError(f"module 'selftrain' has no attribute {name!r}")

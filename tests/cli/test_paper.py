@@ -34,6 +34,9 @@ def test_list_has_every_figure(tmp_path: Path) -> None:
     ("arguments", "code", "said"),
     [
         (("run", "continum"), 2, "did you mean 'continuum'?"),
+        (("run", "fig99"), 2, "fig1 to fig15"),
+        (("run", "fig4", "--set", "rho=much"), 2, "NAME=VALUE"),
+        (("run", "fig4", "--set", "rhoo=0.3"), 2, "did you mean 'rho'?"),
         (("run", "cosine", "--out", "/dev/null/here"), 1, "/dev/null/here: cannot be written"),
     ],
 )

@@ -55,7 +55,7 @@ def test_a_row_for_each_number_of_steps_and_a_column_for_each_share(panel: dict[
     figure = draw({"paths": one.expand_dims(axes)})
     assert len(figure.axes) == 2
     for steps, ax in zip((8, 64), figure.axes, strict=True):
-        assert f"(T, \\rho) = ({steps}, 0.2)" in ax.get_title(loc="left") + ax.get_title()
+        assert f"$T={steps}$, $\\rho=0.2$" in ax.get_title(loc="left")
         (mark,) = (line for line in ax.lines if line.get_label() == r"$\tau_M$")
         assert np.ravel(mark.get_xdata())[0] == panel["time_scale"]
         (drawn,) = (line for line in ax.lines if line.get_label() == "discrete run")

@@ -1,18 +1,20 @@
 """The headline: tuning finds the floor, and the story it tells is the one of the numbers."""
 
+import html
 import sys
 
 import numpy as np
 import pytest
 
 from selftrain import Recipe, solve
-from selftrain.report.__main__ import main, sentences
-from selftrain.report.headline import BOUNDS, PROBLEM, Contender, headline
+from selftrain.report.__main__ import main
+from selftrain.report.finding import finding, remarks
+from selftrain.report.headline import BOUNDS, PROBLEM, Contender, headline, simulated
 
 
 @pytest.fixture(scope="module")
 def told():
-    return headline(features=512, seeds=2)
+    return simulated(headline(), features=512, seeds=2)
 
 
 def test_the_labelled_points_alone_are_at_the_floor_of_a_scan(told):
@@ -57,28 +59,44 @@ def test_finite_systems_follow_the_theory_of_the_heuristics(told):
 
 
 def test_sentences_are_about_these_numbers(told):
-    first, *rest = sentences(told)
+    asked, naive, helped = finding(told)
     alone, full = told.labeled_only.run.error[0], told.supervised.error
-    share = (alone - told.helped.run.error[-1]) / (alone - full)
-    assert f"{share:.0%}" in first
-    assert any("lambda_l of" in line and "highest" in line for line in rest)
+    shares = [(alone - one.run.error[-1]) / (alone - full) for one in (told.naive, told.helped)]
+    assert "20%" in asked
+    assert "0.5 labelled points" in asked
+    assert f"{shares[0]:.0%} of the gap" in naive
+    assert f"close {shares[1]:.0%}" in helped
+    assert f"{told.limits.semi_supervised:.4f}" in helped
+    assert any("lambda_l of" in line and "highest" in line for line in remarks(told))
 
 
 def test_report_is_a_page_and_a_table(told, monkeypatch, capsys, tmp_path):
-    monkeypatch.setattr("selftrain.report.__main__.headline", lambda **_: told)
-    monkeypatch.setattr("selftrain.report.__main__.run", lambda *_, **__: [])
-    monkeypatch.setattr(sys, "argv", ["report", "--out", str(tmp_path / "new")])
+    """The page is there with the finding before any figure, and says so; at the end it has all."""
+    seen = []
+
+    def no_figures(*_, **__):
+        seen.append((tmp_path / "new" / "index.html").read_text(encoding="utf-8"))
+        return []
+
+    monkeypatch.setattr("selftrain.report.__main__.headline", lambda: told)
+    monkeypatch.setattr("selftrain.report.__main__.run", no_figures)
+    monkeypatch.setattr(sys, "argv", ["report", "--out", str(tmp_path / "new"), "--seeds", "0"])
     main()
     printed = capsys.readouterr().out
     assert (tmp_path / "new" / "headline.png").read_bytes().startswith(b"\x89PNG")
     page = (tmp_path / "new" / "index.html").read_text(encoding="utf-8")
-    assert 'src="data:image/png;base64,' in page
+    assert 'src="data:image/png;base64,' in seen[0]
+    assert "renews itself" in seen[0]
+    assert "renews itself" not in page
+    order = [page.index(html.escape(sentence)) for sentence in finding(told)]
+    assert order == sorted(order)
+    assert order[-1] < page.index("data:image/png")
+    assert all(sentence in printed for sentence in finding(told))
+    assert printed.index(finding(told)[0]) == 0
     for text in (printed, page):
         for contender in (told.labeled_only, *told):
-            (row,) = [
-                line for line in text.splitlines() if line.strip().startswith(contender.name + " ")
-            ]
-            assert f"{contender.run.error[-1]:.5f}" in row
+            assert contender.name in text
+            assert f"{contender.run.error[-1]:.5f}" in text
         assert f"{told.limits.semi_supervised:.5f}" in text
         assert "λ_L, λ_U: ridge of" in text
         assert "mean ± standard deviation over 2 systems of 512 features" in text

@@ -12,7 +12,7 @@ import pytest
 from selftrain.paper.registry import figures
 from selftrain.report.counts import contradictions
 from selftrain.report.document import markdown
-from selftrain.report.page import figure_section, page, summary
+from selftrain.report.page import claims_list, figure_section, page
 from selftrain.symbols import to_html
 
 PIXEL = bytes.fromhex(
@@ -37,6 +37,7 @@ def record() -> dict[str, Any]:
         "quick": True,
         "from_paper": r"$\rho = 1/2$.",
         "chosen": r"$\alpha_L = 0.5$.",
+        "files": ["cosine.png", "cosine.nc"],
         "claims": [
             claim("It grows <always>.", "holds", "By 0.1."),
             claim("It shrinks.", "does not hold", "It grew by 0.1."),
@@ -71,22 +72,25 @@ class Links(HTMLParser):
 
 def test_the_page_is_self_contained(tmp_path: Path, record: dict[str, Any]) -> None:
     (tmp_path / "cosine.png").write_bytes(PIXEL)
-    text = page("A page", "", [summary([record]), figure_section(record, tmp_path)])
+    text = page("A page", "", [figure_section(record, tmp_path), claims_list([record])])
     links = Links()
     links.feed(text)
     assert not links.open
     inlined = [target for target in links.targets if target.startswith("data:image/png;base64,")]
     inside = [target for target in links.targets if target.startswith("#")]
+    beside = [target for target in links.targets if target in ("cosine.png", "cosine.nc")]
     assert len(inlined) == 1
     assert {target[1:] for target in inside} <= set(links.ids)
-    assert len(inlined) + len(inside) == len(links.targets)
+    assert len(beside) == 2
+    assert len(inlined) + len(inside) + len(beside) == len(links.targets)
     assert not re.search(r"<script|<link|@import|url\(|https?:", text)
 
 
 def test_the_page_tells_claims_that_fail(tmp_path: Path, record: dict[str, Any]) -> None:
     (tmp_path / "cosine.png").write_bytes(PIXEL)
-    text = page("A page", "", [summary([record]), figure_section(record, tmp_path)])
-    assert "Of 3 claims of the paper <b>1 hold, 1 do not hold, 1 cannot tell</b>" in text
+    text = page("A page", "", [figure_section(record, tmp_path), claims_list([record])])
+    for kind, words in (("holds", "1 hold"), ("fails", "1 do not hold"), ("open", "1 cannot tell")):
+        assert f'<span class="{kind}">{words}</span>' in text
     assert "Of 1 findings of our own 1 hold, 0 do not hold, 0 cannot tell" in text
     assert text.count("It grew by 0.1.") == 2
     assert "It grows &lt;always&gt;." in text

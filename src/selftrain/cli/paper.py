@@ -58,7 +58,18 @@ def run_figures(
     figures: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[FIGURE]...", help="Ids; all if none is given.", show_default=False
+            metavar="[FIGURE]...",
+            help="Ids, or numbers in the paper (fig4); all if none is given.",
+            show_default=False,
+        ),
+    ] = None,
+    changes: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE,...",
+            help="Other parameters: rho=0.3,alpha_l=0.2; several values where a figure has several: rho=0.3,0.1.",
+            show_default=False,
         ),
     ] = None,
     quick: Quick = False,
@@ -75,11 +86,18 @@ def run_figures(
     if not -1 <= workers <= 1024:
         raise InvalidInput("workers", workers, "-1, or a whole number from 0 to 1024, is accepted")
     try:
-        outcomes = run(figures or (), quick, folder, workers=workers, notice=remark)
+        outcomes = run(
+            figures or (),
+            quick,
+            folder,
+            workers=workers,
+            notice=remark,
+            changes=_changes(changes or []),
+        )
     except KeyboardInterrupt:
         remark("Interrupted: finished points are kept, and the same command goes on from there.")
         raise
-    _write_page(folder, quick)
+    _write_page(folder, quick, [one.id for one in outcomes])
     if as_json:
         print_json({"figures": [_plain(one) for one in outcomes], "out": str(folder)})
     else:
@@ -88,16 +106,38 @@ def run_figures(
         raise typer.Exit(1)
 
 
-def _write_page(folder: Path, quick: bool) -> None:
-    """One HTML page of all figures of this kind that the folder has."""
+def _changes(given: list[str]) -> dict[str, tuple[float, ...]]:
+    """What --set says: names with their values.
+
+    >>> _changes(["rho=0.3,0.1,alpha_l=0.2"])
+    {'rho': (0.3, 0.1), 'alpha_l': (0.2,)}
+    """
+    found: dict[str, tuple[float, ...]] = {}
+    name = ""
+    for part in ",".join(given).split(",") if given else ():
+        before, equals, value = part.rpartition("=")
+        name = before.strip().replace("-", "_") if equals else name
+        try:
+            number = float(value)
+        except ValueError:
+            number = None
+        if not name or number is None:
+            raise InvalidInput("set", part, "NAME=VALUE is accepted, as in rho=0.3,alpha_l=0.2")
+        found[name] = (*found.get(name, ()), number)
+    return found
+
+
+def _write_page(folder: Path, quick: bool, made: list[str]) -> None:
+    """One HTML page of all figures of this kind that the folder has, and of those just made."""
     from ..paper.registry import IDS
     from ..paper.run import read_record
-    from ..report.page import figure_section, page, summary
+    from ..report.page import claims_list, figure_section, page
     from ..runtime.files import write_text
 
-    found = [read_record(folder, name) for name in IDS if (folder / f"{name}.png").is_file()]
+    names = dict.fromkeys([*IDS, *made])
+    found = [read_record(folder, name) for name in names if (folder / f"{name}.png").is_file()]
     records = [one for one in found if one is not None and one["quick"] == quick]
-    sections = [summary(records), *(figure_section(one, folder) for one in records)]
+    sections = [*(figure_section(one, folder) for one in records), claims_list(records)]
     title = "The paper, figure by figure" + (": quick versions" if quick else "")
     write_text(folder / "index.html", page(title, "", sections))
 
@@ -108,6 +148,7 @@ def _folder(out: Path | None, quick: bool) -> Path:
 
 def _about(one: Any, quick: bool, folder: Path) -> dict[str, Any]:
     from ..paper.run import read_record
+    from ..paper.variation import parameters
     from ..sweep import Store
 
     store = Store(folder / "points")
@@ -124,6 +165,7 @@ def _about(one: Any, quick: bool, folder: Path) -> dict[str, Any]:
         "id": one.id,
         "title": one.title,
         "place": str(one.place),
+        "parameters": {name: list(values) for name, values in parameters(one).items()},
         "seconds": round(sum(task.seconds for task in tasks), 1),
         "points": points,
         "stored": stored,

@@ -1,12 +1,20 @@
-"""What a figure is: a declared grid, a drawing, sentences of the paper that it must bear out, findings."""
+"""What a figure is: a declared grid, a drawing, sentences of the paper that it must bear out, findings.
+
+The module can be called, `selftrain.paper.figure("cosine", rho=0.3)`: a figure by its name (`registry.figure`).
+"""
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from ..sweep import Task
+from ..errors import SelfTrainError
+from ..sweep import Store, Task, complete
+from ..sweep.store import Memory
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -14,6 +22,9 @@ if TYPE_CHECKING:
 
 Data = Mapping[str, "xr.Dataset"]
 """The datasets of a figure by name, one for each of its tasks."""
+
+Tasks = Callable[[bool], Mapping[str, Task]]
+"""What a figure computes, by name; True asks for its quick version."""
 
 HOLDS, FAILS, OPEN = "holds", "does not hold", "cannot tell"
 VERDICTS = (HOLDS, FAILS, OPEN)
@@ -127,15 +138,60 @@ class Figure:
         caption: what stands under it: symbols and marks.
         from_paper: parameters that the paper fixes.
         chosen: parameters that it leaves open, and their values here.
+        changes: parameters that are neither, because they were asked for.
     """
 
     id: str
     title: str
     place: Place
-    tasks: Callable[[bool], Mapping[str, Task]]
+    tasks: Tasks
     draw: Callable[[Data], Drawing]
     claims: Callable[[Data, bool], Sequence[Claim]]
     findings: Callable[[Data, bool], Sequence[Finding]]
     caption: Callable[[Data], str]
     from_paper: str
     chosen: str
+    changes: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+
+    def compute(
+        self,
+        quick: bool = False,
+        store: Store | None = None,
+        *,
+        workers: int = -1,
+        progress: bool | None = None,
+    ) -> Data:
+        """The data of the figure; points that the store has are not computed again.
+
+        Arguments:
+            quick: coarser grids and fewer seeds.
+            store: where points are kept; default: in memory, for this call.
+            workers: processes at once; -1: as many as there are cores; 0: all work is done here.
+            progress: show how far it is; default: on a terminal only.
+        """
+        tasks, keeper = self.tasks(quick), store if store is not None else Memory()
+        failures = complete(list(tasks.values()), keeper, workers=workers, progress=progress)
+        if failures:
+            raise SelfTrainError(f"{self.id}: {failures[0]}")
+        return {part: task.load(keeper) for part, task in tasks.items()}
+
+    def plot(self, quick: bool = False, store: Store | None = None, **options: Any) -> Drawing:
+        """Compute the figure, as `compute` does, and draw it."""
+        return self.draw(self.compute(quick, store, **options))
+
+
+def fixed(data: xr.Dataset, name: str) -> Any:
+    """The value of a parameter that is the same at all points of a dataset."""
+    return json.loads(data.attrs["fixed"])[name]
+
+
+class _CalledModule(ModuleType):
+    """A module that can be called like the function it stands for."""
+
+    def __call__(self, name: str, **changes: Any) -> Figure:
+        from .registry import figure
+
+        return figure(name, **changes)
+
+
+sys.modules[__name__].__class__ = _CalledModule

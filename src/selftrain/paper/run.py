@@ -12,7 +12,7 @@ import json
 import os
 import platform
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, as_completed
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -24,7 +24,8 @@ from ..runtime.parallel import local_processes, stop_now
 from ..runtime.progress import Progress
 from ..sweep import Failure, Store, Task, complete
 from .figure import Data, Figure
-from .registry import figure, figures
+from .registry import figures
+from .variation import varied
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
@@ -51,18 +52,22 @@ def run(
     workers: int = -1,
     progress: bool | None = None,
     notice: Callable[[str], None] = print,
+    changes: Mapping[str, Any] | None = None,
+    drawn: Callable[[Outcome], None] | None = None,
 ) -> list[Outcome]:
     """Regenerate figures of the paper into a folder.
 
     Arguments:
-        names: ids of figures; all if none is given.
+        names: ids of figures, or their numbers in the paper, "fig4"; all if none is given.
         quick: coarser grids and fewer seeds.
         out: the folder; made if it is not there.
         workers: processes at once; -1: as many as there are cores; 0: all work is done here.
         progress: show how far it is and the time left; default: on a terminal only.
         notice: is told of stored points that are damaged, and computed anew.
+        changes: parameters of the figures to be changed; their files are then named by the changes, too.
+        drawn: is called with each figure as soon as its files are there.
     """
-    asked = figures(names)
+    asked = [varied(one, changes) for one in figures(names)] if changes else figures(names)
     folder = writable(Path(out))
     forget_parts(folder)
     begin = time.perf_counter()
@@ -76,16 +81,16 @@ def run(
         notice=notice,
     )
     failed = {one.id: _of(failures, tasks[one.id]) for one in asked}
-    whole = [one.id for one in asked if not failed[one.id]]
-    data = {name: {part: task.load(store) for part, task in tasks[name].items()} for name in whole}
-    drawn = _finish_all(data, quick, folder, workers, progress)
-    points = {name: sum(task.taken(store) for task in tasks[name].values()) for name in whole}
-    drawing = {name: seconds for name, (_, seconds) in drawn.items()}
+    whole = [one for one in asked if not failed[one.id]]
+    made: dict[str, Outcome] = {}
+    drawing: dict[str, float] = {}
+    for name, (record, seconds) in _finish_all(whole, store, quick, folder, workers, progress):
+        made[name], drawing[name] = Outcome(name, record), seconds
+        if drawn is not None:
+            drawn(made[name])
+    points = {one.id: sum(t.taken(store) for t in tasks[one.id].values()) for one in whole}
     _write_times(folder, points, drawing, time.perf_counter() - begin)
-    return [
-        Outcome(one.id, drawn[one.id][0] if one.id in drawn else None, failed[one.id])
-        for one in asked
-    ]
+    return [made.get(one.id, Outcome(one.id, None, failed[one.id])) for one in asked]
 
 
 def read_record(folder: str | Path, name: str) -> dict[str, Any] | None:
@@ -127,11 +132,6 @@ def finish(one: Figure, quick: bool, folder: Path, data: Data) -> tuple[dict[str
     return record, time.perf_counter() - begin
 
 
-def _finish(name: str, quick: bool, folder: Path, data: Data) -> tuple[dict[str, Any], float]:
-    """The same in another process, which gets the figure by its name."""
-    return finish(figure(name), quick, folder, data)
-
-
 def _of(failures: Iterable[Failure], tasks: Mapping[str, Task]) -> tuple[str, ...]:
     """The failures that belong to these tasks."""
     return tuple(
@@ -145,26 +145,33 @@ def _of(failures: Iterable[Failure], tasks: Mapping[str, Task]) -> tuple[str, ..
 
 
 def _finish_all(
-    data: Mapping[str, Data], quick: bool, folder: Path, workers: int, progress: bool | None
-) -> dict[str, tuple[dict[str, Any], float]]:
-    """Finish figures, several at once."""
-    if workers == 0 or len(data) < 2:
-        return {name: finish(figure(name), quick, folder, one) for name, one in data.items()}
+    whole: Sequence[Figure],
+    store: Store,
+    quick: bool,
+    folder: Path,
+    workers: int,
+    progress: bool | None,
+) -> Iterator[tuple[str, tuple[dict[str, Any], float]]]:
+    """Finish figures, several at once; their ids with what `finish` gives, as they come."""
+
+    def data(one: Figure) -> Data:
+        return {part: task.load(store) for part, task in one.tasks(quick).items()}
+
+    if workers == 0 or len(whole) < 2:
+        for one in whole:
+            yield one.id, finish(one, quick, folder, data(one))
+        return
     executor: Executor = local_processes(workers)
-    done = {}
     try:
-        sent = {
-            executor.submit(_finish, name, quick, folder, one): name for name, one in data.items()
-        }
+        sent = {executor.submit(finish, one, quick, folder, data(one)): one.id for one in whole}
         with Progress(len(sent), "figures", progress) as bar:
             for future in as_completed(sent):
-                done[sent[future]] = future.result()
+                yield sent[future], future.result()
                 bar.advance()
     except BaseException:
         stop_now(executor)
         raise
     executor.shutdown()
-    return done
 
 
 def _record(one: Figure, quick: bool, data: Data) -> dict[str, Any]:
@@ -178,6 +185,7 @@ def _record(one: Figure, quick: bool, data: Data) -> dict[str, Any]:
         "caption": one.caption(data),
         "from_paper": one.from_paper,
         "chosen": one.chosen,
+        "changes": {name: list(values) for name, values in one.changes.items()},
         "claims": [claim.to_dict() for claim in one.claims(data, not quick)],
         "findings": [finding.to_dict() for finding in one.findings(data, not quick)],
         "parameters": {

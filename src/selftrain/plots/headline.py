@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from .paper import letter
 from .style import (
     BLUE,
     GREEN,
@@ -72,7 +73,7 @@ def _draw(ax: Axes, contender: Contender, quantity: str, color: str, label: str 
 def _finish(error: Axes, cosine: Axes, bias: Axes, told: Headline) -> None:
     problem = told.problem
     error.set_title(
-        rf"$\rho={problem.rho:g}$, $\alpha_L={problem.alpha_l:g}$, "
+        rf"error, $\rho={problem.rho:g}$, $\alpha_L={problem.alpha_l:g}$, "
         rf"$\alpha_U={problem.alpha_u:g}$, $\Delta={problem.delta:g}$"
     )
     cosine.set_title("cosine with the cluster direction")
@@ -83,6 +84,7 @@ def _finish(error: Axes, cosine: Axes, bias: Axes, told: Headline) -> None:
     cosine.set_ylabel(r"$m/\sqrt{q}$")
     bias.set_ylabel(r"$B/\sqrt{q}$")
     error.set_ylim(bottom=0.05)
+    letter((error, cosine, bias))
     figure = error.figure
     legend_under(figure, entries(error), 3)
     figure.suptitle(_caption(told), fontsize=8)

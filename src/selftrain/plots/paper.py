@@ -3,7 +3,7 @@ r"""Pieces that the figures of the paper share: one colour for one $\rho$, marke
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import product
+from itertools import cycle, product
 from string import ascii_lowercase
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from matplotlib.lines import Line2D
 
 RHO_COLORS = {0.5: BLACK, 0.495: BLUE, 0.4: GREEN, 0.2: ORANGE}
-"""The shares of the paper; others are not drawn."""
+"""The shares of the paper."""
 
 SERIES = (BLACK, BLUE, SKY, GREEN, YELLOW, ORANGE, PURPLE, GREY)
 """Colours of series that are not of different rho."""
@@ -112,7 +112,10 @@ def ratio_ticks(axes: Iterable[Axes]) -> None:
     for ax in axes:
         ax.set_yscale("log")
         low, high = ax.get_ylim()
-        ticks = [value for value in steps if low <= value <= high]
+        ticks: list[float] = []
+        for value in (step for step in steps if low <= step <= high):
+            if not ticks or np.log(value / ticks[-1]) > 0.06 * np.log(high / low):
+                ticks.append(value)
         ax.set_yticks(ticks, [f"{value:g}" for value in ticks])
         ax.set_yticks([], minor=True)
 
@@ -129,9 +132,21 @@ def handle(
     )  # fmt: skip
 
 
+def rho_colors(rhos: Iterable[float]) -> dict[float, str]:
+    r"""A colour for each $\rho$: those of the paper always have the same, others get what is left.
+
+    >>> rho_colors([0.5, 0.3])[0.5] == rho_colors([0.5, 0.4])[0.5]
+    True
+    """
+    wanted = [float(rho) for rho in rhos]
+    taken = {RHO_COLORS[rho] for rho in wanted if rho in RHO_COLORS}
+    left = cycle([color for color in SERIES if color not in taken])
+    return {rho: RHO_COLORS[rho] if rho in RHO_COLORS else next(left) for rho in wanted}
+
+
 def rho_legend(rhos: Iterable[float]) -> list[Line2D]:
     r"""Entries for the colours of $\rho$."""
-    return [handle(rf"$\rho={rho:g}$", RHO_COLORS[rho], "o") for rho in rhos]
+    return [handle(rf"$\rho={rho:g}$", color, "o") for rho, color in rho_colors(rhos).items()]
 
 
 def legend_right(figure: Figure, handles: Sequence[Line2D]) -> None:
@@ -156,24 +171,18 @@ def positive(values: Any) -> Any:
     return np.where(values > 0, values, np.nan)
 
 
-def of_the_paper(chains: xr.Dataset) -> xr.Dataset:
-    """The cases whose rho the paper names."""
-    return chains.sel(rho=[rho for rho in chains.rho.values.tolist() if rho in RHO_COLORS])
-
-
 def draw_ratio(chains: xr.Dataset, switch: str, on: str, off: str) -> Figure:
     r"""Error over that of supervised learning against T: raw, deviation from one, and the lines to compare with.
 
     Columns are of $\Delta$, colours of $\rho$; `switch` names the axis that is filled (`on`) or white (`off`).
     """
-    shown = of_the_paper(chains)
-    deltas = shown.delta.values.tolist()
+    deltas, colors = chains.delta.values.tolist(), rho_colors(chains.rho.values)
     figure, axes = canvas(3, len(deltas), 3.4 * len(deltas) + 2.2, 7.6, sharex=True, sharey="row")
     for column, delta in zip(axes.T, deltas, strict=True):
         raw, apart, lines = column
-        for case in each(shown.sel(delta=delta), ("rho", switch)):
+        for case in each(chains.sel(delta=delta), ("rho", switch)):
             ratio = case["error"] / case["supervised"]
-            color, filled = RHO_COLORS[float(case.rho)], bool(case[switch])
+            color, filled = colors[float(case.rho)], bool(case[switch])
             series(raw, case.T, ratio, color, "o", filled)
             series(apart, case.T, positive(np.abs(1 - ratio)), color, "o", filled)
             if filled:
@@ -182,7 +191,7 @@ def draw_ratio(chains: xr.Dataset, switch: str, on: str, off: str) -> Figure:
                 reference(lines, case.T, other, color, DASHED)
         raw.set_title(rf"$\Delta = {delta:g}$")
         apart.set_yscale("log")
-        lengths_axis(column, shown.T.values.tolist())
+        lengths_axis(column, chains.T.values.tolist())
         raw.set_xlabel("")
         apart.set_xlabel("")
     labels = (
@@ -196,7 +205,7 @@ def draw_ratio(chains: xr.Dataset, switch: str, on: str, off: str) -> Figure:
     legend_right(
         figure,
         [
-            *rho_legend(shown.rho.values.tolist()),
+            *rho_legend(chains.rho.values),
             handle(on, GREY, "o"),
             handle(off, GREY, "o", DASHED, filled=False),
             handle("below: supervised,\nany ridge", GREY, "", DASHED),
@@ -208,7 +217,7 @@ def draw_ratio(chains: xr.Dataset, switch: str, on: str, off: str) -> Figure:
 
 def batch_colors(chains: xr.Dataset) -> dict[float, str]:
     r"""A colour for each $\alpha_U$."""
-    return dict(zip(chains.alpha_u.values.tolist(), SERIES, strict=False))
+    return dict(zip(chains.alpha_u.values.tolist(), cycle(SERIES), strict=False))
 
 
 def draw_batches(ax: Axes, values: xr.DataArray, filled: bool) -> None:

@@ -1,6 +1,8 @@
 """`python -m selftrain.report --out FOLDER`: the quick report, one HTML page in that folder.
 
-The headline first, with its table on the terminal too; then every figure of the paper in its quick version.
+The finding comes first: three sentences on the terminal and the headline picture on the page, from theory alone, while another process
+compiles the simulator. Then the figures of the paper in their quick version, those that tell most before the others; the page is written
+again with each of them, and with the finite systems of the headline.
 """
 
 from __future__ import annotations
@@ -8,170 +10,169 @@ from __future__ import annotations
 import argparse
 import html
 import time
+from collections.abc import Iterable
+from concurrent.futures import Executor, Future
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from ..paper.run import run, writable
+from ..paper.registry import figures
+from ..paper.run import Outcome, run, writable
 from ..runtime.files import replacing, write_text
+from ..runtime.parallel import local_processes, stop_now
 from .counts import claims_of, count, findings_of
-from .headline import BOUNDS, RIDGES, Contender, Headline, headline
-from .page import Section, figure_section, page, summary
+from .finding import finding, remarks
+from .headline import Headline, headline, simulated
+from .page import Section, claims_list, figure_section, page
+from .table import for_page, for_terminal
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
 
-INTRODUCTION = (
-    "<p>What self-training does to a linear classifier on Gaussian mixtures in high dimension: theory, simulation, "
-    "and the figures of T. Takahashi, <i>The Role of Pseudo-labels in Self-training Linear Classifiers on "
-    "High-dimensional Gaussian Mixture Data</i>, regenerated and judged. These are quick versions, with coarser "
-    "grids and fewer seeds than most claims need: where the full run could say something else, the verdict is <i>cannot tell (needs the "
-    "full run)</i>.</p>"
+TITLE = "Self-training a linear classifier: what it does, and what helps"
+FIRST = ("heuristics", "relative-error", "ablation", "annealing", "cosine")
+"""Figures of the first round: they tell the story, and need no simulation."""
+
+ABOUT = (
+    "<p>Theory and simulation of self-training on Gaussian mixtures in high dimension, and the figures of T. Takahashi, <i>The Role of "
+    "Pseudo-labels in Self-training Linear Classifiers on High-dimensional Gaussian Mixture Data</i> (arXiv 2205.07739), regenerated and "
+    "judged. These are quick versions, with coarser grids and fewer seeds than most claims need: where the full run could say something "
+    "else, the verdict is <i>cannot tell (needs the full run)</i>.</p>"
 )
 
 
+@dataclass
+class Report:
+    """The page as far as it is: written again whenever something is added."""
+
+    folder: Path
+    order: tuple[str, ...]
+    told: Headline
+    records: dict[str, Any] = field(default_factory=dict)
+    whole: bool = False
+
+    @property
+    def file(self) -> Path:
+        return self.folder / "index.html"
+
+    def headline(self, told: Headline) -> None:
+        """Draw the headline, and write the page with it."""
+        from ..plots.headline import plot_headline
+
+        self.told = told
+        with replacing(self.folder / "headline.png") as part:
+            plot_headline(told).savefig(part, format="png")
+        self.write()
+
+    def add(self, outcome: Outcome) -> None:
+        """A figure that is there."""
+        if outcome.record is not None:
+            self.records[outcome.id] = outcome.record
+            self.write()
+
+    def end(self) -> None:
+        """Nothing more comes."""
+        self.whole = True
+        self.write()
+
+    def write(self) -> None:
+        """The page: sentences, headline, figures, claims."""
+        known = [self.records[name] for name in self.order if name in self.records]
+        lead = "".join(f"<p>{html.escape(sentence)}</p>" for sentence in finding(self.told))
+        details = "".join(f"<li>{html.escape(line)}</li>" for line in remarks(self.told))
+        numbers = f"<details><summary>The numbers</summary>{for_page(self.told)}<ul>{details}</ul></details>"
+        first = Section("headline", "", self.folder / "headline.png", numbers + ABOUT)
+        sections = [
+            first,
+            *(figure_section(one, self.folder / "quick", "quick/") for one in known),
+            *([claims_list(known)] if known else []),
+        ]
+        note = "" if self.whole else f"{len(known)} of {len(self.order)} figures are there"
+        write_text(self.file, page(TITLE, f'<div class="lead">{lead}</div>', sections, note))
+
+
 def main() -> None:
-    """Compute the findings, write the page, tell the numbers."""
+    """Compute the findings, write the page, say the numbers."""
     parser = argparse.ArgumentParser(prog="python -m selftrain.report", description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("out"), help="folder of the report")
-    parser.add_argument("--features", type=int, default=16384, help="size of simulated systems")
-    parser.add_argument("--seeds", type=int, default=8, help="systems a contender; 0 for none")
+    parser.add_argument("--features", type=int, default=8192, help="size of simulated systems")
+    parser.add_argument("--seeds", type=int, default=4, help="systems a contender; 0 for none")
     parser.add_argument("--figures", nargs="*", default=[], help="ids of figures; default: all")
     asked = parser.parse_args()
 
     from rich.console import Console
 
     console = Console(highlight=False)
-    console.width = max(console.width, 120)
     begin = time.perf_counter()
     folder = writable(asked.out)
-    with console.status("tuning four ways to learn from the same data, and simulating two"):
-        told = headline(features=asked.features, seeds=asked.seeds)
-    first = _headline(told, folder, console)
-    quick = folder / "quick"
-    outcomes = run(asked.figures, quick=True, out=quick)
-    records = [one.record for one in outcomes if one.record is not None]
-    report = folder / "index.html"
-    sections = [first, summary(records), *(figure_section(one, quick) for one in records)]
-    write_text(report, page("selftrain: the quick report", INTRODUCTION, sections))
+    order = tuple(one.id for one in figures(asked.figures))
+    beside = local_processes(1)
+    try:
+        if asked.seeds:
+            beside.submit(_compile_simulator)
+        with console.status("compiling the solver (once), and tuning four ways to learn"):
+            told = headline()
+        report = Report(folder, order, told)
+        report.headline(told)
+        for sentence in finding(told):
+            console.print(sentence, soft_wrap=True)
+        console.print(f"Page: {report.file} ({time.perf_counter() - begin:.0f} s); figures follow.")
+        systems = _systems(beside, told, asked.features, asked.seeds)
+        outcomes = _figures(order, folder / "quick", report)
+        if systems is not None:
+            report.headline(systems.result())
+        beside.shutdown()
+    except BaseException:
+        stop_now(beside)
+        raise
+    report.end()
+    _close(report, outcomes, console)
+    console.print(f"Report: {report.file} ({time.perf_counter() - begin:.0f} s)")
+
+
+def _figures(order: Iterable[str], folder: Path, report: Report) -> list[Outcome]:
+    """All figures, in two rounds."""
+    rounds = [[name for name in order if (name in FIRST) == first] for first in (True, False)]
+    return [
+        outcome
+        for names in rounds
+        if names
+        for outcome in run(names, quick=True, out=folder, drawn=report.add)
+    ]
+
+
+def _systems(
+    beside: Executor, told: Headline, features: int, seeds: int
+) -> Future[Headline] | None:
+    """The headline with finite systems, on its way."""
+    return beside.submit(simulated, told, features, seeds, False) if seeds else None
+
+
+def _compile_simulator() -> None:
+    """A system that is small and done at once: what it needs is kept compiled."""
+    from ..recipe import Recipe
+    from ..simulation.simulate import simulate
+    from .headline import PROBLEM
+
+    simulate(PROBLEM.replace(steps=1), Recipe(), features=64, seeds=1, progress=False)
+
+
+def _close(report: Report, outcomes: list[Outcome], console: Console) -> None:
+    """Table, failures and counts on the terminal."""
+    console.width = max(console.width, 120)
+    console.print(for_terminal(report.told))
+    for line in remarks(report.told):
+        console.print(line, soft_wrap=True)
     for one in outcomes:
         for failure in one.failures:
             console.print(f"{one.id}: {failure}", soft_wrap=True)
+    records = list(report.records.values())
     claims, found = claims_of(records), findings_of(records)
     console.print(
         f"{len(records)} figures, quick versions. Of {len(claims)} claims of the paper {count(claims)} (needs the full run); "
         f"of {len(found)} findings {count(found)}.",
         soft_wrap=True,
     )
-    console.print(f"Report: {report} ({time.perf_counter() - begin:.0f} s)")
-
-
-def _headline(told: Headline, folder: Path, console: Console) -> Section:
-    """Draw the headline, print its table, and give both as a section of the page."""
-    from ..plots.headline import plot_headline
-
-    figure = folder / "headline.png"
-    with replacing(figure) as part:
-        plot_headline(told).savefig(part, format="png")
-    console.print(table(told))
-    said = (*legend(told), *sentences(told))
-    for sentence in said:
-        console.print(sentence, soft_wrap=True)
-    with console.capture() as captured:
-        console.print(table(told))
-    body = f"<pre>{html.escape(captured.get())}</pre><p>{html.escape(' '.join(said))}</p>"
-    title = "With and without heuristics, between supervised learning and the limit"
-    return Section("headline", title, figure, body)
-
-
-def table(told: Headline) -> Table:
-    """One row a contender, then the lines they are measured against."""
-    from rich import box
-    from rich.table import Table
-
-    made = Table(title=f"{told.problem!r}", title_justify="left", box=box.SIMPLE_HEAD)
-    made.add_column("way to learn", no_wrap=True)
-    for name in ("λ_L", "λ_U", "a", "error, t=0", "t=T", "simulated"):
-        made.add_column(name, justify="right", no_wrap=True)
-    made.add_row(*_row(told.labeled_only))
-    for contender in told:
-        made.add_row(*_row(contender))
-    full, limits = told.supervised, told.limits
-    made.add_row(
-        "supervised, every label given", f"{full.ridge:.3g}", "", "", "", f"{full.error:.5f}", ""
-    )
-    if full.unbounded is not None:
-        best = full.unbounded
-        made.add_row(
-            "   the same, any ridge", f"{best.ridge:.3g}", "", "", "", f"{best.error:.5f}", ""
-        )
-    made.add_section()
-    for name, limit in (
-        ("Bayes, labelled points only", limits.labeled_only),
-        ("Bayes, all data", limits.semi_supervised),
-        ("Bayes, every label given", limits.all_labeled),
-    ):
-        made.add_row(name, "", "", "", "", f"{limit:.5f}", "")
-    return made
-
-
-def _row(contender: Contender) -> tuple[str, ...]:
-    run, ensemble = contender.run, contender.simulated
-    recipe, steps = run.recipe, run.problem.steps
-    simulated = ""
-    if ensemble is not None:
-        simulated = f"{ensemble.mean('error')[-1]:.4f} ± {ensemble.std('error')[-1]:.4f}"
-    return (
-        contender.name,
-        f"{recipe.lambda_l:.3g}",
-        f"{recipe.lambda_u:.3g}" if steps else "",
-        f"{recipe.annealing:.3g}" if steps else "",
-        f"{run.error[0]:.5f}",
-        f"{run.error[-1]:.5f}",
-        simulated,
-    )
-
-
-def legend(told: Headline) -> list[str]:
-    """What the columns are, and which of them were not filled."""
-    said = [
-        "λ_L, λ_U: ridge of the labelled fit and of the self-training steps; a: annealing, the "
-        "sharpness of the pseudo-labels at step t is 1 + a t."
-    ]
-    ensemble = told.helped.simulated
-    if ensemble is not None:
-        said.append(
-            f"simulated: mean ± standard deviation over {len(ensemble.seeds)} systems of "
-            f"{ensemble.features} features. Naive self-training is not simulated at its optimum: "
-            "with ridges that small the fit of a finite system is too ill-conditioned."
-        )
-    return said
-
-
-def sentences(told: Headline) -> list[str]:
-    """What the numbers say, the unflattering part included."""
-    alone = float(told.labeled_only.run.error[0])
-    naive = float(told.naive.run.error[-1])
-    helped = float(told.helped.run.error[-1])
-    gap = alone - told.supervised.error
-    said = [
-        f"Naive self-training at its best closes {(alone - naive) / gap:.0%} of the gap between "
-        f"the labelled points alone and every label given; annealed labels with a fixed bias "
-        f"close {(alone - helped) / gap:.0%}.",
-    ]
-    if told.naive.at_bounds.get("lambda_u") == "lowest":
-        said.append(
-            "The best ridge of naive self-training is the lowest allowed one, at which a step "
-            "changes nothing: naive self-training is better not used here."
-        )
-    for contender in (told.naive, told.helped):
-        for name, end in contender.at_bounds.items():
-            said.append(f"{name} of “{contender.name}” ended at the {end} value allowed.")
-    ranges = ", ".join(
-        f"{name} {low:g} to {high:g}" for name, (low, high) in BOUNDS.items() if name in RIDGES
-    )
-    said.append(f"Ranges searched: {ranges}, annealing 0 to {BOUNDS['annealing'][1]:g}.")
-    return said
 
 
 if __name__ == "__main__":

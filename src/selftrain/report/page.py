@@ -1,4 +1,4 @@
-"""One HTML page that needs nothing else: figures inlined, captions, the table of claims, how to go on."""
+"""One HTML page that needs nothing else to be read: figures inlined, captions, claims in three colours, how to go on."""
 
 from __future__ import annotations
 
@@ -11,24 +11,41 @@ from typing import Any
 
 from ..paper.figure import FAILS, HOLDS, OPEN
 from ..symbols import to_html
-from .counts import claims_of, count, findings_of, verdict
+from .counts import Record, claims_of, count, findings_of, verdict
 
 _STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; color: #222; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }
-h1 { font-size: 1.7rem; } h2 { font-size: 1.25rem; margin-top: 3rem; }
+body { font: 16px/1.5 system-ui, sans-serif; color: #222; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; overflow-wrap: break-word; }
+h1 { font-size: 1.7rem; line-height: 1.25; } h2 { font-size: 1.25rem; margin-top: 3rem; }
+.lead p { font-size: 1.15rem; margin: 0.6rem 0; }
 img { max-width: 100%; height: auto; }
 table { border-collapse: collapse; font-size: 0.9rem; width: 100%; }
 td, th { border-bottom: 1px solid #ddd; padding: 0.35rem 0.6rem; text-align: left; vertical-align: top; }
+.wide { overflow-x: auto; } .numbers td + td, .numbers th + th { text-align: right; white-space: nowrap; }
 .holds { color: #00664a; } .fails { color: #a33c00; } .open { color: #6a6a6a; }
+.mark { font-weight: 600; } .counts span { margin-right: 1.2rem; font-weight: 600; }
+ul.claims { list-style: none; padding: 0; } ul.claims li { border-left: 0.35rem solid; padding: 0.1rem 0 0.1rem 0.8rem; margin: 0.7rem 0; }
+ul.claims li > div { color: #222; }
 .case { color: #666; } q { font-style: italic; }
 .place { color: #666; font-size: 0.9rem; } pre { background: #f5f5f5; padding: 0.8rem; overflow-x: auto; }
-nav a { margin-right: 0.8rem; white-space: nowrap; }
+.note { background: #fff4d6; padding: 0.5rem 0.8rem; } summary { cursor: pointer; color: #00507d; margin: 0.6rem 0; }
+@media (max-width: 44rem) {
+  body { margin: 1rem auto; } h1 { font-size: 1.4rem; } .lead p { font-size: 1.05rem; }
+  .picture { overflow-x: auto; } .picture img { max-width: none; width: 42rem; }
+  table:not(.numbers), table:not(.numbers) tbody, table:not(.numbers) tr, table:not(.numbers) td { display: block; }
+  table:not(.numbers) th { display: none; } table:not(.numbers) td { border: none; padding: 0.15rem 0; }
+  table:not(.numbers) tr { border-bottom: 1px solid #ddd; padding: 0.5rem 0; }
+}
 """
 
 GO_ON = """selftrain paper list                   what there is, what it costs
 selftrain paper run                    everything in full: half an hour on two cores
-selftrain paper run cosine --out DIR   one figure
+selftrain paper run fig4               one figure, by its number or its id
+selftrain paper run cosine --set rho=0.3,alpha_l=0.2     the same with other parameters
 selftrain solve --help                 a run of your own"""
+
+
+RENEW = 5
+"""Seconds after which an unfinished page is loaded again."""
 
 
 @dataclass(frozen=True)
@@ -41,102 +58,124 @@ class Section:
     body: str
 
 
-def figure_section(record: Mapping[str, Any], folder: Path) -> Section:
-    """A figure by its record and its picture."""
+def figure_section(record: Record, folder: Path, link: str = "") -> Section:
+    """A figure by its record and its picture.
+
+    Arguments:
+        link: where the files of the figure are, seen from the page.
+    """
+    files = ", ".join(
+        f'<a href="{html.escape(link + name)}">{html.escape(name)}</a>'
+        for name in record.get("files", ())
+    )
     body = (
         f'<p class="place">{to_html(record["place"])}</p><p>{to_html(record["caption"])}</p>'
         f"<p><b>Parameters of the paper:</b> {to_html(record['from_paper'])} "
         f"<b>Chosen here:</b> {to_html(record['chosen'])}</p>"
     )
-    if record["claims"]:
-        body += claims_table(record)
-    if record["findings"]:
-        body += findings_table(record)
+    if record["claims"] or record["findings"]:
+        told = f"Claims of the paper: {count(record['claims'])}. Findings of our own: {count(record['findings'])}."
+        tables = claims_table(record) + findings_table(record)
+        body += f"<details><summary>{told}</summary>{tables}</details>"
+    if files:
+        body += f'<p class="place">Picture, PDF, data: {files}</p>'
     return Section(record["figure"], record["title"], folder / f"{record['figure']}.png", body)
 
 
-def claims_table(record: Mapping[str, Any]) -> str:
-    """The sentences of the paper, what was tested, verdicts and what was found."""
+def claims_table(record: Record) -> str:
+    """The sentences of the paper, what was tested, verdicts and what was found; nothing if there are none."""
     rows = "".join(
         f"<tr><td><q>{to_html(claim['quote'])}</q>{_case(claim)}</td><td>{html.escape(claim['test'])}</td>"
         f"{_verdict(claim, record)}<td>{html.escape(claim['found'])}</td></tr>"
         for claim in record["claims"]
     )
-    return f"<table><tr><th>the paper says</th><th>tested</th><th>verdict</th><th>found</th></tr>{rows}</table>"
+    head = "<tr><th>the paper says</th><th>tested</th><th>verdict</th><th>found</th></tr>"
+    return f"<table>{head}{rows}</table>" if rows else ""
 
 
-def findings_table(record: Mapping[str, Any]) -> str:
-    """Our own statements."""
+def findings_table(record: Record) -> str:
+    """Our own statements; nothing if there are none."""
     rows = "".join(
         f"<tr><td>{html.escape(finding['says'])}</td>{_verdict(finding, record)}"
         f"<td>{html.escape(finding['found'])}</td></tr>"
         for finding in record["findings"]
     )
-    return f"<table><tr><th>we find</th><th>verdict</th><th>found</th></tr>{rows}</table>"
+    head = "<tr><th>we find</th><th>verdict</th><th>found</th></tr>"
+    return f"<table>{head}{rows}</table>" if rows else ""
 
 
-def summary(records: Iterable[Mapping[str, Any]]) -> Section:
-    """How many claims hold, do not hold, and are open, figure by figure, and those that do not hold."""
+def claims_list(records: Iterable[Record]) -> Section:
+    """Every claim of the paper once, in the colour of its verdict: what fails first, what is open last."""
     known = list(records)
-    rows, failing = "", ""
-    for record in known:
-        told = count(record["claims"])
-        ours = count(record["findings"])
-        rows += (
-            f'<tr><td><a href="#{record["figure"]}">{record["figure"]}</a></td>'
-            f"<td>{html.escape(record['title'])}</td>"
-            + "".join(f"<td>{number}</td>" for number in (*told, *ours))
-            + "</tr>"
-        )
-        failing += "".join(
-            f"<li><b>{record['figure']}</b>: <q>{to_html(claim['quote'])}</q>{_case(claim)} "
-            f'<span class="fails">{FAILS}</span>. {html.escape(claim["found"])}</li>'
-            for claim in record["claims"]
-            if claim["verdict"] == FAILS
-        )
+    claims, findings = claims_of(known), findings_of(known)
+    told = count(claims)
     body = (
-        f"<p>Of {count(claims_of(known)).total} claims of the paper <b>{count(claims_of(known))}</b>"
-        f"{_why_open(known)}. Of {count(findings_of(known)).total} findings of our own {count(findings_of(known))}.</p>"
-        "<table><tr><th>figure</th><th></th><th colspan=3>claims: hold, do not, cannot tell</th>"
-        f"<th colspan=3>findings: hold, do not, cannot tell</th></tr>{rows}</table>"
+        f'<p class="counts">Of {told.total} claims of the paper <span class="holds">{told.holds} hold</span>'
+        f'<span class="fails">{told.fails} do not hold</span><span class="open">{told.open} cannot tell</span></p>'
+        f"<p>{_why_open(known)} Of {len(findings)} findings of our own {count(findings)}: under the figures.</p>"
     )
-    if failing:
-        body += f"<p>What the paper says and the numbers do not bear out:</p><ul>{failing}</ul>"
-    return Section("claims", "What the figures claim", None, body)
+    homes = {_key(claim): record for record in reversed(known) for claim in record["claims"]}
+    for kind, verdict_word in (("fails", FAILS), ("holds", HOLDS), ("open", OPEN)):
+        entries = "".join(
+            f'<li class="{kind}"><div><q>{to_html(claim["quote"])}</q>{_case(claim)} '
+            f'<span class="mark {kind}">{verdict_word}</span>. {html.escape(claim["found"])} '
+            f'<a href="#{homes[_key(claim)]["figure"]}">{homes[_key(claim)]["figure"]}</a></div></li>'
+            for claim in claims
+            if claim["verdict"] == verdict_word
+        )
+        if entries and kind == "open":
+            entries = f"<details><summary>{told.open} that cannot be told yet</summary><ul class=claims>{entries}</ul></details>"
+        elif entries:
+            entries = f'<ul class="claims">{entries}</ul>'
+        body += entries
+    return Section("claims", "What the paper claims", None, body)
 
 
-def _why_open(records: Sequence[Mapping[str, Any]]) -> str:
-    quick = any(record["quick"] for record in records)
-    return " (these need the full run: <code>selftrain paper run</code>)" if quick else ""
+def _why_open(records: Sequence[Record]) -> str:
+    if not any(record["quick"] for record in records):
+        return ""
+    return "What cannot be told needs the full run: <code>selftrain paper run</code>."
+
+
+def _key(claim: Mapping[str, Any]) -> tuple[str, str, str]:
+    return claim["quote"], claim["case"], claim["test"]
 
 
 def _case(claim: Mapping[str, Any]) -> str:
     return f' <span class="case">({html.escape(claim["case"])})</span>' if claim["case"] else ""
 
 
-def _verdict(entry: Mapping[str, Any], record: Mapping[str, Any]) -> str:
+def _verdict(entry: Mapping[str, Any], record: Record) -> str:
     kind = {HOLDS: "holds", FAILS: "fails", OPEN: "open"}[entry["verdict"]]
     return f'<td class="{kind}">{html.escape(verdict(entry, record))}</td>'
 
 
-def page(title: str, introduction: str, sections: Iterable[Section]) -> str:
-    """The whole page; `introduction` is HTML."""
-    parts = list(sections)
-    links = "".join(f'<a href="#{part.id}">{html.escape(part.title)}</a> ' for part in parts)
-    body = "".join(
-        f'<h2 id="{part.id}">{html.escape(part.title)}</h2>{_picture(part)}{part.body}'
-        for part in parts
-    )
+def page(title: str, lead: str, sections: Iterable[Section], note: str = "") -> str:
+    """The whole page.
+
+    Arguments:
+        lead: what stands under the title, as HTML.
+        note: how far an unfinished page is; it then loads itself again until it is finished.
+    """
+    body = "".join(f"{_heading(part)}{_picture(part)}{part.body}" for part in sections)
+    renew = f'<meta http-equiv="refresh" content="{RENEW}">' if note else ""
+    state = f'<p class="note">{html.escape(note)}; this page renews itself.</p>' if note else ""
     return (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8">{renew}'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{html.escape(title)}</title><style>{_STYLE}</style></head><body>"
-        f"<h1>{html.escape(title)}</h1>{introduction}<nav>{links}</nav>{body}"
+        f"<h1>{html.escape(title)}</h1>{state}{lead}{body}"
         f'<h2 id="go-on">How to go on</h2><pre>{html.escape(GO_ON)}</pre></body></html>\n'
     )
+
+
+def _heading(part: Section) -> str:
+    return f'<h2 id="{part.id}">{html.escape(part.title)}</h2>' if part.title else ""
 
 
 def _picture(part: Section) -> str:
     if part.picture is None:
         return ""
     content = base64.b64encode(part.picture.read_bytes()).decode()
-    return f'<p><img alt="{html.escape(part.title)}" src="data:image/png;base64,{content}"></p>'
+    alt = html.escape(part.title or part.id)
+    return f'<p class="picture"><img alt="{alt}" src="data:image/png;base64,{content}"></p>'

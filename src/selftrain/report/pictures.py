@@ -26,9 +26,9 @@ SIZES = {128: 64, 1024: 32, 8192: 16, 2**20: 3}
 def headline() -> Figure:
     """The heuristics between supervised learning and the limit."""
     from ..plots.headline import plot_headline
-    from .headline import headline
+    from .headline import headline, simulated
 
-    return plot_headline(headline())
+    return plot_headline(simulated(headline()))
 
 
 def continuum_path() -> Figure:

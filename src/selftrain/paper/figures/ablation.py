@@ -9,7 +9,7 @@ import numpy as np
 
 from ...sweep import Grid, Task
 from ..computations.ablation import ABLATION, WAYS
-from ..figure import Claim, Data, Figure, Finding, Place
+from ..figure import Claim, Data, Figure, Finding, Place, fixed
 from ..judge import everywhere, listed, numbers
 from ..setting import ALPHA_L, ALPHA_U, DELTA, RHOS, TUNED
 
@@ -24,8 +24,8 @@ LITTLE = 0.05
 
 def tasks(quick: bool) -> Mapping[str, Task]:
     axes: dict[str, Any] = {"rho": RHOS[2:] if quick else RHOS}
-    fixed = {"alpha_l": ALPHA_L, "alpha_u": ALPHA_U, "delta": DELTA, "steps": STEPS}
-    return {"ways": Task(ABLATION, Grid(axes, fixed))}
+    setting = {"alpha_l": ALPHA_L, "alpha_u": ALPHA_U, "delta": DELTA, "steps": STEPS}
+    return {"ways": Task(ABLATION, Grid(axes, setting))}
 
 
 def draw(data: Data) -> Drawing:
@@ -123,7 +123,7 @@ def findings(data: Data, full: bool) -> list[Finding]:
 
 def caption(data: Data) -> str:
     return (
-        rf"Error after $T = {STEPS}$ tuned steps over that of supervised learning with $\alpha_L + \alpha_U T$ labelled points per feature (ridge in $(0, 0.1]$), "
+        rf"Error after $T = {fixed(data['ways'], 'steps')}$ tuned steps over that of supervised learning with $\alpha_L + \alpha_U T$ labelled points per feature (ridge in $(0, 0.1]$), "
         r"with neither heuristic, with annealed labels only, with a fixed bias only, and with both. Lines: the best fit to the labelled points (solid) and the "
         r"Bayes limit (dotted), over the same denominator."
     )

@@ -30,7 +30,6 @@ def draw(data: Data) -> Drawing:
     from ...plots.paper import (
         DASHED,
         JUMP,
-        RHO_COLORS,
         canvas,
         each,
         handle,
@@ -38,13 +37,14 @@ def draw(data: Data) -> Drawing:
         lengths_axis,
         letter,
         positive,
+        rho_colors,
         rho_legend,
         series,
     )
     from ...plots.style import GREY, styled
 
     chains = data["chains"].isel(heuristics=0, selection=0)
-    deltas = chains.delta.values.tolist()
+    deltas, colors = chains.delta.values.tolist(), rho_colors(chains.rho.values)
     with styled():
         figure, axes = canvas(
             3, len(deltas), 3.4 * len(deltas) + 2.0, 7.4, sharex=True, sharey="row"
@@ -52,7 +52,7 @@ def draw(data: Data) -> Drawing:
         for column, delta in zip(axes.T, deltas, strict=True):
             rate, final, hard = column
             for case in each(chains.sel(delta=delta), ("rho",)):
-                color = RHO_COLORS[float(case.rho)]
+                color = colors[float(case.rho)]
                 a = positive(case["annealing"])
                 series(rate, case.T, a, color, "o", jump=3 * JUMP)
                 series(final, case.T, a * case.T.values, color, "o", jump=3 * JUMP)
@@ -72,7 +72,7 @@ def draw(data: Data) -> Drawing:
         legend_right(
             figure,
             [
-                *rho_legend(chains.rho.values.tolist()),
+                *rho_legend(chains.rho.values),
                 handle(r"at $a^*$", GREY, "o"),
                 handle(r"at $a = 0$", GREY, "o", DASHED, filled=False),
             ],

@@ -2,6 +2,7 @@ r"""$m/\sqrt q$ after the last step: how well the classification plane points to
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -10,20 +11,24 @@ import xarray as xr
 
 from ...sweep import Grid, Task
 from ..computations.chains import CHAIN
-from ..figure import Claim, Data, Figure, Finding, Place
+from ..figure import Claim, Data, Figure, Finding, Place, fixed
 from ..judge import at_full_size, everywhere, last_slope, listed, numbers
-from ..setting import ALPHA_L, ALPHA_U, DELTA, RHOS, TUNED, longest
+from ..setting import ALPHA_L, ALPHA_U, DELTA, DELTAS, RHOS, TUNED, longest
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
-AMOUNTS = {
-    "usual": (ALPHA_L, ALPHA_U, RHOS),
-    "few-labels": (0.25, ALPHA_U, RHOS),
-    "large-batches": (ALPHA_L, 8.0, RHOS),
-    "small-batches": (ALPHA_L, 0.25, (0.5,)),
+PANELS: dict[str, dict[str, Any]] = {
+    "usual": {},
+    "wide-clusters": {"delta": DELTAS[0]},
+    "few-labels": {"alpha_l": 0.25},
+    "large-batches": {"alpha_u": 8.0},
+    "small-batches": {"alpha_u": 0.25, "rhos": RHOS[:1]},
 }
-r"""$\alpha_L$, $\alpha_U$ and the shares $\rho$ of each panel. Below one point per feature only balanced runs have a direction in the end."""
+r"""What each panel has in place of the usual setting. Below one point per feature only balanced runs have a direction in the end."""
+
+COLUMNS = 3
+"""Panels next to each other."""
 
 ROUNDING = 1e-9
 """A relative change of 1 - cosine below this is no change: searches end that far from an optimum."""
@@ -31,48 +36,62 @@ ROUNDING = 1e-9
 
 def tasks(quick: bool) -> Mapping[str, Task]:
     made = {}
-    for name in ("usual", "small-batches") if quick else tuple(AMOUNTS):
-        alpha_l, alpha_u, rhos = AMOUNTS[name]
-        axes: dict[str, Any] = {"rho": rhos, "selection": (False, True)}
-        fixed = {"alpha_l": alpha_l, "alpha_u": alpha_u, "delta": DELTA, "heuristics": False}
-        made[name] = Task(CHAIN, Grid(axes, {**fixed, "longest": longest(quick)}))
+    for name in ("usual", "small-batches") if quick else tuple(PANELS):
+        setting = {"alpha_l": ALPHA_L, "alpha_u": ALPHA_U, "delta": DELTA, **PANELS[name]}
+        axes: dict[str, Any] = {"rho": setting.pop("rhos", RHOS), "selection": (False, True)}
+        setting |= {"heuristics": False, "longest": longest(quick)}
+        made[name] = Task(CHAIN, Grid(axes, setting))
     return made
 
 
 def draw(data: Data) -> Drawing:
     from ...plots.paper import (
         DASHED,
-        RHO_COLORS,
         canvas,
         each,
         handle,
         legend_right,
         lengths_axis,
         letter,
+        rho_colors,
         rho_legend,
         series,
     )
     from ...plots.style import GREY, styled
 
+    shares = list(dict.fromkeys(rho for one in data.values() for rho in one.rho.values.tolist()))
+    colors = rho_colors(shares)
+    columns = min(COLUMNS, len(data))
+    rows = math.ceil(len(data) / columns)
     with styled():
-        figure, axes = canvas(2, len(data), 2.3 * len(data) + 2.2, 5.4, sharex=True, sharey="row")
-        for (upper, lower), (name, chains) in zip(axes.T, data.items(), strict=True):
+        figure, axes = canvas(2 * rows, columns, 2.8 * columns + 1.6, 4.6 * rows + 0.4, sharex=True)
+        places = [
+            (axes[2 * row, at], axes[2 * row + 1, at])
+            for row in range(rows)
+            for at in range(columns)
+        ]
+        for (upper, lower), chains in zip(places, data.values(), strict=False):
             for case in each(chains, ("rho", "selection")):
-                color, filled = RHO_COLORS[float(case.rho)], bool(case.selection)
+                color, filled = colors[float(case.rho)], bool(case.selection)
                 series(upper, case.T, 1 - case["one_minus_cosine"], color, "o", filled)
                 series(lower, case.T, case["one_minus_cosine"], color, "o", filled)
-            alpha_l, alpha_u, _ = AMOUNTS[name]
-            upper.set_title(rf"$\alpha_L={alpha_l:g}$, $\alpha_U={alpha_u:g}$")
+            upper.set_title(_setting(chains))
             lower.set_yscale("log")
+            upper.sharey(axes[0, 0])
+            lower.sharey(axes[1, 0])
             lengths_axis((upper, lower), chains.T.values.tolist(), "steps $T$")
             upper.set_xlabel("")
-        axes[0, 0].set_ylabel(r"$m^{(T)}/\sqrt{q^{(T)}}$")
-        axes[1, 0].set_ylabel(r"$1 - m^{(T)}/\sqrt{q^{(T)}}$")
-        letter(axes.ravel())
+        for pair in places[len(data) :]:
+            for ax in pair:
+                ax.remove()
+        for row in range(rows):
+            axes[2 * row, 0].set_ylabel(r"$m^{(T)}/\sqrt{q^{(T)}}$")
+            axes[2 * row + 1, 0].set_ylabel(r"$1 - m^{(T)}/\sqrt{q^{(T)}}$")
+        letter(figure.axes)
         legend_right(
             figure,
             [
-                *rho_legend(RHOS),
+                *rho_legend(shares),
                 handle("with selection", GREY, "o"),
                 handle("without", GREY, "o", DASHED, filled=False),
             ],
@@ -80,18 +99,24 @@ def draw(data: Data) -> Drawing:
     return figure
 
 
+def _setting(chains: xr.Dataset) -> str:
+    """What is the same in a panel."""
+    alpha_l, alpha_u, delta = (fixed(chains, name) for name in ("alpha_l", "alpha_u", "delta"))
+    return rf"$\alpha_L={alpha_l:g}$, $\alpha_U={alpha_u:g}$, $\Delta={delta:g}$"
+
+
 def claims(data: Data, full: bool) -> list[Claim]:
-    return [*(_monotone(name, one, full) for name, one in data.items()), _slow(data, full)]
+    return [*(_monotone(one, full) for one in data.values()), _slow(data, full)]
 
 
-def _monotone(name: str, chains: xr.Dataset, full: bool) -> Claim:
+def _monotone(chains: xr.Dataset, full: bool) -> Claim:
     off = chains["one_minus_cosine"]
     growth = -off.diff("T") / off.isel(T=slice(0, -1)).values
     falls = int((growth < -ROUNDING).sum())
     cosine = 1 - off.sel(rho=0.5, selection=False)
-    alpha_l, alpha_u, _ = AMOUNTS[name]
+    alpha_l, alpha_u, delta = (fixed(chains, name) for name in ("alpha_l", "alpha_u", "delta"))
     return Claim(
-        case=f"alpha_L = {alpha_l:g}, alpha_U = {alpha_u:g}",
+        case=f"alpha_L = {alpha_l:g}, alpha_U = {alpha_u:g}, Delta = {delta:g}",
         quote="The cosine similarity monotonically increases as the number of the total iteration grows.",
         test="The cosine grows at every doubling of T, for every rho drawn, with and without selection.",
         holds=everywhere(falls == 0, full),
@@ -102,7 +127,7 @@ def _monotone(name: str, chains: xr.Dataset, full: bool) -> Claim:
 
 
 def _slow(data: Data, full: bool) -> Claim:
-    parts = [one for name, one in data.items() if AMOUNTS[name][2] == RHOS]
+    parts = [one for one in data.values() if one.rho.size > 1]
     slopes = {
         rho: float(
             np.mean(
@@ -144,7 +169,7 @@ def findings(data: Data, full: bool) -> list[Finding]:
 def caption(data: Data) -> str:
     return (
         r"Cosine between the weights after $T$ tuned steps and the cluster direction, raw (above) and its deviation from one "
-        r"(below), for several amounts of data. Filled markers, solid lines: $\Gamma$ tuned; white markers, dashed "
+        r"(below), for several amounts of data and sizes of the clusters. Filled markers, solid lines: $\Gamma$ tuned; white markers, dashed "
         r"lines: $\Gamma = 0$. With less than a point per feature and step imbalanced runs end in one class, so only balanced ones are drawn."
     )
 
@@ -159,5 +184,5 @@ FIGURE = Figure(
     findings,
     caption,
     from_paper=rf"$\rho$ of `relative-error`; several $(\rho, \alpha_L, \alpha_U)$; {TUNED}.",
-    chosen=rf"the pairs $(\alpha_L, \alpha_U)$, which the caption names but does not give; $\Delta = {DELTA:g}$; $T$ up to 1024.",
+    chosen=rf"the pairs $(\alpha_L, \alpha_U)$, which the caption names but does not give; $\Delta = {DELTA:g}$ and ${DELTAS[0]:g}$; $T$ up to 1024.",
 )

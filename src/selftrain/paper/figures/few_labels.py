@@ -50,7 +50,8 @@ def draw(data: Data) -> Drawing:
         ("bayes", GREY, DOTTED, "Bayes limit"),
     )
     with styled():
-        figure, axes = canvas(2, 2, 8.6, 6.2, sharex=True, sharey="row")
+        columns = theory.rho.size
+        figure, axes = canvas(2, columns, 3.4 * columns + 1.8, 6.2, sharex=True, sharey="row")
         for (upper, lower), rho in zip(axes.T, theory.rho.values, strict=True):
             one = theory.sel(rho=rho)
             for name, color, dashes, _ in lines:

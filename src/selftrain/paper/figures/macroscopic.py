@@ -53,15 +53,12 @@ def tasks(quick: bool) -> Mapping[str, Task]:
 
 
 def draw(data: Data) -> Drawing:
-    return draw_columns(data, (2, 2))
-
-
-def draw_columns(data: Data, shape: tuple[int, int]) -> Drawing:
     """A panel for each quantity, and a column for each rho if there are several."""
     from ...plots.paper import DOTTED, SERIES, canvas, handle, legend_right, letter
     from ...plots.style import BLACK, GREY, steps_axis, styled
 
     rhos = data["theory"].rho.values.tolist()
+    shape = (4, len(rhos)) if len(rhos) > 1 else (2, 2)
     with styled():
         figure, axes = canvas(*shape, 3.0 * shape[1] + 1.6, 2.1 * shape[0] + 0.4)
         for column, rho in enumerate(rhos):

@@ -3,14 +3,10 @@ r"""$q$, $m$, $B$, $\epsilon_g$ of finite systems against the theory for $\rho =
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from ...sweep import Task
 from ..figure import Claim, Data, Figure, Finding, Place
-from .macroscopic import FROM_PAPER, SEEDS, SEEDS_QUICK, caption, draw_columns, judge, powers, runs
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Drawing
+from .macroscopic import FROM_PAPER, SEEDS, SEEDS_QUICK, caption, draw, judge, powers, runs
 
 RHOS = (0.5, 0.495, 0.4)
 SIZES = (128, 1024, 8192)
@@ -19,10 +15,6 @@ SIZES = (128, 1024, 8192)
 def tasks(quick: bool) -> Mapping[str, Task]:
     seeds = SEEDS_QUICK if quick else SEEDS
     return runs(RHOS, {size: seeds[size] for size in SIZES})
-
-
-def draw(data: Data) -> Drawing:
-    return draw_columns(data, (4, len(RHOS)))
 
 
 def claims(data: Data, full: bool) -> list[Claim]:

@@ -35,7 +35,6 @@ def draw(data: Data) -> Drawing:
     from ...plots.paper import (
         DASHED,
         JUMP,
-        RHO_COLORS,
         bound,
         canvas,
         each,
@@ -43,13 +42,14 @@ def draw(data: Data) -> Drawing:
         legend_right,
         lengths_axis,
         letter,
+        rho_colors,
         rho_legend,
         series,
     )
     from ...plots.style import GREY, PURPLE, styled
 
     chains = data["chains"].isel(heuristics=0)
-    deltas = chains.delta.values.tolist()
+    deltas, colors = chains.delta.values.tolist(), rho_colors(chains.rho.values)
     met = bool((chains[["lambda_l", "lambda_u"]] < 1.01 * SMALLEST_RIDGE).to_array().any())
     with styled():
         figure, axes = canvas(
@@ -57,7 +57,7 @@ def draw(data: Data) -> Drawing:
         )
         for column, delta in zip(axes.T, deltas, strict=True):
             for case in each(chains.sel(delta=delta), ("rho", "selection")):
-                color, filled = RHO_COLORS[float(case.rho)], bool(case.selection)
+                color, filled = colors[float(case.rho)], bool(case.selection)
                 for ax, name in zip(column, ("lambda_u", "lambda_l"), strict=True):
                     series(ax, case.T, case[name], color, "o", filled, jump=3 * JUMP)
                     ends = case["first_order"].values > 1e-4
@@ -78,7 +78,7 @@ def draw(data: Data) -> Drawing:
         legend_right(
             figure,
             [
-                *rho_legend(chains.rho.values.tolist()),
+                *rho_legend(chains.rho.values),
                 handle(r"$\Gamma$ tuned", GREY, "o"),
                 handle(r"$\Gamma = 0$", GREY, "o", DASHED, filled=False),
                 handle("bound of the search", GREY, "", (0, (1, 1.5))),

@@ -3,13 +3,14 @@ r"""With selection of pseudo-labels ($\Gamma$ tuned) against without ($\Gamma = 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import cycle
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ...sweep import Grid, Task
 from ..computations.chains import CHAIN
-from ..figure import Claim, Data, Figure, Finding, Place
+from ..figure import Claim, Data, Figure, Finding, Place, fixed
 from ..judge import above_bayes, at_full_size, everywhere, listed, numbers, somewhere
 from ..setting import ALPHA_L, ALPHA_U, DELTA, RHOS, TUNED, cases, longest
 
@@ -29,72 +30,75 @@ def tasks(quick: bool) -> Mapping[str, Task]:
         "alpha_u": (2.0, 8.0),
         "selection": (False, True),
     }
-    fixed = {"rho": 0.5, "delta": DELTA, "heuristics": False, "longest": longest(quick)}
+    setting = {"rho": 0.5, "delta": DELTA, "heuristics": False, "longest": longest(quick)}
     return {
         "cases": cases(quick, selection=(False, True)),
-        "balanced": Task(CHAIN, Grid(amounts, fixed)),
+        "balanced": Task(CHAIN, Grid(amounts, setting)),
     }
 
 
 def draw(data: Data) -> Drawing:
     from ...plots.paper import (
         DASHED,
-        RHO_COLORS,
         canvas,
         each,
         handle,
         legend_right,
         lengths_axis,
         letter,
+        rho_colors,
         rho_legend,
         series,
     )
     from ...plots.style import GREY, PURPLE, SKY, YELLOW, styled
 
     every, balanced = data["cases"].isel(heuristics=0), data["balanced"]
-    colors = dict(zip(balanced.alpha_l.values.tolist(), (SKY, YELLOW, PURPLE), strict=True))
-    deltas = every.delta.values.tolist()
+    colors = dict(zip(balanced.alpha_l.values.tolist(), cycle((SKY, YELLOW, PURPLE)), strict=False))
+    shares = rho_colors(every.rho.values)
+    deltas, amounts = every.delta.values.tolist(), balanced.alpha_u.values.tolist()
+    columns = max(len(deltas), len(amounts))
     with styled():
-        figure, axes = canvas(2, len(deltas) + 1, 2.9 * len(deltas) + 5.0, 5.8)
+        figure, axes = canvas(2, columns + 1, 2.9 * columns + 5.0, 5.8)
         for ax, delta in zip(axes[0], deltas, strict=False):
             for case in each(every.sel(delta=delta), ("rho", "selection")):
-                color = RHO_COLORS[float(case.rho)]
+                color = shares[float(case.rho)]
                 series(ax, case.T, case["error"], color, "o", bool(case.selection))
             ax.set_title(rf"error, $\Delta={delta:g}$")
             ax.set_ylabel(r"$\epsilon_g^{(T)}$")
-        for delta, marker in zip(deltas, "os", strict=False):
+        for delta, marker in zip(deltas, cycle("os"), strict=False):
             for case in each(every.sel(delta=delta), ("rho",)):
-                series(axes[0, -1], case.T, _ratio(case), RHO_COLORS[float(case.rho)], marker)
-        amounts = balanced.alpha_u.values.tolist()
-        shown = amounts[-len(deltas) :]
-        for ax, alpha_u in zip(axes[1], shown, strict=False):
+                series(axes[0, -1], case.T, _ratio(case), shares[float(case.rho)], marker)
+        rho = fixed(balanced, "rho")
+        for ax, alpha_u in zip(axes[1], amounts, strict=False):
             for case in each(balanced.sel(alpha_u=alpha_u), ("alpha_l", "selection")):
                 color = colors[float(case.alpha_l)]
                 series(ax, case.T, case["error"], color, "o", bool(case.selection))
-            ax.set_title(rf"error, $\rho=1/2$, $\alpha_U={alpha_u:g}$")
+            ax.set_title(rf"error, $\rho={rho:g}$, $\alpha_U={alpha_u:g}$")
             ax.set_ylabel(r"$\epsilon_g^{(T)}$")
-        for alpha_u, marker in zip(amounts, "^D", strict=True):
+        for alpha_u, marker in zip(amounts, cycle("^D"), strict=False):
             for case in each(balanced.sel(alpha_u=alpha_u), ("alpha_l",)):
                 series(axes[1, -1], case.T, _ratio(case), colors[float(case.alpha_l)], marker)
         for ax in axes[:, -1]:
             ax.set_title("with over without")
             ax.set_ylabel(r"$\epsilon_g^{(T)}(\Gamma^*)\,/\,\epsilon_g^{(T)}(0)$")
-        lengths_axis(axes.ravel(), every.T.values.tolist(), "steps $T$")
-        letter(axes.ravel())
+        for ax in (*axes[0, len(deltas) : -1], *axes[1, len(amounts) : -1]):
+            ax.remove()
+        lengths_axis(figure.axes, every.T.values.tolist(), "steps $T$")
+        letter(figure.axes)
         legend_right(
             figure,
             [
-                *rho_legend(every.rho.values.tolist()),
+                *rho_legend(every.rho.values),
                 *(handle(rf"$\alpha_L={a:g}$", color, "o") for a, color in colors.items()),
                 handle(r"$\Gamma$ tuned", GREY, "o"),
                 handle(r"$\Gamma = 0$", GREY, "o", DASHED, filled=False),
                 *(
                     handle(rf"$\Delta={delta:g}$", GREY, marker, "none")
-                    for delta, marker in zip(deltas, "os", strict=False)
+                    for delta, marker in zip(deltas, cycle("os"), strict=False)
                 ),
                 *(
                     handle(rf"$\alpha_U={alpha_u:g}$", GREY, marker, "none")
-                    for alpha_u, marker in zip(amounts, "^D", strict=True)
+                    for alpha_u, marker in zip(amounts, cycle("^D"), strict=False)
                 ),
             ],
         )

@@ -42,7 +42,8 @@ def draw(data: Data) -> Drawing:
     theory = data["theory"]
     sizes = by_size(data)
     with styled():
-        figure, axes = canvas(1, 2, 8.8, 3.6)
+        columns = theory.delta.size
+        figure, axes = canvas(1, columns, 3.6 * columns + 1.6, 3.6)
         for ax, delta in zip(axes[0], theory.delta.values, strict=True):
             one = theory.sel(delta=delta)
             ax.plot(one.alpha_u, one["error"], color=BLACK)

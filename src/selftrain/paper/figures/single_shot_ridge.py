@@ -9,7 +9,7 @@ import numpy as np
 
 from ...sweep import Grid, Task
 from ..computations.single_shot import SINGLE_SHOT
-from ..figure import Claim, Data, Figure, Finding, Place
+from ..figure import Claim, Data, Figure, Finding, Place, fixed
 from ..judge import listed, numbers
 from ..setting import ALPHA_L, DELTAS
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 LARGEST = 1e4
 RHOS = (0.5, 0.495, 0.4)
 RATIOS = tuple(float(2.0**k) for k in np.arange(-2, 7.5, 0.5))
-RATIOS_QUICK = (*(float(2.0**k) for k in range(-2, 7, 2)), 128.0)
+RATIOS_QUICK = (0.5, 4.0, 128.0)
 AT_BOUND = 0.99
 JUMP = 100.0
 """Ridges of neighbours that differ by a larger factor are in different valleys."""
@@ -39,13 +39,16 @@ def draw(data: Data) -> Drawing:
     from ...plots.style import BLUE, GREY, ORANGE, styled
 
     optima = data["optima"]
-    ratio = optima.alpha_u / ALPHA_L
+    ratio = optima.alpha_u / fixed(optima, "alpha_l")
+    rows, columns = optima.delta.size, optima.rho.size
     ridges = (
         ("lambda_l", r"$\lambda_L^*$", BLUE, "o"),
         ("lambda_u", r"$\lambda_U^*$", ORANGE, "s"),
     )
     with styled():
-        figure, axes = canvas(2, 3, 9.6, 5.0, sharex=True, sharey=True)
+        figure, axes = canvas(
+            rows, columns, 2.8 * columns + 1.2, 2.3 * rows + 0.4, sharex=True, sharey=True
+        )
         for row, delta in zip(axes, optima.delta.values, strict=True):
             for ax, rho in zip(row, optima.rho.values, strict=True):
                 one = optima.sel(rho=rho, delta=delta)

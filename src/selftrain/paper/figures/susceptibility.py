@@ -9,7 +9,7 @@ import numpy as np
 
 from ...sweep import Grid, Task
 from ..computations.fixed_ridge import FIXED_RIDGE
-from ..figure import Claim, Data, Figure, Finding, Place
+from ..figure import Claim, Data, Figure, Finding, Place, fixed
 from ..judge import at_full_size, listed, numbers
 from ..setting import ALPHA_L, DELTA, TUNED, longest
 from .batch_size import BATCHES, BATCHES_QUICK, chains
@@ -22,10 +22,10 @@ FIXED = {"lambda_l": 0.05, "lambda_u": 0.01}
 
 def tasks(quick: bool) -> Mapping[str, Task]:
     batches = BATCHES_QUICK if quick else BATCHES
-    fixed = {"alpha_l": ALPHA_L, "delta": DELTA, "longest": longest(quick), **FIXED}
+    setting = {"alpha_l": ALPHA_L, "delta": DELTA, "longest": longest(quick), **FIXED}
     return {
         "chains": chains(quick),
-        "fixed": Task(FIXED_RIDGE, Grid({"alpha_u": batches}, fixed)),
+        "fixed": Task(FIXED_RIDGE, Grid({"alpha_u": batches}, setting)),
     }
 
 
@@ -33,11 +33,11 @@ def draw(data: Data) -> Drawing:
     from ...plots.paper import batch_colors, canvas, draw_batches, handle, legend_right, letter
     from ...plots.style import styled
 
-    chi = data["chains"]["chi"]
+    chi, ridge = data["chains"]["chi"], fixed(data["fixed"], "lambda_u")
     with styled():
         figure, axes = canvas(1, 3, 11.0, 3.8, sharey=True)
         panels = (
-            (data["fixed"]["chi"], rf"$\lambda_U = {FIXED['lambda_u']:g}$, $\Gamma = 0$", False),
+            (data["fixed"]["chi"], rf"$\lambda_U = {ridge:g}$, $\Gamma = 0$", False),
             (chi.sel(selection=False), r"tuned, $\Gamma = 0$", False),
             (chi.sel(selection=True), r"tuned, $\Gamma$ too", True),
         )

@@ -40,15 +40,17 @@ def draw(data: Data) -> Drawing:
     from ...plots.paper import canvas, legend_right, letter
     from ...plots.style import styled
 
-    one = data["systems"].isel(rho=0, features=0, seed=0)
+    systems = data["systems"].isel(features=0, seed=0)
+    rhos = systems.rho.values.tolist()
     with styled():
-        figure, axes = canvas(1, 2, 8.4, 3.4)
-        for ax, (kind, title) in zip(axes[0], KINDS.items(), strict=True):
-            draw_kind(ax, one, kind)
-            ax.set_title(title)
-        axes[0, 0].set_ylabel("density")
-        letter(axes[0])
-        legend_right(figure, step_handles(one))
+        figure, axes = canvas(len(rhos), 2, 8.4, 2.9 * len(rhos) + 0.5)
+        for row, rho in zip(axes, rhos, strict=True):
+            for ax, (kind, title) in zip(row, KINDS.items(), strict=True):
+                draw_kind(ax, systems.sel(rho=rho), kind)
+                ax.set_title(title + (rf",  $\rho={rho:g}$" if len(rhos) > 1 else ""))
+            row[0].set_ylabel("density")
+        letter(axes.ravel())
+        legend_right(figure, step_handles(systems))
     return figure
 
 

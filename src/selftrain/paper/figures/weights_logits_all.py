@@ -39,10 +39,11 @@ def draw(data: Data) -> Drawing:
 
     systems = data["systems"].isel(seed=0)
     rows = [(kind, features) for kind in KINDS for features in SIZES]
+    rhos = systems.rho.values.tolist()
     with styled():
-        figure, axes = canvas(len(rows), len(RHOS), 10.2, 8.6)
+        figure, axes = canvas(len(rows), len(rhos), 3.1 * len(rhos) + 0.9, 8.6)
         for row, (kind, features) in zip(axes, rows, strict=True):
-            for ax, rho in zip(row, RHOS, strict=True):
+            for ax, rho in zip(row, rhos, strict=True):
                 draw_kind(ax, systems.sel(rho=rho, features=features), kind)
                 ax.set_title(rf"{kind}, $N={features}$, $\rho={rho:g}$", fontsize=8)
         letter(axes.ravel())

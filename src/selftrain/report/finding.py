@@ -1,0 +1,52 @@
+"""What the headline says in words: three sentences for everyone, and remarks for those who look at its table."""
+
+from __future__ import annotations
+
+from .headline import BOUNDS, RIDGES, Headline
+
+
+def finding(told: Headline) -> tuple[str, str, str]:
+    """What was asked, what naive self-training does, what helps."""
+    problem = told.problem
+    alone = float(told.labeled_only.run.error[0])
+    naive = float(told.naive.run.error[-1])
+    helped = float(told.helped.run.error[-1])
+    full = told.supervised.error
+    gap = alone - full
+    return (
+        "Can a linear classifier with few labels get better by training on its own guesses? Here: two clusters of points, "
+        f"{problem.rho:.0%} of them in one, {problem.alpha_l:g} labelled points per feature, and {problem.steps} fresh batches of "
+        f"{float(problem.unlabeled.alpha[0]):g} unlabelled points per feature.",
+        f"Naive self-training hardly helps: at its best it closes {(alone - naive) / gap:.0%} of the gap between the labelled points alone "
+        f"(error {alone:.4f}) and every label given ({full:.4f}).",
+        f"Labels that sharpen from step to step, with the bias fixed after the first fit, close {(alone - helped) / gap:.0%} (error {helped:.4f}; "
+        f"no method gets below {told.limits.semi_supervised:.4f} with these data).",
+    )
+
+
+def remarks(told: Headline) -> list[str]:
+    """What the columns of the table are, which were not filled, and where a search met a bound."""
+    said = [
+        "λ_L, λ_U: ridge of the labelled fit and of the self-training steps; a: annealing, the "
+        "sharpness of the pseudo-labels at step t is 1 + a t."
+    ]
+    ensemble = told.helped.simulated
+    if ensemble is not None:
+        said.append(
+            f"simulated: mean ± standard deviation over {len(ensemble.seeds)} systems of "
+            f"{ensemble.features} features. Naive self-training is not simulated at its optimum: "
+            "with ridges that small the fit of a finite system is too ill-conditioned."
+        )
+    if told.naive.at_bounds.get("lambda_u") == "lowest":
+        said.append(
+            "The best ridge of naive self-training is the lowest allowed one, at which a step "
+            "changes nothing: naive self-training is better not used here."
+        )
+    for contender in (told.naive, told.helped):
+        for name, end in contender.at_bounds.items():
+            said.append(f"{name} of “{contender.name}” ended at the {end} value allowed.")
+    ranges = ", ".join(
+        f"{name} {low:g} to {high:g}" for name, (low, high) in BOUNDS.items() if name in RIDGES
+    )
+    said.append(f"Ranges searched: {ranges}, annealing 0 to {BOUNDS['annealing'][1]:g}.")
+    return said

@@ -1,0 +1,73 @@
+"""The numbers of the headline as a table, on the terminal and on the page."""
+
+from __future__ import annotations
+
+import html
+from typing import TYPE_CHECKING
+
+from .headline import Contender, Headline
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+COLUMNS = ("way to learn", "λ_L", "λ_U", "a", "error, t=0", "t=T", "simulated")
+Row = tuple[str, ...]
+
+
+def rows(told: Headline) -> list[Row]:
+    """One row a contender, then the lines they are measured against."""
+    full, limits = told.supervised, told.limits
+    made = [_row(one) for one in (told.labeled_only, *told)]
+    made.append(_line("supervised, every label given", full.error, full.ridge))
+    if full.unbounded is not None:
+        made.append(_line("the same, any ridge", full.unbounded.error, full.unbounded.ridge))
+    return [
+        *made,
+        _line("Bayes, labelled points only", limits.labeled_only),
+        _line("Bayes, all data", limits.semi_supervised),
+        _line("Bayes, every label given", limits.all_labeled),
+    ]
+
+
+def for_terminal(told: Headline) -> Table:
+    """The table for rich."""
+    from rich import box
+    from rich.table import Table
+
+    made = Table(title=f"{told.problem!r}", title_justify="left", box=box.SIMPLE_HEAD)
+    for index, name in enumerate(COLUMNS):
+        made.add_column(name, justify="right" if index else "left", no_wrap=True)
+    for row in rows(told):
+        made.add_row(*row)
+    return made
+
+
+def for_page(told: Headline) -> str:
+    """The table as HTML."""
+    head = "".join(f"<th>{html.escape(name)}</th>" for name in COLUMNS)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>"
+        for row in rows(told)
+    )
+    return f'<div class="wide"><table class="numbers"><tr>{head}</tr>{body}</table></div>'
+
+
+def _row(contender: Contender) -> Row:
+    run, ensemble = contender.run, contender.simulated
+    recipe, steps = run.recipe, run.problem.steps
+    simulated = ""
+    if ensemble is not None:
+        simulated = f"{ensemble.mean('error')[-1]:.4f} ± {ensemble.std('error')[-1]:.4f}"
+    return (
+        contender.name,
+        f"{recipe.lambda_l:.3g}",
+        f"{recipe.lambda_u:.3g}" if steps else "",
+        f"{recipe.annealing:.3g}" if steps else "",
+        f"{run.error[0]:.5f}",
+        f"{run.error[-1]:.5f}",
+        simulated,
+    )
+
+
+def _line(name: str, error: float, ridge: float | None = None) -> Row:
+    return (name, "" if ridge is None else f"{ridge:.3g}", "", "", "", f"{error:.5f}", "")
