@@ -4,6 +4,7 @@
 # make check       linters, types, and the fast tests
 # make test        linters, types, and every test
 # make bench       the speed of the engines, measured against other ways
+# make docs        the documentation as a site: out/docs/index.html
 # make browser     what the tests of the page need: Chromium and its driver, axe-core
 # make robustness  thousands of random problems, each confirmed or refused
 
@@ -17,7 +18,7 @@ WARM   := $(VENV)/.warm
 WORKERS ?= 2
 AXE    := 4.11.1
 
-.PHONY: setup run paper check test lint format bench browser robustness clean
+.PHONY: setup run paper check test lint format docs bench browser robustness clean
 
 setup: $(WARM)
 
@@ -45,6 +46,11 @@ lint: $(TESTED)
 format: $(TESTED)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+docs: $(READY)
+	$(PIP) install --constraint constraints.txt --group docs
+	$(BIN)/python -m sphinx -W --keep-going -q docs out/docs
+	@echo "the documentation is in out/docs/index.html"
 
 bench: $(READY)
 	$(BIN)/selftrain bench theory

@@ -95,7 +95,7 @@ def recipe_card(recipe: Recipe) -> str:
             label = expit(np.nan_to_num(sharpness * h, nan=0.0))
         label[np.abs(h) <= threshold] = np.nan
         ax.plot(h, label, color=BLUE)
-        ax.set_xlabel("logit over the norm of the weights")
+        ax.set_xlabel("logit of weights of norm 1")
         ax.set_ylabel("pseudo-label")
 
     return card("Recipe", _fields(recipe), draw if recipe.labeler == "soft" else None)

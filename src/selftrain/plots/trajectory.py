@@ -61,10 +61,10 @@ def plot_trajectory(
     >>> len(plot_trajectory(run).axes)
     4
     """
-    from .canvas import new_axes, new_picture, whole_figure
+    from .canvas import new_picture, whole_figure
 
     if panel is not None or ax is not None:
-        return _one_panel(trajectory, panel or "error", new_axes(ax), limits)
+        return _one_panel(trajectory, panel or "error", ax, limits)
     with styled():
         canvas = figure or new_picture(7.2, 6.0)
         panels = canvas.subplots(2, 2)
@@ -79,12 +79,13 @@ def plot_trajectory(
     return whole_figure(canvas)
 
 
-def _one_panel(run: Trajectory, panel: str, ax: Axes, limits: bool) -> Figure:
-    from .canvas import whole_figure
+def _one_panel(run: Trajectory, panel: str, given: Axes | None, limits: bool) -> Figure:
+    from .canvas import new_axes, whole_figure
 
     if panel not in PANELS:
         raise InvalidInput("panel", panel, nearest(panel, PANELS))
     with styled():
+        ax = new_axes(given)
         if panel == "error":
             draw_error(ax, run, limits)
         else:
