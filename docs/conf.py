@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from importlib.metadata import version
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ HERE = Path(__file__).parent
 
 project = "selftrain"
 author = "the selftrain authors"
-release = version("selftrain")
+release = metadata.version("selftrain")
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.mathjax"]
 myst_enable_extensions = ["dollarmath", "colon_fence"]
 myst_heading_anchors = 4
@@ -24,7 +24,6 @@ html_title = f"selftrain {release}"
 nb_execution_mode = "off"  # tests/test_examples.py executes every notebook
 autodoc_typehints = "description"
 autodoc_member_order = "bysource"
-napoleon_custom_sections = ["Arguments"]
 
 _EXAMPLES = HERE / "examples"
 shutil.rmtree(_EXAMPLES, ignore_errors=True)
@@ -34,11 +33,13 @@ shutil.copytree(HERE.parent / "examples", _EXAMPLES, ignore=shutil.ignore_patter
 def _formulas(
     app: Any, what: str, name: str, thing: Any, options: Any, lines: list[str]
 ) -> None:
-    """Formulas of docstrings, written $x$, as mathematics."""
-    text = re.sub(r"\$([^$]+)\$", r":math:`\1`", "\n".join(lines))
+    """Formulas of docstrings, written $x$, as mathematics; names in backticks as code."""
+    text = re.sub(r"(?<!`)`([^`\n]+)`(?!`)", r"``\1``", "\n".join(lines))
+    text = re.sub(r"(``[^`\n]+``)(?=\w)", r"\1\\ ", text)
+    text = re.sub(r"\$([^$]+)\$", r":math:`\1`", text)
     lines[:] = text.split("\n")
 
 
 def setup(app: Any) -> None:
     """Connect the hook."""
-    app.connect("autodoc-process-docstring", _formulas)
+    app.connect("autodoc-process-docstring", _formulas, priority=400)  # before napoleon
