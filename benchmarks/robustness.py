@@ -1,8 +1,9 @@
-"""Thousands of random problems: each is solved and confirmed, collapses, or is refused by type.
+"""Thousands of random problems, each checked by an engine that shares no code with the package.
 
-`make robustness` runs it. Problem number i depends on the seed and on i alone, and every result is
-written as it comes, so an interrupted run continues where it stopped. A sample of the collapses is
-then repeated at finite size.
+`make robustness` runs it. A problem is solved to the end, collapses, or is refused by type. Of every solved run step 0 and
+some of the others are put to `independent`: how far is each from the root of its equations, and does the accuracy that
+the run reports cover that? Problem number i depends on the seed and on i alone, and every result is written as it comes,
+so an interrupted run continues where it stopped. A sample of the collapses is then repeated at finite size.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import independent
 import numpy as np
 import pandas as pd
 from joblib import Parallel, delayed
@@ -30,16 +32,23 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 from rich.table import Table
+from user_losses import Huber, Steep
 
-from selftrain import Problem, Recipe, simulate, solve
+from selftrain import Problem, Recipe, Trajectory, losses, simulate, solve
 from selftrain.errors import StageError
+from selftrain.losses import Loss
 
 COLUMNS = (
     "index", "outcome", "step", "steps", "accuracy", "evaluations", "nodes", "seconds", "starts",
-    "message", "problem", "recipe",
+    "checked", "check", "distance", "said", "at", "message", "problem", "recipe",
 )  # fmt: skip
 CONFIRMED = 1e-8
 MOST_ERRORS = 1e-3
+CHECKED_STEPS = 2
+"""Steps of a run that are checked besides step 0."""
+
+COVERED = 10.0
+"""A reported accuracy covers a distance up to this many times larger: it is the size of a Newton step, not a bound."""
 
 
 def draw(seed: int, index: int) -> tuple[Problem, Recipe]:
@@ -52,23 +61,106 @@ def draw(seed: int, index: int) -> tuple[Problem, Recipe]:
     def half() -> bool:
         return bool(rng.random() < 0.5)
 
+    loss, pseudo_loss = draw_losses(rng)
+    own = not all(isinstance(name, str) for name in (loss, pseudo_loss or loss))
+    shifted = rng.random() < 0.25
     problem = Problem(
         alpha_l=scale(0.05, 50),
-        alpha_u=scale(0.2, 50),
-        rho=rng.uniform(0.01, 0.5),
-        delta=scale(0.05, 10),
-        steps=int(rng.integers(1, 51)),
+        alpha_u=scale(0.05, 50),
+        rho=scale(0.001, 0.5),
+        delta=scale(0.05, 20),
+        steps=int(rng.integers(1, 3 if own else 13)),
+        loss=loss,
+        pseudo_loss=pseudo_loss,
+        rho_u=scale(0.001, 0.5) if shifted else None,
+        delta_u=scale(0.05, 20) if shifted else None,
     )
     soft = 1.0 if half() else scale(0.5, 100)
     recipe = Recipe(
-        lambda_l=scale(1e-5, 1e4),
-        lambda_u=scale(1e-6, 1e4),
+        lambda_l=scale(1e-8, 1e3),
+        lambda_u=scale(1e-8, 1e3),
         threshold=rng.uniform(0, 2) if half() else 0.0,
         sharpness=math.inf if rng.random() < 0.2 else soft,
         annealing=rng.uniform(0, 1) if half() else 0.0,
         fix_bias=half(),
     )
     return problem, recipe
+
+
+def draw_losses(rng: np.random.Generator) -> tuple[str | Loss, str | Loss | None]:
+    """The losses of the labelled step and of the others; one in 50 problems has losses of the user's own."""
+    kind = rng.random()
+    if kind < 0.66:
+        return "logistic", None
+    if kind < 0.84:
+        return "squared", None
+    if kind < 0.98:
+        pair = ("logistic", "squared")
+        return pair if rng.random() < 0.5 else (pair[1], pair[0])
+    if kind < 0.99:
+        return losses.register(Steep(float(f"{10 ** rng.uniform(-2, 3):.3g}"))), None
+    return losses.register(Huber(float(f"{10 ** rng.uniform(-1, 1):.3g}"))), None
+
+
+def _as_independent(loss: Loss) -> independent.Loss:
+    if isinstance(loss, Steep):
+        return independent.Loss(independent.LOGISTIC, loss.k)
+    if isinstance(loss, Huber):
+        return independent.Loss(independent.HUBER, 1.0, loss.width)
+    kinds = {"logistic": independent.LOGISTIC, "squared": independent.SQUARED}
+    return independent.Loss(kinds[loss.name])
+
+
+def equations(run: Trajectory, t: int) -> tuple[independent.Step, Any]:
+    """Step t of a run as the other engine has it, and the solution in its unknowns."""
+    problem, recipe, chi = run.problem, run.recipe, run.chi[t]
+    loss, eta = _as_independent(problem.loss_at(t)), run.m_hat[t] * chi
+    log_r = 0.5 * math.log(run.chi_hat[t]) + math.log(chi)
+    if t == 0:
+        given = problem.alpha_l, problem.rho, problem.delta, recipe.lambda_l, 0.0, 1.0
+        step = independent.Step(
+            loss, True, 0.0, 0.0, 1.0, 0.0, *given, hard=True, fixed_bias=False, bias=0.0, anchor=0.0,
+            bias_anchor=0.0,
+        )  # fmt: skip
+        return step, np.array([0.0, eta, run.bias[0], log_r, math.log(chi)])
+    values, i = recipe.at_steps(problem.steps), t - 1
+    omega, bias = math.hypot(run.m[i], math.sqrt(run.v[i])), float(run.bias[i])
+    gamma, a = float(values.sharpness[i]), float(run.overlap[t]) / omega
+    hard, keep, keep_bias = math.isinf(gamma), 0.0, 0.0
+    if hard:
+        gamma = 1.0
+    else:
+        keep = gamma if abs(a - gamma * omega) < 0.5 * gamma * omega else 0.0
+        keep_bias = gamma if abs(run.bias[t] - gamma * bias) <= 0.5 * gamma * abs(bias) else 0.0
+    batch = (float(column[i]) for column in problem.unlabeled)
+    step = independent.Step(
+        loss, False, omega, run.m[i] / omega, run.v[i] / omega**2, bias, *batch,
+        float(values.lambda_u[i]), float(values.threshold[i]), gamma, hard, recipe.fix_bias,
+        (1.0 - keep_bias) * bias, keep, keep_bias,
+    )  # fmt: skip
+    z = [a - keep * omega, eta, run.bias[t] - keep_bias * bias, log_r, math.log(chi)]
+    return step, np.array(z)
+
+
+def check(run: Trajectory, rng: np.random.Generator) -> dict[str, Any]:
+    """Put some steps of a run to the other engine: the worst of them, and whether its accuracy says so."""
+    later = np.arange(1, run.good_steps)
+    some = rng.choice(later, min(CHECKED_STEPS, later.size), replace=False)
+    found = {"checked": 0, "check": "none", "distance": 0.0, "said": 0.0, "at": -1}
+    words = ["none", "confirmed", "covered", "undecided", "wrong"]
+    for t in [0, *sorted(some.tolist())][: run.good_steps]:
+        verdict = independent.correction(*equations(run, t))
+        said = float(run.stats.accuracy[t])
+        word = "confirmed"
+        if not verdict.settled or not math.isfinite(verdict.distance):
+            word = "undecided"
+        elif verdict.distance > CONFIRMED:
+            word = "covered" if verdict.distance <= COVERED * said else "wrong"
+        found["checked"] += 1
+        worse = words.index(word) - words.index(found["check"])
+        if worse > 0 or (worse == 0 and verdict.distance > found["distance"]):
+            found |= {"check": word, "distance": verdict.distance, "said": said, "at": t}
+    return found
 
 
 def _warm_up() -> None:
@@ -99,11 +191,14 @@ def attempt(seed: int, index: int) -> dict[str, Any]:
         row |= {
             "outcome": "solved" if run.collapsed_at is None else "collapsed",
             "step": run.collapsed_at,
-            "accuracy": summary["accuracy"],
+            "accuracy": float(np.nanmax(run.stats.accuracy)),
             "evaluations": summary["evaluations"],
             "nodes": summary["nodes_max"],
             "starts": json.dumps(summary["starts"]),
         }
+        row["seconds"] = round(time.perf_counter() - begin, 5)
+        row |= check(run, np.random.default_rng([seed, index, 1]))
+        return row
     row["seconds"] = round(time.perf_counter() - begin, 5)
     return row
 
@@ -114,6 +209,7 @@ def collect(count: int, seed: int, workers: int, path: Path) -> pd.DataFrame:
     path.parent.mkdir(parents=True, exist_ok=True)
     done = set(pd.read_csv(path)["index"]) if path.exists() else set()
     todo = [index for index in range(count) if index not in done]
+    todo.sort(key=lambda index: isinstance(draw(seed, index)[0].loss, str), reverse=True)
     columns = (
         TextColumn("random problems"),
         BarColumn(),
@@ -147,6 +243,12 @@ def report(rows: pd.DataFrame, console: Console) -> bool:
     table = Table(title=f"{len(rows)} random problems", show_header=False)
     for outcome, number in counts.most_common():
         table.add_row(outcome, str(number))
+    for word, number in Counter(ended["check"]).most_common():
+        table.add_row(f"by the other engine: {word}", str(number))
+    table.add_row("steps put to the other engine", str(int(ended["checked"].sum())))
+    agreed = ended[ended["check"] == "confirmed"]
+    table.add_row("  largest distance confirmed", f"{agreed['distance'].max():.2g}")
+    wrong = ended[ended["check"] == "wrong"]
     table.add_row("worst confirmed accuracy", f"{ended['accuracy'].max():.2g}")
     table.add_row(f"not confirmed to {CONFIRMED:g}", str(len(unconfirmed)))
     table.add_row("steps solved", f"{sum(starts.values())}")
@@ -160,7 +262,15 @@ def report(rows: pd.DataFrame, console: Console) -> bool:
     for _, row in rows.drop(ended.index).iterrows():
         console.print(f"{row['index']}: {row['outcome']}: {row['message']}", style="red")
         console.print(f"    {row['problem']}\n    {row['recipe']}", highlight=False)
-    return len(unconfirmed) == 0 and refused <= MOST_ERRORS * len(rows)
+    for _, row in ended[ended["check"].isin(["wrong", "undecided", "covered"])].iterrows():
+        words = (
+            f"{row['check']}: step {row['at']} is {row['distance']:.2g} off, said {row['said']:.2g}"
+        )
+        console.print(f"{row['index']}: {words}", style="red")
+        console.print(f"    {row['problem']}\n    {row['recipe']}", highlight=False)
+    defects = sum(number for name, number in counts.items() if name.startswith("defect"))
+    few = refused <= MOST_ERRORS * len(rows)
+    return len(unconfirmed) == 0 and len(wrong) == 0 and defects == 0 and few
 
 
 def confirm_collapses(rows: pd.DataFrame, count: int, features: int, console: Console) -> bool:
@@ -208,7 +318,7 @@ def _small_collapses(rows: pd.DataFrame, count: int) -> Iterator[tuple[int, Prob
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--count", type=int, default=2000)
+    parser.add_argument("--count", type=int, default=5000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--collapses", type=int, default=8, help="how many to simulate")

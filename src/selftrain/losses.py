@@ -136,24 +136,29 @@ def register(loss: Loss) -> Loss:
     return loss
 
 
-def get_loss(loss: Any) -> Loss:
-    """The loss of that name, or the object itself if it is a loss."""
+def get_loss(loss: Any, field: str = "loss") -> Loss:
+    """The loss of that name, or the object itself if it is a loss; `field` is named where it is neither."""
     if isinstance(loss, str):
         if loss not in _registry:
-            raise InvalidInput("loss", loss, f"unknown loss; {nearest(loss, _registry)}")
+            raise InvalidInput(field, loss, f"unknown loss; {nearest(loss, _registry)}")
         return _registry[loss]
-    _check(loss)
+    _check(loss, field)
     return loss  # type: ignore[no-any-return]
 
 
-def _check(loss: Any) -> None:
+def same_loss(one: Loss, other: Loss) -> bool:
+    """Whether two losses are one: the same object, or the same built-in loss."""
+    return one is other or (type(one) is type(other) and type(one) in (Logistic, Squared))
+
+
+def _check(loss: Any, field: str = "loss") -> None:
     if isinstance(loss, type) or not isinstance(loss, Loss):
         raise InvalidInput(
-            "loss", loss, "a name, or an object with the attributes of selftrain.losses.Loss"
+            field, loss, "a name, or an object with the attributes of selftrain.losses.Loss"
         )
     if type(loss) not in (Logistic, Squared):
         if loss.name in (Logistic.name, Squared.name):
-            raise InvalidInput("loss", loss.name, "the name of a built-in loss is taken")
+            raise InvalidInput(field, loss.name, "the name of a built-in loss is taken")
         _check_derivatives(loss)
 
 

@@ -19,7 +19,7 @@ from .arrays import Array
 from .clusters import Clusters
 from .errors import InvalidInput
 from .fields import Portable, Schedule, expand, number, schedule
-from .losses import Loss, get_loss
+from .losses import Loss, get_loss, same_loss
 from .rows import LABELED, BatchNames, RowGroup, batch_names, parts_of, unlabeled_groups
 
 
@@ -50,6 +50,8 @@ class Problem(Portable):
         steps: number of self-training steps T after the supervised step 0.
         loss: name of a loss, or a loss object ("squared" codes the classes as -1 and +1, so that the
             decision "logit > 0" holds for it too).
+        pseudo_loss: the loss of the self-training steps, if it is another one. It codes their labels too: soft labels
+            are its link of the (sharpened) logit.
         rho_u, delta_u: the same for the unlabelled batches, if they differ (domain shift);
             a number or one a step.
         clusters, clusters_u: a shape (`selftrain.Clusters`) in place of `delta`, and that of the unlabelled batches
@@ -81,6 +83,7 @@ class Problem(Portable):
     clusters_u: Clusters | tuple[Clusters, ...] | None = None
     batches: BatchNames = "fresh"
     keep_labeled: Schedule = 0.0
+    pseudo_loss: str | Loss | None = None
 
     _unsaid = ("batches", "keep_labeled")
 
@@ -94,7 +97,7 @@ class Problem(Portable):
             self._put("rho_u", schedule("rho_u", self.rho_u, *_SHARE))
         if self.delta_u is not None:
             self._put("delta_u", schedule("delta_u", self.delta_u, *_POSITIVE))
-        get_loss(self.loss)
+        self._put_losses()
         self._put("test", _test(self.test, self.clusters.features if self.clusters else None))
         if self.test == "unlabeled" and self.steps == 0:
             raise InvalidInput("test", "unlabeled", "with steps = 0 there is no unlabelled batch")
@@ -132,11 +135,22 @@ class Problem(Portable):
             raise InvalidInput("clusters_u", shapes, accepted)
         self._put("clusters_u", shapes if several else shapes[0])
 
+    def _put_losses(self) -> None:
+        """Check the losses; a second one that is the first says nothing."""
+        labeled = get_loss(self.loss)
+        if self.pseudo_loss is None:
+            return
+        if same_loss(labeled, get_loss(self.pseudo_loss, "pseudo_loss")):
+            self._put("pseudo_loss", None)
+
     def _put_rows(self) -> None:
         """Check which rows the steps use."""
         self._put("batches", batch_names(self.batches))
         self._put("keep_labeled", schedule("keep_labeled", self.keep_labeled, *_WEIGHT))
         expand("keep_labeled", self.keep_labeled, self.steps)
+        if self.pseudo_loss is not None and not self.memoryless:
+            accepted = "with rows used again one loss for all steps is accepted"
+            raise InvalidInput("pseudo_loss", self.pseudo_loss, accepted)
         if self.batches != "fresh":
             _ = self.row_groups
             shapes: dict[str, Clusters] = {}
@@ -169,7 +183,7 @@ class Problem(Portable):
         """The labelled rows of this problem and step 0 alone, measured on the labelled mixture."""
         return self.replace(
             steps=0, alpha_u=1.0, rho_u=None, delta_u=None, clusters_u=None, test=None,
-            batches="fresh", keep_labeled=0.0,
+            batches="fresh", keep_labeled=0.0, pseudo_loss=None,
         )  # fmt: skip
 
     def needs_fresh_rows(self, verb: str) -> None:
@@ -248,8 +262,23 @@ class Problem(Portable):
 
     @property
     def loss_function(self) -> Loss:
-        """The loss as an object."""
+        """The loss of the labelled step as an object."""
         return get_loss(self.loss)
+
+    def loss_at(self, t: int) -> Loss:
+        """The loss of step t as an object: that of the pseudo-labels from step 1 on.
+
+        >>> problem = Problem(0.5, 2.0, 0.4, 0.5, steps=3, loss="squared", pseudo_loss="logistic")
+        >>> problem.loss_at(0), problem.loss_at(1)
+        (Squared(), Logistic())
+        """
+        return get_loss(self.loss if t == 0 or self.pseudo_loss is None else self.pseudo_loss)
+
+    @property
+    def loss_names(self) -> str:
+        """The losses in words, for titles."""
+        first, later = self.loss_at(0).name, self.loss_at(1).name
+        return f"{first} loss" if first == later else f"{first}, then {later} loss"
 
     @cached_property
     def unlabeled(self) -> Batches:

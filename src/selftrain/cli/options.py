@@ -72,6 +72,13 @@ FLAGS: Mapping[str, tuple[Flag, ...]] = {
             "logistic",
             text=True,
         ),
+        Flag(
+            "pseudo_loss",
+            "Name of the loss of the self-training steps.",
+            "NAME",
+            "that of --loss",
+            text=True,
+        ),
         Flag("rho_u", "Share of the positive class in the batches.", _EACH, "that of --rho"),
         Flag("delta_u", "Variance of the noise in the batches.", _EACH, "that of --delta"),
         Flag(

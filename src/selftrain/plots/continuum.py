@@ -147,7 +147,7 @@ def _said(best: tuple[float, float, str]) -> str:
 
 def _title(path: ContinuumPath) -> str:
     problem, recipe = path.problem, path.recipe
-    words = [f"{problem.loss_function.name} loss in continuous time"]
+    words = [f"{problem.loss_names} in continuous time"]
     words += [rf"$\alpha_L={problem.alpha_l:g}$"]
     if not isinstance(problem.alpha_u, tuple):
         words.append(rf"$\alpha_U={problem.alpha_u:g}$")

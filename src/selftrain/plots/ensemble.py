@@ -154,7 +154,7 @@ def _kind(ensemble: Ensemble) -> str:
 def _title(ensembles: list[Ensemble], spread: str) -> str:
     first = ensembles[0]
     bars = "standard deviation over seeds" if spread == "std" else "standard error of the mean"
-    lines = [f"{first.problem.loss_function.name} loss, finite-size runs; bars: {bars}"]
+    lines = [f"{first.problem.loss_names}, finite-size runs; bars: {bars}"]
     variants = [
         text
         for text, used in (

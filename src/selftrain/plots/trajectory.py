@@ -189,7 +189,7 @@ def _title(run: Trajectory) -> str:
         second.append(rf"$a={_value(recipe.annealing)}$")
     if recipe.fix_bias:
         second.append("bias fixed")
-    lines = [f"{problem.loss_function.name} loss,  {',  '.join(first)}", ",  ".join(second)]
+    lines = [f"{problem.loss_names},  {',  '.join(first)}", ",  ".join(second)]
     tested = problem.test_mixture
     if problem.shaped:
         if (tested.rho, problem.test_clusters) != (problem.rho, problem.clusters):

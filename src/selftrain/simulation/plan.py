@@ -22,6 +22,7 @@ class StepPlan(NamedTuple):
     """What one step of a simulation needs to know (threshold and sharpness: nan at step 0)."""
 
     t: int
+    loss: Loss
     rows: int
     rho: float
     delta: float
@@ -44,10 +45,6 @@ class Plan(NamedTuple):
     steps: tuple[StepPlan, ...]
     parts: tuple[tuple[str, ...], ...]
     kept: Array
-
-    @property
-    def loss(self) -> Loss:
-        return self.problem.loss_function
 
     @property
     def test(self) -> Mixture:
@@ -92,11 +89,13 @@ def plan_run(problem: Problem, recipe: Recipe, features: int) -> Plan:
     rows = rows * count
     kept = np.append(1.0, expand("keep_labeled", problem.keep_labeled, problem.steps))
     first = StepPlan(
-        0, int(rows[0]), problem.rho, problem.delta, recipe.lambda_l * features, np.nan, np.nan
-    )
+        0, problem.loss_at(0), int(rows[0]), problem.rho, problem.delta, recipe.lambda_l * features,
+        np.nan, np.nan,
+    )  # fmt: skip
     later = (
         StepPlan(
             t + 1,
+            problem.loss_at(t + 1),
             int(rows[t + 1]),
             float(batches.rho[t]),
             float(batches.delta[t]),

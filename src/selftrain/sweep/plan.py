@@ -67,6 +67,8 @@ class PointCall:
         if problem is not None:
             about["problem"] = problem.to_dict()
             about["loss"] = _code_of(problem.loss_function)
+            if problem.pseudo_loss is not None:
+                about["pseudo_loss"] = _code_of(problem.loss_at(1))
         if recipe is not None:
             about["recipe"] = recipe.to_dict()
             about["labeler"] = _code_of(recipe.label_function)

@@ -163,7 +163,7 @@ class _Step:
         problem.needs_fresh_rows("the limit of faded weights")
         values = recipe.at_steps(problem.steps)
         alpha, rho, delta = (float(column[t - 1]) for column in problem.unlabeled)
-        loss = problem.loss_function
+        loss = problem.loss_at(t)
         if rho != 0.5:
             accepted = "balanced batches have a limit; in others the bias outlives the weights"
             raise InvalidInput("rho_u", rho, accepted)

@@ -74,12 +74,12 @@ def run_steps(
             return False
         batch = pool.batch(step)
         if step.t == 0:
-            targets = np.where(batch.signs > 0, plan.loss.classes[1], plan.loss.classes[0])
+            targets = np.where(batch.signs > 0, step.loss.classes[1], step.loss.classes[0])
             selected = np.ones(step.rows, dtype=bool)
             trained, quality = True, {}
         else:
             logits = batch.design.times(weights) + bias
-            targets = targets_of(plan.recipe.label_function, logits, step, plan.loss)
+            targets = targets_of(plan.recipe.label_function, logits, step, step.loss)
             selected = np.abs(logits) > step.threshold * np.linalg.norm(weights)
             trained = not plan.recipe.fix_bias
             quality = label_quality(logits, selected, batch.signs > 0)
@@ -87,8 +87,8 @@ def run_steps(
         faded = step.t > 0 and vanished(float(np.linalg.norm(weights)), bias, trained)
         if kept is None and not faded:
             check_selection(step, selected, float(weights @ weights), bias)
-        if kept is None and (faded or (trained and one_class(targets[selected], plan.loss))):
-            positive = majority_positive(targets[selected], plan.loss, bias)
+        if kept is None and (faded or (trained and one_class(targets[selected], step.loss))):
+            positive = majority_positive(targets[selected], step.loss, bias)
             record.collapse(step.t, positive)
             break
         found = _fit(plan, step, batch, targets, selected, kept, trained, weights, bias, tolerance)
@@ -96,7 +96,7 @@ def run_steps(
             found = replace(found, weights=np.zeros(plan.features))  # lost in rounding
         after = measure(found, weights if step.t else None, center)
         record.put(step.t, **after, directions=found.products, **quality)
-        train = plan.loss.value(targets, found.logits[: step.rows])[selected]
+        train = step.loss.value(targets, found.logits[: step.rows])[selected]
         record.put(step.t, train_loss=float(train.mean()) if train.size else float("nan"))
         q = after["m"] ** 2 + after["v"]
         random = generator(seed, step.t, TEST)
@@ -200,7 +200,7 @@ def _fit(
     """The fit of this step, on the batch and on the labelled rows if they are kept."""
     design, rows = batch.design, selected.astype(float)
     if kept is not None:
-        truth = np.where(kept.signs > 0, plan.loss.classes[1], plan.loss.classes[0])
+        truth = np.where(kept.signs > 0, step.loss.classes[1], step.loss.classes[0])
         design = Stacked(design, kept.design)
         targets = np.append(targets, truth)
         rows = np.append(rows, np.full(truth.size, plan.kept[step.t]))
@@ -208,7 +208,7 @@ def _fit(
         return fit(
             design,
             targets,
-            plan.loss,
+            step.loss,
             step.ridge,
             rows=rows,
             fit_bias=trained,

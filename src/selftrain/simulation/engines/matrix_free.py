@@ -58,7 +58,7 @@ CHUNK = 1 << 16
 
 def supports(plan: Plan) -> bool:
     """Whether this engine knows the loss and the variant."""
-    known = type(plan.loss) in (Logistic, Squared)
+    known = all(type(step.loss) in (Logistic, Squared) for step in plan.steps)
     return known and not plan.returns
 
 
@@ -74,7 +74,6 @@ def run_steps(
 ) -> bool:
     """Run all steps of one seed and enter them into its record; False if `stopped` said so on the way."""
     seed = record.seed
-    loss = LOGISTIC if type(plan.loss) is Logistic else SQUARED
     columns = _Room(max(step.rows for step in plan.steps), room)
     histogram = _Weights(plan.features) if keep_weights else None
     state = np.zeros(2)
@@ -82,13 +81,14 @@ def run_steps(
     for step in plan.steps:
         if stopped():
             return False
+        loss = LOGISTIC if type(step.loss) is Logistic else SQUARED
         batch = _RevealedRows(plan, step, seed, loss, columns, state, bias)
         train_bias = step.t == 0 or not plan.recipe.fix_bias
         faded = step.t > 0 and vanished(float(np.linalg.norm(state)), bias, train_bias)
         if not faded:
             check_selection(step, batch.selected, float(state @ state), bias)
-        if faded or (train_bias and one_class(batch.targets, plan.loss)):
-            record.collapse(step.t, majority_positive(batch.targets, plan.loss, bias))
+        if faded or (train_bias and one_class(batch.targets, step.loss)):
+            record.collapse(step.t, majority_positive(batch.targets, step.loss, bias))
             break
         point, bias = batch.fit(state, bias, train_bias, tolerance)
         across = float(point[1:] @ point[1:])
@@ -172,7 +172,7 @@ class _RevealedRows:
         self.quality: dict[str, float] = {}
         self.rejected = np.empty((2, 0))
         if step.t == 0:
-            negative, positive = plan.loss.classes
+            negative, positive = step.loss.classes
             self.targets = np.where(self.positive, positive, negative)
         else:
             self.targets = self._label(state, bias)
@@ -197,7 +197,7 @@ class _RevealedRows:
             soft_targets(self.loss, step.sharpness, logits)
         else:
             for here in _chunks(logits.size):
-                logits[here] = targets_of(labeler, logits[here], step, self.plan.loss)
+                logits[here] = targets_of(labeler, logits[here], step, step.loss)
         return logits
 
     def fit(

@@ -56,10 +56,10 @@ def run_steps(
             return False
         batch = source.draw(step)
         selected, trained, quality = np.ones(step.rows, dtype=bool), True, {}
-        targets = np.where(batch.positive, plan.loss.classes[1], plan.loss.classes[0])
+        targets = np.where(batch.positive, step.loss.classes[1], step.loss.classes[0])
         if step.t > 0:
             logits = batch.rows @ weights + bias
-            targets = targets_of(plan.recipe.label_function, logits, step, plan.loss)
+            targets = targets_of(plan.recipe.label_function, logits, step, step.loss)
             norm = float(np.linalg.norm(weights))
             selected = np.abs(logits) > step.threshold * norm * clusters.length
             trained = not plan.recipe.fix_bias
@@ -67,12 +67,12 @@ def run_steps(
             faded = vanished(norm, bias, trained)
             if not faded:
                 check_selection(step, selected, norm**2, bias)
-            if faded or (trained and one_class(targets[selected], plan.loss)):
-                record.collapse(step.t, majority_positive(targets[selected], plan.loss, bias))
+            if faded or (trained and one_class(targets[selected], step.loss)):
+                record.collapse(step.t, majority_positive(targets[selected], step.loss, bias))
                 break
         try:
             found = fit(
-                batch.rows, targets, plan.loss, step.ridge, rows=selected.astype(float),
+                batch.rows, targets, step.loss, step.ridge, rows=selected.astype(float),
                 fit_bias=trained, weights=weights, bias=bias, tolerance=0.01 * tolerance,
             )  # fmt: skip
         except FitError as error:
@@ -81,7 +81,7 @@ def run_steps(
         m = float(mean @ found.weights)
         off = found.weights - m / length**2 * mean
         measured = source.measure(found.weights, found.bias)
-        train = plan.loss.value(targets, found.logits)[selected]
+        train = step.loss.value(targets, found.logits)[selected]
         record.put(
             step.t,
             m=m,

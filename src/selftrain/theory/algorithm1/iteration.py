@@ -327,8 +327,10 @@ def _conjugates(
 
 
 def _check(problem: Problem, recipe: Recipe, damping: float, tolerance: float) -> None:
-    if not isinstance(problem.loss_function, Logistic):
-        raise InvalidInput("loss", problem.loss, "Algorithm 1 is here for the logistic loss only")
+    if not all(isinstance(problem.loss_at(t), Logistic) for t in (0, 1)):
+        raise InvalidInput(
+            "loss", problem.loss_names, "Algorithm 1 is here for the logistic loss only"
+        )
     soft = type(recipe.label_function) is SoftLabels
     if not soft or np.isinf(recipe.at_steps(problem.steps).sharpness).any():
         raise InvalidInput("labeler", recipe.labeler, "Algorithm 1 is here for soft labels only")

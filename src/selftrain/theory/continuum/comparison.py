@@ -78,7 +78,7 @@ def check_same(path: ContinuumPath, run: Any) -> None:
     check_continuous(run.problem, run.recipe)
     ours, theirs = (
         (
-            one.problem.alpha_l, one.problem.labeled, one.problem.loss_function.name,
+            one.problem.alpha_l, one.problem.labeled, one.problem.loss_names,
             one.problem.test_mixture, one.recipe.lambda_l, one.recipe.fix_bias,
         )
         for one in (path, run)

@@ -74,7 +74,7 @@ def follow(
     until = number("until", until, lambda value: 0 < value < math.inf, positive)
     last = until * (1 - 1e-12)  # a batch that begins at the end, up to rounding, has no part
     pieces = [piece for piece in stretches(problem, recipe) if piece.begin < last]
-    flows = [Flow(problem.loss_function, piece.batch, recipe.fix_bias) for piece in pieces]
+    flows = [Flow(problem.loss_at(1), piece.batch, recipe.fix_bias) for piece in pieces]
     times = [*(piece.begin for piece in pieces), until]
     y = unknowns(start_of(problem, recipe))
     solution, accuracy, evaluations = confirmed(flows, times, y, tolerance, stop_at)

@@ -97,7 +97,7 @@ def first_order(
     check_expandable(problem, recipe)
     batch = batch_of(problem, recipe, t)
     old = _labelling_model(state, t)
-    answer = respond(problem.loss_function, old, batch, recipe.fix_bias)
+    answer = respond(problem.loss_at(1), old, batch, recipe.fix_bias)
     omega, mu, nu2 = old.norm, old.cosine, old.misalignment
     turn = omega * answer.turn
     coefficients = FirstOrder(
@@ -136,7 +136,7 @@ def second_order_noise(
     check_expandable(problem, recipe)
     batch = batch_of(problem, recipe, t)
     old = _labelling_model(state, t)
-    answer = respond(problem.loss_function, old, batch, recipe.fix_bias)
+    answer = respond(problem.loss_at(1), old, batch, recipe.fix_bias)
     alpha, delta, stiffness = batch.alpha, batch.delta, answer.stiffness
     with np.errstate(over="ignore", invalid="ignore"):
         turn = np.float64(answer.turn) / answer.chi
@@ -189,7 +189,7 @@ def check_expandable(problem: Any, recipe: Any) -> None:
         raise InvalidInput("annealing", recipe.annealing, f"0 {reason}")
     if np.any(np.asarray(recipe.sharpness) != 1):
         raise InvalidInput("sharpness", recipe.sharpness, f"1 {reason}")
-    _check_labels(problem.loss_function, recipe.label_function)
+    _check_labels(problem.loss_at(1), recipe.label_function)
 
 
 def _check_labels(loss: Loss, labeler: Labeler) -> None:

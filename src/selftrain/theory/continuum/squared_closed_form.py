@@ -139,9 +139,9 @@ def squared_closed_form(problem: Problem, recipe: Recipe) -> SquaredClosedForm:
     (0.7922, 0.774)
     """
     check_continuous(problem, recipe)
-    if type(problem.loss_function) is not Squared:
+    if type(problem.loss_at(1)) is not Squared:
         accepted = "'squared' is accepted; continuum() is for every loss"
-        raise InvalidInput("loss", problem.loss_function.name, accepted)
+        raise InvalidInput("loss", problem.loss_at(1).name, accepted)
     if np.any(recipe.at_steps(problem.steps).threshold != 0):
         accepted = "0 is accepted; continuum() is for selection too"
         raise InvalidInput("threshold", recipe.threshold, accepted)

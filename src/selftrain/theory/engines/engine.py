@@ -11,14 +11,14 @@ from typing import Protocol
 import numpy as np
 
 from ...arrays import Array
-from ...labelers import HardLabels, SoftLabels
+from ...labelers import HardLabels, Labeler, SoftLabels
 from ...losses import Logistic, Loss, Squared
 from ...problem import Problem
 from ...recipe import Recipe
 from ..step.stage import Stage
 from ..step.table import Record
 
-__all__ = ["Engine", "Stage", "StepByStep", "labeled_group", "select"]
+__all__ = ["Engine", "Stage", "StepByStep", "labeled_group", "select", "solve_first"]
 
 
 class Engine(Protocol):
@@ -32,8 +32,8 @@ class Engine(Protocol):
         r"""Step t >= 1 from the state ($\omega, \mu, \nu^2$, B) of the step before."""
         ...
 
-    def run(self, record: Record) -> None:
-        """Fill the record, from step 0 on."""
+    def run(self, record: Record, begin: int = 0) -> None:
+        """Fill the record, from step `begin` on: 0, or 1 where it has step 0."""
         ...
 
     def derivatives(
@@ -58,12 +58,6 @@ class StepByStep:
         """Step t >= 1 from the state of the step before."""
         raise NotImplementedError
 
-    def first(self, record: Record) -> None:
-        """Solve step 0."""
-        problem, ridge = record.problem, record.recipe.lambda_l
-        stage = self.supervised(problem.loss_function, labeled_group(problem), ridge)
-        record.store(0, stage.solution(record.exponent, record.confirmable), stage.frame)
-
     def derivatives(
         self, problem: Problem, recipe: Recipe, states: Array, unknowns: Array, last: int,
         exponent: float,
@@ -74,6 +68,29 @@ class StepByStep:
             for t in range(1, last + 1)
         ]
         return np.array([each[0] for each in found]), np.array([each[1] for each in found])
+
+
+class TwoLosses:
+    """Step 0 by the engine of one loss, the steps of self-training by that of another."""
+
+    def __init__(self, labeled: Engine, later: Engine):
+        self._labeled, self._later = labeled, later
+        self.supervised = labeled.supervised
+        self.self_training = later.self_training
+        self.derivatives = later.derivatives
+
+    def run(self, record: Record, begin: int = 0) -> None:
+        """Fill the record, from step `begin` on."""
+        if begin == 0:
+            solve_first(self._labeled, record)
+        self._later.run(record, 1)
+
+
+def solve_first(engine: Engine, record: Record) -> None:
+    """Solve step 0, apart from the others."""
+    problem, ridge = record.problem, record.recipe.lambda_l
+    stage = engine.supervised(problem.loss_function, labeled_group(problem), ridge)
+    record.store(0, stage.solution(record.exponent, record.confirmable), stage.frame)
 
 
 def labeled_group(problem: Problem) -> Array:
@@ -87,7 +104,13 @@ def select(problem: Problem, recipe: Recipe) -> Engine:
     >>> type(select(Problem(0.5, 2.0, 0.4, 0.5, loss="squared"), Recipe())).__name__
     'SquaredEngine'
     """
-    loss, labeler = problem.loss_function, recipe.label_function
+    later = _engine_of(problem.loss_at(1), recipe.label_function)
+    if problem.pseudo_loss is None:
+        return later
+    return TwoLosses(_engine_of(problem.loss_at(0), SoftLabels()), later)
+
+
+def _engine_of(loss: Loss, labeler: Labeler) -> Engine:
     plain = type(labeler) in (SoftLabels, HardLabels)
     if plain and type(loss) is Logistic:
         from .logistic.engine import LogisticEngine

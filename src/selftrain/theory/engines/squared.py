@@ -58,7 +58,7 @@ from ..step.given import Given, given, schedule
 from ..step.stage import StageSolution
 from ..step.table import Record
 from ..tolerances import ACCEPTED, COLLAPSED_MASS, EMPTY_SHARE
-from .engine import StepByStep
+from .engine import StepByStep, solve_first
 from .logistic.step import reference_sharpness
 
 CLOSED = 1e-13
@@ -295,9 +295,10 @@ class SquaredEngine(StepByStep):
         """Step t >= 1 from the state `old` of the step before."""
         return ClosedStage(t, given(schedule(problem, recipe), t, old))
 
-    def run(self, record: Record) -> None:
-        """Fill the record, from step 0 on."""
-        self.first(record)
+    def run(self, record: Record, begin: int = 0) -> None:
+        """Fill the record, from step `begin` on."""
+        if begin == 0:
+            solve_first(self, record)
         problem, recipe = record.problem, record.recipe
         plan = schedule(problem, recipe)
         for t in range(1, problem.steps + 1):

@@ -66,7 +66,7 @@ class LogitLaw:
     def __init__(self, trajectory: Trajectory, t: int = -1) -> None:
         problem, recipe = trajectory.problem, trajectory.recipe
         self.t = t = solved_step(trajectory, t)
-        self._loss = problem.loss_function
+        self._loss = problem.loss_at(t)
         self._labeler = recipe.label_function
         m, v, bias, chi = (
             float(values[t])

@@ -79,7 +79,7 @@ class Run:
             averages.held = held
         else:
             averages = GenericAverages(
-                t, problem.loss_function, recipe.label_function, labels, points, held
+                t, problem.loss_at(t), recipe.label_function, labels, points, held
             )
         return Stage(t, algebra, averages, labels, points, ridge, recipe.fix_bias)
 
@@ -234,7 +234,7 @@ def space_of(shapes: list[Clusters]) -> Spectrum | MatrixSpace:
 def is_compiled(problem: Problem, recipe: Recipe) -> bool:
     """Whether the averages of this loss and labeler are compiled."""
     plain = type(recipe.label_function) in (SoftLabels, HardLabels)
-    return plain and type(problem.loss_function) is Logistic
+    return plain and type(problem.loss_at(0)) is type(problem.loss_at(1)) is Logistic
 
 
 def mean_variance(covariance: Array, features: int) -> float:

@@ -9,6 +9,7 @@ import numpy as np
 
 from ...arrays import Array
 from ...errors import StageError
+from ...losses import Loss
 from ...problem import Problem
 from ...recipe import Recipe
 from ..state import solution, to_state
@@ -62,8 +63,11 @@ class Record:
 
     @cached_property
     def mirrored(self) -> bool:
-        """Whether loss and labels treat the two classes alike."""
-        loss, labeler = self.problem.loss_function, self.recipe.label_function
+        """Whether losses and labels treat the two classes alike."""
+        return all(self._mirrored(self.problem.loss_at(t)) for t in (0, 1))
+
+    def _mirrored(self, loss: Loss) -> bool:
+        labeler = self.recipe.label_function
         ends = sum(loss.classes)
         logits = np.geomspace(1e-3, 30.0, 25)
         targets = np.linspace(*loss.classes, 5)[:, None]

@@ -39,7 +39,7 @@ from ...step.solver import solve_stage
 from ...step.stage import Evaluation, StageSolution, finite
 from ...step.table import PREDICTED, START_NAMES, Record
 from ...tolerances import COLLAPSED_MASS, EMPTY_SHARE
-from ..engine import StepByStep
+from ..engine import StepByStep, solve_first
 from .averages import gather, gather_labels, gather_sharpness
 from .large_ridge import at_large_ridge
 from .noise import INNER, LABEL, SPLIT, Fields, noise_averages
@@ -308,7 +308,7 @@ class GenericEngine(StepByStep):
         batches, values = problem.unlabeled, recipe.at_steps(problem.steps)
         i = t - 1
         return GenericStage(
-            problem.loss_function,
+            problem.loss_at(t),
             recipe.label_function,
             t,
             old,
@@ -319,9 +319,10 @@ class GenericEngine(StepByStep):
             recipe.fix_bias,
         )
 
-    def run(self, record: Record) -> None:
-        """Fill the record, from step 0 on."""
-        self.first(record)
+    def run(self, record: Record, begin: int = 0) -> None:
+        """Fill the record, from step `begin` on."""
+        if begin == 0:
+            solve_first(self, record)
         problem, recipe = record.problem, record.recipe
         _, near, reach = record.near_solution()
         for t in range(1, problem.steps + 1):

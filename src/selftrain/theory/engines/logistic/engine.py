@@ -21,7 +21,7 @@ from ...step.solver import solve_stage
 from ...step.stage import Evaluation, StageSolution
 from ...step.table import Record
 from ...tolerances import LEFT_OF_OLD
-from ..engine import labeled_group
+from ..engine import solve_first
 from .derivatives import derivatives_at, derivatives_of_run
 from .march import Limits, Near, Table, march
 from .starts import explicit_start, no_update_start
@@ -169,8 +169,8 @@ class LogisticEngine:
         """Step t >= 1 from the state `old` of the step before."""
         return LogisticStage(t, given(schedule(problem, recipe), t, old))
 
-    def run(self, record: Record) -> None:
-        """Fill the record: march; steps that do not converge are solved one by one."""
+    def run(self, record: Record, begin: int = 0) -> None:
+        """Fill the record from step `begin` on: march; steps that do not converge are solved one by one."""
         problem, recipe = record.problem, record.recipe
         plan, near, work = schedule(problem, recipe), _near(record), workspace()
         table = Table(
@@ -178,16 +178,14 @@ class LogisticEngine:
             record.points, record.accuracy, record.starts,
         )  # fmt: skip
         limits = Limits(record.exponent, record.enough, record.confirmable)
-        t, ending = 0, Ending.SOLVED
+        t, ending = begin, Ending.SOLVED
         while t <= problem.steps:
             t, ending = march(t, plan, table, near, limits, work)
             if ending != Ending.UNCONFIRMED:
                 break
             record.truncate(t)
             if t == 0:
-                group = labeled_group(problem)
-                first = self.supervised(problem.loss_function, group, recipe.lambda_l)
-                record.store(0, first.solution(record.exponent, record.confirmable), first.frame)
+                solve_first(self, record)
             else:
                 stage = self.self_training(problem, recipe, t, record.states[t - 1])
                 solution = stage.solution(record.exponent, record.confirmable)
