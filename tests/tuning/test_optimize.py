@@ -225,3 +225,20 @@ def test_a_flat_minimum_is_called_flat() -> None:
     round_one = optimize(problem.replace(rho=0.5), ("lambda_l", "lambda_u"))
     assert round_one.is_minimum
     assert not round_one.is_flat
+
+
+def test_not_self_training_is_an_answer() -> None:
+    """A batch smaller than the dimension makes a good fit worse, whatever the ridges."""
+    problem = Problem(alpha_l=4.0, alpha_u=0.3, rho=0.3, delta=0.3, steps=1, loss="squared")
+    best = optimize(problem, starts=1)
+    assert best.error > best.labeled_only.error
+    assert not best.self_training
+    assert best.advice.startswith("Do not self-train: fit the labelled points alone")
+    assert repr(best).startswith("Optimum(do not self-train: ")
+    assert best.answer.steps == 0
+    alone = solve(problem.labeled_alone().replace(test=problem.test_pair), best.answer.recipe)
+    assert alone.error[-1] == pytest.approx(best.answer.error, rel=1e-9)
+    good = optimize(PROBLEM.replace(steps=2), starts=1)
+    assert good.self_training
+    assert good.answer.recipe == good.recipe
+    assert good.answer.steps == 2

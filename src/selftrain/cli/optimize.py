@@ -136,8 +136,16 @@ def describe(best: "Optimum") -> dict[str, Any]:
     from ..observables import SYMBOLS
 
     run = best.trajectory
+    answer = best.answer
     return {
         "error": best.error,
+        "self_training": best.self_training,
+        "answer": {
+            "self_training": answer.self_training,
+            "steps": answer.steps,
+            "recipe": answer.recipe.to_dict(),
+            "error": answer.error,
+        },
         "active_bounds": best.active_bounds,
         "bounds": best.bounds,
         "schedule": list(best.schedule),

@@ -46,12 +46,29 @@ class Point:
     recipe: Recipe
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Optimum:
-    r"""The best recipe that was found.
+@dataclass(frozen=True)
+class Answer:
+    """What to do: so many steps of self-training with this recipe; none, if the labelled points alone do better.
 
     Attributes:
-        recipe: its values.
+        self_training: whether to self-train at all.
+        steps: how many steps; 0 for the fit to the labelled points.
+        recipe: what to do them with; without self-training only its `lambda_l` is used.
+        error: what that gives.
+    """
+
+    self_training: bool
+    steps: int
+    recipe: Recipe
+    error: float
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Optimum:
+    r"""The best self-training that was found, and the answer whether to do it.
+
+    Attributes:
+        recipe: the best recipe of all steps. It may be worse than none of them: `answer` is what to do.
         trajectory: the run with it.
         path: the recipes that were best until the next one, in order.
         solves: runs of the solver the search took.
@@ -86,6 +103,19 @@ class Optimum:
     def error(self) -> float:
         """Generalisation error at the last step."""
         return float(self.trajectory.error[-1])
+
+    @property
+    def self_training(self) -> bool:
+        """Whether the steps lower the error of the labelled points alone."""
+        return self.problem.steps > 0 and self.error < self.labeled_only.error
+
+    @property
+    def answer(self) -> Answer:
+        """What to do: self-train with this recipe, or fit the labelled points and stop."""
+        if self.self_training or self.problem.steps == 0:
+            return Answer(self.self_training, self.problem.steps, self.recipe, self.error)
+        alone = self.recipe.replace(lambda_l=self.labeled_only.ridge)
+        return Answer(False, 0, alone, self.labeled_only.error)
 
     @property
     def is_minimum(self) -> bool:
@@ -135,13 +165,16 @@ class Optimum:
             return f"A supervised fit: error {self.error:.6g}."
         closed = (alone - self.error) / (alone - limit)
         worth = f"{alone:.6g} (labelled points alone) to {self.error:.6g}, {100 * closed:.1f}% of the way to the limit {limit:.6g}"
+        if not self.self_training:
+            return (
+                f"Do not self-train: fit the labelled points alone, with lambda_l = {self.labeled_only.ridge:.6g}. Every recipe "
+                f"that was tried raises the error, from {alone:.6g} to {self.error:.6g} at best."
+            )
         if self.error >= trivial:
             return (
                 f"Do not self-train this way: it errs by {self.error:.6g}, and always answering "
                 f"the larger class by {trivial:.6g}."
             )
-        if closed <= 0:
-            return f"Do not self-train this way: the error goes from {alone:.6g} (labelled points alone) to {self.error:.6g}."
         if closed < HARDLY:
             bound = ""
             if self._still:
@@ -187,7 +220,8 @@ class Optimum:
     def __repr__(self) -> str:
         values = ", ".join(f"{name}={_shown(getattr(self.recipe, name))}" for name in self.bounds)
         held = f", at a bound: {', '.join(self.active_bounds)}" if self.active_bounds else ""
-        return f"Optimum(error={self.error:.8g}, {values}{held}; {self.solves} solves)"
+        better = "" if self.self_training or self.problem.steps == 0 else "do not self-train: "
+        return f"Optimum({better}error={self.error:.8g}, {values}{held}; {self.solves} solves)"
 
 
 def active_bounds(variables: Variables, x: Array) -> dict[str, str | dict[str, tuple[int, ...]]]:
