@@ -77,6 +77,8 @@ def run() -> None:
         code = _refuse(str(error), 1)
     except OSError as error:
         code = _refuse(f"{error.filename}: {error.strerror}" if error.filename else str(error), 1)
+    except ArithmeticError as error:
+        code = _refuse(f"numbers too large or too small to compute with ({error})", 1)
     except MemoryError:
         code = _refuse("not enough memory for a run of this size", 1)
     except KeyboardInterrupt:
