@@ -57,6 +57,7 @@ bench: $(READY)
 	$(BIN)/selftrain bench gradients
 	$(BIN)/selftrain bench simulation
 	$(BIN)/selftrain bench shape
+	$(BIN)/selftrain bench sweep
 
 robustness: $(READY)
 	$(BIN)/python benchmarks/robustness.py

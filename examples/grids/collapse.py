@@ -10,16 +10,16 @@ from selftrain import Problem, Recipe, simulate, solve
 def collapse(
     problem: Problem, recipe: Recipe, every: float, features: int, seeds: int
 ) -> dict[str, float]:
-    """The step at which a run collapses into one class, one more than the last if it does not.
+    """The step at which a run collapses into one class (NaN: it does not), and what finite systems do.
 
     Arguments:
         every: finite systems are run where rho is a multiple of this.
-        features, seeds: their size and number; `simulated` is the share of them that collapses.
+        features, seeds: their size and number; `collapsed` is the share of them that collapses.
     """
     run = solve(problem, recipe)
-    at = problem.steps + 1 if run.collapsed_at is None else run.collapsed_at
     share = math.nan
     if math.isclose(problem.rho / every, round(problem.rho / every), rel_tol=1e-9):
         ensemble = simulate(problem, recipe, features, seeds, probes=0, progress=False)
         share = float((ensemble.collapsed_at >= 0).mean())
-    return {"step": float(at), "error": float(run.error[-1]), "simulated": share}
+    at = math.nan if run.collapsed_at is None else float(run.collapsed_at)
+    return {"collapsed_at": at, "collapsed": share, "error": float(run.error[-1])}

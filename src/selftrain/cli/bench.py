@@ -58,6 +58,14 @@ def shape(as_json: AsJson = False) -> None:
     _report("shape", measure(), as_json)
 
 
+@app.command("sweep")
+def sweep(as_json: AsJson = False) -> None:
+    """A grid of 10,000 solves against joblib, Dask and a loop of xarray (a few minutes)."""
+    from ..bench.sweep import sweep as measure
+
+    _report("sweep", measure(), as_json)
+
+
 def _report(name: str, lines: Iterator[Line], as_json: bool) -> None:
     """Show the lines as they are measured, or all of them as JSON."""
     from ..bench.measure import show

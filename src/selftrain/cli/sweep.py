@@ -1,10 +1,12 @@
 """`selftrain sweep`: grids of points from a file, computed into a store, reported, exported, drawn.
 
-Exit codes of `run` and `status`: 0 if every point is there, 1 if some failed or are missing.
+Exit codes of `run` and `status`: 0 if every point is there, 1 if some failed or are missing; 130 if a
+run was interrupted (ctrl-C, or the signal by which batch systems end a job).
 """
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +16,7 @@ from ..errors import InvalidInput, nearest
 from .output import check_output, counted, print_json, remark, save_figure, writing
 
 if TYPE_CHECKING:
+    from ..sweep.cluster import Cluster
     from ..sweep.dataset import Sweep
     from ..sweep.plan import Plan
 
@@ -70,6 +73,7 @@ def run(
     from ..sweep.api import checked_limits, checked_workers, run_plan, sample
     from ..sweep.gridfile import read_grid
 
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     if retry not in (None, "failed"):
         raise InvalidInput("retry", retry, '"failed" is accepted')
     plan = read_grid(grid)
@@ -77,15 +81,16 @@ def run(
     limits = checked_limits(time_limit, None if memory_limit is None else int(memory_limit * 1e6))
     processes = checked_workers(workers)
     remark(_size(plan))
+    cluster = None if scheduler is None else _cluster(scheduler)
     cost = sample(plan, folder, limits=limits, notice=remark)
-    remark(cost.sentence(processes))
+    remark(cost.sentence(processes if cluster is None else cluster.slots))
     if check:
         if as_json:
             print_json({"grid": str(grid), "store": str(folder), **cost.to_dict()})
         return
     try:
         data, failures = run_plan(
-            plan, folder, workers=processes, scheduler=scheduler,
+            plan, folder, workers=processes, scheduler=cluster,
             retry=retry is not None, limits=limits, notice=remark,
         )  # fmt: skip
     except KeyboardInterrupt:
@@ -188,6 +193,13 @@ def failed_points(data: Sweep) -> list[dict[str, str]]:
         {"at": ", ".join(f"{name}={row[name]}" for name in axes), "reason": str(row["reason"])}
         for _, row in failed.iterrows()
     ]
+
+
+def _cluster(scheduler: str) -> Cluster:
+    """The cluster at an address: asked before anything is computed."""
+    from ..sweep.cluster import Cluster
+
+    return Cluster(scheduler)
 
 
 def _size(plan: Plan) -> str:

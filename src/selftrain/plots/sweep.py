@@ -107,11 +107,30 @@ def _map(ax: Axes, data: xr.Dataset, name: str) -> None:
         if min(field.shape) > 1 and field.min() < 0 < field.max():
             ax.contour(x, y, field, levels=[0.0], colors=color, linewidths=1.8)
             handles.append(ax.plot([], [], color=color, linewidth=1.8, label=label)[0])
+    handles += _finite_systems(ax, data, across, down)
     if handles:
-        ax.legend(handles=handles, loc="best")
+        canvas = ax.figure
+        canvas.legend(handles=handles, loc="outside lower center", ncols=len(handles), fontsize=8)
     ax.grid(False)
     _scale(ax, data, across, "x")
     _scale(ax, data, down, "y")
+
+
+def _finite_systems(ax: Axes, data: xr.Dataset, across: str, down: str) -> list[Any]:
+    """Circles where the share of finite systems that collapse is known, if it is at some points only."""
+    if "collapsed" not in data or bool(np.isfinite(data["collapsed"]).all()):
+        return []
+    share = data["collapsed"].transpose(down, across).values
+    y, x = np.nonzero(np.isfinite(share))
+    ax.scatter(
+        data[across].values[x], data[down].values[y], s=11, c=share[y, x], cmap="Greys",
+        vmin=0.0, vmax=1.0, edgecolors="black", linewidths=0.5, zorder=3,
+    )  # fmt: skip
+    style: dict[str, Any] = {"linestyle": "", "marker": "o", "markeredgecolor": "black"}
+    return [
+        ax.plot([], [], color=color, label=label, **style)[0]
+        for color, label in (("white", "no finite system collapses"), ("black", "all do"))
+    ]
 
 
 def _boundaries(data: xr.Dataset) -> list[tuple[str, Array, str]]:
@@ -121,7 +140,7 @@ def _boundaries(data: xr.Dataset) -> list[tuple[str, Array, str]]:
         found.append(
             ("collapse", np.where(np.isfinite(data["collapsed_at"].values), 1.0, -1.0), ORANGE)
         )
-    if "collapsed" in data:
+    if "collapsed" in data and bool(np.isfinite(data["collapsed"]).all()):
         found.append(("half of the systems collapse", data["collapsed"].values - 0.5, ORANGE))
     if "gain" in data:
         found.append(("no gain over labels alone", data["gain"].values, ORANGE))
@@ -152,6 +171,13 @@ def _symbol(data: xr.Dataset, name: str) -> str:
     )
 
 
+def _usual(word: str) -> dict[str, Any]:
+    """What a recipe has unless something else was said."""
+    from ..recipe import Recipe
+
+    return Recipe().to_dict() if word == "recipe" else {}
+
+
 def _shared(data: xr.Dataset) -> str:
     """Task and numbers that all points share."""
     told: list[str] = [str(data.attrs.get("task", ""))]
@@ -160,7 +186,9 @@ def _shared(data: xr.Dataset) -> str:
         told += [
             f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}"
             for name, value in values.items()
-            if name not in data.coords and isinstance(value, (int, float, str))
+            if name not in data.coords
+            and isinstance(value, (int, float, str))
+            and value != _usual(word).get(name)
         ]
     lines, line = [], ""
     for piece in told:

@@ -6,13 +6,22 @@ begins anew when processes were lost.
 
 from __future__ import annotations
 
-from concurrent.futures import Future
+from concurrent.futures import BrokenExecutor, CancelledError, Future
+from enum import Enum
 from typing import Any, Protocol
 
 from ..runtime.parallel import cores, local_processes, stop_now
 from .work import Refusal, Result, compute
 
 Answer = list[Result] | Refusal
+
+
+class Loss(Enum):
+    """How a batch lost its process."""
+
+    ALL = "all batches under way are lost with it"
+    ALONE = "the others go on"
+    PROVEN = "it lost one after the other: it ends every process"
 
 
 class Backend(Protocol):
@@ -25,8 +34,12 @@ class Backend(Protocol):
         """Begin a batch."""
         ...
 
-    def is_broken(self, error: BaseException) -> bool:
-        """Whether a lost batch means that all others are lost as well."""
+    def loss(self, error: BaseException) -> Loss | None:
+        """What an error of a batch says about its process; None: it is another kind of error."""
+        ...
+
+    def check(self) -> None:
+        """Raise if there is nothing to wait for any more."""
         ...
 
     def restart(self) -> None:
@@ -49,9 +62,12 @@ class Here:
         future.set_result(compute(work))
         return future
 
-    def is_broken(self, error: BaseException) -> bool:
+    def loss(self, error: BaseException) -> Loss | None:
         """This process is not lost as long as it asks."""
-        return False
+        return None
+
+    def check(self) -> None:
+        """Everything is done when it is sent."""
 
     def restart(self) -> None:
         """Nothing to replace."""
@@ -71,9 +87,12 @@ class Processes:
         """Begin a batch."""
         return self._executor.submit(compute, work)
 
-    def is_broken(self, error: BaseException) -> bool:
+    def loss(self, error: BaseException) -> Loss | None:
         """One lost process ends the pool."""
-        return True
+        return Loss.ALL if isinstance(error, (BrokenExecutor, CancelledError)) else None
+
+    def check(self) -> None:
+        """A pool says itself that it is lost."""
 
     def restart(self) -> None:
         """New processes in the place of those that are left."""
@@ -93,5 +112,5 @@ def backend_for(workers: int | None, scheduler: Any = None) -> Backend:
     if scheduler is not None:
         from .cluster import Cluster
 
-        return Cluster(scheduler)
+        return scheduler if isinstance(scheduler, Cluster) else Cluster(scheduler)
     return Here() if workers == 0 else Processes(-1 if workers is None else workers)

@@ -7,19 +7,25 @@ digits may differ.
 
 from __future__ import annotations
 
+import asyncio
 import platform
+import time
 import warnings
-from collections.abc import Mapping
-from concurrent.futures import Future
+from collections.abc import Iterator, Mapping
+from concurrent.futures import CancelledError, Future
+from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from ..errors import InvalidInput, SelfTrainError
-from .backends import Answer
+from .backends import Answer, Loss
 from .work import compute
 
-PATIENCE = 8.0
+PATIENCE = 4.0
 """Seconds until a scheduler that does not answer counts as unreachable."""
+
+LOOK, ALONE = 2.0, 60.0
+"""Seconds between two looks at the workers, and until a scheduler that lost all of them is given up."""
 
 LIBRARIES = ("selftrain", "numpy", "scipy", "numba")
 
@@ -34,22 +40,45 @@ class Cluster:
     def __init__(self, scheduler: Any) -> None:
         self._own = isinstance(scheduler, str)
         self._client = _connect(scheduler) if self._own else _checked(scheduler)
+        self._address = str(self._client.scheduler.address)
+        self._looked = self._seen = time.monotonic()
         try:
-            self.slots = self._threads()
-            check_versions(versions(), self._client.run(versions))
+            with self._answering():
+                self.slots = self._threads()
+                check_versions(versions(), self._client.run(versions))
+                self._executor = self._client.get_executor(pure=False)
         except BaseException:
             self.close(now=True)
             raise
-        self._executor = self._client.get_executor(pure=False)
 
     def submit(self, work: bytes) -> Future[Answer]:
         """Begin a batch; a worker that is lost is replaced by another without a word."""
+        self.check()
         future: Future[Answer] = self._executor.submit(compute, work)
         return future
 
-    def is_broken(self, error: BaseException) -> bool:
-        """Other batches are not touched by a lost worker."""
-        return False
+    def loss(self, error: BaseException) -> Loss | None:
+        """A batch that ended several workers, one after the other, ends every worker."""
+        from distributed import KilledWorker
+
+        if isinstance(error, KilledWorker):
+            return Loss.PROVEN
+        return Loss.ALONE if isinstance(error, CancelledError) else None
+
+    def check(self) -> None:
+        """Refuse to wait for a cluster that is gone: its scheduler, or all workers for a while."""
+        if self._client.status not in ("running", "connecting"):
+            raise Unreachable(self._silent)
+        now = time.monotonic()
+        if now - self._looked < LOOK:
+            return
+        self._looked = now
+        with self._answering():
+            present = bool(self._client.nthreads())
+        if present:
+            self._seen = now
+        elif now - self._seen > ALONE:
+            raise Unreachable(f"scheduler {self._address}: its workers are gone")
 
     def restart(self) -> None:
         """Give up on what is computed: workers are the cluster's own."""
@@ -58,18 +87,34 @@ class Cluster:
 
     def close(self, now: bool = False) -> None:
         """Leave the cluster as it was found."""
-        if hasattr(self, "_executor"):
+        if hasattr(self, "_executor") and self._client.status == "running":
             self._executor.shutdown(wait=not now)
         if self._own:
             self._client.close()
+
+    @property
+    def _silent(self) -> str:
+        return (
+            f"scheduler {self._address}: it does not answer any more; with a store, the same call goes "
+            "on from what was finished"
+        )
+
+    @contextmanager
+    def _answering(self) -> Iterator[None]:
+        """A connection that is lost meanwhile is an error of its own."""
+        try:
+            yield
+        except OSError as error:
+            if isinstance(error, TimeoutError):
+                raise
+            raise Unreachable(self._silent) from None
 
     def _threads(self) -> int:
         """Batches that its workers compute at once."""
         try:
             self._client.wait_for_workers(1, timeout=PATIENCE)
         except TimeoutError:
-            address = self._client.scheduler.address
-            raise Unreachable(f"scheduler {address}: it has no workers") from None
+            raise Unreachable(f"scheduler {self._address}: it has no workers") from None
         return sum(self._client.nthreads().values())
 
 
@@ -101,17 +146,47 @@ def check_versions(here: Mapping[str, str], there: Mapping[str, Mapping[str, str
 
 
 def _connect(address: str) -> Any:
+    """A client of the scheduler at an address, which was seen to answer."""
     try:
         from distributed import Client
     except ImportError:
         accepted = 'it needs Dask: pip install "selftrain[dask]"'
         raise InvalidInput("scheduler", address, accepted) from None
+    _check_reachable(address)
+    connect: Any = Client
     try:
-        connect: Any = Client
         return connect(address, timeout=PATIENCE, set_as_default=False)
-    except (OSError, TimeoutError, ValueError) as error:
-        reason = " ".join(str(error).split())[:120]
-        raise Unreachable(f"scheduler {address}: not reachable ({reason})") from None
+    except (OSError, ValueError) as error:
+        raise _unreachable(address, error) from None
+
+
+def _check_reachable(address: str) -> None:
+    """Ask who answers at an address; a `Client` of an address where nobody does would not go away."""
+    from distributed.core import rpc
+
+    async def who() -> Any:
+        answering: Any = rpc
+        async with answering(address, timeout=PATIENCE) as other:
+            return await asyncio.wait_for(other.identity(), PATIENCE)
+
+    loop = asyncio.new_event_loop()
+    try:
+        found = loop.run_until_complete(who())
+    except Exception as error:  # another kind of server may answer anything
+        raise _unreachable(address, error) from None
+    finally:
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        loop.close()
+    if "workers" not in found:
+        kind = found.get("type", "something")
+        raise Unreachable(f"scheduler {address}: a Dask {kind} answers there, and no scheduler")
+
+
+def _unreachable(address: str, error: Exception) -> Unreachable:
+    reason = " ".join(f"{type(error).__name__}: {error}".split())[:160]
+    if isinstance(error, TimeoutError):
+        reason = f"no answer within {PATIENCE:g} seconds"
+    return Unreachable(f"scheduler {address}: not reachable ({reason})")
 
 
 def _checked(client: Any) -> Any:

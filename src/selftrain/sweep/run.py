@@ -11,14 +11,14 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, Future, wait
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..errors import SelfTrainError
 from ..runtime.parallel import cores
 from ..runtime.progress import Progress
-from .backends import Answer, Backend, Here, backend_for
+from .backends import Answer, Backend, Here, Loss, backend_for
 from .batches import AHEAD, Batch, Job, Queue
 from .computation import Computation
 from .gather import gather
@@ -35,10 +35,11 @@ GRACE = 5.0
 SAMPLE_SECONDS, WORTH_SECONDS = 1.0, 4.0
 """Work begins in this process for so long; more left than this is worth the start of others."""
 
+LOOK = 1.0
+"""Seconds between two looks at what does not come back."""
+
 MOST_LOSSES = 4
 """A point that lost its process this often, all but the first time alone, has failed."""
-
-LOST = (BrokenExecutor, CancelledError)
 
 ENDED = "its process was ended from outside, perhaps for want of memory"
 
@@ -264,17 +265,20 @@ def _stream(
             send(suspects.popleft(), alone=True)
         while queue and not suspects and len(flying) < queue.window:
             send(queue.take())
-        patience = None if limits.seconds is None else 1.0
-        done, _ = wait(flying, timeout=patience, return_when=FIRST_COMPLETED)
-        lost: list[_Sent] = []
+        done, _ = wait(flying, timeout=LOOK, return_when=FIRST_COMPLETED)
+        backend.check()
+        lost: list[tuple[_Sent, bool]] = []
         for future in done:
             sent = flying.pop(future)
             try:
                 answer = future.result()
-            except LOST as error:
-                lost.append(sent)
-                if backend.is_broken(error):
-                    lost += flying.values()
+            except (Exception, CancelledError) as error:
+                loss = backend.loss(error)
+                if loss is None:
+                    raise
+                lost.append((sent, loss is Loss.PROVEN))
+                if loss is Loss.ALL:
+                    lost += [(other, False) for other in flying.values()]
                     flying.clear()
                     backend.restart()
                     break
@@ -283,8 +287,8 @@ def _stream(
                 raise SelfTrainError(answer.reason)
             queue.learn(sent.batch, answer)
             yield sent.batch, answer
-        for sent in lost:
-            yield from _again(sent, queue, suspects)
+        for sent, proven in lost:
+            yield from _again(sent, proven, queue, suspects)
         if late := [sent for sent in flying.values() if _is_late(sent, limits)]:
             others = [sent for sent in flying.values() if sent not in late]
             flying.clear()
@@ -296,12 +300,14 @@ def _stream(
 
 
 def _again(
-    sent: _Sent, queue: Queue, suspects: deque[Batch]
+    sent: _Sent, proven: bool, queue: Queue, suspects: deque[Batch]
 ) -> Iterator[tuple[Batch, list[Result]]]:
     """Send a batch again that lost its process; a single point that ends it when alone has failed."""
     batch = sent.batch
     batch.lost += 1
-    if batch.lost == 1:
+    if proven and len(batch.jobs) == 1:
+        yield batch, [Result(None, 0.0, ENDED)]
+    elif batch.lost == 1 and not proven:
         queue.give_back(batch)
     elif len(batch.jobs) > 1:
         suspects.extend(batch.split((len(batch.jobs) + 1) // 2))

@@ -29,23 +29,20 @@ OUTPUTS = {
     "first_order": Output(r"\|\nabla\epsilon_g\|_\infty"),
     "second_order": Output("least curvature"),
 }
-OVER = ("lambda_l", "lambda_u")
-"""What is optimised unless something else is asked for."""
 
 
 def tuned(problem: Problem, recipe: Recipe, keep: Sequence[str], **options: Any) -> dict[str, Any]:
     """The recipe with the smallest error, and what it is worth.
 
-    What is not optimised is taken from `recipe`, as far as it differs from the default.
+    As far as `recipe` differs from the default, the search begins there, and keeps what it does not vary.
     """
     from ... import optimize
 
     default = Recipe()
-    free = {*options.get("over", OVER), *options.get("schedule", ())}
     given = {
         name: getattr(recipe, name)
         for name in Recipe.__dataclass_fields__
-        if name not in free and getattr(recipe, name) != getattr(default, name)
+        if getattr(recipe, name) != getattr(default, name)
     }
     best = optimize(problem, start=given or None, **options)
     known: dict[str, Callable[[], Any]] = {

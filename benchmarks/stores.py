@@ -1,0 +1,242 @@
+"""Where finished points could be kept: our parts, SQLite, Parquet and Zarr, on the same points.
+
+    python benchmarks/stores.py [--points 10000]
+
+Each store takes batches as a sweep gives them, every batch on disk before the next. Measured: processor
+time to write and to read all, bytes, and what becomes of a flipped bit: noticed, harmless, or a wrong
+number that nobody notices. Zarr is measured if it is installed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import shutil
+import sqlite3
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from selftrain.sweep.store import Finished, Store
+
+BATCH = 200
+STEPS = 17
+
+
+def points(count: int) -> list[Finished]:
+    """Two numbers and a row over t each, as `solve` keeps them."""
+    draw = np.random.default_rng(0)
+    return [
+        Finished(
+            f"{at:040x}",
+            {"error": draw.random(), "cosine": draw.random(), "error_path": draw.random(STEPS)},
+            draw.random(),
+        )
+        for at in range(count)
+    ]
+
+
+class Ours:
+    """Numbered parts with a SHA-256 digest."""
+
+    def write(self, folder: Path, found: list[Finished]) -> None:
+        store = Store(folder)
+        with store.writing():
+            for at in range(0, len(found), BATCH):
+                store.add(found[at : at + BATCH])
+
+    def read(self, folder: Path) -> dict[str, tuple[Any, ...]]:
+        store = Store(folder)
+        if store.damaged:
+            raise ValueError("damaged")
+        return {key: _row(one.values) for key, one in store._points.items()}
+
+
+class Sqlite:
+    """A table of keys, numbers and blobs; one transaction per batch."""
+
+    def write(self, folder: Path, found: list[Finished]) -> None:
+        base = sqlite3.connect(folder / "points.db")
+        base.execute(
+            "create table p (key text primary key, seconds real, e real, c real, row blob)"
+        )
+        for at in range(0, len(found), BATCH):
+            with base:
+                base.executemany(
+                    "insert into p values (?, ?, ?, ?, ?)",
+                    [
+                        (one.key, one.seconds, one.values["error"], one.values["cosine"],
+                         one.values["error_path"].tobytes())
+                        for one in found[at : at + BATCH]
+                    ],
+                )  # fmt: skip
+        base.close()
+
+    def read(self, folder: Path) -> dict[str, tuple[Any, ...]]:
+        base = sqlite3.connect(folder / "points.db")
+        try:
+            return {
+                key: (e, c, *np.frombuffer(row))
+                for key, e, c, row in base.execute("select key, e, c, row from p")
+            }
+        finally:
+            base.close()
+
+
+class Parquet:
+    """A file per batch, beside its place first, then moved there."""
+
+    def write(self, folder: Path, found: list[Finished]) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        for at in range(0, len(found), BATCH):
+            batch = found[at : at + BATCH]
+            table = pa.table(
+                {
+                    "key": [one.key for one in batch],
+                    "seconds": [one.seconds for one in batch],
+                    "error": [one.values["error"] for one in batch],
+                    "cosine": [one.values["cosine"] for one in batch],
+                    "error_path": [one.values["error_path"] for one in batch],
+                }
+            )
+            part = folder / f"{at:08d}.part"
+            with part.open("wb") as file:
+                pq.write_table(table, file, compression="none", write_page_checksum=True)
+                os.fsync(file.fileno())
+            part.rename(part.with_suffix(".parquet"))
+
+    def read(self, folder: Path) -> dict[str, tuple[Any, ...]]:
+        import pyarrow.parquet as pq
+
+        known: dict[str, tuple[Any, ...]] = {}
+        for path in sorted(folder.glob("*.parquet")):
+            table = pq.read_table(path, page_checksum_verification=True).to_pydict()
+            rows = zip(
+                table["key"], table["error"], table["cosine"], table["error_path"], strict=True
+            )
+            known.update((key, (e, c, *row)) for key, e, c, row in rows)
+        return known
+
+
+class Zarr:
+    """An array per quantity over the number of the point, a chunk per batch; keys beside it."""
+
+    def write(self, folder: Path, found: list[Finished]) -> None:
+        import zarr
+
+        group = zarr.open_group(folder, mode="w")
+        arrays = {
+            name: group.create_array(
+                name, shape=(len(found), *tail), chunks=(BATCH, *tail), dtype="f8"
+            )
+            for name, tail in (("error", ()), ("cosine", ()), ("error_path", (STEPS,)))
+        }
+        group.attrs["keys"] = [one.key for one in found]
+        for at in range(0, len(found), BATCH):
+            batch = found[at : at + BATCH]
+            for name, array in arrays.items():
+                array[at : at + BATCH] = np.array([one.values[name] for one in batch])
+
+    def read(self, folder: Path) -> dict[str, tuple[Any, ...]]:
+        import zarr
+
+        group = zarr.open_group(folder, mode="r")
+        columns = [np.asarray(group[name][:]) for name in ("error", "cosine", "error_path")]
+        keys = group.attrs["keys"]
+        return {
+            key: (e, c, *row)
+            for key, e, c, row in zip(keys, *(column for column in columns), strict=True)
+        }
+
+
+def _row(values: Any) -> tuple[Any, ...]:
+    return (
+        float(values["error"]), float(values["cosine"]), *(float(x) for x in values["error_path"])
+    )  # fmt: skip
+
+
+def processor(action: Any, repeat: int = 3) -> float:
+    best = float("inf")
+    for _ in range(repeat):
+        begin = time.process_time()
+        action()
+        best = min(best, time.process_time() - begin)
+    return best
+
+
+def flips(
+    kind: Any, folder: Path, expected: dict[str, tuple[Any, ...]], tries: int
+) -> dict[str, int]:
+    """What becomes of one flipped bit at a random place."""
+    chance = random.Random(0)
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and path.stat().st_size)
+    sizes = [path.stat().st_size for path in files]
+    counts = {"noticed": 0, "harmless": 0, "points missing": 0, "wrong number": 0}
+    for _ in range(tries):
+        path = chance.choices(files, sizes)[0]
+        whole = path.read_bytes()
+        hurt = bytearray(whole)
+        hurt[chance.randrange(len(hurt))] ^= 1 << chance.randrange(8)
+        path.write_bytes(bytes(hurt))
+        try:
+            found = kind.read(folder)
+        except Exception:
+            counts["noticed"] += 1
+        else:
+            same = {key: value for key, value in found.items() if expected.get(key) == value}
+            if len(same) < len(found):
+                counts["wrong number"] += 1
+            else:
+                counts["harmless" if len(found) == len(expected) else "points missing"] += 1
+        path.write_bytes(whole)
+    return counts
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--points", type=int, default=10_000)
+    parser.add_argument("--flips", type=int, default=200)
+    asked = parser.parse_args()
+    found = points(asked.points)
+    expected = {one.key: _row(one.values) for one in found}
+    some = found[: 5 * BATCH]
+    for kind in (Ours(), Sqlite(), Parquet(), Zarr()):
+        name = type(kind).__name__
+        folder = Path(tempfile.mkdtemp())
+
+        def anew(kind: Any = kind, folder: Path = folder) -> None:
+            shutil.rmtree(folder)
+            folder.mkdir()
+            kind.write(folder, found)
+
+        try:
+            wrote = processor(anew)
+        except ImportError:
+            print(f"{name}: not installed")
+            continue
+        read = processor(lambda kind=kind, folder=folder: kind.read(folder))
+        assert kind.read(folder) == expected, name
+        size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+        shutil.rmtree(folder)
+        folder.mkdir()
+        kind.write(folder, some)
+        few = {one.key: expected[one.key] for one in some}
+        line = {
+            "write_ms_a_point": 1e3 * wrote / asked.points,
+            "read_ms_a_point": 1e3 * read / asked.points,
+            "bytes_a_point": size / asked.points,
+            **flips(kind, folder, few, asked.flips),
+        }
+        print(name, json.dumps(line))
+        shutil.rmtree(folder)
+
+
+if __name__ == "__main__":
+    main()
