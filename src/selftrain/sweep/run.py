@@ -38,8 +38,9 @@ SAMPLE_SECONDS, WORTH_SECONDS = 1.0, 4.0
 LOOK = 1.0
 """Seconds between two looks at what does not come back."""
 
-MOST_LOSSES = 4
-"""A point that lost its process this often, all but the first time alone, has failed."""
+MOST_LOSSES = 5
+"""A point that lost its process this often, the last times alone and in a row, has failed: kills from
+outside hit one now and then, not again and again."""
 
 ENDED = "its process was ended from outside, perhaps for want of memory"
 
@@ -312,7 +313,7 @@ def _again(
     elif len(batch.jobs) > 1:
         suspects.extend(batch.split((len(batch.jobs) + 1) // 2))
     elif not sent.alone or batch.lost < MOST_LOSSES:
-        suspects.append(batch)
+        suspects.appendleft(batch)
     else:
         yield batch, [Result(None, 0.0, ENDED)]
 
