@@ -187,6 +187,7 @@ def _shared(data: xr.Dataset) -> str:
             f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}"
             for name, value in values.items()
             if name not in data.coords
+            and name not in data
             and isinstance(value, (int, float, str))
             and value != _usual(word).get(name)
         ]
