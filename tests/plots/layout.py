@@ -26,7 +26,7 @@ def faults(figure: Figure) -> list[str]:
         for axis in (ax.xaxis, ax.yaxis):
             if axis.get_offset_text().get_text():
                 found.append(f"offset {axis.get_offset_text().get_text()!r}")
-    return found + _legends(figure)
+    return found + _legends(figure) + _unseen(figure)
 
 
 def curves(ax: Any) -> int:
@@ -81,6 +81,21 @@ def _overlap(one: Any, other: Any) -> bool:
     width = min(one.x1, other.x1) - max(one.x0, other.x0)
     height = min(one.y1, other.y1) - max(one.y0, other.y0)
     return bool(width > TOUCH and height > TOUCH)
+
+
+def _unseen(figure: Figure) -> list[str]:
+    """Curves of which no point is in their panel."""
+    found = []
+    for ax in figure.axes:
+        (left, right), (low, high) = sorted(ax.get_xlim()), sorted(ax.get_ylim())
+        for line in ax.get_lines():
+            points = np.asarray(line.get_xydata(), dtype=float)
+            points = points[np.isfinite(points).all(axis=1)]
+            x, y = points.T
+            inside = (x >= left) & (x <= right) & (y >= low) & (y <= high)
+            if line.get_transform() == ax.transData and points.size and not inside.any():
+                found.append(f"a curve of {ax.get_title(loc='left')!r} is not in its panel")
+    return found
 
 
 def _legends(figure: Figure) -> list[str]:

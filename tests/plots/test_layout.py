@@ -114,5 +114,7 @@ def test_faults_are_seen() -> None:
     ax.set_title("a title that is far too long for a canvas as small as this one is")
     figure.text(0.5, 0.5, "over the legend", ha="center")
     found = "; ".join(faults(figure))
-    for words in ("leaves the canvas", "overlaps", "covers a curve", "offset"):
+    ax.set_ylim(5, 6)
+    found += "; ".join(faults(figure))
+    for words in ("leaves the canvas", "overlaps", "covers a curve", "offset", "not in its panel"):
         assert words in found

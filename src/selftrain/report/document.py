@@ -2,12 +2,13 @@
 
     python -m selftrain.report.document FOLDER DOCS [QUICK]
 
-reads the records that `selftrain paper run` left in FOLDER and writes DOCS/paper.md and its images. With QUICK, the folder of a quick run, it compares
-the verdicts of both, and refuses to write if they contradict each other.
+reads the records that `selftrain paper run` left in FOLDER and writes DOCS/paper.md, its images, and DOCS/paper-verdicts.json. With QUICK, the folder of a
+quick run, it compares the verdicts of both, and refuses to write if they contradict each other.
 """
 
 from __future__ import annotations
 
+import json
 import shutil
 import sys
 from collections.abc import Iterable, Mapping
@@ -26,13 +27,15 @@ Classifiers on High-dimensional Gaussian Mixture Data*, from scratch, and judges
 ```text
 selftrain paper list                       # ids, what each is in the paper, cost, state
 selftrain paper run                        # all, in full, into out/paper
-selftrain paper run cosine selection       # some
+selftrain paper run cosine fig5            # some, by id or by number
+selftrain paper run cosine --set rho=0.3,alpha_l=0.2     # other parameters
 selftrain paper run --quick                # coarser grids and fewer seeds, into out/quick
 ```
 
 For each figure there are a PNG, a PDF, the data as netCDF with symbols and units, and a JSON record with the claims, parameters, seeds and
 versions. Computed points are kept under `points/`: a run that was stopped goes on where it was and ends with the same files; a point that was
-damaged on disk is noticed and computed anew; a change of a parameter, or of the code that a point depends on, recomputes that point and no other. The
+damaged on disk is noticed and computed anew; a change of a parameter, or of the code that a point depends on, recomputes that point and no other.
+Files of a figure with other parameters are named by them, and stand next to its own; its claims are not judged. In Python: `selftrain.paper.figure("cosine", rho=0.3).plot(quick=True)`. The
 paper's captions are followed where they fix a parameter; what the paper fixes and what was chosen stands under each figure.
 
 A claim is a sentence of the paper, quoted, with what was tested and what was found; where one sentence is tested in several cases each case is a claim. A
@@ -119,16 +122,35 @@ def write(folder: Path, docs: Path, quick: Path | None = None) -> Path:
         raise InvalidInput(
             "folder", str(folder), f"no record of a full run of: {', '.join(sorted(missing))}"
         )
+    brief = [] if quick is None else [read_record(quick, name) for name in IDS]
+    known = [record for record in brief if record is not None]
     if quick is not None:
-        brief = [read_record(quick, name) for name in IDS]
-        found = contradictions([one for one in brief if one is not None], there)
+        found = contradictions(known, there)
         if found:
             raise InvalidInput("quick", str(quick), f"contradicts the full run: {'; '.join(found)}")
     for record in there:
         name = record["figure"]
         shutil.copyfile(folder / f"{name}.png", docs / "images" / f"paper-{name}.png")
+    verdicts = {
+        "full": [_verdicts(one) for one in there],
+        "quick": [_verdicts(one) for one in known],
+    }
+    (docs / "paper-verdicts.json").write_text(json.dumps(verdicts, indent=1) + "\n", "utf-8")
     target = docs / "paper.md"
     return write_text(target, markdown(there))
+
+
+def _verdicts(record: Mapping[str, Any]) -> dict[str, Any]:
+    """What a record says of each claim and finding, without numbers."""
+    return {
+        "figure": record["figure"],
+        "claims": [
+            {name: one[name] for name in ("quote", "case", "verdict")} for one in record["claims"]
+        ],
+        "findings": [
+            {name: one[name] for name in ("says", "verdict")} for one in record["findings"]
+        ],
+    }
 
 
 def _cell(text: str) -> str:

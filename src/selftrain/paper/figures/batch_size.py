@@ -155,7 +155,7 @@ def findings(data: Data, full: bool) -> list[Finding]:
             holds=bool(above.max() < 1.001 and below.min() > 1.05),
             found=f"Ratio by alpha_U: {listed([0.25, 0.5, 0.75], np.array([float(endless['ratio'].sel(alpha_u=a)) for a in (0.25, 0.5, 0.75)]), '{:.4f}')}, "
             f"{float(below[-1]):.4f} at {float(below.alpha_u[-1]):g}, {at:.4f} at 1, {float(above[0]):.6f} at {float(above.alpha_u[0]):g}. Best "
-            f"ridge: {listed([0.25, 0.5, 0.75], np.array([float(ridge.sel(alpha_u=a)) for a in (0.25, 0.5, 0.75)]))}, the bound.",
+            f"ridge by alpha_U: {listed([0.25, 0.5, 0.75], np.array([float(ridge.sel(alpha_u=a)) for a in (0.25, 0.5, 0.75)]))} (the bound is 0.1).",
             numbers=numbers(largest_above=above.max(), smallest_below=below.min(), at_one=at),
         ),
         Finding(

@@ -70,6 +70,9 @@ def draw(data: Data) -> Drawing:
             for row in range(rows)
             for at in range(columns)
         ]
+        for upper, lower in places[1:]:
+            upper.sharey(axes[0, 0])
+            lower.sharey(axes[1, 0])
         for (upper, lower), chains in zip(places, data.values(), strict=False):
             for case in each(chains, ("rho", "selection")):
                 color, filled = colors[float(case.rho)], bool(case.selection)
@@ -77,10 +80,9 @@ def draw(data: Data) -> Drawing:
                 series(lower, case.T, case["one_minus_cosine"], color, "o", filled)
             upper.set_title(_setting(chains))
             lower.set_yscale("log")
-            upper.sharey(axes[0, 0])
-            lower.sharey(axes[1, 0])
             lengths_axis((upper, lower), chains.T.values.tolist(), "steps $T$")
             upper.set_xlabel("")
+            lower.tick_params(labelbottom=True)
         for pair in places[len(data) :]:
             for ax in pair:
                 ax.remove()

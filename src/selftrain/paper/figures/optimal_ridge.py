@@ -26,6 +26,9 @@ OFF = 1.25
 SMALL = 0.01
 AT_BOUND = 0.99
 
+RIDGES = ("lambda_u", "lambda_l")
+"""Drawn above each other."""
+
 
 def tasks(quick: bool) -> Mapping[str, Task]:
     return {"chains": cases(quick, selection=(False, True))}
@@ -50,7 +53,6 @@ def draw(data: Data) -> Drawing:
 
     chains = data["chains"].isel(heuristics=0)
     deltas, colors = chains.delta.values.tolist(), rho_colors(chains.rho.values)
-    met = bool((chains[["lambda_l", "lambda_u"]] < 1.01 * SMALLEST_RIDGE).to_array().any())
     with styled():
         figure, axes = canvas(
             2, len(deltas), 3.5 * len(deltas) + 2.3, 6.4, sharex=True, sharey="row"
@@ -58,17 +60,18 @@ def draw(data: Data) -> Drawing:
         for column, delta in zip(axes.T, deltas, strict=True):
             for case in each(chains.sel(delta=delta), ("rho", "selection")):
                 color, filled = colors[float(case.rho)], bool(case.selection)
-                for ax, name in zip(column, ("lambda_u", "lambda_l"), strict=True):
+                for ax, name in zip(column, RIDGES, strict=True):
                     series(ax, case.T, case[name], color, "o", filled, jump=3 * JUMP)
                     ends = case["first_order"].values > 1e-4
                     ax.plot(
                         case.T.values[ends], case[name].values[ends], "x", color=PURPLE, zorder=5
                     )
             column[0].set_title(rf"$\Delta = {delta:g}$")
-            for ax in column:
+            for ax, name in zip(column, RIDGES, strict=True):
                 ax.set_yscale("log")
-                bound(ax, LARGEST_RIDGE)
-                if met:
+                if bool((chains[name] > AT_BOUND * LARGEST_RIDGE).any()):
+                    bound(ax, LARGEST_RIDGE)
+                if bool((chains[name] < 1.01 * SMALLEST_RIDGE).any()):
                     bound(ax, SMALLEST_RIDGE)
             lengths_axis(column, chains.T.values.tolist())
             column[0].set_xlabel("")
