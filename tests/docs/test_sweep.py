@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from selftrain import solve
+from selftrain import Recipe, solve
 from selftrain.sweep.gridfile import read_grid
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -21,7 +21,7 @@ def test_examples_run_in_order(tmp_path: Path) -> None:
     names: dict[str, Any] = {}
     exec(compile(script.read_text(), str(script), "exec"), names)
     assert names["data"]["error"].shape == (3, 4)
-    run = solve(names["problem"].replace(rho=0.5))
+    run = solve(names["problem"].replace(rho=0.5), Recipe())
     found = names["found"].sel(rho=0.5, target=0.1)
     assert float(found["distance"]) == abs(run.error[-1] - 0.1)
 
