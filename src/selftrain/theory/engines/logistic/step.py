@@ -118,6 +118,8 @@ def evaluate(
         return count, log_share
     slide = z[A] + (anchor - base) * omega
     lift = z[BIAS] + (anchor - base) * old_bias
+    if step.fixed_bias:  # the same, but exactly (1 - gamma_0) B' at the solution: nothing cancels
+        lift = (1.0 - base) * old_bias + (z[BIAS] - (1.0 - anchor) * old_bias)
     logits = Logits(
         base, sharpness, mu * slide + nu2 * z[ETA], root * slide, lift, root * off, strength
     )
