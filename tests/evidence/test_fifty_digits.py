@@ -45,8 +45,8 @@ def averages(run: Trajectory, t: int) -> dict[str, Any]:
     """E of f, |f|, s f, g f, f^2 and k over the two classes and both noises."""
     rho, delta = (mpf(float(column[t - 1])) for column in run.problem.unlabeled[1:])
     gamma = mpf(float(run.recipe.at_steps(run.problem.steps).sharpness[t - 1]))
-    m, v, bias, chi, overlap = (
-        mpf(float(getattr(run, name)[t])) for name in ("m", "v", "bias", "chi", "overlap")
+    m, bias, chi, overlap = (
+        mpf(float(getattr(run, name)[t])) for name in ("m", "bias", "chi", "overlap")
     )
     old_m, old_v, old_bias = (mpf(float(getattr(run, name)[t - 1])) for name in ("m", "v", "bias"))
     old_q = old_m**2 + old_v
