@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
 import pytest
 
 from selftrain import Problem, Recipe, solve
@@ -26,3 +30,48 @@ def test_conjugates_at_vanishing_ridge_are_not_those_of_the_step_before() -> Non
     assert run.chi_hat[1] == pytest.approx(0.0, abs=1e-14)
     assert run.q_hat[1] == pytest.approx(1 / run.chi[1], rel=1e-6)
     assert run.r_hat[1] == pytest.approx(1 / run.chi[1], rel=1e-6)
+
+
+def test_conjugate_of_the_overlap_has_two_terms() -> None:
+    """The derivative of E exp(-b l) in the covariance of its arguments is E[(b^2 l1 l2 - b l12) exp(-b l)]: the sign, and the term that
+    the paper leaves out. Both sides by quadrature, l the logistic loss to a soft label."""
+    beta, nodes = 1.7, np.polynomial.hermite_e.hermegauss(60)
+    x, weights = nodes[0], np.outer(nodes[1], nodes[1]) / (2 * np.pi)
+    p = lambda u: 1 / (1 + np.exp(-u))  # noqa: E731
+
+    def mean(function: Callable[[Any, Any], Any], covariance: float) -> float:
+        first, second = np.meshgrid(x, x, indexing="ij")
+        other = covariance * first + np.sqrt(1 - covariance**2) * second
+        return float((weights * function(first, other)).sum())
+
+    def boltzmann(h: Any, u: Any) -> Any:
+        return np.exp(-beta * (np.logaddexp(0, u) - p(h) * u))
+
+    def slope(h: Any, u: Any) -> Any:
+        by_label, by_logit, by_both = -p(h) * p(-h) * u, p(u) - p(h), -p(h) * p(-h)
+        return (beta**2 * by_label * by_logit - beta * by_both) * boltzmann(h, u)
+
+    step = 1e-5
+    difference = (mean(boltzmann, 0.3 + step) - mean(boltzmann, 0.3 - step)) / (2 * step)
+    assert mean(slope, 0.3) == pytest.approx(difference, rel=1e-7)
+
+
+@pytest.mark.parametrize(("alpha_u", "error"), [(0.25, 0.324012), (0.5, 0.185401)])
+def test_small_batches_fade_to_a_direction(alpha_u: float, error: float) -> None:
+    """Below one point per feature the direction neither aligns nor is lost: it has a limit, that of the squared loss at four times the ridge."""
+    problem = Problem(0.5, alpha_u, 0.5, 0.75**2, steps=120, loss="squared")
+    run = solve(problem, Recipe(lambda_l=0.1, lambda_u=0.4))
+    assert run.error[-1] == pytest.approx(error, abs=1e-6)
+    assert run.q[-1] < 1e-12
+
+
+def test_odds_of_the_squared_cosine_grow_by_the_integral_of_the_rate() -> None:
+    """M/(1-M) grows by exp(int C), and C of the squared loss is 2V/(D(a-1)(D+V)) with V the variance of the label coded +-1."""
+    rho, delta, alpha, ridge, steps = 0.3, 0.75**2, 3.0, 1e-5, 40
+    problem = Problem(0.5, alpha, rho, delta, steps=steps, loss="squared")
+    run = solve(problem, Recipe(lambda_l=0.05, lambda_u=ridge))
+    squared = run.cosine**2
+    odds = squared / (1 - squared)
+    label = 4 * rho * (1 - rho)
+    rate = 2 * label / (delta * (alpha - 1) * (delta + label))
+    assert np.log(odds[-1] / odds[0]) / (ridge * steps) == pytest.approx(rate, rel=1e-3)
