@@ -42,7 +42,7 @@ def tasks(quick: bool) -> Mapping[str, Task]:
 
 def draw(data: Data) -> Drawing:
     from ...plots.paper import DASHED, DOTTED, canvas, handle, legend_right, lengths_axis, letter
-    from ...plots.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, YELLOW, styled
+    from ...plots.style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, styled
 
     found = data["schedules"]
     colors = (BLACK, BLUE, GREEN, ORANGE)
@@ -73,8 +73,8 @@ def draw(data: Data) -> Drawing:
                 handle("and selection\nor annealing", colors[SECOND], "o"),
                 handle("ridge free", colors[RIDGE], "o"),
                 handle("all free", colors[ALL], "o"),
-                handle("bias fixed", YELLOW, "o"),
-                handle("bias trained", YELLOW, "o", DASHED, filled=False),
+                handle("bias fixed", GREY, "o"),
+                handle("bias trained", GREY, "o", DASHED, filled=False),
                 handle("supervised;\n" + r"$\propto 1/t$ below", GREY, "", DOTTED),
                 handle(r"$\gamma - 1$", PURPLE),
                 handle(r"$\Gamma$", SKY),
