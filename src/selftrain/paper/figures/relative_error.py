@@ -10,7 +10,7 @@ import numpy as np
 from ...sweep import Task
 from ..figure import Claim, Data, Figure, Finding, Place
 from ..judge import above_bayes, at_full_size, everywhere, last_slope, listed, numbers, worst
-from ..setting import BETWEEN, OPEN_AMOUNTS, RHOS, TUNED, cases
+from ..setting import BETWEEN, DELTAS, OPEN_AMOUNTS, RHOS, TUNED, cases
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -113,7 +113,7 @@ def claims(data: Data, full: bool) -> list[Claim]:
 def findings(data: Data, full: bool) -> list[Finding]:
     chains, between = (data[name].isel(heuristics=0) for name in ("chains", "between"))
     last = {
-        rho: float((one["error"] / one["supervised"]).isel(T=-1, delta=-1).sel(selection=False))
+        rho: float((one["error"] / one["supervised"]).isel(T=-1, delta=0).sel(selection=False))
         for rho, one in (
             (BETWEEN, between.isel(rho=0)),
             (0.2, chains.sel(rho=0.2)),
@@ -125,9 +125,9 @@ def findings(data: Data, full: bool) -> list[Finding]:
     return [
         Finding(
             says="The ratio is not monotone in rho: at rho = 0.3, between the shares of the paper, it is worse than at 0.2 "
-            "(Delta = 0.5625, without selection, largest T).",
+            f"(Delta = {DELTAS[0]:g}, without selection, largest T).",
             holds=at_full_size(last[BETWEEN] > last[0.2], full),
-            found=f"Ratios at T = {int(chains.T[-1])}: {listed(list(last), np.array(list(last.values())), '{:.4f}')}.",
+            found=f"Ratios at T = {int(chains.T[-1])}, Delta = {float(chains.delta[0]):g}: {listed(list(last), np.array(list(last.values())), '{:.4f}')}.",
             numbers=numbers(**{f"ratio_{rho:g}": value for rho, value in last.items()}),
         ),
         Finding(
