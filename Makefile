@@ -58,6 +58,7 @@ bench: $(READY)
 	$(BIN)/selftrain bench simulation
 	$(BIN)/selftrain bench shape
 	$(BIN)/selftrain bench sweep
+	$(BIN)/selftrain bench estimator
 
 robustness: $(READY)
 	$(BIN)/python benchmarks/robustness.py

@@ -66,6 +66,14 @@ def sweep(as_json: AsJson = False) -> None:
     _report("sweep", measure(), as_json)
 
 
+@app.command("estimator")
+def estimator(as_json: AsJson = False) -> None:
+    """The classifier against scikit-learn's self-training on large tables (some minutes, 2 GB)."""
+    from ..bench.estimator import estimator as measure
+
+    _report("estimator", measure(), as_json)
+
+
 def _report(name: str, lines: Iterator[Line], as_json: bool) -> None:
     """Show the lines as they are measured, or all of them as JSON."""
     from ..bench.measure import show

@@ -186,7 +186,10 @@ class SelfTrainingLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ign
         setting = options.setting(GAUSSIAN if self.method == "gaussian" else TABLE)
         prepared = prepare_for(setting)
         self.method_ = self.method
-        if self._may_change() and departure(prepared.unlabeled, prepared.basis.variances).small:
+        if (
+            self._may_change(prepared)
+            and departure(prepared.unlabeled, prepared.basis.variances).small
+        ):
             self.method_, setting = "gaussian", options.setting(GAUSSIAN)
             prepared = prepare_for(setting)
         self.setting_ = setting
@@ -206,11 +209,14 @@ class SelfTrainingLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ign
 
         return work
 
-    def _may_change(self) -> bool:
-        """Whether "anchored" may become "gaussian": nothing that only it has was asked for."""
+    def _may_change(self, prepared: Prepared) -> bool:
+        """Whether "anchored" may become "gaussian": a table, and nothing that only it has was asked for.
+
+        Pixels and words are not Gaussian, though sums of many of them look so.
+        """
         asked = (self.anchor, self.ridge, self.shrinkage, self.metrics)
         anchored = self.method == "anchored" and not self.neighbours
-        return anchored and all(value is None for value in asked)
+        return anchored and prepared.kind == "table" and all(value is None for value in asked)
 
     def _by_recipe(
         self,

@@ -7,7 +7,7 @@ same as repetition.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -65,10 +65,32 @@ def balanced_targets(classes: Array, weights: Array) -> tuple[Array, Array]:
 
 
 def supervised_start(labeled: Labeled, metric: Array) -> Start:
-    """Balanced ridge logistic regression, the ridge by balanced log loss out of fold."""
+    """Balanced ridge logistic regression, the ridge by balanced log loss out of fold.
+
+    The minimiser lies in the span of the labelled rows; where these are fewer than the directions,
+    the fits are made there.
+    """
+    lengths = np.sqrt(metric)
+    rows = labeled.coordinates * lengths
+    if rows.shape[1] <= rows.shape[0]:
+        return _in_user_metric(_start(replace(labeled, coordinates=rows)), np.diag(lengths))
+    span, inside = np.linalg.qr(rows.T)
+    start = _start(replace(labeled, coordinates=inside.T))
+    return _in_user_metric(start, lengths[:, None] * span)
+
+
+def _in_user_metric(start: Start, back: Array) -> Start:
+    """A start whose coefficients were found for rows times `back`."""
+    student = replace(start.student, coefficients=back @ start.student.coefficients)
+    return replace(start, student=student)
+
+
+def _start(labeled: Labeled) -> Start:
+    """The same where a ridge is the plain squared length of the coefficients."""
     used = [fold for fold in np.unique(labeled.folds) if _trainable(labeled, labeled.folds != fold)]
+    everything = np.ones(len(labeled.classes), dtype=bool)
     if not _checkable(labeled):
-        student = _fit(labeled, np.ones(len(labeled.classes), dtype=bool), FALLBACK_RIDGE, metric)
+        student = _fit(labeled, everything, FALLBACK_RIDGE)
         return Start(student, student.held_out, FALLBACK_RIDGE)
     mass, pull = balanced_targets(labeled.classes, labeled.weights)
     scores = np.zeros((len(RIDGES), len(labeled.classes)))
@@ -77,13 +99,13 @@ def supervised_start(labeled: Labeled, metric: Array) -> Start:
         outside = labeled.coordinates[~inside]
         start = None
         for index in reversed(range(len(RIDGES))):
-            student = _fit(labeled, inside, RIDGES[index], metric, start)
+            student = _fit(labeled, inside, RIDGES[index], start)
             start = (student.coefficients, student.bias)
             scores[index, ~inside] = outside @ student.coefficients + student.bias
     checked = np.isin(labeled.folds, used)
     losses = [float((mass * np.logaddexp(0.0, row) - pull * row)[checked].sum()) for row in scores]
     best = int(np.argmin(losses))
-    student = _fit(labeled, np.ones(len(labeled.classes), dtype=bool), RIDGES[best], metric)
+    student = _fit(labeled, everything, RIDGES[best])
     out_of_fold = np.where(checked, scores[best], student.held_out)
     return Start(student, out_of_fold, RIDGES[best])
 
@@ -100,11 +122,11 @@ def _fit(
     labeled: Labeled,
     inside: Array,
     ridge: float,
-    metric: Array,
     start: tuple[Array, float] | None = None,
 ) -> Student:
     mass, pull = balanced_targets(labeled.classes[inside], labeled.weights[inside])
     none = np.zeros(0)
     coordinates = labeled.coordinates[inside]
     table = Table(coordinates, Stored(np.zeros((0, coordinates.shape[1]))))
-    return fit_student(table, Targets(mass, pull, none, none), ridge / metric, start)
+    penalty = np.full(coordinates.shape[1], ridge)
+    return fit_student(table, Targets(mass, pull, none, none), penalty, start)

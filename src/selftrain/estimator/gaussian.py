@@ -59,8 +59,9 @@ def self_train_gaussian(
 
     The others are those of `anchored.self_train`.
     """
-    scored = _supervised(labeled, unlabeled, metric)
-    if start is not None:
+    if start is None:
+        scored = _supervised(labeled, unlabeled, metric)
+    else:
         scored = Scored(start.held_out, start.unlabeled)
     mixture = _mixture(scored, labeled, unlabeled, setting, share)
     labels = expit(mixture.log_odds(scored.unlabeled))

@@ -43,5 +43,5 @@ GAUSSIAN = Setting(
     shrinkage=1.0,
     metrics=(0.0, 0.5, 1.0),
     gaussian=True,
-    directions=400,
+    directions=300,
 )

@@ -1,0 +1,69 @@
+"""The classifier against scikit-learn's self-training as it comes (threshold .75), in processor time."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+from sklearn.linear_model import LogisticRegression
+from sklearn.semi_supervised import SelfTrainingClassifier
+
+from ..arrays import Array
+from ..estimator.classifier import SelfTrainingLinearClassifier
+from .measure import Line, seconds
+
+LABELS = 200
+
+
+def estimator() -> Iterator[Line]:
+    """The lines of `selftrain bench estimator`."""
+    SelfTrainingLinearClassifier(random_state=0).fit(*_dense(600, 50)[:2])
+    rows, target, _ = _dense(5_000, 1_000)
+    taken = seconds(lambda: SelfTrainingLinearClassifier(random_state=0).fit(rows, target), 2)
+    yield Line("fit of 5,000 x 1,000", taken, "s", 3.0, False)
+    for name, table in (
+        ("20,000 x 1,000 dense", _dense(20_000, 1_000)),
+        ("50,000 x 20,000 sparse", _sparse(50_000, 20_000)),
+    ):
+        yield from _against_scikit_learn(name, *table)
+
+
+def _against_scikit_learn(name: str, rows: Any, target: Any, classes: Any) -> Iterator[Line]:
+    ours = SelfTrainingLinearClassifier(random_state=0)
+    theirs = SelfTrainingClassifier(LogisticRegression(max_iter=200))
+    fast = seconds(lambda: ours.fit(rows, target))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        slow = seconds(lambda: theirs.fit(rows, target))
+    wrong = [100 * float((model.predict(rows) != classes).mean()) for model in (ours, theirs)]
+    yield Line(f"{name}, ours", fast, "s", note=f"error on all rows {wrong[0]:.1f} %")
+    yield Line(f"{name}, scikit-learn", slow, "s", note=f"error on all rows {wrong[1]:.1f} %")
+    yield Line(f"{name}, scikit-learn / ours", slow / fast, "x", 1.0)
+
+
+def _dense(rows: int, columns: int) -> tuple[Array, Any, Any]:
+    """Two clusters whose means differ in a tenth of the columns; rows differ in the size of their noise."""
+    random = np.random.default_rng(0)
+    classes = random.integers(0, 2, rows)
+    table = random.normal(size=(rows, columns)) * random.uniform(0.5, 2.0, (rows, 1))
+    table[:, : columns // 10] += 0.2 * (2 * classes - 1)[:, None]
+    return table, _hidden(classes), classes
+
+
+def _sparse(rows: int, columns: int) -> tuple[Any, Any, Any]:
+    """Texts of 60 words, 3 of them from 200 words that belong to their class."""
+    random = np.random.default_rng(0)
+    classes = random.integers(0, 2, rows)
+    words = random.integers(400, columns, (rows, 60))
+    words[:, :3] = random.integers(0, 200, (rows, 3)) + 200 * classes[:, None]
+    lines = np.repeat(np.arange(rows), 60)
+    entries = np.ones(words.size)
+    table = scipy.sparse.csr_array((entries, (lines, words.ravel())), shape=(rows, columns))
+    return table, _hidden(classes), classes
+
+
+def _hidden(classes: Any) -> Any:
+    return np.where(np.arange(len(classes)) < LABELS, classes, -1)
