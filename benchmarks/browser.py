@@ -45,9 +45,9 @@ input.dispatchEvent(new Event("change", {bubbles: true}));
 
 
 @contextmanager
-def serving() -> Iterator[tuple[str, int, list[str]]]:
+def serving(*opened: str) -> Iterator[tuple[str, int, list[str]]]:
     """`selftrain explore` as a person starts it: its address, process id, and what it writes to stderr."""
-    command = [sys.executable, "-m", "selftrain", "explore", "--no-open", "--port", "0"]
+    command = [sys.executable, "-m", "selftrain", "explore", *opened, "--no-open", "--port", "0"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
         assert server.stderr is not None
         line = server.stderr.readline()

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from browser import chromium, serving
 
@@ -27,3 +28,17 @@ def downloads(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def browser(downloads: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     with chromium(downloads, tmp_path_factory.mktemp("profile")) as window:
         yield window
+
+
+@pytest.fixture(scope="session")
+def rows_csv() -> str:
+    """Two Gaussian classes of 80 rows each and six columns; 40 rows have no class."""
+    draw = np.random.default_rng(5)
+    y = np.repeat([0, 1], 80)
+    X = draw.standard_normal((160, 6)) + np.outer(2 * y - 1, [1.0, 0.5, 0, 0, 0, 0])
+    names = [f"x{i}" for i in range(6)]
+    lines = [",".join([*names, "kind"])]
+    for place, row in enumerate(draw.permutation(160)):
+        label = "" if place < 40 else "ab"[y[row]]
+        lines.append(",".join([*(f"{value:.6f}" for value in X[row]), label]))
+    return "\n".join(lines) + "\n"

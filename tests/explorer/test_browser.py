@@ -11,11 +11,12 @@ from urllib.parse import parse_qs, quote, urlparse
 
 import numpy as np
 import pytest
-from browser import click, curve, slide, text, type_into, value_of, visit, wait
+from browser import click, curve, serving, slide, text, type_into, value_of, visit, wait
+from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from selftrain import Problem, Recipe, solve
+from selftrain import Problem, Recipe, solve, sweep
 from selftrain.explorer.page_state import VIEWS, PageState
 from selftrain.explorer.presets import PRESETS
 
@@ -182,6 +183,39 @@ def test_downloads_agree_with_the_api(browser, address, headline, downloads):
     exec((downloads / "selftrain-run.py").read_text(), names)
     assert np.array_equal(names["run"].error, headline.error)
     assert "<svg" in (downloads / "selftrain-run.svg").read_text()[:200]
+
+
+def test_a_table_of_the_visitor_gives_a_plan_and_a_curve(browser, address, tmp_path, rows_csv):
+    (tmp_path / "rows.csv").write_text(rows_csv)
+    visit(browser, address)
+    browser.execute_script("document.getElementById('own-data').open = true")
+    browser.find_element(By.CSS_SELECTOR, "#upload input[type=file]").send_keys(
+        str(tmp_path / "rows.csv")
+    )
+    wait(browser, lambda: text(browser, "chosen") == "rows.csv")
+    type_into(browser, "target", "kind")
+    click(browser, "plan-it")
+    wait(browser, lambda: "real" in text(browser, "progress"), 240)
+    assert "self-training" in text(browser, "plan").lower()
+    drawn = "return document.querySelector('#own .js-plotly-plot').data.map((trace) => trace.name)"
+    wait(browser, lambda: "real rows, mean" in browser.execute_script(drawn))
+    browser.execute_script("document.getElementById('own-data').scrollIntoView()")
+    shot(browser, "your-data")
+
+
+def test_a_click_on_an_opened_sweep_loads_the_point(browser, tmp_path):
+    problem = Problem(0.5, 2.0, 0.4, 0.5625, steps=4)
+    over = {"rho": [0.3, 0.4, 0.5], "lambda_u": [0.02, 0.05, 0.1]}
+    sweep(problem, Recipe(0.05), over=over, keep=("error",), workers=0, store=tmp_path / "grid")
+    with serving(str(tmp_path / "grid")) as (place, _, lines):
+        visit(browser, place)
+        wait(browser, lambda: browser.find_elements(By.CSS_SELECTOR, "#map .nsewdrag"))
+        target = browser.find_element(By.CSS_SELECTOR, "#map .nsewdrag")
+        browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", target)
+        ActionChains(browser).move_to_element(target).pause(0.5).click().perform()
+        shows(browser, solve(problem, Recipe(0.05, 0.05)))
+        shot(browser, "sweep")
+    assert not [line for line in lines if "Traceback" in line]
 
 
 def test_bad_values_are_named_beside_their_control(browser, address, headline):

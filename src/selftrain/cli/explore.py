@@ -1,5 +1,6 @@
 """`selftrain explore`: the page with sliders, served on this machine."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -8,6 +9,10 @@ from .output import remark
 
 
 def explore(
+    path: Annotated[
+        Path | None,
+        typer.Argument(metavar="[PATH]", help="A saved run to begin with, or a sweep to click on."),
+    ] = None,
     port: Annotated[int, typer.Option(metavar="P", help="Port; 0 takes any free one.")] = 8050,
     host: Annotated[
         str,
@@ -21,4 +26,4 @@ def explore(
     """Open a page where every curve follows a slider."""
     from ..explorer.server import serve
 
-    serve(host, port, not no_open, say=remark)
+    serve(host, port, not no_open, say=remark, path=path)

@@ -7,11 +7,15 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from dash import ClientsideFunction, Dash, Input, Output, State, ctx, html, no_update
 from dash.exceptions import PreventUpdate
 
+from ..errors import InvalidInput
+from . import charts
 from .controls import CHOICES, CONTROLS, SWITCHES
 from .jobs import JobBoard
+from .opened import Map
 from .page_state import PageState
 from .presets import PRESETS
 from .snippets import python_lines
@@ -27,13 +31,16 @@ LONG = "This takes too long to answer here: fewer steps or a larger ridge would 
 BROKEN = "Something went wrong that should not have; the server has noted it."
 
 
-def register(app: Dash, workers: Workers, jobs: JobBoard) -> None:
+def register(app: Dash, workers: Workers, jobs: JobBoard, opened: Map | None = None) -> None:
     """Connect the page with the theory."""
     _in_the_browser(app)
     _restore(app)
     _answer(app, workers)
     _jobs(app, jobs)
     _downloads(app, workers)
+    _own_data(app)
+    if opened is not None:
+        _click(app, opened)
 
 
 def _in_the_browser(app: Any) -> None:
@@ -92,11 +99,15 @@ def _restore(app: Dash) -> None:
 
     @app.callback(
         *outputs, Output("view", "value"), Output("pin", "data"), Output("t", "value"), Output("about", "children"),
-        Input("address", "search"), Input("job", "data"),
+        Input("address", "search"), Input("job", "data"), Input("picked", "data"),
         *[Input(f"preset-{name}", "n_clicks") for name in PRESETS],
     )  # fmt: skip
     @_spoken(len(outputs) + 4, {})
-    def restore(search: Any, job: Any, *_clicks: Any) -> list[Any]:
+    def restore(search: Any, job: Any, picked: Any, *_clicks: Any) -> list[Any]:
+        if ctx.triggered_id == "picked":
+            if not isinstance(picked, str):
+                raise PreventUpdate
+            return [*_page(PageState.from_query(picked)), no_update, no_update, 10**6, no_update]
         if ctx.triggered_id == "job":
             if not isinstance(job, dict) or job.get("status") != "done" or "texts" not in job:
                 raise PreventUpdate
@@ -164,13 +175,15 @@ def _jobs(app: Dash, jobs: JobBoard) -> None:
 
     @app.callback(
         Output("job", "data"), Output("clock", "disabled"),
-        *[Input(name, "n_clicks") for name in (*searches, "simulate", "cancel")], Input("clock", "n_intervals"),
+        *[Input(name, "n_clicks") for name in (*searches, "simulate", "plan-it", "cancel")],
+        Input("clock", "n_intervals"),
+        State("upload", "contents"), State("target", "value"), State("dark", "data"),
         State("state", "data"), State("job", "data"), State("features", "value"), State("seeds", "value"),
         prevent_initial_call=True,
     )  # fmt: skip
     @_spoken(2, {})
     def drive(*values: Any) -> list[Any]:
-        state, job, features, seeds = values[-4:]
+        contents, target, dark, state, job, features, seeds = values[-7:]
         known = job.get("id") if isinstance(job, dict) else None
         asked = ctx.triggered_id
         if asked == "clock" or asked == "cancel":
@@ -184,6 +197,9 @@ def _jobs(app: Dash, jobs: JobBoard) -> None:
             jobs.cancel(known)
         if asked == "simulate":
             begun = jobs.start("simulate", {"state": state, "features": features, "seeds": seeds})
+        elif asked == "plan-it":
+            sent = {"contents": contents, "target": target, "dark": dark, "state": state}
+            begun = jobs.start("data", sent)
         else:
             kind = str(asked).removeprefix("best-")
             begun = jobs.start("optimize", {"state": state, "search": kind})
@@ -201,6 +217,56 @@ def _jobs(app: Dash, jobs: JobBoard) -> None:
         points = job.get("simulated")
         changed = points is not None and points != before
         return [job.get("progress", ""), ended, points if changed else no_update]
+
+
+def _own_data(app: Dash) -> None:
+    @app.callback(
+        Output("chosen", "children"), Input("upload", "filename"), prevent_initial_call=True
+    )
+    @_spoken(1, {0: BROKEN})
+    def chosen(name: Any) -> list[Any]:
+        return [str(name)[:80] if isinstance(name, str) else ""]
+
+    @app.callback(
+        Output("plan", "children"), Output("own", "figure"), Output("own", "style"),
+        Input("job", "data"), prevent_initial_call=True,
+    )  # fmt: skip
+    @_spoken(3, {0: BROKEN})
+    def show(job: Any) -> list[Any]:
+        if not isinstance(job, dict) or job.get("kind") != "data":
+            raise PreventUpdate
+        lines, figure = job.get("answer"), job.get("own")
+        said = "\n".join(str(one) for one in lines) if isinstance(lines, list) else job["progress"]
+        if figure is None:
+            return [said, no_update, {"display": "none"}]
+        return [said, figure, {"display": "block", "height": "22rem"}]
+
+
+def _click(app: Dash, opened: Map) -> None:
+    """A click on the map of an opened sweep loads the point."""
+
+    @app.callback(Output("map", "figure"), Input("quantity", "value"), Input("dark", "data"))
+    @_spoken(1, {})
+    def draw(name: Any, dark: Any) -> list[Any]:
+        chosen = name if name in opened.quantities else next(iter(opened.quantities))
+        return [charts.heat_map(charts.Theme(dark is True), opened, chosen)]
+
+    @app.callback(
+        Output("picked", "data"), Output("fault", "children", allow_duplicate=True),
+        Input("map", "clickData"), prevent_initial_call=True,
+    )  # fmt: skip
+    @_spoken(2, {1: BROKEN})
+    def pick(clicked: Any) -> list[Any]:
+        point = clicked["points"][0]
+        values = [point["x"], point["y"]][: len(opened.axes)]
+        place = tuple(
+            int(np.argmin(np.abs(np.array(axis) - float(at))))
+            for axis, at in zip(opened.values, values, strict=True)
+        )
+        try:
+            return [opened.state_at(place).query(), ""]
+        except InvalidInput as error:
+            return [no_update, f"This point is outside what the page can show: {error}"]
 
 
 def _downloads(app: Dash, workers: Workers) -> None:

@@ -14,8 +14,19 @@ import numpy as np
 
 from .. import ContinuumPath, Trajectory
 from ..arrays import Array
+from .opened import Map
 
-__all__ = ["Theme", "continuum", "direction", "error", "laws", "plane", "susceptibility"]
+__all__ = [
+    "Theme",
+    "continuum",
+    "direction",
+    "error",
+    "heat_map",
+    "laws",
+    "own_rows",
+    "plane",
+    "susceptibility",
+]
 
 BLUE, ORANGE, GREEN, PURPLE, SKY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9"
 DARK_BLUE = "#4DA3DD"
@@ -254,6 +265,32 @@ def continuum(theme: Theme, path: ContinuumPath, run: Trajectory) -> Figure:
         ("time τ = λ<sub>U</sub> t", "error", {}),
         ("time τ = λ<sub>U</sub> t", "cosine", {}),
     )
+
+
+def own_rows(theme: Theme, run: Trajectory, errors: Array) -> Figure:
+    """The error that the theory predicts for a table, and that of real rows, one line per draw."""
+    traces = [line(run.t, run.error, "theory with the shape of the rows", theme.run)]
+    for i, one in enumerate(errors):
+        trace = line(run.t, one, "real rows, one draw each", theme.faint, width=1)
+        traces.append(trace | {"showlegend": i == 0})
+    mean = np.nanmean(errors, axis=0)
+    traces.append(line(run.t, mean, "real rows, mean", ORANGE, mode="lines+markers"))
+    return figure(theme, traces, ("step t", "error", {"rangemode": "tozero"}))
+
+
+def heat_map(theme: Theme, opened: Map, name: str) -> Figure:
+    """A quantity of an opened sweep: a map over two controls, a line over one."""
+    x = opened.values[0]
+    array = opened.quantities[name]
+    if len(opened.axes) == 1:
+        trace = line(x, array, name, theme.run, mode="lines+markers")
+        return figure(theme, [trace], (opened.axes[0], name, {}))
+    trace = {
+        "type": "heatmap", "x": x, "y": opened.values[1], "z": [_list(row) for row in array.T],
+        "colorscale": "Viridis", "colorbar": {"title": {"text": name}},
+        "hovertemplate": f"{opened.axes[0]} %{{x:.4g}}, {opened.axes[1]} %{{y:.4g}}: %{{z:.5g}}<extra></extra>",
+    }  # fmt: skip
+    return figure(theme, [trace], (opened.axes[0], opened.axes[1], {}))
 
 
 def _mark(

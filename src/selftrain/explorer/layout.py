@@ -7,11 +7,15 @@ from typing import Any
 from dash import dcc, html
 
 from .controls import CHOICES, CONTROLS, SWITCHES, Choice, Control, Switch
+from .opened import Map
 from .page_state import VIEWS
 from .presets import PRESETS
 from .tasks import LIMITS
 
 __all__ = ["SLIDER_STEPS", "page"]
+
+LARGEST_FILE = 5 * 2**20
+"""Bytes a visitor's table may have; a request holds a third more."""
 
 SLIDER_STEPS = 1000
 """Positions of a slider; the page turns them into values."""
@@ -30,8 +34,8 @@ GROUPS = {
 }
 
 
-def page() -> html.Div:
-    """Everything on the page."""
+def page(opened: Map | None = None) -> html.Div:
+    """Everything on the page; `opened` is a sweep to click on."""
     return html.Div(
         id="page",
         children=[
@@ -41,13 +45,14 @@ def page() -> html.Div:
             dcc.Store(id="pin", data=""),
             dcc.Store(id="simulated"),
             dcc.Store(id="job"),
+            dcc.Store(id="picked"),
             dcc.Store(id="dark", data=False),
             dcc.Interval(id="clock", interval=400, disabled=True),
             dcc.Interval(id="film", interval=450, disabled=True),
             dcc.Download(id="download"),
             html.Div(id="sink", hidden=True),
             _header(),
-            html.Main([_sidebar(), _stage()]),
+            html.Main([_sidebar(), _stage(opened)]),
         ],
     )
 
@@ -151,7 +156,7 @@ def _choice(choice: Choice) -> html.Div:
     )
 
 
-def _stage() -> html.Section:
+def _stage(opened: Map | None) -> html.Section:
     named: Any = {"aria-label": "Result"}
     return html.Section(
         [
@@ -186,6 +191,8 @@ def _stage() -> html.Section:
             html.Div([], id="sentences", role="status"),
             html.Div([], id="numbers"),
             _actions(),
+            _map(opened),
+            _own_data(),
             html.Details(
                 [
                     html.Summary("The same in Python and on the command line"),
@@ -196,6 +203,71 @@ def _stage() -> html.Section:
         ],
         id="stage",
         **named,
+    )
+
+
+def _map(opened: Map | None) -> html.Div:
+    """The sweep that was opened: a click loads the point."""
+    if opened is None:
+        return html.Div(id="map-place", hidden=True)
+    names = list(opened.quantities)
+    return html.Div(
+        [
+            html.H2(f"Sweep {opened.title}: a click loads the point"),
+            html.Fieldset(
+                [
+                    html.Legend("Quantity"),
+                    dcc.RadioItems(
+                        id="quantity",
+                        options=[{"label": name, "value": name} for name in names],
+                        value=names[0],
+                        inline=True,
+                    ),
+                ],
+                className="inner",
+            ),
+            dcc.Graph(id="map", figure={"data": [], "layout": {}}, config={"displaylogo": False}),
+        ],
+        id="map-place",
+    )
+
+
+def _own_data() -> html.Details:
+    """A table of the visitor's: the answer of `plan`, theory and real rows."""
+    return html.Details(
+        [
+            html.Summary("Your data"),
+            html.P(
+                "A CSV file with one column per feature and one with the class; leave the class empty where "
+                "it is not known. The rows stay on this machine and are not kept.",
+                className="help",
+            ),
+            html.Div(
+                [
+                    dcc.Upload(
+                        html.Button("Choose a CSV file", id="choose"),
+                        id="upload",
+                        accept=".csv,text/csv",
+                        max_size=LARGEST_FILE,
+                    ),
+                    html.Span("", id="chosen", role="status"),
+                    html.Label(
+                        ["Column of the classes ", dcc.Input(id="target", type="text", value="y")]
+                    ),
+                    html.Button("Plan and compare", id="plan-it"),
+                ],
+                className="row",
+            ),
+            html.Pre("", id="plan", tabIndex="0"),
+            dcc.Graph(
+                id="own",
+                figure={"data": [], "layout": {}},
+                responsive=True,
+                config={"displaylogo": False},
+                style={"display": "none"},
+            ),
+        ],
+        id="own-data",
     )
 
 

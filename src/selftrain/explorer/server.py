@@ -5,6 +5,8 @@ from __future__ import annotations
 import socket
 import threading
 import webbrowser
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from ..errors import InvalidInput, SelfTrainError
@@ -17,7 +19,7 @@ LARGEST_REQUEST = 8 * 2**20
 THREADS = 16
 
 
-def create_app(workers: Any, jobs: Any) -> Any:
+def create_app(workers: Any, jobs: Any, opened: Any = None) -> Any:
     """The Dash application, with every asset served from here and nothing loaded from elsewhere."""
     from dash import Dash
 
@@ -34,8 +36,8 @@ def create_app(workers: Any, jobs: Any) -> Any:
         meta_tags=[{"name": "viewport", "content": "width=device-width, initial-scale=1"}],
     )
     app.index_string = app.index_string.replace("<html>", '<html lang="en">')
-    app.layout = page
-    register(app, workers, jobs)
+    app.layout = partial(page, opened)
+    register(app, workers, jobs, opened)
     app.server.config["MAX_CONTENT_LENGTH"] = LARGEST_REQUEST
     scripts = " ".join(app.csp_hashes())
     policy = (
@@ -55,13 +57,15 @@ def create_app(workers: Any, jobs: Any) -> Any:
 
 
 def _assets() -> str:
-    from pathlib import Path
-
     return str(Path(__file__).parent / "assets")
 
 
 def serve(
-    host: str = "127.0.0.1", port: int = 8050, open_browser: bool = True, say: Any = print
+    host: str = "127.0.0.1",
+    port: int = 8050,
+    open_browser: bool = True,
+    say: Any = print,
+    path: Path | None = None,
 ) -> None:
     """Serve the page until it is interrupted.
 
@@ -70,6 +74,7 @@ def serve(
         port: 0 takes any free one.
         open_browser: open the page.
         say: called with each line a person should read.
+        path: a saved run to begin with, or a sweep to click on.
     """
     try:
         import waitress
@@ -79,17 +84,18 @@ def serve(
     except ImportError as error:
         reason = f"the page needs {error.name}: pip install 'selftrain[explore]'"
         raise SelfTrainError(reason) from None
+    opened, query = _opened(path)
     listening = _listen(host, port)
     place = listening.getsockname()[1]
     workers, jobs = Workers(), JobBoard()
     try:
-        app = create_app(workers, jobs)
+        app = create_app(workers, jobs, opened)
         server = waitress.create_server(
             app.server, sockets=[listening], threads=THREADS, max_request_body_size=LARGEST_REQUEST
         )
         if not _loopback(host):
             say(f"Listening at {host}: other machines can reach this page. It has no password.")
-        address = f"http://{'localhost' if _loopback(host) else host}:{place}/"
+        address = f"http://{'localhost' if _loopback(host) else host}:{place}/{query}"
         say(f"The explorer is at {address} (ctrl-C ends it).")
         if open_browser:
             threading.Timer(0.5, webbrowser.open, (address,)).start()
@@ -100,6 +106,16 @@ def serve(
         jobs.close()
         workers.close()
         listening.close()
+
+
+def _opened(path: Path | None) -> tuple[Any, str]:
+    """The sweep at a path, and the part of the address that shows a run."""
+    if path is None:
+        return None, ""
+    from .opened import Map, open_path
+
+    found = open_path(path)
+    return (found, "") if isinstance(found, Map) else (None, "?" + found.query())
 
 
 def _loopback(host: str) -> bool:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..errors import InvalidInput
+from .own_data import own_data
 from .page_state import PageState
 
 __all__ = ["LIMITS", "TASKS"]
@@ -129,4 +130,4 @@ def _whole(name: str, data: dict[str, Any]) -> int:
     return int(number)
 
 
-TASKS = {"optimize": optimize, "simulate": simulate}
+TASKS = {"optimize": optimize, "simulate": simulate, "data": own_data}

@@ -1,0 +1,129 @@
+"""A visitor's own table: the answer of `plan`, and the theory of its clusters with real rows on top.
+
+The table arrives as text of a CSV file. It is written to a file of its own that is removed at once, read by the same
+readers as on the command line, and never kept.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import InvalidInput, SelfTrainError
+from . import charts
+from .page_state import PageState
+
+__all__ = ["own_data"]
+
+MOST_DIRECTIONS = 60
+"""Leading directions of the rows that the theory uses: enough for its curve, fast enough for a page."""
+
+FEWEST = 80
+"""Labelled rows below which none can be spared to measure a real curve."""
+
+SEEDS, MOST_STEPS = 6, 6
+
+Message = dict[str, Any]
+
+
+def own_data(data: dict[str, Any]) -> Iterator[Message]:
+    """Messages of the job: progress, `answer` (what `plan` says), `own` (a picture), in this order."""
+    text, target = _decoded(data.get("contents")), data.get("target")
+    if not isinstance(target, str) or not target.strip():
+        raise InvalidInput("target", target, "the name of the column with the classes is accepted")
+    state = PageState.from_store(data["state"])
+    theme = charts.Theme(dark=bool(data.get("dark")))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "rows.csv")
+        path.write_bytes(text)
+        yield {"progress": "reading the rows and planning"}
+        yield {"answer": _planned(path, target.strip())}
+        yield {"progress": "solving the theory of these clusters, training on real rows"}
+        yield from _curve(path, target.strip(), state, theme)
+
+
+def _decoded(contents: Any) -> bytes:
+    """The bytes of an upload, which the browser sends as a data address."""
+    accepted = "a CSV file with a line of names is accepted"
+    if not isinstance(contents, str) or "," not in contents:
+        raise InvalidInput("file", None, accepted)
+    try:
+        return base64.b64decode(contents.split(",", 1)[1], validate=True)
+    except (binascii.Error, ValueError):
+        raise InvalidInput("file", "damaged", accepted) from None
+
+
+def _planned(path: Path, target: str) -> list[str]:
+    """What `plan` says, line by line."""
+    from sklearn.utils import check_random_state
+
+    from ..estimator.planning.inputs import read_input
+    from ..estimator.planning.plan import plan_rows
+    from ..estimator.planning.table import read_table
+
+    random = check_random_state(0)
+    table = read_table(path, target, progress=False)
+    try:
+        read = table.complete(read_input(table.X, table.y, None, None, False, random))
+        return str(plan_rows(read, random, progress=False)).splitlines()
+    except InvalidInput as error:
+        return [f"There is no plan for this table: {error}"]
+
+
+def _curve(path: Path, target: str, state: PageState, theme: charts.Theme) -> Iterator[Message]:
+    """The error that the theory predicts for the page's recipe, and that of real rows."""
+    from .. import Clusters, Problem, simulate, solve
+    from ..tables import Table, standardised
+
+    X, y = _labelled(path, target)
+    if len(y) < FEWEST:
+        sentence = f"Only {len(y)} rows have a class: a real curve needs {FEWEST} or more."
+        yield {"progress": sentence}
+        return
+    names = tuple(f"column {i}" for i in range(X.shape[1]))
+    table = standardised(Table(X, y, names))
+    clusters = Clusters.from_data(table.X, table.y)
+    clusters = clusters.reduce(min(clusters.features, MOST_DIRECTIONS))
+    steps = min(max(state.problem.steps, 1), MOST_STEPS)
+    labels = max(20, len(y) // 5)
+    batch = (len(y) - labels - len(y) // 5) // steps
+    recipe = state.recipe
+    n = clusters.features
+    problem = Problem(labels / n, batch / n, table.rho, clusters=clusters, steps=steps)
+    run = solve(problem, recipe.replace(**_constant(recipe)))
+    real = simulate(problem, run.recipe, rows=(table.X, table.y), seeds=SEEDS, progress=False)
+    yield {
+        "own": charts.own_rows(theme, run, np.asarray(real.error)),
+        "progress": f"{labels} labels and {steps} batches of {batch} of your rows, {SEEDS} draws: "
+        f"theory {run.error[-1]:.4f}, real {np.nanmean(real.error[:, -1]):.4f} at the last step.",
+    }
+
+
+def _constant(recipe: Any) -> dict[str, Any]:
+    """Values per step by their first entry: the table may have fewer steps than the page."""
+    names = ("lambda_u", "threshold", "sharpness", "annealing")
+    values = {name: getattr(recipe, name) for name in names}
+    return {name: value[0] for name, value in values.items() if isinstance(value, tuple)}
+
+
+def _labelled(path: Path, target: str) -> tuple[Any, Any]:
+    """The rows that have a class, which must be one of two."""
+    import pandas as pd
+
+    from ..estimator.planning.table import read_table
+
+    rows = read_table(path, target, progress=False)
+    known = np.array([name is not None and name == name for name in rows.y])
+    X = rows.X[known].apply(pd.to_numeric, errors="coerce").to_numpy(dtype=float)
+    y = rows.y[known].astype(str)
+    if not np.isfinite(X).all():
+        raise SelfTrainError("The curve needs columns of finite numbers without holes.")
+    if len(set(y)) != 2:
+        raise SelfTrainError(f"The curve needs two classes; this table has {len(set(y))}.")
+    return X, y

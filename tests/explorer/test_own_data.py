@@ -1,0 +1,42 @@
+"""A visitor's own table: a plan, a predicted curve, real rows on top; bad tables are refused in words."""
+
+import base64
+
+import pytest
+
+from selftrain import SelfTrainError
+from selftrain.explorer.own_data import own_data
+from selftrain.explorer.page_state import PageState
+
+
+def sent(text, target="kind"):
+    contents = "data:text/csv;base64," + base64.b64encode(text.encode()).decode()
+    return {"contents": contents, "target": target, "state": {"texts": PageState().texts}}
+
+
+def test_a_table_gives_a_plan_and_a_curve_with_real_rows_on_top(rows_csv):
+    messages = list(own_data(sent(rows_csv)))
+    answer = next(message["answer"] for message in messages if "answer" in message)
+    figure = next(message["own"] for message in messages if "own" in message)
+    assert answer
+    names = [trace["name"] for trace in figure["data"]]
+    assert "theory with the shape of the rows" in names
+    assert "real rows, mean" in names
+    theory = figure["data"][names.index("theory with the shape of the rows")]["y"]
+    real = figure["data"][names.index("real rows, mean")]["y"]
+    assert len(theory) == len(real)
+    assert abs(theory[0] - real[0]) < 0.1
+
+
+@pytest.mark.parametrize(
+    ("data", "word"),
+    [
+        ({"contents": None, "target": "y"}, "CSV"),
+        ({"contents": "data:;base64,@@@", "target": "y"}, "CSV"),
+        (sent("a,b\n1,2\n", target="c"), "no such column"),
+        (sent("", target="kind"), "header"),
+    ],
+)
+def test_a_bad_table_is_refused_in_words(data, word):
+    with pytest.raises(SelfTrainError, match=word):
+        list(own_data({"state": {"texts": PageState().texts}, **data}))
