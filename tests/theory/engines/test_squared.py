@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from selftrain import Problem, Recipe, Trajectory, solve
-from selftrain.errors import EmptySelection
+from selftrain.errors import ConvergenceError, EmptySelection
 
 STATE = ("m", "v", "bias", "chi", "overlap", "q_hat", "chi_hat", "m_hat", "r_hat")
 
@@ -218,3 +218,9 @@ def test_a_threshold_that_rejects_every_point_is_named() -> None:
     problem = Problem(1.0, 2.0, 0.4, 0.5, steps=3, loss="squared")
     with pytest.raises(EmptySelection, match="threshold 40"):
         solve(problem, Recipe(sharpness=math.inf, threshold=40.0))
+
+
+def test_a_ridge_whose_response_has_no_square_is_refused() -> None:
+    problem = Problem(0.5, 2.0, 0.4, 0.5, steps=2, loss="squared")
+    with pytest.raises(ConvergenceError, match="no unique minimiser"):
+        solve(problem, Recipe(lambda_l=1e-300))

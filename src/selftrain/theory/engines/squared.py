@@ -376,7 +376,7 @@ def _susceptibility(alpha: Array, delta: Array, ridge: float) -> float:
             return y * (float((alpha * delta) @ (1.0 / (1.0 + y * delta))) + ridge) - 1.0
 
         chi = math.exp(brentq(excess, -600.0, 600.0, xtol=1e-15, rtol=1e-15))
-    if not chi < 1e300:
+    if not chi < 1e150:  # its square must be a number
         reason = "without ridge and with fewer points than features there is no unique minimiser"
         raise ConvergenceError(0, reason, {}, math.nan)
     return chi
