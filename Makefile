@@ -59,6 +59,7 @@ bench: $(READY)
 	$(BIN)/selftrain bench shape
 	$(BIN)/selftrain bench sweep
 	$(BIN)/selftrain bench estimator
+	$(BIN)/selftrain bench memory
 
 robustness: $(READY)
 	$(BIN)/python benchmarks/robustness.py

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from selftrain import Problem, Recipe, Trajectory
+from selftrain import Problem, Recipe, Trajectory, solve
 from selftrain.cli import main
 from selftrain.cli.options import FLAGS, read_value
 from selftrain.cli.output import Rows, print_json, strict
@@ -488,3 +488,15 @@ def test_a_config_with_a_byte_order_mark(selftrain, tmp_path):
     assert code == 0, error
     assert len(json.loads(out)["steps"]) == 5
     assert Problem.from_toml("\ufeff" + Problem(0.5, 2.0, 0.4, 0.5, steps=1).to_toml()).steps == 1
+
+
+def test_rows_used_again(selftrain):
+    """The flags say what the API says, and the default accuracy is that of such runs."""
+    flags = (*REFERENCE, "--loss", "squared", "--batches", "a,b,a,b", "--keep-labeled", "0,1,1,0.5")
+    code, out, _ = selftrain("solve", *flags, "--json")
+    told = json.loads(out)
+    assert code == 0
+    assert told["problem"]["batches"] == ["a", "b", "a", "b"]
+    problem = Problem(0.5, 2.0, 0.4, 0.5625, steps=4, loss="squared", batches=("a", "b", "a", "b"), keep_labeled=(0, 1, 1, 0.5))  # fmt: skip
+    run = solve(problem, Recipe(0.05, 0.05))
+    assert [step["q"] for step in told["steps"]] == pytest.approx(run.q.tolist(), rel=1e-12)

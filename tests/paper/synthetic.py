@@ -193,6 +193,16 @@ def confirmed(rng: Any, **_: Any) -> dict[str, Any]:
     return {"theory": 0.1, "mean": 0.1, "standard_error": 1e-4}
 
 
+def reuse(rng: Any, rho: float, steps: int, reused: bool, kept: bool, heuristics: bool, **_: Any) -> dict[str, Any]:  # fmt: skip
+    t = np.arange(steps + 1.0)
+    end = 0.1 * (1.3 - 0.1 * reused + 0.1 * kept - 0.2 * heuristics + 0.05 / steps)
+    error = end + 0.05 * np.exp(-t)
+    return {
+        "t": np.arange(steps + 1), "error": error, "mean": 1.01 * error, "spread": 0.01 * error, "cosine": 1 - 0.1 * np.exp(-t), "label_accuracy": 0.9 + 0 * t,
+        "bayes": 0.05, "labeled_only": 0.2, "lambda_l": 0.01, "lambda_u": 0.01, "annealing": 0.1,
+    }  # fmt: skip
+
+
 MAKERS: dict[tuple[str, str], Callable[..., dict[str, Any]]] = {
     ("chain", "chains"): chain,
     ("fixed_ridge", "fixed_ridge"): fixed_ridge,
@@ -208,4 +218,5 @@ MAKERS: dict[tuple[str, str], Callable[..., dict[str, Any]]] = {
     ("single_shot_run", "single_shot"): single_shot_run,
     ("schedules", "schedules"): schedules,
     ("confirmed", "schedules"): confirmed,
+    ("reuse", "reuse"): reuse,
 }

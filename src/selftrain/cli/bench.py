@@ -74,6 +74,14 @@ def estimator(as_json: AsJson = False) -> None:
     _report("estimator", measure(), as_json)
 
 
+@app.command("memory")
+def memory(as_json: AsJson = False) -> None:
+    """Rows used again: time, growth with the steps, Newton's method against substitution (a minute)."""
+    from ..bench.memory import memory as measure
+
+    _report("memory", measure(), as_json)
+
+
 def _report(name: str, lines: Iterator[Line], as_json: bool) -> None:
     """Show the lines as they are measured, or all of them as JSON."""
     from ..bench.measure import show

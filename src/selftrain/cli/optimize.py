@@ -60,8 +60,13 @@ def optimize(
         ),
     ] = None,
     tolerance: Annotated[
-        str, typer.Option(metavar="X", help="Relative accuracy of the solver.")
-    ] = "1e-10",
+        str | None,
+        typer.Option(
+            metavar="X",
+            help="Relative accuracy of the solver. Default: 1e-10; 1e-5 or 1e-4 where rows are used again.",
+            show_default=False,
+        ),
+    ] = None,
     json: Annotated[
         bool, typer.Option("--json", metavar="", help="One JSON object on stdout.")
     ] = False,
@@ -92,7 +97,7 @@ def optimize(
             start=start or None,
             method=method,
             starts=None if starts is None else read_value(starts),
-            tolerance=read_value(tolerance),
+            tolerance=None if tolerance is None else read_value(tolerance),
             progress=progress,
         )
     if json:

@@ -37,8 +37,13 @@ def solve(
     recipe: "Recipe",
     data: "Data | None",
     tolerance: Annotated[
-        str, typer.Option(metavar="X", help="Relative accuracy of the state.")
-    ] = "1e-10",
+        str | None,
+        typer.Option(
+            metavar="X",
+            help="Relative accuracy of the state. Default: 1e-10; 1e-5 or 1e-4 where rows are used again.",
+            show_default=False,
+        ),
+    ] = None,
     on_failure: Annotated[
         Literal["raise", "partial"],
         typer.Option(
@@ -85,7 +90,8 @@ def solve(
 
     if data is not None:
         remark(str(data))
-    run = solve_theory(problem, recipe, read_value(tolerance), on_failure)
+    wanted = None if tolerance is None else read_value(tolerance)
+    run = solve_theory(problem, recipe, wanted, on_failure)
     limits = _limits(problem)
     shown = run if every is None else keep(run, checked_every(every))
     if json:

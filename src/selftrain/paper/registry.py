@@ -30,6 +30,7 @@ IDS = (
     "single-shot-ridge",
     "single-shot-error",
     "schedules",
+    "reuse",
 )
 
 

@@ -59,6 +59,17 @@ class Plan(NamedTuple):
         """The last step that uses a set of unlabelled rows."""
         return max(t for t, parts in enumerate(self.parts) if part in parts)
 
+    def new_parts(self, t: int) -> tuple[str, ...]:
+        """The sets of unlabelled rows that step t is the first to use."""
+        seen = {part for parts in self.parts[:t] for part in parts}
+        return tuple(part for part in self.parts[t] if part not in seen)
+
+    def new_rows(self, t: int) -> int:
+        """Rows that step t is the first to use."""
+        if t == 0:
+            return self.steps[0].rows
+        return self.steps[t].rows // len(self.parts[t]) * len(self.new_parts(t))
+
     @property
     def alphas(self) -> Array:
         """Rows per feature as drawn, M/N."""

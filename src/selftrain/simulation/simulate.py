@@ -170,7 +170,6 @@ def _size(problem: Problem, features: int | None, rows: Any) -> int:
 def _engine(plan: Plan, method: str, rows: Any) -> str:
     """The engine that runs: the frame needs a loss it has compiled and fresh batches."""
     if plan.problem.shaped:
-        plan.problem.needs_fresh_rows("simulate with clusters")
         return GAUSSIAN if rows is None else ROWS
     if method != "matrix-free":
         return method

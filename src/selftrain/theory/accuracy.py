@@ -30,10 +30,13 @@ def carried(trajectory: Trajectory) -> Array:
     r"""Relative accuracy of the state after each step: of m and $\sqrt v$ against $\sqrt q$, of B against itself and the logits.
 
     Infinite from the step on whose derivatives do not exist; NaN after the last solved step, and for
-    clusters with a shape and rows used again, whose steps have no derivatives here.
+    clusters with a shape, whose steps have no derivatives here. With rows used again each bank goes through all steps, so
+    what the banks differ by is what was carried.
     """
     accuracy = np.full(trajectory.problem.steps + 1, np.nan)
     last = trajectory.good_steps - 1
+    if trajectory.memory is not None:
+        return np.fmax.accumulate(trajectory.stats.accuracy) + 0.0 * trajectory.m
     if last < 0 or trajectory.problem.shaped or not trajectory.problem.memoryless:
         return accuracy
     states, unknowns = solution(trajectory, last)

@@ -67,7 +67,8 @@ def solve(
         tolerance: relative accuracy of the state of each step, between 1e-13 and 1e-3; default: 1e-10. Where
             rounding or a kinked loss forbids it, a step is accepted up to 1e-8; `stats.accuracy` reports what was reached.
             With rows used again (`Problem(batches=..., keep_labeled=...)`) averages are over banks of rows: from 1e-7
-            on; default: 1e-5, or 1e-4 where hard labels or a threshold jump. Squared loss without these stays exact.
+            on; default: 1e-5, or 1e-4 where hard labels or a threshold jump, accepted up to ten times that where
+            more than 131,072 rows a bank would be needed (`stats.accuracy` reports it). Squared loss without these stays exact.
         on_failure: "raise" a `StageError`, or return the "partial" trajectory up to the failure, with
             NaN after it and the error in `failure`.
         warm_start: the run of a similar problem and recipe, of as many steps, from which this one is found in fewer
@@ -92,7 +93,11 @@ def solve(
         every = checked_every(every)
         return keep(solve(problem, recipe, tolerance, on_failure, warm_start), every)
     if not problem.memoryless:
-        problem.needs_sphere("solve with rows used again")
+        if problem.shaped:
+            from .memory.shaped import solve_shaped_memory
+
+            wanted = None if tolerance is None else checked_tolerance(tolerance)
+            return solve_shaped_memory(problem, recipe, wanted, on_failure)
         return _with_memory(problem, recipe, tolerance, on_failure)
     tolerance = TOLERANCE if tolerance is None else checked_tolerance(tolerance)
     if problem.shaped:
@@ -115,11 +120,9 @@ def _with_memory(
     problem: Problem, recipe: Recipe, tolerance: float | None, on_failure: str
 ) -> Trajectory:
     """A run in which rows are used again: exact up to there, then with memory."""
-    from .memory.solve import before_return, default_tolerance, ended_early, solve_memory
+    from .memory.solve import before_return, ended_early, solve_memory
 
-    wanted = (
-        default_tolerance(problem, recipe) if tolerance is None else checked_tolerance(tolerance)
-    )
+    wanted = None if tolerance is None else checked_tolerance(tolerance)
     first = solve(*before_return(problem, recipe), on_failure=on_failure)
     if first.collapsed_at is not None or first.failure is not None:
         return ended_early(problem, recipe, first)

@@ -14,10 +14,12 @@ from ..fields import number
 from ..problem import Problem
 from ..recipe import Recipe
 from ..theory.solve import checked_tolerance, solve
+from ..theory.tolerances import TOLERANCE
+from .banks import BankSearch
 from .bounds import DEFAULT_BOUNDS
 from .optimum import Optimum, active_bounds, labeled_optimum
 from .search import ROUGH, ROUGHLY, WORST, Search
-from .starts import MANY, SEVERAL, rough_optimum
+from .starts import MANY, SEVERAL, rough_optimum, spread
 from .supervised import supervised_optimum
 from .variables import variables
 
@@ -32,7 +34,7 @@ def optimize(
     start: Recipe | Mapping[str, Any] | None = None,
     method: str = "l-bfgs-b",
     starts: int | None = None,
-    tolerance: float = 1e-10,
+    tolerance: float | None = None,
     limit: int = 500,
     progress: Callable[[int, float], None] | None = None,
 ) -> Optimum:
@@ -50,7 +52,7 @@ def optimize(
         starts: how many starts are tried, the given one and others. Default: the given one alone, unless
             it leads to no better an error than that of the labelled points alone; three if none is given, and
             ten while nothing better than the labelled points alone is found.
-        tolerance: relative accuracy of the solver.
+        tolerance: relative accuracy of the solver; the default is that of `solve`.
         limit: most iterations of a search; `is_minimum` tells whether they were enough.
         progress: called with the number of solves and the best error so far.
 
@@ -71,14 +73,25 @@ def optimize(
         starts = int(number("starts", starts, lambda n: 1 <= n <= 100 and n % 1 == 0, accepted))
     accepted = "a whole number from 1 to 100000 is accepted"
     limit = int(number("limit", limit, lambda n: 1 <= n <= 100_000 and n % 1 == 0, accepted))
-    tolerance = checked_tolerance(tolerance)
+    wanted = None if tolerance is None else checked_tolerance(tolerance)
     free, begin = variables(problem, over, schedule, bounds, start)
     if method == "nelder-mead" and free.schedule:
         raise InvalidInput("schedule", free.schedule, "nelder-mead optimises constants only")
+    if free.schedule and not problem.memoryless:
+        accepted = "where rows are used again constants are optimised, no schedules"
+        raise InvalidInput("schedule", free.schedule, accepted)
     ridge = free.bounds.get("lambda_l", DEFAULT_BOUNDS["lambda_l"])
+    tolerance = TOLERANCE if wanted is None or not problem.memoryless else wanted
     alone = labeled_optimum(problem, ridge, tolerance)
-    search = Search(problem, free, limit, progress)
-    if method == "nelder-mead":
+    search = (Search if problem.memoryless else BankSearch)(problem, free, limit, progress)
+    if isinstance(search, BankSearch):
+        count = starts or (1 if start is not None else SEVERAL)
+        begins = [free.coordinates(begin), *spread(free, 2 * (count - 1))]
+        value, x = search.follow(begins, tolerance)
+        if not value < WORST:
+            raise NoGradient(f"no start leads to a run; the last: {search.trouble}")
+        x, first, second = search.finish(x, tolerance)
+    elif method == "nelder-mead":
         _, x = search.simplex(free.coordinates(begin), tolerance)
         first, second = search.conditions(x, tolerance)
     else:
@@ -87,7 +100,7 @@ def optimize(
             raise NoGradient(f"no start leads to a run with a gradient; the last: {search.trouble}")
         x, first, second = search.finish(x, tolerance)
     recipe = free.recipe(x)
-    run = solve(problem, recipe, tolerance)
+    run = solve(problem, recipe, wanted if not problem.memoryless else tolerance)
     if run.collapsed_at is not None:
         raise NoGradient(f"the best run collapses at step {run.collapsed_at}; give another start")
     return Optimum(

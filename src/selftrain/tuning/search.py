@@ -19,6 +19,7 @@ from threadpoolctl import threadpool_limits
 from ..arrays import Array
 from ..errors import NoGradient, StageError
 from ..problem import Problem
+from ..recipe import Recipe
 from ..theory.gradients.gradient import gradient
 from ..theory.solve import solve
 from ..theory.trajectory import Trajectory
@@ -63,7 +64,7 @@ class Search:
         self.solves += 1
         recipe = self.variables.recipe(x)
         try:
-            run = solve(self.problem, recipe, tolerance, warm_start=self.last)
+            run = self.run(recipe, tolerance)
         except StageError as error:
             self.trouble = str(error)
             return WORST, None
@@ -77,6 +78,10 @@ class Search:
         if self.progress is not None:
             self.progress(self.solves, self.best)
         return value, run
+
+    def run(self, recipe: Recipe, tolerance: float) -> Trajectory:
+        """The run with a recipe."""
+        return solve(self.problem, recipe, tolerance, warm_start=self.last)
 
     def slope(self, x: Array, tolerance: float) -> tuple[float, Array]:
         """The final error and its gradient in the coordinates."""

@@ -54,7 +54,7 @@ def rough_optimum(
             for tried in TRIED_THRESHOLDS
         ]
     elif starts > 1 and not free.schedule:
-        candidates = [*chosen, *_shorter(search, begin, tolerance), *_spread(free, 2 * starts)]
+        candidates = [*chosen, *_shorter(search, begin, tolerance), *spread(free, 2 * starts)]
         ranked = sorted(candidates, key=lambda x: search.error(x, ROUGHEST)[0])
         chosen = _distinct(ranked, starts - 1)
     return min((search.descend(x, tolerance, ROUGHLY, 60) for x in chosen), key=_value)
@@ -79,7 +79,7 @@ def _adds_threshold(free: Variables, begin: Recipe) -> bool:
     return bool(shaped) and "threshold" in free.names and begin.threshold == 0
 
 
-def _spread(free: Variables, count: int) -> list[Array]:
+def spread(free: Variables, count: int) -> list[Array]:
     """A few points spread evenly over the part of the bounds where optima are common."""
     low, high = free.box()
     for i, name in enumerate(free.names):

@@ -115,6 +115,39 @@ class RowSource:
         return Measured(np.array([one.var() for one in logits]), errors, float(auc))
 
 
+class Pool:
+    """The rows of a seed: drawn at their first use, kept until their last."""
+
+    def __init__(self, plan: Plan, source: Source):
+        self._plan, self._source = plan, source
+        self._parts: dict[str, Drawn] = {}
+        self._labeled: Drawn | None = None
+
+    def batch(self, step: StepPlan) -> Drawn:
+        """The rows of a step: the labelled ones at step 0, else all parts that it names."""
+        plan, new = self._plan, self._plan.new_parts(step.t)
+        if step.t == 0:
+            drawn = self._source.draw(step)
+            self._labeled = drawn if np.any(plan.kept[1:] > 0) else None
+            return drawn
+        if new:
+            drawn = self._source.draw(step._replace(rows=plan.new_rows(step.t)))
+            for place, name in enumerate(new):
+                mine = slice(place, None, len(new))  # every part has its share of both classes
+                self._parts[name] = Drawn(drawn.rows[mine], drawn.positive[mine])
+        parts = [self._parts[name] for name in plan.parts[step.t]]
+        for name in plan.parts[step.t]:
+            if plan.last_use(name) == step.t:
+                del self._parts[name]
+        if len(parts) == 1:
+            return parts[0]
+        return Drawn(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+    def kept(self, step: StepPlan) -> Drawn | None:
+        """The labelled rows, if a later step uses them again."""
+        return self._labeled if step.t > 0 and self._plan.kept[step.t] > 0 else None
+
+
 def row_table(plan: Plan, rows: Any) -> Drawn:
     """The table of `rows=(X, y)`, checked to be large enough for the plan."""
     clusters = plan.problem.clusters
@@ -135,9 +168,10 @@ def row_table(plan: Plan, rows: Any) -> Drawn:
 
 
 def _counts(plan: Plan) -> list[tuple[int, int]]:
-    """Rows of the negative and the positive class in every step."""
-    positive = [round(step.rho * step.rows) for step in plan.steps]
-    return [(step.rows - up, up) for step, up in zip(plan.steps, positive, strict=True)]
+    """Rows of the negative and the positive class that every step is the first to use."""
+    rows = [plan.new_rows(step.t) for step in plan.steps]
+    positive = [round(step.rho * count) for step, count in zip(plan.steps, rows, strict=True)]
+    return [(count - up, up) for count, up in zip(rows, positive, strict=True)]
 
 
 def _coloured(noise: Array, covariance: Array) -> Array:

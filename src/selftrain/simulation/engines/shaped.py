@@ -7,16 +7,17 @@ theory does.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...arrays import Array
 from ...errors import ConvergenceError
 from ..designs.design import Stored
-from ..designs.shaped import Drawn, GaussianSource, RowSource, Source
+from ..designs.shaped import Drawn, GaussianSource, Pool, RowSource, Source
 from ..linear.fit import FitError, fit
 from ..linear.susceptibility import susceptibility
-from ..plan import Plan
+from ..plan import Plan, StepPlan
 from ..pseudo_labels import (
     check_selection,
     label_quality,
@@ -26,7 +27,7 @@ from ..pseudo_labels import (
     vanished,
 )
 from ..random.streams import PROBES, TEST, generator
-from ..seed_record import SeedRecord
+from ..seed_record import Mask, SeedRecord
 
 SHAPED = ("negative_variance", "positive_variance", "negative_error", "positive_error", "auc")
 """What a seed of a problem with clusters has besides the measured quantities of a sphere."""
@@ -46,6 +47,7 @@ def run_steps(
     seed, clusters = record.seed, plan.problem.clusters
     assert clusters is not None
     source: Source = GaussianSource(plan, seed) if table is None else RowSource(plan, table, seed)
+    pool = Pool(plan, source)
     mean = plan.problem.test_clusters.mean
     length = float(np.linalg.norm(mean))
     for name in SHAPED:
@@ -54,7 +56,7 @@ def run_steps(
     for step in plan.steps:
         if stopped():
             return False
-        batch = source.draw(step)
+        batch, kept = pool.batch(step), pool.kept(step)
         selected, trained, quality = np.ones(step.rows, dtype=bool), True, {}
         targets = np.where(batch.positive, step.loss.classes[1], step.loss.classes[0])
         if step.t > 0:
@@ -65,14 +67,15 @@ def run_steps(
             trained = not plan.recipe.fix_bias
             quality = label_quality(logits, selected, batch.positive)
             faded = vanished(norm, bias, trained)
-            if not faded:
+            if not faded and kept is None:
                 check_selection(step, selected, norm**2, bias)
-            if faded or (trained and one_class(targets[selected], step.loss)):
+            if kept is None and (faded or (trained and one_class(targets[selected], step.loss))):
                 record.collapse(step.t, majority_positive(targets[selected], step.loss, bias))
                 break
+        fitted = _fitted(plan, step, batch.rows, targets, selected, kept)
         try:
             found = fit(
-                batch.rows, targets, step.loss, step.ridge, rows=selected.astype(float),
+                fitted.rows, fitted.targets, step.loss, step.ridge, rows=fitted.weights,
                 fit_bias=trained, weights=weights, bias=bias, tolerance=0.01 * tolerance,
             )  # fmt: skip
         except FitError as error:
@@ -81,7 +84,7 @@ def run_steps(
         m = float(mean @ found.weights)
         off = found.weights - m / length**2 * mean
         measured = source.measure(found.weights, found.bias)
-        train = step.loss.value(targets, found.logits)[selected]
+        train = step.loss.value(targets, found.logits[: step.rows])[selected]
         record.put(
             step.t,
             m=m,
@@ -89,23 +92,44 @@ def run_steps(
             bias=found.bias,
             overlap=float(weights @ found.weights) if step.t else float("nan"),
             directions=found.products,
-            train_loss=float(train.mean()),
+            train_loss=float(train.mean()) if train.size else float("nan"),
             test_error=_sampled(plan, measured.errors, step.rows, generator(seed, step.t, TEST)),
             **quality,
             **dict(zip(SHAPED, (*measured.variances, *measured.errors, measured.auc), strict=True)),
         )
         if probes:
             random = generator(seed, step.t, PROBES)
-            chi = susceptibility(Stored(batch.rows), found.curvature, step.ridge, probes, random)
+            chi = susceptibility(Stored(fitted.rows), found.curvature, step.ridge, probes, random)
             record.put(step.t, chi=chi)
         weights, bias = found.weights, found.bias
         if keep_weights:
             record.weights.append(weights * np.sqrt(plan.features))
         if keep_logits:
-            record.logits.append(found.logits)
+            record.logits.append(found.logits[: step.rows])
             record.selected.append(selected)
             record.classes.append(batch.positive)
     return True
+
+
+class _Fitted(NamedTuple):
+    """The rows of a fit, their targets and weights: the batch, then the labelled rows that are kept."""
+
+    rows: Array
+    targets: Array
+    weights: Array
+
+
+def _fitted(
+    plan: Plan, step: StepPlan, rows: Array, targets: Array, selected: Mask, kept: Drawn | None
+) -> _Fitted:
+    weights = selected.astype(float)
+    if kept is None:
+        return _Fitted(rows, targets, weights)
+    truth = np.where(kept.positive, step.loss.classes[1], step.loss.classes[0])
+    again = np.full(truth.size, plan.kept[step.t])
+    return _Fitted(
+        np.vstack([rows, kept.rows]), np.append(targets, truth), np.append(weights, again)
+    )
 
 
 def _sampled(plan: Plan, errors: Any, rows: int, random: np.random.Generator) -> float:

@@ -20,6 +20,7 @@ from ...errors import InvalidInput
 from ...rows import LABELED, RowGroup
 from ..laws.logits import LogitSample
 from ..laws.weights import WeightLaw, solved_step
+from .bank import scrambled
 from .process import Labels, Once, Path, Returning
 from .sums import Layout
 
@@ -160,7 +161,8 @@ class RowLogitLaw:
 
     def _seen(self, group: RowGroup, seed: int) -> _Seen:
         """Follow the rows of a group up to the noise of step t."""
-        path, t, points = self._path, self.t, POINTS
+        path, t = self._path, self.t
+        draw = scrambled(POINTS, np.random.SeedSequence(seed))
         if self.rows == "new":
             signs = np.array([1.0, -1.0])
             shares = np.array([group.rho, 1 - group.rho])
@@ -170,12 +172,12 @@ class RowLogitLaw:
         first = group.steps[0]
         before = Path(**{**vars(path), "live": [k for k in path.live if k < first]})
         if group.steps == (t,) and t > 0:
-            once = Once(group, self._loss, before, points, np.random.SeedSequence(seed))
+            once = Once(group, self._loss, before, draw)
             once.set_targets(t, self._labels(t))
             center, spread = once.conditional(*self._unknowns(t))
             return _Seen(once.signs, once.shares, once.logits, once.target, once.weight, center, spread)  # fmt: skip
         upto = group._replace(weights=(*group.weights[: t + 1],))
-        rows = Returning(upto, self._loss, before, points, np.random.SeedSequence(seed))
+        rows = Returning(upto, self._loss, before, draw)
         previous = np.full(rows.signs.size, np.nan)
         for step in range(first, t + 1):
             rows.set_targets(step, self._labels(step))
@@ -187,6 +189,10 @@ class RowLogitLaw:
                 return _Seen(rows.signs, rows.shares, previous, rows.target, rows.weight, center, spread)  # fmt: skip
             rows.begin(step, layout)
             rows.finish(z, layout, step in path.live)
+            if (
+                step in path.live
+            ):  # the reaction along the new direction is part of the row from now on
+                rows.settle(layout, np.zeros(layout.past.size), 1.0)
         raise AssertionError("the step is among those of the group")
 
     def _labels(self, t: int) -> Labels | None:

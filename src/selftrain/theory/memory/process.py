@@ -16,7 +16,7 @@ from ...arrays import Array
 from ...labelers import Labeler
 from ...losses import Loss
 from ...rows import RowGroup
-from .bank import normals, turned
+from .bank import Bank, Draw, turned
 from .response import Answer, respond
 from .sums import Active, Layout, Places, Sums
 
@@ -83,12 +83,12 @@ class Rows:
     weight: Array
     answer: Answer
 
-    def __init__(self, group: RowGroup, loss: Loss, points: int):
+    def __init__(self, group: RowGroup, loss: Loss, bank: Bank):
         self.group, self.loss = group, loss
-        self.signs = np.repeat([1.0, -1.0], points)
+        self.signs = np.repeat([1.0, -1.0], bank.weights.size)
         share = np.where(self.signs > 0, group.rho, 1 - group.rho)
-        self.shares = group.alpha * share / points
-        self.answer = Answer.empty(2 * points)
+        self.shares = group.alpha * share * np.tile(bank.weights, 2)
+        self.answer = Answer.empty(self.signs.size)
 
     def set_targets(self, t: int, labels: Labels | None) -> None:
         """Targets and weights of step t, from the logits under the model of step t - 1."""
@@ -145,18 +145,16 @@ class Rows:
 class Returning(Rows):
     """Rows that several steps use, with everything they have seen."""
 
-    def __init__(
-        self, group: RowGroup, loss: Loss, path: Path, points: int, seed: np.random.SeedSequence
-    ):
-        super().__init__(group, loss, points)
+    def __init__(self, group: RowGroup, loss: Loss, path: Path, draw: Draw):
         first, last = group.steps[0], group.steps[-1]
-        self._root = np.sqrt(group.delta)
         before = [k for k in path.live if k < first]
-        noise = normals(points, 2 + len(before) + last - first, seed)
-        noise = turned(noise, path.model(first - 1) if first > 0 else path.first)
+        bank = draw(2 + len(before) + last - first)
+        super().__init__(group, loss, bank)
+        self._root = np.sqrt(group.delta)
+        noise = turned(bank.noise, path.model(first - 1) if first > 0 else path.first)
         self._noise = np.concatenate([noise, -noise])
         self._used = 1 + len(before)
-        self.columns = np.zeros((2 * points, 5 + 2 * (len(before) + last - first)), order="F")
+        self.columns = np.zeros((self.signs.size, 5 + 2 * (len(before) + last - first)), order="F")
         self.columns[:, 0] = 1.0
         self.columns[:, 1] = self.signs + self._root * self._noise[:, 0]
         for place in range(len(before)):
@@ -223,12 +221,10 @@ class Returning(Rows):
 class Once(Rows):
     """Rows that one step alone uses: two Gaussian numbers, exact in the others."""
 
-    def __init__(
-        self, group: RowGroup, loss: Loss, path: Path, points: int, seed: np.random.SeedSequence
-    ):
-        super().__init__(group, loss, points)
-        noise = normals(points, 2, seed)
-        self._noise = np.concatenate([noise, -noise])
+    def __init__(self, group: RowGroup, loss: Loss, path: Path, draw: Draw):
+        bank = draw(2)
+        super().__init__(group, loss, bank)
+        self._noise = np.concatenate([bank.noise, -bank.noise])
         self._root = np.sqrt(group.delta)
         t = group.steps[0]
         self._old = np.append(path.model(t - 1), 0.0)

@@ -14,6 +14,7 @@ from ...problem import Problem
 from ...recipe import Recipe
 from ...rows import RowGroup
 from ..trajectory import Trajectory
+from .bank import Draw, grid, scrambled
 from .linear import Linear
 from .process import Labels, Once, Path, Returning
 from .step import FAINT, Group, Solved, Stage, no_update_start, solve_stage
@@ -43,6 +44,7 @@ class Replicate(NamedTuple):
         m_hat: $\\hat m_t$.
         collapsed_at: the first step without two classes of labels, or None.
         evaluations: evaluations of the equations of each step.
+        points: rows of the largest bank, for each class.
     """
 
     path: Path
@@ -51,6 +53,7 @@ class Replicate(NamedTuple):
     m_hat: Array
     collapsed_at: int | None
     evaluations: Counts
+    points: int
 
 
 class Setting(NamedTuple):
@@ -68,32 +71,48 @@ class Setting(NamedTuple):
     begin: int
     last: int
 
-    def rows(self, group: RowGroup, path: Path, points: int, seed: np.random.SeedSequence) -> Group:
+    def rows(self, group: RowGroup, path: Path, draw: Draw | None) -> Group:
         """A group of rows at its first use."""
         loss = self.problem.loss_function
-        if points == 0:
+        if draw is None:
             return Linear(group, loss, path)
         kind = Returning if len(group.steps) > 1 else Once
-        return kind(group, loss, path, points, seed)
+        return kind(group, loss, path, draw)
+
+
+class Source(NamedTuple):
+    """Where the banks of a run come from: scrambled points with a seed, a grid of a level, or (neither) exact moments."""
+
+    points: int = 0
+    seed: np.random.SeedSequence | None = None
+    level: int = 0
+
+    def draws(self, groups: tuple[RowGroup, ...]) -> dict[str, Draw | None]:
+        """The bank of each group."""
+        names = [group.name for group in groups]
+        if self.level:
+            return dict.fromkeys(names, grid(self.level))
+        if self.points == 0 or self.seed is None:
+            return dict.fromkeys(names)
+        seeds = self.seed.spawn(len(names))
+        return {name: scrambled(self.points, own) for name, own in zip(names, seeds, strict=True)}
 
 
 def run_bank(
     setting: Setting,
-    points: int,
-    seed: np.random.SeedSequence,
+    source: Source,
     near: dict[int, Array] | None = None,
 ) -> Replicate:
     """Solve all steps on one bank.
 
     Arguments:
-        points: rows for each class of each group; 0: the rows of a linear problem, exactly.
-        seed: of the scrambles.
+        source: of the rows; exact moments for a linear problem.
         near: solutions on another bank, to start from.
     """
     problem, recipe = setting.problem, setting.recipe
     steps, groups = problem.steps, problem.row_groups
     path = _known_part(setting)
-    seeds = dict(zip((group.name for group in groups), seed.spawn(len(groups)), strict=True))
+    draws, points = source.draws(groups), 0
     present: dict[str, Group] = {}
     lost = np.eye(len(path.live))
     unknowns: dict[int, Array] = {}
@@ -107,7 +126,8 @@ def run_bank(
         labels = _labels(recipe, steps, t, path)
         for group in groups:
             if group.steps and group.steps[0] == t:
-                present[group.name] = setting.rows(group, path, points, seeds[group.name])
+                rows = present[group.name] = setting.rows(group, path, draws[group.name])
+                points = max(points, 0 if isinstance(rows, Linear) else rows.signs.size // 2)
         for rows in present.values():
             rows.set_targets(t, labels)
         used = [rows for rows in present.values() if rows.group.weights[t] > 0]
@@ -132,7 +152,7 @@ def run_bank(
         m_hat[t] = sum(rows.signal for rows in used)
         measured[3:, t] = _losses(used)
         present = {name: rows for name, rows in present.items() if rows.group.steps[-1] > t}
-    return Replicate(path, unknowns, measured, m_hat, collapsed_at, evaluations)
+    return Replicate(path, unknowns, measured, m_hat, collapsed_at, evaluations, points)
 
 
 def _ridge(recipe: Recipe, steps: int, t: int) -> float:

@@ -29,8 +29,8 @@ class Memory:
         slopes: $\Phi$, lower triangular; $\hat\chi = \Phi\Phi^\top$.
         measured: of the training rows, over t: selected share, accuracy of labels, of selected labels, mean loss of the
             unlabelled rows, mean loss of the labelled rows that are kept.
-        points: rows of the bank for each class and group (0: exact).
-        banks: how many independent banks were averaged.
+        points: rows of the largest bank, for each class of its group (0: exact moments).
+        banks: how many independent banks were averaged (1: a grid, or exact).
     """
 
     loadings: Array

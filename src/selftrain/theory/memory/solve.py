@@ -1,12 +1,14 @@
 r"""`solve_memory`: all steps on several banks that are scrambled independently, enlarged until they agree.
 
 The result is the mean over the banks, its accuracy twice the standard error of that mean, step by step, in the
-norm of the weights. Where a problem is linear the averages are exact and there is one "bank" of no rows.
+norm of the weights. Where a problem is linear the averages are exact and there is one "bank" of no rows. Where few Gaussian numbers make a
+row and nothing jumps, grids take the place of banks, each confirmed by a finer one.
 """
 
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,27 +20,38 @@ from ...problem import Problem
 from ...recipe import Recipe
 from ..trajectory import STATE, SolverStats, Trajectory
 from .process import Path
-from .replicate import MEASURED, Counts, Replicate, Setting, run_bank
+from .replicate import MEASURED, Counts, Replicate, Setting, Source, run_bank
 from .result import Memory
 
 SMOOTH_TOLERANCE, JUMP_TOLERANCE = 1e-5, 1e-4
 """Accuracy that is asked for by default: of smooth labels, and of labels that jump (hard ones, a threshold)."""
 
+ACCEPTED = 10.0
+"""A run without a tolerance of its own is accepted up to so many times the default one, with the accuracy it has."""
+
 SMALLEST_TOLERANCE = 1e-7
 BANKS = 8
-FEWEST_POINTS, MOST_POINTS = 2**10, 2**18
+FEWEST_POINTS, USUAL_POINTS, MOST_POINTS = 2**10, 2**16, 2**18
 GROWTH = 4
-"""Rows of the smallest and the largest bank, for each class and group, and how banks grow."""
+"""Rows of the smallest bank, of the largest one by default and on demand, for each class and group, and how banks grow."""
 
-UNSEEN = 1e-5
-"""A class of hard labels with a share below this counts as gone: no bank resolves it."""
+GRID_FIELDS, GRID_LEVELS = 4, (12, 18, 24, 30)
+"""Rows of so few numbers, without jumps, are averaged on grids of these levels, each confirmed by the next."""
+
+
+class Asked(NamedTuple):
+    """The accuracy that is wanted, the one that is accepted from the largest bank, and the sizes of banks."""
+
+    tolerance: float
+    accepted: float
+    sizes: tuple[int, ...]
 
 
 def default_tolerance(problem: Problem, recipe: Recipe) -> float:
     """1e-10 if the problem is linear, else what banks reach in seconds."""
     if linear(problem, recipe):
         return 1e-10
-    return JUMP_TOLERANCE if _jumps(problem, recipe) else SMOOTH_TOLERANCE
+    return JUMP_TOLERANCE if jumps(problem, recipe) else SMOOTH_TOLERANCE
 
 
 def linear(problem: Problem, recipe: Recipe) -> bool:
@@ -50,24 +63,95 @@ def linear(problem: Problem, recipe: Recipe) -> bool:
 
 
 def solve_memory(
-    problem: Problem, recipe: Recipe, tolerance: float, on_failure: str, exact: Trajectory
+    problem: Problem, recipe: Recipe, wanted: float | None, on_failure: str, exact: Trajectory
 ) -> Trajectory:
-    """The run of a problem in which rows are used again; `exact` holds the steps before that happens."""
+    """The run of a problem in which rows are used again.
+
+    Arguments:
+        wanted: the tolerance; None: the default one, and up to ten times more where banks of usual size do not reach it.
+        exact: the run of the steps before rows are used again.
+    """
     setting = _setting(problem, recipe, exact)
+    tolerance = default_tolerance(problem, recipe) if wanted is None else wanted
     if linear(problem, recipe):
-        return _attempt(setting, tolerance, on_failure, (0,))
+        return _attempt(setting, Asked(tolerance, tolerance, (0,)), on_failure)
     if tolerance < SMALLEST_TOLERANCE:
         accepted = (
             f"with rows used again a number from {SMALLEST_TOLERANCE:g} to 1e-3 is accepted "
             "(averages are over banks of rows)"
         )
         raise InvalidInput("tolerance", tolerance, accepted)
-    sizes = []
-    points = FEWEST_POINTS
-    while points <= MOST_POINTS:
-        sizes.append(points)
-        points *= GROWTH
-    return _attempt(setting, tolerance, on_failure, tuple(sizes))
+    most = USUAL_POINTS if wanted is None else MOST_POINTS
+    count = round(math.log(most / FEWEST_POINTS, GROWTH)) + 1
+    sizes = tuple(FEWEST_POINTS * GROWTH**level for level in range(count))
+    enough = ACCEPTED * tolerance if wanted is None else tolerance
+    if most_fields(problem) <= GRID_FIELDS and not jumps(problem, recipe):
+        found = _on_grids(setting, tolerance)
+        if found is not None:
+            return found
+    return _attempt(setting, Asked(tolerance, enough, sizes), on_failure)
+
+
+class OneBank(NamedTuple):
+    """A run on one bank, of no stated accuracy, and the unknowns of its steps for a run nearby to start from."""
+
+    trajectory: Trajectory
+    unknowns: dict[int, Array]
+
+
+def run_one_bank(
+    problem: Problem,
+    recipe: Recipe,
+    exact: Trajectory,
+    points: int,
+    near: dict[int, Array] | None = None,
+) -> OneBank:
+    """The run on one bank that is the same for all recipes: a smooth function of them, which a search can follow."""
+    setting = _setting(problem, recipe, exact)
+    size = 0 if linear(problem, recipe) else points
+    run = run_bank(setting, Source(size, np.random.SeedSequence(points)), near)
+    unknown = np.full(problem.steps + 1, np.nan)
+    trajectory = _trajectory(setting, math.nan, [run], unknown, run.evaluations, None)
+    return OneBank(trajectory, run.unknowns)
+
+
+def most_fields(problem: Problem) -> int:
+    """The most Gaussian numbers that the logits of a row depend on."""
+    returning = [group for group in problem.row_groups if len(group.steps) > 1]
+    return max(2 + group.steps[-1] for group in returning)
+
+
+def _on_grids(setting: Setting, tolerance: float) -> Trajectory | None:
+    """The run on a grid that a finer one confirms; None if the levels at hand do not confirm each other."""
+    before: Replicate | None = None
+    evaluations = np.zeros(setting.problem.steps + 1, dtype=np.int64)
+    for level in GRID_LEVELS:
+        try:
+            run = run_bank(setting, Source(level=level), before.unknowns if before else None)
+        except StageError:
+            return None
+        evaluations += run.evaluations
+        if before is not None and run.collapsed_at == before.collapsed_at:
+            accuracy = _gap(before, run)
+            if float(np.nanmax(accuracy)) <= tolerance:
+                return _trajectory(setting, tolerance, [run], accuracy, evaluations, None)
+        before = run
+    return None
+
+
+def _gap(coarse: Replicate, fine: Replicate) -> Array:
+    """How far two runs are apart, relative, for each step."""
+    steps = fine.path.m.size - 1
+    one, other = _states(coarse, steps), _states(fine, steps)
+    accuracy = np.zeros(steps + 1)
+    accuracy[: one.shape[1]] = np.fmax.reduce(np.abs(one - other) / _scale(other), axis=0)
+    return accuracy
+
+
+def _scale(states: Array) -> Array:
+    """What the states of `_states` are compared with."""
+    norm = np.sqrt(states[1])
+    return np.array([norm, states[1], norm + np.abs(states[2]), np.ones(norm.size), states[1]])
 
 
 def _setting(problem: Problem, recipe: Recipe, exact: Trajectory) -> Setting:
@@ -110,30 +194,28 @@ def ended_early(problem: Problem, recipe: Recipe, first: Trajectory) -> Trajecto
     return Trajectory(problem, recipe, **columns, stats=longer, **ends)  # type: ignore[arg-type]
 
 
-def _attempt(
-    setting: Setting, tolerance: float, on_failure: str, sizes: tuple[int, ...]
-) -> Trajectory:
+def _attempt(setting: Setting, asked: Asked, on_failure: str) -> Trajectory:
     try:
-        return _enlarge(setting, tolerance, sizes)
+        return _enlarge(setting, asked)
     except StageError as error:
         if on_failure == "raise":
             raise
         shorter = setting._replace(last=error.step - 1)
-        loose = math.inf if isinstance(error, ConvergenceError) else tolerance
-        return _enlarge(shorter, loose, sizes, error)
+        if isinstance(error, ConvergenceError):
+            asked = asked._replace(accepted=math.inf)
+        return _enlarge(shorter, asked, error)
 
 
-def _enlarge(
-    setting: Setting, tolerance: float, sizes: tuple[int, ...], failure: StageError | None = None
-) -> Trajectory:
+def _enlarge(setting: Setting, asked: Asked, failure: StageError | None = None) -> Trajectory:
     """Banks of growing size until their mean is known to the tolerance."""
+    sizes = asked.sizes
     near: dict[int, Array] | None = None
     evaluations = np.zeros(setting.problem.steps + 1, dtype=np.int64)
     worst, at = math.inf, setting.begin
     for points in sizes:
         runs = []
         for seed in np.random.SeedSequence(points).spawn(BANKS if points else 1):
-            runs.append(run_bank(setting, points, seed, near))
+            runs.append(run_bank(setting, Source(points, seed), near))
             near = runs[-1].unknowns
             evaluations += runs[-1].evaluations
         ends = {run.collapsed_at for run in runs}
@@ -146,14 +228,15 @@ def _enlarge(
         accuracy = _accuracy(runs)
         worst = float(np.nanmax(accuracy, initial=0.0))
         at = int(np.nanargmax(np.nan_to_num(accuracy)))
-        if worst <= tolerance:
-            return _trajectory(setting, tolerance, runs, accuracy, points, evaluations, failure)
+        enough = asked.accepted if points == sizes[-1] else asked.tolerance
+        if worst <= enough:
+            return _trajectory(setting, asked.tolerance, runs, accuracy, evaluations, failure)
     rows = f"{BANKS} banks of {2 * sizes[-1]} rows a group"
     if math.isinf(worst):
         reason = f"{rows} disagree on whether the labels have collapsed into one class"
     else:
         reason = (
-            f"{rows} know this step to {worst:.1e}, not to the tolerance {tolerance:g}: "
+            f"{rows} know this step to {worst:.1e}, not to the tolerance {asked.accepted:g}: "
             "a larger tolerance is accepted"
         )
     raise ConvergenceError(at, reason, {}, worst)
@@ -184,12 +267,8 @@ def _accuracy(runs: list[Replicate]) -> Array:
     mean = states.mean(axis=0)
     accuracy = np.zeros(steps + 1)
     if len(runs) > 1:
-        norm = np.sqrt(mean[1])
-        scale = np.array([norm, mean[1], norm + np.abs(mean[2]), np.ones(norm.size), mean[1]])
-        error = 2.0 * states.std(axis=0, ddof=1) / math.sqrt(len(runs)) / scale
-        with np.errstate(invalid="ignore"):
-            accuracy[: error.shape[1]] = np.nanmax(error[:4], axis=0)
-            accuracy[1 : error.shape[1]] = np.fmax(accuracy[1 : error.shape[1]], error[4, 1:])
+        error = 2.0 * states.std(axis=0, ddof=1) / math.sqrt(len(runs)) / _scale(mean)
+        accuracy[: error.shape[1]] = np.fmax.reduce(error, axis=0)
     return accuracy
 
 
@@ -198,7 +277,6 @@ def _trajectory(
     tolerance: float,
     runs: list[Replicate],
     accuracy: Array,
-    points: int,
     evaluations: Counts,
     failure: StageError | None,
 ) -> Trajectory:
@@ -207,7 +285,7 @@ def _trajectory(
     path, known = _mean(runs), min(exact.good_steps, setting.last + 1)
     measured = np.mean([run.measured for run in runs], axis=0)
     m_hat = np.mean([run.m_hat for run in runs], axis=0)
-    collapsed_at = runs[0].collapsed_at
+    collapsed_at, points = runs[0].collapsed_at, runs[0].points
     end = setting.last + 1 if collapsed_at is None else collapsed_at
     across = exact.weights.covariance[:known, :known]
     path.m[:known], path.bias[:known] = exact.m[:known], exact.bias[:known]
@@ -269,7 +347,8 @@ def _mean(runs: list[Replicate]) -> Path:
     return Path(**means)
 
 
-def _jumps(problem: Problem, recipe: Recipe) -> bool:
+def jumps(problem: Problem, recipe: Recipe) -> bool:
+    """Whether hard labels or a threshold make the target of a row jump."""
     values = recipe.at_steps(problem.steps)
     labeler = recipe.label_function
     hard = any(labeler.jumps(float(sharpness)) for sharpness in np.unique(values.sharpness))

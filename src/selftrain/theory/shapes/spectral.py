@@ -50,6 +50,10 @@ class Spectrum:
             np.array(mean), np.array(variances, order="C"), np.array(copies), float(self.features)
         )
 
+    def noise(self, shape: Clusters) -> Noise:
+        """A set of points in these coordinates."""
+        return self._sets[shape]
+
     def no_weights(self) -> Weights:
         """The weights before step 0."""
         size = len(next(iter(self._sets.values())).mean)

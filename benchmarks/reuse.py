@@ -1,0 +1,106 @@
+"""Rows used again: the theory with memory against finite systems, in every mode, at two sizes.
+
+    python benchmarks/reuse.py [--seeds 16] [--out reuse.json]
+
+Eight steps in each mode. Every mean over seeds is compared with the theory in units of its standard error, and the
+deviations of the two sizes with each other: they fall as 1/N. Results are written as they come and
+not computed again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from selftrain import Problem, Recipe, simulate, solve
+
+BASE = {"alpha_l": 0.8, "alpha_u": 2.2, "rho": 0.35, "delta": 0.6, "steps": 8}
+POOL = ("a+b", "b+c", "c+a", "a+b", "b+c", "c+a", "a+b", "b+c")
+RETURNING = ("a", "b", "a", "b", "a", "b", "a", "b")
+MODES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "kept": ({"keep_labeled": 1.0}, {}),
+    "reused": ({"batches": "reused"}, {}),
+    "both": ({"batches": "reused", "keep_labeled": 1.0}, {}),
+    "pool": ({"batches": POOL}, {}),
+    "returning, kept from step 4": (
+        {"batches": RETURNING, "keep_labeled": (0, 0, 0, 0.5, 0.5, 0.5, 0.5, 0.5)}, {},
+    ),
+    "hard labels": ({"batches": "reused", "keep_labeled": 1.0}, {"sharpness": float("inf")}),
+    "selection": ({"batches": "reused"}, {"threshold": 0.4}),
+    "annealed, bias fixed": (
+        {"batches": "reused", "keep_labeled": 1.0}, {"annealing": 0.3, "fix_bias": True},
+    ),
+    "squared": ({"batches": "reused", "keep_labeled": 0.5, "loss": "squared"}, {}),
+}  # fmt: skip
+SIZES = (2_000, 8_192)
+COMPARED = ("q", "m", "bias", "overlap", "error", "fraction_selected", "pseudo_label_accuracy")
+TOLERANCE = 1e-4
+
+
+def words(mode: str) -> tuple[Problem, Recipe]:
+    """Problem and recipe of a mode."""
+    fields, recipe = MODES[mode]
+    return Problem(**{**BASE, **fields}), Recipe(**{"lambda_l": 0.05, "lambda_u": 0.03, **recipe})
+
+
+def measure(mode: str, features: int, seeds: int) -> dict[str, Any]:
+    """The largest |z| of a mode, where it is, and the relative deviations of q at the end."""
+    problem, recipe = words(mode)
+    begin = time.process_time()
+    ensemble = simulate(problem, recipe, features, seeds, probes=0, progress=False)
+    comparison = ensemble.compare(solve(problem, recipe, TOLERANCE))
+    theory = comparison.theory
+    scores = {
+        f"{name} at {t}": abs(float(z))
+        for name in COMPARED
+        for t, z in enumerate(comparison.z[name])
+        if np.isfinite(z)
+    }
+    where = max(scores, key=lambda key: scores[key])
+    deviations = ensemble.q / theory.q - 1
+    return {
+        "mode": mode,
+        "features": features,
+        "seeds": seeds,
+        "worst": scores[where],
+        "where": where,
+        "scores": len(scores),
+        "deviation": float(np.mean(deviations[:, -1])),
+        "error_of_deviation": float(np.std(deviations[:, -1], ddof=1) / np.sqrt(seeds)),
+        "accuracy": theory.summary()["accuracy"],
+        "seconds": time.process_time() - begin,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=16)
+    parser.add_argument("--out", type=Path, default=Path("reuse.json"))
+    given = parser.parse_args()
+    known = json.loads(given.out.read_text()) if given.out.exists() else []
+    done = {(row["mode"], row["features"], row["seeds"]) for row in known}
+    for features in SIZES:
+        for mode in MODES:
+            if (mode, features, given.seeds) in done:
+                continue
+            known.append(measure(mode, features, given.seeds))
+            given.out.write_text(json.dumps(known, indent=1))
+    table = Table("mode", "N", "largest |z|", "where", "q - theory, last step", "seconds")
+    for row in known:
+        gap = f"{row['deviation']:+.2%} ± {row['error_of_deviation']:.2%}"
+        table.add_row(
+            row["mode"], str(row["features"]), f"{row['worst']:.2f}", row["where"], gap,
+            f"{row['seconds']:.0f}",
+        )  # fmt: skip
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    main()

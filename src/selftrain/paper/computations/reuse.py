@@ -1,0 +1,110 @@
+r"""The same unlabelled rows split into fresh batches or used again in every step, with and without kept labels: each way tuned.
+
+A way fits $\alpha_U$ rows per feature in all: T fresh batches of $\alpha_U/T$, or all of them in each of T steps. Ridges (and, with the heuristics, the
+annealing at a fixed bias) minimise the error of the last step in the large-system limit.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...errors import NoGradient
+from ...problem import Problem
+from ...recipe import Recipe
+from ...simulation.simulate import simulate
+from ...sweep import Computation, Output
+from ...tuning.optimize import optimize
+from ...tuning.optimum import Optimum
+
+BOUNDS = {"lambda_l": (1e-4, 0.1), "lambda_u": (1e-4, 0.1), "annealing": (0.0, 3.0)}
+TOLERANCE = 1e-3
+"""Relative accuracy of runs in which rows are used again: below what a picture shows."""
+
+STARTS = (Recipe(0.03, 0.03), Recipe(0.01, 3e-3), Recipe(0.01, 3e-4))
+"""Where searches begin; with a strong ridge the labels of a small class collapse, so weaker ones follow."""
+
+
+def best(
+    alpha_l: float,
+    alpha_u: float,
+    rho: float,
+    delta: float,
+    steps: int,
+    reused: bool,
+    kept: bool,
+    heuristics: bool,
+) -> Optimum:
+    """The tuned recipe of a way to use the rows, and its theory."""
+    problem = Problem(
+        alpha_l,
+        alpha_u if reused else alpha_u / steps,
+        rho,
+        delta,
+        steps=steps,
+        batches="reused" if reused else "fresh",
+        keep_labeled=float(kept),
+    )
+    names = ("lambda_l", "lambda_u", "annealing")[: 3 if heuristics else 2]
+    trouble: NoGradient | None = None
+    for start in STARTS:
+        try:
+            return optimize(
+                problem,
+                names,
+                bounds={name: BOUNDS[name] for name in names},
+                start=start.replace(annealing=0.1, fix_bias=True) if heuristics else start,
+                starts=1,
+                tolerance=1e-9 if problem.memoryless else TOLERANCE,
+            )
+        except NoGradient as error:
+            trouble = error
+    assert trouble is not None
+    raise trouble
+
+
+def reuse(features: int, seeds: int, **setting: Any) -> dict[str, Any]:
+    """The tuned run over t in the large-system limit, the limit of the same rows, and finite systems at the same recipe.
+
+    Arguments:
+        features: of the finite systems; seeds: how many of them (0: none).
+    """
+    found = best(**setting)
+    run = found.trajectory
+    mean, spread = np.full((2, run.t.size), np.nan)
+    if seeds:
+        runs = simulate(found.problem, found.recipe, features, seeds, probes=0, progress=False)
+        mean, spread = runs.error.mean(axis=0), runs.error.std(axis=0, ddof=1)
+    return {
+        "t": run.t,
+        "error": run.error,
+        "cosine": run.cosine,
+        "label_accuracy": run.pseudo_label_accuracy,
+        "mean": mean,
+        "spread": spread,
+        "bayes": found.bayes.semi_supervised,
+        "labeled_only": found.labeled_only.error,
+        "lambda_l": float(found.recipe.lambda_l),
+        "lambda_u": float(np.ravel(found.recipe.lambda_u)[0]),
+        "annealing": float(np.ravel(found.recipe.annealing)[0]),
+    }
+
+
+REUSE = Computation(
+    reuse,
+    {
+        "t": Output("t", ("t",)),
+        "error": Output(r"\epsilon_g^{(t)}", ("t",)),
+        "cosine": Output(r"m/\sqrt q", ("t",)),
+        "label_accuracy": Output("accuracy of the pseudo-labels", ("t",)),
+        "mean": Output(r"\epsilon_g^{(t)}, mean of finite systems", ("t",)),
+        "spread": Output(r"\epsilon_g^{(t)}, standard deviation of finite systems", ("t",)),
+        "bayes": Output(r"\epsilon_{Bayes}"),
+        "labeled_only": Output(r"\epsilon_g"),
+        "lambda_l": Output(r"\lambda_L^*"),
+        "lambda_u": Output(r"\lambda_U^*"),
+        "annealing": Output("a^*"),
+    },
+    seconds=lambda reused, kept, steps, **_: steps * (1.5 if reused or kept else 0.1),
+)

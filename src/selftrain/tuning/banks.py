@@ -1,0 +1,99 @@
+r"""The search where rows are used again: the error on one bank of rows, its slopes by differences.
+
+The theory with memory is an average over banks (`theory.memory`). One bank that stays the same for all recipes makes the error a smooth
+function of them, a little off the true one; the optimum on it is off by the square of that, and the run that is returned
+is solved on as many banks as its tolerance needs. Hard labels and thresholds make the error on a bank jump: then the search is a
+simplex, and its end is not confirmed by slopes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..arrays import Array
+from ..recipe import Recipe
+from ..theory.memory.shaped import run_one_shaped_bank
+from ..theory.memory.solve import before_return, jumps, run_one_bank
+from ..theory.solve import solve
+from ..theory.trajectory import Trajectory
+from .search import WORST, Index, Search
+
+ROUGH_POINTS, POINTS = 2**10, 2**11
+"""Rows of the bank for each class and group, while starts are followed and at the end: off by about 1e-3 and 5e-4."""
+
+SHORT, LONG = 3e-3, 3e-2
+"""Distances of differences, of errors and of slopes, in the coordinates of the search."""
+
+ROUGHLY, STATIONARY = 3e-5, 5e-7
+"""Slopes this small end a rough search, and are zero as far as differences can say."""
+
+
+@dataclass
+class BankSearch(Search):
+    """A `Search` on one bank of rows."""
+
+    near: dict[int, Array] | None = field(default=None)
+    points: int = ROUGH_POINTS
+
+    def run(self, recipe: Recipe, tolerance: float) -> Trajectory:
+        """The run on the bank, started from the one before."""
+        if self.problem.shaped:
+            return run_one_shaped_bank(self.problem, recipe, self.points)
+        exact = solve(*before_return(self.problem, recipe))
+        if exact.collapsed_at is not None:
+            return exact
+        found = run_one_bank(self.problem, recipe, exact, self.points, self.near)
+        self.near = found.unknowns
+        return found.trajectory
+
+    def slope(self, x: Array, tolerance: float) -> tuple[float, Array]:
+        """The error and its slopes by differences inside the bounds."""
+        value, run = self.error(x, tolerance)
+        slope = np.zeros(x.size)
+        if run is None:
+            return WORST, slope
+        low, high = self.variables.box()
+        for i in range(x.size):
+            ahead, behind = x.copy(), x.copy()
+            ahead[i], behind[i] = min(x[i] + SHORT, high[i]), max(x[i] - SHORT, low[i])
+            above, below = self.error(ahead, tolerance)[0], self.error(behind, tolerance)[0]
+            slope[i] = (above - below) / (ahead[i] - behind[i])
+        return value, slope
+
+    def hessian(self, x: Array, slope: Array, free: Index, tolerance: float) -> Array:
+        """Second derivatives along free coordinates, by differences of slopes."""
+        low, high = self.variables.box()
+        rows = []
+        for i in free:
+            there = x.copy()
+            there[i] = x[i] + LONG if x[i] + LONG <= high[i] else max(x[i] - LONG, low[i])
+            rows.append((self.slope(there, tolerance)[1] - slope)[free] / (there[i] - x[i]))
+        hessian = np.array(rows)
+        return np.asarray(0.5 * (hessian + hessian.T))
+
+    def follow(self, begins: list[Array], tolerance: float) -> tuple[float, Array]:
+        """Near the best optimum that these points lead to; the better half of them is followed."""
+        ranked = sorted(begins, key=lambda x: self.error(x, tolerance)[0])
+        followed = ranked[: (len(ranked) + 1) // 2]
+        ways = [self._down(x, tolerance) for x in followed]
+        return min(ways, key=lambda found: found[0])
+
+    def finish(self, x: Array, tolerance: float) -> tuple[Array, float, float]:
+        """To the optimum on a larger bank, and what slopes say of it; nothing where the error jumps."""
+        self.points, self.best = POINTS, np.inf
+        if self._jumps(x):
+            return x, np.nan, np.nan
+        _, x = self.descend(x, tolerance, STATIONARY)
+        return x, *self.conditions(x, tolerance)
+
+    def _down(self, x: Array, tolerance: float) -> tuple[float, Array]:
+        if self._jumps(x):
+            return self.simplex(x, tolerance)
+        return self.descend(x, tolerance, ROUGHLY, 40)
+
+    def _jumps(self, x: Array) -> bool:
+        """Whether labels jump, here or where the search may go."""
+        recipe = self.variables.recipe(x)
+        return "threshold" in self.variables.names or jumps(self.problem, recipe)

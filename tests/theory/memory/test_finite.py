@@ -1,0 +1,92 @@
+"""Rows used again against finite systems, against the run without memory, and against a second formulation.
+
+`benchmarks/reuse.py` does the first at N = 2,000 and 8,192 for nine modes; here are small ones.
+"""
+
+import numpy as np
+import pytest
+
+from selftrain import Clusters, Problem, Recipe, simulate, solve
+from selftrain.errors import ConvergenceError, InvalidInput
+from selftrain.theory.memory import solve as memory
+
+BASE = {"alpha_l": 0.8, "alpha_u": 2.2, "rho": 0.35, "delta": 0.6, "steps": 3}
+RIDGES = {"lambda_l": 0.05, "lambda_u": 0.03}
+MODES = {
+    "kept, annealed, bias fixed": (
+        {"batches": "reused", "keep_labeled": 1.0}, {"annealing": 0.3, "fix_bias": True},
+    ),
+    "pool, selected": ({"batches": ("a+b", "b+c", "c+a")}, {"threshold": 0.4}),
+    "hard labels, kept late": (
+        {"steps": 2, "batches": "reused", "keep_labeled": (0.0, 0.7)}, {"sharpness": np.inf},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_finite_systems(mode: str) -> None:
+    fields, words = MODES[mode]
+    problem, recipe = Problem(**{**BASE, **fields}), Recipe(**RIDGES, **words)
+    vectors = {"keep_weights": True, "keep_logits": True}
+    ensemble = simulate(problem, recipe, features=500, seeds=12, probes=0, **vectors)
+    comparison = ensemble.compare(solve(problem, recipe, tolerance=1e-3))
+    assert {gap.what for gap in comparison.gaps} == {"weights", "logits"}
+    assert np.abs(comparison.scores).max() < 5, comparison.worst
+
+
+def test_rows_that_were_seen_have_another_law() -> None:
+    """Training rows are fitted: their logits agree with the labels more than those of new rows do."""
+    problem = Problem(**{**BASE, "steps": 2}, batches="reused", keep_labeled=1.0)
+    run = solve(problem, Recipe(**RIDGES), tolerance=1e-3)
+    seen, new = run.logits(2, rows="labeled"), run.logits(2, rows="new")
+    assert seen.cdf(0.0, y=1) < 0.7 * new.cdf(0.0, y=1)
+    share = problem.rho * new.cdf(0.0, y=1) + (1 - problem.rho) * (1 - new.cdf(0.0, y=0))
+    assert np.isclose(share, run.error[2], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "fields", [{"keep_labeled": 1.0}, {"batches": ("a", "b", "a"), "keep_labeled": 0.5}]
+)
+def test_a_sphere_solved_as_clusters(fields: dict) -> None:
+    """Fields, responses and Stein's identity instead of directions and Newton's method: the same numbers."""
+    mean = np.zeros(40)
+    mean[0] = 1.0
+    words = {name: value for name, value in BASE.items() if name != "delta"}
+    sphere = solve(Problem(**BASE, **fields), Recipe(**RIDGES), tolerance=3e-4)
+    shaped = Problem(**words, **fields, clusters=Clusters(mean, BASE["delta"]))
+    run = solve(shaped, Recipe(**RIDGES), tolerance=3e-4)
+    np.testing.assert_allclose(run.m, sphere.m, rtol=1e-3)
+    np.testing.assert_allclose(run.overlaps, sphere.overlaps, rtol=1e-3)
+    np.testing.assert_allclose(run.bias, sphere.bias, rtol=1e-3)
+    np.testing.assert_allclose(run.chi, sphere.chi, rtol=1e-3)
+    np.testing.assert_allclose(run.error, sphere.error, rtol=1e-3)
+
+
+@pytest.mark.parametrize("covariances", [1, 2])
+def test_clusters_against_finite_systems(covariances: int) -> None:
+    random = np.random.default_rng(3)
+    mean, spectrum = random.normal(size=80), np.exp(0.7 * random.normal(size=80))
+    turn = np.linalg.qr(random.normal(size=(80, 80)))[0]
+    other = (turn * spectrum) @ turn.T
+    shape = spectrum if covariances == 1 else (np.diag(spectrum), other)
+    clusters = Clusters(1.2 * mean / np.linalg.norm(mean), shape)
+    problem = Problem(
+        alpha_l=1.0, alpha_u=(1.5, 3.0), rho=0.35, steps=2, clusters=clusters,
+        batches=("a", "a+b"), keep_labeled=1.0,
+    )  # fmt: skip
+    recipe = Recipe(lambda_l=0.1, lambda_u=0.06, threshold=0.3, sharpness=1.3)
+    ensemble = simulate(problem, recipe, seeds=24, probes=0)
+    comparison = ensemble.compare(solve(problem, recipe, tolerance=1e-3))
+    assert np.abs(comparison.scores).max() < 5, comparison.worst
+
+
+def test_a_bank_that_is_too_small_is_said_to_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "MOST_POINTS", 2**10)
+    problem = Problem(**BASE, batches="reused")
+    with pytest.raises(ConvergenceError, match="8 banks of 2048 rows a group know this step to"):
+        solve(problem, Recipe(**RIDGES), tolerance=1e-6)
+    part = solve(problem, Recipe(**RIDGES), tolerance=1e-6, on_failure="partial")
+    assert part.failure is not None
+    assert part.good_steps == part.failure.step
+    with pytest.raises(InvalidInput, match="from 1e-07 to 1e-3 is accepted"):
+        solve(problem, Recipe(**RIDGES), tolerance=1e-9)
