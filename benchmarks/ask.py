@@ -48,7 +48,9 @@ def one_run(X: np.ndarray, classes: np.ndarray, seed: int) -> list[float]:
 
 
 def _fit(X: np.ndarray, y: np.ndarray) -> SelfTrainingLinearClassifier:
-    return SelfTrainingLinearClassifier(class_weight="balanced", random_state=0).fit(X, y)
+    return SelfTrainingLinearClassifier(class_weight="balanced", anchor=10.0, random_state=0).fit(
+        X, y
+    )
 
 
 def main() -> None:

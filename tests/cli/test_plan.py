@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 from selftrain import InvalidInput
 from selftrain.cli.main import app
-from selftrain.estimator.planning import table
-from selftrain.estimator.planning.table import read_table
+from selftrain.estimator.planning import csv_rows
+from selftrain.estimator.planning.csv_rows import read_csv_rows
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,7 @@ def test_json_has_the_plan_and_nothing_else(file: Path, tmp_path: Path) -> None:
 
 def test_a_missing_target_is_named_with_the_near_one(file: Path) -> None:
     with pytest.raises(InvalidInput, match="did you mean 'label'"):
-        read_table(file, "labels")
+        read_csv_rows(file, "labels")
 
 
 def test_text_columns_are_refused_by_name(file: Path, tmp_path: Path) -> None:
@@ -62,7 +62,7 @@ def test_markers_and_empty_cells_are_not_classes(tmp_path: Path, marker: str) ->
     path = tmp_path / "rows.csv"
     cells = ["0", "1", marker, "1.0", "0"]
     path.write_text("x,y\n" + "".join(f"{i},{cell}\n" for i, cell in enumerate(cells)))
-    rows = read_table(path, "y")
+    rows = read_csv_rows(path, "y")
     assert (rows.labeled, rows.unlabeled) == (4, 1)
     assert list(rows.y[:4]) == ["0", "1", "1.0", "0"]
 
@@ -70,12 +70,12 @@ def test_markers_and_empty_cells_are_not_classes(tmp_path: Path, marker: str) ->
 def test_long_files_are_read_in_pieces_and_sampled(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(table, "PIECE", 100)
-    monkeypatch.setattr(table, "MOST_UNLABELED", 50)
+    monkeypatch.setattr(csv_rows, "PIECE", 100)
+    monkeypatch.setattr(csv_rows, "MOST_UNLABELED", 50)
     path = tmp_path / "long.csv"
     rows = [f"{i},{i % 2 if i % 100 == 0 or i % 100 == 51 else -1}" for i in range(1000)]
     path.write_text("x,y\n" + "\n".join(rows))
-    read = read_table(path, "y")
+    read = read_csv_rows(path, "y")
     assert (read.labeled, read.unlabeled) == (20, 980)
     unlabeled = read.X["x"].to_numpy()[20:]
     assert len(unlabeled) == 50
@@ -88,10 +88,10 @@ def test_a_file_that_is_no_table_is_refused(tmp_path: Path) -> None:
     empty = tmp_path / "empty.csv"
     empty.write_text("")
     with pytest.raises(InvalidInput, match="CSV file with a header"):
-        read_table(empty, "y")
+        read_csv_rows(empty, "y")
     (tmp_path / "head.csv").write_text("x,y\n")
     with pytest.raises(InvalidInput, match="no rows"):
-        read_table(tmp_path / "head.csv", "y")
+        read_csv_rows(tmp_path / "head.csv", "y")
     (tmp_path / "alone.csv").write_text("y\n1\n-1\n")
     with pytest.raises(InvalidInput, match="no column besides"):
-        read_table(tmp_path / "alone.csv", "y")
+        read_csv_rows(tmp_path / "alone.csv", "y")

@@ -52,12 +52,12 @@ def plan(
 
     from sklearn.utils import check_random_state
 
+    from ..estimator.planning.csv_rows import read_csv_rows
     from ..estimator.planning.inputs import read_input
     from ..estimator.planning.plan import plan_rows
-    from ..estimator.planning.table import read_table
 
     random = check_random_state(seed)
-    table = read_table(rows, target, unlabeled, seed)
+    table = read_csv_rows(rows, target, unlabeled, seed)
     read = read_input(table.X, table.y, None, positive, encode, random)
     advice = plan_rows(table.complete(read), random)
     if plot is not None:

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .canvas import new_picture
+from .notebook import card
 from .style import BLACK, BLUE, GREY, ORANGE, SKY, styled
 
 if TYPE_CHECKING:
@@ -20,15 +22,41 @@ SOURCES = (("plan", BLACK, "o"), ("surrogate", SKY, "s"), ("theory", ORANGE, "D"
 
 def plot_plan(plan: Plan) -> Figure:
     """Balanced errors with 90 % intervals on the left; on the right scores of the unlabelled rows, labelled ones on top."""
-    from matplotlib.figure import Figure
-
     with styled():
-        figure = Figure(figsize=(8.6, 3.4), layout="constrained")
+        figure = new_picture(8.6, 3.4)
         left, right = figure.subplots(1, 2, width_ratios=(1.1, 1))
         _errors(left, plan)
         _scores(right, plan)
         figure.suptitle(_title(plan), x=0.01, ha="left", fontsize=10)
     return figure
+
+
+def plan_card(plan: Plan) -> str:
+    """For a notebook: the advice, its reason, the errors, what the rows break, and a small picture."""
+    values: dict[str, object] = {"why": plan.reason}
+    for name, label in ROWS:
+        told = getattr(plan.error, name)
+        values[label] = f"{100 * told.estimate:.1f} % [{100 * told.low:.1f}, {100 * told.high:.1f}]"
+    values["worth in labels"] = f"{plan.worth_labels.estimate:.0f}"
+    for index, each in enumerate(plan.check_assumptions().broken, start=1):
+        values[f"broken {index}"] = f"{each.name}. {each.found} {each.effect}"
+    return card(f"Advice: {plan.advice}", values, lambda ax: _stated(ax, plan))
+
+
+def _stated(ax: Axes, plan: Plan) -> None:
+    """The errors a plan states, small."""
+    for place, (name, _) in enumerate(ROWS):
+        told = getattr(plan.error, name)
+        ax.plot([100 * told.low, 100 * told.high], [place, place], color=BLACK, lw=1.8)
+        ax.plot(100 * told.estimate, place, "o", color=BLACK, ms=5)
+    _named(ax, "balanced error in %")
+
+
+def _named(ax: Axes, label: str) -> None:
+    ax.set_yticks(range(len(ROWS)), [name for _, name in ROWS])
+    ax.set(ylim=(2.6, -0.6), xlabel=label)
+    ax.set_xlim(left=0)
+    ax.grid(axis="y", visible=False)
 
 
 def _title(plan: Plan) -> str:
@@ -48,11 +76,8 @@ def _errors(ax: Axes, plan: Plan) -> None:
             ax.plot([100 * entry.low, 100 * entry.high], [height, height], color=color, lw=1.8)
             label = ("plan (left-out rows)" if source == "plan" else source) if not place else None
             ax.plot(100 * entry.estimate, height, marker, color=color, ms=5, label=label)
-    ax.set_yticks(range(3), [label for _, label in ROWS])
-    ax.set(ylim=(2.6, -0.6), xlabel="balanced error in %, 90 % intervals")
-    ax.set_xlim(left=0)
-    ax.grid(axis="y", visible=False)
-    ax.legend(loc="lower right")
+    _named(ax, "balanced error in %, 90 % intervals")
+    ax.legend(loc="lower left", bbox_to_anchor=(0, 1.0), ncols=3, frameon=False, columnspacing=1.2)
 
 
 def _scores(ax: Axes, plan: Plan) -> None:

@@ -2,7 +2,7 @@
 
     python -m selftrain.report.pictures DOCS
 
-writes DOCS/images/headline.png, continuum-path.png, continuum-imbalance.png and simulation-theory.png. Those of speed come from `selftrain bench`.
+writes DOCS/images/headline.png, continuum-path.png, continuum-imbalance.png, simulation-theory.png and plan.png. Those of speed come from `selftrain bench`.
 """
 
 from __future__ import annotations
@@ -70,11 +70,26 @@ def simulation_theory() -> Figure:
     return plot_ensemble(runs, solve(REFERENCE, recipe))
 
 
+def plan() -> Figure:
+    """A plan of breast cancer with 40 of 569 rows labelled."""
+    import numpy as np
+    from sklearn.datasets import load_breast_cancer
+
+    from ..estimator.planning.plan import plan
+
+    X, classes = load_breast_cancer(return_X_y=True)
+    labeled = np.random.default_rng(2).choice(len(X), 40, replace=False)
+    y = np.full(len(X), -1)
+    y[labeled] = classes[labeled]
+    return plan(X, y).plot()
+
+
 PICTURES: dict[str, Callable[[], Figure]] = {
     "headline": headline,
     "continuum-path": continuum_path,
     "continuum-imbalance": continuum_imbalance,
     "simulation-theory": simulation_theory,
+    "plan": plan,
 }
 
 

@@ -15,7 +15,7 @@ from selftrain.estimator.planning.advice import answer, labels_needed, odds_of
 from selftrain.estimator.planning.assumptions import radial_kurtosis
 from selftrain.estimator.planning.evidence import Evidence, Rivals, Rule, left_out
 from selftrain.estimator.planning.posterior import Cells, positive_shares, posterior
-from selftrain.estimator.planning.prediction import supervised_error
+from selftrain.estimator.planning.prediction import best_recipe, supervised_error
 from selftrain.estimator.planning.shape import Shape, shape_of
 from selftrain.estimator.planning.surrogate import balanced_error
 from selftrain.estimator.preprocessing import Basis
@@ -73,6 +73,7 @@ def test_the_answer_follows_the_evidence() -> None:
     assert told(agree, [10, 2, 30, 190], [190, 30, 2, 10]) == "do not"
     assert told([0.4, 0.1, 0.1, 0.4], [1, 0, 0, 9], [9, 0, 0, 1]) == "cannot tell"
     assert told([0.499, 0.001, 0.001, 0.499], [1, 0, 0, 9], [9, 0, 0, 1]) == "do not"
+    assert told(agree, [60, 30, 2, 60], [60, 2, 30, 60]) == "cannot tell"  # no better than guessing
 
 
 def test_more_labels_are_asked_for_when_the_dispute_is_small_in_rows() -> None:
@@ -185,3 +186,14 @@ def test_kurtosis_is_zero_for_gaussian_rows_and_large_for_heavy_tails() -> None:
     # A Student law of 9 degrees of freedom: Mardia's kurtosis is (9 - 2)/(9 - 4) times the Gaussian one.
     heavy = random.normal(size=(100_000, 8)) * np.sqrt(9 / random.chisquare(9, size=(100_000, 1)))
     assert radial_kurtosis(heavy) == pytest.approx(0.4, abs=0.1)
+
+
+def test_the_recipe_keeps_the_ridge_that_left_out_rows_chose(shape: Shape) -> None:
+    """Whichever first ridge the theory would like: a free choice runs to where real rows depart from it."""
+    variance = np.mean(np.diag(np.asarray(shape.clusters.covariance)) + shape.clusters.mean**2)
+    errors = {}
+    for ridge in (1.0, 30.0):
+        recipe, errors[ridge] = best_recipe(shape, 80, 2000, ridge)
+        assert recipe.lambda_l == pytest.approx(ridge * variance / 40)
+    assert errors[1.0] < supervised_error(shape, 80, 1.0)
+    assert errors[1.0] != pytest.approx(errors[30.0], rel=0.1)

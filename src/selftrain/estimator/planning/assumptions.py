@@ -6,7 +6,7 @@ that labelled rows were drawn like the others, and it counts on the classes bein
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -18,6 +18,7 @@ from ...arrays import Array
 from ..training import Prepared
 from .evidence import Evidence
 from .posterior import Interval
+from .sources import Errors
 
 RARE = 0.01
 """A finding that is rarer than this by chance is a breach."""
@@ -73,21 +74,16 @@ class Assumptions:
         return [each for each in self.items if not each.holds]
 
 
-def check(
-    prepared: Prepared, evidence: Evidence, promised: Interval, measured: Interval
-) -> Assumptions:
-    """All assumptions, judged.
-
-    Arguments:
-        promised: error of self-training by the surrogate.
-        measured: the same from left-out rows.
-    """
+def check(prepared: Prepared, evidence: Evidence, told: Mapping[str, Errors]) -> Assumptions:
+    """All assumptions, judged; `told` has the errors of every source."""
+    measured, promised = told["left-out rows"], told["surrogate"]
     kurtosis = radial_kurtosis(prepared.unlabeled.coordinates.take(slice(None)))
     return Assumptions(
         (
             _same_rows(prepared),
             _same_shares(evidence),
-            _clusters_are_classes(promised, measured),
+            _clusters_are_classes(promised.self_training, measured.self_training),
+            _theory_agrees(told["theory"].labels_only, measured.labels_only),
             _gaussian(kurtosis),
             _two_gaussians(evidence),
         ),
@@ -135,6 +131,16 @@ def _clusters_are_classes(promised: Interval, measured: Interval) -> Assumption:
         promised.high >= measured.low,
         f"Gaussian clusters of this shape promise {promised}, left-out rows show {measured}.",
         "The rows have clusters that are not the classes: self-training may follow the wrong ones.",
+    )
+
+
+def _theory_agrees(told: Interval, measured: Interval) -> Assumption:
+    """The supervised error at the ridge that left-out rows chose: the one number both sources know."""
+    return Assumption(
+        "the theory agrees with left-out rows",
+        measured.low <= told.estimate <= measured.high,
+        f"For labels only the theory has {told.estimate:.3f}, left-out rows show {measured}.",
+        "Do not use the recipe of the theory, nor its errors, on these rows.",
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,8 +11,9 @@ from sklearn.utils import check_random_state
 from ...errors import InvalidInput
 from ...recipe import Recipe
 from ...runtime.progress import Progress
+from ..normality import departure
 from ..setting import TABLE
-from ..training import prepare
+from ..training import Prepared, prepare
 from . import text
 from .advice import Answer, answer, labels_needed, odds_of
 from .assumptions import Assumptions, check
@@ -46,6 +47,7 @@ class Plan:
         effective_dimension: how many directions carry the noise.
         kurtosis: excess of the fourth power of the distance, 0 for Gaussian rows.
         sources: errors by "left-out rows", "surrogate" and "theory", apart.
+        parameters: for `SelfTrainingLinearClassifier`, to make the fit that was planned.
         recipe: a `Recipe` for the method "paper", its first ridge chosen on left-out rows.
         rows: what was given.
         assumptions: see `check_assumptions`.
@@ -64,6 +66,7 @@ class Plan:
     effective_dimension: float
     kurtosis: float
     sources: dict[str, Errors]
+    parameters: dict[str, Any]
     recipe: Recipe
     rows: Input
     assumptions: Assumptions
@@ -94,7 +97,9 @@ class Plan:
         return f"Plan({self.advice!r}, self-training {self.error.self_training}, labels only {self.error.labels_only})"
 
     def _repr_html_(self) -> str:
-        return text.as_html(self)
+        from ...plots.plan import plan_card
+
+        return plan_card(self)
 
 
 def plan(
@@ -137,6 +142,7 @@ def plan_rows(rows: Input, random: np.random.RandomState, progress: bool | None 
         prepared = in_coordinates(
             prepare(rows.matrix, rows.codes, ones, "auto", 8.0, TABLE.directions, random)
         )
+        parameters, rows = _planned(prepared, rows)
         bar.advance()
         evidence = gather(prepared, TABLE, random, bar.advance)
         sizes = (rows.labeled, rows.unlabeled)
@@ -146,7 +152,12 @@ def plan_rows(rows: Input, random: np.random.RandomState, progress: bool | None 
     found = posterior(cells.sizes, positive_shares(cells, draw, (DRAWS,)))
     odds = odds_of(found)
     error = headline(found, told.distances, draw)
-    judged = check(prepared, evidence, told.surrogate.self_training, error.self_training)
+    sources = {
+        "left-out rows": Errors(error.labels_only, error.self_training),
+        "surrogate": told.surrogate,
+        "theory": told.theory,
+    }
+    judged = check(prepared, evidence, sources)
     advice = answer(odds)
     more = labels_needed(cells, rows.unlabeled, draw) if advice == "cannot tell" else None
     clusters = told.shape.clusters
@@ -162,13 +173,27 @@ def plan_rows(rows: Input, random: np.random.RandomState, progress: bool | None 
         separation=clusters.separation,
         effective_dimension=clusters.effective_dimension,
         kurtosis=judged.kurtosis,
-        sources={
-            "left-out rows": Errors(error.labels_only, error.self_training),
-            "surrogate": told.surrogate,
-            "theory": told.theory,
-        },
+        sources=sources,
+        parameters=parameters,
         recipe=told.recipe,
         rows=rows,
         assumptions=judged,
         evidence=evidence,
     )
+
+
+def _planned(prepared: Prepared, rows: Input) -> tuple[dict[str, Any], Input]:
+    """Parameters that make the classifier what is planned here, and the rows with a remark if that matters.
+
+    On rows that pass for Gaussian clusters the classifier changes its method by itself, unless a constant of the
+    anchored one is given. That other method is not planned: its many steps are too long for a dozen fits.
+    """
+    parameters: dict[str, Any] = {"class_weight": "balanced"}
+    if not departure(prepared.unlabeled, prepared.basis.variances).small:
+        return parameters, rows
+    remark = (
+        f"The rows pass for Gaussian clusters. This plan is about anchor={TABLE.anchor:g}; "
+        'without it the classifier takes its method "gaussian", which was not tried here.'
+    )
+    parameters["anchor"] = TABLE.anchor
+    return parameters, replace(rows, remarks=(*rows.remarks, remark))

@@ -1,11 +1,10 @@
-"""A plan in words, as a table, as HTML and as plain values."""
+"""A plan in words, as a table and as plain values."""
 
 from __future__ import annotations
 
-from html import escape
 from typing import TYPE_CHECKING, Any
 
-from .advice import HARM, WORTH, Answer, Odds
+from .advice import GUESSING, HARM, WORTH, Answer, Odds
 from .posterior import Cells, Interval
 from .sources import Errors
 
@@ -33,6 +32,8 @@ def reason(advice: Answer, odds: Odds, cells: Cells, more: int | None) -> str:
         return f"A gain of {100 * float(odds.expected):.1f} points is expected. {facts}"
     if advice == "do not":
         return f"There is too little to gain. {facts}"
+    if odds.guessing > GUESSING:
+        facts = f"Self-training may be no better than guessing. {facts}"
     if more is None:
         return f"The labels are too few to tell, and more of them may not decide. {facts}"
     return f"The labels are too few to tell: about {more} more would decide. {facts}"
@@ -74,25 +75,6 @@ def as_text(plan: Plan) -> str:
     return "\n".join(lines)
 
 
-def as_html(plan: Plan) -> str:
-    """The same for a notebook."""
-    cells = "".join(
-        f"<tr><td>{escape(FITS[name])}</td><td>{_percent(told.estimate)}</td><td>{_ends(told)}</td><td>{escape(source)}</td></tr>"
-        for name, told, source in _headline(plan)
-    )
-    broken = "".join(
-        f"<li>{escape(f'{e.name}. {e.found} {e.effect}')}</li>" for e in plan.assumptions.broken
-    )
-    head = "<tr><th>balanced error</th><th>estimate</th><th>90 % interval</th><th>from</th></tr>"
-    return (
-        f"<div><p><b>{escape(plan.advice.upper())}</b>: {escape(plan.reason)}</p>"
-        f"<table>{head}{cells}</table>"
-        f"<p>Self-training is worth {_labels(plan.worth_labels)} further labels.</p>"
-        + (f"<p>What the rows break:</p><ul>{broken}</ul>" if broken else "")
-        + "</div>"
-    )
-
-
 def as_dict(plan: Plan) -> dict[str, Any]:
     """Plain values under the names of the attributes."""
     rows = plan.rows
@@ -109,6 +91,7 @@ def as_dict(plan: Plan) -> dict[str, Any]:
         "effective_dimension": plan.effective_dimension,
         "kurtosis": plan.kurtosis,
         "sources": {source: _errors(errors) for source, errors in plan.sources.items()},
+        "parameters": plan.parameters,
         "recipe": plan.recipe.to_dict(),
         "rows": {
             "labeled": rows.labeled,

@@ -37,7 +37,7 @@ class Kept(NamedTuple):
         return Kept(rows, lots)
 
 
-class TableRows(NamedTuple):
+class CsvRows(NamedTuple):
     """Columns, targets as text (None: not labelled), and how many rows of each kind the file has."""
 
     X: pd.DataFrame
@@ -55,9 +55,9 @@ class TableRows(NamedTuple):
         )
 
 
-def read_table(
+def read_csv_rows(
     path: Path, target: str, unlabeled: str = "-1", seed: int = 0, progress: bool | None = None
-) -> TableRows:
+) -> CsvRows:
     """The rows of a CSV file; a sample of them if there are very many.
 
     Arguments:
@@ -85,7 +85,7 @@ def read_table(
     columns = whole.drop(columns=target)
     if not columns.shape[1]:
         raise InvalidInput("rows", str(path), f"there is no column besides the target {target!r}")
-    return TableRows(columns, names.to_numpy(dtype=object), counts[True], counts[False])
+    return CsvRows(columns, names.to_numpy(dtype=object), counts[True], counts[False])
 
 
 def _read(path: Path, target: str) -> Any:
