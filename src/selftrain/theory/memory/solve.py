@@ -32,8 +32,11 @@ ACCEPTED = 10.0
 SMALLEST_TOLERANCE = 1e-7
 BANKS = 8
 FEWEST_POINTS, USUAL_POINTS, MOST_POINTS = 2**10, 2**16, 2**18
-GROWTH = 4
+GROWTH = 2
 """Rows of the smallest bank, of the largest one by default and on demand, for each class and group, and how banks grow."""
+
+GAIN = 0.8
+"""The error of a bank falls about as its size to the minus this: sizes that would not suffice are left out."""
 
 GRID_FIELDS, GRID_LEVELS = 4, (12, 18, 24, 30)
 """Rows of so few numbers, without jumps, are averaged on grids of these levels, each confirmed by the next."""
@@ -211,8 +214,10 @@ def _enlarge(setting: Setting, asked: Asked, failure: StageError | None = None) 
     sizes = asked.sizes
     near: dict[int, Array] | None = None
     evaluations = np.zeros(setting.problem.steps + 1, dtype=np.int64)
-    worst, at = math.inf, setting.begin
+    worst, at, needed = math.inf, setting.begin, 0.0
     for points in sizes:
+        if points < needed and points != sizes[-1]:
+            continue
         runs = []
         for seed in np.random.SeedSequence(points).spawn(BANKS if points else 1):
             runs.append(run_bank(setting, Source(points, seed), near))
@@ -231,6 +236,7 @@ def _enlarge(setting: Setting, asked: Asked, failure: StageError | None = None) 
         enough = asked.accepted if points == sizes[-1] else asked.tolerance
         if worst <= enough:
             return _trajectory(setting, asked.tolerance, runs, accuracy, evaluations, failure)
+        needed = points * (worst / asked.tolerance) ** (1 / GAIN)
     rows = f"{BANKS} banks of {2 * sizes[-1]} rows a group"
     if math.isinf(worst):
         reason = f"{rows} disagree on whether the labels have collapsed into one class"
