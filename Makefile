@@ -26,6 +26,7 @@ run: $(READY)
 	$(BIN)/python -m selftrain.report --out out
 
 paper: $(READY)
+	$(PIP) install --constraint constraints.txt mlxtend
 	$(BIN)/selftrain paper run --quick --out out/quick
 	$(BIN)/selftrain paper run --out out/paper
 	$(BIN)/python -m selftrain.report.document out/paper docs out/quick

@@ -203,6 +203,16 @@ def reuse(rng: Any, rho: float, steps: int, reused: bool, kept: bool, heuristics
     }  # fmt: skip
 
 
+def real_rows(rng: Any, dataset: str, batches: int, seeds: int, recipe: str, **_: Any) -> dict[str, Any]:  # fmt: skip
+    t = np.arange(batches + 1)
+    error = 0.05 * (1 - 0.1 * t / batches) * (0.8 if recipe != "naive" else 1.0)
+    sem = 0.05 * error / seeds**0.5
+    return {
+        "t": t, "sphere": 0.4 * error, "common": 1.1 * error, "two": error, "surrogate": 1.02 * error, "surrogate_sem": sem,
+        "rows": 1.05 * error, "rows_sem": sem,
+    }  # fmt: skip
+
+
 MAKERS: dict[tuple[str, str], Callable[..., dict[str, Any]]] = {
     ("chain", "chains"): chain,
     ("fixed_ridge", "fixed_ridge"): fixed_ridge,
@@ -219,4 +229,5 @@ MAKERS: dict[tuple[str, str], Callable[..., dict[str, Any]]] = {
     ("schedules", "schedules"): schedules,
     ("confirmed", "schedules"): confirmed,
     ("reuse", "reuse"): reuse,
+    ("real_rows", "real_rows"): real_rows,
 }

@@ -31,6 +31,7 @@ IDS = (
     "single-shot-error",
     "schedules",
     "reuse",
+    "real-data",
 )
 
 

