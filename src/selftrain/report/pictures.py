@@ -2,7 +2,7 @@
 
     python -m selftrain.report.pictures DOCS
 
-writes DOCS/images/headline.png, continuum-path.png, continuum-imbalance.png, simulation-theory.png and plan.png. Those of speed come from `selftrain bench`.
+writes DOCS/images/headline.png, continuum-path.png, continuum-imbalance.png, simulation-theory.png, real-data.png and plan.png. Those of speed come from `selftrain bench`.
 """
 
 from __future__ import annotations
@@ -84,12 +84,35 @@ def plan() -> Figure:
     return plan(X, y).plot()
 
 
+def real_data() -> Figure:
+    """Breast cancer: theory of its shape, Gaussian rows, real rows; the example of `docs/real-data.md`."""
+    from sklearn.datasets import load_breast_cancer
+    from sklearn.preprocessing import StandardScaler
+
+    from ..clusters import Clusters
+    from ..plots.ensemble import plot_ensemble
+    from ..simulation.simulate import simulate
+    from ..theory.solve import solve
+
+    X, y = load_breast_cancer(return_X_y=True)
+    X = StandardScaler().fit_transform(X)
+    clusters = Clusters.from_data(X, y)
+    n = clusters.features
+    problem = Problem(
+        alpha_l=60 / n, alpha_u=90 / n, rho=float(y.mean()), clusters=clusters, steps=3
+    )
+    recipe = Recipe(lambda_l=0.3, lambda_u=0.1)
+    runs = [simulate(problem, recipe, seeds=64, rows=rows) for rows in (None, (X, y))]
+    return plot_ensemble(runs, solve(problem, recipe))
+
+
 PICTURES: dict[str, Callable[[], Figure]] = {
     "headline": headline,
     "continuum-path": continuum_path,
     "continuum-imbalance": continuum_imbalance,
     "simulation-theory": simulation_theory,
     "plan": plan,
+    "real-data": real_data,
 }
 
 
