@@ -50,16 +50,11 @@ def plan(
     if plot is not None:
         check_output("plot", plot, PICTURES)
 
-    from sklearn.utils import check_random_state
+    from ..estimator.planning.plan import plan_file
 
-    from ..estimator.planning.csv_rows import read_csv_rows
-    from ..estimator.planning.inputs import read_input
-    from ..estimator.planning.plan import plan_rows
-
-    random = check_random_state(seed)
-    table = read_csv_rows(rows, target, unlabeled, seed)
-    read = read_input(table.X, table.y, None, positive, encode, random)
-    advice = plan_rows(table.complete(read), random)
+    advice = plan_file(
+        rows, target, unlabeled=unlabeled, positive=positive, encode=encode, seed=seed
+    )
     if plot is not None:
         with writing(plot):
             advice.plot().savefig(plot)

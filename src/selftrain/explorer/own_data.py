@@ -61,17 +61,10 @@ def _decoded(contents: Any) -> bytes:
 
 def _planned(path: Path, target: str) -> list[str]:
     """What `plan` says, line by line."""
-    from sklearn.utils import check_random_state
+    from ..estimator.planning.plan import plan_file
 
-    from ..estimator.planning.inputs import read_input
-    from ..estimator.planning.plan import plan_rows
-    from ..estimator.planning.table import read_table
-
-    random = check_random_state(0)
-    table = read_table(path, target, progress=False)
     try:
-        read = table.complete(read_input(table.X, table.y, None, None, False, random))
-        return str(plan_rows(read, random, progress=False)).splitlines()
+        return str(plan_file(path, target, progress=False)).splitlines()
     except InvalidInput as error:
         return [f"There is no plan for this table: {error}"]
 
@@ -116,9 +109,9 @@ def _labelled(path: Path, target: str) -> tuple[Any, Any]:
     """The rows that have a class, which must be one of two."""
     import pandas as pd
 
-    from ..estimator.planning.table import read_table
+    from ..estimator.planning.csv_rows import read_csv_rows
 
-    rows = read_table(path, target, progress=False)
+    rows = read_csv_rows(path, target, progress=False)
     known = np.array([name is not None and name == name for name in rows.y])
     X = rows.X[known].apply(pd.to_numeric, errors="coerce").to_numpy(dtype=float)
     y = rows.y[known].astype(str)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from ..training import Prepared, prepare
 from . import text
 from .advice import Answer, answer, labels_needed, odds_of
 from .assumptions import Assumptions, check
+from .csv_rows import read_csv_rows
 from .evidence import FOLDS, Evidence, gather, in_coordinates
 from .inputs import Input, read_input
 from .posterior import DRAWS, Interval, cells_of, interval, positive_shares, posterior
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
-__all__ = ["Plan", "plan"]
+__all__ = ["Plan", "plan", "plan_file"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -133,6 +135,23 @@ def plan(
         raise InvalidInput("encode", encode, "True or False is accepted")
     random = check_random_state(random_state)
     return plan_rows(read_input(X, y, unlabeled, positive, encode, random), random, progress)
+
+
+def plan_file(
+    path: Path,
+    target: str,
+    *,
+    unlabeled: str = "-1",
+    positive: Any = None,
+    encode: bool = False,
+    seed: int = 0,
+    progress: bool | None = None,
+) -> Plan:
+    """The plan of a CSV file, which is read in pieces; `target` is the column of the classes."""
+    random = check_random_state(seed)
+    table = read_csv_rows(path, target, unlabeled, seed, progress)
+    read = read_input(table.X, table.y, None, positive, encode, random)
+    return plan_rows(table.complete(read), random, progress)
 
 
 def plan_rows(rows: Input, random: np.random.RandomState, progress: bool | None = None) -> Plan:
