@@ -318,9 +318,63 @@ def test_bad_config_ends_in_one_line_and_code_2(selftrain, tmp_path, text, told)
 def test_config_that_is_not_text(selftrain, tmp_path):
     file = tmp_path / "run.toml"
     file.write_bytes(b"\xff\xfe\x00")
-    assert refused(selftrain("solve", "--config", file)).endswith(
-        "a TOML file in UTF-8 is accepted"
-    )
+    assert refused(selftrain("solve", "--config", file)).endswith("a file in UTF-8 is accepted")
+
+
+def test_config_may_be_json_and_other_endings_are_refused(solve_json, selftrain, tmp_path):
+    words = {
+        "problem": {"alpha_l": 0.5, "alpha_u": 2, "rho": 0.4, "delta": 0.5625, "steps": 2},
+        "recipe": {"lambda_u": 0.1},
+    }
+    file = tmp_path / "run.json"
+    file.write_text(json.dumps(words))
+    _, result = solve_json("--config", file)
+    assert result["recipe"]["lambda_u"] == 0.1
+    file.write_text("[1, 2]")
+    assert "JSON object" in refused(selftrain("solve", "--config", file))
+    file.write_text("{")
+    assert "not JSON" in refused(selftrain("solve", "--config", file))
+    assert ".toml or .json" in refused(selftrain("solve", "--config", tmp_path / "run.yaml"))
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_a_table_fits_a_narrow_terminal_and_names_what_it_leaves_out(capsys, width):
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    from selftrain.cli.output import print_table
+
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
+    for name in ("t", "q", "m", "B", "chi", "R", "one", "two", "error", "cosine"):
+        table.add_column(name, no_wrap=True)
+    table.add_row(*["0.123456789"] * 10)
+    print_table(Console(width=width), table)
+    out, _, named = capsys.readouterr().out.partition("Not shown for lack of width:")
+    assert max(map(len, out.splitlines())) <= width
+    assert "0.123456789" in out
+    assert "error" in out.splitlines()[1]
+    assert "two" in named
+
+
+def test_debug_shows_where_an_error_came_from(selftrain):
+    code, _, error = selftrain("--debug", "solve", "--alpha-l", "-1")
+    assert code == 2
+    assert "Traceback" in error
+
+
+def test_every_help_has_examples_that_parse(selftrain):
+    import shlex
+
+    from selftrain.cli.examples import EXAMPLES
+
+    for verb, lines in EXAMPLES.items():
+        code, out, _ = selftrain(verb, "-h")
+        assert code == 0
+        assert "Examples" in out
+        for line in lines:
+            program, *words = shlex.split(line)
+            assert (program, words[0]) == ("selftrain", verb)
 
 
 def test_a_step_without_solution_is_code_1_and_partial_gives_the_steps_before(

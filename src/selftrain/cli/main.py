@@ -7,6 +7,7 @@ range included, 130 interrupted.
 from __future__ import annotations
 
 import sys
+import traceback
 from typing import Annotated
 
 import typer
@@ -15,6 +16,7 @@ from typer.exceptions import TyperException
 from ..errors import InvalidInput, SelfTrainError
 from .bench import app as bench
 from .continuum import continuum
+from .examples import epilog
 from .explore import explore
 from .optimize import optimize
 from .paper import app as paper
@@ -27,19 +29,14 @@ from .warmup import warmup
 app = typer.Typer(
     help="Theory, simulation and practice of self-training linear classifiers.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(solve)
-app.command()(simulate)
-app.command()(optimize)
-app.command()(continuum)
-app.command()(plan)
-app.command()(explore)
-app.command()(warmup)
-app.add_typer(bench, name="bench")
-app.add_typer(paper, name="paper")
-app.add_typer(sweep, name="sweep")
+for verb in (solve, simulate, optimize, continuum, plan, explore, warmup):
+    app.command(epilog=epilog(verb.__name__))(verb)
+for name, group in (("bench", bench), ("paper", paper), ("sweep", sweep)):
+    app.add_typer(group, name=name, epilog=epilog(name))
 
 
 def _print_version(asked: bool) -> None:
@@ -62,7 +59,17 @@ def _selftrain(
             is_eager=True,
         ),
     ] = False,
-) -> None: ...
+    debug: Annotated[
+        bool,
+        typer.Option("--debug", help="Show the traceback of an error.", metavar="", is_eager=True),
+    ] = False,
+) -> None:
+    global _debug
+    _debug = debug
+
+
+_debug = False
+"""Whether errors show where they came from."""
 
 
 def run() -> None:
@@ -87,7 +94,9 @@ def run() -> None:
 
 
 def _refuse(reason: str, code: int) -> int:
-    """Say on stderr, in one line, why there is no result."""
+    """Say on stderr, in one line, why there is no result; with --debug, where it came from."""
+    if _debug:
+        traceback.print_exc()
     if reason:
         typer.echo(f"selftrain: {' '.join(reason.split())}", err=True)
     return code

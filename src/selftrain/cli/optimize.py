@@ -174,7 +174,8 @@ def describe(best: "Optimum") -> dict[str, Any]:
 
 
 def _list(text: str) -> list[str]:
-    return [entry.strip() for entry in text.split(",") if entry.strip()]
+    """Names separated by commas, written like fields or like flags."""
+    return [entry.strip().replace("-", "_") for entry in text.split(",") if entry.strip()]
 
 
 def _watched() -> Any:

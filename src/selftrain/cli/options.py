@@ -125,7 +125,7 @@ _CONFIG = inspect.Parameter(
         Path | None,
         typer.Option(
             "--config",
-            help="TOML file with the tables \\[problem] and \\[recipe]; flags win over it.",
+            help="TOML or JSON file with the tables \\[problem] and \\[recipe]; flags win over it.",
             metavar="FILE",
             show_default=False,
         ),
@@ -246,15 +246,31 @@ def _read_config(path: Path | None) -> dict[str, Any]:
         return {}
     from ..fields import parse_toml
 
+    if path.suffix.lower() not in (".toml", ".json"):
+        raise InvalidInput("config", str(path), "a name ending in .toml or .json is accepted")
+
     try:
         text = path.read_text(encoding="utf-8-sig")
     except OSError as error:
         raise InvalidInput("config", str(path), f"cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise InvalidInput("config", str(path), "a TOML file in UTF-8 is accepted") from None
-    tables = parse_toml(text, path)
+        raise InvalidInput("config", str(path), "a file in UTF-8 is accepted") from None
+    tables = _parse_json(text, path) if path.suffix.lower() == ".json" else parse_toml(text, path)
     for name, content in tables.items():
         _check_table(name, content)
+    return tables
+
+
+def _parse_json(text: str, path: Path) -> dict[str, Any]:
+    """The tables of a JSON text, which is an object of objects."""
+    import json
+
+    try:
+        tables = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise InvalidInput("config", str(path), f"not JSON: {error}") from None
+    if not isinstance(tables, dict):
+        raise InvalidInput("config", str(path), "a JSON object with problem and recipe is accepted")
     return tables
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -86,19 +87,31 @@ def strict(value: Any) -> Any:
 
 
 def terminal() -> Console:
-    """A console on stdout, wide enough for every table: no digit is cut off to make it fit."""
+    """A console on stdout: as wide as the terminal; in a pipe or a file wide enough for every table."""
     from rich.console import Console
 
     console = Console(highlight=False)
-    console.width = max(console.width, TABLE_WIDTH)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = TABLE_WIDTH
     return console
 
 
 def print_table(console: Console, table: Table) -> None:
-    """The table on stdout, without blanks at the ends of lines."""
+    """The table on stdout, without blanks at the ends of lines.
+
+    Where it is too wide, columns in the middle are left out and named: no digit is ever cut off.
+    """
+    left_out: list[str] = []
+    endless = console.options.update(width=10_000)
+    while console.measure(table, options=endless).maximum > console.width:
+        if len(table.columns) <= 3:
+            break
+        left_out.insert(0, str(table.columns.pop(-3).header))
     with console.capture() as captured:
         console.print(table)
     typer.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
+    if left_out:
+        typer.echo(f"Not shown for lack of width: {', '.join(left_out)}; --json has all.")
 
 
 def remark(text: str) -> None:
