@@ -41,7 +41,10 @@ def test_every_parameter_can_be_changed(name: str) -> None:
     assert changed.claims(data, True) == changed.findings(data, True) == []
     assert to_html(changed.chosen)
     assert to_html(changed.caption(data))
-    for task in changed.tasks(False).values():
+    for part, task in changed.tasks(False).items():
+        if part in ("small-batches", "between"):  # made for one share
+            assert {point["rho"] for point in task.grid.points} <= {0.5, 0.3}
+            continue
         for point in task.grid.points:
             assert all(point[known] == OTHER[known] for known in parameters(one) if known in point)
 
@@ -50,7 +53,7 @@ def test_several_values_are_several_curves() -> None:
     changed = selftrain.paper.figure("relative-error", rho=(0.45, 0.35, 0.1), delta=0.8)
     data = data_of(changed, quick=False)
     assert data["chains"].rho.values.tolist() == [0.45, 0.35, 0.1]
-    assert set(data) == {"chains"}
+    assert data["between"].rho.values.tolist() == [0.3]
     drawn = changed.draw(data)
     assert faults(drawn) == []
     colors = {line.get_color() for line in drawn.axes[0].get_lines()}

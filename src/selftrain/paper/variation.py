@@ -1,7 +1,8 @@
 r"""A figure with other parameters: the same computations and drawing, without the claims, which are about the paper's own.
 
 A change goes to every computation of the figure that has the parameter. Where it is an axis, the axis gets the new values;
-where it is fixed, it gets the new value. Parts that become equal are computed and drawn once.
+where it is fixed, it gets the new value. A part that has one value on an axis where another has several was made for that value, and
+keeps it. Parts that become equal are computed and drawn once.
 """
 
 from __future__ import annotations
@@ -62,8 +63,14 @@ def varied(one: Figure, changes: Mapping[str, Any]) -> Figure:
 def _tasks(own: Tasks, wanted: Mapping[str, tuple[Any, ...]], quick: bool) -> dict[str, Task]:
     """The tasks of a figure on changed grids, equal ones once."""
     made: dict[str, Task] = {}
-    for part, task in own(quick).items():
-        changed = replace(task, grid=_grid(task.grid, wanted))
+    parts = own(quick)
+    several = {
+        name for task in parts.values() for name, axis in task.grid.axes.items() if len(axis) > 1
+    }
+    for part, task in parts.items():
+        kept = {name for name, axis in task.grid.axes.items() if len(axis) == 1} & several
+        changes = {name: values for name, values in wanted.items() if name not in kept}
+        changed = replace(task, grid=_grid(task.grid, changes))
         if changed not in made.values():
             made[part] = changed
     return made

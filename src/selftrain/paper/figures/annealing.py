@@ -103,7 +103,7 @@ def claims(data: Data, full: bool) -> list[Claim]:
             test="The sharpness that labels have in the end, 1 + a* T, is larger at the largest T than at T = 1, in every case.",
             holds=at_full_size(grows, full),
             found=f"a* T falls from {float(first.min()):.3g}-{float(first.max()):.3g} at T = 1 to {float(last.min()):.2g}-{float(last.max()):.2g} at "
-            f"T = {longest}: labels stay soft to the end, and annealing only makes up for the shrinkage of the weights.",
+            f"T = {longest}: the sharpening vanishes, and annealing only makes up for the shrinkage of the weights.",
             numbers=numbers(first=first.max(), last=last.max()),
         ),
         Claim(
