@@ -33,11 +33,13 @@ def plot_plan(plan: Plan) -> Figure:
 
 def plan_card(plan: Plan) -> str:
     """For a notebook: the advice, its reason, the errors, what the rows break, and a small picture."""
+    from ..estimator.planning.text import worth
+
     values: dict[str, object] = {"why": plan.reason}
     for name, label in ROWS:
         told = getattr(plan.error, name)
         values[label] = f"{100 * told.estimate:.1f} % [{100 * told.low:.1f}, {100 * told.high:.1f}]"
-    values["worth in labels"] = f"{plan.worth_labels.estimate:.0f}"
+    values["worth"] = worth(plan)
     for index, each in enumerate(plan.check_assumptions().broken, start=1):
         values[f"broken {index}"] = f"{each.name}. {each.found} {each.effect}"
     return card(f"Advice: {plan.advice}", values, lambda ax: _stated(ax, plan))
@@ -63,7 +65,7 @@ def _title(plan: Plan) -> str:
     low, high = 100 * plan.gain.low, 100 * plan.gain.high
     return (
         f"{plan.advice}: self-training gains {100 * plan.gain.estimate:.1f} points "
-        f"[{low:.1f}, {high:.1f}], worth {plan.worth_labels.estimate:.0f} labels"
+        f"[{low:.1f}, {high:.1f}]"
     )
 
 

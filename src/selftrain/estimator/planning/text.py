@@ -20,6 +20,10 @@ FITS = {
 }
 
 
+ALL = 0.99
+"""From this share of the unlabelled rows on, a number of labels counts as all of them."""
+
+
 def reason(advice: Answer, odds: Odds, cells: Cells, more: int | None) -> str:
     """Why the advice is what it is."""
     changed = float(cells.sizes[1] + cells.sizes[2])
@@ -50,7 +54,7 @@ def as_text(plan: Plan) -> str:
             f"{FITS[name]:<16}{_percent(told.estimate):>9}  {_ends(told):<15} {source}"
             for name, told, source in _headline(plan)
         ),
-        f"Self-training is worth {_labels(plan.worth_labels)} further labels.",
+        f"Self-training is worth {worth(plan)}.",
         "",
         "The sources apart:",
         *(
@@ -139,5 +143,10 @@ def _ends(told: Interval) -> str:
     return f"[{100 * told.low:.1f}, {100 * told.high:.1f}]"
 
 
-def _labels(told: Interval) -> str:
-    return f"{told.estimate:.0f} [{told.low:.0f}, {told.high:.0f}]"
+def worth(plan: Plan) -> str:
+    """What self-training is worth in labels, in words."""
+    told, most = plan.worth_labels, plan.rows.unlabeled
+    if told.estimate >= ALL * most:
+        return "as much as labelling every row, as far as these labels can tell"
+    high = "every one" if told.high >= ALL * most else f"{told.high:.0f}"
+    return f"about {told.estimate:.0f} further labels [{told.low:.0f}, {high}]"
