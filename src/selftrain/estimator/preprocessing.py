@@ -17,7 +17,7 @@ import scipy.linalg
 
 from ..arrays import Array
 from ..errors import InvalidInput
-from .rows import Block, Rows, is_sparse
+from .rows import Block, Rows, Stored, is_sparse
 
 EXACT_COLUMNS = 400
 """Up to so many columns the covariance is formed and its eigenvectors are exact; beyond, randomised."""
@@ -25,6 +25,9 @@ EXACT_COLUMNS = 400
 OVERSAMPLING = 15
 POWER_STEPS = 3
 """Of the randomised singular value decomposition (Halko, Martinsson and Tropp, 2011)."""
+
+ROWS_PER_DIRECTION = 150
+"""Rows that the randomised decomposition looks at, per direction: more move the leading directions little and cost as much again."""
 
 NEGLIGIBLE = 1e-10
 """Directions with a variance below this share of the largest are rounding: dropped."""
@@ -98,9 +101,20 @@ def find_basis(
     if rows.shape[1] <= EXACT_COLUMNS:
         found, spread = _exact(rows, weights, center, scale, clip, most)
     else:
-        found, spread = _randomised(rows, weights, center, scale, clip, most, random)
+        sampled, mass = _sample(rows, weights, ROWS_PER_DIRECTION * most, random)
+        found, spread = _randomised(sampled, mass, center, scale, clip, most, random)
     kept = spread > NEGLIGIBLE * spread.max()
     return Basis(center, scale, clip, _signed(found[:, kept]), spread[kept])
+
+
+def _sample(
+    rows: Rows, weights: Array, count: int, random: np.random.RandomState
+) -> tuple[Rows, Array]:
+    """So many random rows of a table in memory; all of them where there are no more, or on a cluster."""
+    if not isinstance(rows, Stored) or rows.shape[0] <= count:
+        return rows, weights
+    which = np.sort(random.choice(rows.shape[0], count, replace=False))
+    return Stored(rows.take(which)), weights[which]
 
 
 def shared_units(rows: Rows, weights: Array) -> bool:
