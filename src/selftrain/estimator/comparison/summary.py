@@ -103,7 +103,7 @@ def markdown(frame: pd.DataFrame) -> str:
         _differences_text(frame),
         "Error of the estimated class share on tasks of one class against the rest:",
         _shares_text(shares(frame)),
-        "Every task, `anchored` less scikit-learn's (balanced, .9), in points with the standard error over seeds; "
+        "Every task, `anchored` less scikit-learn's (balanced, .9), in points with the standard error over seeds where there are several; "
         "**bold** where `anchored` is worse by more than two standard errors:",
         _losses_text(losses(frame, "anchored")),
     ]
