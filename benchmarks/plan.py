@@ -1,7 +1,7 @@
 """How far a plan can be trusted: its intervals and its advice against what really came out.
 
-    python benchmarks/plan.py            run what is missing, then print the tables (about 15 minutes of CPU)
-    python benchmarks/plan.py --seeds 1  a third of it
+    python benchmarks/plan.py            run what is missing, then print the tables (about 12 minutes of CPU)
+    python benchmarks/plan.py --seeds 1  the tables of docs/plan.md, a third of it
 
 Every run draws labels from a task whose classes are all known, asks `plan`, fits both rivals, and
 measures their balanced error on all rows that were not labelled. One line per run is kept in

@@ -64,8 +64,8 @@ def _named(ax: Axes, label: str) -> None:
 def _title(plan: Plan) -> str:
     low, high = 100 * plan.gain.low, 100 * plan.gain.high
     return (
-        f"{plan.advice}: self-training gains {100 * plan.gain.estimate:.1f} points "
-        f"[{low:.1f}, {high:.1f}]"
+        f"Advice: {plan.advice}. Expected gain of self-training: "
+        f"{100 * plan.gain.estimate:.1f} points [{low:.1f}, {high:.1f}]"
     )
 
 
