@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from selftrain import Problem, Recipe, Trajectory, solve
+from selftrain.theory.accuracy import BLOCK
 
 SHARPENED = Recipe(0.05, 0.05, threshold=0.7, sharpness=2.0)
 
@@ -48,3 +49,11 @@ def test_it_holds_and_is_no_scare(problem: Problem, recipe: Recipe) -> None:
     loose = solve(problem, recipe, tolerance=1e-6)
     assert (apart(loose, tight) <= loose.accuracy + tight.accuracy).all()
     assert tight.accuracy[-1] < 1e-7
+
+
+def test_errors_pass_from_block_to_block() -> None:
+    """A long run at its fixed point: the errors of thousands of steps add up, and go on doing so at a block's end."""
+    run = solve(Problem(0.5, 2.0, 0.4, 0.75**2, steps=BLOCK + 2), Recipe(lambda_u=1e-5))
+    near = run.accuracy[BLOCK - 2 : BLOCK + 2]
+    assert near.min() > 100 * run.stats.accuracy.max()
+    assert np.abs(np.diff(near) / near[0]).max() < 1e-3

@@ -10,28 +10,46 @@ are counted in full.
 from __future__ import annotations
 
 import math
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..arrays import Array
 from ..errors import NoGradient, StageError
+from ..runtime.kernels import kernel
 from .gradients.gradient import derivatives
 from .gradients.step_derivatives import MU, NU2, OLD_BIAS, OMEGA
 from .state import solution
-from .step.equations import BIAS, ETA, LOG_R, A
+from .step.equations import BIAS, ETA, LOG_R, A, solve_linear
 from .step.given import NO_MODEL, schedule
 from .trajectory import Trajectory
 
 ROUNDING = float(np.finfo(float).eps)
 """No step is more accurate than the numbers it is written in."""
 
+BLOCK = 16384
+"""Steps whose derivatives are in memory at once: 10 MB."""
+
+
+class Block(NamedTuple):
+    """Steps that follow one another: their states, derivatives and own accuracies, arrays over the steps."""
+
+    old: Any
+    new: Any
+    unknowns: Any
+    jacobians: Any
+    moves: Any
+    scale: Any
+    own: Any
+    fixed_bias: bool
+
 
 def carried(trajectory: Trajectory) -> Array:
     r"""Relative accuracy of the state after each step: of m and $\sqrt v$ against $\sqrt q$, of B against itself and the logits.
 
-    Infinite from the step on whose derivatives do not exist; NaN after the last solved step, and for
-    clusters with a shape, whose steps have no derivatives here. With rows used again each bank goes through all steps, so
-    what the banks differ by is what was carried.
+    Infinite from the step on whose derivatives do not exist (or from the start of its block); NaN after the last
+    solved step, and for clusters with a shape, whose steps have no derivatives here. With rows used again each bank goes
+    through all steps, so what the banks differ by is what was carried.
     """
     accuracy = np.full(trajectory.problem.steps + 1, np.nan)
     last = trajectory.good_steps - 1
@@ -40,84 +58,171 @@ def carried(trajectory: Trajectory) -> Array:
     if last < 0 or trajectory.problem.shaped or not trajectory.problem.memoryless:
         return accuracy
     states, unknowns = solution(trajectory, last)
-    try:
-        jacobians, moves = derivatives(trajectory, states, unknowns, last)
-    except (NoGradient, StageError):
-        accuracy[: last + 1] = math.inf
-        return accuracy
+    old = np.vstack([NO_MODEL, states[:-1]])
     scale = np.sqrt(schedule(trajectory.problem, trajectory.recipe).delta)
+    own = np.maximum(trajectory.stats.accuracy, ROUNDING)
     spread = np.zeros((3, 3))
-    for t in range(last + 1):
-        old = states[t - 1] if t > 0 else NO_MODEL
+    for start in range(0, last + 1, BLOCK):
+        steps = range(start, min(start + BLOCK, last + 1))
+        part = slice(steps.start, steps.stop)
+        done = 0
         try:
-            inverse = np.linalg.inv(jacobians[t])
-        except np.linalg.LinAlgError:
-            accuracy[t : last + 1] = math.inf
+            found = derivatives(trajectory, states, unknowns, steps)
+        except (NoGradient, StageError):
+            pass
+        else:
+            block = Block(
+                old[part], states[part], unknowns[part], *found, scale[part], own[part],
+                trajectory.recipe.fix_bias,
+            )  # fmt: skip
+            done = carry(block, spread, accuracy[part])
+        if done < len(steps):
+            accuracy[start + done : last + 1] = math.inf
             break
-        by_unknowns, by_old = _new_state(unknowns[t], old)
-        step = by_old - by_unknowns @ inverse @ moves[t][:, [OMEGA, MU, NU2, OLD_BIAS]]
-        new = states[t]
-        unit = np.array([new[0], 2 * new[0] ** 2 * math.sqrt(new[2]), abs(new[3])])
-        unit[2] += scale[t] * new[0]
-        local = max(float(trajectory.stats.accuracy[t]), ROUNDING)
-        own = by_unknowns * _own_errors(unknowns[t], old, scale[t], local)
-        if t > 0 and trajectory.recipe.fix_bias:
-            own[2] = 0.0
-        through = step @ _old_state(old) @ spread if t > 0 else np.zeros((3, 3))
-        if new[3] == 0.0:  # classes that nothing distinguishes: B is exactly zero
-            own[2], through[2] = 0.0, 0.0
-        spread = _sum(through / unit[:, None], own / unit[:, None])
-        if not np.isfinite(spread).all():
-            accuracy[t : last + 1] = math.inf
-            break
-        accuracy[t] = float(np.sqrt((spread**2).sum(axis=1)).max())
-        spread = unit[:, None] * spread
     return accuracy
 
 
-def _new_state(z: Array, old: Array) -> tuple[Array, Array]:
+@kernel(error_model="numpy")
+def carry(block: Block, spread: Any, accuracy: Any) -> int:
+    r"""The accuracy after each step of a block; how many steps have one.
+
+    `spread` is a square root of the ellipsoid of errors of (m, v, B), and stays so from block to block: m in units
+    of $\omega$, v of $2\omega^2\nu$, B in its own.
+    """
+    by_unknowns, by_old, by_state = np.empty((3, 5)), np.empty((3, 4)), np.empty((4, 3))
+    answer, through, errors = np.empty((5, 3)), np.empty((3, 3)), np.empty(5)
+    for t in range(block.new.shape[0]):
+        old, new, z = block.old[t], block.new[t], block.unknowns[t]
+        first = old[0] == 0.0
+        _new_state(z, old, by_unknowns, by_old)
+        _own_errors(z, old, block.scale[t], block.own[t], errors)
+        own = by_unknowns * errors
+        if first:
+            through[:, :] = 0.0
+        else:
+            _old_state(old, by_state)
+            if not _response(block.jacobians[t], block.moves[t], by_state, answer):
+                return t
+            through[:, :] = _times(_times(by_old, by_state) - _times(by_unknowns, answer), spread)
+            if block.fixed_bias:
+                own[2] = 0.0
+        if new[3] == 0.0:  # classes that nothing distinguishes: B is exactly zero
+            own[2] = 0.0
+            through[2] = 0.0
+        bias = abs(new[3]) + block.scale[t] * new[0]
+        for i, unit in enumerate((new[0], 2.0 * new[0] ** 2 * math.sqrt(new[2]), bias)):
+            own[i] /= unit
+            through[i] /= unit
+        _sum(through, own, spread)
+        worst = 0.0
+        for i in range(3):
+            worst = max(worst, math.sqrt((spread[i] ** 2).sum()))
+        if not np.isfinite(spread).all():
+            return t
+        accuracy[t] = worst
+        spread[2] *= bias
+    return int(block.new.shape[0])
+
+
+@kernel(error_model="numpy")
+def _new_state(z: Any, old: Any, by_unknowns: Any, by_old: Any) -> None:
     r"""Derivatives of (m, v, B) in the unknowns, and directly in ($\omega, \mu, \nu^2$, B')."""
-    _, mu, nu2, _ = old
-    off, square = z[A] - mu * z[ETA], math.exp(2 * z[LOG_R])
-    by_unknowns, by_old = np.zeros((3, 5)), np.zeros((3, 4))
-    by_unknowns[0, [A, ETA]] = mu, nu2
-    by_unknowns[1, [A, ETA, LOG_R]] = 2 * nu2 * off, -2 * nu2 * off * mu, 2 * square
+    mu, nu2 = old[1], old[2]
+    off = z[A] - mu * z[ETA]
+    by_unknowns[:, :] = 0.0
+    by_old[:, :] = 0.0
+    by_unknowns[0, A] = mu
+    by_unknowns[0, ETA] = nu2
+    by_unknowns[1, A] = 2.0 * nu2 * off
+    by_unknowns[1, ETA] = -2.0 * nu2 * off * mu
+    by_unknowns[1, LOG_R] = 2.0 * math.exp(2.0 * z[LOG_R])
     by_unknowns[2, BIAS] = 1.0
-    by_old[0, 1:3] = z[A], z[ETA]
-    by_old[1, 1:3] = -2 * nu2 * off * z[ETA], off * off
-    return by_unknowns, by_old
+    by_old[0, 1] = z[A]
+    by_old[0, 2] = z[ETA]
+    by_old[1, 1] = -2.0 * nu2 * off * z[ETA]
+    by_old[1, 2] = off * off
 
 
-def _old_state(old: Array) -> Array:
-    r"""Derivatives of ($\omega, \mu, \nu^2$, B') in (m', v', B')."""
-    omega, mu, nu2, _ = old
-    return np.array(
-        [
-            [mu, 0.5 / omega, 0.0],
-            [nu2 / omega, -0.5 * mu / omega**2, 0.0],
-            [-2.0 * mu * nu2 / omega, (mu / omega) ** 2, 0.0],
-            [0.0, 0.0, 1.0],
-        ]
-    )
+@kernel(error_model="numpy")
+def _old_state(old: Any, by_state: Any) -> None:
+    r"""Derivatives of ($\omega, \mu, \nu^2$, B') in m' in units of $\omega$, v' of $2\omega^2\nu$, and B'."""
+    omega, mu, nu2 = old[0], old[1], old[2]
+    nu = math.sqrt(nu2)
+    by_state[:, :] = 0.0
+    by_state[0, 0] = mu * omega
+    by_state[0, 1] = nu * omega
+    by_state[1, 0] = nu2
+    by_state[1, 1] = -mu * nu
+    by_state[2, 0] = -2.0 * mu * nu2
+    by_state[2, 1] = 2.0 * mu * mu * nu
+    by_state[3, 2] = 1.0
 
 
-def _own_errors(z: Array, old: Array, scale: float, accuracy: float) -> Array:
+@kernel(error_model="numpy")
+def _response(jacobian: Any, moves: Any, by_state: Any, answer: Any) -> bool:
+    """Minus the derivatives of the unknowns in the old state; False where the equations are singular."""
+    shift, column = np.empty(5), np.empty(5)
+    for j in range(3):
+        for i in range(5):
+            shift[i] = (
+                moves[i, OMEGA] * by_state[0, j]
+                + moves[i, MU] * by_state[1, j]
+                + moves[i, NU2] * by_state[2, j]
+                + moves[i, OLD_BIAS] * by_state[3, j]
+            )
+        if not solve_linear(jacobian, shift, column):
+            return False
+        answer[:, j] = column
+    return True
+
+
+@kernel(error_model="numpy")
+def _own_errors(z: Any, old: Any, scale: float, accuracy: float, errors: Any) -> None:
     """The errors of the unknowns that a relative accuracy stands for (`equations.step_size`)."""
     nu = math.sqrt(old[2])
-    norm = math.hypot(z[A], nu * z[ETA], math.exp(z[LOG_R]))
-    along = min(norm / nu if nu > 0 else math.inf, abs(z[ETA]) + norm)
-    return accuracy * np.array([norm, along, abs(z[BIAS]) + scale * norm, 1.0, 1.0])
+    norm = math.hypot(math.hypot(z[A], nu * z[ETA]), math.exp(z[LOG_R]))
+    along = min(norm / nu if nu > 0.0 else math.inf, abs(z[ETA]) + norm)
+    errors[0] = accuracy * norm
+    errors[1] = accuracy * along
+    errors[2] = accuracy * (abs(z[BIAS]) + scale * norm)
+    errors[3] = accuracy
+    errors[4] = accuracy
 
 
-def _sum(one: Array, other: Array) -> Array:
-    """A square root of the ellipsoid of least trace around the sum of two ellipsoids, given by theirs."""
-    sizes = np.linalg.norm(one), np.linalg.norm(other)
-    if sizes[0] == 0.0 or sizes[1] == 0.0:
-        both = np.hstack([one, other])
+@kernel(error_model="numpy")
+def _times(left: Any, right: Any) -> Any:
+    """The product of two small matrices."""
+    out = np.zeros((left.shape[0], right.shape[1]))
+    for i in range(left.shape[0]):
+        for k in range(left.shape[1]):
+            for j in range(right.shape[1]):
+                out[i, j] += left[i, k] * right[k, j]
+    return out
+
+
+@kernel(error_model="numpy")
+def _sum(one: Any, other: Any, out: Any) -> None:
+    """A square root of the ellipsoid of least trace around the sum of two ellipsoids, given by theirs.
+
+    Their square roots side by side are one with many columns; orthogonalising its rows leaves three. The product of
+    the matrix with its transpose would do so too, but loses half of the digits where the ellipsoid is thin.
+    """
+    size, added = math.sqrt((one**2).sum()), math.sqrt((other**2).sum())
+    if size > 0.0 and added > 0.0:
+        stretch, widen = math.sqrt(1.0 + added / size), math.sqrt(1.0 + size / added)
     else:
-        ratio = sizes[1] / sizes[0]
-        both = np.hstack([math.sqrt(1 + ratio) * one, math.sqrt(1 + 1 / ratio) * other])
-    if not np.isfinite(both).all():
-        return np.full((3, 3), math.inf)
-    upper: Array = np.linalg.qr(both.T).R  # both = L Q, and L is a square root with three columns
-    return upper.T
+        stretch, widen = 1.0, 1.0
+    columns = one.shape[1]
+    both = np.empty((3, columns + other.shape[1]))
+    both[:, :columns] = stretch * one
+    both[:, columns:] = widen * other
+    out[:, :] = 0.0
+    for i in range(3):
+        length = math.sqrt((both[i] ** 2).sum())
+        out[i, i] = length
+        if length == 0.0:
+            continue
+        both[i] /= length
+        for j in range(i + 1, 3):
+            out[j, i] = (both[i] * both[j]).sum()
+            both[j] -= out[j, i] * both[i]

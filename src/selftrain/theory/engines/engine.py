@@ -37,10 +37,10 @@ class Engine(Protocol):
         ...
 
     def derivatives(
-        self, problem: Problem, recipe: Recipe, states: Array, unknowns: Array, last: int,
+        self, problem: Problem, recipe: Recipe, states: Array, unknowns: Array, steps: range,
         exponent: float,
     ) -> tuple[Array, Array]:  # fmt: skip
-        """Derivatives of the equations of steps 1..`last` in their unknowns and in what they are given.
+        """Derivatives of the equations of `steps` (from 1 on) in their unknowns and in what they are given.
 
         The unknowns are zero-based: they hold a and B themselves.
         """
@@ -59,13 +59,13 @@ class StepByStep:
         raise NotImplementedError
 
     def derivatives(
-        self, problem: Problem, recipe: Recipe, states: Array, unknowns: Array, last: int,
+        self, problem: Problem, recipe: Recipe, states: Array, unknowns: Array, steps: range,
         exponent: float,
     ) -> tuple[Array, Array]:  # fmt: skip
-        """Derivatives of the equations of steps 1..`last`, from the stage of each."""
+        """Derivatives of the equations of `steps`, from the stage of each."""
         found = [
             self.self_training(problem, recipe, t, states[t - 1]).derivatives(unknowns[t], exponent)
-            for t in range(1, last + 1)
+            for t in steps
         ]
         return np.array([each[0] for each in found]), np.array([each[1] for each in found])
 

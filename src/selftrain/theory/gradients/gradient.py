@@ -130,7 +130,7 @@ def gradient(
             f"the error of step {step} is that of one class: no state near it has another"
         )
     states, unknowns = solution(trajectory, last)
-    jacobians, moves = derivatives(trajectory, states, unknowns, last)
+    jacobians, moves = derivatives(trajectory, states, unknowns, range(last + 1))
     slopes, condition = np.empty((last + 1, FIELDS)), np.empty(last + 1)
     try:
         pull_back(
@@ -170,18 +170,21 @@ def _quantity(trajectory: Trajectory, of: Any, at: Any) -> tuple[str, int | None
 
 
 def derivatives(
-    trajectory: Trajectory, states: Array, unknowns: Array, last: int
+    trajectory: Trajectory, states: Array, unknowns: Array, steps: range
 ) -> tuple[Array, Array]:
-    """The derivatives of every stage's equations in its unknowns and in what it is given."""
+    """The derivatives of the equations of some steps in their unknowns and in what they are given."""
     problem, recipe = trajectory.problem, trajectory.recipe
     exponent = exponent_of(trajectory.stats.tolerance)
-    jacobians, moves = np.empty((last + 1, 5, 5)), np.empty((last + 1, 5, FIELDS))
-    first = next(iter(stages(trajectory)))
-    jacobians[0], moves[0] = first.derivatives(unknowns[0], exponent + REFINED)
-    if last > 0:
+    jacobians, moves = np.empty((len(steps), 5, 5)), np.empty((len(steps), 5, FIELDS))
+    later = steps
+    if steps.start == 0:
+        first = next(iter(stages(trajectory)))
+        jacobians[0], moves[0] = first.derivatives(unknowns[0], exponent + REFINED)
+        later = steps[1:]
+    if later:
         engine = select(problem, recipe)
-        found = engine.derivatives(problem, recipe, states, unknowns, last, exponent)
-        jacobians[1:], moves[1:] = found
+        found = engine.derivatives(problem, recipe, states, unknowns, later, exponent)
+        jacobians[-len(later) :], moves[-len(later) :] = found
     return jacobians, moves
 
 

@@ -16,7 +16,7 @@ from ...gradients.step_derivatives import FIELDS, first_shifts
 from ...step.averages import blank
 from ...step.ending import Ending
 from ...step.equations import BIAS, ETA, LOG_CHI, LOG_R, A, frame, frame_first
-from ...step.given import Given, given, schedule
+from ...step.given import Given, Schedule, given, schedule
 from ...step.solver import solve_stage
 from ...step.stage import Evaluation, StageSolution
 from ...step.table import Record
@@ -195,16 +195,20 @@ class LogisticEngine:
             record.end(t, Ending(ending))
 
     def derivatives(
-        self, problem: Problem, recipe: Recipe, states: Array, unknowns: Array, last: int,
+        self, problem: Problem, recipe: Recipe, states: Array, unknowns: Array, steps: range,
         exponent: float,
     ) -> tuple[Array, Array]:  # fmt: skip
-        """The derivatives of the equations of steps 1..`last` in their unknowns and in what they are given."""
-        jacobians, moves = np.empty((last + 1, 5, 5)), np.empty((last + 1, 5, FIELDS))
-        plan = schedule(problem, recipe)
-        upto = unknowns[: last + 1]
-        failed = derivatives_of_run(plan, states, upto, exponent, workspace(), jacobians, moves)
+        """The derivatives of the equations of `steps` (from 1 on) in their unknowns and in what they are given."""
+        count, part = len(steps) + 1, slice(steps.start - 1, steps.stop)
+        jacobians, moves = np.empty((count, 5, 5)), np.empty((count, 5, FIELDS))
+        whole = schedule(problem, recipe)
+        parts = {name: getattr(whole, name)[part] for name in Schedule._fields[:-1]}
+        plan = whole._replace(**parts)
+        failed = derivatives_of_run(
+            plan, states[part], unknowns[part], exponent, workspace(), jacobians, moves
+        )
         if failed:
-            raise ConvergenceError(failed, TOO_LONG, {}, math.nan)
+            raise ConvergenceError(part.start + failed, TOO_LONG, {}, math.nan)
         return jacobians[1:], moves[1:]
 
 
