@@ -21,7 +21,7 @@ default_role = "code"
 exclude_patterns = ["_build", "**.ipynb_checkpoints"]
 html_theme = "furo"
 html_title = f"selftrain {release}"
-nb_execution_mode = "off"  # tests/test_examples.py executes every notebook
+nb_execution_mode = "off"  # tests/docs/test_examples.py executes every notebook
 autodoc_typehints = "description"
 autodoc_member_order = "bysource"
 

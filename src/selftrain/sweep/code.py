@@ -262,8 +262,10 @@ def _imports(source: Source) -> tuple[str, ...]:
 
 
 def _nodes(tree: ast.AST) -> Iterator[ast.AST]:
-    """Every node that runs: not those under `if TYPE_CHECKING`."""
+    """Every node that runs: not those under `if TYPE_CHECKING`, nor what a package gives only when asked."""
     for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.FunctionDef) and node.name == "__getattr__":
+            continue
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
             for other in node.orelse:
                 yield other

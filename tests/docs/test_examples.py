@@ -1,0 +1,29 @@
+"""The notebooks of examples/ run from a fresh kernel, and hold the outputs of such a run."""
+
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.ipynb"))
+
+
+def outputs(book):
+    """What the cells show, without remarks on stderr (the first compilation, for example)."""
+    every = [output for cell in book.cells for output in cell.get("outputs", ())]
+    return [one for one in every if one.get("name") != "stderr"]
+
+
+def test_there_are_five():
+    assert len(EXAMPLES) >= 5
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_a_notebook_runs_and_shows_pictures(path, tmp_path):
+    book = nbformat.read(path, as_version=4)
+    stored = outputs(book)
+    assert any("image/png" in one.get("data", {}) for one in stored)
+    client = NotebookClient(book, timeout=600, resources={"metadata": {"path": str(tmp_path)}})
+    client.execute()
+    assert [one["output_type"] for one in outputs(book)] == [one["output_type"] for one in stored]
