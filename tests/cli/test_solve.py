@@ -12,7 +12,7 @@ import pytest
 from selftrain import Problem, Recipe, Trajectory, solve
 from selftrain.cli import main
 from selftrain.cli.options import FLAGS, read_value
-from selftrain.cli.output import Rows, print_json, strict
+from selftrain.cli.output import StepRows, print_json, strict
 from selftrain.cli.solve import MOST_ROWS, rows_shown
 
 CASES = json.loads(Path(__file__).parents[1].joinpath("reference/trajectories.json").read_text())
@@ -528,7 +528,9 @@ def test_rows_of_json_are_written_one_by_one(monkeypatch):
                 sizes.append(len(written.getvalue()))
                 yield t
 
-    print_json({"steps": Rows({"t": Steps(), "q": [1.0, math.nan, math.inf]}), "none": Rows({})})
+    print_json(
+        {"steps": StepRows({"t": Steps(), "q": [1.0, math.nan, math.inf]}), "none": StepRows({})}
+    )
     assert sizes[0] < sizes[1] < sizes[2]
     told = json.loads(written.getvalue())
     assert told["steps"] == [{"t": 0, "q": 1.0}, {"t": 1, "q": None}, {"t": 2, "q": "inf"}]

@@ -23,7 +23,7 @@ from ..sweep.api import plan_of
 from ..sweep.api import sweep as run
 from ..sweep.grid import geometric, linear
 from ..sweep.run import complete
-from ..sweep.store import Memory
+from ..sweep.store import KeptInMemory
 from ..theory.solve import solve
 from .measure import Line
 
@@ -124,7 +124,7 @@ def _account(axes: Axes, few: Axes, **how: Any) -> tuple[float, float]:
     """Milliseconds of processor time per point, in workers and here; starting is left out."""
     spent, count, taken = [], [], 0.0
     for over in (few, axes):
-        plan, memory = plan_of(PROBLEM, RECIPE, over, keep=KEEP), Memory()
+        plan, memory = plan_of(PROBLEM, RECIPE, over, keep=KEEP), KeptInMemory()
         begin = time.process_time()
         complete([plan.whole], memory, progress=False, **how)
         spent.append(time.process_time() - begin)

@@ -14,7 +14,7 @@ from scipy.optimize import brentq, minimize_scalar
 from ..arrays import Array
 from ..problem import Problem
 from ..recipe import Recipe
-from ..theory.algorithm1.averages import Rule, gauss_hermite
+from ..theory.algorithm1.averages import GaussRule, gauss_hermite
 from ..theory.algorithm1.iteration import PicardRun, picard
 from ..theory.solve import solve
 from ..theory.trajectory import Trajectory
@@ -57,8 +57,8 @@ def _long_run() -> Iterator[Line]:
 
 
 def _first_good(
-    candidates: list[Rule], problem: Problem, recipe: Recipe, exact: Trajectory
-) -> Rule:
+    candidates: list[GaussRule], problem: Problem, recipe: Recipe, exact: Trajectory
+) -> GaussRule:
     """The smallest rule with which Algorithm 1 is accurate to 1e-10, else the last."""
     for rule in candidates:
         if _distance(_baseline(problem, recipe, rule), exact) < 1e-10:
@@ -156,23 +156,23 @@ def nested_quadrature(problem: Problem, ridge: float, tolerance: float) -> Array
     return np.array([m, q, bias])
 
 
-def _timed(problem: Problem, recipe: Recipe, rule: Rule) -> tuple[PicardRun, float]:
+def _timed(problem: Problem, recipe: Recipe, rule: GaussRule) -> tuple[PicardRun, float]:
     found: list[PicardRun] = []
     took = seconds(lambda: found.append(_baseline(problem, recipe, rule)))
     return found[0], took
 
 
-def _baseline(problem: Problem, recipe: Recipe, rule: Rule) -> PicardRun:
+def _baseline(problem: Problem, recipe: Recipe, rule: GaussRule) -> PicardRun:
     return picard(problem, recipe, rule=rule, start="no-update", tolerance=1e-12)
 
 
-def _our_rule() -> Rule:
+def _our_rule() -> GaussRule:
     """The tensor rule our solver uses on this run: trapezoid for the old logit, Gauss-Hermite for the noise."""
     step = 0.55
     nodes: Array = step * np.arange(-14.0, 15.0)
     weights = step * np.exp(-0.5 * nodes**2) / math.sqrt(2 * math.pi)
     inner = gauss_hermite(1, 5)
-    return Rule(nodes, weights, inner.inner, inner.inner_weights)
+    return GaussRule(nodes, weights, inner.inner, inner.inner_weights)
 
 
 def _distance(run: Trajectory | PicardRun, exact: Trajectory) -> float:

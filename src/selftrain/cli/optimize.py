@@ -8,7 +8,7 @@ import typer
 from ..errors import InvalidInput
 from .options import read_value, takes
 from .output import (
-    Rows,
+    StepRows,
     check_output,
     print_json,
     print_table,
@@ -169,7 +169,7 @@ def describe(best: "Optimum") -> dict[str, Any]:
             for name in ("semi_supervised", "all_labeled", "labeled_only")
         },
         "path": best.to_frame().to_dict("records"),
-        "steps": Rows({"t": run.t, **{name: getattr(run, name) for name in SYMBOLS}}),
+        "steps": StepRows({"t": run.t, **{name: getattr(run, name) for name in SYMBOLS}}),
     }
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 TABLE_WIDTH = 120
 
 
-class Rows:
+class StepRows:
     """A list of objects given by its columns: they are made one by one while they are written."""
 
     def __init__(self, columns: Mapping[str, Any]):
@@ -42,7 +42,7 @@ class Rows:
 def print_json(result: Mapping[str, Any], **words: Portable) -> None:
     """One JSON object on stdout: the result of a verb, the words it was asked with, the version.
 
-    `Rows` are written as they come, a million of them in the memory of one.
+    `StepRows` are written as they come, a million of them in the memory of one.
     """
     from importlib.metadata import version
 
@@ -52,7 +52,7 @@ def print_json(result: Mapping[str, Any], **words: Portable) -> None:
     before = "{"
     for name, value in whole.items():
         write(f"{before}{json.dumps(str(name))}: ")
-        if isinstance(value, Rows):
+        if isinstance(value, StepRows):
             _write_rows(value)
         else:
             write(json.dumps(strict(value), allow_nan=False))
@@ -61,7 +61,7 @@ def print_json(result: Mapping[str, Any], **words: Portable) -> None:
     sys.stdout.flush()
 
 
-def _write_rows(rows: Rows) -> None:
+def _write_rows(rows: StepRows) -> None:
     before = "["
     for row in rows:
         sys.stdout.write(before + json.dumps(row, allow_nan=False))

@@ -11,7 +11,7 @@ from ..errors import InvalidInput
 from .output import counted, print_json, print_table, remark, terminal
 
 if TYPE_CHECKING:
-    from ..paper.run import Outcome
+    from ..paper.run import FigureOutcome
 
 app = typer.Typer(help="Regenerate the figures of the paper.", no_args_is_help=True)
 
@@ -179,11 +179,11 @@ def _score(record: Any) -> str:
     return f"claims: {count(record['claims'])}"
 
 
-def _plain(one: Outcome) -> dict[str, Any]:
+def _plain(one: FigureOutcome) -> dict[str, Any]:
     return {"id": one.id, "record": one.record, "failures": list(one.failures)}
 
 
-def _show(outcomes: list[Outcome], folder: Path) -> None:
+def _show(outcomes: list[FigureOutcome], folder: Path) -> None:
     from rich import box
     from rich.table import Table
 

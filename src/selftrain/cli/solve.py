@@ -8,7 +8,7 @@ import typer
 from ..errors import InvalidInput
 from .options import read_value, takes
 from .output import (
-    Rows,
+    StepRows,
     check_output,
     counted,
     print_json,
@@ -112,13 +112,15 @@ def solve(
         raise run.failure
 
 
-def describe(run: "Trajectory | KeptSteps", limits: "Limits") -> dict[str, Any]:
+def describe(run: "Trajectory | KeptSteps", limits: "KnownLimits") -> dict[str, Any]:
     """A solved run as plain values under the names of the API."""
     from ..theory.kept import names_of
 
     failure = run.failure
     return {
-        "steps": Rows({"t": run.t, **{name: getattr(run, name) for name in names_of(run.problem)}}),
+        "steps": StepRows(
+            {"t": run.t, **{name: getattr(run, name) for name in names_of(run.problem)}}
+        ),
         **limits.values,
         "solver": run.summary(),
         "collapsed_at": run.collapsed_at,
@@ -133,14 +135,14 @@ def describe(run: "Trajectory | KeptSteps", limits: "Limits") -> dict[str, Any]:
     }
 
 
-class Limits(NamedTuple):
+class KnownLimits(NamedTuple):
     """What cannot be beaten: plain values for JSON, and a sentence."""
 
     values: dict[str, Any]
     sentence: str
 
 
-def _limits(problem: "Problem") -> Limits:
+def _limits(problem: "Problem") -> KnownLimits:
     """The Bayes limits of a sphere; of a shape the best linear rule and every label given."""
     if problem.shaped:
         return _limits_of_a_shape(problem)
@@ -153,10 +155,10 @@ def _limits(problem: "Problem") -> Limits:
         f"{bayes.labeled_only:.6g} with the labelled ones only (Bayes)."
     )
     names = ("semi_supervised", "all_labeled", "labeled_only")
-    return Limits({"bayes": {name: getattr(bayes, name) for name in names}}, sentence)
+    return KnownLimits({"bayes": {name: getattr(bayes, name) for name in names}}, sentence)
 
 
-def _limits_of_a_shape(problem: "Problem") -> Limits:
+def _limits_of_a_shape(problem: "Problem") -> KnownLimits:
     from ..theory.shapes.limits import NO_BAYES_LIMIT, best_linear_error
     from ..tuning.supervised import supervised_optimum
 
@@ -167,10 +169,10 @@ def _limits_of_a_shape(problem: "Problem") -> Limits:
         f"No linear rule errs less than {best:.6g} on these clusters; with every label of these rows "
         f"the best ridge, {every.ridge:.3g}, reaches {every.error:.6g}. {NO_BAYES_LIMIT}"
     )
-    return Limits({"bayes": None, "limits": values}, sentence)
+    return KnownLimits({"bayes": None, "limits": values}, sentence)
 
 
-def _show(run: "Trajectory", limits: Limits, kept: list[int] | None) -> None:
+def _show(run: "Trajectory", limits: KnownLimits, kept: list[int] | None) -> None:
     console = terminal()
     console.print(f"[bold]{run.problem!r}[/bold]\n[bold]{run.recipe!r}[/bold]", soft_wrap=True)
     rows = rows_shown(run.problem.steps, run.collapsed_at) if kept is None else kept

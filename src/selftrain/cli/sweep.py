@@ -18,7 +18,7 @@ from .output import check_output, counted, print_json, remark, save_figure, writ
 if TYPE_CHECKING:
     from ..sweep.cluster import Cluster
     from ..sweep.dataset import Sweep
-    from ..sweep.plan import Plan
+    from ..sweep.plan import SweepPlan
 
 INCOMPLETE = 1
 FORMATS = ("csv", "netcdf", "parquet")
@@ -202,7 +202,7 @@ def _cluster(scheduler: str) -> Cluster:
     return Cluster(scheduler)
 
 
-def _size(plan: Plan) -> str:
+def _size(plan: SweepPlan) -> str:
     axes = " x ".join(
         f"{name} ({size})" for name, size in zip(plan.grid.axes, plan.grid.shape, strict=True)
     )

@@ -16,7 +16,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any
 
-__all__ = ["Job", "JobBoard"]
+__all__ = ["JobBoard", "VisitorJob"]
 
 RUNNING, WAITING, KEPT = 2, 8, 64
 """Most jobs that run at once, that wait, and whose results are remembered."""
@@ -28,7 +28,7 @@ _SPAWN = multiprocessing.get_context("spawn")
 
 
 @dataclass
-class Job:
+class VisitorJob:
     """A piece of long work and what it has reported so far.
 
     Attributes:
@@ -86,12 +86,12 @@ class JobBoard:
 
     def __init__(self, seconds: float = SECONDS):
         self.seconds = seconds
-        self._jobs: OrderedDict[str, Job] = OrderedDict()
+        self._jobs: OrderedDict[str, VisitorJob] = OrderedDict()
         self._lock = threading.RLock()
 
-    def start(self, kind: str, data: dict[str, Any]) -> Job:
+    def start(self, kind: str, data: dict[str, Any]) -> VisitorJob:
         """Begin a job, or refuse it in words."""
-        job = Job(kind, data)
+        job = VisitorJob(kind, data)
         with self._lock:
             waiting = [other for other in self._jobs.values() if other.status == "waiting"]
             if len(waiting) >= WAITING:
@@ -105,7 +105,7 @@ class JobBoard:
             self._begin_next()
         return job
 
-    def get(self, job_id: str) -> Job | None:
+    def get(self, job_id: str) -> VisitorJob | None:
         """A job that is still remembered."""
         with self._lock:
             return self._jobs.get(job_id)
@@ -131,7 +131,7 @@ class JobBoard:
                 job.status, job.progress, running = "running", "starting", running + 1
                 threading.Thread(target=self._follow, args=(job,), daemon=True).start()
 
-    def _follow(self, job: Job) -> None:
+    def _follow(self, job: VisitorJob) -> None:
         """Run the process of a job and note what it reports."""
         pipe, other = _SPAWN.Pipe(duplex=False)
         process = _SPAWN.Process(target=_work, args=(job.kind, job.data, other), daemon=True)
@@ -160,7 +160,7 @@ class JobBoard:
             self._begin_next()
         return None
 
-    def _note(self, job: Job, message: dict[str, Any]) -> None:
+    def _note(self, job: VisitorJob, message: dict[str, Any]) -> None:
         with self._lock:
             if job.status == "cancelled":
                 return

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import SelfTrainError
 from ..sweep import Store, Task, complete
-from ..sweep.store import Memory
+from ..sweep.store import KeptInMemory
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -169,7 +169,7 @@ class Figure:
             workers: processes at once; -1: as many as there are cores; 0: all work is done here.
             progress: show how far it is; default: on a terminal only.
         """
-        tasks, keeper = self.tasks(quick), store if store is not None else Memory()
+        tasks, keeper = self.tasks(quick), store if store is not None else KeptInMemory()
         failures = complete(list(tasks.values()), keeper, workers=workers, progress=progress)
         if failures:
             raise SelfTrainError(f"{self.id}: {failures[0]}")
@@ -185,7 +185,7 @@ def fixed(data: xr.Dataset, name: str) -> Any:
     return json.loads(data.attrs["fixed"])[name]
 
 
-class _CalledModule(ModuleType):
+class _CalledPaper(ModuleType):
     """A module that can be called like the function it stands for."""
 
     def __call__(self, name: str, **changes: Any) -> Figure:
@@ -194,4 +194,4 @@ class _CalledModule(ModuleType):
         return figure(name, **changes)
 
 
-sys.modules[__name__].__class__ = _CalledModule
+sys.modules[__name__].__class__ = _CalledPaper

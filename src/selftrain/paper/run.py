@@ -36,7 +36,7 @@ KEYS = {"quick", "claims", "findings", "caption", "from_paper", "chosen"}
 
 
 @dataclass(frozen=True)
-class Outcome:
+class FigureOutcome:
     """What became of a figure: its record, or the points that could not be computed."""
 
     id: str
@@ -53,8 +53,8 @@ def run(
     progress: bool | None = None,
     notice: Callable[[str], None] = print,
     changes: Mapping[str, Any] | None = None,
-    drawn: Callable[[Outcome], None] | None = None,
-) -> list[Outcome]:
+    drawn: Callable[[FigureOutcome], None] | None = None,
+) -> list[FigureOutcome]:
     """Regenerate figures of the paper into a folder.
 
     Arguments:
@@ -82,15 +82,15 @@ def run(
     )
     failed = {one.id: _of(failures, tasks[one.id]) for one in asked}
     whole = [one for one in asked if not failed[one.id]]
-    made: dict[str, Outcome] = {}
+    made: dict[str, FigureOutcome] = {}
     drawing: dict[str, float] = {}
     for name, (record, seconds) in _finish_all(whole, store, quick, folder, workers, progress):
-        made[name], drawing[name] = Outcome(name, record), seconds
+        made[name], drawing[name] = FigureOutcome(name, record), seconds
         if drawn is not None:
             drawn(made[name])
     points = {one.id: sum(t.taken(store) for t in tasks[one.id].values()) for one in whole}
     _write_times(folder, points, drawing, time.perf_counter() - begin)
-    return [made.get(one.id, Outcome(one.id, None, failed[one.id])) for one in asked]
+    return [made.get(one.id, FigureOutcome(one.id, None, failed[one.id])) for one in asked]
 
 
 def read_record(folder: str | Path, name: str) -> dict[str, Any] | None:

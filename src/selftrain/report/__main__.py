@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..paper.registry import figures
-from ..paper.run import Outcome, run, writable
+from ..paper.run import FigureOutcome, run, writable
 from ..runtime.files import replacing, write_text
 from ..runtime.parallel import local_processes, stop_now
 from .counts import claims_of, count, findings_of
@@ -64,7 +64,7 @@ class Report:
             plot_headline(told).savefig(part, format="png")
         self.write()
 
-    def add(self, outcome: Outcome) -> None:
+    def add(self, outcome: FigureOutcome) -> None:
         """A figure that is there."""
         if outcome.record is not None:
             self.records[outcome.id] = outcome.record
@@ -130,7 +130,7 @@ def main() -> None:
     console.print(f"Report: {report.file} ({time.perf_counter() - begin:.0f} s)")
 
 
-def _figures(order: Iterable[str], folder: Path, report: Report) -> list[Outcome]:
+def _figures(order: Iterable[str], folder: Path, report: Report) -> list[FigureOutcome]:
     """All figures, in two rounds."""
     rounds = [[name for name in order if (name in FIRST) == first] for first in (True, False)]
     return [
@@ -157,7 +157,7 @@ def _compile_simulator() -> None:
     simulate(PROBLEM.replace(steps=1), Recipe(), features=64, seeds=1, progress=False)
 
 
-def _close(report: Report, outcomes: list[Outcome], console: Console) -> None:
+def _close(report: Report, outcomes: list[FigureOutcome], console: Console) -> None:
     """Table, failures and counts on the terminal."""
     console.width = max(console.width, 120)
     console.print(for_terminal(report.told))

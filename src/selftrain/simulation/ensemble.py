@@ -24,7 +24,7 @@ from ..observables import SYMBOLS
 from ..problem import Problem
 from ..recipe import Recipe
 from ..runtime.files import stored, write_netcdf
-from .plan import Plan
+from .plan import RunPlan
 from .seed_record import MEASURED, Mask, SeedRecord
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ class Ensemble:
 
     @classmethod
     def from_records(
-        cls, plan: Plan, method: str, records: list[SeedRecord], seconds: float
+        cls, plan: RunPlan, method: str, records: list[SeedRecord], seconds: float
     ) -> Ensemble:
         """Stack the records of the seeds."""
         stacked: dict[str, Any] = {

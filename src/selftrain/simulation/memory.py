@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from ..errors import InvalidInput
-from .plan import Plan
+from .plan import RunPlan
 
 FRAME_DIRECTIONS = 20
 REVEALED_DIRECTIONS = 60
@@ -23,7 +23,7 @@ def available_memory() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
-def needed_memory(plan: Plan, method: str, workers: int, kept: int) -> int:
+def needed_memory(plan: RunPlan, method: str, workers: int, kept: int) -> int:
     """Bytes at the peak: what each worker holds, and the vectors that are `kept` for every seed.
 
     Arguments:
@@ -43,7 +43,7 @@ def needed_memory(plan: Plan, method: str, workers: int, kept: int) -> int:
     return workers * each + 8 * kept
 
 
-def check_memory(plan: Plan, method: str, workers: int, kept: int, limit: int | None) -> None:
+def check_memory(plan: RunPlan, method: str, workers: int, kept: int, limit: int | None) -> None:
     """Refuse a run that does not fit, with what it needs and what would fit."""
     room = available_memory() if limit is None else limit
     needed = needed_memory(plan, method, workers, kept)

@@ -31,7 +31,7 @@ class StepPlan(NamedTuple):
     sharpness: float
 
 
-class Plan(NamedTuple):
+class RunPlan(NamedTuple):
     """The steps of a run and what is common to them.
 
     Attributes:
@@ -76,7 +76,7 @@ class Plan(NamedTuple):
         return np.array([step.rows / self.features for step in self.steps])
 
 
-def plan_run(problem: Problem, recipe: Recipe, features: int) -> Plan:
+def plan_run(problem: Problem, recipe: Recipe, features: int) -> RunPlan:
     """The plan of a simulation with `features` features, checked.
 
     >>> problem = Problem(alpha_l=0.5, alpha_u=2, rho=0.4, delta=0.5, steps=2)
@@ -116,4 +116,4 @@ def plan_run(problem: Problem, recipe: Recipe, features: int) -> Plan:
         )
         for t in range(problem.steps)
     )
-    return Plan(problem, recipe, features, (first, *later), parts, kept)
+    return RunPlan(problem, recipe, features, (first, *later), parts, kept)

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..arrays import Array
 from .ensemble import NAMES, Ensemble
-from .plan import Plan
+from .plan import RunPlan
 from .seed_record import SeedRecord
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class ShapedEnsemble(Ensemble):
 
     @classmethod
     def from_records(
-        cls, plan: Plan, method: str, records: list[SeedRecord], seconds: float
+        cls, plan: RunPlan, method: str, records: list[SeedRecord], seconds: float
     ) -> ShapedEnsemble:
         plain = Ensemble.from_records(plan, method, records, seconds)
         fields = {name: getattr(plain, name) for name in Ensemble.__dataclass_fields__}

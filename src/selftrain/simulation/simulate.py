@@ -27,7 +27,7 @@ from .designs.shaped import row_table
 from .engines.explicit import dense_noise, revealed_noise, run_steps
 from .ensemble import Ensemble, SeedError
 from .memory import check_memory
-from .plan import Plan, plan_run
+from .plan import RunPlan, plan_run
 from .seed_record import SeedRecord
 from .shaped_ensemble import GAUSSIAN, ROWS, ShapedEnsemble
 
@@ -167,7 +167,7 @@ def _size(problem: Problem, features: int | None, rows: Any) -> int:
     return problem.clusters.features
 
 
-def _engine(plan: Plan, method: str, rows: Any) -> str:
+def _engine(plan: RunPlan, method: str, rows: Any) -> str:
     """The engine that runs: the frame needs a loss it has compiled and fresh batches."""
     if plan.problem.shaped:
         return GAUSSIAN if rows is None else ROWS
@@ -179,7 +179,7 @@ def _engine(plan: Plan, method: str, rows: Any) -> str:
 
 
 def _one_seed(
-    plan: Plan, seed: int, engine: str, options: dict[str, Any], stopped: Callable[[], bool]
+    plan: RunPlan, seed: int, engine: str, options: dict[str, Any], stopped: Callable[[], bool]
 ) -> SeedRecord | None:
     """The record of a seed, up to its failure if it fails; None if it was stopped."""
     record = SeedRecord(seed, len(plan.steps) - 1)
@@ -202,7 +202,7 @@ def _one_seed(
 
 
 def _run_all(
-    plan: Plan,
+    plan: RunPlan,
     seeds: Sequence[int],
     engine: str,
     options: dict[str, Any],
@@ -245,7 +245,7 @@ def _seeds(seeds: int | Sequence[int]) -> list[int]:
     return chosen
 
 
-def _warn_if_idle(plan: Plan) -> None:
+def _warn_if_idle(plan: RunPlan) -> None:
     """Kept labels with sharpness 1 and one ridge: the previous model is already the minimum."""
     later = plan.steps[1:]
     idle = [step.t for step in later if step.sharpness == 1 and step.ridge == plan.steps[0].ridge]

@@ -32,10 +32,10 @@ __all__ = [
 ]
 
 
-class _CalledModule(ModuleType):
+class _CalledSweep(ModuleType):
     """A package that can be called like the function it is named after."""
 
     __call__ = staticmethod(sweep)
 
 
-sys.modules[__name__].__class__ = _CalledModule
+sys.modules[__name__].__class__ = _CalledSweep

@@ -19,9 +19,9 @@ from ..runtime.files import replacing
 from ..runtime.parallel import cores
 from ..runtime.progress import clock
 from .kinds import KINDS
-from .plan import Plan, as_tuples
+from .plan import SweepPlan, as_tuples
 from .run import Failure, complete
-from .store import Memory, Store, StoreError
+from .store import KeptInMemory, Store, StoreError
 from .work import Limits
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def plan_of(
     task: str | Callable[..., Any] = "solve",
     keep: Sequence[str] = (),
     options: Mapping[str, Any] | None = None,
-) -> Plan:
+) -> SweepPlan:
     """A checked plan of a call."""
     if problem is not None and not isinstance(problem, Problem):
         raise InvalidInput("problem", problem, "a selftrain.Problem is accepted")
@@ -133,11 +133,11 @@ def plan_of(
     function = task if callable(task) else None
     name = task if isinstance(task, str) else f"{task.__module__}:{task.__qualname__}"
     axes = {str(axis): _axis(axis, values) for axis, values in over.items()}
-    return Plan(name, function, problem, recipe, axes, tuple(keep), as_tuples(options or {}))
+    return SweepPlan(name, function, problem, recipe, axes, tuple(keep), as_tuples(options or {}))
 
 
 def run_plan(
-    plan: Plan,
+    plan: SweepPlan,
     folder: str | Path | None,
     *,
     notice: Callable[[str], None] = print,
@@ -146,7 +146,7 @@ def run_plan(
     """Compute what is missing of a plan; the dataset, and the points that failed."""
     from .dataset import as_dataset
 
-    store = Memory() if folder is None else Store(folder)
+    store = KeptInMemory() if folder is None else Store(folder)
     if folder is not None:
         write_plan_after_check(plan, folder)
     failures = complete([plan.whole], store, notice=notice, **how)
@@ -183,7 +183,7 @@ class Cost:
 
 
 def sample(
-    plan: Plan,
+    plan: SweepPlan,
     folder: str | Path,
     *,
     limits: Limits | None = None,
@@ -212,7 +212,7 @@ LONG_SAMPLE = 5.0
 """A point that takes longer is sample enough."""
 
 
-def write_plan_after_check(plan: Plan, folder: str | Path) -> None:
+def write_plan_after_check(plan: SweepPlan, folder: str | Path) -> None:
     """Write down a plan if the folder can be written, and no other process writes there."""
     check_writable(Path(folder))
     write_plan(plan, folder)
@@ -224,7 +224,7 @@ def check_writable(folder: Path) -> None:
         pass
 
 
-def write_plan(plan: Plan, folder: str | Path) -> None:
+def write_plan(plan: SweepPlan, folder: str | Path) -> None:
     """Write down what is computed into a store."""
     target = Path(folder, PLAN)
     try:
@@ -234,12 +234,12 @@ def write_plan(plan: Plan, folder: str | Path) -> None:
         raise OSError(error.errno, error.strerror or str(error), str(target)) from None
 
 
-def read_plan(folder: str | Path) -> Plan:
+def read_plan(folder: str | Path) -> SweepPlan:
     """What is computed into a store."""
     path = Path(folder, PLAN)
     try:
         written = json.loads(path.read_text("utf-8"))
-        return Plan.from_dict(written)
+        return SweepPlan.from_dict(written)
     except (FileNotFoundError, NotADirectoryError):
         raise InvalidInput("store", str(folder), "no sweep was computed into this folder") from None
     except SelfTrainError as error:

@@ -16,7 +16,7 @@ from .work import Refusal, Result, compute
 Answer = list[Result] | Refusal
 
 
-class Loss(Enum):
+class LostProcess(Enum):
     """How a batch lost its process."""
 
     ALL = "all batches under way are lost with it"
@@ -34,7 +34,7 @@ class Backend(Protocol):
         """Begin a batch."""
         ...
 
-    def loss(self, error: BaseException) -> Loss | None:
+    def loss(self, error: BaseException) -> LostProcess | None:
         """What an error of a batch says about its process; None: it is another kind of error."""
         ...
 
@@ -62,7 +62,7 @@ class Here:
         future.set_result(compute(work))
         return future
 
-    def loss(self, error: BaseException) -> Loss | None:
+    def loss(self, error: BaseException) -> LostProcess | None:
         """This process is not lost as long as it asks."""
         return None
 
@@ -87,9 +87,9 @@ class Processes:
         """Begin a batch."""
         return self._executor.submit(compute, work)
 
-    def loss(self, error: BaseException) -> Loss | None:
+    def loss(self, error: BaseException) -> LostProcess | None:
         """One lost process ends the pool."""
-        return Loss.ALL if isinstance(error, (BrokenExecutor, CancelledError)) else None
+        return LostProcess.ALL if isinstance(error, (BrokenExecutor, CancelledError)) else None
 
     def check(self) -> None:
         """A pool says itself that it is lost."""

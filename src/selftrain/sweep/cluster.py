@@ -18,7 +18,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from ..errors import InvalidInput, SelfTrainError
-from .backends import Answer, Loss
+from .backends import Answer, LostProcess
 from .work import compute
 
 PATIENCE = 4.0
@@ -57,13 +57,13 @@ class Cluster:
         future: Future[Answer] = self._executor.submit(compute, work)
         return future
 
-    def loss(self, error: BaseException) -> Loss | None:
+    def loss(self, error: BaseException) -> LostProcess | None:
         """A batch that ended several workers, one after the other, ends every worker."""
         from distributed import KilledWorker
 
         if isinstance(error, KilledWorker):
-            return Loss.PROVEN
-        return Loss.ALONE if isinstance(error, CancelledError) else None
+            return LostProcess.PROVEN
+        return LostProcess.ALONE if isinstance(error, CancelledError) else None
 
     def check(self) -> None:
         """Refuse to wait for a cluster that is gone: its scheduler, or all workers for a while."""

@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 
 from .gather import gather
-from .plan import Plan
+from .plan import SweepPlan
 from .store import Finished
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class _Plot:
         return getattr(xr.Dataset(data.data_vars, data.coords, data.attrs).plot, name)
 
 
-def as_dataset(plan: Plan, found: Sequence[Finished | None]) -> Sweep:
+def as_dataset(plan: SweepPlan, found: Sequence[Finished | None]) -> Sweep:
     """What is known of the points of a plan, in the order of its grid."""
     values = [one.values if one is not None and one.reason is None else None for one in found]
     names = None if plan.outputs is not None or not plan.keep else plan.keep

@@ -30,7 +30,7 @@ from ..recipe import Recipe
 from .api import plan_of
 from .grid import geometric, linear
 from .kinds import KINDS
-from .plan import Plan
+from .plan import SweepPlan
 
 KEYS = ("task", "over", "keep", "problem", "recipe", "options", "axes")
 TABLES = ("problem", "recipe", "options", "axes")
@@ -41,7 +41,7 @@ SCALES: Mapping[str, Callable[[float, float, int], tuple[float, ...]]] = {
 }
 
 
-def read_grid(path: str | Path) -> Plan:
+def read_grid(path: str | Path) -> SweepPlan:
     """The plan of a grid file, or an error that names what is wrong in it."""
     file = Path(path)
     try:
@@ -53,7 +53,7 @@ def read_grid(path: str | Path) -> Plan:
     return plan_of_tables(parse_toml(text, file), file.resolve().parent)
 
 
-def plan_of_tables(tables: Mapping[str, Any], folder: Path) -> Plan:
+def plan_of_tables(tables: Mapping[str, Any], folder: Path) -> SweepPlan:
     """The plan of the tables of a grid file; functions are looked for in `folder`, too."""
     for name, content in tables.items():
         if name not in KEYS:

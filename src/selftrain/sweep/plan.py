@@ -1,6 +1,6 @@
 """What a sweep computes: a task at every point of a grid around a problem and a recipe.
 
-A `Plan` is checked when it is made, before anything runs. It can be written down and read again, and
+A `SweepPlan` is checked when it is made, before anything runs. It can be written down and read again, and
 then knows under which keys its points were stored, even if the code has changed since.
 """
 
@@ -82,7 +82,7 @@ def _code_of(thing: Any) -> str | None:
 
 
 @dataclass(frozen=True)
-class Plan:
+class SweepPlan:
     """A task over a grid.
 
     Attributes:
@@ -188,7 +188,7 @@ class Plan:
         }
 
     @classmethod
-    def from_dict(cls, written: Mapping[str, Any]) -> Plan:
+    def from_dict(cls, written: Mapping[str, Any]) -> SweepPlan:
         """A plan that was written down: its points can be found, not computed."""
         problem, recipe = written["problem"], written["recipe"]
         return cls(

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any
 from ..errors import SelfTrainError
 from ..runtime.parallel import cores
 from ..runtime.progress import Progress
-from .backends import Answer, Backend, Here, Loss, backend_for
+from .backends import Answer, Backend, Here, LostProcess, backend_for
 from .batches import AHEAD, Batch, Job, Queue
 from .computation import Computation
 from .gather import gather
 from .grid import Grid, Point
-from .store import Finished, Keeper, Memory, Store
+from .store import Finished, Keeper, KeptInMemory, Store
 from .work import Limits, Refusal, Result, pack_work, too_long
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ class Failure:
 
 def complete(
     tasks: Iterable[Task],
-    store: Store | Memory,
+    store: Store | KeptInMemory,
     *,
     workers: int | None = -1,
     scheduler: Any = None,
@@ -160,7 +160,7 @@ def complete(
     """
     asked = list(tasks)
     limits = limits or Limits()
-    if isinstance(store, Memory):
+    if isinstance(store, KeptInMemory):
         return _complete(asked, store, workers, scheduler, progress, retry, limits)
     with store.writing():
         for reason in store.damaged.values():
@@ -171,7 +171,7 @@ def complete(
 
 def _complete(
     tasks: list[Task],
-    keeper: Store | Memory,
+    keeper: Store | KeptInMemory,
     workers: int | None,
     scheduler: Any,
     progress: bool | None,
@@ -277,8 +277,8 @@ def _stream(
                 loss = backend.loss(error)
                 if loss is None:
                     raise
-                lost.append((sent, loss is Loss.PROVEN))
-                if loss is Loss.ALL:
+                lost.append((sent, loss is LostProcess.PROVEN))
+                if loss is LostProcess.ALL:
                     lost += [(other, False) for other in flying.values()]
                     flying.clear()
                     backend.restart()

@@ -74,7 +74,7 @@ class Keeper(Protocol):
         ...
 
 
-class Memory:
+class KeptInMemory:
     """Points that are kept for the length of a call."""
 
     def __init__(self) -> None:

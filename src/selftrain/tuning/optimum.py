@@ -38,7 +38,7 @@ HARDLY = 0.05
 
 
 @dataclass(frozen=True)
-class Point:
+class Improvement:
     """A recipe that improved on all before it, after so many solves."""
 
     solves: int
@@ -84,7 +84,7 @@ class Optimum:
 
     recipe: Recipe
     trajectory: Trajectory
-    path: tuple[Point, ...]
+    path: tuple[Improvement, ...]
     solves: int
     bounds: dict[str, tuple[float, float]]
     schedule: tuple[str, ...]

@@ -23,7 +23,7 @@ from ..recipe import Recipe
 from ..theory.gradients.gradient import gradient
 from ..theory.solve import solve
 from ..theory.trajectory import Trajectory
-from .optimum import Point
+from .optimum import Improvement
 from .variables import Variables
 
 Index = NDArray[np.intp]
@@ -57,7 +57,7 @@ class Search:
     best: float = math.inf
     last: Trajectory | None = None
     trouble: str = ""
-    path: list[Point] = field(default_factory=list)
+    path: list[Improvement] = field(default_factory=list)
 
     def error(self, x: Array, tolerance: float) -> tuple[float, Trajectory | None]:
         """The final error at x; no trajectory where it is not a solved state."""
@@ -74,7 +74,7 @@ class Search:
         value = float(run.error[-1])
         if tolerance <= ROUGH and value < self.best:
             self.best = value
-            self.path.append(Point(self.solves, value, recipe))
+            self.path.append(Improvement(self.solves, value, recipe))
         if self.progress is not None:
             self.progress(self.solves, self.best)
         return value, run

@@ -12,7 +12,7 @@ import pytest
 from selftrain.errors import ConvergenceError, InvalidInput
 from selftrain.problem import Problem
 from selftrain.recipe import Recipe
-from selftrain.theory.algorithm1.iteration import Rule, gauss_hermite, picard
+from selftrain.theory.algorithm1.iteration import GaussRule, gauss_hermite, picard
 
 CASES = json.loads((Path(__file__).parents[2] / "reference" / "trajectories.json").read_text())[
     "cases"
@@ -79,7 +79,7 @@ def test_any_gaussian_rule_can_be_used() -> None:
     weights = np.exp(-0.5 * nodes**2)
     weights /= weights.sum()
     problem, recipe = words("soft-imbalanced", steps=1)
-    run = picard(problem, recipe, rule=Rule(nodes, weights, nodes, weights))
+    run = picard(problem, recipe, rule=GaussRule(nodes, weights, nodes, weights))
     assert max(relative_errors(run, "soft-imbalanced")) < 1e-9
 
 

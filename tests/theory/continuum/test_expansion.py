@@ -17,7 +17,7 @@ import selftrain
 from selftrain import Problem, Recipe, SelfTrainError, State, Trajectory, first_order, solve
 from selftrain.errors import InvalidInput, NoExpansion, StateOverflow
 from selftrain.theory.continuum.expansion import measured_noise, second_order_noise
-from selftrain.theory.continuum.linear_response import Batch, respond
+from selftrain.theory.continuum.linear_response import GivenBatch, respond
 
 BASE: dict[str, Any] = {"alpha_l": 0.5, "alpha_u": 2.0, "rho": 0.4, "delta": 0.75**2}
 
@@ -159,7 +159,7 @@ def scale(low: float, high: float) -> st.SearchStrategy[float]:
 
 STATES = st.builds(State, m=scale(0.01, 4), v=scale(1e-4, 9), bias=st.floats(-4, 4))
 BATCHES = st.builds(
-    Batch,
+    GivenBatch,
     alpha=scale(1.05, 20),
     rho=st.floats(0.02, 0.98),
     delta=scale(0.1, 4),
@@ -169,7 +169,7 @@ BATCHES = st.builds(
 
 @settings(max_examples=60, derandomize=True)
 @given(STATES, BATCHES, st.booleans())
-def test_squared_loss_is_known_in_closed_form(state: State, batch: Batch, fixed: bool) -> None:
+def test_squared_loss_is_known_in_closed_form(state: State, batch: GivenBatch, fixed: bool) -> None:
     """Prediction 8, with errata 5 and 10, and the limit of the noise."""
     problem = Problem(1.0, batch.alpha, batch.rho, batch.delta, steps=1, loss="squared")
     recipe = Recipe(fix_bias=fixed)
@@ -190,7 +190,9 @@ def test_squared_loss_is_known_in_closed_form(state: State, batch: Batch, fixed:
 
 @settings(max_examples=120, derandomize=True)
 @given(STATES, BATCHES, st.booleans())
-def test_weights_shrink_and_a_trained_bias_aligns(state: State, batch: Batch, fixed: bool) -> None:
+def test_weights_shrink_and_a_trained_bias_aligns(
+    state: State, batch: GivenBatch, fixed: bool
+) -> None:
     """Two theorems: the rate of the norm is bounded away from zero, and C > 0 with a trained bias."""
     problem = Problem(1.0, batch.alpha, batch.rho, batch.delta, steps=1)
     try:
@@ -216,7 +218,7 @@ def test_with_a_fixed_bias_the_plane_can_turn_away() -> None:
 
 
 def test_averages_agree_with_adaptive_quadrature() -> None:
-    state, batch = State(0.9, 1.3, -0.4), Batch(3.0, 0.3, 0.8, 0.6)
+    state, batch = State(0.9, 1.3, -0.4), GivenBatch(3.0, 0.3, 0.8, 0.6)
     answer = respond(Problem(**BASE, steps=1).loss_function, state, batch, False)
     c, spread = answer.chi * batch.delta, math.sqrt(batch.delta) * state.norm
 

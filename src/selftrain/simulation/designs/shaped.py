@@ -11,7 +11,7 @@ from scipy.stats import rankdata
 from ...arrays import Array
 from ...clusters import labelled_rows
 from ...errors import InvalidInput
-from ..plan import Plan, StepPlan
+from ..plan import RunPlan, StepPlan
 from ..random.streams import generator
 from ..seed_record import Mask
 
@@ -37,7 +37,7 @@ class Measured(NamedTuple):
     auc: float
 
 
-class Source(Protocol):
+class SourceOfRows(Protocol):
     """Where the rows of one seed come from."""
 
     def draw(self, step: StepPlan) -> Drawn:
@@ -52,7 +52,7 @@ class Source(Protocol):
 class GaussianSource:
     """Rows drawn from the clusters themselves; a rule is measured on their law, without sampling."""
 
-    def __init__(self, plan: Plan, seed: int):
+    def __init__(self, plan: RunPlan, seed: int):
         problem = plan.problem
         assert problem.clusters is not None
         self.shapes, self.test = [problem.clusters, *problem.batch_clusters], problem.test_clusters
@@ -88,7 +88,7 @@ class RowSource:
         seed: of the order in which rows are drawn.
     """
 
-    def __init__(self, plan: Plan, table: Drawn, seed: int):
+    def __init__(self, plan: RunPlan, table: Drawn, seed: int):
         random = generator(seed, 0)
         self.table = table
         counts = _counts(plan)
@@ -118,7 +118,7 @@ class RowSource:
 class Pool:
     """The rows of a seed: drawn at their first use, kept until their last."""
 
-    def __init__(self, plan: Plan, source: Source):
+    def __init__(self, plan: RunPlan, source: SourceOfRows):
         self._plan, self._source = plan, source
         self._parts: dict[str, Drawn] = {}
         self._labeled: Drawn | None = None
@@ -148,7 +148,7 @@ class Pool:
         return self._labeled if step.t > 0 and self._plan.kept[step.t] > 0 else None
 
 
-def row_table(plan: Plan, rows: Any) -> Drawn:
+def row_table(plan: RunPlan, rows: Any) -> Drawn:
     """The table of `rows=(X, y)`, checked to be large enough for the plan."""
     clusters = plan.problem.clusters
     assert clusters is not None
@@ -167,7 +167,7 @@ def row_table(plan: Plan, rows: Any) -> Drawn:
     return Drawn(clusters.project(X), positive)
 
 
-def _counts(plan: Plan) -> list[tuple[int, int]]:
+def _counts(plan: RunPlan) -> list[tuple[int, int]]:
     """Rows of the negative and the positive class that every step is the first to use."""
     rows = [plan.new_rows(step.t) for step in plan.steps]
     positive = [round(step.rho * count) for step, count in zip(plan.steps, rows, strict=True)]

@@ -20,7 +20,7 @@ from ..designs.design import ClusterRows, Design, Stacked, Stored
 from ..designs.revealed import RevealedGaussian
 from ..linear.fit import Fit, FitError, fit
 from ..linear.susceptibility import susceptibility
-from ..plan import Plan, StepPlan
+from ..plan import RunPlan, StepPlan
 from ..pseudo_labels import (
     check_selection,
     label_quality,
@@ -53,7 +53,7 @@ class LabeledRows(NamedTuple):
 
 
 def run_steps(
-    plan: Plan,
+    plan: RunPlan,
     record: SeedRecord,
     noise: Noise,
     probes: int = 0,
@@ -132,7 +132,7 @@ def _probe(record: SeedRecord, probed: list[tuple[StepPlan, Design, Array]], pro
 class _Pool:
     """The rows of a seed: drawn at their first use, kept until their last."""
 
-    def __init__(self, plan: Plan, noise: Noise, center: Array, seed: int):
+    def __init__(self, plan: RunPlan, noise: Noise, center: Array, seed: int):
         self._plan, self._noise, self._center, self._seed = plan, noise, center, seed
         self._parts: dict[str, LabeledRows] = {}
         self.labeled: LabeledRows | None = None
@@ -186,7 +186,7 @@ def measure(found: Fit, before: Array | None, center: Array) -> dict[str, float]
 
 
 def _fit(
-    plan: Plan,
+    plan: RunPlan,
     step: StepPlan,
     batch: LabeledRows,
     targets: Array,

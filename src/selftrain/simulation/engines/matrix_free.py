@@ -18,20 +18,20 @@ from ...arrays import Array
 from ...errors import ConvergenceError
 from ...labelers import SoftLabels
 from ...losses import Logistic, Squared
-from ..frame.fit import FULL, SETTLED, Law, Start, fit_frame
+from ..frame.fit import FULL, SETTLED, FitStart, Law, fit_frame
 from ..frame.passes import (
     LOGISTIC,
     SQUARED,
+    BatchRows,
     Columns,
     Filled,
-    Rows,
     curvatures,
     residuals,
     soft_targets,
     total_loss,
 )
 from ..frame.probe import probe_frame
-from ..plan import Plan, StepPlan
+from ..plan import RunPlan, StepPlan
 from ..pseudo_labels import (
     check_selection,
     label_quality,
@@ -56,14 +56,14 @@ SINGLE = 32
 CHUNK = 1 << 16
 
 
-def supports(plan: Plan) -> bool:
+def supports(plan: RunPlan) -> bool:
     """Whether this engine knows the loss and the variant."""
     known = all(type(step.loss) in (Logistic, Squared) for step in plan.steps)
     return known and not plan.returns
 
 
 def run_steps(
-    plan: Plan,
+    plan: RunPlan,
     record: SeedRecord,
     probes: int = 0,
     keep_weights: bool = False,
@@ -146,7 +146,7 @@ class _RevealedRows:
 
     def __init__(
         self,
-        plan: Plan,
+        plan: RunPlan,
         step: StepPlan,
         seed: int,
         loss: int,
@@ -215,8 +215,8 @@ class _RevealedRows:
                 self.loss,
                 Columns(columns.x[:room], columns.u[:room]),
                 start,
-                Rows(self.logits, self.targets, self._base, self._change),
-                Start(point, bias, train_bias),
+                BatchRows(self.logits, self.targets, self._base, self._change),
+                FitStart(point, bias, train_bias),
                 self._law(),
                 tolerance,
             )
@@ -253,7 +253,7 @@ class _RevealedRows:
             ended, form = probe_frame(
                 Columns(self.columns.x, self.columns.u),
                 Filled(self.frame, self.revealed),
-                Rows(slope, curvature, self._base, self._change),
+                BatchRows(slope, curvature, self._base, self._change),
                 coordinates,
                 self._law(),
                 1e-4,

@@ -14,10 +14,10 @@ import numpy as np
 from ...arrays import Array
 from ...errors import ConvergenceError
 from ..designs.design import Stored
-from ..designs.shaped import Drawn, GaussianSource, Pool, RowSource, Source
+from ..designs.shaped import Drawn, GaussianSource, Pool, RowSource, SourceOfRows
 from ..linear.fit import FitError, fit
 from ..linear.susceptibility import susceptibility
-from ..plan import Plan, StepPlan
+from ..plan import RunPlan, StepPlan
 from ..pseudo_labels import (
     check_selection,
     label_quality,
@@ -34,7 +34,7 @@ SHAPED = ("negative_variance", "positive_variance", "negative_error", "positive_
 
 
 def run_steps(
-    plan: Plan,
+    plan: RunPlan,
     record: SeedRecord,
     table: Drawn | None,
     probes: int = 0,
@@ -46,7 +46,9 @@ def run_steps(
     """Run all steps of one seed and enter them into its record; False if `stopped` said so on the way."""
     seed, clusters = record.seed, plan.problem.clusters
     assert clusters is not None
-    source: Source = GaussianSource(plan, seed) if table is None else RowSource(plan, table, seed)
+    source: SourceOfRows = (
+        GaussianSource(plan, seed) if table is None else RowSource(plan, table, seed)
+    )
     pool = Pool(plan, source)
     mean = plan.problem.test_clusters.mean
     length = float(np.linalg.norm(mean))
@@ -120,7 +122,7 @@ class _Fitted(NamedTuple):
 
 
 def _fitted(
-    plan: Plan, step: StepPlan, rows: Array, targets: Array, selected: Mask, kept: Drawn | None
+    plan: RunPlan, step: StepPlan, rows: Array, targets: Array, selected: Mask, kept: Drawn | None
 ) -> _Fitted:
     weights = selected.astype(float)
     if kept is None:
@@ -132,7 +134,7 @@ def _fitted(
     )
 
 
-def _sampled(plan: Plan, errors: Any, rows: int, random: np.random.Generator) -> float:
+def _sampled(plan: RunPlan, errors: Any, rows: int, random: np.random.Generator) -> float:
     """Share of errors on `rows` fresh test points."""
     positive = int(random.binomial(rows, plan.test.rho))
     wrong = random.binomial(positive, errors[1]) + random.binomial(rows - positive, errors[0])

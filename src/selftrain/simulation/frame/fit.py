@@ -22,9 +22,9 @@ from .newton import dot, newton_step, secant
 from .passes import (
     LOGISTIC,
     Filled,
+    FreshColumn,
     NewDirection,
-    Noise,
-    Sums,
+    PassSums,
     advance,
     curvatures,
     project,
@@ -60,7 +60,7 @@ PASSES = 3000
 """Passes over the rows that a fit may take."""
 
 
-class Start(NamedTuple):
+class FitStart(NamedTuple):
     """Where a fit starts: the coordinates in the frame (overwritten by the minimiser) and the bias, trained or not."""
 
     point: Any
@@ -96,7 +96,7 @@ class FrameFit(NamedTuple):
     faint: float
 
 
-class Point(NamedTuple):
+class FitPoint(NamedTuple):
     """A point of the fit: coordinates, q, m and the bias."""
 
     coordinates: Any
@@ -133,7 +133,7 @@ def fit_frame(
     base[:] = 0.0
     hessian = np.zeros((room + 1, room + 1))
     gradient, before, move = np.zeros(room + 1), np.zeros(room + 1), np.zeros(room + 1)
-    sums = Sums(np.zeros(room), np.zeros(room), np.zeros(room))
+    sums = PassSums(np.zeros(room), np.zeros(room), np.zeros(room))
     slopes, along, fresh = sums
     step, shift = point.copy(), bias
     descent, stiffness, grain, error, faint = 0.0, 0.0, 0.0, np.inf, 0.0
@@ -142,7 +142,7 @@ def fit_frame(
     revealed: Any = np.int64(0)
     draw: Any = np.bool_(True)
     halvings, moves_inside = 0, 0
-    last = Point(point, np.inf, np.inf, np.inf)
+    last = FitPoint(point, np.inf, np.inf, np.inf)
     for passes in range(PASSES):
         if frame == room:
             return FrameFit(FULL, frame, revealed, bias, error, faint)
@@ -150,7 +150,7 @@ def fit_frame(
         along[:] = 0.0
         filled = Filled(frame, revealed)
         pull, square, cross = advance(
-            loss, columns, filled, rows, (step, shift), Noise(key, draw), sums
+            loss, columns, filled, rows, (step, shift), FreshColumn(key, draw), sums
         )
         draw = np.bool_(False)
         if not (np.isfinite(pull) and np.isfinite(square)) or separates(loss, ridge, rows):
@@ -195,7 +195,7 @@ def fit_frame(
             newton, column, sound = newton_step(hessian, gradient, frame + 1, 0.5 * ridge)
         q = dot(point, point, frame)
         inner = np.sqrt(dot(newton[1:], newton[1:], frame))
-        now = Point(point, q, point[0], bias)
+        now = FitPoint(point, q, point[0], bias)
         faint = scale * grain * lengths[0] / (stiffness * tolerance)
         off = Outside(slope, lengths[0], faint)
         error = accuracy(now, last, newton, column, frame, off)

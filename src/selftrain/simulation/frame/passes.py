@@ -36,7 +36,7 @@ class Filled(NamedTuple):
     revealed: Any
 
 
-class Rows(NamedTuple):
+class BatchRows(NamedTuple):
     """What a pass knows of each row of the batch; all but the targets are overwritten.
 
     `base` is the last residual inside the revealed span, `change` the present residual minus base. A probe has
@@ -49,14 +49,14 @@ class Rows(NamedTuple):
     change: Any
 
 
-class Noise(NamedTuple):
+class FreshColumn(NamedTuple):
     """The key of the random columns, and whether this pass draws the next one."""
 
     key: Any
     draw: Any
 
 
-class Sums(NamedTuple):
+class PassSums(NamedTuple):
     r"""What a pass adds up: $X^\top r$, $U^\top$ change, and $U^\top g$ for a fresh column g."""
 
     slopes: Any

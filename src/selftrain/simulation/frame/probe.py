@@ -13,7 +13,7 @@ import numpy as np
 from ...runtime.kernels import kernel
 from .fit import FULL, SETTLED, split
 from .newton import dot
-from .passes import WEIGHTED, Filled, NewDirection, Noise, Sums, advance, reveal
+from .passes import WEIGHTED, Filled, FreshColumn, NewDirection, PassSums, advance, reveal
 
 
 @kernel(nogil=True, error_model="numpy")
@@ -28,9 +28,9 @@ def probe_frame(
     ridge, scale, lengths, key = law
     frame, revealed = filled
     logits, _, base, change = rows
-    loss, noise = np.int64(WEIGHTED), Noise(key, np.bool_(True))
+    loss, noise = np.int64(WEIGHTED), FreshColumn(key, np.bool_(True))
     room = columns.x.shape[0]
-    sums = Sums(np.zeros(room), np.zeros(room), np.zeros(room))
+    sums = PassSums(np.zeros(room), np.zeros(room), np.zeros(room))
     slopes, along, fresh = sums
     residual, direction, none = np.zeros(room), np.zeros(room), np.zeros(0)
     start = frame

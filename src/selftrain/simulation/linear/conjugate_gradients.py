@@ -13,7 +13,7 @@ import numpy as np
 from ...arrays import Array
 
 
-class Solved(NamedTuple):
+class LinearSolution(NamedTuple):
     """A solution of A x = b.
 
     Attributes:
@@ -33,7 +33,7 @@ class Solved(NamedTuple):
 
 def conjugate_gradients(
     apply: Callable[[Array], Array], b: Array, tolerance: float, limit: int
-) -> Solved:
+) -> LinearSolution:
     """Solve until the residual is below `tolerance` times the norm of b, or `limit` products."""
     x = np.zeros_like(b)
     residual = b.copy()
@@ -54,4 +54,4 @@ def conjugate_gradients(
         before, square = square, float(residual @ residual)
         direction *= square / before
         direction += residual
-    return Solved(x, float(b @ x), float(np.sqrt(square)), softest, iterations)
+    return LinearSolution(x, float(b @ x), float(np.sqrt(square)), softest, iterations)

@@ -2,7 +2,7 @@ r"""The averages of the paper's Algorithm 1, as it takes them: points with weigh
 
 Appendix `app: numerical recipe`: Gauss-Hermite quadrature where every point is used, Monte Carlo where
 a threshold rejects some, the delta functions of `eq:rs-saddle-hatr` at the threshold by hand. Each is
-a list of `Points`; `averages` turns a list into the sums that the conjugates are made of.
+a list of `WeightedPoints`; `averages` turns a list into the sums that the conjugates are made of.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ...problem import Mixture
 from ...runtime.kernels import kernel
 
 
-class Rule(NamedTuple):
+class GaussRule(NamedTuple):
     r"""Nodes and weights of two standard Gaussian averages: over $\xi_1$ and, given it, over $\xi_2$."""
 
     outer: Array
@@ -27,7 +27,7 @@ class Rule(NamedTuple):
     inner_weights: Array
 
 
-def gauss_hermite(outer: int = 120, inner: int = 40) -> Rule:
+def gauss_hermite(outer: int = 120, inner: int = 40) -> GaussRule:
     """Gauss-Hermite in both directions.
 
     >>> rule = gauss_hermite(3, 1)
@@ -35,10 +35,10 @@ def gauss_hermite(outer: int = 120, inner: int = 40) -> Rule:
     3.0
     """
     (x, x_weights), (y, y_weights) = (roots_hermitenorm(size) for size in (outer, inner))
-    return Rule(x, x_weights / x_weights.sum(), y, y_weights / y_weights.sum())
+    return GaussRule(x, x_weights / x_weights.sum(), y, y_weights / y_weights.sum())
 
 
-class Points(NamedTuple):
+class WeightedPoints(NamedTuple):
     r"""Points of an average: sign s, noises $\xi/\sqrt\Delta$, weight, label p, $dp/d\tilde h$."""
 
     sign: Array
@@ -61,22 +61,22 @@ class PreviousField(NamedTuple):
     edge: float
     sharpness: float
 
-    def label(self, sign: Array, first: Array, second: Array, weight: Array) -> Points:
+    def label(self, sign: Array, first: Array, second: Array, weight: Array) -> WeightedPoints:
         field = sign * self.m + self.bias + self.scale * first
         label = expit(self.sharpness * field)
         steepness = self.sharpness * label * expit(-self.sharpness * field)
-        return Points(sign, first, second, weight, label, steepness)
+        return WeightedPoints(sign, first, second, weight, label, steepness)
 
 
-def labeled_points(mixture: Mixture, rule: Rule) -> Points:
+def labeled_points(mixture: Mixture, rule: GaussRule) -> WeightedPoints:
     """Step 0: labels are the classes, one noise."""
     sign = np.repeat([1.0, -1.0], rule.outer.size)
     weight = np.where(sign > 0, mixture.rho, 1 - mixture.rho) * np.tile(rule.outer_weights, 2)
     nothing = np.zeros_like(sign)
-    return Points(sign, np.tile(rule.outer, 2), nothing, weight, 0.5 * (1 + sign), nothing)
+    return WeightedPoints(sign, np.tile(rule.outer, 2), nothing, weight, 0.5 * (1 + sign), nothing)
 
 
-def tensor_points(rho: float, previous: PreviousField, rule: Rule) -> Points:
+def tensor_points(rho: float, previous: PreviousField, rule: GaussRule) -> WeightedPoints:
     """Both classes times both rules."""
     cells = np.meshgrid([1.0, -1.0], rule.outer, rule.inner, indexing="ij")
     sign, first, second = (cell.ravel() for cell in cells)
@@ -87,7 +87,7 @@ def tensor_points(rho: float, previous: PreviousField, rule: Rule) -> Points:
 
 def sampled_points(
     rho: float, previous: PreviousField, size: int, rng: np.random.Generator
-) -> Points:
+) -> WeightedPoints:
     """Monte Carlo: the samples that the threshold keeps, each with weight 1/size."""
     sign = np.where(rng.random(size) < rho, 1.0, -1.0)
     first, second = rng.standard_normal((2, size))
@@ -96,7 +96,7 @@ def sampled_points(
     return previous.label(sign[kept], first[kept], second[kept], weight)
 
 
-def edge_points(rho: float, previous: PreviousField, rule: Rule) -> Points:
+def edge_points(rho: float, previous: PreviousField, rule: GaussRule) -> WeightedPoints:
     r"""The delta functions $\delta(\tilde h - \Gamma\sqrt{q'}) - \delta(\tilde h + \Gamma\sqrt{q'})$, averaged over $\xi_2$ by the rule."""
     cells = np.meshgrid([1.0, -1.0], [1.0, -1.0], rule.inner, indexing="ij")
     sign, side, second = (cell.ravel() for cell in cells)
@@ -107,7 +107,7 @@ def edge_points(rho: float, previous: PreviousField, rule: Rule) -> Points:
     return previous.label(sign, first, second, weight)
 
 
-class Averages(NamedTuple):
+class PointAverages(NamedTuple):
     r"""$E[\partial f/\partial h]$, $E[f^2]$, $E[sf]$, $-E[\partial f/\partial\tilde h]$, $E[f]$."""
 
     slope: float
@@ -118,10 +118,10 @@ class Averages(NamedTuple):
 
 
 def averages(
-    points: Points, m: float, bias: float, along: float, across: float, strength: float
-) -> Averages:
+    points: WeightedPoints, m: float, bias: float, along: float, across: float, strength: float
+) -> PointAverages:
     r"""What `eq:rs-saddle-hatq` to `eq:rs-saddle-b` average, at $h = s m + B$ + along g1 + across g2."""
-    return Averages(*_sums(*points, m, bias, along, across, strength))
+    return PointAverages(*_sums(*points, m, bias, along, across, strength))
 
 
 @kernel(error_model="numpy")

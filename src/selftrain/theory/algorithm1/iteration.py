@@ -27,9 +27,9 @@ from ...observables import generalization_error
 from ...problem import Problem
 from ...recipe import Recipe
 from .averages import (
-    Points,
+    GaussRule,
     PreviousField,
-    Rule,
+    WeightedPoints,
     averages,
     edge_points,
     gauss_hermite,
@@ -93,7 +93,7 @@ def picard(
     recipe: Recipe,
     *,
     damping: float = 0.5,
-    rule: Rule | None = None,
+    rule: GaussRule | None = None,
     samples: int = 10**6,
     tolerance: float = 1e-10,
     max_iterations: int = 10_000,
@@ -191,15 +191,15 @@ class _Stage(NamedTuple):
     alpha: float
     delta: float
     ridge: float
-    points: Points
-    edges: Points | None
+    points: WeightedPoints
+    edges: WeightedPoints | None
     previous: tuple[float, float] | None
     start: _Hats
     bias: float
     fix_bias: bool
 
 
-def _supervised(problem: Problem, recipe: Recipe, rule: Rule) -> _Stage:
+def _supervised(problem: Problem, recipe: Recipe, rule: GaussRule) -> _Stage:
     """Step 0, begun at the conjugates of w = 0."""
     alpha, (rho, delta) = problem.alpha_l, problem.labeled
     points = labeled_points(problem.labeled, rule)
@@ -212,7 +212,7 @@ def _supervised(problem: Problem, recipe: Recipe, rule: Rule) -> _Stage:
 def _self_training(
     problem: Problem,
     recipe: Recipe,
-    rule: Rule,
+    rule: GaussRule,
     t: int,
     last: _Solution,
     samples: int,

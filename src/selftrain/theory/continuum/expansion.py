@@ -22,7 +22,7 @@ from ...problem import Problem
 from ...recipe import Recipe
 from ..state import State
 from ..trajectory import Trajectory
-from .linear_response import Batch, respond
+from .linear_response import GivenBatch, respond
 
 _LOGITS = np.linspace(-6.0, 6.0, 97)
 
@@ -166,13 +166,13 @@ def measured_noise(run: Trajectory) -> SecondOrderNoise:
     return SecondOrderNoise(run.chi_hat / ridge**2, fresh / ridge**2)
 
 
-def batch_of(problem: Problem, recipe: Recipe, t: int) -> Batch:
+def batch_of(problem: Problem, recipe: Recipe, t: int) -> GivenBatch:
     """What step t is given besides the old model."""
     if isinstance(t, bool) or not isinstance(t, (int, np.integer)) or not 1 <= t <= problem.steps:
         raise InvalidInput("t", t, f"a step from 1 to {problem.steps} is accepted")
     batches, values = problem.unlabeled, recipe.at_steps(problem.steps)
     row = (batches.alpha, batches.rho, batches.delta, values.threshold)
-    return Batch(*(float(column[t - 1]) for column in row))
+    return GivenBatch(*(float(column[t - 1]) for column in row))
 
 
 def check_expandable(problem: Any, recipe: Any) -> None:

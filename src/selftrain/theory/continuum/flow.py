@@ -17,7 +17,7 @@ from ...arrays import Array
 from ...errors import NoExpansion, SelfTrainError
 from ...losses import Loss
 from ..state import State
-from .linear_response import Batch, Response, respond
+from .linear_response import GivenBatch, Response, respond
 
 LEVELS = (0.5, 0.99)
 """Squared cosines whose times are kept."""
@@ -40,7 +40,7 @@ class Flow:
     creeps up to that end.
     """
 
-    def __init__(self, loss: Loss, batch: Batch, fixed_bias: bool):
+    def __init__(self, loss: Loss, batch: GivenBatch, fixed_bias: bool):
         self.loss, self.batch, self.fixed_bias = loss, batch, fixed_bias
         self.refusal: NoExpansion | None = None
         self.evaluations = 0
@@ -82,7 +82,7 @@ def _state(y: Array) -> State:
     return State(norm * math.tanh(y[1]), (norm / math.cosh(y[1])) ** 2, float(y[2]))
 
 
-class Solution(NamedTuple):
+class FlowSolution(NamedTuple):
     """One integration: the dense output, the crossings of each level, the end, why it came early, the longest steps."""
 
     dense: OdeSolution
@@ -96,7 +96,7 @@ class Solution(NamedTuple):
 class Confirmed(NamedTuple):
     """An integration that another one confirms: how well, and the evaluations of all together."""
 
-    solution: Solution
+    solution: FlowSolution
     accuracy: float
     evaluations: int
 
@@ -134,7 +134,7 @@ def _integrate(
     tolerance: float,
     stop_at: float | None,
     limits: Sequence[float],
-) -> Solution:
+) -> FlowSolution:
     """Stretch after stretch, from y at the first of `times`, with steps no longer than `limits`."""
     events = [_crossing(level) for level in LEVELS]
     if stop_at is not None:
@@ -171,7 +171,7 @@ def _integrate(
         assert failure is not None
         raise failure
     dense = OdeSolution(ends, pieces)
-    return Solution(dense, crossings, float(ends[-1]), failure, evaluations, tuple(longest))
+    return FlowSolution(dense, crossings, float(ends[-1]), failure, evaluations, tuple(longest))
 
 
 def _reason(flow: Flow, y: Array, tau: float) -> SelfTrainError:
@@ -199,7 +199,7 @@ def _arrival(level: float) -> Callable[[float, Array], float]:
     return arrived
 
 
-def _apart(one: Solution, other: Solution) -> float:
+def _apart(one: FlowSolution, other: FlowSolution) -> float:
     """Largest difference of two integrations, up to just before an early end, where rates diverge."""
     last = min(one.until, other.until)
     if one.failure is not None or other.failure is not None:

@@ -37,7 +37,7 @@ NEWTON_STEPS = 200
 Mask = NDArray[np.bool_]
 
 
-class Batch(NamedTuple):
+class GivenBatch(NamedTuple):
     r"""What a step is given besides the old model: $\alpha, \rho, \Delta$ and the threshold $\Gamma$."""
 
     alpha: float
@@ -71,7 +71,7 @@ class Response:
     stiffness: float
 
 
-def respond(loss: Loss, state: State, batch: Batch, fixed_bias: bool) -> Response:
+def respond(loss: Loss, state: State, batch: GivenBatch, fixed_bias: bool) -> Response:
     """The answer of a step from `state`; `NoExpansion` if there is none."""
     nodes, c = _settled_nodes(loss, state, batch)
     s, g, k = nodes.s, nodes.g, nodes.curvature / (1.0 + c * nodes.curvature)
@@ -119,7 +119,7 @@ class _Nodes(NamedTuple):
         return float(self.weight.sum())
 
 
-def _settled_nodes(loss: Loss, state: State, batch: Batch) -> tuple[_Nodes, float]:
+def _settled_nodes(loss: Loss, state: State, batch: GivenBatch) -> tuple[_Nodes, float]:
     """Nodes on panels that are halved until the averages agree with those of the halves; and c."""
     panels = _panels(loss, state, batch)
     for _ in range(HALVINGS):
@@ -144,7 +144,7 @@ def _settled_nodes(loss: Loss, state: State, batch: Batch) -> tuple[_Nodes, floa
     )
 
 
-def _panels(loss: Loss, state: State, batch: Batch) -> Array:
+def _panels(loss: Loss, state: State, batch: GivenBatch) -> Array:
     """First panels: columns (class, from, to) in the noise, cut at thresholds, kinks and zero."""
     omega, spread = state.norm, math.sqrt(batch.delta) * state.norm
     cuts = [0.0, -batch.threshold * omega, batch.threshold * omega, *fixed_kinks(loss)]
@@ -172,7 +172,7 @@ def _beyond(panels: Array, parts: Array, scale: Array) -> Array:
     return np.array(columns).reshape(-1, 3).T
 
 
-def _nodes(loss: Loss, state: State, batch: Batch, panels: Array) -> _Nodes:
+def _nodes(loss: Loss, state: State, batch: GivenBatch, panels: Array) -> _Nodes:
     """Gauss-Legendre points on the panels, 16 each; weight zero where the point is rejected."""
     half = 0.5 * (panels[2] - panels[1])[:, None]
     noise = (panels[1][:, None] + half * (1.0 + PANEL_X)).ravel()

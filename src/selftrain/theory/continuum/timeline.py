@@ -11,14 +11,14 @@ from ...recipe import Recipe
 from ..solve import solve
 from ..state import State
 from .expansion import batch_of, check_expandable
-from .linear_response import Batch
+from .linear_response import GivenBatch
 
 
 class Stretch(NamedTuple):
     """A stretch of time over which the batches do not change, and the step whose batch it is."""
 
     begin: float
-    batch: Batch
+    batch: GivenBatch
     t: int
 
 

@@ -23,7 +23,7 @@ from ...step.table import Record
 from ...tolerances import LEFT_OF_OLD
 from ..engine import solve_first
 from .derivatives import derivatives_at, derivatives_of_run
-from .march import Limits, Near, Table, march
+from .march import Demands, Near, RunTable, march
 from .starts import explicit_start, no_update_start
 from .step import evaluate, evaluate_groups, reference_sharpness, workspace
 
@@ -173,11 +173,11 @@ class LogisticEngine:
         """Fill the record from step `begin` on: march; steps that do not converge are solved one by one."""
         problem, recipe = record.problem, record.recipe
         plan, near, work = schedule(problem, recipe), _near(record), workspace()
-        table = Table(
+        table = RunTable(
             record.rows, record.states, record.unknowns, record.anchors, record.evaluations,
             record.points, record.accuracy, record.starts,
         )  # fmt: skip
-        limits = Limits(record.exponent, record.enough, record.confirmable)
+        limits = Demands(record.exponent, record.enough, record.confirmable)
         t, ending = begin, Ending.SOLVED
         while t <= problem.steps:
             t, ending = march(t, plan, table, near, limits, work)

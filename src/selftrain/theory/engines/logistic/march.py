@@ -47,7 +47,7 @@ FROM_PREDICTION, FROM_START, IN_OTHER_FORM = range(3)
 """Attempts at a step, in this order."""
 
 
-class Table(NamedTuple):
+class RunTable(NamedTuple):
     """The arrays of `step.table.Record` that a march fills."""
 
     rows: Any
@@ -67,7 +67,7 @@ class Near(NamedTuple):
     anchors: Any
 
 
-class Limits(NamedTuple):
+class Demands(NamedTuple):
     """What is asked for: the exponent of the rules, the size of the last Newton step, the tolerance."""
 
     exponent: float
@@ -77,7 +77,7 @@ class Limits(NamedTuple):
 
 @kernel(error_model="numpy")
 def march(
-    first: int, plan: Schedule, table: Table, near: Near, limits: Limits, work: Workspace
+    first: int, plan: Schedule, table: RunTable, near: Near, limits: Demands, work: Workspace
 ) -> tuple[int, Ending]:
     """Solve steps `first`.. in place as far as Newton's method carries; the next step and how the last one ended.
 
