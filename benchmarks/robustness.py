@@ -254,7 +254,9 @@ def report(rows: pd.DataFrame, console: Console) -> bool:
     table.add_row("steps solved", f"{sum(starts.values())}")
     for name, number in starts.most_common():
         table.add_row(f"  from {name}", str(number))
-    table.add_row("evaluations a step", f"{ended['evaluations'].sum() / sum(starts.values()):.2f}")
+    table.add_row(
+        "evaluations per step", f"{ended['evaluations'].sum() / sum(starts.values()):.2f}"
+    )
     levels = [0.5, 0.9, 0.99, 1.0]
     for level, seconds in zip(levels, np.quantile(rows["seconds"], levels), strict=True):
         table.add_row(f"seconds, quantile {level:g}", f"{seconds:.3g}")

@@ -40,7 +40,7 @@ def test_amounts_and_variances_must_be_positive(field, value):
 @pytest.mark.parametrize("field", ["alpha_u", "delta_u"])
 def test_schedules_must_be_positive_at_every_step(field):
     assert refusal(**{field: 0.0}) == (
-        f"{field} = 0.0: a finite number > 0 is accepted, or a sequence with one entry a step"
+        f"{field} = 0.0: a finite number > 0 is accepted, or a sequence with one entry per step"
     )
     assert refusal(**{field: [1.0, -2.0, 1.0]}) == (
         f"{field}[1] = -2.0: a finite number > 0 is accepted"
@@ -55,7 +55,7 @@ def test_rho_u_must_be_a_share_at_every_step():
 @pytest.mark.parametrize("field", ["alpha_u", "rho_u", "delta_u"])
 def test_sequence_of_the_wrong_length(field):
     message = refusal(**{field: [0.5, 0.5]})
-    assert message == f"{field} = (0.5, 0.5): a sequence needs one entry a step: 3, not 2"
+    assert message == f"{field} = (0.5, 0.5): a sequence needs one entry per step: 3, not 2"
 
 
 def test_matrix_is_not_a_schedule():

@@ -80,7 +80,7 @@ def test_sequence_of_the_wrong_length(field):
     with pytest.raises(InvalidInput) as caught:
         recipe.at_steps(3)
     assert str(caught.value) == (
-        f"{field} = (0.5, 0.5): a sequence needs one entry a step: 3, not 2"
+        f"{field} = (0.5, 0.5): a sequence needs one entry per step: 3, not 2"
     )
 
 

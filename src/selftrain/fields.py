@@ -1,6 +1,6 @@
 """Validation and storage of the numbers a `Problem` or a `Recipe` is made of.
 
-A field is a float, or a tuple of floats with one entry a step. Values are checked here,
+A field is a float, or a tuple of floats with one entry per step. Values are checked here,
 once, so that the engines never meet a NaN, a string or a list of the wrong length; the same
 rules turn both words into plain dictionaries, JSON and TOML and back.
 """
@@ -41,20 +41,20 @@ def number(field: str, value: Any, accepts: Callable[[float], bool], accepted: s
 
 
 def schedule(field: str, value: Any, accepts: Callable[[float], bool], accepted: str) -> Schedule:
-    """A number, or a sequence of numbers with one entry a step, as a float or a tuple."""
+    """A number, or a sequence of numbers with one entry per step, as a float or a tuple."""
     value = _from_array(value)
     if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
         return tuple(
             number(f"{field}[{index}]", entry, accepts, accepted)
             for index, entry in enumerate(value)
         )
-    return number(field, value, accepts, accepted + ", or a sequence with one entry a step")
+    return number(field, value, accepts, accepted + ", or a sequence with one entry per step")
 
 
 def expand(field: str, value: Schedule, steps: int) -> np.ndarray:
     """A schedule as an array of length `steps`, read-only since words share it."""
     if isinstance(value, tuple) and len(value) != steps:
-        accepted = f"a sequence needs one entry a step: {steps}, not {len(value)}"
+        accepted = f"a sequence needs one entry per step: {steps}, not {len(value)}"
         raise InvalidInput(field, value, accepted)
     values = np.array(value, dtype=float) if isinstance(value, tuple) else np.full(steps, value)
     values.setflags(write=False)

@@ -44,7 +44,7 @@ class Problem(Portable):
 
     Arguments:
         alpha_l: labelled points per feature, $\alpha_L > 0$.
-        alpha_u: unlabelled points per feature in each step, $\alpha_U > 0$; a number or one a step.
+        alpha_u: unlabelled points per feature in each step, $\alpha_U > 0$; a number or one per step.
         rho: share of the positive class among the labelled points, in (0, 1).
         delta: variance of the noise of the labelled points, $\Delta > 0$.
         steps: number of self-training steps T after the supervised step 0.
@@ -53,7 +53,7 @@ class Problem(Portable):
         pseudo_loss: the loss of the self-training steps, if it is another one. It codes their labels too: soft labels
             are its link of the (sharpened) logit.
         rho_u, delta_u: the same for the unlabelled batches, if they differ (domain shift);
-            a number or one a step.
+            a number or one per step.
         clusters, clusters_u: a shape (`selftrain.Clusters`) in place of `delta`, and that of the unlabelled batches
             if it differs, one or one per step; the `alpha`s then count rows per feature of the shape.
         test: mixture on which the error is measured: `(rho, delta)`, "labeled" or "unlabeled"

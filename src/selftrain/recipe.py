@@ -29,7 +29,7 @@ class StepValues(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class Recipe(Portable):
-    r"""Hyperparameters of self-training; each per-step one is a number or a sequence, one a step.
+    r"""Hyperparameters of self-training; each per-step one is a number or a sequence, one per step.
 
     Arguments:
         lambda_l: ridge of the supervised step, $\lambda_L \ge 0$.

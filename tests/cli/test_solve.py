@@ -224,7 +224,11 @@ def test_supervised_baseline_without_steps(solve_json):
         ("--alpha-l", "-1", "alpha_l = -1: a finite number > 0 is accepted"),
         ("--alpha-u", "0,1,1,1", "alpha_u[0] = 0: a finite number > 0 is accepted"),
         ("--lambda-u", "0", "lambda_u = 0: a finite number > 0 is accepted (without ridge"),
-        ("--lambda-u", "1,2", "lambda_u = (1.0, 2.0): a sequence needs one entry a step: 4, not 2"),
+        (
+            "--lambda-u",
+            "1,2",
+            "lambda_u = (1.0, 2.0): a sequence needs one entry per step: 4, not 2",
+        ),
         ("--lambda-u", "1,,2,3", "lambda_u[1] = '': a finite number > 0 is accepted"),
         ("--threshold", "-1", "threshold = -1: a finite number >= 0 is accepted"),
         ("--sharpness", "0", "sharpness = 0: a number > 0 is accepted, inf for hard labels"),

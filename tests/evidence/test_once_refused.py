@@ -16,7 +16,7 @@ CASES = {
         Problem(0.518741, 1.15766, 0.0652313, 1.383, 7),
         Recipe(lambda_l=0.00666029, lambda_u=424.71, annealing=0.766859),
     ),
-    "the same with a held bias": (
+    "the same with a fixed bias": (
         Problem(3.77079, 28.6551, 0.0626455, 4.01556, 4),
         Recipe(1.03769e-05, 21.0454, threshold=1.81652, fix_bias=True),
     ),

@@ -31,7 +31,7 @@ def test_arguments_of_the_wrong_kind() -> None:
 
 
 def test_schedule_of_the_wrong_length() -> None:
-    with pytest.raises(InvalidInput, match=r"lambda_u = .*one entry a step: 4, not 3"):
+    with pytest.raises(InvalidInput, match=r"lambda_u = .*one entry per step: 4, not 3"):
         solve(PROBLEM, Recipe(lambda_u=(0.1, 0.1, 0.1)))
 
 

@@ -48,7 +48,7 @@ def _against_dense() -> Iterator[Line]:
     whole = seconds(lambda: simulate(REFERENCE, RECIPE, FEATURES, 1, probes=0), repeat=5)
     probed = seconds(lambda: simulate(REFERENCE, RECIPE, FEATURES, 1), repeat=3)
     yield Line("matrix-free step", 1e3 * whole / 17, "ms", 10, False, "N = 8192, 17 fits, 1 core")
-    yield Line("the same with chi", 1e3 * probed / 17, "ms", None, note="one probe a step")
+    yield Line("the same with chi", 1e3 * probed / 17, "ms", None, note="one probe per step")
     one = REFERENCE.replace(steps=1)
     ours = seconds(lambda: simulate(one, RECIPE, FEATURES, 1, probes=0), repeat=5)
     dense = seconds(lambda: simulate(one, RECIPE, FEATURES, 1, "dense", probes=0))

@@ -41,7 +41,7 @@ def _long_run() -> Iterator[Line]:
     yield Line("1024 steps", 1e3 * ours, "ms", 10, False, "reference problem, lambda_u = 1e-3")
     yield Line("error of 1024 steps", _distance(run, exact), "", 1e-10, False, "q, m, B, chi, R")
     per_step = float(run.stats.evaluations.mean())
-    yield Line("evaluations a step", per_step, "", 1.2, False, "confirmations included")
+    yield Line("evaluations per step", per_step, "", 1.2, False, "confirmations included")
     start = REFERENCE
     head = solve(start, recipe, tolerance=1e-13)
     for name, target, candidates in (
@@ -50,7 +50,7 @@ def _long_run() -> Iterator[Line]:
     ):
         rule = _first_good(candidates, start, recipe, head)
         found, theirs = _timed(problem, recipe, rule)
-        sweeps = f"{found.iterations[1:].mean():.0f} sweeps a step"
+        sweeps = f"{found.iterations[1:].mean():.0f} sweeps per step"
         reached = f"error {_distance(found, exact):.1e}"
         note = f"{len(rule.outer)} x {len(rule.inner)} nodes, {sweeps}, {reached}, {theirs:.1f} s"
         yield Line(f"Algorithm 1, {name}", theirs / ours, "x", target, True, note)

@@ -114,7 +114,7 @@ _TABLES = {"problem": "problem", "recipe": "recipe", "start": "recipe"}
 _PANELS = {
     "data": "Data, in place of amounts and noise of a problem",
     "problem": "Problem",
-    "recipe": "Recipe (X[,X...]: one value, or one a step)",
+    "recipe": "Recipe (X[,X...]: one value, or one per step)",
 }
 
 _CONFIG = inspect.Parameter(

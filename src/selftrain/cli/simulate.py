@@ -54,7 +54,7 @@ def simulate(
         typer.Option(help="How the data are held; all three are exact."),
     ] = "matrix-free",
     probes: Annotated[
-        int, typer.Option(metavar="P", help="Random probes of the susceptibility a step.")
+        int, typer.Option(metavar="P", help="Random probes of the susceptibility per step.")
     ] = 1,
     workers: Annotated[
         int, typer.Option(metavar="W", help="Seeds that run at once; -1: all cores.")

@@ -172,7 +172,7 @@ def _symbol(data: xr.Dataset, name: str) -> str:
 
 
 def _usual(word: str) -> dict[str, Any]:
-    """What a recipe has unless something else was said."""
+    """What a recipe has unless something else was given."""
     from ..recipe import Recipe
 
     return Recipe().to_dict() if word == "recipe" else {}

@@ -108,7 +108,7 @@ def _checked(path: str | Path) -> bytes:
 
 @contextmanager
 def stored(path: str | Path, kind: str) -> Iterator[xr.Dataset]:
-    """The dataset of a stored object of some kind; what is wrong with it, here or in the block, is told of the path."""
+    """The dataset of a stored object of some kind; an error in it, here or in the block, names the path."""
     import xarray as xr
 
     try:

@@ -147,7 +147,7 @@ class Comparison:
         return f"more than chance: {', '.join(found)}; if finite size is the cause, twice the features halve it"
 
     def to_frame(self) -> pd.DataFrame:
-        """z-scores, one row a step."""
+        """z-scores, one row per step."""
         import pandas as pd
 
         return pd.DataFrame(self.z, index=pd.Index(np.arange(self.seeds.size), name="t"))

@@ -1,4 +1,4 @@
-"""How much memory a simulation will take, said before it is taken."""
+"""How much memory a simulation will take, reported before it is taken."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-r"""A problem and a recipe written out for a finite system: one `StepPlan` a step.
+r"""A problem and a recipe written out for a finite system: one `StepPlan` per step.
 
 At N features step t has $M = \mathrm{round}(\alpha N)$ rows; the ridge on $c = w/\sqrt N$ is $\lambda N$.
 """

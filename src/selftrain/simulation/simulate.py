@@ -64,11 +64,11 @@ def simulate(
 
     Arguments:
         features: N, 8192 by default; with clusters it is theirs.
-        seeds: how many (0, 1, ...), or which; a seed gives the same numbers in any company.
+        seeds: how many (0, 1, ...), or which; a seed gives the same numbers alone and with others.
         method: "matrix-free", "revealed" or "dense".
         rows: real rows (X, y), for a problem with clusters: every step draws its rows from them without replacement,
             and errors are measured on the rows left over. Without `rows`, clusters are sampled ("dense").
-        probes: random probes of the susceptibility a step; 0 leaves `chi` at NaN.
+        probes: random probes of the susceptibility per step; 0 leaves `chi` at NaN.
         keep_weights, keep_logits: keep the vectors themselves, for histograms.
         tolerance: relative accuracy of q, m and B in each fit, from 1e-9 to 0.1.
         workers: seeds that run at once; -1 for all cores. The numbers do not depend on it.

@@ -157,7 +157,7 @@ class _Batches:
     def _series(self) -> Chebyshev | None:
         r"""$\kappa$ of every step as a Chebyshev series in $\log(M/(1-M))$: a step adds its batch to the one before.
 
-        The series of all steps take one row of numbers a step; None if they do not converge.
+        The series of all steps take one row of numbers per step; None if they do not converge.
         """
         low, high = math.log(self.least), math.log(float(self.most.max()))
         for size in (24, 48, 96, 192):

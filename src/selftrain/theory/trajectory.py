@@ -261,7 +261,7 @@ class Trajectory:
         return LogitLaw(self, t)
 
     def to_frame(self) -> pd.DataFrame:
-        """All quantities, one row a step, indexed by t."""
+        """All quantities, one row per step, indexed by t."""
         import pandas as pd
 
         return pd.DataFrame(self._columns(), index=pd.Index(self.t, name="t"))

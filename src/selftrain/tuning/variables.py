@@ -2,7 +2,7 @@ r"""What a search moves: entries of a recipe, their bounds, and coordinates in w
 
 A ridge and a sharpness live on a logarithmic scale, a threshold on its own, an annealing rate on one that is
 linear below its scale and logarithmic above. A name in `over` is one number for all steps, unless it is in
-`schedule` too: then it is one number a step.
+`schedule` too: then it is one number per step.
 """
 
 from __future__ import annotations

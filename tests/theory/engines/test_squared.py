@@ -24,7 +24,7 @@ def scale(low: float, high: float) -> st.SearchStrategy[float]:
 def recursion(problem: Problem, recipe: Recipe) -> dict[str, list[float]]:
     r"""Without selection and with $\gamma = 1$ a step is a few lines of algebra in (m, v, B).
 
-    V is the variance of the label, $4\rho(1-\rho)$, replaced by 1 when the bias is held.
+    V is the variance of the label, $4\rho(1-\rho)$, replaced by 1 when the bias is fixed.
     """
     rho, delta = problem.rho, problem.delta
     variance, lean = 4 * rho * (1 - rho), 2 * rho - 1

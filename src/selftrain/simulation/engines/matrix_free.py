@@ -72,7 +72,7 @@ def run_steps(
     stopped: Callable[[], bool] = lambda: False,
     room: int = 32,
 ) -> bool:
-    """Run all steps of one seed and enter them into its record; False if `stopped` said so on the way."""
+    """Run all steps of one seed and enter them into its record; False if `stopped` asked for it on the way."""
     seed = record.seed
     columns = _Room(max(step.rows for step in plan.steps), room)
     histogram = _Weights(plan.features) if keep_weights else None

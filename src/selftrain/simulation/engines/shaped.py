@@ -43,7 +43,7 @@ def run_steps(
     tolerance: float = 1e-6,
     stopped: Callable[[], bool] = lambda: False,
 ) -> bool:
-    """Run all steps of one seed and enter them into its record; False if `stopped` said so on the way."""
+    """Run all steps of one seed and enter them into its record; False if `stopped` asked for it on the way."""
     seed, clusters = record.seed, plan.problem.clusters
     assert clusters is not None
     source: SourceOfRows = (

@@ -5,7 +5,7 @@ Minimises, over the weights c and the bias b,
 $$F(c, b) = \sum_i \omega_i\, l(t_i, (Xc)_i + b) + \tfrac{\kappa}{2} \|c\|^2$$
 
 with soft targets t, row weights $\omega$ (0 or 1 for selection) and no penalty on the bias, which may
-also be held fixed. Of a simulation, $c = w/\sqrt N$ and $\kappa = \lambda N$ (`eq: update of ST`).
+also be fixed. Of a simulation, $c = w/\sqrt N$ and $\kappa = \lambda N$ (`eq: update of ST`).
 
 The bias is eliminated exactly from every Newton system: with $D = \omega l''$ and the residuals
 $r = \omega l'$, the direction p solves $X^\top D (I - 1 d^\top) X p + \kappa p = -X^\top (r - d \sum r) - \kappa c$,

@@ -3,7 +3,7 @@ r"""Does self-training find the best direction? Proposition `prop: best directio
 In continuous time $d\ln\frac{M}{1-M}/d\tau = C$, so the plane turns to the best direction, $M \to 1$, if and only if the integral of C
 diverges. The proposition assumes C > 0 (Assumption `assumption: mhat is positive`). With a trained bias that is a theorem: C has the
 sign of a covariance of the class s and the logit $\tilde h$ under the weights $k_0(\tilde h)$, which depend on $\tilde h$ alone, and $E[s \mid \tilde h]$ grows
-with $\tilde h$ when m > 0. With the bias held the covariance loses its centring and C can be negative.
+with $\tilde h$ when m > 0. With the bias fixed the covariance loses its centring and C can be negative.
 The direction is not the error: while M grows the weights shrink, and with imbalanced classes $|B|/\sqrt q$ grows without bound.
 """
 

@@ -38,7 +38,7 @@ class ContinuumComparison:
         return {name: float(np.abs(values).max()) for name, values in self.difference.items()}
 
     def to_frame(self) -> pd.DataFrame:
-        """The differences, one row a step, indexed by tau."""
+        """The differences, one row per step, indexed by tau."""
         import pandas as pd
 
         return pd.DataFrame(self.difference, index=pd.Index(self.tau, name="tau"))

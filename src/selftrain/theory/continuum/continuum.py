@@ -33,7 +33,7 @@ def continuum(
 
     Arguments:
         problem: data and loss.
-        recipe: $\lambda_L$ of the start, threshold, whether the bias is held. The ridge $\lambda_U$ only sets the clock.
+        recipe: $\lambda_L$ of the start, threshold, whether the bias is fixed. The ridge $\lambda_U$ only sets the clock.
         until: time $\tau$ at which to end; default: $\sum_t\lambda_U^{(t)}$, where the discrete run ends.
         tolerance: accuracy of $\ln\sqrt q$, $\mathrm{artanh}\cos$ and B along the path, confirmed by a finer integration.
         on_failure: "raise" a `NoExpansion` if the path runs into $\alpha_U P(\text{selected}) \le 1$ (a `SelfTrainError` if it

@@ -2,7 +2,7 @@ r"""One step at a small ridge: first-order coefficients, and the noise that come
 
 The formal expansion $\Theta = \Theta_0 + \Theta_1\lambda + \dots$ of the self-consistent equations (Assumption `assumption: stability`),
 worked out for any convex loss whose slope vanishes at its own soft label (Assumption `assumption: loss`), with selection, with
-the bias trained or held. `first_order` gives the coefficients of Prediction `pred: differential equation`, `second_order_noise` the limits
+the bias trained or fixed. `first_order` gives the coefficients of Prediction `pred: differential equation`, `second_order_noise` the limits
 behind Prediction `pred: smoothing`. The averages and the linear system are in `response`.
 """
 
@@ -76,7 +76,7 @@ def first_order(
 
     Arguments:
         problem: data and loss; the batch is that of step t.
-        recipe: threshold, and whether the bias is held; its ridge $\lambda_U$ does not matter.
+        recipe: threshold, and whether the bias is fixed; its ridge $\lambda_U$ does not matter.
         state: the model that labels the batch: a `State`, or a run whose step t - 1 it is.
         t: the step, from 1 to `problem.steps`.
 

@@ -1,6 +1,6 @@
 r"""The squared loss without selection: every curve in closed form (Prediction `pred: squared loss`), at any ridge.
 
-With V the variance of the class coded ±1, $V = 4\rho(1-\rho)$ (1 if the bias is held), the continuous-time limit is
+With V the variance of the class coded ±1, $V = 4\rho(1-\rho)$ (1 if the bias is fixed), the continuous-time limit is
 
     m = m_0 e^{-\tau/\tau_m}        B = B_0 + (2\rho-1)(m_0 - m)        v = v_0 e^{-\tau/\tau_v}        M = 1/(1 + (1/M_0 - 1) e^{-\tau/\tau_M})
     \tau_m = (\alpha-1)(\Delta+V)        \tau_v = \Delta(\alpha-1)/2        \tau_M = \Delta(\alpha-1)(\Delta+V)/(2V)        1/\tau_M = 1/\tau_v - 2/\tau_m

@@ -43,7 +43,7 @@ class Gradient(Mapping[str, "float | Array"]):
     `gradient["lambda_u"]` is an array over steps 1..T, whether or not the recipe has one value for all
     of them: its entry t is what `solve` would answer to a change of that entry alone. So are `threshold`,
     `sharpness`, `alpha_u`, `rho_u`, `delta_u`; `lambda_l`, `annealing`, `alpha_l`, `rho`, `delta` are numbers (`annealing` an
-    array if the recipe has one value a step). While a problem leaves `rho_u` to follow `rho`, the derivative
+    array if the recipe has one value per step). While a problem leaves `rho_u` to follow `rho`, the derivative
     in `rho` moves the batches too, and so for `delta`.
 
     Attributes:
