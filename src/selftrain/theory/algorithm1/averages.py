@@ -8,7 +8,7 @@ a list of `WeightedPoints`; `averages` turns a list into the sums that the conju
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import expit, roots_hermitenorm
@@ -121,22 +121,12 @@ def averages(
     points: WeightedPoints, m: float, bias: float, along: float, across: float, strength: float
 ) -> PointAverages:
     r"""What `eq:rs-saddle-hatq` to `eq:rs-saddle-b` average, at $h = s m + B$ + along g1 + across g2."""
-    return PointAverages(*_sums(*points, m, bias, along, across, strength))
+    return PointAverages(*_sums(points, m, bias, along, across, strength))
 
 
 @kernel(error_model="numpy")
 def _sums(
-    sign: Any,
-    first: Any,
-    second: Any,
-    weight: Any,
-    label: Any,
-    steepness: Any,
-    m: float,
-    bias: float,
-    along: float,
-    across: float,
-    strength: float,
+    points: WeightedPoints, m: float, bias: float, along: float, across: float, strength: float
 ) -> tuple[float, float, float, float, float]:
     r"""With x the trained logit, $f = \sigma(x) - p$, $\partial f/\partial h = \sigma'/(1+c\sigma')$, $-\partial f/\partial\tilde h = p'/(1+c\sigma')$.
 
@@ -144,21 +134,21 @@ def _sums(
     x = 0: monotone for every c, because $\sigma$ is convex below and concave above.
     """
     slope = square = signed = response = mean = 0.0
-    for k in range(sign.size):
-        h = sign[k] * m + bias + along * first[k] + across * second[k]
+    for k in range(points.sign.size):
+        h = points.sign[k] * m + bias + along * points.first[k] + across * points.second[k]
         x = 0.0
         for _ in range(200):
             s = 1.0 / (1.0 + math.exp(-x))
-            step = (x + strength * (s - label[k]) - h) / (1.0 + strength * s * (1.0 - s))
+            step = (x + strength * (s - points.label[k]) - h) / (1.0 + strength * s * (1.0 - s))
             x -= step
             if abs(step) <= 1e-8 + 1e-15 * abs(x):
                 break
         s = 1.0 / (1.0 + math.exp(-x))
-        f = s - label[k]
+        f = s - points.label[k]
         stiffness = 1.0 + strength * s * (1.0 - s)
-        slope += weight[k] * s * (1.0 - s) / stiffness
-        square += weight[k] * f * f
-        signed += weight[k] * sign[k] * f
-        response += weight[k] * steepness[k] / stiffness
-        mean += weight[k] * f
+        slope += points.weight[k] * s * (1.0 - s) / stiffness
+        square += points.weight[k] * f * f
+        signed += points.weight[k] * points.sign[k] * f
+        response += points.weight[k] * points.steepness[k] / stiffness
+        mean += points.weight[k] * f
     return slope, square, signed, response, mean

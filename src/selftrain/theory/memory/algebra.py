@@ -100,7 +100,7 @@ class Row(NamedTuple):
     covariances: list[Array]
 
 
-class Fields(NamedTuple):
+class RowFields(NamedTuple):
     r"""What rows see of a step: $m_t$, and for each class $C^c_{ts}$ and $\mathrm{tr}(\Sigma_c\chi_{ts})/N$, s = 0..t."""
 
     m: float
@@ -147,7 +147,7 @@ class WeightHistory:
             covariances.append(do.times(gain, total))
         return Row(do.apply(gain, mean), responses, covariances)
 
-    def fields(self, row: Row) -> Fields:
+    def fields(self, row: Row) -> RowFields:
         """What rows see of the step `row`, which is the next one."""
         do, t = self.operators, len(self.rows)
         means = [one.mean for one in self.rows[:t]] + [row.mean]
@@ -157,7 +157,7 @@ class WeightHistory:
                 spread = do.trace(noise, row.covariances[s])
                 overlaps[c, s] = do.between(noise, row.mean, means[s]) + spread
                 kicks[c, s] = do.trace(noise, row.responses[s]) / do.features
-        return Fields(float(do.mean @ row.mean), overlaps, kicks)
+        return RowFields(float(do.mean @ row.mean), overlaps, kicks)
 
     def _mixed(self, weights: Array) -> Array:
         negative, positive = self.operators.noise

@@ -17,7 +17,7 @@ from ...labelers import Labeler
 from ...losses import Loss
 from ...rows import RowGroup
 from .bank import Bank, Draw, turned
-from .response import Answer, respond
+from .response import RowAnswer, respond
 from .sums import Active, Layout, Places, Sums
 
 
@@ -71,7 +71,7 @@ class Labels:
         return np.asarray(np.abs(logit) > self.threshold)
 
 
-class Rows:
+class GroupRows:
     """Rows of one group: signs of the classes, weights in averages, targets of the step at hand."""
 
     group: RowGroup
@@ -81,14 +81,14 @@ class Rows:
     logits: Array
     target: Array
     weight: Array
-    answer: Answer
+    answer: RowAnswer
 
     def __init__(self, group: RowGroup, loss: Loss, bank: Bank):
         self.group, self.loss = group, loss
         self.signs = np.repeat([1.0, -1.0], bank.weights.size)
         share = np.where(self.signs > 0, group.rho, 1 - group.rho)
         self.shares = group.alpha * share * np.tile(bank.weights, 2)
-        self.answer = Answer.empty(self.signs.size)
+        self.answer = RowAnswer.empty(self.signs.size)
 
     def set_targets(self, t: int, labels: Labels | None) -> None:
         """Targets and weights of step t, from the logits under the model of step t - 1."""
@@ -142,7 +142,7 @@ class Rows:
         return float(share.sum()), float(share @ self.loss.value(self.target, self.answer.u))
 
 
-class Returning(Rows):
+class Returning(GroupRows):
     """Rows that several steps use, with everything they have seen."""
 
     def __init__(self, group: RowGroup, loss: Loss, path: Path, draw: Draw):
@@ -218,7 +218,7 @@ class Returning(Rows):
         self.columns[:, new + 1] = reaction
 
 
-class Once(Rows):
+class Once(GroupRows):
     """Rows that one step alone uses: two Gaussian numbers, exact in the others."""
 
     def __init__(self, group: RowGroup, loss: Loss, path: Path, draw: Draw):

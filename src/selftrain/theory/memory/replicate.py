@@ -17,7 +17,7 @@ from ..trajectory import Trajectory
 from .bank import Draw, grid, scrambled
 from .linear import Linear
 from .process import Labels, Once, Path, Returning
-from .step import FAINT, Group, Solved, Stage, no_update_start, solve_stage
+from .step import FAINT, Group, MemoryStep, Solved, no_update_start, solve_stage
 from .sums import Layout
 
 ONE_CLASS = 1e-12
@@ -56,7 +56,7 @@ class Replicate(NamedTuple):
     points: int
 
 
-class Setting(NamedTuple):
+class ReturningRows(NamedTuple):
     """A problem with rows that return, and the part of it that is known exactly.
 
     Attributes:
@@ -80,7 +80,7 @@ class Setting(NamedTuple):
         return kind(group, loss, path, draw)
 
 
-class Source(NamedTuple):
+class BankSource(NamedTuple):
     """Where the banks of a run come from: scrambled points with a seed, a grid of a level, or (neither) exact moments."""
 
     points: int = 0
@@ -99,8 +99,8 @@ class Source(NamedTuple):
 
 
 def run_bank(
-    setting: Setting,
-    source: Source,
+    setting: ReturningRows,
+    source: BankSource,
     near: dict[int, Array] | None = None,
 ) -> Replicate:
     """Solve all steps on one bank.
@@ -142,7 +142,7 @@ def run_bank(
             rows.begin(t, layout)
         resting = [rows for rows in present.values() if rows.group.weights[t] == 0]
         idle = sum((rows.gram(len(path.live)) for rows in resting), lost)
-        stage = Stage(t, used, _ridge(recipe, steps, t), layout, train_bias, idle)
+        stage = MemoryStep(t, used, _ridge(recipe, steps, t), layout, train_bias, idle)
         found = solve_stage(stage, _start(stage, setting, path, near))
         unknowns[t], evaluations[t] = found.z, found.evaluations
         lost = _finish(stage, found, path, list(present.values()), lost)
@@ -167,7 +167,7 @@ def _labels(recipe: Recipe, steps: int, t: int, path: Path) -> Labels | None:
     return Labels(recipe.label_function, edge, float(values.sharpness[t - 1]))
 
 
-def _known_part(setting: Setting) -> Path:
+def _known_part(setting: ReturningRows) -> Path:
     """The path with the steps before `begin`, from the exact run."""
     exact, begin = setting.exact, setting.begin
     first = np.array([exact.m[0], math.sqrt(exact.v[0])])
@@ -182,7 +182,9 @@ def _known_part(setting: Setting) -> Path:
     return path
 
 
-def _start(stage: Stage, setting: Setting, path: Path, near: dict[int, Array] | None) -> Array:
+def _start(
+    stage: MemoryStep, setting: ReturningRows, path: Path, near: dict[int, Array] | None
+) -> Array:
     """Where Newton's method begins: another bank's solution if it has the same unknowns."""
     exact = setting.exact
     if near is not None and stage.t in near and near[stage.t].size == stage.layout.size:
@@ -196,7 +198,9 @@ def _start(stage: Stage, setting: Setting, path: Path, near: dict[int, Array] | 
     return start
 
 
-def _finish(stage: Stage, found: Solved, path: Path, present: list[Group], lost: Array) -> Array:
+def _finish(
+    stage: MemoryStep, found: Solved, path: Path, present: list[Group], lost: Array
+) -> Array:
     r"""Enter the solution into the path and let all rows take it, used or not.
 
     Returns:

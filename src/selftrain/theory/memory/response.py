@@ -21,7 +21,7 @@ _WARM, _COLD = 6, 200
 """Newton steps from the last known logit, and from 0 behind that (where they converge for every c)."""
 
 
-class Answer(NamedTuple):
+class RowAnswer(NamedTuple):
     """Trained logits u, slopes f, their derivatives d in the field and the derivatives of those."""
 
     u: Array
@@ -30,12 +30,12 @@ class Answer(NamedTuple):
     bend: Array
 
     @classmethod
-    def empty(cls, rows: int) -> Answer:
+    def empty(cls, rows: int) -> RowAnswer:
         return cls(*(np.zeros(rows) for _ in range(4)))
 
 
 def respond(
-    loss: Loss, field: Array, target: Array, weight: Array, strength: float, out: Answer
+    loss: Loss, field: Array, target: Array, weight: Array, strength: float, out: RowAnswer
 ) -> None:
     """Fill `out`, whose logits are taken as the start."""
     if type(loss) is Logistic:

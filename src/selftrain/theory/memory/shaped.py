@@ -21,7 +21,7 @@ from ..shapes.matrices import FullWeights, MatrixSpace
 from ..shapes.modes import FIRST, Weights
 from ..shapes.trajectory import ShapedTrajectory
 from ..trajectory import STATE, SolverStats
-from .algebra import Fields, FullMatrices, Hats, Operators, PerMode, WeightHistory
+from .algebra import FullMatrices, Hats, Operators, PerMode, RowFields, WeightHistory
 from .anderson import WINDOW, fixed_point
 from .process import Labels
 from .replicate import ONE_CLASS
@@ -43,13 +43,13 @@ SETTLED = 1e-8
 """A fixed point that its map moves by less than this is far below the error of any bank."""
 
 
-class Bank(NamedTuple):
+class BankRun(NamedTuple):
     """One bank's answer: weights, bias, conjugates and fields of its steps, what was measured, where it collapsed."""
 
     history: WeightHistory
     bias: list[float]
     hats: list[Hats]
-    fields: list[Fields]
+    fields: list[RowFields]
     measured: Array
     collapsed_at: int | None
     evaluations: Array
@@ -82,7 +82,7 @@ def run_one_shaped_bank(problem: Problem, recipe: Recipe, points: int) -> Shaped
 
 def _enlarge(
     problem: Problem, recipe: Recipe, tolerance: float, default: bool, last: int
-) -> tuple[list[Bank], Array, int]:
+) -> tuple[list[BankRun], Array, int]:
     points, worst, at = FEWEST_POINTS, math.inf, 0
     while True:
         seeds = np.random.SeedSequence(points).spawn(BANKS)
@@ -111,11 +111,11 @@ def run_bank(
     seed: np.random.SeedSequence,
     last: int,
     window: int = WINDOW,
-) -> Bank:
+) -> BankRun:
     """All steps on one bank; `window` is that of the acceleration (0: none)."""
     groups, loss, steps = problem.row_groups, problem.loss_function, problem.steps
     assert problem.clusters is not None
-    bank = Bank(WeightHistory(operators(problem)), [], [], [], np.full((4, steps + 1), np.nan), None,
+    bank = BankRun(WeightHistory(operators(problem)), [], [], [], np.full((4, steps + 1), np.nan), None,
                 np.zeros(steps + 1))  # fmt: skip
     values = recipe.at_steps(steps)
     seeds = dict(zip((group.name for group in groups), seed.spawn(len(groups)), strict=True))
@@ -150,7 +150,7 @@ def run_bank(
 
 
 def _solve_step(
-    bank: Bank, used: list[ClassRows], ridge: float, train_bias: bool, window: int
+    bank: BankRun, used: list[ClassRows], ridge: float, train_bias: bool, window: int
 ) -> int:
     """Find the next step and enter it; returns the evaluations it took."""
     t = len(bank.bias)
@@ -194,7 +194,7 @@ def _solve_step(
     return found.evaluations
 
 
-def _start(bank: Bank, used: list[ClassRows], t: int) -> Array:
+def _start(bank: BankRun, used: list[ClassRows], t: int) -> Array:
     """Conjugates to begin with: those of slopes 1/4 at first, then a step that changes little."""
     q, chi = np.zeros((2, t + 1)), np.zeros((2, t + 1))
     for rows in used:
@@ -234,7 +234,7 @@ def _one_shape(problem: Problem) -> None:
         raise InvalidInput("clusters_u", problem.clusters_u, accepted)
 
 
-def _norm(bank: Bank, t: int) -> float:
+def _norm(bank: BankRun, t: int) -> float:
     """$|\\beta|$ of step t."""
     row, do = bank.history.rows[t], bank.history.operators
     one = np.ones_like(do.mean) if row.covariances[t].ndim == 1 else np.eye(do.mean.size)
@@ -281,7 +281,7 @@ def _loss(used: list[ClassRows], t: int) -> float:
     return loss / count if count else math.nan
 
 
-def _states(problem: Problem, bank: Bank) -> Array:
+def _states(problem: Problem, bank: BankRun) -> Array:
     """m, q of both classes, B and chi of a bank over its steps."""
     rows = []
     for t, (fields, bias) in enumerate(zip(bank.fields, bank.bias, strict=True)):
@@ -289,7 +289,7 @@ def _states(problem: Problem, bank: Bank) -> Array:
     return np.array(rows)
 
 
-def _accuracy(problem: Problem, banks: list[Bank]) -> Array:
+def _accuracy(problem: Problem, banks: list[BankRun]) -> Array:
     """Twice the standard error of the mean over banks, relative, for each step."""
     states = np.array([_states(problem, bank) for bank in banks])
     mean = states.mean(axis=0)
@@ -307,7 +307,7 @@ def _trajectory(
     problem: Problem,
     recipe: Recipe,
     tolerance: float,
-    banks: list[Bank],
+    banks: list[BankRun],
     accuracy: Array,
     points: int,
     failure: StageError | None,

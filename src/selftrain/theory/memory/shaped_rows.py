@@ -15,10 +15,10 @@ from scipy.linalg import solve_triangular
 from ...arrays import Array
 from ...losses import Loss
 from ...rows import RowGroup
-from .algebra import Fields
+from .algebra import RowFields
 from .bank import normals
 from .process import Labels
-from .response import Answer, respond
+from .response import RowAnswer, respond
 
 FAINT = 1e-9
 """A new direction smaller than this share of the field is lost in rounding."""
@@ -43,12 +43,12 @@ class ClassRows:
         self.base = max(group.steps[0] - 1, 0)
         self.factor = np.zeros((0, 0))
         self.slopes: dict[int, Array] = {}
-        self.answer = Answer.empty(len(noise))
+        self.answer = RowAnswer.empty(len(noise))
         self.logits = np.zeros(len(noise))
         self.target = np.zeros(len(noise))
         self.weight = np.zeros(len(noise))
 
-    def meet(self, before: Fields, bias: float) -> None:
+    def meet(self, before: RowFields, bias: float) -> None:
         """The first sight of unlabelled rows: their logits under the model that labels them."""
         self.factor = np.array([[np.sqrt(before.overlaps[self.side, -1])]])
         self.logits = self.sign * before.m + bias + self.factor[0, 0] * self.noise[:, 0]
@@ -65,7 +65,7 @@ class ClassRows:
             self.target = labels.target(self.logits, self.loss)
             self.weight = factor * labels.selected(self.logits)
 
-    def see(self, fields: Fields, t: int) -> Array:
+    def see(self, fields: RowFields, t: int) -> Array:
         """The row of the triangular factor that belongs to step t."""
         overlaps = fields.overlaps[self.side, self.base : t + 1]
         past = self.factor
@@ -76,7 +76,7 @@ class ClassRows:
         row[-1] = np.sqrt(max(left, FAINT**2 * overlaps[-1]))
         return row
 
-    def react(self, fields: Fields, bias: float, t: int) -> Array:
+    def react(self, fields: RowFields, bias: float, t: int) -> Array:
         """Trained logits and slopes at step t; returns the row of the factor."""
         row = self.see(fields, t)
         field = self.sign * fields.m + bias + self.noise[:, : row.size] @ row
@@ -86,7 +86,7 @@ class ClassRows:
         respond(self.loss, field, self.target, self.weight, float(kicks[t]), self.answer)
         return row
 
-    def moments(self, fields: Fields, bias: float, t: int) -> Moments:
+    def moments(self, fields: RowFields, bias: float, t: int) -> Moments:
         """The averages of step t."""
         row = self.react(fields, bias, t)
         f, points = self.answer.f, len(self.noise)
@@ -102,7 +102,7 @@ class ClassRows:
         share = self.share
         return Moments(share * float(f.mean()), share * stiffness, share * q, share * chi)
 
-    def finish(self, fields: Fields, bias: float, t: int) -> None:
+    def finish(self, fields: RowFields, bias: float, t: int) -> None:
         """Take the solution of the step; rows that the step does not use only see it."""
         row = self.react(fields, bias, t)
         size = row.size

@@ -20,7 +20,7 @@ from ...problem import Problem
 from ...recipe import Recipe
 from ..trajectory import STATE, SolverStats, Trajectory
 from .process import Path
-from .replicate import MEASURED, Counts, Replicate, Setting, Source, run_bank
+from .replicate import MEASURED, BankSource, Counts, Replicate, ReturningRows, run_bank
 from .result import Memory
 
 SMOOTH_TOLERANCE, JUMP_TOLERANCE = 1e-5, 1e-4
@@ -112,7 +112,7 @@ def run_one_bank(
     """The run on one bank that is the same for all recipes: a smooth function of them, which a search can follow."""
     setting = _setting(problem, recipe, exact)
     size = 0 if linear(problem, recipe) else points
-    run = run_bank(setting, Source(size, np.random.SeedSequence(points)), near)
+    run = run_bank(setting, BankSource(size, np.random.SeedSequence(points)), near)
     unknown = np.full(problem.steps + 1, np.nan)
     trajectory = _trajectory(setting, math.nan, [run], unknown, run.evaluations, None)
     return OneBank(trajectory, run.unknowns)
@@ -124,13 +124,13 @@ def most_fields(problem: Problem) -> int:
     return max(2 + group.steps[-1] for group in returning)
 
 
-def _on_grids(setting: Setting, tolerance: float) -> Trajectory | None:
+def _on_grids(setting: ReturningRows, tolerance: float) -> Trajectory | None:
     """The run on a grid that a finer one confirms; None if the levels at hand do not confirm each other."""
     before: Replicate | None = None
     evaluations = np.zeros(setting.problem.steps + 1, dtype=np.int64)
     for level in GRID_LEVELS:
         try:
-            run = run_bank(setting, Source(level=level), before.unknowns if before else None)
+            run = run_bank(setting, BankSource(level=level), before.unknowns if before else None)
         except StageError:
             return None
         evaluations += run.evaluations
@@ -157,9 +157,9 @@ def _scale(states: Array) -> Array:
     return np.array([norm, states[1], norm + np.abs(states[2]), np.ones(norm.size), states[1]])
 
 
-def _setting(problem: Problem, recipe: Recipe, exact: Trajectory) -> Setting:
+def _setting(problem: Problem, recipe: Recipe, exact: Trajectory) -> ReturningRows:
     begin = min(group.steps[0] for group in problem.row_groups if len(group.steps) > 1)
-    return Setting(problem, recipe, exact, begin, problem.steps)
+    return ReturningRows(problem, recipe, exact, begin, problem.steps)
 
 
 def before_return(problem: Problem, recipe: Recipe) -> tuple[Problem, Recipe]:
@@ -197,7 +197,7 @@ def ended_early(problem: Problem, recipe: Recipe, first: Trajectory) -> Trajecto
     return Trajectory(problem, recipe, **columns, stats=longer, **ends)  # type: ignore[arg-type]
 
 
-def _attempt(setting: Setting, asked: Asked, on_failure: str) -> Trajectory:
+def _attempt(setting: ReturningRows, asked: Asked, on_failure: str) -> Trajectory:
     try:
         return _enlarge(setting, asked)
     except StageError as error:
@@ -209,7 +209,7 @@ def _attempt(setting: Setting, asked: Asked, on_failure: str) -> Trajectory:
         return _enlarge(shorter, asked, error)
 
 
-def _enlarge(setting: Setting, asked: Asked, failure: StageError | None = None) -> Trajectory:
+def _enlarge(setting: ReturningRows, asked: Asked, failure: StageError | None = None) -> Trajectory:
     """Banks of growing size until their mean is known to the tolerance."""
     sizes = asked.sizes
     near: dict[int, Array] | None = None
@@ -220,7 +220,7 @@ def _enlarge(setting: Setting, asked: Asked, failure: StageError | None = None) 
             continue
         runs = []
         for seed in np.random.SeedSequence(points).spawn(BANKS if points else 1):
-            runs.append(run_bank(setting, Source(points, seed), near))
+            runs.append(run_bank(setting, BankSource(points, seed), near))
             near = runs[-1].unknowns
             evaluations += runs[-1].evaluations
         ends = {run.collapsed_at for run in runs}
@@ -279,7 +279,7 @@ def _accuracy(runs: list[Replicate]) -> Array:
 
 
 def _trajectory(
-    setting: Setting,
+    setting: ReturningRows,
     tolerance: float,
     runs: list[Replicate],
     accuracy: Array,

@@ -34,7 +34,7 @@ LARGEST_RIDGE = 1e3
 Group = Returning | Once | Linear
 
 
-class Stage(NamedTuple):
+class MemoryStep(NamedTuple):
     """One step to solve: its rows, ridge, layout, whether the bias is trained, moments of the rows it does not use."""
 
     t: int
@@ -65,7 +65,7 @@ class _Stuck(Exception):
         self.evaluations, self.size = evaluations, size
 
 
-def solve_stage(stage: Stage, start: Array) -> Solved:
+def solve_stage(stage: MemoryStep, start: Array) -> Solved:
     """Newton from the start, else along decreasing ridges."""
     spent = 0
     try:
@@ -87,7 +87,7 @@ def solve_stage(stage: Stage, start: Array) -> Solved:
     raise ConvergenceError(stage.t, reason, state, size)
 
 
-def _newton(stage: Stage, start: Array) -> Solved:
+def _newton(stage: MemoryStep, start: Array) -> Solved:
     z, evaluations, size = start.copy(), 1, np.inf
     residual, jacobian = _evaluate(stage, z)
     for _ in range(MOST_NEWTON):
@@ -113,13 +113,13 @@ def _newton(stage: Stage, start: Array) -> Solved:
     raise _Stuck(evaluations, size)
 
 
-def _known(stage: Stage, z: Array, step: Array) -> bool:
+def _known(stage: MemoryStep, z: Array, step: Array) -> bool:
     """Whether the square of the new direction is known too, or is too small to matter."""
     square, change = z[stage.layout.new], abs(step[stage.layout.new])
     return bool(change <= 1e-4 * square or square + change <= FAINT * _squared_norm(stage, z))
 
 
-def _evaluate(stage: Stage, z: Array) -> tuple[Array, Array]:
+def _evaluate(stage: MemoryStep, z: Array) -> tuple[Array, Array]:
     sums = Sums(stage.layout.new + 1)
     for rows in stage.rows:
         rows.sum(sums, z, stage.layout)
@@ -139,12 +139,12 @@ def _solve(jacobian: Array, residual: Array) -> Array:
         return np.full(residual.size, np.nan)
 
 
-def _squared_norm(stage: Stage, z: Array) -> float:
+def _squared_norm(stage: MemoryStep, z: Array) -> float:
     along = z[stage.layout.along]
     return float(z[1] ** 2 + along @ along + z[stage.layout.new])
 
 
-def _scale(stage: Stage, z: Array) -> Array:
+def _scale(stage: MemoryStep, z: Array) -> Array:
     """What counts as size one: the norm of the weights, its square, 1 for the logarithm."""
     square = max(_squared_norm(stage, z), 1e-200)
     scale = np.full(z.size, np.sqrt(square))
@@ -156,7 +156,7 @@ def _scale(stage: Stage, z: Array) -> Array:
     return scale
 
 
-def _moved(stage: Stage, z: Array, step: Array, fraction: float) -> Array:
+def _moved(stage: MemoryStep, z: Array, step: Array, fraction: float) -> Array:
     """A fraction of the step; the square of the new direction stays positive."""
     moved = z + fraction * step
     new = stage.layout.new
@@ -164,7 +164,7 @@ def _moved(stage: Stage, z: Array, step: Array, fraction: float) -> Array:
     return np.asarray(moved)
 
 
-def large_ridge_start(stage: Stage, bias: float) -> Array:
+def large_ridge_start(stage: MemoryStep, bias: float) -> Array:
     r"""The solution for a large ridge: slopes at the bias alone, $\kappa = 1/\lambda$, weights one explicit step from 0."""
     z = np.zeros(stage.layout.size)
     z[0], z[-1] = bias, -np.log(stage.ridge)
@@ -181,7 +181,7 @@ def large_ridge_start(stage: Stage, bias: float) -> Array:
     return z
 
 
-def no_update_start(stage: Stage, path: Path) -> Array:
+def no_update_start(stage: MemoryStep, path: Path) -> Array:
     """The model of the step before, with the slopes of this step's labels at its logits."""
     t, layout = stage.t, stage.layout
     kappa = float(path.kappa[t - 1])

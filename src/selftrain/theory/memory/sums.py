@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...arrays import Array
-from .response import Answer
+from .response import RowAnswer
 
 Places = NDArray[np.intp]
 
@@ -51,7 +51,7 @@ class Sums:
         self.curved = np.zeros((size, size))
         self.d = self.d_change = self.noise = self.noise_change = self.mixed = 0.0
 
-    def add(self, rows: Active, answer: Answer, coefficients: Array, kappa: float) -> None:
+    def add(self, rows: Active, answer: RowAnswer, coefficients: Array, kappa: float) -> None:
         """Add the rows of a group. `coefficients` holds $b_k$ at the columns $y_k$ and 0 elsewhere."""
         delta = rows.delta
         for begin in range(0, rows.shares.size, BLOCK):

@@ -27,7 +27,7 @@ from .equations import Labelling
 from .modes import BIAS
 
 
-class Points(NamedTuple):
+class PointSet(NamedTuple):
     r"""A set of points: $\alpha$, share of positives, threshold on $|\tilde h|$, sharpness of the labels."""
 
     alpha: float
@@ -36,20 +36,29 @@ class Points(NamedTuple):
     sharpness: float
 
 
+class At(NamedTuple):
+    r"""Where averages are taken: the unknowns, the fields of the groups, the anchor $\gamma_0$ of the fields."""
+
+    x: Any
+    fields: Any
+    anchor: float
+
+
+class Room(NamedTuple):
+    """Where averages are put: nodes of the rules, averages and weights of the groups."""
+
+    nodes: Any
+    moments: Any
+    shares: Any
+
+
 @kernel(error_model="numpy")
 def logistic_groups(
-    x: Any,
-    fields: Any,
-    anchor: float,
-    labels: Labelling,
-    points: Points,
-    exponent: float,
-    with_loss: bool,
-    nodes: Any,
-    moments: Any,
-    shares: Any,
+    at: At, labels: Labelling, points: PointSet, exponent: float, with_loss: bool, room: Room
 ) -> int:
     """Averages and weights of the groups of a step; the nodes used, -1 if too many, 0 if nothing is selected."""
+    x, fields, anchor = at
+    nodes, moments, shares = room
     groups = moments.shape[0]
     used = 0
     for k in range(groups):
@@ -85,16 +94,11 @@ def logistic_groups(
 
 @kernel(error_model="numpy")
 def logistic_labelled(
-    x: Any,
-    fields: Any,
-    points: Points,
-    exponent: float,
-    with_loss: bool,
-    nodes: Any,
-    moments: Any,
-    shares: Any,
+    at: At, points: PointSet, exponent: float, with_loss: bool, room: Room
 ) -> int:
     """The same for labelled points, step 0."""
+    x, fields = at.x, at.fields
+    nodes, moments, shares = room
     groups = moments.shape[0]
     used = 0
     for k in range(groups):
@@ -130,7 +134,7 @@ class GenericGroup(GenericStage):
     """
 
     def __init__(
-        self, loss: Loss, labeler: Labeler, t: int, labels: Labelling, k: int, points: Points
+        self, loss: Loss, labeler: Labeler, t: int, labels: Labelling, k: int, points: PointSet
     ):
         root = float(labels.roots[k])
         rho = points.rho if len(labels.roots) == 1 else float(k)

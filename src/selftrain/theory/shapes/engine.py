@@ -19,13 +19,13 @@ from ..step.ending import Ending, before_step
 from ..step.table import START_NAMES, Record
 from ..tolerances import COLLAPSED_MASS
 from ..trajectory import STATE, SolverStats
-from .averages import Points
+from .averages import PointSet
 from .equations import Labelling
 from .matrices import MatrixSpace
 from .modes import BIAS, FIRST
 from .points import GenericAverages, LogisticAverages, node_store
 from .spectral import Spectrum
-from .stage import Stage, solve_stage
+from .stage import ShapedStage, solve_stage
 from .trajectory import ShapedTrajectory
 
 
@@ -49,12 +49,12 @@ class Run:
         self.nodes = node_store()
         self.compiled = is_compiled(problem, recipe)
 
-    def stage(self, t: int, old: Any, bias: float) -> Stage:
+    def stage(self, t: int, old: Any, bias: float) -> ShapedStage:
         """The equations of step t from the weights and the bias before it."""
         problem, recipe, shape = self.problem, self.recipe, self.shapes[t]
         algebra = self.space.step(old, shape)
         if t == 0:
-            points = Points(problem.alpha_l, problem.rho, 0.0, math.inf)
+            points = PointSet(problem.alpha_l, problem.rho, 0.0, math.inf)
             labels = Labelling(0.0, np.ones(self.space.groups), 0.0, 0.0)
             ridge, held = recipe.lambda_l, math.nan
         else:
@@ -64,7 +64,7 @@ class Run:
             sharpness = float(values.sharpness[t - 1])
             if isinstance(recipe.label_function, HardLabels):
                 sharpness = math.inf
-            points = Points(
+            points = PointSet(
                 float(batches.alpha[t - 1]),
                 float(batches.rho[t - 1]),
                 float(values.threshold[t - 1]) * norm,
@@ -81,7 +81,7 @@ class Run:
             averages = GenericAverages(
                 t, problem.loss_at(t), recipe.label_function, labels, points, held
             )
-        return Stage(t, algebra, averages, labels, points, ridge, recipe.fix_bias)
+        return ShapedStage(t, algebra, averages, labels, points, ridge, recipe.fix_bias)
 
     def guess(self, t: int, gamma: float, warm: ShapedTrajectory | None) -> Array | None:
         """The unknowns of step t, extrapolated from up to four steps before, or those of a similar run."""
@@ -96,7 +96,7 @@ class Run:
         last = self.unknowns[t - len(weights) : t][::-1]
         return np.asarray(weights @ last, dtype=float)
 
-    def store(self, t: int, stage: Stage, solution: Any, old: Any, bias: float) -> float:
+    def store(self, t: int, stage: ShapedStage, solution: Any, old: Any, bias: float) -> float:
         """Enter the solution of step t and return its bias."""
         x, gamma, record = solution.x, stage.labels.gamma, self.record
         rho = self.problem.rho if t == 0 else float(self.problem.unlabeled.rho[t - 1])

@@ -14,7 +14,15 @@ from ..engines.generic.large_ridge import at_large_ridge
 from ..step.averages import blank
 from ..step.equations import BIAS as OLD_BIAS
 from ..tolerances import CAPACITY, EMPTY_SHARE
-from .averages import GenericGroup, Points, generic_labelled, logistic_groups, logistic_labelled
+from .averages import (
+    At,
+    GenericGroup,
+    PointSet,
+    Room,
+    generic_labelled,
+    logistic_groups,
+    logistic_labelled,
+)
 from .equations import Labelling
 from .modes import BIAS
 
@@ -25,7 +33,7 @@ ROUGH = 16.0
 class LogisticAverages:
     """Logistic loss, soft or hard labels (infinite sharpness)."""
 
-    def __init__(self, first: bool, labels: Labelling, points: Points, nodes: Array):
+    def __init__(self, first: bool, labels: Labelling, points: PointSet, nodes: Array):
         self.first, self.labels, self.points, self.nodes = first, labels, points, nodes
         self.groups = len(labels.roots)
         self._moments, self._shares = blank(self.groups), np.zeros(self.groups)
@@ -34,15 +42,11 @@ class LogisticAverages:
         self, x: Array, fields: Array, anchor: float, exponent: float, with_loss: bool = False
     ) -> tuple[Any, Array, int] | None:
         moments, shares = self._moments, self._shares
+        here, room = At(x, fields, anchor), Room(self.nodes, moments, shares)
         if self.first:
-            used = logistic_labelled(
-                x, fields, self.points, exponent, with_loss, self.nodes, moments, shares
-            )
+            used = logistic_labelled(here, self.points, exponent, with_loss, room)
         else:
-            used = logistic_groups(
-                x, fields, anchor, self.labels, self.points, exponent, with_loss, self.nodes,
-                moments, shares,
-            )  # fmt: skip
+            used = logistic_groups(here, self.labels, self.points, exponent, with_loss, room)
         return (moments, shares, used) if used > 0 else None
 
     def label_mass(self) -> float:
@@ -82,7 +86,7 @@ class GenericAverages:
     """Any loss and any labeler."""
 
     def __init__(
-        self, t: int, loss: Loss, labeler: Labeler, labels: Labelling, points: Points, held: float
+        self, t: int, loss: Loss, labeler: Labeler, labels: Labelling, points: PointSet, held: float
     ):
         self.loss, self.labels, self.points, self.held = loss, labels, points, held
         self.groups, self.first = len(labels.roots), t == 0

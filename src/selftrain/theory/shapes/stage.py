@@ -23,7 +23,7 @@ from ..tolerances import (
     ROUGH,
     last_step_of,
 )
-from .averages import Points
+from .averages import PointSet
 from .equations import Labelling, assemble, newton_step
 from .modes import BIAS, FIRST, HAT_M
 
@@ -70,7 +70,7 @@ class Averages(Protocol):
         ...
 
 
-class Evaluation(NamedTuple):
+class ShapedEvaluation(NamedTuple):
     """Fields and equations at a point, and the nodes used."""
 
     fields: Array
@@ -89,7 +89,7 @@ class Solution(NamedTuple):
     accuracy: float
 
 
-class Stage:
+class ShapedStage:
     """The equations of one step.
 
     Arguments:
@@ -107,7 +107,7 @@ class Stage:
         algebra: Algebra,
         averages: Averages,
         labels: Labelling,
-        points: Points,
+        points: PointSet,
         ridge: float,
         fixed_bias: bool,
     ):
@@ -116,7 +116,7 @@ class Stage:
         self.held = (1.0 - labels.gamma) * labels.bias if fixed_bias and t > 0 else math.nan
         self.groups, self.evaluations, self.used = algebra.groups, 0, 0
 
-    def evaluate(self, x: Array, ridge: float, exponent: float) -> Evaluation | None:
+    def evaluate(self, x: Array, ridge: float, exponent: float) -> ShapedEvaluation | None:
         """Fields, residuals and Jacobian at x; None if they are not numbers, or the rule is too long."""
         self.evaluations += 1
         gamma = self.labels.gamma
@@ -134,7 +134,7 @@ class Stage:
         assemble(x, fields, moments, shares, self.labels, fixed, system)
         if not np.isfinite(system).all():
             return None
-        return Evaluation(fields, system, anchor, self.used)
+        return ShapedEvaluation(fields, system, anchor, self.used)
 
     @property
     def log_q(self) -> slice:
@@ -239,7 +239,7 @@ class Stage:
 
 
 def solve_stage(
-    stage: Stage, exponent: float, tolerance: float, guess: Array | None = None
+    stage: ShapedStage, exponent: float, tolerance: float, guess: Array | None = None
 ) -> Solution:
     """The root of a step, confirmed on a refined rule, or `ConvergenceError`."""
     best, best_accuracy, best_start = None, math.inf, ""
@@ -270,7 +270,7 @@ def solve_stage(
 
 
 def _ways(
-    stage: Stage, exponent: float, enough: float, guess: Array | None
+    stage: ShapedStage, exponent: float, enough: float, guess: Array | None
 ) -> Iterator[tuple[str, Array | None]]:
     for name, x in stage.starts(guess):
         limit = 12 if name == "predicted" else 40
@@ -278,7 +278,7 @@ def _ways(
     yield "continuation", _continue_in_ridge(stage, exponent, enough)
 
 
-def _continue_in_ridge(stage: Stage, exponent: float, enough: float) -> Array | None:
+def _continue_in_ridge(stage: ShapedStage, exponent: float, enough: float) -> Array | None:
     r"""Follow the root from large $\lambda$, where it is explicit, down to the ridge of the step."""
     target = math.log(stage.ridge) if stage.ridge > 0 else -30.0
     start = stage.explicit(1.0)
