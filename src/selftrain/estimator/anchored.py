@@ -16,8 +16,8 @@ from scipy.special import expit
 
 from ..arrays import Array
 from .folds import Labeled, supervised_start
-from .logistic import Student, Table, Targets, fit_student
-from .mixture import Anchors, Mixture, fit_mixture
+from .logistic import Coordinates, RowTargets, Student, fit_student
+from .mixture import Anchors, ScoreMixture, fit_mixture
 from .neighbours import GraphScores, graph_scores, shares_of_teachers
 from .rows import Rows
 from .setting import Setting
@@ -60,7 +60,7 @@ class Outcome:
     bias: float
     held_out: Array
     unlabeled: Array
-    mixture: Mixture
+    mixture: ScoreMixture
     history: list[dict[str, Any]]
 
 
@@ -81,7 +81,7 @@ def self_train(
         tolerance: mean change of a soft label below which steps end.
     """
     start = supervised_start(labeled, metric)
-    table = Table(labeled.coordinates, unlabeled.coordinates)
+    table = Coordinates(labeled.coordinates, unlabeled.coordinates)
     student = _scored(start.student, unlabeled.coordinates)
     held_out = start.out_of_fold
     rows = float(unlabeled.weights.sum())
@@ -113,13 +113,13 @@ def self_train(
     )
 
 
-def soft_targets(labels: Array, labeled: Labeled, weights: Array, anchor: float) -> Targets:
+def soft_targets(labels: Array, labeled: Labeled, weights: Array, anchor: float) -> RowTargets:
     """Mass and pull of all rows, with both classes of the same total mass."""
     anchored = anchor * labeled.weights
     total = float(anchored.sum() + weights.sum())
     share = float(anchored @ labeled.classes + weights @ labels) / total
     positive, negative = 0.5 / share, 0.5 / (1 - share)
-    return Targets(
+    return RowTargets(
         anchored * np.where(labeled.classes == 1, positive, negative),
         anchored * labeled.classes * positive,
         weights * (positive * labels + negative * (1 - labels)),
@@ -135,7 +135,7 @@ def _teacher(
     unlabeled: Unlabeled,
     setting: Setting,
     share: Share,
-) -> tuple[Array, Mixture]:
+) -> tuple[Array, ScoreMixture]:
     """Scores of the unlabelled rows from the student and the graph, and the mixture they make."""
     scores, own = student.unlabeled, held_out
     if graph is not None:

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..arrays import Array
-from .logistic import Student, Table, Targets, fit_student
-from .rows import Stored
+from .logistic import Coordinates, RowTargets, Student, fit_student
+from .rows import StoredRows
 
 FOLDS = 5
 RIDGES = tuple(10.0 ** np.arange(-1.0, 3.1, 0.5))
@@ -127,6 +127,6 @@ def _fit(
     mass, pull = balanced_targets(labeled.classes[inside], labeled.weights[inside])
     none = np.zeros(0)
     coordinates = labeled.coordinates[inside]
-    table = Table(coordinates, Stored(np.zeros((0, coordinates.shape[1]))))
+    table = Coordinates(coordinates, StoredRows(np.zeros((0, coordinates.shape[1]))))
     penalty = np.full(coordinates.shape[1], ridge)
-    return fit_student(table, Targets(mass, pull, none, none), penalty, start)
+    return fit_student(table, RowTargets(mass, pull, none, none), penalty, start)

@@ -18,7 +18,7 @@ from scipy.special import expit
 from ..arrays import Array
 from .anchored import Outcome, Share, Unlabeled
 from .folds import Labeled, supervised_start
-from .mixture import Anchors, Mixture, fit_mixture
+from .mixture import Anchors, ScoreMixture, fit_mixture
 from .rows import Block
 from .setting import Setting
 
@@ -198,7 +198,7 @@ def _scored(
 
 def _mixture(
     scored: Scored, labeled: Labeled, unlabeled: Unlabeled, setting: Setting, share: Share
-) -> Mixture:
+) -> ScoreMixture:
     anchors = Anchors(scored.labeled, labeled.classes, setting.anchor * labeled.weights)
     return fit_mixture(
         scored.unlabeled,
@@ -211,7 +211,11 @@ def _mixture(
 
 
 def _outcome(
-    means: Means, scored: Scored, mixture: Mixture, metric: Array, history: list[dict[str, Any]]
+    means: Means,
+    scored: Scored,
+    mixture: ScoreMixture,
+    metric: Array,
+    history: list[dict[str, Any]],
 ) -> Outcome:
     """The score in units of log-odds at even odds: the mixture's line at its pooled variance."""
     pooled = (1 - mixture.share) * mixture.variances[0] + mixture.share * mixture.variances[1]
@@ -225,6 +229,6 @@ def _outcome(
         bias,
         slope * scored.labeled + bias,
         slope * scored.unlabeled + bias,
-        Mixture((low, high), (v0, v1), mixture.share),
+        ScoreMixture((low, high), (v0, v1), mixture.share),
         history,
     )

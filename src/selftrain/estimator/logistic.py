@@ -24,14 +24,14 @@ TOLERANCE = 1e-9
 """Of the Newton decrement, relative to the mass of the rows: far below what moves a label."""
 
 
-class Table(NamedTuple):
+class Coordinates(NamedTuple):
     """Coordinates of the rows a model is fitted to: labelled ones in memory, the others wherever they are."""
 
     labeled: Array
     unlabeled: Rows
 
 
-class Targets(NamedTuple):
+class RowTargets(NamedTuple):
     """Mass A and pull B of every row, labelled and unlabelled apart."""
 
     mass_labeled: Array
@@ -58,7 +58,10 @@ class Student:
 
 
 def fit_student(
-    table: Table, targets: Targets, penalty: Array, start: tuple[Array, float] | None = None
+    table: Coordinates,
+    targets: RowTargets,
+    penalty: Array,
+    start: tuple[Array, float] | None = None,
 ) -> Student:
     """The minimiser of soft targets on a table, with a penalty per coordinate."""
     size = penalty.size
@@ -95,14 +98,14 @@ def fit_student(
     )
 
 
-def _scores(table: Table, point: Array) -> tuple[Array, Array]:
+def _scores(table: Coordinates, point: Array) -> tuple[Array, Array]:
     def part(block: Block) -> Array:
         return np.asarray(block @ point[:-1] + point[-1])
 
     return table.labeled @ point[:-1] + point[-1], table.unlabeled.column(part)
 
 
-def _value(scores: tuple[Array, Array], targets: Targets) -> float:
+def _value(scores: tuple[Array, Array], targets: RowTargets) -> float:
     labeled, unlabeled = scores
     return float(
         targets.mass_labeled @ np.logaddexp(0.0, labeled)
@@ -113,7 +116,11 @@ def _value(scores: tuple[Array, Array], targets: Targets) -> float:
 
 
 def _derivatives(
-    table: Table, targets: Targets, scores: tuple[Array, Array], penalty: Array, point: Array
+    table: Coordinates,
+    targets: RowTargets,
+    scores: tuple[Array, Array],
+    penalty: Array,
+    point: Array,
 ) -> tuple[Array, Array]:
     """Gradient and Hessian of the objective."""
     own = _moments(table.labeled, *_local(scores[0], targets.mass_labeled, targets.pull_labeled))
@@ -155,8 +162,8 @@ def _factor(hessian: Array) -> tuple[Array, bool]:
 
 
 def _finished(
-    table: Table,
-    targets: Targets,
+    table: Coordinates,
+    targets: RowTargets,
     point: Array,
     scores: tuple[Array, Array],
     factor: tuple[Array, bool],

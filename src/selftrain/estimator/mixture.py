@@ -21,7 +21,7 @@ LEAST_SHARE = 1e-3
 
 
 @dataclass(frozen=True)
-class Mixture:
+class ScoreMixture:
     """Class-wise laws of a score; index 0 is the negative class.
 
     Attributes:
@@ -72,7 +72,7 @@ def fit_mixture(
     shrinkage: float,
     share: float | None = None,
     anchor_share: float = 1.0,
-) -> Mixture:
+) -> ScoreMixture:
     """The mixture of weighted scores and anchors.
 
     Arguments:
@@ -112,7 +112,7 @@ def fit_mixture(
 
 def _from_sums(
     mass: Array, first: Array, second: Array, counted: Array, shrinkage: float, share: float | None
-) -> Mixture:
+) -> ScoreMixture:
     """The mixture with these weighted sums, variances shrunk to the pooled one."""
     safe = np.maximum(mass, 1e-12)
     means = first / safe
@@ -122,6 +122,6 @@ def _from_sums(
     variances = np.maximum((1 - shrinkage) * spread + shrinkage * pooled, floor)
     if share is None:
         share = float(np.clip(counted[1] / counted.sum(), LEAST_SHARE, 1 - LEAST_SHARE))
-    return Mixture(
+    return ScoreMixture(
         (float(means[0]), float(means[1])), (float(variances[0]), float(variances[1])), share
     )

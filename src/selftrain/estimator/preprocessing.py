@@ -17,7 +17,7 @@ import scipy.linalg
 
 from ..arrays import Array
 from ..errors import InvalidInput
-from .rows import Block, Rows, Stored, is_sparse
+from .rows import Block, Rows, StoredRows, is_sparse
 
 EXACT_COLUMNS = 400
 """Up to so many columns the covariance is formed and its eigenvectors are exact; beyond, randomised."""
@@ -111,10 +111,10 @@ def _sample(
     rows: Rows, weights: Array, count: int, random: np.random.RandomState
 ) -> tuple[Rows, Array]:
     """So many random rows of a table in memory; all of them where there are no more, or on a cluster."""
-    if not isinstance(rows, Stored) or rows.shape[0] <= count:
+    if not isinstance(rows, StoredRows) or rows.shape[0] <= count:
         return rows, weights
     which = np.sort(random.choice(rows.shape[0], count, replace=False))
-    return Stored(rows.take(which)), weights[which]
+    return StoredRows(rows.take(which)), weights[which]
 
 
 def shared_units(rows: Rows, weights: Array) -> bool:

@@ -46,7 +46,7 @@ class Rows(Protocol):
         ...
 
 
-class Stored:
+class StoredRows:
     """Rows in memory."""
 
     def __init__(self, matrix: Block):
@@ -80,13 +80,13 @@ class Stored:
         image = np.empty((self.shape[0], columns))
         for block in self._blocks():
             image[block] = part(self.matrix[block])
-        return Stored(image)
+        return StoredRows(image)
 
     def take(self, which: Any) -> Block:
         return self.matrix[which]
 
 
-class Chunked:
+class ChunkedRows:
     """A Dask array: one task per chunk of rows, sums and columns come back, tables stay."""
 
     def __init__(self, matrix: Any):
@@ -118,7 +118,7 @@ class Chunked:
     def project(self, part: Callable[[Block], Array], columns: int) -> Rows:
         chunks = (self.matrix.chunks[0], (columns,))
         image = self.matrix.map_blocks(part, dtype=float, chunks=chunks)
-        return Chunked(image.persist())
+        return ChunkedRows(image.persist())
 
     def take(self, which: Any) -> Block:
         return np.asarray(self.matrix[which].compute())
@@ -137,4 +137,4 @@ def is_dask(matrix: Any) -> bool:
 
 def as_rows(matrix: Any) -> Rows:
     """The store that fits a matrix."""
-    return Chunked(matrix) if is_dask(matrix) else Stored(matrix)
+    return ChunkedRows(matrix) if is_dask(matrix) else StoredRows(matrix)

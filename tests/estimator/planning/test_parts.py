@@ -19,7 +19,7 @@ from selftrain.estimator.planning.prediction import best_recipe, supervised_erro
 from selftrain.estimator.planning.shape import Shape, shape_of
 from selftrain.estimator.planning.surrogate import balanced_error
 from selftrain.estimator.preprocessing import Basis
-from selftrain.estimator.rows import Stored
+from selftrain.estimator.rows import StoredRows
 from selftrain.estimator.training import Prepared
 
 POSITIVE = np.array([30, 50, 12, 208])
@@ -146,7 +146,7 @@ def _soft_world(shape: Shape, labels: int, rows: int) -> tuple[Prepared, Evidenc
     size = table.shape[1]
     basis = Basis(np.zeros(size), np.ones(size), None, np.eye(size), table.var(axis=0))
     own = classes[:labels].astype(float)
-    others = Unlabeled(Stored(table[labels:]), np.ones(rows - labels))
+    others = Unlabeled(StoredRows(table[labels:]), np.ones(rows - labels))
     ones = np.ones(labels)
     prepared = Prepared(basis, "table", table[:labels], classes[:labels], ones, ones, others)
     rivals = (Rivals(scores[part], scores[part]) for part in (slice(labels), slice(labels, None)))

@@ -53,7 +53,7 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class Rows:
+class RivalRows:
     """A split as the rivals see it, with the C that its labelled rows choose, plain and balanced."""
 
     train: Any
@@ -61,10 +61,10 @@ class Rows:
     ridge: dict[str | None, float]
 
 
-Method = Callable[[Split, Rows], Verdict]
+Method = Callable[[Split, RivalRows], Verdict]
 
 
-def prepared(split: Split, kind: str) -> Rows:
+def prepared(split: Split, kind: str) -> RivalRows:
     """Columns as people prepare them."""
     train, test = split.train, split.test
     if kind == "table":
@@ -78,7 +78,7 @@ def prepared(split: Split, kind: str) -> Rows:
         train, test = train / scale, test / scale
     known = split.target >= 0
     choices = {w: _chosen_ridge(train[known], split.target[known], w) for w in (None, "balanced")}
-    return Rows(train, test, choices)
+    return RivalRows(train, test, choices)
 
 
 def _chosen_ridge(rows: Any, classes: Array, weight: str | None) -> float:
@@ -94,7 +94,7 @@ def _chosen_ridge(rows: Any, classes: Array, weight: str | None) -> float:
     return float(search.fit(rows, classes).C_)
 
 
-def _logistic(rows: Rows, weight: str | None) -> LogisticRegression:
+def _logistic(rows: RivalRows, weight: str | None) -> LogisticRegression:
     solver = "lbfgs" if issparse(rows.train) or rows.train.shape[1] > 150 else "newton-cholesky"
     return LogisticRegression(
         C=rows.ridge[weight], class_weight=weight, solver=solver, max_iter=1000
@@ -109,7 +109,7 @@ def _judged(model: Any, rows: Any) -> Verdict:
 def supervised(weight: str | None) -> Method:
     """Ridge logistic regression on the labelled rows."""
 
-    def method(split: Split, rows: Rows) -> Verdict:
+    def method(split: Split, rows: RivalRows) -> Verdict:
         known = split.target >= 0
         model = _logistic(rows, weight).fit(rows.train[known], split.target[known])
         return _judged(model, rows.test)
@@ -120,9 +120,9 @@ def supervised(weight: str | None) -> Method:
 def every_label(weight: str | None) -> Method:
     """The same with the labels of all training rows: what nobody has."""
 
-    def method(split: Split, rows: Rows) -> Verdict:
+    def method(split: Split, rows: RivalRows) -> Verdict:
         ridge = {weight: _chosen_ridge(rows.train, split.hidden, weight)}
-        model = _logistic(Rows(rows.train, rows.test, ridge), weight)
+        model = _logistic(RivalRows(rows.train, rows.test, ridge), weight)
         return _judged(model.fit(rows.train, split.hidden), rows.test)
 
     return method
@@ -131,14 +131,14 @@ def every_label(weight: str | None) -> Method:
 def classic(weight: str | None, threshold: float) -> Method:
     """scikit-learn's `SelfTrainingClassifier`."""
 
-    def method(split: Split, rows: Rows) -> Verdict:
+    def method(split: Split, rows: RivalRows) -> Verdict:
         model = SelfTrainingClassifier(_logistic(rows, weight), threshold=threshold)
         return _judged(model.fit(rows.train, split.target), rows.test)
 
     return method
 
 
-def spreading(split: Split, rows: Rows) -> Verdict:
+def spreading(split: Split, rows: RivalRows) -> Verdict:
     """scikit-learn's `LabelSpreading` on ten nearest neighbours."""
     train, test = _dense(rows)
     model = LabelSpreading(kernel="knn", n_neighbors=10).fit(train, split.target)
@@ -146,12 +146,12 @@ def spreading(split: Split, rows: Rows) -> Verdict:
     return Verdict((found[:, 1] > found[:, 0]).astype(int), found[:, 1], found[:, 1])
 
 
-def mixture_em(split: Split, rows: Rows) -> Verdict:
+def mixture_em(split: Split, rows: RivalRows) -> Verdict:
     """Two Gaussians with one covariance by EM; labelled rows keep their class. Decides at even odds."""
     train, test = _dense(rows)
     known = split.target >= 0
     share = np.where(known, split.target, split.target[known].mean()).astype(float)
-    share[~known] = supervised(None)(split, Rows(train, train[~known], rows.ridge)).score
+    share[~known] = supervised(None)(split, RivalRows(train, train[~known], rows.ridge)).score
     previous = np.inf
     for _ in range(100):
         direction, bias, odds = discriminant(train, share)
@@ -174,7 +174,7 @@ def discriminant(rows: Array, share: Array) -> tuple[Array, float, float]:
     return direction, -float(direction @ means.mean(axis=0)), float(np.log(mass[1] / mass[0]))
 
 
-def transductive_svm(split: Split, rows: Rows) -> Verdict:
+def transductive_svm(split: Split, rows: RivalRows) -> Verdict:
     """Linear SVM on labelled and self-labelled rows whose weight grows, class shares of the labelled rows.
 
     Joachims' transductive SVM with its switching of labels done for all rows at once.
@@ -199,7 +199,7 @@ def transductive_svm(split: Split, rows: Rows) -> Verdict:
 def ours(neighbours: bool = False, **constants: Any) -> Method:
     """`SelfTrainingLinearClassifier` on the columns as they are, deciding at even odds."""
 
-    def method(split: Split, rows: Rows) -> Verdict:
+    def method(split: Split, rows: RivalRows) -> Verdict:
         model = SelfTrainingLinearClassifier(
             neighbours=neighbours, class_weight="balanced", random_state=0, **constants
         )
@@ -211,7 +211,7 @@ def ours(neighbours: bool = False, **constants: Any) -> Method:
     return method
 
 
-def _dense(rows: Rows) -> tuple[Array, Array]:
+def _dense(rows: RivalRows) -> tuple[Array, Array]:
     if not issparse(rows.train):
         return rows.train, rows.test
     directions = TruncatedSVD(DIRECTIONS, random_state=0).fit(rows.train)
@@ -236,7 +236,7 @@ METHODS: dict[str, Method] = {
 }
 
 
-def run(method: Method, split: Split, rows: Rows) -> tuple[Verdict, float]:
+def run(method: Method, split: Split, rows: RivalRows) -> tuple[Verdict, float]:
     """A verdict and the processor seconds it took."""
     begin = time.process_time()
     with warnings.catch_warnings():

@@ -16,7 +16,7 @@ from ...runtime.files import replacing
 from ...runtime.progress import Progress
 from .measures import measured
 from .rivals import METHODS, prepared, run
-from .tasks import Task, named, split
+from .tasks import RealTask, named, split
 
 LABELS = (20, 40, 100)
 FEWEST_UNLABELED = 60
@@ -42,7 +42,7 @@ class Cell:
         return f"{'-'.join(words)}-{self.labels}-{self.seed}.json"
 
 
-def cells(tasks: tuple[Task, ...], seeds: int) -> list[Cell]:
+def cells(tasks: tuple[RealTask, ...], seeds: int) -> list[Cell]:
     """All cells, seed by seed, so that an unfinished run has all tasks."""
     return [
         Cell(task.name, labels, seed)

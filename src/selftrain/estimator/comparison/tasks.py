@@ -36,7 +36,7 @@ class Rowset:
 
 
 @dataclass(frozen=True)
-class Task:
+class RealTask:
     """A two-class problem.
 
     Attributes:
@@ -67,7 +67,7 @@ class Split:
     truth: Array
 
 
-def split(task: Task, labels: int, seed: int) -> Split:
+def split(task: RealTask, labels: int, seed: int) -> Split:
     """A random split: `labels` labelled rows with at least two of each class, unlabelled rows, test rows."""
     random = np.random.default_rng([seed, labels])
     rows = task.load()
@@ -182,52 +182,52 @@ def _call(function: Callable[..., Rowset], *arguments: Any) -> Callable[[], Rows
 
 
 DEVELOPMENT = (
-    Task("digits 3 or 8", _call(_pair, "digits", 3, 8), 1000, "development", "image"),
-    Task("digits 1 or 7", _call(_pair, "digits", 1, 7), 1000, "development", "image"),
-    Task("digits 8 or other", _call(_against_rest, "digits", 8), 1000, "development", "image"),
-    Task("digits 5 or other", _call(_against_rest, "digits", 5), 1000, "development", "image"),
-    Task("MNIST 4 or 9", _call(_pair, "mnist", 4, 9), 1000, "development", "image"),
-    Task("MNIST 3 or 5, 20 %", _call(_pair, "mnist", 3, 5), 1000, "development", "image", 0.2),
-    Task("MNIST 2 or other", _call(_against_rest, "mnist", 2), 2000, "development", "image"),
-    Task("breast cancer", _call(_toy, "breast_cancer", 0), 1000, "development"),
-    Task("wine 1 or other", _call(_toy, "wine", 1), 1000, "development"),
-    Task("biopsy", _call(_table, "MASS/biopsy", "class", "malignant", ("ID",)), 1000, "development"),
-    Task("orange juice", _call(_table, "ISLR/OJ", "Purchase", "MM"), 1000, "development"),
-    Task("cell images", _call(_table, "modeldata/cells", "class", "PS", ("case",)), 1000, "development"),
-    Task("e-mail", _call(_table, "openintro/email", "spam", 1, ("time",)), 2000, "development"),
-    Task("telephone churn", _call(_table, "modeldata/wa_churn", "churn", "Yes"), 3000, "development"),
-    Task("attrition", _call(_table, "modeldata/attrition", "Attrition", "Yes"), 1000, "development"),
+    RealTask("digits 3 or 8", _call(_pair, "digits", 3, 8), 1000, "development", "image"),
+    RealTask("digits 1 or 7", _call(_pair, "digits", 1, 7), 1000, "development", "image"),
+    RealTask("digits 8 or other", _call(_against_rest, "digits", 8), 1000, "development", "image"),
+    RealTask("digits 5 or other", _call(_against_rest, "digits", 5), 1000, "development", "image"),
+    RealTask("MNIST 4 or 9", _call(_pair, "mnist", 4, 9), 1000, "development", "image"),
+    RealTask("MNIST 3 or 5, 20 %", _call(_pair, "mnist", 3, 5), 1000, "development", "image", 0.2),
+    RealTask("MNIST 2 or other", _call(_against_rest, "mnist", 2), 2000, "development", "image"),
+    RealTask("breast cancer", _call(_toy, "breast_cancer", 0), 1000, "development"),
+    RealTask("wine 1 or other", _call(_toy, "wine", 1), 1000, "development"),
+    RealTask("biopsy", _call(_table, "MASS/biopsy", "class", "malignant", ("ID",)), 1000, "development"),
+    RealTask("orange juice", _call(_table, "ISLR/OJ", "Purchase", "MM"), 1000, "development"),
+    RealTask("cell images", _call(_table, "modeldata/cells", "class", "PS", ("case",)), 1000, "development"),
+    RealTask("e-mail", _call(_table, "openintro/email", "spam", 1, ("time",)), 2000, "development"),
+    RealTask("telephone churn", _call(_table, "modeldata/wa_churn", "churn", "Yes"), 3000, "development"),
+    RealTask("attrition", _call(_table, "modeldata/attrition", "Attrition", "Yes"), 1000, "development"),
 )  # fmt: skip
 
 CONFIRMATION = (
-    Task("digits 4 or 9", _call(_pair, "digits", 4, 9), 1000, "confirmation", "image"),
-    Task("digits 3 or other", _call(_against_rest, "digits", 3), 1000, "confirmation", "image"),
-    Task("digits 9 or other", _call(_against_rest, "digits", 9), 1000, "confirmation", "image"),
-    Task("MNIST 7 or 9", _call(_pair, "mnist", 7, 9), 1000, "confirmation", "image"),
-    Task("MNIST 5 or 8", _call(_pair, "mnist", 5, 8), 1000, "confirmation", "image"),
-    Task("MNIST 2 or 3, 10 %", _call(_pair, "mnist", 2, 3), 1000, "confirmation", "image", 0.1),
-    Task("MNIST 3 or 8, 25 %", _call(_pair, "mnist", 3, 8), 1000, "confirmation", "image", 0.25),
-    Task("MNIST 6 or other", _call(_against_rest, "mnist", 6), 2000, "confirmation", "image"),
-    Task("MNIST 9 or other", _call(_against_rest, "mnist", 9), 3000, "confirmation", "image"),
-    Task("wine 2 or other", _call(_toy, "wine", 2), 1000, "confirmation"),
-    Task("spam", _call(_table, "DAAG/spam7", "yesno", "y"), 2000, "confirmation"),
-    Task("body", _call(_table, "openintro/bdims", "sex", 1), 1000, "confirmation"),
-    Task("credit card", _call(_table, "AER/CreditCard", "card", "no"), 1000, "confirmation"),
-    Task("credit status", _call(_table, "modeldata/credit_data", "Status", "bad"), 2000, "confirmation"),
-    Task("credit default", _call(_table, "ISLR/Default", "default", "Yes"), 5000, "confirmation"),
-    Task("mortgage denied", _call(_table, "AER/HMDA", "deny", "yes"), 1000, "confirmation"),
-    Task("customer churn", _call(_table, "modeldata/mlc_churn", "churn", "yes"), 3000, "confirmation"),
-    Task("Alzheimer", _call(_table, "modeldata/ad_data", "Class", "Impaired"), 1000, "confirmation"),
-    Task("penguins", _call(_table, "palmerpenguins/penguins", "sex", "male"), 1000, "confirmation"),
-    Task("wages", _call(_table, "AER/PSID1982", "gender", "female"), 1000, "confirmation"),
-    Task("tweets", _call(_tweets), 2000, "confirmation", "text"),
-    Task("museum prints", _call(_art, "print"), 2000, "confirmation", "text"),
+    RealTask("digits 4 or 9", _call(_pair, "digits", 4, 9), 1000, "confirmation", "image"),
+    RealTask("digits 3 or other", _call(_against_rest, "digits", 3), 1000, "confirmation", "image"),
+    RealTask("digits 9 or other", _call(_against_rest, "digits", 9), 1000, "confirmation", "image"),
+    RealTask("MNIST 7 or 9", _call(_pair, "mnist", 7, 9), 1000, "confirmation", "image"),
+    RealTask("MNIST 5 or 8", _call(_pair, "mnist", 5, 8), 1000, "confirmation", "image"),
+    RealTask("MNIST 2 or 3, 10 %", _call(_pair, "mnist", 2, 3), 1000, "confirmation", "image", 0.1),
+    RealTask("MNIST 3 or 8, 25 %", _call(_pair, "mnist", 3, 8), 1000, "confirmation", "image", 0.25),
+    RealTask("MNIST 6 or other", _call(_against_rest, "mnist", 6), 2000, "confirmation", "image"),
+    RealTask("MNIST 9 or other", _call(_against_rest, "mnist", 9), 3000, "confirmation", "image"),
+    RealTask("wine 2 or other", _call(_toy, "wine", 2), 1000, "confirmation"),
+    RealTask("spam", _call(_table, "DAAG/spam7", "yesno", "y"), 2000, "confirmation"),
+    RealTask("body", _call(_table, "openintro/bdims", "sex", 1), 1000, "confirmation"),
+    RealTask("credit card", _call(_table, "AER/CreditCard", "card", "no"), 1000, "confirmation"),
+    RealTask("credit status", _call(_table, "modeldata/credit_data", "Status", "bad"), 2000, "confirmation"),
+    RealTask("credit default", _call(_table, "ISLR/Default", "default", "Yes"), 5000, "confirmation"),
+    RealTask("mortgage denied", _call(_table, "AER/HMDA", "deny", "yes"), 1000, "confirmation"),
+    RealTask("customer churn", _call(_table, "modeldata/mlc_churn", "churn", "yes"), 3000, "confirmation"),
+    RealTask("Alzheimer", _call(_table, "modeldata/ad_data", "Class", "Impaired"), 1000, "confirmation"),
+    RealTask("penguins", _call(_table, "palmerpenguins/penguins", "sex", "male"), 1000, "confirmation"),
+    RealTask("wages", _call(_table, "AER/PSID1982", "gender", "female"), 1000, "confirmation"),
+    RealTask("tweets", _call(_tweets), 2000, "confirmation", "text"),
+    RealTask("museum prints", _call(_art, "print"), 2000, "confirmation", "text"),
 )  # fmt: skip
 
 TASKS = {task.name: task for task in (*DEVELOPMENT, *CONFIRMATION)}
 
 
-def named(name: str) -> Task:
+def named(name: str) -> RealTask:
     """A task by its name.
 
     >>> named("wine 1 or other").kind

@@ -20,7 +20,7 @@ from ...arrays import Array
 from ..anchored import Share, Unlabeled
 from ..folds import assign_folds, supervised_start
 from ..preprocessing import Basis
-from ..rows import Stored
+from ..rows import StoredRows
 from ..setting import Setting
 from ..training import Prepared, train
 
@@ -140,7 +140,7 @@ def without(
         weights=prepared.weights[kept],
         folds=assign_folds(labeled, codes, random),
         unlabeled=Unlabeled(
-            Stored(np.concatenate([others, prepared.labeled[outside]])),
+            StoredRows(np.concatenate([others, prepared.labeled[outside]])),
             np.concatenate([prepared.unlabeled.weights, prepared.weights[outside]]),
         ),
     )

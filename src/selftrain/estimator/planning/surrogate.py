@@ -14,8 +14,8 @@ from scipy.special import ndtr
 from ...arrays import Array
 from ..anchored import Unlabeled
 from ..folds import FALLBACK_RIDGE, assign_folds, balanced_targets
-from ..logistic import Table, Targets, fit_student
-from ..rows import Stored
+from ..logistic import Coordinates, RowTargets, fit_student
+from ..rows import StoredRows
 from ..setting import Setting
 from ..training import Prepared
 from .evidence import Rule, fit_rivals
@@ -53,7 +53,7 @@ def _drawn(
         labeled=labeled,
         weights=np.ones(len(codes)),
         folds=assign_folds(labeled, codes, random),
-        unlabeled=Unlabeled(Stored(others), np.ones(len(others))),
+        unlabeled=Unlabeled(StoredRows(others), np.ones(len(others))),
     )
     return drawn, hidden
 
@@ -72,7 +72,7 @@ def _every_label(drawn: Prepared, hidden: Array) -> Rule:
         np.concatenate([drawn.codes, hidden]).astype(float), np.ones(len(rows))
     )
     none = np.zeros(0)
-    table = Table(rows, Stored(np.zeros((0, rows.shape[1]))))
+    table = Coordinates(rows, StoredRows(np.zeros((0, rows.shape[1]))))
     penalty = FALLBACK_RIDGE / drawn.basis.weights(0.0)
-    student = fit_student(table, Targets(mass, pull, none, none), penalty)
+    student = fit_student(table, RowTargets(mass, pull, none, none), penalty)
     return Rule(student.coefficients, student.bias)
