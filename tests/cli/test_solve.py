@@ -560,3 +560,45 @@ def test_rows_used_again(selftrain):
     problem = Problem(0.5, 2.0, 0.4, 0.5625, steps=4, loss="squared", batches=("a", "b", "a", "b"), keep_labeled=(0, 1, 1, 0.5))  # fmt: skip
     run = solve(problem, Recipe(0.05, 0.05))
     assert [step["q"] for step in told["steps"]] == pytest.approx(run.q.tolist(), rel=1e-12)
+
+
+def test_the_class_of_a_collapse_is_that_of_the_labels(selftrain, solve_json):
+    """Labels of a batch that is all positive, from a model whose bias is negative."""
+    flags = ("--alpha-l", 5, "--alpha-u", 2, "--rho", 0.4, "--delta", 0.1, "--steps", 1)
+    flags += (
+        "--rho-u",
+        repr(1 - 1e-14),
+        "--delta-u",
+        0.01,
+        "--test",
+        "0.3,0.5",
+        "--sharpness",
+        "inf",
+    )
+    _, result = solve_json(*flags)
+    assert result["collapsed_at"] == 1
+    assert result["steps"][0]["bias"] < 0
+    assert result["steps"][1]["error"] == pytest.approx(0.7)
+    _, out, _ = selftrain("solve", *flags)
+    assert "labels are all of the positive class" in " ".join(out.split())
+
+
+def test_a_picture_on_a_full_disk_leaves_the_old_one_and_names_the_file(
+    selftrain, tmp_path, monkeypatch
+):
+    from matplotlib.figure import Figure
+
+    picture = tmp_path / "run.png"
+    picture.write_bytes(b"the old one")
+
+    def full(self, file, **options):
+        Path(file).write_bytes(b"half")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Figure, "savefig", full)
+    flags = ("--alpha-l", 1, "--alpha-u", 2, "--rho", 0.4, "--delta", 0.5, "--steps", 1)
+    code, _, error = selftrain("solve", *flags, "--plot", picture)
+    assert code == 1
+    assert f"{picture}: No space left on device" in error
+    assert picture.read_bytes() == b"the old one"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["run.png"]

@@ -13,7 +13,7 @@ import xarray as xr
 
 from selftrain import Problem, Recipe, simulate, solve
 from selftrain.errors import InvalidInput
-from selftrain.runtime.files import forget_parts, write_netcdf
+from selftrain.runtime.files import forget_parts, write_netcdf, write_text
 
 DATA = xr.Dataset({"x": ("t", np.arange(3.0))})
 
@@ -35,6 +35,20 @@ def test_a_failed_write_keeps_the_old_file_and_names_it(tmp_path, monkeypatch):
     assert refused.value.filename == str(path)
     assert path.read_bytes() == before
     assert [entry.name for entry in tmp_path.iterdir()] == ["run.nc"]
+
+
+def test_a_page_on_a_full_disk_leaves_the_old_one(tmp_path, monkeypatch):
+    page = write_text(tmp_path / "index.html", "the old page")
+
+    def full(self, text, encoding):
+        self.write_bytes(text[:3].encode())
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(type(page), "write_text", full)
+    with pytest.raises(OSError, match="No space left") as refused:
+        write_text(page, "a new page")
+    assert refused.value.filename == str(page)
+    assert page.read_text() == "the old page"
 
 
 def test_a_pipe_is_not_replaced_by_a_file(tmp_path):

@@ -239,7 +239,7 @@ def _ending(run: "Trajectory") -> list[str]:
         return [f"[bold]Stopped at step {run.failure.step}[/bold]: {run.failure.reason}."]
     if run.collapsed_at is None:
         return []
-    guess = "negative" if run.bias[run.collapsed_at - 1] < 0 else "positive"
+    guess = "positive" if run.predicts_positive else "negative"
     return [
         f"[bold]Collapsed at step {run.collapsed_at}[/bold]: the pseudo-labels are all of the "
         f"{guess} class, and from there on the error is that of always answering {guess}."

@@ -139,7 +139,7 @@ class Trajectory:
         rho, delta = np.asarray(test.rho), np.asarray(test.delta)
         error = observables.generalization_error(self.m, self.q, self.bias, rho, delta)
         if self.collapsed_at is not None:
-            error[self.collapsed_at :] = 1 - test.rho if self._collapsed_positive else test.rho
+            error[self.collapsed_at :] = 1 - test.rho if self.predicts_positive else test.rho
         return error
 
     @property
@@ -342,9 +342,13 @@ class Trajectory:
         )
 
     @property
-    def _collapsed_positive(self) -> bool:
-        """The class of the pseudo-labels that ended the run; the sign of the bias unless domains jump."""
-        assert self.collapsed_at is not None
+    def predicts_positive(self) -> bool | None:
+        """Whether the labels that ended a collapsed run are positive; None if the run did not collapse.
+
+        It is the sign of the bias unless domains jump.
+        """
+        if self.collapsed_at is None:
+            return None
         last = self.collapsed_at - 1
         batches = self.problem.unlabeled
         return observables.selects_positive(

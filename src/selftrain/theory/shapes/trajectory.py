@@ -103,13 +103,14 @@ class ShapedTrajectory(Trajectory):
             [ndtr(-(self.m - self.bias) / negative), ndtr(-(self.m + self.bias) / positive)]
         )
         if self.collapsed_at is not None:
-            errors[self.collapsed_at :] = [1.0, 0.0] if self._collapsed_positive else [0.0, 1.0]
+            errors[self.collapsed_at :] = [1.0, 0.0] if self.predicts_positive else [0.0, 1.0]
         return errors
 
     @property
-    def _collapsed_positive(self) -> bool:
-        """The class of the pseudo-labels that ended the run: the side of the plane on which the batch lies."""
-        assert self.collapsed_at is not None
+    def predicts_positive(self) -> bool | None:
+        """Whether the labels that ended a collapsed run are positive: the side on which the batch lies."""
+        if self.collapsed_at is None:
+            return None
         last = self.collapsed_at - 1
         m, negative, positive = self.on_batch(last)
         limit, rho = self.thresholds[last], float(self.problem.unlabeled.rho[last])
