@@ -18,7 +18,7 @@ import numpy as np
 from .arrays import Array
 from .clusters import Clusters
 from .errors import InvalidInput
-from .fields import Portable, Schedule, expand, number, schedule
+from .fields import LARGEST, RANGE, SMALLEST, Portable, Schedule, expand, number, schedule
 from .losses import Loss, get_loss, same_loss
 from .rows import LABELED, BatchNames, RowGroup, batch_names, parts_of, unlabeled_groups
 
@@ -310,8 +310,14 @@ class Problem(Portable):
 
 
 MOST_STEPS = 10_000_000
-_POSITIVE = (lambda value: 0 < value < np.inf, "a finite number > 0 is accepted")
-_WEIGHT = (lambda value: 0 <= value < np.inf, "a finite number >= 0 is accepted")
+_POSITIVE = (
+    lambda value: SMALLEST <= value <= LARGEST,
+    f"a finite number > 0 is accepted ({RANGE})",
+)
+_WEIGHT = (
+    lambda value: value == 0 or SMALLEST <= value <= LARGEST,
+    f"a finite number >= 0 is accepted (0, or {RANGE})",
+)
 _SHARE = (lambda value: 0 < value < 1, "a number strictly between 0 and 1 is accepted")
 
 

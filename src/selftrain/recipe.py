@@ -15,7 +15,7 @@ import numpy as np
 
 from .arrays import Array
 from .errors import InvalidInput
-from .fields import Portable, Schedule, expand, number, schedule
+from .fields import LARGEST, RANGE, SMALLEST, Portable, Schedule, expand, number, schedule
 from .labelers import Labeler, get_labeler
 
 
@@ -91,10 +91,16 @@ class Recipe(Portable):
         return values
 
 
-_NOT_NEGATIVE = (lambda value: 0 <= value < np.inf, "a finite number >= 0 is accepted")
-_SHARPNESS = (lambda value: value > 0, "a number > 0 is accepted, inf for hard labels")
+_NOT_NEGATIVE = (
+    lambda value: value == 0 or SMALLEST <= value <= LARGEST,
+    f"a finite number >= 0 is accepted (0, or {RANGE})",
+)
+_SHARPNESS = (
+    lambda value: SMALLEST <= value <= LARGEST or value == np.inf,
+    f"a number > 0 is accepted, inf for hard labels ({RANGE})",
+)
 _RIDGE = (
-    lambda value: 0 < value < np.inf,
+    lambda value: SMALLEST <= value <= LARGEST,
     "a finite number > 0 is accepted (without ridge the previous model already minimises the "
-    "loss of its own soft labels, so the step changes nothing)",
+    f"loss of its own soft labels, so the step changes nothing; {RANGE})",
 )

@@ -76,6 +76,30 @@ class RunPlan(NamedTuple):
         return np.array([step.rows / self.features for step in self.steps])
 
 
+MOST_ROWS = 2.0**53
+"""Beyond this the number of rows is not exact."""
+
+VARIANCES = (1e-60, 1e60)
+"""The simulators keep rows in single precision, whose numbers go from 1e-38 to 1e38."""
+
+
+def _check_sizes(problem: Problem, rows: Array) -> None:
+    """Refuse what a simulation cannot keep: rows beyond counting, noise beyond single precision."""
+    if rows.max() > MOST_ROWS:
+        name = "alpha_l" if rows.argmax() == 0 else "alpha_u"
+        accepted = (
+            f"with these features at most {MOST_ROWS:.0e} rows are accepted, not {rows.max():.0e}"
+        )
+        raise InvalidInput(name, getattr(problem, name), accepted)
+    if problem.shaped:
+        return
+    low, high = VARIANCES
+    for name, values in (("delta", problem.delta), ("delta_u", problem.unlabeled.delta)):
+        if not np.all((low <= np.asarray(values)) & (np.asarray(values) <= high)):
+            accepted = "a simulation accepts variances from 1e-60 to 1e60"
+            raise InvalidInput(name, getattr(problem, name) or problem.delta, accepted)
+
+
 def plan_run(problem: Problem, recipe: Recipe, features: int) -> RunPlan:
     """The plan of a simulation with `features` features, checked.
 
@@ -87,6 +111,7 @@ def plan_run(problem: Problem, recipe: Recipe, features: int) -> RunPlan:
     parts = ((), *parts_of(problem.batches, problem.steps))
     count = np.array([max(len(names), 1) for names in parts])
     alphas = np.append(problem.alpha_l, batches.alpha) / count
+    _check_sizes(problem, alphas * features)
     rows = np.rint(alphas * features).astype(int)
     if rows.min() < 2:
         least = int(np.ceil(1.5 / alphas.min()))

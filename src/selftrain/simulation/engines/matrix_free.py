@@ -225,7 +225,8 @@ class _RevealedRows:
                 lost = float(np.linalg.norm(point)) < faint
                 return np.zeros(frame) if lost else point[:frame].copy(), found
             if ended != FULL:
-                norm = float(np.linalg.norm(point[:frame]))
+                with np.errstate(over="ignore"):  # weights that run away
+                    norm = float(np.linalg.norm(point[:frame]))
                 reason = "the fit did not settle"
                 if step.ridge == 0:
                     reason += ": without ridge the minimum may not exist"

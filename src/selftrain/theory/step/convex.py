@@ -41,7 +41,11 @@ def minimize(evaluate: Counter, exponent: float, enough: float) -> Array | None:
         gradient, hessian = _reduced(stage, z, at)
         gradient, hessian = gradient[free], hessian[np.ix_(free, free)]
         scale = np.sqrt(np.abs(np.diag(hessian))) + 1e-300
-        values, vectors = np.linalg.eigh(0.5 * (hessian + hessian.T) / np.outer(scale, scale))
+        with np.errstate(over="ignore", invalid="ignore"):
+            curvature = 0.5 * (hessian + hessian.T) / scale / scale[:, None]
+        if not np.isfinite(curvature).all():
+            return None
+        values, vectors = np.linalg.eigh(curvature)
         values = np.maximum(np.abs(values), 1e-10 * np.abs(values).max())
         direction = np.zeros(5)
         direction[free] = -(vectors @ ((vectors.T @ (gradient / scale)) / values)) / scale
