@@ -16,6 +16,18 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .theory.state import State
 
+__all__ = [
+    "ConvergenceError",
+    "EmptySelection",
+    "InvalidInput",
+    "NoExpansion",
+    "NoGradient",
+    "SelfTrainError",
+    "StageError",
+    "StateOverflow",
+    "nearest",
+]
+
 
 class SelfTrainError(Exception):
     """Base class of all errors raised by this package."""

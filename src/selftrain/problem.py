@@ -22,6 +22,8 @@ from .fields import LARGEST, RANGE, SMALLEST, Portable, Schedule, expand, number
 from .losses import Loss, get_loss, same_loss
 from .rows import LABELED, BatchNames, RowGroup, batch_names, parts_of, unlabeled_groups
 
+__all__ = ["Batches", "Mixture", "Problem"]
+
 
 class Mixture(NamedTuple):
     r"""Two Gaussian clusters: the share $\rho$ of the positive class, the noise variance $\Delta$."""

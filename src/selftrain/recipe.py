@@ -18,6 +18,8 @@ from .errors import InvalidInput
 from .fields import LARGEST, RANGE, SMALLEST, Portable, Schedule, expand, number, schedule
 from .labelers import Labeler, get_labeler
 
+__all__ = ["Recipe", "StepValues"]
+
 
 class StepValues(NamedTuple):
     """The recipe written out for steps 1, 2, ..., each an array over steps."""

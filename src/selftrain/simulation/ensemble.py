@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from ..theory.trajectory import Trajectory
     from .comparison import Comparison
 
+__all__ = ["Ensemble", "SeedError", "Vectors"]
+
 
 @dataclass(frozen=True)
 class Vectors:

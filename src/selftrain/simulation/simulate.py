@@ -31,6 +31,8 @@ from .plan import RunPlan, plan_run
 from .seed_record import SeedRecord
 from .shaped_ensemble import GAUSSIAN, ROWS, ShapedEnsemble
 
+__all__ = ["simulate", "whole"]
+
 METHODS = ("dense", "matrix-free", "revealed")
 
 MOST_FEATURES = 10**12

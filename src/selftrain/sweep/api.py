@@ -27,6 +27,21 @@ from .work import Limits
 if TYPE_CHECKING:
     from .dataset import Sweep
 
+__all__ = [
+    "Cost",
+    "check_writable",
+    "checked_limits",
+    "checked_workers",
+    "load",
+    "plan_of",
+    "read_plan",
+    "run_plan",
+    "sample",
+    "sweep",
+    "write_plan",
+    "write_plan_after_check",
+]
+
 PLAN = "plan.json"
 
 

@@ -14,6 +14,8 @@ import numpy as np
 from ..errors import InvalidInput
 from ..fields import number
 
+__all__ = ["Grid", "geometric", "linear"]
+
 Value = bool | int | float | str | None | tuple[Any, ...]
 Point = dict[str, Value]
 

@@ -27,6 +27,15 @@ from ..arrays import Array
 from ..errors import InvalidInput
 from ..problem import Mixture, Problem
 
+__all__ = [
+    "BayesLimits",
+    "Chebyshev",
+    "bayes_error",
+    "bayes_path",
+    "label_overlap",
+    "optimal_error",
+]
+
 _TOLERANCE = 1e-17
 _SETTLED = 1e-14
 

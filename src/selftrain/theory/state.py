@@ -22,6 +22,8 @@ from .step.equations import BIAS, ETA, LOG_CHI, LOG_R, A, Frame, scales
 if TYPE_CHECKING:
     from .trajectory import Trajectory
 
+__all__ = ["State", "labelling", "solution", "to_state", "unknowns_at"]
+
 
 @dataclass(frozen=True)
 class State:

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from .memory.laws import RowLogitLaw
     from .memory.result import Memory
 
+__all__ = ["SolverStats", "Trajectory"]
+
 
 @dataclass(frozen=True, eq=False)
 class SolverStats:

@@ -23,6 +23,8 @@ from .starts import MANY, SEVERAL, rough_optimum, spread
 from .supervised import supervised_optimum
 from .variables import variables
 
+__all__ = ["optimize"]
+
 METHODS = ("l-bfgs-b", "nelder-mead")
 
 

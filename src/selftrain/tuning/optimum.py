@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+__all__ = ["Answer", "Improvement", "Optimum", "active_bounds", "labeled_optimum"]
+
 STATIONARY = 1e-6
 """A projected gradient below this, in logarithms of ridges, counts as zero."""
 

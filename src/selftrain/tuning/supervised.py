@@ -21,6 +21,8 @@ from ..recipe import Recipe
 from ..theory.solve import checked_tolerance, solve, supervised_row
 from .bounds import LARGEST_RIDGE, LARGEST_SUPERVISED_RIDGE, SMALLEST_RIDGE
 
+__all__ = ["SupervisedFit", "SupervisedOptimum", "supervised_fit", "supervised_optimum"]
+
 
 @dataclass(frozen=True)
 class SupervisedFit:

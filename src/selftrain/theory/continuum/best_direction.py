@@ -26,6 +26,8 @@ from .path import ContinuumPath
 from .points import Points
 from .timeline import check_continuous, start_of
 
+__all__ = ["BestDirection", "best_direction"]
+
 BEYOND, LONGEST = 0.999, 1e7
 """The squared cosine at which the path may end, and after how many times of the start the question is left open."""
 

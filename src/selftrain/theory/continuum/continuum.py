@@ -21,6 +21,8 @@ from .flow import LEVELS, Flow, confirmed, unknowns
 from .path import ContinuumPath
 from .timeline import check_continuous, start_of, stretches
 
+__all__ = ["continuum", "follow"]
+
 
 def continuum(
     problem: Problem,

@@ -24,6 +24,16 @@ from ..state import State
 from ..trajectory import Trajectory
 from .linear_response import GivenBatch, respond
 
+__all__ = [
+    "FirstOrder",
+    "SecondOrderNoise",
+    "batch_of",
+    "check_expandable",
+    "first_order",
+    "measured_noise",
+    "second_order_noise",
+]
+
 _LOGITS = np.linspace(-6.0, 6.0, 97)
 
 

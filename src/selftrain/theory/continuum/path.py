@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure, SubFigure
 
+__all__ = ["Best", "ContinuumPath"]
+
 SHOWN = 201
 
 

@@ -28,6 +28,8 @@ from ..state import State
 from .points import Points, points_at, times_of
 from .timeline import check_continuous, start_of
 
+__all__ = ["SquaredClosedForm", "StepMap", "squared_closed_form"]
+
 LARGEST = 1e300
 """The largest time that is accepted."""
 

@@ -28,6 +28,8 @@ from .backward import pull_back
 from .objective import Partials, partials
 from .step_derivatives import ALPHA, DELTA, FIELDS, RHO, RIDGE, SHARPNESS, THRESHOLD
 
+__all__ = ["Gradient", "derivatives", "gradient"]
+
 ILL_CONDITIONED = 1e11
 """Beyond this a stage magnifies the rounding of its averages so much that nothing is left of a derivative."""
 
