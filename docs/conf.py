@@ -30,9 +30,14 @@ shutil.rmtree(_EXAMPLES, ignore_errors=True)
 shutil.copytree(HERE.parent / "examples", _EXAMPLES, ignore=shutil.ignore_patterns("grids"))
 
 
+def _code(found: re.Match[str]) -> str:
+    """A name or an expression in backticks, on one line."""
+    return f"``{' '.join(found[1].split())}``"
+
+
 def _formulas(app: Any, what: str, name: str, thing: Any, options: Any, lines: list[str]) -> None:
     """Formulas of docstrings, written $x$, as mathematics; names in backticks as code."""
-    text = re.sub(r"(?<!`)`([^`\n]+)`(?!`)", r"``\1``", "\n".join(lines))
+    text = re.sub(r"(?<!`)`([^`]+)`(?!`)", _code, "\n".join(lines))
     text = re.sub(r"(``[^`\n]+``)(?=\w)", r"\1\\ ", text)
     text = re.sub(r"\$([^$]+)\$", r":math:`\1`", text)
     lines[:] = text.split("\n")

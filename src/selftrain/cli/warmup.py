@@ -24,7 +24,7 @@ def _solver() -> None:
     from ..recipe import Recipe
     from ..theory.solve import solve
 
-    solve(Problem(0.5, 2.0, 0.4, 0.5625, steps=2), Recipe())
+    solve(Problem(0.5, 2.0, 0.4, 0.5625, steps=2), Recipe()).summary()
 
 
 def _other_ways() -> None:
