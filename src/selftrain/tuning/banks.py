@@ -45,7 +45,7 @@ class BankSearch(Search):
         if exact.collapsed_at is not None:
             return exact
         found = run_one_bank(self.problem, recipe, exact, self.points, self.near)
-        self.near = found.unknowns
+        self.near = found.moves
         return found.trajectory
 
     def slope(self, x: Array, tolerance: float) -> tuple[float, Array]:

@@ -39,7 +39,7 @@ class Replicate(NamedTuple):
 
     Attributes:
         path: the parameters of all solved steps.
-        unknowns: the solution of every step that was solved on the bank, by step.
+        moves: how far the solution of each step is from its plain start, for another bank to start from.
         measured: rows of `MEASURED` over t = 0..T.
         m_hat: $\\hat m_t$.
         collapsed_at: the first step without two classes of labels, or None.
@@ -48,7 +48,7 @@ class Replicate(NamedTuple):
     """
 
     path: Path
-    unknowns: dict[int, Array]
+    moves: dict[int, Array]
     measured: Array
     m_hat: Array
     collapsed_at: int | None
@@ -107,7 +107,7 @@ def run_bank(
 
     Arguments:
         source: of the rows; exact moments for a linear problem.
-        near: solutions on another bank, to start from.
+        near: the moves of a run nearby (another bank or recipe), to start from.
     """
     problem, recipe = setting.problem, setting.recipe
     steps, groups = problem.steps, problem.row_groups
@@ -115,7 +115,7 @@ def run_bank(
     draws, points = source.draws(groups), 0
     present: dict[str, Group] = {}
     lost = np.eye(len(path.live))
-    unknowns: dict[int, Array] = {}
+    moves: dict[int, Array] = {}
     measured, m_hat = np.full((len(MEASURED), steps + 1), np.nan), np.full(steps + 1, np.nan)
     evaluations = np.zeros(steps + 1, dtype=np.int64)
     collapsed_at: int | None = None
@@ -143,8 +143,9 @@ def run_bank(
         resting = [rows for rows in present.values() if rows.group.weights[t] == 0]
         idle = sum((rows.gram(len(path.live)) for rows in resting), lost)
         stage = MemoryStep(t, used, _ridge(recipe, steps, t), layout, train_bias, idle)
-        found = solve_stage(stage, _start(stage, setting, path, near))
-        unknowns[t], evaluations[t] = found.z, found.evaluations
+        plain = _plain_start(stage, setting, path)
+        found = solve_stage(stage, [*_shifted(stage, plain, near), plain])
+        moves[t], evaluations[t] = _move(plain, found.z, layout), found.evaluations
         lost = _finish(stage, found, path, list(present.values()), lost)
         for rows in present.values():
             if rows.group.steps[-1] == t:
@@ -152,7 +153,7 @@ def run_bank(
         m_hat[t] = sum(rows.signal for rows in used)
         measured[3:, t] = _losses(used)
         present = {name: rows for name, rows in present.items() if rows.group.steps[-1] > t}
-    return Replicate(path, unknowns, measured, m_hat, collapsed_at, evaluations, points)
+    return Replicate(path, moves, measured, m_hat, collapsed_at, evaluations, points)
 
 
 def _ridge(recipe: Recipe, steps: int, t: int) -> float:
@@ -182,20 +183,39 @@ def _known_part(setting: ReturningRows) -> Path:
     return path
 
 
-def _start(
-    stage: MemoryStep, setting: ReturningRows, path: Path, near: dict[int, Array] | None
-) -> Array:
-    """Where Newton's method begins: another bank's solution if it has the same unknowns."""
+def _plain_start(stage: MemoryStep, setting: ReturningRows, path: Path) -> Array:
+    """Where Newton's method begins without a run nearby: the exact step 0, else the model of the step before."""
     exact = setting.exact
-    if near is not None and stage.t in near and near[stage.t].size == stage.layout.size:
-        start = near[stage.t].copy()
-    elif stage.t == 0:
+    if stage.t == 0:
         start = np.array([exact.bias[0], exact.m[0], exact.v[0], math.log(exact.chi[0])])
     else:
         start = no_update_start(stage, path)
     if not stage.train_bias:
         start[0] = exact.bias[0]
     return start
+
+
+def _move(plain: Array, z: Array, layout: Layout) -> Array:
+    """From the plain start to the solution; for the square of the new direction, the logarithm of the ratio."""
+    move = z - plain
+    move[layout.new] = math.log(z[layout.new] / plain[layout.new])
+    return np.asarray(move)
+
+
+def _shifted(stage: MemoryStep, plain: Array, near: dict[int, Array] | None) -> list[Array]:
+    """The plain start, moved as in a run nearby if that has the same unknowns.
+
+    The moves of late steps are small, and banks agree on them far better than on the coordinates themselves, whose
+    directions are mostly noise of the bank by then.
+    """
+    if near is None or stage.t not in near or near[stage.t].size != plain.size:
+        return []
+    move, new = near[stage.t], stage.layout.new
+    start = plain + move
+    start[new] = plain[new] * math.exp(move[new])
+    if not stage.train_bias:
+        start[0] = plain[0]
+    return [np.asarray(start)]
 
 
 def _finish(

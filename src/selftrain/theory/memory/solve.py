@@ -96,10 +96,10 @@ def solve_memory(
 
 
 class OneBank(NamedTuple):
-    """A run on one bank, of no stated accuracy, and the unknowns of its steps for a run nearby to start from."""
+    """A run on one bank, of no stated accuracy, and the moves of its steps for a run nearby to start from."""
 
     trajectory: Trajectory
-    unknowns: dict[int, Array]
+    moves: dict[int, Array]
 
 
 def run_one_bank(
@@ -115,7 +115,7 @@ def run_one_bank(
     run = run_bank(setting, BankSource(size, np.random.SeedSequence(points)), near)
     unknown = np.full(problem.steps + 1, np.nan)
     trajectory = _trajectory(setting, math.nan, [run], unknown, run.evaluations, None)
-    return OneBank(trajectory, run.unknowns)
+    return OneBank(trajectory, run.moves)
 
 
 def most_fields(problem: Problem) -> int:
@@ -130,7 +130,7 @@ def _on_grids(setting: ReturningRows, tolerance: float) -> Trajectory | None:
     evaluations = np.zeros(setting.problem.steps + 1, dtype=np.int64)
     for level in GRID_LEVELS:
         try:
-            run = run_bank(setting, BankSource(level=level), before.unknowns if before else None)
+            run = run_bank(setting, BankSource(level=level), before.moves if before else None)
         except StageError:
             return None
         evaluations += run.evaluations
@@ -221,7 +221,7 @@ def _enlarge(setting: ReturningRows, asked: Asked, failure: StageError | None = 
         runs = []
         for seed in np.random.SeedSequence(points).spawn(BANKS if points else 1):
             runs.append(run_bank(setting, BankSource(points, seed), near))
-            near = runs[-1].unknowns
+            near = runs[-1].moves
             evaluations += runs[-1].evaluations
         ends = {run.collapsed_at for run in runs}
         if len(ends) > 1:

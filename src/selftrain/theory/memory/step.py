@@ -1,6 +1,6 @@
 r"""The solution of one step: damped Newton on the few unknowns of `sums`, for a bank of rows.
 
-The start is the previous model ("no update") or the solution on another bank. A step of Newton's method is
+The start is the previous model ("no update"), or that moved as in a run nearby. A step of Newton's method is
 shortened until the next one, with the same Jacobian, is smaller (a test that does not depend on units). Should that
 fail, the ridge is lowered to its value from a large one, where the solution is explicit.
 """
@@ -29,6 +29,11 @@ FAINT = 1e-22
 
 MOST_NEWTON = 40
 SMALLEST_FRACTION = 1e-3
+
+MOST_SUGGESTED = 6
+"""Newton steps from a start that a run nearby suggests: it is left for the plain start after these, or at a step
+that has to be shortened. A good one needs two to five."""
+
 LARGEST_RIDGE = 1e3
 
 Group = Returning | Once | Linear
@@ -65,14 +70,17 @@ class _Stuck(Exception):
         self.evaluations, self.size = evaluations, size
 
 
-def solve_stage(stage: MemoryStep, start: Array) -> Solved:
-    """Newton from the start, else along decreasing ridges."""
+def solve_stage(stage: MemoryStep, starts: Sequence[Array]) -> Solved:
+    """Newton from the starts, with all patience for the last one, else along decreasing ridges."""
     spent = 0
-    try:
-        return _newton(stage, start)
-    except _Stuck as stuck:
-        spent, size = stuck.evaluations, stuck.size
+    for start in starts:
+        try:
+            z, used = _newton(stage, start, suggested=start is not starts[-1])
+            return Solved(z, spent + used)
+        except _Stuck as stuck:
+            spent += stuck.evaluations
     ridges = np.geomspace(max(LARGEST_RIDGE * stage.ridge, LARGEST_RIDGE), stage.ridge, 13)
+    start = starts[-1]
     z = large_ridge_start(stage._replace(ridge=ridges[0]), float(start[0]))
     try:
         for ridge in ridges:
@@ -87,10 +95,12 @@ def solve_stage(stage: MemoryStep, start: Array) -> Solved:
     raise ConvergenceError(stage.t, reason, state, size)
 
 
-def _newton(stage: MemoryStep, start: Array) -> Solved:
+def _newton(stage: MemoryStep, start: Array, *, suggested: bool = False) -> Solved:
+    most = MOST_SUGGESTED if suggested else MOST_NEWTON
+    shortest = 1.0 if suggested else SMALLEST_FRACTION
     z, evaluations, size = start.copy(), 1, np.inf
     residual, jacobian = _evaluate(stage, z)
-    for _ in range(MOST_NEWTON):
+    for _ in range(most):
         step = _solve(jacobian, residual)
         scale = _scale(stage, z)
         size = float(np.abs(step / scale).max())
@@ -107,7 +117,7 @@ def _newton(stage: MemoryStep, start: Array) -> Solved:
             if size <= 1e-3 or simplified <= (1.0 - 0.25 * fraction) * size:
                 break
             fraction *= 0.5
-            if fraction < SMALLEST_FRACTION:
+            if fraction < shortest:
                 raise _Stuck(evaluations, size)
         z, residual, jacobian = moved, following, slopes
     raise _Stuck(evaluations, size)
