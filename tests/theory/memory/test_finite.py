@@ -8,7 +8,11 @@ import pytest
 
 from selftrain import Clusters, Problem, Recipe, simulate, solve
 from selftrain.errors import ConvergenceError, InvalidInput
+from selftrain.rows import RowGroup
 from selftrain.theory.memory import solve as memory
+from selftrain.theory.memory.bank import Draw
+from selftrain.theory.memory.process import Once, Path, Returning
+from selftrain.theory.memory.replicate import BankSource, ReturningRows, run_bank
 
 BASE = {"alpha_l": 0.8, "alpha_u": 2.2, "rho": 0.35, "delta": 0.6, "steps": 3}
 RIDGES = {"lambda_l": 0.05, "lambda_u": 0.03}
@@ -90,3 +94,30 @@ def test_a_bank_that_is_too_small_is_said_to_be(monkeypatch: pytest.MonkeyPatch)
     assert part.good_steps == part.failure.step
     with pytest.raises(InvalidInput, match="from 1e-07 to 1e-3 is accepted"):
         solve(problem, Recipe(**RIDGES), tolerance=1e-9)
+
+
+@pytest.mark.parametrize("kind", [Once, Returning])
+def test_fresh_rows_through_banks(kind: type, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Banks in place of quadrature, all the history of a row or two numbers of it: the run without memory."""
+    problem, recipe = Problem(**BASE), Recipe(**RIDGES)
+    known = solve(problem, recipe)
+
+    def rows(setting: ReturningRows, group: RowGroup, path: Path, draw: Draw) -> Once | Returning:
+        return (kind if group.steps[0] else Returning)(group, problem.loss_function, path, draw)
+
+    monkeypatch.setattr(ReturningRows, "rows", rows)
+    setting = ReturningRows(problem, recipe, known, 0, problem.steps)
+    seeds = np.random.SeedSequence(7).spawn(4)
+    runs = [run_bank(setting, BankSource(2**12, seed)).path for seed in seeds]
+    for name in ("m", "bias"):
+        mean = np.mean([getattr(run, name) for run in runs], axis=0)
+        np.testing.assert_allclose(mean, getattr(known, name), rtol=3e-4)
+    q = np.mean([[run.q(t) for t in known.t] for run in runs], axis=0)
+    np.testing.assert_allclose(q, known.q, rtol=3e-4)
+
+
+def test_a_run_nearby_is_a_good_start_late_too() -> None:
+    """Sixteen steps: banks differ in the coordinates of late steps, so their moves are taken instead."""
+    problem = Problem(**{**BASE, "steps": 16}, batches="reused", keep_labeled=1.0)
+    run = solve(problem, Recipe(**RIDGES), tolerance=1e-3)
+    assert np.max(run.stats.evaluations[1:]) <= 10 * memory.BANKS
