@@ -2,9 +2,10 @@
 
     python benchmarks/ask.py        (about a minute of CPU)
 
-From 20 random labels, 20 more are asked for in three ways; then self-training is fitted again and its balanced
-error is measured on the rows that no way asked for. "Disputed" is what a plan could offer: rows on which the
-supervised fit and self-training disagree, those first on which they disagree most.
+From 20 random labels, 20 more are asked for in three ways; then self-training is fitted again and
+its balanced error is measured on the rows that no way asked for. "Disputed" is what a plan could
+offer: rows on which the supervised fit and self-training disagree, those first on which they
+disagree most.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The explorer driven by a real browser: a server, Chromium, and what a visitor's hand does.
 
-Shared by the tests of the page and by benchmarks/explorer.py. Needs selenium, chromium and chromedriver.
+Shared by the tests of the page and by benchmarks/explorer.py. Needs selenium, chromium and
+chromedriver.
 """
 
 from __future__ import annotations
@@ -46,7 +47,9 @@ input.dispatchEvent(new Event("change", {bubbles: true}));
 
 @contextmanager
 def serving(*opened: str) -> Iterator[tuple[str, int, list[str]]]:
-    """`selftrain explore` as a person starts it: its address, process id, and what it writes to stderr."""
+    """`selftrain explore` as a person starts it: its address, process id, and what it writes to
+    stderr.
+    """
     command = [sys.executable, "-m", "selftrain", "explore", *opened, "--no-open", "--port", "0"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
         assert server.stderr is not None

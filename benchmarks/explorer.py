@@ -18,8 +18,16 @@ import psutil
 from browser import chromium, serving, slide, visit
 
 CONTROLS = (
-    "alpha_l", "alpha_u", "rho", "delta", "lambda_l", "lambda_u", "threshold", "sharpness", "annealing",
-)  # fmt: skip
+    "alpha_l",
+    "alpha_u",
+    "rho",
+    "delta",
+    "lambda_l",
+    "lambda_u",
+    "threshold",
+    "sharpness",
+    "annealing",
+)
 
 TIMED = """
 const [name, position, done] = arguments;

@@ -1,9 +1,11 @@
-r"""A second engine for the equations of one step, written from the formulas and sharing no code with the package.
+r"""A second engine for the equations of one step, written from the formulas and sharing no code
+with the package.
 
-It is made to check, not to be fast. Averages are adaptive Gauss-Legendre panels in both noises. Panels begin at
-thresholds, at jumps of the label and, in growing distances, around every place where label or proximal point bend; a
-panel is accepted when its integrals agree with those of its halves. Jacobians are differences. A `correction` is the
-Newton step at a given solution: the distance to the root, to first order.
+It is made to check, not to be fast. Averages are adaptive Gauss-Legendre panels in both noises.
+Panels begin at thresholds, at jumps of the label and, in growing distances, around every place
+where label or proximal point bend; a panel is accepted when its integrals agree with those of its
+halves. Jacobians are differences. A `correction` is the Newton step at a given solution: the
+distance to the root, to first order.
 
 Losses: logistic in any units, squared, and Huber's, whose kinks move with the target.
 """
@@ -48,7 +50,8 @@ class Loss(NamedTuple):
 class Step(NamedTuple):
     r"""What a step is given; `first` without old weights. `hard` labels have no sharpness.
 
-    The unknowns are $(a - A\omega, \eta, B - C B', \ln r, \ln\chi)$ with anchors A and C: 0, or the sharpness.
+    The unknowns are $(a - A\omega, \eta, B - C B', \ln r, \ln\chi)$ with anchors A and C: 0, or the
+    sharpness.
     """
 
     loss: Loss
@@ -138,7 +141,9 @@ def prox_hard(p: float, h: float, c: float) -> float:
 
 @njit(cache=True, error_model="numpy")
 def trained(soft: bool, y: float, d: float, c: float, out: Any) -> float:
-    """f, f^2 and k = df/dh at one field; y is the label's logit and d the field off it, or y is p and d the field."""
+    """f, f^2 and k = df/dh at one field; y is the label's logit and d the field off it, or y is p
+    and d the field.
+    """
     if soft:
         u = prox_soft(y, d, c)
         f, x = slope_soft(y, u), y + u
@@ -161,7 +166,9 @@ def at_u(soft: bool, y: float, u: float, c: float, out: Any) -> tuple[float, flo
 
 
 @njit(cache=True, error_model="numpy")
-def panel_u(soft: bool, y: float, d0: float, b: float, c: float, lo: float, hi: float, out: Any) -> None:  # fmt: skip
+def panel_u(
+    soft: bool, y: float, d0: float, b: float, c: float, lo: float, hi: float, out: Any
+) -> None:
     """Integrals of f, f^2, k and 1 over a panel of the proximal point."""
     row = np.empty(3)
     half = 0.5 * (hi - lo)
@@ -176,7 +183,9 @@ def panel_u(soft: bool, y: float, d0: float, b: float, c: float, lo: float, hi: 
 
 
 @njit(cache=True, error_model="numpy")
-def inner_logistic(soft: bool, y: float, d0: float, b: float, c: float, tol: float, out: Any) -> None:  # fmt: skip
+def inner_logistic(
+    soft: bool, y: float, d0: float, b: float, c: float, tol: float, out: Any
+) -> None:
     """Averages over the new noise, field d0 + b g."""
     row = np.empty(3)
     out[:3] = 0.0
@@ -247,7 +256,9 @@ def inner_logistic(soft: bool, y: float, d0: float, b: float, c: float, tol: flo
 
 @njit(cache=True, error_model="numpy")
 def inner_huber(d0: float, b: float, c: float, width: float, out: Any) -> None:
-    """The same for Huber's loss of the distance to the target: truncated moments, f = clip(d/(1+c))."""
+    """The same for Huber's loss of the distance to the target: truncated moments, f =
+    clip(d/(1+c)).
+    """
     k = 1.0 / (1.0 + c)
     edge = width * (1.0 + c)
     lo, hi = (-edge - d0) / b, (edge - d0) / b
@@ -262,7 +273,9 @@ def inner_huber(d0: float, b: float, c: float, width: float, out: Any) -> None:
     first = at_lo - at_hi
     second = inside + (lo * at_lo if at_lo > 0 else 0.0) - (hi * at_hi if at_hi > 0 else 0.0)
     out[0] = k * (d0 * inside + b * first) + width * (above - below)
-    out[1] = k * k * (d0 * d0 * inside + 2 * d0 * b * first + b * b * second) + width**2 * (above + below)  # fmt: skip
+    out[1] = k * k * (d0 * d0 * inside + 2 * d0 * b * first + b * b * second) + width**2 * (
+        above + below
+    )
     out[2] = k * inside
 
 
@@ -335,7 +348,9 @@ def panel(step: Any, z: Any, s: float, lo: float, hi: float, tol: float, out: An
 
 @njit(cache=True, error_model="numpy")
 def outer_ends(step: Any, z: Any, s: float) -> Any:
-    """Ends of panels in g1: the range, thresholds, the jump of the label, and distances from where things bend."""
+    """Ends of panels in g1: the range, thresholds, the jump of the label, and distances from where
+    things bend.
+    """
     spread = math.sqrt(step.delta) * step.omega
     centre = s * step.mu * step.omega + step.old_bias
     jump = -centre / spread
@@ -504,7 +519,9 @@ def jacobian(step: Step, z: Any) -> Any:
 
 
 def relative(step: Step, z: Any, dz: Any) -> float:
-    """A change of the unknowns against the state: weights by their norm, the bias by itself and the logits."""
+    """A change of the unknowns against the state: weights by their norm, the bias by itself and the
+    logits.
+    """
     nu = math.sqrt(step.nu2)
     a = step.anchor * step.omega + z[0]
     bias = step.bias_anchor * step.old_bias + z[2]

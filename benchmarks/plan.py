@@ -1,7 +1,7 @@
 """How far a plan can be trusted: its intervals and its advice against what really came out.
 
-    python benchmarks/plan.py            run what is missing, then print the tables (about 12 minutes of CPU)
-    python benchmarks/plan.py --seeds 1  the tables of docs/plan.md, a third of it
+    python benchmarks/plan.py            run what is missing, then print the tables (about 12
+    minutes of CPU) python benchmarks/plan.py --seeds 1  the tables of docs/plan.md, a third of it
 
 Every run draws labels from a task whose classes are all known, asks `plan`, fits both rivals, and
 measures their balanced error on all rows that were not labelled. One line per run is kept in
@@ -73,14 +73,19 @@ def table(kind: str, seed: int) -> Task:
 
 
 DEVELOPMENT: dict[str, Callable[[], Task]] = {
-    **{f"digits {a}-{b}": (lambda a=a, b=b: digits(a, b)) for a, b in ((4, 9), (3, 8), (1, 7), (5, 8), (2, 3))},
-    **{f"digit {a}": (lambda a=a: digits(a)) for a in (8, 3, 0)},
+    **{
+        f"digits {a}-{b}": lambda a=a, b=b: digits(a, b)
+        for a, b in ((4, 9), (3, 8), (1, 7), (5, 8), (2, 3))
+    },
+    **{f"digit {a}": lambda a=a: digits(a) for a in (8, 3, 0)},
     "breast cancer": lambda: load_breast_cancer(return_X_y=True),
     "wine 1": lambda: wine(1),
     "wine 2": lambda: wine(2),
-    **{f"table, {kind}": (lambda kind=kind: table(kind, 0))
-       for kind in ("Gaussian", "rare", "heavy tails", "other clusters", "blobs", "noise", "weak")},
-}  # fmt: skip
+    **{
+        f"table, {kind}": lambda kind=kind: table(kind, 0)
+        for kind in ("Gaussian", "rare", "heavy tails", "other clusters", "blobs", "noise", "weak")
+    },
+}
 
 CONFIRMATION: dict[str, Callable[[], Task]] = {
     "digits 7-9": lambda: digits(7, 9),
@@ -88,8 +93,11 @@ CONFIRMATION: dict[str, Callable[[], Task]] = {
     "digit 9": lambda: digits(9),
     "digit 2": lambda: digits(2),
     "wine 0": lambda: wine(0),
-    **{f"table 2, {kind}": (lambda kind=kind: table(kind, 7)) for kind in ("Gaussian", "rare", "blobs")},
-}  # fmt: skip
+    **{
+        f"table 2, {kind}": lambda kind=kind: table(kind, 7)
+        for kind in ("Gaussian", "rare", "blobs")
+    },
+}
 
 
 def one_run(task: Task, labels: int, seed: int) -> dict[str, Any]:
@@ -133,7 +141,9 @@ def _logistic(inverse_ridge: float = 1.0) -> Any:
 
 
 def _supervised(X: np.ndarray, classes: np.ndarray) -> Any:
-    """Balanced logistic regression, its ridge by cross-validation: what people would do without self-training."""
+    """Balanced logistic regression, its ridge by cross-validation: what people would do without
+    self-training.
+    """
     folds = min(5, int(np.bincount(classes).min()))
     grid = {"logisticregression__C": 10.0 ** np.arange(-3, 1.1, 0.5)}
     search = GridSearchCV(_logistic(), grid, scoring="neg_log_loss", cv=folds)
@@ -141,7 +151,9 @@ def _supervised(X: np.ndarray, classes: np.ndarray) -> Any:
 
 
 def _every_label(X: np.ndarray, classes: np.ndarray) -> float:
-    """Two halves, each judged by the fit to the other: what so many labels reach, on rows not fitted."""
+    """Two halves, each judged by the fit to the other: what so many labels reach, on rows not
+    fitted.
+    """
     half = np.random.RandomState(0).permutation(len(classes)) % 2
     errors = [
         _balanced_error(_logistic(0.1).fit(X[half == a], classes[half == a]).predict(X[half != a]),
@@ -215,8 +227,9 @@ def summary(runs: Iterable[dict[str, Any]]) -> str:
                 gains = np.array([_gain(r) for r in chosen])
                 others = np.array([_gain(r, "scikit_learn") for r in chosen])
                 lines.append(
-                    f"| {name} | {advice} | {len(chosen)} of {len(group)} | {_percent(gains < -HARM)} | "
-                    f"{_percent(others < -HARM)} | {gains.mean():+.3f} | {_percent(gains > 0.01)} |"
+                    f"| {name} | {advice} | {len(chosen)} of {len(group)} |"
+                    f" {_percent(gains < -HARM)} | {_percent(others < -HARM)} | {gains.mean():+.3f}"
+                    f" | {_percent(gains > 0.01)} |"
                 )
     return "\n".join(lines)
 

@@ -1,9 +1,10 @@
 """Thousands of random problems, each checked by an engine that shares no code with the package.
 
-`make robustness` runs it. A problem is solved to the end, collapses, or is refused by type. Of every solved run step 0 and
-some of the others are put to `independent`: how far is each from the root of its equations, and does the accuracy that
-the run reports cover that? Problem number i depends on the seed and on i alone, and every result is written as it comes,
-so an interrupted run continues where it stopped. A sample of the collapses is then repeated at finite size.
+`make robustness` runs it. A problem is solved to the end, collapses, or is refused by type. Of
+every solved run step 0 and some of the others are put to `independent`: how far is each from the
+root of its equations, and does the accuracy that the run reports cover that? Problem number i
+depends on the seed and on i alone, and every result is written as it comes, so an interrupted run
+continues where it stopped. A sample of the collapses is then repeated at finite size.
 """
 
 from __future__ import annotations
@@ -48,7 +49,9 @@ CHECKED_STEPS = 2
 """Steps of a run that are checked besides step 0."""
 
 COVERED = 10.0
-"""A reported accuracy covers a distance up to this many times larger: it is the size of a Newton step, not a bound."""
+"""A reported accuracy covers a distance up to this many times larger: it is the size of a Newton
+step, not a bound.
+"""
 
 
 def draw(seed: int, index: int) -> tuple[Problem, Recipe]:
@@ -88,7 +91,9 @@ def draw(seed: int, index: int) -> tuple[Problem, Recipe]:
 
 
 def draw_losses(rng: np.random.Generator) -> tuple[str | Loss, str | Loss | None]:
-    """The losses of the labelled step and of the others; one in 50 problems has losses of the user's own."""
+    """The losses of the labelled step and of the others; one in 50 problems has losses of the
+    user's own.
+    """
     kind = rng.random()
     if kind < 0.66:
         return "logistic", None
@@ -119,9 +124,19 @@ def equations(run: Trajectory, t: int) -> tuple[independent.Step, Any]:
     if t == 0:
         given = problem.alpha_l, problem.rho, problem.delta, recipe.lambda_l, 0.0, 1.0
         step = independent.Step(
-            loss, True, 0.0, 0.0, 1.0, 0.0, *given, hard=True, fixed_bias=False, bias=0.0, anchor=0.0,
+            loss,
+            True,
+            0.0,
+            0.0,
+            1.0,
+            0.0,
+            *given,
+            hard=True,
+            fixed_bias=False,
+            bias=0.0,
+            anchor=0.0,
             bias_anchor=0.0,
-        )  # fmt: skip
+        )
         return step, np.array([0.0, eta, run.bias[0], log_r, math.log(chi)])
     values, i = recipe.at_steps(problem.steps), t - 1
     omega, bias = math.hypot(run.m[i], math.sqrt(run.v[i])), float(run.bias[i])
@@ -143,7 +158,9 @@ def equations(run: Trajectory, t: int) -> tuple[independent.Step, Any]:
 
 
 def check(run: Trajectory, rng: np.random.Generator) -> dict[str, Any]:
-    """Put some steps of a run to the other engine: the worst of them, and whether its accuracy says so."""
+    """Put some steps of a run to the other engine: the worst of them, and whether its accuracy says
+    so.
+    """
     later = np.arange(1, run.good_steps)
     some = rng.choice(later, min(CHECKED_STEPS, later.size), replace=False)
     found = {"checked": 0, "check": "none", "distance": 0.0, "said": 0.0, "at": -1}
@@ -164,7 +181,9 @@ def check(run: Trajectory, rng: np.random.Generator) -> dict[str, Any]:
 
 
 def _warm_up() -> None:
-    """Load or compile the kernels (milliseconds once done), so that no problem is charged for it."""
+    """Load or compile the kernels (milliseconds once done), so that no problem is charged for
+    it.
+    """
     for recipe in (Recipe(), Recipe(threshold=0.5), Recipe(sharpness=math.inf)):
         solve(Problem(alpha_l=0.5, alpha_u=2.0, rho=0.4, delta=0.75**2, steps=2), recipe)
 

@@ -1,9 +1,11 @@
-"""Clusters with a shape against finite systems of their own Gaussian rows: `python benchmarks/shapes.py [CELLS]`.
+"""Clusters with a shape against finite systems of their own Gaussian rows: `python
+benchmarks/shapes.py [CELLS]`.
 
-Six shapes (a log-normal spectrum and a power law, the mean along large, small or all modes) and eight recipes make 48 cells.
-A cell runs N = 400 and N = 2,000. The distance of a mean from the theory is a/N plus noise, so both sizes together give
-the distance without the a/N term, 5/4 of that at 2,000 minus 1/4 of that at 400. Its standard error
-comes from the variance over the seeds of both sizes, which falls as 1/N. Each takes a minute of one core.
+Six shapes (a log-normal spectrum and a power law, the mean along large, small or all modes) and
+eight recipes make 48 cells. A cell runs N = 400 and N = 2,000. The distance of a mean from the
+theory is a/N plus noise, so both sizes together give the distance without the a/N term, 5/4 of that
+at 2,000 minus 1/4 of that at 400. Its standard error comes from the variance over the seeds of both
+sizes, which falls as 1/N. Each takes a minute of one core.
 """
 
 from __future__ import annotations
@@ -44,7 +46,9 @@ QUANTITIES = (
 
 
 class Score(NamedTuple):
-    """The largest |z| of a cell: at each size, and without the 1/N term; the latter with its place."""
+    """The largest |z| of a cell: at each size, and without the 1/N term; the latter with its
+    place.
+    """
 
     small: float
     large: float
@@ -112,8 +116,11 @@ def main(most: int) -> None:
     for spectrum, along, name in list(cells())[:most]:
         found = score(spectrum, along, RECIPES[name])
         largest = max(largest, found.extrapolated)
-        print(f"{spectrum}, {along}, {name}: {found.small:.2f} {found.large:.2f} {found.extrapolated:.2f} ({found.where})",
-              flush=True)  # fmt: skip
+        print(
+            f"{spectrum}, {along}, {name}: {found.small:.2f} {found.large:.2f}"
+            f" {found.extrapolated:.2f} ({found.where})",
+            flush=True,
+        )
     print(f"largest without 1/N: {largest:.2f}")
 
 

@@ -2,9 +2,9 @@
 
     python benchmarks/stores.py [--points 10000]
 
-Each store takes batches as a sweep gives them, every batch on disk before the next. Measured: processor
-time to write and to read all, bytes, and what becomes of a flipped bit: noticed, harmless, or a wrong
-number that nobody notices. Zarr is measured if it is installed.
+Each store takes batches as a sweep gives them, every batch on disk before the next. Measured:
+processor time to write and to read all, bytes, and what becomes of a flipped bit: noticed,
+harmless, or a wrong number that nobody notices. Zarr is measured if it is installed.
 """
 
 from __future__ import annotations

@@ -37,7 +37,9 @@ class Steep:
 
 
 class Huber:
-    """Half the squared distance to the target up to a width, linear beyond: its kinks move with the target."""
+    """Half the squared distance to the target up to a width, linear beyond: its kinks move with the
+    target.
+    """
 
     classes = (-1.0, 1.0)
 

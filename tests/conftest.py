@@ -14,10 +14,25 @@ from hypothesis import settings
 from scipy.special import expit
 
 SLOW = (
-    "bench", "cli", "docs", "estimator", "evidence", "explorer", "paper", "plots", "report", "simulation",
-    "sweep", "theory/algorithm1", "theory/continuum", "theory/gradients", "theory/laws", "theory/memory",
-    "theory/shapes", "tuning",
-)  # fmt: skip
+    "bench",
+    "cli",
+    "docs",
+    "estimator",
+    "evidence",
+    "explorer",
+    "paper",
+    "plots",
+    "report",
+    "simulation",
+    "sweep",
+    "theory/algorithm1",
+    "theory/continuum",
+    "theory/gradients",
+    "theory/laws",
+    "theory/memory",
+    "theory/shapes",
+    "tuning",
+)
 """Folders of tests that `make check` leaves out. The reference trajectories stay in."""
 
 

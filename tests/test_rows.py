@@ -1,4 +1,6 @@
-"""The words for which rows a step uses: what they mean, what is refused, what survives a round trip."""
+"""The words for which rows a step uses: what they mean, what is refused, what survives a round
+trip.
+"""
 
 import numpy as np
 import pytest

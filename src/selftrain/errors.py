@@ -82,7 +82,8 @@ class StateOverflow(StageError):
 
 
 class NoExpansion(SelfTrainError):
-    r"""A step with $\alpha_U P \le 1$, P the share of points that are selected and have curvature: no expansion in the ridge.
+    r"""A step with $\alpha_U P \le 1$, P the share of points that are selected and have curvature:
+    no expansion in the ridge.
 
     Attributes:
         points: curved selected points per feature, $\alpha_U P$.
@@ -103,9 +104,9 @@ class NoExpansion(SelfTrainError):
     def _reason(self) -> str:
         if self.selected > 1 and self.points < self.selected:
             return (
-                f"alpha_u times the selected share = {self.selected:.6g}, but the loss is curved at "
-                f"{self.points:.6g} of them only: a number > 1 is accepted (at the logits of the "
-                "others the curvature is zero, or too small to be a number)"
+                f"alpha_u times the selected share = {self.selected:.6g}, but the loss is curved at"
+                f" {self.points:.6g} of them only: a number > 1 is accepted (at the logits of the"
+                " others the curvature is zero, or too small to be a number)"
             )
         return (
             f"alpha_u times the selected share = {self.points:.6g}: a number > 1 is accepted "

@@ -24,7 +24,9 @@ from .errors import InvalidInput, nearest
 Schedule = float | tuple[float, ...]
 
 SMALLEST, LARGEST = 1e-100, 1e100
-"""The range of amounts, variances, ridges, sharpnesses: products of two or three of them are still numbers."""
+"""The range of amounts, variances, ridges, sharpnesses: products of two or three of them are still
+numbers.
+"""
 
 RANGE = "from 1e-100 to 1e100"
 

@@ -1,7 +1,7 @@
 r"""Labelers: how the logit of the previous model becomes the target of the next fit.
 
-The paper's pseudo-labeler is $\sigma_{\rm pl}(x) = \sigma(\gamma x)$: the link of the loss applied to
-the sharpened logit (`SoftLabels`); $\gamma = \infty$ gives hard labels. Another labeler is an
+The paper's pseudo-labeler is $\sigma_{\rm pl}(x) = \sigma(\gamma x)$: the link of the loss applied
+to the sharpened logit (`SoftLabels`); $\gamma = \infty$ gives hard labels. Another labeler is an
 object with the same three attributes; it takes the generic path of the solver.
 """
 
@@ -26,8 +26,8 @@ class Labeler(Protocol):
     def target(self, logit: Array, sharpness: float, loss: Loss) -> Array:
         """The target of `loss` for points whose previous logit is `logit`.
 
-        One number a logit that depends on that logit alone: engines ask for parts of a batch, and the theory for
-        single points. Targets of the logistic loss lie in [0, 1].
+        One number a logit that depends on that logit alone: engines ask for parts of a batch, and
+        the theory for single points. Targets of the logistic loss lie in [0, 1].
         """
         ...
 
@@ -37,7 +37,9 @@ class Labeler(Protocol):
 
 
 class SoftLabels:
-    r"""$\sigma(\gamma \tilde h)$; the class of the sign of $\tilde h$ when the sharpness $\gamma$ is infinite."""
+    r"""$\sigma(\gamma \tilde h)$; the class of the sign of $\tilde h$ when the sharpness $\gamma$
+    is infinite.
+    """
 
     name = "soft"
 

@@ -25,8 +25,9 @@ class Loss(Protocol):
     Attributes:
         name: how it is called in files and on the command line.
         classes: the targets that code y = 0 and y = 1.
-        kinks: logits at which the second or the third derivative jumps: a tuple if they are the same for every
-            target, else a method that takes an array of targets and returns a tuple of arrays, one per kink.
+        kinks: logits at which the second or the third derivative jumps: a tuple if they are the
+            same for every target, else a method that takes an array of targets and returns a tuple
+            of arrays, one per kink.
     """
 
     name: str
@@ -137,7 +138,9 @@ def register(loss: Loss) -> Loss:
 
 
 def get_loss(loss: Any, field: str = "loss") -> Loss:
-    """The loss of that name, or the object itself if it is a loss; `field` is named where it is neither."""
+    """The loss of that name, or the object itself if it is a loss; `field` is named where it is
+    neither.
+    """
     if isinstance(loss, str):
         if loss not in _registry:
             raise InvalidInput(field, loss, f"unknown loss; {nearest(loss, _registry)}")
@@ -183,7 +186,10 @@ def _check_derivatives(loss: Loss) -> None:
         if wrong.any():
             at = int(np.argmax(wrong))
             where = f"target {target[at]:g}, logit {logit[at]:g}"
-            accepted = f"{name} must be the derivative of {before}: {found[at]:g} is not {expected[at]:g} at {where}"
+            accepted = (
+                f"{name} must be the derivative of {before}: {found[at]:g} is not {expected[at]:g}"
+                f" at {where}"
+            )
             raise InvalidInput("loss", loss.name, accepted)
         if name == "curvature" and found.min() < -1e-9:
             raise InvalidInput("loss", loss.name, "it must be convex: its curvature is negative")

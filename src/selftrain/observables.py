@@ -40,10 +40,11 @@ SYMBOLS = {
 def generalization_error(
     m: Array, q: Array, bias: Array, rho: Array | float, delta: Array | float
 ) -> Array:
-    r"""$\rho H((m+B)/\sqrt{\Delta q}) + (1-\rho) H((m-B)/\sqrt{\Delta q})$ (`eq: macro generalization error`).
+    r"""$\rho H((m+B)/\sqrt{\Delta q}) + (1-\rho) H((m-B)/\sqrt{\Delta q})$ (`eq: macro
+    generalization error`).
 
-    The probability of `eq: gen_err` that the prediction `eq:yhat_generr` differs from the class of a point
-    of the mixture (`eq:data generation generr x`, `eq:data generation generr y`).
+    The probability of `eq: gen_err` that the prediction `eq:yhat_generr` differs from the class of
+    a point of the mixture (`eq:data generation generr x`, `eq:data generation generr y`).
     """
     scale = np.sqrt(delta * q)
     error: Array = rho * ndtr(-(m + bias) / scale) + (1 - rho) * ndtr(-(m - bias) / scale)
@@ -53,7 +54,9 @@ def generalization_error(
 def fraction_selected(
     m: Array, q: Array, bias: Array, rho: Array, delta: Array, threshold: Array
 ) -> Array:
-    r"""$P(|\tilde h| > \Gamma\sqrt q)$ on a batch $(\rho, \Delta)$ for the labelling model (m, q, B)."""
+    r"""$P(|\tilde h| > \Gamma\sqrt q)$ on a batch $(\rho, \Delta)$ for the labelling model (m, q,
+    B).
+    """
     correct, wrong = _selected_by_side(m, q, bias, rho, delta, threshold)
     return np.where(np.asarray(threshold) == 0, 1.0, correct + wrong)
 
@@ -83,7 +86,9 @@ def _selected_by_side(
 def selects_positive(
     m: float, q: float, bias: float, rho: float, delta: float, threshold: float
 ) -> bool:
-    r"""Whether more of the selected points lie on the positive side, $\tilde h > \Gamma\sqrt q$, than on the other."""
+    r"""Whether more of the selected points lie on the positive side, $\tilde h > \Gamma\sqrt q$,
+    than on the other.
+    """
     scale = math.sqrt(delta * q)
     sides = [
         np.logaddexp(

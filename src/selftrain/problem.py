@@ -26,7 +26,9 @@ __all__ = ["Batches", "Mixture", "Problem"]
 
 
 class Mixture(NamedTuple):
-    r"""Two Gaussian clusters: the share $\rho$ of the positive class, the noise variance $\Delta$."""
+    r"""Two Gaussian clusters: the share $\rho$ of the positive class, the noise variance
+    $\Delta$.
+    """
 
     rho: float
     delta: float
@@ -46,27 +48,30 @@ class Problem(Portable):
 
     Arguments:
         alpha_l: labelled points per feature, $\alpha_L > 0$.
-        alpha_u: unlabelled points per feature in each step, $\alpha_U > 0$; a number or one per step.
+        alpha_u: unlabelled points per feature in each step, $\alpha_U > 0$; a number or one per
+            step.
         rho: share of the positive class among the labelled points, in (0, 1).
         delta: variance of the noise of the labelled points, $\Delta > 0$.
         steps: number of self-training steps T after the supervised step 0.
-        loss: name of a loss, or a loss object ("squared" codes the classes as -1 and +1, so that the
-            decision "logit > 0" holds for it too).
-        pseudo_loss: the loss of the self-training steps, if it is another one. It codes their labels too: soft labels
-            are its link of the (sharpened) logit.
+        loss: name of a loss, or a loss object ("squared" codes the classes as -1 and +1, so that
+            the decision "logit > 0" holds for it too).
+        pseudo_loss: the loss of the self-training steps, if it is another one. It codes their
+            labels too: soft labels are its link of the (sharpened) logit.
         rho_u, delta_u: the same for the unlabelled batches, if they differ (domain shift);
             a number or one per step.
-        clusters, clusters_u: a shape (`selftrain.Clusters`) in place of `delta`, and that of the unlabelled batches
-            if it differs, one or one per step; the `alpha`s then count rows per feature of the shape.
+        clusters, clusters_u: a shape (`selftrain.Clusters`) in place of `delta`, and that of the
+            unlabelled batches if it differs, one or one per step; the `alpha`s then count rows per
+            feature of the shape.
         test: mixture on which the error is measured: `(rho, delta)`, "labeled" or "unlabeled"
-            (the batch of the last step). Default: "unlabeled", or "labeled" if `steps` is 0. The paper
-            defines it by the labelled law (`eq:data generation generr y`) and computes it with the
-            unlabelled one (`eq: macro generalization error`); they differ under domain shift only. With
-            clusters a mixture is `(rho, clusters)`.
-        batches: which unlabelled rows a step uses: "fresh" (the paper), "reused" (the same rows in every step), or
-            a name per step, `("a", "b", "a")`: rows of that name come back. Names joined by "+" are parts of a pool.
-        keep_labeled: weight of the labelled rows in the loss of every later step, 0 (the paper) or more; a number
-            or one per step.
+            (the batch of the last step). Default: "unlabeled", or "labeled" if `steps` is 0. The
+            paper defines it by the labelled law (`eq:data generation generr y`) and computes it
+            with the unlabelled one (`eq: macro generalization error`); they differ under domain
+            shift only. With clusters a mixture is `(rho, clusters)`.
+        batches: which unlabelled rows a step uses: "fresh" (the paper), "reused" (the same rows in
+            every step), or a name per step, `("a", "b", "a")`: rows of that name come back. Names
+            joined by "+" are parts of a pool.
+        keep_labeled: weight of the labelled rows in the loss of every later step, 0 (the paper) or
+            more; a number or one per step.
 
     >>> Problem(alpha_l=0.5, alpha_u=2.0, rho=0.4, delta=0.75**2, steps=16)
     Problem(alpha_l=0.5, alpha_u=2, rho=0.4, delta=0.5625, steps=16, loss='logistic')
@@ -166,7 +171,9 @@ class Problem(Portable):
 
     @property
     def row_groups(self) -> tuple[RowGroup, ...]:
-        """The groups of rows that are used together: the labelled rows, then the unlabelled ones by first use."""
+        """The groups of rows that are used together: the labelled rows, then the unlabelled ones by
+        first use.
+        """
         kept = (1.0, *expand("keep_labeled", self.keep_labeled, self.steps).tolist())
         labeled = RowGroup(LABELED, self.alpha_l, *self.labeled, kept)
         return (labeled, *unlabeled_groups(self.batches, *self.unlabeled))
@@ -245,7 +252,9 @@ class Problem(Portable):
         return (rho, self.test_clusters) if self.shaped else (rho, delta)
 
     def all_labeled(self) -> Problem:
-        """The supervised fit to every row of a problem with clusters: all of one shape, as if all were labelled."""
+        """The supervised fit to every row of a problem with clusters: all of one shape, as if all
+        were labelled.
+        """
         assert self.clusters is not None
         if any(shape != self.clusters for shape in self.batch_clusters):
             accepted = "every row labelled is one fit only where all rows have one shape"

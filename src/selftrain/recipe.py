@@ -1,9 +1,10 @@
 r"""What the user chooses: ridge, selection threshold, sharpness and annealing of the labels, bias.
 
-The update of step t is `eq: update of ST` with $\lambda^{(0)} = \lambda_L$, $\lambda^{(t)} = \lambda_U^{(t)}$, the
-threshold $\Gamma$ on $|\tilde h|/\sqrt{q^{(t-1)}}$ and the labels $\sigma(\gamma^{(t)} \tilde h)$. Pseudo-label annealing
-(`heuristics: annealing`, `eq: annealing parameter`) is $\gamma^{(t)} = \gamma\,(1 + a t)$; bias fixing
-(`heuristics: bias fixing`) keeps $B^{(t)} = B^{(0)}$.
+The update of step t is `eq: update of ST` with $\lambda^{(0)} = \lambda_L$, $\lambda^{(t)} =
+\lambda_U^{(t)}$, the threshold $\Gamma$ on $|\tilde h|/\sqrt{q^{(t-1)}}$ and the labels
+$\sigma(\gamma^{(t)} \tilde h)$. Pseudo-label annealing (`heuristics: annealing`, `eq: annealing
+parameter`) is $\gamma^{(t)} = \gamma\,(1 + a t)$; bias fixing (`heuristics: bias fixing`) keeps
+$B^{(t)} = B^{(0)}$.
 """
 
 from __future__ import annotations
@@ -103,6 +104,8 @@ _SHARPNESS = (
 )
 _RIDGE = (
     lambda value: SMALLEST <= value <= LARGEST,
-    "a finite number > 0 is accepted (without ridge the previous model already minimises the "
-    f"loss of its own soft labels, so the step changes nothing; {RANGE})",
+    (
+        "a finite number > 0 is accepted (without ridge the previous model already minimises the "
+        f"loss of its own soft labels, so the step changes nothing; {RANGE})"
+    ),
 )

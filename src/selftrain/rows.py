@@ -1,9 +1,10 @@
 r"""Which rows a step fits: groups of rows that are used together, and their weights $k_g(t)$.
 
-The labelled rows are one group, with weight 1 in step 0 and `keep_labeled` later. `batches` names the unlabelled
-rows of each step: "fresh" (rows of their own in every step), "reused" (the same rows in every step), or a sequence of names, one
-per step. A name that returns means the same rows; names joined by "+" mean several sets of rows, which share the
-`alpha_u` of the step equally: the parts of a pool.
+The labelled rows are one group, with weight 1 in step 0 and `keep_labeled` later. `batches` names
+the unlabelled rows of each step: "fresh" (rows of their own in every step), "reused" (the same rows
+in every step), or a sequence of names, one per step. A name that returns means the same rows; names
+joined by "+" mean several sets of rows, which share the `alpha_u` of the step equally: the parts of
+a pool.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ class RowGroup(NamedTuple):
 
     Attributes:
         name: its name; "labeled" for the labelled rows.
-        alpha, rho, delta: rows per feature and the mixture they come from (delta is NaN for clusters with a shape).
+        alpha, rho, delta: rows per feature and the mixture they come from (delta is NaN for
+            clusters with a shape).
         weights: $k(t)$ for t = 0..T; 0 where the step does not use them.
     """
 

@@ -9,13 +9,37 @@ import html
 import re
 
 _GREEK = {
-    "alpha": "α", "gamma": "γ", "Gamma": "Γ", "Delta": "Δ", "delta": "δ", "epsilon": "ε", "lambda": "λ",
-    "nu": "ν", "rho": "ρ", "tau": "τ", "chi": "χ", "xi": "ξ", "sigma": "σ",
-}  # fmt: skip
+    "alpha": "α",
+    "gamma": "γ",
+    "Gamma": "Γ",
+    "Delta": "Δ",
+    "delta": "δ",
+    "epsilon": "ε",
+    "lambda": "λ",
+    "nu": "ν",
+    "rho": "ρ",
+    "tau": "τ",
+    "chi": "χ",
+    "xi": "ξ",
+    "sigma": "σ",
+}
 _SIGNS = {
-    "in": " ∈ ", "to": " → ", "le": " ≤ ", "ge": " ≥ ", "propto": " ∝ ", "infty": "∞", "cdot": "·",
-    "max": "max", "log": "log", "gg": " ≫ ", "neq": " ≠ ", "times": " × ", "simeq": " ≃ ", ",": " ", ";": " ",
-}  # fmt: skip
+    "in": " ∈ ",
+    "to": " → ",
+    "le": " ≤ ",
+    "ge": " ≥ ",
+    "propto": " ∝ ",
+    "infty": "∞",
+    "cdot": "·",
+    "max": "max",
+    "log": "log",
+    "gg": " ≫ ",
+    "neq": " ≠ ",
+    "times": " × ",
+    "simeq": " ≃ ",
+    ",": " ",
+    ";": " ",
+}
 _TOKEN = re.compile(r"\\([A-Za-z]+|[,;])|([_^{}])|([A-Za-z])|([^\\_^{}A-Za-z])")
 
 

@@ -1,7 +1,8 @@
 """Rows of a user in a file: a CSV with one column per feature and one with the class.
 
-`read_table` refuses what is not a table of numbers and two classes, with the name of the column. `standardised` gives every
-column mean 0 and variance 1: the ridge treats all directions alike, so units must not decide.
+`read_table` refuses what is not a table of numbers and two classes, with the name of the column.
+`standardised` gives every column mean 0 and variance 1: the ridge treats all directions alike, so
+units must not decide.
 """
 
 from __future__ import annotations
@@ -79,7 +80,9 @@ def read_table(path: str | Path, target: str) -> Table:
 
 
 def standardised(table: Table) -> Table:
-    """Every column with mean 0 and variance 1; constant ones, which have no unit, are left out and named."""
+    """Every column with mean 0 and variance 1; constant ones, which have no unit, are left out and
+    named.
+    """
     moving = np.ptp(table.X, axis=0) > 0
     if not moving.any():
         raise InvalidInput("data", f"{len(moving)} columns", "some column has to vary")
@@ -105,7 +108,10 @@ def _numbers(path: str | Path, frame: pd.DataFrame) -> Array:
     holes = ~np.isfinite(rows)
     if holes.any():
         where = [str(name) for name in frame.columns[holes.any(axis=0)]]
-        accepted = f"finite numbers are accepted; {int(holes.sum())} are missing or infinite, in: {_few(where)}"
+        accepted = (
+            f"finite numbers are accepted; {int(holes.sum())} are missing or infinite, in:"
+            f" {_few(where)}"
+        )
         raise InvalidInput("data", str(path), accepted)
     return rows
 

@@ -78,7 +78,9 @@ ENDING = ("--steps", "2", "--alpha-u", "2,0.9", "--lambda-u", "0.05")
 
 
 def test_the_part_that_exists_can_be_had(tmp_path: Path) -> None:
-    """A second batch with too few points: by default nothing, asked to, the path up to there; exit code 1 in both cases."""
+    """A second batch with too few points: by default nothing, asked to, the path up to there; exit
+    code 1 in both cases.
+    """
     done = selftrain(*ENDING)
     assert (done.returncode, done.stdout) == (1, "")
     figure = tmp_path / "path.png"

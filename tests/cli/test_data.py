@@ -1,4 +1,6 @@
-"""`--data rows.csv`: the problem of a table of rows, as the API makes it, and refusals as a script sees them."""
+"""`--data rows.csv`: the problem of a table of rows, as the API makes it, and refusals as a script
+sees them.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ def file(table: tuple[Any, Any], tmp_path_factory: pytest.TempPathFactory) -> Pa
     X, y = table
     path = tmp_path_factory.mktemp("data") / "rows.csv"
     names = [*(f"x{i}" for i in range(30)), "same", "y"]
-    text = [",".join([*(repr(float(x)) for x in row), "7", str(k)]) for row, k in zip(X, y, strict=True)]  # fmt: skip
+    text = [
+        ",".join([*(repr(float(x)) for x in row), "7", str(k)]) for row, k in zip(X, y, strict=True)
+    ]
     path.write_text("\n".join([",".join(names), *text]))
     return path
 
@@ -71,7 +75,9 @@ def test_solve_is_what_the_api_says(
         found = [step[name] for step in told["steps"]]
         np.testing.assert_allclose(found, getattr(run, name), rtol=1e-6, err_msg=name)
     assert told["bayes"] is None
-    assert told["limits"]["best_linear"] == pytest.approx(problem.clusters.best_rule(problem.rho).error)  # type: ignore[union-attr]  # fmt: skip
+    assert told["limits"]["best_linear"] == pytest.approx(
+        problem.clusters.best_rule(problem.rho).error
+    )  # type: ignore[union-attr]
     assert told["limits"]["best_linear"] < told["limits"]["every_label"] < run.error[0]
     assert told["data"]["constant"] == ["same"]
     assert told["data"]["directions"] == 10

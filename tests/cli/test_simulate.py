@@ -126,7 +126,9 @@ def test_a_warning_is_one_line() -> None:
 
 
 def test_an_interrupt_is_not_a_result(tmp_path: Path) -> None:
-    """The seeds that are done go to a file of their own; the old file stays, and the exit code says so."""
+    """The seeds that are done go to a file of their own; the old file stays, and the exit code says
+    so.
+    """
     stored = tmp_path / "runs.nc"
     stored.write_bytes(b"of a whole run")
     code = (

@@ -50,7 +50,9 @@ def selftrain(monkeypatch, capsys):
 
 @pytest.fixture
 def solve_json(selftrain):
-    """Run `selftrain solve --json`; gives the exit code and the object, which must be strict JSON."""
+    """Run `selftrain solve --json`; gives the exit code and the object, which must be strict
+    JSON.
+    """
 
     def call(*arguments):
         code, out, _ = selftrain("solve", *arguments, "--json")
@@ -521,7 +523,9 @@ def test_every_kth_step_of_a_long_run(selftrain, tmp_path):
 
 
 def test_rows_of_json_are_written_one_by_one(monkeypatch):
-    """A million steps are never in memory as objects: each row is written before the next is made."""
+    """A million steps are never in memory as objects: each row is written before the next is
+    made.
+    """
     written = io.StringIO()
     monkeypatch.setattr(sys, "stdout", written)
     sizes = []
@@ -557,7 +561,16 @@ def test_rows_used_again(selftrain):
     told = json.loads(out)
     assert code == 0
     assert told["problem"]["batches"] == ["a", "b", "a", "b"]
-    problem = Problem(0.5, 2.0, 0.4, 0.5625, steps=4, loss="squared", batches=("a", "b", "a", "b"), keep_labeled=(0, 1, 1, 0.5))  # fmt: skip
+    problem = Problem(
+        0.5,
+        2.0,
+        0.4,
+        0.5625,
+        steps=4,
+        loss="squared",
+        batches=("a", "b", "a", "b"),
+        keep_labeled=(0, 1, 1, 0.5),
+    )
     run = solve(problem, Recipe(0.05, 0.05))
     assert [step["q"] for step in told["steps"]] == pytest.approx(run.q.tolist(), rel=1e-12)
 

@@ -1,4 +1,6 @@
-"""`selftrain sweep`: a grid file is a contract, and the exit code says whether every point is there."""
+"""`selftrain sweep`: a grid file is a contract, and the exit code says whether every point is
+there.
+"""
 
 from __future__ import annotations
 

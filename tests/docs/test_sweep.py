@@ -1,4 +1,6 @@
-"""The examples of the page on sweeps run, its grid file is one, and so are those of the diagrams."""
+"""The examples of the page on sweeps run, its grid file is one, and so are those of the
+diagrams.
+"""
 
 from __future__ import annotations
 

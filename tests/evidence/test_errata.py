@@ -33,8 +33,10 @@ def test_conjugates_at_vanishing_ridge_are_not_those_of_the_step_before() -> Non
 
 
 def test_conjugate_of_the_overlap_has_two_terms() -> None:
-    """The derivative of E exp(-b l) in the covariance of its arguments is E[(b^2 l1 l2 - b l12) exp(-b l)]: the sign, and the term that
-    the paper leaves out. Both sides by quadrature, l the logistic loss to a soft label."""
+    """The derivative of E exp(-b l) in the covariance of its arguments is E[(b^2 l1 l2 - b l12)
+    exp(-b l)]: the sign, and the term that the paper leaves out. Both sides by quadrature, l the
+    logistic loss to a soft label.
+    """
     beta, nodes = 1.7, np.polynomial.hermite_e.hermegauss(60)
     x, weights = nodes[0], np.outer(nodes[1], nodes[1]) / (2 * np.pi)
     p = lambda u: 1 / (1 + np.exp(-u))  # noqa: E731
@@ -58,7 +60,9 @@ def test_conjugate_of_the_overlap_has_two_terms() -> None:
 
 @pytest.mark.parametrize(("alpha_u", "error"), [(0.25, 0.324012), (0.5, 0.185401)])
 def test_small_batches_fade_to_a_direction(alpha_u: float, error: float) -> None:
-    """Below one point per feature the direction neither aligns nor is lost: it has a limit, that of the squared loss at four times the ridge."""
+    """Below one point per feature the direction neither aligns nor is lost: it has a limit, that of
+    the squared loss at four times the ridge.
+    """
     problem = Problem(0.5, alpha_u, 0.5, 0.75**2, steps=120, loss="squared")
     run = solve(problem, Recipe(lambda_l=0.1, lambda_u=0.4))
     assert run.error[-1] == pytest.approx(error, abs=1e-6)
@@ -66,7 +70,9 @@ def test_small_batches_fade_to_a_direction(alpha_u: float, error: float) -> None
 
 
 def test_odds_of_the_squared_cosine_grow_by_the_integral_of_the_rate() -> None:
-    """M/(1-M) grows by exp(int C), and C of the squared loss is 2V/(D(a-1)(D+V)) with V the variance of the label coded +-1."""
+    """M/(1-M) grows by exp(int C), and C of the squared loss is 2V/(D(a-1)(D+V)) with V the
+    variance of the label coded +-1.
+    """
     rho, delta, alpha, ridge, steps = 0.3, 0.75**2, 3.0, 1e-5, 40
     problem = Problem(0.5, alpha, rho, delta, steps=steps, loss="squared")
     run = solve(problem, Recipe(lambda_l=0.05, lambda_u=ridge))

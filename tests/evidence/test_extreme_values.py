@@ -1,4 +1,6 @@
-"""Values at the ends of what is accepted, and beyond: an answer, or an error with a name, and never a warning."""
+"""Values at the ends of what is accepted, and beyond: an answer, or an error with a name, and never
+a warning.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,10 @@
-r"""Random steps in faded, grown and sharpened states, put back into their equations in fifty digits.
+r"""Random steps in faded, grown and sharpened states, put back into their equations in fifty
+digits.
 
-Nothing of the engines is used: trapezoidal sums in both noises, which are exact to all digits that matter while the logits
-are of order one or less, proximal points by Newton's method in mpmath, the conjugates by integration by parts. What is
-compared is the state itself: each order parameter with the one that the equations give from it.
+Nothing of the engines is used: trapezoidal sums in both noises, which are exact to all digits that
+matter while the logits are of order one or less, proximal points by Newton's method in mpmath, the
+conjugates by integration by parts. What is compared is the state itself: each order parameter with
+the one that the equations give from it.
 """
 
 from __future__ import annotations
@@ -18,7 +20,9 @@ from mpmath import mp, mpf
 from selftrain import Problem, Recipe, Trajectory, solve
 
 STEP = mpf(1) / 2
-"""Stride of the sums: an error exp(-2 pi^2/h^2) for the Gaussian, exp(-2 pi d/h) for a pole at distance d > 4."""
+"""Stride of the sums: an error exp(-2 pi^2/h^2) for the Gaussian, exp(-2 pi d/h) for a pole at
+distance d > 4.
+"""
 
 NODES = [STEP * j for j in range(-18, 19)]
 
@@ -98,7 +102,9 @@ def distances(run: Trajectory, t: int) -> dict[str, float]:
 
 
 def random_case(seed: int) -> tuple[Problem, Recipe, int]:
-    """Ridges that let the weights fade by orders of magnitude, labels that are sharpened a little or much."""
+    """Ridges that let the weights fade by orders of magnitude, labels that are sharpened a little
+    or much.
+    """
     rng = np.random.default_rng(seed)
     steps = int(rng.integers(2, 12))
     problem = Problem(
@@ -114,7 +120,9 @@ def random_case(seed: int) -> tuple[Problem, Recipe, int]:
 
 
 def test_the_named_state() -> None:
-    """Sharpness 1 + 1e-12, the bias fixed, weights faded: B' - gamma B' must not be a rounded difference."""
+    """Sharpness 1 + 1e-12, the bias fixed, weights faded: B' - gamma B' must not be a rounded
+    difference.
+    """
     problem = Problem(1.0, 2.6, 0.38, 0.095, steps=10)
     run = solve(problem, Recipe(24.0, 42.0, sharpness=1 + 1e-12, fix_bias=True))
     assert max(distances(run, 10).values()) < 1e-9

@@ -92,7 +92,9 @@ def test_a_held_bias_is_solved_on() -> None:
 
 
 def test_weights_far_below_one_keep_their_accuracy() -> None:
-    """At strong ridge and fixed bias every step divides the weights by 1e4, the cosine still grows."""
+    """At strong ridge and fixed bias every step divides the weights by 1e4, the cosine still
+    grows.
+    """
     problem = REFERENCE.replace(steps=20)
     run = solve(problem, Recipe(lambda_u=1e4, fix_bias=True))
     ratio = run.m[1:] / run.m[:-1]

@@ -1,4 +1,6 @@
-"""Problems that an earlier rule, start or form of the unknowns could not solve; each is confirmed now."""
+"""Problems that an earlier rule, start or form of the unknowns could not solve; each is confirmed
+now.
+"""
 
 import math
 

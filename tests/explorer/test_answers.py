@@ -1,4 +1,6 @@
-"""What the page shows is what the solver says, and faults come as sentences with the control they belong to."""
+"""What the page shows is what the solver says, and faults come as sentences with the control they
+belong to.
+"""
 
 import csv
 import io

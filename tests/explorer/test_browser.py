@@ -1,4 +1,6 @@
-"""The page in a real browser: every control, view and button, links, downloads, accessibility, hostile input."""
+"""The page in a real browser: every control, view and button, links, downloads, accessibility,
+hostile input.
+"""
 
 from __future__ import annotations
 
@@ -102,7 +104,8 @@ def test_every_view_draws(browser, address):
         wait(
             browser,
             lambda: browser.execute_script(
-                "const p = document.querySelector('#chart .js-plotly-plot'); return p.data.length > 0"
+                "const p = document.querySelector('#chart .js-plotly-plot'); return"
+                " p.data.length > 0"
             ),
         )
         shot(browser, f"view-{view}")
@@ -329,7 +332,9 @@ def test_nothing_is_cut_off(browser, address, name, width, height):
 
 
 def test_random_clicks_leave_the_page_alive(browser, address, headline):
-    """A bounded run of random clicks and values; benchmarks/explorer_soak.py does it for half an hour."""
+    """A bounded run of random clicks and values; benchmarks/explorer_soak.py does it for half an
+    hour.
+    """
     visit(browser, address)
     draw = np.random.default_rng(3)
     names = [

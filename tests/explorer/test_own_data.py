@@ -1,4 +1,6 @@
-"""A visitor's own table: a plan, a predicted curve, real rows on top; bad tables are refused in words."""
+"""A visitor's own table: a plan, a predicted curve, real rows on top; bad tables are refused in
+words.
+"""
 
 import base64
 

@@ -1,7 +1,8 @@
-"""Data of figures without computing them: numbers that look like those of the paper, with as much noise as asked for.
+"""Data of figures without computing them: numbers that look like those of the paper, with as much
+noise as asked for.
 
-A point gets its numbers from its parameters alone, so that the quick version of a figure has the very numbers of the full one
-wherever it has the same points, as in earnest.
+A point gets its numbers from its parameters alone, so that the quick version of a figure has the
+very numbers of the full one wherever it has the same points, as in earnest.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ def _dataset(task: Task, noise: float, salt: int) -> Any:
     return gather(task.computation, task.grid, values)
 
 
-def _noisy(make: Callable[..., Mapping[str, Any]], point: Mapping[str, Any], noise: float, salt: int) -> dict[str, Any]:  # fmt: skip
+def _noisy(
+    make: Callable[..., Mapping[str, Any]], point: Mapping[str, Any], noise: float, salt: int
+) -> dict[str, Any]:
     names = {name: value for name, value in point.items() if name != "longest"}
     digest = hashlib.sha256(json.dumps([names, salt], sort_keys=True).encode()).digest()
     rng = np.random.default_rng(int.from_bytes(digest[:8], "big"))
@@ -56,7 +59,16 @@ def _whole(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(max(n, 256) if n <= 256 else n for n in shape)
 
 
-def chain(rng: Any, alpha_l: float, alpha_u: float, rho: float, delta: float, selection: bool, heuristics: bool, longest: int) -> dict[str, Any]:  # fmt: skip
+def chain(
+    rng: Any,
+    alpha_l: float,
+    alpha_u: float,
+    rho: float,
+    delta: float,
+    selection: bool,
+    heuristics: bool,
+    longest: int,
+) -> dict[str, Any]:
     t = T[longest >= T].astype(float)
     skew = 0.5 - rho
     small = alpha_u < 1
@@ -69,14 +81,29 @@ def chain(rng: Any, alpha_l: float, alpha_u: float, rho: float, delta: float, se
     off = 0.3 * t ** -(0.5 + rho) if not small else 0.4 + 0.02 * np.log2(t)
     hardness = 0.8 / (1 + 0.1 * t)
     return {
-        "T": t.astype(int), "error": error, "one_minus_cosine": off, "q": 1 / t, "m": 0.5 / t, "bias": -skew + 0 * t,
-        "chi": (10 / alpha_u + 0 * t) if not small else 8.0 + 0 * t, "lambda_l": 0.01 * t**-0.5, "lambda_u": ridge,
-        "threshold": 0.3 * selection + 0 * t, "annealing": heuristics * 1.5 * t**-1.8, "hardness": hardness,
-        "hardness_soft": 0.6 * hardness, "labeled_only": 0.5 * delta + 0 * t, "supervised": 0.1 * delta * (1 + 0.02 / t),
-        "supervised_any_ridge": 0.1 * delta * (1 - 0.08 / t), "supervised_one_minus_cosine": 0.1 / t,
-        "bayes": 0.09 * delta + 0 * t, "bayes_all_labeled": 0.08 * delta + 0 * t, "bayes_one_minus_cosine": 0.05 / t,
-        "first_order": 1e-10 + 0 * t, "faded": 0 * t,
-    }  # fmt: skip
+        "T": t.astype(int),
+        "error": error,
+        "one_minus_cosine": off,
+        "q": 1 / t,
+        "m": 0.5 / t,
+        "bias": -skew + 0 * t,
+        "chi": (10 / alpha_u + 0 * t) if not small else 8.0 + 0 * t,
+        "lambda_l": 0.01 * t**-0.5,
+        "lambda_u": ridge,
+        "threshold": 0.3 * selection + 0 * t,
+        "annealing": heuristics * 1.5 * t**-1.8,
+        "hardness": hardness,
+        "hardness_soft": 0.6 * hardness,
+        "labeled_only": 0.5 * delta + 0 * t,
+        "supervised": 0.1 * delta * (1 + 0.02 / t),
+        "supervised_any_ridge": 0.1 * delta * (1 - 0.08 / t),
+        "supervised_one_minus_cosine": 0.1 / t,
+        "bayes": 0.09 * delta + 0 * t,
+        "bayes_all_labeled": 0.08 * delta + 0 * t,
+        "bayes_one_minus_cosine": 0.05 / t,
+        "first_order": 1e-10 + 0 * t,
+        "faded": 0 * t,
+    }
 
 
 def fixed_ridge(rng: Any, alpha_u: float, longest: int, **_: Any) -> dict[str, Any]:
@@ -96,26 +123,47 @@ def path(rng: Any, rho: float, steps: int, loss: str, **_: Any) -> dict[str, Any
     run = ridge * np.linspace(0, steps, 401)
     curve = lambda time: 1 / (1 + 5 * np.exp(-time))  # noqa: E731
     return {
-        "tau": tau, "squared_cosine": curve(tau), "tau_run": run, "squared_cosine_run": curve(run), "apart": 1.0 / steps,
-        "lambda_l": 0.01, "lambda_u": ridge, "time_scale": 1.0, "error": 0.1, "bayes": 0.09,
-    }  # fmt: skip
+        "tau": tau,
+        "squared_cosine": curve(tau),
+        "tau_run": run,
+        "squared_cosine_run": curve(run),
+        "apart": 1.0 / steps,
+        "lambda_l": 0.01,
+        "lambda_u": ridge,
+        "time_scale": 1.0,
+        "error": 0.1,
+        "bayes": 0.09,
+    }
 
 
 def ablation(rng: Any, rho: float, **_: Any) -> dict[str, Any]:
     lift = 1 + 2 * (0.5 - rho)
     return {
-        "way": np.arange(4), "error": 0.1 * np.array([lift, 0.99 * lift, 1.1 * lift, 0.6 * lift]),
-        "annealing": np.array([0.0, 0.01, 0.0, 0.1]), "labeled_only": 0.2, "supervised": 0.1, "bayes": 0.05,
-    }  # fmt: skip
+        "way": np.arange(4),
+        "error": 0.1 * np.array([lift, 0.99 * lift, 1.1 * lift, 0.6 * lift]),
+        "annealing": np.array([0.0, 0.01, 0.0, 0.1]),
+        "labeled_only": 0.2,
+        "supervised": 0.1,
+        "bayes": 0.05,
+    }
 
 
 def few_labels(rng: Any, alpha_l: float, rho: float, **_: Any) -> dict[str, Any]:
     error = 0.1 * (1 + 0.05 / alpha_l**0.3)
     return {
-        "error": error, "one_minus_cosine": 0.1, "bias_to_norm": -0.2, "best_bias": error / (1 + 0.01 / alpha_l**0.5),
-        "first": 0.3, "naive": 1.5 * error, "labeled_only": 2 * error, "supervised": 0.09, "bayes": 0.08, "lambda_l": 0.01,
-        "lambda_u": 0.01, "annealing": 0.1,
-    }  # fmt: skip
+        "error": error,
+        "one_minus_cosine": 0.1,
+        "bias_to_norm": -0.2,
+        "best_bias": error / (1 + 0.01 / alpha_l**0.5),
+        "first": 0.3,
+        "naive": 1.5 * error,
+        "labeled_only": 2 * error,
+        "supervised": 0.09,
+        "bayes": 0.08,
+        "lambda_l": 0.01,
+        "lambda_u": 0.01,
+        "annealing": 0.1,
+    }
 
 
 def few_labels_run(rng: Any, alpha_l: float, features: int, **setting: Any) -> dict[str, Any]:
@@ -128,9 +176,16 @@ def few_labels_run(rng: Any, alpha_l: float, features: int, **setting: Any) -> d
 def theory(rng: Any, rho: float, steps: int, **_: Any) -> dict[str, Any]:
     t = np.arange(steps + 1.0)
     return {
-        "t": np.arange(steps + 1), "q": np.exp(-0.1 * t), "m": 0.7 * np.exp(-0.05 * t), "bias": (rho - 0.5) * (1 + 0.1 * t),
-        "error": 0.1 + 0.1 * np.exp(-t), "lambda_l": 1e-3, "lambda_u": 1e-2, "threshold": 0.2, "bayes": 0.09 + 0 * t,
-    }  # fmt: skip
+        "t": np.arange(steps + 1),
+        "q": np.exp(-0.1 * t),
+        "m": 0.7 * np.exp(-0.05 * t),
+        "bias": (rho - 0.5) * (1 + 0.1 * t),
+        "error": 0.1 + 0.1 * np.exp(-t),
+        "lambda_l": 1e-3,
+        "lambda_u": 1e-2,
+        "threshold": 0.2,
+        "bayes": 0.09 + 0 * t,
+    }
 
 
 def finite_run(rng: Any, features: int, rho: float, **setting: Any) -> dict[str, Any]:
@@ -155,7 +210,14 @@ def histogram(rng: Any, features: int, shown: tuple[int, ...], **_: Any) -> dict
             density = np.exp(-0.5 * (curve / scale) ** 2) / np.sqrt(2 * np.pi) / scale
             counts = np.interp(0.5 * (edges[1:] + edges[:-1]), curve, density)
             share = np.clip(law + 0.1 * features**-0.5 * rng.standard_normal(law.size), 0, 1)
-            entries = {"edge": edges, "histogram": counts, "curve": curve, "density": density, "share": share, "law": law}  # fmt: skip
+            entries = {
+                "edge": edges,
+                "histogram": counts,
+                "curve": curve,
+                "density": density,
+                "share": share,
+                "law": law,
+            }
             for name, value in entries.items():
                 each.setdefault(f"{what}_{name}", []).append(value)
         made |= {name: np.array(values) for name, values in each.items()}
@@ -165,9 +227,14 @@ def histogram(rng: Any, features: int, shown: tuple[int, ...], **_: Any) -> dict
 def single_shot(rng: Any, rho: float, alpha_u: float, largest: float, **_: Any) -> dict[str, Any]:
     ridge = largest if rho == 0.5 and alpha_u >= 1 else min(largest, 0.1 * (1 + alpha_u))
     return {
-        "lambda_l": ridge, "lambda_u": ridge, "error": 0.1 + 0.1 / (1 + alpha_u), "labeled_only": 0.3, "q": 1e-3,
-        "supervised": 0.09, "bayes": 0.08,
-    }  # fmt: skip
+        "lambda_l": ridge,
+        "lambda_u": ridge,
+        "error": 0.1 + 0.1 / (1 + alpha_u),
+        "labeled_only": 0.3,
+        "q": 1e-3,
+        "supervised": 0.09,
+        "bayes": 0.08,
+    }
 
 
 def single_shot_run(rng: Any, features: int, alpha_u: float, **_: Any) -> dict[str, Any]:
@@ -183,34 +250,63 @@ def schedules(rng: Any, rho: float, fix_bias: bool, longest: int, **_: Any) -> d
     rates = np.broadcast_to(0.1 / t, (lengths.size, 4, longest)) * (1 + ways[None, :, None])
     lift = 1 + (0 if fix_bias else 4 * (0.5 - rho)) + 0.3 / lengths[:, None] - 0.02 * ways
     return {
-        "T": lengths, "way": ways, "t": t, "error": 0.1 * lift, "cosine": 0.9 + 0 * lift, "lambda_l": 0.01 + 0 * lift,
-        "first_order": 1e-8 + 0 * lift, "lambda_u": rates, "sharpness": 1 + rates, "threshold": rates,
-        "labeled_only": 0.2 + 0.0 * lengths, "supervised": 0.1 + 0.0 * lengths, "bayes": 0.09 + 0.0 * lengths,
-    }  # fmt: skip
+        "T": lengths,
+        "way": ways,
+        "t": t,
+        "error": 0.1 * lift,
+        "cosine": 0.9 + 0 * lift,
+        "lambda_l": 0.01 + 0 * lift,
+        "first_order": 1e-8 + 0 * lift,
+        "lambda_u": rates,
+        "sharpness": 1 + rates,
+        "threshold": rates,
+        "labeled_only": 0.2 + 0.0 * lengths,
+        "supervised": 0.1 + 0.0 * lengths,
+        "bayes": 0.09 + 0.0 * lengths,
+    }
 
 
 def confirmed(rng: Any, **_: Any) -> dict[str, Any]:
     return {"theory": 0.1, "mean": 0.1, "standard_error": 1e-4}
 
 
-def reuse(rng: Any, rho: float, steps: int, reused: bool, kept: bool, heuristics: bool, **_: Any) -> dict[str, Any]:  # fmt: skip
+def reuse(
+    rng: Any, rho: float, steps: int, reused: bool, kept: bool, heuristics: bool, **_: Any
+) -> dict[str, Any]:
     t = np.arange(steps + 1.0)
     end = 0.1 * (1.3 - 0.1 * reused + 0.1 * kept - 0.2 * heuristics + 0.05 / steps)
     error = end + 0.05 * np.exp(-t)
     return {
-        "t": np.arange(steps + 1), "error": error, "mean": 1.01 * error, "spread": 0.01 * error, "cosine": 1 - 0.1 * np.exp(-t), "label_accuracy": 0.9 + 0 * t,
-        "bayes": 0.05, "labeled_only": 0.2, "lambda_l": 0.01, "lambda_u": 0.01, "annealing": 0.1,
-    }  # fmt: skip
+        "t": np.arange(steps + 1),
+        "error": error,
+        "mean": 1.01 * error,
+        "spread": 0.01 * error,
+        "cosine": 1 - 0.1 * np.exp(-t),
+        "label_accuracy": 0.9 + 0 * t,
+        "bayes": 0.05,
+        "labeled_only": 0.2,
+        "lambda_l": 0.01,
+        "lambda_u": 0.01,
+        "annealing": 0.1,
+    }
 
 
-def real_rows(rng: Any, dataset: str, batches: int, seeds: int, recipe: str, **_: Any) -> dict[str, Any]:  # fmt: skip
+def real_rows(
+    rng: Any, dataset: str, batches: int, seeds: int, recipe: str, **_: Any
+) -> dict[str, Any]:
     t = np.arange(batches + 1)
     error = 0.05 * (1 - 0.1 * t / batches) * (0.8 if recipe != "naive" else 1.0)
     sem = 0.05 * error / seeds**0.5
     return {
-        "t": t, "sphere": 0.4 * error, "common": 1.1 * error, "two": error, "surrogate": 1.02 * error, "surrogate_sem": sem,
-        "rows": 1.05 * error, "rows_sem": sem,
-    }  # fmt: skip
+        "t": t,
+        "sphere": 0.4 * error,
+        "common": 1.1 * error,
+        "two": error,
+        "surrogate": 1.02 * error,
+        "surrogate_sem": sem,
+        "rows": 1.05 * error,
+        "rows_sem": sem,
+    }
 
 
 MAKERS: dict[tuple[str, str], Callable[..., dict[str, Any]]] = {

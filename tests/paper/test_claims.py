@@ -1,4 +1,6 @@
-"""Claims can fail: data that contradict a sentence of the paper are judged so, and only where they can."""
+"""Claims can fail: data that contradict a sentence of the paper are judged so, and only where they
+can.
+"""
 
 from __future__ import annotations
 
@@ -33,17 +35,42 @@ def put(variable: str, make: Callable[[xr.Dataset], Any]) -> Callable[[xr.Datase
 
 CASES = [
     # naive self-training that is as good at every rho: neither imbalance nor its order shows
-    ("relative-error", "chains", put("error", lambda d: d["supervised"] * (1 + 0.3 / d.T)), {1, 2, 3}),
+    (
+        "relative-error",
+        "chains",
+        put("error", lambda d: d["supervised"] * (1 + 0.3 / d.T)),
+        {1, 2, 3},
+    ),
     # and one that is worse than the labelled points alone
     ("relative-error", "chains", put("error", lambda d: 2 * d["labeled_only"]), {0, 3, 4}),
     ("relative-error", "chains", put("error", lambda d: 0.9 * d["bayes"]), {8}),
     ("relative-error", "chains", put("first_order", lambda d: 0 * d["error"] + 1.0), {7}),
-    ("cosine", "usual", put("one_minus_cosine", lambda d: 0.1 + 0 * d["error"] + 0.01 * (np.log2(d.T) % 2)), {0}),
-    ("selection", "cases", put("error", lambda d: 0.12 * d.delta * (1 + 0.05 * d.selection) + 0 * d["error"]), {0, 1}),
+    (
+        "cosine",
+        "usual",
+        put("one_minus_cosine", lambda d: 0.1 + 0 * d["error"] + 0.01 * (np.log2(d.T) % 2)),
+        {0},
+    ),
+    (
+        "selection",
+        "cases",
+        put("error", lambda d: 0.12 * d.delta * (1 + 0.05 * d.selection) + 0 * d["error"]),
+        {0, 1},
+    ),
     ("batch-size", "chains", put("error", lambda d: d["supervised"]), {0, 2, 3}),
     ("susceptibility", "fixed", put("chi", lambda d: d.alpha_u + 0 * d["chi"]), {0}),
-    ("optimal-ridge", "chains", put("lambda_u", lambda d: 0.09 * np.exp(-d.T / 100) + 0 * d["error"]), {0, 1, 2, 3}),
-    ("heuristics", "chains", put("error", lambda d: d["supervised"] * (1 + (0.5 - d.rho) + 0.3 / d.T)), {0, 1}),
+    (
+        "optimal-ridge",
+        "chains",
+        put("lambda_u", lambda d: 0.09 * np.exp(-d.T / 100) + 0 * d["error"]),
+        {0, 1, 2, 3},
+    ),
+    (
+        "heuristics",
+        "chains",
+        put("error", lambda d: d["supervised"] * (1 + (0.5 - d.rho) + 0.3 / d.T)),
+        {0, 1},
+    ),
     ("annealing", "chains", put("annealing", lambda d: 0.1 * d.T + 0 * d["error"]), {0}),
     ("annealing", "chains", put("hardness", lambda d: 0.3 + 0 * d["error"]), {2}),
     ("continuum", "paths", put("apart", lambda d: 0.1 + 0 * d["apart"]), {0}),
@@ -56,7 +83,7 @@ CASES = [
     ("weights-logits", "systems", put("logits_share", lambda d: d["logits_share"] + 0.1), {1}),
     ("few-labels", "theory", put("best_bias", lambda d: 0.5 * d["error"]), {0}),
     ("ablation", "ways", put("error", lambda d: 0.1 + 0 * d["error"]), {0}),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("name", "part", "change", "failing"), CASES)
@@ -68,7 +95,9 @@ def test_what_the_data_contradict_does_not_hold(
 
 
 def test_agreement_needs_power() -> None:
-    """Few seeds prove nothing: a difference of 20 % with a standard error of 15 % is neither seen nor excluded."""
+    """Few seeds prove nothing: a difference of 20 % with a standard error of 15 % is neither seen
+    nor excluded.
+    """
     few = agreement([0.2], [0.15], seeds=4, bar=0.1)
     assert few.holds is None
     assert few.detectable > 0.2
@@ -80,7 +109,9 @@ def test_agreement_needs_power() -> None:
 
 
 def test_the_power_that_agreement_reports() -> None:
-    """A true difference as large as the detectable one is seen in nine of ten experiments, at no bar."""
+    """A true difference as large as the detectable one is seen in nine of ten experiments, at no
+    bar.
+    """
     rng = np.random.default_rng(0)
     seeds, spread = 16, 1.0
     detectable = agreement([0.0], [spread / 4], seeds, 0.0).detectable

@@ -1,4 +1,6 @@
-"""A tuned run against its continuous-time limit: one point of the figure, by the closed form and another minimiser."""
+"""A tuned run against its continuous-time limit: one point of the figure, by the closed form and
+another minimiser.
+"""
 
 from __future__ import annotations
 

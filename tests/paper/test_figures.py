@@ -1,4 +1,6 @@
-"""Every figure on numbers that look like the paper's: drawn without faults, judged without contradictions."""
+"""Every figure on numbers that look like the paper's: drawn without faults, judged without
+contradictions.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +40,9 @@ def test_a_picture_has_no_faults(name: str) -> None:
 
 @pytest.mark.parametrize("name", IDS)
 def test_the_quick_version_never_contradicts_the_full_one(name: str) -> None:
-    """Whatever the numbers: what a quick version says, the full one with the same points says too."""
+    """Whatever the numbers: what a quick version says, the full one with the same points says
+    too.
+    """
     one = figure(name)
     for salt, noise in enumerate((0.0, 0.05, 1.0)):
         full = judged(one, False, noise, salt)
@@ -69,7 +73,9 @@ def test_figures_of_the_paper_are_numbered_once_and_in_full() -> None:
 
 
 def test_numbers_like_the_papers_bear_it_out_and_no_claim_is_counted_twice() -> None:
-    """All but one sentence that holds for no numbers of this kind, and one case each of two others."""
+    """All but one sentence that holds for no numbers of this kind, and one case each of two
+    others.
+    """
     seen: set[tuple[str, str]] = set()
     failing = []
     for name in IDS:

@@ -139,7 +139,9 @@ def test_a_chain_is_tuned_at_every_length() -> None:
 
 
 def test_runs_whose_weights_fade_end_in_their_limit() -> None:
-    """A twentieth of a point per feature shrinks the weights by a factor per step, until they are no numbers any more."""
+    """A twentieth of a point per feature shrinks the weights by a factor per step, until they are
+    no numbers any more.
+    """
     setting = {"alpha_l": 0.5, "rho": 0.5, "delta": 0.75**2}
     found = chain(**setting, alpha_u=0.05, selection=False, heuristics=False, longest=128)
     assert found["faded"].tolist() == [0, 0, 0, 0, 0, 0, 1, 1]

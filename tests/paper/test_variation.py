@@ -1,4 +1,6 @@
-"""Figures with other parameters: found by number and label, drawn, not judged; what does not fit is refused."""
+"""Figures with other parameters: found by number and label, drawn, not judged; what does not fit is
+refused.
+"""
 
 from __future__ import annotations
 
@@ -21,14 +23,32 @@ from layout import faults  # noqa: E402
 from synthetic import data_of  # noqa: E402
 
 OTHER = {
-    "alpha_l": 0.35, "alpha_u": 3.0, "rho": 0.3, "delta": 0.7, "steps": 8, "longest": 64, "lambda_l": 0.02,
+    "alpha_l": 0.35,
+    "alpha_u": 3.0,
+    "rho": 0.3,
+    "delta": 0.7,
+    "steps": 8,
+    "longest": 64,
+    "lambda_l": 0.02,
     "lambda_u": 0.02,
-}  # fmt: skip
+}
 NUMBERS = (
-    "weights-logits", "macroscopic", "relative-error", "cosine", "selection", "batch-size", "optimal-ridge", "continuum",
-    "heuristics", "annealing", "weights-logits-all", "macroscopic-all", "susceptibility", "single-shot-ridge",
+    "weights-logits",
+    "macroscopic",
+    "relative-error",
+    "cosine",
+    "selection",
+    "batch-size",
+    "optimal-ridge",
+    "continuum",
+    "heuristics",
+    "annealing",
+    "weights-logits-all",
+    "macroscopic-all",
+    "susceptibility",
+    "single-shot-ridge",
     "single-shot-error",
-)  # fmt: skip
+)
 """In the order of the paper."""
 
 
@@ -89,10 +109,16 @@ def test_what_does_not_fit_is_refused(name: str, changes: dict[str, Any], said: 
 
 
 def test_a_changed_figure_is_computed_at_its_parameters(tmp_path: Path) -> None:
-    """The error of the tuned run is the solver's at the recipe found, and the files stand next to the paper's own."""
+    """The error of the tuned run is the solver's at the recipe found, and the files stand next to
+    the paper's own.
+    """
     (made,) = run(
-        ["fig9"], quick=True, out=tmp_path, workers=0, changes={"rho": 0.3, "longest": 2, "alpha_l": 0.7}
-    )  # fmt: skip
+        ["fig9"],
+        quick=True,
+        out=tmp_path,
+        workers=0,
+        changes={"rho": 0.3, "longest": 2, "alpha_l": 0.7},
+    )
     assert made.record is not None
     assert made.record["changes"] == {"rho": [0.3], "longest": [2], "alpha_l": [0.7]}
     assert all((tmp_path / name).is_file() for name in made.record["files"])

@@ -1,4 +1,6 @@
-"""What can be wrong with a picture: text that overlaps or leaves the canvas, legends over curves, offsets on axes."""
+"""What can be wrong with a picture: text that overlaps or leaves the canvas, legends over curves,
+offsets on axes.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Every public plot is drawn and looked at: no legend over a curve, no text over text or off the canvas, no offsets."""
+"""Every public plot is drawn and looked at: no legend over a curve, no text over text or off the
+canvas, no offsets.
+"""
 
 from __future__ import annotations
 

@@ -23,8 +23,13 @@ PIXEL = bytes.fromhex(
 
 def claim(quote: str, verdict: str, found: str) -> dict[str, Any]:
     return {
-        "quote": quote, "case": "", "test": "A test.", "verdict": verdict, "found": found, "numbers": {},
-    }  # fmt: skip
+        "quote": quote,
+        "case": "",
+        "test": "A test.",
+        "verdict": verdict,
+        "found": found,
+        "numbers": {},
+    }
 
 
 @pytest.fixture

@@ -1,4 +1,6 @@
-"""The quick report and the full one never contradict each other: verdicts of the committed runs, and the rule that keeps it so."""
+"""The quick report and the full one never contradict each other: verdicts of the committed runs,
+and the rule that keeps it so.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +24,25 @@ def records(folder: Path, quick: bool, verdict: str) -> Path:
     folder.mkdir()
     for name in IDS:
         record: dict[str, Any] = {
-            "figure": name, "title": name, "place": "here", "quick": quick, "caption": "", "from_paper": "", "chosen": "",
-            "claims": [{"quote": "It grows.", "case": name, "test": "T.", "verdict": verdict, "found": "F.", "numbers": {}}],
+            "figure": name,
+            "title": name,
+            "place": "here",
+            "quick": quick,
+            "caption": "",
+            "from_paper": "",
+            "chosen": "",
+            "claims": [
+                {
+                    "quote": "It grows.",
+                    "case": name,
+                    "test": "T.",
+                    "verdict": verdict,
+                    "found": "F.",
+                    "numbers": {},
+                }
+            ],
             "findings": [],
-        }  # fmt: skip
+        }
         (folder / f"{name}.json").write_text(json.dumps(record))
         (folder / f"{name}.png").write_bytes(b"")
     return folder

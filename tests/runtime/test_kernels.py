@@ -36,7 +36,10 @@ from ..averages.average import average
 def solve(x):
     return average(x) + 0.5
 """
-ASK = "from physics.solvers.solver import solve; print(solve(2.0), sum(solve.stats.cache_hits.values()))"
+ASK = (
+    "from physics.solvers.solver import solve; print(solve(2.0),"
+    " sum(solve.stats.cache_hits.values()))"
+)
 
 
 @pytest.fixture
@@ -56,7 +59,9 @@ def package(tmp_path: Path) -> Path:
 
 
 def ask(package: Path, **settings: str) -> tuple[float, int]:
-    """What the kernel of the outer package says in a new process, and how often the cache served."""
+    """What the kernel of the outer package says in a new process, and how often the cache
+    served.
+    """
     environment = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
     environment |= {"PYTHONPATH": str(package.parent), **settings}
     told = subprocess.run(

@@ -70,7 +70,9 @@ def test_a_pipe_hears_of_it_only_if_asked(show: str, lines: int) -> None:
 
 
 def test_a_notebook_has_one_line_written_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Against a stand-in for IPython, which is no dependency: its three calls are all that is used."""
+    """Against a stand-in for IPython, which is no dependency: its three calls are all that is
+    used.
+    """
     lines: list[str] = []
 
     class ZMQInteractiveShell: ...

@@ -1,7 +1,7 @@
 """The Bayes limit is attained: approximate message passing with known shares and variances.
 
-The data are $x_{ij} = s_i v_j/\\sqrt N + \\sqrt{\\Delta_i} z_{ij}$ with a Gaussian prior on v and signs that are known
-for labelled rows and have P(s = 1) = rho for the others.
+The data are $x_{ij} = s_i v_j/\\sqrt N + \\sqrt{\\Delta_i} z_{ij}$ with a Gaussian prior on v and
+signs that are known for labelled rows and have P(s = 1) = rho for the others.
 """
 
 import numpy as np

@@ -31,7 +31,9 @@ def test_chance_is_rarely_called_real(kind: str, seeds: int) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seeds", [4, 16])
 def test_what_is_detectable_is_seen(kind: str, seeds: int) -> None:
-    """A deviation of the size called detectable is found in 90 % of the cases: exactly where steps move as one."""
+    """A deviation of the size called detectable is found in 90 % of the cases: exactly where steps
+    move as one.
+    """
     spread = noise(kind, seeds)
     size = np.mean([deviation(one, 100).detectable ** 2 for one in spread]) ** 0.5
     seen = np.mean([deviation(size + one, 100).real for one in spread])
@@ -44,7 +46,9 @@ def test_what_is_detectable_is_seen(kind: str, seeds: int) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seeds", [3, 16])
 def test_limits_cover_the_largest_true_deviation(kind: str, seeds: int) -> None:
-    """No more than 5 % of the upper limits are too small, no more than 1 % of the lower ones too large."""
+    """No more than 5 % of the upper limits are too small, no more than 1 % of the lower ones too
+    large.
+    """
     truth = np.linspace(-1.0, 0.5, STEPS)
     found = [deviation(truth + one, 100) for one in noise(kind, seeds)]
     assert np.mean([one.at_most < 1.0 for one in found]) < 0.05 + 4 * np.sqrt(0.05 / REPEATS)

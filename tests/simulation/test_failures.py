@@ -1,4 +1,6 @@
-"""Fits whose minimum is zero, seeds that fail, selections without points, labelers that are wrong."""
+"""Fits whose minimum is zero, seeds that fail, selections without points, labelers that are
+wrong.
+"""
 
 import pickle
 from collections.abc import Callable
@@ -53,7 +55,9 @@ def test_smoothed_hard_labels_of_one_sign(method: str) -> None:
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize(("loss", "ridge"), [("logistic", 8.0), ("squared", 50.0)])
 def test_weights_that_fade_with_a_fixed_bias(method: str, loss: str, ridge: float) -> None:
-    """They follow the theory down to rounding, are zero below it, and the error is that of the bias."""
+    """They follow the theory down to rounding, are zero below it, and the error is that of the
+    bias.
+    """
     problem = PROBLEM.replace(loss=loss, steps=14)
     recipe = Recipe(lambda_l=5.0, lambda_u=ridge, fix_bias=True)
     runs = simulate(problem, recipe, 200, 4, method, probes=0)
@@ -79,7 +83,9 @@ def test_a_strong_ridge_on_the_squared_loss(method: str) -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 def test_hard_labels_of_one_class_are_a_collapse_under_the_squared_loss_too(method: str) -> None:
-    """Though there is a fit (w = 0, B = -1): it answers all points alike, and the theory calls it so."""
+    """Though there is a fit (w = 0, B = -1): it answers all points alike, and the theory calls it
+    so.
+    """
     problem, recipe = (
         PROBLEM.replace(loss="squared", rho=0.05, steps=6),
         Recipe(sharpness=np.inf),
@@ -114,7 +120,9 @@ def test_kept_labels_are_fitted_also_when_no_other_point_is_selected(method: str
 
 
 def test_one_failed_seed_does_not_cost_the_others(tmp_path: Path) -> None:
-    """Without ridge some of these small labelled sets are separable, and the others have a minimum."""
+    """Without ridge some of these small labelled sets are separable, and the others have a
+    minimum.
+    """
     problem, recipe = Problem(3.0, 2.0, 0.4, 1.3, steps=1), Recipe(lambda_l=0.0)
     with pytest.raises(SeedError) as raised:
         simulate(problem, recipe, 20, 30, probes=0, workers=2)

@@ -40,7 +40,8 @@ def test_theory_and_simulation_agree(setting: str, scores: dict[str, np.ndarray]
     first = 100 * list(SETTINGS).index(setting)  # other data in every setting
     runs = simulate(problem, recipe, 2**14, range(first, first + 16), **kept)
     comparison = runs.compare(solve(problem, recipe))
-    # Under a strong ridge the bias fluctuates more than logits spread: these runs cannot tell their law.
+    # Under a strong ridge the bias fluctuates more than logits spread: these runs cannot tell their
+    # law.
     strong = setting == "strong ridge"
     assert comparison.consistent() is (None if strong else True), str(comparison)
     # and no deviation, of means or of distributions, is beyond chance at 1e-4 for all together

@@ -33,7 +33,9 @@ def test_a_change_two_packages_away_changes_the_digest_and_a_comment_does_not(
     files = {
         "own/__init__.py": "",
         "own/work/__init__.py": "",
-        "own/work/points.py": "def point(x):\n    from ..law import rule\n    return rule.value(x)\n",
+        "own/work/points.py": (
+            "def point(x):\n    from ..law import rule\n    return rule.value(x)\n"
+        ),
         "own/law/__init__.py": "",
         "own/law/rule.py": "from own.deep.constant import C\ndef value(x): return C * x\n",
         "own/deep/__init__.py": "",

@@ -1,4 +1,6 @@
-"""Whatever is killed or damaged, a resumed sweep holds what an undisturbed one does, bit for bit."""
+"""Whatever is killed or damaged, a resumed sweep holds what an undisturbed one does, bit for
+bit.
+"""
 
 from __future__ import annotations
 
@@ -68,7 +70,9 @@ def ended(child: int) -> int | None:
 def test_a_driver_killed_at_random_moments_resumes(
     tmp_path: Path, undisturbed: object, workers: int
 ) -> None:
-    """A kill may come at any moment: before the first part, between two, or while one is written."""
+    """A kill may come at any moment: before the first part, between two, or while one is
+    written.
+    """
     chance = random.Random(workers)
     kills = KILLS - 4 if workers == 0 else 4
     for _ in range(kills):

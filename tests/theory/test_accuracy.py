@@ -52,7 +52,9 @@ def test_it_holds_and_is_no_scare(problem: Problem, recipe: Recipe) -> None:
 
 
 def test_errors_pass_from_block_to_block() -> None:
-    """A long run at its fixed point: the errors of thousands of steps add up, and go on doing so at a block's end."""
+    """A long run at its fixed point: the errors of thousands of steps add up, and go on doing so at
+    a block's end.
+    """
     run = solve(Problem(0.5, 2.0, 0.4, 0.75**2, steps=BLOCK + 2), Recipe(lambda_u=1e-5))
     near = run.accuracy[BLOCK - 2 : BLOCK + 2]
     assert near.min() > 100 * run.stats.accuracy.max()

@@ -1,4 +1,6 @@
-"""Bayes limits against published numbers, closed forms, adaptive quadrature and their own limits."""
+"""Bayes limits against published numbers, closed forms, adaptive quadrature and their own
+limits.
+"""
 
 from __future__ import annotations
 

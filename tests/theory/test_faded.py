@@ -1,4 +1,6 @@
-"""Runs whose weights fade: the limit against long runs, the closed form of the squared loss, and one step against `solve`."""
+"""Runs whose weights fade: the limit against long runs, the closed form of the squared loss, and
+one step against `solve`.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,9 @@ def test_the_limit_by_hand(alpha_u: float, error: float, chi: float) -> None:
     ],
 )
 def test_long_runs_come_to_the_limit(alpha_u: float, recipe: Recipe) -> None:
-    """Until just before their weights leave the range of numbers, by the solver of the logistic loss."""
+    """Until just before their weights leave the range of numbers, by the solver of the logistic
+    loss.
+    """
     problem = Problem(0.5, alpha_u, 0.5, DELTA, steps=1500)
     run = solve(problem, recipe, on_failure="partial")
     end = run.good_steps - 1
@@ -75,7 +79,9 @@ def test_a_step_of_small_weights_is_that_of_the_solver() -> None:
 
 
 def test_a_run_goes_on_where_its_weights_are_no_numbers_any_more() -> None:
-    """The squared loss in closed form carries the logarithm of the norm, so it knows the end of any run."""
+    """The squared loss in closed form carries the logarithm of the norm, so it knows the end of any
+    run.
+    """
     problem = Problem(0.5, 1.2, 0.5, 1.0, steps=3000, loss="squared")
     recipe = Recipe(0.05, 0.5)
     end = last_step(problem, recipe)
@@ -97,7 +103,9 @@ def test_runs_that_do_not_fade_end_as_solved() -> None:
 
 
 def test_a_direction_that_is_lost() -> None:
-    """Large clusters and few points: v shrinks more slowly than m^2, and the error comes to one half."""
+    """Large clusters and few points: v shrinks more slowly than m^2, and the error comes to one
+    half.
+    """
     problem = Problem(0.5, 0.1, 0.5, 20.0, steps=1)
     limit = faded_limit(problem, Recipe(lambda_u=1e-3))
     assert limit.cosine == 0
@@ -105,7 +113,9 @@ def test_a_direction_that_is_lost() -> None:
 
 
 def test_the_threshold_of_one_point_per_feature() -> None:
-    """As the ridge goes to zero the direction becomes perfect above alpha_U = 1; at 1 v/m^2 is 1/(3(1 + 1/Delta) - 4)."""
+    """As the ridge goes to zero the direction becomes perfect above alpha_U = 1; at 1 v/m^2 is
+    1/(3(1 + 1/Delta) - 4).
+    """
     recipe = Recipe(lambda_u=1e-11)
     at = {a: faded_limit(Problem(0.5, a, 0.5, DELTA, steps=1), recipe) for a in (0.9, 1.0, 1.1)}
     assert at[1.1].one_minus_cosine < 1e-7

@@ -1,4 +1,6 @@
-"""One loss for the labelled step and another for the pseudo-labels: solved, simulated, differentiated, stored."""
+"""One loss for the labelled step and another for the pseudo-labels: solved, simulated,
+differentiated, stored.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ def test_theory_is_the_limit_of_the_algorithm(problem: Problem) -> None:
 
 
 def test_step_0_knows_the_first_loss_only_and_the_others_the_second() -> None:
-    """The labelled fit is that of its loss; a step from the same state is that of the other loss."""
+    """The labelled fit is that of its loss; a step from the same state is that of the other
+    loss.
+    """
     run = solve(PROBLEM, RECIPE)
     labeled = solve(PROBLEM.replace(pseudo_loss=None, steps=0), RECIPE)
     other = solve(PROBLEM.replace(loss="logistic", pseudo_loss=None), RECIPE)

@@ -6,7 +6,9 @@ import pytest
 from selftrain import Problem, Recipe, optimize, solve
 from selftrain.errors import InvalidInput
 
-PROBLEM = Problem(0.5, 2.0, 0.4, 0.75**2, steps=3, loss="squared", batches="reused", keep_labeled=0.3)  # fmt: skip
+PROBLEM = Problem(
+    0.5, 2.0, 0.4, 0.75**2, steps=3, loss="squared", batches="reused", keep_labeled=0.3
+)
 
 
 def test_no_recipe_around_is_better() -> None:

@@ -206,7 +206,9 @@ def test_labels_that_collapse_from_every_start() -> None:
 
 
 def test_more_freedom_is_never_worse() -> None:
-    """From most starts the way down leads to hard labels; the optimum without selection leads elsewhere."""
+    """From most starts the way down leads to hard labels; the optimum without selection leads
+    elsewhere.
+    """
     problem = Problem(alpha_l=0.5, alpha_u=2.0, rho=0.2, delta=0.75**2, steps=8)
     fixed = Recipe(fix_bias=True)
     ridges = ("lambda_l", "lambda_u")

@@ -34,12 +34,17 @@ def _sweep() -> Iterator[Line]:
         gradient(run)
         forward = seconds(partial(solve, problem, recipe), repeat=5)
         backward = seconds(partial(gradient, run), repeat=5)
-        note = f"1024 steps, {6 * 1024 + 5} derivatives: {1e3 * backward:.1f} ms and {1e3 * forward:.1f} ms"
+        note = (
+            f"1024 steps, {6 * 1024 + 5} derivatives: {1e3 * backward:.1f} ms and"
+            f" {1e3 * forward:.1f} ms"
+        )
         yield Line(f"gradient over forward{name}", backward / forward, "x", 1.5, False, note)
 
 
 def _constants() -> Iterator[Line]:
-    """Tuned constants at T = 16 by both methods from the same start, checks and comparisons included."""
+    """Tuned constants at T = 16 by both methods from the same start, checks and comparisons
+    included.
+    """
     for over, start in (
         (("lambda_l", "lambda_u"), Recipe(0.01, 0.01)),
         (("lambda_l", "lambda_u", "threshold"), Recipe(0.01, 0.01, threshold=0.3)),
@@ -50,7 +55,10 @@ def _constants() -> Iterator[Line]:
             partial(optimize, REFERENCE, over, start=start, method="nelder-mead")
         )
         name = ", ".join(over)
-        note = f"{ours.solves} solves with gradients ({quick:.2f} s) and {simplex.solves} ({slow:.2f} s)"
+        note = (
+            f"{ours.solves} solves with gradients ({quick:.2f} s) and {simplex.solves}"
+            f" ({slow:.2f} s)"
+        )
         yield Line(f"Nelder-Mead over ours: {name}", slow / quick, "x", 4, True, note)
         yield Line(
             f"our error above its: {name}", ours.error - simplex.error, "", 1e-9, False,

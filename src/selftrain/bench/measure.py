@@ -41,7 +41,9 @@ class Line:
 
 
 def seconds(action: Callable[[], Any], repeat: int = 1, wall: bool = False) -> float:
-    """The shortest time of `repeat` calls: of this process's processor, or of the clock on the wall."""
+    """The shortest time of `repeat` calls: of this process's processor, or of the clock on the
+    wall.
+    """
     clock = time.perf_counter if wall else time.process_time
     best = float("inf")
     for _ in range(repeat):

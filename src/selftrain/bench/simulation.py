@@ -65,7 +65,8 @@ def _against_dense() -> Iterator[Line]:
 def _scikit_learn() -> tuple[float, float, float]:
     """Step 1 with LogisticRegression on dense data: time, relative error of q, tolerance.
 
-    Soft targets are written as two weighted rows. The tolerance is the loosest that has q to 1e-6, as ours.
+    Soft targets are written as two weighted rows. The tolerance is the loosest that has q to 1e-6,
+    as ours.
     """
     from sklearn.linear_model import LogisticRegression
 

@@ -1,8 +1,10 @@
-"""A sweep of 10,000 solves: two processes against one, Dask against both, and the loops a user would write.
+"""A sweep of 10,000 solves: two processes against one, Dask against both, and the loops a user
+would write.
 
-Every way computes the same numbers, which is checked. Times are of the clock, after processes were started
-(their start is a line of its own), so the machine should be free. The overhead of a point, and what two
-free cores would give, are from processor time, which other work on the machine hardly touches.
+Every way computes the same numbers, which is checked. Times are of the clock, after processes were
+started (their start is a line of its own), so the machine should be free. The overhead of a point,
+and what two free cores would give, are from processor time, which other work on the machine hardly
+touches.
 """
 
 from __future__ import annotations

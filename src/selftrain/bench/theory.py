@@ -112,7 +112,9 @@ def _command() -> Iterator[Line]:
 
 
 def nested_quadrature(problem: Problem, ridge: float, tolerance: float) -> Array:
-    """m, q and B of the supervised step by the textbook way: damped iteration, `quad`, `minimize_scalar`."""
+    """m, q and B of the supervised step by the textbook way: damped iteration, `quad`,
+    `minimize_scalar`.
+    """
     alpha, rho, delta = problem.alpha_l, problem.rho, problem.delta
     m, q, chi, bias = 0.5, 1.0, 1.0, 0.0
 
@@ -167,7 +169,9 @@ def _baseline(problem: Problem, recipe: Recipe, rule: GaussRule) -> PicardRun:
 
 
 def _our_rule() -> GaussRule:
-    """The tensor rule our solver uses on this run: trapezoid for the old logit, Gauss-Hermite for the noise."""
+    """The tensor rule our solver uses on this run: trapezoid for the old logit, Gauss-Hermite for
+    the noise.
+    """
     step = 0.55
     nodes: Array = step * np.arange(-14.0, 15.0)
     weights = step * np.exp(-0.5 * nodes**2) / math.sqrt(2 * math.pi)

@@ -76,7 +76,9 @@ def estimator(as_json: AsJson = False) -> None:
 
 @app.command("memory")
 def memory(as_json: AsJson = False) -> None:
-    """Rows used again: time, growth with the steps, Newton's method against substitution (a minute)."""
+    """Rows used again: time, growth with the steps, Newton's method against substitution (a
+    minute).
+    """
     from ..bench.memory import memory as measure
 
     _report("memory", measure(), as_json)

@@ -1,7 +1,8 @@
-"""The flags of a table of rows: `--data rows.csv --target y --labels 100 --batches 6x600` in place of a problem in numbers.
+"""The flags of a table of rows: `--data rows.csv --target y --labels 100 --batches 6x600` in place
+of a problem in numbers.
 
-The clusters are those of the rows (standardised unless `--raw`), the amounts are rows per feature, the share of the positive
-class is that of the table unless `--rho` is given.
+The clusters are those of the rows (standardised unless `--raw`), the amounts are rows per feature,
+the share of the positive class is that of the table unless `--rho` is given.
 """
 
 from __future__ import annotations
@@ -65,7 +66,10 @@ class Data(NamedTuple):
 
     def __str__(self) -> str:
         told = self.to_dict()
-        text = f"{told['rows']:,} rows of {told['features']} features, positive class {told['positive']}"
+        text = (
+            f"{told['rows']:,} rows of {told['features']} features, positive class"
+            f" {told['positive']}"
+        )
         if told["constant"]:
             text += f"; {counted(len(told['constant']), 'constant column')} left out"
         if told["directions"] < told["features"]:
@@ -77,7 +81,9 @@ class Data(NamedTuple):
 
 
 def read_data(given: dict[str, Any], values: Mapping[str, Any]) -> Data | None:
-    """The problem that these flags describe, None if there is no `--data`; `values` are those of the problem in numbers."""
+    """The problem that these flags describe, None if there is no `--data`; `values` are those of
+    the problem in numbers.
+    """
     flags = {flag.field: given.pop(flag.field) for flag in FLAGS}
     if flags["data"] is None:
         for name, value in flags.items():

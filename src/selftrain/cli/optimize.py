@@ -1,4 +1,6 @@
-"""`selftrain optimize`: the recipe with the smallest final error, as a table, as JSON, as a figure."""
+"""`selftrain optimize`: the recipe with the smallest final error, as a table, as JSON, as a
+figure.
+"""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -63,7 +65,10 @@ def optimize(
         str | None,
         typer.Option(
             metavar="X",
-            help="Relative accuracy of the solver. Default: 1e-10; 1e-5 or 1e-4 where rows are used again.",
+            help=(
+                "Relative accuracy of the solver. Default: 1e-10; 1e-5 or 1e-4 where rows are used"
+                " again."
+            ),
             show_default=False,
         ),
     ] = None,
@@ -81,7 +86,9 @@ def optimize(
         ),
     ] = None,
 ) -> None:
-    """Find the best recipe for a problem; the recipe's flags are the start, and hold what is not optimised."""
+    """Find the best recipe for a problem; the recipe's flags are the start, and hold what is not
+    optimised.
+    """
     if plot is not None:
         check_output("plot", plot, ("png", "pdf", "svg", "eps", "jpg"))
     if save is not None:
@@ -162,12 +169,14 @@ def describe(best: "Optimum") -> dict[str, Any]:
         "advice": best.advice,
         "supervised": asdict(best.supervised),
         "labeled_only": asdict(best.labeled_only),
-        "bayes": None
-        if best.problem.shaped
-        else {
-            name: getattr(best.bayes, name)
-            for name in ("semi_supervised", "all_labeled", "labeled_only")
-        },
+        "bayes": (
+            None
+            if best.problem.shaped
+            else {
+                name: getattr(best.bayes, name)
+                for name in ("semi_supervised", "all_labeled", "labeled_only")
+            }
+        ),
         "path": best.to_frame().to_dict("records"),
         "steps": StepRows({"t": run.t, **{name: getattr(run, name) for name in SYMBOLS}}),
     }

@@ -89,8 +89,8 @@ FLAGS: Mapping[str, tuple[Flag, ...]] = {
         ),
         Flag(
             "batches",
-            "Unlabelled rows of the steps: fresh, reused, or a name per step (a,b,a; a+b for parts); "
-            "with --data their numbers, 6x600.",
+            "Unlabelled rows of the steps: fresh, reused, or a name per step (a,b,a; a+b for"
+            " parts); with --data their numbers, 6x600.",
             "NAME[,NAME...]",
             "fresh",
             text=True,
@@ -149,8 +149,9 @@ class MissingFlags(TyperException):
 def takes(*words: str) -> Callable[[Verb], Verb]:
     """Give a verb the flags of these words ("problem", "recipe"); it is called with the words.
 
-    "start" is a recipe too, but the verb gets only the fields that were given. "data" adds the flags of a table of rows, from
-    which the problem is made if they are given; the verb gets it as well, or None.
+    "start" is a recipe too, but the verb gets only the fields that were given. "data" adds the
+    flags of a table of rows, from which the problem is made if they are given; the verb gets it as
+    well, or None.
     """
 
     def decorate(verb: Verb) -> Verb:
@@ -196,7 +197,9 @@ def takes(*words: str) -> Callable[[Verb], Verb]:
 
 
 def _values(word: str, table: Mapping[str, Any], given: dict[str, Any]) -> dict[str, Any]:
-    """The fields of a word from its table in the file and from its flags, which are taken out of `given`."""
+    """The fields of a word from its table in the file and from its flags, which are taken out of
+    `given`.
+    """
     values = dict(table)
     for flag in FLAGS[_TABLES[word]]:
         value = given.pop(flag.field)

@@ -87,7 +87,9 @@ def strict(value: Any) -> Any:
 
 
 def terminal() -> Console:
-    """A console on stdout: as wide as the terminal; in a pipe or a file wide enough for every table."""
+    """A console on stdout: as wide as the terminal; in a pipe or a file wide enough for every
+    table.
+    """
     from rich.console import Console
 
     console = Console(highlight=False)

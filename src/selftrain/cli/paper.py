@@ -49,7 +49,8 @@ def list_figures(quick: Quick = False, out: Out = None, as_json: AsJson = False)
         )
     print_table(terminal(), table)
     remark(
-        f"Cost: seconds of one core, points that figures share counted with each. State: in {folder}."
+        "Cost: seconds of one core, points that figures share counted with each. State: in"
+        f" {folder}."
     )
 
 
@@ -68,7 +69,10 @@ def run_figures(
         typer.Option(
             "--set",
             metavar="NAME=VALUE,...",
-            help="Other parameters: rho=0.3,alpha_l=0.2; several values where a figure has several: rho=0.3,0.1.",
+            help=(
+                "Other parameters: rho=0.3,alpha_l=0.2; several values where a figure has several:"
+                " rho=0.3,0.1."
+            ),
             show_default=False,
         ),
     ] = None,
@@ -214,8 +218,10 @@ def _show(outcomes: list[FigureOutcome], folder: Path) -> None:
     made = [one.record for one in outcomes if one.record is not None]
     claims, findings = claims_of(made), findings_of(made)
     remark(
-        f"Of {counted(len(claims), 'claim')} of the paper {count(claims)}; of {counted(len(findings), 'finding')} {count(findings)}."
+        f"Of {counted(len(claims), 'claim')} of the paper {count(claims)}; of"
+        f" {counted(len(findings), 'finding')} {count(findings)}."
     )
     remark(
-        f"{counted(len(made), 'figure')} with data and records in {folder}; page: {folder}/index.html"
+        f"{counted(len(made), 'figure')} with data and records in {folder}; page:"
+        f" {folder}/index.html"
     )

@@ -149,7 +149,9 @@ def simulate(
 
 
 def _keep_part(ensemble: "Ensemble", seeds: int, save: Path | None) -> None:
-    """After an interrupt: the seeds that are done go to a file of their own, never over that of a whole run."""
+    """After an interrupt: the seeds that are done go to a file of their own, never over that of a
+    whole run.
+    """
     remark(f"Interrupted: {len(ensemble.seeds)} of {counted(seeds, 'seed')} are done.")
     if save is not None:
         part = save.with_name(f"{save.stem}.partial{save.suffix}")
@@ -158,7 +160,9 @@ def _keep_part(ensemble: "Ensemble", seeds: int, save: Path | None) -> None:
 
 
 def describe(ensemble: "Ensemble", comparison: "Comparison | None" = None) -> dict[str, Any]:
-    """Runs as plain values: every quantity (seeds, steps + 1) by name, then its statistics over t."""
+    """Runs as plain values: every quantity (seeds, steps + 1) by name, then its statistics over
+    t.
+    """
     told: dict[str, Any] = {
         "features": ensemble.features,
         "seeds": ensemble.seeds,

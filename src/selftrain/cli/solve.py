@@ -1,4 +1,6 @@
-"""`selftrain solve`: the large-system limit of a run, as a table, as JSON, as a figure, as a file."""
+"""`selftrain solve`: the large-system limit of a run, as a table, as JSON, as a figure, as a
+file.
+"""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
@@ -40,7 +42,10 @@ def solve(
         str | None,
         typer.Option(
             metavar="X",
-            help="Relative accuracy of the state. Default: 1e-10; 1e-5 or 1e-4 where rows are used again.",
+            help=(
+                "Relative accuracy of the state. Default: 1e-10; 1e-5 or 1e-4 where rows are used"
+                " again."
+            ),
             show_default=False,
         ),
     ] = None,
@@ -124,14 +129,16 @@ def describe(run: "Trajectory | KeptSteps", limits: "KnownLimits") -> dict[str, 
         **limits.values,
         "solver": run.summary(),
         "collapsed_at": run.collapsed_at,
-        "failure": None
-        if failure is None
-        else {
-            "step": failure.step,
-            "reason": failure.reason,
-            "state": failure.state,
-            "residual": failure.residual,
-        },
+        "failure": (
+            None
+            if failure is None
+            else {
+                "step": failure.step,
+                "reason": failure.reason,
+                "state": failure.state,
+                "residual": failure.residual,
+            }
+        ),
     }
 
 
@@ -166,8 +173,8 @@ def _limits_of_a_shape(problem: "Problem") -> KnownLimits:
     assert every is not None
     values = {"best_linear": best, "every_label": every.error, "every_label_ridge": every.ridge}
     sentence = (
-        f"No linear rule errs less than {best:.6g} on these clusters; with every label of these rows "
-        f"the best ridge, {every.ridge:.3g}, reaches {every.error:.6g}. {NO_BAYES_LIMIT}"
+        f"No linear rule errs less than {best:.6g} on these clusters; with every label of these"
+        f" rows the best ridge, {every.ridge:.3g}, reaches {every.error:.6g}. {NO_BAYES_LIMIT}"
     )
     return KnownLimits({"bayes": None, "limits": values}, sentence)
 
@@ -258,7 +265,7 @@ def _solver(run: "Trajectory") -> str:
     if accuracy is not None:
         confirmed += f", the state to {accuracy:.1e}"
     return (
-        f"Solved to {told['tolerance']:.0e}; {confirmed}; "
-        f"{counted(told['evaluations'], 'evaluation')}, {told['evaluations_per_step']:.2f} per step, "
-        f"at most {told['nodes_max']} nodes; starts: {starts}."
+        f"Solved to {told['tolerance']:.0e}; {confirmed};"
+        f" {counted(told['evaluations'], 'evaluation')}, {told['evaluations_per_step']:.2f} per"
+        f" step, at most {told['nodes_max']} nodes; starts: {starts}."
     )

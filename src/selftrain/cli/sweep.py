@@ -1,7 +1,7 @@
 """`selftrain sweep`: grids of points from a file, computed into a store, reported, exported, drawn.
 
-Exit codes of `run` and `status`: 0 if every point is there, 1 if some failed or are missing; 130 if a
-run was interrupted (ctrl-C, or the signal by which batch systems end a job).
+Exit codes of `run` and `status`: 0 if every point is there, 1 if some failed or are missing; 130 if
+a run was interrupted (ctrl-C, or the signal by which batch systems end a job).
 """
 
 from __future__ import annotations

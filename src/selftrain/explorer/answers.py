@@ -1,7 +1,8 @@
-"""From the state of a page to what it shows: a picture, sentences, numbers, snippets. No page in here.
+"""From the state of a page to what it shows: a picture, sentences, numbers, snippets. No page in
+here.
 
-`answer` runs in a worker process and returns plain values. Runs and baselines are remembered, so that moving
-the step that is shown solves nothing again.
+`answer` runs in a worker process and returns plain values. Runs and baselines are remembered, so
+that moving the step that is shown solves nothing again.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ DRAWN = 1e-4
 def answer(data: dict[str, Any]) -> dict[str, Any]:
     """What a page with this state shows; `data` is what the page sent.
 
-    Returns plain values: `figure`, `sentences`, `t`, `steps`, `python`, `command`; or `fault`, a sentence, and
-    `field`, the control it belongs to.
+    Returns plain values: `figure`, `sentences`, `t`, `steps`, `python`, `command`; or `fault`, a
+    sentence, and `field`, the control it belongs to.
     """
     try:
         state = PageState.from_store(data)
@@ -144,8 +145,13 @@ def _sentences(run: Trajectory, pinned: Trajectory | None) -> list[str]:
 def _numbers(run: Trajectory, t: int) -> list[tuple[str, str]]:
     """The state at the step shown."""
     quantities = {
-        "error": run.error, "cosine": run.cosine, "B/√q": run.bias_to_norm, "q": run.q, "m": run.m, "χ": run.chi,
-    }  # fmt: skip
+        "error": run.error,
+        "cosine": run.cosine,
+        "B/√q": run.bias_to_norm,
+        "q": run.q,
+        "m": run.m,
+        "χ": run.chi,
+    }
     return [(name, f"{float(values[t]):.5g}") for name, values in quantities.items()]
 
 

@@ -1,4 +1,6 @@
-"""What happens when a visitor does something. What needs no numbers runs in the browser (assets/explorer.js)."""
+"""What happens when a visitor does something. What needs no numbers runs in the browser
+(assets/explorer.js).
+"""
 
 from __future__ import annotations
 
@@ -60,10 +62,15 @@ def _in_the_browser(app: Any) -> None:
         client("collect"),
         Output("state", "data"),
         *[Input(name, "value") for name in (*TEXTS, *OTHERS)],
-        Input("view", "value"), Input("t", "value"), Input("pin", "data"), Input("simulated", "data"),
-        Input("dark", "data"), State("table", "data"), State("t", "max"),
+        Input("view", "value"),
+        Input("t", "value"),
+        Input("pin", "data"),
+        Input("simulated", "data"),
+        Input("dark", "data"),
+        State("table", "data"),
+        State("t", "max"),
         prevent_initial_call=True,
-    )  # fmt: skip
+    )
     app.clientside_callback(
         client("dark"), Output("dark", "data"), Input("theme", "n_clicks"), Input("table", "data")
     )
@@ -72,14 +79,22 @@ def _in_the_browser(app: Any) -> None:
         Input("play", "n_clicks"), State("film", "disabled"), prevent_initial_call=True,
     )  # fmt: skip
     app.clientside_callback(
-        client("next_step"), Output("t", "value", allow_duplicate=True),
-        Input("film", "n_intervals"), State("t", "value"), State("t", "max"), prevent_initial_call=True,
-    )  # fmt: skip
-    app.clientside_callback(
-        client("pin"), Output("pin", "data", allow_duplicate=True),
-        Input("pin-it", "n_clicks"), Input("unpin", "n_clicks"), State("state", "data"), State("table", "data"),
+        client("next_step"),
+        Output("t", "value", allow_duplicate=True),
+        Input("film", "n_intervals"),
+        State("t", "value"),
+        State("t", "max"),
         prevent_initial_call=True,
-    )  # fmt: skip
+    )
+    app.clientside_callback(
+        client("pin"),
+        Output("pin", "data", allow_duplicate=True),
+        Input("pin-it", "n_clicks"),
+        Input("unpin", "n_clicks"),
+        State("state", "data"),
+        State("table", "data"),
+        prevent_initial_call=True,
+    )
     app.clientside_callback(
         client("save_figure"), Output("sink", "children"), Input("save-figure", "n_clicks"),
         prevent_initial_call=True,
@@ -285,7 +300,9 @@ def _downloads(app: Dash, workers: Workers) -> None:
 def _spoken(
     count: int, words: dict[int, str]
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """No exception reaches the page: it shows `words` instead, and the server writes the traceback."""
+    """No exception reaches the page: it shows `words` instead, and the server writes the
+    traceback.
+    """
 
     def wrap(function: Callable[..., Any]) -> Callable[..., Any]:
         def guarded(*values: Any) -> Any:

@@ -1,7 +1,7 @@
 """Pictures of a run as plain plotly dictionaries, in light and dark.
 
-Plain dictionaries, not plotly's objects: checking every attribute would take longer than solving the run.
-Colours are those of Okabe and Ito, one meaning each on the whole page.
+Plain dictionaries, not plotly's objects: checking every attribute would take longer than solving
+the run. Colours are those of Okabe and Ito, one meaning each on the whole page.
 """
 
 from __future__ import annotations
@@ -64,14 +64,19 @@ def level(x: Any, y: float, name: str, color: str, dash: str, **more: Any) -> Tr
 def figure(
     theme: Theme, traces: Sequence[Trace], *panels: tuple[str, str, dict[str, Any]]
 ) -> Figure:
-    """Traces on one panel, or on several side by side; a panel is (x title, y title, options of y)."""
+    """Traces on one panel, or on several side by side; a panel is (x title, y title, options of
+    y).
+    """
     layout: Figure = {
-        "paper_bgcolor": theme.paper, "plot_bgcolor": theme.paper,
+        "paper_bgcolor": theme.paper,
+        "plot_bgcolor": theme.paper,
         "font": {"color": theme.ink, "size": 14, "family": "system-ui, sans-serif"},
-        "margin": {"l": 64, "r": 16, "t": 12, "b": 52}, "uirevision": "keep", "hovermode": "closest",
+        "margin": {"l": 64, "r": 16, "t": 12, "b": 52},
+        "uirevision": "keep",
+        "hovermode": "closest",
         "legend": {"orientation": "h", "y": -0.26, "yanchor": "top", "x": 0, "font": {"size": 12}},
         "transition": {"duration": 0},
-    }  # fmt: skip
+    }
     width = 1.0 / len(panels)
     for i, (x_title, y_title, options) in enumerate(panels):
         suffix = "" if i == 0 else str(i + 1)
@@ -80,9 +85,11 @@ def figure(
         x_options = options.get("x", {})
         y_options = {key: value for key, value in options.items() if key != "x"}
         layout["xaxis" + suffix] = axis | {
-            "title": {"text": x_title}, "domain": [i * width + (gap if i else 0.0), (i + 1) * width - gap / 3],
-            "anchor": "y" + suffix, **x_options,
-        }  # fmt: skip
+            "title": {"text": x_title},
+            "domain": [i * width + (gap if i else 0.0), (i + 1) * width - gap / 3],
+            "anchor": "y" + suffix,
+            **x_options,
+        }
         layout["yaxis" + suffix] = axis | {
             "title": {"text": y_title}, "anchor": "x" + suffix, "exponentformat": "power",
             "automargin": True, **y_options,
@@ -182,7 +189,9 @@ def laws(theme: Theme, run: Trajectory, t: int) -> Figure:
 
 
 def plane(theme: Theme, run: Trajectory, t: int) -> Figure:
-    """The two clusters in the plane of cluster direction and weights, with the separating lines so far."""
+    """The two clusters in the plane of cluster direction and weights, with the separating lines so
+    far.
+    """
     root = math.sqrt(run.problem.test_mixture.delta)
     rho = run.problem.test_mixture.rho
     traces: list[Trace] = []
@@ -217,15 +226,22 @@ def plane(theme: Theme, run: Trajectory, t: int) -> Figure:
             traces.append(trace | {"showlegend": now or first, "hoverinfo": "skip"})
     square = {"range": [-reach, reach]}
     return figure(
-        theme, traces,
-        ("along the cluster direction", "across, towards the weights", square | {"x": square | {"scaleanchor": "y"}}),
-    )  # fmt: skip
+        theme,
+        traces,
+        (
+            "along the cluster direction",
+            "across, towards the weights",
+            square | {"x": square | {"scaleanchor": "y"}},
+        ),
+    )
 
 
 def _separating_line(
     run: Trajectory, t: int, reach: float
 ) -> tuple[list[float], list[float]] | None:
-    """Two ends of the line cos X + sin Y + B/√q = 0 inside the picture, or None if it is outside."""
+    """Two ends of the line cos X + sin Y + B/√q = 0 inside the picture, or None if it is
+    outside.
+    """
     cosine = float(run.cosine[t])
     sine = math.sqrt(max(0.0, 1 - cosine**2))
     place = float(run.bias_to_norm[t])
@@ -286,10 +302,16 @@ def heat_map(theme: Theme, opened: Map, name: str) -> Figure:
         trace = line(x, array, name, theme.run, mode="lines+markers")
         return figure(theme, [trace], (opened.axes[0], name, {}))
     trace = {
-        "type": "heatmap", "x": x, "y": opened.values[1], "z": [_list(row) for row in array.T],
-        "colorscale": "Viridis", "colorbar": {"title": {"text": name}},
-        "hovertemplate": f"{opened.axes[0]} %{{x:.4g}}, {opened.axes[1]} %{{y:.4g}}: %{{z:.5g}}<extra></extra>",
-    }  # fmt: skip
+        "type": "heatmap",
+        "x": x,
+        "y": opened.values[1],
+        "z": [_list(row) for row in array.T],
+        "colorscale": "Viridis",
+        "colorbar": {"title": {"text": name}},
+        "hovertemplate": (
+            f"{opened.axes[0]} %{{x:.4g}}, {opened.axes[1]} %{{y:.4g}}: %{{z:.5g}}<extra></extra>"
+        ),
+    }
     return figure(theme, [trace], (opened.axes[0], opened.axes[1], {}))
 
 
@@ -297,9 +319,19 @@ def _mark(
     x: Any, y: Any, name: str, color: str, symbol: str, size: int, legend: bool = True
 ) -> Trace:
     return {
-        "type": "scatter", "mode": "markers", "x": _list([x]), "y": _list([y]), "name": name, "showlegend": legend,
-        "marker": {"color": color, "symbol": symbol, "size": size, "line": {"width": 2, "color": color}},
-    }  # fmt: skip
+        "type": "scatter",
+        "mode": "markers",
+        "x": _list([x]),
+        "y": _list([y]),
+        "name": name,
+        "showlegend": legend,
+        "marker": {
+            "color": color,
+            "symbol": symbol,
+            "size": size,
+            "line": {"width": 2, "color": color},
+        },
+    }
 
 
 def _simulated(simulated: dict[str, Any] | None, name: str, theme: Theme) -> list[Trace]:

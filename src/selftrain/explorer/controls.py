@@ -1,7 +1,7 @@
 r"""What a visitor can set: one table for the page, the address, the checks and the snippets.
 
-A control has limits of its own, narrower than those of `Problem` and `Recipe`: within them every answer
-comes fast enough to follow a slider.
+A control has limits of its own, narrower than those of `Problem` and `Recipe`: within them every
+answer comes fast enough to follow a slider.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ class Control:
         label, symbol, help: what a visitor reads.
         low, high: limits, both allowed.
         scale: "linear", "log", or "whole" for whole numbers.
-        zero: whether 0 is allowed although the scale is logarithmic; it is the left end of the slider.
+        zero: whether 0 is allowed although the scale is logarithmic; it is the left end of the
+            slider.
         infinite: whether `inf` is allowed; it is the right end of the slider.
         schedule: whether a list of numbers, one per step, may be typed.
     """
@@ -93,33 +94,145 @@ class Choice:
 
 
 CONTROLS = (
-    Control("alpha_l", "problem", "Labelled points per feature", "α_L",
-            "How many labelled points there are for each feature.", 0.02, 20.0, 0.5, "log"),
-    Control("alpha_u", "problem", "Unlabelled points per feature and step", "α_U",
-            "How many fresh unlabelled points each step gets for each feature.", 0.1, 50.0, 2.0, "log", schedule=True),
-    Control("rho", "problem", "Share of the positive class", "ρ",
-            "1/2 means balanced classes.", 0.01, 0.99, 0.2),
-    Control("delta", "problem", "Variance of the noise", "Δ",
-            "The clusters sit at distance 1 from the middle; larger means harder.", 0.05, 5.0, 0.5625, "log"),
-    Control("steps", "problem", "Self-training steps", "T",
-            "How often the model labels a batch and is fitted again.", 0, MOST_STEPS, 16, "whole"),
-    Control("rho_u", "shift", "Share of the positive class, unlabelled", "ρ_U",
-            "Leave empty if it is that of the labelled points.", 0.01, 0.99, None, schedule=True),
-    Control("delta_u", "shift", "Variance of the noise, unlabelled", "Δ_U",
-            "Leave empty if it is that of the labelled points.", 0.05, 5.0, None, "log", schedule=True),
-    Control("lambda_l", "recipe", "Ridge of the labelled fit", "λ_L",
-            "Strength of the penalty in step 0.", 1e-6, 10.0, 0.1, "log"),
-    Control("lambda_u", "recipe", "Ridge of the self-training steps", "λ_U",
-            "Strength of the penalty in every later step; small means many small moves.", 1e-6, 10.0, 0.00372,
-            "log", schedule=True),
-    Control("threshold", "recipe", "Selection threshold", "Γ",
-            "Points whose logit is below this many norms of the weights are left out.", 0.0, 3.0, 0.0, schedule=True),
-    Control("sharpness", "recipe", "Sharpness of the pseudo-labels", "γ",
-            "1 takes the model at its word; inf gives hard labels.", 0.1, 100.0, 1.0, "log", infinite=True,
-            schedule=True),
-    Control("annealing", "recipe", "Annealing of the pseudo-labels", "a",
-            "Step t has the sharpness γ(1 + a t).", 1e-3, 10.0, 0.0223, "log", zero=True, schedule=True),
-)  # fmt: skip
+    Control(
+        "alpha_l",
+        "problem",
+        "Labelled points per feature",
+        "α_L",
+        "How many labelled points there are for each feature.",
+        0.02,
+        20.0,
+        0.5,
+        "log",
+    ),
+    Control(
+        "alpha_u",
+        "problem",
+        "Unlabelled points per feature and step",
+        "α_U",
+        "How many fresh unlabelled points each step gets for each feature.",
+        0.1,
+        50.0,
+        2.0,
+        "log",
+        schedule=True,
+    ),
+    Control(
+        "rho",
+        "problem",
+        "Share of the positive class",
+        "ρ",
+        "1/2 means balanced classes.",
+        0.01,
+        0.99,
+        0.2,
+    ),
+    Control(
+        "delta",
+        "problem",
+        "Variance of the noise",
+        "Δ",
+        "The clusters sit at distance 1 from the middle; larger means harder.",
+        0.05,
+        5.0,
+        0.5625,
+        "log",
+    ),
+    Control(
+        "steps",
+        "problem",
+        "Self-training steps",
+        "T",
+        "How often the model labels a batch and is fitted again.",
+        0,
+        MOST_STEPS,
+        16,
+        "whole",
+    ),
+    Control(
+        "rho_u",
+        "shift",
+        "Share of the positive class, unlabelled",
+        "ρ_U",
+        "Leave empty if it is that of the labelled points.",
+        0.01,
+        0.99,
+        None,
+        schedule=True,
+    ),
+    Control(
+        "delta_u",
+        "shift",
+        "Variance of the noise, unlabelled",
+        "Δ_U",
+        "Leave empty if it is that of the labelled points.",
+        0.05,
+        5.0,
+        None,
+        "log",
+        schedule=True,
+    ),
+    Control(
+        "lambda_l",
+        "recipe",
+        "Ridge of the labelled fit",
+        "λ_L",
+        "Strength of the penalty in step 0.",
+        1e-6,
+        10.0,
+        0.1,
+        "log",
+    ),
+    Control(
+        "lambda_u",
+        "recipe",
+        "Ridge of the self-training steps",
+        "λ_U",
+        "Strength of the penalty in every later step; small means many small moves.",
+        1e-6,
+        10.0,
+        0.00372,
+        "log",
+        schedule=True,
+    ),
+    Control(
+        "threshold",
+        "recipe",
+        "Selection threshold",
+        "Γ",
+        "Points whose logit is below this many norms of the weights are left out.",
+        0.0,
+        3.0,
+        0.0,
+        schedule=True,
+    ),
+    Control(
+        "sharpness",
+        "recipe",
+        "Sharpness of the pseudo-labels",
+        "γ",
+        "1 takes the model at its word; inf gives hard labels.",
+        0.1,
+        100.0,
+        1.0,
+        "log",
+        infinite=True,
+        schedule=True,
+    ),
+    Control(
+        "annealing",
+        "recipe",
+        "Annealing of the pseudo-labels",
+        "a",
+        "Step t has the sharpness γ(1 + a t).",
+        1e-3,
+        10.0,
+        0.0223,
+        "log",
+        zero=True,
+        schedule=True,
+    ),
+)
 
 SWITCHES = (
     Switch(

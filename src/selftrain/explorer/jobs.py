@@ -1,7 +1,7 @@
 """Long work in processes that can be cancelled: searches, simulations, a visitor's own data.
 
-At most a few run at once, some more wait, the rest is refused with a sentence. A job that exceeds its time is
-ended; what it had reported by then stays.
+At most a few run at once, some more wait, the rest is refused with a sentence. A job that exceeds
+its time is ended; what it had reported by then stays.
 """
 
 from __future__ import annotations

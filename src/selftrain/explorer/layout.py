@@ -1,4 +1,6 @@
-"""The page: controls on the left, the picture and what it says on the right. No behaviour in here."""
+"""The page: controls on the left, the picture and what it says on the right. No behaviour in
+here.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +23,18 @@ SLIDER_STEPS = 1000
 """Positions of a slider; the page turns them into values."""
 
 INTRO = (
-    "A model with a few labelled points labels unlabelled ones itself, fits again, and repeats: self-training.",
-    "Move a slider and see what the theory of large systems answers: does the error fall, or do the labels run "
-    "into one class?",
-    "You start on imbalanced classes: annealed labels with a fixed bias (colour) against plain self-training (grey).",
+    (
+        "A model with a few labelled points labels unlabelled ones itself, fits again, and repeats:"
+        " self-training."
+    ),
+    (
+        "Move a slider and see what the theory of large systems answers: does the error fall, or do"
+        " the labels run into one class?"
+    ),
+    (
+        "You start on imbalanced classes: annealed labels with a fixed bias (colour) against plain"
+        " self-training (grey)."
+    ),
 )
 
 GROUPS = {
@@ -98,12 +108,20 @@ def _control(control: Control) -> html.Div:
                     html.Label(
                         [
                             html.Span(f"slider of {control.label}", className="unseen"),
-                            dcc.Input(id=f"{control.name}-slider", type="range", min=0, max=SLIDER_STEPS,
-                                      step=1, value=0),
+                            dcc.Input(
+                                id=f"{control.name}-slider",
+                                type="range",
+                                min=0,
+                                max=SLIDER_STEPS,
+                                step=1,
+                                value=0,
+                            ),
                         ],
                         className="slider",
                     ),
-                    dcc.Input(id=control.name, type="text", value=text, debounce=0.4, autoComplete="off"),
+                    dcc.Input(
+                        id=control.name, type="text", value=text, debounce=0.4, autoComplete="off"
+                    ),
                 ],
                 className="pair",
             ),
@@ -111,7 +129,7 @@ def _control(control: Control) -> html.Div:
             html.P("", id=f"{control.name}-fault", className="fault", role="alert"),
         ],
         className="control",
-    )  # fmt: skip
+    )
 
 
 def _symbol(symbol: str) -> list[Any]:
@@ -238,8 +256,8 @@ def _own_data() -> html.Details:
         [
             html.Summary("Your data"),
             html.P(
-                "A CSV file with one column per feature and one with the class; leave the class empty where "
-                "it is not known. The rows stay on this machine and are not kept.",
+                "A CSV file with one column per feature and one with the class; leave the class"
+                " empty where it is not known. The rows stay on this machine and are not kept.",
                 className="help",
             ),
             html.Div(
@@ -287,10 +305,27 @@ def _actions() -> html.Div:
             ),
             html.Div(
                 [
-                    html.Label(["Features ", dcc.Input(id="features", type="number", value=4096, min=2, max=most,
-                                                       step=1)]),
-                    html.Label(["Seeds ", dcc.Input(id="seeds", type="number", value=8, min=1,
-                                                    max=LIMITS["seeds"], step=1)]),
+                    html.Label(
+                        [
+                            "Features ",
+                            dcc.Input(
+                                id="features", type="number", value=4096, min=2, max=most, step=1
+                            ),
+                        ]
+                    ),
+                    html.Label(
+                        [
+                            "Seeds ",
+                            dcc.Input(
+                                id="seeds",
+                                type="number",
+                                value=8,
+                                min=1,
+                                max=LIMITS["seeds"],
+                                step=1,
+                            ),
+                        ]
+                    ),
                     html.Button("Simulate", id="simulate"),
                     html.Button("Cancel", id="cancel", disabled=True, className="quiet"),
                     html.Span("", id="progress", role="status"),
@@ -307,7 +342,7 @@ def _actions() -> html.Div:
             ),
         ],
         id="actions",
-    )  # fmt: skip
+    )
 
 
 def _table() -> dict[str, Any]:

@@ -1,4 +1,6 @@
-"""What `selftrain explore PATH` opens: a saved run, as the state of the page; a sweep, as a map to click on."""
+"""What `selftrain explore PATH` opens: a saved run, as the state of the page; a sweep, as a map to
+click on.
+"""
 
 from __future__ import annotations
 

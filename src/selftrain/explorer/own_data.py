@@ -1,7 +1,8 @@
-"""A visitor's own table: the answer of `plan`, and the theory of its clusters with real rows on top.
+"""A visitor's own table: the answer of `plan`, and the theory of its clusters with real rows on
+top.
 
-The table arrives as text of a CSV file. It is written to a file of its own that is removed at once, read by the same
-readers as on the command line, and never kept.
+The table arrives as text of a CSV file. It is written to a file of its own that is removed at once,
+read by the same readers as on the command line, and never kept.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ from .page_state import PageState
 __all__ = ["own_data"]
 
 MOST_DIRECTIONS = 60
-"""Leading directions of the rows that the theory uses: enough for its curve, fast enough for a page."""
+"""Leading directions of the rows that the theory uses: enough for its curve, fast enough for a
+page.
+"""
 
 FEWEST = 80
 """Labelled rows below which none can be spared to measure a real curve."""
@@ -33,7 +36,9 @@ Message = dict[str, Any]
 
 
 def own_data(data: dict[str, Any]) -> Iterator[Message]:
-    """Messages of the job: progress, `answer` (what `plan` says), `own` (a picture), in this order."""
+    """Messages of the job: progress, `answer` (what `plan` says), `own` (a picture), in this
+    order.
+    """
     text, target = _decoded(data.get("contents")), data.get("target")
     if not isinstance(target, str) or not target.strip():
         raise InvalidInput("target", target, "the name of the column with the classes is accepted")

@@ -1,7 +1,8 @@
 """The whole state of a page, as plain values: what its address holds and every answer is made from.
 
-A state has the texts of all controls, the view, the step that is shown, and the address of a pinned run.
-Nothing of it is trusted: values are read by `controls`, and what is not known is left out and named.
+A state has the texts of all controls, the view, the step that is shown, and the address of a pinned
+run. Nothing of it is trusted: values are read by `controls`, and what is not known is left out and
+named.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Answers from other processes, with a limit of time: no request can run away with the page.
 
-A few processes wait with compiled kernels. A request takes a free one; when it takes too long, its process is
-ended and replaced. A request that was superseded by a newer one of the same page is dropped while it waits.
+A few processes wait with compiled kernels. A request takes a free one; when it takes too long, its
+process is ended and replaced. A request that was superseded by a newer one of the same page is
+dropped while it waits.
 """
 
 from __future__ import annotations
@@ -109,7 +110,8 @@ class Workers:
     def ask(self, kind: str, data: Any, page: str = "", number: int = 0) -> Any:
         """The answer to a request; `number` counts the requests of a page.
 
-        Raises `Superseded`, `TooLong`, `Busy`, or `RuntimeError` if the worker failed in a way nobody foresaw.
+        Raises `Superseded`, `TooLong`, `Busy`, or `RuntimeError` if the worker failed in a way
+        nobody foresaw.
         """
         self._note(page, number)
         with self._taken(page, number) as worker:

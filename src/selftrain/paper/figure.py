@@ -1,6 +1,8 @@
-"""What a figure is: a declared grid, a drawing, sentences of the paper that it must bear out, findings.
+"""What a figure is: a declared grid, a drawing, sentences of the paper that it must bear out,
+findings.
 
-The module can be called, `selftrain.paper.figure("cosine", rho=0.3)`: a figure by its name (`registry.figure`).
+The module can be called, `selftrain.paper.figure("cosine", rho=0.3)`: a figure by its name
+(`registry.figure`).
 """
 
 from __future__ import annotations
@@ -28,7 +30,9 @@ Tasks = Callable[[bool], Mapping[str, Task]]
 
 HOLDS, FAILS, OPEN = "holds", "does not hold", "cannot tell"
 VERDICTS = (HOLDS, FAILS, OPEN)
-"""What a verdict can be. A quick version says `OPEN` where the full run could say something else."""
+"""What a verdict can be. A quick version says `OPEN` where the full run could say something
+else.
+"""
 
 NEEDS_THE_FULL_RUN = "needs the full run"
 

@@ -1,4 +1,6 @@
-"""How claims are judged: what a part of the cases can decide, agreement with power, fitted powers."""
+"""How claims are judged: what a part of the cases can decide, agreement with power, fitted
+powers.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +35,9 @@ def somewhere(holds: bool, full: bool) -> bool | None:
 
 
 def at_full_size(holds: bool | None, full: bool) -> bool | None:
-    """The verdict on a statement that only the long runs, or the many seeds, of the full version decide."""
+    """The verdict on a statement that only the long runs, or the many seeds, of the full version
+    decide.
+    """
     return holds if full else None
 
 

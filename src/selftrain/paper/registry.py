@@ -1,4 +1,6 @@
-"""All figures, in the order of the paper; those of our own stand after the one they belong to, or at the end."""
+"""All figures, in the order of the paper; those of our own stand after the one they belong to, or
+at the end.
+"""
 
 from __future__ import annotations
 
@@ -36,11 +38,13 @@ IDS = (
 
 
 def figure(name: str, **changes: Any) -> Figure:
-    """A figure by its id, its number in the paper or its LaTeX label; with other parameters, if some are given.
+    """A figure by its id, its number in the paper or its LaTeX label; with other parameters, if
+    some are given.
 
     Arguments:
         name: "cosine", "fig4" or "fig: cosine similarity".
-        changes: parameters of its computations, each a value or, where the figure has several, a sequence.
+        changes: parameters of its computations, each a value or, where the figure has several, a
+            sequence.
 
     >>> str(figure("cosine").place)
     'Figure 4, `fig: cosine similarity`, Section 4.1'

@@ -1,9 +1,9 @@
 """Compute, draw, judge and record figures.
 
-A run leaves in its folder, for each figure, `<id>.png` and `<id>.pdf`, its data as netCDF, and the record
-`<id>.json`: caption, claims and findings with the numbers measured, parameters, seeds, versions. `times.json` has the
-seconds, apart from the records, so that a run that was stopped and resumed leaves the same files as one
-that was not. `points/` keeps every computed point.
+A run leaves in its folder, for each figure, `<id>.png` and `<id>.pdf`, its data as netCDF, and the
+record `<id>.json`: caption, claims and findings with the numbers measured, parameters, seeds,
+versions. `times.json` has the seconds, apart from the records, so that a run that was stopped and
+resumed leaves the same files as one that was not. `points/` keeps every computed point.
 """
 
 from __future__ import annotations
@@ -64,7 +64,8 @@ def run(
         workers: processes at once; -1: as many as there are cores; 0: all work is done here.
         progress: show how far it is and the time left; default: on a terminal only.
         notice: is told of stored points that are damaged, and computed anew.
-        changes: parameters of the figures to be changed; their files are then named by the changes, too.
+        changes: parameters of the figures to be changed; their files are then named by the changes,
+            too.
         drawn: is called with each figure as soon as its files are there.
     """
     asked = [varied(one, changes) for one in figures(names)] if changes else figures(names)
@@ -223,7 +224,9 @@ def _save(drawing: Drawing, path: Path) -> None:
 def _write_times(
     folder: Path, points: Mapping[str, float], drawing: Mapping[str, float], seconds: float
 ) -> None:
-    """What each figure took: its points, whenever they were computed, and its drawing; and this run."""
+    """What each figure took: its points, whenever they were computed, and its drawing; and this
+    run.
+    """
     known = _read(folder / "times.json").get("figures")
     figures = {
         name: {"points_cpu": round(points[name], 3), "drawing": round(drawing[name], 3)}

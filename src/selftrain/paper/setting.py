@@ -1,7 +1,10 @@
-r"""The setting that the figures share: where the paper says it, as it says; where it is open, chosen here.
+r"""The setting that the figures share: where the paper says it, as it says; where it is open,
+chosen here.
 
-Section 3.4 fixes $(\alpha_L, \alpha_U, \Delta) = (0.5, 2, 0.75^2)$ for the comparison with experiments (in the names of its picture files), the caption of
-`fig: vs continuous squared loss` for continuous time; the same $(\alpha_L, \alpha_U)$ is taken where captions name $(\rho, \Delta)$ only.
+Section 3.4 fixes $(\alpha_L, \alpha_U, \Delta) = (0.5, 2, 0.75^2)$ for the comparison with
+experiments (in the names of its picture files), the caption of `fig: vs continuous squared loss`
+for continuous time; the same $(\alpha_L, \alpha_U)$ is taken where captions name $(\rho, \Delta)$
+only.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
-r"""A figure with other parameters: the same computations and drawing, without the claims, which are about the paper's own.
+r"""A figure with other parameters: the same computations and drawing, without the claims, which are
+about the paper's own.
 
-A change goes to every computation of the figure that has the parameter. Where it is an axis, the axis gets the new values;
-where it is fixed, it gets the new value. A part that has one value on an axis where another has several was made for that value, and
-keeps it. Parts that become equal are computed and drawn once.
+A change goes to every computation of the figure that has the parameter. Where it is an axis, the
+axis gets the new values; where it is fixed, it gets the new value. A part that has one value on an
+axis where another has several was made for that value, and keeps it. Parts that become equal are
+computed and drawn once.
 """
 
 from __future__ import annotations

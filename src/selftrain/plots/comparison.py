@@ -1,4 +1,6 @@
-"""The comparison on real rows: mean errors by number of labels, and the difference on every task."""
+"""The comparison on real rows: mean errors by number of labels, and the difference on every
+task.
+"""
 
 from __future__ import annotations
 
@@ -64,8 +66,13 @@ def _gaps(ax: Axes, frame: pd.DataFrame) -> None:
         rows = table[table["labels"] == size]
         height = np.array([place[task] for task in rows["task"]]) + shift
         ax.errorbar(
-            rows["gap"], height, xerr=rows["error"].fillna(0.0), fmt="o", color=color, label=f"{size} labels"
-        )  # fmt: skip
+            rows["gap"],
+            height,
+            xerr=rows["error"].fillna(0.0),
+            fmt="o",
+            color=color,
+            label=f"{size} labels",
+        )
     ax.axvline(0.0, color=BLACK, linewidth=0.8)
     ax.set_yticks(range(len(order)), list(order), fontsize=6.5)
     ax.set_xlabel("anchored less scikit-learn (balanced, .9), points")

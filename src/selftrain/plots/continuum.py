@@ -1,4 +1,6 @@
-"""Continuous time: a path in four panels with discrete runs on top, and several paths side by side."""
+"""Continuous time: a path in four panels with discrete runs on top, and several paths side by
+side.
+"""
 
 from __future__ import annotations
 

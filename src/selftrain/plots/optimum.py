@@ -1,4 +1,6 @@
-"""An optimum in three panels: the run with its limits, what is free along it, how the search went."""
+"""An optimum in three panels: the run with its limits, what is free along it, how the search
+went.
+"""
 
 from __future__ import annotations
 

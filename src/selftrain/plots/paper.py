@@ -1,4 +1,6 @@
-r"""Pieces that the figures of the paper share: one colour for one $\rho$, markers and dashes as the captions say."""
+r"""Pieces that the figures of the paper share: one colour for one $\rho$, markers and dashes as the
+captions say.
+"""
 
 from __future__ import annotations
 
@@ -27,13 +29,17 @@ SERIES = (BLACK, BLUE, SKY, GREEN, YELLOW, ORANGE, PURPLE, GREY)
 DASHED = (0, (4, 2))
 DOTTED = (0, (1, 1.5))
 JUMP = 8.0
-"""Neighbours on a logarithmic axis that differ by a larger factor are in different valleys: no line joins them."""
+"""Neighbours on a logarithmic axis that differ by a larger factor are in different valleys: no line
+joins them.
+"""
 
 
 def canvas(
     rows: int, columns: int, width: float, height: float, **options: Any
 ) -> tuple[Figure, NDArray[Any]]:
-    """A figure of so many panels, and its axes as an array of that shape; call inside `styled()`."""
+    """A figure of so many panels, and its axes as an array of that shape; call inside
+    `styled()`.
+    """
     from .canvas import new_picture
 
     figure = new_picture(width, height, 160)
@@ -172,9 +178,11 @@ def positive(values: Any) -> Any:
 
 
 def draw_ratio(chains: xr.Dataset, switch: str, on: str, off: str) -> Figure:
-    r"""Error over that of supervised learning against T: raw, deviation from one, and the lines to compare with.
+    r"""Error over that of supervised learning against T: raw, deviation from one, and the lines to
+    compare with.
 
-    Columns are of $\Delta$, colours of $\rho$; `switch` names the axis that is filled (`on`) or white (`off`).
+    Columns are of $\Delta$, colours of $\rho$; `switch` names the axis that is filled (`on`) or
+    white (`off`).
     """
     deltas, colors = chains.delta.values.tolist(), rho_colors(chains.rho.values)
     figure, axes = canvas(3, len(deltas), 3.4 * len(deltas) + 2.2, 7.6, sharex=True, sharey="row")

@@ -16,12 +16,18 @@ if TYPE_CHECKING:
 
     from ..estimator.planning.plan import Plan
 
-ROWS = (("labels_only", "labels only"), ("self_training", "self-training"), ("every_label", "every label"))  # fmt: skip
+ROWS = (
+    ("labels_only", "labels only"),
+    ("self_training", "self-training"),
+    ("every_label", "every label"),
+)
 SOURCES = (("plan", BLACK, "o"), ("surrogate", SKY, "s"), ("theory", ORANGE, "D"))
 
 
 def plot_plan(plan: Plan) -> Figure:
-    """Balanced errors with 90 % intervals on the left; on the right scores of the unlabelled rows, labelled ones on top."""
+    """Balanced errors with 90 % intervals on the left; on the right scores of the unlabelled rows,
+    labelled ones on top.
+    """
     with styled():
         figure = new_picture(8.6, 3.4)
         left, right = figure.subplots(1, 2, width_ratios=(1.1, 1))
@@ -32,7 +38,9 @@ def plot_plan(plan: Plan) -> Figure:
 
 
 def plan_card(plan: Plan) -> str:
-    """For a notebook: the advice, its reason, the errors, what the rows break, and a small picture."""
+    """For a notebook: the advice, its reason, the errors, what the rows break, and a small
+    picture.
+    """
     from ..estimator.planning.text import worth
 
     values: dict[str, object] = {"why": plan.reason}

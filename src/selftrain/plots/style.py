@@ -87,7 +87,9 @@ def errors_axis(ax: Axes) -> None:
 
 
 def legend_under(canvas: Figure | SubFigure, handles: Iterable[Any], columns: int = 3) -> None:
-    """One legend for all panels under them, where it covers no curve and takes no width from a panel."""
+    """One legend for all panels under them, where it covers no curve and takes no width from a
+    panel.
+    """
     whole = canvas.figure
     if whole.get_layout_engine() is None:  # a figure of the caller's without one
         whole.set_layout_engine("constrained")

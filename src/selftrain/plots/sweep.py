@@ -1,7 +1,7 @@
 """A sweep as a picture: lines over one axis, a map with contours over two.
 
-On a map two lines say what matters: where runs collapse into one class, and where self-training stops
-paying (the error of the labelled points alone is as small).
+On a map two lines say what matters: where runs collapse into one class, and where self-training
+stops paying (the error of the labelled points alone is as small).
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 ASIDE = ("status", "reason")
 COLORS = (BLUE, ORANGE, GREEN, PURPLE, SKY, BLACK)
 LOGARITHMIC = 1.5
-"""An axis whose ratios are equal and whose ends differ by more than this factor is drawn on a log scale."""
+"""An axis whose ratios are equal and whose ends differ by more than this factor is drawn on a log
+scale.
+"""
 
 
 def plot_sweep(
@@ -117,7 +119,9 @@ def _map(ax: Axes, data: xr.Dataset, name: str) -> None:
 
 
 def _finite_systems(ax: Axes, data: xr.Dataset, across: str, down: str) -> list[Any]:
-    """Circles where the share of finite systems that collapse is known, if it is at some points only."""
+    """Circles where the share of finite systems that collapse is known, if it is at some points
+    only.
+    """
     if "collapsed" not in data or bool(np.isfinite(data["collapsed"]).all()):
         return []
     share = data["collapsed"].transpose(down, across).values

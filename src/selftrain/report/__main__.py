@@ -1,8 +1,9 @@
 """`python -m selftrain.report --out FOLDER`: the quick report, one HTML page in that folder.
 
-The finding comes first: three sentences on the terminal and the headline picture on the page, from theory alone, while another process
-compiles the simulator. Then the figures of the paper in their quick version, those that tell most before the others; the page is written
-again with each of them, and with the finite systems of the headline.
+The finding comes first: three sentences on the terminal and the headline picture on the page, from
+theory alone, while another process compiles the simulator. Then the figures of the paper in their
+quick version, those that tell most before the others; the page is written again with each of them,
+and with the finite systems of the headline.
 """
 
 from __future__ import annotations
@@ -34,10 +35,11 @@ FIRST = ("heuristics", "relative-error", "ablation", "annealing", "cosine")
 """Figures of the first round: they tell the story, and need no simulation."""
 
 ABOUT = (
-    "<p>Theory and simulation of self-training on Gaussian mixtures in high dimension, and the figures of T. Takahashi, <i>The Role of "
-    "Pseudo-labels in Self-training Linear Classifiers on High-dimensional Gaussian Mixture Data</i> (arXiv 2205.07739), regenerated and "
-    "judged. These are quick versions, with coarser grids and fewer seeds than most claims need: where the full run could say something "
-    "else, the verdict is <i>cannot tell (needs the full run)</i>.</p>"
+    "<p>Theory and simulation of self-training on Gaussian mixtures in high dimension, and the"
+    " figures of T. Takahashi, <i>The Role of Pseudo-labels in Self-training Linear Classifiers on"
+    " High-dimensional Gaussian Mixture Data</i> (arXiv 2205.07739), regenerated and judged. These"
+    " are quick versions, with coarser grids and fewer seeds than most claims need: where the full"
+    " run could say something else, the verdict is <i>cannot tell (needs the full run)</i>.</p>"
 )
 
 
@@ -80,7 +82,10 @@ class Report:
         known = [self.records[name] for name in self.order if name in self.records]
         lead = "".join(f"<p>{html.escape(sentence)}</p>" for sentence in finding(self.told))
         details = "".join(f"<li>{html.escape(line)}</li>" for line in remarks(self.told))
-        numbers = f"<details><summary>The numbers</summary>{for_page(self.told)}<ul>{details}</ul></details>"
+        numbers = (
+            "<details><summary>The"
+            f" numbers</summary>{for_page(self.told)}<ul>{details}</ul></details>"
+        )
         first = Section("headline", "", self.folder / "headline.png", numbers + ABOUT)
         sections = [
             first,
@@ -169,8 +174,8 @@ def _close(report: Report, outcomes: list[FigureOutcome], console: Console) -> N
     records = list(report.records.values())
     claims, found = claims_of(records), findings_of(records)
     console.print(
-        f"{len(records)} figures, quick versions. Of {len(claims)} claims of the paper {count(claims)} (needs the full run); "
-        f"of {len(found)} findings {count(found)}.",
+        f"{len(records)} figures, quick versions. Of {len(claims)} claims of the paper"
+        f" {count(claims)} (needs the full run); of {len(found)} findings {count(found)}.",
         soft_wrap=True,
     )
 

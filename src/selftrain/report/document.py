@@ -1,9 +1,11 @@
-"""The same for the documentation: a Markdown page with the claims table and the pictures of a full run.
+"""The same for the documentation: a Markdown page with the claims table and the pictures of a full
+run.
 
     python -m selftrain.report.document FOLDER DOCS [QUICK]
 
-reads the records that `selftrain paper run` left in FOLDER and writes DOCS/paper.md, its images, and DOCS/paper-verdicts.json. With QUICK, the folder of a
-quick run, it compares the verdicts of both, and refuses to write if they contradict each other.
+reads the records that `selftrain paper run` left in FOLDER and writes DOCS/paper.md, its images,
+and DOCS/paper-verdicts.json. With QUICK, the folder of a quick run, it compares the verdicts of
+both, and refuses to write if they contradict each other.
 """
 
 from __future__ import annotations
@@ -69,7 +71,8 @@ def markdown(records: Iterable[Mapping[str, Any]], images: str = "images/paper-"
         f"Of {len(findings)} statements {count(findings)}.\n",
         "| figure | we find | verdict |\n|---|---|---|",
         *(
-            f"| [{record['figure']}](#{record['figure']}) | {_cell(finding['says'])} | {verdict(finding, record)} |"
+            f"| [{record['figure']}](#{record['figure']}) | {_cell(finding['says'])} |"
+            f" {verdict(finding, record)} |"
             for record in known
             for finding in record["findings"]
         ),
@@ -111,7 +114,9 @@ def _quoted(claim: Mapping[str, Any]) -> str:
 
 
 def write(folder: Path, docs: Path, quick: Path | None = None) -> Path:
-    """Write DOCS/paper.md and its images from the records in a folder, unless a quick run contradicts it."""
+    """Write DOCS/paper.md and its images from the records in a folder, unless a quick run
+    contradicts it.
+    """
     from ..paper.registry import IDS
     from ..paper.run import read_record
 

@@ -1,4 +1,6 @@
-"""What the headline says in words: three sentences for everyone, and remarks for those who look at its table."""
+"""What the headline says in words: three sentences for everyone, and remarks for those who look at
+its table.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +16,22 @@ def finding(told: Headline) -> tuple[str, str, str]:
     full = told.supervised.error
     gap = alone - full
     return (
-        "Can a linear classifier with few labels get better by training on its own guesses? Here: two clusters of points, "
-        f"{problem.rho:.0%} of them in one, {problem.alpha_l:g} labelled points per feature, and {problem.steps} fresh batches of "
-        f"{float(problem.unlabeled.alpha[0]):g} unlabelled points per feature.",
-        f"Naive self-training hardly helps: at its best it closes {(alone - naive) / gap:.0%} of the gap between the labelled points alone "
-        f"(error {alone:.4f}) and every label given ({full:.4f}).",
-        f"Labels that sharpen from step to step, with the bias fixed after the first fit, close {(alone - helped) / gap:.0%} (error {helped:.4f}; "
-        f"no method gets below {told.limits.semi_supervised:.4f} with these data).",
+        (
+            "Can a linear classifier with few labels get better by training on its own guesses?"
+            f" Here: two clusters of points, {problem.rho:.0%} of them in one, {problem.alpha_l:g}"
+            f" labelled points per feature, and {problem.steps} fresh batches of"
+            f" {float(problem.unlabeled.alpha[0]):g} unlabelled points per feature."
+        ),
+        (
+            f"Naive self-training hardly helps: at its best it closes {(alone - naive) / gap:.0%}"
+            f" of the gap between the labelled points alone (error {alone:.4f}) and every label"
+            f" given ({full:.4f})."
+        ),
+        (
+            "Labels that sharpen from step to step, with the bias fixed after the first fit, close"
+            f" {(alone - helped) / gap:.0%} (error {helped:.4f}; no method gets below"
+            f" {told.limits.semi_supervised:.4f} with these data)."
+        ),
     )
 
 

@@ -48,7 +48,9 @@ class Contender:
 
     @property
     def at_bounds(self) -> dict[str, str]:
-        """Tuned hyperparameters that ended at an end of their range: name to "lowest" or "highest"."""
+        """Tuned hyperparameters that ended at an end of their range: name to "lowest" or
+        "highest".
+        """
         ended = {}
         for name in self.tuned:
             low, high = BOUNDS[name]

@@ -1,4 +1,6 @@
-"""One HTML page that needs nothing else to be read: figures inlined, captions, claims in three colours, how to go on."""
+"""One HTML page that needs nothing else to be read: figures inlined, captions, claims in three
+colours, how to go on.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +76,10 @@ def figure_section(record: Record, folder: Path, link: str = "") -> Section:
         f"<b>Chosen here:</b> {to_html(record['chosen'])}</p>"
     )
     if record["claims"] or record["findings"]:
-        told = f"Claims of the paper: {count(record['claims'])}. Findings of our own: {count(record['findings'])}."
+        told = (
+            f"Claims of the paper: {count(record['claims'])}. Findings of our own:"
+            f" {count(record['findings'])}."
+        )
         tables = claims_table(record) + findings_table(record)
         body += f"<details><summary>{told}</summary>{tables}</details>"
     if files:
@@ -83,7 +88,9 @@ def figure_section(record: Record, folder: Path, link: str = "") -> Section:
 
 
 def claims_table(record: Record) -> str:
-    """The sentences of the paper, what was tested, verdicts and what was found; nothing if there are none."""
+    """The sentences of the paper, what was tested, verdicts and what was found; nothing if there
+    are none.
+    """
     rows = "".join(
         f"<tr><td><q>{to_html(claim['quote'])}</q>{_case(claim)}</td><td>{html.escape(claim['test'])}</td>"
         f"{_verdict(claim, record)}<td>{html.escape(claim['found'])}</td></tr>"
@@ -105,26 +112,32 @@ def findings_table(record: Record) -> str:
 
 
 def claims_list(records: Iterable[Record]) -> Section:
-    """Every claim of the paper once, in the colour of its verdict: what fails first, what is open last."""
+    """Every claim of the paper once, in the colour of its verdict: what fails first, what is open
+    last.
+    """
     known = list(records)
     claims, findings = claims_of(known), findings_of(known)
     told = count(claims)
     body = (
-        f'<p class="counts">Of {told.total} claims of the paper <span class="holds">{told.holds} hold</span>'
-        f'<span class="fails">{told.fails} do not hold</span><span class="open">{told.open} cannot tell</span></p>'
-        f"<p>{_why_open(known)} Of {len(findings)} findings of our own {count(findings)}: under the figures.</p>"
+        f'<p class="counts">Of {told.total} claims of the paper <span class="holds">{told.holds}'
+        f' hold</span><span class="fails">{told.fails} do not hold</span><span'
+        f' class="open">{told.open} cannot tell</span></p><p>{_why_open(known)} Of {len(findings)}'
+        f" findings of our own {count(findings)}: under the figures.</p>"
     )
     homes = {_key(claim): record for record in reversed(known) for claim in record["claims"]}
     for kind, verdict_word in (("fails", FAILS), ("holds", HOLDS), ("open", OPEN)):
         entries = "".join(
-            f'<li class="{kind}"><div><q>{to_html(claim["quote"])}</q>{_case(claim)} '
-            f'<span class="mark {kind}">{verdict_word}</span>. {html.escape(claim["found"])} '
-            f'<a href="#{homes[_key(claim)]["figure"]}">{homes[_key(claim)]["figure"]}</a></div></li>'
+            f'<li class="{kind}"><div><q>{to_html(claim["quote"])}</q>{_case(claim)} <span'
+            f' class="mark {kind}">{verdict_word}</span>. {html.escape(claim["found"])} <a'
+            f' href="#{homes[_key(claim)]["figure"]}">{homes[_key(claim)]["figure"]}</a></div></li>'
             for claim in claims
             if claim["verdict"] == verdict_word
         )
         if entries and kind == "open":
-            entries = f"<details><summary>{told.open} that cannot be told yet</summary><ul class=claims>{entries}</ul></details>"
+            entries = (
+                f"<details><summary>{told.open} that cannot be told yet</summary><ul"
+                f" class=claims>{entries}</ul></details>"
+            )
         elif entries:
             entries = f'<ul class="claims">{entries}</ul>'
         body += entries

@@ -2,7 +2,8 @@
 
     python -m selftrain.report.pictures DOCS
 
-writes DOCS/images/headline.png, continuum-path.png, continuum-imbalance.png, simulation-theory.png, real-data.png and plan.png. Those of speed come from `selftrain bench`.
+writes DOCS/images/headline.png, continuum-path.png, continuum-imbalance.png, simulation-theory.png,
+real-data.png and plan.png. Those of speed come from `selftrain bench`.
 """
 
 from __future__ import annotations
@@ -85,7 +86,9 @@ def plan() -> Figure:
 
 
 def real_data() -> Figure:
-    """Breast cancer: theory of its shape, Gaussian rows, real rows; the example of `docs/real-data.md`."""
+    """Breast cancer: theory of its shape, Gaussian rows, real rows; the example of
+    `docs/real-data.md`.
+    """
     from sklearn.datasets import load_breast_cancer
     from sklearn.preprocessing import StandardScaler
 

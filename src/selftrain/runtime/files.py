@@ -1,6 +1,7 @@
 """Files: written whole or not at all, read whole or refused in one line.
 
-Labelled data carry the checksum of their file, so that a flipped bit is never read as another number.
+Labelled data carry the checksum of their file, so that a flipped bit is never read as another
+number.
 """
 
 from __future__ import annotations
@@ -26,10 +27,12 @@ NAME, BLANK = b"checksum", b"0" * 64
 
 @contextmanager
 def replacing(target: Path) -> Iterator[Path]:
-    """A path to write to, moved to `target` when the block is done: a killed process or a full disk leaves the old file.
+    """A path to write to, moved to `target` when the block is done: a killed process or a full disk
+    leaves the old file.
 
-    A link stays a link: what it points to is replaced. The new file has the mode of the old one. What is there and is no ordinary file
-    (a device, a folder) is never replaced, but written to as it is. An error of the system names the target.
+    A link stays a link: what it points to is replaced. The new file has the mode of the old one.
+    What is there and is no ordinary file (a device, a folder) is never replaced, but written to as
+    it is. An error of the system names the target.
     """
     if target.exists() and not target.is_file():
         yield target
@@ -95,7 +98,8 @@ def _digest(content: bytes) -> bytes:
 def _checked(path: str | Path) -> bytes:
     """The content of a file that has its checksum.
 
-    It is looked for where `write_netcdf` leaves it, the name first, then type and length, four bytes each: nothing is parsed that may be damaged.
+    It is looked for where `write_netcdf` leaves it, the name first, then type and length, four
+    bytes each: nothing is parsed that may be damaged.
     """
     content = Path(path).read_bytes()
     start = content.find(NAME) + len(NAME) + 8
@@ -108,7 +112,9 @@ def _checked(path: str | Path) -> bytes:
 
 @contextmanager
 def stored(path: str | Path, kind: str) -> Iterator[xr.Dataset]:
-    """The dataset of a stored object of some kind; an error in it, here or in the block, names the path."""
+    """The dataset of a stored object of some kind; an error in it, here or in the block, names the
+    path.
+    """
     import xarray as xr
 
     try:

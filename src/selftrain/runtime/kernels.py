@@ -1,11 +1,12 @@
 """Compiled kernels, and a cache of their machine code that never runs old code.
 
-Numba keeps machine code of a function and compiles anew when the file of that function changes, but not
-when a file it calls into does: an edited quadrature rule would go on in its old form inside every kernel
-that uses it. `kernel` therefore keeps the code of a file in a folder named by a digest of all the sources
-that file stands on, through whatever packages its imports lead. The folder is inside NUMBA_CACHE_DIR if
-that is set, else in the `__pycache__` of the package, else (an installation one cannot write to) in the
-user's cache; where none of these can be written, kernels are compiled in every process.
+Numba keeps machine code of a function and compiles anew when the file of that function changes, but
+not when a file it calls into does: an edited quadrature rule would go on in its old form inside
+every kernel that uses it. `kernel` therefore keeps the code of a file in a folder named by a digest
+of all the sources that file stands on, through whatever packages its imports lead. The folder is
+inside NUMBA_CACHE_DIR if that is set, else in the `__pycache__` of the package, else (an
+installation one cannot write to) in the user's cache; where none of these can be written, kernels
+are compiled in every process.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def kernel(**options: Any) -> Callable[[Function], Function]:
-    """A decorator that compiles a function with numba (`options` are those of `njit`) and keeps its code.
+    """A decorator that compiles a function with numba (`options` are those of `njit`) and keeps its
+    code.
 
     >>> @kernel(error_model="numpy")
     ... def ratio(a: float, b: float) -> float:
@@ -173,6 +175,7 @@ def _announce() -> None:
     """Say once why the first call after an installation takes a minute."""
     if watched():
         print(
-            "selftrain: compiling, once after an installation or an update; this takes up to a minute.",
+            "selftrain: compiling, once after an installation or an update; this takes up to a"
+            " minute.",
             file=sys.stderr,
         )

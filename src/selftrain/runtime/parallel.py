@@ -1,4 +1,5 @@
-"""Work on several cores: processes for points of a sweep, threads for kernels that release the lock.
+"""Work on several cores: processes for points of a sweep, threads for kernels that release the
+lock.
 
 What a sweep needs of a backend is an `Executor` of `concurrent.futures`: `submit` and `shutdown`.
 Anything that offers these can take the place of `local_processes`.
@@ -35,9 +36,11 @@ def cores(workers: int) -> int:
 def in_threads(
     work: Callable[[Item], None], items: Sequence[Item], workers: int, stop: threading.Event
 ) -> Generator[Item, None, None]:
-    """Do the work of each item in threads, or here with one worker; yields each item when it is finished.
+    """Do the work of each item in threads, or here with one worker; yields each item when it is
+    finished.
 
-    Closing the iterator, and an error or interrupt while it waits, sets `stop`: work that looks at it ends early.
+    Closing the iterator, and an error or interrupt while it waits, sets `stop`: work that looks at
+    it ends early.
     """
     if workers == 1:
         for item in items:
@@ -72,7 +75,8 @@ def local_processes(workers: int) -> Executor:
 def stop_now(executor: Executor) -> None:
     """End the processes without waiting for what they compute.
 
-    The thread that hands work to them may fail on work that is no longer there: its message is dropped.
+    The thread that hands work to them may fail on work that is no longer there: its message is
+    dropped.
     """
     hook, threading.excepthook = threading.excepthook, lambda _: None
     try:

@@ -1,8 +1,8 @@
 """How far long work is: done, failed, per second, time left. On a terminal and in a notebook.
 
-Silent elsewhere unless asked; asked, it writes a plain line now and then, so that a log stays readable.
-Work whose pieces differ in length says how long it expects each to take: the bar and the time left
-then go by that, not by the count.
+Silent elsewhere unless asked; asked, it writes a plain line now and then, so that a log stays
+readable. Work whose pieces differ in length says how long it expects each to take: the bar and the
+time left then go by that, not by the count.
 """
 
 from __future__ import annotations
@@ -107,7 +107,9 @@ class Progress:
         return self
 
     def advance(self, count: int = 1, *, failed: int = 0, expected: float = 0.0) -> None:
-        """So many pieces are finished, `failed` of them without a result; they were `expected` to take so long."""
+        """So many pieces are finished, `failed` of them without a result; they were `expected` to
+        take so long.
+        """
         self._count.done += count
         self._count.failed += failed
         self._count.behind += count if self._equal else expected

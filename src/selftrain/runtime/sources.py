@@ -1,9 +1,9 @@
 """Which source files a module stands on: the file itself and all it imports from its own package.
 
 Whoever keeps a result of code (compiled kernels, stored points) must notice when that code changes,
-however far away the change is. Imports are found in the text: at the top, inside functions, over several
-lines. Imports for type checking alone do not count. A file too many costs a computation, a file too few
-a wrong number: what looks like an import is taken for one.
+however far away the change is. Imports are found in the text: at the top, inside functions, over
+several lines. Imports for type checking alone do not count. A file too many costs a computation, a
+file too few a wrong number: what looks like an import is taken for one.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
-r"""An ensemble next to the theory: z-scores, relative deviations, distances of distributions, and a verdict.
+r"""An ensemble next to the theory: z-scores, relative deviations, distances of distributions, and a
+verdict.
 
-The verdict has three values: the runs agree with the theory to x %, they differ from it, or they cannot tell.
-`deviation.py` has the statistics. A deviation is in units of a scale: the theory itself; for the bias
-$\sqrt{q + B^2}$, because B may be zero; for a share of rows one, so that a deviation counts rows in a hundred.
+The verdict has three values: the runs agree with the theory to x %, they differ from it, or they
+cannot tell. `deviation.py` has the statistics. A deviation is in units of a scale: the theory
+itself; for the bias $\sqrt{q + B^2}$, because B may be zero; for a share of rows one, so that a
+deviation counts rows in a hundred.
 """
 
 from __future__ import annotations
@@ -63,10 +65,10 @@ class Comparison:
 
     Attributes:
         theory: the trajectory compared with, solved anew if M/N differs from alpha by rounding.
-        z: (mean over seeds - theory) / standard error, by name, over t (NaN where there is none, with fewer
-            than two seeds for instance).
-        deviations: by name: how large, whether more than chance, what would have been seen. Judged are the steps
-            at which every seed has a value.
+        z: (mean over seeds - theory) / standard error, by name, over t (NaN where there is none,
+            with fewer than two seeds for instance).
+        deviations: by name: how large, whether more than chance, what would have been seen. Judged
+            are the steps at which every seed has a value.
         seeds: how many seeds have a state at each step.
         gaps: distances of distributions, if vectors were kept.
         within: the deviation below which runs and theory are said to agree.
@@ -144,7 +146,10 @@ class Comparison:
         ]
         if not found:
             return ""
-        return f"more than chance: {', '.join(found)}; if finite size is the cause, twice the features halve it"
+        return (
+            f"more than chance: {', '.join(found)}; if finite size is the cause, twice the features"
+            " halve it"
+        )
 
     def to_frame(self) -> pd.DataFrame:
         """z-scores, one row per step."""
@@ -178,7 +183,8 @@ def percent(value: float) -> str:
 
 
 def compare(ensemble: Ensemble, trajectory: Trajectory, within: float = WITHIN) -> Comparison:
-    """z-scores and relative deviations of all means, distances of all distributions that were kept, and a verdict.
+    """z-scores and relative deviations of all means, distances of all distributions that were kept,
+    and a verdict.
 
     >>> from selftrain import Problem, Recipe, simulate, solve
     >>> problem, recipe = Problem(1.0, 2.0, 0.4, 0.5, steps=2), Recipe()

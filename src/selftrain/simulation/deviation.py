@@ -1,14 +1,19 @@
 r"""How far the mean of a few seeds is from a theory, at many steps at once: size, chance, power.
 
-Given are n seeds with T relative deviations each, correlated in any way. Three questions, three answers:
+Given are n seeds with T relative deviations each, correlated in any way. Three questions, three
+answers:
 
-- *How far can it be?* At one step mean and standard error give Student's upper limit. The largest of these limits
-  is an upper limit of the largest true deviation: it is no less than the limit at the very step where that one is. So no correction for
-  many steps is needed (an intersection-union test, Berger 1982).
-- *Is it more than chance?* One statistic for all steps, $F = n |\bar x|^2 / \mathrm{tr}\, S$ with the covariance S between seeds. Box (1954): it follows
-  Fisher's F with f and (n-1) f degrees of freedom, $f = (\mathrm{tr}\, S)^2/\mathrm{tr}\, S^2$, the number of steps that are
-  independent. It needs no inverse of S, so fewer seeds than steps will do; with steps that move as one it is Student's t.
-- *What would have been seen?* The deviation at which the same F, noncentral, exceeds its limit with a probability of 90 %.
+- *How far can it be?* At one step mean and standard error give Student's upper limit. The largest
+  of these limits is an upper limit of the largest true deviation: it is no less than the limit at
+  the very step where that one is. So no correction for many steps is needed (an intersection-union
+  test, Berger 1982).
+- *Is it more than chance?* One statistic for all steps, $F = n |\bar x|^2 / \mathrm{tr}\, S$ with
+  the covariance S between seeds. Box (1954): it follows Fisher's F with f and (n-1) f degrees of
+  freedom, $f = (\mathrm{tr}\, S)^2/\mathrm{tr}\, S^2$, the number of steps that are independent. It
+  needs no inverse of S, so fewer seeds than steps will do; with steps that move as one it is
+  Student's t.
+- *What would have been seen?* The deviation at which the same F, noncentral, exceeds its limit with
+  a probability of 90 %.
 """
 
 from __future__ import annotations
@@ -24,7 +29,9 @@ CONFIDENCE = 0.95
 """Of the upper limit in "agree to x %"."""
 
 FALSE_ALARM = 0.01
-"""A deviation counts as real if chance makes one as large, in any of the quantities, once in a hundred comparisons."""
+"""A deviation counts as real if chance makes one as large, in any of the quantities, once in a
+hundred comparisons.
+"""
 
 POWER = 0.9
 """With which a detectable deviation would be seen."""
@@ -39,7 +46,8 @@ class Deviation:
         largest: the entry of `mean` that is farthest from zero; `at`: its step.
         pooled: the root mean square of `mean`.
         by_chance: `pooled` beyond this is real.
-        detectable: a true deviation as large as this, at every step, would be seen with a power of 90 %.
+        detectable: a true deviation as large as this, at every step, would be seen with a power of
+            90 %.
         at_least, at_most: limits of the largest true deviation.
         chance: probability of a `pooled` as large as this without any deviation.
         times_features: `largest` times N, which does not change with N if finite size is the cause.
@@ -112,7 +120,9 @@ def deviation(
 
 
 def _freedom(off: Array) -> float:
-    r"""$(\mathrm{tr}\, S)^2/\mathrm{tr}\, S^2$ from the products of seeds, which have the same traces as S; 1 if nothing varies."""
+    r"""$(\mathrm{tr}\, S)^2/\mathrm{tr}\, S^2$ from the products of seeds, which have the same
+    traces as S; 1 if nothing varies.
+    """
     products = off @ off.T
     largest = float(np.abs(products).max())
     if not largest > 0:

@@ -69,10 +69,12 @@ class Ensemble:
             the rows of the batch (on the batch only, if labelled rows are kept).
         directions: directions of the data that were used ("matrix-free"), or products.
         collapsed_at: for each seed the first step that is not fitted because all its labels
-            are of one class, or nothing but the bias is left of the model that gives them; -1 if none. From there
-            on `error` is that of predicting one class and every other quantity is NaN.
+            are of one class, or nothing but the bias is left of the model that gives them; -1 if
+            none. From there on `error` is that of predicting one class and every other quantity is
+            NaN.
         predicts_positive: the class a collapsed seed predicts.
-        failures: why and where a seed failed, by seed. From that step on all its quantities are NaN.
+        failures: why and where a seed failed, by seed. From that step on all its quantities are
+            NaN.
         vectors: weights and logits of each seed, if they were asked for.
     """
 
@@ -180,7 +182,9 @@ class Ensemble:
 
     @property
     def objective(self) -> Array:
-        r"""Minimum of the objective per feature (the batch part of it, if labelled rows are kept)."""
+        r"""Minimum of the objective per feature (the batch part of it, if labelled rows are
+        kept).
+        """
         ridge = np.append(self.recipe.lambda_l, self.recipe.at_steps(self.problem.steps).lambda_u)
         share = np.where(self.t == 0, 1.0, self.fraction_selected)
         batch = np.where(share == 0, 0.0, self.alpha * share * self.train_loss)
@@ -193,7 +197,9 @@ class Ensemble:
         return np.asarray(getattr(self, name))
 
     def count(self, name: str = "m") -> NDArray[np.int_]:
-        """How many seeds have a value at each step: failed ones have not, collapsed ones only of `error`."""
+        """How many seeds have a value at each step: failed ones have not, collapsed ones only of
+        `error`.
+        """
         return np.asarray(np.isfinite(self.values(name)).sum(axis=0))
 
     def mean(self, name: str) -> Array:
@@ -213,7 +219,9 @@ class Ensemble:
         return np.asarray(self.std(name) / np.sqrt(self._some(name)))
 
     def compare(self, trajectory: Trajectory, within: float = 0.1) -> Comparison:
-        """How far the theory is from these runs, and whether they agree within 10 %; see `selftrain.simulation.comparison`."""
+        """How far the theory is from these runs, and whether they agree within 10 %; see
+        `selftrain.simulation.comparison`.
+        """
         from .comparison import compare
 
         return compare(self, trajectory, within)
@@ -261,7 +269,9 @@ class Ensemble:
         return ensemble_card(self)
 
     def save(self, path: str | Path) -> Path:
-        """Write all quantities (not the vectors) to a netCDF file; `Ensemble.load` gives them back."""
+        """Write all quantities (not the vectors) to a netCDF file; `Ensemble.load` gives them
+        back.
+        """
         data = self.to_xarray()
         data["seed"] = data["seed"].astype(str)  # the file knows no integers of 64 bits
         data["collapsed_at"] = data["collapsed_at"].astype("i4")
@@ -333,7 +343,8 @@ class SeedError(StageError):
 
     Attributes:
         ensemble: all seeds, with what the failed ones have up to their failure.
-        failures: the error of each failed seed, by seed; step, reason, state and residual are those of the first.
+        failures: the error of each failed seed, by seed; step, reason, state and residual are those
+            of the first.
     """
 
     def __init__(self, ensemble: Ensemble):

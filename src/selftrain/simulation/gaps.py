@@ -1,7 +1,7 @@
 r"""Distributions of weights and logits next to their laws.
 
-They are compared pooled over seeds, with errors from the differences between seeds: m and B fluctuate at the same order
-as the sampling noise, so a Kolmogorov-Smirnov level would be wrong.
+They are compared pooled over seeds, with errors from the differences between seeds: m and B
+fluctuate at the same order as the sampling noise, so a Kolmogorov-Smirnov level would be wrong.
 """
 
 from __future__ import annotations

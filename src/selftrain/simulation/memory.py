@@ -60,5 +60,6 @@ def check_memory(plan: RunPlan, method: str, workers: int, kept: int, limit: int
     raise InvalidInput(
         "features",
         features,
-        f"method {method!r} would take {needed / 1e9:.3g} GB of memory, {room / 1e9:.3g} GB {'are free' if limit is None else 'are allowed'}; {advice}",
+        f"method {method!r} would take {needed / 1e9:.3g} GB of memory, {room / 1e9:.3g} GB"
+        f" {'are free' if limit is None else 'are allowed'}; {advice}",
     )

@@ -1,6 +1,7 @@
 r"""A problem and a recipe written out for a finite system: one `StepPlan` per step.
 
-At N features step t has $M = \mathrm{round}(\alpha N)$ rows; the ridge on $c = w/\sqrt N$ is $\lambda N$.
+At N features step t has $M = \mathrm{round}(\alpha N)$ rows; the ridge on $c = w/\sqrt N$ is
+$\lambda N$.
 """
 
 from __future__ import annotations
@@ -119,8 +120,8 @@ def plan_run(problem: Problem, recipe: Recipe, features: int) -> RunPlan:
         raise InvalidInput(
             "features",
             features,
-            f"the batch of step {int(rows.argmin())} would have {rows.min()} rows, and 2 are needed: "
-            f"{least} features or more are accepted",
+            f"the batch of step {int(rows.argmin())} would have {rows.min()} rows, and 2 are"
+            f" needed: {least} features or more are accepted",
         )
     rows = rows * count
     kept = np.append(1.0, expand("keep_labeled", problem.keep_labeled, problem.steps))

@@ -1,4 +1,6 @@
-"""Labels of one step: the targets a labeler gives, what they are worth, and whether they can be fitted."""
+"""Labels of one step: the targets a labeler gives, what they are worth, and whether they can be
+fitted.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ from .seed_record import Mask
 
 
 def targets_of(labeler: Labeler, logits: Array, step: StepPlan, loss: Loss) -> Array:
-    """What the labeler makes of these logits, checked: one finite number each, in [0, 1] for the logistic loss."""
+    """What the labeler makes of these logits, checked: one finite number each, in [0, 1] for the
+    logistic loss.
+    """
     given: Any = labeler.target(logits, step.sharpness, loss)
     name = f"labeler {getattr(labeler, 'name', labeler)!r}, step {step.t}"
     try:
@@ -53,10 +57,11 @@ def label_quality(logits: Array, selected: Mask, positive: Mask) -> dict[str, fl
 
 
 def one_class(targets: Array, loss: Loss) -> bool:
-    """Whether the targets carry less than 1e-12 of one class, so that a trained bias would run away.
+    """Whether the targets carry less than 1e-12 of one class, so that a trained bias would run
+    away.
 
-    Under the squared loss it would not: the fit is w = 0 with the bias at the class. All points are then
-    answered alike, so that is the same outcome, here as in the theory.
+    Under the squared loss it would not: the fit is w = 0 with the bias at the class. All points are
+    then answered alike, so that is the same outcome, here as in the theory.
 
     >>> from selftrain.losses import Logistic
     >>> one_class(np.array([1.0, 1.0]), Logistic()), one_class(np.array([1.0, 0.9]), Logistic())

@@ -1,4 +1,6 @@
-r"""The result of `simulate` on clusters with a shape, or on real rows: an `Ensemble` with errors per class."""
+r"""The result of `simulate` on clusters with a shape, or on real rows: an `Ensemble` with errors
+per class.
+"""
 
 from __future__ import annotations
 
@@ -28,8 +30,8 @@ class ShapedEnsemble(Ensemble):
     Attributes:
         m: $\mu\cdot\beta$ with the mean of the test clusters.
         v: $|\beta|^2$ off that mean.
-        logit_variances: of the logits within each class, (seeds, steps + 1, 2), negative then positive: those of the
-            law, or of the rows left over.
+        logit_variances: of the logits within each class, (seeds, steps + 1, 2), negative then
+            positive: those of the law, or of the rows left over.
         class_errors: the same for the errors.
         auc: P(a positive row has the larger logit), in the law or on the rows left over.
     """
@@ -67,7 +69,9 @@ class ShapedEnsemble(Ensemble):
         return (*NAMES, "balanced_error", "auc")
 
     def to_xarray(self) -> xr.Dataset:
-        """All quantities over the dimensions seed and t, and what differs between the classes over side."""
+        """All quantities over the dimensions seed and t, and what differs between the classes over
+        side.
+        """
         data = super().to_xarray()
         for name in ("logit_variances", "class_errors"):
             data[name] = (("seed", "t", "side"), getattr(self, name))
@@ -81,7 +85,9 @@ class ShapedEnsemble(Ensemble):
 
     @cached_property
     def error(self) -> Array:
-        """The error at the class shares of the test mixture, on the law or on the rows left over."""
+        """The error at the class shares of the test mixture, on the law or on the rows left
+        over.
+        """
         rho = self.problem.test_mixture.rho
         error: Array = (1 - rho) * self.class_errors[..., 0] + rho * self.class_errors[..., 1]
         return error

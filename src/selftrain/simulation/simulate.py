@@ -68,17 +68,19 @@ def simulate(
         features: N, 8192 by default; with clusters it is theirs.
         seeds: how many (0, 1, ...), or which; a seed gives the same numbers alone and with others.
         method: "matrix-free", "revealed" or "dense".
-        rows: real rows (X, y), for a problem with clusters: every step draws its rows from them without replacement,
-            and errors are measured on the rows left over. Without `rows`, clusters are sampled ("dense").
+        rows: real rows (X, y), for a problem with clusters: every step draws its rows from them
+            without replacement, and errors are measured on the rows left over. Without `rows`,
+            clusters are sampled ("dense").
         probes: random probes of the susceptibility per step; 0 leaves `chi` at NaN.
         keep_weights, keep_logits: keep the vectors themselves, for histograms.
         tolerance: relative accuracy of q, m and B in each fit, from 1e-9 to 0.1.
         workers: seeds that run at once; -1 for all cores. The numbers do not depend on it.
         memory: bytes that may be taken; default: what is free.
         progress: show a bar with the time left; default: on a terminal only.
-        on_failure: when a step of a seed has no fit (the threshold rejects every point; without ridge there is no
-            minimum), its other steps are NaN and the error is in `failures`, the other seeds go on. At the end
-            "raise" raises a `SeedError` that carries the ensemble, "partial" returns it.
+        on_failure: when a step of a seed has no fit (the threshold rejects every point; without
+            ridge there is no minimum), its other steps are NaN and the error is in `failures`, the
+            other seeds go on. At the end "raise" raises a `SeedError` that carries the ensemble,
+            "partial" returns it.
 
     An interrupt (ctrl-C) keeps the seeds that are done.
 
@@ -159,7 +161,10 @@ def _size(problem: Problem, features: int | None, rows: Any) -> int:
     """The number of features."""
     if problem.clusters is None:
         if rows is not None:
-            accepted = "rows are drawn for a problem with clusters: Problem(clusters=Clusters.from_data(X, y), ...)"
+            accepted = (
+                "rows are drawn for a problem with clusters: Problem(clusters=Clusters.from_data(X,"
+                " y), ...)"
+            )
             raise InvalidInput("rows", type(rows).__name__, accepted)
         given = 8192 if features is None else features
         return whole("features", given, lambda n: 2 <= n <= MOST_FEATURES, FEATURES)

@@ -1,9 +1,9 @@
 """Diagrams: many points of one computation, declared, computed anywhere, kept, resumed.
 
-`selftrain.sweep` is called: `sweep(problem, recipe, over={...})` computes a task over a grid (`api`), and
-`sweep.load(folder)` opens what a store holds. Underneath, a `Grid` names the points, a `Computation` says
-what one of them takes and gives, a `Store` keeps every finished point on disk, `complete` computes what
-is missing, and `gather` makes one labelled dataset of the whole.
+`selftrain.sweep` is called: `sweep(problem, recipe, over={...})` computes a task over a grid
+(`api`), and `sweep.load(folder)` opens what a store holds. Underneath, a `Grid` names the points, a
+`Computation` says what one of them takes and gives, a `Store` keeps every finished point on disk,
+`complete` computes what is missing, and `gather` makes one labelled dataset of the whole.
 """
 
 import sys

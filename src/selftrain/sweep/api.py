@@ -66,17 +66,17 @@ def sweep(
 
     Arguments:
         problem, recipe: what all points share (`recipe`: default `Recipe()`).
-        over: the axes: fields of the problem or the recipe with the values they take. Fields that vary
-            together are one axis: `{"case": {"rho": [...], "alpha_u": [...]}}`.
-        task: "solve", "optimize", "simulate", "continuum"; or a function, called with the problem and
-            the recipe of a point, and with axes that are no fields of these by name. It returns a
-            number, or numbers and arrays by name.
-        keep: quantities to keep, at the end of a run; `error_path` keeps the whole run over t. Default:
-            the errors of the task and what goes with them.
-        store: a folder that keeps finished points, so that the same call goes on where it was ended;
-            default: none.
-        workers: processes; 0: all work is done here, -1: as many as cores. Default: all cores if the
-            work is worth starting them.
+        over: the axes: fields of the problem or the recipe with the values they take. Fields that
+            vary together are one axis: `{"case": {"rho": [...], "alpha_u": [...]}}`.
+        task: "solve", "optimize", "simulate", "continuum"; or a function, called with the problem
+            and the recipe of a point, and with axes that are no fields of these by name. It returns
+            a number, or numbers and arrays by name.
+        keep: quantities to keep, at the end of a run; `error_path` keeps the whole run over t.
+            Default: the errors of the task and what goes with them.
+        store: a folder that keeps finished points, so that the same call goes on where it was
+            ended; default: none.
+        workers: processes; 0: all work is done here, -1: as many as cores. Default: all cores if
+            the work is worth starting them.
         scheduler: the address of a Dask scheduler, or a `distributed.Client`.
         options: arguments of the task, as of the function of its name: `{"over": ("lambda_l",
             "lambda_u")}` for "optimize", `{"features": 4096, "seeds": 8}` for "simulate".
@@ -86,8 +86,8 @@ def sweep(
         notice: is called with a sentence about each damaged part of the store; default: `print`.
 
     Returns:
-        An `xarray.Dataset` over the axes, NaN where a point failed; `status` and `reason` say which and
-        why; `.plot()` draws it.
+        An `xarray.Dataset` over the axes, NaN where a point failed; `status` and `reason` say which
+        and why; `.plot()` draws it.
 
     >>> from selftrain import Problem, Recipe, geometric, sweep
     >>> problem = Problem(alpha_l=0.5, alpha_u=2.0, rho=0.4, delta=0.75**2, steps=4)

@@ -1,4 +1,6 @@
-"""How points are put together: until a batch is worth its trip, and no longer than the others wait for it."""
+"""How points are put together: until a batch is worth its trip, and no longer than the others wait
+for it.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +15,14 @@ from .grid import Point
 from .work import Result
 
 BATCH_SECONDS = 0.5
-"""Points are put together until they are expected to take this long: a trip and a part cost milliseconds."""
+"""Points are put together until they are expected to take this long: a trip and a part cost
+milliseconds.
+"""
 
 SHARES = 3
-"""At the end a batch is at most this part of what a worker still has to expect, so that all end together."""
+"""At the end a batch is at most this part of what a worker still has to expect, so that all end
+together.
+"""
 
 AHEAD = 2
 """Batches sent per worker: one is computed, one waits next to it."""
@@ -108,7 +114,9 @@ class Queue:
         self._back.append(batch)
 
     def learn(self, batch: Batch, results: Sequence[Result]) -> None:
-        """How long points took, against what was expected; the first, which may compile, counts less and less."""
+        """How long points took, against what was expected; the first, which may compile, counts
+        less and less.
+        """
         which = id(batch.jobs[0].computation)
         expected = sum(job.seconds for job in batch.jobs)
         pace = max(sum(result.seconds for result in results), 1e-6) / max(expected, 1e-6)

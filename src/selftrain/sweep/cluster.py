@@ -1,8 +1,8 @@
 """A Dask cluster as a backend: an existing scheduler, reached by its address.
 
-Before work starts every worker says which versions it has: other code of this package is refused, since
-its values would be stored under the wrong key; other releases of libraries are reported, since the last
-digits may differ.
+Before work starts every worker says which versions it has: other code of this package is refused,
+since its values would be stored under the wrong key; other releases of libraries are reported,
+since the last digits may differ.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ PATIENCE = 4.0
 """Seconds until a scheduler that does not answer counts as unreachable."""
 
 LOOK, ALONE = 2.0, 60.0
-"""Seconds between two looks at the workers, and until a scheduler that lost all of them is given up."""
+"""Seconds between two looks at the workers, and until a scheduler that lost all of them is given
+up.
+"""
 
 LIBRARIES = ("selftrain", "numpy", "scipy", "numba")
 
@@ -35,7 +37,9 @@ class Unreachable(SelfTrainError):
 
 
 class Cluster:
-    """The workers of a scheduler; its address, or a `distributed.Client` that is connected already."""
+    """The workers of a scheduler; its address, or a `distributed.Client` that is connected
+    already.
+    """
 
     def __init__(self, scheduler: Any) -> None:
         self._own = isinstance(scheduler, str)
@@ -95,8 +99,8 @@ class Cluster:
     @property
     def _silent(self) -> str:
         return (
-            f"scheduler {self._address}: it does not answer any more; with a store, the same call goes "
-            "on from what was finished"
+            f"scheduler {self._address}: it does not answer any more; with a store, the same call"
+            " goes on from what was finished"
         )
 
     @contextmanager
@@ -161,7 +165,9 @@ def _connect(address: str) -> Any:
 
 
 def _check_reachable(address: str) -> None:
-    """Ask who answers at an address; a `Client` of an address where nobody does would not go away."""
+    """Ask who answers at an address; a `Client` of an address where nobody does would not go
+    away.
+    """
     from distributed.core import rpc
 
     async def who() -> Any:

@@ -1,11 +1,11 @@
 """Which code the values of a function depend on, found by following imports.
 
-A stored value may be used again only if the code that would compute it now is the code that computed
-it. `code_digest` starts at the module of a function and follows every import inside this package, and
-inside the folder of a user's own module, however deep and wherever the import stands. An import that
-leads nowhere is an error, so nothing can be left out by a wrong name. Code means the syntax tree:
-comments, docstrings, layout and imports for type checkers do not count. Releases of numpy and the like
-are no part of it.
+A stored value may be used again only if the code that would compute it now is the code that
+computed it. `code_digest` starts at the module of a function and follows every import inside this
+package, and inside the folder of a user's own module, however deep and wherever the import stands.
+An import that leads nowhere is an error, so nothing can be left out by a wrong name. Code means the
+syntax tree: comments, docstrings, layout and imports for type checkers do not count. Releases of
+numpy and the like are no part of it.
 """
 
 from __future__ import annotations
@@ -166,7 +166,9 @@ PLAIN = (bool, int, float, str, tuple, list, dict, type(None))
 
 
 def _text(source: str) -> str:
-    """The syntax of a piece of code; a piece that is none by itself (a lambda in a call) as it stands."""
+    """The syntax of a piece of code; a piece that is none by itself (a lambda in a call) as it
+    stands.
+    """
     try:
         return syntax(textwrap.dedent(source))
     except SyntaxError:
@@ -262,7 +264,9 @@ def _imports(source: Source) -> tuple[str, ...]:
 
 
 def _nodes(tree: ast.AST) -> Iterator[ast.AST]:
-    """Every node that runs: not those under `if TYPE_CHECKING`, nor what a package gives only when asked."""
+    """Every node that runs: not those under `if TYPE_CHECKING`, nor what a package gives only when
+    asked.
+    """
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.FunctionDef) and node.name == "__getattr__":
             continue

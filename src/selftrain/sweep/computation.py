@@ -1,7 +1,7 @@
 """What a point is: a pure function, the quantities it returns, and the key of its values.
 
-The key of a point is a digest of the name of the function, its `version`, its parameters, and the code
-it depends on (`code`).
+The key of a point is a digest of the name of the function, its `version`, its parameters, and the
+code it depends on (`code`).
 """
 
 from __future__ import annotations

@@ -24,8 +24,8 @@ STATUS = ("done", "failed", "missing")
 class Sweep(xr.Dataset):  # type: ignore[no-untyped-call]  # its hook for subclasses
     """Quantities over the axes of a grid, with their symbols and units.
 
-    A dataset of xarray in everything, and `plot` draws the diagram. The variable `status` says of each
-    point whether it is done (0), failed (1) or missing (2); `reason`, if any failed, says why.
+    A dataset of xarray in everything, and `plot` draws the diagram. The variable `status` says of
+    each point whether it is done (0), failed (1) or missing (2); `reason`, if any failed, says why.
     """
 
     __slots__ = ()

@@ -1,4 +1,6 @@
-"""Finished points as one labelled dataset: the axes of the grid, then the dimensions of each output."""
+"""Finished points as one labelled dataset: the axes of the grid, then the dimensions of each
+output.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,8 @@ def gather(
     values: Sequence[Mapping[str, Any] | None],
     names: Sequence[str] | None = None,
 ) -> xr.Dataset:
-    """A dataset of the values of all points, in the order of `grid.points`; NaN where there is None.
+    """A dataset of the values of all points, in the order of `grid.points`; NaN where there is
+    None.
 
     Every variable has its symbol and unit as attributes; the dataset has what all points share.
 
@@ -122,7 +125,9 @@ def _stacked(name: str, entries: Sequence[Any]) -> Any:
 
 
 def _coordinates(grid: Grid) -> dict[str, Any]:
-    """The values along each axis; an axis of several parameters is counted, and has them beside it."""
+    """The values along each axis; an axis of several parameters is counted, and has them beside
+    it.
+    """
     coordinates: dict[str, Any] = {}
     for axis, size in zip(grid.axes, grid.shape, strict=True):
         columns = grid.columns(axis)
@@ -158,6 +163,8 @@ def symbol_of(name: str) -> dict[str, str]:
 
 
 def _column(axis: Sequence[Any]) -> list[Any]:
-    """Values of an axis that a file format knows: numbers and strings as they are, others by name."""
+    """Values of an axis that a file format knows: numbers and strings as they are, others by
+    name.
+    """
     simple = all(isinstance(value, (int, float)) for value in axis)
     return list(axis) if simple else [str(value) for value in axis]

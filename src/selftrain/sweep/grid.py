@@ -61,7 +61,8 @@ class Grid:
 
     Arguments:
         axes: for each axis the values it takes, different from each other. An axis is a parameter,
-            or several that vary together: then it is a mapping of their names to as many values each.
+            or several that vary together: then it is a mapping of their names to as many values
+            each.
         fixed: parameters with the same value at every point.
 
     A value is a number, a string, a truth value, None, or a tuple of these.

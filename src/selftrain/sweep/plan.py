@@ -1,7 +1,7 @@
 """What a sweep computes: a task at every point of a grid around a problem and a recipe.
 
-A `SweepPlan` is checked when it is made, before anything runs. It can be written down and read again, and
-then knows under which keys its points were stored, even if the code has changed since.
+A `SweepPlan` is checked when it is made, before anything runs. It can be written down and read
+again, and then knows under which keys its points were stored, even if the code has changed since.
 """
 
 from __future__ import annotations

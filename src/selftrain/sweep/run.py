@@ -1,9 +1,10 @@
 """`complete`: compute the points of some tasks that are not kept yet.
 
-Points of all tasks are mixed, each different one computed once, the longest first, cheap ones several
-at a time. A batch is kept as it comes back, so an interrupt or a kill costs only what was under way.
-When a process is lost, what it may have had is sent again: once with the others, then alone, in ever
-smaller batches, until the point that ends its process is found and recorded as failed.
+Points of all tasks are mixed, each different one computed once, the longest first, cheap ones
+several at a time. A batch is kept as it comes back, so an interrupt or a kill costs only what was
+under way. When a process is lost, what it may have had is sent again: once with the others, then
+alone, in ever smaller batches, until the point that ends its process is found and recorded as
+failed.
 """
 
 from __future__ import annotations
@@ -39,8 +40,9 @@ LOOK = 1.0
 """Seconds between two looks at what does not come back."""
 
 MOST_LOSSES = 5
-"""A point that lost its process this often, the last times alone and in a row, has failed: kills from
-outside hit one now and then, not again and again."""
+"""A point that lost its process this often, the last times alone and in a row, has failed: kills
+from outside hit one now and then, not again and again.
+"""
 
 ENDED = "its process was ended from outside, perhaps for want of memory"
 
@@ -209,7 +211,8 @@ def _backends(
 ) -> Iterator[tuple[Backend, Callable[[], bool]]]:
     """Where to compute, and when to go on elsewhere.
 
-    Unless it was said, work begins here, and processes are started for what is left if that is worth it.
+    Unless it was said, work begins here, and processes are started for what is left if that is
+    worth it.
     """
     if workers is None and scheduler is None:
         limit = time.monotonic() + SAMPLE_SECONDS
@@ -303,7 +306,9 @@ def _stream(
 def _again(
     sent: _Sent, proven: bool, queue: Queue, suspects: deque[Batch]
 ) -> Iterator[tuple[Batch, list[Result]]]:
-    """Send a batch again that lost its process; a single point that ends it when alone has failed."""
+    """Send a batch again that lost its process; a single point that ends it when alone has
+    failed.
+    """
     batch = sent.batch
     batch.lost += 1
     if proven and len(batch.jobs) == 1:
@@ -319,7 +324,9 @@ def _again(
 
 
 def _is_late(sent: _Sent, limits: Limits) -> bool:
-    """Whether a batch takes longer than all its points together may, and the one before it as well."""
+    """Whether a batch takes longer than all its points together may, and the one before it as
+    well.
+    """
     if limits.seconds is None:
         return False
     allowed = AHEAD * (limits.seconds * len(sent.batch.jobs) + GRACE)

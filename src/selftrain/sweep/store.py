@@ -1,10 +1,12 @@
-"""Finished points on disk: parts of a folder, each written whole or not at all and checked when read.
+"""Finished points on disk: parts of a folder, each written whole or not at all and checked when
+read.
 
 A part holds the points of a batch. It is a line with the format and the SHA-256 digest of all that
 follows, then an npz archive: a list of the points (their keys, the seconds they took, the reason if
-they failed), and their values, stacked. Parts are numbered and never changed, so a reader needs no lock
-and sees the store grow; one process at a time writes. A part that does not have the digest it names, or
-holds something else, is damaged: it is reported, set aside, and its points are computed anew.
+they failed), and their values, stacked. Parts are numbered and never changed, so a reader needs no
+lock and sees the store grow; one process at a time writes. A part that does not have the digest it
+names, or holds something else, is damaged: it is reported, set aside, and its points are computed
+anew.
 
 `docs/sweep.md` says what other libraries would do here, measured.
 """

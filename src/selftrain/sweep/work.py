@@ -1,7 +1,8 @@
 """What runs in a worker: a batch of points, each with its values or the reason why it has none.
 
-A batch travels as bytes and is unpacked here, so that a function a worker cannot import is an answer and
-not a broken worker. Linear algebra takes one thread, so the numbers are the same in every process.
+A batch travels as bytes and is unpacked here, so that a function a worker cannot import is an
+answer and not a broken worker. Linear algebra takes one thread, so the numbers are the same in
+every process.
 """
 
 from __future__ import annotations

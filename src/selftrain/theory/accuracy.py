@@ -1,10 +1,10 @@
 r"""How accurate the state after t steps is: the errors of all steps, carried forward.
 
-Each step is confirmed to a relative accuracy of its own (`SolverStats.accuracy`). The steps after it
-shrink or magnify that error, by the derivative of the new state (m, v, B) in the old one. Here the set
-of possible errors is an ellipsoid. A step maps it linearly, and adds an ellipsoid of its own errors; of
-all ellipsoids around the sum, the one of least trace is kept. So errors that always point the same way
-are counted in full.
+Each step is confirmed to a relative accuracy of its own (`SolverStats.accuracy`). The steps after
+it shrink or magnify that error, by the derivative of the new state (m, v, B) in the old one. Here
+the set of possible errors is an ellipsoid. A step maps it linearly, and adds an ellipsoid of its
+own errors; of all ellipsoids around the sum, the one of least trace is kept. So errors that always
+point the same way are counted in full.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ BLOCK = 16384
 
 
 class Block(NamedTuple):
-    """Steps that follow one another: their states, derivatives and own accuracies, arrays over the steps."""
+    """Steps that follow one another: their states, derivatives and own accuracies, arrays over the
+    steps.
+    """
 
     old: Any
     new: Any
@@ -45,11 +47,13 @@ class Block(NamedTuple):
 
 
 def carried(trajectory: Trajectory) -> Array:
-    r"""Relative accuracy of the state after each step: of m and $\sqrt v$ against $\sqrt q$, of B against itself and the logits.
+    r"""Relative accuracy of the state after each step: of m and $\sqrt v$ against $\sqrt q$, of B
+    against itself and the logits.
 
-    Infinite from the step on whose derivatives do not exist (or from the start of its block); NaN after the last
-    solved step, and for clusters with a shape, whose steps have no derivatives here. With rows used again each bank goes
-    through all steps, so what the banks differ by is what was carried.
+    Infinite from the step on whose derivatives do not exist (or from the start of its block); NaN
+    after the last solved step, and for clusters with a shape, whose steps have no derivatives here.
+    With rows used again each bank goes through all steps, so what the banks differ by is what was
+    carried.
     """
     accuracy = np.full(trajectory.problem.steps + 1, np.nan)
     last = trajectory.good_steps - 1
@@ -86,8 +90,8 @@ def carried(trajectory: Trajectory) -> Array:
 def carry(block: Block, spread: Any, accuracy: Any) -> int:
     r"""The accuracy after each step of a block; how many steps have one.
 
-    `spread` is a square root of the ellipsoid of errors of (m, v, B), and stays so from block to block: m in units
-    of $\omega$, v of $2\omega^2\nu$, B in its own.
+    `spread` is a square root of the ellipsoid of errors of (m, v, B), and stays so from block to
+    block: m in units of $\omega$, v of $2\omega^2\nu$, B in its own.
     """
     by_unknowns, by_old, by_state = np.empty((3, 5)), np.empty((3, 4)), np.empty((4, 3))
     answer, through, errors = np.empty((5, 3)), np.empty((3, 3)), np.empty(5)
@@ -145,7 +149,9 @@ def _new_state(z: Any, old: Any, by_unknowns: Any, by_old: Any) -> None:
 
 @kernel(error_model="numpy")
 def _old_state(old: Any, by_state: Any) -> None:
-    r"""Derivatives of ($\omega, \mu, \nu^2$, B') in m' in units of $\omega$, v' of $2\omega^2\nu$, and B'."""
+    r"""Derivatives of ($\omega, \mu, \nu^2$, B') in m' in units of $\omega$, v' of $2\omega^2\nu$,
+    and B'.
+    """
     omega, mu, nu2 = old[0], old[1], old[2]
     nu = math.sqrt(nu2)
     by_state[:, :] = 0.0
@@ -160,7 +166,9 @@ def _old_state(old: Any, by_state: Any) -> None:
 
 @kernel(error_model="numpy")
 def _response(jacobian: Any, moves: Any, by_state: Any, answer: Any) -> bool:
-    """Minus the derivatives of the unknowns in the old state; False where the equations are singular."""
+    """Minus the derivatives of the unknowns in the old state; False where the equations are
+    singular.
+    """
     shift, column = np.empty(5), np.empty(5)
     for j in range(3):
         for i in range(5):
@@ -202,10 +210,12 @@ def _times(left: Any, right: Any) -> Any:
 
 @kernel(error_model="numpy")
 def _sum(one: Any, other: Any, out: Any) -> None:
-    """A square root of the ellipsoid of least trace around the sum of two ellipsoids, given by theirs.
+    """A square root of the ellipsoid of least trace around the sum of two ellipsoids, given by
+    theirs.
 
-    Their square roots side by side are one with many columns; orthogonalising its rows leaves three. The product of
-    the matrix with its transpose would do so too, but loses half of the digits where the ellipsoid is thin.
+    Their square roots side by side are one with many columns; orthogonalising its rows leaves
+    three. The product of the matrix with its transpose would do so too, but loses half of the
+    digits where the ellipsoid is thin.
     """
     size, added = math.sqrt((one**2).sum()), math.sqrt((other**2).sum())
     if size > 0.0 and added > 0.0:

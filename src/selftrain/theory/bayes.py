@@ -1,15 +1,16 @@
 r"""The limit no method can beat: the Bayes-optimal error with the direction v unknown.
 
-With known $\rho$ and $\Delta$, the posterior of v given $\alpha_L$ labelled points and unlabelled batches
-$(\alpha_t, \rho_t, \Delta_t)$ has the squared cosine M with the truth that solves
+With known $\rho$ and $\Delta$, the posterior of v given $\alpha_L$ labelled points and unlabelled
+batches $(\alpha_t, \rho_t, \Delta_t)$ has the squared cosine M with the truth that solves
 
 $$\frac{M}{1-M} = \kappa(M), \qquad
-  \kappa(M) = \frac{\alpha_L}{\Delta_L} + \sum_t \frac{\alpha_t}{\Delta_t} M_s\!\left(\frac{M}{\Delta_t}; \rho_t\right),$$
+  \kappa(M) = \frac{\alpha_L}{\Delta_L} + \sum_t \frac{\alpha_t}{\Delta_t}
+  M_s\!\left(\frac{M}{\Delta_t}; \rho_t\right),$$
 
-where $M_s(y; \rho) = E[s \tanh(s y + \sqrt y g + \frac12\log\frac{\rho}{1-\rho})]$, the expected squared posterior mean
-of a hidden label s = ±1 at signal-to-noise ratio y, is what an unlabelled point is worth in
-labelled ones. Every distinct point counts once; at step t the batches up to t count. No
-recipe can have a lower error, so this is the reference line of every error plot.
+where $M_s(y; \rho) = E[s \tanh(s y + \sqrt y g + \frac12\log\frac{\rho}{1-\rho})]$, the expected
+squared posterior mean of a hidden label s = ±1 at signal-to-noise ratio y, is what an unlabelled
+point is worth in labelled ones. Every distinct point counts once; at step t the batches up to t
+count. No recipe can have a lower error, so this is the reference line of every error plot.
 """
 
 from __future__ import annotations
@@ -94,7 +95,9 @@ def bayes_path(problem: Problem) -> Array:
 
 
 def optimal_error(log_odds: Array, test: Mixture) -> Array:
-    r"""$\rho H(k + \tau) + (1-\rho) H(k - \tau)$, $k = \sqrt{M/\Delta}$, $\tau = \log(\rho/(1-\rho))/(2k)$, at $\log(M/(1-M))$."""
+    r"""$\rho H(k + \tau) + (1-\rho) H(k - \tau)$, $k = \sqrt{M/\Delta}$, $\tau =
+    \log(\rho/(1-\rho))/(2k)$, at $\log(M/(1-M))$.
+    """
     k = np.exp(0.5 * log_expit(log_odds)) / math.sqrt(test.delta)
     tau = 0.5 * float(logit(test.rho)) / k
     return test.rho * ndtr(-k - tau) + (1 - test.rho) * ndtr(tau - k)
@@ -104,15 +107,17 @@ def label_overlap(snr: Array, rho: float) -> tuple[Array, Array]:
     r"""$M_s(y; \rho)$ and its derivative in y.
 
     On the posterior the mean of $s\tanh$ is that of $\tanh^2$, a sum without cancellation, and the
-    derivative is $E[\mathrm{sech}^4]$. The trapezoidal rule of step h errs by $e^{-2\pi^2/h^2}$ from the
-    Gaussian and by $e^{d^2/2 - 2\pi d/h}$ from the poles of tanh at distance $d = \pi/(2\sqrt y)$.
+    derivative is $E[\mathrm{sech}^4]$. The trapezoidal rule of step h errs by $e^{-2\pi^2/h^2}$
+    from the Gaussian and by $e^{d^2/2 - 2\pi d/h}$ from the poles of tanh at distance $d =
+    \pi/(2\sqrt y)$.
 
     >>> value, slope = label_overlap(np.array([0.0, 1e6]), 0.2)
     >>> value.round(12).tolist()
     [0.36, 1.0]
     """
     digits = -math.log(_TOLERANCE)
-    # beyond this signal every tanh^2 under the Gaussian is 1, so the rule need not grow with the signal
+    # beyond this signal every tanh^2 under the Gaussian is 1, so the rule need not grow with the
+    # signal
     reach = math.sqrt(2 * digits)
     clear = 0.25 * (reach + math.sqrt(reach**2 + 2 * digits + 4 * abs(float(logit(rho))))) ** 2
     snr = np.minimum(np.asarray(snr, dtype=float), clear)
@@ -164,7 +169,8 @@ class _Batches:
         self.series = self._series() if len(self.kinds) > 1 and upto.size > 1 else None
 
     def _series(self) -> Chebyshev | None:
-        r"""$\kappa$ of every step as a Chebyshev series in $\log(M/(1-M))$: a step adds its batch to the one before.
+        r"""$\kappa$ of every step as a Chebyshev series in $\log(M/(1-M))$: a step adds its batch
+        to the one before.
 
         The series of all steps take one row of numbers per step; None if they do not converge.
         """
@@ -199,7 +205,8 @@ class _Batches:
         return value, slope * overlap * expit(-log_odds)
 
     def solve(self) -> Array:
-        r"""The root of $\omega - \log\kappa(M)$ in $\omega = \log(M/(1-M))$, one for each of the steps.
+        r"""The root of $\omega - \log\kappa(M)$ in $\omega = \log(M/(1-M))$, one for each of the
+        steps.
 
         It is bracketed by labelled points only ($M_s = 0$) and by all labels given ($M_s = 1$), and
         unique because $M_s(y)/y$ decreases. Newton's method stays inside the bracket.

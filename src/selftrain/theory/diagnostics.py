@@ -10,7 +10,9 @@ from .trajectory import Trajectory
 
 
 def train_loss(trajectory: Trajectory) -> Array:
-    r"""$E[l(\hat y, h + \hat u)]$ over the selected training points of each step, at the minimum."""
+    r"""$E[l(\hat y, h + \hat u)]$ over the selected training points of each step, at the
+    minimum.
+    """
     from .solve import stages
 
     losses = np.full(trajectory.problem.steps + 1, np.nan)

@@ -1,18 +1,22 @@
-r"""What becomes of a run whose weights fade: its last step for any number of steps, and the limit $T \to \infty$.
+r"""What becomes of a run whose weights fade: its last step for any number of steps, and the limit
+$T \to \infty$.
 
-A ridge shrinks the weights by a factor per step; below one point per feature ($\alpha_U P_{sel} < 1$) by a factor that stays
-away from one however small the ridge, because a batch says nothing about the directions it does not span. With balanced
-classes the bias is zero, and the direction has a limit of its own:
+A ridge shrinks the weights by a factor per step; below one point per feature ($\alpha_U P_{sel} <
+1$) by a factor that stays away from one however small the ridge, because a batch says nothing about
+the directions it does not span. With balanced classes the bias is zero, and the direction has a
+limit of its own:
 
-As $q \to 0$ every logit is small, $\sigma(x) = 1/2 + x/4 + O(x^3)$, so the logistic loss to a soft label $\sigma(\gamma\tilde h)$ is
-$(x - \gamma\tilde h)^2/8$ and a constant, up to a relative $O(q)$. The step is then the step of the squared loss at ridge $4\lambda_U$ with
-$\chi = 4\chi_{squared}$. That step is homogeneous: weights twice as large lead to weights twice as large (the selection
-compares $|\tilde h|$ with $\Gamma\sqrt{q'}$), so it is a map of the direction $\mu = m/\sqrt q$ alone and a factor for the norm. Without
-selection the map is that of `squared_closed_form`: $v/m^2$ goes to the fixed ratio $a/(g^2 - b)$, or grows without bound if
-$b \ge g^2$. It does not depend on the start: the limit forgets the labelled points.
+As $q \to 0$ every logit is small, $\sigma(x) = 1/2 + x/4 + O(x^3)$, so the logistic loss to a soft
+label $\sigma(\gamma\tilde h)$ is $(x - \gamma\tilde h)^2/8$ and a constant, up to a relative
+$O(q)$. The step is then the step of the squared loss at ridge $4\lambda_U$ with $\chi =
+4\chi_{squared}$. That step is homogeneous: weights twice as large lead to weights twice as large
+(the selection compares $|\tilde h|$ with $\Gamma\sqrt{q'}$), so it is a map of the direction $\mu =
+m/\sqrt q$ alone and a factor for the norm. Without selection the map is that of
+`squared_closed_form`: $v/m^2$ goes to the fixed ratio $a/(g^2 - b)$, or grows without bound if $b
+\ge g^2$. It does not depend on the start: the limit forgets the labelled points.
 
-For imbalanced classes there is no such limit: the bias is not regularised and outlives the weights, and every point falls
-into one class.
+For imbalanced classes there is no such limit: the bias is not regularised and outlives the weights,
+and every point falls into one class.
 """
 
 from __future__ import annotations
@@ -37,7 +41,9 @@ from .step.given import Given
 __all__ = ["FadedState", "faded_limit", "last_step"]
 
 SMALL = 1e-14
-"""From a squared norm this small on, the logistic step is the squared one to rounding: they differ by O(q)."""
+"""From a squared norm this small on, the logistic step is the squared one to rounding: they differ
+by O(q).
+"""
 
 
 @dataclass(frozen=True)
@@ -50,7 +56,8 @@ class FadedState:
         chi: $\chi$ of the step.
         log_q: natural logarithm of q; minus infinity in the limit $T \to \infty$.
         kept: the factor by which the norm changed in the step, $\sqrt{q/q'}$.
-        faded_at: the step after which the weights were too small for `solve`; None if it got to the end.
+        faded_at: the step after which the weights were too small for `solve`; None if it got to the
+            end.
     """
 
     error: float
@@ -67,10 +74,12 @@ class FadedState:
 
 
 def faded_limit(problem: Problem, recipe: Recipe) -> FadedState:
-    r"""The limit $T \to \infty$ of a run of balanced classes at constant hyperparameters: those of its last step.
+    r"""The limit $T \to \infty$ of a run of balanced classes at constant hyperparameters: those of
+    its last step.
 
     Arguments:
-        problem: balanced classes in the batches, logistic or squared loss; its last batch is repeated for ever.
+        problem: balanced classes in the batches, logistic or squared loss; its last batch is
+            repeated for ever.
         recipe: soft labels without annealing.
 
     >>> problem = Problem(alpha_l=0.5, alpha_u=0.25, rho=0.5, delta=0.75**2, steps=1)
@@ -101,7 +110,8 @@ def faded_limit(problem: Problem, recipe: Recipe) -> FadedState:
 def last_step(problem: Problem, recipe: Recipe, tolerance: float = 1e-10) -> FadedState:
     """The last step of a run, also where its weights leave the range of numbers on the way.
 
-    The run is solved as long as its weights are numbers; from there the steps of their direction follow, which are exact by then.
+    The run is solved as long as its weights are numbers; from there the steps of their direction
+    follow, which are exact by then.
 
     Arguments:
         problem: balanced classes, if the weights fade.

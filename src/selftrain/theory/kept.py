@@ -1,6 +1,7 @@
 """Every k-th step of a long run: what there is to see of it, without the memory of all of it.
 
-Laws, gradients and comparisons need the step before each step, so they take a whole `Trajectory` and refuse this one.
+Laws, gradients and comparisons need the step before each step, so they take a whole `Trajectory`
+and refuse this one.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class KeptSteps:
-    """Steps 0, k, 2k, ... and the last one of a run; every quantity of a `Trajectory` is an array over them.
+    """Steps 0, k, 2k, ... and the last one of a run; every quantity of a `Trajectory` is an array
+    over them.
 
     Attributes:
         t: the steps that were kept.

@@ -59,25 +59,28 @@ def solve(
     warm_start: Trajectory | None = None,
     every: int | None = None,
 ) -> Trajectory | KeptSteps:
-    """Solve the self-consistent equations of every step (Definition `def: self-consistent equations`).
+    """Solve the self-consistent equations of every step (Definition `def: self-consistent
+    equations`).
 
     Arguments:
         problem: data and loss.
         recipe: hyperparameters.
-        tolerance: relative accuracy of the state of each step, between 1e-13 and 1e-3; default: 1e-10. Where
-            rounding or a kinked loss forbids it, a step is accepted up to 1e-8; `stats.accuracy` reports what was reached.
-            With rows used again (`Problem(batches=..., keep_labeled=...)`) averages are over banks of rows: from 1e-7
-            on; default: 1e-5, or 1e-4 where hard labels or a threshold jump, accepted up to ten times that where
-            more than 131,072 rows a bank would be needed (`stats.accuracy` reports it). Squared loss without these stays exact.
-        on_failure: "raise" a `StageError`, or return the "partial" trajectory up to the failure, with
-            NaN after it and the error in `failure`.
-        warm_start: the run of a similar problem and recipe, of as many steps, from which this one is found in fewer
-            evaluations. It changes the result within the tolerance only.
+        tolerance: relative accuracy of the state of each step, between 1e-13 and 1e-3; default:
+            1e-10. Where rounding or a kinked loss forbids it, a step is accepted up to 1e-8;
+            `stats.accuracy` reports what was reached. With rows used again (`Problem(batches=...,
+            keep_labeled=...)`) averages are over banks of rows: from 1e-7 on; default: 1e-5, or
+            1e-4 where hard labels or a threshold jump, accepted up to ten times that where more
+            than 131,072 rows a bank would be needed (`stats.accuracy` reports it). Squared loss
+            without these stays exact.
+        on_failure: "raise" a `StageError`, or return the "partial" trajectory up to the failure,
+            with NaN after it and the error in `failure`.
+        warm_start: the run of a similar problem and recipe, of as many steps, from which this one
+            is found in fewer evaluations. It changes the result within the tolerance only.
         every: keep the steps 0, k, 2k, ... and the last one only, as `KeptSteps`: for long runs.
 
     Returns:
-        A `Trajectory` over t = 0..steps. Pseudo-labels that collapse into one class end it early: that is
-        an outcome, marked in `collapsed_at`, not a failure.
+        A `Trajectory` over t = 0..steps. Pseudo-labels that collapse into one class end it early:
+        that is an outcome, marked in `collapsed_at`, not a failure.
 
     >>> from selftrain import Problem, Recipe
     >>> problem = Problem(alpha_l=0.5, alpha_u=2.0, rho=0.4, delta=0.75**2, steps=16)
@@ -143,7 +146,9 @@ def checked_every(every: Any) -> int:
 
 
 def all_groups(problem: Problem) -> Array:
-    r"""Labelled set and batches, as if all were labelled: columns ($\alpha, \rho, \Delta$), equal ones merged."""
+    r"""Labelled set and batches, as if all were labelled: columns ($\alpha, \rho, \Delta$), equal
+    ones merged.
+    """
     batches = problem.unlabeled
     kinds, where = np.unique(
         np.array([np.append(problem.rho, batches.rho), np.append(problem.delta, batches.delta)]),
@@ -155,7 +160,9 @@ def all_groups(problem: Problem) -> Array:
 
 
 def supervised_row(problem: Problem, ridge: float, tolerance: float = TOLERANCE) -> Array:
-    r"""m, v, B, $\chi$, ... (order of `trajectory.STATE`) of the fit to all points with their true labels."""
+    r"""m, v, B, $\chi$, ... (order of `trajectory.STATE`) of the fit to all points with their true
+    labels.
+    """
     record = Record(
         problem.labeled_alone(),
         Recipe(lambda_l=ridge),

@@ -1,8 +1,9 @@
-r"""A model between two steps, in every form: `State`, ($\omega, \mu, \nu^2$, B), unknowns, order parameters.
+r"""A model between two steps, in every form: `State`, ($\omega, \mu, \nu^2$, B), unknowns, order
+parameters.
 
 All maps between the forms live here. Order parameters are the rows of a trajectory
-(`trajectory.STATE`): m, v, B, $\chi$, R, $\hat Q$, $\hat\chi$, $\hat m$, $\hat R$. The unknowns of a step are
-those of `step.equations`.
+(`trajectory.STATE`): m, v, B, $\chi$, R, $\hat Q$, $\hat\chi$, $\hat m$, $\hat R$. The unknowns of
+a step are those of `step.equations`.
 """
 
 from __future__ import annotations
@@ -94,13 +95,17 @@ _FIELDS: tuple[tuple[str, Any, str], ...] = (
 
 
 def labelling(m: Any, v: Any, bias: Any) -> Array:
-    r"""($\omega, \mu, \nu^2$, B) in the last axis: what the next step is given of a model (m, v, B)."""
+    r"""($\omega, \mu, \nu^2$, B) in the last axis: what the next step is given of a model (m, v,
+    B).
+    """
     norm = np.hypot(m, np.sqrt(v))
     return np.stack([norm, m / norm, v / norm**2, bias], axis=-1)
 
 
 def solution(trajectory: Trajectory, last: int) -> tuple[Array, Array]:
-    r"""States ($\omega, \mu, \nu^2$, B) and zero-based unknowns ($a, \eta, B, \ln r, \ln\chi$) of steps 0..`last`."""
+    r"""States ($\omega, \mu, \nu^2$, B) and zero-based unknowns ($a, \eta, B, \ln r, \ln\chi$) of
+    steps 0..`last`.
+    """
     upto = slice(last + 1)
     m, v, bias, chi = (getattr(trajectory, name)[upto] for name in ("m", "v", "bias", "chi"))
     states = labelling(m, v, bias)
@@ -128,8 +133,8 @@ def unknowns_at(trajectory: Trajectory, t: int, about: Frame) -> Array:
 def to_state(z: Any, about: Frame, balanced: bool, row: Any, new: Any) -> None:
     r"""From unknowns to the row of order parameters and the state ($\omega, \mu, \nu^2$, B).
 
-    In step 0, R and $\hat R$ do not exist. `balanced` says that nothing distinguishes the classes: then
-    B is zero, and its rounding must not live on, for steps may magnify it.
+    In step 0, R and $\hat R$ do not exist. `balanced` says that nothing distinguishes the classes:
+    then B is zero, and its rounding must not live on, for steps may magnify it.
     """
     omega, mu, nu2 = about.omega, about.mu, about.nu2
     r, _ = scales(z, nu2)

@@ -14,10 +14,14 @@ TOLERANCES = (1e-13, 1e-3)
 """The tolerances that `solve` accepts: rounding forbids less, and more would not be an answer."""
 
 ACCEPTED = 1e-8
-"""A step that rounding or a kinked loss keeps above its tolerance is accepted up to this accuracy."""
+"""A step that rounding or a kinked loss keeps above its tolerance is accepted up to this
+accuracy.
+"""
 
 CONFIRMABLE = 2e-12
-"""Below this the rounding of the averages sets the size of a Newton step, so no less is demanded."""
+"""Below this the rounding of the averages sets the size of a Newton step, so no less is
+demanded.
+"""
 
 MARGIN = 100.0
 """Rules are sized for an error this many times smaller than the tolerance."""
@@ -26,7 +30,9 @@ REFINED = 10.0
 """The refined rule, which confirms, aims at an error smaller by exp(-REFINED)."""
 
 ALTERNATE = 4.0
-"""Every other step has a rule with this much more in its exponent: neighbours check one another's rules."""
+"""Every other step has a rule with this much more in its exponent: neighbours check one another's
+rules.
+"""
 
 CONFIRM_EVERY = 16
 """Steps between confirmations on the refined rule, where neighbours confirm one another."""
@@ -38,7 +44,9 @@ LEVELS = 3
 """How often the rule is refined before a step counts as failed."""
 
 LARGEST_LAST_STEP = 1e-4
-"""However loose the tolerance, the last Newton step is smaller than this: then its error is its square."""
+"""However loose the tolerance, the last Newton step is smaller than this: then its error is its
+square.
+"""
 
 ROUGH = 14.0
 """Exponent of the rule far from the root: averages to about 1e-6 are enough to get nearer."""
@@ -47,7 +55,9 @@ ROUGH_STEP = 2e-3
 """A Newton step this small on the rough rule ends about where that rule can tell no more."""
 
 BACK_TO_ROUGH = 0.05
-"""A Newton step this large on the fine rule says that the root is far: the rough rule takes over."""
+"""A Newton step this large on the fine rule says that the root is far: the rough rule takes
+over.
+"""
 
 DAMPED = 0.1
 """Newton steps larger than this are kept inside a plausible range."""
@@ -71,7 +81,9 @@ RELATIVE_SHARPNESS = 4.0
 """Up to this sharpness the unknowns are differences to the (sharpened) old state."""
 
 LEFT_OF_OLD = 0.05
-"""A step that is expected to keep more than this share of the old weights is solved for its change."""
+"""A step that is expected to keep more than this share of the old weights is solved for its
+change.
+"""
 
 CHANGE_OF_FORM = 0.01
 """The form of the unknowns is changed when less than this share would be left, or would be new."""
@@ -92,7 +104,9 @@ COLLAPSED_MASS = 1e-12
 """Labels collapse when the smaller class has less than this share of their mass."""
 
 EMPTY_LOG_SHARE = -480.0
-"""Below this logarithm of the selected share nothing counts as selected: its square must be a number."""
+"""Below this logarithm of the selected share nothing counts as selected: its square must be a
+number.
+"""
 
 EMPTY_SHARE = 1e-260
 """The same where the share itself is computed."""

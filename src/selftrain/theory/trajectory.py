@@ -1,8 +1,9 @@
-r"""The result of `solve`: order parameters over the steps, what follows from them, how they were found.
+r"""The result of `solve`: order parameters over the steps, what follows from them, how they were
+found.
 
-A `Trajectory` stores $m, v = q - m^2, B, \chi, R$ and the conjugates $\hat Q, \hat\chi, \hat m, \hat R$ of
-Definition `def: self-consistent equations`; everything else (errors, laws, frames, plots) is
-derived from these on demand.
+A `Trajectory` stores $m, v = q - m^2, B, \chi, R$ and the conjugates $\hat Q, \hat\chi, \hat m,
+\hat R$ of Definition `def: self-consistent equations`; everything else (errors, laws, frames,
+plots) is derived from these on demand.
 """
 
 from __future__ import annotations
@@ -78,13 +79,16 @@ class Trajectory:
     r"""Large-system limit of a self-training run; every array runs over t = 0..T.
 
     Attributes:
-        m: overlap with the cluster direction, $v \cdot w / N$ (`eq: meaning of m`, `eq:macro quantities`).
+        m: overlap with the cluster direction, $v \cdot w / N$ (`eq: meaning of m`, `eq:macro
+            quantities`).
         v: squared norm of the weights off that direction, $q - m^2$.
         bias: $B$ (`eq: meaning of B`).
-        chi: linear susceptibility $\chi$ (`eq: meaning of chi`; minus the response to $+\epsilon w$).
-        overlap: $R$, overlap with the weights of the previous step (`eq: meaning of R`; NaN at t = 0).
-        q_hat, chi_hat, m_hat, r_hat: the conjugates: confidence, noise, signal and propagation of the
-            effective process of a weight (`eq: effective w intuitive`; r_hat is NaN at t = 0).
+        chi: linear susceptibility $\chi$ (`eq: meaning of chi`; minus the response to $+\epsilon
+            w$).
+        overlap: $R$, overlap with the weights of the previous step (`eq: meaning of R`; NaN at t =
+            0).
+        q_hat, chi_hat, m_hat, r_hat: the conjugates: confidence, noise, signal and propagation of
+            the effective process of a weight (`eq: effective w intuitive`; r_hat is NaN at t = 0).
         collapsed_at: first step whose pseudo-labels are all of one class, or None. From there on
             `error` is that of predicting one class and every other quantity is NaN.
         failure: why the run ended early (only with `on_failure="partial"`), or None. From
@@ -136,7 +140,9 @@ class Trajectory:
 
     @cached_property
     def error(self) -> Array:
-        r"""$\epsilon_g$ on the test mixture (`pred: generalization error`, `eq: rs generalization error`)."""
+        r"""$\epsilon_g$ on the test mixture (`pred: generalization error`, `eq: rs generalization
+        error`).
+        """
         test = self.problem.test_mixture
         rho, delta = np.asarray(test.rho), np.asarray(test.delta)
         error = observables.generalization_error(self.m, self.q, self.bias, rho, delta)
@@ -182,7 +188,9 @@ class Trajectory:
 
     @cached_property
     def accuracy(self) -> Array:
-        """Relative accuracy of the state after each step, errors of earlier steps carried forward."""
+        """Relative accuracy of the state after each step, errors of earlier steps carried
+        forward.
+        """
         from .accuracy import carried
 
         return carried(self)
@@ -195,7 +203,9 @@ class Trajectory:
 
     @cached_property
     def train_loss(self) -> Array:
-        """Mean loss of a training point that was selected, at the minimum; of the unlabelled rows from step 1 on."""
+        """Mean loss of a training point that was selected, at the minimum; of the unlabelled rows
+        from step 1 on.
+        """
         if self.memory is not None:
             return np.array(self.memory.measured[3])
         from .diagnostics import train_loss
@@ -204,7 +214,9 @@ class Trajectory:
 
     @property
     def objective(self) -> Array:
-        r"""Minimum of the objective per feature, $\alpha E[1_{sel}\, l] + \lambda q/2$, kept labelled rows included."""
+        r"""Minimum of the objective per feature, $\alpha E[1_{sel}\, l] + \lambda q/2$, kept
+        labelled rows included.
+        """
         alpha = np.append(self.problem.alpha_l, self.problem.unlabeled.alpha)
         ridge = np.append(self.recipe.lambda_l, self.recipe.at_steps(self.problem.steps).lambda_u)
         share = np.append(1.0, self.fraction_selected[1:])
@@ -223,9 +235,11 @@ class Trajectory:
 
     @property
     def response(self) -> Array:
-        r"""$\chi_{ts}$, how the weights of step t answer a field on the weights at step s; lower triangular, $\chi_{tt} = \chi$.
+        r"""$\chi_{ts}$, how the weights of step t answer a field on the weights at step s; lower
+        triangular, $\chi_{tt} = \chi$.
 
-        Without memory $\chi^{-1}$ has the diagonal $\hat Q + \lambda$ and $-\hat R$ below it, so only chains of steps answer.
+        Without memory $\chi^{-1}$ has the diagonal $\hat Q + \lambda$ and $-\hat R$ below it, so
+        only chains of steps answer.
         """
         if self.memory is not None:
             return self.memory.response
@@ -236,7 +250,9 @@ class Trajectory:
 
     @property
     def weights(self) -> WeightLaw:
-        """The law of the weights (Predictions `pred: rs generating functional w`, `pred: w effective average`)."""
+        """The law of the weights (Predictions `pred: rs generating functional w`, `pred: w
+        effective average`).
+        """
         from .laws import WeightLaw
 
         if self.memory is not None:
@@ -248,8 +264,8 @@ class Trajectory:
     def logits(self, t: int = -1, rows: str | None = None) -> LogitLaw | RowLogitLaw:
         """The law of the training logits of step t (Prediction `pred: u effective average`).
 
-        Where rows are used again, `rows="new"` gives the law on rows that no step has seen and `rows="labeled"` that on
-        the labelled rows, in a step that keeps them.
+        Where rows are used again, `rows="new"` gives the law on rows that no step has seen and
+        `rows="labeled"` that on the labelled rows, in a step that keeps them.
         """
         if self.memory is not None:
             from .memory.laws import RowLogitLaw
@@ -286,7 +302,9 @@ class Trajectory:
         limits: bool = True,
         figure: Figure | SubFigure | None = None,
     ) -> Figure:
-        """Error with the Bayes limits, cosine, norm and bias against t; one `panel` of them on `ax`."""
+        """Error with the Bayes limits, cosine, norm and bias against t; one `panel` of them on
+        `ax`.
+        """
         from ..plots.trajectory import plot_trajectory
 
         return plot_trajectory(self, panel=panel, ax=ax, limits=limits, figure=figure)
@@ -345,7 +363,8 @@ class Trajectory:
 
     @property
     def predicts_positive(self) -> bool | None:
-        """Whether the labels that ended a collapsed run are positive; None if the run did not collapse.
+        """Whether the labels that ended a collapsed run are positive; None if the run did not
+        collapse.
 
         It is the sign of the bias unless domains jump.
         """

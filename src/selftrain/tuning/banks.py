@@ -1,8 +1,9 @@
 r"""The search where rows are used again: the error on one bank of rows, its slopes by differences.
 
-The theory with memory is an average over banks (`theory.memory`). One bank that stays the same for all recipes makes the error a smooth
-function of them, a little off the true one; the optimum on it is off by the square of that, and the run that is returned
-is solved on as many banks as its tolerance needs. Hard labels and thresholds make the error on a bank jump: then the search is a
+The theory with memory is an average over banks (`theory.memory`). One bank that stays the same for
+all recipes makes the error a smooth function of them, a little off the true one; the optimum on it
+is off by the square of that, and the run that is returned is solved on as many banks as its
+tolerance needs. Hard labels and thresholds make the error on a bank jump: then the search is a
 simplex, and its end is not confirmed by slopes.
 """
 
@@ -21,7 +22,9 @@ from ..theory.trajectory import Trajectory
 from .search import WORST, Index, Search
 
 ROUGH_POINTS, POINTS = 2**10, 2**11
-"""Rows of the bank for each class and group, while starts are followed and at the end: off by about 1e-3 and 5e-4."""
+"""Rows of the bank for each class and group, while starts are followed and at the end: off by about
+1e-3 and 5e-4.
+"""
 
 SHORT, LONG = 3e-3, 3e-2
 """Distances of differences, of errors and of slopes, in the coordinates of the search."""
@@ -81,7 +84,9 @@ class BankSearch(Search):
         return min(ways, key=lambda found: found[0])
 
     def finish(self, x: Array, tolerance: float) -> tuple[Array, float, float]:
-        """To the optimum on a larger bank, and what slopes say of it; nothing where the error jumps."""
+        """To the optimum on a larger bank, and what slopes say of it; nothing where the error
+        jumps.
+        """
         self.points, self.best = POINTS, np.inf
         if self._jumps(x):
             return x, np.nan, np.nan

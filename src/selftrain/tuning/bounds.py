@@ -7,11 +7,15 @@ from collections.abc import Mapping
 __all__ = ["DEFAULT_BOUNDS", "LARGEST_RIDGE", "LARGEST_SUPERVISED_RIDGE", "SMALLEST_RIDGE"]
 
 SMALLEST_RIDGE = 1e-12
-"""Where numbers end. Separable labelled points are confirmed down to 1e-16, but the runs that follow are not below some 1e-10: there a
-recipe counts as no candidate, and a search ends before this bound."""
+"""Where numbers end. Separable labelled points are confirmed down to 1e-16, but the runs that
+follow are not below some 1e-10: there a recipe counts as no candidate, and a search ends before
+this bound.
+"""
 
 LARGEST_RIDGE = 0.1
-"""The bound of the paper: with larger ridges finite systems are far from the theory (`app: pathological finite size effect`)."""
+"""The bound of the paper: with larger ridges finite systems are far from the theory (`app:
+pathological finite size effect`).
+"""
 
 LARGEST_SUPERVISED_RIDGE = 1e6
 """A supervised fit at this ridge has the direction of an infinite one to six digits."""

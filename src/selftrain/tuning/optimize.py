@@ -1,4 +1,5 @@
-"""`optimize`: the recipe with the smallest final error, constants or whole schedules, by adjoint gradients.
+"""`optimize`: the recipe with the smallest final error, constants or whole schedules, by adjoint
+gradients.
 
 `starts` says where a search begins, `search` how it goes down; here is what a user calls.
 """
@@ -45,15 +46,16 @@ def optimize(
     Arguments:
         problem: the data.
         over: constants to optimise: lambda_l, lambda_u, threshold, sharpness, annealing.
-        bounds: (low, high) by name; default: ridges [1e-12, 0.1], threshold [0, 3], annealing [0, 10],
-            sharpness [0.1, 100].
+        bounds: (low, high) by name; default: ridges [1e-12, 0.1], threshold [0, 3], annealing [0,
+            10], sharpness [0.1, 100].
         schedule: quantities free at every step: lambda_u, threshold, sharpness; in `over` or not.
         start: where the search begins, and what holds for everything that is not optimised (so
             `Recipe(fix_bias=True)` optimises with a fixed bias); a recipe, or some of its fields.
-        method: "l-bfgs-b" with adjoint gradients, or "nelder-mead", the paper's way (constants only).
-        starts: how many starts are tried, the given one and others. Default: the given one alone, unless
-            it leads to no better an error than that of the labelled points alone; three if none is given, and
-            ten while nothing better than the labelled points alone is found.
+        method: "l-bfgs-b" with adjoint gradients, or "nelder-mead", the paper's way (constants
+            only).
+        starts: how many starts are tried, the given one and others. Default: the given one alone,
+            unless it leads to no better an error than that of the labelled points alone; three if
+            none is given, and ten while nothing better than the labelled points alone is found.
         tolerance: relative accuracy of the solver; the default is that of `solve`.
         limit: most iterations of a search; `is_minimum` tells whether they were enough.
         progress: called with the number of solves and the best error so far.
@@ -128,7 +130,9 @@ def _first_useful(
     alone: float,
     tolerance: float,
 ) -> tuple[float, Array]:
-    """Near the best optimum that so many starts lead to; more are tried while it is no better than doing nothing."""
+    """Near the best optimum that so many starts lead to; more are tried while it is no better than
+    doing nothing.
+    """
     rough = max(ROUGH, tolerance)
     if starts is not None or search.problem.steps == 0:
         return rough_optimum(search, begin, starts or 1, rough)

@@ -1,4 +1,6 @@
-"""The result of `optimize`: the recipe, how it was found, what it is worth, and in words whether to use it."""
+"""The result of `optimize`: the recipe, how it was found, what it is worth, and in words whether to
+use it.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,9 @@ FLAT = 1e-7
 
 
 HARDLY = 0.05
-"""Self-training that covers less than this share of the way to the Bayes limit is not worth its name."""
+"""Self-training that covers less than this share of the way to the Bayes limit is not worth its
+name.
+"""
 
 
 @dataclass(frozen=True)
@@ -50,7 +54,8 @@ class Improvement:
 
 @dataclass(frozen=True)
 class Answer:
-    """What to do: so many steps of self-training with this recipe; none, if the labelled points alone do better.
+    """What to do: so many steps of self-training with this recipe; none, if the labelled points
+    alone do better.
 
     Attributes:
         self_training: whether to self-train at all.
@@ -70,16 +75,19 @@ class Optimum:
     r"""The best self-training that was found, and the answer whether to do it.
 
     Attributes:
-        recipe: the best recipe of all steps. It may be worse than none of them: `answer` is what to do.
+        recipe: the best recipe of all steps. It may be worse than none of them: `answer` is what to
+            do.
         trajectory: the run with it.
         path: the recipes that were best until the next one, in order.
         solves: runs of the solver the search took.
         bounds: of each optimised name.
         schedule: names that were free at every step.
-        active_bounds: names at a bound: "lower" or "upper"; for a schedule {"lower": steps, "upper": steps}.
-        first_order: largest entry of the gradient that bounds do not hold, in the coordinates of the
-            search (logarithms of ridges and sharpness); zero at an optimum.
-        second_order: least curvature of the error along free coordinates; NaN if bounds hold all of them.
+        active_bounds: names at a bound: "lower" or "upper"; for a schedule {"lower": steps,
+            "upper": steps}.
+        first_order: largest entry of the gradient that bounds do not hold, in the coordinates of
+            the search (logarithms of ridges and sharpness); zero at an optimum.
+        second_order: least curvature of the error along free coordinates; NaN if bounds hold all of
+            them.
         labeled_only: the best supervised fit to the labelled points, its ridge in the same bounds.
         supervised: the best supervised fit to all points with their labels.
     """
@@ -121,12 +129,16 @@ class Optimum:
 
     @property
     def is_minimum(self) -> bool:
-        """Whether gradient and curvature are those of a local minimum within the bounds, perhaps a flat one."""
+        """Whether gradient and curvature are those of a local minimum within the bounds, perhaps a
+        flat one.
+        """
         return self.first_order < STATIONARY and not self.second_order < -FLAT
 
     @property
     def is_flat(self) -> bool:
-        """Whether the error hardly changes along some direction, so that the values along it mean little."""
+        """Whether the error hardly changes along some direction, so that the values along it mean
+        little.
+        """
         return bool(self.second_order < FLAT)
 
     @cached_property
@@ -166,11 +178,15 @@ class Optimum:
         if self.problem.steps == 0:
             return f"A supervised fit: error {self.error:.6g}."
         closed = (alone - self.error) / (alone - limit)
-        worth = f"{alone:.6g} (labelled points alone) to {self.error:.6g}, {100 * closed:.1f}% of the way to the limit {limit:.6g}"
+        worth = (
+            f"{alone:.6g} (labelled points alone) to {self.error:.6g}, {100 * closed:.1f}% of the"
+            f" way to the limit {limit:.6g}"
+        )
         if not self.self_training:
             return (
-                f"Do not self-train: fit the labelled points alone, with lambda_l = {self.labeled_only.ridge:.6g}. Every recipe "
-                f"that was tried raises the error, from {alone:.6g} to {self.error:.6g} at best."
+                "Do not self-train: fit the labelled points alone, with lambda_l ="
+                f" {self.labeled_only.ridge:.6g}. Every recipe that was tried raises the error,"
+                f" from {alone:.6g} to {self.error:.6g} at best."
             )
         if self.error >= trivial:
             return (
@@ -195,7 +211,9 @@ class Optimum:
         return held == "lower"
 
     def to_frame(self) -> pd.DataFrame:
-        """The path, one row a recipe that improved; constants as they are, schedules by their last entry."""
+        """The path, one row a recipe that improved; constants as they are, schedules by their last
+        entry.
+        """
         import pandas as pd
 
         rows = [
@@ -246,7 +264,9 @@ def active_bounds(variables: Variables, x: Array) -> dict[str, str | dict[str, t
 def labeled_optimum(
     problem: Problem, bounds: tuple[float, float], tolerance: float
 ) -> SupervisedFit:
-    """The labelled points alone, at their best ridge, measured on the test mixture of the problem."""
+    """The labelled points alone, at their best ridge, measured on the test mixture of the
+    problem.
+    """
     alone = problem.labeled_alone().replace(test=problem.test_pair)
 
     def error(x: float) -> float:

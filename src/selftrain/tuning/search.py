@@ -1,8 +1,10 @@
-r"""A search in the coordinates of `variables`: errors and gradients of recipes, and ways to descend.
+r"""A search in the coordinates of `variables`: errors and gradients of recipes, and ways to
+descend.
 
-A bounded quasi-Newton method (L-BFGS-B) goes down roughly first; what it finds is finished by Newton's method on the gradient if the
-coordinates are few, else by L-BFGS-B again. Recipes whose labels collapse, or whose equations have no solution, count as an error of one: no line
-search ends there.
+A bounded quasi-Newton method (L-BFGS-B) goes down roughly first; what it finds is finished by
+Newton's method on the gradient if the coordinates are few, else by L-BFGS-B again. Recipes whose
+labels collapse, or whose equations have no solution, count as an error of one: no line search ends
+there.
 """
 
 from __future__ import annotations
@@ -29,7 +31,9 @@ from .variables import Variables
 Index = NDArray[np.intp]
 
 ROUGH = 1e-5
-"""Tolerance of the solver while starts are compared; the best one is finished at the tolerance asked for."""
+"""Tolerance of the solver while starts are compared; the best one is finished at the tolerance
+asked for.
+"""
 
 ROUGHLY = 1e-5
 """A gradient this small ends a rough search."""
@@ -41,13 +45,16 @@ WORST = 1.0
 """What a recipe without a final error counts as."""
 
 FULL_HESSIAN = 24
-"""Up to so many free coordinates all second derivatives are taken; beyond, those along the smoothest
-directions, in which a schedule can still move."""
+"""Up to so many free coordinates all second derivatives are taken; beyond, those along the
+smoothest directions, in which a schedule can still move.
+"""
 
 
 @dataclass
 class Search:
-    """Evaluates recipes and remembers what it saw; with gradients, a run starts from the one before."""
+    """Evaluates recipes and remembers what it saw; with gradients, a run starts from the one
+    before.
+    """
 
     problem: Problem
     variables: Variables
@@ -98,7 +105,9 @@ class Search:
     def descend(
         self, x: Array, tolerance: float, enough: float = STATIONARY, limit: int | None = None
     ) -> tuple[float, Array]:
-        """L-BFGS-B from x until the gradient is `enough`; started again where its line search gives up."""
+        """L-BFGS-B from x until the gradient is `enough`; started again where its line search gives
+        up.
+        """
         low, high = self.variables.box()
         limit = min(self.limit, limit or self.limit)
         value = math.inf
@@ -114,9 +123,13 @@ class Search:
                     method="L-BFGS-B",
                     bounds=list(zip(low, high, strict=True)),
                     options={
-                        "maxiter": limit, "maxfun": 2 * limit, "ftol": 1e-15, "gtol": enough, "maxcor": 20,
+                        "maxiter": limit,
+                        "maxfun": 2 * limit,
+                        "ftol": 1e-15,
+                        "gtol": enough,
+                        "maxcor": 20,
                     },
-                )  # fmt: skip
+                )
             gain, value, x = value - float(found.fun), float(found.fun), np.asarray(found.x)
             if found.status != 2 or not gain > enough**2:  # 2: the line search found no lower point
                 break
@@ -136,7 +149,9 @@ class Search:
         return x, *self.conditions(x, tolerance)
 
     def conditions(self, x: Array, tolerance: float) -> tuple[float, float]:
-        """Largest entry of the gradient that no bound holds, and least curvature along free coordinates."""
+        """Largest entry of the gradient that no bound holds, and least curvature along free
+        coordinates.
+        """
         value, slope = self.slope(x, tolerance)
         if not value < WORST:
             return math.inf, math.nan
@@ -149,7 +164,9 @@ class Search:
     def _newton(
         self, x: Array, value: float, slope: Array, free: Index, hessian: Array, tolerance: float
     ) -> tuple[Array, Array]:
-        """Newton steps on the free coordinates as long as they shrink the gradient; x and the gradient there."""
+        """Newton steps on the free coordinates as long as they shrink the gradient; x and the
+        gradient there.
+        """
         low, high = self.variables.box()
         for _ in range(8):
             size = np.abs(slope[free]).max(initial=0.0)
@@ -172,7 +189,8 @@ class Search:
         return np.flatnonzero(~held)
 
     def hessian(self, x: Array, slope: Array, free: Index, tolerance: float) -> Array:
-        """Second derivatives along free coordinates by differences to the gradient at x; smooth directions of many.
+        """Second derivatives along free coordinates by differences to the gradient at x; smooth
+        directions of many.
 
         Over the distance of a difference a hundred times the tolerance is good to a few digits.
         """

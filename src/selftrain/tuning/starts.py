@@ -1,8 +1,9 @@
-r"""Where a search begins: the given recipe, the optima of shorter runs and of fewer variables, points spread over the bounds.
+r"""Where a search begins: the given recipe, the optima of shorter runs and of fewer variables,
+points spread over the bounds.
 
-Valleys are narrow where labels may be sharpened and selected at once: from most points the way down leads to hard labels, where the error
-no longer depends on the sharpness. So a threshold is added last, to the optimum without one; and a schedule is set free after its best constant is
-known.
+Valleys are narrow where labels may be sharpened and selected at once: from most points the way down
+leads to hard labels, where the error no longer depends on the sharpness. So a threshold is added
+last, to the optimum without one; and a schedule is set free after its best constant is known.
 """
 
 from __future__ import annotations
@@ -104,7 +105,9 @@ def _value(found: tuple[float, Array]) -> float:
 
 
 def _shorter(search: Search, begin: Recipe, tolerance: float) -> list[Array]:
-    """The optimum of a run of an eighth of the steps: as it is, and with ridge and annealing for the longer run."""
+    """The optimum of a run of an eighth of the steps: as it is, and with ridge and annealing for
+    the longer run.
+    """
     problem, free = search.problem, search.variables
     steps = problem.steps // 8
     if steps < 2:

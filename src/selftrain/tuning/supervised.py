@@ -1,7 +1,7 @@
 r"""The supervised baseline: what the same data would give with all their labels.
 
-$\epsilon_g^{(SL)}$ of the paper: one fit to $\alpha_L + \sum_t \alpha_U^{(t)}$ labelled points per feature, at its best ridge;
-under domain shift every batch keeps its own $(\rho, \Delta)$.
+$\epsilon_g^{(SL)}$ of the paper: one fit to $\alpha_L + \sum_t \alpha_U^{(t)}$ labelled points per
+feature, at its best ridge; under domain shift every batch keeps its own $(\rho, \Delta)$.
 """
 
 from __future__ import annotations

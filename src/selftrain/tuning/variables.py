@@ -1,8 +1,9 @@
-r"""What a search moves: entries of a recipe, their bounds, and coordinates in which a step means the same everywhere.
+r"""What a search moves: entries of a recipe, their bounds, and coordinates in which a step means
+the same everywhere.
 
-A ridge and a sharpness live on a logarithmic scale, a threshold on its own, an annealing rate on one that is
-linear below its scale and logarithmic above. A name in `over` is one number for all steps, unless it is in
-`schedule` too: then it is one number per step.
+A ridge and a sharpness live on a logarithmic scale, a threshold on its own, an annealing rate on
+one that is linear below its scale and logarithmic above. A name in `over` is one number for all
+steps, unless it is in `schedule` too: then it is one number per step.
 """
 
 from __future__ import annotations
@@ -194,7 +195,9 @@ def _bounds(bounds: Any, names: tuple[str, ...]) -> dict[str, tuple[float, float
 
 
 def _pair(name: str, pair: Any) -> tuple[float, float]:
-    """Checked bounds; a ridge of zero, which has no logarithm, stands for the smallest of the default bounds."""
+    """Checked bounds; a ridge of zero, which has no logarithm, stands for the smallest of the
+    default bounds.
+    """
     field = f"bounds[{name}]"
     accepted = "two finite numbers with 0 <= low < high are accepted"
     try:

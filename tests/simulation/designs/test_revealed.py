@@ -51,7 +51,9 @@ def test_orthogonality_after_300_products() -> None:
 
 @pytest.mark.parametrize("order", ["columns first", "rows first", "mixed"])
 def test_entries_are_independent_standard_normal(order: str) -> None:
-    """Entries read off by products in different orders: means, variances, covariances, fourth moments."""
+    """Entries read off by products in different orders: means, variances, covariances, fourth
+    moments.
+    """
     draws, random = 4000, np.random.default_rng(5)
     entries = np.empty((draws, 6))
     turn = np.linalg.qr(np.random.default_rng(6).standard_normal((3, 3)))[0]

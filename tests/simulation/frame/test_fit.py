@@ -1,4 +1,6 @@
-"""The fit is as accurate as promised: against the same matrix fitted tightly, and against direct solutions."""
+"""The fit is as accurate as promised: against the same matrix fitted tightly, and against direct
+solutions.
+"""
 
 import numpy as np
 import pytest

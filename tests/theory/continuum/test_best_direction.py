@@ -89,7 +89,9 @@ def test_imbalance_inflates_the_bias_while_the_direction_improves() -> None:
 
 
 def test_the_weights_shrink_at_least_exponentially() -> None:
-    r"""$\sqrt q \le \sqrt{q_0}\,e^{-\tau/(\alpha l''_{max}(1+\Delta))}$, with $l''_{max} = 1/4$ for the logistic loss."""
+    r"""$\sqrt q \le \sqrt{q_0}\,e^{-\tau/(\alpha l''_{max}(1+\Delta))}$, with $l''_{max} = 1/4$ for
+    the logistic loss.
+    """
     for fixed in (False, True):
         points = best_direction(TURNING, Recipe(lambda_l=0.005, fix_bias=fixed)).points
         rate = 1 / (4.0 * 0.25 * (1 + 1.2))

@@ -73,7 +73,9 @@ def test_the_path_moves_at_the_rates_of_a_step(name: str) -> None:
 
 
 def test_finite_systems_follow_the_path() -> None:
-    """Matrix-free systems of 4096 features at a small ridge; neither solver nor expansion involved."""
+    """Matrix-free systems of 4096 features at a small ridge; neither solver nor expansion
+    involved.
+    """
     ridge, steps = 2e-3, 50
     problem = REFERENCE.replace(steps=steps)
     path = continuum(problem, Recipe(lambda_u=ridge))
@@ -292,7 +294,9 @@ def unknowns_of(points: Any) -> np.ndarray:
 def test_the_accuracy_is_not_better_than_the_truth(
     alpha_u: float, until: float, tolerance: float
 ) -> None:
-    """Against the closed form; where two integrations stepped alike they agreed to 0, and erred by 6e-5."""
+    """Against the closed form; where two integrations stepped alike they agreed to 0, and erred by
+    6e-5.
+    """
     problem = REFERENCE.replace(loss="squared", alpha_u=alpha_u)
     path = continuum(problem, Recipe(), until, tolerance)
     times = np.linspace(0, until, 401)
@@ -314,7 +318,9 @@ def test_the_accuracy_is_not_better_than_a_much_finer_path(name: str) -> None:
 
 
 def test_the_direction_keeps_its_digits_where_v_is_too_small_for_a_number() -> None:
-    """1 - M near 1e-222 with weights of 1e-65: v = 1e-352 is none, and 1 - M is known by its closed form."""
+    """1 - M near 1e-222 with weights of 1e-65: v = 1e-352 is none, and 1 - M is known by its closed
+    form.
+    """
     problem = REFERENCE.replace(loss="squared")
     form = squared_closed_form(problem, Recipe())
     path = continuum(problem, Recipe(), until=228.0)
@@ -351,7 +357,9 @@ def test_wrong_arguments_of_a_path_are_named(wrong: Any, field: str) -> None:
 
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
 def test_balanced_classes_have_no_bias_however_small_the_weights(loss: str) -> None:
-    r"""Rounding of B would outgrow weights of 1e-17; the error is that of the best direction, $H(1/\sqrt\Delta)$."""
+    r"""Rounding of B would outgrow weights of 1e-17; the error is that of the best direction,
+    $H(1/\sqrt\Delta)$.
+    """
     path = continuum(REFERENCE.replace(loss=loss, rho=0.5), Recipe(), until=60.0, tolerance=1e-6)
     last = path(60.0)
     assert math.sqrt(last.q) < 1e-16

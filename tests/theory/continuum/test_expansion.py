@@ -1,4 +1,6 @@
-"""The expansion in the ridge: against the solver at small ridges, closed forms, quadrature, and refusals."""
+"""The expansion in the ridge: against the solver at small ridges, closed forms, quadrature, and
+refusals.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +65,9 @@ def measured(run: Trajectory, t: int, ridge: float) -> dict[str, float]:
 
 
 def check_order(problem: Problem, recipe: Recipe, ridges: list[Any], t: int = 1) -> None:
-    """Every coefficient is what the solver's differences go to, with an error proportional to the ridge."""
+    """Every coefficient is what the solver's differences go to, with an error proportional to the
+    ridge.
+    """
     runs = [solve(problem, recipe.replace(lambda_u=ridge), tolerance=1e-13) for ridge in ridges]
     last = [float(np.ravel(ridge)[-1]) for ridge in ridges]
     first = first_order(problem, recipe, runs[0], t)
@@ -193,7 +197,9 @@ def test_squared_loss_is_known_in_closed_form(state: State, batch: GivenBatch, f
 def test_weights_shrink_and_a_trained_bias_aligns(
     state: State, batch: GivenBatch, fixed: bool
 ) -> None:
-    """Two theorems: the rate of the norm is bounded away from zero, and C > 0 with a trained bias."""
+    """Two theorems: the rate of the norm is bounded away from zero, and C > 0 with a trained
+    bias.
+    """
     problem = Problem(1.0, batch.alpha, batch.rho, batch.delta, steps=1)
     try:
         found = first_order(problem, Recipe(threshold=batch.threshold, fix_bias=fixed), state)
@@ -244,7 +250,9 @@ def test_averages_agree_with_adaptive_quadrature() -> None:
 
 
 def test_rates_blow_up_as_the_batch_shrinks_to_the_number_of_features() -> None:
-    r"""$\chi_0\Delta(\alpha-1) \to E[1/l'']$, a closed form for the logistic loss: $2 + 2 E\cosh\tilde h$."""
+    r"""$\chi_0\Delta(\alpha-1) \to E[1/l'']$, a closed form for the logistic loss: $2 + 2
+    E\cosh\tilde h$.
+    """
     state, rho, delta = State(0.9, 1.3, -0.4), 0.3, 0.8
     spread = math.exp(0.5 * delta * state.q)
     limit = 2 + 2 * spread * (
@@ -357,7 +365,9 @@ def test_bad_arguments_are_named() -> None:
 
 
 def test_coefficients_beyond_the_range_of_numbers_are_refused() -> None:
-    r"""With all logits near 400, $\chi_0 \sim e^{400}$: the first order is a number, its square is not."""
+    r"""With all logits near 400, $\chi_0 \sim e^{400}$: the first order is a number, its square is
+    not.
+    """
     problem, state = Problem(**BASE, steps=1), State(1.0, 1.0, 400.0)
     assert first_order(problem, Recipe(), state).chi0 > 1e170
     near = second_order_noise(problem, Recipe(), State(1.0, 1.0, 300.0))

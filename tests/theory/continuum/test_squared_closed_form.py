@@ -68,7 +68,9 @@ def test_no_number_of_steps_leads_below_the_floor(fixed: bool) -> None:
 
 
 def test_a_large_ridge_can_undo_the_direction() -> None:
-    """Where v shrinks slower than m^2 the direction is lost: the floor is 1, and the run gets there."""
+    """Where v shrinks slower than m^2 the direction is lost: the floor is 1, and the run gets
+    there.
+    """
     problem = BASE.replace(alpha_u=1.02, rho=0.5, delta=3.0, steps=100)
     recipe = Recipe(lambda_u=1.0)
     form, run = squared_closed_form(problem, recipe), solve(problem, recipe)
@@ -125,7 +127,9 @@ def test_times_that_are_none_are_named(tau: Any) -> None:
 
 
 def test_the_direction_is_known_when_the_weights_are_too_small_for_numbers() -> None:
-    """After 3000 time scales nothing is left of the weights; balanced classes then err by H(1/sqrt(delta))."""
+    """After 3000 time scales nothing is left of the weights; balanced classes then err by
+    H(1/sqrt(delta)).
+    """
     balanced = BASE.replace(rho=0.5)
     form = squared_closed_form(balanced, Recipe(fix_bias=True))
     last = form(3000 * form.tau_m)

@@ -127,7 +127,8 @@ def test_general_path_is_the_closed_form(name: str, plain_squared: Any) -> None:
 def test_continuum_limit_of_prediction_8() -> None:
     r"""For small $\lambda$ at fixed $\tau = \lambda t$ the norm is a sum of two exponentials.
 
-    $m \propto e^{-\tau/\tau_m}$ with $\tau_m = (\alpha-1)(\Delta + V)$, and $v \propto e^{-2\tau/(\Delta(\alpha-1))}$.
+    $m \propto e^{-\tau/\tau_m}$ with $\tau_m = (\alpha-1)(\Delta + V)$, and $v \propto
+    e^{-2\tau/(\Delta(\alpha-1))}$.
     """
     alpha, delta, rho = 3.0, 0.8, 0.3
     variance = 4 * rho * (1 - rho)
@@ -147,7 +148,9 @@ def test_continuum_limit_of_prediction_8() -> None:
 
 
 def test_floor_of_the_direction_at_fixed_ridge() -> None:
-    r"""$v/m^2 \to \lambda/(2V(\alpha-1)^2)$ for small $\lambda$: the direction never becomes perfect."""
+    r"""$v/m^2 \to \lambda/(2V(\alpha-1)^2)$ for small $\lambda$: the direction never becomes
+    perfect.
+    """
     alpha, rho, ridge = 1.5, 0.3, 1e-4
     problem = Problem(0.5, alpha, rho, 0.05, steps=2000, loss="squared")
     run = solve(problem, Recipe(lambda_l=0.1, lambda_u=ridge))
@@ -156,9 +159,11 @@ def test_floor_of_the_direction_at_fixed_ridge() -> None:
 
 
 def fifty_digits(problem: Problem, recipe: Recipe) -> list[tuple[float, float]]:
-    r"""m and v of every step without selection and with the bias fixed, at any sharpness, in 50 digits.
+    r"""m and v of every step without selection and with the bias fixed, at any sharpness, in 50
+    digits.
 
-    With the bias fixed $d = s(m - \gamma m') + (1-\gamma)B$ and two linear equations are left, for a and $\eta$.
+    With the bias fixed $d = s(m - \gamma m') + (1-\gamma)B$ and two linear equations are left, for
+    a and $\eta$.
     """
     with mpmath.workdps(50):
         alpha, rho, delta = (mpmath.mpf(x) for x in (problem.alpha_l, problem.rho, problem.delta))

@@ -136,7 +136,8 @@ class Bends:
 
 
 def correction(problem: Problem, ridge: float, loss: Bends, state: Any) -> float:
-    r"""The Newton step from (m, B, ln v, ln chi) on the definition of step 0, integrated over the trained logit.
+    r"""The Newton step from (m, B, ln v, ln chi) on the definition of step 0, integrated over the
+    trained logit.
 
     Panels are graded around every bend, which this test knows and the package does not.
     """

@@ -38,7 +38,9 @@ def value(problem: dict[str, Any], recipe: dict[str, Any], of: str) -> float:
     return float(getattr(run, of)[-1])
 
 
-def differences(problem: dict[str, Any], recipe: dict[str, Any], of: str, name: str, t: int | None) -> Iterator[float]:  # fmt: skip
+def differences(
+    problem: dict[str, Any], recipe: dict[str, Any], of: str, name: str, t: int | None
+) -> Iterator[float]:
     """The derivative in one entry by extrapolated differences, for several step sizes.
 
     At a threshold or an annealing of zero the differences are one-sided.
@@ -116,11 +118,16 @@ def cases(draw: Any) -> tuple[dict[str, Any], dict[str, Any], str]:
         return tuple(math.exp(x) for x in each(math.log(low), math.log(high)))
 
     problem = {
-        "alpha_l": between(0.3, 3.0), "alpha_u": each(1.1, 4.0), "rho": between(0.2, 0.8),
-        "delta": between(0.2, 1.5), "steps": steps, "rho_u": each(0.2, 0.8), "delta_u": each(0.2, 1.5),
+        "alpha_l": between(0.3, 3.0),
+        "alpha_u": each(1.1, 4.0),
+        "rho": between(0.2, 0.8),
+        "delta": between(0.2, 1.5),
+        "steps": steps,
+        "rho_u": each(0.2, 0.8),
+        "delta_u": each(0.2, 1.5),
         "loss": draw(st.sampled_from(["logistic", "logistic", "squared"])),
         "test": draw(st.sampled_from([None, "labeled", (0.3, 0.7)])),
-    }  # fmt: skip
+    }
     recipe = {
         "lambda_l": ratios(0.01, 1.0)[0], "lambda_u": ratios(1e-3, 2.0),
         "threshold": draw(st.sampled_from([(0.0,) * steps, each(0.05, 1.0)])),
@@ -175,7 +182,9 @@ REFERENCE = Problem(alpha_l=0.5, alpha_u=2.0, rho=0.4, delta=0.75**2, steps=8)
     ids=["soft", "selection", "annealed", "hard", "small ridge"],
 )
 def test_constants_are_sums_over_steps(recipe: Recipe) -> None:
-    """A field that is one number for all steps moves them all; rho moves labelled points and batches."""
+    """A field that is one number for all steps moves them all; rho moves labelled points and
+    batches.
+    """
     found = gradient(solve(REFERENCE, recipe, tolerance=1e-13))
     for name, word in (("lambda_u", recipe), ("alpha_u", REFERENCE), ("rho", REFERENCE)):
         middle = getattr(word, name)
@@ -221,7 +230,9 @@ def test_a_function_of_the_run() -> None:
 
 
 def test_what_depends_on_the_batch_itself() -> None:
-    """The selected fraction moves with the threshold directly, and with the past through the state."""
+    """The selected fraction moves with the threshold directly, and with the past through the
+    state.
+    """
     run = solve(REFERENCE, Recipe(threshold=0.4), tolerance=1e-12)
     found = gradient(run, of="fraction_selected", at=4)
 
@@ -407,7 +418,9 @@ def test_refusals(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_nearly_singular_stage() -> None:
-    """One point a feature and hardly any ridge: the fit is free along a direction, and the stage says so."""
+    """One point a feature and hardly any ridge: the fit is free along a direction, and the stage
+    says so.
+    """
     problem = Problem(alpha_l=0.5, alpha_u=1.0, rho=0.5, delta=0.75**2, steps=1, loss="squared")
     run = solve(problem, Recipe(lambda_u=1e-13))
     assert gradient(run).condition[1] > 1e5
@@ -415,6 +428,8 @@ def test_a_nearly_singular_stage() -> None:
 
 @pytest.mark.parametrize("of", ["objective", "train_loss"])
 def test_a_threshold_that_rejects_no_point_has_no_slope(of: str) -> None:
-    """The clusters lie ten standard deviations from the plane: a small threshold changes nothing."""
+    """The clusters lie ten standard deviations from the plane: a small threshold changes
+    nothing.
+    """
     run = solve(Problem(4.0, 4.0, 0.4, 0.01, steps=2), Recipe(0.05, 0.05))
     np.testing.assert_allclose(gradient(run, of)["threshold"], 0.0, atol=1e-15)

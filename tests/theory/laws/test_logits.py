@@ -77,7 +77,9 @@ def test_selected_and_rejected_points_and_classes_add_up(name: str) -> None:
 
 
 def by_definition(run: Trajectory, y: int, point: float, kept: bool) -> tuple[float, float]:
-    """P(u <= point | y, kept) and P(kept | y) of a logistic run by adaptive quadrature on slices."""
+    """P(u <= point | y, kept) and P(kept | y) of a logistic run by adaptive quadrature on
+    slices.
+    """
     t, root_delta, sign = STEP, math.sqrt(PROBLEM.delta), 2 * y - 1
     root = math.sqrt(run.q[t - 1])
     spread = root_delta * math.sqrt(run.q[t] - run.overlap[t] ** 2 / run.q[t - 1])
@@ -147,7 +149,9 @@ def test_samples_follow_the_law(name: str) -> None:
 
 @pytest.mark.parametrize("name", RECIPES)
 def test_samples_obey_the_equations_that_the_solver_solved(name: str) -> None:
-    r"""$E f = 0$, $\hat m = -\alpha E[s f]$ and $\hat\chi = \alpha\Delta E[f^2]$ with f from sampled logits."""
+    r"""$E f = 0$, $\hat m = -\alpha E[s f]$ and $\hat\chi = \alpha\Delta E[f^2]$ with f from
+    sampled logits.
+    """
     run = run_of(name)
     loss = run.problem.loss_function
     settings = run.recipe.at_steps(PROBLEM.steps)
@@ -305,7 +309,9 @@ def test_shapes_and_refusals() -> None:
 
 
 def test_faded_weights_take_no_more_memory() -> None:
-    """Logits within a few standard deviations of a bias 1e17 times larger: halves on both sides, no endless panels."""
+    """Logits within a few standard deviations of a bias 1e17 times larger: halves on both sides, no
+    endless panels.
+    """
     run = solve(Problem(1.0, 2.6, 0.38, 0.095, steps=10), Recipe(24.0, 42.0, fix_bias=True))
     tracemalloc.start()
     try:

@@ -1,4 +1,6 @@
-r"""The two heuristics apart: neither, annealed labels only, a fixed bias only, both, each tuned at its best."""
+r"""The two heuristics apart: neither, annealed labels only, a fixed bias only, both, each tuned at
+its best.
+"""
 
 from __future__ import annotations
 

@@ -29,7 +29,9 @@ from .tuned import TOLERANCE, tuned
 MEASURED = ("error", "one_minus_cosine", "q", "m", "bias", "chi")
 RIDGES = ("lambda_l", "lambda_u")
 SETTLED = 32
-"""In longer runs than this the best recipe was always found in the valley of the run of half the length."""
+"""In longer runs than this the best recipe was always found in the valley of the run of half the
+length.
+"""
 CHOSEN = ("lambda_l", "lambda_u", "threshold", "annealing")
 FADED_SEARCH = 60
 """Runs of a search among recipes whose weights fade: two coordinates, one of them at its bound."""
@@ -46,8 +48,9 @@ def chain(
 ) -> dict[str, Any]:
     """The tuned run of every T = 1, 2, 4, ..., `longest`, at its last step.
 
-    Batches of less than a point per feature shrink the weights by a factor per step. Where they leave the range of numbers
-    balanced classes still have a direction (`theory.faded`), imbalanced ones have none: then what depends on it is NaN.
+    Batches of less than a point per feature shrink the weights by a factor per step. Where they
+    leave the range of numbers balanced classes still have a direction (`theory.faded`), imbalanced
+    ones have none: then what depends on it is NaN.
 
     Arguments:
         selection: tune the threshold too.
@@ -78,9 +81,11 @@ def chain(
 
 
 def plain_starts(length: int, last: Optimum | None = None) -> Iterator[Recipe]:
-    """The two valleys seen, at the upper bound of the first ridge and far below it; the optimum at half the length.
+    """The two valleys seen, at the upper bound of the first ridge and far below it; the optimum at
+    half the length.
 
-    Its ridge is halved, as the best one is; and kept, because a halved one may be too small for the solver.
+    Its ridge is halved, as the best one is; and kept, because a halved one may be too small for the
+    solver.
     """
     if last is not None:
         yield longer(last.recipe)
@@ -92,7 +97,9 @@ def plain_starts(length: int, last: Optimum | None = None) -> Iterator[Recipe]:
 
 
 def helped_starts(length: int, last: Optimum | None = None) -> Iterator[Recipe]:
-    """With the bias fixed, labels that are hard at the end or hardly annealed; the optimum at half the length."""
+    """With the bias fixed, labels that are hard at the end or hardly annealed; the optimum at half
+    the length.
+    """
     if last is not None:
         yield longer(last.recipe)
     if last is None or length <= SETTLED:
@@ -139,7 +146,9 @@ def _row(best: Optimum) -> dict[str, float]:
 
 
 def _at_the_end(best: Optimum) -> bool:
-    """Whether the ridge of the steps is at a bound that was raised, because runs below it are not confirmed."""
+    """Whether the ridge of the steps is at a bound that was raised, because runs below it are not
+    confirmed.
+    """
     low = best.bounds["lambda_u"][0]
     return low > SMALLEST_RIDGE and _number(best.recipe.lambda_u) < 1.05 * low
 

@@ -1,4 +1,6 @@
-r"""Balanced self-training as $T \to \infty$ without selection: the best ridge, and the error that no more steps improve."""
+r"""Balanced self-training as $T \to \infty$ without selection: the best ridge, and the error that
+no more steps improve.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-r"""Self-training with both heuristics from very few labels: theory, and finite systems at the same recipe.
+r"""Self-training with both heuristics from very few labels: theory, and finite systems at the same
+recipe.
 
-The bias of step 0 is kept to the end. `best_bias` is the error of the last direction with the bias that suits it: what a fixed bias costs.
+The bias of step 0 is kept to the end. `best_bias` is the error of the last direction with the bias
+that suits it: what a fixed bias costs.
 """
 
 from __future__ import annotations
@@ -55,7 +57,9 @@ def theory(**setting: Any) -> dict[str, Any]:
 
 
 def _naive(problem: Problem) -> float:
-    """The error of tuned naive self-training. Where every run ends in one class no recipe has a slope: then it is that of the class."""
+    """The error of tuned naive self-training. Where every run ends in one class no recipe has a
+    slope: then it is that of the class.
+    """
     starts = (*plain_starts(problem.steps), HARDLY)
     try:
         return tuned(problem, RIDGES, starts).error

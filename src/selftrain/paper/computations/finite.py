@@ -1,6 +1,8 @@
-r"""Finite systems at the tuned recipe of T = 16, next to the theory: macroscopic quantities and laws.
+r"""Finite systems at the tuned recipe of T = 16, next to the theory: macroscopic quantities and
+laws.
 
-$(\lambda_L, \lambda_U, \Gamma)$ minimise the error of the last step in the large-system limit (`subsec:cross-check`).
+$(\lambda_L, \lambda_U, \Gamma)$ minimise the error of the last step in the large-system limit
+(`subsec:cross-check`).
 """
 
 from __future__ import annotations
@@ -55,9 +57,9 @@ def finite_run(features: int, seed: int, **setting: Any) -> dict[str, Any]:
 def histogram(features: int, seed: int, shown: tuple[int, ...], **setting: Any) -> dict[str, Any]:
     """Weights and selected training logits of one system at some steps, and their laws.
 
-    Each as a histogram with the density of the law on a curve, and as the shares of the sample below
-    some points next to the probabilities of the law. Bins and points come from the law alone, so they
-    are the same for every system.
+    Each as a histogram with the density of the law on a curve, and as the shares of the sample
+    below some points next to the probabilities of the law. Bins and points come from the law alone,
+    so they are the same for every system.
     """
     found = best(**setting)
     run = found.trajectory

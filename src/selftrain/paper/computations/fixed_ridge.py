@@ -1,4 +1,6 @@
-r"""Balanced runs at fixed ridges against their length: nothing is tuned, so nothing meets a bound."""
+r"""Balanced runs at fixed ridges against their length: nothing is tuned, so nothing meets a
+bound.
+"""
 
 from __future__ import annotations
 

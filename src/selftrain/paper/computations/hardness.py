@@ -1,4 +1,6 @@
-r"""How hard soft labels are: $E|2p - 1|$ over the batch that they label, 0 for labels of one half and 1 for hard ones."""
+r"""How hard soft labels are: $E|2p - 1|$ over the batch that they label, 0 for labels of one half
+and 1 for hard ones.
+"""
 
 from __future__ import annotations
 

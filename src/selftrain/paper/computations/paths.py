@@ -1,6 +1,7 @@
 r"""A tuned run next to its continuous-time limit (`fig: vs continuous squared loss`), for any loss.
 
-$(\lambda_L, \lambda_U)$ minimise the error of the last step; the path of the limit $\lambda_U \to 0$ starts from the same model.
+$(\lambda_L, \lambda_U)$ minimise the error of the last step; the path of the limit $\lambda_U \to
+0$ starts from the same model.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ from .tuned import tuned
 
 SHOWN = 401
 TIME_SCALES = 8.0
-"""The path is followed over this many time scales of the direction, as they are at its start, at least."""
+"""The path is followed over this many time scales of the direction, as they are at its start, at
+least.
+"""
 
 
 def path(
@@ -63,7 +66,9 @@ def _best(problem: Problem) -> Optimum:
 
 
 def _time_scale(problem: Problem, recipe: Recipe) -> float:
-    r"""$\tau_M$: the time in which the odds M/(1 - M) grow by a factor e, on average until M = 0.99."""
+    r"""$\tau_M$: the time in which the odds M/(1 - M) grow by a factor e, on average until M =
+    0.99.
+    """
     scale = best_direction(problem, recipe).time_scale
     if scale is None:
         raise SelfTrainError("the path does not come to M = 0.99, or begins beyond: no time scale")

@@ -1,7 +1,8 @@
-"""Self-training on real rows next to what the theory says of their clusters: sphere, one covariance, two, and a Gaussian surrogate.
+"""Self-training on real rows next to what the theory says of their clusters: sphere, one
+covariance, two, and a Gaussian surrogate.
 
-Rows are standardised and brought to their leading directions. Shapes come from all rows with their classes, so the theory is judged,
-not the estimate of a shape from few labels.
+Rows are standardised and brought to their leading directions. Shapes come from all rows with their
+classes, so the theory is judged, not the estimate of a shape from few labels.
 """
 
 from __future__ import annotations
@@ -38,7 +39,9 @@ class RealTable(NamedTuple):
 
 
 def digits(name: str) -> RealTable:
-    """Handwritten digits of scikit-learn, 8 by 8 pixels: "3v8" is a pair, "8" one against the rest."""
+    """Handwritten digits of scikit-learn, 8 by 8 pixels: "3v8" is a pair, "8" one against the
+    rest.
+    """
     from sklearn.datasets import load_digits
 
     X, y = load_digits(return_X_y=True)
@@ -87,7 +90,9 @@ def shapes(dataset: str) -> tuple[Any, Any, dict[str, Clusters]]:
     table = standardised(Table(np.asarray(X, dtype=float), y, tuple(map(str, range(X.shape[1])))))
     common = Clusters.from_data(table.X, y).reduce(directions)
     two = Clusters.from_data(table.X, y, common=False).reduce(directions)
-    sphere = Clusters(common.mean, common.sphere * common.length**2, common.midpoint, directions=common.directions)  # fmt: skip
+    sphere = Clusters(
+        common.mean, common.sphere * common.length**2, common.midpoint, directions=common.directions
+    )
     return table.X, y, {"sphere": sphere, "common": common, "two": two}
 
 
@@ -130,7 +135,10 @@ REAL_ROWS = Computation(
         "t": Output("t", ("t",)),
         **{name: Output(rf"\epsilon, {name}", ("t",)) for name in THEORIES},
         **{name: Output(symbol, ("t",)) for name, symbol in _SYMBOLS.items()},
-        **{f"{name}_sem": Output(f"{symbol}, standard error", ("t",)) for name, symbol in _SYMBOLS.items()},
+        **{
+            f"{name}_sem": Output(f"{symbol}, standard error", ("t",))
+            for name, symbol in _SYMBOLS.items()
+        },
     },
     seconds=lambda seeds, batches, **_: 0.2 * seeds * batches,
-)  # fmt: skip
+)

@@ -1,7 +1,9 @@
-r"""The same unlabelled rows split into fresh batches or used again in every step, with and without kept labels: each way tuned.
+r"""The same unlabelled rows split into fresh batches or used again in every step, with and without
+kept labels: each way tuned.
 
-A way fits $\alpha_U$ rows per feature in all: T fresh batches of $\alpha_U/T$, or all of them in each of T steps. Ridges (and, with the heuristics, the
-annealing at a fixed bias) minimise the error of the last step in the large-system limit.
+A way fits $\alpha_U$ rows per feature in all: T fresh batches of $\alpha_U/T$, or all of them in
+each of T steps. Ridges (and, with the heuristics, the annealing at a fixed bias) minimise the error
+of the last step in the large-system limit.
 """
 
 from __future__ import annotations
@@ -23,7 +25,9 @@ TOLERANCE = 1e-3
 """Relative accuracy of runs in which rows are used again: below what a picture shows."""
 
 STARTS = (Recipe(0.03, 0.03), Recipe(0.01, 3e-3), Recipe(0.01, 3e-4))
-"""Where searches begin; with a strong ridge the labels of a small class collapse, so weaker ones follow."""
+"""Where searches begin; with a strong ridge the labels of a small class collapse, so weaker ones
+follow.
+"""
 
 
 def best(
@@ -65,7 +69,8 @@ def best(
 
 
 def reuse(features: int, seeds: int, **setting: Any) -> dict[str, Any]:
-    """The tuned run over t in the large-system limit, the limit of the same rows, and finite systems at the same recipe.
+    """The tuned run over t in the large-system limit, the limit of the same rows, and finite
+    systems at the same recipe.
 
     Arguments:
         features: of the finite systems; seeds: how many of them (0: none).

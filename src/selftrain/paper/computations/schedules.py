@@ -1,9 +1,11 @@
-r"""How close self-training comes to the Bayes limit, from one constant to every hyperparameter free at every step.
+r"""How close self-training comes to the Bayes limit, from one constant to every hyperparameter free
+at every step.
 
-Ways, all with $\lambda_L$ tuned. Bias trained: a constant $\lambda_U$; a threshold too; $\lambda_U$ free at every step; $\lambda_U$, sharpness
-and threshold free at every step. Bias fixed: labels annealed at a constant rate (with the bias fixed these are the paper's
-heuristics), and the two free ones again. A point is a chain of T, because a schedule of a short run, stretched,
-is where the search for a longer one begins; so is the best of the ways it contains, so no way ends above these.
+Ways, all with $\lambda_L$ tuned. Bias trained: a constant $\lambda_U$; a threshold too; $\lambda_U$
+free at every step; $\lambda_U$, sharpness and threshold free at every step. Bias fixed: labels
+annealed at a constant rate (with the bias fixed these are the paper's heuristics), and the two free
+ones again. A point is a chain of T, because a schedule of a short run, stretched, is where the
+search for a longer one begins; so is the best of the ways it contains, so no way ends above these.
 """
 
 from __future__ import annotations
@@ -38,7 +40,9 @@ LIMIT = 120
 def schedules(
     alpha_l: float, alpha_u: float, rho: float, delta: float, fix_bias: bool, longest: int
 ) -> dict[str, Any]:
-    """All ways for T = 4, 16, 64, ..., `longest`: errors, and schedules over t = 1..`longest` (NaN after the end)."""
+    """All ways for T = 4, 16, 64, ..., `longest`: errors, and schedules over t = 1..`longest` (NaN
+    after the end).
+    """
     lengths = [4**k for k in range(1, 10) if 4**k <= longest]
     chains: list[dict[str, Optimum]] = []
     for steps in lengths:
@@ -119,7 +123,9 @@ def _spelled_out(recipe: Recipe, steps: int, free: tuple[str, ...]) -> Recipe:
 
 
 def _stretched(last: Optimum, steps: int, free: tuple[str, ...]) -> Recipe:
-    """The schedules of a shorter run for a longer one: its first step, then slower by the ratio of lengths."""
+    """The schedules of a shorter run for a longer one: its first step, then slower by the ratio of
+    lengths.
+    """
     short = last.problem.steps
     ratio = steps / short
     values = last.recipe.at_steps(short)
@@ -138,7 +144,9 @@ def _stretched(last: Optimum, steps: int, free: tuple[str, ...]) -> Recipe:
 
 
 def confirmed(steps: int, features: int, seeds: int, **setting: Any) -> dict[str, Any]:
-    """The best schedule with the bias fixed at finite size: errors of the seeds next to the theory."""
+    """The best schedule with the bias fixed at finite size: errors of the seeds next to the
+    theory.
+    """
     told = schedules(fix_bias=True, longest=steps, **setting)
     row = told["error"][-1]
     best = int(np.argmin(row))

@@ -1,4 +1,5 @@
-r"""One step of self-training, with ridges far beyond those of practice (`app: pathological finite size effect`).
+r"""One step of self-training, with ridges far beyond those of practice (`app: pathological finite
+size effect`).
 
 $(\lambda_L, \lambda_U)$ minimise $\epsilon_g^{(1)}$ in $(0, \lambda_{max}]^2$; without selection.
 """

@@ -1,7 +1,8 @@
 r"""The best recipe of a problem: hyperparameters that minimise the error of the last step.
 
-The paper tunes $(\lambda_L, \lambda_U, \Gamma)$, or $(\lambda_L, \lambda_U, a)$ with the heuristics, for every T apart, with
-$\lambda \in (0, 0.1]$. The error has more than one valley, so the search begins at several recipes.
+The paper tunes $(\lambda_L, \lambda_U, \Gamma)$, or $(\lambda_L, \lambda_U, a)$ with the
+heuristics, for every T apart, with $\lambda \in (0, 0.1]$. The error has more than one valley, so
+the search begins at several recipes.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ from ...tuning.variables import variables
 
 TOLERANCE = 1e-9
 RAISED = 12
-"""How often a search whose best run cannot be confirmed is begun again, with a lower bound twice as high."""
+"""How often a search whose best run cannot be confirmed is begun again, with a lower bound twice as
+high.
+"""
 
 
 def tuned(

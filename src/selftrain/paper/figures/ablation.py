@@ -85,8 +85,11 @@ def findings(data: Data, full: bool) -> list[Finding]:
     both = 1 - skewed.isel(way=BOTH) / skewed.isel(way=NEITHER)
     return [
         Finding(
-            says=f"Neither heuristic does it alone: after {STEPS} steps at rho = 0.4 and 0.2 annealing alone lowers the error by less than {LITTLE:.0%}, a fixed bias "
-            "alone raises it, and both together lower it by more than a quarter.",
+            says=(
+                f"Neither heuristic does it alone: after {STEPS} steps at rho = 0.4 and 0.2"
+                f" annealing alone lowers the error by less than {LITTLE:.0%}, a fixed bias alone"
+                " raises it, and both together lower it by more than a quarter."
+            ),
             holds=bool(
                 (alone.isel(way=0) < LITTLE).all()
                 and (alone.isel(way=1) < 0).all()
@@ -100,14 +103,19 @@ def findings(data: Data, full: bool) -> list[Finding]:
             + ".",
             numbers=numbers(
                 **{
-                    f"{WAYS[way].replace(' ', '_')}_{float(rho):g}": float(ratio.sel(rho=rho).isel(way=way))
+                    f"{WAYS[way].replace(' ', '_')}_{float(rho):g}": float(
+                        ratio.sel(rho=rho).isel(way=way)
+                    )
                     for rho in ways.rho
                     for way in range(len(WAYS))
                 }
             ),
         ),
         Finding(
-            says="More freedom is never worse (annealing within neither, both within a fixed bias; to 1e-9).",
+            says=(
+                "More freedom is never worse (annealing within neither, both within a fixed bias;"
+                " to 1e-9)."
+            ),
             holds=everywhere(
                 bool(
                     (ratio.isel(way=ANNEALING) <= ratio.isel(way=NEITHER) + 1e-9).all()
@@ -115,17 +123,23 @@ def findings(data: Data, full: bool) -> list[Finding]:
                 ),
                 full,
             ),
-            found=f"Best annealing with the bias trained by rho: {listed(ways.rho, ways['annealing'].isel(way=ANNEALING).values)}; with it fixed: "
-            f"{listed(ways.rho, ways['annealing'].isel(way=BOTH).values)}.",
+            found=(
+                "Best annealing with the bias trained by rho:"
+                f" {listed(ways.rho, ways['annealing'].isel(way=ANNEALING).values)}; with it fixed:"
+                f" {listed(ways.rho, ways['annealing'].isel(way=BOTH).values)}."
+            ),
             numbers=numbers(largest=(ratio.isel(way=BOTH) / ratio.isel(way=BIAS)).max()),
         ),
-    ]  # fmt: skip
+    ]
 
 
 def caption(data: Data) -> str:
     return (
-        rf"Error after $T = {fixed(data['ways'], 'steps')}$ tuned steps over that of supervised learning with $\alpha_L + \alpha_U T$ labelled points per feature (ridge in $(0, 0.1]$), "
-        r"with neither heuristic, with annealed labels only, with a fixed bias only, and with both. Lines: the best fit to the labelled points (solid) and the "
+        rf"Error after $T = {fixed(data['ways'], 'steps')}$ tuned steps over that of supervised"
+        r" learning with $\alpha_L + \alpha_U T$ labelled points per feature (ridge in $(0,"
+        r" 0.1]$), "
+        r"with neither heuristic, with annealed labels only, with a fixed bias only, and with both."
+        r" Lines: the best fit to the labelled points (solid) and the "
         r"Bayes limit (dotted), over the same denominator."
     )
 
@@ -139,6 +153,9 @@ FIGURE = Figure(
     claims,
     findings,
     caption,
-    from_paper=rf"$(\alpha_L, \alpha_U, \Delta) = ({ALPHA_L:g}, {ALPHA_U:g}, {DELTA:g})$ as in Section 3.4; {TUNED}.",
+    from_paper=(
+        rf"$(\alpha_L, \alpha_U, \Delta) = ({ALPHA_L:g}, {ALPHA_U:g}, {DELTA:g})$ as in Section"
+        rf" 3.4; {TUNED}."
+    ),
     chosen=rf"$T = {STEPS}$, $\Gamma = 0$, $a \in [0, 10]$; the figure is ours.",
 )

@@ -92,30 +92,54 @@ def claims(data: Data, full: bool) -> list[Claim]:
     longest = int(chains.T[-1])
     return [
         Claim(
-            quote="As the total number of iterations $T$ increases, this parameter gradually decreases",
+            quote=(
+                "As the total number of iterations $T$ increases, this parameter gradually"
+                " decreases"
+            ),
             test=f"a* at the largest T is below {FALL:g} of its largest value, in every case.",
             holds=at_full_size(bool((fall < FALL).all()), full),
-            found=f"Value at T = {longest} over the largest by rho, the larger of the Delta: {listed(rhos, fall)}.",
+            found=(
+                f"Value at T = {longest} over the largest by rho, the larger of the Delta:"
+                f" {listed(rhos, fall)}."
+            ),
             numbers=numbers(largest_ratio=fall.max()),
         ),
         Claim(
-            quote="indicating that the pseudo-label is slowly approaching hard labels when the total number of iterations $T$ is large",
-            test="The sharpness that labels have in the end, 1 + a* T, is larger at the largest T than at T = 1, in every case.",
+            quote=(
+                "indicating that the pseudo-label is slowly approaching hard labels when the total"
+                " number of iterations $T$ is large"
+            ),
+            test=(
+                "The sharpness that labels have in the end, 1 + a* T, is larger at the largest T"
+                " than at T = 1, in every case."
+            ),
             holds=at_full_size(grows, full),
-            found=f"a* T falls from {float(first.min()):.3g}-{float(first.max()):.3g} at T = 1 to {float(last.min()):.2g}-{float(last.max()):.2g} at "
-            f"T = {longest}: the sharpening vanishes, and annealing only makes up for the shrinkage of the weights.",
+            found=(
+                f"a* T falls from {float(first.min()):.3g}-{float(first.max()):.3g} at T = 1 to"
+                f" {float(last.min()):.2g}-{float(last.max()):.2g} at T = {longest}: the sharpening"
+                " vanishes, and annealing only makes up for the shrinkage of the weights."
+            ),
             numbers=numbers(first=first.max(), last=last.max()),
         ),
         Claim(
-            quote="when the total number of iterations $T$ is small, its value is rather large, indicating ST fits the model to the "
-            "almost hard labels",
-            test=f"At T = 1 the hardness of the labels, E|2p - 1|, is above {RATHER_HARD:g} and above that of the same logits at a = 0, in every case.",
+            quote=(
+                "when the total number of iterations $T$ is small, its value is rather large,"
+                " indicating ST fits the model to the almost hard labels"
+            ),
+            test=(
+                f"At T = 1 the hardness of the labels, E|2p - 1|, is above {RATHER_HARD:g} and"
+                " above that of the same logits at a = 0, in every case."
+            ),
             holds=at_full_size(bool((hard > RATHER_HARD).all() and (hard > soft).all()), full),
-            found=f"It is {float(hard.min()):.2f} to {float(hard.max()):.2f} at a*, {float(soft.min()):.2f} to {float(soft.max()):.2f} at a = 0 (1 is hard): "
-            f'"almost hard" is generous. a* at T = 1 by rho, the smaller of the Delta: {listed(rhos, a.isel(T=0).min("delta").values)}.',
+            found=(
+                f"It is {float(hard.min()):.2f} to {float(hard.max()):.2f} at a*,"
+                f" {float(soft.min()):.2f} to {float(soft.max()):.2f} at a = 0 (1 is hard): "
+                '"almost hard" is generous. a* at T = 1 by rho, the smaller of the Delta:'
+                f" {listed(rhos, a.isel(T=0).min('delta').values)}."
+            ),
             numbers=numbers(hardness=hard.min(), soft=soft.min(), smallest=a.isel(T=0).min()),
         ),
-    ]  # fmt: skip
+    ]
 
 
 def findings(data: Data, full: bool) -> list[Finding]:
@@ -124,7 +148,10 @@ def findings(data: Data, full: bool) -> list[Finding]:
     by_length = final.max(("rho", "delta")).values
     return [
         Finding(
-            says="The final sharpening a* T vanishes in long runs (below 0.05 at the largest T, every case).",
+            says=(
+                "The final sharpening a* T vanishes in long runs (below 0.05 at the largest T,"
+                " every case)."
+            ),
             holds=at_full_size(bool(by_length[-1] < 0.05), full),
             found=f"Largest a* T by T: {listed(chains.T, by_length)}.",
             numbers=numbers(last=by_length[-1], first=np.max(by_length)),
@@ -134,8 +161,10 @@ def findings(data: Data, full: bool) -> list[Finding]:
 
 def caption(data: Data) -> str:
     return (
-        r"Best annealing $a$ of the labels, $\gamma^{(t)} = 1 + a t$ (a, b), what it adds to the sharpness by the last step (c, d), and the hardness of the "
-        r"labels of that step, 1 if they are hard (e, f: filled at $a^*$, white the same logits at $a = 0$), bias fixed, $\Gamma = 0$. Values of $a^*$ that are zero "
+        r"Best annealing $a$ of the labels, $\gamma^{(t)} = 1 + a t$ (a, b), what it adds to the"
+        r" sharpness by the last step (c, d), and the hardness of the "
+        r"labels of that step, 1 if they are hard (e, f: filled at $a^*$, white the same logits at"
+        r" $a = 0$), bias fixed, $\Gamma = 0$. Values of $a^*$ that are zero "
         r"are not drawn; neighbours in different valleys of the error are not joined."
     )
 
@@ -150,5 +179,8 @@ FIGURE = Figure(
     findings,
     caption,
     from_paper=rf"the cases of `heuristics`; $\Gamma = 0$; {TUNED}, and $a$.",
-    chosen=rf"{OPEN_AMOUNTS}, $\rho$ and $\Delta$ of `relative-error`, $T$ up to 1024, $a \in [0, 10]$; (c) to (f) are ours.",
+    chosen=(
+        rf"{OPEN_AMOUNTS}, $\rho$ and $\Delta$ of `relative-error`, $T$ up to 1024, $a \in [0,"
+        r" 10]$; (c) to (f) are ours."
+    ),
 )

@@ -1,4 +1,6 @@
-r"""Relative error of balanced classes for batches from large to too small, and its limit for ever more steps."""
+r"""Relative error of balanced classes for batches from large to too small, and its limit for ever
+more steps.
+"""
 
 from __future__ import annotations
 
@@ -105,40 +107,76 @@ def claims(data: Data, full: bool) -> list[Claim]:
     poor = batches[last.values > POOR]
     return [
         Claim(
-            quote="PLS drastically reduces the generalization error when the total number of iterations is small.",
-            test=f"At T <= 4 selection lowers the error by {DRASTIC:.0%} or more for some alpha_U >= 1.5.",
+            quote=(
+                "PLS drastically reduces the generalization error when the total number of"
+                " iterations is small."
+            ),
+            test=(
+                f"At T <= 4 selection lowers the error by {DRASTIC:.0%} or more for some alpha_U >="
+                " 1.5."
+            ),
             holds=somewhere(bool((early.values[enough] > DRASTIC).any()), full),
-            found=f"Largest reduction at T <= 4 by alpha_U: {listed(batches, early.values, '{:.1%}')}.",
+            found=(
+                "Largest reduction at T <= 4 by alpha_U:"
+                f" {listed(batches, early.values, '{:.1%}')}."
+            ),
             numbers=numbers(largest=early.values[enough].max()),
         ),
         Claim(
-            quote="as $T$ grows, the effect of PLS becomes minor and the decrease of the generalization error gets slower",
-            test=f"For alpha_U >= 1.5 selection lowers the error by less than {MINOR:.0%} at the largest T, and the error "
-            "with selection falls less over the last doubling of T than over the first.",
+            quote=(
+                "as $T$ grows, the effect of PLS becomes minor and the decrease of the"
+                " generalization error gets slower"
+            ),
+            test=(
+                f"For alpha_U >= 1.5 selection lowers the error by less than {MINOR:.0%} at the"
+                " largest T, and the error with selection falls less over the last doubling of T"
+                " than over the first."
+            ),
             holds=at_full_size(
                 bool((late.values[enough] < MINOR).all() and (fall[:, -1] < fall[:, 0]).all()), full
             ),
-            found=f"Reduction at T = {longest_run} by alpha_U: {listed(batches, late.values, '{:.2%}')}. Fall of the error over the "
-            f"first doubling: {listed(batches[enough], fall[:, 0], '{:.1%}')}; over the last: {listed(batches[enough], fall[:, -1], '{:.2%}')}.",
+            found=(
+                f"Reduction at T = {longest_run} by alpha_U:"
+                f" {listed(batches, late.values, '{:.2%}')}. Fall of the error over the first"
+                f" doubling: {listed(batches[enough], fall[:, 0], '{:.1%}')}; over the last:"
+                f" {listed(batches[enough], fall[:, -1], '{:.2%}')}."
+            ),
             numbers=numbers(late=late.values[enough].max(), last_fall=fall[:, -1].max()),
         ),
         Claim(
-            quote="as the size of the unlabeled data used at each iteration $\\alpha_U$ decreases, the approach to the supervised "
-            "loss becomes slower",
-            test="The ratio at the largest T grows as alpha_U falls (the better of with and without selection).",
+            quote=(
+                "as the size of the unlabeled data used at each iteration $\\alpha_U$ decreases,"
+                " the approach to the supervised loss becomes slower"
+            ),
+            test=(
+                "The ratio at the largest T grows as alpha_U falls (the better of with and without"
+                " selection)."
+            ),
             holds=at_full_size(bool((np.diff(last.values) < 0).all()), full),
-            found=f"Ratio at T = {longest_run} by alpha_U: {listed(batches, last.values, '{:.4f}')}.",
-            numbers=numbers(**{f"ratio_{a:g}": r for a, r in zip(batches, last.values, strict=True)}),
+            found=(
+                f"Ratio at T = {longest_run} by alpha_U: {listed(batches, last.values, '{:.4f}')}."
+            ),
+            numbers=numbers(
+                **{f"ratio_{a:g}": r for a, r in zip(batches, last.values, strict=True)}
+            ),
         ),
         Claim(
-            quote="the performance is catastrophically poor when $\\alpha_U$ is smaller than some threshold",
-            test=f"At the largest T the ratio is above {POOR:g} for the smallest batches and below it for the largest.",
+            quote=(
+                "the performance is catastrophically poor when $\\alpha_U$ is smaller than some"
+                " threshold"
+            ),
+            test=(
+                f"At the largest T the ratio is above {POOR:g} for the smallest batches and below"
+                " it for the largest."
+            ),
             holds=at_full_size(bool(last.values[0] > POOR > last.values[-1]), full),
-            found=f"It is above at T = {longest_run} for alpha_U = {_these(poor)}. With ever more steps the threshold is alpha_U = "
-            f"{THRESHOLD:g}: see the findings.",
+            found=(
+                f"It is above at T = {longest_run} for alpha_U = {_these(poor)}. With ever more"
+                f" steps the threshold is alpha_U = {THRESHOLD:g}: see the findings."
+            ),
             numbers=numbers(largest_poor=poor.max(initial=0.0)),
         ),
-    ]  # fmt: skip
+    ]
 
 
 def findings(data: Data, full: bool) -> list[Finding]:
@@ -150,29 +188,42 @@ def findings(data: Data, full: bool) -> list[Finding]:
     found = data["chains"]
     return [
         Finding(
-            says="The threshold is alpha_U = 1. As T goes to infinity (Gamma = 0, best ridge in (0, 0.1]) the error comes to that of the best "
-            "direction above it (ratio below 1.001 for alpha_U >= 1.001), and stays away from it below (above 1.05).",
+            says=(
+                "The threshold is alpha_U = 1. As T goes to infinity (Gamma = 0, best ridge in (0,"
+                " 0.1]) the error comes to that of the best direction above it (ratio below 1.001"
+                " for alpha_U >= 1.001), and stays away from it below (above 1.05)."
+            ),
             holds=bool(above.max() < 1.001 and below.min() > 1.05),
-            found=f"Ratio by alpha_U: {listed([0.25, 0.5, 0.75], np.array([float(endless['ratio'].sel(alpha_u=a)) for a in (0.25, 0.5, 0.75)]), '{:.4f}')}, "
-            f"{float(below[-1]):.4f} at {float(below.alpha_u[-1]):g}, {at:.4f} at 1, {float(above[0]):.6f} at {float(above.alpha_u[0]):g}. Best "
-            f"ridge by alpha_U: {listed([0.25, 0.5, 0.75], np.array([float(ridge.sel(alpha_u=a)) for a in (0.25, 0.5, 0.75)]))} (the bound is 0.1).",
+            found=(
+                "Ratio by alpha_U:"
+                f" {listed([0.25, 0.5, 0.75], np.array([float(endless['ratio'].sel(alpha_u=a)) for a in (0.25, 0.5, 0.75)]), '{:.4f}')},"
+                f" {float(below[-1]):.4f} at {float(below.alpha_u[-1]):g}, {at:.4f} at 1,"
+                f" {float(above[0]):.6f} at {float(above.alpha_u[0]):g}. Best ridge by alpha_U:"
+                f" {listed([0.25, 0.5, 0.75], np.array([float(ridge.sel(alpha_u=a)) for a in (0.25, 0.5, 0.75)]))}"
+                " (the bound is 0.1)."
+            ),
             numbers=numbers(largest_above=above.max(), smallest_below=below.min(), at_one=at),
         ),
         Finding(
-            says="Runs of small batches have come to their limit at the largest T (error at alpha_U = 0.25, 0.5 and 0.75, without selection, within "
-            "1e-6 of the limit).",
+            says=(
+                "Runs of small batches have come to their limit at the largest T (error at alpha_U"
+                " = 0.25, 0.5 and 0.75, without selection, within 1e-6 of the limit)."
+            ),
             holds=at_full_size(_limit_gap(data) < 1e-6, full),
             found="Error at the largest T: "
             + listed(
                 found.alpha_u.values[found.alpha_u.values < THRESHOLD],
-                found["error"].sel(selection=False).isel(T=-1).values[found.alpha_u.values < THRESHOLD],
+                found["error"]
+                .sel(selection=False)
+                .isel(T=-1)
+                .values[found.alpha_u.values < THRESHOLD],
                 "{:.6f}",
             )
             + f"; largest relative distance from the limit {_limit_gap(data):.1e}.",
             numbers=numbers(distance=_limit_gap(data)),
         ),
         above_bayes(found["error"], found["bayes"], full),
-    ]  # fmt: skip
+    ]
 
 
 def _limit_gap(data: Data) -> float:
@@ -189,9 +240,12 @@ def _these(batches: Array) -> str:
 
 def caption(data: Data) -> str:
     return (
-        r"Error after $T$ tuned steps over that of supervised learning with $\alpha_L + \alpha_U T$ labelled points per feature (its "
-        r"ridge in $(0, 0.1]$ too), without selection (a) and with (b). (c): the limit of ever more steps at the best "
-        r"ridge, over the error of the best direction, $H(1/\sqrt\Delta)$; above $\alpha_U = 1$ it is one, reached with a ridge that goes to zero. Where weights fade to "
+        r"Error after $T$ tuned steps over that of supervised learning with $\alpha_L + \alpha_U T$"
+        r" labelled points per feature (its "
+        r"ridge in $(0, 0.1]$ too), without selection (a) and with (b). (c): the limit of ever more"
+        r" steps at the best "
+        r"ridge, over the error of the best direction, $H(1/\sqrt\Delta)$; above $\alpha_U = 1$ it"
+        r" is one, reached with a ridge that goes to zero. Where weights fade to "
         r"less than any number, their direction goes on (`theory/faded.py`)."
     )
 
@@ -206,5 +260,8 @@ FIGURE = Figure(
     findings,
     caption,
     from_paper=rf"$(\rho, \Delta) = (1/2, 0.75^2)$; {TUNED}.",
-    chosen=rf"$\alpha_L = {ALPHA_L:g}$; the $\alpha_U$ drawn; $T$ up to 1024; $\Gamma \in [0, 3]$; panel (c) is ours.",
+    chosen=(
+        rf"$\alpha_L = {ALPHA_L:g}$; the $\alpha_U$ drawn; $T$ up to 1024; $\Gamma \in [0, 3]$;"
+        r" panel (c) is ours."
+    ),
 )

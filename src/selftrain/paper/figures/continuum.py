@@ -1,4 +1,6 @@
-r"""The squared cosine of tuned runs against its continuous-time limit, squared and logistic loss."""
+r"""The squared cosine of tuned runs against its continuous-time limit, squared and logistic
+loss.
+"""
 
 from __future__ import annotations
 
@@ -83,19 +85,33 @@ def claims(data: Data, full: bool) -> list[Claim]:
     apart, last = paths["apart"], _elapsed(paths).isel(steps=-1)
     return [
         Claim(
-            quote="As $T$ increases, $\\lambda_U^*$ decreases to justify the description by continuous-time dynamics",
-            test="For every rho the best ridge and the largest difference of M between the discrete run and the continuous one fall with every T.",
+            quote=(
+                "As $T$ increases, $\\lambda_U^*$ decreases to justify the description by"
+                " continuous-time dynamics"
+            ),
+            test=(
+                "For every rho the best ridge and the largest difference of M between the discrete"
+                " run and the continuous one fall with every T."
+            ),
             holds=at_full_size(
-                bool((apart.diff("steps") < 0).all() and (paths["lambda_u"].diff("steps") < 0).all()),
+                bool(
+                    (apart.diff("steps") < 0).all() and (paths["lambda_u"].diff("steps") < 0).all()
+                ),
                 full,
             ),
             found=_differences(paths),
             numbers=numbers(largest_at_end=apart.isel(steps=-1).max()),
         ),
         Claim(
-            quote="However, the elapsed time $\\lambda_U^* \\times t$ of the actual optimal regularization parameter $\\lambda_U^*$ is not "
-            "sufficiently larger than $\\tau_M$ when $\\rho\\neq 1/2$",
-            test="lambda_U* T at the largest T is below 2 tau_M at rho = 0.2 and 0.4, and above it at rho = 0.5.",
+            quote=(
+                "However, the elapsed time $\\lambda_U^* \\times t$ of the actual optimal"
+                " regularization parameter $\\lambda_U^*$ is not sufficiently larger than $\\tau_M$"
+                " when $\\rho\\neq 1/2$"
+            ),
+            test=(
+                "lambda_U* T at the largest T is below 2 tau_M at rho = 0.2 and 0.4, and above it"
+                " at rho = 0.5."
+            ),
             holds=at_full_size(
                 bool((last.sel(rho=[0.2, 0.4]) < 2).all() and last.sel(rho=0.5) > 2), full
             ),
@@ -106,12 +122,17 @@ def claims(data: Data, full: bool) -> list[Claim]:
         ),
         Claim(
             quote="although $M_{\\tilde t}\\simeq 1$ at $\\tilde t\\gg1$ as expected",
-            test="The continuous run is followed over at least eight time scales; for every rho and T its M ends above 0.99.",
+            test=(
+                "The continuous run is followed over at least eight time scales; for every rho and"
+                " T its M ends above 0.99."
+            ),
             holds=at_full_size(bool((paths["squared_cosine"].isel(point=-1) > 0.99).all()), full),
-            found=f"Smallest M at the end: {float(paths['squared_cosine'].isel(point=-1).min()):.5f}.",
+            found=(
+                f"Smallest M at the end: {float(paths['squared_cosine'].isel(point=-1).min()):.5f}."
+            ),
             numbers=numbers(smallest=paths["squared_cosine"].isel(point=-1).min()),
         ),
-    ]  # fmt: skip
+    ]
 
 
 def findings(data: Data, full: bool) -> list[Finding]:
@@ -119,8 +140,10 @@ def findings(data: Data, full: bool) -> list[Finding]:
     last = _elapsed(paths).isel(steps=-1)
     return [
         Finding(
-            says="The same holds for the logistic loss: runs go over into continuous time, and those of imbalanced classes end before their direction is "
-            "aligned (the tests above).",
+            says=(
+                "The same holds for the logistic loss: runs go over into continuous time, and those"
+                " of imbalanced classes end before their direction is aligned (the tests above)."
+            ),
             holds=at_full_size(
                 bool(
                     (paths["apart"].diff("steps") < 0).all()
@@ -153,14 +176,20 @@ def _differences(paths: Any) -> str:
 
 def _times(paths: Any) -> str:
     last = _elapsed(paths).isel(steps=-1)
-    return f"lambda_U* T / tau_M at T = {int(paths.steps[-1])} by rho: {listed(paths.rho, last.values)}."
+    return (
+        f"lambda_U* T / tau_M at T = {int(paths.steps[-1])} by rho:"
+        f" {listed(paths.rho, last.values)}."
+    )
 
 
 def caption(data: Data) -> str:
     return (
-        r"Squared cosine $M = m^2/q$ of tuned runs (dashed, red) and of the continuous-time limit from the same start "
-        r"(solid, blue) against $\tau = \lambda_U t$; grey: $\tau_M$, the time in which the odds $M/(1-M)$ grow by a factor $e$, "
-        r"on average until $M = 0.99$ (a constant of the squared loss; beyond the end of some panels). The dashed run ends where its last step is. "
+        r"Squared cosine $M = m^2/q$ of tuned runs (dashed, red) and of the continuous-time limit"
+        r" from the same start "
+        r"(solid, blue) against $\tau = \lambda_U t$; grey: $\tau_M$, the time in which the odds"
+        r" $M/(1-M)$ grow by a factor $e$, "
+        r"on average until $M = 0.99$ (a constant of the squared loss; beyond the end of some"
+        r" panels). The dashed run ends where its last step is. "
         r"The panels of the logistic loss are ours."
     )
 
@@ -174,7 +203,10 @@ FIGURE = Figure(
     claims,
     findings,
     caption,
-    from_paper=rf"$(\alpha_L, \alpha_U, \Delta) = ({ALPHA_L:g}, {ALPHA_U:g}, {DELTA:g})$, $T$ = 64, 256, 1024, $\rho$ = 0.2, 0.4, 0.5, squared loss, "
-    r"tuned for the last error.",
+    from_paper=(
+        rf"$(\alpha_L, \alpha_U, \Delta) = ({ALPHA_L:g}, {ALPHA_U:g}, {DELTA:g})$, $T$ = 64, 256,"
+        r" 1024, $\rho$ = 0.2, 0.4, 0.5, squared loss, "
+        r"tuned for the last error."
+    ),
     chosen=r"$\lambda_L, \lambda_U \in (0, 0.1]$, $\Gamma = 0$; the panels of the logistic loss.",
 )

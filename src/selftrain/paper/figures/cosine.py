@@ -1,4 +1,6 @@
-r"""$m/\sqrt q$ after the last step: how well the classification plane points to the cluster centre."""
+r"""$m/\sqrt q$ after the last step: how well the classification plane points to the cluster
+centre.
+"""
 
 from __future__ import annotations
 
@@ -25,13 +27,17 @@ PANELS: dict[str, dict[str, Any]] = {
     "large-batches": {"alpha_u": 8.0},
     "small-batches": {"alpha_u": 0.25, "rhos": RHOS[:1]},
 }
-r"""What each panel has in place of the usual setting. Below one point per feature only balanced runs have a direction in the end."""
+r"""What each panel has in place of the usual setting. Below one point per feature only balanced
+runs have a direction in the end.
+"""
 
 COLUMNS = 3
 """Panels next to each other."""
 
 ROUNDING = 1e-9
-"""A relative change of 1 - cosine below this is no change: searches end that far from an optimum."""
+"""A relative change of 1 - cosine below this is no change: searches end that far from an
+optimum.
+"""
 
 
 def tasks(quick: bool) -> Mapping[str, Task]:
@@ -119,13 +125,22 @@ def _monotone(chains: xr.Dataset, full: bool) -> Claim:
     alpha_l, alpha_u, delta = (fixed(chains, name) for name in ("alpha_l", "alpha_u", "delta"))
     return Claim(
         case=f"alpha_L = {alpha_l:g}, alpha_U = {alpha_u:g}, Delta = {delta:g}",
-        quote="The cosine similarity monotonically increases as the number of the total iteration grows.",
-        test="The cosine grows at every doubling of T, for every rho drawn, with and without selection.",
+        quote=(
+            "The cosine similarity monotonically increases as the number of the total iteration"
+            " grows."
+        ),
+        test=(
+            "The cosine grows at every doubling of T, for every rho drawn, with and without"
+            " selection."
+        ),
         holds=everywhere(falls == 0, full),
-        found=f"It falls at {falls} of {growth.size} doublings. At rho = 0.5, without selection, it goes from "
-        f"{float(cosine[0]):.4g} at T = {int(chains.T[0])} to {float(cosine[-1]):.4g} at T = {int(chains.T[-1])}.",
+        found=(
+            f"It falls at {falls} of {growth.size} doublings. At rho = 0.5, without selection, it"
+            f" goes from {float(cosine[0]):.4g} at T = {int(chains.T[0])} to"
+            f" {float(cosine[-1]):.4g} at T = {int(chains.T[-1])}."
+        ),
         numbers=numbers(falls=falls, doublings=growth.size, first=cosine[0], last=cosine[-1]),
-    )  # fmt: skip
+    )
 
 
 def _slow(data: Data, full: bool) -> Claim:
@@ -144,8 +159,10 @@ def _slow(data: Data, full: bool) -> Claim:
     }
     return Claim(
         quote="However, the growth is slow in label-biased cases.",
-        test="The power of T with which 1 - cosine falls over the last three lengths, on average over the panels with "
-        "alpha_U > 1, is weaker at rho = 0.4 and 0.2 than at 0.5.",
+        test=(
+            "The power of T with which 1 - cosine falls over the last three lengths, on average"
+            " over the panels with alpha_U > 1, is weaker at rho = 0.4 and 0.2 than at 0.5."
+        ),
         holds=at_full_size(max(slopes[0.5], -9.0) < min(slopes[0.4], slopes[0.2]), full),
         found=f"Powers by rho: {listed(list(slopes), np.array(list(slopes.values())))}.",
         numbers=numbers(**{f"power_{rho:g}": slope for rho, slope in slopes.items()}),
@@ -157,22 +174,31 @@ def findings(data: Data, full: bool) -> list[Finding]:
     last = small.isel(T=-1)
     return [
         Finding(
-            says="With a quarter of a point per feature and step the weights fade, and their direction with them, to a limit that no number "
-            "of steps improves (the cosine changes by less than 1e-6 over the last doubling).",
+            says=(
+                "With a quarter of a point per feature and step the weights fade, and their"
+                " direction with them, to a limit that no number of steps improves (the cosine"
+                " changes by less than 1e-6 over the last doubling)."
+            ),
             holds=at_full_size(
                 bool(abs(float(small["one_minus_cosine"].diff("T")[-1])) < 1e-6), full
             ),
-            found=f"Cosine {1 - float(last['one_minus_cosine']):.6f} at T = {int(small.T[-1])}, error {float(last['error']):.6f}.",
+            found=(
+                f"Cosine {1 - float(last['one_minus_cosine']):.6f} at T = {int(small.T[-1])}, error"
+                f" {float(last['error']):.6f}."
+            ),
             numbers=numbers(cosine=1 - last["one_minus_cosine"], error=last["error"]),
         )
-    ]  # fmt: skip
+    ]
 
 
 def caption(data: Data) -> str:
     return (
-        r"Cosine between the weights after $T$ tuned steps and the cluster direction, raw (above) and its deviation from one "
-        r"(below), for several amounts of data and sizes of the clusters. Filled markers, solid lines: $\Gamma$ tuned; white markers, dashed "
-        r"lines: $\Gamma = 0$. With less than a point per feature and step imbalanced runs end in one class, so only balanced ones are drawn."
+        r"Cosine between the weights after $T$ tuned steps and the cluster direction, raw (above)"
+        r" and its deviation from one "
+        r"(below), for several amounts of data and sizes of the clusters. Filled markers, solid"
+        r" lines: $\Gamma$ tuned; white markers, dashed "
+        r"lines: $\Gamma = 0$. With less than a point per feature and step imbalanced runs end in"
+        r" one class, so only balanced ones are drawn."
     )
 
 
@@ -186,5 +212,8 @@ FIGURE = Figure(
     findings,
     caption,
     from_paper=rf"$\rho$ of `relative-error`; several $(\rho, \alpha_L, \alpha_U)$; {TUNED}.",
-    chosen=rf"the pairs $(\alpha_L, \alpha_U)$, which the caption names but does not give; $\Delta = {DELTA:g}$ and ${DELTAS[0]:g}$; $T$ up to 1024.",
+    chosen=(
+        r"the pairs $(\alpha_L, \alpha_U)$, which the caption names but does not give; $\Delta ="
+        rf" {DELTA:g}$ and ${DELTAS[0]:g}$; $T$ up to 1024."
+    ),
 )

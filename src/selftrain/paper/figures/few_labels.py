@@ -1,4 +1,6 @@
-r"""Severely limited labels: both heuristics down to $\alpha_L = 0.02$, theory and finite systems side by side."""
+r"""Severely limited labels: both heuristics down to $\alpha_L = 0.02$, theory and finite systems
+side by side.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ SEEDS = {1024: 32, 8192: 8}
 SEEDS_QUICK = {1024: 8}
 STEPS = 16
 MODERATE = 0.1
-"""A bias is moderately good if the error with it is within this share of that with the best bias."""
+"""A bias is moderately good if the error with it is within this share of that with the best
+bias.
+"""
 
 USUAL, SEVERE = 0.5, 0.02
 
@@ -107,9 +111,15 @@ def claims(data: Data, full: bool) -> list[Claim]:
     severe = cost.sel(alpha_l=SEVERE)
     return [
         Claim(
-            quote="We expect the bias term of the initial classifier to be moderately good unless the labeled data is severely limited.",
-            test=f"In theory the bias of step 0 costs less than {MODERATE:.0%} of the error at alpha_L = {USUAL:g}, against the best bias for the last direction, and "
-            f"more at alpha_L = {SEVERE:g}, for rho = 0.4 and 0.2.",
+            quote=(
+                "We expect the bias term of the initial classifier to be moderately good unless the"
+                " labeled data is severely limited."
+            ),
+            test=(
+                f"In theory the bias of step 0 costs less than {MODERATE:.0%} of the error at"
+                f" alpha_L = {USUAL:g}, against the best bias for the last direction, and more at"
+                f" alpha_L = {SEVERE:g}, for rho = 0.4 and 0.2."
+            ),
             holds=bool((at < MODERATE).all() and (severe > at).all()),
             found="Cost by alpha_L: "
             + "; ".join(
@@ -119,14 +129,14 @@ def claims(data: Data, full: bool) -> list[Claim]:
             + ".",
             numbers=numbers(usual=at.max(), severe=severe.max()),
         )
-    ]  # fmt: skip
+    ]
 
 
 def findings(data: Data, full: bool) -> list[Finding]:
     theory = data["theory"]
     ratio = theory["error"] / theory["naive"]
     excess = {
-        features: (runs["error"].mean("seed") / theory["error"] - 1)
+        features: runs["error"].mean("seed") / theory["error"] - 1
         for features, runs in by_size(data)
     }
     last, largest = max(excess.items())
@@ -134,7 +144,10 @@ def findings(data: Data, full: bool) -> list[Finding]:
     usual = float(largest.sel(alpha_l=USUAL).max())
     return [
         Finding(
-            says="In theory the heuristics help down to two labels per hundred features: at every alpha_L their error is below the naive one.",
+            says=(
+                "In theory the heuristics help down to two labels per hundred features: at every"
+                " alpha_L their error is below the naive one."
+            ),
             holds=at_full_size(bool((ratio < 1).all()), full),
             found="Error with over without by alpha_L: "
             + "; ".join(
@@ -145,11 +158,15 @@ def findings(data: Data, full: bool) -> list[Finding]:
             numbers=numbers(largest=ratio.max()),
         ),
         Finding(
-            says=f"Finite systems need labels more than the theory does: at N = 8192 the mean error exceeds the theory by more at alpha_L = {SEVERE:g} than at {USUAL:g}.",
+            says=(
+                "Finite systems need labels more than the theory does: at N = 8192 the mean error"
+                f" exceeds the theory by more at alpha_L = {SEVERE:g} than at {USUAL:g}."
+            ),
             holds=at_full_size(severe > usual, full),
             found="Excess of the mean error by alpha_L: "
             + "; ".join(
-                f"N = {features}, rho = {float(rho):g}: {listed(one.alpha_l, one.sel(rho=rho).values, '{:.1%}')}"
+                f"N = {features}, rho = {float(rho):g}:"
+                f" {listed(one.alpha_l, one.sel(rho=rho).values, '{:.1%}')}"
                 for features, one in excess.items()
                 for rho in one.rho
             )
@@ -157,14 +174,17 @@ def findings(data: Data, full: bool) -> list[Finding]:
             numbers=numbers(severe=severe, usual=usual, N=last),
         ),
         above_bayes(theory["error"], theory["bayes"], full),
-    ]  # fmt: skip
+    ]
 
 
 def caption(data: Data) -> str:
     return (
-        r"Self-training with both heuristics from few labels. Above: error after the last step in theory (black), with the bias that suits the last direction best (dashed), and of "
-        r"finite systems at the same recipe (mean and standard deviation over seeds), next to naive self-training, the labelled points alone, supervised learning with every label (ridge "
-        r"in $(0, 0.1]$) and the Bayes limit. Below: what the bias of step 0 costs. At $\alpha_L = 0.02$ a system of $N = 1024$ has 20 labels. Sizes are set off sideways to be told apart."
+        r"Self-training with both heuristics from few labels. Above: error after the last step in"
+        r" theory (black), with the bias that suits the last direction best (dashed), and of "
+        r"finite systems at the same recipe (mean and standard deviation over seeds), next to naive"
+        r" self-training, the labelled points alone, supervised learning with every label (ridge "
+        r"in $(0, 0.1]$) and the Bayes limit. Below: what the bias of step 0 costs. At $\alpha_L ="
+        r" 0.02$ a system of $N = 1024$ has 20 labels. Sizes are set off sideways to be told apart."
     )
 
 
@@ -177,6 +197,11 @@ FIGURE = Figure(
     claims,
     findings,
     caption,
-    from_paper=rf"$\alpha_U = {ALPHA_U:g}$, $\Delta = {DELTA:g}$ as in Section 3.4; {TUNED}, and $a$.",
-    chosen=rf"$\alpha_L$ from 0.02 to 1, $T = {STEPS}$, $\rho$ = 0.4 and 0.2, $\Gamma = 0$, sizes and numbers of seeds; the figure is ours.",
+    from_paper=(
+        rf"$\alpha_U = {ALPHA_U:g}$, $\Delta = {DELTA:g}$ as in Section 3.4; {TUNED}, and $a$."
+    ),
+    chosen=(
+        rf"$\alpha_L$ from 0.02 to 1, $T = {STEPS}$, $\rho$ = 0.4 and 0.2, $\Gamma = 0$, sizes and"
+        r" numbers of seeds; the figure is ours."
+    ),
 )

@@ -50,34 +50,57 @@ def claims(data: Data, full: bool) -> list[Claim]:
     left = float(abs(nearly.isel(T=-1) - 1).min())
     return [
         Claim(
-            quote="It is clearly shown that the performance is significantly improved by using the heuristics.",
-            test="At the largest T the error with the heuristics is below the naive one in every imbalanced case, and below "
-            "0.8 of it at rho = 0.4 and 0.2.",
+            quote=(
+                "It is clearly shown that the performance is significantly improved by using the"
+                " heuristics."
+            ),
+            test=(
+                "At the largest T the error with the heuristics is below the naive one in every"
+                " imbalanced case, and below 0.8 of it at rho = 0.4 and 0.2."
+            ),
             holds=at_full_size(
                 bool((better < 1).all() and (better.sel(rho=[0.4, 0.2]) < 0.8).all()), full
             ),
-            found=f"Largest ratio of the errors with and without by rho: "
-            f"{listed(rhos[rhos < 0.5], better.max('delta').values, '{:.4f}')}.",
+            found=(
+                "Largest ratio of the errors with and without by rho: "
+                f"{listed(rhos[rhos < 0.5], better.max('delta').values, '{:.4f}')}."
+            ),
             numbers=numbers(largest_ratio=better.max()),
         ),
         Claim(
-            quote="the generalization error obtained by ST with the heuristics is almost compatible with the "
-            "supervised learning with true labels, even in the highly label imbalanced case $\\rho=0.2$",
-            test=f"At rho = 0.2 and the largest T the ratio with the heuristics is below {1 + CLOSE:g}.",
+            quote=(
+                "the generalization error obtained by ST with the heuristics is almost compatible"
+                " with the supervised learning with true labels, even in the highly label"
+                " imbalanced case $\\rho=0.2$"
+            ),
+            test=(
+                "At rho = 0.2 and the largest T the ratio with the heuristics is below"
+                f" {1 + CLOSE:g}."
+            ),
             holds=at_full_size(skewed < 1 + CLOSE, full),
-            found=f"At T = {longest} it is {skewed:.4f} or less with the heuristics and "
-            f"{float(naive.sel(rho=0.2).min()):.4f} or more without.",
+            found=(
+                f"At T = {longest} it is {skewed:.4f} or less with the heuristics and "
+                f"{float(naive.sel(rho=0.2).min()):.4f} or more without."
+            ),
             numbers=numbers(helped=skewed, naive=naive.sel(rho=0.2).min(), T=longest),
         ),
         Claim(
-            quote="Without the heuristics, the [deviation of the ratio from one] converges to a non-zero value even when "
-            "almost label balanced case $\\rho=0.495$",
-            test=f"At rho = 0.495 the deviation falls more slowly than T^{SLOWLY:g} over the last three lengths.",
+            quote=(
+                "Without the heuristics, the [deviation of the ratio from one] converges to a"
+                " non-zero value even when almost label balanced case $\\rho=0.495$"
+            ),
+            test=(
+                f"At rho = 0.495 the deviation falls more slowly than T^{SLOWLY:g} over the last"
+                " three lengths."
+            ),
             holds=at_full_size(min(slopes) > SLOWLY, full),
-            found=f"It is {left:.3g} or more at T = {longest}, and falls with the power {min(slopes):.3g} of T.",
+            found=(
+                f"It is {left:.3g} or more at T = {longest}, and falls with the power"
+                f" {min(slopes):.3g} of T."
+            ),
             numbers=numbers(deviation=left, power=min(slopes)),
         ),
-    ]  # fmt: skip
+    ]
 
 
 def findings(data: Data, full: bool) -> list[Finding]:
@@ -87,10 +110,14 @@ def findings(data: Data, full: bool) -> list[Finding]:
 
 def caption(data: Data) -> str:
     return (
-        r"Error after $T$ tuned steps over that of supervised learning with $\alpha_L + \alpha_U T$ labelled points per "
-        r"feature: raw (a, b), its deviation from one (c, d), and what else could be the denominator (e, f): supervised "
-        r"learning at any ridge (dashed) and the Bayes limit (dotted), over the supervised error with ridge in $(0, 0.1]$ "
-        r"that the ratios use. Filled markers, solid lines: annealed labels and the bias of step 0; white markers, dashed "
+        r"Error after $T$ tuned steps over that of supervised learning with $\alpha_L + \alpha_U T$"
+        r" labelled points per "
+        r"feature: raw (a, b), its deviation from one (c, d), and what else could be the"
+        r" denominator (e, f): supervised "
+        r"learning at any ridge (dashed) and the Bayes limit (dotted), over the supervised error"
+        r" with ridge in $(0, 0.1]$ "
+        r"that the ratios use. Filled markers, solid lines: annealed labels and the bias of step 0;"
+        r" white markers, dashed "
         r"lines: naive self-training. $\Gamma = 0$."
     )
 
@@ -105,5 +132,8 @@ FIGURE = Figure(
     findings,
     caption,
     from_paper=rf"$\rho = 0.495$ and $0.2$, $\Gamma = 0$; {TUNED}, and $a$ with the heuristics.",
-    chosen=rf"{OPEN_AMOUNTS}, $\rho$ and $\Delta$ of `relative-error`, $T$ up to 1024, $a \in [0, 10]$.",
+    chosen=(
+        rf"{OPEN_AMOUNTS}, $\rho$ and $\Delta$ of `relative-error`, $T$ up to 1024, $a \in [0,"
+        r" 10]$."
+    ),
 )

@@ -1,4 +1,6 @@
-r"""$q$, $m$, $B$, $\epsilon_g$ of finite systems against the theory, $\rho = 0.4$, up to a million features."""
+r"""$q$, $m$, $B$, $\epsilon_g$ of finite systems against the theory, $\rho = 0.4$, up to a million
+features.
+"""
 
 from __future__ import annotations
 
@@ -23,12 +25,17 @@ ENOUGH = 8
 """A standard deviation from fewer seeds is too uncertain to judge by."""
 STATE = ("q", "m", "bias")
 GOOD = 0.1
-"""Means agree well with the theory if they are within this share of the largest value over the steps."""
+"""Means agree well with the theory if they are within this share of the largest value over the
+steps.
+"""
 
 DISCREPANCY = 0.1
 """A mean error farther than this share from the theory is a discrepancy, a nearer one is none."""
 
-OVERALL = "Overall, the RS solution agrees well with the results of numerical experiments on finite size systems."
+OVERALL = (
+    "Overall, the RS solution agrees well with the results of numerical experiments on finite size"
+    " systems."
+)
 
 TITLES = {
     "q": r"squared norm  $q^{(t)}$",
@@ -108,13 +115,16 @@ def claims(data: Data, full: bool) -> list[Claim]:
         Claim(
             case=f"q, m, B and the error at rho = {rho:g}",
             quote=OVERALL,
-            test=f"At N = 8192 the mean of each quantity is, with a confidence of 95 % at every step, within {GOOD:.0%} of the theory (relative to the "
-            "largest value over the steps).",
+            test=(
+                "At N = 8192 the mean of each quantity is, with a confidence of 95 % at every"
+                f" step, within {GOOD:.0%} of the theory (relative to the largest value over the"
+                " steps)."
+            ),
             holds=at_full_size(_all([one.holds for one in found.values()]), full),
             found=_agreements(found, one.seed.size),
             numbers=numbers(**{name: one.at_most for name, one in found.items()}),
         )
-    ]  # fmt: skip
+    ]
 
 
 def findings(data: Data, full: bool) -> list[Finding]:
@@ -135,7 +145,9 @@ def findings(data: Data, full: bool) -> list[Finding]:
 
 
 def judge(data: Data, rho: float, full: bool) -> list[Claim]:
-    """The sentences of the appendix at one rho: agreement at N = 1024, fluctuations, and the error."""
+    """The sentences of the appendix at one rho: agreement at N = 1024, fluctuations, and the
+    error.
+    """
     theory = data["theory"].sel(rho=rho)
     sizes = [(features, one.sel(rho=rho)) for features, one in by_size(data)]
     case = f"rho = {rho:g}"
@@ -152,19 +164,32 @@ def judge(data: Data, rho: float, full: bool) -> list[Claim]:
     return [
         Claim(
             case=case,
-            quote="The panels of $q^{(t)}, m^{(t)}$ and $B^{(t)}$ show that the experimental results and RS solutions are in good agreement "
-            "even at $N=1024$.",
-            test=f"At N = 1024 the means of q, m and B are, with a confidence of 95 % at every step, within {GOOD:.0%} of the theory (relative to the largest "
-            "value over the steps; of the largest |m| for B).",
+            quote=(
+                "The panels of $q^{(t)}, m^{(t)}$ and $B^{(t)}$ show that the experimental results"
+                " and RS solutions are in good agreement even at $N=1024$."
+            ),
+            test=(
+                "At N = 1024 the means of q, m and B are, with a confidence of 95 % at every step,"
+                f" within {GOOD:.0%} of the theory (relative to the largest value over the steps;"
+                " of the largest |m| for B)."
+            ),
             holds=at_full_size(_all([one.holds for one in found.values()]), full),
             found=_agreements(found, at[1024].seed.size),
             numbers=numbers(**{name: one.at_most for name, one in found.items()}),
         ),
         Claim(
             case=case,
-            quote="Also, the standard deviation decreases as the system size grows, indicating the concentration of these quantities.",
-            test="The standard deviations of q, m and B, averaged over the steps, fall from N = 128 to 1024 to 8192.",
-            holds=at_full_size(all(bool((np.diff(one) < 0).all()) for one in spreads.values()), full),
+            quote=(
+                "Also, the standard deviation decreases as the system size grows, indicating the"
+                " concentration of these quantities."
+            ),
+            test=(
+                "The standard deviations of q, m and B, averaged over the steps, fall from N = 128"
+                " to 1024 to 8192."
+            ),
+            holds=at_full_size(
+                all(bool((np.diff(one) < 0).all()) for one in spreads.values()), full
+            ),
             found="; ".join(
                 f"{name}: {listed([n for n, _ in sizes], one)}" for name, one in spreads.items()
             )
@@ -173,15 +198,23 @@ def judge(data: Data, rho: float, full: bool) -> list[Claim]:
         ),
         Claim(
             case=case,
-            quote="However, in the panels of generalization error, there is still a discrepancy between experiment and theory at $N=1024$. [...] "
-            "Hence a large system size such as $N=8192$ is required to obtain a good agreement in the generalization error.",
-            test=f"The mean error is farther than {DISCREPANCY:.0%} from the theory at some step at N = 1024, and nearer at every step at N = 8192.",
+            quote=(
+                "However, in the panels of generalization error, there is still a discrepancy"
+                " between experiment and theory at $N=1024$. [...] Hence a large system size such"
+                " as $N=8192$ is required to obtain a good agreement in the generalization error."
+            ),
+            test=(
+                f"The mean error is farther than {DISCREPANCY:.0%} from the theory at some step at"
+                " N = 1024, and nearer at every step at N = 8192."
+            ),
             holds=at_full_size(shares[1024] > DISCREPANCY > shares[8192], full),
-            found="Largest difference of mean and theory over the theory by N: "
-            f"{listed(list(shares), np.array(list(shares.values())), '{:.2%}')}.",
+            found=(
+                "Largest difference of mean and theory over the theory by N: "
+                f"{listed(list(shares), np.array(list(shares.values())), '{:.2%}')}."
+            ),
             numbers=numbers(**{f"N{n}": value for n, value in shares.items()}),
         ),
-    ]  # fmt: skip
+    ]
 
 
 def powers(data: Data, full: bool) -> list[Finding]:
@@ -195,10 +228,14 @@ def powers(data: Data, full: bool) -> list[Finding]:
     }
     return [
         Finding(
-            says="Fluctuations of q, m and B vanish as N^(-1/2) (the fitted exponent is within 0.05 plus two of its standard errors of -1/2; standard deviations "
-            "averaged over the steps by their logarithm).",
+            says=(
+                "Fluctuations of q, m and B vanish as N^(-1/2) (the fitted exponent is within 0.05"
+                " plus two of its standard errors of -1/2; standard deviations averaged over the"
+                " steps by their logarithm)."
+            ),
             holds=at_full_size(
-                all(abs(value + 0.5) < 0.05 + 2 * error for value, error in exponents.values()), full
+                all(abs(value + 0.5) < 0.05 + 2 * error for value, error in exponents.values()),
+                full,
             ),
             found="Exponents: "
             + ", ".join(
@@ -208,11 +245,13 @@ def powers(data: Data, full: bool) -> list[Finding]:
             + ".",
             numbers=numbers(**{f"{name}_{rho:g}": v for (rho, name), (v, _) in exponents.items()}),
         )
-    ]  # fmt: skip
+    ]
 
 
 def agree(one: xr.Dataset, theory: xr.Dataset, name: str) -> Agreement:
-    """Means of a quantity over seeds against the theory, relative to its largest value over the steps."""
+    """Means of a quantity over seeds against the theory, relative to its largest value over the
+    steps.
+    """
     scale = float(abs(theory[name]).max())
     if name == "bias":  # zero at rho = 1/2: what it competes with is the overlap
         scale = float(abs(theory["m"]).max())
@@ -229,7 +268,8 @@ def _all(verdicts: Sequence[bool | None]) -> bool | None:
 
 def _agreements(found: Mapping[str, Agreement], seeds: int) -> str:
     parts = [
-        f"{name}: largest difference {one.largest:.2%}, at most {one.at_most:.2%}, {one.detectable:.2%} would be seen"
+        f"{name}: largest difference {one.largest:.2%}, at most {one.at_most:.2%},"
+        f" {one.detectable:.2%} would be seen"
         for name, one in found.items()
     ]
     return f"{'; '.join(parts)} ({seeds} seeds; seen: with a power of 90 %)."
@@ -250,18 +290,22 @@ def _exponent(sizes: Sequence[tuple[int, xr.Dataset]], name: str) -> tuple[float
 
 def caption(data: Data) -> str:
     recipes = "; ".join(
-        rf"$\rho={float(one.rho):g}$: $(\lambda_L, \lambda_U, \Gamma) = ({float(one['lambda_l']):.3g}, "
+        rf"$\rho={float(one.rho):g}$: $(\lambda_L, \lambda_U, \Gamma) ="
+        rf" ({float(one['lambda_l']):.3g}, "
         rf"{float(one['lambda_u']):.3g}, {float(one['threshold']):.3g})$"
         for one in (data["theory"].isel(rho=index) for index in range(data["theory"].rho.size))
     )
     return (
-        r"Finite systems (mean and standard deviation over seeds) and theory (black) at the best recipe, "
-        rf"{recipes}. Dotted: the Bayes limit of the batches up to $t$. Sizes are set off sideways to be told apart."
+        r"Finite systems (mean and standard deviation over seeds) and theory (black) at the best"
+        r" recipe, "
+        rf"{recipes}. Dotted: the Bayes limit of the batches up to $t$. Sizes are set off sideways"
+        r" to be told apart."
     )
 
 
 FROM_PAPER = (
-    rf"$T = 16$, $(\alpha_L, \alpha_U, \Delta) = ({ALPHA_L:g}, {ALPHA_U:g}, {DELTA:g})$, $N$ = 128, 1024, 8192, $\lambda_L$, $\lambda_U$ "
+    rf"$T = 16$, $(\alpha_L, \alpha_U, \Delta) = ({ALPHA_L:g}, {ALPHA_U:g}, {DELTA:g})$, $N$ = 128,"
+    r" 1024, 8192, $\lambda_L$, $\lambda_U$ "
     r"in $(0, 0.1)$ and $\Gamma$ tuned for the last error"
 )
 

@@ -1,4 +1,6 @@
-r"""$q$, $m$, $B$, $\epsilon_g$ of finite systems against the theory for $\rho = 0.5, 0.495, 0.4$."""
+r"""$q$, $m$, $B$, $\epsilon_g$ of finite systems against the theory for $\rho = 0.5, 0.495,
+0.4$.
+"""
 
 from __future__ import annotations
 

@@ -99,29 +99,38 @@ def claims(data: Data, full: bool) -> list[Claim]:
         *(_power(chains, chosen, full) for chosen in (False, True)),
         Claim(
             quote="We also remark that this tendency does not depend on the label bias $\\rho$.",
-            test=f"The power law fits for every rho, 0.5 to 0.2 (no point from T = {MANY} on is off by more than a factor of {OFF:g}), and its "
-            "exponent is negative.",
+            test=(
+                f"The power law fits for every rho, 0.5 to 0.2 (no point from T = {MANY} on is off"
+                f" by more than a factor of {OFF:g}), and its exponent is negative."
+            ),
             holds=at_full_size(_every_power(chains), full),
             found=_exponents(chains),
             numbers=numbers(cases=len(_laws(chains))),
         ),
         Claim(
-            quote="Since $\\lambda_U$ is upper bounded during the optimization, there is a plateau at $\\lambda_U=0.1$.",
+            quote=(
+                "Since $\\lambda_U$ is upper bounded during the optimization, there is a plateau at"
+                " $\\lambda_U=0.1$."
+            ),
             test="At some T the best ridge is at its bound, 0.1.",
             holds=somewhere(plateau > 0, full),
             found=f"It is at {plateau} of {chains['lambda_u'].size} points.",
             numbers=numbers(points=plateau),
         ),
         Claim(
-            quote="When $T$ is large and $\\alpha_U$ is moderately large, the optimal regularization parameter "
-            "$\\lambda_U^*$ becomes small.",
+            quote=(
+                "When $T$ is large and $\\alpha_U$ is moderately large, the optimal regularization"
+                " parameter $\\lambda_U^*$ becomes small."
+            ),
             test=f"At the largest T the best ridge is below {SMALL:g} of its bound, in every case.",
             holds=at_full_size(bool((last < SMALL * LARGEST_RIDGE).all()), full),
-            found=f"Largest ridge at T = {int(chains.T[-1])} by rho: "
-            f"{listed(chains.rho, last.max(('delta', 'selection')).values)}.",
+            found=(
+                f"Largest ridge at T = {int(chains.T[-1])} by rho: "
+                f"{listed(chains.rho, last.max(('delta', 'selection')).values)}."
+            ),
             numbers=numbers(largest=last.max()),
         ),
-    ]  # fmt: skip
+    ]
 
 
 def _power(chains: xr.Dataset, chosen: bool, full: bool) -> Claim:
@@ -132,10 +141,19 @@ def _power(chains: xr.Dataset, chosen: bool, full: bool) -> Claim:
     )
     return Claim(
         case="with selection" if chosen else "without selection",
-        quote="The figure indicates that the optimal regularization strength decreases in a power raw at $T\\gg1$.",
-        test=f"From T = {MANY} on no point of any case is off a power fitted to it by more than a factor of {OFF:g}.",
+        quote=(
+            "The figure indicates that the optimal regularization strength decreases in a power raw"
+            " at $T\\gg1$."
+        ),
+        test=(
+            f"From T = {MANY} on no point of any case is off a power fitted to it by more than a"
+            f" factor of {OFF:g}."
+        ),
         holds=at_full_size(bool(off < OFF), full),
-        found=f"Exponents by (rho, Delta): {shown or 'runs too short'}. Largest factor off: {off:.3f}.",
+        found=(
+            f"Exponents by (rho, Delta): {shown or 'runs too short'}. Largest factor off:"
+            f" {off:.3f}."
+        ),
         numbers=numbers(largest_factor=off),
     )
 
@@ -146,7 +164,10 @@ def findings(data: Data, full: bool) -> list[Finding]:
     spread = float(np.ptp(exponents)) if exponents.size else np.nan
     return [
         Finding(
-            says="The exponent itself does depend on the label bias (exponents differ by more than 0.3).",
+            says=(
+                "The exponent itself does depend on the label bias (exponents differ by more than"
+                " 0.3)."
+            ),
             holds=at_full_size(spread > 0.3, full),
             found=_exponents(chains),
             numbers=numbers(spread=spread),
@@ -155,8 +176,7 @@ def findings(data: Data, full: bool) -> list[Finding]:
             says="No ridge is at the lower end of the search.",
             holds=at_full_size(_at_floor(chains) == "", full),
             found=_at_floor(chains)
-            or f"Smallest ridges: lambda_U* {float(chains['lambda_u'].min()):.2g}, lambda_L* "
-            f"{float(chains['lambda_l'].min()):.2g}; the search goes down to {SMALLEST_RIDGE:g}.",
+            or f"Smallest ridges: lambda_U* {float(chains['lambda_u'].min()):.2g}, lambda_L* {float(chains['lambda_l'].min()):.2g}; the search goes down to {SMALLEST_RIDGE:g}.",
             numbers=numbers(lambda_u=chains["lambda_u"].min(), lambda_l=chains["lambda_l"].min()),
         ),
     ]
@@ -164,9 +184,12 @@ def findings(data: Data, full: bool) -> list[Finding]:
 
 def caption(data: Data) -> str:
     return (
-        r"Best ridges of the self-training steps (above) and of the labelled fit (below) against the number of steps. Filled: $\Gamma$ tuned, "
-        r"white: $\Gamma = 0$; dotted: a bound of the search that is met. Neighbours in different valleys of the error are not joined. Crosses: the search "
-        r"stopped at neither a minimum nor a bound, because the solver confirms no run with smaller ridges."
+        r"Best ridges of the self-training steps (above) and of the labelled fit (below) against"
+        r" the number of steps. Filled: $\Gamma$ tuned, "
+        r"white: $\Gamma = 0$; dotted: a bound of the search that is met. Neighbours in different"
+        r" valleys of the error are not joined. Crosses: the search "
+        r"stopped at neither a minimum nor a bound, because the solver confirms no run with smaller"
+        r" ridges."
     )
 
 
@@ -226,5 +249,8 @@ FIGURE = Figure(
     findings,
     caption,
     from_paper=rf"the cases of `relative-error`; {TUNED}.",
-    chosen=rf"{OPEN_AMOUNTS}, $T$ up to 1024, $\Gamma \in [0, 3]$; the lower end of the search, {SMALLEST_RIDGE:g}; (c, d) are ours.",
+    chosen=(
+        rf"{OPEN_AMOUNTS}, $T$ up to 1024, $\Gamma \in [0, 3]$; the lower end of the search,"
+        rf" {SMALLEST_RIDGE:g}; (c, d) are ours."
+    ),
 )

@@ -1,4 +1,6 @@
-r"""$\epsilon_g^{(T)}/\epsilon_g^{(SL)}$: tuned self-training against supervised learning with as many labelled points."""
+r"""$\epsilon_g^{(T)}/\epsilon_g^{(SL)}$: tuned self-training against supervised learning with as
+many labelled points.
+"""
 
 from __future__ import annotations
 
@@ -53,36 +55,50 @@ def claims(data: Data, full: bool) -> list[Claim]:
     gain = (chains["error"] / chains["labeled_only"]).isel(T=-1)
     return [
         Claim(
-            quote="When the label imbalance is absent ($\\rho=1/2$) and the total number of iterations $T$ is "
-            "large, the performance of ST is almost compatible with the SL with the same data size but "
-            "with the true label.",
-            test=f"The ratio at the largest T and rho = 0.5 is below {1 + NEAR_ONE:g}, with and without "
-            "selection, for both Delta.",
+            quote=(
+                "When the label imbalance is absent ($\\rho=1/2$) and the total number of"
+                " iterations $T$ is large, the performance of ST is almost compatible with the SL"
+                " with the same data size but with the true label."
+            ),
+            test=(
+                f"The ratio at the largest T and rho = 0.5 is below {1 + NEAR_ONE:g}, with and"
+                " without selection, for both Delta."
+            ),
             holds=at_full_size(farthest < 1 + NEAR_ONE, full),
             found=f"At T = {longest} it is {farthest:.5f} or less.",
             numbers=numbers(ratio=farthest, T=longest),
         ),
         Claim(
-            quote="On the other hand, when there is a label imbalance, the performance of ST does not "
-            "approach that of SL, even if we optimize the regularization parameter and the threshold of PLS.",
-            test=f"At rho = 0.4 and 0.2 the ratio at the largest T is above {1 + FAR_FROM_ONE:g}, and its deviation from "
-            f"one falls more slowly than T^{SLOWLY:g}.",
-            holds=at_full_size(
-                min(nearest) > 1 + FAR_FROM_ONE and min(slopes[1:]) > SLOWLY, full
+            quote=(
+                "On the other hand, when there is a label imbalance, the performance of ST does not"
+                " approach that of SL, even if we optimize the regularization parameter and the"
+                " threshold of PLS."
             ),
-            found=f"Smallest ratio at T = {longest} by rho: {listed(skewed, np.array(nearest))}. Power of T with "
-            f"which the deviation falls at the end: {listed(skewed, np.array(slopes[1:]))}; "
-            f"{slopes[0]:.3g} at rho = 0.5.",
+            test=(
+                f"At rho = 0.4 and 0.2 the ratio at the largest T is above {1 + FAR_FROM_ONE:g},"
+                f" and its deviation from one falls more slowly than T^{SLOWLY:g}."
+            ),
+            holds=at_full_size(min(nearest) > 1 + FAR_FROM_ONE and min(slopes[1:]) > SLOWLY, full),
+            found=(
+                f"Smallest ratio at T = {longest} by rho: {listed(skewed, np.array(nearest))}."
+                " Power of T with which the deviation falls at the end:"
+                f" {listed(skewed, np.array(slopes[1:]))}; {slopes[0]:.3g} at rho = 0.5."
+            ),
             numbers=numbers(
                 smallest_ratio=min(nearest), slope_balanced=slopes[0], slope_skewed=min(slopes[1:])
             ),
         ),
         Claim(
             quote="ST's performance still significantly degrades as the label bias grows.",
-            test="The ratio at the largest T grows from each rho of the paper to the next, 0.5, 0.495, 0.4, 0.2, with and "
-            "without selection, for both Delta.",
+            test=(
+                "The ratio at the largest T grows from each rho of the paper to the next, 0.5,"
+                " 0.495, 0.4, 0.2, with and without selection, for both Delta."
+            ),
             holds=at_full_size(bool((order > 0).all()), full),
-            found=f"Smallest increase: {float(order.min()):.3g}. Ratios at T = {longest} by rho, without selection: "
+            found=(
+                f"Smallest increase: {float(order.min()):.3g}. Ratios at T = {longest} by rho,"
+                " without selection: "
+            )
             + "; ".join(
                 f"Delta = {delta:g}: "
                 + listed(chains.rho, last.sel(delta=delta, selection=False).values, "{:.4f}")
@@ -92,22 +108,35 @@ def claims(data: Data, full: bool) -> list[Claim]:
             numbers=numbers(smallest_increase=order.min()),
         ),
         Claim(
-            quote="ST is almost comparable to supervised learning when the label bias is small, whereas it "
-            "remains suboptimal when the label imbalance is large.",
-            test=f"At rho = 0.495 the ratio at the largest T is below {1 + SLIGHTLY_ABOVE:g}; at rho = 0.2 it is above.",
+            quote=(
+                "ST is almost comparable to supervised learning when the label bias is small,"
+                " whereas it remains suboptimal when the label imbalance is large."
+            ),
+            test=(
+                f"At rho = 0.495 the ratio at the largest T is below {1 + SLIGHTLY_ABOVE:g}; at rho"
+                " = 0.2 it is above."
+            ),
             holds=at_full_size(nearly < 1 + SLIGHTLY_ABOVE < nearest[1], full),
-            found=f"At T = {longest}: {nearly:.4f} or less at rho = 0.495, {nearest[1]:.4f} or more at rho = 0.2.",
+            found=(
+                f"At T = {longest}: {nearly:.4f} or less at rho = 0.495, {nearest[1]:.4f} or more"
+                " at rho = 0.2."
+            ),
             numbers=numbers(small_bias=nearly, large_bias=nearest[1]),
         ),
         Claim(
-            quote="the generalization performance is still improved by ST compared to the model obtained "
-            "from the labeled data alone",
-            test="In every case the error at the largest T is below that of the best fit to the labelled points.",
+            quote=(
+                "the generalization performance is still improved by ST compared to the model"
+                " obtained from the labeled data alone"
+            ),
+            test=(
+                "In every case the error at the largest T is below that of the best fit to the"
+                " labelled points."
+            ),
             holds=at_full_size(bool((gain < 1).all()), full),
             found=f"Largest ratio of the errors at T = {longest}: {float(gain.max()):.4f}.",
             numbers=numbers(largest_ratio=gain.max()),
         ),
-    ]  # fmt: skip
+    ]
 
 
 def findings(data: Data, full: bool) -> list[Finding]:
@@ -124,27 +153,37 @@ def findings(data: Data, full: bool) -> list[Finding]:
     stuck = chains["first_order"] > 1e-4
     return [
         Finding(
-            says="The ratio is not monotone in rho: at rho = 0.3, between the shares of the paper, it is worse than at 0.2 "
-            f"(Delta = {DELTAS[0]:g}, without selection, largest T).",
+            says=(
+                "The ratio is not monotone in rho: at rho = 0.3, between the shares of the paper,"
+                f" it is worse than at 0.2 (Delta = {DELTAS[0]:g}, without selection, largest T)."
+            ),
             holds=at_full_size(last[BETWEEN] > last[0.2], full),
-            found=f"Ratios at T = {int(chains.T[-1])}, Delta = {float(chains.delta[0]):g}: {listed(list(last), np.array(list(last.values())), '{:.4f}')}.",
+            found=(
+                f"Ratios at T = {int(chains.T[-1])}, Delta = {float(chains.delta[0]):g}:"
+                f" {listed(list(last), np.array(list(last.values())), '{:.4f}')}."
+            ),
             numbers=numbers(**{f"ratio_{rho:g}": value for rho, value in last.items()}),
         ),
         Finding(
-            says="The supervised baseline of the ratio has its ridge in the same range, (0, 0.1]; without that bound it would be better "
-            "(by more than 5 % somewhere).",
+            says=(
+                "The supervised baseline of the ratio has its ridge in the same range, (0, 0.1];"
+                " without that bound it would be better (by more than 5 % somewhere)."
+            ),
             holds=at_full_size(capped > 0.05, full),
             found=f"The bound costs supervised learning up to {capped:.1%} ({where}).",
             numbers=numbers(cost=capped),
         ),
         Finding(
-            says="Every search ended at a minimum or at a bound of its range (the gradient that no bound stops is below 1e-4).",
+            says=(
+                "Every search ended at a minimum or at a bound of its range (the gradient that no"
+                " bound stops is below 1e-4)."
+            ),
             holds=everywhere(not bool(stuck.any()), full),
             found=_stuck(chains, stuck),
             numbers=numbers(largest=chains["first_order"].max()),
         ),
         above_bayes(chains["error"], chains["bayes"], full),
-    ]  # fmt: skip
+    ]
 
 
 def _slope(chains: xr.Dataset, ratio: xr.DataArray, rho: float) -> float:
@@ -168,10 +207,14 @@ def _stuck(chains: xr.Dataset, stuck: xr.DataArray) -> str:
 
 def caption(data: Data) -> str:
     return (
-        r"Error of tuned self-training after $T$ steps over that of supervised learning with $\alpha_L + \alpha_U T$ "
-        r"labelled points per feature: raw (a, b), its deviation from one (c, d), and what else could be the "
-        r"denominator (e, f): supervised learning at any ridge (dashed) and the Bayes limit of the same data "
-        r"(dotted), over the supervised error with ridge in $(0, 0.1]$ that the ratios use. Filled markers, solid "
+        r"Error of tuned self-training after $T$ steps over that of supervised learning with"
+        r" $\alpha_L + \alpha_U T$ "
+        r"labelled points per feature: raw (a, b), its deviation from one (c, d), and what else"
+        r" could be the "
+        r"denominator (e, f): supervised learning at any ridge (dashed) and the Bayes limit of the"
+        r" same data "
+        r"(dotted), over the supervised error with ridge in $(0, 0.1]$ that the ratios use. Filled"
+        r" markers, solid "
         r"lines: $\Gamma$ tuned; white markers, dashed lines: $\Gamma = 0$."
     )
 
@@ -186,5 +229,8 @@ FIGURE = Figure(
     findings,
     caption,
     from_paper=rf"$\rho$ = 0.5, 0.495, 0.4, 0.2, $\Delta$ = 1, 0.5625; {TUNED}.",
-    chosen=rf"{OPEN_AMOUNTS}, $T$ up to 1024, $\Gamma \in [0, 3]$, the supervised ridge in the same range.",
+    chosen=(
+        rf"{OPEN_AMOUNTS}, $T$ up to 1024, $\Gamma \in [0, 3]$, the supervised ridge in the same"
+        r" range."
+    ),
 )

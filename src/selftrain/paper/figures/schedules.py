@@ -1,4 +1,6 @@
-r"""How close self-training comes to the Bayes limit when hyperparameters are free at every step: beyond the paper."""
+r"""How close self-training comes to the Bayes limit when hyperparameters are free at every step:
+beyond the paper.
+"""
 
 from __future__ import annotations
 
@@ -141,50 +143,81 @@ def findings(data: Data, full: bool) -> list[Finding]:
     off = finite["mean"] / finite["theory"] - 1
     return [
         Finding(
-            says="A ridge that is free at every step is better than a constant one: with balanced classes it takes away more than a tenth of the excess over the "
-            "Bayes limit in every run of 16 steps or more.",
+            says=(
+                "A ridge that is free at every step is better than a constant one: with balanced"
+                " classes it takes away more than a tenth of the excess over the Bayes limit in"
+                " every run of 16 steps or more."
+            ),
             holds=at_full_size(bool((balanced.where(found.T >= 16, drop=True) > 0.1).all()), full),
             found=f"Share taken away at T = {listed(found.T.values, balanced.values)}.",
-            numbers=numbers(**{f"share_{int(T)}": float(balanced.sel(T=T)) for T in found.T.values}),
+            numbers=numbers(
+                **{f"share_{int(T)}": float(balanced.sel(T=T)) for T in found.T.values}
+            ),
         ),
         Finding(
-            says="With a trained bias free schedules do not cure label imbalance: at rho = 0.2 the excess over the Bayes limit stays above one half of the limit.",
+            says=(
+                "With a trained bias free schedules do not cure label imbalance: at rho = 0.2 the"
+                " excess over the Bayes limit stays above one half of the limit."
+            ),
             holds=at_full_size(bool(float(trained.isel(way=ALL, rho=-1)) > 0.5), full),
-            found=f"Excess of all free at T = {longest}: {listed(rhos, trained.isel(way=ALL).values)}; "
-            f"of a constant ridge: {listed(rhos, trained.isel(way=CONSTANT).values)}.",
+            found=(
+                f"Excess of all free at T = {longest}:"
+                f" {listed(rhos, trained.isel(way=ALL).values)}; of a constant ridge:"
+                f" {listed(rhos, trained.isel(way=CONSTANT).values)}."
+            ),
             numbers=numbers(excess=float(trained.isel(way=ALL, rho=-1))),
         ),
         Finding(
-            says="With the bias fixed and all hyperparameters free, self-training is better than the paper's heuristics at every rho and T.",
+            says=(
+                "With the bias fixed and all hyperparameters free, self-training is better than the"
+                " paper's heuristics at every rho and T."
+            ),
             holds=at_full_size(bool(worse < 1), full),
-            found=f"Error over that of the heuristics: at most {worse:.4f}; by rho at T = {longest}: "
-            f"{listed(rhos, (better.isel(way=ALL, T=-1) / better.isel(way=SECOND, T=-1)).values)}.",
+            found=(
+                f"Error over that of the heuristics: at most {worse:.4f}; by rho at T = {longest}: "
+                f"{listed(rhos, (better.isel(way=ALL, T=-1) / better.isel(way=SECOND, T=-1)).values)}."
+            ),
             numbers=numbers(largest_ratio=worse),
         ),
         Finding(
-            says="It comes close to supervised learning with all labels (within 2 % at the largest T).",
+            says=(
+                "It comes close to supervised learning with all labels (within 2 % at the"
+                " largest T)."
+            ),
             holds=at_full_size(bool(float(ratio.isel(T=-1).max()) < 1.02), full),
             found="Error over that of supervised learning with lambda <= 0.1, at "
-            + "; ".join(f"T = {int(T)}: {listed(rhos, ratio.sel(T=T).values)}" for T in found.T.values)
-            + f". Excess over the Bayes limit at T = {longest}: {listed(rhos, fixed.isel(way=ALL, T=-1).values)}.",
-            numbers=numbers(**{f"ratio_{rho:g}": float(ratio.sel(rho=rho).isel(T=-1)) for rho in rhos}),
+            + "; ".join(
+                f"T = {int(T)}: {listed(rhos, ratio.sel(T=T).values)}" for T in found.T.values
+            )
+            + f". Excess over the Bayes limit at T = {longest}:"
+            f" {listed(rhos, fixed.isel(way=ALL, T=-1).values)}.",
+            numbers=numbers(
+                **{f"ratio_{rho:g}": float(ratio.sel(rho=rho).isel(T=-1)) for rho in rhos}
+            ),
         ),
         _rule_of_thumb(found, longest, full),
         Finding(
-            says="Finite systems follow the best schedules (mean errors within 0.1 % of the theory, or four standard errors).",
+            says=(
+                "Finite systems follow the best schedules (mean errors within 0.1 % of the theory,"
+                " or four standard errors)."
+            ),
             holds=at_full_size(bool(((np.abs(z) < 4) | (np.abs(off) < 1e-3)).all()), full),
-            found=f"Relative deviations: {listed(rhos, off.values)}; in standard errors: {listed(rhos, z.values)} (at an optimum "
-            f"fluctuations can only raise the error, by an amount of order 1/N); theory {listed(rhos, finite['theory'].values)}, "
-            f"simulation {listed(rhos, finite['mean'].values)}.",
+            found=(
+                f"Relative deviations: {listed(rhos, off.values)}; in standard errors:"
+                f" {listed(rhos, z.values)} (at an optimum fluctuations can only raise the error,"
+                f" by an amount of order 1/N); theory {listed(rhos, finite['theory'].values)},"
+                f" simulation {listed(rhos, finite['mean'].values)}."
+            ),
             numbers=numbers(**{f"z_{rho:g}": float(z.sel(rho=rho)) for rho in rhos}),
         ),
-    ]  # fmt: skip
+    ]
 
 
 def _rule_of_thumb(found: xr.Dataset, longest: int, full: bool) -> Finding:
     says = (
-        "With balanced classes the best ridges fall as 1/t, with imbalanced ones faster (exponents fitted from an eighth of the run on, bias fixed, "
-        "all free: between -1.35 and -0.75 at rho = 0.5, below -1.35 at the others)."
+        "With balanced classes the best ridges fall as 1/t, with imbalanced ones faster (exponents"
+        " fitted from an eighth of the run on, bias fixed, all free: between -1.35 and -0.75 at rho"
+        " = 0.5, below -1.35 at the others)."
     )
     if longest < 64:
         return Finding(says=says, holds=None, found="Runs of 64 steps or more are needed to tell.")
@@ -198,7 +231,10 @@ def _rule_of_thumb(found: xr.Dataset, longest: int, full: bool) -> Finding:
     return Finding(
         says=says,
         holds=at_full_size(holds, full),
-        found=f"Exponents: {listed(list(laws), np.array(list(laws.values())))}. t times the last ridge: "
+        found=(
+            f"Exponents: {listed(list(laws), np.array(list(laws.values())))}. t times the last"
+            " ridge: "
+        )
         + listed(
             found.rho.values,
             longest * found["lambda_u"].sel(fix_bias=FIXED).isel(way=ALL, T=-1, t=-1).values,
@@ -211,10 +247,14 @@ def _rule_of_thumb(found: xr.Dataset, longest: int, full: bool) -> Finding:
 
 def caption(data: Data) -> str:
     return (
-        r"First two rows: excess of the error over the Bayes limit against $T$, for recipes with ever more freedom, with the bias trained (white, dashed) and "
-        r"fixed (filled, solid). Constant ridge; selection too (bias trained) or annealing too (bias fixed: the paper's heuristics); ridge free at every step; "
-        r"ridge, sharpness and threshold free at every step. Third row: the best ridges of the longest runs, with $1/t$ dotted. Fourth row: sharpness and threshold of "
-        rf"the longest run with all free and the bias fixed. A search has at most {LIMIT} iterations, so the longest free schedules may be improved by less than "
+        r"First two rows: excess of the error over the Bayes limit against $T$, for recipes with"
+        r" ever more freedom, with the bias trained (white, dashed) and "
+        r"fixed (filled, solid). Constant ridge; selection too (bias trained) or annealing too"
+        r" (bias fixed: the paper's heuristics); ridge free at every step; "
+        r"ridge, sharpness and threshold free at every step. Third row: the best ridges of the"
+        r" longest runs, with $1/t$ dotted. Fourth row: sharpness and threshold of "
+        rf"the longest run with all free and the bias fixed. A search has at most {LIMIT}"
+        r" iterations, so the longest free schedules may be improved by less than "
         r"the width of a line."
     )
 
@@ -228,6 +268,9 @@ FIGURE = Figure(
     claims,
     findings,
     caption,
-    from_paper=rf"$(\alpha_L, \alpha_U, \Delta) = ({ALPHA_L:g}, {ALPHA_U:g}, {DELTA:g})$ as in Section 3.4; $\lambda \in (0, 0.1]$.",
+    from_paper=(
+        rf"$(\alpha_L, \alpha_U, \Delta) = ({ALPHA_L:g}, {ALPHA_U:g}, {DELTA:g})$ as in Section"
+        r" 3.4; $\lambda \in (0, 0.1]$."
+    ),
     chosen=r"everything else: the figure is ours.",
 )

@@ -117,45 +117,69 @@ def claims(data: Data, full: bool) -> list[Claim]:
     end = float(max((1 - every.sel(rho=0.5).isel(T=-1)).max(), (1 - balanced.isel(T=-1)).max()))
     return [
         Claim(
-            quote="When the total number of iterations $T$ is small, ST's performance is largely improved",
+            quote=(
+                "When the total number of iterations $T$ is small, ST's performance is largely"
+                " improved"
+            ),
             test=f"For T <= {FEW} selection lowers the error by {MUCH:.0%} or more somewhere.",
             holds=somewhere(float(by_rho.max()) > MUCH, full),
             found=f"Largest reduction for T <= {FEW} by rho: {listed(rhos, by_rho, '{:.2%}')}.",
-            numbers=numbers(**{f"gain_{rho:g}": gain for rho, gain in zip(rhos, by_rho, strict=True)}),
+            numbers=numbers(
+                **{f"gain_{rho:g}": gain for rho, gain in zip(rhos, by_rho, strict=True)}
+            ),
         ),
         Claim(
             quote="This tendency is evident especially when labels are balanced ($\\rho=1/2$).",
-            test=f"The largest reduction for T <= {FEW} is larger at rho = 0.5 than at 0.4 and 0.2.",
+            test=(
+                f"The largest reduction for T <= {FEW} is larger at rho = 0.5 than at 0.4 and 0.2."
+            ),
             holds=at_full_size(at_half > at_most, full),
             found=f"{at_half:.2%} at rho = 0.5, {at_most:.2%} at most at rho = 0.4 and 0.2.",
             numbers=numbers(balanced=at_half, skewed=at_most),
         ),
         Claim(
-            quote="PLS is effective especially when the initial classifier is poor ($\\alpha_L$ is small)",
-            test=f"With balanced classes the largest reduction for T <= {FEW} is larger at alpha_L = {float(poor.alpha_l):g} than "
-            f"at {float(rich.alpha_l):g}, for both alpha_U.",
+            quote=(
+                "PLS is effective especially when the initial classifier is poor ($\\alpha_L$ is"
+                " small)"
+            ),
+            test=(
+                f"With balanced classes the largest reduction for T <= {FEW} is larger at alpha_L ="
+                f" {float(poor.alpha_l):g} than at {float(rich.alpha_l):g}, for both alpha_U."
+            ),
             holds=bool((poor > rich).all()),
-            found=f"By alpha_U: {listed(short.alpha_u, poor.values, '{:.2%}')} against "
-            f"{listed(short.alpha_u, rich.values, '{:.2%}')}.",
+            found=(
+                f"By alpha_U: {listed(short.alpha_u, poor.values, '{:.2%}')} against "
+                f"{listed(short.alpha_u, rich.values, '{:.2%}')}."
+            ),
             numbers=numbers(smallest_difference=(poor - rich.values).min()),
         ),
         Claim(
-            quote="and the size of the unlabeled data used at each iteration is large ($\\alpha_U$ is large)",
-            test=f"With balanced classes the largest reduction for T <= {FEW} is larger at alpha_U = {float(large.alpha_u):g} "
-            f"than at {float(small.alpha_u):g}, for every alpha_L.",
+            quote=(
+                "and the size of the unlabeled data used at each iteration is large ($\\alpha_U$ is"
+                " large)"
+            ),
+            test=(
+                f"With balanced classes the largest reduction for T <= {FEW} is larger at alpha_U ="
+                f" {float(large.alpha_u):g} than at {float(small.alpha_u):g}, for every alpha_L."
+            ),
             holds=bool((large > small).all()),
-            found=f"By alpha_L: {listed(short.alpha_l, large.values, '{:.2%}')} against "
-            f"{listed(short.alpha_l, small.values, '{:.2%}')}.",
+            found=(
+                f"By alpha_L: {listed(short.alpha_l, large.values, '{:.2%}')} against "
+                f"{listed(short.alpha_l, small.values, '{:.2%}')}."
+            ),
             numbers=numbers(smallest_difference=(large - small.values).min()),
         ),
         Claim(
             quote="PLS did not make significant difference when $T\\gg1$ and $\\rho_U=1/2$",
-            test=f"At rho = 0.5 selection lowers the error by less than {MINOR:.0%} at the largest T, in every case.",
+            test=(
+                f"At rho = 0.5 selection lowers the error by less than {MINOR:.0%} at the largest"
+                " T, in every case."
+            ),
             holds=at_full_size(end < MINOR, full),
             found=f"Largest reduction at T = {int(every['T'][-1])}: {end:.3%}.",
             numbers=numbers(gain=end, T=every["T"][-1]),
         ),
-    ]  # fmt: skip
+    ]
 
 
 def findings(data: Data, full: bool) -> list[Finding]:
@@ -164,10 +188,15 @@ def findings(data: Data, full: bool) -> list[Finding]:
     largest = np.max([every.max(), balanced.max()])
     return [
         Finding(
-            says="With imbalanced classes selection goes on helping: at rho = 0.4 by more than 1 % at the largest T.",
+            says=(
+                "With imbalanced classes selection goes on helping: at rho = 0.4 by more than 1 %"
+                " at the largest T."
+            ),
             holds=at_full_size(float(gain.sel(rho=0.4).max()) > MINOR, full),
-            found=f"Largest reduction at T = {int(every['T'][-1])} by rho: "
-            f"{listed(every.rho, gain.max('delta').values, '{:.3%}')}.",
+            found=(
+                f"Largest reduction at T = {int(every['T'][-1])} by rho: "
+                f"{listed(every.rho, gain.max('delta').values, '{:.3%}')}."
+            ),
             numbers=numbers(**{f"gain_{rho:g}": float(gain.sel(rho=rho).max()) for rho in RHOS}),
         ),
         Finding(
@@ -182,8 +211,10 @@ def findings(data: Data, full: bool) -> list[Finding]:
 
 def caption(data: Data) -> str:
     return (
-        r"Generalisation error with selection of pseudo-labels (filled, $\Gamma$ tuned) and without (white, $\Gamma = 0$), and their "
-        rf"ratio. Above: the cases of `relative-error`, $(\alpha_L, \alpha_U) = ({ALPHA_L:g}, {ALPHA_U:g})$. Below: balanced "
+        r"Generalisation error with selection of pseudo-labels (filled, $\Gamma$ tuned) and without"
+        r" (white, $\Gamma = 0$), and their "
+        rf"ratio. Above: the cases of `relative-error`, $(\alpha_L, \alpha_U) = ({ALPHA_L:g},"
+        rf" {ALPHA_U:g})$. Below: balanced "
         rf"classes, $\Delta = {DELTA:g}$, several $(\alpha_L, \alpha_U)$."
     )
 
@@ -203,5 +234,8 @@ FIGURE = Figure(
     findings,
     caption,
     from_paper=rf"all cases above, balanced cases below; {TUNED}.",
-    chosen=rf"$(\alpha_L, \alpha_U)$ of every panel; $\Delta = {DELTA:g}$ below; $T$ up to 1024; $\Gamma \in [0, 3]$.",
+    chosen=(
+        rf"$(\alpha_L, \alpha_U)$ of every panel; $\Delta = {DELTA:g}$ below; $T$ up to 1024;"
+        r" $\Gamma \in [0, 3]$."
+    ),
 )

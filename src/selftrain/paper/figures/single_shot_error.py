@@ -92,21 +92,31 @@ def claims(data: Data, full: bool) -> list[Claim]:
             quote="For moderately large $\\alpha_U$, $(\\lambda^{(0)}, \\lambda^{(1)})=(10,10)$",
             test="At the largest alpha_U both ridges are at their bound, 10, for both Delta.",
             holds=at_full_size(bool(strong.isel(alpha_u=-1).all()), full),
-            found=f"So it is at {int(strong.sum())} of {strong.size} points; at the largest alpha_U for "
-            f"{int(strong.isel(alpha_u=-1).sum())} of {strong.delta.size} Delta.",
+            found=(
+                f"So it is at {int(strong.sum())} of {strong.size} points; at the largest alpha_U"
+                f" for {int(strong.isel(alpha_u=-1).sum())} of {strong.delta.size} Delta."
+            ),
             numbers=numbers(at_bound=strong.sum(), points=strong.size),
         ),
         Claim(
-            quote="for such large regularization parameters, the experimental results heavily suffer from large finite-size effects",
-            test="Where the ridges are at their bound the mean error is somewhere more than 10 % above the theory, at every N up to 8192.",
+            quote=(
+                "for such large regularization parameters, the experimental results heavily suffer"
+                " from large finite-size effects"
+            ),
+            test=(
+                "Where the ridges are at their bound the mean error is somewhere more than 10 %"
+                " above the theory, at every N up to 8192."
+            ),
             holds=at_full_size(
                 bool(strong.any()) and all(largest[features] > 0.1 for features in small), full
             ),
-            found="Largest excess of the mean error by N: "
-            f"{listed(list(largest), np.array(list(largest.values())), '{:.0%}')}.",
+            found=(
+                "Largest excess of the mean error by N: "
+                f"{listed(list(largest), np.array(list(largest.values())), '{:.0%}')}."
+            ),
             numbers=numbers(**{f"excess_{features}": value for features, value in largest.items()}),
         ),
-    ]  # fmt: skip
+    ]
 
 
 def findings(data: Data, full: bool) -> list[Finding]:
@@ -123,21 +133,30 @@ def findings(data: Data, full: bool) -> list[Finding]:
     last = sizes[-1][0]
     return [
         Finding(
-            says="It is an effect of size: the weights are so small that the bias, zero in theory, rules the answer, and it falls as N^(-1/2) "
-            "(fitted exponent of the geometric mean of |B|/sqrt(q) between -0.6 and -0.4).",
+            says=(
+                "It is an effect of size: the weights are so small that the bias, zero in theory,"
+                " rules the answer, and it falls as N^(-1/2) (fitted exponent of the geometric mean"
+                " of |B|/sqrt(q) between -0.6 and -0.4)."
+            ),
             holds=at_full_size(-0.6 < law.exponent < -0.4, full),
-            found=f"Exponent {law.exponent:.3f}; |B|/sqrt(q) by N: {listed(list(tilt), np.array(list(tilt.values())))}, where the cosine is {turn:.3g}. It "
-            f"would be a tenth of the cosine at N = {needed:.1g}.",
+            found=(
+                f"Exponent {law.exponent:.3f}; |B|/sqrt(q) by N:"
+                f" {listed(list(tilt), np.array(list(tilt.values())))}, where the cosine is"
+                f" {turn:.3g}. It would be a tenth of the cosine at N = {needed:.1g}."
+            ),
             numbers=numbers(exponent=law.exponent, cosine=turn, needed=needed),
         ),
         Finding(
-            says="A million features are not enough for the theory (mean error at N = 2^20 more than 10 % above it somewhere).",
+            says=(
+                "A million features are not enough for the theory (mean error at N = 2^20 more than"
+                " 10 % above it somewhere)."
+            ),
             holds=at_full_size(largest[last] > 0.1, full),
             found=f"Largest excess at N = {last:,}: {largest[last]:.0%}.",
             numbers=numbers(excess=largest[last]),
         ),
         above_bayes(theory["error"], theory["bayes"], full),
-    ]  # fmt: skip
+    ]
 
 
 def _strong(data: Data) -> xr.DataArray:
@@ -147,7 +166,9 @@ def _strong(data: Data) -> xr.DataArray:
 
 
 def _excess(data: Data) -> dict[int, float]:
-    """The largest excess of the mean error over the theory where the ridges are at their bound, by N."""
+    """The largest excess of the mean error over the theory where the ridges are at their bound, by
+    N.
+    """
     theory, strong = data["theory"], _strong(data)
     return {
         features: float((runs["error"].mean("seed") / theory["error"] - 1).where(strong).max())
@@ -157,8 +178,10 @@ def _excess(data: Data) -> dict[int, float]:
 
 def caption(data: Data) -> str:
     return (
-        r"Error after one step of self-training at the ridges that minimise it in $(0, 10]^2$: theory (black) and finite systems at the same "
-        r"ridges (mean and standard deviation over seeds). Dotted: the Bayes limit. Sizes are set off sideways to be told apart."
+        r"Error after one step of self-training at the ridges that minimise it in $(0, 10]^2$:"
+        r" theory (black) and finite systems at the same "
+        r"ridges (mean and standard deviation over seeds). Dotted: the Bayes limit. Sizes are set"
+        r" off sideways to be told apart."
     )
 
 
@@ -177,5 +200,8 @@ FIGURE = Figure(
     findings,
     caption,
     from_paper=r"$T = 1$, $\rho = 1/2$, $\Delta$ = 1, 0.5625, ridges in $(0, 10)$.",
-    chosen=rf"$\alpha_L = {ALPHA_L:g}$, the $\alpha_U$ drawn, $\Gamma = 0$, sizes and numbers of seeds.",
+    chosen=(
+        rf"$\alpha_L = {ALPHA_L:g}$, the $\alpha_U$ drawn, $\Gamma = 0$, sizes and numbers of"
+        r" seeds."
+    ),
 )

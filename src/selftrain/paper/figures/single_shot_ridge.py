@@ -1,4 +1,6 @@
-r"""Best ridges of one step of self-training, allowed up to $10^4$: they run away when classes are balanced."""
+r"""Best ridges of one step of self-training, allowed up to $10^4$: they run away when classes are
+balanced.
+"""
 
 from __future__ import annotations
 
@@ -82,14 +84,23 @@ def claims(data: Data, full: bool) -> list[Claim]:
     ]
     return [
         Claim(
-            quote="When $\\rho=1/2$, both $\\lambda_*^{(0)}$ and $\\lambda_*^{(1)}$ show diverging tendency as expected.",
-            test=f"At rho = 0.5 and the largest alpha_U both ridges are at the bound of the search, {LARGEST:g} (more than {AT_BOUND:g} of it), for both Delta.",
+            quote=(
+                "When $\\rho=1/2$, both $\\lambda_*^{(0)}$ and $\\lambda_*^{(1)}$ show diverging"
+                " tendency as expected."
+            ),
+            test=(
+                "At rho = 0.5 and the largest alpha_U both ridges are at the bound of the search,"
+                f" {LARGEST:g} (more than {AT_BOUND:g} of it), for both Delta."
+            ),
             holds=share > AT_BOUND,
-            found=f"Smallest share of the bound at alpha_U / alpha_L = {float(optima.alpha_u[-1] / ALPHA_L):g}: {share:.4g}. lambda_U* is at the bound from "
-            f"alpha_U / alpha_L = {listed(optima.delta, np.array(first))} on (by Delta).",
+            found=(
+                "Smallest share of the bound at alpha_U / alpha_L ="
+                f" {float(optima.alpha_u[-1] / ALPHA_L):g}: {share:.4g}. lambda_U* is at the bound"
+                f" from alpha_U / alpha_L = {listed(optima.delta, np.array(first))} on (by Delta)."
+            ),
             numbers=numbers(share=share),
         )
-    ]  # fmt: skip
+    ]
 
 
 def findings(data: Data, full: bool) -> list[Finding]:
@@ -101,10 +112,14 @@ def findings(data: Data, full: bool) -> list[Finding]:
     }
     return [
         Finding(
-            says="With imbalanced classes the ridges stay below the bound (at the largest alpha_U).",
+            says=(
+                "With imbalanced classes the ridges stay below the bound (at the largest alpha_U)."
+            ),
             holds=all(value < AT_BOUND * LARGEST for value in skewed.values()),
-            found=f"Larger of the two ridges and of both Delta by rho: "
-            f"{listed(list(skewed), np.array(list(skewed.values())))}.",
+            found=(
+                "Larger of the two ridges and of both Delta by rho: "
+                f"{listed(list(skewed), np.array(list(skewed.values())))}."
+            ),
             numbers=numbers(**{f"ridge_{rho:g}": value for rho, value in skewed.items()}),
         )
     ]
@@ -112,7 +127,8 @@ def findings(data: Data, full: bool) -> list[Finding]:
 
 def caption(data: Data) -> str:
     return (
-        r"Ridges that minimise the error after one step of self-training, in $(0, 10^4]^2$ (dotted: the bound), without "
+        r"Ridges that minimise the error after one step of self-training, in $(0, 10^4]^2$ (dotted:"
+        r" the bound), without "
         r"selection. Neighbours in different valleys of the error are not joined."
     )
 

@@ -1,4 +1,6 @@
-r"""$\chi^{(T)}$ of balanced runs for several sizes of batches: small batches make the fit unstable."""
+r"""$\chi^{(T)}$ of balanced runs for several sizes of batches: small batches make the fit
+unstable.
+"""
 
 from __future__ import annotations
 
@@ -62,16 +64,22 @@ def claims(data: Data, full: bool) -> list[Claim]:
     last = chi.isel(T=-1).values
     return [
         Claim(
-            quote="as $\\alpha_U$ decreases, the linear susceptibility $\\chi^{(T)}$ becomes greater at large iteration $T$",
-            test=f"At fixed ridges, (lambda_L, lambda_U) = ({FIXED['lambda_l']:g}, {FIXED['lambda_u']:g}), the susceptibility at the largest T "
-            "grows from each alpha_U to the next smaller one.",
+            quote=(
+                "as $\\alpha_U$ decreases, the linear susceptibility $\\chi^{(T)}$ becomes greater"
+                " at large iteration $T$"
+            ),
+            test=(
+                f"At fixed ridges, (lambda_L, lambda_U) = ({FIXED['lambda_l']:g},"
+                f" {FIXED['lambda_u']:g}), the susceptibility at the largest T grows from each"
+                " alpha_U to the next smaller one."
+            ),
             holds=at_full_size(bool((np.diff(last) < 0).all()), full),
             found=f"At T = {int(chi['T'][-1])} by alpha_U: {listed(chi.alpha_u, last)}.",
             numbers=numbers(
                 **{f"chi_{a:g}": value for a, value in zip(chi.alpha_u.values, last, strict=True)}
             ),
         )
-    ]  # fmt: skip
+    ]
 
 
 def findings(data: Data, full: bool) -> list[Finding]:
@@ -87,22 +95,36 @@ def findings(data: Data, full: bool) -> list[Finding]:
     ridge = found["lambda_u"].isel(T=-1).sel(selection=False)
     return [
         Finding(
-            says="In tuned runs the order holds from alpha_U = 1 on; below it the best ridge meets its bound, 0.1, which keeps the susceptibility below "
-            "1/0.1, so that it is largest at alpha_U = 1.",
-            holds=at_full_size(ordered and float(small) < 10 and float(small) < float(last.sel(selection=False).max()), full),
-            found=f"At T = {int(found.T[-1])} by alpha_U: {listed(batches, last.sel(selection=False).values)} without selection, "
-            f"{listed(batches, last.sel(selection=True).values)} with; best ridges without selection: {listed(batches, ridge.values)}.",
+            says=(
+                "In tuned runs the order holds from alpha_U = 1 on; below it the best ridge meets"
+                " its bound, 0.1, which keeps the susceptibility below 1/0.1, so that it is largest"
+                " at alpha_U = 1."
+            ),
+            holds=at_full_size(
+                ordered
+                and float(small) < 10
+                and float(small) < float(last.sel(selection=False).max()),
+                full,
+            ),
+            found=(
+                f"At T = {int(found.T[-1])} by alpha_U:"
+                f" {listed(batches, last.sel(selection=False).values)} without selection,"
+                f" {listed(batches, last.sel(selection=True).values)} with; best ridges without"
+                f" selection: {listed(batches, ridge.values)}."
+            ),
             numbers=numbers(
                 **{f"chi_{a:g}": float(last.sel(alpha_u=a, selection=False)) for a in batches}
             ),
         )
-    ]  # fmt: skip
+    ]
 
 
 def caption(data: Data) -> str:
     return (
-        r"Linear susceptibility $\chi^{(T)}$ of the last step against the number of steps: at fixed ridges (a), and of tuned runs without (b) "
-        r"and with (c) selection. In (b, c) the ridge meets its bound, 0.1, below $\alpha_U = 1$. Where weights fade to less than any number, $\chi$ is that of "
+        r"Linear susceptibility $\chi^{(T)}$ of the last step against the number of steps: at fixed"
+        r" ridges (a), and of tuned runs without (b) "
+        r"and with (c) selection. In (b, c) the ridge meets its bound, 0.1, below $\alpha_U = 1$."
+        r" Where weights fade to less than any number, $\chi$ is that of "
         r"their direction (`theory/faded.py`)."
     )
 
@@ -117,6 +139,9 @@ FIGURE = Figure(
     findings,
     caption,
     from_paper=rf"$(\rho, \Delta) = (1/2, 0.75^2)$; (b, c): {TUNED}.",
-    chosen=rf"$\alpha_L = {ALPHA_L:g}$; the $\alpha_U$ drawn; $(\lambda_L, \lambda_U) = ({FIXED['lambda_l']:g}, {FIXED['lambda_u']:g})$ "
-    r"in (a); $T$ up to 1024; $\Gamma \in [0, 3]$.",
+    chosen=(
+        rf"$\alpha_L = {ALPHA_L:g}$; the $\alpha_U$ drawn; $(\lambda_L, \lambda_U) ="
+        rf" ({FIXED['lambda_l']:g}, {FIXED['lambda_u']:g})$ "
+        r"in (a); $T$ up to 1024; $\Gamma \in [0, 3]$."
+    ),
 )

@@ -1,4 +1,6 @@
-r"""Weights and training logits of a finite system against their laws, $\rho = 0.4$, $N = 2^{13}$."""
+r"""Weights and training logits of a finite system against their laws, $\rho = 0.4$, $N =
+2^{13}$.
+"""
 
 from __future__ import annotations
 
@@ -119,30 +121,39 @@ def judge(
     return Claim(
         case=f"{kind}, rho = {rho:g}, N = {features}",
         quote=quote,
-        test=f"The distribution function of the {kind}, averaged over {here.seed.size} systems, is within {bar:g} of the law at 25 points of every step shown, "
-        "each with a confidence of 95 %.",
+        test=(
+            f"The distribution function of the {kind}, averaged over {here.seed.size} systems, is"
+            f" within {bar:g} of the law at 25 points of every step shown, each with a confidence"
+            " of 95 %."
+        ),
         holds=at_full_size(found.holds, full),
-        found=f"Largest difference {found.largest:.2g}, at most {found.at_most:.2g}; one of {found.detectable:.2g} would be seen with a power of 90 %. The system "
-        f"drawn differs by {single:.2g}.",
+        found=(
+            f"Largest difference {found.largest:.2g}, at most {found.at_most:.2g}; one of"
+            f" {found.detectable:.2g} would be seen with a power of 90 %. The system drawn differs"
+            f" by {single:.2g}."
+        ),
         numbers=numbers(
             distance=found.largest,
             at_most=found.at_most,
             detectable=found.detectable,
             distance_drawn=single,
         ),
-    )  # fmt: skip
+    )
 
 
 def caption(data: Data) -> str:
     return (
-        r"Weights and logits of the training points that selection kept, of one finite system (histograms), and the predicted laws "
-        r"(lines), at several steps. Points that selection rejected are left out. Weights are in units where every entry of $v$ is 1. "
+        r"Weights and logits of the training points that selection kept, of one finite system"
+        r" (histograms), and the predicted laws "
+        r"(lines), at several steps. Points that selection rejected are left out. Weights are in"
+        r" units where every entry of $v$ is 1. "
         r"Drawn is the system of seed 0; the claims use all seeds."
     )
 
 
 FROM_PAPER = (
-    rf"$T = 16$, $t$ = 1, 6, 11, 16, $(\alpha_L, \alpha_U, \Delta) = ({ALPHA_L:g}, {ALPHA_U:g}, {DELTA:g})$, $\lambda_L$, $\lambda_U$ in $(0, 0.1)$ "
+    rf"$T = 16$, $t$ = 1, 6, 11, 16, $(\alpha_L, \alpha_U, \Delta) = ({ALPHA_L:g}, {ALPHA_U:g},"
+    rf" {DELTA:g})$, $\lambda_L$, $\lambda_U$ in $(0, 0.1)$ "
     r"and $\Gamma$ tuned for the last error"
 )
 

@@ -1,4 +1,6 @@
-r"""Weights and training logits against their laws: $\rho = 0.5, 0.495, 0.4$, $N = 2^{10}, 2^{13}$."""
+r"""Weights and training logits against their laws: $\rho = 0.5, 0.495, 0.4$, $N = 2^{10},
+2^{13}$.
+"""
 
 from __future__ import annotations
 
@@ -21,10 +23,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
 QUOTES = {
-    2**10: "The figure shows that the empirical distributions of both the weight vector and the logits at each iteration step are in good "
-    "agreement even at $N=1024$.",
+    2**10: (
+        "The figure shows that the empirical distributions of both the weight vector and the logits"
+        " at each iteration step are in good agreement even at $N=1024$."
+    ),
     2**13: "the results of $N=8192$ show almost complete agreement with the RS solution",
-}  # fmt: skip
+}
 RHOS = (0.5, 0.495, 0.4)
 SIZES = (2**10, 2**13)
 

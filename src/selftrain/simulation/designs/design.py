@@ -90,7 +90,9 @@ class Stacked:
 
 
 class ClusterRows:
-    r"""$X = s\,e^\top + \sqrt\Delta Z$: signs s of the classes, unit vector $e = v/\sqrt N$, noise Z."""
+    r"""$X = s\,e^\top + \sqrt\Delta Z$: signs s of the classes, unit vector $e = v/\sqrt N$, noise
+    Z.
+    """
 
     def __init__(self, noise: Design, signs: Array, center: Array, delta: float):
         self.noise, self.signs, self.center = noise, signs, center

@@ -1,8 +1,8 @@
 r"""A Gaussian matrix that is drawn only as far as products ask for it, exactly in law.
 
 Given $Z V = P$ for orthonormal columns V and $U^\top Z = S$ for orthonormal U, the rest of an iid
-Gaussian Z is isotropic: for a unit vector $r \perp V$, $Z r = U (S r) + (I - U U^\top) g$ with fresh
-normal g, and likewise for $Z^\top$. So any algorithm that uses Z through products can run on
+Gaussian Z is isotropic: for a unit vector $r \perp V$, $Z r = U (S r) + (I - U U^\top) g$ with
+fresh normal g, and likewise for $Z^\top$. So any algorithm that uses Z through products can run on
 $O((M+N) k)$ numbers after k products instead of $M N$ (Y. M. Lu, "Householder dice", 2021; this is
 the same conditioning written with orthonormal bases instead of reflections).
 """
@@ -61,7 +61,9 @@ class _Basis:
         self.images = np.empty((0, image_size))
 
     def split(self, vector: Array) -> tuple[Array, Array]:
-        """Coordinates in the basis and the rest; twice is enough, once is not after 300 products."""
+        """Coordinates in the basis and the rest; twice is enough, once is not after 300
+        products.
+        """
         known = self.directions[: self.count]
         inside = known @ vector
         rest = vector - inside @ known

@@ -1,4 +1,6 @@
-r"""Rows for clusters with a shape: drawn from their Gaussian law, or from a table of real rows without replacement."""
+r"""Rows for clusters with a shape: drawn from their Gaussian law, or from a table of real rows
+without replacement.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,9 @@ class SourceOfRows(Protocol):
 
 
 class GaussianSource:
-    """Rows drawn from the clusters themselves; a rule is measured on their law, without sampling."""
+    """Rows drawn from the clusters themselves; a rule is measured on their law, without
+    sampling.
+    """
 
     def __init__(self, plan: RunPlan, seed: int):
         problem = plan.problem

@@ -62,7 +62,9 @@ def run_steps(
     tolerance: float = 1e-6,
     stopped: Callable[[], bool] = lambda: False,
 ) -> bool:
-    """Run all steps of one seed and enter them into its record; False if `stopped` asked for it on the way."""
+    """Run all steps of one seed and enter them into its record; False if `stopped` asked for it on
+    the way.
+    """
     seed, center = record.seed, np.full(plan.features, plan.features**-0.5)
     pool = _Pool(plan, noise, center, seed)
     weights, bias = np.zeros(plan.features), 0.0

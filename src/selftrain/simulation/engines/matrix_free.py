@@ -1,9 +1,9 @@
 r"""One seed of self-training without matrices and without vectors of N entries.
 
-From one step to the next only $m$, $v = q - m^2$ and $B$ pass: the next batch is fresh, so all it can know of the
-weights is their coordinates along $e_1 = v/\sqrt N$ and $e_2$. A batch needs two columns to be labelled, the fit
-(`frame/fit.py`) reveals as many more as it asks for. Weights, if a histogram is wanted, are drawn afterwards with
-exactly the law they have given the coordinates.
+From one step to the next only $m$, $v = q - m^2$ and $B$ pass: the next batch is fresh, so all it
+can know of the weights is their coordinates along $e_1 = v/\sqrt N$ and $e_2$. A batch needs two
+columns to be labelled, the fit (`frame/fit.py`) reveals as many more as it asks for. Weights, if a
+histogram is wanted, are drawn afterwards with exactly the law they have given the coordinates.
 """
 
 from __future__ import annotations
@@ -72,7 +72,9 @@ def run_steps(
     stopped: Callable[[], bool] = lambda: False,
     room: int = 32,
 ) -> bool:
-    """Run all steps of one seed and enter them into its record; False if `stopped` asked for it on the way."""
+    """Run all steps of one seed and enter them into its record; False if `stopped` asked for it on
+    the way.
+    """
     seed = record.seed
     columns = _Room(max(step.rows for step in plan.steps), room)
     histogram = _Weights(plan.features) if keep_weights else None
@@ -124,11 +126,15 @@ class _Room:
 
     @property
     def usable(self) -> int:
-        """How many columns a fit may fill: few in single precision, whose rounding many would magnify."""
+        """How many columns a fit may fill: few in single precision, whose rounding many would
+        magnify.
+        """
         return min(len(self.x), SINGLE) if self.x.dtype == np.float32 else len(self.x)
 
     def grow(self, filled: int, revealed: int, rows: int, fitting: bool) -> None:
-        """Half as much room again, in double precision if a fit needs it; what is filled is kept."""
+        """Half as much room again, in double precision if a fit needs it; what is filled is
+        kept.
+        """
         room = len(self.x) + len(self.x) // 2 + 2
         precise = self.x.dtype == np.float64 or (fitting and self.usable == SINGLE)
         self.x = _grown(self.x, filled, rows, room, precise)
@@ -203,7 +209,9 @@ class _RevealedRows:
     def fit(
         self, state: Array, bias: float, train_bias: bool, tolerance: float
     ) -> tuple[Array, float]:
-        """Coordinates of the minimiser in the frame, and its bias; weights lost in rounding are zero."""
+        """Coordinates of the minimiser in the frame, and its bias; weights lost in rounding are
+        zero.
+        """
         step, start = self.step, self.frame
         while True:
             columns = self.columns

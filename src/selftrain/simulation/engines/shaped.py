@@ -1,7 +1,8 @@
-"""One seed of self-training on clusters with a shape, or on real rows: the algorithm as it is written.
+"""One seed of self-training on clusters with a shape, or on real rows: the algorithm as it is
+written.
 
-The threshold compares the logit with the norm of the labelling weights times half the distance of the class means, as the
-theory does.
+The threshold compares the logit with the norm of the labelling weights times half the distance of
+the class means, as the theory does.
 """
 
 from __future__ import annotations
@@ -43,7 +44,9 @@ def run_steps(
     tolerance: float = 1e-6,
     stopped: Callable[[], bool] = lambda: False,
 ) -> bool:
-    """Run all steps of one seed and enter them into its record; False if `stopped` asked for it on the way."""
+    """Run all steps of one seed and enter them into its record; False if `stopped` asked for it on
+    the way.
+    """
     seed, clusters = record.seed, plan.problem.clusters
     assert clusters is not None
     source: SourceOfRows = (
@@ -114,7 +117,9 @@ def run_steps(
 
 
 class _Fitted(NamedTuple):
-    """The rows of a fit, their targets and weights: the batch, then the labelled rows that are kept."""
+    """The rows of a fit, their targets and weights: the batch, then the labelled rows that are
+    kept.
+    """
 
     rows: Array
     targets: Array

@@ -1,10 +1,11 @@
 r"""The fit of one step in the revealed frame: no vector of N entries is ever formed.
 
-With $e_1 = v/\sqrt N$ and $e_2$ along the rest of the previous weights, the ridge loss of a Gaussian mixture is
-invariant under rotations of everything else. A gradient $X^\top r$ leaves the frame only along
-$\sqrt\Delta\,(I - E E^\top) Z^\top r$; given what is known, that is a fresh direction of length $\sqrt\Delta\,\rho\,\beta$ with $\rho$ the
-part of r outside the revealed residuals U and $\beta \sim \chi_{N-k}$. Calling it $e_{k+1}$, its column is
-$Z e_{k+1} = \beta u + (I - U U^\top - u u^\top) g$ with u the new unit residual and g fresh. So the N side of the problem
+With $e_1 = v/\sqrt N$ and $e_2$ along the rest of the previous weights, the ridge loss of a
+Gaussian mixture is invariant under rotations of everything else. A gradient $X^\top r$ leaves the
+frame only along $\sqrt\Delta\,(I - E E^\top) Z^\top r$; given what is known, that is a fresh
+direction of length $\sqrt\Delta\,\rho\,\beta$ with $\rho$ the part of r outside the revealed
+residuals U and $\beta \sim \chi_{N-k}$. Calling it $e_{k+1}$, its column is $Z e_{k+1} = \beta u +
+(I - U U^\top - u u^\top) g$ with u the new unit residual and g fresh. So the N side of the problem
 is k numbers, and the whole law is exact.
 
 The minimiser moves by Newton steps over the frame and the bias. The Hessian gets its new row with
@@ -45,15 +46,19 @@ ROUNDING = 2.0**-50
 """Of a residual, relative to targets and residuals."""
 
 EXPLORED = 12
-"""With fewer directions the Hessian is not known well enough to say what others would do: then only the bound of
-strong convexity counts, the slope over the ridge."""
+"""With fewer directions the Hessian is not known well enough to say what others would do: then only
+the bound of strong convexity counts, the slope over the ridge.
+"""
 
 EASY, DOUBT = 32, 4.0
-"""A logistic fit with more directions is ill-conditioned: its error is estimated on a Hessian computed anew, and
-taken to be so many times larger."""
+"""A logistic fit with more directions is ill-conditioned: its error is estimated on a Hessian
+computed anew, and taken to be so many times larger.
+"""
 
 INSIDE_FIRST = 10.0
-"""Stay in the known span while its Newton step exceeds the reach of a new direction by this factor."""
+"""Stay in the known span while its Newton step exceeds the reach of a new direction by this
+factor.
+"""
 
 
 PASSES = 3000
@@ -61,7 +66,9 @@ PASSES = 3000
 
 
 class FitStart(NamedTuple):
-    """Where a fit starts: the coordinates in the frame (overwritten by the minimiser) and the bias, trained or not."""
+    """Where a fit starts: the coordinates in the frame (overwritten by the minimiser) and the bias,
+    trained or not.
+    """
 
     point: Any
     bias: float
@@ -85,8 +92,9 @@ class Law(NamedTuple):
 
 
 class FrameFit(NamedTuple):
-    """How a fit ended, the size of the frame and of the revealed span, the bias, the error estimate that was
-    reached, and the norm below which weights are lost in rounding."""
+    """How a fit ended, the size of the frame and of the revealed span, the bias, the error estimate
+    that was reached, and the norm below which weights are lost in rounding.
+    """
 
     ended: int
     frame: int
@@ -106,8 +114,9 @@ class FitPoint(NamedTuple):
 
 
 class Outside(NamedTuple):
-    r"""What is known of the directions off the frame: the slope along the next one, $\sqrt N$, and the norm below
-    which weights are lost in rounding."""
+    r"""What is known of the directions off the frame: the slope along the next one, $\sqrt N$, and
+    the norm below which weights are lost in rounding.
+    """
 
     slope: float
     root: float
@@ -244,13 +253,17 @@ def fit_frame(
 
 @kernel(nogil=True, error_model="numpy")
 def separates(loss: Any, ridge: float, rows: Any) -> bool:
-    """Whether a fit without ridge has no minimum: a logistic loss below ln 2 has every margin positive."""
+    """Whether a fit without ridge has no minimum: a logistic loss below ln 2 has every margin
+    positive.
+    """
     return ridge == 0.0 and loss == LOGISTIC and total_loss(loss, rows[0], rows[1]) < np.log(2.0)
 
 
 @kernel(nogil=True, error_model="numpy")
 def shorten(newton: Any, size: Any, scale: float, norm: float, bias: float) -> None:
-    """At most about double the spread of the logits in one move: beyond, the logistic loss is no parabola."""
+    """At most about double the spread of the logits in one move: beyond, the logistic loss is no
+    parabola.
+    """
     spread = scale * np.sqrt(dot(newton[1:], newton[1:], size - 1)) + abs(newton[0])
     most = 2.0 + scale * norm + abs(bias)
     if spread > most:
@@ -260,14 +273,16 @@ def shorten(newton: Any, size: Any, scale: float, norm: float, bias: float) -> N
 
 @kernel(nogil=True, error_model="numpy")
 def accuracy(now: Any, last: Any, newton: Any, column: Any, frame: Any, off: Any) -> float:
-    r"""Estimated relative error of q, m and B: what the Newton step and the slope `off` the frame still promise.
+    r"""Estimated relative error of q, m and B: what the Newton step and the slope `off` the frame
+    still promise.
 
-    Directions couple to their neighbours, as in Lanczos' method: along the frame the last column of the inverse
-    Hessian falls as $R^j$, with $1 - R^2$ its last entry squared over its square. In a frame that goes on the same
-    way, the column of the next direction is the last one times $R/(1-R^2)$, and its norm
-    $\sqrt{1+R^2}/(1-R^2)$ times as large. Besides, the given directions and the bias overlap with it at random, by
-    order $N^{-1/2}$ from each of the $1/(1-R^2)$ nearest ones. The last changes, which fall as $R^2$, are the second witness.
-    Weights smaller than `off.faint` are measured by it: to know them better is beyond rounding.
+    Directions couple to their neighbours, as in Lanczos' method: along the frame the last column of
+    the inverse Hessian falls as $R^j$, with $1 - R^2$ its last entry squared over its square. In a
+    frame that goes on the same way, the column of the next direction is the last one times
+    $R/(1-R^2)$, and its norm $\sqrt{1+R^2}/(1-R^2)$ times as large. Besides, the given directions
+    and the bias overlap with it at random, by order $N^{-1/2}$ from each of the $1/(1-R^2)$ nearest
+    ones. The last changes, which fall as $R^2$, are the second witness. Weights smaller than
+    `off.faint` are measured by it: to know them better is beyond rounding.
     """
     point, q, m, bias = now
     slope, root, faint = off
@@ -309,7 +324,9 @@ def split(u: Any, revealed: Any, change: Any, along: Any, square: float) -> tupl
 def full_hessian(
     loss: Any, x: Any, frame: Any, rows: Any, ridge: float, train_bias: bool, hessian: Any
 ) -> None:
-    """Hessian over the bias (index 0; the identity if it is fixed) and the frame, at the present logits."""
+    """Hessian over the bias (index 0; the identity if it is fixed) and the frame, at the present
+    logits.
+    """
     logits, targets, _, _ = rows
     curvature, weighted = np.empty(logits.size), np.empty(logits.size)
     residuals(loss, logits, targets, weighted)

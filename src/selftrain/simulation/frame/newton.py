@@ -1,4 +1,6 @@
-"""Dense algebra of the few coordinates of the frame, compiled: Newton directions and secant updates."""
+"""Dense algebra of the few coordinates of the frame, compiled: Newton directions and secant
+updates.
+"""
 
 from __future__ import annotations
 
@@ -22,9 +24,9 @@ def dot(a: Any, b: Any, size: Any) -> float:
 def newton_step(hessian: Any, gradient: Any, size: Any, floor: float) -> tuple[Any, Any, bool]:
     """x with hessian x = -gradient over the first `size` entries, by Cholesky's method.
 
-    The second result is the last column of the inverse: what a slope along the newest direction does to all.
-    A pivot below `floor` (below a thousandth of its diagonal, for the bias in place 0), which the true
-    Hessian cannot have, is raised to it; the third result says whether none was.
+    The second result is the last column of the inverse: what a slope along the newest direction
+    does to all. A pivot below `floor` (below a thousandth of its diagonal, for the bias in place
+    0), which the true Hessian cannot have, is raised to it; the third result says whether none was.
     """
     factor = np.zeros((size, size))
     x = np.empty(size)

@@ -17,13 +17,17 @@ from ...runtime.kernels import kernel
 from ..random.normals import TILE, fill_tile
 
 LOGISTIC, SQUARED, WEIGHTED = 0, 1, 2
-"""Losses: logistic and squared with targets p; $p x^2/2$ with weights p (for probes of the Hessian)."""
+"""Losses: logistic and squared with targets p; $p x^2/2$ with weights p (for probes of the
+Hessian).
+"""
 
 _FAST = {"contract", "reassoc", "nsz", "arcp"}
 
 
 class Columns(NamedTuple):
-    """Room for the columns `x` of the frame and `u` of the revealed residuals, one per row of these arrays."""
+    """Room for the columns `x` of the frame and `u` of the revealed residuals, one per row of these
+    arrays.
+    """
 
     x: Any
     u: Any
@@ -39,8 +43,8 @@ class Filled(NamedTuple):
 class BatchRows(NamedTuple):
     """What a pass knows of each row of the batch; all but the targets are overwritten.
 
-    `base` is the last residual inside the revealed span, `change` the present residual minus base. A probe has
-    curvatures in the place of targets.
+    `base` is the last residual inside the revealed span, `change` the present residual minus base.
+    A probe has curvatures in the place of targets.
     """
 
     logits: Any
@@ -65,8 +69,10 @@ class PassSums(NamedTuple):
 
 
 class NewDirection(NamedTuple):
-    r"""A direction to append: the coordinates `inside` of the change and `fresh` of g in the revealed span, the
-    `length` $\rho$ of the change outside, the `weight` $w = \beta - u_{new} \cdot g$, and the `scale` $\sqrt\Delta$."""
+    r"""A direction to append: the coordinates `inside` of the change and `fresh` of g in the
+    revealed span, the `length` $\rho$ of the change outside, the `weight` $w = \beta - u_{new}
+    \cdot g$, and the `scale` $\sqrt\Delta$.
+    """
 
     inside: Any
     fresh: Any
@@ -206,7 +212,8 @@ def advance(
 ) -> tuple[float, float, float]:
     r"""Make a `move` (a step in the frame, a shift of the bias); reduce what the next move needs.
 
-    With `noise.draw`, the slot x[frame] is filled with fresh normals g. Adds to `sums`; returns $\sum r$,
+    With `noise.draw`, the slot x[frame] is filled with fresh normals g. Adds to `sums`; returns
+    $\sum r$,
     |change|^2 and change . g.
     """
     x, u = columns
@@ -245,7 +252,9 @@ def advance(
 
 @kernel(nogil=True, error_model="numpy")
 def split_again(u: Any, revealed: Any, change: Any, inside: Any, correction: Any) -> float:
-    """Second Gram-Schmidt pass: adds U . (change - U inside) to `correction`, returns the square of the rest."""
+    """Second Gram-Schmidt pass: adds U . (change - U inside) to `correction`, returns the square of
+    the rest.
+    """
     rest = np.empty(TILE)
     minus = -inside
     square = 0.0
@@ -264,10 +273,12 @@ def split_again(u: Any, revealed: Any, change: Any, inside: Any, correction: Any
 def reveal(
     loss: Any, columns: Any, filled: Any, rows: Any, new: Any, hessian_row: Any
 ) -> tuple[float, float]:
-    r"""Append a direction to both sides: $u_{new} = (dr - U a)/\rho$, $x_{new} = \sqrt\Delta\,(g - U h + w\,u_{new})$.
+    r"""Append a direction to both sides: $u_{new} = (dr - U a)/\rho$, $x_{new} = \sqrt\Delta\,(g -
+    U h + w\,u_{new})$.
 
-    With `new.length` = 0 only the frame grows ($x_{new} = \sqrt\Delta\,(g - U h)$). Adds the new row of $X^\top D X$
-    to `hessian_row` (as far as it reaches); returns its entry with the bias and the slope $x_{new} \cdot r$.
+    With `new.length` = 0 only the frame grows ($x_{new} = \sqrt\Delta\,(g - U h)$). Adds the new
+    row of $X^\top D X$ to `hessian_row` (as far as it reaches); returns its entry with the bias and
+    the slope $x_{new} \cdot r$.
     """
     x, u = columns
     frame, revealed = filled

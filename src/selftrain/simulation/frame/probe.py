@@ -1,7 +1,7 @@
 r"""A probe of the susceptibility in the revealed frame.
 
-$\chi = \frac1N \mathrm{tr}\,(X^\top D X/N + \lambda)^{-1}$ is estimated by random probes z; conjugate gradients solve for
-each, and what they ask of the matrix is revealed as in the fit.
+$\chi = \frac1N \mathrm{tr}\,(X^\top D X/N + \lambda)^{-1}$ is estimated by random probes z;
+conjugate gradients solve for each, and what they ask of the matrix is revealed as in the fit.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ from .passes import WEIGHTED, Filled, FreshColumn, NewDirection, PassSums, advan
 def probe_frame(
     columns: Any, filled: Any, rows: Any, probe: Any, law: Any, tolerance: float
 ) -> tuple[int, float]:
-    r"""$z^\top (X^\top D X + \kappa)^{-1} z$ by conjugate gradients that go on revealing the same matrix.
+    r"""$z^\top (X^\top D X + \kappa)^{-1} z$ by conjugate gradients that go on revealing the same
+    matrix.
 
-    `rows` carries the curvatures D in the place of the targets; `probe` are the coordinates of z in the
-    frame, then its length outside. Returns how it ended and the form.
+    `rows` carries the curvatures D in the place of the targets; `probe` are the coordinates of z in
+    the frame, then its length outside. Returns how it ended and the form.
     """
     ridge, scale, lengths, key = law
     frame, revealed = filled

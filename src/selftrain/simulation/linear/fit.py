@@ -4,13 +4,14 @@ Minimises, over the weights c and the bias b,
 
 $$F(c, b) = \sum_i \omega_i\, l(t_i, (Xc)_i + b) + \tfrac{\kappa}{2} \|c\|^2$$
 
-with soft targets t, row weights $\omega$ (0 or 1 for selection) and no penalty on the bias, which may
-also be fixed. Of a simulation, $c = w/\sqrt N$ and $\kappa = \lambda N$ (`eq: update of ST`).
+with soft targets t, row weights $\omega$ (0 or 1 for selection) and no penalty on the bias, which
+may also be fixed. Of a simulation, $c = w/\sqrt N$ and $\kappa = \lambda N$ (`eq: update of ST`).
 
 The bias is eliminated exactly from every Newton system: with $D = \omega l''$ and the residuals
-$r = \omega l'$, the direction p solves $X^\top D (I - 1 d^\top) X p + \kappa p = -X^\top (r - d \sum r) - \kappa c$,
-$d = D/\sum D$, and the bias moves by $-(\sum r + D^\top X p)/\sum D$. Conjugate gradients need one product
-with X and one with its transpose an iteration; the logits follow without further products.
+$r = \omega l'$, the direction p solves $X^\top D (I - 1 d^\top) X p + \kappa p = -X^\top (r - d
+\sum r) - \kappa c$, $d = D/\sum D$, and the bias moves by $-(\sum r + D^\top X p)/\sum D$.
+Conjugate gradients need one product with X and one with its transpose an iteration; the logits
+follow without further products.
 """
 
 from __future__ import annotations
@@ -71,7 +72,8 @@ def fit(
     tolerance: float = 1e-8,
     limit: int = 200,
 ) -> Fit:
-    """Minimise the loss of `targets` on `matrix` plus ridge/2 times the squared norm of the weights.
+    """Minimise the loss of `targets` on `matrix` plus ridge/2 times the squared norm of the
+    weights.
 
     Arguments:
         matrix: anything `as_design` accepts.
@@ -129,7 +131,10 @@ def fit(
         moved = length * float(np.linalg.norm(inner.x)) / max(float(np.linalg.norm(point)), 1e-300)
         if not np.isfinite(moved):
             break
-    told = f"the fit did not settle in {limit} Newton steps (relative error {error:.1e}, ridge {ridge:g})"
+    told = (
+        f"the fit did not settle in {limit} Newton steps (relative error {error:.1e}, ridge"
+        f" {ridge:g})"
+    )
     if ridge == 0:
         told += ": without ridge the minimum may not exist"
     raise FitError(told)
@@ -175,7 +180,9 @@ class _Objective:
         return self.rows * self.loss.slope(self.targets, logits)
 
     def coarseness(self, logits: Array, curvature: Array) -> float:
-        """Size of the numbers whose rounding the residuals carry: targets, and what logits do to slopes."""
+        """Size of the numbers whose rounding the residuals carry: targets, and what logits do to
+        slopes.
+        """
         return float(np.linalg.norm(self.rows * np.abs(self.targets) + curvature * np.abs(logits)))
 
     def line_search(self, point: Array, logits: Array, step: Array, image: Array) -> float:

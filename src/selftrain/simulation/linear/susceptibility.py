@@ -1,8 +1,9 @@
-r"""The susceptibility at finite size: $\chi = \frac1N \mathrm{tr}\,(X^\top D X/N + \lambda I)^{-1}$, by random probes.
+r"""The susceptibility at finite size: $\chi = \frac1N \mathrm{tr}\,(X^\top D X/N + \lambda
+I)^{-1}$, by random probes.
 
-With $c = w/\sqrt N$ the matrix is $H = X^\top D X + \lambda N$ and $\chi = \mathrm{tr}\,H^{-1}$, the bias fixed. A probe z,
-uniform on the sphere of radius $\sqrt N$, gives $z^\top H^{-1} z$ with mean $\chi$ (Hutchinson) and a relative
-spread of order $N^{-1/2}$.
+With $c = w/\sqrt N$ the matrix is $H = X^\top D X + \lambda N$ and $\chi = \mathrm{tr}\,H^{-1}$,
+the bias fixed. A probe z, uniform on the sphere of radius $\sqrt N$, gives $z^\top H^{-1} z$ with
+mean $\chi$ (Hutchinson) and a relative spread of order $N^{-1/2}$.
 """
 
 from __future__ import annotations

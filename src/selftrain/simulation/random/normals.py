@@ -1,4 +1,5 @@
-r"""Standard normal numbers by position: entry i of a stream is a pure function of key, stream and i.
+r"""Standard normal numbers by position: entry i of a stream is a pure function of key, stream and
+i.
 
 Threefry-2x32 with 20 rounds (Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as
 1, 2, 3", 2011) turns (position, stream) into two 32-bit words, Box-Muller turns these into two

@@ -1,11 +1,15 @@
-"""Random numbers by seed, step and purpose: what one purpose takes changes nothing for the others."""
+"""Random numbers by seed, step and purpose: what one purpose takes changes nothing for the
+others.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
 DATA, COLUMNS, LENGTHS, TEST, LOGITS, WEIGHTS, PROBES = range(7)
-"""Entries of a batch; columns of the frame and their lengths; test sample; rejected logits; weights; probes."""
+"""Entries of a batch; columns of the frame and their lengths; test sample; rejected logits;
+weights; probes.
+"""
 
 
 def stream(seed: int, step: int, purpose: int) -> np.random.SeedSequence:

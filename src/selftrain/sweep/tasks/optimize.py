@@ -34,7 +34,8 @@ OUTPUTS = {
 def tuned(problem: Problem, recipe: Recipe, keep: Sequence[str], **options: Any) -> dict[str, Any]:
     """The recipe with the smallest error, and what it is worth.
 
-    As far as `recipe` differs from the default, the search begins there, and keeps what it does not vary.
+    As far as `recipe` differs from the default, the search begins there, and keeps what it does not
+    vary.
     """
     from ... import optimize
 

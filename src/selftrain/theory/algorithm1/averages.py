@@ -1,8 +1,9 @@
 r"""The averages of the paper's Algorithm 1, as it takes them: points with weights, and one kernel.
 
-Appendix `app: numerical recipe`: Gauss-Hermite quadrature where every point is used, Monte Carlo where
-a threshold rejects some, the delta functions of `eq:rs-saddle-hatr` at the threshold by hand. Each is
-a list of `WeightedPoints`; `averages` turns a list into the sums that the conjugates are made of.
+Appendix `app: numerical recipe`: Gauss-Hermite quadrature where every point is used, Monte Carlo
+where a threshold rejects some, the delta functions of `eq:rs-saddle-hatr` at the threshold by hand.
+Each is a list of `WeightedPoints`; `averages` turns a list into the sums that the conjugates are
+made of.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ from ...runtime.kernels import kernel
 
 
 class GaussRule(NamedTuple):
-    r"""Nodes and weights of two standard Gaussian averages: over $\xi_1$ and, given it, over $\xi_2$."""
+    r"""Nodes and weights of two standard Gaussian averages: over $\xi_1$ and, given it, over
+    $\xi_2$.
+    """
 
     outer: Array
     outer_weights: Array
@@ -50,9 +53,11 @@ class WeightedPoints(NamedTuple):
 
 
 class PreviousField(NamedTuple):
-    r"""$\tilde h = s m' + B' + \sqrt{q'}\xi_1$ (`eq:rs-saddle-local-field1`) and what is made of it.
+    r"""$\tilde h = s m' + B' + \sqrt{q'}\xi_1$ (`eq:rs-saddle-local-field1`) and what is made of
+    it.
 
-    `scale` is $\sqrt{\Delta q'}$, `edge` is $\Gamma\sqrt{q'}$, the label is $\sigma(\gamma\tilde h)$.
+    `scale` is $\sqrt{\Delta q'}$, `edge` is $\Gamma\sqrt{q'}$, the label is $\sigma(\gamma\tilde
+    h)$.
     """
 
     m: float
@@ -97,7 +102,9 @@ def sampled_points(
 
 
 def edge_points(rho: float, previous: PreviousField, rule: GaussRule) -> WeightedPoints:
-    r"""The delta functions $\delta(\tilde h - \Gamma\sqrt{q'}) - \delta(\tilde h + \Gamma\sqrt{q'})$, averaged over $\xi_2$ by the rule."""
+    r"""The delta functions $\delta(\tilde h - \Gamma\sqrt{q'}) - \delta(\tilde h +
+    \Gamma\sqrt{q'})$, averaged over $\xi_2$ by the rule.
+    """
     cells = np.meshgrid([1.0, -1.0], [1.0, -1.0], rule.inner, indexing="ij")
     sign, side, second = (cell.ravel() for cell in cells)
     first = (side * previous.edge - sign * previous.m - previous.bias) / previous.scale
@@ -120,7 +127,9 @@ class PointAverages(NamedTuple):
 def averages(
     points: WeightedPoints, m: float, bias: float, along: float, across: float, strength: float
 ) -> PointAverages:
-    r"""What `eq:rs-saddle-hatq` to `eq:rs-saddle-b` average, at $h = s m + B$ + along g1 + across g2."""
+    r"""What `eq:rs-saddle-hatq` to `eq:rs-saddle-b` average, at $h = s m + B$ + along g1 + across
+    g2.
+    """
     return PointAverages(*_sums(points, m, bias, along, across, strength))
 
 
@@ -128,10 +137,11 @@ def averages(
 def _sums(
     points: WeightedPoints, m: float, bias: float, along: float, across: float, strength: float
 ) -> tuple[float, float, float, float, float]:
-    r"""With x the trained logit, $f = \sigma(x) - p$, $\partial f/\partial h = \sigma'/(1+c\sigma')$, $-\partial f/\partial\tilde h = p'/(1+c\sigma')$.
+    r"""With x the trained logit, $f = \sigma(x) - p$, $\partial f/\partial h =
+    \sigma'/(1+c\sigma')$, $-\partial f/\partial\tilde h = p'/(1+c\sigma')$.
 
-    x is the root of $x + c(\sigma(x) - p) = h$ (`appeq: effective problem u t`), by Newton's method from
-    x = 0: monotone for every c, because $\sigma$ is convex below and concave above.
+    x is the root of $x + c(\sigma(x) - p) = h$ (`appeq: effective problem u t`), by Newton's method
+    from x = 0: monotone for every c, because $\sigma$ is convex below and concave above.
     """
     slope = square = signed = response = mean = 0.0
     for k in range(points.sign.size):

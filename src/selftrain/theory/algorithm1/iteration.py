@@ -1,4 +1,5 @@
-r"""The paper's own procedure: damped fixed-point iteration (Algorithm `algo: fixed-point iteration`).
+r"""The paper's own procedure: damped fixed-point iteration (Algorithm `algo: fixed-point
+iteration`).
 
 It solves the equations of Definition `def: self-consistent equations` in the form they are written,
 with Gauss-Hermite quadrature, or Monte Carlo where a threshold rejects points (Appendix
@@ -6,9 +7,9 @@ with Gauss-Hermite quadrature, or Monte Carlo where a threshold rejects points (
 `solve`, with which it shares no quadrature, no moments and no iteration. Logistic loss and
 soft labels only.
 
-Where the text is silent or slips: the noises have variance $\Delta$, $\hat m$ has a minus sign, step t
-uses the converged $\Theta^{(t-1)}$, B solves `eq:rs-saddle-b` in every sweep, and a sweep uses the
-$\Theta_s$ it has just computed (Algorithm 1 writes $\Theta_{s-1}$, which only delays it).
+Where the text is silent or slips: the noises have variance $\Delta$, $\hat m$ has a minus sign,
+step t uses the converged $\Theta^{(t-1)}$, B solves `eq:rs-saddle-b` in every sweep, and a sweep
+uses the $\Theta_s$ it has just computed (Algorithm 1 writes $\Theta_{s-1}$, which only delays it).
 """
 
 from __future__ import annotations
@@ -113,7 +114,8 @@ def picard(
         start: "previous" begins a step with the conjugates of the one before, as the paper does;
             at t = 1 and small $\lambda_U$ this can wander to a huge norm, where no fixed rule is
             accurate. "no-update" begins at the weights of t-1 themselves, to which the solution
-            tends as $\lambda_U \to 0$ (`eq: no update`): $\hat R = \hat Q + \lambda = 1/\chi'$, $\hat m = \hat\chi = 0$.
+            tends as $\lambda_U \to 0$ (`eq: no update`): $\hat R = \hat Q + \lambda = 1/\chi'$,
+            $\hat m = \hat\chi = 0$.
         on_failure: "raise" a typed error, or return the "partial" run.
 
     Returns:
@@ -244,7 +246,9 @@ def _self_training(
 
 
 def _iterate(stage: _Stage, damping: float, tolerance: float, max_iterations: int) -> _Solution:
-    r"""Sweeps $\Theta \leftarrow \mathcal F(\hat\Theta)$, $\hat\Theta \leftarrow (1-\eta_d)\hat\Theta + \eta_d\hat{\mathcal F}(\Theta)$ of one step."""
+    r"""Sweeps $\Theta \leftarrow \mathcal F(\hat\Theta)$, $\hat\Theta \leftarrow
+    (1-\eta_d)\hat\Theta + \eta_d\hat{\mathcal F}(\Theta)$ of one step.
+    """
     hats, bias = stage.start, stage.bias
     order = _order(stage, hats)
     residual, sweeps, evaluations = math.inf, 0, 0

@@ -1,10 +1,12 @@
 r"""Does self-training find the best direction? Proposition `prop: best direction` as a check.
 
-In continuous time $d\ln\frac{M}{1-M}/d\tau = C$, so the plane turns to the best direction, $M \to 1$, if and only if the integral of C
-diverges. The proposition assumes C > 0 (Assumption `assumption: mhat is positive`). With a trained bias that is a theorem: C has the
-sign of a covariance of the class s and the logit $\tilde h$ under the weights $k_0(\tilde h)$, which depend on $\tilde h$ alone, and $E[s \mid \tilde h]$ grows
-with $\tilde h$ when m > 0. With the bias fixed the covariance loses its centring and C can be negative.
-The direction is not the error: while M grows the weights shrink, and with imbalanced classes $|B|/\sqrt q$ grows without bound.
+In continuous time $d\ln\frac{M}{1-M}/d\tau = C$, so the plane turns to the best direction, $M \to
+1$, if and only if the integral of C diverges. The proposition assumes C > 0 (Assumption
+`assumption: mhat is positive`). With a trained bias that is a theorem: C has the sign of a
+covariance of the class s and the logit $\tilde h$ under the weights $k_0(\tilde h)$, which depend
+on $\tilde h$ alone, and $E[s \mid \tilde h]$ grows with $\tilde h$ when m > 0. With the bias fixed
+the covariance loses its centring and C can be negative. The direction is not the error: while M
+grows the weights shrink, and with imbalanced classes $|B|/\sqrt q$ grows without bound.
 """
 
 from __future__ import annotations
@@ -29,7 +31,9 @@ from .timeline import check_continuous, start_of
 __all__ = ["BestDirection", "best_direction"]
 
 BEYOND, LONGEST = 0.999, 1e7
-"""The squared cosine at which the path may end, and after how many times of the start the question is left open."""
+"""The squared cosine at which the path may end, and after how many times of the start the question
+is left open.
+"""
 
 FARTHER = 0.5 * math.log(10.0)
 """The rapidity by which a path is followed at least: 1 - M of an aligned model falls to a tenth."""
@@ -41,7 +45,8 @@ class BestDirection:
 
     Attributes:
         path: the path that was looked at.
-        proved: whether C > 0 is a theorem here: the bias is trained and the start informative, m > 0.
+        proved: whether C > 0 is a theorem here: the bias is trained and the start informative, m >
+            0.
     """
 
     path: ContinuumPath
@@ -75,10 +80,11 @@ class BestDirection:
 
     @property
     def time_scale(self) -> float | None:
-        r"""$\tau_M$: the time in which the odds M/(1 - M) grow by a factor e, on average until M = 0.99.
+        r"""$\tau_M$: the time in which the odds M/(1 - M) grow by a factor e, on average until M =
+        0.99.
 
-        For the squared loss C is constant, and this is $1/C$, $\tau_M$ of Prediction `pred: squared loss`. None if M = 0.99
-        is not reached, or exceeded at the start.
+        For the squared loss C is constant, and this is $1/C$, $\tau_M$ of Prediction `pred: squared
+        loss`. None if M = 0.99 is not reached, or exceeded at the start.
         """
         if not self.path.aligned:
             return None
@@ -102,10 +108,16 @@ class BestDirection:
             f"{self.path.until:.4g}"
             + (f", {LEVELS[1]:g} at tau = {self.path.aligned:.4g}" if self.reached else "")
             + (", facing the wrong way" if self.reversed else ""),
-            f"C from {rates[0]:.4g} to {rates[-1]:.4g}, smallest {rates[lowest]:.4g} at tau = "
-            f"{points.tau[lowest]:.4g}; {held}, so C > 0 is {'a theorem' if self.proved else 'not guaranteed'}",
-            f"B/|w| from {first:.4g} to {last:.4g}; error from {points.error[0]:.4g} to "
-            f"{points.error[-1]:.4g}, smallest {self.path.best.error:.4g} at tau = {self.path.best.tau:.4g}",
+            (
+                f"C from {rates[0]:.4g} to {rates[-1]:.4g}, smallest {rates[lowest]:.4g} at tau ="
+                f" {points.tau[lowest]:.4g}; {held}, so C > 0 is"
+                f" {'a theorem' if self.proved else 'not guaranteed'}"
+            ),
+            (
+                f"B/|w| from {first:.4g} to {last:.4g}; error from {points.error[0]:.4g} to"
+                f" {points.error[-1]:.4g}, smallest {self.path.best.error:.4g} at tau ="
+                f" {self.path.best.tau:.4g}"
+            ),
         ]
         if self.path.failure is not None:
             lines.append(f"the path ended early: {self.path.failure}")
@@ -119,8 +131,8 @@ def best_direction(
 
     Arguments:
         problem, recipe: as for `continuum`.
-        until: time to look at; default: until M = 0.999, or, from a start close to that or beyond, until 1 - M is a tenth
-            of that of the start.
+        until: time to look at; default: until M = 0.999, or, from a start close to that or beyond,
+            until 1 - M is a tenth of that of the start.
         tolerance: accuracy of the path.
 
     >>> from selftrain import Problem, Recipe

@@ -1,4 +1,6 @@
-r"""A discrete run next to its limit of continuous time, at the times $\tau_t = \sum_{i \le t}\lambda_U^{(i)}$ of its steps."""
+r"""A discrete run next to its limit of continuous time, at the times $\tau_t = \sum_{i \le
+t}\lambda_U^{(i)}$ of its steps.
+"""
 
 from __future__ import annotations
 

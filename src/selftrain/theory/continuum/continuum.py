@@ -1,11 +1,14 @@
 r"""Self-training in continuous time: the limit $\lambda_U \to 0$ at fixed $\tau = \lambda_U t$.
 
-The first order of a step (`expansion`) is a differential equation (Prediction `pred: differential equation`). In the variables
+The first order of a step (`expansion`) is a differential equation (Prediction `pred: differential
+equation`). In the variables
 
-    d \ln\sqrt q / d\tau = r        d\,\mathrm{artanh}(m/\sqrt q) / d\tau = b        dB / d\tau = \beta\sqrt q
+    d \ln\sqrt q / d\tau = r        d\,\mathrm{artanh}(m/\sqrt q) / d\tau = b        dB / d\tau =
+    \beta\sqrt q
 
-(r, b, $\beta$: `response`) nothing cancels and nothing leaves the range of numbers, however well the direction is aligned and however small
-the weights become; $dM/d\tau = C M(1-M)$ with $M = m^2/q$ and $C = 2b\sqrt q/m$ is the second of them.
+(r, b, $\beta$: `response`) nothing cancels and nothing leaves the range of numbers, however well
+the direction is aligned and however small the weights become; $dM/d\tau = C M(1-M)$ with $M =
+m^2/q$ and $C = 2b\sqrt q/m$ is the second of them.
 """
 
 from __future__ import annotations
@@ -35,14 +38,18 @@ def continuum(
 
     Arguments:
         problem: data and loss.
-        recipe: $\lambda_L$ of the start, threshold, whether the bias is fixed. The ridge $\lambda_U$ only sets the clock.
-        until: time $\tau$ at which to end; default: $\sum_t\lambda_U^{(t)}$, where the discrete run ends.
-        tolerance: accuracy of $\ln\sqrt q$, $\mathrm{artanh}\cos$ and B along the path, confirmed by a finer integration.
-        on_failure: "raise" a `NoExpansion` if the path runs into $\alpha_U P(\text{selected}) \le 1$ (a `SelfTrainError` if it
-            leaves the range of numbers), or return the "partial" path up to there, with the error in `failure`.
+        recipe: $\lambda_L$ of the start, threshold, whether the bias is fixed. The ridge
+            $\lambda_U$ only sets the clock.
+        until: time $\tau$ at which to end; default: $\sum_t\lambda_U^{(t)}$, where the discrete run
+            ends.
+        tolerance: accuracy of $\ln\sqrt q$, $\mathrm{artanh}\cos$ and B along the path, confirmed
+            by a finer integration.
+        on_failure: "raise" a `NoExpansion` if the path runs into $\alpha_U P(\text{selected}) \le
+            1$ (a `SelfTrainError` if it leaves the range of numbers), or return the "partial" path
+            up to there, with the error in `failure`.
 
-    If batches or thresholds depend on the step, step t rules the stretch of time of length $\lambda_U^{(t)}$ that it takes; after the
-    last step its batches stay.
+    If batches or thresholds depend on the step, step t rules the stretch of time of length
+    $\lambda_U^{(t)}$ that it takes; after the last step its batches stay.
 
     >>> from selftrain import Problem, Recipe
     >>> problem = Problem(alpha_l=0.5, alpha_u=2.0, rho=0.4, delta=0.75**2, steps=100)
@@ -67,7 +74,9 @@ def follow(
     tolerance: float,
     stop_at: float | None = None,
 ) -> ContinuumPath:
-    """The path until a time, or until |artanh cos| is `stop_at` if that comes first; marked if it fails."""
+    """The path until a time, or until |artanh cos| is `stop_at` if that comes first; marked if it
+    fails.
+    """
     check_continuous(problem, recipe)
     tolerance = checked_tolerance(tolerance)
     if until is None:

@@ -1,9 +1,11 @@
 r"""One step at a small ridge: first-order coefficients, and the noise that comes at second order.
 
-The formal expansion $\Theta = \Theta_0 + \Theta_1\lambda + \dots$ of the self-consistent equations (Assumption `assumption: stability`),
-worked out for any convex loss whose slope vanishes at its own soft label (Assumption `assumption: loss`), with selection, with
-the bias trained or fixed. `first_order` gives the coefficients of Prediction `pred: differential equation`, `second_order_noise` the limits
-behind Prediction `pred: smoothing`. The averages and the linear system are in `response`.
+The formal expansion $\Theta = \Theta_0 + \Theta_1\lambda + \dots$ of the self-consistent equations
+(Assumption `assumption: stability`), worked out for any convex loss whose slope vanishes at its own
+soft label (Assumption `assumption: loss`), with selection, with the bias trained or fixed.
+`first_order` gives the coefficients of Prediction `pred: differential equation`,
+`second_order_noise` the limits behind Prediction `pred: smoothing`. The averages and the linear
+system are in `response`.
 """
 
 from __future__ import annotations
@@ -39,7 +41,8 @@ _LOGITS = np.linspace(-6.0, 6.0, 97)
 
 @dataclass(frozen=True)
 class FirstOrder:
-    r"""Coefficients of a step from a given model: index 0 is the value at $\lambda = 0$, 1 the slope in $\lambda$ there.
+    r"""Coefficients of a step from a given model: index 0 is the value at $\lambda = 0$, 1 the
+    slope in $\lambda$ there.
 
     Attributes:
         m1, q1, v1, bias1: of $m$, $q$, $v = q - m^2$ and $B$, each zero if nothing changes.
@@ -49,7 +52,8 @@ class FirstOrder:
         chi0, q_hat0: $\chi_0$ and $\hat Q_0 = \hat R_0 = 1/\chi_0$.
         alignment_rate: $C = 2\hat m_1/(\hat Q_0 m')$, the rate of $\ln(M/(1-M))$; NaN for m' = 0.
         squared_cosine1: of $M = m^2/q$, $M_1 = C M(1-M)$.
-        points: selected points per feature that the loss holds, $\alpha_U P$; the expansion needs more than 1.
+        points: selected points per feature that the loss holds, $\alpha_U P$; the expansion needs
+            more than 1.
     """
 
     m1: float
@@ -82,7 +86,8 @@ class SecondOrderNoise:
 def first_order(
     problem: Problem, recipe: Recipe, state: State | Trajectory, t: int = 1
 ) -> FirstOrder:
-    r"""The first order in $\lambda_U$ of step t (Prediction `pred: differential equation`, for any loss).
+    r"""The first order in $\lambda_U$ of step t (Prediction `pred: differential equation`, for any
+    loss).
 
     Arguments:
         problem: data and loss; the batch is that of step t.
@@ -91,8 +96,9 @@ def first_order(
         t: the step, from 1 to `problem.steps`.
 
     Raises:
-        InvalidInput: labels that are not the link of the loss (hard, sharpened, annealed), or a loss
-            whose slope does not vanish at its own soft label: then a step without ridge moves the model.
+        InvalidInput: labels that are not the link of the loss (hard, sharpened, annealed), or a
+            loss whose slope does not vanish at its own soft label: then a step without ridge moves
+            the model.
         NoExpansion: $\alpha_U$ times the selected share is not above 1.
         StateOverflow: a coefficient is beyond the range of numbers.
 
@@ -132,7 +138,8 @@ def first_order(
 def second_order_noise(
     problem: Problem, recipe: Recipe, state: State | Trajectory, t: int = 1
 ) -> SecondOrderNoise:
-    r"""The limits of $\hat\chi/\lambda^2$ and $(q - R^2/q')/\lambda^2$ for $\lambda \to 0$ (Prediction `pred: smoothing`).
+    r"""The limits of $\hat\chi/\lambda^2$ and $(q - R^2/q')/\lambda^2$ for $\lambda \to 0$
+    (Prediction `pred: smoothing`).
 
     Arguments as in `first_order`. `measured_noise` gives the same ratios of a solved run.
 
@@ -166,7 +173,8 @@ def _check_range(t: int, old: State, **values: float) -> None:
 
 
 def measured_noise(run: Trajectory) -> SecondOrderNoise:
-    r"""$\hat\chi/\lambda^2$ and $(q - R^2/q')/\lambda^2$ at every step of a solved run, arrays over t; NaN at t = 0.
+    r"""$\hat\chi/\lambda^2$ and $(q - R^2/q')/\lambda^2$ at every step of a solved run, arrays over
+    t; NaN at t = 0.
 
     They do not depend on $\lambda$ where it is small: the numerical check of `second_order_noise`.
     """

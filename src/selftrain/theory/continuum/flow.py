@@ -1,7 +1,8 @@
 r"""The differential equation of continuous time, integrated twice.
 
-The unknowns are $(\ln\sqrt q, \mathrm{artanh}(m/\sqrt q), B)$, with the rates of `response` on the right-hand side. A path is believed when
-a finer integration, forced to take other steps, agrees with a coarser one: where both step alike they err alike.
+The unknowns are $(\ln\sqrt q, \mathrm{artanh}(m/\sqrt q), B)$, with the rates of `response` on the
+right-hand side. A path is believed when a finer integration, forced to take other steps, agrees
+with a coarser one: where both step alike they err alike.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ SHORTER = 0.6
 """The longest step of an integration, over that of the coarser one it is compared with."""
 
 MOST_EVALUATIONS = 20_000
-"""A stretch that needs more is given up: its right-hand side is rounding, as it is where nearly nothing holds the fit."""
+"""A stretch that needs more is given up: its right-hand side is rounding, as it is where nearly
+nothing holds the fit.
+"""
 
 BEFORE_THE_END = 0.999
 LARGEST_LOG = 340.0
@@ -52,9 +55,9 @@ class Flow:
         self.evaluations += 1
         if self.evaluations > MOST_EVALUATIONS:
             raise SelfTrainError(
-                f"the path was given up at tau = {tau:g} after {MOST_EVALUATIONS} evaluations: its rates are "
-                f"rounding (alpha_u times the selected share = {self.answer(y).points:.10g} is hardly above 1?); "
-                "a larger tolerance may help"
+                f"the path was given up at tau = {tau:g} after {MOST_EVALUATIONS} evaluations: its"
+                " rates are rounding (alpha_u times the selected share ="
+                f" {self.answer(y).points:.10g} is hardly above 1?); a larger tolerance may help"
             )
         if np.abs(y[:2]).max() > LARGEST_LOG:
             return np.full(3, np.nan)
@@ -83,7 +86,9 @@ def _state(y: Array) -> State:
 
 
 class FlowSolution(NamedTuple):
-    """One integration: the dense output, the crossings of each level, the end, why it came early, the longest steps."""
+    """One integration: the dense output, the crossings of each level, the end, why it came early,
+    the longest steps.
+    """
 
     dense: OdeSolution
     crossings: tuple[list[float], ...]
@@ -106,8 +111,8 @@ def confirmed(
 ) -> Confirmed:
     """The first integration that agrees with a coarser one as well as was asked.
 
-    `stop_at` is a size of the rapidity at which to end. The accuracy is never better than the tolerance of the
-    integration.
+    `stop_at` is a size of the rapidity at which to end. The accuracy is never better than the
+    tolerance of the integration.
     """
     finer, apart = COARSER * tolerance, math.inf
     coarse = _integrate(flows, times, y, finer, stop_at, [math.inf] * len(flows))
@@ -180,8 +185,8 @@ def _reason(flow: Flow, y: Array, tau: float) -> SelfTrainError:
         last = flow.answer(y)
         return NoExpansion(last.points, _state(y), tau, last.selected)
     return SelfTrainError(
-        f"at tau = {tau:.6g}: the path leaves the range of numbers, log norm {y[0]:.4g}, artanh of the "
-        f"cosine {y[1]:.4g}, bias {y[2]:.4g}"
+        f"at tau = {tau:.6g}: the path leaves the range of numbers, log norm {y[0]:.4g}, artanh of"
+        f" the cosine {y[1]:.4g}, bias {y[2]:.4g}"
     )
 
 
@@ -200,7 +205,9 @@ def _arrival(level: float) -> Callable[[float, Array], float]:
 
 
 def _apart(one: FlowSolution, other: FlowSolution) -> float:
-    """Largest difference of two integrations, up to just before an early end, where rates diverge."""
+    """Largest difference of two integrations, up to just before an early end, where rates
+    diverge.
+    """
     last = min(one.until, other.until)
     if one.failure is not None or other.failure is not None:
         last *= BEFORE_THE_END

@@ -1,13 +1,17 @@
-r"""How one step answers to a small ridge: the averages at $\lambda = 0$ and the linear system they make.
+r"""How one step answers to a small ridge: the averages at $\lambda = 0$ and the linear system they
+make.
 
-At $\lambda = 0$ the old model already minimises the loss of its own labels, so nothing moves, and the logits
-answer to a small change of the fields by $k_0 = l''/(1 + \chi_0\Delta\, l'')$ at the old logit $\tilde h$. Of the stage equations
-(`equations`) with $a = \omega(1 + \lambda r)$, $\eta = \lambda\omega b$, $B = B' + \lambda\omega\beta$ there remains, to first order in $\lambda$,
+At $\lambda = 0$ the old model already minimises the loss of its own labels, so nothing moves, and
+the logits answer to a small change of the fields by $k_0 = l''/(1 + \chi_0\Delta\, l'')$ at the old
+logit $\tilde h$. Of the stage equations (`equations`) with $a = \omega(1 + \lambda r)$, $\eta =
+\lambda\omega b$, $B = B' + \lambda\omega\beta$ there remains, to first order in $\lambda$,
 
-    E[k_0 h_1] = 0        E[k_0\hat g h_1] = -1/\alpha        E[k_0 s h_1] = -b\hat Q_0/\alpha        h_1 = \beta + r\hat g + \nu^2 b s
+    E[k_0 h_1] = 0        E[k_0\hat g h_1] = -1/\alpha        E[k_0 s h_1] = -b\hat Q_0/\alpha
+    h_1 = \beta + r\hat g + \nu^2 b s
 
-with $\hat g = (\tilde h - B')/\omega$, in units of $\omega$, and $1/\chi_0 = \alpha\Delta E[k_0] = \hat Q_0$. The last is a monotone equation for
-$c = \chi_0\Delta$, $\alpha E[c\,l''/(1 + c\,l'')] = 1$, with a root if and only if the curved selected points outnumber the features.
+with $\hat g = (\tilde h - B')/\omega$, in units of $\omega$, and $1/\chi_0 = \alpha\Delta E[k_0] =
+\hat Q_0$. The last is a monotone equation for $c = \chi_0\Delta$, $\alpha E[c\,l''/(1 + c\,l'')] =
+1$, with a root if and only if the curved selected points outnumber the features.
 """
 
 from __future__ import annotations
@@ -38,7 +42,9 @@ Mask = NDArray[np.bool_]
 
 
 class GivenBatch(NamedTuple):
-    r"""What a step is given besides the old model: $\alpha, \rho, \Delta$ and the threshold $\Gamma$."""
+    r"""What a step is given besides the old model: $\alpha, \rho, \Delta$ and the threshold
+    $\Gamma$.
+    """
 
     alpha: float
     rho: float
@@ -101,7 +107,9 @@ def respond(loss: Loss, state: State, batch: GivenBatch, fixed_bias: bool) -> Re
 
 
 class _Nodes(NamedTuple):
-    r"""Points of the average over a selected point: class, $\hat g$, curvature at $\tilde h$, weight."""
+    r"""Points of the average over a selected point: class, $\hat g$, curvature at $\tilde h$,
+    weight.
+    """
 
     s: Array
     g: Array
@@ -187,7 +195,9 @@ def _nodes(loss: Loss, state: State, batch: GivenBatch, panels: Array) -> _Nodes
 
 
 def _averages(nodes: _Nodes, c: float) -> Array:
-    r"""Panel by panel, the averages of $1$, $x = \chi_0\Delta\,k_0$ and $x^2$ times powers of $\hat g$; one row each."""
+    r"""Panel by panel, the averages of $1$, $x = \chi_0\Delta\,k_0$ and $x^2$ times powers of $\hat
+    g$; one row each.
+    """
     x = c * nodes.curvature / (1.0 + c * nodes.curvature)
     rows = np.array([np.ones_like(x), x, x * nodes.g, x * nodes.g**2, x * x, (x * nodes.g) ** 2])
     sums: Array = (nodes.weight * rows).reshape(len(rows), -1, PANEL_X.size).sum(axis=2)
@@ -197,8 +207,8 @@ def _averages(nodes: _Nodes, c: float) -> Array:
 def _strength(nodes: _Nodes, alpha: float, state: State) -> float:
     r"""$c = \chi_0\Delta$, the root of $\alpha E[c\,l''/(1 + c\,l'')] = 1$.
 
-    Newton in $\ln c$ on the logarithm of the ratio of $E[c\,l''/(1+c\,l'')]$ and $E[1/(1+c\,l'')]$, which is a straight
-    line for a constant curvature; bisection where a step leaves the bracket.
+    Newton in $\ln c$ on the logarithm of the ratio of $E[c\,l''/(1+c\,l'')]$ and $E[1/(1+c\,l'')]$,
+    which is a straight line for a constant curvature; bisection where a step leaves the bracket.
     """
     curved = nodes.curvature > 0
     curvature, weight = nodes.curvature[curved], alpha * nodes.weight[curved]

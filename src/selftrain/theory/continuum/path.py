@@ -1,4 +1,6 @@
-r"""A run in continuous time as an object: call it with a time, ask for its best time, compare it, draw it."""
+r"""A run in continuous time as an object: call it with a time, ask for its best time, compare it,
+draw it.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,9 @@ SHOWN = 201
 
 
 class Best(NamedTuple):
-    """Where the error is smallest: the time, the error, and "start", "interior" or "end" of the path."""
+    """Where the error is smallest: the time, the error, and "start", "interior" or "end" of the
+    path.
+    """
 
     tau: float
     error: float
@@ -46,10 +50,12 @@ class ContinuumPath:
     Attributes:
         until: where the path ends.
         stretches: stretches of time with the same batches.
-        half_aligned, aligned: first times at which M reaches 1/2 and 0.99 with m > 0; None if it does not.
-        accuracy: of $\ln\sqrt q$, $\mathrm{artanh}\cos$ and B: the largest difference between the two finest integrations, which
-            take different steps, or the tolerance of the finest if that is larger. Of a path that ended early, up to 0.999 of
-            its time: rates may diverge where the expansion ends.
+        half_aligned, aligned: first times at which M reaches 1/2 and 0.99 with m > 0; None if it
+            does not.
+        accuracy: of $\ln\sqrt q$, $\mathrm{artanh}\cos$ and B: the largest difference between the
+            two finest integrations, which take different steps, or the tolerance of the finest if
+            that is larger. Of a path that ended early, up to 0.999 of its time: rates may diverge
+            where the expansion ends.
         evaluations: of the right-hand side, all integrations together.
         failure: why the path ended early (only with `on_failure="partial"`), or None.
     """
@@ -115,8 +121,8 @@ class ContinuumPath:
     def compare(self, run: Trajectory) -> ContinuumComparison:
         r"""The discrete run at the same times $\tau_t = \sum_{i \le t}\lambda_U^{(i)}$.
 
-        The run may have another ridge and another number of steps than the path, but the same labelled
-        set, start, loss and batches.
+        The run may have another ridge and another number of steps than the path, but the same
+        labelled set, start, loss and batches.
         """
         return difference(self, run)
 
@@ -139,7 +145,9 @@ class ContinuumPath:
         return xr.Dataset.from_dataframe(self.to_frame(points)).assign_attrs(words)
 
     def plot(self, *runs: Trajectory, figure: Figure | SubFigure | None = None) -> Figure:
-        """Error, direction, size and bias against tau, with discrete runs on top; see `selftrain.plots.continuum`."""
+        """Error, direction, size and bias against tau, with discrete runs on top; see
+        `selftrain.plots.continuum`.
+        """
         from ...plots.continuum import plot_path
 
         for run in runs:

@@ -1,7 +1,7 @@
 r"""A run in continuous time at some times: the quantities that are shown of it.
 
-They are made from $\ln\sqrt q$, the cosine, $1 - M$ and B, not from m and v: those leave the range of numbers on long paths, the direction
-and its distance from the best one do not.
+They are made from $\ln\sqrt q$, the cosine, $1 - M$ and B, not from m and v: those leave the range
+of numbers on long paths, the direction and its distance from the best one do not.
 """
 
 from __future__ import annotations
@@ -57,7 +57,9 @@ NAMES = tuple(Points.__dataclass_fields__)[1:]
 def points_at(
     problem: Problem, tau: Array, log_norm: Array, cosine: Array, misalignment: Array, bias: Array
 ) -> Points:
-    r"""Points from $\ln\sqrt q$, $m/\sqrt q$, $1 - M$ and B at these times; floats if it is one time."""
+    r"""Points from $\ln\sqrt q$, $m/\sqrt q$, $1 - M$ and B at these times; floats if it is one
+    time.
+    """
     norm, one = np.exp(log_norm), np.ones(())
     with np.errstate(over="ignore", invalid="ignore"):
         ratio = np.where(bias == 0, 0.0, bias * np.exp(-log_norm))

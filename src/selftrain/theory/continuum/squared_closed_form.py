@@ -1,12 +1,17 @@
-r"""The squared loss without selection: every curve in closed form (Prediction `pred: squared loss`), at any ridge.
+r"""The squared loss without selection: every curve in closed form (Prediction `pred: squared
+loss`), at any ridge.
 
-With V the variance of the class coded ±1, $V = 4\rho(1-\rho)$ (1 if the bias is fixed), the continuous-time limit is
+With V the variance of the class coded ±1, $V = 4\rho(1-\rho)$ (1 if the bias is fixed), the
+continuous-time limit is
 
-    m = m_0 e^{-\tau/\tau_m}        B = B_0 + (2\rho-1)(m_0 - m)        v = v_0 e^{-\tau/\tau_v}        M = 1/(1 + (1/M_0 - 1) e^{-\tau/\tau_M})
-    \tau_m = (\alpha-1)(\Delta+V)        \tau_v = \Delta(\alpha-1)/2        \tau_M = \Delta(\alpha-1)(\Delta+V)/(2V)        1/\tau_M = 1/\tau_v - 2/\tau_m
+    m = m_0 e^{-\tau/\tau_m}        B = B_0 + (2\rho-1)(m_0 - m)        v = v_0 e^{-\tau/\tau_v}
+    M = 1/(1 + (1/M_0 - 1) e^{-\tau/\tau_M}) \tau_m = (\alpha-1)(\Delta+V)        \tau_v =
+    \Delta(\alpha-1)/2        \tau_M = \Delta(\alpha-1)(\Delta+V)/(2V)        1/\tau_M = 1/\tau_v -
+    2/\tau_m
 
-so $q = m^2 + v$ is a sum of two exponentials. At a given ridge a step is a linear map of $(m, v)$ with coefficients that do not depend on
-the state; its fixed ratio v/m² is the misalignment below which no number of steps leads.
+so $q = m^2 + v$ is a sum of two exponentials. At a given ridge a step is a linear map of $(m, v)$
+with coefficients that do not depend on the state; its fixed ratio v/m² is the misalignment below
+which no number of steps leads.
 """
 
 from __future__ import annotations
@@ -35,7 +40,9 @@ LARGEST = 1e300
 
 
 class StepMap(NamedTuple):
-    r"""One step at ridge $\lambda$: $m = g m'$, $v = a m'^2 + b v'$, and the slack $g^2 - b$ without cancellation."""
+    r"""One step at ridge $\lambda$: $m = g m'$, $v = a m'^2 + b v'$, and the slack $g^2 - b$
+    without cancellation.
+    """
 
     keep: float
     noise: float
@@ -49,7 +56,8 @@ class SquaredClosedForm:
 
     Attributes:
         start: the supervised model $(m_0, v_0, B_0)$.
-        tau_m, tau_v, tau_squared_cosine: time scales $\tau_m$, $\tau_v$, $\tau_M$ of m, $v = q - m^2$ and M.
+        tau_m, tau_v, tau_squared_cosine: time scales $\tau_m$, $\tau_v$, $\tau_M$ of m, $v = q -
+            m^2$ and M.
         variance: V.
     """
 
@@ -70,7 +78,9 @@ class SquaredClosedForm:
 
     @cached_property
     def discrete(self) -> Points:
-        r"""The run itself, exact at its ridge: arrays over t = 0..T at $\tau_t = \sum_{i\le t}\lambda_U^{(i)}$."""
+        r"""The run itself, exact at its ridge: arrays over t = 0..T at $\tau_t = \sum_{i\le
+        t}\lambda_U^{(i)}$.
+        """
         ridges = self.recipe.at_steps(self.problem.steps).lambda_u
         kept, ratio = np.zeros(ridges.size + 1), np.empty(ridges.size + 1)
         ratio[0] = self.start.v / self.start.m**2
@@ -81,7 +91,9 @@ class SquaredClosedForm:
         return self._points(np.append(0.0, np.cumsum(ridges)), kept, np.log(ratio))
 
     def _points(self, times: Array, log_kept: Array, log_ratio: Array) -> Points:
-        r"""Points from $\ln(m/m_0)$ and $\ln(v/m^2)$: m and v may be too small for numbers, their ratio is not."""
+        r"""Points from $\ln(m/m_0)$ and $\ln(v/m^2)$: m and v may be too small for numbers, their
+        ratio is not.
+        """
         log_squared_cosine = -np.logaddexp(0.0, log_ratio)
         log_norm = math.log(abs(self.start.m)) + log_kept - 0.5 * log_squared_cosine
         cosine = math.copysign(1.0, self.start.m) * np.exp(0.5 * log_squared_cosine)
@@ -115,8 +127,8 @@ class SquaredClosedForm:
     def floor(self, ridge: float | None = None) -> float:
         r"""The limit of $1 - M$ for $t \to \infty$ at a ridge (default: that of the last step).
 
-        For small $\lambda$ the ratio v/m² goes to $\lambda/(2V(\alpha-1)^2)$. It is 1, no alignment at all, where v shrinks slower
-        than m².
+        For small $\lambda$ the ratio v/m² goes to $\lambda/(2V(\alpha-1)^2)$. It is 1, no alignment
+        at all, where v shrinks slower than m².
         """
         if ridge is None:
             ridge = float(self.recipe.at_steps(self.problem.steps).lambda_u[-1])
@@ -129,8 +141,8 @@ class SquaredClosedForm:
 def squared_closed_form(problem: Problem, recipe: Recipe) -> SquaredClosedForm:
     r"""The curves of Prediction `pred: squared loss` and the exact recursion of the same run.
 
-    Batches must be the same in all steps (`continuum` integrates the others); they may differ from the labelled set, and
-    the ridge may depend on the step.
+    Batches must be the same in all steps (`continuum` integrates the others); they may differ from
+    the labelled set, and the ridge may depend on the step.
 
     >>> from selftrain import Problem, Recipe
     >>> problem = Problem(0.5, 2.0, rho=0.4, delta=0.75**2, steps=100, loss="squared")

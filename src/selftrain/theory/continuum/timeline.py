@@ -1,4 +1,6 @@
-"""What a path in continuous time is given: the model it starts from, and batches that rule stretches of time."""
+"""What a path in continuous time is given: the model it starts from, and batches that rule
+stretches of time.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """What an engine is, and which one solves a problem.
 
-The engines share the equations of `step` and differ in how the averages are taken: `logistic` compiled
-and by adaptive quadrature, `squared` in closed form, `generic` for any other loss or labeler in numpy.
+The engines share the equations of `step` and differ in how the averages are taken: `logistic`
+compiled and by adaptive quadrature, `squared` in closed form, `generic` for any other loss or
+labeler in numpy.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ class Engine(Protocol):
         self, problem: Problem, recipe: Recipe, states: Array, unknowns: Array, steps: range,
         exponent: float,
     ) -> tuple[Array, Array]:  # fmt: skip
-        """Derivatives of the equations of `steps` (from 1 on) in their unknowns and in what they are given.
+        """Derivatives of the equations of `steps` (from 1 on) in their unknowns and in what they
+        are given.
 
         The unknowns are zero-based: they hold a and B themselves.
         """
@@ -48,7 +50,9 @@ class Engine(Protocol):
 
 
 class StepByStep:
-    """An engine without a compiled path through the steps: it differentiates them one after the other."""
+    """An engine without a compiled path through the steps: it differentiates them one after the
+    other.
+    """
 
     def supervised(self, loss: Loss, groups: Array, ridge: float) -> Stage:
         """The supervised fit to groups of points."""

@@ -1,10 +1,11 @@
 r"""The engine for the squared loss: every step in closed form, with selection and hard labels too.
 
-With $f = (h - \hat y)/(1+c)$ all averages are truncated Gaussian moments. On one side of the threshold, for one
-class, $h - \hat y = d + \kappa g_1 + b g_2$ with constants d and $\kappa$, so with $P, T_1, T_2$ the moments of order 0, 1,
-2 of $g_1$ there, $E f = k\langle dP + \kappa T_1\rangle$, $E[g_1 f] = k\langle dT_1 + \kappa T_2\rangle$, $E f^2 = k^2\langle d^2P + 2d\kappa T_1 + \kappa^2T_2 + b^2P\rangle$
-and $k = 1/(1+c)$: a quadratic equation gives c, a linear system $(a, \eta, B)$, and then $r^2$ follows.
-Classes are coded as -1 and +1.
+With $f = (h - \hat y)/(1+c)$ all averages are truncated Gaussian moments. On one side of the
+threshold, for one class, $h - \hat y = d + \kappa g_1 + b g_2$ with constants d and $\kappa$, so
+with $P, T_1, T_2$ the moments of order 0, 1, 2 of $g_1$ there, $E f = k\langle dP + \kappa
+T_1\rangle$, $E[g_1 f] = k\langle dT_1 + \kappa T_2\rangle$, $E f^2 = k^2\langle d^2P + 2d\kappa T_1
++ \kappa^2T_2 + b^2P\rangle$ and $k = 1/(1+c)$: a quadratic equation gives c, a linear system $(a,
+\eta, B)$, and then $r^2$ follows. Classes are coded as -1 and +1.
 """
 
 from __future__ import annotations
@@ -110,7 +111,9 @@ class ClosedSupervised:
         return np.array([0.0, m, bias, 0.5 * math.log(r2), math.log(chi)])
 
     def derivatives(self, z: Array, exponent: float) -> tuple[Array, Array]:
-        """The derivatives of the equations in z and in what step 0 is given (one group of points)."""
+        """The derivatives of the equations in z and in what step 0 is given (one group of
+        points).
+        """
         e = self._moments(z, *self.groups[1:, 0])
         jacobian: Array = self._system(z).jacobian
         return jacobian, first_shifts(z, self.groups[:, 0], self.ridge, e)
@@ -204,7 +207,9 @@ class ClosedStage:
         return float(0.5 * math.exp(2 * (z[3] - z[4])) / (alpha * delta * share))
 
     def derivatives(self, z: Array, exponent: float) -> tuple[Array, Array]:
-        """The derivatives of the equations in z (with a and B themselves) and in what the step is given."""
+        """The derivatives of the equations in z (with a and B themselves) and in what the step is
+        given.
+        """
         omega, mu, nu2, old_bias = (float(value) for value in self.old)
         alpha, rho, delta = (float(value) for value in self.batch)
         sign, *_, constant, slope = self._sides()
@@ -245,7 +250,9 @@ class ClosedStage:
             raise Ending.EMPTY.error(self.step, _described(self.old), threshold=self.threshold)
 
     def _moments(self, z: Array, slide: float, lift: float) -> tuple[float, Any]:
-        r"""The selected share and the averages at $a - \gamma_0\omega$ = `slide`, $B - \gamma_0 B'$ = `lift`."""
+        r"""The selected share and the averages at $a - \gamma_0\omega$ = `slide`, $B - \gamma_0 B'$
+        = `lift`.
+        """
         mu, nu2, delta = self.given.mu, self.given.nu2, self.given.delta
         sign, zeroth, first, second, constant, slope = self._sides()
         root, share = math.sqrt(delta), float(zeroth.sum())
@@ -258,7 +265,9 @@ class ClosedStage:
         )
 
     def _sides(self) -> tuple[Array, Array, Array, Array, Array, Array]:
-        """Class sign, weighted moments of g1, and the constants of d and kappa, for the four (class, side)."""
+        """Class sign, weighted moments of g1, and the constants of d and kappa, for the four
+        (class, side).
+        """
         omega, mu, _, old_bias = self.old
         _, rho, delta = self.batch
         spread = math.sqrt(delta) * omega
@@ -316,7 +325,9 @@ class SquaredEngine(StepByStep):
 def _averages(
     s: Array, zeroth: Array, first: Array, second: Array, d: Array, kappa: Array, noise: float, c: float
 ) -> Any:  # fmt: skip
-    r"""The averages for $f = k(d + \kappa g_1 + b g_2)$ on pieces with the moments of $g_1$ given."""
+    r"""The averages for $f = k(d + \kappa g_1 + b g_2)$ on pieces with the moments of $g_1$
+    given.
+    """
     k = 1.0 / (1.0 + c)
     f = k * (d * zeroth + kappa * first)
     gf = k * (d * first + kappa * second)
@@ -345,7 +356,9 @@ def _system(z: Array, averages: list[Any], alpha: Array, delta: Array, about: Fr
 def _confirmed(
     t: int, z: Array, equations: Callable[[Array], System], about: Frame
 ) -> StageSolution:
-    """A closed form with its distance from the equations, improved by a Newton step where rounding shows."""
+    """A closed form with its distance from the equations, improved by a Newton step where rounding
+    shows.
+    """
     for evaluations in (1, 2):
         system = equations(z)
         accuracy = float(newton_step(z, system, about))
@@ -359,7 +372,9 @@ def _confirmed(
 
 
 def _susceptibility(alpha: Array, delta: Array, ridge: float) -> float:
-    r"""$\chi$ with $\chi(\sum\alpha\Delta/(1+\chi\Delta) + \lambda) = 1$; a quadratic equation for a single group."""
+    r"""$\chi$ with $\chi(\sum\alpha\Delta/(1+\chi\Delta) + \lambda) = 1$; a quadratic equation for
+    a single group.
+    """
     if alpha.size == 1:
         a, d = float(alpha[0]), float(delta[0])
         b = ridge + d * (a - 1.0)

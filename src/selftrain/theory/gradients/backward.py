@@ -1,4 +1,6 @@
-r"""The adjoint recursion: from the derivatives of a number in the rows of a run to those in what each step is given."""
+r"""The adjoint recursion: from the derivatives of a number in the rows of a run to those in what
+each step is given.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,8 @@ from .step_derivatives import FIELDS, MU, NU2, OLD_BIAS, OMEGA, RIDGE
 def pull_back(
     states: Any, unknowns: Any, jacobians: Any, moves: Any, bars: Any, out: Any, conditions: Any
 ) -> None:
-    r"""The adjoint recursion: from $\partial L/\partial$row of each step to $dL/d\theta$ of each step.
+    r"""The adjoint recursion: from $\partial L/\partial$row of each step to $dL/d\theta$ of each
+    step.
 
     `bars` are the derivatives of L in the rows of `trajectory.STATE`; those in m, v and B are
     completed on the way down by what later steps make of them. `conditions` tells how errors of the
@@ -71,7 +74,9 @@ def pull_back(
 
 @kernel(error_model="numpy")
 def _condition(jacobian: Any, inverse: Any, size: float, bias: float) -> float:
-    """Largest relative change of an unknown when every entry of the Jacobian changes by one part."""
+    """Largest relative change of an unknown when every entry of the Jacobian changes by one
+    part.
+    """
     scale = (size, size, bias, 1.0, 1.0)
     worst = 0.0
     for i in range(5):

@@ -1,9 +1,10 @@
 r"""`gradient`: the derivative of any result of a run in everything the run was given, at once.
 
-Every step defines its unknowns z by equations $F(z; \theta) = 0$, where $\theta$ holds the old state, the batch and the
-recipe of the step. With L a function of the states and $g = \partial L/\partial z$, the implicit-function theorem gives
-$dL/d\theta = -F_\theta^T F_z^{-T} g$; the part of $\theta$ that is the old state passes it on to the step before. One sweep
-from the last step to the first collects the derivatives in all hyperparameters of all steps.
+Every step defines its unknowns z by equations $F(z; \theta) = 0$, where $\theta$ holds the old
+state, the batch and the recipe of the step. With L a function of the states and $g = \partial
+L/\partial z$, the implicit-function theorem gives $dL/d\theta = -F_\theta^T F_z^{-T} g$; the part
+of $\theta$ that is the old state passes it on to the step before. One sweep from the last step to
+the first collects the derivatives in all hyperparameters of all steps.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ from .step_derivatives import ALPHA, DELTA, FIELDS, RHO, RIDGE, SHARPNESS, THRES
 __all__ = ["Gradient", "derivatives", "gradient"]
 
 ILL_CONDITIONED = 1e11
-"""Beyond this a stage magnifies the rounding of its averages so much that nothing is left of a derivative."""
+"""Beyond this a stage magnifies the rounding of its averages so much that nothing is left of a
+derivative.
+"""
 
 
 FADED = 1e-180
@@ -42,11 +45,12 @@ FADED = 1e-180
 class Gradient(Mapping[str, "float | Array"]):
     r"""Derivatives of one number of a run, by the name of what moves it.
 
-    `gradient["lambda_u"]` is an array over steps 1..T, whether or not the recipe has one value for all
-    of them: its entry t is what `solve` would answer to a change of that entry alone. So are `threshold`,
-    `sharpness`, `alpha_u`, `rho_u`, `delta_u`; `lambda_l`, `annealing`, `alpha_l`, `rho`, `delta` are numbers (`annealing` an
-    array if the recipe has one value per step). While a problem leaves `rho_u` to follow `rho`, the derivative
-    in `rho` moves the batches too, and so for `delta`.
+    `gradient["lambda_u"]` is an array over steps 1..T, whether or not the recipe has one value for
+    all of them: its entry t is what `solve` would answer to a change of that entry alone. So are
+    `threshold`, `sharpness`, `alpha_u`, `rho_u`, `delta_u`; `lambda_l`, `annealing`, `alpha_l`,
+    `rho`, `delta` are numbers (`annealing` an array if the recipe has one value per step). While a
+    problem leaves `rho_u` to follow `rho`, the derivative in `rho` moves the batches too, and so
+    for `delta`.
 
     Attributes:
         of: what was differentiated.
@@ -102,12 +106,14 @@ def gradient(
     Arguments:
         trajectory: what `solve` returned.
         of: a recorded quantity ("error", "cosine", "m", ...), or a function of the trajectory that
-            returns a number; such a function is differentiated by central differences in the states of the run.
+            returns a number; such a function is differentiated by central differences in the states
+            of the run.
         at: the step at which the quantity is taken; counts from the end if negative.
 
-    The threshold's derivative at $\Gamma = 0$ is the one from above. There is no derivative where labels have
-    collapsed, none in the sharpness of hard labels, and none through an ill-conditioned stage: these raise.
-    With clusters that have a shape, derivatives are differences of runs (`theory.shapes.gradient`).
+    The threshold's derivative at $\Gamma = 0$ is the one from above. There is no derivative where
+    labels have collapsed, none in the sharpness of hard labels, and none through an ill-conditioned
+    stage: these raise. With clusters that have a shape, derivatives are differences of runs
+    (`theory.shapes.gradient`).
 
     >>> from selftrain import Problem, Recipe, solve
     >>> problem = Problem(alpha_l=0.5, alpha_u=2.0, rho=0.4, delta=0.75**2, steps=16)
@@ -146,7 +152,9 @@ def gradient(
 
 
 def _quantity(trajectory: Trajectory, of: Any, at: Any) -> tuple[str, int | None]:
-    """Name and step of what is to be differentiated; raises where there is nothing to differentiate."""
+    """Name and step of what is to be differentiated; raises where there is nothing to
+    differentiate.
+    """
     end = trajectory.good_steps
     total = trajectory.problem.steps + 1
     why = "the run failed" if trajectory.failure is not None else "the labels collapsed"
@@ -174,7 +182,9 @@ def _quantity(trajectory: Trajectory, of: Any, at: Any) -> tuple[str, int | None
 def derivatives(
     trajectory: Trajectory, states: Array, unknowns: Array, steps: range
 ) -> tuple[Array, Array]:
-    """The derivatives of the equations of some steps in their unknowns and in what they are given."""
+    """The derivatives of the equations of some steps in their unknowns and in what they are
+    given.
+    """
     problem, recipe = trajectory.problem, trajectory.recipe
     exponent = exponent_of(trajectory.stats.tolerance)
     jacobians, moves = np.empty((len(steps), 5, 5)), np.empty((len(steps), 5, FIELDS))
@@ -194,7 +204,8 @@ def _check(slopes: Array, condition: Array) -> None:
     worst = int(np.argmax(np.where(np.isnan(condition), math.inf, condition)))
     if not condition[worst] < ILL_CONDITIONED:
         raise NoGradient(
-            f"the equations of step {worst} are ill-conditioned: they magnify errors by {condition[worst]:.1e}"
+            f"the equations of step {worst} are ill-conditioned: they magnify errors by"
+            f" {condition[worst]:.1e}"
         )
     if not np.isfinite(slopes).all():
         step = int(np.argmin(np.isfinite(slopes).all(axis=1)))

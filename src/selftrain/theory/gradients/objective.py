@@ -1,8 +1,10 @@
-r"""The derivatives of a number L of a run in its states, and in problem and recipe where L names them itself.
+r"""The derivatives of a number L of a run in its states, and in problem and recipe where L names
+them itself.
 
-For the generalisation error and what is made of a single state these are formulas. For everything else
-(selected fraction, training loss, a user's function) they are central differences, taken only where L changes at
-all: a block of entries that can be shaken without effect has derivative zero, which a search by halves finds.
+For the generalisation error and what is made of a single state these are formulas. For everything
+else (selected fraction, training loss, a user's function) they are central differences, taken only
+where L changes at all: a block of entries that can be shaken without effect has derivative zero,
+which a search by halves finds.
 """
 
 from __future__ import annotations
@@ -23,10 +25,14 @@ DIFFERENCE = 1e-5
 """Relative size of a step of the central differences."""
 
 AT_ZERO = 10.0
-"""The scale of a threshold, annealing, ... of 0: a one-sided difference over 1e-4 rises above the rounding of its ends."""
+"""The scale of a threshold, annealing, ... of 0: a one-sided difference over 1e-4 rises above the
+rounding of its ends.
+"""
 
 QUIET = 1e-12
-"""A relative change this small is the error of the averages, which use another rule at 0 than beside it."""
+"""A relative change this small is the error of the averages, which use another rule at 0 than
+beside it.
+"""
 
 
 @dataclass(frozen=True)
@@ -84,7 +90,9 @@ _SHAPES: dict[str, Callable[[float, float, float], tuple[float, float, float]]] 
 
 
 def _of_error(trajectory: Trajectory, at: int) -> tuple[Array, dict[str, float | Array]]:
-    r"""Of $\rho H(k_+) + (1-\rho) H(k_-)$, $k_\pm = (m \pm B)/\sqrt{\Delta q}$: in (m, v, B), and in the test mixture."""
+    r"""Of $\rho H(k_+) + (1-\rho) H(k_-)$, $k_\pm = (m \pm B)/\sqrt{\Delta q}$: in (m, v, B), and
+    in the test mixture.
+    """
     problem = trajectory.problem
     m, v, bias = (float(getattr(trajectory, name)[at]) for name in STATE[:3])
     rho, delta = problem.test_mixture

@@ -1,14 +1,17 @@
 r"""How the equations of one step move with what the step is given.
 
-At a solved step the equations $F(z; \theta) = 0$ define z as a function of $\theta$, the fields of `step.given.Given`:
-the old state ($\omega, \mu, \nu^2, B'$), the batch ($\alpha, \rho, \Delta$) and the recipe ($\lambda, \Gamma, \gamma$). Here is
-$\partial F/\partial\theta$, from the averages that Newton's method takes anyway and thirteen more:
+At a solved step the equations $F(z; \theta) = 0$ define z as a function of $\theta$, the fields of
+`step.given.Given`: the old state ($\omega, \mu, \nu^2, B'$), the batch ($\alpha, \rho, \Delta$) and
+the recipe ($\lambda, \Gamma, \gamma$). Here is $\partial F/\partial\theta$, from the averages that
+Newton's method takes anyway and thirteen more:
 
 - the new logit h moves with $\mu, \nu^2$ and $\Delta$: averages of k, as in the Jacobian;
 - the label moves with $\tilde h$ and $\gamma$: the averages `y`, `fy`, `ky`;
-- the class weights move with $\rho$: $\partial E[X]/\partial\rho = E[X|s{=}1] - E[X|s{=}{-}1]$, from E[X] and E[sX];
-- where the integrand jumps, at a threshold or at the sign of a hard label, the jump moves: with $g_e$ its
-  place, $\varphi(g_e)\,(\bar X_- - \bar X_+)\,\partial g_e/\partial\theta$, where $\bar X$ is averaged over the new noise.
+- the class weights move with $\rho$: $\partial E[X]/\partial\rho = E[X|s{=}1] - E[X|s{=}{-}1]$,
+  from E[X] and E[sX];
+- where the integrand jumps, at a threshold or at the sign of a hard label, the jump moves: with
+  $g_e$ its place, $\varphi(g_e)\,(\bar X_- - \bar X_+)\,\partial g_e/\partial\theta$, where $\bar
+  X$ is averaged over the new noise.
 """
 
 from __future__ import annotations
@@ -28,8 +31,9 @@ OMEGA, MU, NU2, OLD_BIAS, ALPHA, RHO, DELTA, RIDGE, THRESHOLD, SHARPNESS = range
 FIELDS = 10
 
 E_CLASS, E_PLACE, E_WEIGHT, E_F, E_FF, E_K, E_OMEGA, E_THRESHOLD, E_SHARPNESS = range(9)
-"""A jump: class s, place g, weight, fall of the averages of f, f^2 and k across it, and the derivatives of
-the logit at which it sits."""
+"""A jump: class s, place g, weight, fall of the averages of f, f^2 and k across it, and the
+derivatives of the logit at which it sits.
+"""
 
 
 class LabelMoves(NamedTuple):
@@ -135,7 +139,9 @@ def first_shifts(z: Any, group: Any, ridge: float, e: Any) -> Any:
 
 @kernel(error_model="numpy")
 def scaled_label(step: Given, e: Any, sharp: Any) -> float:
-    r"""For labels with the logit $y = \gamma\tilde h$: fills `sharp` of `shifts`, returns its `gain`."""
+    r"""For labels with the logit $y = \gamma\tilde h$: fills `sharp` of `shifts`, returns its
+    `gain`.
+    """
     sharp[:] = 0.0
     if math.isinf(step.sharpness):
         return 0.0

@@ -1,8 +1,8 @@
 """The laws of a solved run, Predictions 1 to 4 of the paper.
 
 `WeightLaw`: one feature's coefficients over the steps (`pred: rs generating functional w`,
-`pred: w effective average`). `LogitLaw`: class, previous and trained logit of the training points of
-a step (`pred: u effective average`).
+`pred: w effective average`). `LogitLaw`: class, previous and trained logit of the training points
+of a step (`pred: u effective average`).
 """
 
 from .logits import LogitLaw

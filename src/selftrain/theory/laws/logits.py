@@ -1,14 +1,15 @@
 r"""The law of the logits of the training points: class, previous logit, trained logit.
 
-Prediction `pred: u effective average`: a training point of step t has a class y, s = 2y-1, the previous logit
-$\tilde h$ of `eq:rs-saddle-local-field1`, and the trained logit $u = h + \hat u$, the proximal map of the field h of
-`eq:rs-saddle-local-field2` (`eq:rs-saddle-uhat`). u grows with h and $h = u + c\,\partial_2 l$, $c = \chi\Delta$; so
+Prediction `pred: u effective average`: a training point of step t has a class y, s = 2y-1, the
+previous logit $\tilde h$ of `eq:rs-saddle-local-field1`, and the trained logit $u = h + \hat u$,
+the proximal map of the field h of `eq:rs-saddle-local-field2` (`eq:rs-saddle-uhat`). u grows with h
+and $h = u + c\,\partial_2 l$, $c = \chi\Delta$; so
 
 $$P(u \le U \mid y, \xi_1) = \Phi\!\left(\frac{U + c\,\partial_2 l(\hat y(\tilde h), U) - E[h \mid y, \xi_1]}{\sqrt{\Delta (q - R^2/q')}}\right),$$
 
-with $\partial_2 l = 0$ for points that the threshold rejects, and the law needs one integral over $\xi_1$, no
-sampling. That integral has a layer at the root of the numerator as thin as the change of the
-weights, and jumps at thresholds and hard labels: it is split there.
+with $\partial_2 l = 0$ for points that the threshold rejects, and the law needs one integral over
+$\xi_1$, no sampling. That integral has a layer at the root of the numerator as thin as the change
+of the weights, and jumps at thresholds and hard labels: it is split there.
 """
 
 from __future__ import annotations
@@ -229,7 +230,9 @@ class LogitLaw:
             return np.clip(9e-7 / np.abs(far - near), 1e-13, 1.0)
 
     def _standardized(self, y: int, noise: Array, logit: Array) -> tuple[Array, Array]:
-        r"""$(U + c\,\partial_2 l - E[h \mid y, \xi_1])/\sqrt{\Delta(q - R^2/q')}$ and $1 + c\,\partial_2^2 l$."""
+        r"""$(U + c\,\partial_2 l - E[h \mid y, \xi_1])/\sqrt{\Delta(q - R^2/q')}$ and $1 +
+        c\,\partial_2^2 l$.
+        """
         strength = np.asarray(self._strength)
         if self.t == 0:
             target = np.asarray(float(self._loss.classes[y]))
@@ -260,7 +263,9 @@ class LogitLaw:
         return (-self._edge - mean) / self._last_scale, (self._edge - mean) / self._last_scale
 
     def _reach(self, y: int, selected: bool | None) -> float:
-        """Half the range of noises that matters: 9.5 standard deviations beyond the nearest point."""
+        """Half the range of noises that matters: 9.5 standard deviations beyond the nearest
+        point.
+        """
         nearest = 0.0
         if selected is not None and bool(self._chosen(y, np.zeros(()))) != selected:
             nearest = min(abs(edge) for edge in self._thresholds(y))

@@ -1,7 +1,7 @@
 r"""The law of the weights: one feature's coefficients over the steps.
 
-Predictions `pred: rs generating functional w` and `pred: w effective average`: the coefficients of one
-feature, in units where every entry of v is 1, behave like the Gaussian process `eq: GP of w`,
+Predictions `pred: rs generating functional w` and `pred: w effective average`: the coefficients of
+one feature, in units where every entry of v is 1, behave like the Gaussian process `eq: GP of w`,
 
 $$w^{(t)} = \chi^{(t)}\left(\hat m^{(t)} + \hat R^{(t)} w^{(t-1)} + \sqrt{\hat\chi^{(t)}}\,\xi_w^{(t)}\right), \qquad \xi_w^{(t)} \sim N(0, 1).$$
 
@@ -54,7 +54,9 @@ class WeightLaw:
 
     @cached_property
     def covariance(self) -> Array:
-        r"""$\mathrm{Cov}(w^{(s)}, w^{(t)}) = v^{(s)} \prod_{k=s+1}^{t} \hat R^{(k)}\chi^{(k)}$ for s <= t, shape (T+1, T+1)."""
+        r"""$\mathrm{Cov}(w^{(s)}, w^{(t)}) = v^{(s)} \prod_{k=s+1}^{t} \hat R^{(k)}\chi^{(k)}$ for
+        s <= t, shape (T+1, T+1).
+        """
         variance = self._trajectory.v
         covariance = np.diag(variance)
         for t in range(1, variance.size):

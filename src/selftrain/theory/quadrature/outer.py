@@ -1,7 +1,8 @@
 r"""The rule over the class and the previous logit, given selection: the outer average of a step.
 
-Smooth integrands take Gauss-Hermite or the trapezoidal rule, whichever is shorter. Where the integrand
-jumps (thresholds, hard labels) or is steep, 16-point Gauss-Legendre panels end at the jumps.
+Smooth integrands take Gauss-Hermite or the trapezoidal rule, whichever is shorter. Where the
+integrand jumps (thresholds, hard labels) or is steep, 16-point Gauss-Legendre panels end at the
+jumps.
 """
 
 from __future__ import annotations
@@ -57,7 +58,8 @@ def _panels(
 
 @kernel(error_model="numpy")
 def outer_rule(given: Given, new: NewModel, exponent: float, nodes: Any) -> tuple[int, float]:
-    r"""Nodes over the class s and the previous logit $\tilde h = s m' + B' + \sqrt{\Delta}\,\omega g$, given selection.
+    r"""Nodes over the class s and the previous logit $\tilde h = s m' + B' + \sqrt{\Delta}\,\omega
+    g$, given selection.
 
     Fills the rows of `nodes`: s, g, weight (they sum to one over the selected points), $\tilde h$.
     Returns the number of nodes (-1: too many) and the logarithm of the selected fraction.

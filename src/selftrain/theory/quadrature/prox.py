@@ -30,13 +30,15 @@ def proximal(
     strength: ArrayLike,
     start: ArrayLike = 0.0,
 ) -> Array:
-    r"""$\mathrm{argmin}_x\,[(x-h)^2/(2c) + l(p, x)]$, to the last digits that `loss.slope` supports.
+    r"""$\mathrm{argmin}_x\,[(x-h)^2/(2c) + l(p, x)]$, to the last digits that `loss.slope`
+    supports.
 
-    Since $\partial_2 l$ increases, the root of g lies between $h$ and $h - c\,\partial_2 l(p, h)$. Newton's
-    method runs inside this bracket from its point nearest to `start` (for the logistic loss and 0 it then
-    converges monotonically, whatever c); a step that leaves the bracket, or shrinks too
-    slowly, is replaced by a bisection in $\mathrm{asinh}\,x$, which crosses many decades as fast
-    as it closes in. A slope that jumps through the root (a kink) is found by the bisection.
+    Since $\partial_2 l$ increases, the root of g lies between $h$ and $h - c\,\partial_2 l(p, h)$.
+    Newton's method runs inside this bracket from its point nearest to `start` (for the logistic
+    loss and 0 it then converges monotonically, whatever c); a step that leaves the bracket, or
+    shrinks too slowly, is replaced by a bisection in $\mathrm{asinh}\,x$, which crosses many
+    decades as fast as it closes in. A slope that jumps through the root (a kink) is found by the
+    bisection.
 
     Arguments:
         loss: a convex loss; only `slope` and `curvature` are used.

@@ -6,7 +6,8 @@ With D the distance of the nearest singularity from the axis, in units of the Ga
 - the trapezoidal rule has the step $2\pi D/(T + D^2/2)$, never longer than $\pi\sqrt{2/T}$;
 - 16-point Gauss-Legendre panels are placed by `singularities.clear_length`.
 
-`inner_rule` integrates over the new noise; `outer.outer_rule` over the class and the previous logit.
+`inner_rule` integrates over the new noise; `outer.outer_rule` over the class and the previous
+logit.
 """
 
 from __future__ import annotations

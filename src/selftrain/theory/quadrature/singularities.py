@@ -1,8 +1,8 @@
 r"""Where the integrands are singular in the complex plane of the previous noise $g_1$.
 
-The label $\sigma(\gamma\tilde h)$ has poles at $\gamma\tilde h = \pm i\pi$. The proximal map of the logistic loss has
-branch points at $\mathrm{Im}\,h = \pm\pi$ for every strength c. 16-point panels keep them all off the Bernstein
-ellipse of error $e^{-T}$, $\eta = T/32$ (`clear_length`).
+The label $\sigma(\gamma\tilde h)$ has poles at $\gamma\tilde h = \pm i\pi$. The proximal map of the
+logistic loss has branch points at $\mathrm{Im}\,h = \pm\pi$ for every strength c. 16-point panels
+keep them all off the Bernstein ellipse of error $e^{-T}$, $\eta = T/32$ (`clear_length`).
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from ...runtime.kernels import kernel
 
 
 class OldLogit(NamedTuple):
-    r"""The previous logit of one class, $\tilde h =$ mean + spread $g_1$, and the sharpness of its label."""
+    r"""The previous logit of one class, $\tilde h =$ mean + spread $g_1$, and the sharpness of its
+    label.
+    """
 
     mean: float
     spread: float
@@ -23,7 +25,9 @@ class OldLogit(NamedTuple):
 
 
 class NewLogit(NamedTuple):
-    r"""The new logit as far as it is known: $h =$ mean + scale $g_1$ + noise $g_2$, prox of strength c."""
+    r"""The new logit as far as it is known: $h =$ mean + scale $g_1$ + noise $g_2$, prox of
+    strength c.
+    """
 
     mean: float
     scale: float
@@ -55,10 +59,11 @@ def clear_length(x: float, longest: float, near: Any, floor: float, exponent: fl
 def branch_points(old: OldLogit, new: NewLogit, reach: float, near: Any) -> None:
     r"""Where the prox has branch points as a function of $g_1$; fills the rows of `near` from 1 on.
 
-    The prox depends on $G = h + c\,p$ alone, with branch points at $-e \pm i\pi$ and $c + e \pm i\pi$. The average
-    over new noise of scale b replaces them by growth like $\exp((\mathrm{Im}^2 - \mathrm{Re}^2)/2b^2)$ around these
-    points, kept off by treating a row of points at height 3b as singular. For hard labels h is linear in
-    $g_1$ on each side; for soft ones $G(g_1)$ is inverted by bisection on the axis and Newton off it.
+    The prox depends on $G = h + c\,p$ alone, with branch points at $-e \pm i\pi$ and $c + e \pm
+    i\pi$. The average over new noise of scale b replaces them by growth like $\exp((\mathrm{Im}^2 -
+    \mathrm{Re}^2)/2b^2)$ around these points, kept off by treating a row of points at height 3b as
+    singular. For hard labels h is linear in $g_1$ on each side; for soft ones $G(g_1)$ is inverted
+    by bisection on the axis and Newton off it.
     """
     centre, spread, sharpness = old.mean, old.spread, old.sharpness
     new_centre, noise, c = new.mean, new.noise, new.strength

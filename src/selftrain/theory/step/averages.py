@@ -1,9 +1,11 @@
-r"""The averages of one step as one named record: what every engine computes and every equation reads.
+r"""The averages of one step as one named record: what every engine computes and every equation
+reads.
 
 With x the proximal point, $x + c\,l'(x) = h$, a step needs averages of $f = l'(x)$, of
-$k = \partial f/\partial h = l''/(1 + c l'')$ and of $k' = \partial k/\partial h = l'''/(1 + c l'')^3$ (called `k3`).
-A name lists the factors of its average: s the class, g the previous noise $g_1$, n the new noise
-$g_2$, f, k, k3. So `sgk` is $E[s\,g_1 k]$ over the selected points. `loss` is $E[l]$.
+$k = \partial f/\partial h = l''/(1 + c l'')$ and of $k' = \partial k/\partial h = l'''/(1 + c
+l'')^3$ (called `k3`). A name lists the factors of its average: s the class, g the previous noise
+$g_1$, n the new noise $g_2$, f, k, k3. So `sgk` is $E[s\,g_1 k]$ over the selected points. `loss`
+is $E[l]$.
 
 The last ones serve gradients only. With y the logit of the label and p the label, `y` stands for
 $\partial f/\partial y$ (`fy`: times f) and `ky` for $\partial k/\partial y$ at a given h, where
@@ -40,7 +42,8 @@ def blank(groups: int = 1) -> Any:
 
 
 def named(row: Array) -> Any:
-    """The record that lives in the first `COUNT` numbers of a row; writing to one changes the other.
+    """The record that lives in the first `COUNT` numbers of a row; writing to one changes the
+    other.
 
     >>> row = np.zeros(COUNT)
     >>> named(row).sf = 2.0

@@ -1,4 +1,6 @@
-"""The root of a stage followed in the ridge, from where it is explicit down to the ridge of the step."""
+"""The root of a stage followed in the ridge, from where it is explicit down to the ridge of the
+step.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +20,18 @@ NO_RIDGE = -30.0
 """A ridge of zero is approached as exp(-30)."""
 
 WELL_ABOVE, LARGEST_RIDGE = 10.0, 60.0
-"""The way begins at ten times the stiffness of the data, later where that fails, at exp(60) at the latest."""
+"""The way begins at ten times the stiffness of the data, later where that fails, at exp(60) at the
+latest.
+"""
 
 SHORTEST = 1e-3
 """The shortest stride in ln(ridge)."""
 
 
 def continue_in_ridge(evaluate: Counter, exponent: float, enough: float) -> Array | None:
-    r"""Follow the root from large $\lambda$, where it is explicit, down to the ridge of the step."""
+    r"""Follow the root from large $\lambda$, where it is explicit, down to the ridge of the
+    step.
+    """
     stage = evaluate.stage
     ridge = stage.frame.ridge
     target = math.log(ridge) if ridge > 0 else NO_RIDGE

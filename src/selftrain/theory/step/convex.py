@@ -1,6 +1,7 @@
 r"""The convex objective of a stage, and damped Newton on it: converges from any start.
 
-    G(a, \eta, B, r) = \max_c \{ \alpha E M_c(h) - r^2\Delta/(2c) \} + \lambda (a^2 + \nu^2\eta^2 + r^2)/2
+    G(a, \eta, B, r) = \max_c \{ \alpha E M_c(h) - r^2\Delta/(2c) \} + \lambda (a^2 + \nu^2\eta^2 +
+    r^2)/2
 
 (M: Moreau envelope of the loss). The equations of a step are its stationarity conditions.
 """
@@ -85,7 +86,9 @@ def objective(evaluate: Counter, z: Array, exponent: float) -> float:
 
 
 def _reduced(stage: IterativeStage, z: Array, at: Evaluation) -> tuple[Array, Array]:
-    r"""Gradient and Hessian of G in $(a, \eta, B, \ln r)$ from the residuals, $\chi$ eliminated by $r^2 = \chi^2\hat\chi$."""
+    r"""Gradient and Hessian of G in $(a, \eta, B, \ln r)$ from the residuals, $\chi$ eliminated by
+    $r^2 = \chi^2\hat\chi$.
+    """
     jacobian = (
         at.jacobian - np.outer(at.jacobian[:, LOG_CHI], at.jacobian[3]) / at.jacobian[3, LOG_CHI]
     )
@@ -104,7 +107,9 @@ def _reduced(stage: IterativeStage, z: Array, at: Evaluation) -> tuple[Array, Ar
 
 
 def eliminate_chi(evaluate: Counter, z: Array, exponent: float) -> Array | None:
-    r"""z with $\chi$ such that $r^2 = \chi^2\hat\chi$: the left side of a monotone scalar equation in $\ln\chi$."""
+    r"""z with $\chi$ such that $r^2 = \chi^2\hat\chi$: the left side of a monotone scalar equation
+    in $\ln\chi$.
+    """
     z = z.copy()
     lo, hi = -300.0, 300.0
     for _ in range(100):

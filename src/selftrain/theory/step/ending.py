@@ -1,4 +1,6 @@
-"""How a step can end: one enumeration, with a sentence each, for every engine and the command line."""
+"""How a step can end: one enumeration, with a sentence each, for every engine and the command
+line.
+"""
 
 from __future__ import annotations
 
@@ -70,10 +72,11 @@ _ERRORS: dict[Ending, type[StageError]] = {
 
 @kernel(error_model="numpy")
 def before_step(old: Any, fixed_bias: bool) -> Ending:
-    r"""How a step ends before it begins, from the state ($\omega, \mu, \nu^2$, B) of the one before; SOLVED: it can begin.
+    r"""How a step ends before it begins, from the state ($\omega, \mu, \nu^2$, B) of the one
+    before; SOLVED: it can begin.
 
-    Where nothing but the bias is left, the labelling model knows one class only. With a fixed bias the
-    weights may still recover, unless they are too small for the numbers of a computer.
+    Where nothing but the bias is left, the labelling model knows one class only. With a fixed bias
+    the weights may still recover, unless they are too small for the numbers of a computer.
     """
     omega = old[0]
     only_bias = omega < ONLY_BIAS * abs(old[3])

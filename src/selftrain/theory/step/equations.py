@@ -1,21 +1,25 @@
 r"""The five equations of one step, their Jacobian, and what a solution means.
 
 The new weights are split along the old ones, along the part of the cluster direction orthogonal to
-them, and the rest: with $\omega = \sqrt{q'}$, $\mu = m'/\omega$, $\nu^2 = v'/q'$ and $w \to (a, \nu\eta, r)$,
+them, and the rest: with $\omega = \sqrt{q'}$, $\mu = m'/\omega$, $\nu^2 = v'/q'$ and $w \to (a,
+\nu\eta, r)$,
 
-    q = a^2 + \nu^2\eta^2 + r^2      m = \mu a + \nu^2\eta      v = \nu^2 (a - \mu\eta)^2 + r^2      R = \omega a
+    q = a^2 + \nu^2\eta^2 + r^2      m = \mu a + \nu^2\eta      v = \nu^2 (a - \mu\eta)^2 + r^2
+    R = \omega a
 
 so no difference of nearly equal numbers is ever formed. In these variables the self-consistent
 equations (`eq:rs-saddle-q` to `eq:rs-saddle-b`, with $\hat R$ integrated by parts) read
 
-    \lambda a = \mu \hat m - \sum \alpha\sqrt\Delta\, E[g_1 f]       (\hat Q + \lambda)\eta = \hat m       0 = \sum\alpha\, E[f]
-    r^2 = \chi^2 \hat\chi,  \hat\chi = \sum\alpha\Delta\, E[f^2]        \chi(\hat Q + \lambda) = 1,  \hat Q = \sum\alpha\Delta\, E[k]
+    \lambda a = \mu \hat m - \sum \alpha\sqrt\Delta\, E[g_1 f]       (\hat Q + \lambda)\eta = \hat m
+    0 = \sum\alpha\, E[f] r^2 = \chi^2 \hat\chi,  \hat\chi = \sum\alpha\Delta\, E[f^2]
+    \chi(\hat Q + \lambda) = 1,  \hat Q = \sum\alpha\Delta\, E[k]
 
-with $\hat m = -\sum\alpha\, E[s f]$: the stationarity conditions of a convex Gaussian min-max objective, so the
-solution is unique. Unknowns: $z = (a - \gamma_0\omega,\ \eta,\ B - \gamma_0 B',\ \ln r,\ \ln\chi)$; $\gamma_0$ is the
-sharpness of the labels where a comparison with them is meaningful, else 0. The sums run over groups of
-points with their own $(\alpha, \Delta)$: one batch in a self-training step, possibly several in a supervised fit.
-Step 0 is the case $\mu = 0$, $\nu = 1$ without a.
+with $\hat m = -\sum\alpha\, E[s f]$: the stationarity conditions of a convex Gaussian min-max
+objective, so the solution is unique. Unknowns: $z = (a - \gamma_0\omega,\ \eta,\ B - \gamma_0 B',\
+\ln r,\ \ln\chi)$; $\gamma_0$ is the sharpness of the labels where a comparison with them is
+meaningful, else 0. The sums run over groups of points with their own $(\alpha, \Delta)$: one batch
+in a self-training step, possibly several in a supervised fit. Step 0 is the case $\mu = 0$, $\nu =
+1$ without a.
 
 Where each equation of the paper's definition went (step t, step 0):
 
@@ -24,11 +28,11 @@ Where each equation of the paper's definition went (step t, step 0):
     \hat m     `eq:rs-saddle-hatm`, `eq:rs-saddle-mhat0`        -sum_sf in `assemble`
     \hat R     `eq:rs-saddle-hatr`                              by parts, in the first residual
     B          `eq:rs-saddle-b`, `eq:rs-saddle-b0`              the third residual
-    q          `eq:rs-saddle-q`, `eq:rs-saddle-q0`              the split of w above, the fourth residual
-    \chi       `eq:rs-saddle-chi`, `eq:rs-saddle-chi0`          the fifth residual
-    m, R       `eq:rs-saddle-m`, `eq:rs-saddle-m0`, `eq:rs-saddle-r`        the split of w above
-    \hat u     `eq:rs-saddle-uhat`, `eq:rs-saddle-uhat0`        `engines.logistic.averages.prox`
-    h          `eq:rs-saddle-local-field1`, `eq:rs-saddle-local-field2`, `eq:rs-saddle-local-field0`
+    q          `eq:rs-saddle-q`, `eq:rs-saddle-q0`              the split of w above, the fourth
+    residual \chi       `eq:rs-saddle-chi`, `eq:rs-saddle-chi0`          the fifth residual m, R
+    `eq:rs-saddle-m`, `eq:rs-saddle-m0`, `eq:rs-saddle-r`        the split of w above \hat u
+    `eq:rs-saddle-uhat`, `eq:rs-saddle-uhat0`        `engines.logistic.averages.prox` h
+    `eq:rs-saddle-local-field1`, `eq:rs-saddle-local-field2`, `eq:rs-saddle-local-field0`
                (`eq: intuitive hu1`, `eq: intuitive hu2`)       `quadrature.outer`, `engines`
 """
 
@@ -72,7 +76,9 @@ class Frame(NamedTuple):
 
 
 class Groups(NamedTuple):
-    r"""Groups of points: $\alpha P_{sel}$ and $\Delta$ of each, and its averages (`averages.AVERAGES`)."""
+    r"""Groups of points: $\alpha P_{sel}$ and $\Delta$ of each, and its averages
+    (`averages.AVERAGES`).
+    """
 
     alpha: Any
     delta: Any
@@ -205,7 +211,9 @@ def assemble(z: Any, groups: Groups, about: Frame, out: System) -> None:
 
 @kernel(error_model="numpy")
 def solve_linear(matrix: Any, vector: Any, out: Any) -> bool:
-    """Gaussian elimination with row scaling and partial pivoting; False if singular or not finite."""
+    """Gaussian elimination with row scaling and partial pivoting; False if singular or not
+    finite.
+    """
     n = vector.shape[0]
     m = matrix.copy()
     for i in range(n):
@@ -246,7 +254,8 @@ def solve_linear(matrix: Any, vector: Any, out: Any) -> bool:
 
 @kernel(error_model="numpy")
 def newton_step(z: Any, system: System, about: Frame) -> float:
-    r"""The Newton step, left in `system.step`, and its size relative to the state; infinite if there is none.
+    r"""The Newton step, left in `system.step`, and its size relative to the state; infinite if
+    there is none.
 
     The bias counts relative to itself and the logits.
     """

@@ -18,7 +18,9 @@ from ...runtime.kernels import kernel
 
 
 class Given(NamedTuple):
-    r"""The old state ($\omega, \mu, \nu^2, B'$), the batch ($\alpha, \rho, \Delta$), the recipe of one step."""
+    r"""The old state ($\omega, \mu, \nu^2, B'$), the batch ($\alpha, \rho, \Delta$), the recipe of
+    one step.
+    """
 
     omega: float
     mu: float
@@ -63,7 +65,9 @@ def schedule(problem: Problem, recipe: Recipe) -> Schedule:
 
 @kernel(error_model="numpy")
 def given(plan: Schedule, t: int, old: Any) -> Given:
-    r"""What step t is given; `old` is the state ($\omega, \mu, \nu^2$, B) of step t-1, `NO_MODEL` in step 0."""
+    r"""What step t is given; `old` is the state ($\omega, \mu, \nu^2$, B) of step t-1, `NO_MODEL`
+    in step 0.
+    """
     return Given(
         old[0], old[1], old[2], old[3], plan.alpha[t], plan.rho[t], plan.delta[t],
         plan.ridge[t], plan.threshold[t], plan.sharpness[t], plan.fixed_bias and t > 0,

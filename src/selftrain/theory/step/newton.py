@@ -21,7 +21,9 @@ def newton(
     enough: float,
     limit: int = LIMIT,
 ) -> Array | None:
-    """The root of a stage for some ridge, to a last step of size `enough`; None if it does not settle."""
+    """The root of a stage for some ridge, to a last step of size `enough`; None if it does not
+    settle.
+    """
     stage = evaluate.stage
     z = start.copy()
     for _ in range(limit):

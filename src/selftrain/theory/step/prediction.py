@@ -15,10 +15,12 @@ LONGEST_HISTORY = 7
 
 @kernel(error_model="numpy")
 def predict(t: int, history: int, unknowns: Any, near: Any, old: Any, z: Any) -> None:
-    r"""Extrapolate the difference of the unknowns to `near`, a similar run (zeros: none), from `history` steps.
+    r"""Extrapolate the difference of the unknowns to `near`, a similar run (zeros: none), from
+    `history` steps.
 
-    The k-th difference at step t-1 is the error that the prediction of order k made there. So the sum of
-    differences ends before the smallest one. `old` is the state ($\omega, \mu, \nu^2$, B) of step t-1.
+    The k-th difference at step t-1 is the error that the prediction of order k made there. So the
+    sum of differences ends before the smallest one. `old` is the state ($\omega, \mu, \nu^2$, B) of
+    step t-1.
     """
     count = min(history, LONGEST_HISTORY)
     table = np.empty((LONGEST_HISTORY, 5))

@@ -1,8 +1,9 @@
-r"""One step, solved for certain: Newton from several starts, continuation in the ridge, the convex objective.
+r"""One step, solved for certain: Newton from several starts, continuation in the ridge, the convex
+objective.
 
-For steps on which the compiled march did not converge, and for losses that have no compiled engine. The
-root is unique, because the equations are the stationarity conditions of a convex function (`convex`), so
-whichever way finds it, a Newton step below the tolerance on a refined rule is proof.
+For steps on which the compiled march did not converge, and for losses that have no compiled engine.
+The root is unique, because the equations are the stationarity conditions of a convex function
+(`convex`), so whichever way finds it, a Newton step below the tolerance on a refined rule is proof.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 r"""A step as the solvers see it: Protocols, an evaluation of the equations, a solution.
 
-Every engine gives a `Stage` for each step. One that is solved by iteration is an `IterativeStage`: it
-evaluates the equations at any point, and `solver.solve_stage` finds their root.
+Every engine gives a `Stage` for each step. One that is solved by iteration is an `IterativeStage`:
+it evaluates the equations at any point, and `solver.solve_stage` finds their root.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from .equations import Frame, System, blank_system, newton_step
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Residuals and Jacobian at a point, the nodes used, and E[l] + c E[f^2]/2 summed over groups."""
+    """Residuals and Jacobian at a point, the nodes used, and E[l] + c E[f^2]/2 summed over
+    groups.
+    """
 
     residual: Array
     jacobian: Array
@@ -63,7 +65,9 @@ class Stage(Protocol):
         ...
 
     def derivatives(self, z: Array, exponent: float) -> tuple[Array, Array]:
-        """Derivatives of the equations in z (with a and B themselves) and in what the step is given."""
+        """Derivatives of the equations in z (with a and B themselves) and in what the step is
+        given.
+        """
         ...
 
 
@@ -73,7 +77,9 @@ class IterativeStage(Stage, Protocol):
     def evaluate(
         self, z: Array, ridge: float, exponent: float, with_loss: bool = False
     ) -> Evaluation | None:
-        """Residuals and Jacobian at z for some ridge on a rule of error exp(-exponent); None if it has too many nodes."""
+        """Residuals and Jacobian at z for some ridge on a rule of error exp(-exponent); None if it
+        has too many nodes.
+        """
         ...
 
     def starts(self) -> Iterator[tuple[str, Array]]:

@@ -28,8 +28,10 @@ class Record:
     r"""Rows over t = 0..T: observables, state, unknowns, and how each step was found.
 
     Attributes:
-        rows: m, v, B, $\chi$, R, $\hat Q$, $\hat\chi$, $\hat m$, $\hat R$ (the order of `trajectory.STATE`).
-        states: $\omega = \sqrt q$, $\mu = m/\omega$, $\nu^2 = v/q$, B: what the next step starts from.
+        rows: m, v, B, $\chi$, R, $\hat Q$, $\hat\chi$, $\hat m$, $\hat R$ (the order of
+            `trajectory.STATE`).
+        states: $\omega = \sqrt q$, $\mu = m/\omega$, $\nu^2 = v/q$, B: what the next step starts
+            from.
         unknowns: the solution z of each stage, for prediction.
         anchors: $\gamma_0$ of those unknowns.
         warm_start: a similar run, from which to predict.
@@ -119,7 +121,9 @@ class Record:
         self.starts[t] = START_NAMES.index(solution.start)
 
     def near_solution(self) -> tuple[Array, Array, int]:
-        """States and zero-based unknowns of the near run, zero where there are none, and its last step."""
+        """States and zero-based unknowns of the near run, zero where there are none, and its last
+        step.
+        """
         states, unknowns = np.zeros_like(self.states), np.zeros_like(self.unknowns)
         last = self.warm_start.good_steps - 1 if self.warm_start is not None else 0
         if self.warm_start is not None and last > 0:
@@ -127,14 +131,18 @@ class Record:
         return states, unknowns, last
 
     def ends_at(self, t: int) -> bool:
-        """Whether step t has no labelling model left: marks the collapse; raises where there are no numbers."""
+        """Whether step t has no labelling model left: marks the collapse; raises where there are no
+        numbers.
+        """
         ending = before_step(self.states[t - 1], self.recipe.fix_bias)
         if ending != Ending.SOLVED:
             self.end(t, Ending(ending))
         return bool(ending != Ending.SOLVED)
 
     def end(self, t: int, ending: Ending) -> None:
-        """Forget everything from step t on; mark a collapse, raise what else ended the run there."""
+        """Forget everything from step t on; mark a collapse, raise what else ended the run
+        there.
+        """
         self.truncate(t)
         if ending == Ending.COLLAPSED:
             self.collapsed_at = t

@@ -1,4 +1,6 @@
-r"""The averages of `step.averages` for any loss and any label, from those of `noise` at weighted points."""
+r"""The averages of `step.averages` for any loss and any label, from those of `noise` at weighted
+points.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,9 @@ from .noise import INNER
 
 
 def gather(s: Array, g: Array, w: Array, inner: Array) -> Array:
-    """The averages, in the order of their record, from the inner ones at weighted points (s, g1)."""
+    """The averages, in the order of their record, from the inner ones at weighted points (s,
+    g1).
+    """
     f, ff, k, nk, fk, nfk, ffk, k3, nk3, fk3, kk, value = inner[:INNER] * w
     out = np.zeros(COUNT)
     e = named(out)
@@ -33,6 +37,8 @@ def gather_labels(s: Array, g: Array, w: Array, inner: Array, out: Array) -> Non
 
 
 def gather_sharpness(s: Array, g: Array, w: Array, inner: Array) -> Array:
-    """Derivatives of E[f], E[s f], E[g f], E[f^2], E[k] through the label; `w` holds its derivative."""
+    """Derivatives of E[f], E[s f], E[g f], E[f^2], E[k] through the label; `w` holds its
+    derivative.
+    """
     f, ff, k = inner[INNER:] * w
     return np.array([f.sum(), (s * f).sum(), (g * f).sum(), 2.0 * ff.sum(), k.sum()])

@@ -1,7 +1,9 @@
-r"""The engine for any loss and any labeler, in plain numpy: the same equations, averages by adaptive panels.
+r"""The engine for any loss and any labeler, in plain numpy: the same equations, averages by
+adaptive panels.
 
-What `averages` gives as a function of the previous noise $g_1$ is integrated by 16-point panels split at
-thresholds and jumps of the label and split until two parts agree with the whole. Step 0 is in `supervised`, what labels do in `targets`.
+What `averages` gives as a function of the previous noise $g_1$ is integrated by 16-point panels
+split at thresholds and jumps of the label and split until two parts agree with the whole. Step 0 is
+in `supervised`, what labels do in `targets`.
 """
 
 from __future__ import annotations
@@ -47,10 +49,14 @@ from .supervised import GenericSupervised
 from .targets import Targets
 
 SHARP, MASS, COLUMNS = slice(COUNT, COUNT + 5), COUNT + 5, COUNT + 6
-"""Columns of the integrals over a panel after the averages: derivatives in the sharpness, selected mass."""
+"""Columns of the integrals over a panel after the averages: derivatives in the sharpness, selected
+mass.
+"""
 
 CONVERGED = (*(position(name) for name in ("f", "ff", "k", "gf", "sf")), MASS)
-"""Integrals that enter the equations, and that the panels are refined for; the others only steer Newton."""
+"""Integrals that enter the equations, and that the panels are refined for; the others only steer
+Newton.
+"""
 
 
 class GenericStage:
@@ -140,7 +146,9 @@ class GenericStage:
         return z
 
     def label_mass(self) -> float:
-        """Distance of the mean selected target from the nearer class, as a share; NaN if none is selected."""
+        """Distance of the mean selected target from the nearer class, as a share; NaN if none is
+        selected.
+        """
         _, _, w, target, share = self._points(self._cuts(24.0))
         low, high = self.loss.classes
         if share < EMPTY_SHARE:
@@ -230,7 +238,9 @@ class GenericStage:
         with_labels: bool,
         sizes: Array | None = None,
     ) -> tuple[Array, Array]:
-        """The integrals over each panel (class, from, to), zero where nothing is selected; the sizes of `noise_averages`."""
+        """The integrals over each panel (class, from, to), zero where nothing is selected; the
+        sizes of `noise_averages`.
+        """
         omega, mu, _, old_bias = self.old
         _, rho, delta = self.batch
         table = np.array(panels)
@@ -272,7 +282,9 @@ class GenericStage:
         return Fields(target, centre, weight, noise, strength)
 
     def _edges(self, z: Array, exponent: float, share: float) -> Array:
-        """Where the integrand jumps: at both thresholds, and where the label jumps among selected points."""
+        """Where the integrand jumps: at both thresholds, and where the label jumps among selected
+        points.
+        """
         omega, mu, _, old_bias = (float(value) for value in self.old)
         _, rho, delta = (float(value) for value in self.batch)
         limit = self.threshold * omega

@@ -1,4 +1,6 @@
-r"""The start of a stage for any loss: the state for $\lambda \to \infty$, where the weights are small and the equations explicit."""
+r"""The start of a stage for any loss: the state for $\lambda \to \infty$, where the weights are
+small and the equations explicit.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ def at_large_ridge(
     loss: Loss, s: Array, g: Array, weight: Array, target: Array, delta: Array, ridge: float,
     bias: float | None,
 ) -> Array:  # fmt: skip
-    r"""The state for $\lambda \to \infty$ from weighted points: the gradient at w = 0 over the stiffness there."""
+    r"""The state for $\lambda \to \infty$ from weighted points: the gradient at w = 0 over the
+    stiffness there.
+    """
     if bias is None:
         bias = _best_constant(loss, target, weight)
     at = np.full(s.size, bias)

@@ -1,14 +1,20 @@
-r"""Averages over the new noise $g_2$ for any loss, by adaptive panels that cannot step over a bend of the loss.
+r"""Averages over the new noise $g_2$ for any loss, by adaptive panels that cannot step over a bend
+of the loss.
 
-The field is $h = $ centre $ + b\,g_2$, the trained logit its proximal point x, $f = l'(x)$ and $k = \partial f/\partial h$. Panels
-run over x, where $h = x + c f$ is explicit; or over $g_2$, where the noise is so small against the field that x
-would not resolve it. Kinks of the loss are ends of panels. A panel is accepted when three things agree:
+The field is $h = $ centre $ + b\,g_2$, the trained logit its proximal point x, $f = l'(x)$ and $k =
+\partial f/\partial h$. Panels run over x, where $h = x + c f$ is explicit; or over $g_2$, where the
+noise is so small against the field that x would not resolve it. Kinks of the loss are ends of
+panels. A panel is accepted when three things agree:
 
-- its integrals, as a whole and as the sum of two unequal parts (no symmetry makes both miss the same);
-- for each part, the integral of l'' (of k) and the difference of f at the ends: as $l'' \ge 0$, no bend of the loss hides;
-- for each part, the integral of the density and the difference of the distribution function at the ends.
+- its integrals, as a whole and as the sum of two unequal parts (no symmetry makes both miss the
+  same);
+- for each part, the integral of l'' (of k) and the difference of f at the ends: as $l'' \ge 0$, no
+  bend of the loss hides;
+- for each part, the integral of the density and the difference of the distribution function at the
+  ends.
 
-Otherwise the parts are split further. A point that never settles is NaN, so that no step is confirmed on it.
+Otherwise the parts are split further. A point that never settles is NaN, so that no step is
+confirmed on it.
 """
 
 from __future__ import annotations
@@ -29,7 +35,9 @@ INNER, LABEL = 12, 3
 """Rows of the averages, and the further ones of the label."""
 
 DIFFERENCE = 1e-5
-"""Half the distance of the points a central difference is taken from, in units of the classes' distance."""
+"""Half the distance of the points a central difference is taken from, in units of the classes'
+distance.
+"""
 
 RESOLVED = 2e-14
 """Panels run over x where the rounding of $g_2$ as a function of x stays below this."""
@@ -44,7 +52,9 @@ MOST_PANELS = 400
 """With more open panels than this per point the averages are given up."""
 
 WATCHED = 3
-"""The first rows, f, f^2 and k, enter the equations: panels are refined for them, the others steer Newton's method."""
+"""The first rows, f, f^2 and k, enter the equations: panels are refined for them, the others steer
+Newton's method.
+"""
 
 EPS = float(np.finfo(float).eps)
 
@@ -53,7 +63,9 @@ Points = NDArray[np.intp]
 
 
 class Fields(NamedTuple):
-    r"""Points before the new noise: targets, centres of the field, weights; b, the size of the noise, and $c = \chi\Delta$."""
+    r"""Points before the new noise: targets, centres of the field, weights; b, the size of the
+    noise, and $c = \chi\Delta$.
+    """
 
     target: Array
     centre: Array
@@ -63,8 +75,9 @@ class Fields(NamedTuple):
 
 
 class _Panels(NamedTuple):
-    """Integrals over panels: the rows of `noise_averages`, the defects of the checks at the ends, and how much of
-    f, f^2, k and of both defects is rounding."""
+    """Integrals over panels: the rows of `noise_averages`, the defects of the checks at the ends,
+    and how much of f, f^2, k and of both defects is rounding.
+    """
 
     rows: Array
     bend: Array
@@ -84,11 +97,13 @@ def noise_averages(
     with_labels: bool = False,
     scale: Array | None = None,
 ) -> tuple[Array, Array]:
-    r"""The averages $E[\,\cdot\,]$ over $g_2$, one column a point, and the sizes their errors are measured on.
+    r"""The averages $E[\,\cdot\,]$ over $g_2$, one column a point, and the sizes their errors are
+    measured on.
 
     Rows: f, f^2, k, g2 k, f k, g2 f k, f^2 k, k', g2 k', f k', k^2, l; with labels also
-    $\partial f/\partial p$, $f\,\partial f/\partial p$, $\partial k/\partial p$ at a given h. Errors are $e^{-\rm exponent}$ of the
-    averages over all points; `scale` gives their sizes if these points are some of many.
+    $\partial f/\partial p$, $f\,\partial f/\partial p$, $\partial k/\partial p$ at a given h.
+    Errors are $e^{-\rm exponent}$ of the averages over all points; `scale` gives their sizes if
+    these points are some of many.
     """
     total, scale, stuck = _integrate(_Rule(loss, fields, with_labels), exponent, scale)
     if stuck.size:
@@ -148,7 +163,9 @@ class _Rule:
         self.rate = noise / (1.0 + c * loss.curvature(target, self.middle))
 
     def first_panels(self, exponent: float) -> tuple[Points, Array, Array]:
-        """Point, lower and upper end of each panel to begin with; the refined rules have other ends."""
+        """Point, lower and upper end of each panel to begin with; the refined rules have other
+        ends.
+        """
         loss, (target, centre, _, noise, c) = self.loss, self.fields
         reach = math.sqrt(2.0 * exponent)
         cuts = np.linspace(-reach, reach, 5)
@@ -222,7 +239,9 @@ class _Rule:
         )
 
     def sizes(self, point: Points, whole: _Panels) -> Array:
-        """Averages over all points of |f|, f^2, k, of the changes of f that matter, and of the terms of f."""
+        """Averages over all points of |f|, f^2, k, of the changes of f that matter, and of the
+        terms of f.
+        """
         loss, (target, centre, weight, noise, c) = self.loss, self.fields
         share = weight / weight.sum()
         rows = [float(share[point] @ np.abs(row)) for row in whole.rows[:WATCHED]]
@@ -248,7 +267,8 @@ class _Rule:
     def add_kinks(self, total: Array) -> None:
         r"""What a jump of l'' at a kink adds to the averages of k': there k' is a delta function.
 
-        The kink $\kappa$ of x is at $h = \kappa + c\,l'(\kappa)$, where h has the density $\varphi(n)/b$; with the target it moves.
+        The kink $\kappa$ of x is at $h = \kappa + c\,l'(\kappa)$, where h has the density
+        $\varphi(n)/b$; with the target it moves.
         """
         loss, (target, centre, _, noise, c) = self.loss, self.fields
         for j in range(self.kinks.shape[1]):
@@ -285,8 +305,9 @@ def beside(loss: Loss, target: Array) -> tuple[Array, Array]:
 
 
 def label_derivatives(loss: Loss, target: Array, x: Array) -> tuple[Array, Array]:
-    r"""$\partial l'/\partial p$ and $\partial l''/\partial p$, which a loss does not tell: central differences, exact for a
-    loss linear or quadratic in its target."""
+    r"""$\partial l'/\partial p$ and $\partial l''/\partial p$, which a loss does not tell: central
+    differences, exact for a loss linear or quadratic in its target.
+    """
     below, above = beside(loss, target)
     width = above - below
     slope = (loss.slope(above, x) - loss.slope(below, x)) / width

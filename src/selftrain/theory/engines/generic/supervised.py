@@ -52,7 +52,9 @@ class GenericSupervised:
         return float(alpha @ self._averages(z, exponent).loss / alpha.sum())
 
     def derivatives(self, z: Array, exponent: float) -> tuple[Array, Array]:
-        """The derivatives of the equations in z and in what step 0 is given (one group of points)."""
+        """The derivatives of the equations in z and in what step 0 is given (one group of
+        points).
+        """
         at = self.evaluate(z, self.frame.ridge, exponent)
         if at is None:
             raise ConvergenceError(0, "its averages are not finite", {}, math.nan)

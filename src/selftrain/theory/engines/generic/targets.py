@@ -1,4 +1,5 @@
-"""The label of a step as a function of the logit, and how it moves with logit and sharpness, for any labeler.
+"""The label of a step as a function of the logit, and how it moves with logit and sharpness, for
+any labeler.
 
 Derivatives are differences, taken from the side on which no jump of the label passes over a point.
 """
@@ -47,7 +48,9 @@ class Targets:
         return by_logit, by_sharpness
 
     def _by_sharpness(self, logit: Array) -> Array:
-        """The derivative of the target in the sharpness, from the side on which no jump passes over a point."""
+        """The derivative of the target in the sharpness, from the side on which no jump passes over
+        a point.
+        """
         gamma, change = self.sharpness, DIFFERENCE * self.sharpness
         here = self.at(logit)
         up = (self.at(logit, gamma + change) - here) / change

@@ -1,13 +1,14 @@
 r"""All Gaussian averages of one step for the logistic loss, with their derivatives, in one pass.
 
 With x the proximal point, $x + c\,l'(x) = h$, a step needs averages of $f = l'(x)$ and of
-$k = \partial f/\partial h = l''/(1 + c l'')$; their derivatives need $k' = \partial k/\partial h = l'''/(1 + c l'')^3$, because
-$\partial f/\partial c = -f k$ and $\partial k/\partial c = -f k' - k^2$. The averages run over the class s, the previous noise
-$g_1$ (the nodes of `quadrature.outer`) and the new noise $g_2$.
+$k = \partial f/\partial h = l''/(1 + c l'')$; their derivatives need $k' = \partial k/\partial h =
+l'''/(1 + c l'')^3$, because $\partial f/\partial c = -f k$ and $\partial k/\partial c = -f k' -
+k^2$. The averages run over the class s, the previous noise $g_1$ (the nodes of `quadrature.outer`)
+and the new noise $g_2$.
 
-Everything is computed from the *change* of the logit, $h - \gamma\tilde h$, and $f = -\sigma(x)\sigma(-y)\,\mathrm{expm1}(y-x)$
-with $y = \gamma\tilde h$: at small ridge f is a difference of nearly equal numbers, and this keeps its
-relative accuracy.
+Everything is computed from the *change* of the logit, $h - \gamma\tilde h$, and $f =
+-\sigma(x)\sigma(-y)\,\mathrm{expm1}(y-x)$ with $y = \gamma\tilde h$: at small ridge f is a
+difference of nearly equal numbers, and this keeps its relative accuracy.
 """
 
 from __future__ import annotations
@@ -26,8 +27,9 @@ from ...tolerances import INNER_CAPACITY, INNER_POINTS, NEGLIGIBLE_WEIGHT, PANEL
 class Logits(NamedTuple):
     r"""The new logits and their labels, as functions of class and noises.
 
-    $h = \gamma_0\tilde h + s\,$`shift` + `bias` + `tilt` $g_1$ + `noise` $g_2$, with $\gamma_0$ = `base`; the label is
-    $\sigma(\gamma\tilde h)$ with $\gamma$ = `sharpness` (infinite: the sign); `strength` is $c = \chi\Delta$.
+    $h = \gamma_0\tilde h + s\,$`shift` + `bias` + `tilt` $g_1$ + `noise` $g_2$, with $\gamma_0$ =
+    `base`; the label is $\sigma(\gamma\tilde h)$ with $\gamma$ = `sharpness` (infinite: the sign);
+    `strength` is $c = \chi\Delta$.
     """
 
     base: float
@@ -40,7 +42,9 @@ class Logits(NamedTuple):
 
 
 class Label(NamedTuple):
-    r"""A label $p = \sigma(y)$: its logit y, `above` = 1 - p and `below` = p, both to full relative accuracy."""
+    r"""A label $p = \sigma(y)$: its logit y, `above` = 1 - p and `below` = p, both to full relative
+    accuracy.
+    """
 
     y: float
     above: float
@@ -49,7 +53,9 @@ class Label(NamedTuple):
 
 @kernel(error_model="numpy")
 def prox(field: float, strength: float, above: float) -> float:
-    r"""x with $x + c(\sigma(x) - p) = h$, where `above` is 1 - p; Newton from zero, monotone for every c."""
+    r"""x with $x + c(\sigma(x) - p) = h$, where `above` is 1 - p; Newton from zero, monotone for
+    every c.
+    """
     flip = field + strength * (0.5 - above) < 0.0
     if flip:
         field, above = -field, 1.0 - above
@@ -77,7 +83,8 @@ def _expm1(x: float) -> float:
 
 @kernel(error_model="numpy", inline="always")
 def _at_prox(d: float, height: float, e: float, c: float) -> tuple[float, float, float, float]:
-    r"""x, f, l'' and 1 - 2 sigma(x) at the prox of h = `height` + d with soft label $\sigma($`height`$)$.
+    r"""x, f, l'' and 1 - 2 sigma(x) at the prox of h = `height` + d with soft label
+    $\sigma($`height`$)$.
 
     `height` is not negative and e its exp(-height); the other sign is the mirror image.
     """
@@ -156,7 +163,8 @@ def logistic_averages(
     with_labels: bool,
     out: Any,
 ) -> int:
-    """Add the averages over the outer nodes and the new noise to `out`, a record of `step.averages`.
+    """Add the averages over the outer nodes and the new noise to `out`, a record of
+    `step.averages`.
 
     The loss, and the derivatives in the label, are included when asked for. Returns the number of
     points used (-1: too many).
@@ -273,7 +281,9 @@ def _over_change(
 ) -> tuple[
     float, float, float, float, float, float, float, float, float, float, float
 ]:  # fmt: skip
-    """The eleven inner averages of `_accumulate` for a soft label, kept in registers: the hot loop."""
+    """The eleven inner averages of `_accumulate` for a soft label, kept in registers: the hot
+    loop.
+    """
     fm = ffm = km = nkm = fkm = nfkm = ffkm = k3m = nk3m = fk3m = kkm = 0.0
     for i in range(x_in.shape[0]):
         n = x_in[i]
@@ -332,7 +342,9 @@ def _over_prox(
     exponent: float,
     with_loss: bool,
 ) -> int:
-    r"""The inner averages as integrals over x: $h = x + c(\sigma(x)-p)$, $dh = (1 + c\sigma')\,dx$; no prox to solve."""
+    r"""The inner averages as integrals over x: $h = x + c(\sigma(x)-p)$, $dh = (1 + c\sigma')\,dx$;
+    no prox to solve.
+    """
     y, above, below = label
     reach = math.sqrt(2.0 * exponent)
     root = math.sqrt(1.0 + 4.0 / c)

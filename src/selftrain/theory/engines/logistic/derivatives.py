@@ -29,15 +29,20 @@ from .averages import Logits, logistic_averages
 from .step import Workspace, evaluate, reference_sharpness
 
 SMALL_STEP = 1e-4
-"""Below this $\\lambda\\chi$ a step changes the weights by less than the solver's tolerance tells of the change."""
+"""Below this $\\lambda\\chi$ a step changes the weights by less than the solver's tolerance tells
+of the change.
+"""
 
 LARGE_LOGITS = 5.0
-"""Beyond this scale of the old logits the averages of k' are small differences and need a finer rule."""
+"""Beyond this scale of the old logits the averages of k' are small differences and need a finer
+rule.
+"""
 
 
 @kernel(error_model="numpy")
 def _edges(z: Any, step: Given, exponent: float, log_share: float, edges: Any) -> int:
-    """The jumps of a logistic step: both thresholds for both classes; how many, -1 if a rule is too long.
+    """The jumps of a logistic step: both thresholds for both classes; how many, -1 if a rule is too
+    long.
 
     Without threshold and with soft labels the two sides of the plane meet without a jump, and what
     is left is the derivative in a threshold that opens a gap there.
@@ -94,9 +99,11 @@ def _edges(z: Any, step: Given, exponent: float, log_share: float, edges: Any) -
 def derivatives_at(
     z: Any, step: Given, exponent: float, work: Workspace, jacobian: Any, move: Any
 ) -> bool:
-    r"""$\partial F/\partial z$ and $\partial F/\partial\theta$ of one step, in place; False if it has no rule.
+    r"""$\partial F/\partial z$ and $\partial F/\partial\theta$ of one step, in place; False if it
+    has no rule.
 
-    The unknowns are zero-based. Where a step changes the weights by little they are made more exact.
+    The unknowns are zero-based. Where a step changes the weights by little they are made more
+    exact.
     """
     small = step.ridge * math.exp(z[LOG_CHI]) < SMALL_STEP
     large = math.sqrt(step.delta) * step.omega > LARGE_LOGITS
@@ -125,7 +132,9 @@ def derivatives_of_run(
     plan: Schedule, states: Any, unknowns: Any, exponent: float, work: Workspace, jacobians: Any,
     moves: Any,
 ) -> int:  # fmt: skip
-    """The same for steps 1.. of a run, as many as there are unknowns; the step that has no rule, or 0."""
+    """The same for steps 1.. of a run, as many as there are unknowns; the step that has no rule, or
+    0.
+    """
     for t in range(1, unknowns.shape[0]):
         step = given(plan, t, states[t - 1])
         if not derivatives_at(unknowns[t], step, exponent, work, jacobians[t], moves[t]):

@@ -1,4 +1,6 @@
-"""The engine for the logistic loss: the compiled march, and stages for the steps that need another way."""
+"""The engine for the logistic loss: the compiled march, and stages for the steps that need another
+way.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +71,9 @@ class SupervisedStage:
         return float(alpha @ self._work.averages.loss / alpha.sum())
 
     def derivatives(self, z: Array, exponent: float) -> tuple[Array, Array]:
-        """The derivatives of the equations in z and in what step 0 is given (one group of points)."""
+        """The derivatives of the equations in z and in what step 0 is given (one group of
+        points).
+        """
         ridge = self.frame.ridge
         at = self.evaluate(z, ridge, exponent)
         assert at is not None
@@ -123,7 +127,9 @@ class LogisticStage:
         return float(self._work.averages[0].loss)
 
     def derivatives(self, z: Array, exponent: float) -> tuple[Array, Array]:
-        """The derivatives of the equations in z (with a and B themselves) and in what the step is given."""
+        """The derivatives of the equations in z (with a and B themselves) and in what the step is
+        given.
+        """
         jacobian, move = np.empty((5, 5)), np.empty((5, FIELDS))
         if not derivatives_at(z.copy(), self.given, exponent, self._work, jacobian, move):
             raise ConvergenceError(self.step, TOO_LONG, {}, math.nan)
@@ -170,7 +176,9 @@ class LogisticEngine:
         return LogisticStage(t, given(schedule(problem, recipe), t, old))
 
     def run(self, record: Record, begin: int = 0) -> None:
-        """Fill the record from step `begin` on: march; steps that do not converge are solved one by one."""
+        """Fill the record from step `begin` on: march; steps that do not converge are solved one by
+        one.
+        """
         problem, recipe = record.problem, record.recipe
         plan, near, work = schedule(problem, recipe), _near(record), workspace()
         table = RunTable(
@@ -198,7 +206,9 @@ class LogisticEngine:
         self, problem: Problem, recipe: Recipe, states: Array, unknowns: Array, steps: range,
         exponent: float,
     ) -> tuple[Array, Array]:  # fmt: skip
-        """The derivatives of the equations of `steps` (from 1 on) in their unknowns and in what they are given."""
+        """The derivatives of the equations of `steps` (from 1 on) in their unknowns and in what
+        they are given.
+        """
         count, part = len(steps) + 1, slice(steps.start - 1, steps.stop)
         jacobians, moves = np.empty((count, 5, 5)), np.empty((count, 5, FIELDS))
         whole = schedule(problem, recipe)

@@ -1,15 +1,17 @@
 r"""The logistic engine's fast lane: a whole trajectory, step after step, compiled.
 
-`march` predicts the state of the next step from the last ones (or rather the difference to a near run, if one is
-known) and makes Newton steps until one is small. Every step is confirmed, in one of two ways:
+`march` predicts the state of the next step from the last ones (or rather the difference to a near
+run, if one is known) and makes Newton steps until one is small. Every step is confirmed, in one of
+two ways:
 
 - by a Newton step on a refined rule, below the tolerance;
-- by its neighbours: the step was extrapolated from at least four steps before, solved on two rules in turn, and
-  the Newton step from there is below the tolerance. An error of one of the rules would be magnified by the
-  extrapolation and show. At least every 16th step, and the last one, is confirmed on the refined rule.
+- by its neighbours: the step was extrapolated from at least four steps before, solved on two rules
+  in turn, and the Newton step from there is below the tolerance. An error of one of the rules would
+  be magnified by the extrapolation and show. At least every 16th step, and the last one, is
+  confirmed on the refined rule.
 
-When a step does not converge `march` returns, and the caller solves that step by the slower and surer ways of
-`step.solver` before the march goes on.
+When a step does not converge `march` returns, and the caller solves that step by the slower and
+surer ways of `step.solver` before the march goes on.
 """
 
 from __future__ import annotations
@@ -61,14 +63,18 @@ class RunTable(NamedTuple):
 
 
 class Near(NamedTuple):
-    """A similar run to predict from: its unknowns and their anchors; zero and NaN where there is none."""
+    """A similar run to predict from: its unknowns and their anchors; zero and NaN where there is
+    none.
+    """
 
     unknowns: Any
     anchors: Any
 
 
 class Demands(NamedTuple):
-    """What is asked for: the exponent of the rules, the size of the last Newton step, the tolerance."""
+    """What is asked for: the exponent of the rules, the size of the last Newton step, the
+    tolerance.
+    """
 
     exponent: float
     enough: float
@@ -79,7 +85,8 @@ class Demands(NamedTuple):
 def march(
     first: int, plan: Schedule, table: RunTable, near: Near, limits: Demands, work: Workspace
 ) -> tuple[int, Ending]:
-    """Solve steps `first`.. in place as far as Newton's method carries; the next step and how the last one ended.
+    """Solve steps `first`.. in place as far as Newton's method carries; the next step and how the
+    last one ended.
 
     UNCONFIRMED: the step needs another way.
     """
@@ -180,7 +187,9 @@ def alike(t: int, anchor: float, anchors: Any, near_anchors: Any) -> int:
 
 @kernel(error_model="numpy")
 def better_form(z: Any, anchor: float, base: float, omega: float) -> float:
-    """What is left of the old weights decides which form of the unknowns keeps its digits: its anchor."""
+    """What is left of the old weights decides which form of the unknowns keeps its digits: its
+    anchor.
+    """
     left = anchor * omega + z[A]
     if anchor > 0.0 and abs(left) < CHANGE_OF_FORM * base * omega:
         return 0.0

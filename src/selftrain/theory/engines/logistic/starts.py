@@ -1,4 +1,6 @@
-r"""Where Newton's method begins when there is nothing to predict from: the two ends of the ridge."""
+r"""Where Newton's method begins when there is nothing to predict from: the two ends of the
+ridge.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +23,8 @@ def explicit_start(step: Given, nodes: Any, z: Any) -> float:
     r"""The state for $\lambda \to \infty$: the gradient at w = 0 divided by the stiffness there;
     zero-based.
 
-    Returns the minority mass $\min(E p, 1 - E p)$ of the selected pseudo-labels, which tells collapse;
-    NaN if nothing is selected, -1 if the rule would be too long.
+    Returns the minority mass $\min(E p, 1 - E p)$ of the selected pseudo-labels, which tells
+    collapse; NaN if nothing is selected, -1 if the rule would be too long.
     """
     omega, mu, old_bias = step.omega, step.mu, step.bias
     delta, sharpness = step.delta, step.sharpness
@@ -79,7 +81,8 @@ def explicit_start(step: Given, nodes: Any, z: Any) -> float:
 
 @kernel(error_model="numpy")
 def no_update_start(step: Given, nodes: Any, z: Any) -> bool:
-    r"""The state for $\lambda \to 0$: nothing moves, $1/\chi_0 = \alpha\Delta E[l''/(1 + \chi_0\Delta l'')]$; False if $\lambda\chi_0$ is large.
+    r"""The state for $\lambda \to 0$: nothing moves, $1/\chi_0 = \alpha\Delta E[l''/(1 +
+    \chi_0\Delta l'')]$; False if $\lambda\chi_0$ is large.
 
     The changes are then guessed as the first-order shrinkage of relative size $\lambda\chi_0$.
     """

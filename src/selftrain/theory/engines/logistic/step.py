@@ -1,7 +1,8 @@
-r"""One step for the logistic loss, compiled: its equations at a point, Newton's method, the confirmation.
+r"""One step for the logistic loss, compiled: its equations at a point, Newton's method, the
+confirmation.
 
-The averages come from `averages` on the rules of `quadrature`, the equations from `step.equations`. Step 0
-is the step without old weights; it takes the same way.
+The averages come from `averages` on the rules of `quadrature`, the equations from `step.equations`.
+Step 0 is the step without old weights; it takes the same way.
 """
 
 from __future__ import annotations
@@ -61,8 +62,8 @@ class Effort(NamedTuple):
         tolerance: what the confirmation demands.
         limit: how many steps.
         near: whether it begins near the root.
-        agrees: whether a first step below the tolerance is a confirmation: the point was extrapolated
-            from steps on other rules.
+        agrees: whether a first step below the tolerance is a confirmation: the point was
+            extrapolated from steps on other rules.
     """
 
     exponent: float
@@ -96,8 +97,8 @@ def evaluate(
 ) -> tuple[int, float]:
     r"""Residual and Jacobian of a step at z; the points used (-1: too many) and $\ln P_{sel}$.
 
-    `anchor` is $\gamma_0$ of the unknowns: they are differences to the old state, or zero-based where
-    little of that is left.
+    `anchor` is $\gamma_0$ of the unknowns: they are differences to the old state, or zero-based
+    where little of that is left.
     """
     omega, mu, nu2, old_bias = step.omega, step.mu, step.nu2, step.bias
     delta, sharpness = step.delta, step.sharpness
@@ -152,7 +153,9 @@ def true_labels(rho: float, nodes: Any) -> None:
 def evaluate_groups(
     z: Any, groups: Any, about: Frame, exponent: float, with_loss: bool, work: Workspace
 ) -> int:
-    r"""The same for a supervised fit to several groups; the rows of `groups` are $\alpha, \rho, \Delta$."""
+    r"""The same for a supervised fit to several groups; the rows of `groups` are $\alpha, \rho,
+    \Delta$.
+    """
     _, off = scales(z, 1.0)
     chi = math.exp(z[LOG_CHI])
     points = 0
@@ -172,11 +175,12 @@ def evaluate_groups(
 def newton(
     z: Any, step: Given, anchor: float, effort: Effort, work: Workspace
 ) -> tuple[float, int, int]:
-    """Newton's method from z, in place, with the confirmation; accuracy (inf: failed), evaluations, points.
+    """Newton's method from z, in place, with the confirmation; accuracy (inf: failed), evaluations,
+    points.
 
-    Far from the root a rough rule is as good as a fine one: it is used until a step on it is small, from the
-    beginning unless z is known to be near. When a step is small enough, the next one is made on the refined
-    rule: its size is the accuracy.
+    Far from the root a rough rule is as good as a fine one: it is used until a step on it is small,
+    from the beginning unless z is known to be near. When a step is small enough, the next one is
+    made on the refined rule: its size is the accuracy.
     """
     about = frame(step, anchor)
     move = work.system.step
