@@ -147,3 +147,19 @@ def test_a_problem_takes_clusters_or_delta() -> None:
         Problem(1.0, 2.0, 0.4, steps=1, clusters=clusters, clusters_u=Clusters([1.0], 1.0))
     with pytest.raises(InvalidInput, match="one entry per step: 2, not 1"):
         Problem(1.0, 2.0, 0.4, steps=2, clusters=clusters, clusters_u=[clusters])
+
+
+def test_directions_come_before_shrinkage() -> None:
+    """Noise along few strong directions of many: shrunk in all columns at once it would be too small."""
+    draw = np.random.default_rng(3)
+    y = np.arange(120) % 2
+    strong = draw.normal(size=(120, 5)) * 3.0 + np.where(y, 1.0, -1.0)[:, None]
+    X = strong @ np.linalg.qr(draw.normal(size=(60, 5)))[0].T + 0.3 * draw.normal(size=(120, 60))
+    clusters = Clusters.from_data(X, y, directions=5)
+    rows = clusters.project(X)
+    centred = rows - np.array([rows[y == side].mean(axis=0) for side in (0, 1)])[y]
+    noise = (centred**2).sum() / len(y)
+    assert np.trace(clusters.covariance) == pytest.approx(noise)
+    assert np.trace(Clusters.from_data(X, y).reduce(5).covariance) < 0.95 * noise
+    np.testing.assert_allclose(clusters.mean, (rows[y == 1].mean(0) - rows[y == 0].mean(0)) / 2)
+    assert 0 < clusters.kept <= 1

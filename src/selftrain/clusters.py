@@ -8,7 +8,7 @@ class means; `covariance` is $\Sigma$, or a pair. The paper's clusters are the s
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -17,18 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .arrays import Array
+from .cluster_rows import as_rows, estimate
+from .covariances import NEGATIVE, checked, eigen, finite, one_or_two, widened
 from .errors import InvalidInput
+from .linear_rule import LinearRule, best_rule
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Clusters", "Modes", "labelled_rows"]
-
-ASYMMETRY = 1e-8
-"""A covariance may differ from its transpose by this much, relative to its largest entry."""
-
-NEGATIVE = 1e-9
-"""Eigenvalues down to minus this share of the largest one are rounding, and count as zero."""
+__all__ = ["Clusters", "Modes"]
 
 
 class Modes(NamedTuple):
@@ -47,14 +44,6 @@ class Modes(NamedTuple):
     copies: Array
     basis: Array | None
     group: NDArray[np.intp] | None
-
-
-class LinearRule(NamedTuple):
-    """A linear rule: positive where weights times (row - midpoint) + bias > 0, and its error."""
-
-    weights: Array
-    bias: float
-    error: float
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -85,25 +74,25 @@ class Clusters:
     kept: float = 1.0
 
     def __post_init__(self) -> None:
-        mean = _array("mean", self.mean)
+        mean = finite("mean", self.mean)
         if mean.ndim != 1 or mean.size == 0:
             raise InvalidInput("mean", self.mean, "a vector with one entry per feature is accepted")
         if not np.any(mean):
             accepted = "a mean of zero leaves nothing that tells the classes apart; any other vector is accepted"
             raise InvalidInput("mean", self.mean, accepted)
         _freeze(self, "mean", mean)
-        pair = _pair(self.covariance)
+        given = one_or_two(self.covariance)
         names = (
-            ("covariance",) if len(pair) == 1 else ("negative covariance", "positive covariance")
+            ("covariance",) if len(given) == 1 else ("negative covariance", "positive covariance")
         )
-        checked = tuple(
-            _covariance(name, value, mean.size) for name, value in zip(names, pair, strict=True)
+        both = tuple(
+            checked(name, value, mean.size) for name, value in zip(names, given, strict=True)
         )
-        object.__setattr__(self, "covariance", checked if len(checked) > 1 else checked[0])
+        object.__setattr__(self, "covariance", both if len(both) > 1 else both[0])
         midpoint = np.zeros(mean.size) if self.midpoint is None else self.midpoint
-        midpoint = _array("midpoint", midpoint)
+        midpoint = finite("midpoint", midpoint)
         if self.directions is not None:
-            directions = _array("directions", self.directions)
+            directions = finite("directions", self.directions)
             if directions.ndim != 2 or directions.shape[1] != mean.size:
                 accepted = f"a matrix with {mean.size} columns is accepted"
                 raise InvalidInput("directions", self.directions, accepted)
@@ -119,7 +108,12 @@ class Clusters:
 
     @classmethod
     def from_data(
-        cls, X: Any, y: Any, shrinkage: str | float = "auto", common: bool = True
+        cls,
+        X: Any,
+        y: Any,
+        shrinkage: str | float = "auto",
+        common: bool = True,
+        directions: int | None = None,
     ) -> Clusters:
         """The shape of labelled rows.
 
@@ -130,33 +124,22 @@ class Clusters:
             shrinkage: "auto" or "ledoit-wolf" and "oas" (the estimators of scikit-learn), or a number in [0, 1]:
                 the weight of the sphere of the same trace (0: the plain covariance).
             common: one covariance for both classes, or (False) one for each.
+            directions: keep so many leading directions of the rows, and shrink there. Shrinking all columns first and
+                calling `reduce` afterwards would lose noise: shrinkage moves it from the leading directions to the others.
 
         >>> import numpy as np
         >>> rows = np.array([[3.0, 1.0], [1.0, 2.0], [-1.0, 1.0], [-3.0, 2.0]])
         >>> Clusters.from_data(rows, ["yes", "yes", "no", "no"], shrinkage=0).mean
         array([2., 0.])
         """
-        rows, labels, names = labelled_rows(X, y)
-        constant = np.flatnonzero(np.ptp(rows, axis=0) == 0)
-        if constant.size:
-            which = ", ".join(names[i] if names else str(i) for i in constant[:5])
-            accepted = f"columns must vary; these are constant, drop them: {which}"
-            raise InvalidInput("X", f"{constant.size} constant columns", accepted)
-        sides = [rows[~labels], rows[labels]]
-        for name, side in zip(("negative", "positive"), sides, strict=True):
-            if len(side) < 2:
-                accepted = (
-                    f"at least two rows of each class are needed; the {name} class has {len(side)}"
-                )
-                raise InvalidInput("y", f"{len(side)} rows", accepted)
-        centres = [side.mean(axis=0) for side in sides]
-        centred = [side - centre for side, centre in zip(sides, centres, strict=True)]
-        if common:
-            covariance: Any = _shrunk(np.concatenate(centred), shrinkage)
-        else:
-            covariance = tuple(_shrunk(side, shrinkage) for side in centred)
-        mean, midpoint = 0.5 * (centres[1] - centres[0]), 0.5 * (centres[1] + centres[0])
-        return cls(mean, covariance, midpoint, names)
+        if directions is not None:
+            whole = cls.from_data(X, y, shrinkage, common).reduce(directions)
+            inside = estimate(whole.project(X), y, shrinkage, common)
+            return cls(
+                inside.mean, inside.covariance, whole.midpoint, whole.names, whole.directions,
+                whole.kept,
+            )  # fmt: skip
+        return cls(*estimate(X, y, shrinkage, common))
 
     def __repr__(self) -> str:
         kind = "two covariances" if self.pair else "one covariance"
@@ -201,7 +184,7 @@ class Clusters:
     @property
     def average(self) -> Array:
         """The average covariance of the two classes, a vector or a matrix."""
-        full = [_widened(matrix, self.features) for matrix in self.covariances]
+        full = [widened(matrix, self.features) for matrix in self.covariances]
         if any(matrix.ndim == 2 for matrix in full):
             full = [np.diag(matrix) if matrix.ndim == 1 else matrix for matrix in full]
         average: Array = sum(full[1:], full[0]) / len(full)
@@ -239,21 +222,21 @@ class Clusters:
         if average.ndim == 1:
             order = np.argsort(-average, kind="stable")
             return average[order], self.mean[order]
-        values, vectors = _eigen(average)
+        values, vectors = eigen(average)
         return values[::-1], (self.mean @ vectors)[::-1]
 
     @cached_property
     def modes(self) -> Modes | None:
         """The coordinates in which every covariance is diagonal; None if two matrices have none in common."""
         if self.diagonal:
-            full = np.array([_widened(matrix, self.features) for matrix in self.covariances])
+            full = np.array([widened(matrix, self.features) for matrix in self.covariances])
             kinds, group = np.unique(full, axis=1, return_inverse=True)
             group = group.ravel()
             square = np.bincount(group, self.mean**2)
             return Modes(kinds, np.sqrt(square), np.bincount(group).astype(float), None, group)
         if self.pair:
             return None
-        values, vectors = _eigen(self.covariance)
+        values, vectors = eigen(self.covariance)
         return Modes(values[None], self.mean @ vectors, np.ones(self.features), vectors, None)
 
     def best_rule(self, rho: float = 0.5) -> LinearRule:
@@ -272,12 +255,13 @@ class Clusters:
                 "the means differ where the noise has no variance: the best rule makes no error"
             )
             raise InvalidInput("clusters", self, accepted)
-        return best_rule(self, rho)
+        return best_rule(self.mean, self.covariances, rho)
 
     def reduce(self, k: int) -> Clusters:
         r"""The shape along the k leading principal directions of the rows, $\bar\Sigma + \mu\mu^T$.
 
-        `kept` of the result is the share of the squared separation that is left; `project` brings rows there.
+        `kept` of the result is the share of the squared separation that is left; `project` brings rows there. For rows,
+        `from_data(X, y, directions=k)` does this before it shrinks.
 
         >>> small = Clusters(mean=[1.0, 0.1, 0.0], covariance=[4.0, 1.0, 0.1]).reduce(2)
         >>> small.features, round(small.kept, 6)
@@ -296,7 +280,7 @@ class Clusters:
         basis = basis * np.where(basis[np.abs(basis).argmax(axis=0), np.arange(k)] < 0, -1.0, 1.0)
         shapes = []
         for matrix in self.covariances:
-            wide = _widened(matrix, self.features)
+            wide = widened(matrix, self.features)
             inside = basis.T @ (wide[:, None] * basis if wide.ndim == 1 else wide @ basis)
             shapes.append(0.5 * (inside + inside.T))
         directions = basis if self.directions is None else self.directions @ basis
@@ -314,7 +298,7 @@ class Clusters:
 
     def project(self, X: Any) -> Array:
         """Rows relative to the midpoint, along the directions of `reduce` if there are any."""
-        rows, _ = _rows(X)
+        rows, _ = as_rows(X)
         assert self.midpoint is not None
         if rows.shape[1] != self.midpoint.size:
             accepted = f"rows of {self.midpoint.size} features are accepted"
@@ -361,181 +345,6 @@ class Clusters:
         return plot_clusters(self, **options)
 
 
-def _array(field: str, value: Any) -> Array:
-    try:
-        array = np.array(value, dtype=float)
-    except (TypeError, ValueError):
-        raise InvalidInput(field, value, "numbers are accepted") from None
-    if not np.isfinite(array).all():
-        raise InvalidInput(field, value, "finite numbers are accepted, without NaN")
-    return array
-
-
 def _freeze(owner: Clusters, name: str, array: Array) -> None:
     array.setflags(write=False)
     object.__setattr__(owner, name, array)
-
-
-def _pair(covariance: Any) -> tuple[Any, ...]:
-    """A tuple is a pair; so is an array of two matrices."""
-    if isinstance(covariance, tuple):
-        if len(covariance) != 2:
-            accepted = "a tuple has two covariances, of the negative and the positive class"
-            raise InvalidInput("covariance", covariance, accepted)
-        return covariance
-    if np.ndim(covariance) == 3 and len(covariance) == 2:
-        return (covariance[0], covariance[1])
-    return (covariance,)
-
-
-def _covariance(name: str, value: Any, features: int) -> Array:
-    matrix = _array(name, value)
-    if matrix.ndim > 2 or any(size != features for size in matrix.shape):
-        accepted = (
-            f"a number, a vector of {features}, a matrix of {features} by {features}, or a tuple of "
-            f"two of these is accepted, not the shape {matrix.shape}"
-        )
-        raise InvalidInput(name, value, accepted)
-    if matrix.ndim == 2:
-        largest = float(np.abs(matrix).max())
-        if float(np.abs(matrix - matrix.T).max()) > ASYMMETRY * largest:
-            raise InvalidInput(name, value, "a symmetric matrix is accepted")
-        matrix = 0.5 * (matrix + matrix.T)
-        lowest, highest = np.linalg.eigvalsh(matrix)[[0, -1]]
-    else:
-        lowest, highest = float(matrix.min()), float(matrix.max())
-    if (matrix.ndim < 2 and lowest < 0) or lowest < -NEGATIVE * abs(highest):
-        accepted = f"variances must not be negative; its smallest one is {lowest:.3g}"
-        raise InvalidInput(name, value, accepted)
-    if not highest > 0:
-        raise InvalidInput(name, value, "some variance has to be greater than zero")
-    matrix.setflags(write=False)
-    return matrix
-
-
-def _widened(matrix: Array, features: int) -> Array:
-    """A number as a vector; vectors and matrices as they are."""
-    return np.full(features, float(matrix)) if matrix.ndim == 0 else matrix
-
-
-def _eigen(matrix: Array) -> tuple[Array, Array]:
-    """Eigenvalues, rounding below zero removed, and eigenvectors."""
-    values, vectors = np.linalg.eigh(matrix)
-    return np.maximum(values, 0.0), vectors
-
-
-def _shrunk(rows: Array, shrinkage: str | float) -> Array:
-    """The covariance of centred rows, pulled towards the sphere."""
-    from sklearn.covariance import ledoit_wolf, oas
-
-    estimators = {"auto": ledoit_wolf, "ledoit-wolf": ledoit_wolf, "oas": oas}
-    if isinstance(shrinkage, str) and shrinkage in estimators:
-        matrix, _ = estimators[shrinkage](rows, assume_centered=True)
-        return np.asarray(matrix, dtype=float)
-    accepted = '"auto", "ledoit-wolf", "oas" or a number from 0 to 1 is accepted'
-    if isinstance(shrinkage, (str, bool)) or not np.ndim(shrinkage) == 0:
-        raise InvalidInput("shrinkage", shrinkage, accepted)
-    if not 0 <= shrinkage <= 1:
-        raise InvalidInput("shrinkage", shrinkage, accepted)
-    plain = rows.T @ rows / len(rows)
-    level = float(np.trace(plain)) / len(plain)
-    shrunk: Array = (1 - shrinkage) * plain + shrinkage * level * np.eye(len(plain))
-    return shrunk
-
-
-def _rows(X: Any) -> tuple[Array, tuple[str, ...] | None]:
-    """Rows as a dense array, and the names of their columns if they have any."""
-    columns = getattr(X, "columns", None)
-    names = None if columns is None else tuple(str(name) for name in columns)
-    if hasattr(X, "toarray"):
-        X = X.toarray()
-    rows = _array("X", X)
-    if rows.ndim != 2 or 0 in rows.shape:
-        raise InvalidInput("X", f"shape {rows.shape}", "a table of rows by features is accepted")
-    return rows, names
-
-
-def labelled_rows(X: Any, y: Any) -> tuple[Array, Any, tuple[str, ...] | None]:
-    """Rows, whether each is of the positive class, names of the columns."""
-    rows, names = _rows(X)
-    values = np.asarray(y)
-    if values.shape != (len(rows),):
-        accepted = (
-            f"one class per row is accepted: {len(rows)} of them, not the shape {values.shape}"
-        )
-        raise InvalidInput("y", values, accepted)
-    kinds = np.unique(values)
-    if kinds.size != 2:
-        shown: Sequence[Any] = kinds[:5].tolist()
-        accepted = f"two classes are needed; here are {kinds.size}"
-        raise InvalidInput("y", shown, accepted)
-    return rows, values == kinds[1], names
-
-
-def best_rule(clusters: Clusters, rho: float) -> LinearRule:
-    """The search of `Clusters.best_rule`."""
-    full = [_widened(matrix, clusters.features) for matrix in clusters.covariances]
-    if any(matrix.ndim == 2 for matrix in full):
-        full = [np.diag(matrix) if matrix.ndim == 1 else matrix for matrix in full]
-
-    def at(t: float) -> LinearRule | None:
-        weights = _direction((1 - t) * full[0] + t * full[-1], clusters.mean)
-        if weights is None:
-            return None
-        squares = [weights @ (s @ weights if s.ndim == 2 else s * weights) for s in full]
-        m = float(clusters.mean @ weights)
-        return _best_bias(weights, m, math.sqrt(squares[0]), math.sqrt(squares[-1]), rho)
-
-    if len(full) == 1:
-        only = at(0.0)
-        assert only is not None
-        return only
-    # t leaves [0, 1] where the best bias gives up most of a rare class
-    low, high = -2.0, 3.0
-    best: LinearRule | None = None
-    for _ in range(6):
-        grid = np.linspace(low, high, 41)
-        rules = [at(float(t)) for t in grid]
-        errors = [math.inf if rule is None else rule.error for rule in rules]
-        i = int(np.argmin(errors))
-        best = rules[i]
-        low, high = grid[max(i - 1, 0)], grid[min(i + 1, 40)]
-    assert best is not None
-    return best
-
-
-def _direction(mixed: Array, mean: Array) -> Array | None:
-    """The direction of a member of the family; None where the mixture is no covariance."""
-    if mixed.ndim == 1:
-        if mixed.min() < 0 or np.any((mixed == 0) & (mean != 0)):
-            return None
-        return np.asarray(np.divide(mean, mixed, out=np.zeros_like(mean), where=mixed > 0))
-    values, vectors = np.linalg.eigh(mixed)
-    if values[0] < -NEGATIVE * values[-1]:
-        return None
-    alive = values > NEGATIVE * 1e-3 * values[-1]
-    inside = vectors[:, alive]
-    return np.asarray(inside @ ((mean @ inside) / values[alive]))
-
-
-def _best_bias(weights: Array, m: float, down: float, up: float, rho: float) -> LinearRule:
-    r"""The bias at which the densities of the two projected classes meet: $\rho\varphi(u_+)/\sqrt{q_+} = (1-\rho)\varphi(u_-)/\sqrt{q_-}$."""
-    from scipy.special import ndtr
-
-    # log of the ratio of the two sides: a quadratic in the bias
-    odds = 2 * math.log(rho * down / ((1 - rho) * up))
-    square, linear = 1 / down**2 - 1 / up**2, -2 * m * (1 / down**2 + 1 / up**2)
-    constant = m * m * square + odds
-    if abs(square) * abs(constant) < 1e-12 * linear**2:
-        candidates = [-constant / linear]
-    else:
-        root = math.sqrt(max(linear**2 - 4 * square * constant, 0.0))
-        large = -0.5 * (linear + math.copysign(root, linear))
-        candidates = [large / square, constant / large]
-    reach = 40 * (m + up + down)
-    rules = [
-        (float(rho * ndtr(-(m + b) / up) + (1 - rho) * ndtr(-(m - b) / down)), b)
-        for b in (*candidates, -reach, reach)
-    ]
-    error, bias = min(rules)
-    return LinearRule(weights, float(bias), error)

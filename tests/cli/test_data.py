@@ -56,7 +56,7 @@ def selftrain(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str
 def expected(table: tuple[Any, Any]) -> tuple[Problem, Recipe, Any]:
     X, y = table
     rows = StandardScaler().fit_transform(X)
-    clusters = Clusters.from_data(rows, y).reduce(10)
+    clusters = Clusters.from_data(rows, y, directions=10)
     problem = Problem(alpha_l=6.0, alpha_u=9.0, rho=float(y.mean()), clusters=clusters, steps=2)
     return problem, Recipe(0.3, 0.1), rows
 

@@ -306,6 +306,7 @@ def real_rows(
         "surrogate_sem": sem,
         "rows": 1.05 * error,
         "rows_sem": sem,
+        "table_sem": 2 * sem,
     }
 
 

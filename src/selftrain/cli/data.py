@@ -110,11 +110,10 @@ def _made(flags: Mapping[str, Any], values: dict[str, Any]) -> Data:
     if not flags["raw"]:
         table = standardised(table)
     shrinkage = "auto" if flags["shrinkage"] is None else read_value(flags["shrinkage"])
+    directions = None if flags["reduce"] is None else _count("reduce", flags["reduce"])
     clusters = Clusters.from_data(
-        table.frame(), table.y, shrinkage, common=not flags["two_covariances"]
+        table.frame(), table.y, shrinkage, not flags["two_covariances"], directions
     )
-    if flags["reduce"] is not None:
-        clusters = clusters.reduce(_count("reduce", flags["reduce"]))
     n = clusters.features
     values.setdefault("rho", table.rho)
     problem = Problem(

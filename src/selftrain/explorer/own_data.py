@@ -86,8 +86,8 @@ def _curve(path: Path, target: str, state: PageState, theme: charts.Theme) -> It
         return
     names = tuple(f"column {i}" for i in range(X.shape[1]))
     table = standardised(Table(X, y, names))
-    clusters = Clusters.from_data(table.X, table.y)
-    clusters = clusters.reduce(min(clusters.features, MOST_DIRECTIONS))
+    directions = min(table.X.shape[1], MOST_DIRECTIONS)
+    clusters = Clusters.from_data(table.X, table.y, directions=directions)
     steps = min(max(state.problem.steps, 1), MOST_STEPS)
     labels = max(20, len(y) // 5)
     batch = (len(y) - labels - len(y) // 5) // steps

@@ -1,7 +1,8 @@
 """Self-training on real rows next to what the theory says of their clusters: sphere, one
 covariance, two, and a Gaussian surrogate.
 
-Rows are standardised and brought to their leading directions. Shapes come from all rows with their
+Rows are standardised and brought to their leading directions; from there on every theory, the
+surrogate and the training see these rows and no others. Shapes come from all rows with their
 classes, so the theory is judged, not the estimate of a shape from few labels.
 """
 
@@ -18,6 +19,7 @@ from ...clusters import Clusters
 from ...errors import InvalidInput
 from ...problem import Problem
 from ...recipe import Recipe
+from ...simulation.shaped_ensemble import ShapedEnsemble
 from ...simulation.simulate import simulate
 from ...sweep import Computation, Output
 from ...tables import Table, standardised
@@ -84,16 +86,15 @@ DATASETS: dict[str, Callable[[str], RealTable]] = {
 
 @lru_cache(maxsize=4)
 def shapes(dataset: str) -> tuple[Any, Any, dict[str, Clusters]]:
-    """Rows, classes and the clusters of the theories of "digits 3v8" and the like."""
+    """Rows along their leading directions, classes and the clusters of the theories of "digits 3v8" and the like."""
     kind, _, name = dataset.partition(" ")
     X, y, directions = DATASETS[kind](name)
     table = standardised(Table(np.asarray(X, dtype=float), y, tuple(map(str, range(X.shape[1])))))
-    common = Clusters.from_data(table.X, y).reduce(directions)
-    two = Clusters.from_data(table.X, y, common=False).reduce(directions)
-    sphere = Clusters(
-        common.mean, common.sphere * common.length**2, common.midpoint, directions=common.directions
-    )
-    return table.X, y, {"sphere": sphere, "common": common, "two": two}
+    rows = Clusters.from_data(table.X, y, directions=directions).project(table.X)
+    common = Clusters.from_data(rows, y)
+    two = Clusters.from_data(rows, y, common=False)
+    sphere = Clusters(common.mean, common.sphere * common.length**2, common.midpoint)
+    return rows, y, {"sphere": sphere, "common": common, "two": two}
 
 
 def real_rows(
@@ -124,7 +125,21 @@ def _measured(
     runs = simulate(
         problem, RECIPES[recipe], seeds=seeds, rows=rows, probes=0, tolerance=1e-4, progress=False
     )
-    return {name: runs.mean("error"), f"{name}_sem": runs.sem("error")}
+    made = {name: runs.mean("error"), f"{name}_sem": runs.sem("error")}
+    if rows is not None:
+        assert isinstance(runs, ShapedEnsemble)
+        made["table_sem"] = _of_the_table(runs.class_errors.mean(axis=0), rows[1], problem.rho)
+    return made
+
+
+def _of_the_table(errors: Array, y: Any, rho: float) -> Array:
+    """Standard error of a table's error, however many seeds draw from it: they all judge the same rows.
+
+    Every row counts as one throw of a coin; rows that are wrong in some seeds only would make it smaller.
+    """
+    counts = np.array([np.sum(~np.asarray(y, dtype=bool)), np.sum(y)])
+    shares = np.array([1 - rho, rho])
+    return np.asarray(np.sqrt((shares**2 * errors * (1 - errors) / counts).sum(axis=1)))
 
 
 _SYMBOLS = {"rows": r"\epsilon, rows", "surrogate": r"\epsilon, surrogate"}
@@ -135,6 +150,7 @@ REAL_ROWS = Computation(
         "t": Output("t", ("t",)),
         **{name: Output(rf"\epsilon, {name}", ("t",)) for name in THEORIES},
         **{name: Output(symbol, ("t",)) for name, symbol in _SYMBOLS.items()},
+        "table_sem": Output(r"\epsilon, rows, standard error of the table", ("t",)),
         **{
             f"{name}_sem": Output(f"{symbol}, standard error", ("t",))
             for name, symbol in _SYMBOLS.items()

@@ -11,7 +11,7 @@ from scipy.special import ndtr
 from scipy.stats import rankdata
 
 from ...arrays import Array
-from ...clusters import labelled_rows
+from ...cluster_rows import labelled_rows
 from ...errors import InvalidInput
 from ..plan import RunPlan, StepPlan
 from ..random.streams import generator

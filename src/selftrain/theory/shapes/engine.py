@@ -16,16 +16,18 @@ from ...problem import Problem
 from ...recipe import Recipe
 from ..engines.logistic.step import reference_sharpness
 from ..step.ending import Ending, before_step
+from ..step.prediction import LONGEST_HISTORY
 from ..step.table import START_NAMES, Record
-from ..tolerances import COLLAPSED_MASS
+from ..tolerances import COLLAPSED_MASS, LEVELS, REFINED
 from ..trajectory import STATE, SolverStats
 from .averages import PointSet
+from .compiled import work_for
 from .equations import Labelling
 from .matrices import MatrixSpace
 from .modes import BIAS, FIRST
 from .points import GenericAverages, LogisticAverages, node_store
 from .spectral import Spectrum
-from .stage import ShapedStage, solve_stage
+from .stage import CompiledStage, ShapedStage, solve_stage
 from .trajectory import ShapedTrajectory
 
 
@@ -38,6 +40,10 @@ class Run:
         self.test = problem.test_clusters
         self.shapes = [problem.clusters, *problem.batch_clusters]
         self.space = space_of([*self.shapes, self.test])
+        self.scales = {
+            shape: np.array([mean_variance(s, shape.features) for s in shape.covariances])
+            for shape in set(self.shapes)
+        }
         self.record = Record(problem, recipe, tolerance)
         steps, groups = problem.steps, self.space.groups
         self.unknowns = np.full((steps + 1, FIRST + 3 * groups), np.nan)
@@ -46,7 +52,9 @@ class Run:
         self.variances = np.full((steps + 1, 2), np.nan)
         self.strengths = np.full((steps + 1, 2), np.nan)
         self.off_best = np.full(steps + 1, np.nan)
+        self.values, self.length = recipe.at_steps(steps), problem.clusters.length
         self.nodes = node_store()
+        self.work = work_for(groups, self.nodes)
         self.compiled = is_compiled(problem, recipe)
 
     def stage(self, t: int, old: Any, bias: float) -> ShapedStage:
@@ -58,9 +66,9 @@ class Run:
             labels = Labelling(0.0, np.ones(self.space.groups), 0.0, 0.0)
             ridge, held = recipe.lambda_l, math.nan
         else:
-            batches, values = problem.unlabeled, recipe.at_steps(problem.steps)
+            batches, values = problem.unlabeled, self.values
             m, *squares = self.space.projections(old, shape)
-            norm = math.sqrt(self.space.square(old, shape)) * self.shapes[0].length
+            norm = math.sqrt(self.space.square(old, shape)) * self.length
             sharpness = float(values.sharpness[t - 1])
             if isinstance(recipe.label_function, HardLabels):
                 sharpness = math.inf
@@ -81,20 +89,21 @@ class Run:
             averages = GenericAverages(
                 t, problem.loss_at(t), recipe.label_function, labels, points, held
             )
-        return ShapedStage(t, algebra, averages, labels, points, ridge, recipe.fix_bias)
+        given = (t, algebra, averages, labels, points, ridge, recipe.fix_bias)
+        if self.compiled and isinstance(self.space, Spectrum):
+            return CompiledStage(self.work, *given)
+        return ShapedStage(*given)
 
     def guess(self, t: int, gamma: float, warm: ShapedTrajectory | None) -> Array | None:
-        """The unknowns of step t, extrapolated from up to four steps before, or those of a similar run."""
+        """The unknowns of step t, extrapolated from the steps before, or those of a similar run."""
         if warm is not None and t < warm.good_steps:
             return np.array(warm.unknowns[t])
         if t < 3:
             return None
-        orders = {3: (1.0,), 4: (2.0, -1.0), 5: (3.0, -3.0, 1.0)}
-        weights = np.array(orders.get(t, (4.0, -6.0, 4.0, -1.0)))
-        if np.any((self.gammas[t - len(weights) : t] > 0) != (gamma > 0)):
+        begin = max(1, t - LONGEST_HISTORY)
+        if np.any((self.gammas[begin:t] > 0) != (gamma > 0)):
             return None
-        last = self.unknowns[t - len(weights) : t][::-1]
-        return np.asarray(weights @ last, dtype=float)
+        return extrapolated(self.unknowns[begin:t])
 
     def store(self, t: int, stage: ShapedStage, solution: Any, old: Any, bias: float) -> float:
         """Enter the solution of step t and return its bias."""
@@ -114,9 +123,7 @@ class Run:
         self.strengths[t] = at[1 + 2 * self.space.groups :, 0]
         hat_q, hat_chi = np.exp(x[stage.log_q]), np.exp(x[stage.log_chi])
         hat_r = gamma * hat_q - x[stage.hat_t]
-        scale = np.array(
-            [mean_variance(s, self.space.features) for s in self.shapes[t].covariances]
-        )
+        scale = self.scales[self.shapes[t]]
         sums = [float((scale * hat).sum()) for hat in (hat_q, hat_chi, hat_r)]
         first = t == 0
         record.rows[t] = [
@@ -131,6 +138,9 @@ class Run:
     def solve(self, warm: ShapedTrajectory | None) -> None:
         """Fill the tables."""
         record, old, bias = self.record, self.space.no_weights(), 0.0
+        exponent = (
+            record.exponent
+        )  # a step that needed a finer rule is followed by one that needs it
         for t in range(self.problem.steps + 1):
             if t > 0 and self._ends(t, old, bias):
                 record.collapsed_at = t
@@ -139,15 +149,15 @@ class Run:
             if t > 0:
                 mass = stage.averages.label_mass()
                 if math.isnan(mass):
-                    threshold = self.recipe.at_steps(self.problem.steps).threshold[t - 1]
+                    threshold = self.values.threshold[t - 1]
                     state = record.described(t - 1)
                     raise Ending.EMPTY.error(t, state, threshold=float(threshold))
                 if not self.recipe.fix_bias and mass < COLLAPSED_MASS:
                     record.collapsed_at = t
                     return
-            solution = solve_stage(
-                stage, record.exponent, record.confirmable, self.guess(t, stage.labels.gamma, warm)
-            )
+            guess = self.guess(t, stage.labels.gamma, warm)
+            solution = solve_stage(stage, exponent, record.confirmable, guess)
+            exponent = min(solution.exponent, record.exponent + LEVELS * REFINED)
             bias = self.store(t, stage, solution, old, bias)
             old = self.weights[-1]
 
@@ -187,6 +197,27 @@ class Run:
             history=tuple(self.weights),
             space=self.space,
         )
+
+
+def extrapolated(rows: Array) -> Array:
+    """The next row of a table: the sum of its backward differences, up to the smallest one.
+
+    The k-th difference is the error that the prediction of order k made for the last row (as in `step.prediction`).
+
+    >>> extrapolated(np.array([[1.0], [4.0], [9.0], [16.0]]))
+    array([25.])
+    """
+    differences, table = [rows[-1]], rows
+    for _ in range(len(rows) - 1):
+        table = table[1:] - table[:-1]
+        differences.append(table[-1])
+    every = np.array(differences)
+    best = 1
+    if len(rows) > 1:
+        best += int((np.abs(every[1:]) / (np.abs(rows[-1]) + 1e-300)).max(axis=1).argmin())
+    if best == len(rows) - 1:
+        best = len(rows)
+    return np.asarray(every[:best].sum(axis=0))
 
 
 def solve_shaped(

@@ -54,6 +54,24 @@ def projections(weights: Weights, noise: Noise, out: Any) -> None:
             out[1 + k] += noise.variances[k, i] * square
 
 
+@kernel(error_model="numpy", fastmath={"reassoc", "nsz", "contract"})
+def off_squares(
+    weights: Weights, noise: Noise, average: Any, best: Any, separation: float
+) -> tuple[float, float]:
+    r"""Squares of the weights off the mean, and, in the metric of the `average` noise, off the `best` direction."""
+    m = length = 0.0
+    for i in range(noise.mean.shape[0]):
+        m += noise.mean[i] * weights.mean[i]
+        length += noise.mean[i] ** 2
+    plain, metric = m / length, m / separation**2
+    first = second = 0.0
+    for i in range(noise.mean.shape[0]):
+        spread = noise.copies[i] * weights.variance[i]
+        first += (weights.mean[i] - plain * noise.mean[i]) ** 2 + spread
+        second += average[i] * ((weights.mean[i] - metric * best[i]) ** 2 + spread)
+    return first, second
+
+
 @kernel(error_model="numpy")
 def mode_sums(
     x: Any, ridge: float, gamma: float, anchor: float, noise: Noise, old: Weights, out: Any
@@ -63,6 +81,9 @@ def mode_sums(
     Column 0 of `out` holds the values, column 1 + j the derivatives in unknown j.
     """
     groups, size = noise.variances.shape
+    if groups == 1:
+        _sums_of_one(x, ridge, gamma, anchor, noise, old, out)
+        return
     t0, q0, x0 = FIRST, FIRST + groups, FIRST + 2 * groups
     hat_m = x[HAT_M]
     stiff = np.empty(groups)
@@ -140,6 +161,69 @@ def mode_sums(
         row += groups
         for j in range(x.shape[0] + 1):
             out[row, j] /= noise.features
+
+
+@kernel(error_model="numpy", fastmath={"reassoc", "nsz", "contract"})
+def _sums_of_one(
+    x: Any, ridge: float, gamma: float, anchor: float, noise: Noise, old: Weights, out: Any
+) -> None:
+    """`mode_sums` for one covariance: sums in registers and in any order, so that several modes go at a time."""
+    hat_m, pull, stiff = x[HAT_M], x[FIRST], math.exp(x[FIRST + 1])
+    push, left_over = math.exp(x[FIRST + 2]) / noise.features, gamma - anchor
+    size = noise.mean.shape[0]
+    variances = noise.variances[0]
+    gain, delta, change = np.empty(size), np.empty(size), np.empty(size)
+    m = m_by_m = m_by_t = m_by_q = 0.0
+    psi = psi_by_m = psi_by_t = psi_by_q = old_q = 0.0
+    c = c_by_q = fresh = fresh_by_q = 0.0
+    for i in range(size):
+        s, mu, b, copies = variances[i], noise.mean[i], old.mean[i], noise.copies[i]
+        v = copies * old.variance[i]
+        g = 1.0 / (ridge + stiff * s)
+        d = g * (left_over * stiff * s - anchor * ridge - pull * s)
+        sg, by_m = s * g, g * mu
+        sq = stiff * sg
+        by_q = (left_over - d) * sq
+        move = by_q * b - hat_m * by_m * sq
+        gain[i], delta[i], change[i] = g, d, hat_m * by_m + d * b
+        square = b * b + v
+        m += mu * change[i]
+        m_by_m += mu * by_m
+        m_by_t -= mu * sg * b
+        m_by_q += mu * move
+        old_q += s * square
+        psi += s * (b * change[i] + d * v)
+        psi_by_m += s * b * by_m
+        psi_by_t -= s * sg * square
+        psi_by_q += s * (b * move + v * by_q)
+        c += copies * sg
+        c_by_q -= copies * sg * sq
+        fresh += copies * sg * sg
+        fresh_by_q -= 2.0 * copies * sg * sg * sq
+    share = 1.0 / old_q if old_q > 0.0 else 1.0
+    psi *= share
+    wide = wide_by_m = wide_by_t = wide_by_q = 0.0
+    for i in range(size):
+        s, mu, b = variances[i], noise.mean[i], old.mean[i]
+        g, d = gain[i], delta[i]
+        sg, by_m = s * g, g * mu
+        by_q = (left_over - d) * stiff * sg
+        move = by_q * b - hat_m * by_m * stiff * sg
+        left, rest = change[i] - psi * b, (d - psi) * noise.copies[i] * old.variance[i]
+        wide += s * (left * left + (d - psi) * rest)
+        wide_by_m += s * left * by_m
+        wide_by_t -= s * sg * (left * b + rest)
+        wide_by_q += s * (left * move + rest * by_q)
+    root = math.sqrt(wide + push * fresh)
+    out[:] = 0.0
+    t, q, chi = 1 + FIRST, 2 + FIRST, 3 + FIRST
+    out[0, 0], out[0, 1], out[0, t], out[0, q] = m, m_by_m, m_by_t, m_by_q
+    out[1, 0], out[1, 1] = psi, share * psi_by_m
+    out[1, t], out[1, q] = share * psi_by_t, share * psi_by_q
+    out[2, 0], out[2, 1], out[2, t] = root, wide_by_m / root, wide_by_t / root
+    out[2, q] = (wide_by_q + 0.5 * push * fresh_by_q) / root
+    out[2, chi] = 0.5 * push * fresh / root
+    out[3, 0], out[3, q] = c / noise.features, c_by_q / noise.features
 
 
 @kernel(error_model="numpy")

@@ -54,13 +54,13 @@ class LogisticAverages:
         found = self._without_weights(0.0)
         if found is None:
             return math.nan
-        positive = 0.5 - found[1] @ found[0].f / found[1].sum()
+        positive = 0.5 - found[1] @ found[0]["f"] / found[1].sum()
         return float(min(positive, 1.0 - positive))
 
     def explicit(self) -> tuple[Array, Array, float]:
         found = self._without_weights(0.0)
         assert found is not None
-        positive = 0.5 - float(found[1] @ found[0].f / found[1].sum())
+        positive = 0.5 - float(found[1] @ found[0]["f"] / found[1].sum())
         positive = min(max(positive, 1e-14), 1 - 1e-14)
         bias = math.log(positive / (1 - positive))
         if not self.first and not math.isnan(self.held):
@@ -68,7 +68,7 @@ class LogisticAverages:
         found = self._without_weights(bias)
         assert found is not None
         return (
-            np.column_stack([found[0].sf, found[0].gf, found[0].ff, found[0].k]),
+            np.column_stack([found[0]["sf"], found[0]["gf"], found[0]["ff"], found[0]["k"]]),
             found[1].copy(),
             bias,
         )

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ...arrays import Array
 from ...clusters import Clusters
-from .modes import Noise, Weights, advance, mode_sums, projections
+from .modes import Noise, Weights, advance, mode_sums, off_squares, projections
 
 
 class Spectrum:
@@ -25,6 +25,7 @@ class Spectrum:
         self.basis: Array | None = None
         self.group: NDArray[np.intp] | None = None
         self._sets: dict[Clusters, Noise] = {}
+        self._best: dict[Clusters, tuple[Array, Array]] = {}
         if all(shape == first for shape in shapes):
             modes = first.modes
             assert modes is not None
@@ -72,19 +73,19 @@ class Spectrum:
 
     def off(self, weights: Weights, shape: Clusters) -> tuple[float, float]:
         r"""Squares of the weights off the mean ($|\beta|^2 - m^2/|\mu|^2$) and off the best direction, in the metric of the noise."""
-        noise = self._sets[shape]
-        m = float(noise.mean @ weights.mean)
-        length = float(noise.mean @ noise.mean)
-        plain = weights.mean - m / length * noise.mean
-        spread = noise.copies * weights.variance
-        first = float(plain @ plain + spread.sum())
-        if not np.isfinite(shape.separation):
-            return first, np.nan
-        s = noise.variances.mean(axis=0)
-        alive = s > 0
-        best = np.where(alive, noise.mean / np.where(alive, s, 1.0), 0.0)
-        rest = weights.mean - m / shape.separation**2 * best
-        return first, float(s @ (rest**2 + spread))
+        average, best = self._best_direction(shape)
+        separation = shape.separation
+        first, second = off_squares(weights, self._sets[shape], average, best, separation)
+        return first, second if np.isfinite(separation) else np.nan
+
+    def _best_direction(self, shape: Clusters) -> tuple[Array, Array]:
+        r"""The average variances $\bar s_i$ of a set of points and $\mu_i/\bar s_i$, zero where there is no noise."""
+        if shape not in self._best:
+            noise = self._sets[shape]
+            s = noise.variances.mean(axis=0)
+            ratio = np.divide(noise.mean, s, out=np.zeros_like(s), where=s > 0)
+            self._best[shape] = (s, ratio)
+        return self._best[shape]
 
     def mean_of(self, weights: Weights, shape: Clusters) -> Array:
         """The mean of the weights in the coordinates of the rows."""
@@ -113,7 +114,10 @@ class SpectralStep:
 
     def __init__(self, spectrum: Spectrum, old: Weights, noise: Noise):
         self.groups, self.old, self.noise = spectrum.groups, old, noise
-        self.length = float(np.linalg.norm(noise.mean))
+
+    @cached_property
+    def length(self) -> float:
+        return float(np.linalg.norm(self.noise.mean))
 
     def fields(self, x: Array, ridge: float, gamma: float, anchor: float) -> Array:
         out = np.empty((1 + 3 * self.groups, x.size + 1))
@@ -122,10 +126,13 @@ class SpectralStep:
 
     @cached_property
     def softness(self) -> Array:
-        square = self.old.mean**2 + self.noise.copies * self.old.variance
-        if not square.any():
-            square = self.noise.copies
-        return np.asarray(self.noise.variances @ square / square.sum(), dtype=float)
+        old, noise = self.old, self.noise
+        square = float(old.mean @ old.mean + noise.copies @ old.variance)
+        if square == 0:
+            return np.asarray(noise.variances @ noise.copies / noise.copies.sum(), dtype=float)
+        out = np.empty(1 + self.groups)
+        projections(old, noise, out)
+        return np.asarray(out[1:] / square)
 
     def advance(self, x: Array, ridge: float, gamma: float) -> tuple[Weights, Array]:
         r"""The new weights, and ($|\beta|^2$, its part off the mean, $\beta\cdot\beta'$, tr G / N)."""

@@ -15,17 +15,21 @@ from ...arrays import Array
 from ..step.ending import Ending
 from ..tolerances import (
     ACCEPTED,
+    BACK_TO_ROUGH,
     CONTINUATION_STEP,
     DAMPED,
     LEVELS,
     NO_UPDATE,
     REFINED,
     ROUGH,
+    ROUGH_STEP,
     last_step_of,
 )
 from .averages import PointSet
+from .compiled import Setting, Work, anchor_of, newton_of_modes
 from .equations import Labelling, assemble, newton_step
 from .modes import BIAS, FIRST, HAT_M
+from .spectral import SpectralStep
 
 LARGEST_LOG = 650.0
 """Beyond this logarithm a conjugate leaves the range of numbers."""
@@ -45,7 +49,10 @@ class Algebra(Protocol):
         r"""$q'_k/|\beta'|^2$: the variance of each group that the old weights see (at step 0 the mean variance)."""
         ...
 
-    length: float
+    @property
+    def length(self) -> float:
+        r"""$|\mu|$."""
+        ...
 
     def advance(self, x: Array, ridge: float, gamma: float) -> tuple[Any, Array]:
         r"""The new law of the weights, and ($|\beta|^2$, its part off the mean, $\beta\cdot\beta'$, tr G / N)."""
@@ -80,13 +87,14 @@ class ShapedEvaluation(NamedTuple):
 
 
 class Solution(NamedTuple):
-    """Unknowns of a solved step and how they were found."""
+    """Unknowns of a solved step and how they were found; `exponent` is that of the rule before the one that confirmed."""
 
     x: Array
     start: str
     evaluations: int
     points: int
     accuracy: float
+    exponent: float
 
 
 class ShapedStage:
@@ -120,8 +128,7 @@ class ShapedStage:
         """Fields, residuals and Jacobian at x; None if they are not numbers, or the rule is too long."""
         self.evaluations += 1
         gamma = self.labels.gamma
-        stiffness = float(np.exp(x[self.log_q]) @ self.algebra.softness)
-        anchor = gamma if ridge < stiffness else 0.0
+        anchor = anchor_of(x, ridge, gamma, self.algebra.softness)
         fields = self.algebra.fields(x, ridge, gamma, anchor)
         if not np.isfinite(fields).all():
             return None
@@ -151,31 +158,36 @@ class ShapedStage:
         """The same for the conjugates T."""
         return slice(FIRST, FIRST + self.groups)
 
-    def measure(self, x: Array, exponent: float) -> float:
-        """Relative size of the Newton step from x."""
-        at = self.evaluate(x, self.ridge, exponent)
+    def step_from(self, x: Array, ridge: float, exponent: float) -> tuple[float, float, Array]:
+        """Relative size of the Newton step from x (infinite if there is none), the factor that bounds it, and the step."""
+        step = np.empty(x.size)
+        at = self.evaluate(x, ridge, exponent)
         if at is None:
-            return math.inf
-        size, _ = newton_step(x, at.fields, self.labels, at.anchor, at.system, np.empty(x.size))
-        return float(size)
+            return math.inf, 0.0, step
+        return *newton_step(x, at.fields, self.labels, at.anchor, at.system, step), step
 
     def newton(
-        self, start: Array, ridge: float, exponent: float, enough: float, limit: int = 40
+        self,
+        start: Array,
+        ridge: float,
+        exponent: float,
+        enough: float,
+        limit: int = 40,
+        near: bool = False,
     ) -> Array | None:
-        """Newton's method with a bounded step; None if it does not settle."""
-        x, step = start.copy(), np.empty(start.size)
+        """Newton's method with a bounded step, on a rough rule while the root is far; None if it does not settle."""
+        x = start.copy()
+        rough = not near and exponent > ROUGH
         for _ in range(limit):
-            at = self.evaluate(x, ridge, exponent)
-            if at is None:
-                return None
-            size, factor = newton_step(x, at.fields, self.labels, at.anchor, at.system, step)
+            size, factor, step = self.step_from(x, ridge, ROUGH if rough else exponent)
             if not size < math.inf:
                 return None
             x += (factor if size > DAMPED else 1.0) * step
             if not np.abs(x[FIRST + self.groups :]).max() < LARGEST_LOG:
                 return None
-            if size <= enough:
+            if size <= enough and not rough:
                 return x
+            rough = exponent > ROUGH and size > (ROUGH_STEP if rough else BACK_TO_ROUGH)
         return None
 
     def explicit(self, ridge: float) -> Array:
@@ -238,30 +250,59 @@ class ShapedStage:
         yield "explicit", self.explicit(self.ridge)
 
 
+class CompiledStage(ShapedStage):
+    """The same with a compiled Newton step, for logistic loss and diagonal covariances.
+
+    Arguments:
+        work: arrays to write to, shared by the steps of a run.
+        given: as of a `ShapedStage`.
+    """
+
+    algebra: SpectralStep
+
+    def __init__(self, work: Work, *given: Any):
+        super().__init__(*given)
+        self.work = work
+        algebra, first = self.algebra, float(self.t == 0)
+        self.setting = Setting(
+            algebra.noise, algebra.old, self.labels, self.points, algebra.softness, self.held, first
+        )
+
+    def step_from(self, x: Array, ridge: float, exponent: float) -> tuple[float, float, Array]:
+        """As of a `ShapedStage`."""
+        self.evaluations += 1
+        used, size, factor = newton_of_modes(x, ridge, exponent, self.setting, self.work)
+        self.used = used or self.used
+        return size, factor, self.work.step
+
+
 def solve_stage(
     stage: ShapedStage, exponent: float, tolerance: float, guess: Array | None = None
 ) -> Solution:
     """The root of a step, confirmed on a refined rule, or `ConvergenceError`."""
-    best, best_accuracy, best_start = None, math.inf, ""
+    best, best_accuracy, best_start, best_rule = None, math.inf, "", exponent
     enough = last_step_of(tolerance)
     for name, x in _ways(stage, exponent, enough, guess):
         if x is None:
             continue
         for level in range(LEVELS + 1):
             rule = exponent + (level + 1) * REFINED
-            accuracy = stage.measure(x, rule)
+            accuracy, _, step = stage.step_from(x, stage.ridge, rule)
             if accuracy < best_accuracy:
                 best, best_accuracy, best_start = x, accuracy, name
+                best_rule = rule - REFINED
             if accuracy <= tolerance:
-                return Solution(x, name, stage.evaluations, stage.used, accuracy)
-            better = stage.newton(x, stage.ridge, rule, enough, limit=8)
+                return Solution(x, name, stage.evaluations, stage.used, accuracy, best_rule)
+            better: Array | None = x + step
+            if accuracy > enough:
+                better = stage.newton(x, stage.ridge, rule, enough, limit=8, near=True)
             if better is None:
                 break
             x = better
         if best_accuracy <= max(ACCEPTED, tolerance):
             break
     if best is not None and best_accuracy <= max(ACCEPTED, tolerance):
-        return Solution(best, best_start, stage.evaluations, stage.used, best_accuracy)
+        return Solution(best, best_start, stage.evaluations, stage.used, best_accuracy, best_rule)
     hint = ""
     if stage.t == 0 and stage.ridge == 0:
         hint = "; without ridge the labelled data may be separable, so no finite minimiser exists: use lambda_l > 0"

@@ -1,0 +1,79 @@
+"""The Newton step of a logistic step with diagonal covariances in one kernel: modes, averages, equations."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...arrays import Array
+from ...runtime.kernels import kernel
+from ..step.averages import blank
+from .averages import At, PointSet, Room, logistic_groups, logistic_labelled
+from .equations import Labelling, assemble, newton_step
+from .modes import FIRST, Noise, Weights, mode_sums
+
+
+class Setting(NamedTuple):
+    """What a step is given; `held`: the value of a fixed bias or NaN, `first`: 1 in step 0, else 0."""
+
+    noise: Noise
+    old: Weights
+    labels: Labelling
+    points: PointSet
+    softness: Any
+    held: float
+    first: float
+
+
+class Work(NamedTuple):
+    """Arrays that an evaluation writes to: averages, fields, equations and the Newton step."""
+
+    room: Room
+    fields: Any
+    system: Any
+    step: Any
+
+
+def work_for(groups: int, nodes: Array) -> Work:
+    """Arrays for the evaluations of a run."""
+    size = FIRST + 3 * groups
+    room = Room(nodes, blank(groups), np.zeros(groups))
+    fields, system = np.zeros((1 + 3 * groups, size + 1)), np.zeros((size, size + 1))
+    return Work(room, fields, system, np.zeros(size))
+
+
+@kernel(error_model="numpy")
+def anchor_of(x: Any, ridge: float, gamma: float, softness: Any) -> float:
+    """The multiple of the old weights that the fields are measured from: none where the ridge leaves little of them."""
+    groups = softness.shape[0]
+    stiffness = 0.0
+    for k in range(groups):
+        stiffness += math.exp(x[FIRST + groups + k]) * softness[k]
+    return gamma if ridge < stiffness else 0.0
+
+
+@kernel(error_model="numpy")
+def newton_of_modes(
+    x: Any, ridge: float, exponent: float, setting: Setting, work: Work
+) -> tuple[int, float, float]:
+    """Nodes used, size of the Newton step (infinite if there is none) and the factor that bounds it; the step is in `work`."""
+    labels, points, fields = setting.labels, setting.points, work.fields
+    anchor = anchor_of(x, ridge, labels.gamma, setting.softness)
+    mode_sums(x, ridge, labels.gamma, anchor, setting.noise, setting.old, fields)
+    if not np.isfinite(fields).all():
+        return 0, math.inf, 0.0
+    room, at = work.room, At(x, fields, anchor)
+    if setting.first > 0.0:
+        used = logistic_labelled(at, points, exponent, False, room)
+    else:
+        used = logistic_groups(at, labels, points, exponent, False, room)
+    if used <= 0:
+        return 0, math.inf, 0.0
+    fixed = (anchor, setting.held, setting.first)
+    assemble(x, fields, room.moments, room.shares, labels, fixed, work.system)
+    if not np.isfinite(work.system).all():
+        return 0, math.inf, 0.0
+    size, factor = newton_step(x, fields, labels, anchor, work.system, work.step)
+    return used, size, factor
