@@ -125,19 +125,20 @@ def optimize(
 def read_bounds(texts: list[str]) -> dict[str, tuple[Any, Any]]:
     """Bounds as they are written: NAME=LOW:HIGH.
 
-    >>> read_bounds(["lambda_u=1e-6:0.1,threshold=0:1"])
+    >>> read_bounds(["lambda-u=1e-6:0.1,threshold=0:1"])
     {'lambda_u': (1e-06, 0.1), 'threshold': (0, 1)}
     """
     found = {}
     for text in texts:
-        for entry in _list(text):
-            name, equals, pair = entry.partition("=")
+        for entry in filter(None, (part.strip() for part in text.split(","))):
+            written, equals, pair = entry.partition("=")
             low, colon, high = pair.partition(":")
+            name = written.strip().replace("-", "_")
             if not (equals and colon):
                 raise InvalidInput("bounds", entry, "NAME=LOW:HIGH is accepted")
-            if name.strip() in found:
+            if name in found:
                 raise InvalidInput("bounds", entry, "bounds of a name are accepted once")
-            found[name.strip()] = (read_value(low.strip()), read_value(high.strip()))
+            found[name] = (read_value(low.strip()), read_value(high.strip()))
     return found
 
 
