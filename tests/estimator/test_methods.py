@@ -51,6 +51,35 @@ def test_gaussian_rows_are_recognised_and_reach_the_bayes_limit(features, labels
     assert np.mean(errors) <= 1.05 * bayes_error(problem).semi_supervised
 
 
+def test_faint_clusters_among_many_columns_do_not_lead_astray():
+    # 20 of 400 columns differ by half a standard deviation: noise, whitened, has clearer clusters.
+    random = np.random.default_rng(0)
+    classes = random.integers(0, 2, 2000)
+    rows = random.normal(size=(2000, 400))
+    rows[:, :20] += 0.5 * classes[:, None]
+    target = np.where(np.arange(2000) < 60, classes, -1)
+    model = SelfTrainingLinearClassifier(random_state=0).fit(rows, target)
+    anchored = SelfTrainingLinearClassifier(anchor=10.0, random_state=0).fit(rows, target)
+    assert anchored.method_ == "anchored"
+    wrong = (model.predict(rows) != classes).mean()
+    assert wrong <= (anchored.predict(rows) != classes).mean()
+    assert abs(model.shares_[1] - classes.mean()) < 0.05
+
+
+def test_clusters_that_are_not_the_classes_leave_the_anchored_method():
+    # The clusters are clear, the classes follow another column: labelled rows left out say so.
+    random = np.random.default_rng(0)
+    rows = random.normal(size=(1200, 20))
+    rows[:, 0] += 5.0 * random.integers(0, 2, 1200)
+    classes = (rows[:, 1] > 0).astype(int)
+    target = np.where(np.arange(1200) < 60, classes, -1)
+    parts = prepare(rows, target, np.ones(1200), "auto", 8.0, 60, np.random.RandomState(0))
+    assert departure(parts.unlabeled, parts.basis.variances).small
+    model = SelfTrainingLinearClassifier(random_state=0).fit(rows, target)
+    assert model.method_ == "anchored"
+    assert (model.predict(rows) != classes).mean() < 0.25
+
+
 def test_stretched_clusters_come_close_to_maximum_likelihood():
     rho = 0.5
     rows, target, mean, covariance = clusters(100, 50, 3200, rho, 0.75**2, 0, condition=30.0)

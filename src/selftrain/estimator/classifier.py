@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -23,7 +24,7 @@ from .paper import STEPS, follow_recipe
 from .rows import is_dask
 from .setting import GAUSSIAN, TABLE, Setting
 from .targets import Classes, read_targets
-from .training import Fitted, Prepared, prepare, train
+from .training import Candidate, Fitted, Prepared, gaussian_if_it_agrees, prepare, train
 
 __all__ = ["SelfTrainingLinearClassifier"]
 
@@ -33,7 +34,8 @@ class SelfTrainingLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ign
 
     Arguments:
         method: "anchored" (soft labels from a mixture that the labelled rows anchor; becomes
-            "gaussian" where rows pass for Gaussian clusters and no constant of it is set), "gaussian"
+            "gaussian" where rows pass for Gaussian clusters, labelled rows left out agree and no
+            constant of it is set), "gaussian"
             (for such rows), "paper" (the recipe of the theory, on raw columns).
         neighbours: let a graph of nearest neighbours help the teacher.
         unlabeled: marks rows of `y` without a label.
@@ -150,14 +152,13 @@ class SelfTrainingLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ign
             which = np.flatnonzero(used)
             matrix, weights = matrix[which], weights[which]
             target = target._replace(codes=target.codes[which])
-        positives = [1] if len(target.names) == 2 else list(range(len(target.names)))
-        with Progress(len(positives), "classes", show=self.progress) as progress:
+        with Progress(len(_positives(target)), "classes", show=self.progress) as progress:
             if self.method == "paper":
                 work = self._by_recipe(matrix, target, weights, options, random)
             else:
                 work = self._by_mixture(matrix, target, weights, options, random)
             fitted = []
-            for positive in positives:
+            for positive in _positives(target):
                 fitted.append(work(positive))
                 progress.advance()
         return fitted
@@ -170,7 +171,11 @@ class SelfTrainingLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ign
         options: Options,
         random: np.random.RandomState,
     ) -> Callable[[int], Fitted]:
-        """Anchored or Gaussian self-training of one class; the first changes to the second on Gaussian rows."""
+        """Anchored or Gaussian self-training of one class.
+
+        The first changes to the second on Gaussian rows, if labelled rows left out agree in every
+        class.
+        """
 
         def prepare_for(setting: Setting) -> Prepared:
             return prepare(
@@ -184,30 +189,43 @@ class SelfTrainingLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ign
             )
 
         setting = options.setting(GAUSSIAN if self.method == "gaussian" else TABLE)
-        prepared = prepare_for(setting)
-        self.method_ = self.method
-        if (
-            self._may_change(prepared)
-            and departure(prepared.unlabeled, prepared.basis.variances).small
-        ):
-            self.method_, setting = "gaussian", options.setting(GAUSSIAN)
-            prepared = prepare_for(setting)
-        self.setting_ = setting
+        own = Candidate(prepare_for(setting), setting)
         shares = _shares(self.share, target.names)
 
+        def share_of(positive: int) -> Share:
+            return Share(shares.get(positive), self.share != "unlabeled")
+
         def work(positive: int) -> Fitted:
-            share = Share(shares.get(positive), self.share != "unlabeled")
             return train(
-                prepared,
+                own.prepared,
                 positive,
-                setting,
-                share,
+                own.setting,
+                share_of(positive),
                 options.slope_spread,
                 options.tolerance,
                 self.neighbours,
             )
 
-        return work
+        self.method_, self.setting_ = self.method, setting
+        if not self._may_change(own.prepared) or not _looks_gaussian(own.prepared):
+            return work
+        setting = options.setting(GAUSSIAN)
+        other = replace(prepare_for(setting), folds=own.prepared.folds)
+        found: dict[int, Fitted] = {}
+        for positive in _positives(target):
+            fitted = gaussian_if_it_agrees(
+                Candidate(other, setting),
+                own,
+                positive,
+                share_of(positive),
+                options.slope_spread,
+                options.tolerance,
+            )
+            if fitted is None:
+                return work
+            found[positive] = fitted
+        self.method_, self.setting_ = "gaussian", setting
+        return found.__getitem__
 
     def _may_change(self, prepared: Prepared) -> bool:
         """Whether "anchored" may become "gaussian": a table, and nothing that only it has was asked for.
@@ -349,6 +367,16 @@ class SelfTrainingLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ign
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def _positives(target: Classes) -> list[int]:
+    """Classes that are fitted against the rest; the second of two."""
+    return [1] if len(target.names) == 2 else list(range(len(target.names)))
+
+
+def _looks_gaussian(prepared: Prepared) -> bool:
+    """Whether the unlabelled rows pass for Gaussian clusters."""
+    return departure(prepared.unlabeled, prepared.basis.variances).small
 
 
 def _weights(sample_weight: Any, matrix: Any) -> Array:

@@ -16,6 +16,7 @@ import numpy as np
 from scipy.special import expit
 
 from ..arrays import Array
+from .agreement import left_out_likelihood
 from .anchored import Outcome, Share, Unlabeled
 from .folds import Labeled, supervised_start
 from .mixture import Anchors, ScoreMixture, fit_mixture
@@ -36,8 +37,8 @@ class Means(NamedTuple):
     masses: Array
 
 
-class Scored(NamedTuple):
-    """Scores of labelled and unlabelled rows, each by means without it."""
+class PerRow(NamedTuple):
+    """Per labelled and unlabelled row: its score by means without it, or its squared length."""
 
     labeled: Array
     unlabeled: Array
@@ -62,16 +63,18 @@ def self_train_gaussian(
     if start is None:
         scored = _supervised(labeled, unlabeled, metric)
     else:
-        scored = Scored(start.held_out, start.unlabeled)
+        scored = PerRow(start.held_out, start.unlabeled)
     mixture = _mixture(scored, labeled, unlabeled, setting, share)
     labels = expit(mixture.log_odds(scored.unlabeled))
     rows = float(unlabeled.weights.sum())
     history: list[dict[str, Any]] = []
     means = _means(labeled, unlabeled, labels, setting.anchor)
+    lengths = _lengths(labeled, unlabeled, metric)
+    near = None  # the supervised scores that came before are on another scale
     for step in range(setting.steps if rows > 0 else 0):
         sharpness = setting.sharpness * (1 + setting.annealing * step)
-        scored = _scored(means, labeled, unlabeled, labels, metric, setting.anchor)
-        mixture = _mixture(scored, labeled, unlabeled, setting, share)
+        scored = _scored(means, lengths, labeled, unlabeled, labels, metric, setting.anchor)
+        near = mixture = _mixture(scored, labeled, unlabeled, setting, share, near)
         previous, labels = labels, expit(sharpness * mixture.log_odds(scored.unlabeled))
         means = _means(labeled, unlabeled, labels, setting.anchor)
         moved = float(unlabeled.weights @ np.abs(labels - previous)) / rows
@@ -102,7 +105,7 @@ def in_best_metric(
     clusters in noise. In rows left out they are gone. So every metric is first tried without a part of
     the rows, and judged there by how much better its mixture describes their scores than one Gaussian
     does. Where no metric gains anything (a part of the rows was too few to find the clusters), all rows
-    take part and the labelled ones choose, each scored by means without it. In both cases the first
+    take part and the labelled ones choose, each left out of a whole run. In both cases the first
     metric that does as well as any is taken, in order from the sphere.
     """
     outside = np.arange(len(unlabeled.weights)) % LEFT_OUT == 0
@@ -115,18 +118,27 @@ def in_best_metric(
         return best, self_train_gaussian(
             labeled, unlabeled, metrics[best], setting, share, tolerance, start
         )
-    runs = [self_train_gaussian(labeled, unlabeled, m, setting, share, tolerance) for m in metrics]
-    best = _first_as_good_as_any([_log_likelihood(run, labeled) for run in runs])
-    return best, runs[best]
+
+    def agreement(metric: Array) -> float:
+        def fit(part: Labeled) -> tuple[Array, float]:
+            return in_population(
+                self_train_gaussian(part, unlabeled, metric, setting, share, tolerance)
+            )
+
+        return left_out_likelihood(labeled, fit)
+
+    best = _first_as_good_as_any([agreement(metric) for metric in metrics])
+    return best, self_train_gaussian(labeled, unlabeled, metrics[best], setting, share, tolerance)
+
+
+def in_population(run: Outcome) -> tuple[Array, float]:
+    """Coefficients and intercept of the population log-odds: the share is added to even odds."""
+    share = run.mixture.share
+    return run.coefficients, run.bias + float(np.log(share / (1 - share)))
 
 
 def _first_as_good_as_any(values: list[float]) -> int:
     return next(k for k, value in enumerate(values) if value >= max(values) - CLEARLY)
-
-
-def _log_likelihood(run: Outcome, labeled: Labeled) -> float:
-    odds = run.held_out + np.log(run.mixture.share / (1 - run.mixture.share))
-    return -float(labeled.weights @ (np.logaddexp(0.0, odds) - labeled.classes * odds))
 
 
 def _gain(run: Outcome, weights: Array) -> float:
@@ -148,11 +160,11 @@ def _log_density(scores: Array, center: float, spread: float) -> Array:
     return np.asarray(-0.5 * ((scores - center) ** 2 / spread + np.log(spread)))
 
 
-def _supervised(labeled: Labeled, unlabeled: Unlabeled, metric: Array) -> Scored:
+def _supervised(labeled: Labeled, unlabeled: Unlabeled, metric: Array) -> PerRow:
     start = supervised_start(labeled, metric)
     student = start.student
     scores = unlabeled.coordinates.column(lambda block: block @ student.coefficients + student.bias)
-    return Scored(start.out_of_fold, scores)
+    return PerRow(start.out_of_fold, scores)
 
 
 def _means(labeled: Labeled, unlabeled: Unlabeled, labels: Array, anchor: float) -> Means:
@@ -172,32 +184,45 @@ def _means(labeled: Labeled, unlabeled: Unlabeled, labels: Array, anchor: float)
     return Means(sums / masses[:, None], masses)
 
 
+def _lengths(labeled: Labeled, unlabeled: Unlabeled, metric: Array) -> PerRow:
+    """Squared lengths of the rows, which no step changes."""
+
+    def part(block: Block) -> Array:
+        return np.asarray((block**2) @ metric)
+
+    return PerRow(part(labeled.coordinates), unlabeled.coordinates.column(part))
+
+
 def _scored(
     means: Means,
+    lengths: PerRow,
     labeled: Labeled,
     unlabeled: Unlabeled,
     labels: Array,
     metric: Array,
     anchor: float,
-) -> Scored:
+) -> PerRow:
     dual = (means.centers * metric).T
 
-    def part(block: Block, weight: Array, label: Array) -> Array:
+    def part(block: Block, length: Array, weight: Array, label: Array) -> Array:
         near = block @ dual
-        length = (block**2) @ metric
         taken = weight[:, None] * np.column_stack([1 - label, label])
         left = np.maximum(means.masses - taken, 1e-3 * means.masses)
         without = near - taken * (length[:, None] - near) / left
         return np.asarray(without[:, 1] - without[:, 0])
 
-    others = unlabeled.coordinates.column(part, unlabeled.weights, labels)
-    return Scored(
-        part(labeled.coordinates, anchor * labeled.weights, labeled.classes), np.asarray(others)
-    )
+    own = part(labeled.coordinates, lengths.labeled, anchor * labeled.weights, labeled.classes)
+    others = unlabeled.coordinates.column(part, lengths.unlabeled, unlabeled.weights, labels)
+    return PerRow(own, np.asarray(others))
 
 
 def _mixture(
-    scored: Scored, labeled: Labeled, unlabeled: Unlabeled, setting: Setting, share: Share
+    scored: PerRow,
+    labeled: Labeled,
+    unlabeled: Unlabeled,
+    setting: Setting,
+    share: Share,
+    start: ScoreMixture | None = None,
 ) -> ScoreMixture:
     anchors = Anchors(scored.labeled, labeled.classes, setting.anchor * labeled.weights)
     return fit_mixture(
@@ -207,12 +232,13 @@ def _mixture(
         setting.shrinkage,
         share.known,
         1.0 if share.from_labeled else 0.0,
+        start,
     )
 
 
 def _outcome(
     means: Means,
-    scored: Scored,
+    scored: PerRow,
     mixture: ScoreMixture,
     metric: Array,
     history: list[dict[str, Any]],

@@ -72,6 +72,7 @@ def fit_mixture(
     shrinkage: float,
     share: float | None = None,
     anchor_share: float = 1.0,
+    start: ScoreMixture | None = None,
 ) -> ScoreMixture:
     """The mixture of weighted scores and anchors.
 
@@ -80,6 +81,7 @@ def fit_mixture(
         share: of the positive class if it is known.
         anchor_share: how much of the anchors' weight counts for the share: 1 if labelled rows
             were drawn at random, 0 if their classes were chosen.
+        start: of nearly the same scores, to save steps; None begins with the anchors.
     """
     positive = anchors.classes * anchors.weights
     negative = (1 - anchors.classes) * anchors.weights
@@ -90,6 +92,7 @@ def fit_mixture(
     total = float(weights.sum())
     if total == 0:
         return mixture
+    mixture = start or mixture
     squares = scores**2
     for _ in range(LIMIT):
         p = weights * expit(mixture.log_odds(scores))

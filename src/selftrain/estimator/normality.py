@@ -23,8 +23,9 @@ FEWEST_ROWS = 1000
 """Below, the noise of a kurtosis, (24/rows)^(1/2), hides what is looked for."""
 
 LENGTHS = 0.03
-"""Largest departure of Mardia's ratio from 1. Gaussian clusters of five or more directions: below .007; 13 of the 15
-development tasks: above .05, the others .021 and -.005 (these two have the kurtosis against them)."""
+"""Largest departure of Mardia's ratio from 1. Gaussian clusters of five or more directions: below
+.007; 13 of the 15 development tasks: above .05, the others .021 and -.005 (these two have the
+kurtosis against them)."""
 
 KURTOSIS = 0.15
 """Largest excess kurtosis of the median direction. Gaussian clusters of 3,200 rows: .07; development tasks: .24 and more."""

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..arrays import Array
+from .agreement import AGAINST, left_out_likelihood, share_agrees
 from .anchored import Outcome, Share, Unlabeled, self_train
 from .calibration import calibrate
 from .folds import Labeled, assign_folds
-from .gaussian import in_best_metric
+from .gaussian import in_best_metric, in_population, self_train_gaussian
 from .preprocessing import Basis, find_basis, shared_units
 from .rows import Block, as_rows, is_sparse
 from .setting import Setting
@@ -144,19 +145,70 @@ def train(
     labeled = prepared.against_rest(positive)
     if setting.gaussian:
         return _train_gaussian(prepared, labeled, setting, share, tolerance)
-    outcomes = [
-        self_train(
-            labeled,
-            prepared.unlabeled,
-            prepared.basis.weights(s),
-            setting,
-            share,
-            tolerance,
-            neighbours,
-        )
+    outcomes = _in_every_metric(prepared, labeled, setting, share, tolerance, neighbours)
+    return finish(prepared.basis, labeled, outcomes, setting.metrics, share, slope_spread)
+
+
+def _in_every_metric(
+    prepared: Prepared,
+    labeled: Labeled,
+    setting: Setting,
+    share: Share,
+    tolerance: float,
+    neighbours: bool = False,
+) -> list[Outcome]:
+    rows, weights = prepared.unlabeled, prepared.basis.weights
+    return [
+        self_train(labeled, rows, weights(s), setting, share, tolerance, neighbours)
         for s in setting.metrics
     ]
-    return finish(prepared.basis, labeled, outcomes, setting.metrics, share, slope_spread)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """Rows as one of the two methods sees them, and its constants."""
+
+    prepared: Prepared
+    setting: Setting
+
+
+def gaussian_if_it_agrees(
+    gaussian: Candidate,
+    anchored: Candidate,
+    positive: int,
+    share: Share,
+    slope_spread: float,
+    tolerance: float,
+) -> Fitted | None:
+    """The Gaussian fit of one class, None where labelled rows left out speak for the anchored one.
+
+    Rows can look Gaussian without falling into two clusters that are the classes, and clusters can be
+    too faint to be found. So the share must be one that the labelled rows allow, and rows left out of
+    both fits must not be described clearly worse than by the anchored one.
+    """
+    rows, setting = gaussian.prepared, gaussian.setting
+    labeled, exponents = rows.against_rest(positive), sorted(setting.metrics)
+    metrics = [rows.basis.weights(s) for s in exponents]
+    best, found = in_best_metric(labeled, rows.unlabeled, metrics, setting, share, tolerance)
+    judged = share.known is None and share.from_labeled
+    if judged and not share_agrees(found.mixture.share, labeled):
+        return None
+
+    def by_means(part: Labeled) -> tuple[Array, float]:
+        return in_population(
+            self_train_gaussian(part, rows.unlabeled, metrics[best], setting, share, tolerance)
+        )
+
+    def by_anchors(part: Labeled) -> tuple[Array, float]:
+        outcomes = _in_every_metric(anchored.prepared, part, anchored.setting, share, tolerance)
+        average = _averaged(part, outcomes, share, slope_spread)
+        return average.coefficients, average.intercept
+
+    other = anchored.prepared.against_rest(positive)
+    against = left_out_likelihood(other, by_anchors) - left_out_likelihood(labeled, by_means)
+    if against > AGAINST:
+        return None
+    return as_found(rows.basis, found, exponents[best])
 
 
 def _train_gaussian(
@@ -169,15 +221,20 @@ def _train_gaussian(
     return as_found(prepared.basis, found, exponents[best])
 
 
-def finish(
-    basis: Basis,
-    labeled: Labeled,
-    outcomes: list[Outcome],
-    metrics: tuple[float, ...],
-    share: Share,
-    slope_spread: float,
-) -> Fitted:
-    """The average of runs in several metrics as a calibrated model in user's units."""
+class Average(NamedTuple):
+    """The mean of runs in several metrics, calibrated: population log-odds of coordinates."""
+
+    coefficients: Array
+    intercept: float
+    share: float
+    slope: float
+    shift: float
+    held_out: Array
+
+
+def _averaged(
+    labeled: Labeled, outcomes: list[Outcome], share: Share, slope_spread: float
+) -> Average:
     coefficients = np.mean([outcome.coefficients for outcome in outcomes], axis=0)
     bias = float(np.mean([outcome.bias for outcome in outcomes]))
     held_out = np.mean([outcome.held_out for outcome in outcomes], axis=0)
@@ -187,13 +244,35 @@ def finish(
     slope, shift = calibrate(
         held_out, labeled.classes, labeled.weights, population, slope_spread, offset
     )
-    own, intercept = basis.in_user_units(slope * coefficients, slope * bias + shift)
+    return Average(
+        slope * coefficients,
+        slope * bias + shift,
+        population,
+        slope,
+        shift,
+        slope * held_out + shift,
+    )
+
+
+def finish(
+    basis: Basis,
+    labeled: Labeled,
+    outcomes: list[Outcome],
+    metrics: tuple[float, ...],
+    share: Share,
+    slope_spread: float,
+) -> Fitted:
+    """The average of runs in several metrics as a calibrated model in user's units."""
+    average = _averaged(labeled, outcomes, share, slope_spread)
+    own, intercept = basis.in_user_units(average.coefficients, average.intercept)
     history = [
         {"metric": metric, **entry}
         for metric, outcome in zip(metrics, outcomes, strict=True)
         for entry in outcome.history
     ]
-    return Fitted(own, intercept, population, slope, shift, slope * held_out + shift, history)
+    return Fitted(
+        own, intercept, average.share, average.slope, average.shift, average.held_out, history
+    )
 
 
 def as_found(basis: Basis, outcome: Outcome, metric: float) -> Fitted:

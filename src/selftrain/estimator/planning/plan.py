@@ -204,7 +204,7 @@ def plan_rows(rows: Input, random: np.random.RandomState, progress: bool | None 
 def _planned(prepared: Prepared, rows: Input) -> tuple[dict[str, Any], Input]:
     """Parameters that make the classifier what is planned here, and the rows with a remark if that matters.
 
-    On rows that pass for Gaussian clusters the classifier changes its method by itself, unless a constant of the
+    On rows that pass for Gaussian clusters the classifier may change its method by itself, unless a constant of the
     anchored one is given. That other method is not planned: its many steps are too long for a dozen fits.
     """
     parameters: dict[str, Any] = {"class_weight": "balanced"}
@@ -212,7 +212,7 @@ def _planned(prepared: Prepared, rows: Input) -> tuple[dict[str, Any], Input]:
         return parameters, rows
     remark = (
         f"The rows pass for Gaussian clusters. This plan is about anchor={TABLE.anchor:g}; "
-        'without it the classifier takes its method "gaussian", which was not tried here.'
+        'without it the classifier may take its method "gaussian", which was not tried here.'
     )
     parameters["anchor"] = TABLE.anchor
     return parameters, replace(rows, remarks=(*rows.remarks, remark))
