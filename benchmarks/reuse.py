@@ -2,9 +2,9 @@
 
     python benchmarks/reuse.py [--seeds 16] [--out reuse.json]
 
-Eight steps in each mode. Every mean over seeds is compared with the theory in units of its standard error, and the
-deviations of the two sizes with each other: they fall as 1/N. Results are written as they come and
-not computed again.
+Eight steps in each mode. Every mean over seeds is compared with the theory in units of its standard
+error, and the deviations of the two sizes with each other: they fall as 1/N. Results are written as
+they come and not computed again.
 """
 
 from __future__ import annotations

@@ -90,8 +90,10 @@ def score(spectrum: str, along: str, choice: dict[str, Any]) -> Score:
         left = weight * gap[LARGE] - (weight - 1) * gap[SMALL]
         width = np.hypot(weight * error[LARGE], (weight - 1) * error[SMALL])
         with np.errstate(invalid="ignore", divide="ignore"):
-            z = [np.where(width > 0, np.abs(a / b), np.nan) for a, b in
-                 ((gap[SMALL], error[SMALL]), (gap[LARGE], error[LARGE]), (left, width))]  # fmt: skip
+            z = [
+                np.where(width > 0, np.abs(a / b), np.nan)
+                for a, b in ((gap[SMALL], error[SMALL]), (gap[LARGE], error[LARGE]), (left, width))
+            ]
         if not np.isfinite(z[2]).any():
             continue
         t = int(np.nanargmax(z[2]))

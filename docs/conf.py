@@ -1,4 +1,4 @@
-"""How `make docs` turns these pages into a site. The pages are plain Markdown and read well without it."""
+"""How `make docs` turns these pages into a site. They are Markdown and read well without it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The shape of two clusters: what it says about itself, where it comes from, and what it refuses."""
+"""The shape of two clusters: what it says about itself, where it comes from, and what it
+refuses.
+"""
 
 from __future__ import annotations
 
@@ -150,7 +152,9 @@ def test_a_problem_takes_clusters_or_delta() -> None:
 
 
 def test_directions_come_before_shrinkage() -> None:
-    """Noise along few strong directions of many: shrunk in all columns at once it would be too small."""
+    """Noise along few strong directions of many: shrunk in all columns at once it would be too
+    small.
+    """
     draw = np.random.default_rng(3)
     y = np.arange(120) % 2
     strong = draw.normal(size=(120, 5)) * 3.0 + np.where(y, 1.0, -1.0)[:, None]

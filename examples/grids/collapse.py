@@ -1,4 +1,4 @@
-"""The task of collapse.toml: hard labels in the large-system limit, and finite systems at some shares."""
+"""The task of collapse.toml: hard labels in the large-system limit, and finite systems."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from selftrain import Problem, Recipe, simulate, solve
 def collapse(
     problem: Problem, recipe: Recipe, every: float, features: int, seeds: int
 ) -> dict[str, float]:
-    """The step at which a run collapses into one class (NaN: it does not), and what finite systems do.
+    """The step at which a run collapses (NaN: it does not), and what finite systems do.
 
     Arguments:
         every: finite systems are run where rho is a multiple of this.

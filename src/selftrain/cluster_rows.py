@@ -1,4 +1,6 @@
-"""The shape of labelled rows: their classes, the means of these, and covariances pulled towards the sphere."""
+"""The shape of labelled rows: their classes, the means of these, and covariances pulled towards the
+sphere.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from .errors import InvalidInput
 
 
 class Estimate(NamedTuple):
-    """Mean, covariance, midpoint and names of the columns of labelled rows, as `Clusters` takes them."""
+    """Mean, covariance, midpoint and names of the columns of labelled rows, as `Clusters` takes
+    them.
+    """
 
     mean: Array
     covariance: Any

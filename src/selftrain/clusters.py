@@ -1,8 +1,9 @@
 r"""The shape of the data: two clusters with their own covariances, in the units of the rows.
 
-$x = $ midpoint $+ s\mu + z$ with $s = \pm 1$ and $z \sim N(0, \Sigma_s)$. `mean` is $\mu$, half the difference of the two
-class means; `covariance` is $\Sigma$, or a pair. The paper's clusters are the sphere $\Sigma = \Delta I$, $|\mu| = 1$.
-`Problem(clusters=...)` takes such a shape in place of `delta`.
+$x = $ midpoint $+ s\mu + z$ with $s = \pm 1$ and $z \sim N(0, \Sigma_s)$. `mean` is $\mu$, half the
+difference of the two class means; `covariance` is $\Sigma$, or a pair. The paper's clusters are the
+sphere $\Sigma = \Delta I$, $|\mu| = 1$. `Problem(clusters=...)` takes such a shape in place of
+`delta`.
 """
 
 from __future__ import annotations
@@ -32,10 +33,13 @@ class Modes(NamedTuple):
     r"""A shape in coordinates in which every covariance is diagonal.
 
     Attributes:
-        variances: $s_{ki}$, one row per covariance (one, or negative and positive), one column per mode.
+        variances: $s_{ki}$, one row per covariance (one, or negative and positive), one column per
+            mode.
         mean: $\mu_i$.
-        copies: features that share the mode: equal variances are one mode, along the mean inside it.
-        basis: columns are the directions of the modes; None if modes are features or groups of them.
+        copies: features that share the mode: equal variances are one mode, along the mean inside
+            it.
+        basis: columns are the directions of the modes; None if modes are features or groups of
+            them.
         group: the mode of each feature when `basis` is None.
     """
 
@@ -51,9 +55,10 @@ class Clusters:
     r"""Two Gaussian clusters of any shape.
 
     Arguments:
-        mean: $\mu$, half the difference of the class means (positive minus negative), one entry per feature.
-        covariance: of a row around the mean of its class: a number (a sphere), a vector (one variance per
-            feature), a matrix, or a tuple (negative, positive) of two of these.
+        mean: $\mu$, half the difference of the class means (positive minus negative), one entry per
+            feature.
+        covariance: of a row around the mean of its class: a number (a sphere), a vector (one
+            variance per feature), a matrix, or a tuple (negative, positive) of two of these.
         midpoint: the middle of the two class means in the units of the rows; zero by default.
         names: of the features, if they have names.
         directions: the columns that rows were projected on (`reduce`), or None.
@@ -78,7 +83,10 @@ class Clusters:
         if mean.ndim != 1 or mean.size == 0:
             raise InvalidInput("mean", self.mean, "a vector with one entry per feature is accepted")
         if not np.any(mean):
-            accepted = "a mean of zero leaves nothing that tells the classes apart; any other vector is accepted"
+            accepted = (
+                "a mean of zero leaves nothing that tells the classes apart; any other vector is"
+                " accepted"
+            )
             raise InvalidInput("mean", self.mean, accepted)
         _freeze(self, "mean", mean)
         given = one_or_two(self.covariance)
@@ -118,14 +126,16 @@ class Clusters:
         """The shape of labelled rows.
 
         Arguments:
-            X: rows by features: an array, a DataFrame or a sparse matrix. Standardise it first if its columns have
-                different units: the ridge treats all directions alike.
+            X: rows by features: an array, a DataFrame or a sparse matrix. Standardise it first if
+                its columns have different units: the ridge treats all directions alike.
             y: the class of each row, two different values; the larger one is the positive class.
-            shrinkage: "auto" or "ledoit-wolf" and "oas" (the estimators of scikit-learn), or a number in [0, 1]:
-                the weight of the sphere of the same trace (0: the plain covariance).
+            shrinkage: "auto" or "ledoit-wolf" and "oas" (the estimators of scikit-learn), or a
+                number in [0, 1]: the weight of the sphere of the same trace (0: the plain
+                covariance).
             common: one covariance for both classes, or (False) one for each.
-            directions: keep so many leading directions of the rows, and shrink there. Shrinking all columns first and
-                calling `reduce` afterwards would lose noise: shrinkage moves it from the leading directions to the others.
+            directions: keep so many leading directions of the rows, and shrink there. Shrinking all
+                columns first and calling `reduce` afterwards would lose noise: shrinkage moves it
+                from the leading directions to the others.
 
         >>> import numpy as np
         >>> rows = np.array([[3.0, 1.0], [1.0, 2.0], [-1.0, 1.0], [-3.0, 2.0]])
@@ -192,10 +202,11 @@ class Clusters:
 
     @cached_property
     def separation(self) -> float:
-        r"""$\sqrt{\mu^T \Sigma^{-1} \mu}$: half the distance of the means in units of the (average) noise.
+        r"""$\sqrt{\mu^T \Sigma^{-1} \mu}$: half the distance of the means in units of the (average)
+        noise.
 
-        With one covariance no rule errs less than H(separation) on balanced classes. Infinite if the means differ
-        where the noise has no variance.
+        With one covariance no rule errs less than H(separation) on balanced classes. Infinite if
+        the means differ where the noise has no variance.
         """
         spectrum, mean = self.spectrum
         alive = spectrum > NEGATIVE * 1e-3 * spectrum.max()
@@ -205,19 +216,25 @@ class Clusters:
 
     @property
     def effective_dimension(self) -> float:
-        r"""$(\mathrm{tr}\,\Sigma)^2/\mathrm{tr}\,\Sigma^2$ of the average covariance: how many directions carry the noise."""
+        r"""$(\mathrm{tr}\,\Sigma)^2/\mathrm{tr}\,\Sigma^2$ of the average covariance: how many
+        directions carry the noise.
+        """
         spectrum, _ = self.spectrum
         return float(spectrum.sum() ** 2 / (spectrum**2).sum())
 
     @property
     def sphere(self) -> float:
-        r"""$\Delta$ of the sphere with the same trace and $|\mu| = 1$: what the paper's model makes of this shape."""
+        r"""$\Delta$ of the sphere with the same trace and $|\mu| = 1$: what the paper's model makes
+        of this shape.
+        """
         spectrum, _ = self.spectrum
         return float(spectrum.mean() / self.length**2)
 
     @cached_property
     def spectrum(self) -> tuple[Array, Array]:
-        """Variances of the average covariance, largest first, and the mean along their directions."""
+        """Variances of the average covariance, largest first, and the mean along their
+        directions.
+        """
         average = self.average
         if average.ndim == 1:
             order = np.argsort(-average, kind="stable")
@@ -227,7 +244,9 @@ class Clusters:
 
     @cached_property
     def modes(self) -> Modes | None:
-        """The coordinates in which every covariance is diagonal; None if two matrices have none in common."""
+        """The coordinates in which every covariance is diagonal; None if two matrices have none in
+        common.
+        """
         if self.diagonal:
             full = np.array([widened(matrix, self.features) for matrix in self.covariances])
             kinds, group = np.unique(full, axis=1, return_inverse=True)
@@ -240,10 +259,12 @@ class Clusters:
         return Modes(values[None], self.mean @ vectors, np.ones(self.features), vectors, None)
 
     def best_rule(self, rho: float = 0.5) -> LinearRule:
-        r"""The linear rule with the smallest error when everything is known; no linear method can beat it.
+        r"""The linear rule with the smallest error when everything is known; no linear method can
+        beat it.
 
-        With one covariance it is Fisher's direction $\Sigma^{-1}\mu$ in closed form. With two it is one of the family
-        $(t\Sigma_+ + (1-t)\Sigma_-)^{-1}\mu$ of Anderson and Bahadur (1962), searched over t and the bias.
+        With one covariance it is Fisher's direction $\Sigma^{-1}\mu$ in closed form. With two it is
+        one of the family $(t\Sigma_+ + (1-t)\Sigma_-)^{-1}\mu$ of Anderson and Bahadur (1962),
+        searched over t and the bias.
 
         >>> round(Clusters(mean=[1.0, 0.0], covariance=[1.0, 4.0]).best_rule().error, 6)
         0.158655
@@ -260,8 +281,8 @@ class Clusters:
     def reduce(self, k: int) -> Clusters:
         r"""The shape along the k leading principal directions of the rows, $\bar\Sigma + \mu\mu^T$.
 
-        `kept` of the result is the share of the squared separation that is left; `project` brings rows there. For rows,
-        `from_data(X, y, directions=k)` does this before it shrinks.
+        `kept` of the result is the share of the squared separation that is left; `project` brings
+        rows there. For rows, `from_data(X, y, directions=k)` does this before it shrinks.
 
         >>> small = Clusters(mean=[1.0, 0.1, 0.0], covariance=[4.0, 1.0, 0.1]).reduce(2)
         >>> small.features, round(small.kept, 6)

@@ -42,8 +42,8 @@ def checked(name: str, value: Any, features: int) -> Array:
     matrix = finite(name, value)
     if matrix.ndim > 2 or any(size != features for size in matrix.shape):
         accepted = (
-            f"a number, a vector of {features}, a matrix of {features} by {features}, or a tuple of "
-            f"two of these is accepted, not the shape {matrix.shape}"
+            f"a number, a vector of {features}, a matrix of {features} by {features}, or a tuple of"
+            f" two of these is accepted, not the shape {matrix.shape}"
         )
         raise InvalidInput(name, value, accepted)
     if matrix.ndim == 2:

@@ -67,7 +67,9 @@ def _direction(mixed: Array, mean: Array) -> Array | None:
 
 
 def _best_bias(weights: Array, m: float, down: float, up: float, rho: float) -> LinearRule:
-    r"""The bias at which the densities of the two projected classes meet: $\rho\varphi(u_+)/\sqrt{q_+} = (1-\rho)\varphi(u_-)/\sqrt{q_-}$."""
+    r"""The bias at which the densities of the two projected classes meet:
+    $\rho\varphi(u_+)/\sqrt{q_+} = (1-\rho)\varphi(u_-)/\sqrt{q_-}$.
+    """
     from scipy.special import ndtr
 
     # log of the ratio of the two sides: a quadratic in the bias

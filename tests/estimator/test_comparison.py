@@ -15,7 +15,13 @@ from selftrain.estimator.comparison.summary import as_frame, difference, markdow
 from selftrain.estimator.comparison.tasks import CONFIRMATION, DEVELOPMENT, TASKS, named, split
 from selftrain.plots.comparison import draw_comparison
 
-FEW = ("supervised", "supervised, balanced", "self-training .9, balanced", "anchored", "anchored, neighbours")  # fmt: skip
+FEW = (
+    "supervised",
+    "supervised, balanced",
+    "self-training .9, balanced",
+    "anchored",
+    "anchored, neighbours",
+)
 
 
 def test_tasks_for_confirmation_were_not_developed_on():

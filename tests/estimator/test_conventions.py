@@ -1,4 +1,6 @@
-"""The classifier keeps scikit-learn's conventions: all of its checks, and the tools people use with it."""
+"""The classifier keeps scikit-learn's conventions: all of its checks, and the tools people use with
+it.
+"""
 
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks

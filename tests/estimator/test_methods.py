@@ -1,4 +1,6 @@
-"""The methods against what is known of them: the theory, the Bayes limit, and maximum likelihood."""
+"""The methods against what is known of them: the theory, the Bayes limit, and maximum
+likelihood.
+"""
 
 import numpy as np
 import pytest

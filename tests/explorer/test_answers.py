@@ -69,9 +69,14 @@ def test_the_separating_line_stands_where_the_logit_is_zero():
 
 @pytest.mark.parametrize(
     ("values", "field"),
-    [({"rho": "1.5"}, "rho"), ({"alpha_l": "many"}, "alpha_l"), ({"lambda_u": "0.1,0.2"}, "lambda_u"),
-     ({"steps": ""}, "steps"), ({"sharpness": "inf", "threshold": "3"}, None)],
-)  # fmt: skip
+    [
+        ({"rho": "1.5"}, "rho"),
+        ({"alpha_l": "many"}, "alpha_l"),
+        ({"lambda_u": "0.1,0.2"}, "lambda_u"),
+        ({"steps": ""}, "steps"),
+        ({"sharpness": "inf", "threshold": "3"}, None),
+    ],
+)
 def test_a_fault_names_its_control(values, field):
     shown = ask(PageState().with_values(values))
     if field is None:

@@ -234,10 +234,18 @@ def test_bad_values_are_named_beside_their_control(browser, address, headline):
 
 @pytest.mark.parametrize(
     "query",
-    ["?rho=2", "?rho=<script>alert(1)</script>", "?steps=99999999", "?view=nothing&t=abc", "?%00%ff=%00",
-     "?pin=" + quote("rho=2&steps=-1"), "?" + "a=1&" * 2000, "?lambda_u=0.1,0.2"],
+    [
+        "?rho=2",
+        "?rho=<script>alert(1)</script>",
+        "?steps=99999999",
+        "?view=nothing&t=abc",
+        "?%00%ff=%00",
+        "?pin=" + quote("rho=2&steps=-1"),
+        "?" + "a=1&" * 2000,
+        "?lambda_u=0.1,0.2",
+    ],
     ids=range(8),
-)  # fmt: skip
+)
 def test_a_hostile_address_gives_a_page(browser, address, query):
     browser.get("about:blank")
     browser.get(address + query)

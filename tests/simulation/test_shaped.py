@@ -1,4 +1,6 @@
-"""Clusters with a shape at finite size: the theory describes them; real rows are drawn as promised."""
+"""Clusters with a shape at finite size: the theory describes them; real rows are drawn as
+promised.
+"""
 
 from __future__ import annotations
 
@@ -99,7 +101,9 @@ def test_a_stored_ensemble_is_the_same(tmp_path: Path) -> None:
 
 
 def test_rows_that_are_not_gaussian_differ_from_the_theory() -> None:
-    """Two rows in a hundred lie far out on the wrong side: means and covariances do not show that."""
+    """Two rows in a hundred lie far out on the wrong side: means and covariances do not show
+    that.
+    """
     draw = np.random.default_rng(3)
     y = np.arange(6000) % 2
     X = draw.normal(size=(6000, 20))

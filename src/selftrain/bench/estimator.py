@@ -1,4 +1,6 @@
-"""The classifier against scikit-learn's self-training as it comes (threshold .75), in processor time."""
+"""The classifier against scikit-learn's self-training as it comes (threshold .75), in processor
+time.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +49,9 @@ def _against_scikit_learn(name: str, rows: Any, target: Any, classes: Any) -> It
 
 
 def _dense(rows: int, columns: int) -> tuple[Array, Any, Any]:
-    """Two clusters whose means differ in a tenth of the columns; rows differ in the size of their noise."""
+    """Two clusters whose means differ in a tenth of the columns; rows differ in the size of their
+    noise.
+    """
     random = np.random.default_rng(0)
     classes = random.integers(0, 2, rows)
     table = random.normal(size=(rows, columns)) * random.uniform(0.5, 2.0, (rows, 1))

@@ -1,4 +1,6 @@
-"""Rows used again: the time of a run, how it grows with the steps, and Newton's method against substitution."""
+"""Rows used again: the time of a run, how it grows with the steps, and Newton's method against
+substitution.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,13 @@ from ..theory.memory.solve import before_return, run_one_bank
 from ..theory.solve import solve
 from .measure import Line, seconds
 
-PROBLEM: dict[str, Any] = {"alpha_l": 0.8, "alpha_u": 2.2, "rho": 0.35, "batches": "reused", "keep_labeled": 1.0}  # fmt: skip
+PROBLEM: dict[str, Any] = {
+    "alpha_l": 0.8,
+    "alpha_u": 2.2,
+    "rho": 0.35,
+    "batches": "reused",
+    "keep_labeled": 1.0,
+}
 RECIPE = Recipe(lambda_l=0.05, lambda_u=0.03)
 DELTA = 0.6
 POINTS = 2**12
@@ -41,7 +49,9 @@ def _problem(steps: int) -> Problem:
 
 
 def _growth() -> Iterator[Line]:
-    """One bank against T: the columns of a row grow with the steps, and each step sums all of them."""
+    """One bank against T: the columns of a row grow with the steps, and each step sums all of
+    them.
+    """
     lengths = (8, 16, 32)
     times = []
     for steps in lengths:
@@ -51,9 +61,14 @@ def _growth() -> Iterator[Line]:
         yield Line(f"one bank of {2 * POINTS} rows a group, T = {steps}", times[-1], "s")
     power = float(np.polyfit(np.log(lengths), np.log(times), 1)[0])
     yield Line(
-        "time of one bank grows as T to the power", power, "", 3.0, False,
-        f"slope over T = 8, 16, 32 at {2 * POINTS} rows a group, plain starts; in number, sums over pairs of columns are T^3, proximal maps T",
-    )  # fmt: skip
+        "time of one bank grows as T to the power",
+        power,
+        "",
+        3.0,
+        False,
+        f"slope over T = 8, 16, 32 at {2 * POINTS} rows a group, plain starts; in number, sums over"
+        " pairs of columns are T^3, proximal maps T",
+    )
 
 
 def _against_substitution() -> Iterator[Line]:
@@ -73,6 +88,12 @@ def _against_substitution() -> Iterator[Line]:
     yield Line("evaluations per step, Anderson's acceleration", counts["Anderson"], "")
     yield Line("evaluations per step, damped substitution", counts["substitution"], "")
     yield Line(
-        "substitution against Newton's method", counts["substitution"] / newton, "x", 5.0,
-        note="the same steps; substitution until changes are below 1e-8, Newton's last step below 1e-5, its error below 1e-10",
-    )  # fmt: skip
+        "substitution against Newton's method",
+        counts["substitution"] / newton,
+        "x",
+        5.0,
+        note=(
+            "the same steps; substitution until changes are below 1e-8, Newton's last step below"
+            " 1e-5, its error below 1e-10"
+        ),
+    )

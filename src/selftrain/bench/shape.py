@@ -1,4 +1,6 @@
-"""Clusters with a shape: their solver against the sphere's, against its targets, and against substitution."""
+"""Clusters with a shape: their solver against the sphere's, against its targets, and against
+substitution.
+"""
 
 from __future__ import annotations
 
@@ -69,13 +71,18 @@ SETTLED = 3e-12
 """The change of the conjugates at which substitution has m to 1e-10."""
 
 HOW = {
-    False: f"{OUTER} x {INNER} x 2 Gauss-Hermite nodes, damping 0.5, until changes are below {SETTLED:g}",
+    False: (
+        f"{OUTER} x {INNER} x 2 Gauss-Hermite nodes, damping 0.5, until changes are below"
+        f" {SETTLED:g}"
+    ),
     True: "the same, each step from the conjugates of the last one and proximal points kept",
 }
 
 
 class _Sums(NamedTuple):
-    r"""Averages over both classes: the new $\hat Q$, $\hat\chi$, $\hat m$, $-E[g_1 f]$, and the pull on the bias."""
+    r"""Averages over both classes: the new $\hat Q$, $\hat\chi$, $\hat m$, $-E[g_1 f]$, and the
+    pull on the bias.
+    """
 
     hat_q: float
     hat_chi: float

@@ -48,13 +48,16 @@ def run(
     scheduler: Annotated[
         str | None,
         typer.Option(
-            metavar="ADDRESS", help="Compute on the Dask cluster of this scheduler.",
+            metavar="ADDRESS",
+            help="Compute on the Dask cluster of this scheduler.",
             show_default=False,
         ),
     ] = None,
     retry: Annotated[
         str | None,
-        typer.Option(metavar="failed", help="Compute points again that failed.", show_default=False),
+        typer.Option(
+            metavar="failed", help="Compute points again that failed.", show_default=False
+        ),
     ] = None,
     time_limit: Annotated[
         float | None,
@@ -65,10 +68,11 @@ def run(
         typer.Option(metavar="MB", help="Megabytes a point may take.", show_default=False),
     ] = None,
     check: Annotated[
-        bool, typer.Option("--check", help="Check the file, count and estimate; compute a sample only.")
+        bool,
+        typer.Option("--check", help="Check the file, count and estimate; compute a sample only."),
     ] = False,
     as_json: AsJson = False,
-) -> None:  # fmt: skip
+) -> None:
     """Compute what is missing of a grid; the same command goes on where it was ended."""
     from ..sweep.api import checked_limits, checked_workers, run_plan, sample
     from ..sweep.gridfile import read_grid
@@ -90,9 +94,14 @@ def run(
         return
     try:
         data, failures = run_plan(
-            plan, folder, workers=processes, scheduler=cluster,
-            retry=retry is not None, limits=limits, notice=remark,
-        )  # fmt: skip
+            plan,
+            folder,
+            workers=processes,
+            scheduler=cluster,
+            retry=retry is not None,
+            limits=limits,
+            notice=remark,
+        )
     except KeyboardInterrupt:
         remark("Interrupted: finished points are kept, and the same command goes on from there.")
         raise
@@ -152,17 +161,21 @@ def export(
 def plot(
     store: StoreArgument,
     name: Annotated[
-        str | None, typer.Argument(metavar="[QUANTITY]", help="Default: the first.", show_default=False)
+        str | None,
+        typer.Argument(metavar="[QUANTITY]", help="Default: the first.", show_default=False),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="png, pdf or svg; default: the name of the store.",
-                     show_default=False),
+        typer.Option(
+            metavar="FILE",
+            help="png, pdf or svg; default: the name of the store.",
+            show_default=False,
+        ),
     ] = None,
     title: Annotated[
         str | None, typer.Option(metavar="TEXT", help="Above the picture.", show_default=False)
     ] = None,
-) -> None:  # fmt: skip
+) -> None:
     """Draw what a store holds: lines over one axis, a map over two."""
     from ..sweep.api import load
 

@@ -1,8 +1,9 @@
 """Whether a fit agrees with labelled rows that had no part in it.
 
 Leaving a row out of the last fit alone is not enough where directions are many: the soft labels of
-the other rows have seen its class, and the scores of two useless models then look well separated. Here
-the whole self-training is run again without a fold of labelled rows, and these judge the result.
+the other rows have seen its class, and the scores of two useless models then look well separated.
+Here the whole self-training is run again without a fold of labelled rows, and these judge the
+result.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ one, at three fits."""
 
 AGAINST = 5.0
 """Log-likelihood, in nats, by which labelled rows must speak against a fit that the shape of all
-rows speaks for: odds of 150 to 1. By chance two dozen of them can speak for the worse fit by three."""
+rows speaks for: odds of 150 to 1. By chance two dozen of them can speak for the worse fit by three.
+"""
 
 FAR = 3.0
 """Standard errors of the labelled rows' share beyond which a share contradicts them: one sample

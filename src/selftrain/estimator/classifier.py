@@ -40,7 +40,8 @@ class SelfTrainingLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ign
         neighbours: let a graph of nearest neighbours help the teacher.
         unlabeled: marks rows of `y` without a label.
         class_weight: what the decision minimises: None the plain error, "balanced" the mean error
-            of the classes, a dictionary the error with these weights. Probabilities do not depend on it.
+            of the classes, a dictionary the error with these weights. Probabilities do not depend
+            on it.
         preprocessing: "table" (each column to unit variance), "shared" (one scale: images, text),
             "auto" decides.
         anchor, ridge, steps, sharpness, annealing, shrinkage, metrics, directions: constants of the
@@ -228,7 +229,8 @@ class SelfTrainingLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ign
         return found.__getitem__
 
     def _may_change(self, prepared: Prepared) -> bool:
-        """Whether "anchored" may become "gaussian": a table, and nothing that only it has was asked for.
+        """Whether "anchored" may become "gaussian": a table, and nothing that only it has was asked
+        for.
 
         Pixels and words are not Gaussian, though sums of many of them look so.
         """
@@ -244,7 +246,9 @@ class SelfTrainingLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ign
         options: Options,
         random: np.random.RandomState,
     ) -> Callable[[int], Fitted]:
-        """The paper's self-training of one class; every class deals the rows into the same batches."""
+        """The paper's self-training of one class; every class deals the rows into the same
+        batches.
+        """
         steps = options.changes.get("steps", STEPS)
         recipe = Recipe() if self.recipe is None else self.recipe
         seed = random.randint(2**31 - 1)
@@ -396,9 +400,11 @@ def _present(target: Classes, weights: Array) -> Classes:
     seen = np.unique(target.codes[(target.codes >= 0) & (weights > 0)])
     if len(seen) < 2:
         raise InvalidInput(
-            "y", target.names[seen].tolist(),
-            "the labelled rows of positive weight have fewer than 2 classes, at least 2 classes are needed",
-        )  # fmt: skip
+            "y",
+            target.names[seen].tolist(),
+            "the labelled rows of positive weight have fewer than 2 classes, at least 2 classes are"
+            " needed",
+        )
     if len(seen) == len(target.names):
         return target
     codes = np.full(len(target.names) + 1, -1)

@@ -1,7 +1,7 @@
 """Evaluation that only counts rows whose class is known.
 
-Unlabelled rows belong into every training part and into no test part. scikit-learn's splitters would
-put them into test folds, where the marker counts as a class of its own.
+Unlabelled rows belong into every training part and into no test part. scikit-learn's splitters
+would put them into test folds, where the marker counts as a class of its own.
 """
 
 from __future__ import annotations

@@ -17,15 +17,21 @@ from .rows import StoredRows
 
 FOLDS = 5
 RIDGES = tuple(10.0 ** np.arange(-1.0, 3.1, 0.5))
-"""Relative to coordinates of mean squared length 1: from nearly none to nearly the mean difference."""
+"""Relative to coordinates of mean squared length 1: from nearly none to nearly the mean
+difference.
+"""
 
 FALLBACK_RIDGE = 10.0
-"""Where a class has a single labelled row nothing can be checked; the middle of what is chosen elsewhere."""
+"""Where a class has a single labelled row nothing can be checked; the middle of what is chosen
+elsewhere.
+"""
 
 
 @dataclass(frozen=True)
 class Labeled:
-    """Different labelled rows of a two-class problem: coordinates, classes 0 or 1, weights, folds."""
+    """Different labelled rows of a two-class problem: coordinates, classes 0 or 1, weights,
+    folds.
+    """
 
     coordinates: Array
     classes: Array

@@ -1,11 +1,11 @@
 r"""Self-training of one two-class problem whose rows are two Gaussian clusters.
 
-With one covariance $\Sigma$ the best score is $x^\top \Sigma^{-1} (\mu_1 - \mu_0)$, so soft labels need no
-fit: they give the means, the means give the score, and a mixture of the scores gives the next labels. It
-is expectation-maximisation, except that every row is scored by means it did not take part in. With few
-rows per direction that matters: a row that helped to make a mean looks closer to it than it is.
-The total covariance serves in place of $\Sigma$, which changes the length of the direction only;
-the metric $\Sigma^{-s}$ shrinks it towards the sphere (s = 0).
+With one covariance $\Sigma$ the best score is $x^\top \Sigma^{-1} (\mu_1 - \mu_0)$, so soft labels
+need no fit: they give the means, the means give the score, and a mixture of the scores gives the
+next labels. It is expectation-maximisation, except that every row is scored by means it did not
+take part in. With few rows per direction that matters: a row that helped to make a mean looks
+closer to it than it is. The total covariance serves in place of $\Sigma$, which changes the length
+of the direction only; the metric $\Sigma^{-s}$ shrinks it towards the sphere (s = 0).
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ LEFT_OUT = 6
 """One unlabelled row in so many is left out while the metric is chosen."""
 
 CLEARLY = 2.0
-"""Log-likelihood, in nats, that a metric farther from the sphere must gain: odds of seven to one."""
+"""Log-likelihood, in nats, that a metric farther from the sphere must gain: odds of seven to
+one.
+"""
 
 
 class Means(NamedTuple):
@@ -102,11 +104,11 @@ def in_best_metric(
     """Which metric is best, and the run on all rows in it.
 
     How far apart clusters lie cannot choose: with few rows per direction a full covariance finds
-    clusters in noise. In rows left out they are gone. So every metric is first tried without a part of
-    the rows, and judged there by how much better its mixture describes their scores than one Gaussian
-    does. Where no metric gains anything (a part of the rows was too few to find the clusters), all rows
-    take part and the labelled ones choose, each left out of a whole run. In both cases the first
-    metric that does as well as any is taken, in order from the sphere.
+    clusters in noise. In rows left out they are gone. So every metric is first tried without a part
+    of the rows, and judged there by how much better its mixture describes their scores than one
+    Gaussian does. Where no metric gains anything (a part of the rows was too few to find the
+    clusters), all rows take part and the labelled ones choose, each left out of a whole run. In
+    both cases the first metric that does as well as any is taken, in order from the sphere.
     """
     outside = np.arange(len(unlabeled.weights)) % LEFT_OUT == 0
     part = Unlabeled(unlabeled.coordinates, unlabeled.weights * ~outside)
@@ -142,7 +144,9 @@ def _first_as_good_as_any(values: list[float]) -> int:
 
 
 def _gain(run: Outcome, weights: Array) -> float:
-    """Log-likelihood of scores under the run's mixture less that under the Gaussian of their own."""
+    """Log-likelihood of scores under the run's mixture less that under the Gaussian of their
+    own.
+    """
     total = float(weights.sum())
     if total == 0:
         return 0.0

@@ -1,9 +1,9 @@
 r"""Ridge logistic regression with soft targets and row weights, by Newton's method.
 
-Minimises $\sum_i [A_i \log(1 + e^{f_i}) - B_i f_i] + \tfrac12 \sum_j \lambda_j u_j^2$ with $f = Zu + b$ and a free bias.
-A row of weight a whose label is 1 with probability p, in classes of weight $c_1, c_0$, has
-$A = a(c_1 p + c_0(1-p))$ and $B = a c_1 p$. The coordinates are few, so the Hessian is formed; leaving
-a row out is one Newton step from the minimum.
+Minimises $\sum_i [A_i \log(1 + e^{f_i}) - B_i f_i] + \tfrac12 \sum_j \lambda_j u_j^2$ with $f = Zu
++ b$ and a free bias. A row of weight a whose label is 1 with probability p, in classes of weight
+$c_1, c_0$, has $A = a(c_1 p + c_0(1-p))$ and $B = a c_1 p$. The coordinates are few, so the Hessian
+is formed; leaving a row out is one Newton step from the minimum.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ TOLERANCE = 1e-9
 
 
 class Coordinates(NamedTuple):
-    """Coordinates of the rows a model is fitted to: labelled ones in memory, the others wherever they are."""
+    """Coordinates of the rows a model is fitted to: labelled ones in memory, the others wherever
+    they are.
+    """
 
     labeled: Array
     unlabeled: Rows
@@ -151,7 +153,9 @@ def _moments(block: Block, residual: Array, curvature: Array) -> tuple[Array, Ar
 
 
 def _factor(hessian: Array) -> tuple[Array, bool]:
-    """Cholesky factor; where saturated rows leave no curvature, a little of the largest is added."""
+    """Cholesky factor; where saturated rows leave no curvature, a little of the largest is
+    added.
+    """
     lift = 0.0
     while True:
         try:

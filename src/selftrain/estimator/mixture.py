@@ -1,7 +1,7 @@
 r"""Two Gaussians on the scores of a teacher: soft labels from how scores are spread.
 
-The scores of the unlabelled rows are a mixture $\pi N(\mu_1, v_1) + (1-\pi) N(\mu_0, v_0)$, fitted by
-expectation-maximisation. Labelled rows take part with their known class, their *held-out* score
+The scores of the unlabelled rows are a mixture $\pi N(\mu_1, v_1) + (1-\pi) N(\mu_0, v_0)$, fitted
+by expectation-maximisation. Labelled rows take part with their known class, their *held-out* score
 and a weight; without them a mixture describes the shape of the data rather than its classes.
 Variances are shrunk towards the pooled one: few rows of a class say little of its spread.
 """

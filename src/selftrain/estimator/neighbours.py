@@ -1,8 +1,9 @@
 r"""A second teacher: what the labels say when they spread along a graph of nearest neighbours.
 
-$F = (1 - a) (1 - a S)^{-1} Y$ with the symmetric graph S of the nearest neighbours (Zhou et al., 2003), both
-classes of the same total. Its score joins the student's with shares $\ge 0$ that the labelled rows choose,
-each scored by models and graphs without its label. Rows in clusters that are not linear profit.
+$F = (1 - a) (1 - a S)^{-1} Y$ with the symmetric graph S of the nearest neighbours (Zhou et al.,
+2003), both classes of the same total. Its score joins the student's with shares $\ge 0$ that the
+labelled rows choose, each scored by models and graphs without its label. Rows in clusters that are
+not linear profit.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ from .folds import Labeled, balanced_targets
 from .rows import Rows
 
 NEAREST = 10
-"""Neighbours of a row: enough to connect clusters of some dozens of rows, few enough to stay local."""
+"""Neighbours of a row: enough to connect clusters of some dozens of rows, few enough to stay
+local.
+"""
 
 SPREAD = 0.9
 """Part of a row's score that its neighbours decide in each round of spreading."""
@@ -28,10 +31,14 @@ ROUNDS = 60
 """Rounds of spreading: the rest is .9^60, two parts in a thousand of the labels."""
 
 LIMIT = 3.0
-"""Of the score in either direction: a row that one class alone has reached is likely, not certain."""
+"""Of the score in either direction: a row that one class alone has reached is likely, not
+certain.
+"""
 
 RIDGE = 1.0
-"""Of the two shares, on scores of unit variance: a few labels must not silence a teacher for certain."""
+"""Of the two shares, on scores of unit variance: a few labels must not silence a teacher for
+certain.
+"""
 
 
 @dataclass(frozen=True)

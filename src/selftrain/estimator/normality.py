@@ -2,11 +2,11 @@
 
 A test of normality rejects every real table of some thousand rows, and accepts anything when rows
 are few. What matters is how large the departure is. Two Gaussian clusters of one covariance, in
-their principal directions and scaled to unit variance, have (1) squared lengths that spread like those of one Gaussian (Mardia's
-coefficient, as a ratio), since the clusters differ in one direction of many; (2) hardly any excess
-kurtosis in the typical direction. Projections of any rows tend to be Gaussian, lengths do not, so
-both are asked. Too few rows to see a departure count as not Gaussian: then the anchored setting, which
-assumes less, is right.
+their principal directions and scaled to unit variance, have (1) squared lengths that spread like
+those of one Gaussian (Mardia's coefficient, as a ratio), since the clusters differ in one direction
+of many; (2) hardly any excess kurtosis in the typical direction. Projections of any rows tend to be
+Gaussian, lengths do not, so both are asked. Too few rows to see a departure count as not Gaussian:
+then the anchored setting, which assumes less, is right.
 """
 
 from __future__ import annotations
@@ -28,11 +28,15 @@ LENGTHS = 0.03
 kurtosis against them)."""
 
 KURTOSIS = 0.15
-"""Largest excess kurtosis of the median direction. Gaussian clusters of 3,200 rows: .07; development tasks: .24 and more."""
+"""Largest excess kurtosis of the median direction. Gaussian clusters of 3,200 rows: .07;
+development tasks: .24 and more.
+"""
 
 
 class Departure(NamedTuple):
-    """How far rows are from Gaussian: Mardia's ratio less 1, and the median direction's excess kurtosis."""
+    """How far rows are from Gaussian: Mardia's ratio less 1, and the median direction's excess
+    kurtosis.
+    """
 
     rows: int
     lengths: float

@@ -1,9 +1,10 @@
 """The paper's self-training to the letter (`eq: update of ST`), on a user's rows.
 
-Step 0 fits the labelled rows. Every later step takes a batch of unlabelled rows that no step has used,
-labels it by the logits of the model before, leaves out rows below the threshold and fits the rest;
-labelled rows do not come back. Columns stay as they are: the theory has clusters at plus and minus a
-mean, so a midpoint far from 0 should be taken off first. The ridge is per column, as in `solve`.
+Step 0 fits the labelled rows. Every later step takes a batch of unlabelled rows that no step has
+used, labels it by the logits of the model before, leaves out rows below the threshold and fits the
+rest; labelled rows do not come back. Columns stay as they are: the theory has clusters at plus and
+minus a mean, so a midpoint far from 0 should be taken off first. The ridge is per column, as in
+`solve`.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ from .rows import is_dask
 from .training import Fitted
 
 STEPS = 8
-"""Batches when the user does not say: half of the 16 steps of the reference problem, for rows are few."""
+"""Batches when the user does not say: half of the 16 steps of the reference problem, for rows are
+few.
+"""
 
 
 def follow_recipe(
@@ -98,7 +101,9 @@ def _taken(matrix: Any, rows: Any) -> Any:
 
 
 def _entry(t: int, model: Fit, selected: float) -> dict[str, Any]:
-    """What `solve` reports of a step, as far as rows show it; q is the squared norm of the weights."""
+    """What `solve` reports of a step, as far as rows show it; q is the squared norm of the
+    weights.
+    """
     square = float(model.weights @ model.weights)
     return {"step": t, "q": square, "bias": model.bias, "selected": selected}
 

@@ -3,7 +3,8 @@ r"""From a user's columns to a few directions, and back.
 Columns are centred and scaled (`table`: each to unit variance and clipped while fitting;
 `shared`: all by one number, for images and text), then the leading principal directions are
 kept. A model is a vector u of coefficients of those coordinates; the metric $\Sigma^{-s}$ enters as
-its penalty $\sum_j u_j^2 / \omega_j(s)$, with $\omega_j \propto \sigma_j^{-2s}$, so that all metrics share one table.
+its penalty $\sum_j u_j^2 / \omega_j(s)$, with $\omega_j \propto \sigma_j^{-2s}$, so that all
+metrics share one table.
 """
 
 from __future__ import annotations
@@ -20,14 +21,18 @@ from ..errors import InvalidInput
 from .rows import Block, Rows, StoredRows, is_sparse
 
 EXACT_COLUMNS = 400
-"""Up to so many columns the covariance is formed and its eigenvectors are exact; beyond, randomised."""
+"""Up to so many columns the covariance is formed and its eigenvectors are exact; beyond,
+randomised.
+"""
 
 OVERSAMPLING = 15
 POWER_STEPS = 3
 """Of the randomised singular value decomposition (Halko, Martinsson and Tropp, 2011)."""
 
 ROWS_PER_DIRECTION = 150
-"""Rows that the randomised decomposition looks at, per direction: more move the leading directions little and cost as much again."""
+"""Rows that the randomised decomposition looks at, per direction: more move the leading directions
+little and cost as much again.
+"""
 
 NEGLIGIBLE = 1e-10
 """Directions with a variance below this share of the largest are rounding: dropped."""
@@ -56,7 +61,9 @@ class Basis:
         return _standard_times(self.directions, block, self.center, self.scale, self.clip)
 
     def weights(self, metric: float) -> Array:
-        r"""Squared lengths $\omega_j$ of the metric's axes, with mean squared length 1 of a row per direction."""
+        r"""Squared lengths $\omega_j$ of the metric's axes, with mean squared length 1 of a row per
+        direction.
+        """
         lengths = self.variances ** (-metric)
         return np.asarray(lengths / np.mean(lengths * self.variances))
 
@@ -110,7 +117,9 @@ def find_basis(
 def _sample(
     rows: Rows, weights: Array, count: int, random: np.random.RandomState
 ) -> tuple[Rows, Array]:
-    """So many random rows of a table in memory; all of them where there are no more, or on a cluster."""
+    """So many random rows of a table in memory; all of them where there are no more, or on a
+    cluster.
+    """
     if not isinstance(rows, StoredRows) or rows.shape[0] <= count:
         return rows, weights
     which = np.sort(random.choice(rows.shape[0], count, replace=False))

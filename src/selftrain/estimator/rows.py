@@ -21,7 +21,9 @@ Block = Any
 """Rows in memory: a numpy array or a scipy sparse array."""
 
 ENTRIES = 2**22
-"""Numbers of a block that is worked on at once (32 MB): keeps temporaries small and in reach of the cache."""
+"""Numbers of a block that is worked on at once (32 MB): keeps temporaries small and in reach of the
+cache.
+"""
 
 
 class Rows(Protocol):

@@ -17,7 +17,8 @@ class Setting(NamedTuple):
         anchor: weight of a labelled row among unlabelled ones of weight 1.
         ridge: of the student, per unlabelled row.
         steps: at most so many.
-        sharpness, annealing: labels are sigmoid(sharpness (1 + annealing t) log-odds) at step t = 0, 1, ...
+        sharpness, annealing: labels are sigmoid(sharpness (1 + annealing t) log-odds) at step t =
+            0, 1, ...
         shrinkage: of the mixture's variances to the pooled one (1: equal variances).
         metrics: exponents s of the metrics; models in each are averaged.
         gaussian: labels give class means and the metric that left-out rows speak for is kept

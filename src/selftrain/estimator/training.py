@@ -1,4 +1,6 @@
-"""One table, one or more two-class problems: shared preparation, a run per class, the result in user's units."""
+"""One table, one or more two-class problems: shared preparation, a run per class, the result in
+user's units.
+"""
 
 from __future__ import annotations
 
@@ -182,9 +184,9 @@ def gaussian_if_it_agrees(
 ) -> Fitted | None:
     """The Gaussian fit of one class, None where labelled rows left out speak for the anchored one.
 
-    Rows can look Gaussian without falling into two clusters that are the classes, and clusters can be
-    too faint to be found. So the share must be one that the labelled rows allow, and rows left out of
-    both fits must not be described clearly worse than by the anchored one.
+    Rows can look Gaussian without falling into two clusters that are the classes, and clusters can
+    be too faint to be found. So the share must be one that the labelled rows allow, and rows left
+    out of both fits must not be described clearly worse than by the anchored one.
     """
     rows, setting = gaussian.prepared, gaussian.setting
     labeled, exponents = rows.against_rest(positive), sorted(setting.metrics)

@@ -113,10 +113,16 @@ def _restore(app: Dash) -> None:
     outputs = [Output(name, "value") for name in (*TEXTS, *OTHERS)]
 
     @app.callback(
-        *outputs, Output("view", "value"), Output("pin", "data"), Output("t", "value"), Output("about", "children"),
-        Input("address", "search"), Input("job", "data"), Input("picked", "data"),
+        *outputs,
+        Output("view", "value"),
+        Output("pin", "data"),
+        Output("t", "value"),
+        Output("about", "children"),
+        Input("address", "search"),
+        Input("job", "data"),
+        Input("picked", "data"),
         *[Input(f"preset-{name}", "n_clicks") for name in PRESETS],
-    )  # fmt: skip
+    )
     @_spoken(len(outputs) + 4, {})
     def restore(search: Any, job: Any, picked: Any, *_clicks: Any) -> list[Any]:
         if ctx.triggered_id == "picked":
@@ -189,13 +195,19 @@ def _jobs(app: Dash, jobs: JobBoard) -> None:
     searches = ("best-constants", "best-heuristics", "best-schedule")
 
     @app.callback(
-        Output("job", "data"), Output("clock", "disabled"),
+        Output("job", "data"),
+        Output("clock", "disabled"),
         *[Input(name, "n_clicks") for name in (*searches, "simulate", "plan-it", "cancel")],
         Input("clock", "n_intervals"),
-        State("upload", "contents"), State("target", "value"), State("dark", "data"),
-        State("state", "data"), State("job", "data"), State("features", "value"), State("seeds", "value"),
+        State("upload", "contents"),
+        State("target", "value"),
+        State("dark", "data"),
+        State("state", "data"),
+        State("job", "data"),
+        State("features", "value"),
+        State("seeds", "value"),
         prevent_initial_call=True,
-    )  # fmt: skip
+    )
     @_spoken(2, {})
     def drive(*values: Any) -> list[Any]:
         contents, target, dark, state, job, features, seeds = values[-7:]
@@ -286,9 +298,12 @@ def _click(app: Dash, opened: Map) -> None:
 
 def _downloads(app: Dash, workers: Workers) -> None:
     @app.callback(
-        Output("download", "data"), Input("save-data", "n_clicks"), Input("save-python", "n_clicks"),
-        State("state", "data"), prevent_initial_call=True,
-    )  # fmt: skip
+        Output("download", "data"),
+        Input("save-data", "n_clicks"),
+        Input("save-python", "n_clicks"),
+        State("state", "data"),
+        prevent_initial_call=True,
+    )
     @_spoken(1, {})
     def download(_data: Any, _python: Any, state: Any) -> list[Any]:
         if ctx.triggered_id == "save-python":

@@ -199,8 +199,9 @@ def plane(theme: Theme, run: Trajectory, t: int) -> Figure:
     share = round(400 * rho)
     turn = np.linspace(0, 2 * math.pi, 90)
     for sign, cloud, color, name in (
-        (1.0, points[:share], GREEN, "positive class"), (-1.0, points[share:], ORANGE, "negative class"),
-    ):  # fmt: skip
+        (1.0, points[:share], GREEN, "positive class"),
+        (-1.0, points[share:], ORANGE, "negative class"),
+    ):
         traces.append(
             line(
                 sign + cloud[:, 0],

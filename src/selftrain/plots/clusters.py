@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 
 def plot_clusters(clusters: Clusters) -> Figure:
-    """Variance and squared mean along each principal direction of the noise, and the shares that leading ones carry."""
+    """Variance and squared mean along each principal direction of the noise, and the shares that
+    leading ones carry.
+    """
     from .canvas import new_picture
 
     variances, mean = clusters.spectrum

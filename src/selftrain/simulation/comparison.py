@@ -188,7 +188,8 @@ def compare(ensemble: Ensemble, trajectory: Trajectory, within: float = WITHIN) 
 
     >>> from selftrain import Problem, Recipe, simulate, solve
     >>> problem, recipe = Problem(1.0, 2.0, 0.4, 0.5, steps=2), Recipe()
-    >>> simulate(problem, recipe, features=4000, seeds=8).compare(solve(problem, recipe)).consistent()
+    >>> ensemble = simulate(problem, recipe, features=4000, seeds=8)
+    >>> ensemble.compare(solve(problem, recipe)).consistent()
     True
     """
     accepted = "a number between 0 and 1 is accepted"

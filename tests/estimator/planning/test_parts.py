@@ -183,13 +183,16 @@ def test_kurtosis_is_zero_for_gaussian_rows_and_large_for_heavy_tails() -> None:
     random = np.random.default_rng(0)
     rows = random.normal(size=(5000, 8)) @ random.normal(size=(8, 8))
     assert abs(radial_kurtosis(rows)) < 0.05
-    # A Student law of 9 degrees of freedom: Mardia's kurtosis is (9 - 2)/(9 - 4) times the Gaussian one.
+    # A Student law of 9 degrees of freedom: Mardia's kurtosis is (9 - 2)/(9 - 4) times the Gaussian
+    # one.
     heavy = random.normal(size=(100_000, 8)) * np.sqrt(9 / random.chisquare(9, size=(100_000, 1)))
     assert radial_kurtosis(heavy) == pytest.approx(0.4, abs=0.1)
 
 
 def test_the_recipe_keeps_the_ridge_that_left_out_rows_chose(shape: Shape) -> None:
-    """Whichever first ridge the theory would like: a free choice runs to where real rows depart from it."""
+    """Whichever first ridge the theory would like: a free choice runs to where real rows depart
+    from it.
+    """
     variance = np.mean(np.diag(np.asarray(shape.clusters.covariance)) + shape.clusters.mean**2)
     errors = {}
     for ridge in (1.0, 30.0):

@@ -1,4 +1,6 @@
-"""`plan` from rows to advice: what it reports, what it refuses, and that its intervals hold on rows it can be checked on."""
+"""`plan` from rows to advice: what it reports, what it refuses, and that its intervals hold on rows
+it can be checked on.
+"""
 
 from __future__ import annotations
 

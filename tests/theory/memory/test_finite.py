@@ -1,4 +1,5 @@
-"""Rows used again against finite systems, against the run without memory, and against a second formulation.
+"""Rows used again against finite systems, against the run without memory, and against a second
+formulation.
 
 `benchmarks/reuse.py` does the first at N = 2,000 and 8,192 for nine modes; here are small ones.
 """
@@ -39,7 +40,9 @@ def test_finite_systems(mode: str) -> None:
 
 
 def test_rows_that_were_seen_have_another_law() -> None:
-    """Training rows are fitted: their logits agree with the labels more than those of new rows do."""
+    """Training rows are fitted: their logits agree with the labels more than those of new rows
+    do.
+    """
     problem = Problem(**{**BASE, "steps": 2}, batches="reused", keep_labeled=1.0)
     run = solve(problem, Recipe(**RIDGES), tolerance=1e-3)
     seen, new = run.logits(2, rows="labeled"), run.logits(2, rows="new")
@@ -52,7 +55,9 @@ def test_rows_that_were_seen_have_another_law() -> None:
     "fields", [{"keep_labeled": 1.0}, {"batches": ("a", "b", "a"), "keep_labeled": 0.5}]
 )
 def test_a_sphere_solved_as_clusters(fields: dict) -> None:
-    """Fields, responses and Stein's identity instead of directions and Newton's method: the same numbers."""
+    """Fields, responses and Stein's identity instead of directions and Newton's method: the same
+    numbers.
+    """
     mean = np.zeros(40)
     mean[0] = 1.0
     words = {name: value for name, value in BASE.items() if name != "delta"}
@@ -98,7 +103,9 @@ def test_a_bank_that_is_too_small_is_said_to_be(monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.parametrize("kind", [Once, Returning])
 def test_fresh_rows_through_banks(kind: type, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Banks in place of quadrature, all the history of a row or two numbers of it: the run without memory."""
+    """Banks in place of quadrature, all the history of a row or two numbers of it: the run without
+    memory.
+    """
     problem, recipe = Problem(**BASE), Recipe(**RIDGES)
     known = solve(problem, recipe)
 
@@ -117,7 +124,9 @@ def test_fresh_rows_through_banks(kind: type, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_run_nearby_is_a_good_start_late_too() -> None:
-    """Sixteen steps: banks differ in the coordinates of late steps, so their moves are taken instead."""
+    """Sixteen steps: banks differ in the coordinates of late steps, so their moves are taken
+    instead.
+    """
     problem = Problem(**{**BASE, "steps": 16}, batches="reused", keep_labeled=1.0)
     run = solve(problem, Recipe(**RIDGES), tolerance=1e-3)
     assert np.max(run.stats.evaluations[1:]) <= 10 * memory.BANKS

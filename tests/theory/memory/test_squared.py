@@ -1,7 +1,9 @@
-r"""Squared loss, everything linear: the solver against the matrix equations, solved here by another route.
+r"""Squared loss, everything linear: the solver against the matrix equations, solved here by another
+route.
 
-With $f = A u$ plus a constant, A lower bidiagonal, rows satisfy $u = (I + \Delta\chi A)^{-1}h$, so that the response, the means and
-the covariances are a fixed point, a linear system and a second linear system of matrices over all steps at once.
+With $f = A u$ plus a constant, A lower bidiagonal, rows satisfy $u = (I + \Delta\chi A)^{-1}h$, so
+that the response, the means and the covariances are a fixed point, a linear system and a second
+linear system of matrices over all steps at once.
 """
 
 import numpy as np
@@ -108,7 +110,9 @@ def test_many_steps_on_the_same_rows() -> None:
 
 
 def test_fresh_batches_are_the_run_without_memory() -> None:
-    """The matrix equations and the engine of fresh batches agree, so both speak of the same model."""
+    """The matrix equations and the engine of fresh batches agree, so both speak of the same
+    model.
+    """
     problem, recipe = Problem(**{**BASE, "steps": 4}), Recipe(lambda_l=0.05, lambda_u=0.03)
     _, overlaps, _, response = matrices(problem, recipe)
     run = solve(problem, recipe)

@@ -1,7 +1,9 @@
-r"""A batch that is used twice, by direct quadrature over its three fields; nothing here is shared with the process.
+r"""A batch that is used twice, by direct quadrature over its three fields; nothing here is shared
+with the process.
 
-The equations: $\chi = (\lambda + \hat Q)^{-1}$, $C = \chi(\hat m\hat m^\top + \hat\chi)\chi^\top$, with the derivatives of the
-second slope in all three fields written out by hand. Steps 0 and 1 use fresh rows and are known.
+The equations: $\chi = (\lambda + \hat Q)^{-1}$, $C = \chi(\hat m\hat m^\top + \hat\chi)\chi^\top$,
+with the derivatives of the second slope in all three fields written out by hand. Steps 0 and 1 use
+fresh rows and are known.
 """
 
 import numpy as np

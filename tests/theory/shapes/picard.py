@@ -1,4 +1,5 @@
-"""The equations of section `shape` solved another way: damped substitution, with plain Gauss-Legendre averages in numpy.
+"""The equations of section `shape` solved another way: damped substitution, with plain
+Gauss-Legendre averages in numpy.
 
 Nothing of the package is used: not its averages, not its rules, not its unknowns.
 """
@@ -28,7 +29,9 @@ def prox(h: Any, p: Any, c: float) -> Any:
 
 
 def outer(edges: Any, centre: float, spread: float) -> tuple[Any, Any]:
-    """Nodes and weights of a standard normal, split at logits where the label or the selection jumps."""
+    """Nodes and weights of a standard normal, split at logits where the label or the selection
+    jumps.
+    """
     cuts = [-9.0, *sorted(np.clip((np.array(edges) - centre) / spread, -9, 9)), 9.0]
     x, w = np.polynomial.legendre.leggauss(60)
     nodes, weights = [], []

@@ -1,4 +1,6 @@
-"""Derivatives and the best recipe for clusters with a shape: those of the sphere where it is one, and the conditions of a minimum."""
+"""Derivatives and the best recipe for clusters with a shape: those of the sphere where it is one,
+and the conditions of a minimum.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Clusters with a shape: the sphere as a special case, another way to the same numbers, and what may not matter."""
+"""Clusters with a shape: the sphere as a special case, another way to the same numbers, and what
+may not matter.
+"""
 
 from __future__ import annotations
 

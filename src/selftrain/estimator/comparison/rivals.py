@@ -54,7 +54,9 @@ class Verdict:
 
 @dataclass(frozen=True)
 class RivalRows:
-    """A split as the rivals see it, with the C that its labelled rows choose, plain and balanced."""
+    """A split as the rivals see it, with the C that its labelled rows choose, plain and
+    balanced.
+    """
 
     train: Any
     test: Any
@@ -147,7 +149,9 @@ def spreading(split: Split, rows: RivalRows) -> Verdict:
 
 
 def mixture_em(split: Split, rows: RivalRows) -> Verdict:
-    """Two Gaussians with one covariance by EM; labelled rows keep their class. Decides at even odds."""
+    """Two Gaussians with one covariance by EM; labelled rows keep their class. Decides at even
+    odds.
+    """
     train, test = _dense(rows)
     known = split.target >= 0
     share = np.where(known, split.target, split.target[known].mean()).astype(float)
@@ -165,7 +169,9 @@ def mixture_em(split: Split, rows: RivalRows) -> Verdict:
 
 
 def discriminant(rows: Array, share: Array) -> tuple[Array, float, float]:
-    """Direction, bias at even odds and log-odds of the share, from soft classes and a shrunk covariance."""
+    """Direction, bias at even odds and log-odds of the share, from soft classes and a shrunk
+    covariance.
+    """
     mass = np.array([(1 - share).sum(), share.sum()])
     means = np.array([(1 - share) @ rows, share @ rows]) / mass[:, None]
     within = rows - np.outer(1 - share, means[0]) - np.outer(share, means[1])
@@ -175,7 +181,8 @@ def discriminant(rows: Array, share: Array) -> tuple[Array, float, float]:
 
 
 def transductive_svm(split: Split, rows: RivalRows) -> Verdict:
-    """Linear SVM on labelled and self-labelled rows whose weight grows, class shares of the labelled rows.
+    """Linear SVM on labelled and self-labelled rows whose weight grows, class shares of the
+    labelled rows.
 
     Joachims' transductive SVM with its switching of labels done for all rows at once.
     """

@@ -1,7 +1,8 @@
 """Every run of the comparison, computed once and kept: a file per task, number of labels and seed.
 
-A file is written whole or not at all, so a run that was stopped continues where it was. A method that
-a file does not have yet is computed and added; one that was changed is asked for anew with `again`.
+A file is written whole or not at all, so a run that was stopped continues where it was. A method
+that a file does not have yet is computed and added; one that was changed is asked for anew with
+`again`.
 """
 
 from __future__ import annotations

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 RIVAL = "self-training .9, balanced"
-"""What ours is measured against: scikit-learn's self-training as people with imbalance set it up."""
+"""What ours is measured against: scikit-learn's self-training as people with imbalance set it
+up.
+"""
 
 OURS = ("anchored", "anchored, neighbours")
 SUPERVISED = ("supervised", "supervised, balanced")
@@ -47,7 +49,9 @@ def by_task(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def means(frame: pd.DataFrame) -> pd.DataFrame:
-    """One line per method: balanced error by number of labels, the other measures over all of them."""
+    """One line per method: balanced error by number of labels, the other measures over all of
+    them.
+    """
     tasks = by_task(frame)
     error = tasks.pivot_table("balanced_error", "method", "labels") * 100
     others = tasks.groupby("method")[["auc", "log_loss", "calibration", "seconds"]].mean()
@@ -59,7 +63,9 @@ def means(frame: pd.DataFrame) -> pd.DataFrame:
 def difference(
     frame: pd.DataFrame, method: str, rival: str = RIVAL, measure: str = "balanced_error"
 ) -> pd.DataFrame:
-    """Paired difference of two methods by number of labels: mean over tasks and its standard error."""
+    """Paired difference of two methods by number of labels: mean over tasks and its standard
+    error.
+    """
     wide = by_task(frame).pivot_table(measure, ["labels", "task"], "method")
     gaps = (wide[method] - wide[rival]).groupby(level="labels")
     found = pd.DataFrame({"mean": gaps.mean(), "error": gaps.std() / np.sqrt(gaps.count())})
@@ -75,7 +81,9 @@ def shares(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def losses(frame: pd.DataFrame, method: str, rival: str = RIVAL) -> pd.DataFrame:
-    """Every task: balanced errors of two methods in percent, difference and its error over seeds."""
+    """Every task: balanced errors of two methods in percent, difference and its error over
+    seeds.
+    """
     runs = frame.pivot_table("balanced_error", ["task", "labels", "seed"], "method") * 100
     gap = runs[method] - runs[rival]
     cells = gap.groupby(level=["task", "labels"])
@@ -95,16 +103,25 @@ def markdown(frame: pd.DataFrame) -> str:
     seeds = frame.groupby(["task", "labels"])["seed"].nunique()
     tasks = frame["task"].nunique()
     parts = [
-        f"{tasks} tasks, {seeds.min()} to {seeds.max()} seeds each, {len(seeds)} pairs of task and number of labels.",
+        (
+            f"{tasks} tasks, {seeds.min()} to {seeds.max()} seeds each, {len(seeds)} pairs of task"
+            " and number of labels."
+        ),
         "Balanced error in %, harm in % of runs, seconds of processor time.",
         _means_text(means(frame)),
-        "Difference of balanced error to scikit-learn's balanced self-training at .9, in points, with the standard error "
-        "over tasks, and the number of tasks on which it is lower:",
+        (
+            "Difference of balanced error to scikit-learn's balanced self-training at .9, in"
+            " points, with the standard error over tasks, and the number of tasks on which it is"
+            " lower:"
+        ),
         _differences_text(frame),
         "Error of the estimated class share on tasks of one class against the rest:",
         _shares_text(shares(frame)),
-        "Every task, `anchored` less scikit-learn's (balanced, .9), in points with the standard error over seeds where there are several; "
-        "**bold** where `anchored` is worse by more than two standard errors:",
+        (
+            "Every task, `anchored` less scikit-learn's (balanced, .9), in points with the standard"
+            " error over seeds where there are several; **bold** where `anchored` is worse by more"
+            " than two standard errors:"
+        ),
         _losses_text(losses(frame, "anchored")),
     ]
     return "\n\n".join(parts) + "\n"
@@ -112,12 +129,22 @@ def markdown(frame: pd.DataFrame) -> str:
 
 def _table(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
     rule = "|".join("---" for _ in head)
-    return "\n".join([f"| {' | '.join(head)} |", f"|{rule}|", *(f"| {' | '.join(line)} |" for line in lines)])  # fmt: skip
+    return "\n".join(
+        [f"| {' | '.join(head)} |", f"|{rule}|", *(f"| {' | '.join(line)} |" for line in lines)]
+    )
 
 
 def _means_text(table: pd.DataFrame) -> str:
     labels = [size for size in LABELS if size in table.columns]
-    head = ["", *(f"{size} labels" for size in labels), "harm", "AUC", "log loss", "calibration", "s"]  # fmt: skip
+    head = [
+        "",
+        *(f"{size} labels" for size in labels),
+        "harm",
+        "AUC",
+        "log loss",
+        "calibration",
+        "s",
+    ]
     lines = []
     for name, row in table.iterrows():
         harm = "–" if name in (*SUPERVISED, "every label") else f"{row['harm']:.1f}"

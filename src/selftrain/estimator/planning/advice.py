@@ -1,7 +1,8 @@
 """From a posterior of the gain to one of three answers.
 
-"do": harm and guessing are unlikely, and some gain is expected. "do not": a gain worth the trouble is unlikely.
-"cannot tell": neither; then more labels decide, and how many is found by imagining them.
+"do": harm and guessing are unlikely, and some gain is expected. "do not": a gain worth the trouble
+is unlikely. "cannot tell": neither; then more labels decide, and how many is found by imagining
+them.
 """
 
 from __future__ import annotations
@@ -27,8 +28,9 @@ EXPECTED = 0.005
 """Smallest expected gain for which "do" is said: half a point."""
 
 RISK = 0.02
-"""Accepted probability that "do" does harm, as the posterior has it. On the development tasks it was too sure of itself: where it
-said 5 % or less, harm came in 10 % of the runs (docs/plan.md)."""
+"""Accepted probability that "do" does harm, as the posterior has it. On the development tasks it
+was too sure of itself: where it said 5 % or less, harm came in 10 % of the runs (docs/plan.md).
+"""
 
 GUESSING = 0.05
 """Accepted probability that self-training is no better than guessing."""
@@ -44,7 +46,9 @@ IMAGINED, INNER = 100, 400
 
 
 class Odds(NamedTuple):
-    """Probabilities of harm, of a worthwhile gain and of no more than guessing, and the expected gain."""
+    """Probabilities of harm, of a worthwhile gain and of no more than guessing, and the expected
+    gain.
+    """
 
     harm: Array
     worthwhile: Array

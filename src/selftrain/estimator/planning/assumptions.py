@@ -24,7 +24,9 @@ RARE = 0.01
 """A finding that is rarer than this by chance is a breach."""
 
 HEAVY, SKEWED = 0.5, 0.1
-"""Radial kurtosis beyond the Gaussian one, and distance of the scores' law from two Gaussians, that count as breaches."""
+"""Radial kurtosis beyond the Gaussian one, and distance of the scores' law from two Gaussians, that
+count as breaches.
+"""
 
 
 class Assumption(NamedTuple):
@@ -104,7 +106,8 @@ def _same_rows(prepared: Prepared) -> Assumption:
         "labelled rows are drawn like the others",
         chance > RARE,
         found,
-        "Every error is then that of rows like the labelled ones, and the advice may not carry over.",
+        "Every error is then that of rows like the labelled ones, and the advice may not carry"
+        " over.",
     )
 
 
@@ -125,7 +128,9 @@ def _same_shares(evidence: Evidence) -> Assumption:
 
 
 def _clusters_are_classes(promised: Interval, measured: Interval) -> Assumption:
-    """Self-training trusts clusters: do left-out rows confirm as few mistakes as clusters promise?"""
+    """Self-training trusts clusters: do left-out rows confirm as few mistakes as clusters
+    promise?
+    """
     return Assumption(
         "the clusters are the classes",
         promised.high >= measured.low,
@@ -135,7 +140,9 @@ def _clusters_are_classes(promised: Interval, measured: Interval) -> Assumption:
 
 
 def _theory_agrees(told: Interval, measured: Interval) -> Assumption:
-    """The supervised error at the ridge that left-out rows chose: the one number both sources know."""
+    """The supervised error at the ridge that left-out rows chose: the one number both sources
+    know.
+    """
     return Assumption(
         "the theory agrees with left-out rows",
         measured.low <= told.estimate <= measured.high,
@@ -166,7 +173,9 @@ def radial_kurtosis(rows: Array) -> float:
 
 
 def _two_gaussians(evidence: Evidence) -> Assumption:
-    """Distance (Kolmogorov) of the scores of unlabelled rows from two Gaussians of the shares found."""
+    """Distance (Kolmogorov) of the scores of unlabelled rows from two Gaussians of the shares
+    found.
+    """
     distance = score_distance(evidence)
     rows = len(evidence.unlabeled.trained)
     chance = float(kstwobign.sf(distance * np.sqrt(rows)))

@@ -38,7 +38,9 @@ class Kept(NamedTuple):
 
 
 class CsvRows(NamedTuple):
-    """Columns, targets as text (None: not labelled), and how many rows of each kind the file has."""
+    """Columns, targets as text (None: not labelled), and how many rows of each kind the file
+    has.
+    """
 
     X: pd.DataFrame
     y: Any
@@ -104,7 +106,9 @@ def _read(path: Path, target: str) -> Any:
 
 
 def _known(names: Any, unlabeled: str) -> Any:
-    """Where a class stands: cells that are not empty and not the marker, written as a number or not."""
+    """Where a class stands: cells that are not empty and not the marker, written as a number or
+    not.
+    """
     text = names.str.strip()
     marked = text.isna() | (text == "") | (text == unlabeled.strip())
     try:

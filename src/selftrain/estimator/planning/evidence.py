@@ -53,7 +53,9 @@ class Rule(NamedTuple):
 
 
 class Fits(NamedTuple):
-    """The supervised rule and the self-trained one, the share the latter found, the ridge of the former."""
+    """The supervised rule and the self-trained one, the share the latter found, the ridge of the
+    former.
+    """
 
     supervised: Rule
     trained: Rule

@@ -1,6 +1,7 @@
 """What a plan is made from, checked: rows as numbers, two classes, enough labels.
 
-Very long tables are sampled: the labelled rows stay, of the others so many that a fit no longer changes.
+Very long tables are sampled: the labelled rows stay, of the others so many that a fit no longer
+changes.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ from ..targets import is_marker, read_targets
 from ..training import contents
 
 MOST_UNLABELED = 20_000
-"""Unlabelled rows that are used; more change an error of a fit in 60 directions by less than 0.001."""
+"""Unlabelled rows that are used; more change an error of a fit in 60 directions by less than
+0.001.
+"""
 
 MOST_LABELED = 5_000
 """Labelled rows that are used: with more there is nothing to plan."""
@@ -96,7 +99,10 @@ def _numbers(X: Any, encode: bool) -> tuple[Any, list[str]]:
 
             before = X.shape[1]
             X = pd.get_dummies(X, columns=text, dtype=float)
-            remark = f"{len(text)} columns of text became {X.shape[1] - before + len(text)} columns of 0 and 1."
+            remark = (
+                f"{len(text)} columns of text became {X.shape[1] - before + len(text)} columns of 0"
+                " and 1."
+            )
             return X.to_numpy(dtype=float), [remark]
         return X.to_numpy(dtype=float), []
     if is_sparse(X):
@@ -116,7 +122,10 @@ def _finite(matrix: Any, X: Any) -> Any:
         names = getattr(X, "columns", np.arange(matrix.shape[1]))
         listed = [str(names[i]) for i in np.flatnonzero(bad)[:5]] if len(names) == len(bad) else []
         kind = "NaN" if np.isnan(matrix).any() else "infinite values"
-        accepted = f"finite numbers are accepted; {int(bad.sum())} columns have {kind}: {', '.join(listed)}"
+        accepted = (
+            f"finite numbers are accepted; {int(bad.sum())} columns have {kind}:"
+            f" {', '.join(listed)}"
+        )
         raise InvalidInput("X", kind, accepted)
     return check_array(matrix, accept_sparse="csr", dtype=np.float64, ensure_min_samples=2)
 
@@ -128,12 +137,18 @@ def _two_classes(y: Any, unlabeled: Any, positive: Any) -> tuple[Array, tuple[An
     except InvalidInput as error:
         if "1 class" not in error.accepted or not _has_marker(y, unlabeled):
             raise
-        hint = f"{error.accepted}; {unlabeled!r} marks rows without a label here: if it is a class, choose another marker (unlabeled=...)"
+        hint = (
+            f"{error.accepted}; {unlabeled!r} marks rows without a label here: if it is a class,"
+            " choose another marker (unlabeled=...)"
+        )
         raise InvalidInput("y", error.value, hint) from None
     names = classes.names
     if positive is None:
         if len(names) > 2:
-            accepted = "a plan compares two classes; name one of these to plan it against the rest (positive=...)"
+            accepted = (
+                "a plan compares two classes; name one of these to plan it against the rest"
+                " (positive=...)"
+            )
             raise InvalidInput("y", names.tolist(), accepted)
         positive = names[1]
     listed = names.tolist()
@@ -159,8 +174,8 @@ def _check_counts(codes: Array, names: tuple[Any, Any], unlabeled: Any) -> None:
             raise InvalidInput("y", f"{count} rows of {name!r}", accepted)
     if not (codes < 0).any():
         accepted = (
-            "no row is without a label, so there is nothing to plan: a supervised fit uses them all "
-            f"(the marker of a row without label is {unlabeled!r})"
+            "no row is without a label, so there is nothing to plan: a supervised fit uses them"
+            f" all (the marker of a row without label is {unlabeled!r})"
         )
         raise InvalidInput("y", f"{len(codes)} labelled rows", accepted)
 

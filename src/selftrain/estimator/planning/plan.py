@@ -33,7 +33,8 @@ __all__ = ["Plan", "plan", "plan_file"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Plan:
-    """Advice before self-training, with what it rests on. All errors are balanced: the mean of the two class errors.
+    """Advice before self-training, with what it rests on. All errors are balanced: the mean of the
+    two class errors.
 
     Attributes:
         advice: "do", "do not" or "cannot tell".
@@ -96,7 +97,10 @@ class Plan:
         return text.as_text(self)
 
     def __repr__(self) -> str:
-        return f"Plan({self.advice!r}, self-training {self.error.self_training}, labels only {self.error.labels_only})"
+        return (
+            f"Plan({self.advice!r}, self-training {self.error.self_training}, labels only"
+            f" {self.error.labels_only})"
+        )
 
     def _repr_html_(self) -> str:
         from ...plots.plan import plan_card
@@ -202,10 +206,12 @@ def plan_rows(rows: Input, random: np.random.RandomState, progress: bool | None 
 
 
 def _planned(prepared: Prepared, rows: Input) -> tuple[dict[str, Any], Input]:
-    """Parameters that make the classifier what is planned here, and the rows with a remark if that matters.
+    """Parameters that make the classifier what is planned here, and the rows with a remark if that
+    matters.
 
-    On rows that pass for Gaussian clusters the classifier may change its method by itself, unless a constant of the
-    anchored one is given. That other method is not planned: its many steps are too long for a dozen fits.
+    On rows that pass for Gaussian clusters the classifier may change its method by itself, unless a
+    constant of the anchored one is given. That other method is not planned: its many steps are too
+    long for a dozen fits.
     """
     parameters: dict[str, Any] = {"class_weight": "balanced"}
     if not departure(prepared.unlabeled, prepared.basis.variances).small:

@@ -1,11 +1,12 @@
 r"""Errors, gain and share from left-out labelled rows and many unlabelled ones, in one posterior.
 
 Every row falls into one of four cells, by what the supervised and the self-trained rule call it.
-How many rows are in a cell, $f_j$, is counted on the unlabelled rows; the share $r_j$ of positive rows in it is
-learned from left-out labelled rows, a Beta law for each cell. All else follows (post-stratification):
-the share of the class is $\pi = \sum_j f_j r_j$, a rule misses $\sum_{\text{called negative}} f_j r_j/\pi$ of the positive rows, and so on.
-Where the rules agree they cannot differ in error: the gain is decided in the two cells of
-disagreement alone, and is never larger than those cells.
+How many rows are in a cell, $f_j$, is counted on the unlabelled rows; the share $r_j$ of positive
+rows in it is learned from left-out labelled rows, a Beta law for each cell. All else follows
+(post-stratification): the share of the class is $\pi = \sum_j f_j r_j$, a rule misses
+$\sum_{\text{called negative}} f_j r_j/\pi$ of the positive rows, and so on. Where the rules agree
+they cannot differ in error: the gain is decided in the two cells of disagreement alone, and is
+never larger than those cells.
 """
 
 from __future__ import annotations
@@ -22,15 +23,20 @@ DRAWS = 4000
 LEVEL = 0.9
 
 COUNTED = 0.4
-"""A left-out row counts as less than one: the folds share rows, and the error of the one fit that will be used differs
-from the average over fits that left-out rows estimate. Intervals of whole rows covered too rarely (docs/plan.md)."""
+"""A left-out row counts as less than one: the folds share rows, and the error of the one fit that
+will be used differs from the average over fits that left-out rows estimate. Intervals of whole rows
+covered too rarely (docs/plan.md).
+"""
 
 EVEN_ODDS = (0.1, 0.65, 0.35, 0.9)
-"""Share of positive rows in each cell, before any is seen, were both classes equally common: rules that
-agree are wrong on a tenth, self-training is right on two thirds of what is disputed."""
+"""Share of positive rows in each cell, before any is seen, were both classes equally common: rules
+that agree are wrong on a tenth, self-training is right on two thirds of what is disputed.
+"""
 
 STRENGTH = (1.0, 2.0, 2.0, 1.0)
-"""Rows of the rarer class that this belief is worth; of the other as many more as it is more common."""
+"""Rows of the rarer class that this belief is worth; of the other as many more as it is more
+common.
+"""
 
 
 class Interval(NamedTuple):
@@ -51,7 +57,8 @@ def interval(draws: Array) -> Interval:
 
 
 class Cells(NamedTuple):
-    """The four cells (both negative; only self-training positive; only the supervised rule positive; both).
+    """The four cells (both negative; only self-training positive; only the supervised rule
+    positive; both).
 
     Attributes:
         sizes: shares of the unlabelled rows.

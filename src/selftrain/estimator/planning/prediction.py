@@ -1,8 +1,9 @@
-r"""What the theory says of these sizes: the large-system limit for clusters of the data's own shape.
+r"""What the theory says of these sizes: the large-system limit for clusters of the data's own
+shape.
 
-A fit with balanced weights to $n_+$ and $n_-$ rows has the noise of $4 n_+ n_-/n$ rows of balanced classes, and
-that is what the problem of a supervised fit is given. Self-training is that of the paper: a supervised
-step, then steps on fresh parts of the unlabelled rows.
+A fit with balanced weights to $n_+$ and $n_-$ rows has the noise of $4 n_+ n_-/n$ rows of balanced
+classes, and that is what the problem of a supervised fit is given. Self-training is that of the
+paper: a supervised step, then steps on fresh parts of the unlabelled rows.
 """
 
 from __future__ import annotations
@@ -34,7 +35,9 @@ def balanced_rows(rows: float, share: float) -> float:
 
 
 def supervised_error(shape: Shape, rows: float, ridge: float | None) -> float:
-    """Balanced error of the fit to so many balanced rows; at the best ridge of the fit's own list if None."""
+    """Balanced error of the fit to so many balanced rows; at the best ridge of the fit's own list
+    if None.
+    """
     if ridge is None:
         return min(supervised_error(shape, rows, each) for each in RIDGES)
     clusters = shape.clusters

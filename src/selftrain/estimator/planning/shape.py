@@ -1,10 +1,11 @@
 r"""The shape of the two classes when few rows are labelled.
 
 Rows are in principal coordinates, whose covariance C is known from all rows. Soft labels p of the
-unlabelled rows give the difference of the class means, $d = \mathrm{Cov}(z, p)/(\pi(1-\pi))$: right as far as
-the score carries all that is known of the class. What it misses is in the labelled rows, in other
-directions and together with much noise; their correction is shrunk by the factor of James and
-Stein, which is 0 where it cannot be told from noise. The covariance within the classes is $C - \pi(1-\pi) d d^T$.
+unlabelled rows give the difference of the class means, $d = \mathrm{Cov}(z, p)/(\pi(1-\pi))$: right
+as far as the score carries all that is known of the class. What it misses is in the labelled rows,
+in other directions and together with much noise; their correction is shrunk by the factor of James
+and Stein, which is 0 where it cannot be told from noise. The covariance within the classes is $C -
+\pi(1-\pi) d d^T$.
 """
 
 from __future__ import annotations
@@ -21,8 +22,10 @@ from ..training import Prepared
 from .evidence import SLOPE_SPREAD, Evidence, Places
 
 MOST_EXPLAINED = 0.9
-"""Share of the variance along one direction that the classes may explain. It is a separation of 3 for balanced
-classes, an error of 0.1 %: few labels cannot tell more, and what they claim beyond it was noise."""
+"""Share of the variance along one direction that the classes may explain. It is a separation of 3
+for balanced classes, an error of 0.1 %: few labels cannot tell more, and what they claim beyond it
+was noise.
+"""
 
 
 @dataclass(frozen=True)
@@ -74,7 +77,9 @@ def _noise(evidence: Evidence) -> float:
 
 
 def _beside(gap: Array, difference: Array, total: Array) -> Array:
-    """The part of the gap that the soft labels say nothing of: along their own direction they know better."""
+    """The part of the gap that the soft labels say nothing of: along their own direction they know
+    better.
+    """
     along = np.linalg.solve(total, difference)
     return np.asarray(gap - difference * float(along @ gap) / float(along @ difference))
 

@@ -29,7 +29,9 @@ SHAPES, SURROGATES = 8, 4
 """Shapes the theory is asked about, and those that rows are drawn from."""
 
 MODEL_SPREAD = 0.4
-"""By how much real rows departed from theory and surrogate: standard deviation of the normal quantile of an error."""
+"""By how much real rows departed from theory and surrogate: standard deviation of the normal
+quantile of an error.
+"""
 
 NORMAL_90 = 1.6448536269514722
 """Half width of 90 % of a normal law."""
@@ -39,7 +41,9 @@ LEAST = 1e-4
 
 
 class Errors(NamedTuple):
-    """Balanced errors of three fits: to labels only, self-trained, to every row if it were labelled."""
+    """Balanced errors of three fits: to labels only, self-trained, to every row if it were
+    labelled.
+    """
 
     labels_only: Interval
     self_training: Interval
@@ -77,7 +81,9 @@ def predict(
     random: np.random.RandomState,
     report: Callable[[], None] = lambda: None,
 ) -> Predictions:
-    """Ask the theory and the surrogate; `sizes` are the labelled and unlabelled rows that were given."""
+    """Ask the theory and the surrogate; `sizes` are the labelled and unlabelled rows that were
+    given.
+    """
     draw = np.random.default_rng(random.randint(2**31))
     shapes = [shape_of(prepared, evidence, draw if b else None) for b in range(SHAPES)]
     labeled, unlabeled = sizes
@@ -119,7 +125,9 @@ def _widened(errors: Array) -> Interval:
 def headline(
     found: Posterior, distances: Sequence[float] | Array, random: np.random.Generator
 ) -> Errors:
-    """The errors a plan states: left-out rows for two of them; every label as far from self-training as the surrogate has it."""
+    """The errors a plan states: left-out rows for two of them; every label as far from
+    self-training as the surrogate has it.
+    """
     middle, spread = (
         float(np.mean(distances)),
         float(np.hypot(np.std(distances, ddof=1), 0.5 * MODEL_SPREAD)),
@@ -132,7 +140,8 @@ def headline(
 def worth_labels(
     found: Posterior, shape: Shape, sizes: tuple[int, int], positive: float
 ) -> Interval:
-    """Labels beyond the present ones that a supervised fit would need to be as good as self-training.
+    """Labels beyond the present ones that a supervised fit would need to be as good as
+    self-training.
 
     From the theory's curve of the supervised error over labels: by how much the normal quantile of
     the error grows with labels is taken from it, where it starts is taken from left-out rows.

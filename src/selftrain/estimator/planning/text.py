@@ -63,10 +63,14 @@ def as_text(plan: Plan) -> str:
             for source, errors in plan.sources.items()
         ),
         "",
-        f"Rows: {rows.labeled} labelled, {rows.unlabeled} not; {rows.matrix.shape[1]} columns. Share of "
-        f"{rows.names[1]!r}: {_percent(plan.share.estimate)} {_ends(plan.share)}.",
-        f"Separation {plan.separation:.2f}, effective dimension {plan.effective_dimension:.0f}, "
-        f"tails {1 + plan.kurtosis:.2f} times Gaussian.",
+        (
+            f"Rows: {rows.labeled} labelled, {rows.unlabeled} not; {rows.matrix.shape[1]} columns."
+            f" Share of {rows.names[1]!r}: {_percent(plan.share.estimate)} {_ends(plan.share)}."
+        ),
+        (
+            f"Separation {plan.separation:.2f}, effective dimension {plan.effective_dimension:.0f},"
+            f" tails {1 + plan.kurtosis:.2f} times Gaussian."
+        ),
         *rows.remarks,
     ]
     broken = plan.assumptions.broken

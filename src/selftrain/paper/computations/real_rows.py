@@ -86,7 +86,9 @@ DATASETS: dict[str, Callable[[str], RealTable]] = {
 
 @lru_cache(maxsize=4)
 def shapes(dataset: str) -> tuple[Any, Any, dict[str, Clusters]]:
-    """Rows along their leading directions, classes and the clusters of the theories of "digits 3v8" and the like."""
+    """Rows along their leading directions, classes and the clusters of the theories of "digits 3v8"
+    and the like.
+    """
     kind, _, name = dataset.partition(" ")
     X, y, directions = DATASETS[kind](name)
     table = standardised(Table(np.asarray(X, dtype=float), y, tuple(map(str, range(X.shape[1])))))
@@ -133,9 +135,11 @@ def _measured(
 
 
 def _of_the_table(errors: Array, y: Any, rho: float) -> Array:
-    """Standard error of a table's error, however many seeds draw from it: they all judge the same rows.
+    """Standard error of a table's error, however many seeds draw from it: they all judge the same
+    rows.
 
-    Every row counts as one throw of a coin; rows that are wrong in some seeds only would make it smaller.
+    Every row counts as one throw of a coin; rows that are wrong in some seeds only would make it
+    smaller.
     """
     counts = np.array([np.sum(~np.asarray(y, dtype=bool)), np.sum(y)])
     shares = np.array([1 - rho, rho])

@@ -186,6 +186,9 @@ def findings(data: Data, full: bool) -> list[Finding]:
     at = float(endless["ratio"].sel(alpha_u=THRESHOLD))
     ridge = endless["lambda_u"]
     found = data["chains"]
+    shown = [0.25, 0.5, 0.75]
+    ratios = np.array([float(endless["ratio"].sel(alpha_u=a)) for a in shown])
+    ridges = np.array([float(ridge.sel(alpha_u=a)) for a in shown])
     return [
         Finding(
             says=(
@@ -196,10 +199,10 @@ def findings(data: Data, full: bool) -> list[Finding]:
             holds=bool(above.max() < 1.001 and below.min() > 1.05),
             found=(
                 "Ratio by alpha_U:"
-                f" {listed([0.25, 0.5, 0.75], np.array([float(endless['ratio'].sel(alpha_u=a)) for a in (0.25, 0.5, 0.75)]), '{:.4f}')},"
+                f" {listed(shown, ratios, '{:.4f}')},"
                 f" {float(below[-1]):.4f} at {float(below.alpha_u[-1]):g}, {at:.4f} at 1,"
                 f" {float(above[0]):.6f} at {float(above.alpha_u[0]):g}. Best ridge by alpha_U:"
-                f" {listed([0.25, 0.5, 0.75], np.array([float(ridge.sel(alpha_u=a)) for a in (0.25, 0.5, 0.75)]))}"
+                f" {listed(shown, ridges)}"
                 " (the bound is 0.1)."
             ),
             numbers=numbers(largest_above=above.max(), smallest_below=below.min(), at_one=at),

@@ -176,7 +176,9 @@ def findings(data: Data, full: bool) -> list[Finding]:
             says="No ridge is at the lower end of the search.",
             holds=at_full_size(_at_floor(chains) == "", full),
             found=_at_floor(chains)
-            or f"Smallest ridges: lambda_U* {float(chains['lambda_u'].min()):.2g}, lambda_L* {float(chains['lambda_l'].min()):.2g}; the search goes down to {SMALLEST_RIDGE:g}.",
+            or f"Smallest ridges: lambda_U* {float(chains['lambda_u'].min()):.2g}, "
+            f"lambda_L* {float(chains['lambda_l'].min()):.2g}; "
+            f"the search goes down to {SMALLEST_RIDGE:g}.",
             numbers=numbers(lambda_u=chains["lambda_u"].min(), lambda_l=chains["lambda_l"].min()),
         ),
     ]

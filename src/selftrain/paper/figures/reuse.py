@@ -1,4 +1,6 @@
-r"""Rows used again: the same unlabelled rows split into fresh batches, or all of them in every step; labels kept or not."""
+r"""Rows used again: the same unlabelled rows split into fresh batches, or all of them in every
+step; labels kept or not.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,9 @@ STEPS, STEPS_QUICK = 4, 2
 SPLITS = (1, 2, 4)
 FEATURES, SEEDS = 512, 6
 BAR = 0.05
-"""Finite systems agree with the theory if no mean error is farther from it than this share of it."""
+"""Finite systems agree with the theory if no mean error is farther from it than this share of
+it.
+"""
 
 
 def tasks(quick: bool) -> Mapping[str, Task]:
@@ -123,19 +127,26 @@ def findings(data: Data, full: bool) -> list[Finding]:
     again = plain.sel(reused=True) / plain.sel(reused=False)
     found = [
         Finding(
-            says=f"At the same number of steps, a split into {STEPS} fresh batches errs less than all rows again in every step, with both heuristics, at every rho.",
+            says=(
+                f"At the same number of steps, a split into {STEPS} fresh batches errs less than"
+                " all rows again in every step, with both heuristics, at every rho."
+            ),
             holds=at_full_size(bool((again.sel(heuristics=True) > 1).all()), full),
             found="Error with all rows again over that of the split: " + _by_rho(again) + ".",
             numbers=numbers(smallest=again.sel(heuristics=True).min()),
         )
-    ]  # fmt: skip
+    ]
     if full:
         keeping = error.sel(kept=True) / error.sel(kept=False)
         mild, strong = keeping.sel(rho=[0.5, 0.4]), keeping.sel(rho=0.2)
         gain = plain.sel(reused=True, heuristics=True) / plain.sel(reused=True, heuristics=False)
         found += [
             Finding(
-                says="Labelled rows that are kept in every step at full weight make the last error larger at rho = 0.5 and 0.4, in every way to use the rows, and at rho = 0.2 they lower it by less than 5 %.",
+                says=(
+                    "Labelled rows that are kept in every step at full weight make the last error"
+                    " larger at rho = 0.5 and 0.4, in every way to use the rows, and at rho = 0.2"
+                    " they lower it by less than 5 %."
+                ),
                 holds=bool((mild > 1).all() and (strong > 0.95).all()),
                 found="Error with kept labels over that without: "
                 + "; ".join(
@@ -146,12 +157,15 @@ def findings(data: Data, full: bool) -> list[Finding]:
                 numbers=numbers(mild=mild.min(), strong=strong.min()),
             ),
             Finding(
-                says="With rows used again too, the heuristics matter where classes are unbalanced: at rho = 0.4 and 0.2 they lower the last error by more than a tenth.",
+                says=(
+                    "With rows used again too, the heuristics matter where classes are unbalanced:"
+                    " at rho = 0.4 and 0.2 they lower the last error by more than a tenth."
+                ),
                 holds=bool((gain.sel(rho=[0.4, 0.2]) < 0.9).all()),
                 found=f"Error with over without, rows reused: {listed(gain.rho, gain.values)}.",
                 numbers=numbers(largest=gain.sel(rho=[0.4, 0.2]).max()),
             ),
-        ]  # fmt: skip
+        ]
     return [*found, _agreement(data, full), _limit(theory, full)]
 
 
@@ -168,7 +182,10 @@ def _agreement(data: Data, full: bool) -> Finding:
     error = theory["spread"] / theory["error"] / SEEDS**0.5
     judged = agreement(gap.values, error.values, SEEDS, BAR)
     return Finding(
-        says=f"Finite systems of N = {FEATURES} follow the theory in every way to use the rows: mean errors within {BAR:.0%}.",
+        says=(
+            f"Finite systems of N = {FEATURES} follow the theory in every way to use the rows: mean"
+            f" errors within {BAR:.0%}."
+        ),
         holds=at_full_size(judged.holds, full),
         found=f"They {judged}.",
         numbers=numbers(largest=judged.largest, at_most=judged.at_most),
@@ -187,9 +204,15 @@ def _limit(theory: xr.Dataset, full: bool) -> Finding:
 
 def caption(data: Data) -> str:
     return (
-        rf"{ROWS:g} unlabelled rows per feature and {ALPHA_L:g} labelled ones, in every panel. Curves: the error over the steps in theory, the rows split into one fresh batch per step (blue) or all "
-        r"used again in every step (orange); dashed and white: the labelled rows kept with weight 1. Diamonds: the last error of runs that split the rows into $t$ fresh batches. Each run is tuned for "
-        r"its last error. Points: finite systems at the same recipes. Dotted: the limit that no method can beat on these rows. Above: naive self-training; below: bias fixed and labels annealed."
+        rf"{ROWS:g} unlabelled rows per feature and {ALPHA_L:g} labelled ones, in every panel."
+        r" Curves: the error over the steps in theory, the rows split into one fresh batch per"
+        r" step (blue) or all "
+        r"used again in every step (orange); dashed and white: the labelled rows kept with weight"
+        r" 1. Diamonds: the last error of runs that split the rows into $t$ fresh batches. Each run"
+        r" is tuned for "
+        r"its last error. Points: finite systems at the same recipes. Dotted: the limit that no"
+        r" method can beat on these rows. Above: naive self-training; below: bias fixed and labels"
+        r" annealed."
     )
 
 
@@ -202,6 +225,13 @@ FIGURE = Figure(
     claims,
     findings,
     caption,
-    from_paper=rf"$\alpha_L = {ALPHA_L:g}$, $\Delta = {DELTA:g}$ as in Section 3.4, $\rho$ among those it names.",
-    chosen=rf"{ROWS:g} unlabelled rows per feature in all, $T = {STEPS}$, ridges in $[{BOUNDS['lambda_l'][0]:g}, {BOUNDS['lambda_l'][1]:g}]$, $a$ in $[0, {BOUNDS['annealing'][1]:g}]$, sizes and seeds; the figure is ours.",
+    from_paper=(
+        rf"$\alpha_L = {ALPHA_L:g}$, $\Delta = {DELTA:g}$ as in Section 3.4, $\rho$ among those it"
+        r" names."
+    ),
+    chosen=(
+        rf"{ROWS:g} unlabelled rows per feature in all, $T = {STEPS}$, ridges in"
+        rf" $[{BOUNDS['lambda_l'][0]:g}, {BOUNDS['lambda_l'][1]:g}]$, $a$ in $[0,"
+        rf" {BOUNDS['annealing'][1]:g}]$, sizes and seeds; the figure is ours."
+    ),
 )

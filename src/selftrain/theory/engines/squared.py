@@ -23,7 +23,7 @@ from ...errors import ConvergenceError
 from ...losses import Loss
 from ...problem import Problem
 from ...recipe import Recipe
-from ..gradients.step_derivatives import (  # fmt: skip
+from ..gradients.step_derivatives import (
     E_CLASS,
     E_F,
     E_FF,
@@ -323,8 +323,15 @@ class SquaredEngine(StepByStep):
 
 
 def _averages(
-    s: Array, zeroth: Array, first: Array, second: Array, d: Array, kappa: Array, noise: float, c: float
-) -> Any:  # fmt: skip
+    s: Array,
+    zeroth: Array,
+    first: Array,
+    second: Array,
+    d: Array,
+    kappa: Array,
+    noise: float,
+    c: float,
+) -> Any:
     r"""The averages for $f = k(d + \kappa g_1 + b g_2)$ on pieces with the moments of $g_1$
     given.
     """

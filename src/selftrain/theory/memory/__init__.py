@@ -1,1 +1,3 @@
-"""Self-training with rows that are used again: the theory with memory (docs/reuse.md has the equations)."""
+"""Self-training with rows that are used again: the theory with memory (docs/reuse.md has the
+equations).
+"""

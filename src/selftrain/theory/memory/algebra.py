@@ -1,12 +1,15 @@
-r"""Weights over all steps for clusters with a shape: means, responses and covariances, mode by mode or as matrices.
+r"""Weights over all steps for clusters with a shape: means, responses and covariances, mode by mode
+or as matrices.
 
 With the conjugates $\hat Q^c_{ts}$, $\hat\chi^c_{ts}$ of class c and $\hat m_t$, the weights solve
-$\lambda_t\beta_t + \sum_{c, s\le t}\hat Q^c_{ts}\Sigma_c\beta_s = \hat m_t\mu + \zeta_t$, $\mathrm{cov}(\zeta_t, \zeta_s) = \sum_c\hat\chi^c_{ts}\Sigma_c/N$. With
-$G_t = (\lambda_t + \sum_c\hat Q^c_{tt}\Sigma_c)^{-1}$ and $K_{ts} = \sum_c\hat Q^c_{ts}\Sigma_c$:
+$\lambda_t\beta_t + \sum_{c, s\le t}\hat Q^c_{ts}\Sigma_c\beta_s = \hat m_t\mu + \zeta_t$,
+$\mathrm{cov}(\zeta_t, \zeta_s) = \sum_c\hat\chi^c_{ts}\Sigma_c/N$. With $G_t = (\lambda_t +
+\sum_c\hat Q^c_{tt}\Sigma_c)^{-1}$ and $K_{ts} = \sum_c\hat Q^c_{ts}\Sigma_c$:
 
 $$\beta_t = G_t\Big(\hat m_t\mu + \zeta_t - \sum_{s<t}K_{ts}\beta_s\Big),\quad \chi_{ts} = \delta_{ts}G_t - G_t\sum_{s\le r<t}K_{tr}\chi_{rs}.$$
 
-Rows of class c have $C^c_{ts} = E[\beta_t\cdot\Sigma_c\beta_s]$ between their logits, and move them by $\mathrm{tr}(\Sigma_c\chi_{ts})/N$ per slope.
+Rows of class c have $C^c_{ts} = E[\beta_t\cdot\Sigma_c\beta_s]$ between their logits, and move them
+by $\mathrm{tr}(\Sigma_c\chi_{ts})/N$ per slope.
 """
 
 from __future__ import annotations
@@ -20,7 +23,9 @@ from ...arrays import Array
 
 
 class Hats(NamedTuple):
-    r"""The conjugates of one step: $\hat m_t$, and $\hat Q^c_{ts}$, $\hat\chi^c_{ts}$ for s = 0..t, a row per class."""
+    r"""The conjugates of one step: $\hat m_t$, and $\hat Q^c_{ts}$, $\hat\chi^c_{ts}$ for s = 0..t,
+    a row per class.
+    """
 
     m: float
     q: Array
@@ -43,7 +48,9 @@ class Operators(Protocol):
 
 
 class PerMode:
-    r"""Covariances that are diagonal in one set of coordinates; noise: $s_i$ of the negative and the positive class."""
+    r"""Covariances that are diagonal in one set of coordinates; noise: $s_i$ of the negative and
+    the positive class.
+    """
 
     def __init__(self, mean: Array, noise: tuple[Array, Array], copies: Array, features: float):
         self.mean, self.noise, self.copies, self.features = mean, noise, copies, features
@@ -101,7 +108,9 @@ class Row(NamedTuple):
 
 
 class RowFields(NamedTuple):
-    r"""What rows see of a step: $m_t$, and for each class $C^c_{ts}$ and $\mathrm{tr}(\Sigma_c\chi_{ts})/N$, s = 0..t."""
+    r"""What rows see of a step: $m_t$, and for each class $C^c_{ts}$ and
+    $\mathrm{tr}(\Sigma_c\chi_{ts})/N$, s = 0..t.
+    """
 
     m: float
     overlaps: Array

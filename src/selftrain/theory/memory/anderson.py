@@ -1,4 +1,6 @@
-"""Anderson's acceleration of a fixed point in few unknowns: the best combination of the last answers of the map."""
+"""Anderson's acceleration of a fixed point in few unknowns: the best combination of the last
+answers of the map.
+"""
 
 from __future__ import annotations
 
@@ -67,7 +69,9 @@ def fixed_point(
 
 
 def _combined(points: list[Array], moves: list[Array], unit: Array) -> Array:
-    """The next point: the combination of the last ones that the map would move least, and a share of that move."""
+    """The next point: the combination of the last ones that the map would move least, and a share
+    of that move.
+    """
     share = FIRST_SHARE if len(moves) < 4 else 1.0
     x, move = points[-1], moves[-1]
     if len(points) == 1:

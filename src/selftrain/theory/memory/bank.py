@@ -1,9 +1,11 @@
-r"""Banks of rows: Sobol points, scrambled, as Gaussian noise of a group of rows; or a grid where few numbers make a row.
+r"""Banks of rows: Sobol points, scrambled, as Gaussian noise of a group of rows; or a grid where
+few numbers make a row.
 
-A row needs one Gaussian number for the cluster direction and one for every new direction of the weights. The
-two classes use the same points, mirrored: a problem that treats the classes alike is then solved by a bank that does so too.
-The first coordinate of the points, the best one, goes to the direction of the model that labels the rows first. Up to four numbers
-a row, and without jumps, a product of Gauss-Hermite rules is a better bank than any sample.
+A row needs one Gaussian number for the cluster direction and one for every new direction of the
+weights. The two classes use the same points, mirrored: a problem that treats the classes alike is
+then solved by a bank that does so too. The first coordinate of the points, the best one, goes to
+the direction of the model that labels the rows first. Up to four numbers a row, and without jumps,
+a product of Gauss-Hermite rules is a better bank than any sample.
 """
 
 from __future__ import annotations
@@ -54,7 +56,9 @@ def scrambled(points: int, seed: np.random.SeedSequence) -> Draw:
 
 
 def grid(level: int) -> Draw:
-    """A product of Gauss-Hermite rules: `level` nodes along the first number, two thirds of that along the others."""
+    """A product of Gauss-Hermite rules: `level` nodes along the first number, two thirds of that
+    along the others.
+    """
     return partial(_grid, level)
 
 
@@ -74,7 +78,9 @@ def _grid(level: int, dimensions: int) -> Bank:
 
 
 def turned(noise: Array, direction: Array) -> Array:
-    """The noise in axes such that its first column lies along `direction`, which spans the first axes."""
+    """The noise in axes such that its first column lies along `direction`, which spans the first
+    axes.
+    """
     size = direction.size
     axis = direction / np.linalg.norm(direction)
     mirror = axis - np.eye(size)[0]

@@ -1,8 +1,10 @@
-r"""Laws of a run with memory: weights over the steps, logits of rows that were trained on and of new rows.
+r"""Laws of a run with memory: weights over the steps, logits of rows that were trained on and of
+new rows.
 
-Weights are jointly Gaussian, $w_t = m_t + \sum_k \Lambda_{tk}\zeta_k$. The logit of a training row is monotone in the noise of its last step, so
-given everything it has seen before its law is that of a Gaussian number through the proximal map; the average over what it has seen is over a bank.
-A new row has a Gaussian logit; the gap between the two is how far the rows have been fitted.
+Weights are jointly Gaussian, $w_t = m_t + \sum_k \Lambda_{tk}\zeta_k$. The logit of a training row
+is monotone in the noise of its last step, so given everything it has seen before its law is that of
+a Gaussian number through the proximal map; the average over what it has seen is over a bank. A new
+row has a Gaussian logit; the gap between the two is how far the rows have been fitted.
 """
 
 from __future__ import annotations
@@ -71,7 +73,9 @@ class JointWeightLaw(WeightLaw):
 
 
 class _Seen(NamedTuple):
-    """Rows before the noise of the last step: class, share, previous logit, target, weight, mean of the field."""
+    """Rows before the noise of the last step: class, share, previous logit, target, weight, mean of
+    the field.
+    """
 
     signs: Array
     shares: Array
@@ -86,10 +90,11 @@ class RowLogitLaw:
     """The law of (class, previous logit, trained logit) of the rows that step t has been fitted to.
 
     Arguments:
-        rows: None: the unlabelled rows of step t (the labelled ones at t = 0); "labeled": the labelled rows, if
-            step t uses them; "new": rows that no step has seen.
+        rows: None: the unlabelled rows of step t (the labelled ones at t = 0); "labeled": the
+            labelled rows, if step t uses them; "new": rows that no step has seen.
 
-    `y` = 0 or 1 restricts to a class, `selected` to rows that the threshold keeps or rejects, as in `LogitLaw`.
+    `y` = 0 or 1 restricts to a class, `selected` to rows that the threshold keeps or rejects, as in
+    `LogitLaw`.
 
     >>> from selftrain import Problem, Recipe, solve
     >>> problem = Problem(0.5, 2.0, 0.4, 0.75**2, steps=2, loss="squared", batches="reused")
@@ -168,14 +173,18 @@ class RowLogitLaw:
             shares = np.array([group.rho, 1 - group.rho])
             none = np.zeros(2)
             center = signs * path.m[t] + path.bias[t]
-            return _Seen(signs, shares, none + np.nan, none, none, center, math.sqrt(group.delta * path.q(t)))  # fmt: skip
+            return _Seen(
+                signs, shares, none + np.nan, none, none, center, math.sqrt(group.delta * path.q(t))
+            )
         first = group.steps[0]
         before = Path(**{**vars(path), "live": [k for k in path.live if k < first]})
         if group.steps == (t,) and t > 0:
             once = Once(group, self._loss, before, draw)
             once.set_targets(t, self._labels(t))
             center, spread = once.conditional(*self._unknowns(t))
-            return _Seen(once.signs, once.shares, once.logits, once.target, once.weight, center, spread)  # fmt: skip
+            return _Seen(
+                once.signs, once.shares, once.logits, once.target, once.weight, center, spread
+            )
         upto = group._replace(weights=(*group.weights[: t + 1],))
         rows = Returning(upto, self._loss, before, draw)
         previous = np.full(rows.signs.size, np.nan)
@@ -186,7 +195,9 @@ class RowLogitLaw:
                 previous = rows.logits
             if step == t:
                 center, spread = rows.conditional(z, layout)
-                return _Seen(rows.signs, rows.shares, previous, rows.target, rows.weight, center, spread)  # fmt: skip
+                return _Seen(
+                    rows.signs, rows.shares, previous, rows.target, rows.weight, center, spread
+                )
             rows.begin(step, layout)
             rows.finish(z, layout, step in path.live)
             if (

@@ -1,8 +1,9 @@
 r"""Rows of a linear problem, exactly: squared loss, soft labels, no selection.
 
-Every number of a row is then an affine function of its sign s and its Gaussian noise, so it is kept as its coefficients
-on $(1, s, z_v, z_0, z_1, \ldots)$ and averages are products with the moments $E[1] = E[s^2] = E[z^2] = 1$, $E[s] = 2\rho - 1$. The
-equations and their solution are those of any other loss (`sums`, `step`); no bank is drawn and nothing is estimated.
+Every number of a row is then an affine function of its sign s and its Gaussian noise, so it is kept
+as its coefficients on $(1, s, z_v, z_0, z_1, \ldots)$ and averages are products with the moments
+$E[1] = E[s^2] = E[z^2] = 1$, $E[s] = 2\rho - 1$. The equations and their solution are those of any
+other loss (`sums`, `step`); no bank is drawn and nothing is estimated.
 """
 
 from __future__ import annotations
@@ -101,7 +102,9 @@ class Linear:
         self.columns[:, new + 1] = reaction
 
     def start_sums(self, layout: Layout) -> tuple[Array, float]:
-        r"""Of the slopes at the present logits: averages with the past reactions, and of their square with $\Delta$."""
+        r"""Of the slopes at the present logits: averages with the past reactions, and of their
+        square with $\Delta$.
+        """
         slope = self.weight * (self.logits - self.target)
         weighted = self.group.alpha * self.moments @ slope
         return weighted @ self.columns[:, layout.past], self.group.delta * float(weighted @ slope)

@@ -1,9 +1,10 @@
 r"""The process of a row: what a group of rows has seen, step after step, on a bank.
 
-The weights of step t are $w_t = m_t v + \sum_{k \le t} \Lambda_{tk} e_k$ with directions $e_k$ orthonormal to each other and to v. Along
-$e_k$ a row has $x_k = \sqrt\Delta z_k - y_k$: fresh noise minus the reaction $y_k = \Delta\varphi_k$ to having been fitted, where the slopes are
-$f^{(t)} = \sum_k \Phi_{tk}\varphi_k$. `Returning` rows carry these numbers along; rows that one step alone uses (`Once`) need two
-Gaussian numbers only, one along the labelling model and one across.
+The weights of step t are $w_t = m_t v + \sum_{k \le t} \Lambda_{tk} e_k$ with directions $e_k$
+orthonormal to each other and to v. Along $e_k$ a row has $x_k = \sqrt\Delta z_k - y_k$: fresh noise
+minus the reaction $y_k = \Delta\varphi_k$ to having been fitted, where the slopes are $f^{(t)} =
+\sum_k \Phi_{tk}\varphi_k$. `Returning` rows carry these numbers along; rows that one step alone
+uses (`Once`) need two Gaussian numbers only, one along the labelling model and one across.
 """
 
 from __future__ import annotations
@@ -107,7 +108,9 @@ class GroupRows:
         respond(self.loss, field_, self.target, self.weight, strength, self.answer)
 
     def start_sums(self, layout: Layout) -> tuple[Array, float]:
-        r"""Of the slopes at the present logits: averages with the past reactions, and of their square with $\Delta$."""
+        r"""Of the slopes at the present logits: averages with the past reactions, and of their
+        square with $\Delta$.
+        """
         slope = self.weight * self.loss.slope(self.target, self.logits)
         weighted = self.shares * slope
         return self.past_average(weighted, layout), self.group.delta * float(weighted @ slope)
@@ -187,7 +190,9 @@ class Returning(GroupRows):
         sums.add(rows, self.answer, coefficients, kappa)
 
     def conditional(self, z: Array, layout: Layout) -> tuple[Array, float]:
-        """Mean of the field of the step given what the rows have seen, and the spread of its fresh noise."""
+        """Mean of the field of the step given what the rows have seen, and the spread of its fresh
+        noise.
+        """
         lin, _ = coefficients_of(z, layout)
         seen = slice(0, layout.new)
         return self.columns[:, seen] @ lin[seen], float(self._root * lin[layout.new])
@@ -240,7 +245,9 @@ class Once(GroupRows):
         """Nothing: the noise of these rows has two columns, made for every model."""
 
     def sum(self, sums: Sums, z: Array, layout: Layout) -> None:
-        """Add the averages at the unknowns z; what is across both directions is averaged exactly."""
+        """Add the averages at the unknowns z; what is across both directions is averaged
+        exactly.
+        """
         lin, coefficients = coefficients_of(z, layout)
         places, along, across, first, second = self._plane(lin, layout)
         kappa, delta = float(np.exp(z[-1])), self.group.delta
@@ -256,7 +263,9 @@ class Once(GroupRows):
         sums.curved[np.ix_(places, places)] += tilt * others
 
     def _plane(self, lin: Array, layout: Layout) -> tuple[Places, Array, Array, float, float]:
-        """The model in the plane of its own and the labelling direction: places, unit vectors, coordinates."""
+        """The model in the plane of its own and the labelling direction: places, unit vectors,
+        coordinates.
+        """
         places = np.concatenate([[1], layout.along, [layout.new]])
         model, along = lin[places], self._old / self._norm
         first = float(model @ along)
@@ -287,7 +296,9 @@ class Once(GroupRows):
         self._square /= norm**2
 
     def gram(self, directions: int) -> Array:
-        r"""$\alpha\Delta E[\varphi_j\varphi_k]$ of these rows, whose slopes are those of the last step alone."""
+        r"""$\alpha\Delta E[\varphi_j\varphi_k]$ of these rows, whose slopes are those of the last
+        step alone.
+        """
         result = np.zeros((directions, directions))
         if self._lives:
             result[-1, -1] = self._square
@@ -304,7 +315,9 @@ def coefficients_of(z: Array, layout: Layout) -> tuple[Array, Array]:
 
 
 def field_of(path: Path, t: int) -> Array:
-    """Coefficients of the columns of a row in its logit under the model of step t, before it is used."""
+    """Coefficients of the columns of a row in its logit under the model of step t, before it is
+    used.
+    """
     field = np.zeros(2 + 2 * len(path.live))
     field[0], field[1] = path.bias[t], path.m[t]
     field[2::2] = path.loadings[t, path.live]

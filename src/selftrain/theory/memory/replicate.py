@@ -1,4 +1,6 @@
-r"""All steps on one bank: the causal loop over steps, and what is measured of the rows on the way."""
+r"""All steps on one bank: the causal loop over steps, and what is measured of the rows on the
+way.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,9 @@ from .step import FAINT, Group, MemoryStep, Solved, no_update_start, solve_stage
 from .sums import Layout
 
 ONE_CLASS = 1e-12
-"""A trained bias runs away if the labels carry less than this of one class: the labels have collapsed."""
+"""A trained bias runs away if the labels carry less than this of one class: the labels have
+collapsed.
+"""
 
 Counts = NDArray[np.int64]
 
@@ -39,7 +43,8 @@ class Replicate(NamedTuple):
 
     Attributes:
         path: the parameters of all solved steps.
-        moves: how far the solution of each step is from its plain start, for another bank to start from.
+        moves: how far the solution of each step is from its plain start, for another bank to start
+            from.
         measured: rows of `MEASURED` over t = 0..T.
         m_hat: $\\hat m_t$.
         collapsed_at: the first step without two classes of labels, or None.
@@ -81,7 +86,9 @@ class ReturningRows(NamedTuple):
 
 
 class BankSource(NamedTuple):
-    """Where the banks of a run come from: scrambled points with a seed, a grid of a level, or (neither) exact moments."""
+    """Where the banks of a run come from: scrambled points with a seed, a grid of a level, or
+    (neither) exact moments.
+    """
 
     points: int = 0
     seed: np.random.SeedSequence | None = None
@@ -184,7 +191,9 @@ def _known_part(setting: ReturningRows) -> Path:
 
 
 def _plain_start(stage: MemoryStep, setting: ReturningRows, path: Path) -> Array:
-    """Where Newton's method begins without a run nearby: the exact step 0, else the model of the step before."""
+    """Where Newton's method begins without a run nearby: the exact step 0, else the model of the
+    step before.
+    """
     exact = setting.exact
     if stage.t == 0:
         start = np.array([exact.bias[0], exact.m[0], exact.v[0], math.log(exact.chi[0])])
@@ -196,7 +205,9 @@ def _plain_start(stage: MemoryStep, setting: ReturningRows, path: Path) -> Array
 
 
 def _move(plain: Array, z: Array, layout: Layout) -> Array:
-    """From the plain start to the solution; for the square of the new direction, the logarithm of the ratio."""
+    """From the plain start to the solution; for the square of the new direction, the logarithm of
+    the ratio.
+    """
     move = z - plain
     move[layout.new] = math.log(z[layout.new] / plain[layout.new])
     return np.asarray(move)
@@ -205,8 +216,8 @@ def _move(plain: Array, z: Array, layout: Layout) -> Array:
 def _shifted(stage: MemoryStep, plain: Array, near: dict[int, Array] | None) -> list[Array]:
     """The plain start, moved as in a run nearby if that has the same unknowns.
 
-    The moves of late steps are small, and banks agree on them far better than on the coordinates themselves, whose
-    directions are mostly noise of the bank by then.
+    The moves of late steps are small, and banks agree on them far better than on the coordinates
+    themselves, whose directions are mostly noise of the bank by then.
     """
     if near is None or stage.t not in near or near[stage.t].size != plain.size:
         return []
@@ -224,7 +235,8 @@ def _finish(
     r"""Enter the solution into the path and let all rows take it, used or not.
 
     Returns:
-        $\langle\Delta\varphi_j\varphi_k\rangle$ over rows that no step uses any more (`lost`), with the new direction.
+        $\langle\Delta\varphi_j\varphi_k\rangle$ over rows that no step uses any more (`lost`), with
+        the new direction.
     """
     t, z, layout = stage.t, found.z, stage.layout
     path.bias[t], path.m[t], path.kappa[t] = z[0], z[1], math.exp(z[-1])
@@ -241,7 +253,8 @@ def _finish(
         rows.finish(z, layout, lives)
     if not lives:
         return lost
-    # The new direction is small against what it is made of: once more orthogonal to the earlier ones.
+    # The new direction is small against what it is made of: once more orthogonal to the earlier
+    # ones.
     share = path.slopes[t, path.live] / path.slopes[t, t]
     overlap = sum(
         (rows.cross(layout) for rows in present), np.append(-lost @ share, share @ lost @ share)
@@ -261,7 +274,9 @@ def _faded(path: Path, t: int, fix_bias: bool) -> bool:
 
 
 def _quality(used: list[Group]) -> tuple[float, float, float]:
-    """Share of the unlabelled rows that are selected, accuracy of all labels, and of the selected ones."""
+    """Share of the unlabelled rows that are selected, accuracy of all labels, and of the selected
+    ones.
+    """
     rows = [group.quality() for group in used if not group.group.labeled]
     total, selected, right, both = (sum(column) for column in zip(*rows, strict=True))
     return selected / total, right / total, both / selected if selected else math.nan
@@ -281,7 +296,9 @@ def _one_class(t: int, used: list[Group], train_bias: bool, path: Path) -> bool:
 
 
 def _losses(used: list[Group]) -> tuple[float, float]:
-    """Mean loss of the selected unlabelled rows (of the labelled ones in step 0), and of kept labelled rows."""
+    """Mean loss of the selected unlabelled rows (of the labelled ones in step 0), and of kept
+    labelled rows.
+    """
     means = []
     for labeled in (False, True):
         parts = [group.loss_sums() for group in used if group.group.labeled == labeled]

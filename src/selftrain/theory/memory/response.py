@@ -1,8 +1,10 @@
-r"""How a row answers its field: trained logit, slope of the loss there, and the derivatives of that slope.
+r"""How a row answers its field: trained logit, slope of the loss there, and the derivatives of that
+slope.
 
-A row with field H, target p and weight k has the trained logit $u = H - c f$, $f = k\,\partial_2 l(p, u)$, the
-proximal map of $c k l$. The equations of a step need f, $d = \partial f/\partial H = e/(1 + c e)$ and $\partial d/\partial H = e'/(1 + c e)^3$
-with $e = k\,\partial_2^2 l$. Logistic loss: compiled; squared loss: explicit; any other: by `quadrature.prox`.
+A row with field H, target p and weight k has the trained logit $u = H - c f$, $f = k\,\partial_2
+l(p, u)$, the proximal map of $c k l$. The equations of a step need f, $d = \partial f/\partial H =
+e/(1 + c e)$ and $\partial d/\partial H = e'/(1 + c e)^3$ with $e = k\,\partial_2^2 l$. Logistic
+loss: compiled; squared loss: explicit; any other: by `quadrature.prox`.
 """
 
 from __future__ import annotations
@@ -18,7 +20,9 @@ from ...runtime.kernels import kernel
 from ..quadrature.prox import proximal
 
 _WARM, _COLD = 6, 200
-"""Newton steps from the last known logit, and from 0 behind that (where they converge for every c)."""
+"""Newton steps from the last known logit, and from 0 behind that (where they converge for every
+c).
+"""
 
 
 class RowAnswer(NamedTuple):

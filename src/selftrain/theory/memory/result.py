@@ -1,8 +1,10 @@
-r"""What a run with memory has beyond the one without: the parts of the weights, and how the banks agree.
+r"""What a run with memory has beyond the one without: the parts of the weights, and how the banks
+agree.
 
-`Memory` is carried by a `Trajectory`: the loadings $\Lambda$ (weights in orthonormal directions), the slopes $\Phi$ (how the reaction of
-the rows is shared among the steps), and what was measured of the training rows. Response and overlaps follow:
-$\chi = \Lambda\Phi^{-1}$, $C = m m^\top + \Lambda\Lambda^\top$.
+`Memory` is carried by a `Trajectory`: the loadings $\Lambda$ (weights in orthonormal directions),
+the slopes $\Phi$ (how the reaction of the rows is shared among the steps), and what was measured of
+the training rows. Response and overlaps follow: $\chi = \Lambda\Phi^{-1}$, $C = m m^\top +
+\Lambda\Lambda^\top$.
 """
 
 from __future__ import annotations
@@ -27,8 +29,8 @@ class Memory:
     Attributes:
         loadings: $\Lambda$, lower triangular, (T+1, T+1).
         slopes: $\Phi$, lower triangular; $\hat\chi = \Phi\Phi^\top$.
-        measured: of the training rows, over t: selected share, accuracy of labels, of selected labels, mean loss of the
-            unlabelled rows, mean loss of the labelled rows that are kept.
+        measured: of the training rows, over t: selected share, accuracy of labels, of selected
+            labels, mean loss of the unlabelled rows, mean loss of the labelled rows that are kept.
         points: rows of the largest bank, for each class of its group (0: exact moments).
         banks: how many independent banks were averaged (1: a grid, or exact).
     """
@@ -41,7 +43,9 @@ class Memory:
 
     @property
     def response(self) -> Array:
-        r"""$\chi_{ts}$, lower triangular; NaN from the first step on whose new direction is lost in rounding."""
+        r"""$\chi_{ts}$, lower triangular; NaN from the first step on whose new direction is lost in
+        rounding.
+        """
         response = np.full(self.loadings.shape, np.nan)
         good = self._resolved
         response[:good, :good] = solve_triangular(

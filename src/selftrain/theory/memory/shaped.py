@@ -1,7 +1,9 @@
-r"""`solve` for clusters with a shape whose rows are used again: step after step, on banks that are scrambled independently.
+r"""`solve` for clusters with a shape whose rows are used again: step after step, on banks that are
+scrambled independently.
 
-The unknowns of a step are $\hat m_t$, $B_t$ and, for each class, $\hat Q_{ts}$, $\hat\chi_{ts}$ (s = 0..t): a fixed point of "weights from
-conjugates" (`algebra`) after "conjugates from rows" (`shaped_rows`), found by `anderson`. All rows have one shape here.
+The unknowns of a step are $\hat m_t$, $B_t$ and, for each class, $\hat Q_{ts}$, $\hat\chi_{ts}$ (s
+= 0..t): a fixed point of "weights from conjugates" (`algebra`) after "conjugates from rows"
+(`shaped_rows`), found by `anderson`. All rows have one shape here.
 """
 
 from __future__ import annotations
@@ -44,7 +46,9 @@ SETTLED = 1e-8
 
 
 class BankRun(NamedTuple):
-    """One bank's answer: weights, bias, conjugates and fields of its steps, what was measured, where it collapsed."""
+    """One bank's answer: weights, bias, conjugates and fields of its steps, what was measured,
+    where it collapsed.
+    """
 
     history: WeightHistory
     bias: list[float]
@@ -98,7 +102,10 @@ def _enlarge(
         missing = 4.0 if math.isinf(worst) else (worst / tolerance) ** (1 / GAIN)
         points = min(points * 2 ** max(1, math.ceil(math.log2(missing))), MOST_POINTS)
     rows = f"{BANKS} banks of {2 * MOST_POINTS} rows a group"
-    reason = f"{rows} know this step to {worst:.1e}, not to {tolerance:g}: a larger tolerance is accepted"
+    reason = (
+        f"{rows} know this step to {worst:.1e}, not to {tolerance:g}: a larger tolerance is"
+        " accepted"
+    )
     if math.isinf(worst):
         reason = f"{rows} disagree on whether the labels have collapsed into one class"
     raise ConvergenceError(at, reason, {}, worst)
@@ -115,8 +122,15 @@ def run_bank(
     """All steps on one bank; `window` is that of the acceleration (0: none)."""
     groups, loss, steps = problem.row_groups, problem.loss_function, problem.steps
     assert problem.clusters is not None
-    bank = BankRun(WeightHistory(operators(problem)), [], [], [], np.full((4, steps + 1), np.nan), None,
-                np.zeros(steps + 1))  # fmt: skip
+    bank = BankRun(
+        WeightHistory(operators(problem)),
+        [],
+        [],
+        [],
+        np.full((4, steps + 1), np.nan),
+        None,
+        np.zeros(steps + 1),
+    )
     values = recipe.at_steps(steps)
     seeds = dict(zip((group.name for group in groups), seed.spawn(len(groups)), strict=True))
     present: dict[str, tuple[ClassRows, ClassRows]] = {}
@@ -211,7 +225,9 @@ def _start(bank: BankRun, used: list[ClassRows], t: int) -> Array:
 
 
 def operators(problem: Problem) -> Operators:
-    """The coordinates of the weights: modes if all covariances are diagonal in them, else matrices."""
+    """The coordinates of the weights: modes if all covariances are diagonal in them, else
+    matrices.
+    """
     shape = problem.clusters
     assert shape is not None
     space = space_of([shape])
@@ -242,7 +258,9 @@ def _norm(bank: BankRun, t: int) -> float:
 
 
 def _quality(used: list[ClassRows]) -> tuple[float, float, float]:
-    """Share of the unlabelled rows that are selected, accuracy of all labels, and of the selected ones."""
+    """Share of the unlabelled rows that are selected, accuracy of all labels, and of the selected
+    ones.
+    """
     total = selected = right = both = 0.0
     for rows in used:
         if rows.group.labeled:
@@ -264,8 +282,14 @@ def _one_class(t: int, used: list[ClassRows], train_bias: bool) -> bool:
     total = sum(rows.share * float(rows.weight.mean()) for rows in used)
     if total == 0:
         raise EmptySelection(t, "the threshold rejects every row of the bank", {}, math.nan)
-    up = sum(rows.share * float(rows.weight @ np.abs(rows.target - negative)) / rows.weight.size for rows in used)  # fmt: skip
-    down = sum(rows.share * float(rows.weight @ np.abs(rows.target - positive)) / rows.weight.size for rows in used)  # fmt: skip
+    up = sum(
+        rows.share * float(rows.weight @ np.abs(rows.target - negative)) / rows.weight.size
+        for rows in used
+    )
+    down = sum(
+        rows.share * float(rows.weight @ np.abs(rows.target - positive)) / rows.weight.size
+        for rows in used
+    )
     return train_bias and min(up, down) < ONE_CLASS * total * width
 
 

@@ -1,8 +1,10 @@
-r"""The process of a row on clusters with a shape, on a bank: fields, trained logits, slopes, and the conjugates they give.
+r"""The process of a row on clusters with a shape, on a bank: fields, trained logits, slopes, and
+the conjugates they give.
 
-A row of class c has the fields $h^{(t)} = \pm m_t + B_t + \sum_r L_{tr}z_r$, $C^c = LL^\top$, and the trained logits
-$u^{(t)} = h^{(t)} - \sum_{s\le t} k_{ts}f^{(s)}$. The derivative of a slope in its own field is explicit; the others follow from
-$E[f z_r] = \sum_s E[\partial f/\partial h^{(s)}] L_{sr}$, a triangular solve, so that no jump is differentiated.
+A row of class c has the fields $h^{(t)} = \pm m_t + B_t + \sum_r L_{tr}z_r$, $C^c = LL^\top$, and
+the trained logits $u^{(t)} = h^{(t)} - \sum_{s\le t} k_{ts}f^{(s)}$. The derivative of a slope in
+its own field is explicit; the others follow from $E[f z_r] = \sum_s E[\partial f/\partial h^{(s)}]
+L_{sr}$, a triangular solve, so that no jump is differentiated.
 """
 
 from __future__ import annotations
@@ -25,7 +27,9 @@ FAINT = 1e-9
 
 
 class Moments(NamedTuple):
-    r"""Of one class of a group at a step, with its share of rows: $E[f]$, $E[\partial f/\partial h^{(t)}]$, $\hat Q_{ts}$, $\hat\chi_{ts}$."""
+    r"""Of one class of a group at a step, with its share of rows: $E[f]$, $E[\partial f/\partial
+    h^{(t)}]$, $\hat Q_{ts}$, $\hat\chi_{ts}$.
+    """
 
     slope: float
     stiffness: float
@@ -117,7 +121,9 @@ class ClassRows:
 def class_rows(
     group: RowGroup, loss: Loss, points: int, seed: np.random.SeedSequence
 ) -> tuple[ClassRows, ClassRows]:
-    """The rows of a group: the negative class, and the same points mirrored for the positive one."""
+    """The rows of a group: the negative class, and the same points mirrored for the positive
+    one.
+    """
     seen = group.steps[-1] - max(group.steps[0] - 1, 0) + 1
     noise = normals(points, seen, seed)
     return ClassRows(group, loss, False, -noise), ClassRows(group, loss, True, noise)

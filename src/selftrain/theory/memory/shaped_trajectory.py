@@ -1,4 +1,6 @@
-"""The result for clusters with a shape whose rows are used again: what is measured of rows is that of the rows in use."""
+"""The result for clusters with a shape whose rows are used again: what is measured of rows is that
+of the rows in use.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,8 @@ class ShapedMemoryTrajectory(ShapedTrajectory):
     r"""A `ShapedTrajectory` with memory.
 
     Attributes:
-        measured: of the unlabelled rows in use, over t: selected share, accuracy of labels, of selected labels, mean loss.
+        measured: of the unlabelled rows in use, over t: selected share, accuracy of labels, of
+            selected labels, mean loss.
         pairs: $\beta_t\cdot\beta_s$ of all pairs of steps.
         answers: $\mathrm{tr}\,\chi_{ts}/N$.
     """
@@ -42,7 +45,9 @@ class ShapedMemoryTrajectory(ShapedTrajectory):
 
     @cached_property
     def train_loss(self) -> Array:
-        """Mean loss of a training point that was selected, at the minimum; of the unlabelled rows from step 1 on."""
+        """Mean loss of a training point that was selected, at the minimum; of the unlabelled rows
+        from step 1 on.
+        """
         return np.array(self.measured[3])
 
     @property
@@ -52,5 +57,7 @@ class ShapedMemoryTrajectory(ShapedTrajectory):
 
     @property
     def response(self) -> Array:
-        r"""$\mathrm{tr}\,\chi_{ts}/N$: how the weights of step t answer a field on those of step s; lower triangular."""
+        r"""$\mathrm{tr}\,\chi_{ts}/N$: how the weights of step t answer a field on those of step s;
+        lower triangular.
+        """
         return self.answers

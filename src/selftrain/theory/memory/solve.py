@@ -1,8 +1,10 @@
-r"""`solve_memory`: all steps on several banks that are scrambled independently, enlarged until they agree.
+r"""`solve_memory`: all steps on several banks that are scrambled independently, enlarged until they
+agree.
 
-The result is the mean over the banks, its accuracy twice the standard error of that mean, step by step, in the
-norm of the weights. Where a problem is linear the averages are exact and there is one "bank" of no rows. Where few Gaussian numbers make a
-row and nothing jumps, grids take the place of banks, each confirmed by a finer one.
+The result is the mean over the banks, its accuracy twice the standard error of that mean, step by
+step, in the norm of the weights. Where a problem is linear the averages are exact and there is one
+"bank" of no rows. Where few Gaussian numbers make a row and nothing jumps, grids take the place of
+banks, each confirmed by a finer one.
 """
 
 from __future__ import annotations
@@ -24,26 +26,38 @@ from .replicate import MEASURED, BankSource, Counts, Replicate, ReturningRows, r
 from .result import Memory
 
 SMOOTH_TOLERANCE, JUMP_TOLERANCE = 1e-5, 1e-4
-"""Accuracy that is asked for by default: of smooth labels, and of labels that jump (hard ones, a threshold)."""
+"""Accuracy that is asked for by default: of smooth labels, and of labels that jump (hard ones, a
+threshold).
+"""
 
 ACCEPTED = 10.0
-"""A run without a tolerance of its own is accepted up to so many times the default one, with the accuracy it has."""
+"""A run without a tolerance of its own is accepted up to so many times the default one, with the
+accuracy it has.
+"""
 
 SMALLEST_TOLERANCE = 1e-7
 BANKS = 8
 FEWEST_POINTS, USUAL_POINTS, MOST_POINTS = 2**10, 2**16, 2**18
 GROWTH = 2
-"""Rows of the smallest bank, of the largest one by default and on demand, for each class and group, and how banks grow."""
+"""Rows of the smallest bank, of the largest one by default and on demand, for each class and group,
+and how banks grow.
+"""
 
 GAIN = 0.8
-"""The error of a bank falls about as its size to the minus this: sizes that would not suffice are left out."""
+"""The error of a bank falls about as its size to the minus this: sizes that would not suffice are
+left out.
+"""
 
 GRID_FIELDS, GRID_LEVELS = 4, (12, 18, 24, 30)
-"""Rows of so few numbers, without jumps, are averaged on grids of these levels, each confirmed by the next."""
+"""Rows of so few numbers, without jumps, are averaged on grids of these levels, each confirmed by
+the next.
+"""
 
 
 class Asked(NamedTuple):
-    """The accuracy that is wanted, the one that is accepted from the largest bank, and the sizes of banks."""
+    """The accuracy that is wanted, the one that is accepted from the largest bank, and the sizes of
+    banks.
+    """
 
     tolerance: float
     accepted: float
@@ -71,7 +85,8 @@ def solve_memory(
     """The run of a problem in which rows are used again.
 
     Arguments:
-        wanted: the tolerance; None: the default one, and up to ten times more where banks of usual size do not reach it.
+        wanted: the tolerance; None: the default one, and up to ten times more where banks of usual
+            size do not reach it.
         exact: the run of the steps before rows are used again.
     """
     setting = _setting(problem, recipe, exact)
@@ -96,7 +111,9 @@ def solve_memory(
 
 
 class OneBank(NamedTuple):
-    """A run on one bank, of no stated accuracy, and the moves of its steps for a run nearby to start from."""
+    """A run on one bank, of no stated accuracy, and the moves of its steps for a run nearby to
+    start from.
+    """
 
     trajectory: Trajectory
     moves: dict[int, Array]
@@ -109,7 +126,9 @@ def run_one_bank(
     points: int,
     near: dict[int, Array] | None = None,
 ) -> OneBank:
-    """The run on one bank that is the same for all recipes: a smooth function of them, which a search can follow."""
+    """The run on one bank that is the same for all recipes: a smooth function of them, which a
+    search can follow.
+    """
     setting = _setting(problem, recipe, exact)
     size = 0 if linear(problem, recipe) else points
     run = run_bank(setting, BankSource(size, np.random.SeedSequence(points)), near)
@@ -125,7 +144,9 @@ def most_fields(problem: Problem) -> int:
 
 
 def _on_grids(setting: ReturningRows, tolerance: float) -> Trajectory | None:
-    """The run on a grid that a finer one confirms; None if the levels at hand do not confirm each other."""
+    """The run on a grid that a finer one confirms; None if the levels at hand do not confirm each
+    other.
+    """
     before: Replicate | None = None
     evaluations = np.zeros(setting.problem.steps + 1, dtype=np.int64)
     for level in GRID_LEVELS:
@@ -174,11 +195,16 @@ def before_return(problem: Problem, recipe: Recipe) -> tuple[Problem, Recipe]:
         return alone, Recipe(lambda_l=recipe.lambda_l, labeler=recipe.labeler)
     return (
         problem.replace(
-            steps=first - 1, alpha_u=alpha, rho_u=rho, delta_u=delta, test=tuple(problem.test_mixture),
-            batches="fresh", keep_labeled=0.0,
+            steps=first - 1,
+            alpha_u=alpha,
+            rho_u=rho,
+            delta_u=delta,
+            test=tuple(problem.test_mixture),
+            batches="fresh",
+            keep_labeled=0.0,
         ),
         recipe.replace(**words),
-    )  # fmt: skip
+    )
 
 
 def ended_early(problem: Problem, recipe: Recipe, first: Trajectory) -> Trajectory:
@@ -310,7 +336,8 @@ def _trajectory(
     r_hat = np.full(problem.steps + 1, np.nan)
     for t in range(1, end):
         overlap[t] = path.m[t] * path.m[t - 1] + path.loadings[t] @ path.loadings[t - 1]
-        # of the inverse of a lower triangular matrix: Q_{t,t-1} = -chi_{t,t-1} / (chi_tt chi_{t-1,t-1})
+        # of the inverse of a lower triangular matrix: Q_{t,t-1} = -chi_{t,t-1} / (chi_tt
+        # chi_{t-1,t-1})
         r_hat[t] = response[t, t - 1] / (response[t, t] * response[t - 1, t - 1])
     for values in (path.m, path.bias, path.kappa, m_hat):
         values[end:] = np.nan

@@ -1,8 +1,9 @@
 r"""The solution of one step: damped Newton on the few unknowns of `sums`, for a bank of rows.
 
-The start is the previous model ("no update"), or that moved as in a run nearby. A step of Newton's method is
-shortened until the next one, with the same Jacobian, is smaller (a test that does not depend on units). Should that
-fail, the ridge is lowered to its value from a large one, where the solution is explicit.
+The start is the previous model ("no update"), or that moved as in a run nearby. A step of Newton's
+method is shortened until the next one, with the same Jacobian, is smaller (a test that does not
+depend on units). Should that fail, the ridge is lowered to its value from a large one, where the
+solution is explicit.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ from .process import Once, Path, Returning
 from .sums import Layout, Sums, equations
 
 SETTLED = 1e-5
-"""A Newton step this small, relative to the weights, leaves an error of second order, below that of any bank: it is the last."""
+"""A Newton step this small, relative to the weights, leaves an error of second order, below that of
+any bank: it is the last.
+"""
 
 SETTLED_EXACTLY = 1e-9
 """The same for rows whose averages are exact."""
@@ -31,8 +34,9 @@ MOST_NEWTON = 40
 SMALLEST_FRACTION = 1e-3
 
 MOST_SUGGESTED = 6
-"""Newton steps from a start that a run nearby suggests: it is left for the plain start after these, or at a step
-that has to be shortened. A good one needs two to five."""
+"""Newton steps from a start that a run nearby suggests: it is left for the plain start after these,
+or at a step that has to be shortened. A good one needs two to five.
+"""
 
 LARGEST_RIDGE = 1e3
 
@@ -40,7 +44,9 @@ Group = Returning | Once | Linear
 
 
 class MemoryStep(NamedTuple):
-    """One step to solve: its rows, ridge, layout, whether the bias is trained, moments of the rows it does not use."""
+    """One step to solve: its rows, ridge, layout, whether the bias is trained, moments of the rows
+    it does not use.
+    """
 
     t: int
     rows: Sequence[Group]
@@ -175,7 +181,9 @@ def _moved(stage: MemoryStep, z: Array, step: Array, fraction: float) -> Array:
 
 
 def large_ridge_start(stage: MemoryStep, bias: float) -> Array:
-    r"""The solution for a large ridge: slopes at the bias alone, $\kappa = 1/\lambda$, weights one explicit step from 0."""
+    r"""The solution for a large ridge: slopes at the bias alone, $\kappa = 1/\lambda$, weights one
+    explicit step from 0.
+    """
     z = np.zeros(stage.layout.size)
     z[0], z[-1] = bias, -np.log(stage.ridge)
     z[stage.layout.new] = 1e-30

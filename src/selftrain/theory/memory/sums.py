@@ -1,16 +1,20 @@
 r"""The averages of one step over all rows that it uses, and the equations made of them.
 
-Unknowns of step t: the bias B, the overlap m, the coordinates $a_k$ of the weights along the directions of earlier
-steps, the size r of the new direction, the susceptibility $\kappa = \chi_{tt}$, and $b_k = \kappa\Phi_{tk}$, the share of the past slopes
-in the new ones. A row of a group with noise $\Delta$ has the field $H = B + m x_v + \sum_k (a_k x_k + b_k y_k) + r\sqrt\Delta z_t$ and
-$u = H - \Delta\kappa f$. With $\langle\cdot\rangle = \sum_g \alpha_g E_g[\cdot]$ and $g = f - \sum_k b_k y_k/(\kappa\Delta)$:
+Unknowns of step t: the bias B, the overlap m, the coordinates $a_k$ of the weights along the
+directions of earlier steps, the size r of the new direction, the susceptibility $\kappa =
+\chi_{tt}$, and $b_k = \kappa\Phi_{tk}$, the share of the past slopes in the new ones. A row of a
+group with noise $\Delta$ has the field $H = B + m x_v + \sum_k (a_k x_k + b_k y_k) + r\sqrt\Delta
+z_t$ and $u = H - \Delta\kappa f$. With $\langle\cdot\rangle = \sum_g \alpha_g E_g[\cdot]$ and $g =
+f - \sum_k b_k y_k/(\kappa\Delta)$:
 
 $$\langle f\rangle = 0,\quad \langle f x_v\rangle = -\lambda m,\quad \langle f x_k\rangle = -\lambda a_k,\quad
-\langle f y_k\rangle = b_k/\kappa,\quad r^2 = \kappa^2\langle\Delta g^2\rangle,\quad 1/\kappa = \lambda + \langle\Delta d\rangle.$$
+\langle f y_k\rangle = b_k/\kappa,\quad r^2 = \kappa^2\langle\Delta g^2\rangle,\quad 1/\kappa =
+\lambda + \langle\Delta d\rangle.$$
 
 The average of $g^2$ is over all rows, those that the step does not use too.
 
-Given the past these are the stationary point of a convex problem; labels are data of the step, so nothing here differentiates a jump.
+Given the past these are the stationary point of a convex problem; labels are data of the step, so
+nothing here differentiates a jump.
 """
 
 from __future__ import annotations
@@ -52,7 +56,9 @@ class Sums:
         self.d = self.d_change = self.noise = self.noise_change = self.mixed = 0.0
 
     def add(self, rows: Active, answer: RowAnswer, coefficients: Array, kappa: float) -> None:
-        """Add the rows of a group. `coefficients` holds $b_k$ at the columns $y_k$ and 0 elsewhere."""
+        """Add the rows of a group. `coefficients` holds $b_k$ at the columns $y_k$ and 0
+        elsewhere.
+        """
         delta = rows.delta
         for begin in range(0, rows.shares.size, BLOCK):
             here = slice(begin, begin + BLOCK)
@@ -74,7 +80,8 @@ class Sums:
             self.mixed += delta * float(w @ (g * (f - g)))
 
     def add_idle(self, idle: Array, past: Places, b: Array, kappa: float) -> None:
-        r"""Add the rows that the step does not use: their slopes are 0, their part of g is $-\sum_k b_k\varphi_k/\kappa$.
+        r"""Add the rows that the step does not use: their slopes are 0, their part of g is $-\sum_k
+        b_k\varphi_k/\kappa$.
 
         Arguments:
             idle: $\langle\Delta\varphi_j\varphi_k\rangle$ over these rows.

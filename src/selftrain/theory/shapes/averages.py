@@ -1,7 +1,9 @@
-r"""The averages of every group of points of a step: compiled for the logistic loss, in numpy for any other.
+r"""The averages of every group of points of a step: compiled for the logistic loss, in numpy for
+any other.
 
-A group sees the logits $\tilde h = s m' + B' + \sqrt{q'_k}\,g_1$ and $h = \gamma_0\tilde h + s(m - \gamma_0 m') + (B - \gamma_0 B') + \dots$, which is what
-the averages of a sphere of variance 1 see with the norm $\sqrt{q'_k}$: the rules and the averages are those of `engines`.
+A group sees the logits $\tilde h = s m' + B' + \sqrt{q'_k}\,g_1$ and $h = \gamma_0\tilde h + s(m -
+\gamma_0 m') + (B - \gamma_0 B') + \dots$, which is what the averages of a sphere of variance 1 see
+with the norm $\sqrt{q'_k}$: the rules and the averages are those of `engines`.
 """
 
 from __future__ import annotations
@@ -28,7 +30,9 @@ from .modes import BIAS
 
 
 class PointSet(NamedTuple):
-    r"""A set of points: $\alpha$, share of positives, threshold on $|\tilde h|$, sharpness of the labels."""
+    r"""A set of points: $\alpha$, share of positives, threshold on $|\tilde h|$, sharpness of the
+    labels.
+    """
 
     alpha: float
     rho: float
@@ -37,7 +41,9 @@ class PointSet(NamedTuple):
 
 
 class At(NamedTuple):
-    r"""Where averages are taken: the unknowns, the fields of the groups, the anchor $\gamma_0$ of the fields."""
+    r"""Where averages are taken: the unknowns, the fields of the groups, the anchor $\gamma_0$ of
+    the fields.
+    """
 
     x: Any
     fields: Any
@@ -56,7 +62,9 @@ class Room(NamedTuple):
 def logistic_groups(
     at: At, labels: Labelling, points: PointSet, exponent: float, with_loss: bool, room: Room
 ) -> int:
-    """Averages and weights of the groups of a step; the nodes used, -1 if too many, 0 if nothing is selected."""
+    """Averages and weights of the groups of a step; the nodes used, -1 if too many, 0 if nothing is
+    selected.
+    """
     x, fields, anchor = at
     nodes, moments, shares = room
     groups = moments.shape[0]

@@ -1,4 +1,6 @@
-"""The Newton step of a logistic step with diagonal covariances in one kernel: modes, averages, equations."""
+"""The Newton step of a logistic step with diagonal covariances in one kernel: modes, averages,
+equations.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ from .modes import FIRST, Noise, Weights, mode_sums
 
 
 class Setting(NamedTuple):
-    """What a step is given; `held`: the value of a fixed bias or NaN, `first`: 1 in step 0, else 0."""
+    """What a step is given; `held`: the value of a fixed bias or NaN, `first`: 1 in step 0, else
+    0.
+    """
 
     noise: Noise
     old: Weights
@@ -46,7 +50,9 @@ def work_for(groups: int, nodes: Array) -> Work:
 
 @kernel(error_model="numpy")
 def anchor_of(x: Any, ridge: float, gamma: float, softness: Any) -> float:
-    """The multiple of the old weights that the fields are measured from: none where the ridge leaves little of them."""
+    """The multiple of the old weights that the fields are measured from: none where the ridge
+    leaves little of them.
+    """
     groups = softness.shape[0]
     stiffness = 0.0
     for k in range(groups):
@@ -58,7 +64,9 @@ def anchor_of(x: Any, ridge: float, gamma: float, softness: Any) -> float:
 def newton_of_modes(
     x: Any, ridge: float, exponent: float, setting: Setting, work: Work
 ) -> tuple[int, float, float]:
-    """Nodes used, size of the Newton step (infinite if there is none) and the factor that bounds it; the step is in `work`."""
+    """Nodes used, size of the Newton step (infinite if there is none) and the factor that bounds
+    it; the step is in `work`.
+    """
     labels, points, fields = setting.labels, setting.points, work.fields
     anchor = anchor_of(x, ridge, labels.gamma, setting.softness)
     mode_sums(x, ridge, labels.gamma, anchor, setting.noise, setting.old, fields)

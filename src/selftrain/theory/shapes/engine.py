@@ -1,4 +1,6 @@
-"""A whole run for clusters with a shape: step after step, each predicted from the last ones, solved and confirmed."""
+"""A whole run for clusters with a shape: step after step, each predicted from the last ones, solved
+and confirmed.
+"""
 
 from __future__ import annotations
 
@@ -162,7 +164,9 @@ class Run:
             old = self.weights[-1]
 
     def _ends(self, t: int, old: Any, bias: float) -> bool:
-        """Whether nothing but the bias is left of the labelling model; raises if it left the range of numbers."""
+        """Whether nothing but the bias is left of the labelling model; raises if it left the range
+        of numbers.
+        """
         root = math.sqrt(max(self.space.projections(old, self.shapes[t])[1:]))
         ending = before_step(np.array([root, 0.0, 0.0, bias]), self.recipe.fix_bias)
         if ending in (Ending.FADED, Ending.OVERFLOW):
@@ -202,7 +206,8 @@ class Run:
 def extrapolated(rows: Array) -> Array:
     """The next row of a table: the sum of its backward differences, up to the smallest one.
 
-    The k-th difference is the error that the prediction of order k made for the last row (as in `step.prediction`).
+    The k-th difference is the error that the prediction of order k made for the last row (as in
+    `step.prediction`).
 
     >>> extrapolated(np.array([[1.0], [4.0], [9.0], [16.0]]))
     array([25.])
@@ -276,8 +281,13 @@ def mean_variance(covariance: Array, features: int) -> float:
 
 
 def _check_ridge(problem: Problem, recipe: Recipe) -> None:
-    """Without ridge a direction without noise in which the means differ would separate the classes for free."""
+    """Without ridge a direction without noise in which the means differ would separate the classes
+    for free.
+    """
     assert problem.clusters is not None
     if recipe.lambda_l == 0 and math.isinf(problem.clusters.separation):
-        accepted = "lambda_l > 0 is accepted: the means differ in a direction in which the noise has no variance"
+        accepted = (
+            "lambda_l > 0 is accepted: the means differ in a direction in which the noise has no"
+            " variance"
+        )
         raise InvalidInput("lambda_l", recipe.lambda_l, accepted)

@@ -2,12 +2,14 @@ r"""The equations of a step for clusters with a shape: residuals and Jacobian in
 
 With the fields of `modes` (or `matrices`) and the averages of every group of points,
 
-    \hat m = -\sum_k a_k E_k[s f]        T_k = a_k\{E_k[g_1 f]/\sqrt{q'_k} - (\psi_k - \gamma_0) E_k[\partial f/\partial h]\}        0 = \sum_k a_k E_k[f]
-    \hat Q_k = a_k E_k[\partial f/\partial h]        \hat\chi_k = a_k E_k[f^2]                       a_k = \alpha p_k P_k(\text{selected})
+    \hat m = -\sum_k a_k E_k[s f]        T_k = a_k\{E_k[g_1 f]/\sqrt{q'_k} - (\psi_k - \gamma_0)
+    E_k[\partial f/\partial h]\}        0 = \sum_k a_k E_k[f] \hat Q_k = a_k E_k[\partial f/\partial
+    h]        \hat\chi_k = a_k E_k[f^2]                       a_k = \alpha p_k P_k(\text{selected})
 
-A group is a class with its own covariance, or both classes where they share one. The T are the conjugates $\hat R$,
-integrated by parts and measured from $\gamma_0\hat Q$, so that a step that hardly moves is a small one. The stage is a
-convex problem (as in `step.equations`): its solution is unique.
+A group is a class with its own covariance, or both classes where they share one. The T are the
+conjugates $\hat R$, integrated by parts and measured from $\gamma_0\hat Q$, so that a step that
+hardly moves is a small one. The stage is a convex problem (as in `step.equations`): its solution is
+unique.
 """
 
 from __future__ import annotations
@@ -21,7 +23,9 @@ from .modes import BIAS, FIRST, HAT_M
 
 
 class Labelling(NamedTuple):
-    r"""The labelling model on a batch: $m'$, $\sqrt{q'_k}$ of every group, $B'$; `gamma`: $\gamma_0$ of the unknowns."""
+    r"""The labelling model on a batch: $m'$, $\sqrt{q'_k}$ of every group, $B'$; `gamma`:
+    $\gamma_0$ of the unknowns.
+    """
 
     m: float
     roots: Any
@@ -93,10 +97,11 @@ def assemble(
 def newton_step(
     x: Any, fields: Any, labels: Labelling, anchor: float, system: Any, step: Any
 ) -> tuple[float, float]:
-    r"""The Newton step, its size relative to the state (infinite if there is none), and the factor that bounds it.
+    r"""The Newton step, its size relative to the state (infinite if there is none), and the factor
+    that bounds it.
 
-    The size is measured where it matters: in m, $\psi_k$, noise_k and $c_k$, in the bias and in the logarithms of
-    $\hat Q$ and $\hat\chi$.
+    The size is measured where it matters: in m, $\psi_k$, noise_k and $c_k$, in the bias and in the
+    logarithms of $\hat Q$ and $\hat\chi$.
     """
     size = x.shape[0]
     groups = (size - 2) // 3

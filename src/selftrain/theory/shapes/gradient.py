@@ -1,7 +1,9 @@
-r"""Derivatives of a run on clusters with a shape: differences of whole runs, taken where they are asked for.
+r"""Derivatives of a run on clusters with a shape: differences of whole runs, taken where they are
+asked for.
 
-Every run differs from the given one in one number and starts from its solution. Four of them, at distances h and 2h on
-both sides, leave an error of order $h^4$ besides that of the runs divided by h.
+Every run differs from the given one in one number and starts from its solution. Four of them, at
+distances h and 2h on both sides, leave an error of order $h^4$ besides that of the runs divided by
+h.
 """
 
 from __future__ import annotations
@@ -17,7 +19,9 @@ from ..gradients.gradient import Gradient
 from .trajectory import ShapedTrajectory
 
 STEP = 2e-3
-"""Distance of the runs a difference is taken from, relative to the number that moves (or to 1 if it is smaller)."""
+"""Distance of the runs a difference is taken from, relative to the number that moves (or to 1 if it
+is smaller).
+"""
 
 TIGHT = 1e-12
 """Tolerance of these runs: it is divided by the step."""
@@ -50,9 +54,9 @@ def shaped_gradient(
         return float(of(of_run)) if callable(of) else float(getattr(of_run, of)[step])
 
     entries: dict[str, Any] = {
-        field: (lambda field=field: _number(run, value, field)) for field in NUMBERS
+        field: lambda field=field: _number(run, value, field) for field in NUMBERS
     }
-    entries |= {field: (lambda field=field: _series(run, value, field)) for field in SERIES}
+    entries |= {field: lambda field=field: _series(run, value, field) for field in SERIES}
     missing = {
         "delta": "clusters have a shape in its place",
         "delta_u": "clusters have a shape in its place",
@@ -110,7 +114,9 @@ def _slope(
     now: float,
     field: str,
 ) -> float:
-    """The derivative in one number, from runs on both sides of it, or on the one side where it is allowed."""
+    """The derivative in one number, from runs on both sides of it, or on the one side where it is
+    allowed.
+    """
     from ..solve import solve
 
     def at(new: float) -> float:

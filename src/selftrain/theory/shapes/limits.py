@@ -1,8 +1,9 @@
 r"""What no linear rule can beat on clusters with a shape.
 
-The Bayes limit of `bayes` counts what the data say about a direction of which nothing is known but its length. For clusters
-with a shape it would depend on how mean and covariances are distributed, which nobody states: it has no meaning here.
-The error of the best linear rule when everything is known has one.
+The Bayes limit of `bayes` counts what the data say about a direction of which nothing is known but
+its length. For clusters with a shape it would depend on how mean and covariances are distributed,
+which nobody states: it has no meaning here. The error of the best linear rule when everything is
+known has one.
 """
 
 from __future__ import annotations

@@ -1,9 +1,13 @@
-r"""The linear half of a step for covariances without common directions: the sums of `modes` as traces of matrices.
+r"""The linear half of a step for covariances without common directions: the sums of `modes` as
+traces of matrices.
 
-The law of the weights is a mean vector b and a covariance V. With $A_r = \Sigma_r G$ and $\beta - a\beta' = D\beta' + \dots$,
+The law of the weights is a mean vector b and a covariance V. With $A_r = \Sigma_r G$ and $\beta -
+a\beta' = D\beta' + \dots$,
 
-    D = G[(\gamma_0 - a)\sum\hat Q_k\Sigma_k - a\lambda - \sum T_k\Sigma_k]       d = \hat m G\mu + D b'
-    \partial D/\partial T_r = -A_r^T      \partial D/\partial\ln\hat Q_r = \hat Q_r A_r^T(\gamma_0 - a - D)      \partial d/\partial\ln\hat Q_r = \hat Q_r A_r^T((\gamma_0 - a) b' - d)
+    D = G[(\gamma_0 - a)\sum\hat Q_k\Sigma_k - a\lambda - \sum T_k\Sigma_k]       d = \hat m G\mu +
+    D b' \partial D/\partial T_r = -A_r^T      \partial D/\partial\ln\hat Q_r = \hat Q_r
+    A_r^T(\gamma_0 - a - D)      \partial d/\partial\ln\hat Q_r = \hat Q_r A_r^T((\gamma_0 - a) b' -
+    d)
 
 and every field and derivative is a trace of products of these, taken entry by entry.
 """
@@ -188,7 +192,9 @@ class MatrixStep:
             noise[places] += [2 * (sr @ move) for move in moves]
 
     def advance(self, x: Array, ridge: float, gamma: float) -> tuple[FullWeights, Array]:
-        r"""The new weights, and ($|\beta|^2$, its part off the mean, $\beta\cdot\beta'$, tr G / N)."""
+        r"""The new weights, and ($|\beta|^2$, its part off the mean, $\beta\cdot\beta'$, tr G /
+        N).
+        """
         k = self.groups
         hat_t, hat_q = x[FIRST : FIRST + k], np.exp(x[FIRST + k : FIRST + 2 * k])
         hat_chi = np.exp(x[FIRST + 2 * k :])

@@ -1,15 +1,21 @@
-r"""The linear half of a step where covariances are diagonal: from the conjugates to what the logits need.
+r"""The linear half of a step where covariances are diagonal: from the conjugates to what the logits
+need.
 
-The new weights are $\beta = G(\hat m\mu + \sum_k \hat R_k\Sigma_k\beta' + \zeta)$ with $G = (\lambda + \sum_k\hat Q_k\Sigma_k)^{-1}$ and
-$\zeta \sim N(0, \sum_k\hat\chi_k\Sigma_k/N)$. Mode i carries the mean $b_i$ and the variance $V_i$ of its weight. The unknowns are
-$\hat m$, $B - \gamma_0 B'$, $T_k = \gamma_0\hat Q_k - \hat R_k$, $\ln\hat Q_k$, $\ln\hat\chi_k$; with an anchor a ($\gamma_0$, or 0 where little of
-the old weights is left) every mode forms the *change* $\beta - a\beta'$ first:
+The new weights are $\beta = G(\hat m\mu + \sum_k \hat R_k\Sigma_k\beta' + \zeta)$ with $G =
+(\lambda + \sum_k\hat Q_k\Sigma_k)^{-1}$ and $\zeta \sim N(0, \sum_k\hat\chi_k\Sigma_k/N)$. Mode i
+carries the mean $b_i$ and the variance $V_i$ of its weight. The unknowns are $\hat m$, $B -
+\gamma_0 B'$, $T_k = \gamma_0\hat Q_k - \hat R_k$, $\ln\hat Q_k$, $\ln\hat\chi_k$; with an anchor a
+($\gamma_0$, or 0 where little of the old weights is left) every mode forms the *change* $\beta -
+a\beta'$ first:
 
-    \delta_i = g_i(\gamma_0 S_i - \tau_i) - a        d_i = g_i\hat m\mu_i + \delta_i b'_i        S = \sum\hat Q_k s_k,  \tau = \sum T_k s_k
-    m - a m' = \sum \mu_i d_i                \psi_k - a = \sum s_{ki}(b'_i d_i + \delta_i V'_i)/q'_k          c_k = \sum s_{ki} g_i/N
-    noise_k^2 = \sum s_{ki}[(d_i - (\psi_k - a) b'_i)^2 + (\delta_i - (\psi_k - a))^2 V'_i] + \sum_r \hat\chi_r \sum s_{ki}s_{ri}g_i^2/N
+    \delta_i = g_i(\gamma_0 S_i - \tau_i) - a        d_i = g_i\hat m\mu_i + \delta_i b'_i        S =
+    \sum\hat Q_k s_k,  \tau = \sum T_k s_k m - a m' = \sum \mu_i d_i                \psi_k - a =
+    \sum s_{ki}(b'_i d_i + \delta_i V'_i)/q'_k          c_k = \sum s_{ki} g_i/N noise_k^2 = \sum
+    s_{ki}[(d_i - (\psi_k - a) b'_i)^2 + (\delta_i - (\psi_k - a))^2 V'_i] + \sum_r \hat\chi_r \sum
+    s_{ki}s_{ri}g_i^2/N
 
-($\psi_k = R_k/q'_k$). All sums run over non-negative terms where a small number is wanted, so none is a difference of large ones.
+($\psi_k = R_k/q'_k$). All sums run over non-negative terms where a small number is wanted, so none
+is a difference of large ones.
 """
 
 from __future__ import annotations
@@ -43,7 +49,9 @@ class Weights(NamedTuple):
 
 @kernel(error_model="numpy")
 def projections(weights: Weights, noise: Noise, out: Any) -> None:
-    r"""$m = \mu\cdot b$, then $q_k = \sum s_{ki}(b_i^2 + V_i)$ of every group, for a set of points."""
+    r"""$m = \mu\cdot b$, then $q_k = \sum s_{ki}(b_i^2 + V_i)$ of every group, for a set of
+    points.
+    """
     groups = noise.variances.shape[0]
     out[:] = 0.0
     for i in range(noise.mean.shape[0]):
@@ -58,7 +66,9 @@ def projections(weights: Weights, noise: Noise, out: Any) -> None:
 def off_squares(
     weights: Weights, noise: Noise, average: Any, best: Any, separation: float
 ) -> tuple[float, float]:
-    r"""Squares of the weights off the mean, and, in the metric of the `average` noise, off the `best` direction."""
+    r"""Squares of the weights off the mean, and, in the metric of the `average` noise, off the
+    `best` direction.
+    """
     m = length = 0.0
     for i in range(noise.mean.shape[0]):
         m += noise.mean[i] * weights.mean[i]
@@ -76,7 +86,8 @@ def off_squares(
 def mode_sums(
     x: Any, ridge: float, gamma: float, anchor: float, noise: Noise, old: Weights, out: Any
 ) -> None:
-    r"""Fields and their derivatives in the unknowns; row 0: m - a m', then $\psi_k - a$, noise_k, $c_k$.
+    r"""Fields and their derivatives in the unknowns; row 0: m - a m', then $\psi_k - a$, noise_k,
+    $c_k$.
 
     Column 0 of `out` holds the values, column 1 + j the derivatives in unknown j.
     """
@@ -167,7 +178,9 @@ def mode_sums(
 def _sums_of_one(
     x: Any, ridge: float, gamma: float, anchor: float, noise: Noise, old: Weights, out: Any
 ) -> None:
-    """`mode_sums` for one covariance: sums in registers and in any order, so that several modes go at a time."""
+    """`mode_sums` for one covariance: sums in registers and in any order, so that several modes go
+    at a time.
+    """
     hat_m, pull, stiff = x[HAT_M], x[FIRST], math.exp(x[FIRST + 1])
     push, left_over = math.exp(x[FIRST + 2]) / noise.features, gamma - anchor
     size = noise.mean.shape[0]
@@ -230,7 +243,9 @@ def _sums_of_one(
 def advance(
     x: Any, ridge: float, gamma: float, noise: Noise, old: Weights, new: Weights, out: Any
 ) -> None:
-    r"""The new law of the weights; `out`: $|\beta|^2$, its part off the mean, $\beta\cdot\beta'$, $\mathrm{tr}\,G/N$."""
+    r"""The new law of the weights; `out`: $|\beta|^2$, its part off the mean, $\beta\cdot\beta'$,
+    $\mathrm{tr}\,G/N$.
+    """
     groups, size = noise.variances.shape
     t0, q0, x0 = FIRST, FIRST + groups, FIRST + 2 * groups
     out[:] = 0.0

@@ -116,7 +116,9 @@ class GenericAverages:
         return (moments, shares, used) if np.isfinite(moments.f).all() else None
 
     def label_mass(self) -> float:
-        """Distance of the mean selected target from the nearer class, as a share; NaN if none is selected."""
+        """Distance of the mean selected target from the nearer class, as a share; NaN if none is
+        selected.
+        """
         s, _, w, target = self._selected()
         if s.size == 0 or w.sum() < EMPTY_SHARE:
             return math.nan

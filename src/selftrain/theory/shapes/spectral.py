@@ -72,14 +72,18 @@ class Spectrum:
         return float(weights.mean @ weights.mean + copies @ weights.variance)
 
     def off(self, weights: Weights, shape: Clusters) -> tuple[float, float]:
-        r"""Squares of the weights off the mean ($|\beta|^2 - m^2/|\mu|^2$) and off the best direction, in the metric of the noise."""
+        r"""Squares of the weights off the mean ($|\beta|^2 - m^2/|\mu|^2$) and off the best
+        direction, in the metric of the noise.
+        """
         average, best = self._best_direction(shape)
         separation = shape.separation
         first, second = off_squares(weights, self._sets[shape], average, best, separation)
         return first, second if np.isfinite(separation) else np.nan
 
     def _best_direction(self, shape: Clusters) -> tuple[Array, Array]:
-        r"""The average variances $\bar s_i$ of a set of points and $\mu_i/\bar s_i$, zero where there is no noise."""
+        r"""The average variances $\bar s_i$ of a set of points and $\mu_i/\bar s_i$, zero where
+        there is no noise.
+        """
         if shape not in self._best:
             noise = self._sets[shape]
             s = noise.variances.mean(axis=0)
@@ -135,7 +139,9 @@ class SpectralStep:
         return np.asarray(out[1:] / square)
 
     def advance(self, x: Array, ridge: float, gamma: float) -> tuple[Weights, Array]:
-        r"""The new weights, and ($|\beta|^2$, its part off the mean, $\beta\cdot\beta'$, tr G / N)."""
+        r"""The new weights, and ($|\beta|^2$, its part off the mean, $\beta\cdot\beta'$, tr G /
+        N).
+        """
         new = Weights(np.empty_like(self.old.mean), np.empty_like(self.old.mean))
         out = np.empty(4)
         advance(x, ridge, gamma, self.noise, self.old, new, out)

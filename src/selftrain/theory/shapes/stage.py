@@ -1,6 +1,8 @@
-r"""One step for clusters with a shape, solved for certain: Newton from several starts, and continuation in the ridge.
+r"""One step for clusters with a shape, solved for certain: Newton from several starts, and
+continuation in the ridge.
 
-The root is unique (`equations`), so whichever way finds it, a Newton step below the tolerance on a refined rule is proof.
+The root is unique (`equations`), so whichever way finds it, a Newton step below the tolerance on a
+refined rule is proof.
 """
 
 from __future__ import annotations
@@ -36,7 +38,9 @@ LARGEST_LOG = 650.0
 
 
 class Algebra(Protocol):
-    """The linear half of a step, from the labelling weights of one step to the fields of the next."""
+    """The linear half of a step, from the labelling weights of one step to the fields of the
+    next.
+    """
 
     groups: int
 
@@ -46,7 +50,9 @@ class Algebra(Protocol):
 
     @property
     def softness(self) -> Array:
-        r"""$q'_k/|\beta'|^2$: the variance of each group that the old weights see (at step 0 the mean variance)."""
+        r"""$q'_k/|\beta'|^2$: the variance of each group that the old weights see (at step 0 the
+        mean variance).
+        """
         ...
 
     @property
@@ -55,7 +61,9 @@ class Algebra(Protocol):
         ...
 
     def advance(self, x: Array, ridge: float, gamma: float) -> tuple[Any, Array]:
-        r"""The new law of the weights, and ($|\beta|^2$, its part off the mean, $\beta\cdot\beta'$, tr G / N)."""
+        r"""The new law of the weights, and ($|\beta|^2$, its part off the mean, $\beta\cdot\beta'$,
+        tr G / N).
+        """
         ...
 
 
@@ -65,11 +73,15 @@ class Averages(Protocol):
     def at(
         self, x: Array, fields: Array, anchor: float, exponent: float, with_loss: bool = False
     ) -> tuple[Any, Array, int] | None:
-        """Averages and weights of the groups, nodes used; None if they would be too many or are no numbers."""
+        """Averages and weights of the groups, nodes used; None if they would be too many or are no
+        numbers.
+        """
         ...
 
     def explicit(self) -> tuple[Array, Array, float]:
-        """E_k[(s f, g1 f, f^2, k)] of a model without weights, the weights of the groups, and its best bias."""
+        """E_k[(s f, g1 f, f^2, k)] of a model without weights, the weights of the groups, and its
+        best bias.
+        """
         ...
 
     def label_mass(self) -> float:
@@ -87,7 +99,9 @@ class ShapedEvaluation(NamedTuple):
 
 
 class Solution(NamedTuple):
-    """Unknowns of a solved step and how they were found; `exponent` is that of the rule before the one that confirmed."""
+    """Unknowns of a solved step and how they were found; `exponent` is that of the rule before the
+    one that confirmed.
+    """
 
     x: Array
     start: str
@@ -125,7 +139,9 @@ class ShapedStage:
         self.groups, self.evaluations, self.used = algebra.groups, 0, 0
 
     def evaluate(self, x: Array, ridge: float, exponent: float) -> ShapedEvaluation | None:
-        """Fields, residuals and Jacobian at x; None if they are not numbers, or the rule is too long."""
+        """Fields, residuals and Jacobian at x; None if they are not numbers, or the rule is too
+        long.
+        """
         self.evaluations += 1
         gamma = self.labels.gamma
         anchor = anchor_of(x, ridge, gamma, self.algebra.softness)
@@ -159,7 +175,9 @@ class ShapedStage:
         return slice(FIRST, FIRST + self.groups)
 
     def step_from(self, x: Array, ridge: float, exponent: float) -> tuple[float, float, Array]:
-        """Relative size of the Newton step from x (infinite if there is none), the factor that bounds it, and the step."""
+        """Relative size of the Newton step from x (infinite if there is none), the factor that
+        bounds it, and the step.
+        """
         step = np.empty(x.size)
         at = self.evaluate(x, ridge, exponent)
         if at is None:
@@ -175,7 +193,9 @@ class ShapedStage:
         limit: int = 40,
         near: bool = False,
     ) -> Array | None:
-        """Newton's method with a bounded step, on a rough rule while the root is far; None if it does not settle."""
+        """Newton's method with a bounded step, on a rough rule while the root is far; None if it
+        does not settle.
+        """
         x = start.copy()
         rough = not near and exponent > ROUGH
         for _ in range(limit):
@@ -305,7 +325,10 @@ def solve_stage(
         return Solution(best, best_start, stage.evaluations, stage.used, best_accuracy, best_rule)
     hint = ""
     if stage.t == 0 and stage.ridge == 0:
-        hint = "; without ridge the labelled data may be separable, so no finite minimiser exists: use lambda_l > 0"
+        hint = (
+            "; without ridge the labelled data may be separable, so no finite minimiser exists: use"
+            " lambda_l > 0"
+        )
     residual = best_accuracy if best is not None else math.nan
     raise Ending.UNCONFIRMED.error(stage.t, residual=residual, hint=hint)
 
@@ -320,7 +343,9 @@ def _ways(
 
 
 def _continue_in_ridge(stage: ShapedStage, exponent: float, enough: float) -> Array | None:
-    r"""Follow the root from large $\lambda$, where it is explicit, down to the ridge of the step."""
+    r"""Follow the root from large $\lambda$, where it is explicit, down to the ridge of the
+    step.
+    """
     target = math.log(stage.ridge) if stage.ridge > 0 else -30.0
     start = stage.explicit(1.0)
     stiffness = float(np.exp(start[stage.log_q]) @ stage.algebra.softness)

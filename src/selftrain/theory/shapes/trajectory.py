@@ -1,8 +1,10 @@
-r"""The result of `solve` for clusters with a shape: a `Trajectory` whose quantities mean what they mean for rows.
+r"""The result of `solve` for clusters with a shape: a `Trajectory` whose quantities mean what they
+mean for rows.
 
-The names of the sphere keep their meaning: m is the mean logit of a class without the bias, $\mu\cdot\beta$; q is $|\beta|^2$; overlap is
-$\beta\cdot\beta'$ and chi the mean response of a weight, tr G/N. What a sphere gets from q alone, the variance of the logits, is
-here `logit_variances`, one for each class.
+The names of the sphere keep their meaning: m is the mean logit of a class without the bias,
+$\mu\cdot\beta$; q is $|\beta|^2$; overlap is $\beta\cdot\beta'$ and chi the mean response of a
+weight, tr G/N. What a sphere gets from q alone, the variance of the logits, is here
+`logit_variances`, one for each class.
 """
 
 from __future__ import annotations
@@ -44,7 +46,9 @@ class ShapedWeights:
         return np.asarray(run.space.mean_of(run.history[t], run.problem.test_clusters), dtype=float)
 
     def along(self, direction: Any) -> tuple[Array, Array]:
-        r"""Mean and standard deviation of $u\cdot\beta$ over the steps, for a direction u of the rows."""
+        r"""Mean and standard deviation of $u\cdot\beta$ over the steps, for a direction u of the
+        rows.
+        """
         u = np.asarray(direction, dtype=float)
         run, steps = self.run, self.run.problem.steps + 1
         if u.shape != (run.space.features,):
@@ -59,18 +63,21 @@ class ShapedWeights:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ShapedTrajectory(Trajectory):
-    r"""Large-system limit of a self-training run on clusters with a shape; every array runs over t = 0..T.
+    r"""Large-system limit of a self-training run on clusters with a shape; every array runs over t
+    = 0..T.
 
     Attributes:
         m: $\mu\cdot\beta$ on the test clusters.
         v: $|\beta|^2$ off the direction of their mean.
         logit_variances: $\beta^T\Sigma_s\beta$ on the test clusters, columns (negative, positive).
-        strengths: $c_s$, how far a training point moves its own logit, columns (negative, positive).
+        strengths: $c_s$, how far a training point moves its own logit, columns (negative,
+            positive).
         off_best: $\beta^T\bar\Sigma\beta$ off the best direction, in the metric of the noise.
         unknowns: the conjugates of each step, as `shapes.modes` orders them.
         gammas: the sharpness that they are measured from.
         history: the law of the weights of each step, in the coordinates of `space`.
-        q_hat, chi_hat, r_hat: the conjugates times the mean variance of a feature, summed over the groups.
+        q_hat, chi_hat, r_hat: the conjugates times the mean variance of a feature, summed over the
+            groups.
     """
 
     logit_variances: Array = field(kw_only=True)
@@ -108,7 +115,9 @@ class ShapedTrajectory(Trajectory):
 
     @property
     def predicts_positive(self) -> bool | None:
-        """Whether the labels that ended a collapsed run are positive: the side on which the batch lies."""
+        """Whether the labels that ended a collapsed run are positive: the side on which the batch
+        lies.
+        """
         if self.collapsed_at is None:
             return None
         last = self.collapsed_at - 1
@@ -155,7 +164,9 @@ class ShapedTrajectory(Trajectory):
         return accuracy
 
     def _selected(self, limits: Array) -> tuple[Array, Array]:
-        """Shares of the batch of step t that are selected on the right and on the wrong side of the plane."""
+        """Shares of the batch of step t that are selected on the right and on the wrong side of the
+        plane.
+        """
         right, wrong = np.full((2, self.problem.steps + 1), np.nan)
         for t in range(1, self.good_steps):
             m, negative, positive = self.on_batch(t - 1)
@@ -187,7 +198,9 @@ class ShapedTrajectory(Trajectory):
 
     @property
     def weights(self) -> ShapedWeights:  # type: ignore[override]
-        """The law of the weights: Gaussian, with a mean and a covariance in the space of the rows."""
+        """The law of the weights: Gaussian, with a mean and a covariance in the space of the
+        rows.
+        """
         return ShapedWeights(self)
 
     def logits(self, t: int = -1) -> GaussianLogits:  # type: ignore[override]
@@ -198,14 +211,17 @@ class ShapedTrajectory(Trajectory):
         return GaussianLogits((bias - m, bias + m), (float(negative), float(positive)))
 
     def save(self, path: Any) -> Any:
-        """Not for clusters with a shape: the laws of all weights are part of the run, `to_frame` has its numbers."""
+        """Not for clusters with a shape: the laws of all weights are part of the run, `to_frame`
+        has its numbers.
+        """
         raise InvalidInput(
             "run", self, "runs on clusters are not stored; to_frame() gives their numbers"
         )
 
     @property
     def cosine(self) -> Array:
-        r"""$m/\sqrt{\bar q\,\mu^T\bar\Sigma^{-1}\mu}$, the cosine to the best direction in the metric of the average noise.
+        r"""$m/\sqrt{\bar q\,\mu^T\bar\Sigma^{-1}\mu}$, the cosine to the best direction in the
+        metric of the average noise.
 
         NaN if the means differ where the noise has no variance: there is no best direction then.
         """
