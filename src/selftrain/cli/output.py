@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -26,6 +25,9 @@ if TYPE_CHECKING:
     from ..fields import Portable
 
 TABLE_WIDTH = 120
+
+MOST_WANTED = ("error", "cosine")
+"""Columns that stay however narrow a terminal is."""
 
 
 class StepRows:
@@ -87,13 +89,11 @@ def strict(value: Any) -> Any:
 
 
 def terminal() -> Console:
-    """A console on stdout: as wide as the terminal; in a pipe or a file wide enough for every
-    table.
-    """
+    """A console on stdout: as wide as the terminal, or wide enough for every table in a pipe."""
     from rich.console import Console
 
     console = Console(highlight=False)
-    if not console.is_terminal and "COLUMNS" not in os.environ:
+    if not console.is_terminal:
         console.width = TABLE_WIDTH
     return console
 
@@ -101,14 +101,17 @@ def terminal() -> Console:
 def print_table(console: Console, table: Table) -> None:
     """The table on stdout, without blanks at the ends of lines.
 
-    Where it is too wide, columns in the middle are left out and named: no digit is ever cut off.
+    Where it is too wide, columns are left out, the last first, and named: no number is ever cut
+    off. The first column, the error and the cosine stay.
     """
     left_out: list[str] = []
     endless = console.options.update(width=10_000)
-    while console.measure(table, options=endless).maximum > console.width:
-        if len(table.columns) <= 3:
+    while console.measure(table, options=endless).minimum > console.width:
+        spare = [column for column in table.columns[1:] if column.header not in MOST_WANTED]
+        if not spare:
             break
-        left_out.insert(0, str(table.columns.pop(-3).header))
+        left_out.insert(0, str(spare[-1].header))
+        table.columns.remove(spare[-1])
     with console.capture() as captured:
         console.print(table)
     typer.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
