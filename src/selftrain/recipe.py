@@ -58,9 +58,9 @@ class Recipe(Portable):
     def __post_init__(self) -> None:
         self._put("lambda_l", number("lambda_l", self.lambda_l, *_NOT_NEGATIVE))
         self._put("lambda_u", schedule("lambda_u", self.lambda_u, *_RIDGE))
-        self._put("threshold", schedule("threshold", self.threshold, *_NOT_NEGATIVE))
+        self._put("threshold", schedule("threshold", self.threshold, *_DEGREE))
         self._put("sharpness", schedule("sharpness", self.sharpness, *_SHARPNESS))
-        self._put("annealing", schedule("annealing", self.annealing, *_NOT_NEGATIVE))
+        self._put("annealing", schedule("annealing", self.annealing, *_DEGREE))
         if not isinstance(self.fix_bias, (bool, np.bool_)):
             raise InvalidInput("fix_bias", self.fix_bias, "True or False is accepted")
         self._put("fix_bias", bool(self.fix_bias))
@@ -97,6 +97,10 @@ class Recipe(Portable):
 _NOT_NEGATIVE = (
     lambda value: value == 0 or SMALLEST <= value <= LARGEST,
     f"a finite number >= 0 is accepted (0, or {RANGE})",
+)
+_DEGREE = (
+    lambda value: 0 <= value <= LARGEST,
+    f"a number from 0 to {LARGEST:g} is accepted",
 )
 _SHARPNESS = (
     lambda value: SMALLEST <= value <= LARGEST or value == np.inf,

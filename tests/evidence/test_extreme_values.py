@@ -20,9 +20,17 @@ def test_values_beyond_are_refused_by_name(value: float) -> None:
     for field in ("alpha_l", "alpha_u", "delta", "delta_u"):
         with pytest.raises(InvalidInput, match=rf"^{field} = .*from 1e-100 to 1e100"):
             Problem(**{**PROBLEM, field: value})
-    for field in ("lambda_l", "lambda_u", "threshold", "sharpness", "annealing"):
+    for field in ("lambda_l", "lambda_u", "sharpness"):
         with pytest.raises(InvalidInput, match=rf"^{field} = .*from 1e-100 to 1e100"):
             Recipe(**{field: value})
+
+
+@pytest.mark.parametrize("field", ["threshold", "annealing"])
+def test_degrees_may_be_as_small_as_numbers_are_but_not_as_large(field: str) -> None:
+    with pytest.raises(InvalidInput, match=rf"^{field} = 1e\+300: .*from 0 to 1e\+100"):
+        Recipe(**{field: 1e300})
+    tiny = solve(Problem(**PROBLEM), Recipe(**{field: 5e-324}))
+    assert tiny.error.tolist() == solve(Problem(**PROBLEM), Recipe()).error.tolist()
 
 
 def extremes(seed: int) -> tuple[Problem, Recipe]:

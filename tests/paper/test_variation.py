@@ -58,7 +58,8 @@ def test_every_parameter_can_be_changed(name: str) -> None:
     changed = figure(name, **{known: OTHER[known] for known in parameters(one)})
     data = data_of(changed, quick=True)
     assert faults(changed.draw(data)) == []
-    assert changed.claims(data, True) == changed.findings(data, True) == []
+    if parameters(one):  # real rows have none: nothing was changed, so all is judged
+        assert changed.claims(data, True) == changed.findings(data, True) == []
     assert to_html(changed.chosen)
     assert to_html(changed.caption(data))
     for part, task in changed.tasks(False).items():

@@ -105,7 +105,7 @@ def labeled_group(problem: Problem) -> Array:
 def select(problem: Problem, recipe: Recipe) -> Engine:
     """The engine that takes the averages of this loss and labeler.
 
-    >>> type(select(Problem(0.5, 2.0, 0.4, 0.5, loss="squared"), Recipe())).__name__
+    >>> type(select(Problem(0.5, 2.0, 0.4, 0.5, steps=1, loss="squared"), Recipe())).__name__
     'SquaredEngine'
     """
     later = _engine_of(problem.loss_at(1), recipe.label_function)
