@@ -100,7 +100,7 @@ _NOT_NEGATIVE = (
 )
 _DEGREE = (
     lambda value: 0 <= value <= LARGEST,
-    f"a number from 0 to {LARGEST:g} is accepted",
+    f"a finite number >= 0 is accepted (up to {LARGEST:g})",
 )
 _SHARPNESS = (
     lambda value: SMALLEST <= value <= LARGEST or value == np.inf,
