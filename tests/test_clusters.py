@@ -5,6 +5,7 @@ refuses.
 from __future__ import annotations
 
 import math
+import pickle
 from typing import Any
 
 import numpy as np
@@ -159,11 +160,24 @@ def test_directions_come_before_shrinkage() -> None:
     y = np.arange(120) % 2
     strong = draw.normal(size=(120, 5)) * 3.0 + np.where(y, 1.0, -1.0)[:, None]
     X = strong @ np.linalg.qr(draw.normal(size=(60, 5)))[0].T + 0.3 * draw.normal(size=(120, 60))
-    clusters = Clusters.from_data(X, y, directions=5)
-    rows = clusters.project(X)
-    centred = rows - np.array([rows[y == side].mean(axis=0) for side in (0, 1)])[y]
-    noise = (centred**2).sum() / len(y)
-    assert np.trace(clusters.covariance) == pytest.approx(noise)
-    assert np.trace(Clusters.from_data(X, y).reduce(5).covariance) < 0.95 * noise
-    np.testing.assert_allclose(clusters.mean, (rows[y == 1].mean(0) - rows[y == 0].mean(0)) / 2)
-    assert 0 < clusters.kept <= 1
+    clusters = Clusters.from_data(X, y).reduce(5)
+    for shape in (clusters, Clusters.from_data(X, y).reduce(9).reduce(5)):
+        rows = shape.project(X)
+        centred = rows - np.array([rows[y == side].mean(axis=0) for side in (0, 1)])[y]
+        assert np.trace(shape.covariance) == pytest.approx((centred**2).sum() / len(y))
+        np.testing.assert_allclose(shape.mean, (rows[y == 1].mean(0) - rows[y == 0].mean(0)) / 2)
+        assert 0 < shape.kept <= 1
+    assert Clusters.from_data(X, y, directions=5) == clusters
+
+
+def test_a_shrunk_shape_without_its_rows_is_not_reduced() -> None:
+    draw = np.random.default_rng(3)
+    X, y = draw.normal(size=(40, 4)) + np.arange(40)[:, None] % 2, np.arange(40) % 2
+    shape = Clusters.from_data(X, y)
+    for copy in (Clusters.from_dict(shape.to_dict()), pickle.loads(pickle.dumps(shape))):
+        assert copy == shape
+        with pytest.raises(InvalidInput, match="its rows are not at hand"):
+            copy.reduce(2)
+    plain = Clusters.from_data(X, y, shrinkage=0)
+    again = Clusters.from_dict(plain.to_dict()).reduce(2)
+    np.testing.assert_allclose(again.covariance, plain.reduce(2).covariance)

@@ -25,9 +25,23 @@ class Estimate(NamedTuple):
     names: tuple[str, ...] | None
 
 
-def estimate(X: Any, y: Any, shrinkage: str | float, common: bool) -> Estimate:
+class RowSource(NamedTuple):
+    """Labelled rows and how their covariances are estimated: the arguments of `Clusters.from_data`.
+
+    A covariance that is shrunk depends on the directions that rows are brought to, so a shape that
+    is reduced is estimated again from its rows.
+    """
+
+    X: Any
+    y: Any
+    shrinkage: str | float
+    common: bool
+
+
+def estimate(source: RowSource) -> Estimate:
     """The shape of labelled rows; see `Clusters.from_data`."""
-    rows, labels, names = labelled_rows(X, y)
+    shrinkage, common = source.shrinkage, source.common
+    rows, labels, names = labelled_rows(source.X, source.y)
     constant = np.flatnonzero(np.ptp(rows, axis=0) == 0)
     if constant.size:
         which = ", ".join(names[i] if names else str(i) for i in constant[:5])

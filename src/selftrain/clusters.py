@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .arrays import Array
-from .cluster_rows import as_rows, estimate
+from .cluster_rows import RowSource, as_rows, estimate
 from .covariances import NEGATIVE, checked, eigen, finite, one_or_two, widened
 from .errors import InvalidInput
 from .linear_rule import LinearRule, best_rule
@@ -63,6 +63,7 @@ class Clusters:
         names: of the features, if they have names.
         directions: the columns that rows were projected on (`reduce`), or None.
         kept: share of the squared separation that a reduction kept.
+        shrunk: whether the covariance was pulled towards a sphere of all these features.
 
     >>> clusters = Clusters(mean=[1.0, 0.5, 0.0], covariance=[1.0, 0.25, 4.0])
     >>> clusters
@@ -77,6 +78,8 @@ class Clusters:
     names: tuple[str, ...] | None = None
     directions: Array | None = None
     kept: float = 1.0
+    shrunk: bool = False
+    _rows: RowSource | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         mean = finite("mean", self.mean)
@@ -133,23 +136,21 @@ class Clusters:
                 number in [0, 1]: the weight of the sphere of the same trace (0: the plain
                 covariance).
             common: one covariance for both classes, or (False) one for each.
-            directions: keep so many leading directions of the rows, and shrink there. Shrinking all
-                columns first and calling `reduce` afterwards would lose noise: shrinkage moves it
-                from the leading directions to the others.
+            directions: keep so many leading directions of the rows, as `reduce` does.
 
         >>> import numpy as np
         >>> rows = np.array([[3.0, 1.0], [1.0, 2.0], [-1.0, 1.0], [-3.0, 2.0]])
         >>> Clusters.from_data(rows, ["yes", "yes", "no", "no"], shrinkage=0).mean
         array([2., 0.])
         """
-        if directions is not None:
-            whole = cls.from_data(X, y, shrinkage, common).reduce(directions)
-            inside = estimate(whole.project(X), y, shrinkage, common)
-            return cls(
-                inside.mean, inside.covariance, whole.midpoint, whole.names, whole.directions,
-                whole.kept,
-            )  # fmt: skip
-        return cls(*estimate(X, y, shrinkage, common))
+        source = RowSource(X, y, shrinkage, common)
+        shape = cls(*estimate(source), shrunk=shrinkage != 0)
+        object.__setattr__(shape, "_rows", source)
+        return shape if directions is None else shape.reduce(directions)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For other processes: the shape without the rows it was estimated from."""
+        return {**self.__dict__, "_rows": None}
 
     def __repr__(self) -> str:
         kind = "two covariances" if self.pair else "one covariance"
@@ -282,7 +283,9 @@ class Clusters:
         r"""The shape along the k leading principal directions of the rows, $\bar\Sigma + \mu\mu^T$.
 
         `kept` of the result is the share of the squared separation that is left; `project` brings
-        rows there. For rows, `from_data(X, y, directions=k)` does this before it shrinks.
+        rows there. A shape that comes from rows is estimated again from the rows along these
+        directions: shrinkage over all features moves noise from the leading directions to the
+        others.
 
         >>> small = Clusters(mean=[1.0, 0.1, 0.0], covariance=[4.0, 1.0, 0.1]).reduce(2)
         >>> small.features, round(small.kept, 6)
@@ -294,11 +297,31 @@ class Clusters:
             or not 0 < k <= self.features
         ):
             raise InvalidInput("k", k, f"a whole number from 1 to {self.features} is accepted")
+        if self.shrunk and self._rows is None:
+            accepted = (
+                "the covariance was shrunk over all features and its rows are not at hand;"
+                " Clusters.from_data(X, y, directions=k) is accepted"
+            )
+            raise InvalidInput("k", k, accepted)
+        small = self._along(self._leading(k))
+        if self._rows is None:
+            return small
+        source = self._rows._replace(X=small.project(self._rows.X))
+        mean, covariance, *_ = estimate(source)
+        small = replace(small, mean=mean, covariance=covariance, shrunk=self.shrunk)
+        object.__setattr__(small, "_rows", self._rows)
+        return small
+
+    def _leading(self, k: int) -> Array:
+        """The k leading principal directions of the rows, as columns."""
         average = self.average
         total = np.diag(average) if average.ndim == 1 else average
         _, vectors = np.linalg.eigh(total + np.outer(self.mean, self.mean))
         basis = vectors[:, ::-1][:, :k]
-        basis = basis * np.where(basis[np.abs(basis).argmax(axis=0), np.arange(k)] < 0, -1.0, 1.0)
+        return basis * np.where(basis[np.abs(basis).argmax(axis=0), np.arange(k)] < 0, -1.0, 1.0)
+
+    def _along(self, basis: Array) -> Clusters:
+        """The shape along the columns of `basis`, and the share of the separation that is left."""
         shapes = []
         for matrix in self.covariances:
             wide = widened(matrix, self.features)
@@ -342,12 +365,14 @@ class Clusters:
             plain["names"] = list(self.names)
         if self.directions is not None:
             plain |= {"directions": self.directions.tolist(), "kept": self.kept}
+        if self.shrunk:
+            plain["shrunk"] = True
         return plain
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Clusters:
         """The inverse of `to_dict`."""
-        known = {"mean", "covariance", "midpoint", "names", "directions", "kept"}
+        known = {"mean", "covariance", "midpoint", "names", "directions", "kept", "shrunk"}
         if not {"mean", "covariance"} <= set(values) <= known:
             accepted = "a mapping with mean and covariance is accepted"
             raise InvalidInput("clusters", dict(values), accepted)

@@ -15,7 +15,7 @@ import pytest
 from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import StandardScaler
 
-from selftrain import Clusters, Problem, Recipe, simulate, solve
+from selftrain import Clusters, Problem, Recipe, Trajectory, simulate, solve
 from selftrain.cli import main
 
 ROWS = ("--target", "y", "--labels", "60", "--batches", "2x90", "--reduce", "10")
@@ -117,13 +117,24 @@ def test_simulate_draws_the_rows_or_their_surrogate(
         ((*ROWS, "--delta", "0.5"), "with --data it follows from the rows"),
         ((*ROWS, "--reduce", "99"), "a whole number from 1 to 30"),
         ((*ROWS, "--raw"), "constant, drop them: same"),
-        ((*ROWS, "--save", "run.nc"), "not stored"),
     ],
 )
 def test_refusals(selftrain: Call, file: Path, arguments: tuple[str, ...], sentence: str) -> None:
     code, out, err = selftrain("solve", "--data", file, *arguments)
     assert (code, out) == (2, "")
     assert sentence in " ".join(err.split())
+
+
+def test_the_run_is_stored(
+    selftrain: Call, file: Path, table: tuple[Any, Any], tmp_path: Path
+) -> None:
+    problem, recipe, _ = expected(table)
+    path = tmp_path / "run.nc"
+    code, out, err = selftrain("solve", "--data", file, *ROWS, *RECIPE, "--save", path)
+    assert code == 0, err
+    assert "Saved" in out + err
+    back = Trajectory.load(path)
+    np.testing.assert_allclose(back.error, solve(problem, recipe).error, rtol=1e-9)
 
 
 def test_more_rows_than_there_are(selftrain: Call, file: Path) -> None:

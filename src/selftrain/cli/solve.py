@@ -83,9 +83,6 @@ def solve(
         check_output("plot", plot, ("png", "pdf", "svg", "eps", "jpg"))
     if save is not None:
         check_output("save", save)
-        if problem.shaped:
-            accepted = "runs on clusters with a shape are not stored; --json has their numbers"
-            raise InvalidInput("save", str(save), accepted)
     if every is not None and (plot is not None or save is not None):
         raise InvalidInput("every", every, "--json or a table; --plot and --save take every step")
 

@@ -18,13 +18,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import errors, observables
+from .. import observables
 from ..arrays import Array
 from ..errors import InvalidInput, StageError
 from ..observables import SYMBOLS
 from ..problem import Problem
 from ..recipe import Recipe
-from ..runtime.files import stored, write_netcdf
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -316,50 +315,27 @@ class Trajectory:
 
     def save(self, path: str | Path) -> Path:
         """Write everything to a netCDF file; `Trajectory.load` gives it back."""
-        stats = self.stats
-        data = self.to_xarray()
-        data["solver_evaluations"] = ("t", np.asarray(stats.evaluations, dtype="i4"))
-        data["solver_nodes"] = ("t", np.asarray(stats.nodes, dtype="i4"))
-        data["solver_accuracy"] = ("t", stats.accuracy)
-        data.attrs["solver"] = json.dumps(
-            {"tolerance": stats.tolerance, "start": list(stats.start)}
-        )
-        if self.memory is not None:
-            data = data.merge(self.memory.to_dataset(), combine_attrs="no_conflicts")
-        return write_netcdf(data, path)
+        from .stored import save
+
+        return save(self, path)
+
+    @staticmethod
+    def load(path: str | Path) -> Trajectory:
+        """Read what `save` wrote."""
+        from .stored import load
+
+        return load(path)
+
+    def parts(self) -> list[xr.Dataset]:
+        """What a file of this run has beyond its quantities over t."""
+        return [] if self.memory is None else [self.memory.to_dataset()]
 
     @classmethod
-    def load(cls, path: str | Path) -> Trajectory:
-        """Read what `save` wrote."""
+    def from_parts(cls, data: xr.Dataset, problem: Problem) -> dict[str, Any]:
+        """The fields that `parts` stored."""
         from .memory.result import Memory
 
-        with stored(path, "Trajectory") as data:
-            solver = json.loads(data.attrs["solver"])
-            stats = SolverStats(
-                solver["tolerance"],
-                data["solver_evaluations"].values.astype(int),
-                data["solver_nodes"].values.astype(int),
-                data["solver_accuracy"].values.astype(float),
-                tuple(solver["start"]),
-            )
-            state = {name: data[name].values.astype(float) for name in STATE}
-            collapsed = int(data.attrs["collapsed_at"])
-            told = json.loads(data.attrs["failure"])
-            failure = None if told is None else getattr(errors, told.pop("kind"))(**told)
-            problem = Problem.from_json(data.attrs["problem"])
-            recipe = Recipe.from_json(data.attrs["recipe"])
-            if not len(stats.start) == len(state["m"]) == problem.steps + 1 > collapsed:
-                raise ValueError("its arrays do not fit its problem")
-            memory = Memory.from_dataset(data) if "memory_loadings" in data else None
-        return cls(
-            problem,
-            recipe,
-            **state,
-            stats=stats,
-            collapsed_at=None if collapsed < 0 else collapsed,
-            failure=failure,
-            memory=memory,
-        )
+        return {"memory": Memory.from_dataset(data) if "memory_loadings" in data else None}
 
     @property
     def predicts_positive(self) -> bool | None:

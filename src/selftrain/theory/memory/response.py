@@ -20,8 +20,12 @@ from ...runtime.kernels import kernel
 from ..quadrature.prox import proximal
 
 _WARM, _COLD = 6, 200
-"""Newton steps from the last known logit, and from 0 behind that (where they converge for every
-c).
+"""Halley's steps from the last known logit, and Newton's from 0 behind that (where they converge
+for every c).
+"""
+
+_LAST_HALLEY, _LAST_NEWTON = 1e-5, 1e-8
+"""A step this small is the last one: what it leaves is below its cube, or its square, for every c.
 """
 
 
@@ -67,22 +71,33 @@ def _logistic(field: Any, target: Any, weight: Any, strength: float, out: Any) -
             u[i], f[i], d[i], bend[i] = field[i], 0.0, 0.0, 0.0
             continue
         h, p, c = field[i], target[i], strength * k
-        x, settled = u[i], False
-        for attempt in range(2):
-            if attempt == 1:
-                x = 0.0
-            for _ in range(_WARM if attempt == 0 else _COLD):
-                share = 1.0 / (1.0 + math.exp(-x))
-                step = (x + c * (share - p) - h) / (1.0 + c * share * (1.0 - share))
-                x -= step
-                if abs(step) <= 1e-14 * (1.0 + abs(x)) + 1e-15 * abs(h):
-                    settled = True
-                    break
-            if settled:
+        x = u[i]
+        for _ in range(_WARM):
+            share = 1.0 / (1.0 + math.exp(-x))
+            slope = c * share * (1.0 - share)
+            step = (x + c * (share - p) - h) / (1.0 + slope)
+            step /= 1.0 - 0.5 * step * slope * (1.0 - 2.0 * share) / (1.0 + slope)
+            x -= step
+            if abs(step) <= _LAST_HALLEY:
                 break
+        else:
+            x = _from_zero(h, p, c)
         share = 1.0 / (1.0 + math.exp(-x))
         curvature = k * share * (1.0 - share)
         stretch = 1.0 + strength * curvature
         u[i], f[i] = x, k * (share - p)
         d[i] = curvature / stretch
         bend[i] = curvature * (1.0 - 2.0 * share) / (stretch * stretch * stretch)
+
+
+@kernel(error_model="numpy")
+def _from_zero(h: float, p: float, c: float) -> float:
+    """The proximal map by Newton's method from 0, on one side of the solution all the way."""
+    x = 0.0
+    for _ in range(_COLD):
+        share = 1.0 / (1.0 + math.exp(-x))
+        step = (x + c * (share - p) - h) / (1.0 + c * share * (1.0 - share))
+        x -= step
+        if abs(step) <= _LAST_NEWTON:
+            break
+    return x

@@ -18,24 +18,21 @@ from ...clusters import Clusters
 from ...errors import ConvergenceError, EmptySelection, InvalidInput, StageError
 from ...problem import Problem
 from ...recipe import Recipe
-from ..shapes.engine import mean_variance, space_of
-from ..shapes.matrices import FullWeights, MatrixSpace
-from ..shapes.modes import FIRST, Weights
+from ..shapes.engine import law_of, mean_variance, space_of
+from ..shapes.matrices import MatrixSpace
+from ..shapes.modes import FIRST
 from ..shapes.trajectory import ShapedTrajectory
 from ..trajectory import STATE, SolverStats
 from .algebra import FullMatrices, Hats, Operators, PerMode, RowFields, WeightHistory
 from .anderson import WINDOW, fixed_point
 from .process import Labels
 from .replicate import ONE_CLASS
+from .scrambles import BANKS, accuracy_of_mean, size_needed
 from .shaped_rows import ClassRows, class_rows
 from .shaped_trajectory import ShapedMemoryTrajectory
 
-BANKS = 4
 FEWEST_POINTS, MOST_POINTS = 2**10, 2**16
 """Rows of the smallest and the largest bank, for each class and group."""
-
-GAIN = 0.8
-"""The error of a bank falls about as its size to the minus this."""
 
 DEFAULT_TOLERANCE, ACCEPTED = 1e-4, 1e-3
 """Accuracy that is asked for by default, and up to which the largest bank is then accepted."""
@@ -99,8 +96,8 @@ def _enlarge(
                 return banks, accuracy, points
         if points == MOST_POINTS:
             break
-        missing = 4.0 if math.isinf(worst) else (worst / tolerance) ** (1 / GAIN)
-        points = min(points * 2 ** max(1, math.ceil(math.log2(missing))), MOST_POINTS)
+        needed = 4 * points if math.isinf(worst) else size_needed(points, worst, tolerance)
+        points = min(points * 2 ** max(1, math.ceil(math.log2(needed / points))), MOST_POINTS)
     rows = f"{BANKS} banks of {2 * MOST_POINTS} rows a group"
     reason = (
         f"{rows} know this step to {worst:.1e}, not to {tolerance:g}: a larger tolerance is"
@@ -314,14 +311,14 @@ def _states(problem: Problem, bank: BankRun) -> Array:
 
 
 def _accuracy(problem: Problem, banks: list[BankRun]) -> Array:
-    """Twice the standard error of the mean over banks, relative, for each step."""
+    """How well the mean over banks is known, relative, for each step."""
     states = np.array([_states(problem, bank) for bank in banks])
     mean = states.mean(axis=0)
     norm = np.sqrt(mean[:, 1:3].max(axis=1))
     scale = np.column_stack(
         [norm, mean[:, 1], mean[:, 2], norm + np.abs(mean[:, 3]), np.ones(len(norm))]
     )
-    error = 2.0 * states.std(axis=0, ddof=1) / math.sqrt(len(banks)) / scale
+    error = accuracy_of_mean(states, scale)
     accuracy = np.full(problem.steps + 1, np.nan)
     accuracy[: len(error)] = error.max(axis=1)
     return accuracy
@@ -355,7 +352,7 @@ def _trajectory(
             np.mean([bank.history.covariance(t, s) for bank in banks], axis=0)
             for s in range(t + 1)
         ]  # fmt: skip
-        made: Any = (FullWeights if isinstance(space, MatrixSpace) else Weights)(mean, across[t])
+        made: Any = law_of(space, mean, across[t])
         history.append(made)
         do = banks[0].history.operators
         one = np.ones_like(mean) if across[t].ndim == 1 else np.eye(mean.size)

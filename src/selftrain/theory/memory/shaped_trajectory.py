@@ -6,11 +6,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...arrays import Array
 from ..shapes.trajectory import ShapedTrajectory
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from ...problem import Problem
+
+_STORED = {"measured": ("measure", "t"), "pairs": ("t", "step"), "answers": ("t", "step")}
+"""Fields that a file has as they are, with their dimensions."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -61,3 +70,23 @@ class ShapedMemoryTrajectory(ShapedTrajectory):
         lower triangular.
         """
         return self.answers
+
+    @cached_property
+    def accuracy(self) -> Array:
+        """Relative accuracy of the state after each step: each bank goes through all steps, so what
+        the banks differ by is what was carried.
+        """
+        return np.fmax.accumulate(self.stats.accuracy) + 0.0 * self.m
+
+    def parts(self) -> list[xr.Dataset]:
+        """What a file of this run has beyond its quantities over t."""
+        import xarray as xr
+
+        memory = {f"shape_{name}": (dims, getattr(self, name)) for name, dims in _STORED.items()}
+        return [*super().parts(), xr.Dataset(memory)]
+
+    @classmethod
+    def from_parts(cls, data: xr.Dataset, problem: Problem) -> dict[str, Any]:
+        """The fields that `parts` stored."""
+        memory = {name: data[f"shape_{name}"].values.astype(float) for name in _STORED}
+        return super().from_parts(data, problem) | memory

@@ -1,8 +1,8 @@
 r"""`solve_memory`: all steps on several banks that are scrambled independently, enlarged until they
 agree.
 
-The result is the mean over the banks, its accuracy twice the standard error of that mean, step by
-step, in the norm of the weights. Where a problem is linear the averages are exact and there is one
+The result is the mean over the banks, its accuracy what Student's law gives for that mean
+(`scrambles`), step by step, in the norm of the weights. Where a problem is linear the averages are exact and there is one
 "bank" of no rows. Where few Gaussian numbers make a row and nothing jumps, grids take the place of
 banks, each confirmed by a finer one.
 """
@@ -24,6 +24,7 @@ from ..trajectory import STATE, SolverStats, Trajectory
 from .process import Path
 from .replicate import MEASURED, BankSource, Counts, Replicate, ReturningRows, run_bank
 from .result import Memory
+from .scrambles import BANKS, accuracy_of_mean, size_needed
 
 SMOOTH_TOLERANCE, JUMP_TOLERANCE = 1e-5, 1e-4
 """Accuracy that is asked for by default: of smooth labels, and of labels that jump (hard ones, a
@@ -36,16 +37,10 @@ accuracy it has.
 """
 
 SMALLEST_TOLERANCE = 1e-7
-BANKS = 8
 FEWEST_POINTS, USUAL_POINTS, MOST_POINTS = 2**10, 2**16, 2**18
 GROWTH = 2
 """Rows of the smallest bank, of the largest one by default and on demand, for each class and group,
 and how banks grow.
-"""
-
-GAIN = 0.8
-"""The error of a bank falls about as its size to the minus this: sizes that would not suffice are
-left out.
 """
 
 GRID_FIELDS, GRID_LEVELS = 4, (12, 18, 24, 30)
@@ -262,7 +257,7 @@ def _enlarge(setting: ReturningRows, asked: Asked, failure: StageError | None = 
         enough = asked.accepted if points == sizes[-1] else asked.tolerance
         if worst <= enough:
             return _trajectory(setting, asked.tolerance, runs, accuracy, evaluations, failure)
-        needed = points * (worst / asked.tolerance) ** (1 / GAIN)
+        needed = size_needed(points, worst, asked.tolerance)
     rows = f"{BANKS} banks of {2 * sizes[-1]} rows a group"
     if math.isinf(worst):
         reason = f"{rows} disagree on whether the labels have collapsed into one class"
@@ -293,13 +288,12 @@ def _states(run: Replicate, steps: int) -> Array:
 
 
 def _accuracy(runs: list[Replicate]) -> Array:
-    """Twice the standard error of the mean over banks, relative, for each step."""
+    """How well the mean over banks is known, relative, for each step."""
     steps = runs[0].path.m.size - 1
     states = np.array([_states(run, steps) for run in runs])
-    mean = states.mean(axis=0)
     accuracy = np.zeros(steps + 1)
     if len(runs) > 1:
-        error = 2.0 * states.std(axis=0, ddof=1) / math.sqrt(len(runs)) / _scale(mean)
+        error = accuracy_of_mean(states, _scale(states.mean(axis=0)))
         accuracy[: error.shape[1]] = np.fmax.reduce(error, axis=0)
     return accuracy
 

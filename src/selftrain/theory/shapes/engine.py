@@ -25,8 +25,8 @@ from ..trajectory import STATE, SolverStats
 from .averages import PointSet
 from .compiled import work_for
 from .equations import Labelling
-from .matrices import MatrixSpace
-from .modes import BIAS, FIRST
+from .matrices import FullWeights, MatrixSpace
+from .modes import BIAS, FIRST, Weights
 from .points import GenericAverages, LogisticAverages, node_store
 from .spectral import Spectrum
 from .stage import CompiledStage, ShapedStage, solve_stage
@@ -41,7 +41,7 @@ class Run:
         self.problem, self.recipe, self.tolerance = problem, recipe, tolerance
         self.test = problem.test_clusters
         self.shapes = [problem.clusters, *problem.batch_clusters]
-        self.space = space_of([*self.shapes, self.test])
+        self.space = space_of_problem(problem)
         self.scales = {
             shape: np.array([mean_variance(s, shape.features) for s in shape.covariances])
             for shape in set(self.shapes)
@@ -265,6 +265,17 @@ def train_loss(trajectory: ShapedTrajectory) -> Array:
 def space_of(shapes: list[Clusters]) -> Spectrum | MatrixSpace:
     """The coordinates that suit these shapes."""
     return Spectrum(shapes) if Spectrum.fits(shapes) else MatrixSpace(shapes)
+
+
+def space_of_problem(problem: Problem) -> Spectrum | MatrixSpace:
+    """The coordinates that suit all sets of points of a problem."""
+    assert problem.clusters is not None
+    return space_of([problem.clusters, *problem.batch_clusters, problem.test_clusters])
+
+
+def law_of(space: Spectrum | MatrixSpace, mean: Array, spread: Array) -> Weights | FullWeights:
+    """The law of the weights in these coordinates: mean, and variances or a covariance."""
+    return (FullWeights if isinstance(space, MatrixSpace) else Weights)(mean, spread)
 
 
 def is_compiled(problem: Problem, recipe: Recipe) -> bool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.special import log_ndtr, ndtr
@@ -20,6 +20,20 @@ from ... import observables
 from ...arrays import Array
 from ...errors import InvalidInput
 from ..trajectory import Trajectory
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from ...problem import Problem
+
+_STORED = {
+    "logit_variances": ("t", "class"),
+    "strengths": ("t", "class"),
+    "off_best": ("t",),
+    "unknowns": ("t", "unknown"),
+    "gammas": ("t",),
+}
+"""Fields of a run on clusters that a file has as they are, with their dimensions."""
 
 
 class GaussianLogits(NamedTuple):
@@ -210,13 +224,31 @@ class ShapedTrajectory(Trajectory):
         negative, positive = np.sqrt(self.logit_variances[step])
         return GaussianLogits((bias - m, bias + m), (float(negative), float(positive)))
 
-    def save(self, path: Any) -> Any:
-        """Not for clusters with a shape: the laws of all weights are part of the run, `to_frame`
-        has its numbers.
-        """
-        raise InvalidInput(
-            "run", self, "runs on clusters are not stored; to_frame() gives their numbers"
+    def parts(self) -> list[xr.Dataset]:
+        """What a file of this run has beyond its quantities over t: the laws of the weights."""
+        import xarray as xr
+
+        data = {f"shape_{name}": (dims, getattr(self, name)) for name, dims in _STORED.items()}
+        variances = np.array([weights.variance for weights in self.history])
+        data["shape_means"] = (
+            ("solved", "mode"),
+            np.array([weights.mean for weights in self.history]),
         )
+        data["shape_spreads"] = (("solved", "mode", "other")[: variances.ndim], variances)
+        return [xr.Dataset(data)]
+
+    @classmethod
+    def from_parts(cls, data: xr.Dataset, problem: Problem) -> dict[str, Any]:
+        """The fields that `parts` stored."""
+        from .engine import law_of, space_of_problem
+
+        fields: dict[str, Any] = {
+            name: data[f"shape_{name}"].values.astype(float) for name in _STORED
+        }
+        space = space_of_problem(problem)
+        laws = zip(data["shape_means"].values, data["shape_spreads"].values, strict=True)
+        made = (law_of(space, mean.astype(float), spread.astype(float)) for mean, spread in laws)
+        return fields | {"history": tuple(made), "space": space}
 
     @property
     def cosine(self) -> Array:
