@@ -123,7 +123,9 @@ def test_systems_too_small_for_the_theory_never_agree(seeds: int) -> None:
         assert "error 220 % = 142/N" in found.finite_size
     else:
         assert found.consistent() is None
-        assert found.verdict.startswith("cannot tell: more seeds or features; error may be ")
+        assert found.verdict.startswith(
+            "cannot tell: more seeds or features; error may be off by up to "
+        )
 
 
 def test_large_systems_agree_to_a_few_percent() -> None:

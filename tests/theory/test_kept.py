@@ -6,6 +6,7 @@ import pytest
 from selftrain import Problem, Recipe, gradient, simulate, solve
 from selftrain.errors import InvalidInput
 from selftrain.observables import SYMBOLS
+from selftrain.theory.engines.logistic.engine import LogisticStage
 
 PROBLEM, RECIPE = Problem(0.5, 2.0, 0.4, 0.5625, steps=10), Recipe(threshold=0.2)
 
@@ -21,6 +22,21 @@ def test_kept_steps_are_those_of_the_whole_run() -> None:
     assert solve(PROBLEM, RECIPE, every=99).t.tolist() == [0, 10]
     with pytest.raises(AttributeError, match="KeptSteps has no weights; it has t, "):
         kept.weights  # noqa: B018
+
+
+def test_averages_are_taken_at_kept_steps_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A training loss is another pass over the equations of a step: a long run must not pay it for
+    steps that nobody sees.
+    """
+    taken = []
+    plain = LogisticStage.mean_loss
+    monkeypatch.setattr(
+        LogisticStage,
+        "mean_loss",
+        lambda stage, *arguments: taken.append(stage.step) or plain(stage, *arguments),
+    )
+    solve(PROBLEM.replace(steps=100), Recipe(lambda_u=1e-4), every=30)
+    assert taken == [30, 60, 90, 100]
 
 
 def test_a_collapse_between_kept_steps_is_known() -> None:

@@ -1,10 +1,16 @@
 r"""An ensemble next to the theory: z-scores, relative deviations, distances of distributions, and a
 verdict.
 
-The verdict has three values: the runs agree with the theory to x %, they differ from it, or they
-cannot tell. `deviation.py` has the statistics. A deviation is in units of a scale: the theory
-itself; for the bias $\sqrt{q + B^2}$, because B may be zero; for a share of rows one, so that a
-deviation counts rows in a hundred.
+The verdict has three values. The runs *agree* with the theory to x %: no deviation is larger, with
+confidence, and x is below the limit that was asked for (`within`). They *differ*: some deviation is
+larger than that limit, with confidence. They *cannot tell*: the limit lies between what a deviation
+is at least and what it is at most. Then more seeds bring these two together, and more features make
+a deviation of finite size smaller. Whether a deviation is more than chance is another question: it
+may be real and below the limit, or real and not yet known to be below or above. It is reported
+beside each verdict (`finite_size`). `deviation.py` has the statistics.
+
+A deviation is in units of a scale: the theory itself; for the bias $\sqrt{q + B^2}$, because B may
+be zero; for a share of rows one, so that a deviation counts rows in a hundred.
 """
 
 from __future__ import annotations
@@ -131,10 +137,13 @@ class Comparison:
             )
         if not self.complete:
             return "cannot tell: some seeds, or the theory, end before the last step"
-        return (
-            f"cannot tell: more seeds or features; {name} may be {percent(one.at_most)} off, "
-            f"and agreement means less than {percent(self.within)}"
+        limit = (
+            f"up to {percent(one.at_most)}, and agreement means less than {percent(self.within)}"
         )
+        if one.real:
+            off = f"{name} is {percent(one.largest)} off, which is more than chance"
+            return f"cannot tell: more seeds or features; {off}; it may be {limit}"
+        return f"cannot tell: more seeds or features; {name} may be off by {limit}"
 
     @property
     def finite_size(self) -> str:

@@ -17,6 +17,7 @@ from ..errors import StageError
 from ..observables import SYMBOLS
 from ..problem import Problem
 from ..recipe import Recipe
+from .diagnostics import train_loss
 from .trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -80,7 +81,23 @@ def names_of(problem: Problem) -> tuple[str, ...]:
 def keep(run: Trajectory, every: int) -> KeptSteps:
     """Steps 0, k, 2k, ... and the last one."""
     steps = np.unique(np.append(np.arange(0, run.problem.steps + 1, every), run.problem.steps))
-    values = {name: np.array(getattr(run, name)[steps]) for name in names_of(run.problem)}
+    loss = _train_loss(run, steps)
+    averaged = {"train_loss": loss, "objective": run.objective_with(loss)}
+    values = {
+        name: np.array((averaged[name] if name in averaged else getattr(run, name))[steps])
+        for name in names_of(run.problem)
+    }
     return KeptSteps(
         run.problem, run.recipe, steps, values, run.collapsed_at, run.failure, run.summary()
     )
+
+
+def _train_loss(run: Trajectory, steps: NDArray[np.int64]) -> Array:
+    """The training loss, over all steps but known at the given ones only: it takes a pass over the
+    equations of each.
+    """
+    if run.memory is not None or run.problem.shaped:
+        return run.train_loss
+    losses = np.full(run.problem.steps + 1, np.nan)
+    losses[steps] = train_loss(run, steps)
+    return losses

@@ -6,7 +6,7 @@ Which engine solves a problem is decided in `engines.engine`.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -178,16 +178,17 @@ def supervised_row(problem: Problem, ridge: float, tolerance: float = TOLERANCE)
     return row
 
 
-def stages(trajectory: Trajectory) -> Iterator[Stage]:
-    """The stage equations of every solved step of a trajectory, in order."""
-    engine = select(trajectory.problem, trajectory.recipe)
-    for t in range(trajectory.good_steps):
+def stages(trajectory: Trajectory, steps: Iterable[int]) -> Iterator[Stage]:
+    """The stage equations of some solved steps of a trajectory."""
+    problem, recipe = trajectory.problem, trajectory.recipe
+    engine = select(problem, recipe)
+    for t in steps:
         if t == 0:
-            problem, ridge = trajectory.problem, trajectory.recipe.lambda_l
-            yield engine.supervised(problem.loss_function, labeled_group(problem), ridge)
+            group = labeled_group(problem)
+            yield engine.supervised(problem.loss_function, group, recipe.lambda_l)
             continue
         old = labelling(trajectory.m[t - 1], trajectory.v[t - 1], trajectory.bias[t - 1])
-        yield engine.self_training(trajectory.problem, trajectory.recipe, t, old)
+        yield engine.self_training(problem, recipe, t, old)
 
 
 def _check(problem: Any, recipe: Any, on_failure: Any, warm_start: Any) -> None:

@@ -209,17 +209,21 @@ class Trajectory:
             return np.array(self.memory.measured[3])
         from .diagnostics import train_loss
 
-        return train_loss(self)
+        return train_loss(self, self.t)
 
     @property
     def objective(self) -> Array:
         r"""Minimum of the objective per feature, $\alpha E[1_{sel}\, l] + \lambda q/2$, kept
         labelled rows included.
         """
+        return self.objective_with(self.train_loss)
+
+    def objective_with(self, train_loss: Array) -> Array:
+        """The objective at the steps whose training loss is given; NaN at the others."""
         alpha = np.append(self.problem.alpha_l, self.problem.unlabeled.alpha)
         ridge = np.append(self.recipe.lambda_l, self.recipe.at_steps(self.problem.steps).lambda_u)
         share = np.append(1.0, self.fraction_selected[1:])
-        objective: Array = alpha * share * self.train_loss + 0.5 * ridge * self.q
+        objective: Array = alpha * share * train_loss + 0.5 * ridge * self.q
         if self.memory is not None:
             kept = np.asarray(self.problem.row_groups[0].weights)
             loss = np.where(kept > 0, np.append(0.0, self.memory.measured[4, 1:]), 0.0)

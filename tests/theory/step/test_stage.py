@@ -52,7 +52,7 @@ class Started:
 
 def steps(name: str) -> Iterator[tuple[Trajectory, int, Any, Array]]:
     run = solve(PROBLEM, RECIPES[name])
-    for t, stage in enumerate(stages(run)):
+    for t, stage in enumerate(stages(run, range(run.good_steps))):
         yield run, t, stage, unknowns_at(run, t, stage.frame)
 
 

@@ -190,7 +190,7 @@ def derivatives(
     jacobians, moves = np.empty((len(steps), 5, 5)), np.empty((len(steps), 5, FIELDS))
     later = steps
     if steps.start == 0:
-        first = next(iter(stages(trajectory)))
+        first = next(stages(trajectory, [0]))
         jacobians[0], moves[0] = first.derivatives(unknowns[0], exponent + REFINED)
         later = steps[1:]
     if later:
