@@ -76,16 +76,15 @@ def given(plan: Schedule, t: int, old: Any) -> Given:
 
 def given_at(problem: Problem, recipe: Recipe, t: int, old: Array) -> Given:
     """What one step t >= 1 of a run is given, without writing out the schedule of all its steps."""
-    values, i = recipe.at_steps(problem.steps), t - 1
+    batches, values, i = problem.unlabeled, recipe.at_steps(problem.steps), t - 1
     hard = isinstance(recipe.label_function, HardLabels)
+    omega, mu, nu2, bias = (float(entry) for entry in old)
     return Given(
-        *(float(entry) for entry in old),
-        *(float(column[i]) for column in problem.unlabeled),
-        float(values.lambda_u[i]),
-        float(values.threshold[i]),
-        math.inf if hard else float(values.sharpness[i]),
-        recipe.fix_bias,
-    )
+        omega, mu, nu2, bias,
+        float(batches.alpha[i]), float(batches.rho[i]), float(batches.delta[i]),
+        float(values.lambda_u[i]), float(values.threshold[i]),
+        math.inf if hard else float(values.sharpness[i]), recipe.fix_bias,
+    )  # fmt: skip
 
 
 NO_MODEL = np.array([0.0, 0.0, 1.0, 0.0])

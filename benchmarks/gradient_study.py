@@ -1,0 +1,348 @@
+r"""Gradients of random runs against differences of the solver, and a third route where they differ.
+
+For each random run one quantity is differentiated in ten or more entries of its problem and recipe:
+by `gradient`, and by extrapolated central differences of `solve`. Differences have an error of
+their own: what the last step of the extrapolation changed, and the accuracy of the two runs over
+their distance. An entry that differs by more than that is settled by the equations of
+`independent`, an engine that shares no code with the package: there the derivative is carried
+forward from step to step, each step differentiated at its solution by differences that solve
+nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import math
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import independent
+import numpy as np
+import robustness
+
+from selftrain import Problem, Recipe, Trajectory, gradient, solve
+from selftrain.errors import NoGradient, StageError
+
+QUANTITIES = ("error", "one_minus_cosine", "q", "bias_to_norm", "chi")
+SCALARS = ("lambda_l", "alpha_l", "annealing")
+PER_STEP = ("lambda_u", "sharpness", "threshold", "alpha_u", "rho_u", "delta_u")
+TOLERANCE = 1e-12
+WIDTH = 2e-3
+"""Widest difference of two runs, relative to the entry; the others are a half and a quarter."""
+
+STRIDE = 1e-3
+"""The same for the equations of one step."""
+
+CLOSE = 1e-6
+"""Relative difference up to which two derivatives agree in any case."""
+
+FIELDS = [
+    name for name in independent.Step._fields if name not in ("loss", "first", "hard", "fixed_bias")
+]
+"""What a step is given in numbers."""
+
+COLUMNS = ("index", "of", "entry", "step", "adjoint", "difference", "noise", "third", "outcome")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What is moved: a field of problem or recipe, and the step of it (0 for a single number)."""
+
+    name: str
+    step: int
+
+    def value(self, problem: Problem, recipe: Recipe) -> float:
+        """The present value."""
+        entry = getattr(_owner(self.name, problem, recipe), self.name)
+        return float(entry[self.step - 1] if isinstance(entry, tuple) else entry)
+
+    def moved(self, problem: Problem, recipe: Recipe, by: float) -> tuple[Problem, Recipe]:
+        """Problem and recipe with this entry moved."""
+        owner = _owner(self.name, problem, recipe)
+        entry = getattr(owner, self.name)
+        if isinstance(entry, tuple):
+            new: Any = tuple(x + by * (t == self.step) for t, x in enumerate(entry, 1))
+        else:
+            new = entry + by
+        changed = owner.replace(**{self.name: new})
+        return (problem, changed) if isinstance(changed, Recipe) else (changed, recipe)
+
+
+def _owner(name: str, problem: Problem, recipe: Recipe) -> Any:
+    return recipe if hasattr(recipe, name) else problem
+
+
+def draw(seed: int, index: int) -> tuple[Problem, Recipe, str]:
+    """A run with every per-step entry written out, of the ranges of `robustness`, built-in losses,
+    at most six steps.
+    """
+    problem, recipe = robustness.draw(seed, index)
+    rng = np.random.default_rng([seed, index, 2])
+    steps = min(problem.steps, 6)
+    known = isinstance(problem.loss, str) and isinstance(problem.pseudo_loss, str | None)
+    problem = problem.replace(
+        steps=steps,
+        loss=problem.loss if known else "logistic",
+        pseudo_loss=problem.pseudo_loss if known else None,
+        alpha_u=(problem.alpha_u,) * steps,
+        rho_u=(problem.rho if problem.rho_u is None else problem.rho_u,) * steps,
+        delta_u=(problem.delta if problem.delta_u is None else problem.delta_u,) * steps,
+        test="labeled",
+    )
+    recipe = recipe.replace(
+        lambda_u=(recipe.lambda_u,) * steps,
+        threshold=(recipe.threshold,) * steps,
+        sharpness=(recipe.sharpness,) * steps,
+    )
+    return problem, recipe, str(rng.choice(QUANTITIES))
+
+
+def entries(problem: Problem, recipe: Recipe, rng: np.random.Generator) -> list[Entry]:
+    """The entries of a run that are compared: each field once, at a random step."""
+    hard = math.isinf(recipe.at_steps(problem.steps).sharpness[0])
+    names = [*SCALARS, *PER_STEP]
+    chosen = []
+    for name in names:
+        entry = Entry(name, 0 if name in SCALARS else int(rng.integers(1, problem.steps + 1)))
+        labels = name in ("sharpness", "annealing")
+        if (hard and labels) or entry.value(problem, recipe) == 0.0:
+            continue
+        chosen.append(entry)
+    return chosen
+
+
+def difference(
+    problem: Problem, recipe: Recipe, of: str, entry: Entry, last: int
+) -> tuple[float, float]:
+    """The derivative from runs beside this one, extrapolated twice, and its error."""
+    width = WIDTH * abs(entry.value(problem, recipe))
+    slopes, noise = [], 0.0
+    for part in (1.0, 0.5, 0.25):
+        values = []
+        for side in (1.0, -1.0):
+            run = solve(*entry.moved(problem, recipe, side * part * width), tolerance=TOLERANCE)
+            values.append(float(getattr(run, of)[last]))
+            noise = max(noise, float(run.accuracy[last]) * _size(run, of, last) / (part * width))
+        slopes.append((values[0] - values[1]) / (2.0 * part * width))
+    once = [(4.0 * slopes[i + 1] - slopes[i]) / 3.0 for i in (0, 1)]
+    twice = (16.0 * once[1] - once[0]) / 15.0
+    return twice, abs(twice - once[1]) + noise
+
+
+def _size(run: Trajectory, of: str, t: int) -> float:
+    """The change of a quantity that a relative error of one in the state stands for."""
+    if of == "one_minus_cosine":
+        return 2.0 * math.sqrt(float(run.v[t] / run.q[t]))
+    if of == "bias_to_norm":
+        return 1.0 + abs(float(run.bias_to_norm[t]))
+    if of == "error":
+        return 1.0
+    return 2.0 * abs(float(getattr(run, of)[t]))
+
+
+def third(run: Trajectory, of: str, entry: Entry, last: int) -> float:
+    """The derivative carried forward through the equations of the other engine."""
+    move = np.zeros(4)  # of the state (m, v, B) and of chi
+    for t in range(last + 1):
+        move = _through(run, t, entry, move)
+    return float(_outcome(run, of, last) @ move)
+
+
+def _through(run: Trajectory, t: int, entry: Entry, old: Any) -> Any:
+    """The derivatives of (m, v, B, chi) of step t, from those of step t-1."""
+    step, z = robustness.equations(run, t)
+    fields = _moves(run, t, entry, step, old)
+    dz = _answer(step, z, fields)
+    a = step.anchor * step.omega + z[0]
+    da = dz[0] + fields["anchor"] * step.omega + step.anchor * fields["omega"]
+    bias = dz[2] + fields["bias_anchor"] * step.old_bias + step.bias_anchor * fields["old_bias"]
+    mu, nu2, eta, deta = step.mu, step.nu2, z[1], dz[1]
+    off, doff = a - mu * eta, da - fields["mu"] * eta - mu * deta
+    r2, chi = math.exp(2.0 * z[3]), math.exp(z[4])
+    m = fields["mu"] * a + mu * da + fields["nu2"] * eta + nu2 * deta
+    v = fields["nu2"] * off * off + 2.0 * nu2 * off * doff + 2.0 * r2 * dz[3]
+    return np.array([m, v, bias, chi * dz[4]])
+
+
+def _moves(
+    run: Trajectory, t: int, entry: Entry, step: independent.Step, old: Any
+) -> dict[str, float]:
+    """How what the step is given moves with the entry, directly and through the step before."""
+    moves = dict.fromkeys(FIELDS, 0.0)
+    here = entry.step in (0, t)
+    if t == 0:
+        for name, field in (("lambda_l", "ridge"), ("alpha_l", "alpha")):
+            moves[field] = float(entry.name == name)
+        return moves
+    m, v = float(run.m[t - 1]), float(run.v[t - 1])
+    q = m * m + v
+    moves["omega"] = (m * old[0] + 0.5 * old[1]) / math.sqrt(q)
+    moves["mu"] = (v * old[0] - 0.5 * m * old[1]) / q**1.5
+    moves["nu2"] = (m * m * old[1] - 2.0 * m * v * old[0]) / q**2
+    moves["old_bias"] = old[2]
+    kept = 0.0 if step.bias_anchor else 1.0
+    moves["bias"] = kept * old[2] if run.recipe.fix_bias else 0.0
+    names = {"lambda_u": "ridge", "threshold": "threshold", "alpha_u": "alpha"}
+    names |= {"rho_u": "rho", "delta_u": "delta"}
+    if here and entry.name in names:
+        moves[names[entry.name]] = 1.0
+    sharpness = float(run.recipe.sharpness[t - 1])  # type: ignore[index]
+    if entry.name == "annealing":
+        moves["sharpness"] = sharpness * t
+    elif here and entry.name == "sharpness":
+        moves["sharpness"] = 1.0 + float(run.recipe.annealing) * t  # type: ignore[arg-type]
+    moves["anchor"] = moves["sharpness"] if step.anchor else 0.0
+    moves["bias_anchor"] = moves["sharpness"] if step.bias_anchor else 0.0
+    if run.recipe.fix_bias and step.bias_anchor:
+        # B = B' is a condition on B - gamma B'
+        moves["bias"] = (1.0 - step.bias_anchor) * old[2] - moves["sharpness"] * step.old_bias
+    return moves
+
+
+def _answer(step: independent.Step, z: Any, moves: dict[str, float]) -> Any:
+    """How the unknowns answer to a move of what the step is given."""
+    unit = independent.scales(step, z)
+    slopes = np.empty((5, 5))
+    for i in range(5):
+        along = np.zeros(5)
+        along[i] = unit[i]
+
+        def at(x: float, along: Any = along) -> Any:
+            return _residual(step, z + x * along)
+
+        slopes[:, i] = _slope(at)
+    pace = _pace(step, moves)
+
+    def given(x: float) -> Any:
+        changed = {name: getattr(step, name) + x * pace * rate for name, rate in moves.items()}
+        return _residual(step._replace(**changed), z)
+
+    shift = _slope(given) / pace if any(moves.values()) else np.zeros(5)
+    rows = np.abs(slopes).max(axis=1)
+    if step.first:
+        slopes[0], shift[0], rows[0] = [1.0, 0.0, 0.0, 0.0, 0.0], 0.0, 1.0
+    return -unit * np.linalg.solve(slopes / rows[:, None], shift / rows)
+
+
+def _slope(at: Any) -> Any:
+    """The derivative at zero of a function of one variable, extrapolated once."""
+    wide, narrow = ((at(x) - at(-x)) / (2.0 * x) for x in (STRIDE, 0.5 * STRIDE))
+    return (4.0 * narrow - wide) / 3.0
+
+
+def _residual(step: independent.Step, z: Any) -> Any:
+    out = np.empty(5)
+    independent.residual(step, z, 1e-12, out)
+    return out
+
+
+def _pace(step: independent.Step, moves: dict[str, float]) -> float:
+    """How far the entry moves for a change of one in the most sensitive of the fields."""
+    root = math.sqrt(step.delta)
+    sizes = {
+        "omega": step.omega,
+        "mu": step.nu2,
+        "nu2": step.nu2,
+        "old_bias": root * step.omega,
+        "bias": root * step.omega + abs(step.bias),
+        "rho": min(step.rho, 1.0 - step.rho),
+    }
+    paces = [
+        sizes.get(name, abs(getattr(step, name))) / abs(rate)
+        for name, rate in moves.items()
+        if rate and sizes.get(name, abs(getattr(step, name))) > 0
+    ]
+    return min(paces, default=1.0)
+
+
+def _outcome(run: Trajectory, of: str, t: int) -> Any:
+    """Derivatives of a quantity in (m, v, B, chi), from its definition."""
+    m, v, bias = float(run.m[t]), float(run.v[t]), float(run.bias[t])
+    q = m * m + v
+    if of == "q":
+        return np.array([2.0 * m, 1.0, 0.0, 0.0])
+    if of == "chi":
+        return np.array([0.0, 0.0, 0.0, 1.0])
+    if of == "one_minus_cosine":
+        return np.array([-v, 0.5 * m, 0.0, 0.0]) / q**1.5
+    if of == "bias_to_norm":
+        return np.array([-bias * m / q, -0.5 * bias / q, 1.0, 0.0]) / math.sqrt(q)
+    rho, delta = run.problem.test_mixture
+    row = np.zeros(4)
+    for sign, share in ((1.0, rho), (-1.0, 1.0 - rho)):
+        k = (m + sign * bias) / math.sqrt(delta * q)
+        density = share * math.exp(-0.5 * k * k) / math.sqrt(2.0 * math.pi)
+        by_state = np.array([1.0 - (m + sign * bias) * m / q, -0.5 * (m + sign * bias) / q, sign])
+        row[:3] -= density * by_state / math.sqrt(delta * q)
+    return row
+
+
+def study(seed: int, index: int) -> list[dict[str, Any]]:
+    """The rows of one run; none if it has no gradient."""
+    problem, recipe, of = draw(seed, index)
+    rng = np.random.default_rng([seed, index, 3])
+    try:
+        run = solve(problem, recipe, tolerance=TOLERANCE)
+        last = run.good_steps - 1
+        slope = gradient(run, of, last)
+    except (StageError, NoGradient):
+        return []
+    rows = []
+    for entry in entries(problem, recipe, rng):
+        adjoint = float(np.atleast_1d(slope[entry.name])[max(entry.step - 1, 0)])
+        row = {"index": index, "of": of, "entry": entry.name, "step": entry.step}
+        rows.append(row | {"adjoint": adjoint, **judged(run, of, entry, last, adjoint)})
+    return rows
+
+
+def judged(run: Trajectory, of: str, entry: Entry, last: int, adjoint: float) -> dict[str, Any]:
+    """What the differences say of a derivative, and the third route where they disagree."""
+    try:
+        other, noise = difference(run.problem, run.recipe, of, entry, last)
+    except StageError:
+        other, noise = math.nan, math.nan
+    size = _size(run, of, last) / abs(entry.value(run.problem, run.recipe))
+    floor = 1e-13 * size
+    if abs(adjoint - other) <= max(CLOSE * abs(adjoint), floor):
+        return {"difference": other, "noise": noise, "outcome": "agree"}
+    if abs(adjoint - other) <= noise:
+        return {"difference": other, "noise": noise, "outcome": "within the noise of differences"}
+    settled = third(run, of, entry, last)
+    outcome = "neither"
+    if abs(adjoint - settled) <= max(CLOSE * abs(adjoint), floor):
+        outcome = "differences are at fault"
+    elif abs(other - settled) <= max(CLOSE * abs(other), noise):
+        outcome = "gradient is wrong"
+    return {"difference": other, "noise": noise, "third": settled, "outcome": outcome}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--runs", type=int, default=226)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path, default=Path("out/gradient-study.csv"))
+    options = parser.parse_args()
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    counts: Counter[str] = Counter()
+    index = runs = 0
+    with options.out.open("w", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS)
+        writer.writeheader()
+        while runs < options.runs:
+            rows = study(options.seed, index)
+            index, runs = index + 1, runs + bool(rows)
+            writer.writerows(rows)
+            file.flush()
+            counts.update(row["outcome"] for row in rows)
+            for row in rows:
+                if row["outcome"] in ("neither", "gradient is wrong", "differences are at fault"):
+                    print(row, flush=True)
+    print(f"{runs} runs of {index} drawn, {sum(counts.values())} entries: {dict(counts)}")
+    return int(counts["neither"] + counts["gradient is wrong"] > 0)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
