@@ -33,10 +33,10 @@ def test_finite_systems(mode: str) -> None:
     fields, words = MODES[mode]
     problem, recipe = Problem(**{**BASE, **fields}), Recipe(**RIDGES, **words)
     vectors = {"keep_weights": True, "keep_logits": True}
-    ensemble = simulate(problem, recipe, features=500, seeds=12, probes=0, **vectors)
+    ensemble = simulate(problem, recipe, features=500, seeds=24, probes=0, **vectors)
     comparison = ensemble.compare(solve(problem, recipe, tolerance=1e-3))
     assert {gap.what for gap in comparison.gaps} == {"weights", "logits"}
-    assert np.abs(comparison.scores).max() < 5, comparison.worst
+    assert np.abs(comparison.scores).max() < 4, comparison.worst
 
 
 def test_rows_that_were_seen_have_another_law() -> None:
@@ -86,7 +86,7 @@ def test_clusters_against_finite_systems(covariances: int) -> None:
     recipe = Recipe(lambda_l=0.1, lambda_u=0.06, threshold=0.3, sharpness=1.3)
     ensemble = simulate(problem, recipe, seeds=24, probes=0)
     comparison = ensemble.compare(solve(problem, recipe, tolerance=1e-3))
-    assert np.abs(comparison.scores).max() < 5, comparison.worst
+    assert np.abs(comparison.scores).max() < 4, comparison.worst
 
 
 def test_a_bank_that_is_too_small_is_said_to_be(monkeypatch: pytest.MonkeyPatch) -> None:

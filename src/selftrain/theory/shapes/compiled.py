@@ -1,4 +1,4 @@
-"""The Newton step of a logistic step with diagonal covariances in one kernel: modes, averages,
+"""Newton's method for a logistic step with diagonal covariances in one kernel: modes, averages,
 equations.
 """
 
@@ -12,9 +12,13 @@ import numpy as np
 from ...arrays import Array
 from ...runtime.kernels import kernel
 from ..step.averages import blank
+from ..tolerances import BACK_TO_ROUGH, DAMPED, ROUGH, ROUGH_STEP
 from .averages import At, PointSet, Room, logistic_groups, logistic_labelled
 from .equations import Labelling, assemble, newton_step
 from .modes import FIRST, Noise, Weights, mode_sums
+
+LARGEST_LOG = 650.0
+"""Beyond this logarithm a conjugate leaves the range of numbers."""
 
 
 class Setting(NamedTuple):
@@ -85,3 +89,43 @@ def newton_of_modes(
         return 0, math.inf, 0.0
     size, factor = newton_step(x, fields, labels, anchor, work.system, work.step)
     return used, size, factor
+
+
+class Patience(NamedTuple):
+    """How far Newton's method goes: the rule, the step that is small enough, how many steps, and
+    whether the root is near (1, else 0), so that no rough rule is worth it.
+    """
+
+    exponent: float
+    enough: float
+    limit: int
+    near: float
+
+
+@kernel(error_model="numpy")
+def newton_to_root(
+    x: Any, ridge: float, patience: Patience, setting: Setting, work: Work
+) -> tuple[bool, int, int]:
+    """Moves x to the root; whether it settled, evaluations, nodes used last (0: none).
+
+    The same method as `ShapedStage.newton`.
+    """
+    exponent, used = patience.exponent, 0
+    rough = patience.near == 0.0 and exponent > ROUGH
+    for i in range(patience.limit):
+        rule = ROUGH if rough else exponent
+        more, size, factor = newton_of_modes(x, ridge, rule, setting, work)
+        used = more if more > 0 else used
+        if not size < math.inf:
+            return False, i + 1, used
+        largest = 0.0
+        for j in range(x.shape[0]):
+            x[j] += (factor if size > DAMPED else 1.0) * work.step[j]
+            if j >= FIRST + setting.noise.variances.shape[0]:
+                largest = max(largest, abs(x[j]))
+        if not largest < LARGEST_LOG:
+            return False, i + 1, used
+        if size <= patience.enough and not rough:
+            return True, i + 1, used
+        rough = exponent > ROUGH and size > (ROUGH_STEP if rough else BACK_TO_ROUGH)
+    return False, patience.limit, used

@@ -25,6 +25,7 @@ from ..trajectory import STATE, SolverStats
 from .averages import PointSet
 from .compiled import work_for
 from .equations import Labelling
+from .extrapolation import extrapolated
 from .matrices import FullWeights, MatrixSpace
 from .modes import BIAS, FIRST, Weights
 from .points import GenericAverages, LogisticAverages, node_store
@@ -201,28 +202,6 @@ class Run:
             history=tuple(self.weights),
             space=self.space,
         )
-
-
-def extrapolated(rows: Array) -> Array:
-    """The next row of a table: the sum of its backward differences, up to the smallest one.
-
-    The k-th difference is the error that the prediction of order k made for the last row (as in
-    `step.prediction`).
-
-    >>> extrapolated(np.array([[1.0], [4.0], [9.0], [16.0]]))
-    array([25.])
-    """
-    differences, table = [rows[-1]], rows
-    for _ in range(len(rows) - 1):
-        table = table[1:] - table[:-1]
-        differences.append(table[-1])
-    every = np.array(differences)
-    best = 1
-    if len(rows) > 1:
-        best += int((np.abs(every[1:]) / (np.abs(rows[-1]) + 1e-300)).max(axis=1).argmin())
-    if best == len(rows) - 1:
-        best = len(rows)
-    return np.asarray(every[:best].sum(axis=0))
 
 
 def solve_shaped(

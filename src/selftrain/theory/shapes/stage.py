@@ -28,13 +28,18 @@ from ..tolerances import (
     last_step_of,
 )
 from .averages import PointSet
-from .compiled import Setting, Work, anchor_of, newton_of_modes
+from .compiled import (
+    LARGEST_LOG,
+    Patience,
+    Setting,
+    Work,
+    anchor_of,
+    newton_of_modes,
+    newton_to_root,
+)
 from .equations import Labelling, assemble, newton_step
 from .modes import BIAS, FIRST, HAT_M
 from .spectral import SpectralStep
-
-LARGEST_LOG = 650.0
-"""Beyond this logarithm a conjugate leaves the range of numbers."""
 
 
 class Algebra(Protocol):
@@ -294,6 +299,22 @@ class CompiledStage(ShapedStage):
         used, size, factor = newton_of_modes(x, ridge, exponent, self.setting, self.work)
         self.used = used or self.used
         return size, factor, self.work.step
+
+    def newton(
+        self,
+        start: Array,
+        ridge: float,
+        exponent: float,
+        enough: float,
+        limit: int = 40,
+        near: bool = False,
+    ) -> Array | None:
+        """As of a `ShapedStage`."""
+        x, patience = start.copy(), Patience(exponent, enough, limit, float(near))
+        settled, evaluations, used = newton_to_root(x, ridge, patience, self.setting, self.work)
+        self.evaluations += evaluations
+        self.used = used or self.used
+        return x if settled else None
 
 
 def solve_stage(

@@ -1,0 +1,48 @@
+"""The unknowns of the next step from those of the steps before, by differences."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ...arrays import Array
+from ...runtime.kernels import kernel
+
+
+def extrapolated(rows: Array) -> Array:
+    """The next row of a table: the sum of its backward differences, up to the smallest one.
+
+    The k-th difference is the error that the prediction of order k made for the last row (as in
+    `step.prediction`).
+
+    >>> extrapolated(np.array([[1.0], [4.0], [9.0], [16.0]]))
+    array([25.])
+    """
+    table, ahead = rows.copy(), np.empty(rows.shape[1])
+    _extrapolate(table, ahead)
+    return ahead
+
+
+@kernel(error_model="numpy")
+def _extrapolate(table: Any, ahead: Any) -> None:
+    """`extrapolated`; the table becomes that of its differences, the last row first."""
+    count, size = table.shape
+    best, smallest = 1, math.inf
+    ahead[:] = table[count - 1]
+    for order in range(1, count):
+        largest = 0.0
+        for i in range(count - order):
+            for j in range(size):
+                table[i, j] = table[i + 1, j] - table[i, j]
+        for j in range(size):
+            scale = abs(table[count - 1, j]) + 1e-300
+            largest = max(largest, abs(table[count - 1 - order, j]) / scale)
+        if largest < smallest:
+            best, smallest = order, largest
+    if best == count - 1:
+        best = count
+    for order in range(1, best):
+        for j in range(size):
+            ahead[j] += table[count - 1 - order, j]
