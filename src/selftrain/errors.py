@@ -52,7 +52,7 @@ class StageError(SelfTrainError):
 
     Attributes:
         step: index t of the step.
-        reason: what happened, in words.
+        reason: what happened, as a sentence.
         state: the last state of that step (names as in `Trajectory`).
         residual: relative size of the last Newton step, NaN if none was made.
     """
@@ -68,6 +68,28 @@ class StageError(SelfTrainError):
     def __reduce__(self) -> tuple[Any, ...]:
         return (type(self), (self.step, self.reason, self.state, self.residual))
 
+    def to_dict(self) -> dict[str, Any]:
+        """The error as plain values; `StageError.from_dict` gives it back.
+
+        >>> error = EmptySelection(3, "no point is selected", {"m": 1.0}, math.nan)
+        >>> StageError.from_dict(error.to_dict())
+        EmptySelection('step 3: no point is selected (state m=1)')
+        """
+        return {
+            "kind": type(self).__name__,
+            "step": self.step,
+            "reason": self.reason,
+            "state": self.state,
+            "residual": self.residual,
+        }
+
+    @staticmethod
+    def from_dict(values: Mapping[str, Any]) -> StageError:
+        """The error that `to_dict` wrote down."""
+        kinds = (StageError, ConvergenceError, EmptySelection, StateOverflow)
+        kind = {kind.__name__: kind for kind in kinds}[values["kind"]]
+        return kind(values["step"], values["reason"], values["state"], values["residual"])
+
 
 class ConvergenceError(StageError):
     """No start and no fallback gave a solution confirmed on the refined rule."""
@@ -78,7 +100,7 @@ class EmptySelection(StageError):
 
 
 class StateOverflow(StageError):
-    """The state left the range of floating-point numbers."""
+    """A number of the state became too large for floating-point numbers."""
 
 
 class NoExpansion(SelfTrainError):

@@ -11,7 +11,7 @@ from selftrain.runtime.progress import Progress
 from selftrain.simulation import simulate as simulate_module
 from selftrain.simulation.engines import matrix_free
 from selftrain.simulation.plan import plan_run
-from selftrain.simulation.seed_record import SeedRecord
+from selftrain.simulation.seed_record import SeedOptions, SeedRecord
 
 PROBLEM = Problem(alpha_l=0.5, alpha_u=2.0, rho=0.4, delta=0.5625, steps=2)
 RECIPE = Recipe()
@@ -32,7 +32,7 @@ def test_room_for_columns_does_not_matter() -> None:
     small, large, probed = SeedRecord(1, 2), SeedRecord(1, 2), SeedRecord(1, 2)
     matrix_free.run_steps(plan, small, room=4)
     matrix_free.run_steps(plan, large, room=100)
-    matrix_free.run_steps(plan, probed, room=4, probes=3)
+    matrix_free.run_steps(plan, probed, SeedOptions(probes=3), room=4)
     assert small.values["directions"][1] > matrix_free.SINGLE
     for name, values in small.values.items():
         np.testing.assert_array_equal(values, large.values[name])

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import errors, observables
+from .. import observables
 from ..arrays import Array
 from ..errors import InvalidInput, StageError, nearest
 from ..observables import SYMBOLS
@@ -227,7 +227,7 @@ class Ensemble:
         return compare(self, trajectory, within)
 
     def to_frame(self) -> pd.DataFrame:
-        """All quantities, one row a seed and step, indexed by seed and t."""
+        """All quantities, one row per seed and step, indexed by seed and t."""
         import pandas as pd
 
         index = pd.MultiIndex.from_product([self.seeds, self.t], names=["seed", "t"])
@@ -288,8 +288,8 @@ class Ensemble:
             if measured["m"].shape != (data["seed"].size, problem.steps + 1):
                 raise ValueError("its arrays do not fit its problem")
             failures = {
-                told.pop("seed"): getattr(errors, told.pop("kind"))(**told)
-                for told in json.loads(data.attrs["failures"])
+                failure["seed"]: StageError.from_dict(failure)
+                for failure in json.loads(data.attrs["failures"])
             }
             kind, more = cls._of_file(problem, data)
             return kind(
@@ -334,7 +334,9 @@ class Ensemble:
             "problem": self.problem.to_json(),
             "recipe": self.recipe.to_json(),
             "run": json.dumps(run),
-            "failures": json.dumps([_plain(seed, error) for seed, error in self.failures.items()]),
+            "failures": json.dumps(
+                [{"seed": seed, **error.to_dict()} for seed, error in self.failures.items()]
+            ),
         }
 
 
@@ -352,24 +354,13 @@ class SeedError(StageError):
         seed, first = next(iter(self.failures.items()))
         super().__init__(first.step, first.reason, first.state, first.residual)
         count = len(ensemble.seeds)
-        told = f"seed {seed}, {first}"
+        message = f"seed {seed}, {first}"
         if count > 1:
-            told = f"{len(self.failures)} of {count} seeds failed: {told}"
-        self.args = (told,)
+            message = f"{len(self.failures)} of {count} seeds failed: {message}"
+        self.args = (message,)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (type(self), (self.ensemble,))
-
-
-def _plain(seed: int, error: StageError) -> dict[str, Any]:
-    return {
-        "seed": seed,
-        "kind": type(error).__name__,
-        "step": error.step,
-        "reason": error.reason,
-        "state": error.state,
-        "residual": error.residual,
-    }
 
 
 def _vectors(record: SeedRecord) -> Vectors:

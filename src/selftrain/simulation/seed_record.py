@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +29,26 @@ MEASURED = (
     "train_loss",
     "directions",
 )
+
+
+class SeedOptions(NamedTuple):
+    """How a seed is run.
+
+    Attributes:
+        probes: random probes of the susceptibility per step.
+        keep_weights, keep_logits: keep the vectors themselves.
+        tolerance: relative accuracy of a fit.
+        stopped: asked before every step; True ends the seed there.
+    """
+
+    probes: int = 0
+    keep_weights: bool = False
+    keep_logits: bool = False
+    tolerance: float = 1e-6
+    stopped: Callable[[], bool] = lambda: False
+
+
+ASKED_NOTHING = SeedOptions()
 
 
 @dataclass
@@ -62,6 +84,17 @@ class SeedRecord:
 
     def collapse(self, step: int, positive: bool) -> None:
         self.collapsed_at, self.collapsed_positive = step, bool(positive)
+
+    def keep(
+        self, options: SeedOptions, weights: Array, logits: Array, selected: Mask, classes: Mask
+    ) -> None:
+        """Keep the vectors of a step, if they were asked for."""
+        if options.keep_weights:
+            self.weights.append(weights)
+        if options.keep_logits:
+            self.logits.append(logits)
+            self.selected.append(selected)
+            self.classes.append(classes)
 
 
 def sample_error(

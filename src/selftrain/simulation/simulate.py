@@ -12,6 +12,7 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -23,17 +24,20 @@ from ..problem import Problem
 from ..recipe import Recipe
 from ..runtime.parallel import cores, in_threads
 from ..runtime.progress import Progress
-from .designs.shaped import row_table
-from .engines.explicit import dense_noise, revealed_noise, run_steps
+from .designs.shaped import Drawn, row_table
+from .engines import explicit
 from .ensemble import Ensemble, SeedError
 from .memory import check_memory
 from .plan import RunPlan, plan_run
-from .seed_record import SeedRecord
+from .seed_record import SeedOptions, SeedRecord
 from .shaped_ensemble import GAUSSIAN, ROWS, ShapedEnsemble
 
 __all__ = ["simulate", "whole"]
 
 METHODS = ("dense", "matrix-free", "revealed")
+NOISES = {"dense": explicit.dense_noise, "revealed": explicit.revealed_noise}
+
+SeedRunner = Callable[[SeedRecord, SeedOptions], bool]
 
 MOST_FEATURES = 10**12
 FEATURES = "a whole number from 2 to 10^12"
@@ -62,7 +66,7 @@ def simulate(
     progress: bool | None = None,
     on_failure: str = "raise",
 ) -> Ensemble:
-    """Run self-training on finite data, once a seed.
+    """Run self-training on finite data, once per seed.
 
     Arguments:
         features: N, 8192 by default; with clusters it is theirs.
@@ -103,20 +107,20 @@ def simulate(
     engine = _engine(plan, method, rows)
     table = row_table(plan, rows) if engine == ROWS else None
     jobs = whole("workers", workers, lambda n: n == -1 or n >= 1, "a whole number >= 1, or -1")
-    options = {
-        "probes": whole("probes", probes, lambda n: 0 <= n <= MOST_PROBES, PROBES),
-        "keep_weights": keep_weights,
-        "keep_logits": keep_logits,
-        "tolerance": number("tolerance", tolerance, *TOLERANCE),
-        **({"table": table} if problem.shaped else {}),
-    }
+    options = SeedOptions(
+        whole("probes", probes, lambda n: 0 <= n <= MOST_PROBES, PROBES),
+        keep_weights,
+        keep_logits,
+        number("tolerance", tolerance, *TOLERANCE),
+    )
     several = min(cores(jobs), len(chosen))
     kept = len(chosen) * sum(keep_weights * size + keep_logits * step.rows for step in plan.steps)
     limit = None if memory is None else whole("memory", memory, lambda n: n >= 1, BYTES)
     check_memory(plan, "dense" if problem.shaped else engine, several, kept, limit)
     _warn_if_idle(plan)
     begin = time.perf_counter()
-    records = _run_all(plan, chosen, engine, options, several, progress)
+    run_seed = _seed_runner(plan, engine, table)
+    records = _run_all(plan, chosen, run_seed, options, several, progress)
     if not records:
         raise KeyboardInterrupt
     kind = ShapedEnsemble if problem.shaped else Ensemble
@@ -185,44 +189,42 @@ def _engine(plan: RunPlan, method: str, rows: Any) -> str:
     return "matrix-free" if supports(plan) else "revealed"
 
 
-def _one_seed(
-    plan: RunPlan, seed: int, engine: str, options: dict[str, Any], stopped: Callable[[], bool]
-) -> SeedRecord | None:
-    """The record of a seed, up to its failure if it fails; None if it was stopped."""
-    record = SeedRecord(seed, len(plan.steps) - 1)
-    try:
-        if plan.problem.shaped:
-            from .engines import shaped
+def _seed_runner(plan: RunPlan, engine: str, table: Drawn | None) -> SeedRunner:
+    """What runs all steps of a seed and enters them into its record; False if it was stopped."""
+    if plan.problem.shaped:
+        from .engines import shaped
 
-            ended = shaped.run_steps(plan, record, stopped=stopped, **options)
-        elif engine == "matrix-free":
-            from .engines import matrix_free
+        return partial(shaped.run_steps, plan, table)
+    if engine == "matrix-free":
+        from .engines import matrix_free
 
-            ended = matrix_free.run_steps(plan, record, stopped=stopped, **options)
-        else:
-            noise = dense_noise if engine == "dense" else revealed_noise
-            ended = run_steps(plan, record, noise, stopped=stopped, **options)
-    except StageError as error:
-        record.failure = error
-        return record
-    return record if ended else None
+        return partial(matrix_free.run_steps, plan)
+    return partial(explicit.run_steps, plan, NOISES[engine])
 
 
 def _run_all(
     plan: RunPlan,
     seeds: Sequence[int],
-    engine: str,
-    options: dict[str, Any],
+    run_seed: SeedRunner,
+    options: SeedOptions,
     workers: int,
     progress: bool | None,
 ) -> list[SeedRecord]:
-    """All seeds, in the order they were asked for; after an interrupt, those that are done."""
+    """All seeds, in the order they were asked for; after an interrupt, those that are done.
+
+    The record of a seed that fails goes up to its failure.
+    """
     stop = threading.Event()
+    options = options._replace(stopped=stop.is_set)
     done: dict[int, SeedRecord] = {}
 
     def work(seed: int) -> None:
-        record = _one_seed(plan, seed, engine, options, stop.is_set)
-        if record is not None:
+        record = SeedRecord(seed, len(plan.steps) - 1)
+        try:
+            ended = run_seed(record, options)
+        except StageError as error:
+            record.failure, ended = error, True
+        if ended:
             done[seed] = record
 
     with (

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .. import errors
+from ..errors import StageError
 from ..problem import Problem
 from ..recipe import Recipe
 from ..runtime.files import stored, write_netcdf
@@ -43,7 +43,7 @@ def load(path: str | Path) -> Trajectory:
         stats = _stats(data)
         state: dict[str, Any] = {name: data[name].values.astype(float) for name in STATE}
         collapsed = int(data.attrs["collapsed_at"])
-        told = json.loads(data.attrs["failure"])
+        failure = json.loads(data.attrs["failure"])
         if not len(stats.start) == len(state["m"]) == problem.steps + 1 > collapsed:
             raise ValueError("its arrays do not fit its problem")
         kind = _kind(data)
@@ -53,7 +53,7 @@ def load(path: str | Path) -> Trajectory:
             **state,
             stats=stats,
             collapsed_at=None if collapsed < 0 else collapsed,
-            failure=None if told is None else getattr(errors, told.pop("kind"))(**told),
+            failure=None if failure is None else StageError.from_dict(failure),
             **kind.from_parts(data, problem),
         )
 

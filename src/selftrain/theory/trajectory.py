@@ -275,7 +275,7 @@ class Trajectory:
 
             return RowLogitLaw(self, t, rows)
         if rows is not None:
-            accepted = "None is accepted; other rows are told apart where rows are used again"
+            accepted = "None is accepted; other rows can be asked for where rows are used again"
             raise InvalidInput("rows", rows, accepted)
         from .laws import LogitLaw
 
@@ -380,16 +380,7 @@ class Trajectory:
         return {name: getattr(self, name) for name in SYMBOLS}
 
     def _attributes(self) -> dict[str, Any]:
-        failure = None
-        if self.failure is not None:
-            failed = self.failure
-            failure = {
-                "kind": type(failed).__name__,
-                "step": failed.step,
-                "reason": failed.reason,
-                "state": failed.state,
-                "residual": failed.residual,
-            }
+        failure = None if self.failure is None else self.failure.to_dict()
         return {
             "kind": "selftrain.Trajectory",
             "version": version("selftrain"),
@@ -401,3 +392,4 @@ class Trajectory:
 
 
 STATE = ("m", "v", "bias", "chi", "overlap", "q_hat", "chi_hat", "m_hat", "r_hat")
+"""The order parameters that are solved for; the names of the stored arrays."""

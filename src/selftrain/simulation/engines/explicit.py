@@ -15,10 +15,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ...arrays import Array
-from ...errors import ConvergenceError
 from ..designs.design import ClusterRows, Design, Stacked, Stored
 from ..designs.revealed import RevealedGaussian
-from ..linear.fit import Fit, FitError, fit
+from ..linear.fit import Fit
 from ..linear.susceptibility import susceptibility
 from ..plan import RunPlan, StepPlan
 from ..pseudo_labels import (
@@ -30,7 +29,8 @@ from ..pseudo_labels import (
     vanished,
 )
 from ..random.streams import PROBES, TEST, generator
-from ..seed_record import Mask, SeedRecord, sample_error
+from ..seed_record import ASKED_NOTHING, Mask, SeedOptions, SeedRecord, sample_error
+from .step_fit import FitRows, fit_step
 
 Noise = Callable[[int, int, np.random.Generator], Design]
 
@@ -53,14 +53,7 @@ class LabeledRows(NamedTuple):
 
 
 def run_steps(
-    plan: RunPlan,
-    record: SeedRecord,
-    noise: Noise,
-    probes: int = 0,
-    keep_weights: bool = False,
-    keep_logits: bool = False,
-    tolerance: float = 1e-6,
-    stopped: Callable[[], bool] = lambda: False,
+    plan: RunPlan, noise: Noise, record: SeedRecord, options: SeedOptions = ASKED_NOTHING
 ) -> bool:
     """Run all steps of one seed and enter them into its record; False if `stopped` asked for it on
     the way.
@@ -72,7 +65,7 @@ def run_steps(
     asked_again = noise is revealed_noise and plan.returns
     probed: list[tuple[StepPlan, Design, Array]] = []
     for step in plan.steps:
-        if stopped():
+        if options.stopped():
             return False
         batch = pool.batch(step)
         if step.t == 0:
@@ -93,8 +86,9 @@ def run_steps(
             positive = majority_positive(targets[selected], step.loss, bias)
             record.collapse(step.t, positive)
             break
-        found = _fit(plan, step, batch, targets, selected, kept, trained, weights, bias, tolerance)
-        if float(np.linalg.norm(found.weights)) * tolerance < found.blur:
+        rows = _rows(batch, targets, selected, kept, step, float(plan.kept[step.t]))
+        found = fit_step(step, rows, trained, weights, bias, options.tolerance)
+        if float(np.linalg.norm(found.weights)) * options.tolerance < found.blur:
             found = replace(found, weights=np.zeros(plan.features))  # lost in rounding
         after = measure(found, weights if step.t else None, center)
         record.put(step.t, **after, directions=found.products, **quality)
@@ -104,21 +98,16 @@ def run_steps(
         random = generator(seed, step.t, TEST)
         wrong = sample_error(after["m"], q, found.bias, plan.test, step.rows, random)
         record.put(step.t, test_error=wrong)
-        if probes:
-            design = batch.design if kept is None else Stacked(batch.design, kept.design)
-            probed.append((step, design, found.curvature))
+        if options.probes:
+            probed.append((step, rows.design, found.curvature))
         if not asked_again:
-            _probe(record, probed, probes)
+            _probe(record, probed, options.probes)
         weights, bias = found.weights, found.bias
-        if keep_weights:
-            record.weights.append(weights * np.sqrt(plan.features))
-        if keep_logits:
-            record.logits.append(found.logits[: step.rows])
-            record.selected.append(selected)
-            record.classes.append(batch.signs > 0)
-        del batch, kept  # a dense matrix goes before the next one is drawn
+        written = weights * np.sqrt(plan.features)
+        record.keep(options, written, found.logits[: step.rows], selected, batch.signs > 0)
+        del batch, kept, rows  # a dense matrix goes before the next one is drawn
         pool.forget(step.t)
-    _probe(record, probed, probes)
+    _probe(record, probed, options.probes)
     return True
 
 
@@ -187,37 +176,21 @@ def measure(found: Fit, before: Array | None, center: Array) -> dict[str, float]
     }
 
 
-def _fit(
-    plan: RunPlan,
-    step: StepPlan,
+def _rows(
     batch: LabeledRows,
     targets: Array,
     selected: Mask,
     kept: LabeledRows | None,
-    trained: bool,
-    weights: Array,
-    bias: float,
-    tolerance: float,
-) -> Fit:
-    """The fit of this step, on the batch and on the labelled rows if they are kept."""
-    design, rows = batch.design, selected.astype(float)
-    if kept is not None:
-        truth = np.where(kept.signs > 0, step.loss.classes[1], step.loss.classes[0])
-        design = Stacked(design, kept.design)
-        targets = np.append(targets, truth)
-        rows = np.append(rows, np.full(truth.size, plan.kept[step.t]))
-    try:
-        return fit(
-            design,
-            targets,
-            step.loss,
-            step.ridge,
-            rows=rows,
-            fit_bias=trained,
-            weights=weights,
-            bias=bias,
-            tolerance=0.01 * tolerance,
-        )
-    except FitError as error:
-        state = {"bias": bias, "norm": float(np.linalg.norm(weights))}
-        raise ConvergenceError(step.t, str(error), state, float("nan")) from None
+    step: StepPlan,
+    weight: float,
+) -> FitRows:
+    """The rows of a fit: the batch, then the labelled rows with their weight, if they are kept."""
+    chosen = selected.astype(float)
+    if kept is None:
+        return FitRows(batch.design, targets, chosen)
+    truth = np.where(kept.signs > 0, step.loss.classes[1], step.loss.classes[0])
+    return FitRows(
+        Stacked(batch.design, kept.design),
+        np.append(targets, truth),
+        np.append(chosen, np.full(truth.size, weight)),
+    )

@@ -8,7 +8,6 @@ histogram is wanted, are drawn afterwards with exactly the law they have given t
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -42,7 +41,7 @@ from ..pseudo_labels import (
 )
 from ..random.normals import fill_normals, fill_signs
 from ..random.streams import COLUMNS, LENGTHS, LOGITS, PROBES, TEST, WEIGHTS, generator, stream
-from ..seed_record import Mask, SeedRecord, sample_error
+from ..seed_record import ASKED_NOTHING, Mask, SeedOptions, SeedRecord, sample_error
 
 SIGNS = 2**31
 """The stream of the classes; streams 0, 1, ... are the columns."""
@@ -63,25 +62,18 @@ def supports(plan: RunPlan) -> bool:
 
 
 def run_steps(
-    plan: RunPlan,
-    record: SeedRecord,
-    probes: int = 0,
-    keep_weights: bool = False,
-    keep_logits: bool = False,
-    tolerance: float = 1e-6,
-    stopped: Callable[[], bool] = lambda: False,
-    room: int = 32,
+    plan: RunPlan, record: SeedRecord, options: SeedOptions = ASKED_NOTHING, room: int = SINGLE
 ) -> bool:
     """Run all steps of one seed and enter them into its record; False if `stopped` asked for it on
     the way.
     """
     seed = record.seed
     columns = _Room(max(step.rows for step in plan.steps), room)
-    histogram = _Weights(plan.features) if keep_weights else None
+    histogram = _Weights(plan.features) if options.keep_weights else None
     state = np.zeros(2)
     bias = 0.0
     for step in plan.steps:
-        if stopped():
+        if options.stopped():
             return False
         loss = LOGISTIC if type(step.loss) is Logistic else SQUARED
         batch = _RevealedRows(plan, step, seed, loss, columns, state, bias)
@@ -92,7 +84,7 @@ def run_steps(
         if faded or (train_bias and one_class(batch.targets, step.loss)):
             record.collapse(step.t, majority_positive(batch.targets, step.loss, bias))
             break
-        point, bias = batch.fit(state, bias, train_bias, tolerance)
+        point, bias = batch.fit(state, bias, train_bias, options.tolerance)
         across = float(point[1:] @ point[1:])
         m, before, state = float(point[0]), state, np.array([point[0], np.sqrt(across)])
         record.put(step.t, m=m, v=across, bias=bias, directions=point.size, **batch.quality)
@@ -102,7 +94,7 @@ def run_steps(
         random = generator(seed, step.t, TEST)
         wrong = sample_error(m, m**2 + across, bias, plan.test, step.rows, random)
         record.put(step.t, train_loss=mean, test_error=wrong)
-        if keep_logits:
+        if options.keep_logits:
             random = generator(seed, step.t, LOGITS)
             record.logits.append(batch.all_logits(point, bias, random))
             record.selected.append(batch.selected)
@@ -110,9 +102,9 @@ def run_steps(
         if histogram is not None:
             random = generator(seed, step.t, WEIGHTS)
             record.weights.append(histogram.draw(point, random))
-        if probes:
+        if options.probes:
             random = generator(seed, step.t, PROBES)
-            chi = np.mean([batch.probe(random) for _ in range(probes)])
+            chi = np.mean([batch.probe(random) for _ in range(options.probes)])
             record.put(step.t, chi=float(chi))
     return True
 

@@ -7,16 +7,13 @@ the class means, as the theory does.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ...arrays import Array
-from ...errors import ConvergenceError
 from ..designs.design import Stored
 from ..designs.shaped import Drawn, GaussianSource, Pool, RowSource, SourceOfRows
-from ..linear.fit import FitError, fit
 from ..linear.susceptibility import susceptibility
 from ..plan import RunPlan, StepPlan
 from ..pseudo_labels import (
@@ -28,21 +25,15 @@ from ..pseudo_labels import (
     vanished,
 )
 from ..random.streams import PROBES, TEST, generator
-from ..seed_record import Mask, SeedRecord
+from ..seed_record import ASKED_NOTHING, Mask, SeedOptions, SeedRecord
+from .step_fit import FitRows, fit_step
 
 SHAPED = ("negative_variance", "positive_variance", "negative_error", "positive_error", "auc")
 """What a seed of a problem with clusters has besides the measured quantities of a sphere."""
 
 
 def run_steps(
-    plan: RunPlan,
-    record: SeedRecord,
-    table: Drawn | None,
-    probes: int = 0,
-    keep_weights: bool = False,
-    keep_logits: bool = False,
-    tolerance: float = 1e-6,
-    stopped: Callable[[], bool] = lambda: False,
+    plan: RunPlan, table: Drawn | None, record: SeedRecord, options: SeedOptions = ASKED_NOTHING
 ) -> bool:
     """Run all steps of one seed and enter them into its record; False if `stopped` asked for it on
     the way.
@@ -59,7 +50,7 @@ def run_steps(
         record.values[name] = np.full(record.steps + 1, np.nan)
     weights, bias = np.zeros(plan.features), 0.0
     for step in plan.steps:
-        if stopped():
+        if options.stopped():
             return False
         batch, kept = pool.batch(step), pool.kept(step)
         selected, trained, quality = np.ones(step.rows, dtype=bool), True, {}
@@ -77,15 +68,8 @@ def run_steps(
             if kept is None and (faded or (trained and one_class(targets[selected], step.loss))):
                 record.collapse(step.t, majority_positive(targets[selected], step.loss, bias))
                 break
-        fitted = _fitted(plan, step, batch.rows, targets, selected, kept)
-        try:
-            found = fit(
-                fitted.rows, fitted.targets, step.loss, step.ridge, rows=fitted.weights,
-                fit_bias=trained, weights=weights, bias=bias, tolerance=0.01 * tolerance,
-            )  # fmt: skip
-        except FitError as error:
-            state = {"bias": bias, "norm": float(np.linalg.norm(weights))}
-            raise ConvergenceError(step.t, str(error), state, float("nan")) from None
+        rows = _rows(plan, step, batch.rows, targets, selected, kept)
+        found = fit_step(step, rows, trained, weights, bias, options.tolerance)
         m = float(mean @ found.weights)
         off = found.weights - m / length**2 * mean
         measured = source.measure(found.weights, found.bias)
@@ -102,39 +86,26 @@ def run_steps(
             **quality,
             **dict(zip(SHAPED, (*measured.variances, *measured.errors, measured.auc), strict=True)),
         )
-        if probes:
-            random = generator(seed, step.t, PROBES)
-            chi = susceptibility(Stored(fitted.rows), found.curvature, step.ridge, probes, random)
+        if options.probes:
+            random, matrix = generator(seed, step.t, PROBES), Stored(rows.design)
+            chi = susceptibility(matrix, found.curvature, step.ridge, options.probes, random)
             record.put(step.t, chi=chi)
         weights, bias = found.weights, found.bias
-        if keep_weights:
-            record.weights.append(weights * np.sqrt(plan.features))
-        if keep_logits:
-            record.logits.append(found.logits[: step.rows])
-            record.selected.append(selected)
-            record.classes.append(batch.positive)
+        written = weights * np.sqrt(plan.features)
+        record.keep(options, written, found.logits[: step.rows], selected, batch.positive)
     return True
 
 
-class _Fitted(NamedTuple):
-    """The rows of a fit, their targets and weights: the batch, then the labelled rows that are
-    kept.
-    """
-
-    rows: Array
-    targets: Array
-    weights: Array
-
-
-def _fitted(
+def _rows(
     plan: RunPlan, step: StepPlan, rows: Array, targets: Array, selected: Mask, kept: Drawn | None
-) -> _Fitted:
+) -> FitRows:
+    """The rows of a fit: the batch, then the labelled rows that are kept."""
     weights = selected.astype(float)
     if kept is None:
-        return _Fitted(rows, targets, weights)
+        return FitRows(rows, targets, weights)
     truth = np.where(kept.positive, step.loss.classes[1], step.loss.classes[0])
     again = np.full(truth.size, plan.kept[step.t])
-    return _Fitted(
+    return FitRows(
         np.vstack([rows, kept.rows]), np.append(targets, truth), np.append(weights, again)
     )
 

@@ -19,28 +19,29 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...runtime.kernels import kernel
-from .newton import dot, newton_step, secant
+from .accuracy import FitPoint, Outside, accuracy
+from .hessian import append_direction, full_hessian, open_fit, sound_step
+from .moves import MOST_TAKEN_BACK, kept_share, make, shorten, slopes_at, take_back
+from .newton import dot, secant
 from .passes import (
+    FLAT,
     LOGISTIC,
     Filled,
     FreshColumn,
     NewDirection,
     PassSums,
     advance,
-    curvatures,
-    project,
-    residuals,
-    reveal,
-    split_again,
-    total,
+    split,
     total_loss,
 )
 
 SETTLED, FULL, LOST = 0, 1, 2
 """Ways a fit ends: converged, more columns are needed, no convergence."""
 
-HALVINGS, INSIDE_MOVES = 3, 12
-"""So many halvings of one move, or moves in a row inside the span: the Hessian is computed anew."""
+TAKEN_BACK, INSIDE_MOVES = 3, 12
+"""A move taken back so often, or so many moves in a row inside the span: the Hessian is computed
+anew.
+"""
 
 ROUNDING = 2.0**-50
 """Of a residual, relative to targets and residuals."""
@@ -59,7 +60,6 @@ INSIDE_FIRST = 10.0
 """Stay in the known span while its Newton step exceeds the reach of a new direction by this
 factor.
 """
-
 
 PASSES = 3000
 """Passes over the rows that a fit may take."""
@@ -104,25 +104,6 @@ class FrameFit(NamedTuple):
     faint: float
 
 
-class FitPoint(NamedTuple):
-    """A point of the fit: coordinates, q, m and the bias."""
-
-    coordinates: Any
-    q: float
-    m: float
-    bias: float
-
-
-class Outside(NamedTuple):
-    r"""What is known of the directions off the frame: the slope along the next one, $\sqrt N$, and
-    the norm below which weights are lost in rounding.
-    """
-
-    slope: float
-    root: float
-    faint: float
-
-
 @kernel(nogil=True, error_model="numpy")
 def fit_frame(
     loss: Any, columns: Any, frame: Any, rows: Any, start: Any, law: Any, tolerance: float
@@ -133,122 +114,90 @@ def fit_frame(
         columns: with room for as many as may be needed; the first `frame` of x are given.
         tolerance: relative accuracy of q, m and the bias.
     """
-    x, u = columns
-    point, bias, train_bias = start
+    point, bias, _ = start
     ridge, scale, lengths, key = law
-    logits, targets, base, change = rows
-    room = x.shape[0]
-    logits[:] = 0.0
-    base[:] = 0.0
-    hessian = np.zeros((room + 1, room + 1))
-    gradient, before, move = np.zeros(room + 1), np.zeros(room + 1), np.zeros(room + 1)
+    fit = open_fit(loss, columns, rows, start, ridge)
+    hessian, gradient, before, move, step = fit.work
+    room = columns.x.shape[0]
     sums = PassSums(np.zeros(room), np.zeros(room), np.zeros(room))
-    slopes, along, fresh = sums
-    step, shift = point.copy(), bias
-    descent, stiffness, grain, error, faint = 0.0, 0.0, 0.0, np.inf, 0.0
-    coarse = np.sqrt(dot(targets, targets, targets.size))
+    shift, descent, stiffness, grain, error, faint = bias, 0.0, 0.0, 0.0, np.inf, 0.0
+    coarse = np.sqrt(dot(rows.targets, rows.targets, rows.targets.size))
     # Typed constants: a literal would make the compiler specialise every pass for it.
     revealed: Any = np.int64(0)
     draw: Any = np.bool_(True)
-    halvings, moves_inside = 0, 0
+    taken_back, moves_inside = 0, 0
     last = FitPoint(point, np.inf, np.inf, np.inf)
     for passes in range(PASSES):
         if frame == room:
             return FrameFit(FULL, frame, revealed, bias, error, faint)
-        slopes[:] = 0.0
-        along[:] = 0.0
-        filled = Filled(frame, revealed)
-        pull, square, cross = advance(
-            loss, columns, filled, rows, (step, shift), FreshColumn(key, draw), sums
-        )
+        sums.slopes[:] = 0.0
+        sums.along[:] = 0.0
+        filled, noise = Filled(frame, revealed), FreshColumn(key, draw)
+        pull, square, cross = advance(loss, columns, filled, rows, (step, shift), noise, sums)
         draw = np.bool_(False)
         if not (np.isfinite(pull) and np.isfinite(square)) or separates(loss, ridge, rows):
             return FrameFit(LOST, frame, revealed, bias, error, faint)
-        gradient[0] = pull if train_bias else 0.0
-        for j in range(frame):
-            gradient[j + 1] = slopes[j] + ridge * point[j]
-        if passes == 0:
-            full_hessian(loss, x, frame, rows, ridge, train_bias, hessian)
-            stiffness = hessian[frame, frame]
-        else:
-            ahead = dot(gradient, move, frame + 1)
-            if ahead > 0.9 * abs(descent) and halvings < 40:
-                kept = max(0.1, min(0.7, abs(descent) / (abs(descent) + ahead)))
-                halvings += 1
-                for j in range(frame):
-                    step[j] = (kept - 1.0) * move[j + 1]
-                    point[j] += step[j]
-                shift = (kept - 1.0) * move[0]
+        slopes_at(fit.objective, pull, sums.slopes, point, frame, gradient)
+        if passes > 0 and taken_back < MOST_TAKEN_BACK:
+            kept = kept_share(descent, dot(gradient, move, frame + 1))
+            if kept < 1.0:
+                taken_back += 1
+                shift = take_back(fit.work, point, frame, kept)
                 bias += shift
-                for j in range(frame + 1):
-                    move[j] *= kept
                 continue
-            if halvings >= HALVINGS or moves_inside >= INSIDE_MOVES:
-                full_hessian(loss, x, frame, rows, ridge, train_bias, hessian)
-                moves_inside = 0
-            else:
-                secant(hessian, move, gradient, before, frame + 1)
-        halvings = 0
-        inside, outside = split(u, revealed, change, along, square)
+        if passes == 0 or taken_back >= TAKEN_BACK or moves_inside >= INSIDE_MOVES:
+            full_hessian(fit, frame)
+            stiffness = stiffness if passes else hessian[frame, frame]
+            moves_inside = 0
+        else:
+            secant(hessian, move, gradient, before, frame + 1)
+        taken_back = 0
+        inside, outside = split(columns.u, revealed, rows.change, sums.along, square)
         grain = max(grain, ROUNDING * (coarse + np.sqrt(square)))
-        extend = (
-            lengths[frame] > 0.0
-            and revealed < logits.size
-            and outside > max(grain, 1e-11 * np.sqrt(square))
-        )
-        slope = scale * outside * lengths[frame] if extend else 0.0
-        reach = slope / stiffness
-        newton, column, sound = newton_step(hessian, gradient, frame + 1, 0.5 * ridge)
-        if not sound:
-            full_hessian(loss, x, frame, rows, ridge, train_bias, hessian)
-            newton, column, sound = newton_step(hessian, gradient, frame + 1, 0.5 * ridge)
+        more = lengths[frame] > 0.0 and revealed < rows.logits.size
+        more = more and outside > max(grain, FLAT * np.sqrt(square))
+        slope = scale * outside * lengths[frame] if more else 0.0
         q = dot(point, point, frame)
-        inner = np.sqrt(dot(newton[1:], newton[1:], frame))
         now = FitPoint(point, q, point[0], bias)
         faint = scale * grain * lengths[0] / (stiffness * tolerance)
         off = Outside(slope, lengths[0], faint)
-        error = accuracy(now, last, newton, column, frame, off)
-        if revealed < EXPLORED and slope > 0.0:
-            error = max(error, 2.0 * slope / (ridge * max(np.sqrt(q), faint)))
-        if error < tolerance and frame > EASY and loss == LOGISTIC:
-            full_hessian(loss, x, frame, rows, ridge, train_bias, hessian)
-            newton, column, sound = newton_step(hessian, gradient, frame + 1, 0.5 * ridge)
-            error = DOUBT * accuracy(now, last, newton, column, frame, off)
+        newton, error = judge(fit, filled, now, last, off, tolerance)
         if error < tolerance:
             return FrameFit(SETTLED, frame, revealed, bias, error, faint)
         last = now
-        if extend and inner < INSIDE_FIRST * reach:
-            weight = lengths[frame] - (cross - dot(inside, fresh, revealed)) / outside
-            row = np.zeros(frame + 1)
-            new = NewDirection(inside, fresh[:revealed], outside, weight, scale)
-            with_bias, gradient[frame + 1] = reveal(loss, columns, filled, rows, new, row)
-            frame += 1
-            revealed += 1
-            for j in range(frame):
-                hessian[j + 1, frame] = hessian[frame, j + 1] = row[j]
-            hessian[0, frame] = hessian[frame, 0] = with_bias if train_bias else 0.0
-            hessian[frame, frame] += ridge
+        moves_inside += 1
+        if more and np.sqrt(dot(newton[1:], newton[1:], frame)) < INSIDE_FIRST * slope / stiffness:
+            weight = lengths[frame] - (cross - dot(inside, sums.fresh, revealed)) / outside
+            new = NewDirection(inside, sums.fresh[:revealed], outside, weight, scale)
+            append_direction(fit, filled, new)
+            frame, revealed, moves_inside, draw = frame + 1, revealed + 1, 0, np.bool_(True)
             stiffness = hessian[frame, frame]
-            newton, column, sound = newton_step(hessian, gradient, frame + 1, 0.5 * ridge)
-            if not sound:
-                full_hessian(loss, x, frame, rows, ridge, train_bias, hessian)
-                newton, column, sound = newton_step(hessian, gradient, frame + 1, 0.5 * ridge)
-            moves_inside = 0
-            draw = np.bool_(True)
-            fresh[:] = 0.0
-        else:
-            moves_inside += 1
+            newton, _ = sound_step(fit, frame)
+            sums.fresh[:] = 0.0
         if loss == LOGISTIC:
             shorten(newton, frame + 1, scale, np.sqrt(q), bias)
         descent = dot(gradient, newton, frame + 1)
-        for j in range(frame + 1):
-            move[j], before[j] = newton[j], gradient[j]
-        for j in range(frame):
-            step[j] = newton[j + 1]
-            point[j] += step[j]
-        shift = newton[0]
+        shift = make(fit.work, point, frame, newton)
         bias += shift
     return FrameFit(LOST, frame, revealed, bias, error, faint)
+
+
+@kernel(nogil=True, error_model="numpy")
+def judge(
+    fit: Any, filled: Any, now: Any, last: Any, off: Any, tolerance: float
+) -> tuple[Any, float]:
+    """The Newton step at a point, and the estimated relative error of q, m and the bias there."""
+    frame, revealed = filled
+    loss, ridge, _ = fit.objective
+    newton, column = sound_step(fit, frame)
+    error = accuracy(now, last, newton, column, frame, off)
+    if revealed < EXPLORED and off.slope > 0.0:
+        error = max(error, 2.0 * off.slope / (ridge * max(np.sqrt(now.q), off.faint)))
+    if error < tolerance and frame > EASY and loss == LOGISTIC:
+        full_hessian(fit, frame)
+        newton, column = sound_step(fit, frame)
+        error = DOUBT * accuracy(now, last, newton, column, frame, off)
+    return newton, error
 
 
 @kernel(nogil=True, error_model="numpy")
@@ -257,87 +206,3 @@ def separates(loss: Any, ridge: float, rows: Any) -> bool:
     positive.
     """
     return ridge == 0.0 and loss == LOGISTIC and total_loss(loss, rows[0], rows[1]) < np.log(2.0)
-
-
-@kernel(nogil=True, error_model="numpy")
-def shorten(newton: Any, size: Any, scale: float, norm: float, bias: float) -> None:
-    """At most about double the spread of the logits in one move: beyond, the logistic loss is no
-    parabola.
-    """
-    spread = scale * np.sqrt(dot(newton[1:], newton[1:], size - 1)) + abs(newton[0])
-    most = 2.0 + scale * norm + abs(bias)
-    if spread > most:
-        for j in range(size):
-            newton[j] *= most / spread
-
-
-@kernel(nogil=True, error_model="numpy")
-def accuracy(now: Any, last: Any, newton: Any, column: Any, frame: Any, off: Any) -> float:
-    r"""Estimated relative error of q, m and B: what the Newton step and the slope `off` the frame
-    still promise.
-
-    Directions couple to their neighbours, as in Lanczos' method: along the frame the last column of
-    the inverse Hessian falls as $R^j$, with $1 - R^2$ its last entry squared over its square. In a
-    frame that goes on the same way, the column of the next direction is the last one times
-    $R/(1-R^2)$, and its norm $\sqrt{1+R^2}/(1-R^2)$ times as large. Besides, the given directions
-    and the bias overlap with it at random, by order $N^{-1/2}$ from each of the $1/(1-R^2)$ nearest
-    ones. The last changes, which fall as $R^2$, are the second witness. Weights smaller than
-    `off.faint` are measured by it: to know them better is beyond rounding.
-    """
-    point, q, m, bias = now
-    slope, root, faint = off
-    size = max(np.sqrt(q), faint)
-    square = dot(column, column, frame + 1)
-    ending = min(0.91, column[frame] * column[frame] / square)
-    along = slope * np.sqrt(1.0 - ending) / ending
-    away = slope * np.sqrt(square * (2.0 - ending)) / ending
-    random = away / (root * np.sqrt(ending))
-    shared, inside = 0.0, 0.0
-    for j in range(frame):
-        shared += abs(point[j] * column[j + 1])
-        inside += point[j] * newton[j + 1]
-    second = dot(newton[1:], newton[1:], frame) + away**2
-    error = 2.0 * (abs(inside) + along * shared + random * np.sqrt(q)) + second
-    error /= size**2
-    error = max(error, (abs(newton[1]) + along * abs(column[1]) + random) / size)
-    error = max(error, (abs(newton[0]) + along * abs(column[0]) + random) / (size + abs(bias)))
-    moved = max(abs(q - last.q) / size**2, abs(m - last.m) / size)
-    moved = max(moved, abs(bias - last.bias) / (size + abs(bias)))
-    return float(max(error, moved * (1.0 - ending) / ending))
-
-
-@kernel(nogil=True, error_model="numpy")
-def split(u: Any, revealed: Any, change: Any, along: Any, square: float) -> tuple[Any, float]:
-    """Coordinates of the change of residuals in the revealed span, and the length of the rest."""
-    inside = along[:revealed].copy()
-    rest = square - dot(inside, inside, revealed)
-    if rest < 0.5 * square:
-        correction = np.zeros(revealed)
-        rest = split_again(u, revealed, change, inside, correction)
-        rest -= dot(correction, correction, revealed)
-        for j in range(revealed):
-            inside[j] += correction[j]
-    return inside, np.sqrt(max(rest, 0.0))
-
-
-@kernel(nogil=True, error_model="numpy")
-def full_hessian(
-    loss: Any, x: Any, frame: Any, rows: Any, ridge: float, train_bias: bool, hessian: Any
-) -> None:
-    """Hessian over the bias (index 0; the identity if it is fixed) and the frame, at the present
-    logits.
-    """
-    logits, targets, _, _ = rows
-    curvature, weighted = np.empty(logits.size), np.empty(logits.size)
-    residuals(loss, logits, targets, weighted)
-    curvatures(loss, weighted, targets, curvature)
-    hessian[0, 0] = total(curvature) if train_bias else 1.0
-    for j in range(frame):
-        for i in range(logits.size):
-            weighted[i] = curvature[i] * x[j, i]
-        row = np.zeros(j + 1)
-        project(x, j + 1, np.int64(0), weighted, row)
-        hessian[0, j + 1] = hessian[j + 1, 0] = total(weighted) if train_bias else 0.0
-        for i in range(j + 1):
-            hessian[i + 1, j + 1] = hessian[j + 1, i + 1] = row[i]
-        hessian[j + 1, j + 1] += ridge

@@ -15,10 +15,16 @@ from numba import int64, njit
 
 from ...runtime.kernels import kernel
 from ..random.normals import TILE, fill_tile
+from .newton import dot
 
 LOGISTIC, SQUARED, WEIGHTED = 0, 1, 2
 """Losses: logistic and squared with targets p; $p x^2/2$ with weights p (for probes of the
 Hessian).
+"""
+
+FLAT = 1e-11
+"""A change of the residuals whose part outside the revealed span is a smaller share has none: it is
+rounding.
 """
 
 _FAST = {"contract", "reassoc", "nsz", "arcp"}
@@ -267,6 +273,20 @@ def split_again(u: Any, revealed: Any, change: Any, inside: Any, correction: Any
         project(u, revealed, first, e, correction)
         square += inner(e, e)
     return square
+
+
+@kernel(nogil=True, error_model="numpy")
+def split(u: Any, revealed: Any, change: Any, along: Any, square: float) -> tuple[Any, float]:
+    """Coordinates of the change of residuals in the revealed span, and the length of the rest."""
+    inside = along[:revealed].copy()
+    rest = square - dot(inside, inside, revealed)
+    if rest < 0.5 * square:
+        correction = np.zeros(revealed)
+        rest = split_again(u, revealed, change, inside, correction)
+        rest -= dot(correction, correction, revealed)
+        for j in range(revealed):
+            inside[j] += correction[j]
+    return inside, np.sqrt(max(rest, 0.0))
 
 
 @kernel(nogil=True, error_model="numpy")

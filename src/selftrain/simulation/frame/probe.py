@@ -11,9 +11,22 @@ from typing import Any
 import numpy as np
 
 from ...runtime.kernels import kernel
-from .fit import FULL, SETTLED, split
+from .fit import FULL, SETTLED
 from .newton import dot
-from .passes import WEIGHTED, Filled, FreshColumn, NewDirection, PassSums, advance, reveal
+from .passes import (
+    FLAT,
+    WEIGHTED,
+    Filled,
+    FreshColumn,
+    NewDirection,
+    PassSums,
+    advance,
+    reveal,
+    split,
+)
+
+MOST_DIRECTIONS = 400
+"""A probe that took so many ends with the estimate that it has."""
 
 
 @kernel(nogil=True, error_model="numpy")
@@ -66,7 +79,7 @@ def probe_frame(
         for j in range(frame):
             residual[j] -= length * (slopes[j] + ridge * direction[j])
         inside, outside = split(columns.u, revealed, change, along, size)
-        if lengths[frame] > 0.0 and revealed < logits.size and outside > 1e-11 * np.sqrt(size):
+        if lengths[frame] > 0.0 and revealed < logits.size and outside > FLAT * np.sqrt(size):
             weight = lengths[frame] - (cross - dot(inside, fresh, revealed)) / outside
             new = NewDirection(inside, fresh[:revealed], outside, weight, scale)
             _, slope = reveal(loss, columns, now, rows, new, none)
@@ -75,7 +88,7 @@ def probe_frame(
             frame += 1
             revealed += 1
         before, square = square, dot(residual, residual, frame)
-        if gain * square / before < tolerance * form or frame - start > 400:
+        if gain * square / before < tolerance * form or frame - start > MOST_DIRECTIONS:
             return SETTLED, form
         for j in range(frame):
             direction[j] = residual[j] + square / before * direction[j]
