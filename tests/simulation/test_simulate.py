@@ -8,7 +8,6 @@ import pytest
 from selftrain import Problem, Recipe, simulate, solve
 from selftrain.errors import InvalidInput, StageError
 from selftrain.runtime.progress import Progress
-from selftrain.simulation import simulate as simulate_module
 from selftrain.simulation.engines import matrix_free
 from selftrain.simulation.plan import plan_run
 from selftrain.simulation.seed_record import SeedOptions, SeedRecord
@@ -263,7 +262,7 @@ def test_an_interrupt_before_the_first_seed_is_one(monkeypatch: pytest.MonkeyPat
     def interrupt(*arguments: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(simulate_module, "_one_seed", interrupt)
+    monkeypatch.setattr(matrix_free, "run_steps", interrupt)
     with pytest.raises(KeyboardInterrupt):
         simulate(PROBLEM, RECIPE, 60, 3, probes=0)
 

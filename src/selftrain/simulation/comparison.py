@@ -56,7 +56,7 @@ SHARES = (
 )
 
 WITHIN = 0.1
-"""Runs and theory are said to agree if every deviation is below this, with confidence."""
+"""Runs and theory agree if every deviation is below this, with confidence."""
 
 ROW = "{:32} {:>16} {:>10} {:>10} {:>10} {:>10}"
 COLUMNS = ("deviation of", "largest, at t", "all steps", "chance", "detectable", "at most")
@@ -77,7 +77,7 @@ class Comparison:
             are the steps at which every seed has a value.
         seeds: how many seeds have a state at each step.
         gaps: distances of distributions, if vectors were kept.
-        within: the deviation below which runs and theory are said to agree.
+        within: the deviation below which runs and theory agree.
         complete: whether every seed, and the theory, has an error at every step.
         note: what to bear in mind; empty if nothing.
     """

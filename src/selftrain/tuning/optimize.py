@@ -57,7 +57,7 @@ def optimize(
             unless it leads to no better an error than that of the labelled points alone; three if
             none is given, and ten while nothing better than the labelled points alone is found.
         tolerance: relative accuracy of the solver; the default is that of `solve`.
-        limit: most iterations of a search; `is_minimum` tells whether they were enough.
+        limit: most iterations of a search; `is_minimum` is False where they were too few.
         progress: called with the number of solves and the best error so far.
 
     >>> from selftrain import Problem

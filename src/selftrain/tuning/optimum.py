@@ -205,10 +205,10 @@ class Optimum:
     @property
     def _still(self) -> bool:
         """Whether the ridge of the steps is at its lower bound, all along if it is free."""
-        held = self.active_bounds.get("lambda_u")
-        if isinstance(held, dict):
-            return len(held.get("lower", ())) == self.problem.steps
-        return held == "lower"
+        at_bound = self.active_bounds.get("lambda_u")
+        if isinstance(at_bound, dict):
+            return len(at_bound.get("lower", ())) == self.problem.steps
+        return at_bound == "lower"
 
     def to_frame(self) -> pd.DataFrame:
         """The path, one row a recipe that improved; constants as they are, schedules by their last
@@ -239,9 +239,9 @@ class Optimum:
 
     def __repr__(self) -> str:
         values = ", ".join(f"{name}={_shown(getattr(self.recipe, name))}" for name in self.bounds)
-        held = f", at a bound: {', '.join(self.active_bounds)}" if self.active_bounds else ""
+        at_bound = f", at a bound: {', '.join(self.active_bounds)}" if self.active_bounds else ""
         better = "" if self.self_training or self.problem.steps == 0 else "do not self-train: "
-        return f"Optimum({better}error={self.error:.8g}, {values}{held}; {self.solves} solves)"
+        return f"Optimum({better}error={self.error:.8g}, {values}{at_bound}; {self.solves} solves)"
 
 
 def active_bounds(variables: Variables, x: Array) -> dict[str, str | dict[str, tuple[int, ...]]]:

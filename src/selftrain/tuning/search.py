@@ -149,7 +149,7 @@ class Search:
         return x, *self.conditions(x, tolerance)
 
     def conditions(self, x: Array, tolerance: float) -> tuple[float, float]:
-        """Largest entry of the gradient that no bound holds, and least curvature along free
+        """Largest entry of the gradient that no bound stops, and least curvature along free
         coordinates.
         """
         value, slope = self.slope(x, tolerance)
@@ -183,10 +183,10 @@ class Search:
         return x, slope
 
     def free(self, x: Array, slope: Array) -> Index:
-        """Coordinates that no bound holds: off the bounds, or pushed away from them."""
+        """Coordinates that no bound stops: off the bounds, or pushed away from them."""
         low, high = self.variables.box()
-        held = ((x <= low + 1e-9) & (slope >= 0)) | ((x >= high - 1e-9) & (slope <= 0))
-        return np.flatnonzero(~held)
+        pressed = ((x <= low + 1e-9) & (slope >= 0)) | ((x >= high - 1e-9) & (slope <= 0))
+        return np.flatnonzero(~pressed)
 
     def hessian(self, x: Array, slope: Array, free: Index, tolerance: float) -> Array:
         """Second derivatives along free coordinates by differences to the gradient at x; smooth

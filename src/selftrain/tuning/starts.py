@@ -120,12 +120,12 @@ def _shorter(search: Search, begin: Recipe, tolerance: float) -> list[Array]:
         delta_u=tuple(batches.delta[:steps].tolist()),
         test=tuple(problem.test_mixture),
     )
-    held: dict[str, Any] = {
+    shorter: dict[str, Any] = {
         name: getattr(begin, name)[:steps]
         for name in ("lambda_u", "threshold", "sharpness", "annealing")
         if isinstance(getattr(begin, name), tuple)
     }
-    base = begin.replace(**held)
+    base = begin.replace(**shorter)
     brief = Search(first, Variables(base, free.names, free.bounds, (), steps))
     candidates = [brief.variables.coordinates(base), *_shorter(brief, base, tolerance)]
     ranked = sorted(candidates, key=lambda x: brief.error(x, tolerance)[0])

@@ -131,13 +131,13 @@ def fit(
         moved = length * float(np.linalg.norm(inner.x)) / max(float(np.linalg.norm(point)), 1e-300)
         if not np.isfinite(moved):
             break
-    told = (
+    reason = (
         f"the fit did not settle in {limit} Newton steps (relative error {error:.1e}, ridge"
         f" {ridge:g})"
     )
     if ridge == 0:
-        told += ": without ridge the minimum may not exist"
-    raise FitError(told)
+        reason += ": without ridge the minimum may not exist"
+    raise FitError(reason)
 
 
 class _Objective:

@@ -102,7 +102,7 @@ class BestDirection:
         rates, points = self.rates, self.points
         first, last = self.bias_to_norm
         lowest = int(np.argmin(rates))
-        held = "the bias is held" if self.path.recipe.fix_bias else "the bias is trained"
+        bias = "the bias is fixed" if self.path.recipe.fix_bias else "the bias is trained"
         lines = [
             f"M from {points.squared_cosine[0]:.4g} to {points.squared_cosine[-1]:.4g} at tau = "
             f"{self.path.until:.4g}"
@@ -110,7 +110,7 @@ class BestDirection:
             + (", facing the wrong way" if self.reversed else ""),
             (
                 f"C from {rates[0]:.4g} to {rates[-1]:.4g}, smallest {rates[lowest]:.4g} at tau ="
-                f" {points.tau[lowest]:.4g}; {held}, so C > 0 is"
+                f" {points.tau[lowest]:.4g}; {bias}, so C > 0 is"
                 f" {'a theorem' if self.proved else 'not guaranteed'}"
             ),
             (
@@ -140,8 +140,8 @@ def best_direction(
     >>> found = best_direction(problem, Recipe(lambda_l=0.005))
     >>> found.reached, found.always_positive, found.proved
     (True, True, True)
-    >>> held = best_direction(problem, Recipe(lambda_l=0.005, fix_bias=True))
-    >>> held.reached, held.always_positive, round(float(held.rates[0]), 2)
+    >>> fixed = best_direction(problem, Recipe(lambda_l=0.005, fix_bias=True))
+    >>> fixed.reached, fixed.always_positive, round(float(fixed.rates[0]), 2)
     (True, False, -7.27)
     """
     check_continuous(problem, recipe)

@@ -46,9 +46,9 @@ class ContinuumComparison:
         return pd.DataFrame(self.difference, index=pd.Index(self.tau, name="tau"))
 
     def __str__(self) -> str:
-        told = self.largest
+        largest = self.largest
         shown = ", ".join(
-            f"{name} {told[name]:.2g}" for name in ("m", "q", "bias", "cosine", "error")
+            f"{name} {largest[name]:.2g}" for name in ("m", "q", "bias", "cosine", "error")
         )
         count = self.tau.size - 1
         return f"largest difference over {count} step{'' if count == 1 else 's'}: {shown}"

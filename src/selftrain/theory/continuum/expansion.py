@@ -130,8 +130,10 @@ def first_order(
         squared_cosine1=2 * mu * nu2 * answer.turn,
         points=answer.points,
     )
-    told = {name: value for name, value in asdict(coefficients).items() if name != "alignment_rate"}
-    _check_range(t, old, **told)
+    numbers = {
+        name: value for name, value in asdict(coefficients).items() if name != "alignment_rate"
+    }
+    _check_range(t, old, **numbers)
     return coefficients
 
 

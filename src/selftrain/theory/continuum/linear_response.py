@@ -220,10 +220,10 @@ def _strength(nodes: _Nodes, alpha: float, state: State) -> float:
     for _ in range(NEWTON_STEPS):
         free = 1.0 / (1.0 + math.exp(x) * curvature)
         bound = math.exp(x) * curvature * free
-        held, loose = float(weight @ bound), float(weight @ free)
-        gap = math.log(held) - math.log(loose / (points - 1.0))
+        tied, loose = float(weight @ bound), float(weight @ free)
+        gap = math.log(tied) - math.log(loose / (points - 1.0))
         low, high = (x, high) if gap < 0 else (low, x)
-        slope = float(weight @ (free * bound)) * (1.0 / held + 1.0 / loose)
+        slope = float(weight @ (free * bound)) * (1.0 / tied + 1.0 / loose)
         moved = x - gap / slope
         if not low <= moved <= high:
             moved = 0.5 * (low + high)

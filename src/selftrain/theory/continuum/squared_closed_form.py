@@ -110,15 +110,15 @@ class SquaredClosedForm:
         b = ridge + delta * (alpha - 1.0)
         chi = 2.0 / (b + math.sqrt(b * b + 4.0 * ridge * delta))
         q_hat = alpha * delta / (1.0 + chi * delta)
-        held = q_hat * (1.0 + self.variance / delta)
-        lost = ridge / (held + ridge)
+        kept = q_hat * (1.0 + self.variance / delta)
+        lost = ridge / (kept + ridge)
         strength = alpha * delta * (chi / (1.0 + chi * delta)) ** 2
         amplified = strength / (1.0 - strength * delta)
         shrunk = ridge * chi
         ahead = shrunk * lost * (q_hat / ridge) * (self.variance / delta)  # shrunk - lost
         fresh = amplified * delta * shrunk**2
         return StepMap(
-            held / (held + ridge),
+            kept / (kept + ridge),
             amplified * (self.variance + delta) * lost**2,
             (chi * q_hat) ** 2 + fresh,
             ahead * (2.0 - shrunk - lost) - fresh,
