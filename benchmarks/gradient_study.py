@@ -3,7 +3,7 @@ r"""Gradients of random runs against differences of the solver, and a third rout
 For each random run one quantity is differentiated in ten or more entries of its problem and recipe:
 by `gradient`, and by extrapolated central differences of `solve`. Differences have an error of
 their own: what the last step of the extrapolation changed, and the accuracy of the two runs over
-their distance. An entry that differs by more than that is settled by the equations of
+their distance. An entry on which the two do not agree is settled by the equations of
 `independent`, an engine that shares no code with the package: there the derivative is carried
 forward from step to step, each step differentiated at its solution by differences that solve
 nothing.
@@ -38,6 +38,17 @@ STRIDE = 1e-3
 
 CLOSE = 1e-6
 """Relative difference up to which two derivatives agree in any case."""
+
+LOST = 1e-12
+"""A derivative this small, relative to the quantity over the entry, is below the rounding of the
+quantity.
+"""
+
+AGREE = "agree"
+NOISE = "differences too noisy; the third route agrees"
+FAULT = "differences further off than their noise; the third route agrees"
+WRONG = "gradient is wrong"
+UNDECIDED = "undecided"
 
 FIELDS = [
     name for name in independent.Step._fields if name not in ("loss", "first", "hard", "fixed_bias")
@@ -304,18 +315,15 @@ def judged(run: Trajectory, of: str, entry: Entry, last: int, adjoint: float) ->
         other, noise = difference(run.problem, run.recipe, of, entry, last)
     except StageError:
         other, noise = math.nan, math.nan
-    size = _size(run, of, last) / abs(entry.value(run.problem, run.recipe))
-    floor = 1e-13 * size
+    floor = LOST * _size(run, of, last) / abs(entry.value(run.problem, run.recipe))
     if abs(adjoint - other) <= max(CLOSE * abs(adjoint), floor):
-        return {"difference": other, "noise": noise, "outcome": "agree"}
-    if abs(adjoint - other) <= noise:
-        return {"difference": other, "noise": noise, "outcome": "within the noise of differences"}
+        return {"difference": other, "noise": noise, "outcome": AGREE}
     settled = third(run, of, entry, last)
-    outcome = "neither"
+    outcome = UNDECIDED
     if abs(adjoint - settled) <= max(CLOSE * abs(adjoint), floor):
-        outcome = "differences are at fault"
+        outcome = NOISE if abs(adjoint - other) <= noise else FAULT
     elif abs(other - settled) <= max(CLOSE * abs(other), noise):
-        outcome = "gradient is wrong"
+        outcome = WRONG
     return {"difference": other, "noise": noise, "third": settled, "outcome": outcome}
 
 
@@ -338,10 +346,10 @@ def main() -> int:
             file.flush()
             counts.update(row["outcome"] for row in rows)
             for row in rows:
-                if row["outcome"] in ("neither", "gradient is wrong", "differences are at fault"):
+                if row["outcome"] in (FAULT, WRONG, UNDECIDED):
                     print(row, flush=True)
     print(f"{runs} runs of {index} drawn, {sum(counts.values())} entries: {dict(counts)}")
-    return int(counts["neither"] + counts["gradient is wrong"] > 0)
+    return int(counts[UNDECIDED] + counts[WRONG] > 0)
 
 
 if __name__ == "__main__":
