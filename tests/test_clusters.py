@@ -38,11 +38,19 @@ from selftrain import Clusters, InvalidInput, Problem
         ([1.0, 0.0], np.eye(3), r"not the shape \(3, 3\)"),
         ([1.0, 0.0], (1.0, 2.0, 3.0), "a tuple has two covariances"),
         ([1.0, 0.0], (1.0, np.array([1.0, math.inf])), "positive covariance = .*finite"),
+        ([1.0, 0.0], 1e200, "a largest variance from 1e-100 to 1e100"),
+        ([1e-200, 0.0], 1.0, "a largest entry from 1e-100 to 1e100"),
     ],
 )
 def test_refusals(mean: Any, covariance: Any, sentence: str) -> None:
     with pytest.raises(InvalidInput, match=sentence):
         Clusters(mean, covariance)
+
+
+def test_names_are_as_many_as_features() -> None:
+    for names in (("a",), "ab"):
+        with pytest.raises(InvalidInput, match="2 names are accepted"):
+            Clusters([1.0, 0.0], 1.0, names=names)  # type: ignore[arg-type]
 
 
 def rows(n: int = 400) -> tuple[np.ndarray, np.ndarray]:
@@ -84,6 +92,9 @@ def test_rows_that_do_not_do() -> None:
         (np.arange(len(y)), "two classes are needed"),
         (y[:5], "one class per row"),
         ((np.arange(len(y)) == 0), "at least two rows of each class"),
+        (np.where(y, 1.0, np.nan), "every row needs a class"),
+        (np.where(y, "yes", None), "every row needs a class"),
+        (np.where(y, "yes", np.array(3, dtype=object)), "classes of one type"),
     ):
         with pytest.raises(InvalidInput, match=sentence):
             Clusters.from_data(X, labels)

@@ -97,6 +97,8 @@ def as_rows(X: Any) -> tuple[Array, tuple[str, ...] | None]:
 
 def labelled_rows(X: Any, y: Any) -> tuple[Array, Any, tuple[str, ...] | None]:
     """Rows, whether each is of the positive class, names of the columns."""
+    import pandas as pd
+
     rows, names = as_rows(X)
     values = np.asarray(y)
     if values.shape != (len(rows),):
@@ -104,7 +106,13 @@ def labelled_rows(X: Any, y: Any) -> tuple[Array, Any, tuple[str, ...] | None]:
             f"one class per row is accepted: {len(rows)} of them, not the shape {values.shape}"
         )
         raise InvalidInput("y", values, accepted)
-    kinds = np.unique(values)
+    if pd.isna(values).any():
+        raise InvalidInput("y", values, "every row needs a class; some have none")
+    try:
+        kinds = np.unique(values)
+    except TypeError:
+        accepted = "classes of one type are accepted, all numbers or all words"
+        raise InvalidInput("y", values, accepted) from None
     if kinds.size != 2:
         shown: Sequence[Any] = kinds[:5].tolist()
         accepted = f"two classes are needed; here are {kinds.size}"

@@ -21,6 +21,7 @@ from .arrays import Array
 from .cluster_rows import RowSource, as_rows, estimate
 from .covariances import NEGATIVE, checked, eigen, finite, one_or_two, widened
 from .errors import InvalidInput
+from .fields import LARGEST, RANGE, SMALLEST
 from .linear_rule import LinearRule, best_rule
 
 if TYPE_CHECKING:
@@ -91,6 +92,8 @@ class Clusters:
                 " accepted"
             )
             raise InvalidInput("mean", self.mean, accepted)
+        if not SMALLEST <= float(np.abs(mean).max()) <= LARGEST:
+            raise InvalidInput("mean", self.mean, f"a largest entry {RANGE} is accepted")
         _freeze(self, "mean", mean)
         given = one_or_two(self.covariance)
         names = (
@@ -115,6 +118,8 @@ class Clusters:
             raise InvalidInput("midpoint", self.midpoint, f"a vector of {rows} entries is accepted")
         _freeze(self, "midpoint", midpoint)
         if self.names is not None:
+            if isinstance(self.names, str) or len(self.names) != rows:
+                raise InvalidInput("names", self.names, f"{rows} names are accepted")
             object.__setattr__(self, "names", tuple(str(name) for name in self.names))
 
     @classmethod

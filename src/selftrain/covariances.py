@@ -8,6 +8,7 @@ import numpy as np
 
 from .arrays import Array
 from .errors import InvalidInput
+from .fields import LARGEST, RANGE, SMALLEST
 
 ASYMMETRY = 1e-8
 """A covariance may differ from its transpose by this much, relative to its largest entry."""
@@ -59,6 +60,8 @@ def checked(name: str, value: Any, features: int) -> Array:
         raise InvalidInput(name, value, accepted)
     if not highest > 0:
         raise InvalidInput(name, value, "some variance has to be greater than zero")
+    if not SMALLEST <= highest <= LARGEST:
+        raise InvalidInput(name, value, f"a largest variance {RANGE} is accepted")
     matrix.setflags(write=False)
     return matrix
 

@@ -16,7 +16,9 @@ MEAN = np.array([1.0, 0.5, 0.2, 0.0])
 ONE = np.diag([1.0, 0.5, 2.0, 0.3]) + 0.1
 OTHER = np.diag([0.4, 1.5, 0.7, 0.9]) - 0.05
 SHAPES = {
-    "diagonal": Clusters(MEAN, [1.0, 0.5, 2.0, 0.3], midpoint=[1.0, 2.0, 3.0, 4.0], names="abcd"),
+    "diagonal": Clusters(
+        MEAN, [1.0, 0.5, 2.0, 0.3], midpoint=[1.0, 2.0, 3.0, 4.0], names=tuple("abcd")
+    ),
     "one matrix": Clusters(MEAN, ONE),
     "two matrices": Clusters(MEAN, (ONE, OTHER)),
     "reduced": Clusters(MEAN, ONE).reduce(3),
