@@ -112,14 +112,12 @@ def _shorter(search: Search, begin: Recipe, tolerance: float) -> list[Array]:
     steps = problem.steps // 8
     if steps < 2:
         return []
-    batches = problem.unlabeled
-    first = problem.replace(
-        steps=steps,
-        alpha_u=tuple(batches.alpha[:steps].tolist()),
-        rho_u=tuple(batches.rho[:steps].tolist()),
-        delta_u=tuple(batches.delta[:steps].tolist()),
-        test=tuple(problem.test_mixture),
-    )
+    of_steps = {
+        name: getattr(problem, name)[:steps]
+        for name in ("alpha_u", "rho_u", "delta_u", "clusters_u", "batches", "keep_labeled")
+        if isinstance(getattr(problem, name), tuple)
+    }
+    first = problem.replace(steps=steps, test=problem.test_pair, **of_steps)
     shorter: dict[str, Any] = {
         name: getattr(begin, name)[:steps]
         for name in ("lambda_u", "threshold", "sharpness", "annealing")

@@ -27,12 +27,20 @@ def test_the_gradient_of_the_sphere_is_the_adjoint_one() -> None:
         found["delta"]
 
 
-@pytest.mark.parametrize("schedule", [(), ("lambda_u",)])
-def test_the_best_recipe_of_the_sphere(schedule: tuple[str, ...]) -> None:
-    options: dict[str, Any] = {"over": ("lambda_l", "lambda_u"), "starts": 1, "schedule": schedule}
-    if schedule:
-        options["over"] = ("lambda_l",)
-    expected, found = optimize(SPHERE, **options), optimize(SHAPED, **options)
+@pytest.mark.parametrize(
+    ("over", "schedule", "steps"),
+    [
+        (("lambda_l", "lambda_u"), (), 3),
+        (("lambda_l",), ("lambda_u",), 3),
+        (("lambda_u",), (), 16),  # long enough to start from the optimum of a shorter run
+    ],
+)
+def test_the_best_recipe_of_the_sphere(
+    over: tuple[str, ...], schedule: tuple[str, ...], steps: int
+) -> None:
+    options: dict[str, Any] = {"over": over, "starts": 1, "schedule": schedule}
+    expected = optimize(SPHERE.replace(steps=steps), **options)
+    found = optimize(SHAPED.replace(steps=steps), **options)
     assert found.error == pytest.approx(expected.error, abs=1e-9)
     assert found.labeled_only.error == pytest.approx(expected.labeled_only.error, rel=1e-7)
     assert found.supervised.error == pytest.approx(expected.supervised.error, rel=1e-7)
