@@ -28,17 +28,16 @@ def test_the_gradient_of_the_sphere_is_the_adjoint_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("over", "schedule", "steps"),
+    ("options", "steps"),
     [
-        (("lambda_l", "lambda_u"), (), 3),
-        (("lambda_l",), ("lambda_u",), 3),
-        (("lambda_u",), (), 16),  # long enough to start from the optimum of a shorter run
+        ({"over": ("lambda_l", "lambda_u")}, 3),
+        ({"over": ("lambda_l",), "schedule": ("lambda_u",)}, 3),
+        # long enough to start from the optimum of a shorter run
+        ({"over": ("lambda_u",), "bounds": {"lambda_u": (1e-4, 2e-4)}}, 16),
     ],
 )
-def test_the_best_recipe_of_the_sphere(
-    over: tuple[str, ...], schedule: tuple[str, ...], steps: int
-) -> None:
-    options: dict[str, Any] = {"over": over, "starts": 1, "schedule": schedule}
+def test_the_best_recipe_of_the_sphere(options: dict[str, Any], steps: int) -> None:
+    options = options | {"starts": 1}
     expected = optimize(SPHERE.replace(steps=steps), **options)
     found = optimize(SHAPED.replace(steps=steps), **options)
     assert found.error == pytest.approx(expected.error, abs=1e-9)
