@@ -18,5 +18,6 @@ def test_the_stated_accuracy_holds_as_often_as_it_says(banks: int) -> None:
 
 
 def test_sizes_follow_the_error() -> None:
-    assert size_needed(1024, 1e-4, 1e-4) == 1024
-    assert size_needed(1024, 2e-4, 1e-4) == pytest.approx(1024 * 2**1.25)
+    assert size_needed(1024, 1e-4, 1e-4, jumps=False) == 1024
+    assert size_needed(1024, 2e-4, 1e-4, jumps=False) == pytest.approx(2048)
+    assert size_needed(1024, 2e-4, 1e-4, jumps=True) > 2 * 2048 / 2**0.5

@@ -30,6 +30,7 @@ from .replicate import ONE_CLASS
 from .scrambles import BANKS, accuracy_of_mean, size_needed
 from .shaped_rows import ClassRows, class_rows
 from .shaped_trajectory import ShapedMemoryTrajectory
+from .solve import jumps
 
 FEWEST_POINTS, MOST_POINTS = 2**10, 2**16
 """Rows of the smallest and the largest bank, for each class and group."""
@@ -96,7 +97,9 @@ def _enlarge(
                 return banks, accuracy, points
         if points == MOST_POINTS:
             break
-        needed = 4 * points if math.isinf(worst) else size_needed(points, worst, tolerance)
+        needed = 4.0 * points
+        if math.isfinite(worst):
+            needed = size_needed(points, worst, tolerance, jumps(problem, recipe))
         points = min(points * 2 ** max(1, math.ceil(math.log2(needed / points))), MOST_POINTS)
     rows = f"{BANKS} banks of {2 * MOST_POINTS} rows a group"
     reason = (

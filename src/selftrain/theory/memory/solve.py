@@ -50,13 +50,14 @@ the next.
 
 
 class Asked(NamedTuple):
-    """The accuracy that is wanted, the one that is accepted from the largest bank, and the sizes of
-    banks.
+    """The accuracy that is wanted, the one that is accepted from the largest bank, the sizes of
+    banks, and whether labels jump.
     """
 
     tolerance: float
     accepted: float
     sizes: tuple[int, ...]
+    jumps: bool = False
 
 
 def default_tolerance(problem: Problem, recipe: Recipe) -> float:
@@ -98,11 +99,12 @@ def solve_memory(
     count = round(math.log(most / FEWEST_POINTS, GROWTH)) + 1
     sizes = tuple(FEWEST_POINTS * GROWTH**level for level in range(count))
     enough = ACCEPTED * tolerance if wanted is None else tolerance
-    if most_fields(problem) <= GRID_FIELDS and not jumps(problem, recipe):
+    jump = jumps(problem, recipe)
+    if most_fields(problem) <= GRID_FIELDS and not jump:
         found = _on_grids(setting, tolerance)
         if found is not None:
             return found
-    return _attempt(setting, Asked(tolerance, enough, sizes), on_failure)
+    return _attempt(setting, Asked(tolerance, enough, sizes, jump), on_failure)
 
 
 class OneBank(NamedTuple):
@@ -257,7 +259,7 @@ def _enlarge(setting: ReturningRows, asked: Asked, failure: StageError | None = 
         enough = asked.accepted if points == sizes[-1] else asked.tolerance
         if worst <= enough:
             return _trajectory(setting, asked.tolerance, runs, accuracy, evaluations, failure)
-        needed = size_needed(points, worst, asked.tolerance)
+        needed = size_needed(points, worst, asked.tolerance, asked.jumps)
     rows = f"{BANKS} banks of {2 * sizes[-1]} rows a group"
     if math.isinf(worst):
         reason = f"{rows} disagree on whether the labels have collapsed into one class"
