@@ -15,7 +15,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.preprocessing import StandardScaler
 
 from selftrain import Clusters, Ensemble, InvalidInput, Problem, Recipe, simulate, solve
-from selftrain.simulation.designs.shaped import RowSource, row_table
+from selftrain.simulation.designs.shaped import TableSource, row_table
 from selftrain.simulation.plan import plan_run
 
 
@@ -69,7 +69,7 @@ def test_the_first_step_on_rows_is_the_fit_of_scikit_learn() -> None:
     recipe = Recipe(lambda_l=0.1, lambda_u=0.1)
     seen = simulate(problem, recipe, rows=(X, y), seeds=[4], tolerance=1e-8)
     plan = plan_run(problem, recipe, 30)
-    source = RowSource(plan, row_table(plan, (X, y)), 4)
+    source = TableSource(plan, row_table(plan, (X, y)), 4)
     first = source.draw(plan.steps[0])
     assert first.positive.sum() == 36
     model = LogisticRegression(C=1 / (0.1 * 30), tol=1e-10, max_iter=5000)

@@ -66,24 +66,10 @@ def optimize(
     >>> round(best.error, 6), round(best.recipe.lambda_u, 4), best.active_bounds
     (0.098222, 0.0496, {})
     """
-    if not isinstance(problem, Problem):
-        raise InvalidInput("problem", problem, "a selftrain.Problem is accepted")
-    if method not in METHODS:
-        raise InvalidInput("method", method, f"unknown method; {nearest(str(method), METHODS)}")
-    if progress is not None and not callable(progress):
-        raise InvalidInput("progress", progress, "a function of solves and best error is accepted")
-    if starts is not None:
-        accepted = "a whole number from 1 to 100 is accepted"
-        starts = int(number("starts", starts, lambda n: 1 <= n <= 100 and n % 1 == 0, accepted))
-    accepted = "a whole number from 1 to 100000 is accepted"
-    limit = int(number("limit", limit, lambda n: 1 <= n <= 100_000 and n % 1 == 0, accepted))
+    starts, limit = _checked(problem, method, starts, limit, progress)
     wanted = None if tolerance is None else checked_tolerance(tolerance)
     free, begin = variables(problem, over, schedule, bounds, start)
-    if method == "nelder-mead" and free.schedule:
-        raise InvalidInput("schedule", free.schedule, "nelder-mead optimises constants only")
-    if free.schedule and not problem.memoryless:
-        accepted = "where rows are used again constants are optimised, no schedules"
-        raise InvalidInput("schedule", free.schedule, accepted)
+    _check_schedule(problem, free.schedule, method)
     ridge = free.bounds.get("lambda_l", DEFAULT_BOUNDS["lambda_l"])
     tolerance = TOLERANCE if wanted is None or not problem.memoryless else wanted
     alone = labeled_optimum(problem, ridge, tolerance)
@@ -120,6 +106,32 @@ def optimize(
         labeled_only=alone,
         supervised=supervised_optimum(problem, ridge, tolerance),
     )
+
+
+def _checked(
+    problem: Any, method: Any, starts: Any, limit: Any, progress: Any
+) -> tuple[int | None, int]:
+    """`starts` and `limit` as whole numbers; `InvalidInput` for what is not accepted."""
+    if not isinstance(problem, Problem):
+        raise InvalidInput("problem", problem, "a selftrain.Problem is accepted")
+    if method not in METHODS:
+        raise InvalidInput("method", method, f"unknown method; {nearest(str(method), METHODS)}")
+    if progress is not None and not callable(progress):
+        raise InvalidInput("progress", progress, "a function of solves and best error is accepted")
+    if starts is not None:
+        accepted = "a whole number from 1 to 100 is accepted"
+        starts = int(number("starts", starts, lambda n: 1 <= n <= 100 and n % 1 == 0, accepted))
+    accepted = "a whole number from 1 to 100000 is accepted"
+    limit = int(number("limit", limit, lambda n: 1 <= n <= 100_000 and n % 1 == 0, accepted))
+    return starts, limit
+
+
+def _check_schedule(problem: Problem, schedule: tuple[str, ...], method: str) -> None:
+    if method == "nelder-mead" and schedule:
+        raise InvalidInput("schedule", schedule, "nelder-mead optimises constants only")
+    if schedule and not problem.memoryless:
+        accepted = "where rows are used again constants are optimised, no schedules"
+        raise InvalidInput("schedule", schedule, accepted)
 
 
 def _first_useful(

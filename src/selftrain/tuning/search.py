@@ -39,7 +39,19 @@ ROUGHLY = 1e-5
 """A gradient this small ends a rough search."""
 
 STATIONARY = 1e-9
-"""A gradient this small, where bounds do not hold it, ends a search."""
+"""A gradient this small, apart from its entries at bounds, ends a search."""
+
+AT_BOUND = 1e-9
+"""A coordinate so close to a bound is at it."""
+
+NOISE = 1e-9
+"""An error that grew by less did not grow: solved runs differ by as much."""
+
+LAST_STEPS = 8
+"""Newton steps at the end of a search; each halves the gradient at least."""
+
+DIFFERENCE = 3e-4
+"""Change of a coordinate for second derivatives: the gradient is solved to many digits more."""
 
 WORST = 1.0
 """What a recipe without a final error counts as."""
@@ -168,7 +180,7 @@ class Search:
         gradient there.
         """
         low, high = self.variables.box()
-        for _ in range(8):
+        for _ in range(LAST_STEPS):
             size = np.abs(slope[free]).max(initial=0.0)
             if size <= STATIONARY or np.linalg.eigvalsh(hessian).min() <= 0:
                 break
@@ -177,7 +189,7 @@ class Search:
             if np.any(there < low) or np.any(there > high):
                 break
             new_value, new_slope = self.slope(there, tolerance)
-            if not (new_value <= value + 1e-9 and np.abs(new_slope[free]).max() < 0.5 * size):
+            if not (new_value <= value + NOISE and np.abs(new_slope[free]).max() < 0.5 * size):
                 break
             x, value, slope = there, new_value, new_slope
         return x, slope
@@ -185,7 +197,7 @@ class Search:
     def free(self, x: Array, slope: Array) -> Index:
         """Coordinates that no bound stops: off the bounds, or pushed away from them."""
         low, high = self.variables.box()
-        pressed = ((x <= low + 1e-9) & (slope >= 0)) | ((x >= high - 1e-9) & (slope <= 0))
+        pressed = ((x <= low + AT_BOUND) & (slope >= 0)) | ((x >= high - AT_BOUND) & (slope <= 0))
         return np.flatnonzero(~pressed)
 
     def hessian(self, x: Array, slope: Array, free: Index, tolerance: float) -> Array:
@@ -203,7 +215,7 @@ class Search:
         columns = []
         for direction in basis:
             move = np.zeros(x.size)
-            move[free] = 3e-4 * direction / np.abs(direction).max()
+            move[free] = DIFFERENCE * direction / np.abs(direction).max()
             ahead, behind = np.clip(x + move, low, high), np.clip(x - move, low, high)
             there = max(ahead, behind, key=lambda at: float(np.abs(at - x).sum()))
             length = float((there - x)[free] @ direction)

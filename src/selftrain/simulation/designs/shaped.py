@@ -83,7 +83,7 @@ class GaussianSource:
         return Measured(variances, np.array(errors), float(auc))
 
 
-class RowSource:
+class TableSource:
     """Real rows, drawn without replacement; a rule is measured on the rows that no step has used.
 
     Arguments:

@@ -13,7 +13,7 @@ import numpy as np
 
 from ...arrays import Array
 from ..designs.design import Stored
-from ..designs.shaped import Drawn, GaussianSource, Pool, RowSource, SourceOfRows
+from ..designs.shaped import Drawn, GaussianSource, Pool, SourceOfRows, TableSource
 from ..linear.susceptibility import susceptibility
 from ..plan import RunPlan, StepPlan
 from ..pseudo_labels import (
@@ -41,7 +41,7 @@ def run_steps(
     seed, clusters = record.seed, plan.problem.clusters
     assert clusters is not None
     source: SourceOfRows = (
-        GaussianSource(plan, seed) if table is None else RowSource(plan, table, seed)
+        GaussianSource(plan, seed) if table is None else TableSource(plan, table, seed)
     )
     pool = Pool(plan, source)
     mean = plan.problem.test_clusters.mean

@@ -19,7 +19,7 @@ class Objective(NamedTuple):
     train_bias: bool
 
 
-class Workspace(NamedTuple):
+class FitArrays(NamedTuple):
     """Arrays over the bias (index 0) and the frame: the Hessian, the gradient now and before the
     last move, that move; `step` is its part in the frame.
     """
@@ -48,7 +48,7 @@ def open_fit(loss: Any, columns: Any, rows: Any, start: Any, ridge: float) -> An
     rows.base[:] = 0.0
     hessian = np.zeros((size, size))
     step = start.point.copy()
-    work = Workspace(hessian, np.zeros(size), np.zeros(size), np.zeros(size), step)
+    work = FitArrays(hessian, np.zeros(size), np.zeros(size), np.zeros(size), step)
     return OpenFit(Objective(loss, ridge, start.train_bias), columns, rows, work)
 
 

@@ -21,7 +21,7 @@ LARGEST_LOG = 650.0
 """Beyond this logarithm a conjugate leaves the range of numbers."""
 
 
-class Setting(NamedTuple):
+class StepSetting(NamedTuple):
     """What a step is given; `held`: the value of a fixed bias or NaN, `first`: 1 in step 0, else
     0.
     """
@@ -66,7 +66,7 @@ def anchor_of(x: Any, ridge: float, gamma: float, softness: Any) -> float:
 
 @kernel(error_model="numpy")
 def newton_of_modes(
-    x: Any, ridge: float, exponent: float, setting: Setting, work: Work
+    x: Any, ridge: float, exponent: float, setting: StepSetting, work: Work
 ) -> tuple[int, float, float]:
     """Nodes used, size of the Newton step (infinite if there is none) and the factor that bounds
     it; the step is in `work`.
@@ -104,7 +104,7 @@ class Patience(NamedTuple):
 
 @kernel(error_model="numpy")
 def newton_to_root(
-    x: Any, ridge: float, patience: Patience, setting: Setting, work: Work
+    x: Any, ridge: float, patience: Patience, setting: StepSetting, work: Work
 ) -> tuple[bool, int, int]:
     """Moves x to the root; whether it settled, evaluations, nodes used last (0: none).
 

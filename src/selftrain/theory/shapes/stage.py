@@ -31,7 +31,7 @@ from .averages import PointSet
 from .compiled import (
     LARGEST_LOG,
     Patience,
-    Setting,
+    StepSetting,
     Work,
     anchor_of,
     newton_of_modes,
@@ -289,7 +289,7 @@ class CompiledStage(ShapedStage):
         super().__init__(*given)
         self.work = work
         algebra, first = self.algebra, float(self.t == 0)
-        self.setting = Setting(
+        self.setting = StepSetting(
             algebra.noise, algebra.old, self.labels, self.points, algebra.softness, self.held, first
         )
 
