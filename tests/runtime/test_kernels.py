@@ -102,6 +102,28 @@ def test_a_word_that_is_imported_for_its_type_does_not_count(package: Path) -> N
     assert package_root(package / "solvers" / "solver.py") == package
 
 
+def test_a_record_that_is_not_imported_is_refused(package: Path) -> None:
+    """Its fields could be exchanged without the kernel being compiled anew."""
+    (package / "records.py").write_text(
+        "from typing import NamedTuple\nclass Pair(NamedTuple):\n    a: float\n    b: float\n"
+    )
+    kernel = (
+        "from selftrain.runtime.kernels import kernel\n{}\n"
+        "@kernel()\ndef f(pair):\n    return pair.b\n"
+    )
+    call = "from physics.records import Pair; from physics.use import f; print(f(Pair(1.0, 2.0)))"
+    for line, expected in (("", "import it there"), ("from .records import Pair", "2.0")):
+        (package / "use.py").write_text(kernel.format(line))
+        done = subprocess.run(
+            [sys.executable, "-c", call],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join([str(package.parent), *sys.path])},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert expected in done.stdout + done.stderr
+
+
 def test_without_any_folder_kernels_still_run(package: Path, tmp_path: Path) -> None:
     (package / "__pycache__").touch()
     (tmp_path / "home").touch()

@@ -13,11 +13,12 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import inspect
 import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -137,6 +138,7 @@ def _kept_code() -> Any:
             return found
 
         def save_overload(self, sig: Any, data: Any) -> None:
+            _check_records(Path(self._py_func.__code__.co_filename), data.signature.args)
             folder = Path(self.cache_path)
             with contextlib.suppress(OSError):
                 new = not folder.is_dir()
@@ -146,6 +148,28 @@ def _kept_code() -> Any:
                     _forget_older(folder)
 
     return KeptCode
+
+
+def _check_records(file: Path, arguments: Iterable[Any]) -> None:
+    """Refuse a kernel that takes a record (a NamedTuple) of a file that its own does not import: a
+    change of the record would not be seen.
+    """
+    known = {path.resolve() for path in sources(file)}
+    for record in _records(arguments):
+        home = Path(inspect.getfile(record)).resolve()
+        if home not in known and home.is_relative_to(package_root(file)):
+            raise TypeError(f"{file.name} has a kernel of {record.__name__}; import it there")
+
+
+def _records(kinds: Iterable[Any]) -> Iterator[type[Any]]:
+    """The classes of records in types of numba."""
+    from numba.core import types
+
+    for kind in kinds:
+        if isinstance(kind, (types.NamedTuple, types.NamedUniTuple)):
+            yield kind.instance_class
+        if isinstance(kind, (types.Tuple, types.UniTuple, types.NamedTuple, types.NamedUniTuple)):
+            yield from _records(kind.types)
 
 
 @contextlib.contextmanager

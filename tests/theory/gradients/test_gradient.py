@@ -6,7 +6,7 @@ import contextlib
 import itertools
 import math
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from selftrain import Problem, Recipe, gradient, solve
 from selftrain.errors import InvalidInput, NoGradient, StageError
 from selftrain.theory.gradients import gradient as adjoint
+from selftrain.theory.gradients.gradient import Gradient
 from selftrain.theory.trajectory import Trajectory
 
 TOLERANCE = 1e-13
@@ -26,11 +27,14 @@ FIELDS = {
     "lambda_u": "recipe", "threshold": "recipe", "sharpness": "recipe",
 }  # fmt: skip
 
-WIDEST = 1.6e-2
-"""The largest relative change of an entry."""
+WIDTHS = (8e-3, 2e-3, 5e-4, 3.2e-2)
+"""Relative changes of an entry; each is halved twice."""
 
 ROUNDING = 4e-12
 """Relative accuracy of a solved state, at best."""
+
+Entry = tuple[str, int | None]
+"""A field, and the step if it has one entry per step."""
 
 
 def value(problem: dict[str, Any], recipe: dict[str, Any], of: str) -> float:
@@ -38,67 +42,91 @@ def value(problem: dict[str, Any], recipe: dict[str, Any], of: str) -> float:
     return float(getattr(run, of)[-1])
 
 
-def differences(
-    problem: dict[str, Any], recipe: dict[str, Any], of: str, name: str, t: int | None
-) -> Iterator[float]:
-    """The derivative in one entry by extrapolated differences, for several step sizes.
-
-    At a threshold or an annealing of zero the differences are one-sided.
-    """
-    given = problem if FIELDS[name] == "problem" else recipe
-    entry = given[name] if t is None else given[name][t]
-
-    def at(x: float) -> float:
-        changed = dict(given)
-        changed[name] = x if t is None else (*given[name][:t], x, *given[name][t + 1 :])
-        if FIELDS[name] == "problem":
-            return value(changed, recipe, of)
-        return value(problem, changed, of)
-
-    for size in (4e-3, 1e-3, WIDEST, 2.5e-4):
-        h = size * scale(name, entry)
-        if entry == 0.0:
-            middle = at(0.0)
-            rows = [(at(h / 2**i) - middle) / (h / 2**i) for i in range(4)]
-            ratios = [2.0, 4.0, 8.0]
-        else:
-            rows = [
-                (at(entry + h / 2**i) - at(entry - h / 2**i)) / (2 * h / 2**i) for i in range(2)
-            ]
-            ratios = [4.0]
-        for ratio in ratios:
-            rows = [(ratio * b - a) / (ratio - 1) for a, b in itertools.pairwise(rows)]
-        yield rows[0]
-
-
 def scale(name: str, entry: float) -> float:
     """What a change of an entry is measured by."""
     return min(entry, 1 - entry) if name.startswith("rho") else entry or 0.1
 
 
-def check(problem: dict[str, Any], recipe: dict[str, Any], of: str, run: Trajectory) -> None:
-    """Every block of the gradient to 1e-6 of its largest entry, with one of the step sizes."""
-    found = gradient(run, of=of)
-    hard = math.isinf(recipe["sharpness"][0])
-    for name in FIELDS:
-        if hard and name in ("sharpness", "annealing"):
-            with pytest.raises(NoGradient, match="hard"):
-                found[name]
-            continue
-        block = np.atleast_1d(found[name])
-        for i, entry in enumerate(block):
-            t = None if np.ndim(found[name]) == 0 else i
-            # what rounding leaves of a value makes the widest differences uncertain by this much
-            given = (problem if FIELDS[name] == "problem" else recipe)[name]
-            width = WIDEST / 8 * scale(name, given if t is None else given[t])
-            allowed = max(1e-6 * np.abs(block).max(), ROUNDING * abs(found.value) / width, 1e-11)
-            seen = []
-            for expected in differences(problem, recipe, of, name, t):
-                seen.append(expected)
-                if abs(entry - expected) <= allowed:
-                    break
+def entries(problem: dict[str, Any], recipe: dict[str, Any]) -> Iterator[tuple[Entry, float]]:
+    """Every number that a gradient has an entry for."""
+    for name, home in FIELDS.items():
+        given = (problem if home == "problem" else recipe)[name]
+        if isinstance(given, tuple):
+            yield from (((name, t), entry) for t, entry in enumerate(given))
+        else:
+            yield (name, None), given
+
+
+class Estimate(NamedTuple):
+    """A derivative, and how far two extrapolations of it are apart."""
+
+    slope: float
+    apart: float
+
+
+def differences(
+    problem: dict[str, Any], recipe: dict[str, Any], of: str, direction: dict[Entry, float]
+) -> Estimate:
+    """The derivative along a direction (relative changes of entries) by extrapolated differences.
+
+    Of several widths the one counts whose own extrapolations agree best: the gradient under test
+    has no part in the choice. From an entry of zero differences are one-sided.
+    """
+    start = dict(entries(problem, recipe))
+    one_sided = any(start[entry] == 0.0 for entry in direction)
+
+    def at(shift: float) -> float:
+        changed: dict[str, dict[str, Any]] = {"problem": dict(problem), "recipe": dict(recipe)}
+        for (name, t), share in direction.items():
+            given = changed[FIELDS[name]]
+            moved = start[name, t] + shift * share * scale(name, start[name, t])
+            if t is None:
+                given[name] = moved
             else:
-                pytest.fail(f"{of} in {name}[{i}]: {entry} is not one of {seen}")
+                given[name] = (*given[name][:t], moved, *given[name][t + 1 :])
+        return value(changed["problem"], changed["recipe"], of)
+
+    middle = at(0.0) if one_sided else 0.0
+
+    def estimate(width: float) -> Estimate:
+        shifts = [width / 2**i for i in range(4 if one_sided else 3)]
+        if one_sided:
+            rows, ratio = [(at(h) - middle) / h for h in shifts], 2.0
+        else:
+            rows, ratio = [(at(h) - at(-h)) / (2 * h) for h in shifts], 4.0
+        power = ratio
+        while len(rows) > 1:
+            last = rows[-1]
+            rows = [(power * b - a) / (power - 1) for a, b in itertools.pairwise(rows)]
+            power *= ratio
+        return Estimate(rows[0], abs(rows[0] - last))
+
+    best = estimate(WIDTHS[0])
+    for width in WIDTHS[1:]:
+        if best.apart <= 1e-7 * abs(best.slope):
+            break
+        best = min(best, estimate(width), key=lambda found: found.apart)
+    return best
+
+
+def check(
+    problem: dict[str, Any],
+    recipe: dict[str, Any],
+    of: str,
+    found: Gradient,
+    direction: dict[Entry, float],
+) -> None:
+    """The slope along a direction to 1e-6 of its largest part, or to what rounding leaves."""
+    start = dict(entries(problem, recipe))
+    parts = [
+        share * scale(name, start[name, t]) * float(np.atleast_1d(found[name])[t or 0])
+        for (name, t), share in direction.items()
+    ]
+    expected = differences(problem, recipe, of, direction)
+    rounding = ROUNDING * abs(found.value) / (WIDTHS[0] / 8)
+    allowed = max(1e-6 * max(map(abs, parts)), rounding, 1e-11)
+    assert expected.apart <= 10 * allowed, (of, direction, expected)
+    assert sum(parts) == pytest.approx(expected.slope, abs=allowed), (of, direction, expected)
 
 
 numbers = st.floats(0.0, 1.0)
@@ -139,32 +167,64 @@ def cases(draw: Any) -> tuple[dict[str, Any], dict[str, Any], str]:
     return problem, recipe, of
 
 
-@settings(
-    max_examples=48,
-    deadline=None,
-    derandomize=True,
-    database=None,
-    suppress_health_check=list(HealthCheck),
-)
-@given(cases())
-def test_gradients_are_those_of_the_solver(
-    case: tuple[dict[str, Any], dict[str, Any], str],
-) -> None:
-    problem, recipe, of = case
+def solved(
+    problem: dict[str, Any], recipe: dict[str, Any], of: str
+) -> tuple[Trajectory, Gradient] | None:
+    """The run and its gradient; None where there is none, which is checked."""
     try:
         run = solve(Problem(**problem), Recipe(**recipe), tolerance=TOLERANCE)
     except StageError:
-        return
+        return None
     if run.collapsed_at is not None:
         with pytest.raises(NoGradient, match="collapsed"):
             gradient(run)
-        return
+        return None
     mixture = run.problem.test_mixture
     if of == "error" and run.error[-1] in (mixture.rho, 1 - mixture.rho):
         with contextlib.suppress(NoGradient):  # one class: nothing may be left of the derivatives
-            check(problem, recipe, of, run)
+            return run, gradient(run, of=of)
+        return None
+    found = gradient(run, of=of)
+    if math.isinf(recipe["sharpness"][0]):
+        for name in ("sharpness", "annealing"):
+            with pytest.raises(NoGradient, match="hard"):
+                found[name]
+    return run, found
+
+
+RANDOM = settings(
+    deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
+)
+
+
+@settings(RANDOM, max_examples=48)
+@given(cases(), st.integers(0, 2**32))
+def test_all_entries_at_once(case: tuple[dict[str, Any], dict[str, Any], str], seed: int) -> None:
+    """The slope along a random direction in which every entry that is not zero moves."""
+    problem, recipe, of = case
+    known = solved(problem, recipe, of)
+    if known is None:
         return
-    check(problem, recipe, of, run)
+    random = np.random.default_rng(seed)
+    direction = {
+        entry: float(random.choice([-1.0, 1.0]) * random.uniform(0.5, 1.0))
+        for entry, now in entries(problem, recipe)
+        if now not in (0.0, math.inf) and entry[0] in known[1]
+    }
+    check(problem, recipe, of, known[1], direction)
+
+
+@settings(RANDOM, max_examples=12)
+@given(cases())
+def test_every_entry_alone(case: tuple[dict[str, Any], dict[str, Any], str]) -> None:
+    """Small entries too, and those of a threshold or an annealing of zero."""
+    problem, recipe, of = case
+    known = solved(problem, recipe, of)
+    if known is None:
+        return
+    for entry, now in entries(problem, recipe):
+        if now != math.inf and entry[0] in known[1]:
+            check(problem, recipe, of, known[1], {entry: 1.0})
 
 
 REFERENCE = Problem(alpha_l=0.5, alpha_u=2.0, rho=0.4, delta=0.75**2, steps=8)
@@ -320,20 +380,22 @@ class Huber:
         return np.where(x < -1, 0, np.where(x > 1, x, (np.asarray(x) + 1) ** 2 / 4))
 
 
-@pytest.mark.parametrize("name", ["lambda_l", "lambda_u", "threshold", "sharpness"])
-def test_a_loss_whose_curvature_jumps(name: str) -> None:
+def test_a_loss_whose_curvature_jumps() -> None:
     problem = REFERENCE.replace(steps=1, loss=Huber())
     recipe = Recipe(lambda_l=0.1, lambda_u=0.1, threshold=0.3, sharpness=0.9)
-    found = gradient(solve(problem, recipe, tolerance=1e-12), of="m")
-    middle = getattr(recipe, name)
+    run = solve(problem, recipe, tolerance=1e-12)
+    found = gradient(run, of="m")
 
-    def at(x: float) -> float:
-        return float(solve(problem, recipe.replace(**{name: x}), tolerance=1e-12).m[-1])
+    for name in ("lambda_l", "lambda_u", "threshold", "sharpness"):
+        middle = getattr(recipe, name)
 
-    wide, narrow = (
-        (at(middle + h) - at(middle - h)) / (2 * h) for h in (2e-3 * middle, 1e-3 * middle)
-    )
-    assert float(np.sum(found[name])) == pytest.approx((4 * narrow - wide) / 3, rel=1e-6)
+        def at(x: float, name: str = name) -> float:
+            moved = recipe.replace(**{name: x})
+            return float(solve(problem, moved, tolerance=1e-12, warm_start=run).m[-1])
+
+        h = 2e-4 * middle
+        expected = (at(middle + h) - at(middle - h)) / (2 * h)
+        assert float(np.sum(found[name])) == pytest.approx(expected, rel=1e-6), name
 
 
 def test_jumps_that_pass_over_nodes_are_not_counted_twice() -> None:

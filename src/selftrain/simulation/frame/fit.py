@@ -20,7 +20,7 @@ import numpy as np
 
 from ...runtime.kernels import kernel
 from .accuracy import FitPoint, Outside, accuracy
-from .hessian import append_direction, full_hessian, open_fit, sound_step
+from .hessian import Objective, append_direction, full_hessian, open_fit, sound_step
 from .moves import MOST_TAKEN_BACK, kept_share, make, shorten, slopes_at, take_back
 from .newton import dot, secant
 from .passes import (
@@ -114,9 +114,9 @@ def fit_frame(
         columns: with room for as many as may be needed; the first `frame` of x are given.
         tolerance: relative accuracy of q, m and the bias.
     """
-    point, bias, _ = start
+    point, bias, train_bias = start
     ridge, scale, lengths, key = law
-    fit = open_fit(loss, columns, rows, start, ridge)
+    fit = open_fit(Objective(loss, ridge, train_bias), columns, rows, point)
     hessian, gradient, before, move, step = fit.work
     room = columns.x.shape[0]
     sums = PassSums(np.zeros(room), np.zeros(room), np.zeros(room))

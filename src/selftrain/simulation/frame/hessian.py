@@ -41,19 +41,19 @@ class OpenFit(NamedTuple):
 
 
 @kernel(nogil=True, error_model="numpy")
-def open_fit(loss: Any, columns: Any, rows: Any, start: Any, ridge: float) -> Any:
-    """A fit at weights and logits of zero; its first move leads to the start."""
+def open_fit(objective: Objective, columns: Any, rows: Any, point: Any) -> OpenFit:
+    """A fit at weights and logits of zero; its first move leads to the point."""
     size = columns.x.shape[0] + 1
     rows.logits[:] = 0.0
     rows.base[:] = 0.0
     hessian = np.zeros((size, size))
-    step = start.point.copy()
+    step = point.copy()
     work = FitArrays(hessian, np.zeros(size), np.zeros(size), np.zeros(size), step)
-    return OpenFit(Objective(loss, ridge, start.train_bias), columns, rows, work)
+    return OpenFit(objective, columns, rows, work)
 
 
 @kernel(nogil=True, error_model="numpy")
-def full_hessian(fit: Any, frame: Any) -> None:
+def full_hessian(fit: OpenFit, frame: Any) -> None:
     """Hessian over the bias (the identity if it is fixed) and the frame, at the present logits."""
     loss, ridge, train_bias = fit.objective
     x, hessian = fit.columns.x, fit.work.hessian
@@ -74,7 +74,7 @@ def full_hessian(fit: Any, frame: Any) -> None:
 
 
 @kernel(nogil=True, error_model="numpy")
-def sound_step(fit: Any, frame: Any) -> tuple[Any, Any]:
+def sound_step(fit: OpenFit, frame: Any) -> tuple[Any, Any]:
     """The Newton step and the last column of the inverse Hessian.
 
     A Hessian with a smaller eigenvalue than the ridge allows has suffered from its corrections: it
@@ -90,7 +90,7 @@ def sound_step(fit: Any, frame: Any) -> tuple[Any, Any]:
 
 
 @kernel(nogil=True, error_model="numpy")
-def append_direction(fit: Any, filled: Any, new: Any) -> None:
+def append_direction(fit: OpenFit, filled: Any, new: Any) -> None:
     """Reveal the direction `new`, the last of the frame from now on, with its slope and its row of
     the Hessian.
     """

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...runtime.kernels import kernel
+from .hessian import FitArrays, Objective
 from .newton import dot
 
 OVERSHOT, MOST_TAKEN_BACK = 0.9, 40
@@ -19,7 +20,9 @@ LEAST_KEPT, MOST_KEPT = 0.1, 0.7
 
 
 @kernel(nogil=True, error_model="numpy")
-def slopes_at(objective: Any, pull: float, slopes: Any, point: Any, size: Any, out: Any) -> None:
+def slopes_at(
+    objective: Objective, pull: float, slopes: Any, point: Any, size: Any, out: Any
+) -> None:
     """Write the gradient over the bias and the first `size` directions at a point."""
     _, ridge, train_bias = objective
     out[0] = pull if train_bias else 0.0
@@ -39,7 +42,7 @@ def kept_share(descent: float, ahead: float) -> float:
 
 
 @kernel(nogil=True, error_model="numpy")
-def take_back(work: Any, point: Any, size: Any, kept: float) -> float:
+def take_back(work: FitArrays, point: Any, size: Any, kept: float) -> float:
     """Keep a share of the last move of `size` directions; returns the change of the bias."""
     _, _, _, move, step = work
     for j in range(size):
@@ -52,7 +55,7 @@ def take_back(work: Any, point: Any, size: Any, kept: float) -> float:
 
 
 @kernel(nogil=True, error_model="numpy")
-def make(work: Any, point: Any, size: Any, newton: Any) -> float:
+def make(work: FitArrays, point: Any, size: Any, newton: Any) -> float:
     """Move by a Newton step over `size` directions; returns the change of the bias."""
     _, gradient, before, move, step = work
     for j in range(size + 1):
