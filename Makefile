@@ -3,7 +3,10 @@
 # make paper       every figure of the paper in full, the page of the documentation from it, and its other pictures
 # make check       linters, types, and the fast tests
 # make test        linters, types, and every test
-# make bench       the speed of the engines, measured against other ways
+# make bench       the speed of the engines against other ways: docs/benchmarks.md (half an hour, quiet machine)
+# make bench-check measures again, and names what became slower than on that page
+# make coverage    the lines of src that no test reaches
+# make wheel       wheel and source archive in dist/
 # make docs        the documentation as a site: out/docs/index.html
 # make browser     what the tests of the page need: Chromium and its driver, axe-core
 # make robustness  thousands of random problems, each confirmed or refused
@@ -18,7 +21,7 @@ WARM   := $(VENV)/.warm
 WORKERS ?= 2
 AXE    := 4.11.1
 
-.PHONY: setup run paper check test lint format docs bench browser robustness clean
+.PHONY: setup run paper check test lint format docs bench bench-check coverage wheel browser robustness clean
 
 setup: $(WARM)
 
@@ -48,19 +51,23 @@ format: $(TESTED)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-docs: $(READY)
+docs: $(TESTED)
 	$(PIP) install --constraint constraints.txt --group docs
 	$(BIN)/python -m sphinx -W --keep-going -q docs out/docs
 	@echo "the documentation is in out/docs/index.html"
 
-bench: $(READY)
-	$(BIN)/selftrain bench theory
-	$(BIN)/selftrain bench gradients
-	$(BIN)/selftrain bench simulation
-	$(BIN)/selftrain bench shape
-	$(BIN)/selftrain bench sweep
-	$(BIN)/selftrain bench estimator
-	$(BIN)/selftrain bench memory
+bench: $(TESTED)
+	$(BIN)/selftrain bench all --out docs
+
+bench-check: $(TESTED)
+	$(BIN)/selftrain bench check --against docs/benchmarks.json
+
+coverage: $(TESTED) browser
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --cov --cov-report=term-missing:skip-covered
+
+wheel: $(READY)
+	$(PIP) install --constraint constraints.txt build
+	$(BIN)/python -m build --outdir dist
 
 robustness: $(READY)
 	$(BIN)/python benchmarks/robustness.py
@@ -81,16 +88,18 @@ $(BIN)/python:
 	  || { echo "selftrain needs Python 3.11 or newer: make PYTHON=python3.11 ..."; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
+# pip would compile modules on one core, plotly's thousands among them, of which few are ever imported.
 $(READY): pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) install --upgrade pip
-	$(PIP) install --constraint constraints.txt --editable '.[explore]'
+	$(PIP) install --no-compile --constraint constraints.txt --editable '.[explore]'
+	-@$(BIN)/python -m compileall -qq -j 0 -x 'plotly|/tests?/' $(VENV)/lib src
 	@touch $@
 
 $(WARM): $(READY)
 	$(BIN)/selftrain warmup
 	@touch $@
 
-# `--group` needs pip 25.1; Python 3.11 brings an older one, hence the upgrade above.
+# `--group` needs pip 25.1; Python 3.11 brings an older one.
 $(TESTED): $(READY)
+	$(PIP) install --upgrade pip
 	$(PIP) install --constraint constraints.txt --group dev
 	@touch $@

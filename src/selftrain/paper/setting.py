@@ -22,7 +22,7 @@ BETWEEN = 0.3
 """A share of our own, between the last two."""
 
 DELTAS = (1.0, 0.75**2)
-LONGEST, LONGEST_QUICK = 1024, 16
+LONGEST, LONGEST_QUICK = 1024, 8
 
 EXPERIMENT = {"alpha_l": ALPHA_L, "alpha_u": ALPHA_U, "delta": DELTA, "steps": 16}
 """The setting of the finite-size experiments."""
