@@ -124,7 +124,7 @@ def summary(rounds: Sequence[Sequence[Mapping[str, Any]]]) -> list[dict[str, Any
 def drift(record: Record) -> float:
     """How much the yardstick changed while the record was taken, and `LEAST_NOISE` at least."""
     times = record["yardstick"]
-    return max(LEAST_NOISE, max(times) / min(times) - 1)
+    return float(max(LEAST_NOISE, max(times) / min(times) - 1))
 
 
 def read(path: Path) -> Record:

@@ -1,9 +1,9 @@
 """`python -m selftrain.report --out FOLDER`: the quick report, one HTML page in that folder.
 
 The finding comes first: three sentences on the terminal and the headline picture on the page, from
-theory alone, while another process compiles what the figures need besides. Then the figures of the paper in their
-quick version, those that tell most before the others; the page is written again with each of them,
-and with the finite systems of the headline.
+theory alone, while another process compiles what the figures need besides. Then the figures of the
+paper in their quick version, those that tell most before the others; the page is written again with
+each of them, and with the finite systems of the headline.
 """
 
 from __future__ import annotations
