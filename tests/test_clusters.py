@@ -192,3 +192,14 @@ def test_a_shrunk_shape_without_its_rows_is_not_reduced() -> None:
     plain = Clusters.from_data(X, y, shrinkage=0)
     again = Clusters.from_dict(plain.to_dict()).reduce(2)
     np.testing.assert_allclose(again.covariance, plain.reduce(2).covariance)
+
+
+@pytest.mark.parametrize("noise", [[1.0, 0.25, 4.0], [1.0, 0.0, 4.0]])
+def test_the_picture_shows_every_direction(noise: list[float]) -> None:
+    clusters = Clusters([0.0, 1e-3, 0.0], noise)
+    left, right = clusters.plot().axes
+    for line in left.get_lines():
+        heights = np.asarray(line.get_ydata())
+        assert np.all((left.get_ylim()[0] < heights) & (heights < left.get_ylim()[1]))
+    separable = noise[1] > 0
+    assert len(right.get_lines()) == 1 + separable

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
     from ..clusters import Clusters
 
+SMALLEST_SHOWN = 1e-9
+"""Squares below this share of the largest are below the picture."""
+
 
 def plot_clusters(clusters: Clusters) -> Figure:
     """Variance and squared mean along each principal direction of the noise, and the shares that
@@ -28,18 +31,19 @@ def plot_clusters(clusters: Clusters) -> Figure:
         left, right = figure.subplots(1, 2)
         left.loglog(rank[alive], variances[alive], ".-", color=BLUE, label="noise variance")
         left.loglog(rank[mean != 0], mean[mean != 0] ** 2, ".", color=ORANGE, label="squared mean")
-        top = max(float(variances.max()), float((mean**2).max()))
-        left.set_ylim(max(float(variances[alive].min()) / 10, 1e-9 * top), 3 * top)
+        drawn = np.concatenate([variances[alive], mean[mean != 0] ** 2])
+        left.set_ylim(max(float(drawn.min()) / 2, SMALLEST_SHOWN * drawn.max()), 3 * drawn.max())
         left.set(xlabel="direction, by variance", ylabel="along the direction")
         gain = np.zeros(variances.size)
         gain[alive] = mean[alive] ** 2 / variances[alive]
-        right.semilogx(
-            rank,
-            np.cumsum(gain) / gain.sum(),
-            "--",
-            color=ORANGE,
-            label="share of the squared separation",
-        )
+        if gain.any():
+            right.semilogx(
+                rank,
+                np.cumsum(gain) / gain.sum(),
+                "--",
+                color=ORANGE,
+                label="share of the squared separation",
+            )
         right.semilogx(
             rank,
             np.cumsum(variances) / variances.sum(),
