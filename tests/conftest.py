@@ -23,28 +23,30 @@ SLOW = (
     "paper",
     "plots",
     "report",
+    "runtime/test_kernels",
     "simulation",
     "sweep",
     "theory/algorithm1",
     "theory/continuum",
+    "theory/engines/test_steep",
     "theory/gradients",
     "theory/laws",
     "theory/memory",
     "theory/shapes",
     "tuning",
 )
-"""Folders of tests that `make check` leaves out. The reference trajectories stay in."""
+"""Folders and files of tests that `make check` leaves out. The reference trajectories stay in."""
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark the tests of slow folders."""
+    """Mark the slow tests."""
     tests = Path(__file__).parent
     for item in items:
         path = item.path
         if not path.is_relative_to(tests) or path.name == "test_reference.py":
             continue
-        folder = path.parent.relative_to(tests).as_posix()
-        if any(folder == slow or folder.startswith(slow + "/") for slow in SLOW):
+        place = path.relative_to(tests).with_suffix("")
+        if any(place.is_relative_to(slow) for slow in SLOW):
             item.add_marker(pytest.mark.slow)
 
 

@@ -22,3 +22,20 @@ def test_a_reader_with_the_paper_open_finds_the_equation_in_the_source(name: str
 def test_all_errata_are_listed() -> None:
     errata = PAGE.split("## Errata of the paper")[1]
     assert re.findall(r"^(\d+)\. ", errata, flags=re.MULTILINE) == [str(i) for i in range(1, 22)]
+
+
+TABLE = (
+    (ROOT / "CONTRIBUTING.md").read_text().split("## From equation to file")[1].split("\n## ")[0]
+)
+
+
+@pytest.mark.parametrize("file", sorted(set(re.findall(r"`([\w/]+\.py)`", TABLE))))
+def test_the_table_from_equation_to_file_names_files(file: str) -> None:
+    assert (ROOT / "src" / "selftrain" / file).is_file()
+
+
+@pytest.mark.parametrize(
+    "label", sorted(set(re.findall(r"`((?:eq|pred|prop|def): ?[^`]+)`", TABLE)))
+)
+def test_every_label_of_the_table_is_in_the_source(label: str) -> None:
+    assert f"`{label}`" in " ".join(SOURCE.split())

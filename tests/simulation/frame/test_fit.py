@@ -55,10 +55,13 @@ def test_the_error_is_within_the_tolerance(setting: str) -> None:
         assert abs(bias - exact_bias) / (norm + abs(exact_bias)) < 1e-6
 
 
+@pytest.mark.parametrize("features", [10, 60])
 @pytest.mark.parametrize("setting", SETTINGS)
-def test_a_tight_fit_is_the_minimum_over_the_columns_it_revealed(setting: str) -> None:
+def test_a_tight_fit_is_the_minimum_over_the_columns_it_revealed(
+    setting: str, features: int
+) -> None:
     """The columns are a matrix: the dense fit of that matrix has the same weights and bias."""
-    rows, trained = batch(setting, 60, 3)
+    rows, trained = batch(setting, features, 3)
     point, bias = rows.fit(STATE, BIAS, trained, 1e-9)
     matrix = rows.columns.x[: point.size, : rows.targets.size].T.astype(float)
     loss = Squared() if rows.loss == SQUARED else Logistic()

@@ -197,7 +197,7 @@ RANDOM = settings(
 )
 
 
-@settings(RANDOM, max_examples=48)
+@settings(RANDOM, max_examples=24)
 @given(cases(), st.integers(0, 2**32))
 def test_all_entries_at_once(case: tuple[dict[str, Any], dict[str, Any], str], seed: int) -> None:
     """The slope along a random direction in which every entry that is not zero moves."""
@@ -214,7 +214,7 @@ def test_all_entries_at_once(case: tuple[dict[str, Any], dict[str, Any], str], s
     check(problem, recipe, of, known[1], direction)
 
 
-@settings(RANDOM, max_examples=12)
+@settings(RANDOM, max_examples=8)
 @given(cases())
 def test_every_entry_alone(case: tuple[dict[str, Any], dict[str, Any], str]) -> None:
     """Small entries too, and those of a threshold or an annealing of zero."""
