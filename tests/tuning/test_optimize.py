@@ -160,13 +160,13 @@ def test_coordinates(name: str) -> None:
         ({"over": ("annealing",), "schedule": ("sharpness",)}, "contains it"),
         ({"bounds": {"lambda_u": (0.1, 0.01)}}, "low < high"),
         ({"bounds": {"lambda_u": (0.1, 0.1)}}, "low < high"),
-        ({"bounds": {"lambda_u": (1e-13, 0.1)}}, "1e-12 <= low"),
-        ({"bounds": {"lambda_u": (-1.0, 0.1)}}, "1e-12 <= low"),
+        ({"bounds": {"lambda_u": (1e-14, 0.1)}}, "1e-13 <= low"),
+        ({"bounds": {"lambda_u": (-1.0, 0.1)}}, "1e-13 <= low"),
         ({"bounds": {"lambda_u": 0.1}}, "two finite numbers"),
         ({"bounds": {"lambda_u": (1e-3, math.inf)}}, "two finite numbers"),
         ({"bounds": {"threshold": (0, 1)}}, "not optimised here"),
         ({"bounds": [1, 2]}, "a mapping"),
-        ({"start": Recipe(lambda_u=0.5)}, "lambda_u = 0.5: a start within the bounds 1e-12 to 0.1"),
+        ({"start": Recipe(lambda_u=0.5)}, "lambda_u = 0.5: a start within the bounds 1e-13 to 0.1"),
         ({"start": {"lambda_u": 0.5}}, "a start within the bounds"),
         ({"start": Recipe(lambda_u=[0.01] * 16)}, "not from a schedule"),
         ({"start": "good"}, "a selftrain.Recipe"),
@@ -223,7 +223,7 @@ def test_more_freedom_is_never_worse() -> None:
 def test_a_flat_minimum_is_called_flat() -> None:
     problem = Problem(alpha_l=0.5, alpha_u=2.0, rho=0.2, delta=0.75**2, steps=16)
     naive = optimize(problem, ("lambda_u",), bounds={"lambda_u": (0, 1e-7)})
-    assert naive.bounds["lambda_u"] == (1e-12, 1e-7)
+    assert naive.bounds["lambda_u"] == (1e-13, 1e-7)
     round_one = optimize(problem.replace(rho=0.5), ("lambda_l", "lambda_u"))
     assert round_one.is_minimum
     assert not round_one.is_flat

@@ -6,10 +6,9 @@ from collections.abc import Mapping
 
 __all__ = ["DEFAULT_BOUNDS", "LARGEST_RIDGE", "LARGEST_SUPERVISED_RIDGE", "SMALLEST_RIDGE"]
 
-SMALLEST_RIDGE = 1e-12
-"""Where numbers end. Separable labelled points are confirmed down to 1e-16, but the runs that
-follow are not below some 1e-10: there a recipe counts as no candidate, and a search ends before
-this bound.
+SMALLEST_RIDGE = 1e-13
+"""Where numbers end: runs from separable labelled points are confirmed down to here. A recipe
+whose run is not confirmed counts as no candidate.
 """
 
 LARGEST_RIDGE = 0.1

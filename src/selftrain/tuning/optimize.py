@@ -46,7 +46,7 @@ def optimize(
     Arguments:
         problem: the data.
         over: constants to optimise: lambda_l, lambda_u, threshold, sharpness, annealing.
-        bounds: (low, high) by name; default: ridges [1e-12, 0.1], threshold [0, 3], annealing [0,
+        bounds: (low, high) by name; default: ridges [1e-13, 0.1], threshold [0, 3], annealing [0,
             10], sharpness [0.1, 100].
         schedule: quantities free at every step: lambda_u, threshold, sharpness; in `over` or not.
         start: where the search begins, and what holds for everything that is not optimised (so

@@ -77,7 +77,7 @@ def supervised_optimum(
     Arguments:
         problem: the data; all batches count as labelled.
         bounds: range of the ridge, the same as the recipe's it is compared with; a lower bound of 0
-            stands for 1e-12.
+            stands for 1e-13.
         tolerance: relative accuracy of each fit.
 
     >>> from selftrain import Problem

@@ -55,7 +55,7 @@ from ..step.equations import (
     frame_first,
     newton_step,
 )
-from ..step.given import Given, given, schedule
+from ..step.given import Given, given, given_at, schedule
 from ..step.stage import StageSolution
 from ..step.table import Record
 from ..tolerances import ACCEPTED, COLLAPSED_MASS, EMPTY_SHARE
@@ -302,7 +302,7 @@ class SquaredEngine(StepByStep):
 
     def self_training(self, problem: Problem, recipe: Recipe, t: int, old: Array) -> ClosedStage:
         """Step t >= 1 from the state `old` of the step before."""
-        return ClosedStage(t, given(schedule(problem, recipe), t, old))
+        return ClosedStage(t, given_at(problem, recipe, t, old))
 
     def run(self, record: Record, begin: int = 0) -> None:
         """Fill the record, from step `begin` on."""

@@ -73,7 +73,7 @@ def outer_rule(given: Given, new: NewModel, exponent: float, nodes: Any) -> tupl
     near = np.empty((2, 11, 2))
     steep = new.scale if hard else max(sharpness * spread, new.scale)
     floor = math.pi / max(steep, 1e-300)
-    mild = not hard and (
+    mild = (not hard and floor >= TRAPEZOID_DISTANCE) and (
         abs(new.scale - sharpness * spread) * reach
         + abs(new.mean - sharpness * mean)
         + abs(new.bias - sharpness * bias)

@@ -74,6 +74,19 @@ def given(plan: Schedule, t: int, old: Any) -> Given:
     )  # fmt: skip
 
 
+def given_at(problem: Problem, recipe: Recipe, t: int, old: Array) -> Given:
+    """What one step t >= 1 of a run is given, without writing out the schedule of all its steps."""
+    batches, values, i = problem.unlabeled, recipe.at_steps(problem.steps), t - 1
+    hard = isinstance(recipe.label_function, HardLabels)
+    omega, mu, nu2, bias = (float(entry) for entry in old)
+    return Given(
+        omega, mu, nu2, bias,
+        float(batches.alpha[i]), float(batches.rho[i]), float(batches.delta[i]),
+        float(values.lambda_u[i]), float(values.threshold[i]),
+        math.inf if hard else float(values.sharpness[i]), recipe.fix_bias,
+    )  # fmt: skip
+
+
 NO_MODEL = np.array([0.0, 0.0, 1.0, 0.0])
 """The state before step 0: no weights, no bias."""
 

@@ -18,7 +18,7 @@ from ...gradients.step_derivatives import FIELDS, first_shifts
 from ...step.averages import blank
 from ...step.ending import Ending
 from ...step.equations import BIAS, ETA, LOG_CHI, LOG_R, A, frame, frame_first
-from ...step.given import Given, Schedule, given, schedule
+from ...step.given import Given, Schedule, given_at, schedule
 from ...step.solver import solve_stage
 from ...step.stage import Evaluation, StageSolution
 from ...step.table import Record
@@ -173,7 +173,7 @@ class LogisticEngine:
 
     def self_training(self, problem: Problem, recipe: Recipe, t: int, old: Array) -> LogisticStage:
         """Step t >= 1 from the state `old` of the step before."""
-        return LogisticStage(t, given(schedule(problem, recipe), t, old))
+        return LogisticStage(t, given_at(problem, recipe, t, old))
 
     def run(self, record: Record, begin: int = 0) -> None:
         """Fill the record from step `begin` on: march; steps that do not converge are solved one by
