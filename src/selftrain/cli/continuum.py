@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from .options import read_value, takes
-from .output import check_output, print_json, print_table, remark, save_figure, terminal
+from .output import (
+    PICTURES,
+    check_output,
+    print_json,
+    print_table,
+    remark,
+    save_figure,
+    terminal,
+)
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -55,7 +63,7 @@ def continuum(
 ) -> None:
     """Follow self-training in continuous time: many steps with a small ridge."""
     if plot is not None:
-        check_output("plot", plot, ("png", "pdf", "svg", "eps", "jpg"))
+        check_output("plot", plot, PICTURES)
 
     from ..theory.continuum.continuum import continuum as follow
     from ..theory.solve import solve

@@ -1,6 +1,11 @@
 """What stands at the end of every help: commands to copy."""
 
 EXAMPLES = {
+    "": (
+        "selftrain solve --alpha-l 0.5 --alpha-u 2 --rho 0.4 --delta 0.5625 --steps 16",
+        "selftrain plan rows.csv --target y",
+        "selftrain explore",
+    ),
     "solve": (
         "selftrain solve --alpha-l 0.5 --alpha-u 2 --rho 0.4 --delta 0.5625 --steps 16",
         "selftrain solve --config run.toml --json",
@@ -21,12 +26,30 @@ EXAMPLES = {
     "plan": ("selftrain plan rows.csv --target y", "selftrain plan rows.csv --target y --json"),
     "explore": ("selftrain explore", "selftrain explore runs/diagram --port 8060"),
     "warmup": ("selftrain warmup",),
-    "bench": ("selftrain bench theory",),
+    "bench": ("selftrain bench theory", "selftrain bench all --out docs"),
+    **{
+        f"bench {part}": (f"selftrain bench {part}", f"selftrain bench {part} --json")
+        for part in ("theory", "gradients", "simulation", "shape", "sweep", "estimator", "memory")
+    },
+    "bench all": ("selftrain bench all --out docs", "selftrain bench all theory shape"),
+    "bench check": ("selftrain bench check", "selftrain bench check theory"),
     "paper": ("selftrain paper list", "selftrain paper run cosine --quick --out out/paper"),
+    "paper list": ("selftrain paper list", "selftrain paper list --json"),
+    "paper run": (
+        "selftrain paper run --quick --out out/quick",
+        "selftrain paper run cosine fig9 --out out/paper",
+    ),
     "sweep": (
         "selftrain sweep run grid.toml --store runs/diagram",
         "selftrain sweep export runs/diagram --to csv --out diagram.csv",
     ),
+    "sweep run": (
+        "selftrain sweep run grid.toml --store runs/diagram",
+        "selftrain sweep run grid.toml --scheduler tcp://127.0.0.1:8786",
+    ),
+    "sweep status": ("selftrain sweep status runs/diagram",),
+    "sweep export": ("selftrain sweep export runs/diagram --to csv --out diagram.csv",),
+    "sweep plot": ("selftrain sweep plot runs/diagram --out diagram.png",),
 }
 
 

@@ -31,12 +31,15 @@ app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
+    epilog=epilog(""),
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for verb in (solve, simulate, optimize, continuum, plan, explore, warmup):
     app.command(epilog=epilog(verb.__name__))(verb)
 for name, group in (("bench", bench), ("paper", paper), ("sweep", sweep)):
     app.add_typer(group, name=name, epilog=epilog(name))
+    for command in group.registered_commands:
+        command.epilog = epilog(f"{name} {command.name}")
 
 
 def _print_version(asked: bool) -> None:
@@ -61,11 +64,12 @@ def _selftrain(
     ] = False,
     debug: Annotated[
         bool,
-        typer.Option("--debug", help="Show the traceback of an error.", metavar="", is_eager=True),
+        typer.Option(
+            "--debug", help="Show the traceback of an error; anywhere on the line.", metavar=""
+        ),
     ] = False,
 ) -> None:
-    global _debug
-    _debug = debug
+    """The flags of all verbs. `run` has taken `--debug` by now: it may stand behind a verb, too."""
 
 
 _debug = False
@@ -74,8 +78,11 @@ _debug = False
 
 def run() -> None:
     """Run the command with the arguments of this process, and exit with its code."""
+    global _debug
+    arguments = [argument for argument in sys.argv[1:] if argument != "--debug"]
+    _debug = len(arguments) < len(sys.argv) - 1
     try:
-        code = app(prog_name="selftrain", standalone_mode=False)
+        code = app(arguments, prog_name="selftrain", standalone_mode=False)
     except TyperException as error:
         code = _refuse(error.format_message(), error.exit_code)
     except InvalidInput as error:

@@ -10,6 +10,8 @@ import typer
 from ..errors import InvalidInput
 from .options import read_value, takes
 from .output import (
+    PICTURES,
+    STORED,
     StepRows,
     check_output,
     print_json,
@@ -90,9 +92,9 @@ def optimize(
     optimised.
     """
     if plot is not None:
-        check_output("plot", plot, ("png", "pdf", "svg", "eps", "jpg"))
+        check_output("plot", plot, PICTURES)
     if save is not None:
-        check_output("save", save)
+        check_output("save", save, STORED)
     from ..tuning.optimize import optimize as search
 
     with _watched() as progress:

@@ -26,6 +26,10 @@ if TYPE_CHECKING:
 
 TABLE_WIDTH = 120
 
+PICTURES = ("png", "pdf", "svg", "eps", "jpg")
+STORED = ("nc",)
+"""How the names of files end that verbs draw and store."""
+
 MOST_WANTED = ("error", "cosine")
 """Columns that stay however narrow a terminal is."""
 
@@ -135,12 +139,13 @@ def counted(count: int, noun: str) -> str:
 
 def check_output(field: str, path: Path, suffixes: tuple[str, ...] = ()) -> None:
     """Refuse a path that cannot be written before the work is done rather than after it."""
-    if suffixes and path.suffix.lower().removeprefix(".") not in suffixes:
-        raise InvalidInput(field, str(path), f"a name ending in one of: {', '.join(suffixes)}")
     if path.is_dir():
         raise IsADirectoryError(21, "is a folder, a file name is needed", str(path))
     if not path.parent.is_dir():
         raise FileNotFoundError(2, "no such folder", str(path.parent))
+    known = path.suffix.lower().removeprefix(".") in suffixes
+    if suffixes and not known and not path.is_char_device():
+        raise InvalidInput(field, str(path), f"a name ending in one of: {', '.join(suffixes)}")
 
 
 @contextmanager

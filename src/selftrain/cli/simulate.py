@@ -8,6 +8,8 @@ import typer
 from ..errors import InvalidInput
 from .options import takes
 from .output import (
+    PICTURES,
+    STORED,
     check_output,
     counted,
     print_json,
@@ -20,6 +22,7 @@ from .output import (
 from .solve import rows_shown
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.table import Table
 
     from ..problem import Problem
@@ -88,9 +91,9 @@ def simulate(
 ) -> None:
     """Simulate self-training on finite data, once a seed."""
     if plot is not None:
-        check_output("plot", plot, ("png", "pdf", "svg", "eps", "jpg"))
+        check_output("plot", plot, PICTURES)
     if save is not None:
-        check_output("save", save)
+        check_output("save", save, STORED)
 
     if surrogate and data is None:
         raise InvalidInput("surrogate", surrogate, "this flag belongs to --data FILE")
@@ -218,7 +221,29 @@ def _show(ensemble: "Ensemble", comparison: "Comparison | None") -> None:
         f"{ensemble.seconds:.3g} s; mean over seeds, standard error of the last digits in brackets."
     )
     if comparison is not None:
-        console.print(str(comparison), soft_wrap=True)
+        _show_comparison(console, comparison)
+
+
+def _show_comparison(console: "Console", comparison: "Comparison") -> None:
+    """Deviations as a table that fits the terminal, then what they mean."""
+    from rich import box
+    from rich.table import Table
+
+    from ..simulation.comparison import COLUMNS, percent
+
+    sentences = str(comparison).splitlines()
+    if comparison.judged:
+        table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
+        for title in COLUMNS:
+            justify: Any = "left" if title == COLUMNS[0] else "right"
+            table.add_column(title, justify=justify, no_wrap=True)
+        for name, one in comparison.judged.items():
+            numbers = (one.pooled, one.by_chance, one.detectable, one.at_most)
+            table.add_row(name, f"{percent(one.largest)} at {one.at}", *map(percent, numbers))
+        print_table(console, table)
+        sentences = sentences[1 + len(comparison.judged) :]
+    for sentence in sentences:
+        console.print(sentence, soft_wrap=True)
 
 
 def _table(ensemble: "Ensemble") -> "Table":

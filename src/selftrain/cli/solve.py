@@ -10,6 +10,8 @@ import typer
 from ..errors import InvalidInput
 from .options import read_value, takes
 from .output import (
+    PICTURES,
+    STORED,
     StepRows,
     check_output,
     counted,
@@ -80,9 +82,9 @@ def solve(
 ) -> None:
     """Solve the theory of a self-training run: what a large system does, step by step."""
     if plot is not None:
-        check_output("plot", plot, ("png", "pdf", "svg", "eps", "jpg"))
+        check_output("plot", plot, PICTURES)
     if save is not None:
-        check_output("save", save)
+        check_output("save", save, STORED)
     if every is not None and (plot is not None or save is not None):
         raise InvalidInput("every", every, "--json or a table; --plot and --save take every step")
 

@@ -1,0 +1,73 @@
+"""What all verbs have in common: help with examples, tracebacks on demand, names of files."""
+
+import subprocess
+import sys
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from selftrain.cli.examples import EXAMPLES
+from selftrain.cli.main import app
+
+PROBLEM = ("--alpha-l", "0.5", "--alpha-u", "2", "--rho", "0.4", "--delta", "0.5625")
+
+
+def every_command() -> list[str]:
+    """The whole command line: the verbs, and the verbs of their groups."""
+    root = typer.main.get_command(app)
+    names = [""]
+    for verb, command in root.commands.items():
+        names += [verb, *(f"{verb} {part}" for part in getattr(command, "commands", ()))]
+    return names
+
+
+def selftrain(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "selftrain", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+
+
+@pytest.mark.parametrize("verb", every_command())
+def test_help_ends_with_examples_of_this_verb(verb):
+    found = CliRunner().invoke(app, [*verb.split(), "-h"], env={"COLUMNS": "200"})
+    assert found.exit_code == 0
+    _, title, examples = found.stdout.partition("Examples:")
+    assert title
+    assert all(line in examples for line in EXAMPLES[verb])
+    assert all(line.startswith(f"selftrain {verb}".strip()) for line in EXAMPLES[verb])
+
+
+def test_there_are_no_examples_of_verbs_that_are_gone():
+    assert set(EXAMPLES) == set(every_command())
+
+
+@pytest.mark.parametrize("where", [0, 1, 99])
+def test_debug_shows_the_traceback_wherever_it_stands(where):
+    arguments = ["solve", *PROBLEM, "--steps", "-1"]
+    arguments.insert(where, "--debug")
+    done = selftrain(*arguments)
+    assert done.returncode == 2
+    assert done.stderr.startswith("Traceback")
+    assert done.stderr.splitlines()[-1].startswith("selftrain: steps = -1")
+
+
+@pytest.mark.parametrize("verb", ["solve", "simulate", "optimize"])
+def test_a_file_of_a_kind_that_cannot_be_read_back_is_refused(verb, tmp_path):
+    found = selftrain(
+        verb, *PROBLEM, "--steps", "1", "--save", str(tmp_path / "run.xyz"),
+        *(("--features", "20", "--seeds", "1") if verb == "simulate" else ()),
+        *(("--over", "lambda-u") if verb == "optimize" else ()),
+    )  # fmt: skip
+    assert found.returncode == 2
+    assert "a name ending in one of: nc" in found.stderr
+
+
+def test_verdicts_fit_a_narrow_terminal(monkeypatch):
+    monkeypatch.setattr("selftrain.cli.output.TABLE_WIDTH", 60)
+    asked = ["simulate", *PROBLEM, "--steps", "1", "--features", "40", "--seeds", "3", "--compare"]
+    found = CliRunner().invoke(app, asked)
+    assert found.exit_code == 0
+    start = found.stdout.index("deviation of")
+    table = found.stdout[start : found.stdout.index("\n\n", start)]
+    assert max(map(len, table.splitlines())) <= 60
+    assert "Not shown for lack of width: detectable, at most" in found.stdout
