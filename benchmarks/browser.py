@@ -23,6 +23,10 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 
+from selftrain.explorer.controls import CONTROLS, ENTRIES
+from selftrain.explorer.page_state import VIEWS
+from selftrain.explorer.presets import PRESETS
+
 FLAGS = (
     "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
@@ -36,13 +40,24 @@ const trace = plot.data.find((one) => one.name && one.name.startsWith(arguments[
 return trace ? Array.from(trace.y, (value) => (value === undefined ? null : value)) : null;
 """
 
-SLIDE = """
-const input = document.getElementById(arguments[0] + "-slider");
+ENTER = """
+const input = document.getElementById(arguments[0]);
 const set = Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, "value").set;
 set.call(input, arguments[1]);
 input.dispatchEvent(new Event("input", {bubbles: true}));
 input.dispatchEvent(new Event("change", {bubbles: true}));
 """
+
+
+SLIDERS = tuple(control.name for control in CONTROLS)
+
+BUTTONS = (
+    "pin-it", "unpin", "theme", "play", "best-constants", "simulate", "cancel",
+    *(f"preset-{name}" for name in PRESETS),
+)  # fmt: skip
+
+WORDS = ("0.3", "0", "inf", "-1", "", "nonsense", "1e999", "<b>", "0.1,0.2", "1:0.5,0.3:2")
+"""What a careless visitor types."""
 
 
 @contextmanager
@@ -94,10 +109,10 @@ def wait(browser: Any, condition: Any, seconds: float = 45) -> Any:
 
 
 def visit(browser: Any, address: str, query: str = "") -> None:
-    """Open the page anew, until it says something."""
+    """Open the page anew, until it says something; a first answer may need compiled kernels."""
     browser.get("about:blank")
     browser.get(address + query)
-    wait(browser, lambda: text(browser, "sentences") != "")
+    wait(browser, lambda: text(browser, "sentences") != "", 300)
 
 
 def curve(browser: Any, name: str = "this run") -> list[float | None] | None:
@@ -124,9 +139,66 @@ def click(browser: Any, name: str) -> None:
     button.click()
 
 
+def press(browser: Any, selector: str) -> None:
+    """Press what a selector finds, in sight or not."""
+    browser.execute_script("document.querySelector(arguments[0]).click()", selector)
+
+
+def enter(browser: Any, name: str, value: str) -> None:
+    """Give a field or a slider a value as a hand would, by the browser's own event."""
+    browser.execute_script(ENTER, name, value)
+
+
 def slide(browser: Any, name: str, position: int) -> None:
-    """Move a slider as a hand would, by the browser's own event."""
-    browser.execute_script(SLIDE, name, str(position))
+    """Move the slider of a control."""
+    enter(browser, f"{name}-slider", str(position))
+
+
+def show(browser: Any, view: str) -> None:
+    """Choose a view."""
+    press(browser, f"#view input[value={view}]")
+
+
+def resize(browser: Any, width: int, height: int) -> None:
+    """Give the page the size of a screen."""
+    size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+
+
+def act_at_random(browser: Any, draw: Any) -> None:
+    """One thing a visitor might do: mostly a slider, sometimes a view, a button, a word."""
+    kind = draw.choice(["slider", "step", "view", "button", "word"], p=[0.6, 0.1, 0.1, 0.15, 0.05])
+    if kind == "slider":
+        slide(browser, str(draw.choice(SLIDERS)), int(draw.integers(0, 1001)))
+    elif kind == "step":
+        enter(browser, "t", str(draw.integers(0, 17)))
+    elif kind == "view":
+        show(browser, str(draw.choice(list(VIEWS))))
+    elif kind == "button":
+        press(browser, "#" + str(draw.choice(BUTTONS)))
+    else:
+        names = [*SLIDERS, *(entry.name for entry in ENTRIES)]
+        enter(browser, str(draw.choice(names)), str(draw.choice(WORDS)))
+
+
+def callback_request(dependency: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
+    """What the page sends for one of its callbacks (`_dash-dependencies` lists them), with these
+    values of inputs and states, by "id.property".
+    """
+
+    def filled(members: list[dict[str, str]]) -> list[dict[str, Any]]:
+        return [one | {"value": values.get(f"{one['id']}.{one['property']}")} for one in members]
+
+    output = dependency["output"]
+    pairs = [one.rsplit(".", 1) for one in output.strip(".").split("...")]
+    outputs = [{"id": name, "property": prop.split("@")[0]} for name, prop in pairs]
+    return {
+        "output": output,
+        "outputs": outputs if output.startswith("..") else outputs[0],
+        "inputs": filled(dependency["inputs"]),
+        "state": filled(dependency["state"]),
+        "changedPropIds": list(values)[:1],
+    }
 
 
 def type_into(browser: Any, name: str, words: str) -> None:

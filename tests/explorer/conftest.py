@@ -12,11 +12,16 @@ from browser import chromium, serving
 
 
 @pytest.fixture(scope="session")
-def address() -> Iterator[str]:
-    """Where the page is; at the end, nothing on stderr may be a traceback."""
-    with serving() as (place, _, lines):
-        yield place
+def server() -> Iterator[tuple[str, int]]:
+    """Where the page is, and the process behind it; nothing it writes may be a traceback."""
+    with serving() as (place, process, lines):
+        yield place, process
     assert not [line for line in lines if "Traceback" in line], "".join(lines)
+
+
+@pytest.fixture(scope="session")
+def address(server: tuple[str, int]) -> str:
+    return server[0]
 
 
 @pytest.fixture(scope="session")

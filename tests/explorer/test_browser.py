@@ -6,19 +6,31 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 import time
 from pathlib import Path
 from urllib.parse import parse_qs, quote, urlparse
 
 import numpy as np
 import pytest
-from browser import click, curve, serving, slide, text, type_into, value_of, visit, wait
+from browser import (
+    click,
+    curve,
+    resize,
+    serving,
+    show,
+    slide,
+    text,
+    type_into,
+    value_of,
+    visit,
+    wait,
+)
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from selftrain import Problem, Recipe, solve, sweep
+from explorer import grown, soak
+from selftrain import Clusters, Problem, Recipe, solve, sweep
 from selftrain.explorer.page_state import VIEWS, PageState
 from selftrain.explorer.presets import PRESETS
 
@@ -96,10 +108,7 @@ def test_presets_are_chosen_from_the_list(browser, address, name):
 def test_every_view_draws(browser, address):
     visit(browser, address, "?" + PRESETS["macroscopic"].state().query())
     for view in VIEWS:
-        radio = browser.find_element(
-            By.CSS_SELECTOR, f"#view input[value={view}], #view [value={view}]"
-        )
-        browser.execute_script("arguments[0].click()", radio)
+        show(browser, view)
         wait(browser, lambda v=view: f"view={v}" in browser.current_url)
         wait(
             browser,
@@ -176,6 +185,7 @@ def test_downloads_agree_with_the_api(browser, address, headline, downloads):
         ("save-data", "selftrain-run.csv"),
         ("save-python", "selftrain-run.py"),
         ("save-figure", "selftrain-run.svg"),
+        ("save-settings", "selftrain-run.json"),
     ):
         (downloads / name).unlink(missing_ok=True)
         click(browser, button)
@@ -186,6 +196,24 @@ def test_downloads_agree_with_the_api(browser, address, headline, downloads):
     exec((downloads / "selftrain-run.py").read_text(), names)
     assert np.array_equal(names["run"].error, headline.error)
     assert "<svg" in (downloads / "selftrain-run.svg").read_text()[:200]
+    settings = json.loads((downloads / "selftrain-run.json").read_text())
+    assert Problem.from_dict(settings["problem"]) == headline.problem
+    assert Recipe.from_dict(settings["recipe"]) == headline.recipe
+
+
+def test_a_shape_takes_the_place_of_the_noise(browser, address):
+    visit(browser, address, "?steps=4&annealing=0&fix_bias=&lambda_u=0.05")
+    type_into(browser, "shape", "1:0.5, 0.3:2")
+    clusters = Clusters(mean=[1.0, 0.3], covariance=[0.5, 2.0])
+    problem = Problem(0.5, 2.0, 0.2, clusters=clusters, steps=4)
+    shows(browser, solve(problem, Recipe(0.1, 0.05)))
+    assert curve(browser, "best linear rule")[0] == clusters.best_rule(0.2).error
+    unused = "return document.getElementById('delta').closest('.control').className"
+    assert "unused" in browser.execute_script(unused)
+    show(browser, "continuum")
+    wait(browser, lambda: "known for spheres only" in text(browser, "sentences"))
+    type_into(browser, "shape", "1:-2")
+    wait(browser, lambda: "variances from 0.0001" in text(browser, "shape-fault"))
 
 
 def test_a_table_of_the_visitor_gives_a_plan_and_a_curve(browser, address, tmp_path, rows_csv):
@@ -204,6 +232,16 @@ def test_a_table_of_the_visitor_gives_a_plan_and_a_curve(browser, address, tmp_p
     wait(browser, lambda: "real rows, mean" in browser.execute_script(drawn))
     browser.execute_script("document.getElementById('own-data').scrollIntoView()")
     shot(browser, "your-data")
+    click(browser, "shape-it")
+    wait(browser, lambda: "120 rows along 6 directions" in text(browser, "progress"), 120)
+    wait(browser, lambda: value_of(browser, "shape") != "")
+    state = (
+        PRESETS["headline"]
+        .state()
+        .with_values({"shape": value_of(browser, "shape"), "rho": value_of(browser, "rho")})
+    )
+    shows(browser, solve(state.problem, state.recipe))
+    shot(browser, "your-shape")
 
 
 def test_a_click_on_an_opened_sweep_loads_the_point(browser, tmp_path):
@@ -321,43 +359,44 @@ def test_axe_finds_no_serious_fault(browser, address, dark):
     shot(browser, "dark" if dark else "light")
 
 
+OUTSIDE = """
+return Array.from(document.querySelectorAll("button, input, p, pre, label, .js-plotly-plot"))
+  .filter((one) => one.getClientRects().length && !one.closest(".unseen"))
+  .filter((one) => { const box = one.getBoundingClientRect();
+                     return box.left < 0 || box.right > document.documentElement.clientWidth + 1; })
+  .map((one) => one.id || one.textContent);
+"""
+
+
 @pytest.mark.parametrize(
     ("name", "width", "height"),
-    [("laptop", 1280, 720), ("phone-sideways", 844, 390), ("projector", 1920, 1080)],
+    [
+        ("laptop", 1280, 720),
+        ("phone-sideways", 844, 390),
+        ("phone", 390, 844),
+        ("projector", 1920, 1080),
+    ],
 )
 def test_nothing_is_cut_off(browser, address, name, width, height):
-    browser.set_window_size(width, height)
+    resize(browser, width, height)
     try:
         visit(browser, address)
-        time.sleep(0.5)
-        wide = browser.execute_script(
-            "return document.documentElement.scrollWidth - window.innerWidth"
+        browser.execute_script(
+            "for (const d of document.querySelectorAll('details')) d.open = true"
         )
-        assert wide <= 0
+        time.sleep(0.5)
+        assert browser.execute_script(OUTSIDE) == []
+        visit(browser, address)
+        time.sleep(0.5)
         shot(browser, name)
     finally:
-        browser.set_window_size(1280, 900)
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
-def test_random_clicks_leave_the_page_alive(browser, address, headline):
-    """A bounded run of random clicks and values; benchmarks/explorer_soak.py does it for half an
-    hour.
-    """
-    visit(browser, address)
-    draw = np.random.default_rng(3)
-    names = [
-        "alpha_l",
-        "alpha_u",
-        "rho",
-        "delta",
-        "lambda_l",
-        "lambda_u",
-        "threshold",
-        "sharpness",
-        "annealing",
-    ]
-    for _ in range(int(os.environ.get("SELFTRAIN_CLICKS", "60"))):
-        slide(browser, str(draw.choice(names)), int(draw.integers(0, 1001)))
-        time.sleep(0.02)
+def test_random_acts_leave_the_page_alive_and_small(browser, server, headline):
+    """A few seconds of what `python benchmarks/explorer.py soak` does for half an hour."""
+    address, process = server
+    samples = soak(browser, address, process, minutes=0.1, samples=2)
+    assert grown(samples).elements < 1.5
     visit(browser, address)
     shows(browser, headline)

@@ -218,7 +218,8 @@ def _word(word: str, values: dict[str, Any]) -> "Portable | dict[str, Any]":
     if word == "start":
         written = Recipe.from_dict(values).to_dict()
         return {name: written[name] for name in values}
-    missing = [flag.option for flag in FLAGS[word][:5] if flag.field not in values]
+    needed = set(Problem._required(values)) - set(values)
+    missing = [flag.option for flag in FLAGS[word] if flag.field in needed]
     if missing and all(name in Problem.__dataclass_fields__ for name in values):
         raise MissingFlags(missing)
     return Problem.from_dict(values)

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from .. import (
     InvalidInput,
@@ -24,11 +26,18 @@ from .. import (
     solve,
     supervised_optimum,
 )
-from . import charts
+from . import charts, drawing
+from .drawing import Level, Theme
 from .page_state import PageState
 from .snippets import command_line, python_lines
 
-__all__ = ["answer", "table"]
+__all__ = ["SIMULATED", "answer", "table", "theme_of"]
+
+FIELDS = {"clusters": "shape", "clusters_u": "shape"}
+"""Controls that have another name than the field of `Problem` they set."""
+
+SIMULATED = ("error", "cosine", "bias_to_norm")
+"""Quantities of simulated systems that the page draws."""
 
 DRAWN = 1e-4
 """Tolerance of a path in continuous time: finer than a line on the screen, and fast."""
@@ -45,7 +54,7 @@ def answer(data: dict[str, Any]) -> dict[str, Any]:
         run = _run(state.problem, state.recipe)
         return _shown(state, run, data)
     except InvalidInput as error:
-        return {"fault": str(error), "field": error.field}
+        return {"fault": str(error), "field": FIELDS.get(error.field, error.field)}
     except StageError as error:
         return {"fault": f"This run has no solution: {error}", "field": _blamed(error)}
     except SelfTrainError as error:
@@ -58,20 +67,35 @@ def table(data: dict[str, Any]) -> str:
     return _run(state.problem, state.recipe).to_frame().to_csv()
 
 
+class NoPicture(SelfTrainError):
+    """A view has no meaning for these settings."""
+
+
+class Yardsticks(NamedTuple):
+    """What a run is compared with: lines of the picture, and the same in words."""
+
+    levels: tuple[Level, ...]
+    sentence: str
+
+
 def _shown(state: PageState, run: Trajectory, data: dict[str, Any]) -> dict[str, Any]:
     last = run.good_steps - 1
     t = last if state.t < 0 else min(state.t, last)
-    theme = charts.Theme(dark=data.get("dark") is True)
+    theme = theme_of(data)
     pinned = _pinned(state)
     remark = ""
     try:
-        figure = _figure(state, run, pinned, data.get("simulated"), theme, t)
+        figure = _figure(state, run, pinned, _points(data.get("simulated"), state), theme, t)
+    except NoPicture as error:
+        remark = str(error)
     except NoExpansion as error:
         remark = f"There is no continuous-time limit here: {error}"
-        figure = charts.figure(theme, [], ("time τ", "error", {}))
     except InvalidInput as error:
-        remark = f"This view is not available for these settings: {error}"
-        figure = charts.figure(theme, [], ("", "", {}))
+        remark = f"This view is not available for these settings: {error.accepted}."
+    except SelfTrainError as error:
+        remark = f"This view is not available at step {t}: {error}."
+    if remark:
+        figure = drawing.figure(theme, [], drawing.Panel("", ""))
     sentences = [sentence for sentence in (remark, *_sentences(run, pinned)) if sentence]
     return {
         "figure": figure,
@@ -84,32 +108,51 @@ def _shown(state: PageState, run: Trajectory, data: dict[str, Any]) -> dict[str,
     }
 
 
+def theme_of(data: dict[str, Any]) -> Theme:
+    """Colours and letters of the page that asks."""
+    size = data.get("size")
+    good = isinstance(size, (int, float)) and 8 <= size <= 40
+    return Theme(dark=data.get("dark") is True, size=float(size) if good else 14.0)  # type: ignore[arg-type]
+
+
 def _figure(
     state: PageState,
     run: Trajectory,
     pinned: Trajectory | None,
-    simulated: Any,
-    theme: charts.Theme,
+    points: charts.Points,
+    theme: Theme,
     t: int,
-) -> charts.Figure:
-    points = simulated if _matches(simulated, state) else None
+) -> drawing.Figure:
     if state.view == "error":
-        limits, supervised = _baselines(run.problem)
-        return charts.error(theme, run, pinned, limits, supervised, points, t)
+        return charts.error(theme, run, pinned, _limits(run.problem).levels, points, t)
     if state.view == "direction":
         return charts.direction(theme, run, pinned, points, t)
     if state.view == "laws":
-        return charts.laws(theme, run, t)
+        return (charts.shaped_laws if run.problem.shaped else charts.laws)(theme, run, t)
     if state.view == "plane":
         return charts.plane(theme, run, t)
     if state.view == "susceptibility":
         return charts.susceptibility(theme, run, pinned, t)
+    if run.problem.shaped:
+        reason = (
+            "The limit of continuous time is known for spheres only: clear the shape to see it."
+        )
+        raise NoPicture(reason)
     return charts.continuum(theme, _path(run.problem, run.recipe), run)
 
 
-def _matches(simulated: Any, state: PageState) -> bool:
-    """Whether simulated points belong to the run that is shown."""
-    return isinstance(simulated, dict) and simulated.get("query") == state.query(pinned=False)
+def _points(simulated: Any, state: PageState) -> charts.Points:
+    """Simulated seeds, if they belong to the run that is shown."""
+    if not isinstance(simulated, dict) or simulated.get("texts") != state.texts:
+        return None
+    try:
+        rows = {name: np.array(simulated[name], dtype=float) for name in SIMULATED}
+        features = int(simulated["features"])
+    except (KeyError, TypeError, ValueError):
+        return None
+    expected = (len(rows["error"]) if rows["error"].ndim else 0, state.problem.steps + 1)
+    good = all(values.shape == expected for values in rows.values())
+    return {**rows, "features": features} if good else None
 
 
 def _pinned(state: PageState) -> Trajectory | None:
@@ -126,20 +169,40 @@ def _sentences(run: Trajectory, pinned: Trajectory | None) -> list[str]:
     """What this run does, in words."""
     error = run.error
     best = int(min(range(len(error)), key=lambda i: error[i]))
-    told = [
+    spoken = [
         f"The error goes from {error[0]:.4f} (labelled points only) to {error[-1]:.4f} after "
         f"{run.problem.steps} steps; it is lowest at step {best}, {error[best]:.4f}."
     ]
     if run.collapsed_at is not None:
-        told.append(f"The pseudo-labels collapse into one class at step {run.collapsed_at}.")
-    limits, supervised = _baselines(run.problem)
-    told.append(
-        f"With every label and its best ridge: {supervised.error:.4f}. No method errs less than "
-        f"{limits.semi_supervised:.4f} on these data."
-    )
+        spoken.append(f"The pseudo-labels collapse into one class at step {run.collapsed_at}.")
+    spoken.append(_limits(run.problem).sentence)
     if pinned is not None and pinned.problem != run.problem:
-        told.append("The pinned run has another problem: its own limits may differ.")
-    return told
+        spoken.append("The pinned run has another problem: its own limits may differ.")
+    return spoken
+
+
+@lru_cache(maxsize=64)
+def _limits(problem: Problem) -> Yardsticks:
+    supervised = supervised_optimum(problem).error
+    every = Level(supervised, "every label, best ridge", "supervised")
+    begin = f"With every label and its best ridge: {supervised:.4f}."
+    if problem.shaped:
+        linear = problem.test_clusters.best_rule(problem.test_mixture.rho).error
+        count = problem.test_clusters.features
+        return Yardsticks(
+            (every, Level(linear, "best linear rule", "ink")),
+            f"{begin} No linear rule errs less than {linear:.4f} on clusters of this shape"
+            f" ({count} {'direction' if count == 1 else 'directions'}; Δ is not used).",
+        )
+    bayes = bayes_error(problem)
+    return Yardsticks(
+        (
+            Level(bayes.labeled_only, "Bayes, labelled only", "faint"),
+            every,
+            Level(bayes.semi_supervised, "Bayes limit", "ink"),
+        ),
+        f"{begin} No method errs less than {bayes.semi_supervised:.4f} on these data.",
+    )
 
 
 def _numbers(run: Trajectory, t: int) -> list[tuple[str, str]]:
@@ -162,11 +225,6 @@ def _blamed(error: StageError) -> str:
 @lru_cache(maxsize=64)
 def _run(problem: Problem, recipe: Recipe) -> Trajectory:
     return solve(problem, recipe)
-
-
-@lru_cache(maxsize=64)
-def _baselines(problem: Problem) -> tuple[Any, Any]:
-    return bayes_error(problem), supervised_optimum(problem)
 
 
 @lru_cache(maxsize=16)

@@ -15,18 +15,19 @@ from dash.exceptions import PreventUpdate
 
 from ..errors import InvalidInput
 from . import charts
-from .controls import CHOICES, CONTROLS, SWITCHES
+from .controls import CHOICES, CONTROLS, ENTRIES, SWITCHES
+from .drawing import Theme
 from .jobs import JobBoard
 from .opened import Map
 from .page_state import PageState
 from .presets import PRESETS
-from .snippets import python_lines
+from .snippets import SETTINGS, python_lines, settings
 from .workers import Busy, Superseded, TooLong, Workers
 
 __all__ = ["register"]
 
 TEXTS = [control.name for control in CONTROLS]
-OTHERS = [member.name for member in (*SWITCHES, *CHOICES)]
+OTHERS = [member.name for member in (*SWITCHES, *CHOICES, *ENTRIES)]
 FAULTS = [*TEXTS, *OTHERS]
 BUSY = "The page is busy with other visitors: try again in a moment."
 LONG = "This takes too long to answer here: fewer steps or a larger ridge would be faster."
@@ -51,17 +52,9 @@ def _in_the_browser(app: Any) -> None:
 
     sliders = [f"{name}-slider" for name in TEXTS]
     app.clientside_callback(
-        client("link"),
-        *[Output(name, "value", allow_duplicate=True) for name in TEXTS],
-        *[Output(name, "value") for name in sliders],
-        *[Input(name, "value") for name in (*TEXTS, *sliders)],
-        State("table", "data"),
-        prevent_initial_call="initial_duplicate",
-    )
-    app.clientside_callback(
         client("collect"),
         Output("state", "data"),
-        *[Input(name, "value") for name in (*TEXTS, *OTHERS)],
+        *[Input(name, "value") for name in (*TEXTS, *OTHERS, *sliders)],
         Input("view", "value"),
         Input("t", "value"),
         Input("pin", "data"),
@@ -71,6 +64,10 @@ def _in_the_browser(app: Any) -> None:
         State("t", "max"),
         prevent_initial_call=True,
     )
+    app.clientside_callback(
+        client("faults"), Output("sink", "children", allow_duplicate=True),
+        Input("faults", "data"), prevent_initial_call=True,
+    )  # fmt: skip
     app.clientside_callback(
         client("dark"), Output("dark", "data"), Input("theme", "n_clicks"), Input("table", "data")
     )
@@ -105,7 +102,7 @@ def _page(state: PageState) -> list[Any]:
     """The values of all controls of a state."""
     texts = [state.texts[name] for name in TEXTS]
     others: list[Any] = [["yes"] if state.texts[switch.name] else [] for switch in SWITCHES]
-    return [*texts, *others, *(state.texts[choice.name] for choice in CHOICES)]
+    return [*texts, *others, *(state.texts[member.name] for member in (*CHOICES, *ENTRIES))]
 
 
 def _restore(app: Dash) -> None:
@@ -149,8 +146,7 @@ def _answer(app: Dash, workers: Workers) -> None:
     outputs = [
         Output("chart", "figure"), Output("sentences", "children"), Output("numbers", "children"),
         Output("t", "max"), Output("t-shown", "children"), Output("python", "children"),
-        Output("command", "children"), Output("fault", "children"),
-        *[Output(f"{name}-fault", "children") for name in FAULTS],
+        Output("command", "children"), Output("fault", "children"), Output("faults", "data"),
     ]  # fmt: skip
 
     @app.callback(*outputs, Input("state", "data"), prevent_initial_call=True)
@@ -164,20 +160,23 @@ def _answer(app: Dash, workers: Workers) -> None:
         except (TooLong, Busy) as error:
             shown = {"fault": LONG if isinstance(error, TooLong) else BUSY, "field": None}
         field = shown.get("field")
-        faults = [shown["fault"] if name == field else "" for name in FAULTS]
         if "fault" in shown:
-            general = "" if field in FAULTS else shown["fault"]
-            return [no_update] * 7 + [general, *faults]
+            beside = field in FAULTS
+            general, faults = ("", {field: shown["fault"]}) if beside else (shown["fault"], {})
+            return [no_update, no_update, [], *[no_update] * 4, general, faults]
         return [
             shown["figure"],
             [html.P(sentence) for sentence in shown["sentences"]],
-            [html.Span([html.B(name), f" {value}"]) for name, value in shown["numbers"]],
+            [
+                html.Span(f"Step {shown['t']}:"),
+                *[html.Span([html.B(name), f" {value}"]) for name, value in shown["numbers"]],
+            ],
             max(1, shown["steps"]),
             str(shown["t"]),
             shown["python"],
             shown["command"],
             "",
-            *faults,
+            {},
         ]
 
 
@@ -197,11 +196,9 @@ def _jobs(app: Dash, jobs: JobBoard) -> None:
     @app.callback(
         Output("job", "data"),
         Output("clock", "disabled"),
-        *[Input(name, "n_clicks") for name in (*searches, "simulate", "plan-it", "cancel")],
-        Input("clock", "n_intervals"),
+        *[Input(name, "n_clicks") for name in (*searches, "simulate", "plan-it", "shape-it")],
         State("upload", "contents"),
         State("target", "value"),
-        State("dark", "data"),
         State("state", "data"),
         State("job", "data"),
         State("features", "value"),
@@ -209,28 +206,40 @@ def _jobs(app: Dash, jobs: JobBoard) -> None:
         prevent_initial_call=True,
     )
     @_spoken(2, {})
-    def drive(*values: Any) -> list[Any]:
-        contents, target, dark, state, job, features, seeds = values[-7:]
-        known = job.get("id") if isinstance(job, dict) else None
-        asked = ctx.triggered_id
-        if asked == "clock" or asked == "cancel":
-            if asked == "cancel" and isinstance(known, str):
-                jobs.cancel(known)
-            found = jobs.get(known) if isinstance(known, str) else None
-            if found is None:
-                return [no_update, True]
-            return [found.shown(), found.ended]
-        if isinstance(known, str):
+    def start(*values: Any) -> list[Any]:
+        contents, target, state, job, features, seeds = values[-6:]
+        known = _job_id(job)
+        if known is not None:
             jobs.cancel(known)
+        asked = str(ctx.triggered_id)
+        rows = {"contents": contents, "target": target, "state": state}
         if asked == "simulate":
             begun = jobs.start("simulate", {"state": state, "features": features, "seeds": seeds})
-        elif asked == "plan-it":
-            sent = {"contents": contents, "target": target, "dark": dark, "state": state}
-            begun = jobs.start("data", sent)
+        elif asked in ("plan-it", "shape-it"):
+            begun = jobs.start("data" if asked == "plan-it" else "shape", rows)
         else:
-            kind = str(asked).removeprefix("best-")
+            kind = asked.removeprefix("best-")
             begun = jobs.start("optimize", {"state": state, "search": kind})
         return [begun.shown(), False]
+
+    @app.callback(
+        Output("job", "data", allow_duplicate=True),
+        Output("clock", "disabled", allow_duplicate=True),
+        Input("clock", "n_intervals"),
+        Input("cancel", "n_clicks"),
+        State("job", "data"),
+        prevent_initial_call=True,
+    )
+    @_spoken(2, {})
+    def watch(_ticks: Any, _clicks: Any, job: Any) -> list[Any]:
+        known = _job_id(job)
+        if ctx.triggered_id == "cancel" and known is not None:
+            jobs.cancel(known)
+        found = None if known is None else jobs.get(known)
+        if found is None:
+            return [no_update, True]
+        shown = found.shown()
+        return [no_update if shown == job else shown, found.ended]
 
     @app.callback(
         Output("progress", "children"), Output("cancel", "disabled"), Output("simulated", "data"),
@@ -244,6 +253,12 @@ def _jobs(app: Dash, jobs: JobBoard) -> None:
         points = job.get("simulated")
         changed = points is not None and points != before
         return [job.get("progress", ""), ended, points if changed else no_update]
+
+
+def _job_id(job: Any) -> str | None:
+    """The id of the job that a page says it started."""
+    known = job.get("id") if isinstance(job, dict) else None
+    return known if isinstance(known, str) else None
 
 
 def _own_data(app: Dash) -> None:
@@ -276,7 +291,7 @@ def _click(app: Dash, opened: Map) -> None:
     @_spoken(1, {})
     def draw(name: Any, dark: Any) -> list[Any]:
         chosen = name if name in opened.quantities else next(iter(opened.quantities))
-        return [charts.heat_map(charts.Theme(dark is True), opened, chosen)]
+        return [charts.heat_map(Theme(dark is True), opened, chosen)]
 
     @app.callback(
         Output("picked", "data"), Output("fault", "children", allow_duplicate=True),
@@ -301,14 +316,17 @@ def _downloads(app: Dash, workers: Workers) -> None:
         Output("download", "data"),
         Input("save-data", "n_clicks"),
         Input("save-python", "n_clicks"),
+        Input("save-settings", "n_clicks"),
         State("state", "data"),
         prevent_initial_call=True,
     )
     @_spoken(1, {})
-    def download(_data: Any, _python: Any, state: Any) -> list[Any]:
+    def download(_data: Any, _python: Any, _settings: Any, state: Any) -> list[Any]:
         if ctx.triggered_id == "save-python":
             script = python_lines(PageState.from_store(state)) + "\n"
             return [{"content": script, "filename": "selftrain-run.py"}]
+        if ctx.triggered_id == "save-settings":
+            return [{"content": settings(PageState.from_store(state)), "filename": SETTINGS}]
         return [{"content": workers.ask("table", state), "filename": "selftrain-run.csv"}]
 
 

@@ -12,7 +12,17 @@ from typing import Any
 
 from ..errors import InvalidInput
 
-__all__ = ["CHOICES", "CONTROLS", "SWITCHES", "Choice", "Control", "Switch", "read_number"]
+__all__ = [
+    "CHOICES",
+    "CONTROLS",
+    "ENTRIES",
+    "SWITCHES",
+    "Choice",
+    "Control",
+    "Entry",
+    "Switch",
+    "read_number",
+]
 
 MOST_STEPS = 256
 """Longest run of the page: a slider must answer within a quarter of a second."""
@@ -93,13 +103,24 @@ class Choice:
     default: str
 
 
+@dataclass(frozen=True)
+class Entry:
+    """A text without a slider."""
+
+    name: str
+    group: str
+    label: str
+    help: str
+    default: str = ""
+
+
 CONTROLS = (
     Control(
         "alpha_l",
         "problem",
         "Labelled points per feature",
         "α_L",
-        "How many labelled points there are for each feature.",
+        "0.5 is one labelled point for two features.",
         0.02,
         20.0,
         0.5,
@@ -108,9 +129,9 @@ CONTROLS = (
     Control(
         "alpha_u",
         "problem",
-        "Unlabelled points per feature and step",
+        "Unlabelled points per feature",
         "α_U",
-        "How many fresh unlabelled points each step gets for each feature.",
+        "Every step gets so many new ones.",
         0.1,
         50.0,
         2.0,
@@ -122,7 +143,7 @@ CONTROLS = (
         "problem",
         "Share of the positive class",
         "ρ",
-        "1/2 means balanced classes.",
+        "0.5 means balanced classes.",
         0.01,
         0.99,
         0.2,
@@ -132,7 +153,7 @@ CONTROLS = (
         "problem",
         "Variance of the noise",
         "Δ",
-        "The clusters sit at distance 1 from the middle; larger means harder.",
+        "Larger: the two clusters overlap more.",
         0.05,
         5.0,
         0.5625,
@@ -143,7 +164,7 @@ CONTROLS = (
         "problem",
         "Self-training steps",
         "T",
-        "How often the model labels a batch and is fitted again.",
+        "Each labels a batch and fits again.",
         0,
         MOST_STEPS,
         16,
@@ -152,9 +173,9 @@ CONTROLS = (
     Control(
         "rho_u",
         "shift",
-        "Share of the positive class, unlabelled",
+        "Share of the positive class",
         "ρ_U",
-        "Leave empty if it is that of the labelled points.",
+        "Empty: that of the labelled points.",
         0.01,
         0.99,
         None,
@@ -163,9 +184,9 @@ CONTROLS = (
     Control(
         "delta_u",
         "shift",
-        "Variance of the noise, unlabelled",
+        "Variance of the noise",
         "Δ_U",
-        "Leave empty if it is that of the labelled points.",
+        "Empty: that of the labelled points.",
         0.05,
         5.0,
         None,
@@ -177,7 +198,7 @@ CONTROLS = (
         "recipe",
         "Ridge of the labelled fit",
         "λ_L",
-        "Strength of the penalty in step 0.",
+        "Penalty on the weights in step 0.",
         1e-6,
         10.0,
         0.1,
@@ -186,9 +207,9 @@ CONTROLS = (
     Control(
         "lambda_u",
         "recipe",
-        "Ridge of the self-training steps",
+        "Ridge of the later steps",
         "λ_U",
-        "Strength of the penalty in every later step; small means many small moves.",
+        "Small: every step moves the model little.",
         1e-6,
         10.0,
         0.00372,
@@ -200,7 +221,7 @@ CONTROLS = (
         "recipe",
         "Selection threshold",
         "Γ",
-        "Points whose logit is below this many norms of the weights are left out.",
+        "Leaves out points with |logit| below Γ√q.",
         0.0,
         3.0,
         0.0,
@@ -209,9 +230,9 @@ CONTROLS = (
     Control(
         "sharpness",
         "recipe",
-        "Sharpness of the pseudo-labels",
+        "Sharpness of pseudo-labels",
         "γ",
-        "1 takes the model at its word; inf gives hard labels.",
+        "1: the model's probability; inf: hard labels.",
         0.1,
         100.0,
         1.0,
@@ -222,7 +243,7 @@ CONTROLS = (
     Control(
         "annealing",
         "recipe",
-        "Annealing of the pseudo-labels",
+        "Annealing of pseudo-labels",
         "a",
         "Step t has the sharpness γ(1 + a t).",
         1e-3,
@@ -236,11 +257,25 @@ CONTROLS = (
 
 SWITCHES = (
     Switch(
-        "fix_bias", "recipe", "Keep the bias of step 0", "The second heuristic of the paper.", True
+        "fix_bias",
+        "recipe",
+        "Keep the bias of step 0",
+        "Helps when labels would run into one class.",
+        True,
     ),
 )
 
 CHOICES = (Choice("loss", "problem", "Loss", ("logistic", "squared"), "logistic"),)
+
+ENTRIES = (
+    Entry(
+        "shape",
+        "problem",
+        "Shape of the clusters",
+        "Empty: a sphere with noise Δ. Otherwise mean:variance of each direction, as in"
+        " 1:0.5, 0.3:2 (“Your data” fills it in); Δ is not used then.",
+    ),
+)
 
 LONGEST_TEXT = 8000
 """Characters of a typed schedule or of an address that are read at all."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from dash import dcc, html
 
-from .controls import CHOICES, CONTROLS, SWITCHES, Choice, Control, Switch
+from .controls import CHOICES, CONTROLS, ENTRIES, SWITCHES, Choice, Control, Entry, Switch
 from .opened import Map
 from .page_state import VIEWS
 from .presets import PRESETS
@@ -23,19 +23,15 @@ SLIDER_STEPS = 1000
 """Positions of a slider; the page turns them into values."""
 
 INTRO = (
-    (
-        "A model with a few labelled points labels unlabelled ones itself, fits again, and repeats:"
-        " self-training."
-    ),
-    (
-        "Move a slider and see what the theory of large systems answers: does the error fall, or do"
-        " the labels run into one class?"
-    ),
-    (
-        "You start on imbalanced classes: annealed labels with a fixed bias (colour) against plain"
-        " self-training (grey)."
-    ),
+    "A model with few labelled points labels other points itself, fits again, and repeats: this is"
+    " self-training.",
+    "Move a slider, and the theory of large systems answers at once: does the error fall, or do the"
+    " labels run into one class?",
+    "You start with one positive in five: annealed labels and a fixed bias (blue) against plain"
+    " self-training (grey).",
 )
+
+STARTING = "Starting: the first answer takes a few seconds."
 
 GROUPS = {
     "problem": "The problem",
@@ -56,6 +52,7 @@ def page(opened: Map | None = None) -> html.Div:
             dcc.Store(id="simulated"),
             dcc.Store(id="job"),
             dcc.Store(id="picked"),
+            dcc.Store(id="faults"),
             dcc.Store(id="dark", data=False),
             dcc.Interval(id="clock", interval=400, disabled=True),
             dcc.Interval(id="film", interval=450, disabled=True),
@@ -71,8 +68,8 @@ def _header() -> html.Header:
     return html.Header(
         [
             html.H1("selftrain explorer"),
-            html.Button("Dark or light", id="theme", className="quiet"),
             html.Div([html.P(sentence) for sentence in INTRO], id="intro"),
+            html.Button("Dark or light", id="theme", className="quiet"),
         ]
     )
 
@@ -89,6 +86,7 @@ def _sidebar() -> html.Section:
     for group, title in GROUPS.items():
         members = [_control(control) for control in CONTROLS if control.group == group]
         members += [_switch(switch) for switch in SWITCHES if switch.group == group]
+        members += [_entry(entry) for entry in ENTRIES if entry.group == group]
         members += [_choice(choice) for choice in CHOICES if choice.group == group]
         if group == "shift":
             parts.append(html.Details([html.Summary(title), *members]))
@@ -127,6 +125,20 @@ def _control(control: Control) -> html.Div:
             ),
             html.P(control.help, className="help"),
             html.P("", id=f"{control.name}-fault", className="fault", role="alert"),
+        ],
+        className="control",
+    )
+
+
+def _entry(entry: Entry) -> html.Div:
+    return html.Div(
+        [
+            html.Label(entry.label, htmlFor=entry.name),
+            dcc.Input(
+                id=entry.name, type="text", value=entry.default, debounce=0.4, autoComplete="off"
+            ),
+            html.P(entry.help, className="help"),
+            html.P("", id=f"{entry.name}-fault", className="fault", role="alert"),
         ],
         className="control",
     )
@@ -194,7 +206,7 @@ def _stage(opened: Map | None) -> html.Section:
                 id="chart",
                 figure={"data": [], "layout": {}},
                 responsive=True,
-                config={"displaylogo": False, "toImageButtonOptions": {"format": "svg"}},
+                config={"displayModeBar": False},
             ),
             html.Div(
                 [
@@ -207,7 +219,7 @@ def _stage(opened: Map | None) -> html.Section:
             ),
             html.Div("", id="fault", className="fault", role="alert"),
             html.Div([], id="sentences", role="status"),
-            html.Div([], id="numbers"),
+            html.Div(STARTING, id="numbers"),
             _actions(),
             _map(opened),
             _own_data(),
@@ -244,7 +256,9 @@ def _map(opened: Map | None) -> html.Div:
                 ],
                 className="inner",
             ),
-            dcc.Graph(id="map", figure={"data": [], "layout": {}}, config={"displaylogo": False}),
+            dcc.Graph(
+                id="map", figure={"data": [], "layout": {}}, config={"displayModeBar": False}
+            ),
         ],
         id="map-place",
     )
@@ -257,7 +271,9 @@ def _own_data() -> html.Details:
             html.Summary("Your data"),
             html.P(
                 "A CSV file with one column per feature and one with the class; leave the class"
-                " empty where it is not known. The rows stay on this machine and are not kept.",
+                " empty where it is not known. “Plan and compare” shows what to expect of"
+                " self-training and a curve of real rows; “Use their shape” moves the clusters of"
+                " the rows into the problem above. The rows stay on this machine and are not kept.",
                 className="help",
             ),
             html.Div(
@@ -273,6 +289,7 @@ def _own_data() -> html.Details:
                         ["Column of the classes ", dcc.Input(id="target", type="text", value="y")]
                     ),
                     html.Button("Plan and compare", id="plan-it"),
+                    html.Button("Use their shape", id="shape-it"),
                 ],
                 className="row",
             ),
@@ -281,7 +298,7 @@ def _own_data() -> html.Details:
                 id="own",
                 figure={"data": [], "layout": {}},
                 responsive=True,
-                config={"displaylogo": False},
+                config={"displayModeBar": False},
                 style={"display": "none"},
             ),
         ],
@@ -290,59 +307,52 @@ def _own_data() -> html.Details:
 
 
 def _actions() -> html.Div:
-    most = LIMITS["features"]
     return html.Div(
         [
-            html.Div(
-                [
-                    html.Button("Pin this run", id="pin-it"),
-                    html.Button("Unpin", id="unpin", className="quiet"),
-                    html.Button("Best constants", id="best-constants"),
-                    html.Button("Best with heuristics", id="best-heuristics"),
-                    html.Button("Best schedule", id="best-schedule"),
-                ],
-                className="row",
+            _row(
+                "Compare",
+                html.Button("Pin this run", id="pin-it", className="quiet"),
+                html.Button("Unpin", id="unpin", className="quiet"),
             ),
-            html.Div(
-                [
-                    html.Label(
-                        [
-                            "Features ",
-                            dcc.Input(
-                                id="features", type="number", value=4096, min=2, max=most, step=1
-                            ),
-                        ]
-                    ),
-                    html.Label(
-                        [
-                            "Seeds ",
-                            dcc.Input(
-                                id="seeds",
-                                type="number",
-                                value=8,
-                                min=1,
-                                max=LIMITS["seeds"],
-                                step=1,
-                            ),
-                        ]
-                    ),
-                    html.Button("Simulate", id="simulate"),
-                    html.Button("Cancel", id="cancel", disabled=True, className="quiet"),
-                    html.Span("", id="progress", role="status"),
-                ],
-                className="row",
+            _row(
+                "Search",
+                html.Button("Best constants", id="best-constants"),
+                html.Button("Best with heuristics", id="best-heuristics"),
+                html.Button("Best schedule", id="best-schedule"),
             ),
-            html.Div(
-                [
-                    html.Button("Download data", id="save-data"),
-                    html.Button("Download figure", id="save-figure"),
-                    html.Button("Download Python", id="save-python"),
-                ],
-                className="row",
+            _row(
+                "Check",
+                _amount("Features ", "features", 4096, 2),
+                _amount("Seeds ", "seeds", 8, 1),
+                html.Button("Simulate", id="simulate"),
+            ),
+            _row(
+                "Progress",
+                html.Button("Cancel", id="cancel", disabled=True, className="quiet"),
+                html.Span("nothing is running", id="progress", role="status"),
+            ),
+            _row(
+                "Download",
+                html.Button("Data", id="save-data", className="quiet"),
+                html.Button("Figure", id="save-figure", className="quiet"),
+                html.Button("Python", id="save-python", className="quiet"),
+                html.Button("Settings", id="save-settings", className="quiet"),
             ),
         ],
         id="actions",
     )
+
+
+def _row(title: str, *members: Any) -> html.Div:
+    """Buttons that belong together, behind a word that says for what."""
+    named: Any = {"aria-label": title}
+    lead = html.Span(title, className="lead")
+    return html.Div([lead, *members], className="row", role="group", **named)
+
+
+def _amount(label: str, name: str, value: int, least: int) -> html.Label:
+    field = dcc.Input(id=name, type="number", value=value, min=least, max=LIMITS[name], step=1)
+    return html.Label([label, field])
 
 
 def _table() -> dict[str, Any]:
@@ -360,6 +370,5 @@ def _table() -> dict[str, Any]:
             }
             for control in CONTROLS
         ],
-        "switches": [switch.name for switch in SWITCHES],
-        "choices": [choice.name for choice in CHOICES],
+        "others": [member.name for member in (*SWITCHES, *CHOICES, *ENTRIES)],
     }

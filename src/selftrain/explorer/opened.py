@@ -10,7 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..clusters import Clusters
 from ..errors import InvalidInput, SelfTrainError
+from .directions import write_shape
 from .page_state import FLAGS, NAMES, NUMBERS, PageState
 
 __all__ = ["Map", "open_path"]
@@ -81,8 +83,10 @@ def open_path(path: str | Path) -> PageState | Map:
 
 def _words(problem: dict[str, Any], recipe: dict[str, Any]) -> dict[str, Any]:
     """Fields of both words that have a control; one that has none must be at its default."""
-    known = {**NUMBERS, **FLAGS, **NAMES}
+    known = {**NUMBERS, **FLAGS, **NAMES, "shape": None}
     values = {**problem, **recipe}
+    if "clusters" in values:
+        values["shape"] = write_shape(Clusters.from_dict(values.pop("clusters")))
     odd = [
         name
         for name, value in values.items()

@@ -11,18 +11,24 @@ import base64
 import binascii
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ..clusters import Clusters
 from ..errors import InvalidInput, SelfTrainError
+from ..tables import Table, standardised
 from . import charts
+from .answers import theme_of
+from .directions import write_shape
+from .drawing import Theme
 from .page_state import PageState
 
-__all__ = ["own_data"]
+__all__ = ["own_data", "own_shape"]
 
-MOST_DIRECTIONS = 60
+LEADING = 60
 """Leading directions of the rows that the theory uses: enough for its curve, fast enough for a
 page.
 """
@@ -39,18 +45,42 @@ def own_data(data: dict[str, Any]) -> Iterator[Message]:
     """Messages of the job: progress, `answer` (what `plan` says), `own` (a picture), in this
     order.
     """
+    state, theme = PageState.from_store(data["state"]), theme_of(data["state"])
+    with _file(data) as (path, target):
+        yield {"progress": "reading the rows and planning"}
+        yield {"answer": _planned(path, target)}
+        yield {"progress": "solving the theory of these clusters, training on real rows"}
+        yield from _curve(path, target, state, theme)
+
+
+def own_shape(data: dict[str, Any]) -> Iterator[Message]:
+    """The job that puts the shape of the rows, and the share of their positive class, into the
+    controls.
+    """
+    state = PageState.from_store(data["state"])
+    with _file(data) as (path, target):
+        yield {"progress": "reading the rows"}
+        table = _labelled(path, target)
+    clusters = _shape_of(table)
+    values = {"shape": write_shape(clusters), "rho": round(table.rho, 4), "delta_u": ""}
+    kept = f", {clusters.kept:.0%} of their separation" if clusters.kept < 0.995 else ""
+    yield {
+        "texts": state.with_values(values).texts,
+        "progress": f"the clusters are those of {len(table.y)} rows along {clusters.features} "
+        f"directions{kept}; one covariance, columns of variance 1, positive: {table.positive}",
+    }
+
+
+@contextmanager
+def _file(data: dict[str, Any]) -> Iterator[tuple[Path, str]]:
+    """The table that was sent as a file, for as long as it is read, and the column of classes."""
     text, target = _decoded(data.get("contents")), data.get("target")
     if not isinstance(target, str) or not target.strip():
         raise InvalidInput("target", target, "the name of the column with the classes is accepted")
-    state = PageState.from_store(data["state"])
-    theme = charts.Theme(dark=bool(data.get("dark")))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "rows.csv")
         path.write_bytes(text)
-        yield {"progress": "reading the rows and planning"}
-        yield {"answer": _planned(path, target.strip())}
-        yield {"progress": "solving the theory of these clusters, training on real rows"}
-        yield from _curve(path, target.strip(), state, theme)
+        yield path, target.strip()
 
 
 def _decoded(contents: Any) -> bytes:
@@ -74,20 +104,17 @@ def _planned(path: Path, target: str) -> list[str]:
         return [f"There is no plan for this table: {error}"]
 
 
-def _curve(path: Path, target: str, state: PageState, theme: charts.Theme) -> Iterator[Message]:
+def _curve(path: Path, target: str, state: PageState, theme: Theme) -> Iterator[Message]:
     """The error that the theory predicts for the page's recipe, and that of real rows."""
-    from .. import Clusters, Problem, simulate, solve
-    from ..tables import Table, standardised
+    from .. import Problem, simulate, solve
 
-    X, y = _labelled(path, target)
+    table = _labelled(path, target)
+    y = table.y
     if len(y) < FEWEST:
         sentence = f"Only {len(y)} rows have a class: a real curve needs {FEWEST} or more."
         yield {"progress": sentence}
         return
-    names = tuple(f"column {i}" for i in range(X.shape[1]))
-    table = standardised(Table(X, y, names))
-    directions = min(table.X.shape[1], MOST_DIRECTIONS)
-    clusters = Clusters.from_data(table.X, table.y, directions=directions)
+    clusters = _shape_of(table)
     steps = min(max(state.problem.steps, 1), MOST_STEPS)
     labels = max(20, len(y) // 5)
     batch = (len(y) - labels - len(y) // 5) // steps
@@ -110,8 +137,14 @@ def _constant(recipe: Any) -> dict[str, Any]:
     return {name: value[0] for name, value in values.items() if isinstance(value, tuple)}
 
 
-def _labelled(path: Path, target: str) -> tuple[Any, Any]:
-    """The rows that have a class, which must be one of two."""
+def _shape_of(table: Table) -> Clusters:
+    """The clusters of the rows along their leading directions."""
+    directions = min(table.X.shape[1], LEADING)
+    return Clusters.from_data(table.X, table.y, directions=directions)
+
+
+def _labelled(path: Path, target: str) -> Table:
+    """The rows that have a class, which must be one of two; every column with variance 1."""
     import pandas as pd
 
     from ..estimator.planning.csv_rows import read_csv_rows
@@ -121,7 +154,8 @@ def _labelled(path: Path, target: str) -> tuple[Any, Any]:
     X = rows.X[known].apply(pd.to_numeric, errors="coerce").to_numpy(dtype=float)
     y = rows.y[known].astype(str)
     if not np.isfinite(X).all():
-        raise SelfTrainError("The curve needs columns of finite numbers without holes.")
+        raise SelfTrainError("Columns of finite numbers without holes are needed.")
     if len(set(y)) != 2:
-        raise SelfTrainError(f"The curve needs two classes; this table has {len(set(y))}.")
-    return X, y
+        raise SelfTrainError(f"Two classes are needed; this table has {len(set(y))}.")
+    names = tuple(f"column {i}" for i in range(X.shape[1]))
+    return standardised(Table(X, y, names))

@@ -15,7 +15,8 @@ from urllib.parse import parse_qsl, urlencode
 from ..errors import InvalidInput, nearest
 from ..problem import Problem
 from ..recipe import Recipe
-from .controls import CHOICES, CONTROLS, LONGEST_TEXT, SWITCHES, read_number
+from .controls import CHOICES, CONTROLS, ENTRIES, LONGEST_TEXT, SWITCHES, read_number
+from .directions import read_shape
 
 __all__ = ["VIEWS", "PageState"]
 
@@ -37,7 +38,7 @@ def default_texts() -> dict[str, str]:
     """The text of every control on a first visit."""
     texts = {name: "" if c.default is None else f"{c.default:g}" for name, c in NUMBERS.items()}
     texts |= {name: "yes" if switch.default else "" for name, switch in FLAGS.items()}
-    return texts | {name: choice.default for name, choice in NAMES.items()}
+    return texts | {member.name: member.default for member in (*CHOICES, *ENTRIES)}
 
 
 @dataclass(frozen=True)
@@ -124,12 +125,21 @@ class PageState:
                 raise InvalidInput(
                     name, self.texts[name], nearest(self.texts[name], choice.options)
                 )
+        read["shape"] = read_shape(self.texts["shape"])
         return {name: value for name, value in read.items() if value is not None}
 
     @property
     def problem(self) -> Problem:
-        """The problem that is set."""
-        return Problem(**self._of("problem", "shift"))
+        """The problem that is set; a shape takes the place of the noise."""
+        fields = self._of("problem", "shift")
+        clusters = fields.pop("shape", None)
+        if clusters is None:
+            return Problem(**fields)
+        if "delta_u" in fields:
+            accepted = "with a shape all points have its noise: leave this empty"
+            raise InvalidInput("delta_u", fields["delta_u"], accepted)
+        del fields["delta"]
+        return Problem(**fields, clusters=clusters)
 
     @property
     def recipe(self) -> Recipe:
@@ -142,7 +152,7 @@ class PageState:
         return PageState(texts, self.view, self.t, self.pin)
 
     def _of(self, *groups: str) -> dict[str, Any]:
-        members = {c.name for c in (*CONTROLS, *SWITCHES, *CHOICES) if c.group in groups}
+        members = {c.name for c in (*CONTROLS, *SWITCHES, *CHOICES, *ENTRIES) if c.group in groups}
         return {name: value for name, value in self.values().items() if name in members}
 
 

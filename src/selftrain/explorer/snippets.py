@@ -1,13 +1,17 @@
-"""The same numbers outside the page: lines of Python and a command line."""
+"""The same numbers outside the page: lines of Python, a command line, and a file of settings."""
 
 from __future__ import annotations
 
+import json
 import shlex
 
 from .controls import CHOICES, CONTROLS, SWITCHES
 from .page_state import PageState, default_texts
 
-__all__ = ["command_line", "python_lines"]
+__all__ = ["SETTINGS", "command_line", "python_lines", "settings"]
+
+SETTINGS = "selftrain-run.json"
+"""Name of the file of settings, in the command line and as a download."""
 
 
 def python_lines(state: PageState) -> str:
@@ -16,24 +20,44 @@ def python_lines(state: PageState) -> str:
     >>> print(python_lines(PageState()).splitlines()[0])
     from selftrain import Problem, Recipe, bayes_error, solve
     """
+    shape = state.values().get("shape")
+    problem = _arguments(state, "problem", "shift")
+    if shape is None:
+        first, more, limit = "from selftrain import Problem, Recipe, bayes_error, solve", [], _BAYES
+    else:
+        first, limit = "from selftrain import Clusters, Problem, Recipe, solve", _LINEAR
+        mean, variances = (
+            f"[{', '.join(_literal(float(entry)) for entry in array)}]"
+            for array in (shape.mean, shape.covariance)
+        )
+        more = [f"clusters = Clusters(mean={mean}, covariance={variances})"]
+        problem.append("clusters=clusters")
     return "\n".join(
         [
-            "from selftrain import Problem, Recipe, bayes_error, solve",
+            first,
             "",
-            f"problem = {_exact(state, 'Problem', ('problem', 'shift'))}",
-            f"recipe = {_exact(state, 'Recipe', ('recipe',))}",
+            *more,
+            f"problem = Problem({', '.join(problem)})",
+            f"recipe = Recipe({', '.join(_arguments(state, 'recipe'))})",
             "run = solve(problem, recipe)",
             "print(run.to_frame()[['error', 'cosine', 'bias_to_norm']])",
-            "print('no method errs less than', bayes_error(problem).semi_supervised)",
+            limit,
         ]
     )
 
 
-def _exact(state: PageState, name: str, groups: tuple[str, ...]) -> str:
+_BAYES = "print('no method errs less than', bayes_error(problem).semi_supervised)"
+_LINEAR = (
+    "print('no linear rule errs less than', clusters.best_rule(problem.test_mixture.rho).error)"
+)
+
+
+def _arguments(state: PageState, *groups: str) -> list[str]:
     members = [c.name for c in (*CONTROLS, *CHOICES, *SWITCHES) if c.group in groups]
     values = state.values()
-    told = (f"{key}={_literal(values[key])}" for key in members if key in values)
-    return f"{name}({', '.join(told)})"
+    if "shape" in values:
+        members = [name for name in members if name not in ("delta", "delta_u")]
+    return [f"{name}={_literal(values[name])}" for name in members if name in values]
 
 
 def _literal(value: object) -> str:
@@ -45,7 +69,9 @@ def _literal(value: object) -> str:
 
 
 def command_line(state: PageState) -> str:
-    """The command that gives the same table."""
+    """The command that gives the same table; a shape needs the file of settings."""
+    if state.texts["shape"].strip():
+        return shlex.join(["selftrain", "solve", "--config", SETTINGS])
     words = ["selftrain", "solve"]
     defaults = default_texts()
     for control in CONTROLS:
@@ -58,3 +84,9 @@ def command_line(state: PageState) -> str:
     for choice in CHOICES:
         words += [f"--{choice.name}", state.texts[choice.name]]
     return shlex.join(words)
+
+
+def settings(state: PageState) -> str:
+    """Problem and recipe as JSON, as `--config` reads them."""
+    words = {"problem": state.problem, "recipe": state.recipe}
+    return json.dumps({name: json.loads(word.to_json()) for name, word in words.items()}, indent=1)

@@ -10,15 +10,25 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..errors import InvalidInput
-from .own_data import own_data
+from .answers import SIMULATED
+from .directions import repeated
+from .own_data import own_data, own_shape
 from .page_state import PageState
 
 __all__ = ["LIMITS", "TASKS"]
 
 Message = dict[str, Any]
 
-LIMITS = {"features": 2**20, "seeds": 32, "points": 2**27, "schedule_steps": 64}
-"""What one job may be asked for; `points` is features times seeds times steps."""
+LIMITS = {
+    "features": 2**20,
+    "seeds": 32,
+    "points": 2**27,
+    "schedule_steps": 64,
+    "shaped_features": 1024,
+}
+"""What one job may be asked for. `points` is features times seeds times steps; systems with a shape
+have no method without a matrix, so they stay smaller.
+"""
 
 SEARCHES: dict[str, dict[str, Any]] = {
     "constants": {"over": ("lambda_l", "lambda_u")},
@@ -99,14 +109,19 @@ def simulate(data: dict[str, Any]) -> Iterator[Message]:
     if features * seeds * (problem.steps + 1) > LIMITS["points"]:
         accepted = f"features x seeds x steps up to {LIMITS['points']:.3g} is accepted here"
         raise InvalidInput("features", features, accepted)
-    rows: dict[str, list[Any]] = {"error": [], "cosine": [], "bias_to_norm": []}
+    size: dict[str, int] = {"features": features}
+    if problem.clusters is not None:
+        times = max(1, min(features, LIMITS["shaped_features"]) // problem.clusters.features)
+        problem, size = problem.replace(clusters=repeated(problem.clusters, times)), {}
+        features = problem.clusters.features
+    rows: dict[str, list[Any]] = {name: [] for name in SIMULATED}
     begin = time.perf_counter()
     for seed in range(seeds):
         yield {"progress": _left(seed, seeds, begin)}
-        ensemble = run(problem, recipe, features=features, seeds=[seed], probes=0, progress=False)
+        ensemble = run(problem, recipe, seeds=[seed], probes=0, progress=False, **size)
         for name, values in rows.items():
             values.append([float(value) for value in getattr(ensemble, name)[0]])
-        yield {"simulated": {**rows, "features": features, "query": state.query(pinned=False)}}
+        yield {"simulated": {**rows, "features": features, "texts": state.texts}}
     took = time.perf_counter() - begin
     yield {"progress": f"{seeds} systems of {features} features in {took:.1f} s"}
 
@@ -130,4 +145,4 @@ def _whole(name: str, data: dict[str, Any]) -> int:
     return int(number)
 
 
-TASKS = {"optimize": optimize, "simulate": simulate, "data": own_data}
+TASKS = {"optimize": optimize, "simulate": simulate, "data": own_data, "shape": own_shape}

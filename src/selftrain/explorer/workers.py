@@ -18,6 +18,9 @@ from typing import Any
 
 __all__ = ["Busy", "Superseded", "TooLong", "Workers"]
 
+STARTING = 300.0
+"""Seconds a request waits while no process has ever been ready: kernels may have to be compiled."""
+
 PAGES = 256
 """Pages whose newest request is remembered; older ones are forgotten first."""
 
@@ -95,7 +98,7 @@ class Workers:
     Arguments:
         count: how many.
         seconds: how long one answer may take.
-        patience: how long a request waits for a free process.
+        patience: how long a request waits for a free process, once one has been ready.
     """
 
     def __init__(self, count: int = 2, seconds: float = 10.0, patience: float = 20.0):
@@ -104,6 +107,7 @@ class Workers:
         self._free: list[_Worker] = []
         self._newest: OrderedDict[str, int] = OrderedDict()
         self._closed = False
+        self._begun, self._warm = time.monotonic(), False
         for _ in range(count):
             self._add()
 
@@ -143,7 +147,8 @@ class Workers:
         with self._changed:
             while not self._free:
                 self._check(page, number)
-                left = deadline - time.monotonic()
+                until = deadline if self._warm else max(deadline, self._begun + STARTING)
+                left = until - time.monotonic()
                 if left <= 0 or self._closed:
                     raise Busy
                 self._changed.wait(left)
@@ -171,12 +176,13 @@ class Workers:
 
         def start() -> None:
             worker = _Worker()
-            worker.wait_ready(300.0)
+            worker.wait_ready(STARTING)
             with self._changed:
                 if self._closed or not worker.ready:
                     worker.end()
                     return
                 self._free.append(worker)
+                self._warm = True
                 self._changed.notify_all()
 
         threading.Thread(target=start, daemon=True).start()

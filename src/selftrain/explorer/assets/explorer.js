@@ -48,24 +48,26 @@
     return (context.triggered || []).map((entry) => entry.prop_id.split(".")[0]);
   }
 
-  function link() {
-    const values = Array.from(arguments);
-    const table = values.pop();
-    const count = table.controls.length;
-    const asked = triggered();
-    const texts = [], sliders = [];
-    table.controls.forEach((control, i) => {
-      const text = values[i], position = Number(values[count + i]);
-      if (asked.includes(control.name + "-slider")) {
-        texts.push(toValue(position, control, table.steps));
-        sliders.push(none());
-      } else {
-        texts.push(none());
-        const place = toPosition(text, control, table.steps);
-        sliders.push(place === position ? none() : place);
+  // What this page itself wrote into a field or a slider: it is no move of the visitor's.
+  const written = {}, placed = {};
+  function linked(control, text, position, moved, steps) {
+    const { set_props } = window.dash_clientside;
+    const name = control.name;
+    if (moved && position !== placed[name]) {
+      delete placed[name];
+      written[name] = toValue(position, control, steps);
+      if (written[name] !== text) set_props(name, { value: written[name] });
+      return written[name];
+    }
+    if (text !== written[name]) {
+      delete written[name];
+      const place = toPosition(text, control, steps);
+      if (place !== none() && place !== position) {
+        placed[name] = place;
+        set_props(name + "-slider", { value: place });
       }
-    });
-    return texts.concat(sliders);
+    }
+    return text === null || text === undefined ? "" : String(text);
   }
 
   function query(texts, extra) {
@@ -75,24 +77,53 @@
     return pairs.toString();
   }
 
+  let sent = "";
   function collect() {
     const values = Array.from(arguments);
     const last = values.pop(), table = values.pop();
-    const names = table.controls.map((c) => c.name).concat(table.switches, table.choices);
+    const count = table.controls.length, more = table.others.length;
+    const asked = triggered();
     const texts = {};
-    names.forEach((name, i) => {
-      const value = values[i];
+    table.controls.forEach((control, i) => {
+      const moved = asked.includes(control.name + "-slider");
+      texts[control.name] = linked(control, values[i], Number(values[count + more + i]), moved, table.steps);
+    });
+    table.others.forEach((name, i) => {
+      const value = values[count + i];
       texts[name] = Array.isArray(value) ? value.join("") : value === null || value === undefined ? "" : String(value);
     });
-    const [view, t, pin, simulated, dark] = values.slice(names.length);
+    const [view, t, pin, simulated, dark] = values.slice(2 * count + more);
     const step = Number(t) >= Number(last) ? -1 : Number(t);
+    const size = 0.875 * parseFloat(getComputedStyle(document.documentElement).fontSize);
+    const shown = { texts: texts, view: view, t: step, pin: pin, dark: dark, size: size };
+    const same = (one) => JSON.stringify(Object.keys(texts).map((name) => one[name]));
+    if (simulated && same(simulated.texts) === same(texts)) shown.simulated = simulated;
+    const now = JSON.stringify(shown);
+    if (now === sent) return none();
+    sent = now;
+    for (const name of ["delta", "delta_u"]) {
+      document.getElementById(name).closest(".control").classList.toggle("unused", texts.shape.trim() !== "");
+    }
+    remember(texts, view, step, pin);
+    number += 1;
+    return Object.assign(shown, { page: page, number: number });
+  }
+
+  function remember(texts, view, step, pin) {
     const extra = { view: view };
     if (step >= 0) extra.t = String(step);
     if (pin) extra.pin = pin;
     const address = "?" + query(texts, extra);
     if (address !== window.location.search) window.history.replaceState(null, "", address);
-    number += 1;
-    return { texts: texts, view: view, t: step, pin: pin, simulated: simulated, dark: dark, page: page, number: number };
+  }
+
+  let named = [];
+  function faults(found) {
+    const now = Object.keys(found || {});
+    for (const name of named) if (!now.includes(name)) window.dash_clientside.set_props(name + "-fault", { children: "" });
+    for (const name of now) window.dash_clientside.set_props(name + "-fault", { children: found[name] });
+    named = now;
+    return none();
   }
 
   function dark() {
@@ -141,6 +172,6 @@
   });
 
   window.dash_clientside = Object.assign({}, window.dash_clientside, {
-    explorer: { link, collect, dark, play, next_step, pin, save_figure },
+    explorer: { collect, faults, dark, play, next_step, pin, save_figure },
   });
 })();

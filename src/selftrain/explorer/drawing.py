@@ -1,0 +1,162 @@
+"""What every picture of the page is made of: colours, lines, marks, panels, as plain plotly
+dictionaries.
+
+Plain dictionaries, not plotly's objects: checking every attribute would take longer than solving
+the run. Colours are those of Okabe and Ito, one meaning each on the whole page.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..arrays import Array
+
+__all__ = [
+    "Figure",
+    "Level",
+    "Panel",
+    "Theme",
+    "Trace",
+    "axes_of",
+    "figure",
+    "line",
+    "listed",
+    "mark",
+]
+
+BLUE, ORANGE, GREEN, PURPLE, SKY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9"
+DARK_BLUE = "#4DA3DD"
+
+Figure = dict[str, Any]
+Trace = dict[str, Any]
+
+
+class Theme:
+    """Colours of a dark or light page, and the size of its letters in pixels."""
+
+    def __init__(self, dark: bool = False, size: float = 14.0):
+        self.ink = "#E8E8E8" if dark else "#222222"
+        self.grid = "#3A3F45" if dark else "#E4E4E4"
+        self.faint = "#9AA0A6" if dark else "#8A8A8A"
+        self.run = DARK_BLUE if dark else BLUE
+        self.paper = "#16191d" if dark else "#ffffff"
+        self.size = size
+
+
+class Panel(NamedTuple):
+    """Titles of a panel, and further options of its axes."""
+
+    x_title: str
+    y_title: str
+    y: dict[str, Any] | None = None
+    x: dict[str, Any] | None = None
+
+
+class Level(NamedTuple):
+    """A horizontal line that a run is compared with; `kind` is one of `LEVEL_STYLES`."""
+
+    value: float
+    name: str
+    kind: str
+
+    def trace(self, theme: Theme, x: Any) -> Trace:
+        """The line over the range of x."""
+        color, dash = LEVEL_STYLES[self.kind]
+        ends = [float(np.min(x)), float(np.max(x)) or 1.0]
+        return line(
+            ends, [self.value, self.value], self.name, color or getattr(theme, self.kind),
+            dash=dash, width=1.6, hovertemplate="%{y:.5f}",
+        )  # fmt: skip
+
+
+LEVEL_STYLES = {"faint": ("", "dot"), "supervised": (GREEN, "dash"), "ink": ("", "solid")}
+
+
+def line(x: Any, y: Any, name: str, color: str, **more: Any) -> Trace:
+    """A curve."""
+    style = {"color": color, "width": more.pop("width", 2.5), "dash": more.pop("dash", "solid")}
+    return {
+        "type": "scatter", "mode": more.pop("mode", "lines"), "x": listed(x), "y": listed(y),
+        "name": name, "line": style, **more,
+    }  # fmt: skip
+
+
+def mark(x: Any, y: Any, name: str, color: str, symbol: str, size: int) -> Trace:
+    """One point that stands out."""
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "x": listed([x]),
+        "y": listed([y]),
+        "name": name,
+        "marker": {
+            "color": color,
+            "symbol": symbol,
+            "size": size,
+            "line": {"width": 2, "color": color},
+        },
+    }
+
+
+def axes_of(panel: int) -> dict[str, str]:
+    """The axes of a trace in panel 0, 1, ..."""
+    suffix = "" if panel == 0 else str(panel + 1)
+    return {"xaxis": "x" + suffix, "yaxis": "y" + suffix}
+
+
+def figure(theme: Theme, traces: Sequence[Trace], *panels: Panel) -> Figure:
+    """Traces on panels side by side. The title of a vertical axis stands over it, where it can be
+    read without turning the head.
+    """
+    small = 0.85 * theme.size
+    layout: Figure = {
+        "paper_bgcolor": theme.paper,
+        "plot_bgcolor": theme.paper,
+        "font": {"color": theme.ink, "size": theme.size, "family": "system-ui, sans-serif"},
+        "margin": {"l": 3.4 * theme.size, "r": theme.size, "t": 2.2 * theme.size, "b": 0},
+        "uirevision": "keep",
+        "hovermode": "closest",
+        "legend": {
+            "orientation": "h", "yref": "container", "yanchor": "bottom", "y": 0.0, "x": 0.0,
+            "font": {"size": small}, "bgcolor": "rgba(0,0,0,0)",
+        },
+        "annotations": [],
+    }  # fmt: skip
+    for i, panel in enumerate(panels):
+        _add_panel(layout, theme, panel, i, len(panels))
+    return {"data": list(traces), "layout": layout}
+
+
+def _add_panel(layout: Figure, theme: Theme, panel: Panel, place: int, count: int) -> None:
+    width, gap = 1.0 / count, 0.0 if count == 1 else 0.06
+    left = place * width + (gap if place else 0.0)
+    axis = {"gridcolor": theme.grid, "linecolor": theme.grid, "zeroline": False}
+    suffix = "" if place == 0 else str(place + 1)
+    layout["xaxis" + suffix] = axis | {
+        "title": {"text": panel.x_title, "standoff": 0.9 * theme.size},
+        "domain": [left, (place + 1) * width - gap / 3],
+        "anchor": "y" + suffix,
+        "automargin": True,
+        **(panel.x or {}),
+    }
+    layout["yaxis" + suffix] = axis | {
+        "anchor": "x" + suffix, "exponentformat": "power", "automargin": True,
+        **(panel.y or {}),
+    }  # fmt: skip
+    layout["annotations"].append(
+        {
+            "text": panel.y_title, "showarrow": False, "xref": "paper", "yref": "paper",
+            "x": left, "y": 1.0, "xanchor": "left", "yanchor": "bottom",
+            "yshift": 0.2 * theme.size,
+        }
+    )  # fmt: skip
+
+
+def listed(values: Any) -> list[float | None]:
+    """Numbers for the page; what is not finite is left out of the picture."""
+    array: Array = np.asarray(values, dtype=float)
+    return [value if math.isfinite(value) else None for value in array.tolist()]
