@@ -15,6 +15,7 @@ from selftrain.explorer.directions import read_shape, repeated, write_shape
 from selftrain.explorer.opened import open_path
 from selftrain.explorer.page_state import PageState
 from selftrain.explorer.snippets import SETTINGS, command_line, python_lines, settings
+from selftrain.explorer.tasks import TASKS
 
 TEXT = "0.3:2,0:1,1:0.5"
 SHAPED = PageState().with_values({"shape": TEXT, "steps": 3})
@@ -43,6 +44,16 @@ def test_a_system_of_repeated_directions_has_the_same_theory():
     assert large.clusters.features == 21
     expected = solve(SHAPED.problem, SHAPED.recipe).error
     np.testing.assert_allclose(solve(large, SHAPED.recipe).error, expected, rtol=1e-9)
+
+
+def test_simulated_systems_of_a_shape_come_close_to_its_theory():
+    sent = {"state": {"texts": SHAPED.texts}, "features": 200, "seeds": 4}
+    found = [message["simulated"] for message in TASKS["simulate"](sent) if "simulated" in message]
+    assert found[-1]["features"] == 198
+    errors = np.array(found[-1]["error"])
+    expected = solve(SHAPED.problem, SHAPED.recipe).error
+    assert errors.shape == (4, 4)
+    np.testing.assert_allclose(errors.mean(axis=0), expected, atol=4 * errors.std(ddof=1) / 2)
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ LIMITS = {
     "shaped_features": 1024,
 }
 """What one job may be asked for. `points` is features times seeds times steps; systems with a shape
-have no method without a matrix, so they stay smaller.
+take much longer, so they stay smaller.
 """
 
 SEARCHES: dict[str, dict[str, Any]] = {
@@ -109,16 +109,16 @@ def simulate(data: dict[str, Any]) -> Iterator[Message]:
     if features * seeds * (problem.steps + 1) > LIMITS["points"]:
         accepted = f"features x seeds x steps up to {LIMITS['points']:.3g} is accepted here"
         raise InvalidInput("features", features, accepted)
-    size: dict[str, int] = {"features": features}
+    size: int | None = features
     if problem.clusters is not None:
         times = max(1, min(features, LIMITS["shaped_features"]) // problem.clusters.features)
-        problem, size = problem.replace(clusters=repeated(problem.clusters, times)), {}
-        features = problem.clusters.features
+        clusters = repeated(problem.clusters, times)
+        problem, features, size = problem.replace(clusters=clusters), clusters.features, None
     rows: dict[str, list[Any]] = {name: [] for name in SIMULATED}
     begin = time.perf_counter()
     for seed in range(seeds):
         yield {"progress": _left(seed, seeds, begin)}
-        ensemble = run(problem, recipe, seeds=[seed], probes=0, progress=False, **size)
+        ensemble = run(problem, recipe, size, seeds=[seed], probes=0, progress=False)
         for name, values in rows.items():
             values.append([float(value) for value in getattr(ensemble, name)[0]])
         yield {"simulated": {**rows, "features": features, "texts": state.texts}}
