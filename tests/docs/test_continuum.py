@@ -30,9 +30,9 @@ def test_numbers_in_the_comments(names: dict[str, Any]) -> None:
     scales = (form.tau_m, form.tau_v, form.tau_squared_cosine)
     assert scales == pytest.approx((1.52, 0.28, 0.45), abs=5e-3)
     assert form.floor() == pytest.approx(0.0049, abs=5e-5)
-    held, wrong = names["held"], names["wrong"]
-    assert held.rates[0] == pytest.approx(-7.27, abs=5e-3)
-    assert (held.always_positive, held.reached, wrong.reversed) == (False, True, True)
+    fixed, wrong = names["fixed"], names["wrong"]
+    assert fixed.rates[0] == pytest.approx(-7.27, abs=5e-3)
+    assert (fixed.always_positive, fixed.reached, wrong.reversed) == (False, True, True)
 
 
 def test_images_are_there() -> None:

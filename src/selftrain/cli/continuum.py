@@ -89,7 +89,7 @@ def describe(path: "ContinuumPath", run: "Trajectory | None" = None) -> dict[str
     """A path as plain values under the names of the API."""
     from dataclasses import asdict
 
-    told: dict[str, Any] = {
+    result: dict[str, Any] = {
         "path": path.to_frame().reset_index().to_dict("records"),
         "until": path.until,
         "half_aligned": path.half_aligned,
@@ -102,8 +102,8 @@ def describe(path: "ContinuumPath", run: "Trajectory | None" = None) -> dict[str
         else {"tau": path.until, "reason": str(path.failure)},
     }
     if run is not None:
-        told["compare"] = path.compare(run).largest
-    return told
+        result["compare"] = path.compare(run).largest
+    return result
 
 
 def _show(path: "ContinuumPath", run: "Trajectory | None") -> None:

@@ -131,8 +131,8 @@ def simulate(
         theory = solve(problem, recipe)
     comparison = ensemble.compare(theory, within) if compare and theory is not None else None
     if json:
-        told = describe(ensemble, comparison) | ({} if data is None else {"data": data.to_dict()})
-        print_json(told, problem=problem, recipe=recipe)
+        result = describe(ensemble, comparison) | ({} if data is None else {"data": data.to_dict()})
+        print_json(result, problem=problem, recipe=recipe)
     else:
         _show(ensemble, comparison)
     if plot is not None:
@@ -166,7 +166,7 @@ def describe(ensemble: "Ensemble", comparison: "Comparison | None" = None) -> di
     """Runs as plain values: every quantity (seeds, steps + 1) by name, then its statistics over
     t.
     """
-    told: dict[str, Any] = {
+    result: dict[str, Any] = {
         "features": ensemble.features,
         "seeds": ensemble.seeds,
         "method": ensemble.method,
@@ -183,8 +183,8 @@ def describe(ensemble: "Ensemble", comparison: "Comparison | None" = None) -> di
         **{name: ensemble.values(name) for name in ensemble.names},
     }
     if comparison is not None:
-        told["compare"] = _compared(comparison)
-    return told
+        result["compare"] = _compared(comparison)
+    return result
 
 
 def _compared(comparison: "Comparison") -> dict[str, Any]:

@@ -99,8 +99,8 @@ def solve(
     limits = _limits(problem)
     shown = run if every is None else keep(run, checked_every(every))
     if json:
-        told = describe(shown, limits) | ({} if data is None else {"data": data.to_dict()})
-        print_json(told, problem=problem, recipe=recipe)
+        result = describe(shown, limits) | ({} if data is None else {"data": data.to_dict()})
+        print_json(result, problem=problem, recipe=recipe)
     else:
         _show(run, limits, None if every is None else shown.t.tolist())
     if plot is not None:
@@ -254,17 +254,17 @@ def _ending(run: "Trajectory") -> list[str]:
 
 def _solver(run: "Trajectory") -> str:
     """How the run was solved; evaluations and accuracy may differ between machines."""
-    told = run.summary()
-    steps = counted(told["confirmed_steps"], "step")
-    if set(told["starts"]) == {"closed form"}:
+    result = run.summary()
+    steps = counted(result["confirmed_steps"], "step")
+    if set(result["starts"]) == {"closed form"}:
         return f"Solved in closed form, {steps}."
-    starts = ", ".join(f"{count} {name}" for name, count in told["starts"].items())
-    alone, accuracy = told["step_accuracy"], told["accuracy"]
+    starts = ", ".join(f"{count} {name}" for name, count in result["starts"].items())
+    alone, accuracy = result["step_accuracy"], result["accuracy"]
     confirmed = "not confirmed" if alone is None else f"{steps} confirmed to {alone:.1e} each"
     if accuracy is not None:
         confirmed += f", the state to {accuracy:.1e}"
     return (
-        f"Solved to {told['tolerance']:.0e}; {confirmed};"
-        f" {counted(told['evaluations'], 'evaluation')}, {told['evaluations_per_step']:.2f} per"
-        f" step, at most {told['nodes_max']} nodes; starts: {starts}."
+        f"Solved to {result['tolerance']:.0e}; {confirmed};"
+        f" {counted(result['evaluations'], 'evaluation')}, {result['evaluations_per_step']:.2f} per"
+        f" step, at most {result['nodes_max']} nodes; starts: {starts}."
     )

@@ -234,8 +234,8 @@ def _report(folder: Path, data: Sweep, as_json: bool) -> None:
     }
     if as_json:
         reasons = failed_points(data) if counts["failed"] else []
-        told = {"store": str(folder), "points": int(states.size), **counts, "failures": reasons}
-        print_json(told)
+        result = {"store": str(folder), "points": int(states.size), **counts, "failures": reasons}
+        print_json(result)
     else:
         typer.echo(", ".join(f"{count} {name}" for name, count in counts.items()) + f": {folder}")
     if counts["done"] < states.size:

@@ -64,7 +64,7 @@ def plot_path(
         error.set_title(r"generalisation error  $\epsilon_g$")
         error.plot(points.tau, points.error, color=BLUE, label=r"$\lambda_U \to 0$")
         best = path.best
-        error.plot(best.tau, best.error, "o", color=BLUE, mfc="white", label=_said(best))
+        error.plot(best.tau, best.error, "o", color=BLUE, mfc="white", label=_described(best))
         direction.set_title(r"squared cosine  $M = m^2/q$")
         direction.plot(points.tau, points.squared_cosine, color=GREEN)
         for reached in (path.half_aligned, path.aligned):
@@ -96,8 +96,8 @@ def plot_paths(paths: Mapping[str, ContinuumPath]) -> Figure:
 
     >>> from selftrain import Problem, Recipe, continuum
     >>> problem = Problem(0.5, 2.0, 0.4, 0.6, steps=10, loss="squared")
-    >>> held = continuum(problem, Recipe(fix_bias=True))
-    >>> len(plot_paths({"trained": continuum(problem, Recipe()), "held": held}).axes)
+    >>> fixed = continuum(problem, Recipe(fix_bias=True))
+    >>> len(plot_paths({"trained": continuum(problem, Recipe()), "fixed": fixed}).axes)
     3
     """
     from .canvas import new_picture
@@ -142,7 +142,7 @@ def _times(run: Trajectory) -> Array:
     return np.append(0.0, np.cumsum(run.recipe.at_steps(run.problem.steps).lambda_u))
 
 
-def _said(best: tuple[float, float, str]) -> str:
+def _described(best: tuple[float, float, str]) -> str:
     tau, error, where = best
     return rf"smallest {error:.4f} at $\tau={tau:.3g}$ ({where})"
 

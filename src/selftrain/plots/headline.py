@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ..report.headline import Contender, Headline
 
 
-def plot_headline(told: Headline) -> Figure:
+def plot_headline(story: Headline) -> Figure:
     """Error (left), direction and bias (right) of every contender against t."""
     from .canvas import new_picture
 
@@ -36,18 +36,18 @@ def plot_headline(told: Headline) -> Figure:
         cosine = figure.add_subplot(grid[0, 1])
         bias = figure.add_subplot(grid[1, 1], sharex=cosine)
         colors = (ORANGE, BLUE, PURPLE)
-        for contender, color in zip(told, colors, strict=True):
+        for contender, color in zip(story, colors, strict=True):
             _draw(error, contender, "error", color, contender.name)
             _draw(cosine, contender, "cosine", color)
             _draw(bias, contender, "bias_to_norm", color)
-        full = told.supervised.error
+        full = story.supervised.error
         error.axhline(full, color=GREEN, label=f"all labelled, tuned  {full:.4f}")
-        alone = float(told.labeled_only.run.error[0])
+        alone = float(story.labeled_only.run.error[0])
         error.axhline(
             alone, color=GREEN, linestyle=(0, (1, 1.5)), label=f"labelled only, tuned  {alone:.4f}"
         )
-        draw_limits(error, told.limits)
-        _finish(error, cosine, bias, told)
+        draw_limits(error, story.limits)
+        _finish(error, cosine, bias, story)
     return figure
 
 
@@ -70,8 +70,8 @@ def _draw(ax: Axes, contender: Contender, quantity: str, color: str, label: str 
         )
 
 
-def _finish(error: Axes, cosine: Axes, bias: Axes, told: Headline) -> None:
-    problem = told.problem
+def _finish(error: Axes, cosine: Axes, bias: Axes, story: Headline) -> None:
+    problem = story.problem
     error.set_title(
         rf"error, $\rho={problem.rho:g}$, $\alpha_L={problem.alpha_l:g}$, "
         rf"$\alpha_U={problem.alpha_u:g}$, $\Delta={problem.delta:g}$"
@@ -87,11 +87,11 @@ def _finish(error: Axes, cosine: Axes, bias: Axes, told: Headline) -> None:
     letter((error, cosine, bias))
     figure = error.figure
     legend_under(figure, entries(error), 3)
-    figure.suptitle(_caption(told), fontsize=8)
+    figure.suptitle(_caption(story), fontsize=8)
 
 
-def _caption(told: Headline) -> str:
-    ensemble = told.helped.simulated
+def _caption(story: Headline) -> str:
+    ensemble = story.helped.simulated
     if ensemble is None:
         return "lines: theory"
     seeds, features = ensemble.error.shape[0], ensemble.features

@@ -45,8 +45,8 @@ def plan_card(plan: Plan) -> str:
 
     values: dict[str, object] = {"why": plan.reason}
     for name, label in ROWS:
-        told = getattr(plan.error, name)
-        values[label] = f"{100 * told.estimate:.1f} % [{100 * told.low:.1f}, {100 * told.high:.1f}]"
+        one = getattr(plan.error, name)
+        values[label] = f"{100 * one.estimate:.1f} % [{100 * one.low:.1f}, {100 * one.high:.1f}]"
     values["worth"] = worth(plan)
     for index, each in enumerate(plan.check_assumptions().broken, start=1):
         values[f"broken {index}"] = f"{each.name}. {each.found} {each.effect}"
@@ -56,9 +56,9 @@ def plan_card(plan: Plan) -> str:
 def _stated(ax: Axes, plan: Plan) -> None:
     """The errors a plan states, small."""
     for place, (name, _) in enumerate(ROWS):
-        told = getattr(plan.error, name)
-        ax.plot([100 * told.low, 100 * told.high], [place, place], color=BLACK, lw=1.8)
-        ax.plot(100 * told.estimate, place, "o", color=BLACK, ms=5)
+        one = getattr(plan.error, name)
+        ax.plot([100 * one.low, 100 * one.high], [place, place], color=BLACK, lw=1.8)
+        ax.plot(100 * one.estimate, place, "o", color=BLACK, ms=5)
     _named(ax, "balanced error in %")
 
 
@@ -78,10 +78,10 @@ def _title(plan: Plan) -> str:
 
 
 def _errors(ax: Axes, plan: Plan) -> None:
-    told = {"plan": plan.error, **plan.sources}
+    sources = {"plan": plan.error, **plan.sources}
     for offset, (source, color, marker) in zip((-0.22, 0.0, 0.22), SOURCES, strict=True):
         for place, (name, _) in enumerate(ROWS):
-            entry = getattr(told[source], name)
+            entry = getattr(sources[source], name)
             height = place + offset
             ax.plot([100 * entry.low, 100 * entry.high], [height, height], color=color, lw=1.8)
             label = ("plan (left-out rows)" if source == "plan" else source) if not place else None

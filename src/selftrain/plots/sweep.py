@@ -184,10 +184,10 @@ def _usual(word: str) -> dict[str, Any]:
 
 def _shared(data: xr.Dataset) -> str:
     """Task and numbers that all points share."""
-    told: list[str] = [str(data.attrs.get("task", ""))]
+    pieces: list[str] = [str(data.attrs.get("task", ""))]
     for word in ("problem", "recipe"):
         values: dict[str, Any] = json.loads(data.attrs.get(word, "{}"))
-        told += [
+        pieces += [
             f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}"
             for name, value in values.items()
             if name not in data.coords
@@ -196,7 +196,7 @@ def _shared(data: xr.Dataset) -> str:
             and value != _usual(word).get(name)
         ]
     lines, line = [], ""
-    for piece in told:
+    for piece in pieces:
         if len(line) + len(piece) > 80:
             lines.append(line)
             line = ""

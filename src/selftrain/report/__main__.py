@@ -49,7 +49,7 @@ class Report:
 
     folder: Path
     order: tuple[str, ...]
-    told: Headline
+    story: Headline
     records: dict[str, Any] = field(default_factory=dict)
     whole: bool = False
 
@@ -57,13 +57,13 @@ class Report:
     def file(self) -> Path:
         return self.folder / "index.html"
 
-    def headline(self, told: Headline) -> None:
+    def headline(self, story: Headline) -> None:
         """Draw the headline, and write the page with it."""
         from ..plots.headline import plot_headline
 
-        self.told = told
+        self.story = story
         with replacing(self.folder / "headline.png") as part:
-            plot_headline(told).savefig(part, format="png")
+            plot_headline(story).savefig(part, format="png")
         self.write()
 
     def add(self, outcome: FigureOutcome) -> None:
@@ -80,11 +80,11 @@ class Report:
     def write(self) -> None:
         """The page: sentences, headline, figures, claims."""
         known = [self.records[name] for name in self.order if name in self.records]
-        lead = "".join(f"<p>{html.escape(sentence)}</p>" for sentence in finding(self.told))
-        details = "".join(f"<li>{html.escape(line)}</li>" for line in remarks(self.told))
+        lead = "".join(f"<p>{html.escape(sentence)}</p>" for sentence in finding(self.story))
+        details = "".join(f"<li>{html.escape(line)}</li>" for line in remarks(self.story))
         numbers = (
             "<details><summary>The"
-            f" numbers</summary>{for_page(self.told)}<ul>{details}</ul></details>"
+            f" numbers</summary>{for_page(self.story)}<ul>{details}</ul></details>"
         )
         first = Section("headline", "", self.folder / "headline.png", numbers + ABOUT)
         sections = [
@@ -118,13 +118,13 @@ def main() -> None:
         if "real-data" in order:
             beside.submit(_compile_shapes)
         with console.status("compiling the solver (once), and tuning four ways to learn"):
-            told = headline()
-        report = Report(folder, order, told)
-        report.headline(told)
-        for sentence in finding(told):
+            story = headline()
+        report = Report(folder, order, story)
+        report.headline(story)
+        for sentence in finding(story):
             console.print(sentence, soft_wrap=True)
         console.print(f"Page: {report.file} ({time.perf_counter() - begin:.0f} s); figures follow.")
-        systems = _systems(beside, told, asked.features, asked.seeds)
+        systems = _systems(beside, story, asked.features, asked.seeds)
         outcomes = _figures(order, folder / "quick", report)
         if systems is not None:
             report.headline(systems.result())
@@ -149,10 +149,10 @@ def _figures(order: Iterable[str], folder: Path, report: Report) -> list[FigureO
 
 
 def _systems(
-    beside: Executor, told: Headline, features: int, seeds: int
+    beside: Executor, story: Headline, features: int, seeds: int
 ) -> Future[Headline] | None:
     """The headline with finite systems, on its way."""
-    return beside.submit(simulated, told, features, seeds, False) if seeds else None
+    return beside.submit(simulated, story, features, seeds, False) if seeds else None
 
 
 def _compile_simulator() -> None:
@@ -174,8 +174,8 @@ def _compile_shapes() -> None:
 def _close(report: Report, outcomes: list[FigureOutcome], console: Console) -> None:
     """Table, failures and counts on the terminal."""
     console.width = max(console.width, 120)
-    console.print(for_terminal(report.told))
-    for line in remarks(report.told):
+    console.print(for_terminal(report.story))
+    for line in remarks(report.story):
         console.print(line, soft_wrap=True)
     for one in outcomes:
         for failure in one.failures:

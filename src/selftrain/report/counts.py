@@ -64,9 +64,9 @@ def contradictions(quick: Iterable[Record], full: Iterable[Record]) -> list[str]
         if other is None:
             continue
         for kind, names in (("claims", ("quote", "case")), ("findings", ("says",))):
-            said = {tuple(entry[name] for name in names): entry["verdict"] for entry in other[kind]}
+            seen = {tuple(entry[name] for name in names): entry["verdict"] for entry in other[kind]}
             for entry in record[kind]:
                 key = tuple(entry[name] for name in names)
-                if entry["verdict"] not in (OPEN, said.get(key, entry["verdict"])):
+                if entry["verdict"] not in (OPEN, seen.get(key, entry["verdict"])):
                     found.append(f"{record['figure']}: {' '.join(key)}: {entry['verdict']}")
     return found

@@ -7,13 +7,13 @@ from __future__ import annotations
 from .headline import BOUNDS, RIDGES, Headline
 
 
-def finding(told: Headline) -> tuple[str, str, str]:
+def finding(story: Headline) -> tuple[str, str, str]:
     """What was asked, what naive self-training does, what helps."""
-    problem = told.problem
-    alone = float(told.labeled_only.run.error[0])
-    naive = float(told.naive.run.error[-1])
-    helped = float(told.helped.run.error[-1])
-    full = told.supervised.error
+    problem = story.problem
+    alone = float(story.labeled_only.run.error[0])
+    naive = float(story.naive.run.error[-1])
+    helped = float(story.helped.run.error[-1])
+    full = story.supervised.error
     gap = alone - full
     return (
         (
@@ -30,34 +30,34 @@ def finding(told: Headline) -> tuple[str, str, str]:
         (
             "Labels that sharpen from step to step, with the bias fixed after the first fit, close"
             f" {(alone - helped) / gap:.0%} (error {helped:.4f}; no method gets below"
-            f" {told.limits.semi_supervised:.4f} with these data)."
+            f" {story.limits.semi_supervised:.4f} with these data)."
         ),
     )
 
 
-def remarks(told: Headline) -> list[str]:
+def remarks(story: Headline) -> list[str]:
     """What the columns of the table are, which were not filled, and where a search met a bound."""
-    said = [
+    sentences = [
         "λ_L, λ_U: ridge of the labelled fit and of the self-training steps; a: annealing, the "
         "sharpness of the pseudo-labels at step t is 1 + a t."
     ]
-    ensemble = told.helped.simulated
+    ensemble = story.helped.simulated
     if ensemble is not None:
-        said.append(
+        sentences.append(
             f"simulated: mean ± standard deviation over {len(ensemble.seeds)} systems of "
             f"{ensemble.features} features. Naive self-training is not simulated at its optimum: "
             "with ridges that small the fit of a finite system is too ill-conditioned."
         )
-    if told.naive.at_bounds.get("lambda_u") == "lowest":
-        said.append(
+    if story.naive.at_bounds.get("lambda_u") == "lowest":
+        sentences.append(
             "The best ridge of naive self-training is the lowest allowed one, at which a step "
             "changes nothing: naive self-training is better not used here."
         )
-    for contender in (told.naive, told.helped):
+    for contender in (story.naive, story.helped):
         for name, end in contender.at_bounds.items():
-            said.append(f"{name} of “{contender.name}” ended at the {end} value allowed.")
+            sentences.append(f"{name} of “{contender.name}” ended at the {end} value allowed.")
     ranges = ", ".join(
         f"{name} {low:g} to {high:g}" for name, (low, high) in BOUNDS.items() if name in RIDGES
     )
-    said.append(f"Ranges searched: {ranges}, annealing 0 to {BOUNDS['annealing'][1]:g}.")
-    return said
+    sentences.append(f"Ranges searched: {ranges}, annealing 0 to {BOUNDS['annealing'][1]:g}.")
+    return sentences

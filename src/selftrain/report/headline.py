@@ -106,7 +106,7 @@ def headline() -> Headline:
 
 
 def simulated(
-    told: Headline, features: int = 16384, seeds: int = 8, progress: bool | None = None
+    story: Headline, features: int = 16384, seeds: int = 8, progress: bool | None = None
 ) -> Headline:
     """The same with finite systems that follow the heuristics, and that do with them switched off.
 
@@ -122,7 +122,7 @@ def simulated(
 
     def followed(one: Contender) -> Contender:
         recipe = one.run.recipe
-        systems = simulate(told.problem, recipe, features, seeds, probes=0, progress=progress)
+        systems = simulate(story.problem, recipe, features, seeds, probes=0, progress=progress)
         return replace(one, simulated=systems)
 
-    return replace(told, helped=followed(told.helped), unhelped=followed(told.unhelped))
+    return replace(story, helped=followed(story.helped), unhelped=followed(story.unhelped))

@@ -76,12 +76,12 @@ def figure_section(record: Record, folder: Path, link: str = "") -> Section:
         f"<b>Chosen here:</b> {to_html(record['chosen'])}</p>"
     )
     if record["claims"] or record["findings"]:
-        told = (
+        summary = (
             f"Claims of the paper: {count(record['claims'])}. Findings of our own:"
             f" {count(record['findings'])}."
         )
         tables = claims_table(record) + findings_table(record)
-        body += f"<details><summary>{told}</summary>{tables}</details>"
+        body += f"<details><summary>{summary}</summary>{tables}</details>"
     if files:
         body += f'<p class="place">Picture, PDF, data: {files}</p>'
     return Section(record["figure"], record["title"], folder / f"{record['figure']}.png", body)
@@ -117,11 +117,11 @@ def claims_list(records: Iterable[Record]) -> Section:
     """
     known = list(records)
     claims, findings = claims_of(known), findings_of(known)
-    told = count(claims)
+    counts = count(claims)
     body = (
-        f'<p class="counts">Of {told.total} claims of the paper <span class="holds">{told.holds}'
-        f' hold</span><span class="fails">{told.fails} do not hold</span><span'
-        f' class="open">{told.open} cannot tell</span></p><p>{_why_open(known)} Of {len(findings)}'
+        f'<p class="counts">Of {counts.total} claims of the paper <span class="holds">{counts.holds}'
+        f' hold</span><span class="fails">{counts.fails} do not hold</span><span'
+        f' class="open">{counts.open} cannot tell</span></p><p>{_why_open(known)} Of {len(findings)}'
         f" findings of our own {count(findings)}: under the figures.</p>"
     )
     homes = {_key(claim): record for record in reversed(known) for claim in record["claims"]}
@@ -135,7 +135,7 @@ def claims_list(records: Iterable[Record]) -> Section:
         )
         if entries and kind == "open":
             entries = (
-                f"<details><summary>{told.open} that cannot be told yet</summary><ul"
+                f"<details><summary>{counts.open} that the quick run does not decide</summary><ul"
                 f" class=claims>{entries}</ul></details>"
             )
         elif entries:
@@ -147,7 +147,7 @@ def claims_list(records: Iterable[Record]) -> Section:
 def _why_open(records: Sequence[Record]) -> str:
     if not any(record["quick"] for record in records):
         return ""
-    return "What cannot be told needs the full run: <code>selftrain paper run</code>."
+    return "What is open needs the full run: <code>selftrain paper run</code>."
 
 
 def _key(claim: Mapping[str, Any]) -> tuple[str, str, str]:

@@ -14,10 +14,10 @@ COLUMNS = ("way to learn", "λ_L", "λ_U", "a", "error, t=0", "t=T", "simulated"
 Row = tuple[str, ...]
 
 
-def rows(told: Headline) -> list[Row]:
+def rows(story: Headline) -> list[Row]:
     """One row a contender, then the lines they are measured against."""
-    full, limits = told.supervised, told.limits
-    made = [_row(one) for one in (told.labeled_only, *told)]
+    full, limits = story.supervised, story.limits
+    made = [_row(one) for one in (story.labeled_only, *story)]
     made.append(_line("supervised, every label given", full.error, full.ridge))
     if full.unbounded is not None:
         made.append(_line("the same, any ridge", full.unbounded.error, full.unbounded.ridge))
@@ -29,25 +29,25 @@ def rows(told: Headline) -> list[Row]:
     ]
 
 
-def for_terminal(told: Headline) -> Table:
+def for_terminal(story: Headline) -> Table:
     """The table for rich."""
     from rich import box
     from rich.table import Table
 
-    made = Table(title=f"{told.problem!r}", title_justify="left", box=box.SIMPLE_HEAD)
+    made = Table(title=f"{story.problem!r}", title_justify="left", box=box.SIMPLE_HEAD)
     for index, name in enumerate(COLUMNS):
         made.add_column(name, justify="right" if index else "left", no_wrap=True)
-    for row in rows(told):
+    for row in rows(story):
         made.add_row(*row)
     return made
 
 
-def for_page(told: Headline) -> str:
+def for_page(story: Headline) -> str:
     """The table as HTML."""
     head = "".join(f"<th>{html.escape(name)}</th>" for name in COLUMNS)
     body = "".join(
         "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>"
-        for row in rows(told)
+        for row in rows(story)
     )
     return f'<div class="wide"><table class="numbers"><tr>{head}</tr>{body}</table></div>'
 
