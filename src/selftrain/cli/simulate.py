@@ -89,7 +89,7 @@ def simulate(
         typer.Option(metavar="FILE", help="Store the runs, for Ensemble.load.", show_default=False),
     ] = None,
 ) -> None:
-    """Simulate self-training on finite data, once a seed."""
+    """Simulate self-training on finite data, once per seed."""
     if plot is not None:
         check_output("plot", plot, PICTURES)
     if save is not None:

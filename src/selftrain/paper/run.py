@@ -63,7 +63,7 @@ def run(
         out: the folder; made if it is not there.
         workers: processes at once; -1: as many as there are cores; 0: all work is done here.
         progress: show how far it is and the time left; default: on a terminal only.
-        notice: is told of stored points that are damaged, and computed anew.
+        notice: called for stored points that are damaged, which are computed anew.
         changes: parameters of the figures to be changed; their files are then named by the changes,
             too.
         drawn: is called with each figure as soon as its files are there.

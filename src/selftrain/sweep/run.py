@@ -211,7 +211,7 @@ def _backends(
 ) -> Iterator[tuple[Backend, Callable[[], bool]]]:
     """Where to compute, and when to go on elsewhere.
 
-    Unless it was said, work begins here, and processes are started for what is left if that is
+    Unless asked otherwise, work begins here, and processes are started for what is left if that is
     worth it.
     """
     if workers is None and scheduler is None:

@@ -70,7 +70,7 @@ def solve(
             `stats.accuracy` reports what was reached. With rows used again (`Problem(batches=...,
             keep_labeled=...)`) averages are over banks of rows: from 1e-7 on; default: 1e-5, or
             1e-4 where hard labels or a threshold jump, accepted up to ten times that where more
-            than 131,072 rows a bank would be needed (`stats.accuracy` reports it). Squared loss
+            than 131,072 rows per bank would be needed (`stats.accuracy` reports it). Squared loss
             without these stays exact.
         on_failure: "raise" a `StageError`, or return the "partial" trajectory up to the failure,
             with NaN after it and the error in `failure`.

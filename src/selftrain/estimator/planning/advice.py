@@ -25,11 +25,11 @@ WORTH = 0.01
 """A gain below this is not worth another model."""
 
 EXPECTED = 0.005
-"""Smallest expected gain for which "do" is said: half a point."""
+"""Smallest expected gain for the advice "do": half a point."""
 
 RISK = 0.02
 """Accepted probability that "do" does harm, as the posterior has it. On the development tasks it
-was too sure of itself: where it said 5 % or less, harm came in 10 % of the runs (docs/plan.md).
+was too sure of itself: where it expected 5 % or less, harm came in 10 % of the runs (docs/plan.md).
 """
 
 GUESSING = 0.05

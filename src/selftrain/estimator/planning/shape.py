@@ -4,8 +4,8 @@ Rows are in principal coordinates, whose covariance C is known from all rows. So
 unlabelled rows give the difference of the class means, $d = \mathrm{Cov}(z, p)/(\pi(1-\pi))$: right
 as far as the score carries all that is known of the class. What it misses is in the labelled rows,
 in other directions and together with much noise; their correction is shrunk by the factor of James
-and Stein, which is 0 where it cannot be told from noise. The covariance within the classes is $C -
-\pi(1-\pi) d d^T$.
+and Stein, which is 0 where it cannot be distinguished from noise. The covariance within the classes
+is $C - \pi(1-\pi) d d^T$.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ class RevealedGaussian:
 
 
 class _Basis:
-    """Orthonormal directions of one side and the images of Z, one a row."""
+    """Orthonormal directions of one side and the images of Z, one per row."""
 
     def __init__(self, size: int, image_size: int):
         self.count = 0

@@ -77,7 +77,7 @@ def fit(
 
     Arguments:
         matrix: anything `as_design` accepts.
-        targets: one a row, soft or hard.
+        targets: one per row, soft or hard.
         rows: row weights; a boolean mask selects rows.
         fit_bias: train the bias; otherwise it stays at `bias`.
         weights, bias: where to start.

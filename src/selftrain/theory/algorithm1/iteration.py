@@ -108,7 +108,7 @@ def picard(
         damping: $\eta_d$, the weight of the new conjugates in a sweep.
         rule: quadrature of the steps without a threshold, and of $\xi_2$ at a threshold; step 0
             uses its outer part. Default: `gauss_hermite()`.
-        samples: Monte-Carlo samples of a step with a threshold, drawn once a step.
+        samples: Monte-Carlo samples of a step with a threshold, drawn once per step.
         tolerance: a step ends when no order parameter changed by more in one sweep. As in the
             paper it is absolute: a state of size 1e-4 is known to four digits less.
         start: "previous" begins a step with the conjugates of the one before, as the paper does;

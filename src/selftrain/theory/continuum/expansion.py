@@ -52,8 +52,8 @@ class FirstOrder:
         chi0, q_hat0: $\chi_0$ and $\hat Q_0 = \hat R_0 = 1/\chi_0$.
         alignment_rate: $C = 2\hat m_1/(\hat Q_0 m')$, the rate of $\ln(M/(1-M))$; NaN for m' = 0.
         squared_cosine1: of $M = m^2/q$, $M_1 = C M(1-M)$.
-        points: selected points per feature that the loss holds, $\alpha_U P$; the expansion needs
-            more than 1.
+        points: selected points per feature at which the loss is curved, $\alpha_U P$; the expansion
+            needs more than 1.
     """
 
     m1: float

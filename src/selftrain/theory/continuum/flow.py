@@ -28,8 +28,8 @@ SHORTER = 0.6
 """The longest step of an integration, over that of the coarser one it is compared with."""
 
 MOST_EVALUATIONS = 20_000
-"""A stretch that needs more is given up: its right-hand side is rounding, as it is where nearly
-nothing holds the fit.
+"""A stretch that needs more is given up: its right-hand side is rounding, as it is where hardly
+any point determines the fit.
 """
 
 BEFORE_THE_END = 0.999

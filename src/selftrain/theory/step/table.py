@@ -153,7 +153,7 @@ class Record:
         raise ending.error(t, self.described(t - 1), threshold=threshold)
 
     def described(self, t: int) -> dict[str, float]:
-        """The state of step t in words, for an error message."""
+        """The state of step t by name, for an error message."""
         return dict(zip(STATE, self.rows[t].tolist(), strict=True))
 
     def truncate(self, t: int) -> None:
