@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from selftrain import Problem, Recipe, solve
+from selftrain.bench import theory as bench
 from selftrain.bench.measure import Line
 from selftrain.bench.theory import nested_quadrature
 
@@ -21,3 +22,10 @@ def test_nested_quadrature_agrees():
 )
 def test_a_line_knows_whether_its_target_is_met(figure, target, at_least, met):
     assert Line("speed", figure, "x", target, at_least).met is met
+
+
+def test_a_cold_start_finds_no_kept_code(monkeypatch):
+    count_files = "import os; print(len(os.listdir(os.environ['NUMBA_CACHE_DIR'])))"
+    monkeypatch.setattr(bench, "_FIRST_SOLVE", count_files)
+    (line,) = bench._cold_start()
+    assert line.figure == 0.0

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
+import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 from scipy.integrate import quad
@@ -16,6 +19,7 @@ from ..problem import Problem
 from ..recipe import Recipe
 from ..theory.algorithm1.averages import GaussRule, gauss_hermite
 from ..theory.algorithm1.iteration import PicardRun, picard
+from ..theory.bayes import bayes_path
 from ..theory.solve import solve
 from ..theory.trajectory import Trajectory
 from .measure import Line, seconds
@@ -27,9 +31,12 @@ def theory() -> Iterator[Line]:
     """All measurements of the theory engine, one after the other."""
     solve(REFERENCE, Recipe(threshold=0.5))
     yield from _long_run()
+    yield from _annealed()
+    yield from _bayes()
     yield from _selection()
     yield from _supervised_point()
     yield from _command()
+    yield from _cold_start()
 
 
 def _long_run() -> Iterator[Line]:
@@ -42,6 +49,12 @@ def _long_run() -> Iterator[Line]:
     yield Line("error of 1024 steps", _distance(run, exact), "", 1e-10, False, "q, m, B, chi, R")
     per_step = float(run.stats.evaluations.mean())
     yield Line("evaluations per step", per_step, "", 1.2, False, "confirmations included")
+    rate = exponential_seconds()
+    floor = rate * float(run.stats.nodes.sum())
+    note = (
+        f"{run.stats.nodes.mean():.0f} points per step, one exponential each of {1e9 * rate:.1f} ns"
+    )
+    yield Line("1024 steps over their floor", ours / floor, "x", 2.5, False, note)
     start = REFERENCE
     head = solve(start, recipe, tolerance=1e-13)
     for name, target, candidates in (
@@ -54,6 +67,59 @@ def _long_run() -> Iterator[Line]:
         reached = f"error {_distance(found, exact):.1e}"
         note = f"{len(rule.outer)} x {len(rule.inner)} nodes, {sweeps}, {reached}, {theirs:.1f} s"
         yield Line(f"Algorithm 1, {name}", theirs / ours, "x", target, True, note)
+
+
+def exponential_seconds(count: int = 4096, repeat: int = 200) -> float:
+    """Processor time of one exponential, by numpy's vector code on numbers in the cache."""
+    x, out = np.linspace(-30.0, 0.0, count), np.empty(count)
+
+    def many() -> None:
+        for _ in range(repeat):
+            np.exp(x, out=out)
+
+    return seconds(many, repeat=5) / (count * repeat)
+
+
+def _annealed() -> Iterator[Line]:
+    """Labels that become sharper from step to step: little can be predicted, and rules are long."""
+    for fixed, name in ((False, "trained"), (True, "fixed")):
+        recipe = Recipe(annealing=0.2, fix_bias=fixed)
+        run = solve(REFERENCE, recipe)
+        spent = seconds(partial(solve, REFERENCE, recipe), repeat=5)
+        evaluations = f"{int(run.stats.evaluations.sum())} evaluations"
+        note = f"{evaluations}, {run.stats.nodes.max()} points at most"
+        if run.collapsed_at is not None:
+            note += f", collapses at step {run.collapsed_at}"
+        yield Line(f"16 annealed steps, bias {name}", 1e3 * spent, "ms", 4, False, note)
+
+
+def _bayes() -> Iterator[Line]:
+    """The Bayes limit after each of 1,024 batches, no two alike."""
+    t = np.arange(1024)
+    shares, spreads = 0.3 + 0.2 * t / 1024, 0.5 + 0.3 * np.cos(t)
+    problem = REFERENCE.replace(steps=1024, rho_u=shares, delta_u=spreads)
+    spent = seconds(lambda: bayes_path(problem), repeat=3)
+    yield Line("bayes_path, 1024 batches", spent, "s", 0.7, False, "distinct shares and variances")
+
+
+def _cold_start() -> Iterator[Line]:
+    """The first logistic solve of a process that finds no compiled kernels."""
+    with tempfile.TemporaryDirectory() as empty:
+        command = [sys.executable, "-c", _FIRST_SOLVE]
+        nothing_kept = {**os.environ, "NUMBA_CACHE_DIR": empty}
+        found = subprocess.run(
+            command, check=True, capture_output=True, text=True, env=nothing_kept
+        )
+    note = "processor time of a process, imports included"
+    yield Line("first solve, nothing compiled", float(found.stdout), "s", 10, False, note)
+
+
+_FIRST_SOLVE = """
+import time
+from selftrain import Problem, Recipe, solve
+solve(Problem(alpha_l=0.5, alpha_u=2.0, rho=0.4, delta=0.75**2, steps=16), Recipe())
+print(time.process_time())
+"""
 
 
 def _first_good(
