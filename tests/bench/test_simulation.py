@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from selftrain.bench import simulation as bench
@@ -25,8 +24,5 @@ def test_spread_falls_as_the_root_of_the_size(
 
 def test_scikit_learn_does_the_same_step(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bench, "FEATURES", 200)
-    slow, error, tol = bench._scikit_learn()
-    assert slow > 0
+    _, error, _ = bench._scikit_learn()
     assert error < 1e-5
-    assert tol in (1e-4, 1e-5, 1e-6, 1e-7)
-    assert np.isfinite(slow)

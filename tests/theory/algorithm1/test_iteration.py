@@ -1,4 +1,4 @@
-"""The paper's Algorithm 1 against trajectories of an independent program and published numbers."""
+"""The paper's Algorithm 1 against trajectories of an independent program and another state."""
 
 from __future__ import annotations
 
@@ -62,14 +62,16 @@ def test_with_a_threshold_the_reference_is_reproduced_within_monte_carlo_error()
             assert abs(values.mean() - row[key]) < 4 * standard_error
 
 
-def test_published_supervised_value() -> None:
-    """A published state of a balanced mixture, at full precision; by symmetry the bias vanishes."""
+def test_supervised_state_of_a_balanced_mixture() -> None:
+    """The state that `tests/evidence/test_outside.py` derives from the definition; by symmetry the
+    bias vanishes.
+    """
     run = picard(
         Problem(0.9542105263157896, 1.0, 0.5, 0.5, steps=0), Recipe(lambda_l=0.01), tolerance=1e-12
     )
     found = (0.5 * run.chi[0], run.m[0], 0.5 * run.q[0], run.error[0])
-    published = (28.753321848046305, 2.3991658701865606, 5.570263207370565, 0.15468730017801752)
-    np.testing.assert_allclose(found, published, rtol=1e-8)
+    expected = (28.753321848046305, 2.3991658701865606, 5.570263207370565, 0.15468730017801752)
+    np.testing.assert_allclose(found, expected, rtol=1e-8)
     assert abs(run.bias[0]) < 1e-10
 
 
