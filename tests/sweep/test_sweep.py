@@ -206,6 +206,17 @@ def test_a_store_opens_while_it_grows(tmp_path: Path) -> None:
         ({"workers": -2}, "workers = -2"),
         ({"time_limit": 0}, "time_limit = 0"),
         ({"problem": None}, "needs a problem"),
+        ({"task": "optimize", "options": {"over": ("lambda_z",)}}, "did you mean 'lambda_u'"),
+        ({"task": "optimize", "options": {"bounds": {"lambda_u": (1, 0.1)}}}, "low < high"),
+        ({"task": "optimize", "recipe": Recipe(lambda_u=5.0)}, "a start within the bounds"),
+        ({"task": "simulate", "options": {"seeds": 0}}, "seeds = 0"),
+        ({"task": "simulate", "over": {"features": [100, 1]}}, "features = 1"),
+        ({"task": "continuum", "options": {"until": -1}}, "until = -1"),
+        ({"options": {"tolerance": -1}}, "tolerance = -1"),
+        ({"problem": None, "recipe": None, "task": product, "over": {"x": [1], "y": [1], "z": [1]}},
+         "unexpected keyword argument 'z'"),
+        ({"problem": None, "recipe": None, "task": product, "over": {"x": [1]}},
+         "missing a required argument: 'y'"),
         ({"recipe": 1}, "recipe = 1"),
     ],
 )  # fmt: skip
@@ -215,6 +226,18 @@ def test_what_is_no_sweep_is_refused_before_anything_runs(
     arguments: dict[str, Any] = {"problem": PROBLEM, "recipe": RECIPE, "over": {"rho": [0.3]}}
     with pytest.raises(InvalidInput, match=message):
         sweep(**{**arguments, **change})
+
+
+def gives_an_object(x: float) -> dict[str, Any]:
+    return {"thing": object() if x > 1 else x}
+
+
+def test_values_that_cannot_be_kept_are_named(tmp_path: Path) -> None:
+    data = sweep(over={"x": [1.0, 2.0]}, task=gives_an_object, workers=0, store=tmp_path / "a")
+    assert data["status"].values.tolist() == [0, 1]
+    assert "the value of 'thing' is neither numbers nor text" in str(data["reason"].values[1])
+    with pytest.raises(SelfTrainError, match=r"'sum': the function does not return it.* thing"):
+        sweep(over={"x": [1.0]}, task=gives_an_object, keep=("sum",), store=tmp_path / "b")
 
 
 def test_axes_have_both_ends() -> None:
@@ -246,3 +269,40 @@ def test_a_folder_without_a_sweep_is_named(tmp_path: Path) -> None:
     (tmp_path / "plan.json").write_text('{"task": 3}')
     with pytest.raises(SelfTrainError, match=str(tmp_path / "plan.json")):
         load(tmp_path)
+
+
+TUNED: dict[str, Any] = {
+    "problem": PROBLEM,
+    "recipe": Recipe(lambda_l=0.05, lambda_u=0.02, fix_bias=True),
+    "over": {"rho": [0.35, 0.45], "alpha_u": geometric(1.5, 6.0, 10)},
+    "task": "optimize",
+    "keep": ("error", "lambda_u", "solves"),
+    "options": {"over": ("lambda_l", "lambda_u")},
+}
+
+
+def test_tuned_points_that_start_from_each_other_are_those_of_optimize(tmp_path: Path) -> None:
+    """Within the tolerance of `optimize`; and to the last bit the same, whatever was lost."""
+    data = sweep(**TUNED, workers=0, store=tmp_path)
+    solves = 0
+    for rho in (0.35, 0.45):
+        for alpha_u in (geometric(1.5, 6.0, 10)[at] for at in (0, 4, 9)):
+            problem = PROBLEM.replace(rho=rho, alpha_u=alpha_u)
+            best = optimize(problem, ("lambda_l", "lambda_u"), start=TUNED["recipe"])
+            point = data.sel(rho=rho, alpha_u=alpha_u)
+            assert float(point["error"]) == pytest.approx(best.error, rel=1e-12)
+            assert float(point["lambda_u"]) == pytest.approx(best.recipe.lambda_u, rel=1e-5)
+            solves += best.solves
+    assert float(data["solves"].mean()) < 0.8 * solves / 6
+    sorted(tmp_path.glob("*.points"))[1].unlink()
+    assert sweep(**TUNED, workers=0, store=tmp_path).identical(data)
+    assert sweep(**TUNED, workers=2).identical(data)
+
+
+def test_a_search_with_several_starts_keeps_them() -> None:
+    several = {**TUNED, "options": {**TUNED["options"], "starts": 2}, "over": {"rho": [0.4, 0.45]}}
+    data = sweep(**several, workers=0)
+    for rho in (0.4, 0.45):
+        start = TUNED["recipe"]
+        best = optimize(PROBLEM.replace(rho=rho), ("lambda_l", "lambda_u"), start=start, starts=2)
+        assert float(data["solves"].sel(rho=rho)) == best.solves

@@ -185,6 +185,8 @@ class Cost:
         """The cost in words."""
         if self.seconds is None:
             return f"all {self.points} points are there"
+        if not self.missing:
+            return f"nothing is left to compute after a sample of {self.sampled}"
         count = 1 if workers == 0 else cores(-1 if workers is None else workers)
         whole = clock(self.missing * self.seconds / count)
         return (
@@ -212,7 +214,10 @@ def sample(
     if not missing:
         return Cost(len(found), 0, 0, None)
     taken: list[float] = []
-    for at in dict.fromkeys((missing[0], missing[-1], missing[len(missing) // 2])):
+    for at in dict.fromkeys(
+        _ready(plan, set(missing), at)
+        for at in (missing[0], missing[-1], missing[len(missing) // 2])
+    ):
         begin = time.monotonic()
         task = replace(plan.whole, chosen=(at,))
         complete([task], store, workers=0, progress=False, notice=notice, limits=limits)
@@ -221,6 +226,14 @@ def sample(
         if time.monotonic() - begin > LONG_SAMPLE:
             break
     return Cost(len(found), len(missing) - len(taken), len(taken), float(np.median(taken)))
+
+
+def _ready(plan: SweepPlan, missing: set[int], place: int) -> int:
+    """The missing point at a place, or the one that has to be computed before it."""
+    for other in plan.whole.before(place)[:1]:
+        if other in missing:
+            return _ready(plan, missing, other)
+    return place
 
 
 LONG_SAMPLE = 5.0

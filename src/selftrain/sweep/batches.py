@@ -5,14 +5,17 @@ for it.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
+import numpy as np
+
+from ..arrays import Array
 from .code import Fingerprint, fingerprint
 from .computation import Computation, a_moment
 from .grid import Point
-from .work import Result
+from .store import Keeper
+from .work import LinkedPoint, Result
 
 BATCH_SECONDS = 0.5
 """Points are put together until they are expected to take this long: a trip and a part cost
@@ -30,12 +33,23 @@ AHEAD = 2
 
 @dataclass(frozen=True)
 class Job:
-    """A point to compute, its key, and the seconds it may take."""
+    """A point to compute.
+
+    Attributes:
+        key: what it is known by.
+        seconds: how long it may take.
+        after: keys of points that it starts from, the nearest first, if they have values.
+    """
 
     key: str
     computation: Computation
     point: Point
     seconds: float
+    after: tuple[str, ...] = ()
+
+    def follows(self, other: Job) -> bool:
+        """Whether the other one must be computed right before it."""
+        return self.after[:1] == (other.key,)
 
 
 @dataclass
@@ -46,19 +60,31 @@ class Batch:
     lost: int = field(default=0)
 
     @property
-    def function(self) -> Callable[..., Mapping[str, Any]]:
-        """What is called with each point."""
-        return self.jobs[0].computation.function
+    def computation(self) -> Computation:
+        """What is computed at each point."""
+        return self.jobs[0].computation
 
     @property
     def code(self) -> Fingerprint:
         """The files behind it."""
-        return fingerprint(self.jobs[0].computation.source)
+        return fingerprint(self.computation.source)
 
-    @property
-    def points(self) -> list[Point]:
-        """Parameters of the points."""
-        return [job.point for job in self.jobs]
+    def points(self, keeper: Keeper) -> list[LinkedPoint]:
+        """The points, and where each finds what it starts from: in this batch, or kept."""
+        places = {job.key: place for place, job in enumerate(self.jobs)}
+        linked = []
+        for job in self.jobs:
+            before: list[int | Array] = []
+            for key in job.after:
+                found = keeper.get(key)
+                if key in places:
+                    before.append(places[key])
+                elif found is not None and job.computation.link in found.values:
+                    before.append(np.asarray(found.values[job.computation.link]))
+                else:
+                    break
+            linked.append(LinkedPoint(job.point, before))
+        return linked
 
     def split(self, size: int) -> list[Batch]:
         """The same points in batches of at most `size`; what was lost with others counts once."""
@@ -100,11 +126,11 @@ class Queue:
         jobs = max(open_jobs, key=lambda jobs: self._expected(jobs[0]))
         taken = [jobs.popleft()]
         which = id(taken[0].computation)
-        if which not in self._pace:
-            return Batch(taken)
-        left = len(jobs) * self._expected(taken[0])
-        room = min(BATCH_SECONDS, left / (SHARES * self.slots)) - self._expected(taken[0])
-        while jobs and room >= self._expected(jobs[0]):
+        room = 0.0
+        if which in self._pace:
+            left = len(jobs) * self._expected(taken[0])
+            room = min(BATCH_SECONDS, left / (SHARES * self.slots)) - self._expected(taken[0])
+        while jobs and (room >= self._expected(jobs[0]) or jobs[0].follows(taken[-1])):
             room -= self._expected(jobs[0])
             taken.append(jobs.popleft())
         return Batch(taken)

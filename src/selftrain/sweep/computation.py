@@ -51,6 +51,7 @@ class Computation:
             cheap points together, and makes the time left an honest guess.
         stored_as: name and digest of the code that computed, if points are read that other code
             may have stored.
+        link: an output that points take from those they start from, as positional arguments.
     """
 
     function: Callable[..., Mapping[str, Any]]
@@ -58,6 +59,7 @@ class Computation:
     version: int = 1
     seconds: Callable[..., float] = field(default=a_moment)
     stored_as: tuple[str, str] | None = None
+    link: str = ""
 
     @property
     def source(self) -> Callable[..., Any]:

@@ -13,6 +13,7 @@ import numpy as np
 from ..errors import InvalidInput, SelfTrainError
 from .computation import Computation, Output
 from .grid import Grid
+from .work import KEPT_KINDS
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -96,7 +97,7 @@ def _entries(name: str, output: Output, values: Sequence[Mapping[str, Any] | Non
                 f"a point has no value of {name!r}: it has {', '.join(one) or 'none'}"
             )
         entry = np.asarray(one[name])
-        if entry.ndim != len(output.dims) or entry.dtype.kind not in "biufUS":
+        if entry.ndim != len(output.dims) or entry.dtype.kind not in KEPT_KINDS:
             raise SelfTrainError(
                 f"a value of {name!r} is {entry.dtype} of shape {entry.shape}: numbers over "
                 f"({', '.join(output.dims)}) are expected"

@@ -6,11 +6,13 @@ again, and then knows under which keys its points were stored, even if the code 
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from ..arrays import Array
 from ..errors import InvalidInput, nearest
 from ..fields import Portable
 from ..labelers import HardLabels, SoftLabels
@@ -22,6 +24,12 @@ from .computation import Computation, Output
 from .grid import Grid, Point
 from .kinds import KINDS
 from .run import Task
+from .work import NotReturned
+
+CHAIN = 8
+"""Points in a row that start from each other. Longer chains gain little, and leave fewer of them
+for many workers.
+"""
 
 OWN = (Logistic, Squared, SoftLabels, HardLabels)
 """Losses and labelers whose code belongs to the engines."""
@@ -35,6 +43,7 @@ class PointCall:
         source: the function that computes; called with problem and recipe, unless there is none.
         keep: names it is asked for; None: it does not take names.
         options: what it takes besides, at every point.
+        needed: names that it must return, of a function that does not take names.
     """
 
     source: Callable[..., Any]
@@ -42,13 +51,38 @@ class PointCall:
     recipe: Recipe | None
     keep: tuple[str, ...] | None
     options: Mapping[str, Any] = field(default_factory=dict)
+    needed: tuple[str, ...] = ()
 
-    def __call__(self, **point: Any) -> dict[str, Any]:
+    def __call__(self, *near: Array, **point: Any) -> dict[str, Any]:
+        words, named = self._arguments(point)
+        if near:
+            named["near"] = near
+        values = self.source(*words, **named)
+        found = dict(values) if isinstance(values, Mapping) else {"value": values}
+        for name in self.needed:
+            if name not in found:
+                accepted = f"the function does not return it; it returns {', '.join(found)}"
+                raise NotReturned("keep", name, accepted)
+        return found
+
+    def check_arguments(self, point: Mapping[str, Any]) -> None:
+        """Refuse a point that the function cannot be called with."""
+        words, named = self._arguments(point)
+        try:
+            inspect.signature(self.source).bind(*words, **named)
+        except TypeError as error:
+            name = getattr(self.source, "__name__", "the function")
+            raise InvalidInput(
+                "task", name, f"it cannot be called with this grid: {error}"
+            ) from None
+        except ValueError:
+            return  # a function of C that does not say what it takes
+
+    def _arguments(self, point: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         problem, recipe, others = self.at(point)
-        arguments = [word for word in (problem, recipe) if word is not None]
+        words = [word for word in (problem, recipe) if word is not None]
         asked = {} if self.keep is None else {"keep": self.keep}
-        values = self.source(*arguments, **asked, **self.options, **others)
-        return dict(values) if isinstance(values, Mapping) else {"value": values}
+        return words, {**asked, **self.options, **others}
 
     def at(self, point: Mapping[str, Any]) -> tuple[Problem | None, Recipe | None, dict[str, Any]]:
         """Problem and recipe of a point, and the values that belong to neither."""
@@ -132,14 +166,26 @@ class SweepPlan:
         kind = KINDS.get(self.task)
         source = self.function if kind is None else kind.function
         names = None if self.outputs is None else tuple(self.outputs)
-        call = PointCall(source or _unknown, self.problem, self.recipe, names, self.options)
-        return Computation(call, self.outputs, stored_as=self.stored_as)
+        needed = self.keep if names is None else ()
+        call = PointCall(source or _unknown, self.problem, self.recipe, names, self.options, needed)
+        link = "" if kind is None else kind.link
+        return Computation(call, self.outputs, stored_as=self.stored_as, link=link)
 
     @cached_property
     def whole(self) -> Task:
         """The plan as `complete` takes it."""
         names = tuple(self.keep) if self.outputs is None else tuple(self.outputs)
-        return Task(self.computation, self.grid, names)
+        return Task(self.computation, self.grid, names, chain=CHAIN if self._chained else 1)
+
+    @property
+    def _chained(self) -> bool:
+        """Whether points start from those before them in a row of numbers."""
+        kind = KINDS.get(self.task)
+        if kind is None or kind.chained is None or self.problem is None or self.recipe is None:
+            return False
+        row = [value for column in list(self.grid.axes.values())[-1:] for value in column]
+        numbers = all(isinstance(one, (int, float)) and not isinstance(one, bool) for one in row)
+        return numbers and kind.chained(self.problem, self.recipe, self.options)
 
     def _check_task(self) -> None:
         kind = KINDS[self.task]
@@ -166,13 +212,19 @@ class SweepPlan:
         call = self.computation.function
         assert isinstance(call, PointCall)
         first = self.grid.points[0]
-        problem, recipe, _ = call.at(first)
         for axis in self.grid.axes:
             columns = self.grid.columns(axis)
             for row in zip(*columns.values(), strict=True):
-                problem, recipe, _ = call.at({**first, **dict(zip(columns, row, strict=True))})
-                if recipe is not None and problem is not None:
-                    recipe.at_steps(problem.steps)
+                self._check_point(call, {**first, **dict(zip(columns, row, strict=True))})
+
+    def _check_point(self, call: PointCall, point: Mapping[str, Any]) -> None:
+        problem, recipe, others = call.at(point)
+        if recipe is not None and problem is not None:
+            recipe.at_steps(problem.steps)
+        if self.task in KINDS:
+            KINDS[self.task].check(problem, recipe, **self.options, **others)
+        else:
+            call.check_arguments(point)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values; the code is written down as its digest."""

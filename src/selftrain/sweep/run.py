@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -44,6 +44,9 @@ MOST_LOSSES = 5
 from outside hit one now and then, not again and again.
 """
 
+STARTED_FROM = 2
+"""Points that another one starts from: a line through them leads near it."""
+
 ENDED = "its process was ended from outside, perhaps for want of memory"
 
 
@@ -54,18 +57,29 @@ class Task:
     Attributes:
         names: the outputs that are needed; default: all of them.
         chosen: positions of points, if not all are meant.
+        chain: points in a row of the last axis that start from each other; 1: none does.
     """
 
     computation: Computation
     grid: Grid
     names: tuple[str, ...] | None = None
     chosen: tuple[int, ...] | None = None
+    chain: int = 1
+
+    @property
+    def places(self) -> Sequence[int]:
+        """Positions in the grid of the points that are meant."""
+        return range(len(self.grid)) if self.chosen is None else self.chosen
+
+    def before(self, place: int) -> range:
+        """Positions of the points that one starts from, the nearest first."""
+        first = place - place % self.grid.shape[-1] % self.chain
+        return range(place - 1, max(first, place - STARTED_FROM) - 1, -1)
 
     @property
     def points(self) -> list[Point]:
         """The points that are meant."""
-        every = self.grid.points
-        return every if self.chosen is None else [every[at] for at in self.chosen]
+        return [self.grid.points[place] for place in self.places]
 
     @property
     def seconds(self) -> float:
@@ -184,11 +198,10 @@ def _complete(
     if not missing:
         return failures
     queue = Queue(missing)
-    check = isinstance(keeper, Store)
     with Progress(len(missing), "points", progress, queue.seconds) as bar:
         for backend, stop in _backends(queue, workers, scheduler):
             try:
-                for batch, results in _stream(queue, backend, limits, check, stop):
+                for batch, results in _stream(queue, backend, keeper, limits, stop):
                     done = list(zip(batch.jobs, results, strict=True))
                     keeper.add([_finished(job, result) for job, result in done])
                     failed = [
@@ -231,7 +244,7 @@ def _missing(tasks: Iterable[Task], keeper: Keeper, retry: bool) -> tuple[list[J
     jobs: dict[str, Job] = {}
     failures: list[Failure] = []
     for task in tasks:
-        for point in task.points:
+        for place, point in zip(task.places, task.points, strict=True):
             key = keeper.key(task.computation, point)
             found = keeper.get(key)
             if key in jobs or (found is not None and task.enough(found) and found.reason is None):
@@ -239,7 +252,10 @@ def _missing(tasks: Iterable[Task], keeper: Keeper, retry: bool) -> tuple[list[J
             if found is not None and found.reason is not None and not retry:
                 failures.append(Failure(task.computation, point, found.reason))
                 continue
-            jobs[key] = Job(key, task.computation, point, task.computation.seconds(**point))
+            before = [task.grid.points[other] for other in task.before(place)]
+            after = tuple(keeper.key(task.computation, other) for other in before)
+            seconds = task.computation.seconds(**point)
+            jobs[key] = Job(key, task.computation, point, seconds, after)
     return sorted(jobs.values(), key=lambda job: -job.seconds), failures
 
 
@@ -253,14 +269,19 @@ class _Sent:
 
 
 def _stream(
-    queue: Queue, backend: Backend, limits: Limits, check: bool, stop: Callable[[], bool]
+    queue: Queue,
+    backend: Backend,
+    keeper: Store | KeptInMemory,
+    limits: Limits,
+    stop: Callable[[], bool],
 ) -> Iterator[tuple[Batch, list[Result]]]:
     """Batches with their results, as they finish; those that lose their process are sent again."""
     flying: dict[Future[Answer], _Sent] = {}
     suspects: deque[Batch] = deque()
 
     def send(batch: Batch, alone: bool = False) -> None:
-        work = pack_work(batch.function, batch.points, limits, batch.code if check else ())
+        code = batch.code if isinstance(keeper, Store) else ()
+        work = pack_work(batch.computation, batch.points(keeper), limits, code)
         flying[backend.submit(work)] = _Sent(batch, time.monotonic(), alone)
 
     queue.slots = backend.slots
@@ -300,7 +321,7 @@ def _stream(
             for sent in others:
                 queue.give_back(sent.batch)
             for sent in late:
-                yield from _too_late(sent.batch, queue, limits)
+                yield from _too_late(sent.batch, suspects, limits)
 
 
 def _again(
@@ -333,10 +354,11 @@ def _is_late(sent: _Sent, limits: Limits) -> bool:
     return time.monotonic() - sent.since > allowed
 
 
-def _too_late(batch: Batch, queue: Queue, limits: Limits) -> Iterator[tuple[Batch, list[Result]]]:
+def _too_late(
+    batch: Batch, suspects: deque[Batch], limits: Limits
+) -> Iterator[tuple[Batch, list[Result]]]:
     """Record a point that does not end; find it first if there are several."""
     if len(batch.jobs) > 1:
-        for one in batch.split(1):
-            queue.give_back(one)
+        suspects.extend(batch.split(1))
     else:
         yield batch, [Result(None, float(limits.seconds or 0), too_long(limits.seconds))]

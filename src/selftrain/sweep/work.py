@@ -17,11 +17,17 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import cloudpickle
+import numpy as np
 from threadpoolctl import threadpool_limits
 
-from ..errors import SelfTrainError
+from ..arrays import Array
+from ..errors import InvalidInput, SelfTrainError
 from .code import Fingerprint, first_difference
+from .computation import Computation
 from .grid import Point
+
+Function = Callable[..., Mapping[str, Any]]
+"""Of the parameters of a point, by name, after what it starts from, if anything."""
 
 
 class Result(NamedTuple):
@@ -52,18 +58,32 @@ class Limits:
     memory: int | None = None
 
 
+KEPT_KINDS = "biufUS"
+"""Kinds of arrays that are kept: truth values, numbers, text."""
+
+
+class NotReturned(InvalidInput):
+    """A quantity that the function of the points does not return, at any of them."""
+
+
 class TookTooLong(SelfTrainError):
     """A point exceeded the time it was given."""
 
 
+class LinkedPoint(NamedTuple):
+    """Parameters of a point, and what it starts from: results of this batch by their place, or
+    values that are known already.
+    """
+
+    point: Point
+    before: Sequence[int | Array]
+
+
 def pack_work(
-    function: Callable[..., Mapping[str, Any]],
-    points: Sequence[Point],
-    limits: Limits,
-    code: Fingerprint,
+    computation: Computation, points: Sequence[LinkedPoint], limits: Limits, code: Fingerprint
 ) -> bytes:
     """A batch as bytes; `code`: what a worker must have on its disk."""
-    body = cloudpickle.dumps((function, list(points)))
+    body = cloudpickle.dumps((computation.function, computation.link, list(points)))
     content: bytes = cloudpickle.dumps((body, limits, code, _own_paths()))
     return content
 
@@ -73,7 +93,7 @@ def compute(work: bytes) -> list[Result] | Refusal:
     body, limits, code, paths = cloudpickle.loads(work)
     sys.path.extend(path for path in paths if path not in sys.path)
     try:
-        function, points = cloudpickle.loads(body)
+        function, link, points = cloudpickle.loads(body)
     except Exception as error:  # whatever a user's module raises when it is imported
         reason = " ".join(f"{type(error).__name__}: {error}".split())
         return Refusal(
@@ -84,15 +104,35 @@ def compute(work: bytes) -> list[Result] | Refusal:
             f"a worker has other code of {other} than this process: it was changed meanwhile, or "
             "another version is installed there"
         )
-    with threadpool_limits(1):
-        return [_one(function, point, limits) for point in points]
+    try:
+        with threadpool_limits(1):
+            return _all(function, link, points, limits)
+    except NotReturned as error:
+        return Refusal(str(error))
 
 
-def _one(function: Callable[..., Mapping[str, Any]], point: Point, limits: Limits) -> Result:
+def _all(
+    function: Function, link: str, points: Sequence[LinkedPoint], limits: Limits
+) -> list[Result]:
+    results: list[Result] = []
+    for point, before in points:
+        near: list[Array] = []
+        for start in before:
+            values = {link: start} if not isinstance(start, int) else results[start].values
+            if values is None:
+                break  # a point that failed is no start, and neither is the one behind it
+            near.append(np.asarray(values[link]))
+        results.append(_one(function, point, near, limits))
+    return results
+
+
+def _one(function: Function, point: Point, near: Sequence[Array], limits: Limits) -> Result:
     begin = time.process_time()
     try:
         with _in_time(limits.seconds), _in_memory(limits.memory):
-            values = dict(function(**point))
+            values = _checked(function(*near, **point))
+    except NotReturned:
+        raise
     except TookTooLong:
         return Result(None, time.process_time() - begin, too_long(limits.seconds))
     except MemoryError as error:
@@ -102,6 +142,15 @@ def _one(function: Callable[..., Mapping[str, Any]], point: Point, limits: Limit
         reason = " ".join(f"{type(error).__name__}: {error}".split())
         return Result(None, time.process_time() - begin, reason)
     return Result(values, time.process_time() - begin, None)
+
+
+def _checked(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of a point, if a store can keep them."""
+    for name, value in values.items():
+        kind = np.asarray(value).dtype
+        if kind.kind not in KEPT_KINDS:
+            raise TypeError(f"the value of {name!r} is neither numbers nor text: {kind}")
+    return dict(values)
 
 
 def too_long(seconds: float | None) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ...fields import number
 from ...problem import Problem
 from ...recipe import Recipe
 from ..computation import Output
@@ -36,3 +38,16 @@ def continuous(
     }
     last = path(path.until)
     return {name: known[name]() if name in known else float(getattr(last, name)) for name in keep}
+
+
+def check(problem: Problem, recipe: Recipe, **options: Any) -> None:
+    """Refuse what `continuum` would refuse."""
+    from ...theory.continuum.timeline import check_continuous
+    from ...theory.solve import checked_tolerance
+
+    check_continuous(problem, recipe)
+    if "tolerance" in options:
+        checked_tolerance(options["tolerance"])
+    if "until" in options:
+        accepted = "a finite number > 0 is accepted"
+        number("until", options["until"], lambda value: 0 < value < math.inf, accepted)

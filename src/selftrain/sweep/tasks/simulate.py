@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 from ...arrays import Array
+from ...errors import InvalidInput, nearest
+from ...fields import number
 from ...problem import Problem
 from ...recipe import Recipe
 from ..computation import Output
@@ -54,6 +56,22 @@ def simulated(
             last = np.asarray(getattr(ensemble, bare))[:, -1]
         found[name] = float(last.mean()) if bare == name else _standard_error(last)
     return found
+
+
+def check(problem: Problem, recipe: Recipe, **options: Any) -> None:
+    """Refuse what `simulate` would refuse."""
+    from ...simulation import simulate as rules
+
+    if "features" in options:
+        size = options["features"]
+        rules.whole("features", size, lambda n: 2 <= n <= rules.MOST_FEATURES, rules.FEATURES)
+    if "seeds" in options and not isinstance(options["seeds"], tuple):
+        rules.whole("seeds", options["seeds"], lambda n: n >= 1, "1 seed or more is needed")
+    if "method" in options and options["method"] not in rules.METHODS:
+        accepted = f"unknown method; {nearest(str(options['method']), rules.METHODS)}"
+        raise InvalidInput("method", options["method"], accepted)
+    if "tolerance" in options:
+        number("tolerance", options["tolerance"], *rules.TOLERANCE)
 
 
 def _standard_error(values: Array) -> float:

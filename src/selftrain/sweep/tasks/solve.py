@@ -17,3 +17,11 @@ def solved(problem: Problem, recipe: Recipe, keep: Sequence[str], **options: Any
     from ... import solve
 
     return of_run(solve(problem, recipe, **options), keep)
+
+
+def check(problem: Problem, recipe: Recipe, **options: Any) -> None:
+    """Refuse what `solve` would refuse."""
+    from ...theory.solve import checked_tolerance
+
+    if "tolerance" in options:
+        checked_tolerance(options["tolerance"])
