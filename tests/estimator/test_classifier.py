@@ -58,11 +58,8 @@ def test_labelled_rows_keep_their_class_and_others_get_the_predicted_one(cancer,
     assert (model.transduction_[~known] == model.predict(rows)[~known]).all()
 
 
-def test_history_has_every_step_of_every_metric(model):
-    assert {entry["metric"] for entry in model.history_} == {0.0, 0.5}
-    steps = [entry["step"] for entry in model.history_ if entry["metric"] == 0.0]
-    assert steps == list(range(1, len(steps) + 1))
-    assert model.n_iter_ <= 5
+def test_history_has_every_step(model):
+    assert [entry["step"] for entry in model.history_] == list(range(1, model.n_iter_ + 1))
 
 
 def test_it_is_better_than_the_labels_alone(cancer, model):

@@ -16,7 +16,7 @@ from selftrain import (
     solve,
 )
 from selftrain.estimator.normality import departure
-from selftrain.estimator.training import prepare
+from selftrain.estimator.prepared import prepare
 
 
 def clusters(features, labels, unlabeled, rho, delta, seed, condition=1.0):

@@ -1,13 +1,15 @@
 """Anchored soft self-training of one two-class problem.
 
-Every step asks the present model for scores, turns them into soft labels by a mixture that the
-labelled rows anchor (`mixture.py`), and fits all rows, the labelled ones with their true class
-and a larger weight (`logistic.py`). Labelled rows enter the mixture with scores of models that
-have not seen them: scores of rows a model was fitted to look better separated than they are.
+Every step asks the present students for scores, turns their mean into soft labels by a mixture that
+the labelled rows anchor (`mixture.py`), and fits one student per metric to all rows, the labelled
+ones with their true class and a larger weight (`logistic.py`). Labelled rows enter the mixture with
+scores of models that have not seen them: scores of rows a model was fitted to look better separated
+than they are.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,7 +48,7 @@ class Share:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The end of a run in one metric.
+    """The end of a run.
 
     Attributes:
         coefficients, bias: of the score, whose zero is at even odds of the classes.
@@ -67,39 +69,47 @@ class Outcome:
 def self_train(
     labeled: Labeled,
     unlabeled: Unlabeled,
-    metric: Array,
+    metrics: Sequence[Array],
     setting: Setting,
     share: Share,
     tolerance: float,
     neighbours: bool = False,
 ) -> Outcome:
-    """Run anchored self-training in one metric.
+    """Run anchored self-training.
 
     Arguments:
-        neighbours: let a graph of nearest neighbours teach too (`neighbours.py`).
-        metric: squared lengths of its axes.
+        metrics: squared lengths of the axes of every metric.
         tolerance: mean change of a soft label below which steps end.
+        neighbours: let a graph of nearest neighbours teach too (`neighbours.py`).
     """
-    start = supervised_start(labeled, metric)
-    table = Coordinates(labeled.coordinates, unlabeled.coordinates)
-    student = _scored(start.student, unlabeled.coordinates)
-    held_out = start.out_of_fold
+    starts = [_start(labeled, unlabeled, metric) for metric in metrics]
     rows = float(unlabeled.weights.sum())
+    if rows == 0 or setting.steps == 0:
+        result = combined(starts, [1.0 / len(starts)] * len(starts))
+        mixture = _mixture(result.unlabeled, result.held_out, labeled, unlabeled, setting, share)
+        return _outcome(result, mixture, [])
+    first = combined(starts, [1.0 / (len(starts) * _spread(start, unlabeled)) for start in starts])
+    table = Coordinates(labeled.coordinates, unlabeled.coordinates)
+    graph = graph_scores(labeled, unlabeled.coordinates, metrics[0]) if neighbours else None
+    students, teacher = starts, first
+    scores, mixture = _teach(teacher, graph, labeled, unlabeled, setting, share)
     history: list[dict[str, Any]] = []
     labels = np.full(len(unlabeled.weights), np.nan)
-    graph = graph_scores(labeled, unlabeled.coordinates, metric) if neighbours and rows else None
-    teacher, mixture = _teacher(student, held_out, graph, labeled, unlabeled, setting, share)
-    for step in range(setting.steps if rows > 0 else 0):
+    for step in range(setting.steps):
         sharpness = setting.sharpness * (1 + setting.annealing * step)
-        previous, labels = labels, expit(sharpness * mixture.log_odds(teacher))
+        previous, labels = labels, expit(sharpness * mixture.log_odds(scores))
         moved = float(unlabeled.weights @ np.abs(labels - previous)) / rows if step else np.inf
         if moved < tolerance:
             break
         targets = soft_targets(labels, labeled, unlabeled.weights, setting.anchor)
-        begin = (student.coefficients, student.bias)
-        student = fit_student(table, targets, setting.ridge * rows / metric, begin)
-        held_out = student.held_out
-        teacher, mixture = _teacher(student, held_out, graph, labeled, unlabeled, setting, share)
+        students = [
+            fit_student(
+                table, targets, setting.ridge * rows / metric, (student.coefficients, student.bias)
+            )
+            for metric, student in zip(metrics, students, strict=True)
+        ]
+        teacher = combined(students, [1.0 / len(students)] * len(students))
+        scores, mixture = _teach(teacher, graph, labeled, unlabeled, setting, share)
         history.append(
             {
                 "step": step + 1,
@@ -108,8 +118,24 @@ def self_train(
                 "moved": moved if step else float("nan"),
             }
         )
-    return Outcome(
-        student.coefficients, student.bias, held_out, student.unlabeled, mixture, history
+    if graph is None:
+        size = _spread(teacher, unlabeled) / _spread(first, unlabeled)
+        teacher = combined([teacher, first], [1 - setting.caution, setting.caution * size])
+    return _outcome(teacher, mixture, history)
+
+
+def combined(students: Sequence[Student], weights: Sequence[float]) -> Student:
+    """The weighted sum of students; being linear, it is a student too."""
+
+    def total(values: list[Any]) -> Any:
+        return sum(weight * value for weight, value in zip(weights, values, strict=True))
+
+    return Student(
+        total([student.coefficients for student in students]),
+        float(total([student.bias for student in students])),
+        total([student.labeled for student in students]),
+        total([student.unlabeled for student in students]),
+        total([student.held_out for student in students]),
     )
 
 
@@ -127,9 +153,23 @@ def soft_targets(labels: Array, labeled: Labeled, weights: Array, anchor: float)
     )
 
 
-def _teacher(
+def _start(labeled: Labeled, unlabeled: Unlabeled, metric: Array) -> Student:
+    """A student of the labelled rows alone, with the scores of the others."""
+    start = supervised_start(labeled, metric)
+    student = start.student
+    scores = unlabeled.coordinates.column(lambda block: block @ student.coefficients + student.bias)
+    return Student(student.coefficients, student.bias, student.labeled, scores, start.out_of_fold)
+
+
+def _spread(student: Student, unlabeled: Unlabeled) -> float:
+    """Standard deviation of the unlabelled scores: starts in two metrics differ in their scale."""
+    weights, scores = unlabeled.weights, student.unlabeled
+    center = np.average(scores, weights=weights)
+    return max(float(np.sqrt(np.average((scores - center) ** 2, weights=weights))), 1e-12)
+
+
+def _teach(
     student: Student,
-    held_out: Array,
     graph: GraphScores | None,
     labeled: Labeled,
     unlabeled: Unlabeled,
@@ -137,23 +177,34 @@ def _teacher(
     share: Share,
 ) -> tuple[Array, ScoreMixture]:
     """Scores of the unlabelled rows from the student and the graph, and the mixture they make."""
-    scores, own = student.unlabeled, held_out
+    scores, own = student.unlabeled, student.held_out
     if graph is not None:
-        a, b = shares_of_teachers(held_out, graph.labeled, labeled)
+        a, b = shares_of_teachers(own, graph.labeled, labeled)
         scores, own = a * scores + b * graph.unlabeled, a * own + b * graph.labeled
-    anchors = Anchors(own, labeled.classes, setting.anchor * labeled.weights)
-    mixture = fit_mixture(
+    return scores, _mixture(scores, own, labeled, unlabeled, setting, share)
+
+
+def _mixture(
+    scores: Array,
+    held_out: Array,
+    labeled: Labeled,
+    unlabeled: Unlabeled,
+    setting: Setting,
+    share: Share,
+) -> ScoreMixture:
+    anchors = Anchors(held_out, labeled.classes, setting.anchor * labeled.weights)
+    return fit_mixture(
         scores,
         unlabeled.weights,
         anchors,
         setting.shrinkage,
         share.known,
         1.0 if share.from_labeled else 0.0,
+        limit=setting.mixture_steps,
     )
-    return scores, mixture
 
 
-def _scored(student: Student, rows: Rows) -> Student:
-    """A student of the labelled rows alone, with the scores of the others."""
-    scores = rows.column(lambda block: block @ student.coefficients + student.bias)
-    return Student(student.coefficients, student.bias, student.labeled, scores, student.held_out)
+def _outcome(student: Student, mixture: ScoreMixture, history: list[dict[str, Any]]) -> Outcome:
+    return Outcome(
+        student.coefficients, student.bias, student.held_out, student.unlabeled, mixture, history
+    )

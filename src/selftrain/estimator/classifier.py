@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..arrays import Array
-from ..errors import InvalidInput, nearest
-from ..recipe import Recipe
+from ..errors import InvalidInput
 from ..runtime.progress import Progress
-from .anchored import Share
-from .normality import departure
+from .given import Given, given
+from .methods import choose_method
 from .options import Options, checked_options
-from .paper import STEPS, follow_recipe
 from .rows import is_dask
-from .setting import GAUSSIAN, TABLE, Setting
 from .targets import Classes, read_targets
-from .training import Candidate, Fitted, Prepared, gaussian_if_it_agrees, prepare, train
+from .training import Fitted
 
 __all__ = ["SelfTrainingLinearClassifier"]
 
@@ -37,15 +32,16 @@ class SelfTrainingLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ign
             "gaussian" where rows pass for Gaussian clusters, labelled rows left out agree and no
             constant of it is set), "gaussian"
             (for such rows), "paper" (the recipe of the theory, on raw columns).
-        neighbours: let a graph of nearest neighbours help the teacher.
+        neighbours: let a graph of nearest neighbours help the teacher; "auto" does so on images.
         unlabeled: marks rows of `y` without a label.
         class_weight: what the decision minimises: None the plain error, "balanced" the mean error
             of the classes, a dictionary the error with these weights. Probabilities do not depend
             on it.
         preprocessing: "table" (each column to unit variance), "shared" (one scale: images, text),
             "auto" decides.
-        anchor, ridge, steps, sharpness, annealing, shrinkage, metrics, directions: constants of the
-            method; None takes its own (`docs/estimator.md` says why they are what they are).
+        anchor, ridge, steps, mixture_steps, caution, sharpness, annealing, shrinkage,
+            metrics, directions: constants of the method; None takes its own (`docs/estimator.md`
+            says why they are what they are).
         clip: limit of standardised entries while fitting.
         share: "estimated" (labelled rows are drawn at random), "unlabeled" (their classes were
             chosen: only the other rows say how common a class is), a number (of the second of two
@@ -62,7 +58,8 @@ class SelfTrainingLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ign
         coef_, intercept_: of `decision_function`, in the units of the columns.
         shares_: estimated share of every class in the population.
         transduction_: class of every training row; labelled rows keep theirs.
-        history_: one dictionary per step: class, metric, share, separation, mean change of labels.
+        history_: one dictionary per step: class, share, separation, mean change of labels (and the
+            metric of "gaussian").
         n_iter_: steps of the longest run.
 
     >>> from sklearn.datasets import load_digits
@@ -77,13 +74,15 @@ class SelfTrainingLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ign
         self,
         method: str = "anchored",
         *,
-        neighbours: bool = False,
+        neighbours: bool | str = "auto",
         unlabeled: Any = -1,
         class_weight: Any = None,
         preprocessing: str = "auto",
         anchor: float | None = None,
         ridge: float | None = None,
         steps: int | None = None,
+        mixture_steps: int | None = None,
+        caution: float | None = None,
         sharpness: float | None = None,
         annealing: float | None = None,
         shrinkage: float | None = None,
@@ -105,6 +104,8 @@ class SelfTrainingLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ign
         self.anchor = anchor
         self.ridge = ridge
         self.steps = steps
+        self.mixture_steps = mixture_steps
+        self.caution = caution
         self.sharpness = sharpness
         self.annealing = annealing
         self.shrinkage = shrinkage
@@ -128,139 +129,25 @@ class SelfTrainingLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ign
         options = checked_options(self)
         target = read_targets(y, self.unlabeled)
         matrix = self._rows(X, reset=True)
-        if len(target.codes) != matrix.shape[0]:
-            raise InvalidInput(
-                "y",
-                f"{len(target.codes)} entries",
-                f"one per row of X is needed: {matrix.shape[0]}",
-            )
-        weights = _weights(sample_weight, matrix)
-        target = _present(target, weights)
-        self.classes_ = target.names
-        self._warn(target)
-        fitted = self._fit_classes(matrix, target, weights, options)
-        self._keep(fitted, options)
+        rows = given(matrix, target, sample_weight)
+        self.classes_ = rows.target.names
+        self._warn(rows.target)
+        self._keep(self._fit_classes(rows, options))
         self.transduction_ = self._transduce(matrix, target)
         return self
 
-    def _fit_classes(
-        self, matrix: Any, target: Classes, weights: Array, options: Options
-    ) -> list[Fitted]:
+    def _fit_classes(self, rows: Given, options: Options) -> list[Fitted]:
         """One model per class against the rest; one for two classes."""
-        random = check_random_state(self.random_state)
-        used = weights > 0
-        if not used.all():
-            which = np.flatnonzero(used)
-            matrix, weights = matrix[which], weights[which]
-            target = target._replace(codes=target.codes[which])
-        with Progress(len(_positives(target)), "classes", show=self.progress) as progress:
-            if self.method == "paper":
-                work = self._by_recipe(matrix, target, weights, options, random)
-            else:
-                work = self._by_mixture(matrix, target, weights, options, random)
-            fitted = []
-            for positive in _positives(target):
-                fitted.append(work(positive))
+        fitted = []
+        with Progress(len(rows.positives), "classes", show=self.progress) as progress:
+            method = choose_method(rows, options, check_random_state(self.random_state))
+            self.method_ = method.name
+            for positive in rows.positives:
+                fitted.append(method.fit(positive))
                 progress.advance()
         return fitted
 
-    def _by_mixture(
-        self,
-        matrix: Any,
-        target: Classes,
-        weights: Array,
-        options: Options,
-        random: np.random.RandomState,
-    ) -> Callable[[int], Fitted]:
-        """Anchored or Gaussian self-training of one class.
-
-        The first changes to the second on Gaussian rows, if labelled rows left out agree in every
-        class.
-        """
-
-        def prepare_for(setting: Setting) -> Prepared:
-            return prepare(
-                matrix,
-                target.codes,
-                weights,
-                options.preprocessing,
-                options.clip,
-                setting.directions,
-                check_random_state(random.randint(2**31 - 1)),
-            )
-
-        setting = options.setting(GAUSSIAN if self.method == "gaussian" else TABLE)
-        own = Candidate(prepare_for(setting), setting)
-        shares = _shares(self.share, target.names)
-
-        def share_of(positive: int) -> Share:
-            return Share(shares.get(positive), self.share != "unlabeled")
-
-        def work(positive: int) -> Fitted:
-            return train(
-                own.prepared,
-                positive,
-                own.setting,
-                share_of(positive),
-                options.slope_spread,
-                options.tolerance,
-                self.neighbours,
-            )
-
-        self.method_, self.setting_ = self.method, setting
-        if not self._may_change(own.prepared) or not _looks_gaussian(own.prepared):
-            return work
-        setting = options.setting(GAUSSIAN)
-        other = replace(prepare_for(setting), folds=own.prepared.folds)
-        found: dict[int, Fitted] = {}
-        for positive in _positives(target):
-            fitted = gaussian_if_it_agrees(
-                Candidate(other, setting),
-                own,
-                positive,
-                share_of(positive),
-                options.slope_spread,
-                options.tolerance,
-            )
-            if fitted is None:
-                return work
-            found[positive] = fitted
-        self.method_, self.setting_ = "gaussian", setting
-        return found.__getitem__
-
-    def _may_change(self, prepared: Prepared) -> bool:
-        """Whether "anchored" may become "gaussian": a table, and nothing that only it has was asked
-        for.
-
-        Pixels and words are not Gaussian, though sums of many of them look so.
-        """
-        asked = (self.anchor, self.ridge, self.shrinkage, self.metrics)
-        anchored = self.method == "anchored" and not self.neighbours
-        return anchored and prepared.kind == "table" and all(value is None for value in asked)
-
-    def _by_recipe(
-        self,
-        matrix: Any,
-        target: Classes,
-        weights: Array,
-        options: Options,
-        random: np.random.RandomState,
-    ) -> Callable[[int], Fitted]:
-        """The paper's self-training of one class; every class deals the rows into the same
-        batches.
-        """
-        steps = options.changes.get("steps", STEPS)
-        recipe = Recipe() if self.recipe is None else self.recipe
-        seed = random.randint(2**31 - 1)
-        self.method_ = "paper"
-
-        def work(positive: int) -> Fitted:
-            classes = np.where(target.codes < 0, -1, target.codes == positive)
-            return follow_recipe(matrix, classes, weights, recipe, steps, check_random_state(seed))
-
-        return work
-
-    def _keep(self, fitted: list[Fitted], options: Options) -> None:
+    def _keep(self, fitted: list[Fitted]) -> None:
         """Store the model at the odds the decision asks for."""
         if len(fitted) == 1:
             share = fitted[0].share
@@ -319,9 +206,11 @@ class SelfTrainingLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ign
     def _chunked(self, X: Any, reset: bool) -> Any:
         if X.ndim != 2:
             raise InvalidInput("X", X.shape, "a Dask array of two dimensions is needed")
-        if reset and self.neighbours:
+        if reset and self.neighbours is True:
             raise InvalidInput(
-                "neighbours", True, "rows of a Dask array have no graph of neighbours: False"
+                "neighbours",
+                True,
+                'rows of a Dask array have no graph of neighbours: False or "auto"',
             )
         if reset:
             self.n_features_in_ = int(X.shape[1])
@@ -365,67 +254,10 @@ class SelfTrainingLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ign
     def _transduce(self, matrix: Any, target: Classes) -> Array:
         scores = self._scores(matrix)
         found = self._decide(scores[:, 0] if scores.shape[1] == 1 else scores)
-        return np.where(target.codes >= 0, target.names[np.maximum(target.codes, 0)], found)
+        own = target.names[np.maximum(target.codes, 0)]
+        return np.where((target.codes >= 0) & np.isin(own, self.classes_), own, found)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-
-def _positives(target: Classes) -> list[int]:
-    """Classes that are fitted against the rest; the second of two."""
-    return [1] if len(target.names) == 2 else list(range(len(target.names)))
-
-
-def _looks_gaussian(prepared: Prepared) -> bool:
-    """Whether the unlabelled rows pass for Gaussian clusters."""
-    return departure(prepared.unlabeled, prepared.basis.variances).small
-
-
-def _weights(sample_weight: Any, matrix: Any) -> Array:
-    if is_dask(matrix):
-        given = (
-            np.ones(matrix.shape[0]) if sample_weight is None else np.asarray(sample_weight, float)
-        )
-    else:
-        given = _check_sample_weight(sample_weight, matrix, dtype=np.float64)
-    if (given < 0).any() or not np.isfinite(given).all() or not given.any():
-        raise InvalidInput("sample_weight", float(given.min()), "finite numbers >= 0, not all 0")
-    return np.asarray(given, dtype=float)
-
-
-def _present(target: Classes, weights: Array) -> Classes:
-    """Only classes that have labelled rows of positive weight."""
-    seen = np.unique(target.codes[(target.codes >= 0) & (weights > 0)])
-    if len(seen) < 2:
-        raise InvalidInput(
-            "y",
-            target.names[seen].tolist(),
-            "the labelled rows of positive weight have fewer than 2 classes, at least 2 classes are"
-            " needed",
-        )
-    if len(seen) == len(target.names):
-        return target
-    codes = np.full(len(target.names) + 1, -1)
-    codes[seen] = np.arange(len(seen))
-    return Classes(target.names[seen], codes[target.codes])
-
-
-def _shares(share: Any, names: Array) -> dict[int, float]:
-    """Known shares by the index of their class."""
-    if isinstance(share, str):
-        return {}
-    if isinstance(share, dict):
-        listed = names.tolist()
-        for name in share:
-            if name not in listed:
-                raise InvalidInput(
-                    "share", name, f"no such class; {nearest(str(name), map(str, listed))}"
-                )
-        return {listed.index(name): float(value) for name, value in share.items()}
-    if len(names) != 2:
-        raise InvalidInput(
-            "share", share, "with more than two classes: a dictionary from class to share"
-        )
-    return {1: float(share)}

@@ -26,6 +26,10 @@ from .setting import Setting
 LEFT_OUT = 6
 """One unlabelled row in so many is left out while the metric is chosen."""
 
+TRIAL_STEPS, TRIAL_MIXTURE_STEPS = 30, 10
+"""Most steps of a run that is made to choose a metric: good ones and bad ones differ by then, and a
+run in many directions may creep for hundreds of steps."""
+
 CLEARLY = 2.0
 """Log-likelihood, in nats, that a metric farther from the sphere must gain: odds of seven to
 one.
@@ -112,7 +116,8 @@ def in_best_metric(
     """
     outside = np.arange(len(unlabeled.weights)) % LEFT_OUT == 0
     part = Unlabeled(unlabeled.coordinates, unlabeled.weights * ~outside)
-    tried = [self_train_gaussian(labeled, part, m, setting, share, tolerance) for m in metrics]
+    short = for_trial(setting)
+    tried = [self_train_gaussian(labeled, part, m, short, share, tolerance) for m in metrics]
     gains = [_gain(run, unlabeled.weights * outside) for run in tried]
     if max(gains) > CLEARLY:
         best = _first_as_good_as_any(gains)
@@ -124,13 +129,21 @@ def in_best_metric(
     def agreement(metric: Array) -> float:
         def fit(part: Labeled) -> tuple[Array, float]:
             return in_population(
-                self_train_gaussian(part, unlabeled, metric, setting, share, tolerance)
+                self_train_gaussian(part, unlabeled, metric, short, share, tolerance)
             )
 
         return left_out_likelihood(labeled, fit)
 
     best = _first_as_good_as_any([agreement(metric) for metric in metrics])
     return best, self_train_gaussian(labeled, unlabeled, metrics[best], setting, share, tolerance)
+
+
+def for_trial(setting: Setting) -> Setting:
+    """The constants of a run that is made to choose a metric."""
+    return setting._replace(
+        steps=min(setting.steps, TRIAL_STEPS),
+        mixture_steps=min(setting.mixture_steps, TRIAL_MIXTURE_STEPS),
+    )
 
 
 def in_population(run: Outcome) -> tuple[Array, float]:
@@ -237,6 +250,7 @@ def _mixture(
         share.known,
         1.0 if share.from_labeled else 0.0,
         start,
+        setting.mixture_steps,
     )
 
 

@@ -15,7 +15,6 @@ from scipy.special import expit
 
 from ..arrays import Array
 
-LIMIT = 200
 TOLERANCE = 1e-6
 LEAST_SHARE = 1e-3
 
@@ -73,6 +72,7 @@ def fit_mixture(
     share: float | None = None,
     anchor_share: float = 1.0,
     start: ScoreMixture | None = None,
+    limit: int = 200,
 ) -> ScoreMixture:
     """The mixture of weighted scores and anchors.
 
@@ -82,6 +82,8 @@ def fit_mixture(
         anchor_share: how much of the anchors' weight counts for the share: 1 if labelled rows
             were drawn at random, 0 if their classes were chosen.
         start: of nearly the same scores, to save steps; None begins with the anchors.
+        limit: most steps of expectation-maximisation. A few keep the mixture near what the anchors
+            say; many let it follow the shape of the scores.
     """
     positive = anchors.classes * anchors.weights
     negative = (1 - anchors.classes) * anchors.weights
@@ -94,7 +96,7 @@ def fit_mixture(
         return mixture
     mixture = start or mixture
     squares = scores**2
-    for _ in range(LIMIT):
+    for _ in range(limit):
         p = weights * expit(mixture.log_odds(scores))
         mass = np.array([total - p.sum(), p.sum()])
         first = np.array([(weights - p) @ scores, p @ scores])

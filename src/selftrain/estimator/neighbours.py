@@ -24,11 +24,11 @@ NEAREST = 10
 local.
 """
 
-SPREAD = 0.9
+SPREAD = 0.97
 """Part of a row's score that its neighbours decide in each round of spreading."""
 
 ROUNDS = 60
-"""Rounds of spreading: the rest is .9^60, two parts in a thousand of the labels."""
+"""Rounds of spreading: labels come as far as 60 edges, farther than any row is from a label."""
 
 LIMIT = 3.0
 """Of the score in either direction: a row that one class alone has reached is likely, not

@@ -14,16 +14,30 @@ from .setting import Setting
 METHODS = ("anchored", "gaussian", "paper")
 PREPROCESSING = ("auto", "shared", "table")
 
+ANCHORED = (
+    "anchor",
+    "ridge",
+    "caution",
+    "mixture_steps",
+    "shrinkage",
+    "metrics",
+)
+"""Constants that a user sets for the anchored method: with one of them it is not exchanged."""
+
 
 @dataclass(frozen=True)
 class Options:
     """Checked parameters.
 
     Attributes:
-        preprocessing, clip, slope_spread, tolerance: as given.
+        method, neighbours, share, recipe, preprocessing, clip, slope_spread, tolerance: as given.
         changes: constants that replace those of a setting.
     """
 
+    method: str
+    neighbours: bool | str
+    share: Any
+    recipe: Recipe | None
     preprocessing: str
     clip: float | None
     slope_spread: float
@@ -34,16 +48,22 @@ class Options:
         """A setting with the user's constants in place of its own."""
         return default._replace(**self.changes)
 
+    @property
+    def sets_anchored(self) -> bool:
+        """Whether a constant was given that speaks for the anchored method."""
+        return any(name in self.changes for name in ANCHORED)
+
 
 _NUMBERS = {
     "anchor": (lambda x: 0 < x < float("inf"), "a number > 0"),
     "ridge": (lambda x: 0 < x < float("inf"), "a number > 0"),
+    "caution": (lambda x: 0 <= x <= 1, "a number from 0 to 1"),
     "sharpness": (lambda x: 0 < x < float("inf"), "a number > 0"),
     "annealing": (lambda x: 0 <= x < float("inf"), "a number >= 0"),
     "shrinkage": (lambda x: 0 <= x <= 1, "a number from 0 to 1"),
 }
 
-_WHOLE = {"steps": 0, "directions": 1}
+_WHOLE = {"steps": 0, "mixture_steps": 1, "directions": 1}
 
 
 def checked_options(model: Any) -> Options:
@@ -52,9 +72,10 @@ def checked_options(model: Any) -> Options:
         value = getattr(model, name)
         if not isinstance(value, str) or value not in known:
             raise InvalidInput(name, value, f"unknown; {nearest(str(value), known)}")
-    for name in ("neighbours", "progress"):
-        if not isinstance(getattr(model, name), bool):
-            raise InvalidInput(name, getattr(model, name), "True or False is accepted")
+    if not isinstance(model.progress, bool):
+        raise InvalidInput("progress", model.progress, "True or False is accepted")
+    if not (isinstance(model.neighbours, bool) or model.neighbours == "auto"):
+        raise InvalidInput("neighbours", model.neighbours, '"auto", True or False is accepted')
     _check_paper(model)
     _check_share(model.share)
     _check_class_weight(model.class_weight)
@@ -62,6 +83,10 @@ def checked_options(model: Any) -> Options:
     if clip is not None:
         clip = number("clip", clip, lambda x: x > 0, "a number > 0, or None")
     return Options(
+        model.method,
+        model.neighbours,
+        model.share,
+        model.recipe,
         model.preprocessing,
         clip,
         number("slope_spread", model.slope_spread, lambda x: 0 < x < 100, "a number > 0"),
@@ -104,12 +129,12 @@ def _check_paper(model: Any) -> None:
         return
     if model.recipe is not None and not isinstance(model.recipe, Recipe):
         raise InvalidInput("recipe", model.recipe, "a selftrain.Recipe, or None")
-    for name in (*_NUMBERS, "metrics", "directions"):
+    for name in (*_NUMBERS, "mixture_steps", "metrics", "directions"):
         if getattr(model, name) is not None:
             accepted = 'None with method="paper", whose constants are in `recipe`'
             raise InvalidInput(name, getattr(model, name), accepted)
-    if model.neighbours:
-        raise InvalidInput("neighbours", True, 'False with method="paper"')
+    if model.neighbours is True:
+        raise InvalidInput("neighbours", True, 'False or "auto" with method="paper"')
 
 
 def _check_share(share: Any) -> None:

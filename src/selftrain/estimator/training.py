@@ -1,52 +1,21 @@
-"""One table, one or more two-class problems: shared preparation, a run per class, the result in
-user's units.
-"""
+"""From prepared rows to a calibrated model of one class against the rest, in the user's units."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from ..arrays import Array
 from .agreement import AGAINST, left_out_likelihood, share_agrees
-from .anchored import Outcome, Share, Unlabeled, self_train
+from .anchored import Outcome, Share, self_train
 from .calibration import calibrate
-from .folds import Labeled, assign_folds
+from .folds import Labeled
 from .gaussian import in_best_metric, in_population, self_train_gaussian
-from .preprocessing import Basis, find_basis, shared_units
-from .rows import Block, as_rows, is_sparse
+from .prepared import Prepared
+from .preprocessing import Basis
 from .setting import Setting
-
-FEWEST_DIRECTIONS = 10
-ROWS_PER_DIRECTION = 10
-
-
-@dataclass(frozen=True)
-class Prepared:
-    """Rows in their principal directions, labelled ones gathered.
-
-    Attributes:
-        basis: the directions.
-        kind: "table" or "shared".
-        labeled: coordinates of different labelled rows.
-        codes, weights, folds: their classes, weights and folds.
-        unlabeled: the other rows.
-    """
-
-    basis: Basis
-    kind: str
-    labeled: Array
-    codes: Array
-    weights: Array
-    folds: Array
-    unlabeled: Unlabeled
-
-    def against_rest(self, positive: int) -> Labeled:
-        """The labelled rows of one class against all others."""
-        return Labeled(self.labeled, (self.codes == positive) * 1.0, self.weights, self.folds)
 
 
 @dataclass(frozen=True)
@@ -54,11 +23,12 @@ class Fitted:
     """One class against the rest.
 
     Attributes:
-        coefficients, intercept: of the population log-odds, in the user's units.
+        coefficients, intercept: of the population log-odds, in the user's units (in those of a
+            basis before `in_user_units`).
         share: estimated share of the class.
         slope, shift: population log-odds = slope * score + shift.
         held_out: population log-odds of the labelled rows, from models without them.
-        history: one entry per step and metric.
+        history: one entry per step.
     """
 
     coefficients: Array
@@ -70,108 +40,41 @@ class Fitted:
     history: list[dict[str, Any]]
 
 
-def prepare(
-    matrix: Any,
-    codes: Array,
-    weights: Array,
-    preprocessing: str,
-    clip: float | None,
-    directions: int,
-    random: np.random.RandomState,
-) -> Prepared:
-    """Find the directions from all rows, and split these into labelled and unlabelled ones.
-
-    Arguments:
-        codes: class of every row, -1 for none.
-        weights: all positive.
-    """
-    rows = as_rows(matrix)
-    kind = preprocessing
-    if kind == "auto":
-        kind = "shared" if shared_units(rows, weights) else "table"
-    most = max(FEWEST_DIRECTIONS, int(np.ceil(weights.sum() / ROWS_PER_DIRECTION)))
-    basis = find_basis(rows, weights, kind, clip, min(directions, most), random)
-    known, others = np.flatnonzero(codes >= 0), np.flatnonzero(codes < 0)
-    taken = rows.take(known)
-    first, mass = different_rows(taken, codes[known], weights[known])
-    labeled = basis.coordinates(taken[first])
-    own = codes[known][first]
-    folds = assign_folds(labeled, own, random)
-    remaining = as_rows(matrix[others]) if len(known) else rows
-    coordinates = remaining.project(basis.coordinates, basis.variances.size)
-    return Prepared(basis, kind, labeled, own, mass, folds, Unlabeled(coordinates, weights[others]))
-
-
-def different_rows(block: Block, codes: Array, weights: Array) -> tuple[Array, Array]:
-    """Rows that differ in content or class: where each first stands, and its total weight.
-
-    >>> different_rows(np.array([[1.0], [2.0], [1.0]]), np.array([0, 1, 0]), np.ones(3))
-    (array([0, 1]), array([2., 1.]))
-    """
-    places: dict[tuple[int, bytes], int] = {}
-    first: list[int] = []
-    mass: list[float] = []
-    for index, content in enumerate(contents(block)):
-        key = (int(codes[index]), content)
-        place = places.setdefault(key, len(first))
-        if place == len(first):
-            first.append(index)
-            mass.append(0.0)
-        mass[place] += float(weights[index])
-    return np.array(first, dtype=int), np.array(mass)
-
-
-def contents(block: Block) -> Iterator[bytes]:
-    """What each row contains, as bytes: equal rows have equal ones."""
-    if is_sparse(block):
-        table = block.tocsr(copy=True)
-        table.sum_duplicates()
-        table.eliminate_zeros()
-        for begin, end in zip(table.indptr[:-1], table.indptr[1:], strict=True):
-            yield table.indices[begin:end].tobytes() + table.data[begin:end].tobytes()
-        return
-    for row in np.ascontiguousarray(block) + 0.0:
-        yield row.tobytes()
-
-
-def train(
-    prepared: Prepared,
-    positive: int,
-    setting: Setting,
-    share: Share,
-    slope_spread: float,
-    tolerance: float,
-    neighbours: bool = False,
-) -> Fitted:
-    """Self-train one class against the rest in every metric, average or choose, and calibrate."""
-    labeled = prepared.against_rest(positive)
-    if setting.gaussian:
-        return _train_gaussian(prepared, labeled, setting, share, tolerance)
-    outcomes = _in_every_metric(prepared, labeled, setting, share, tolerance, neighbours)
-    return finish(prepared.basis, labeled, outcomes, setting.metrics, share, slope_spread)
-
-
-def _in_every_metric(
-    prepared: Prepared,
-    labeled: Labeled,
-    setting: Setting,
-    share: Share,
-    tolerance: float,
-    neighbours: bool = False,
-) -> list[Outcome]:
-    rows, weights = prepared.unlabeled, prepared.basis.weights
-    return [
-        self_train(labeled, rows, weights(s), setting, share, tolerance, neighbours)
-        for s in setting.metrics
-    ]
-
-
 @dataclass(frozen=True)
 class Candidate:
     """Rows as one of the two methods sees them, and its constants."""
 
     prepared: Prepared
     setting: Setting
+
+
+def train(
+    candidate: Candidate,
+    positive: int,
+    share: Share,
+    slope_spread: float,
+    tolerance: float,
+    neighbours: bool = False,
+) -> Fitted:
+    """Self-train one class against the rest, and calibrate its probabilities."""
+    prepared, setting = candidate.prepared, candidate.setting
+    labeled = prepared.against_rest(positive)
+    if setting.gaussian:
+        return _train_gaussian(prepared, labeled, setting, share, tolerance)
+    outcome = _anchored(candidate, labeled, share, tolerance, neighbours)
+    return in_user_units(prepared.basis, calibrated(labeled, outcome, share, slope_spread))
+
+
+def _anchored(
+    candidate: Candidate,
+    labeled: Labeled,
+    share: Share,
+    tolerance: float,
+    neighbours: bool = False,
+) -> Outcome:
+    prepared, setting = candidate.prepared, candidate.setting
+    metrics = [prepared.basis.weights(s) for s in setting.metrics]
+    return self_train(labeled, prepared.unlabeled, metrics, setting, share, tolerance, neighbours)
 
 
 def gaussian_if_it_agrees(
@@ -202,15 +105,15 @@ def gaussian_if_it_agrees(
         )
 
     def by_anchors(part: Labeled) -> tuple[Array, float]:
-        outcomes = _in_every_metric(anchored.prepared, part, anchored.setting, share, tolerance)
-        average = _averaged(part, outcomes, share, slope_spread)
-        return average.coefficients, average.intercept
+        outcome = _anchored(anchored, part, share, tolerance)
+        found = calibrated(part, outcome, share, slope_spread)
+        return found.coefficients, found.intercept
 
     other = anchored.prepared.against_rest(positive)
     against = left_out_likelihood(other, by_anchors) - left_out_likelihood(labeled, by_means)
     if against > AGAINST:
         return None
-    return as_found(rows.basis, found, exponents[best])
+    return _as_found(rows.basis, found, exponents[best])
 
 
 def _train_gaussian(
@@ -220,64 +123,35 @@ def _train_gaussian(
     exponents = sorted(setting.metrics)
     rows, metrics = prepared.unlabeled, [prepared.basis.weights(s) for s in exponents]
     best, found = in_best_metric(labeled, rows, metrics, setting, share, tolerance)
-    return as_found(prepared.basis, found, exponents[best])
+    return _as_found(prepared.basis, found, exponents[best])
 
 
-class Average(NamedTuple):
-    """The mean of runs in several metrics, calibrated: population log-odds of coordinates."""
-
-    coefficients: Array
-    intercept: float
-    share: float
-    slope: float
-    shift: float
-    held_out: Array
-
-
-def _averaged(
-    labeled: Labeled, outcomes: list[Outcome], share: Share, slope_spread: float
-) -> Average:
-    coefficients = np.mean([outcome.coefficients for outcome in outcomes], axis=0)
-    bias = float(np.mean([outcome.bias for outcome in outcomes]))
-    held_out = np.mean([outcome.held_out for outcome in outcomes], axis=0)
-    population = float(np.mean([outcome.mixture.share for outcome in outcomes]))
+def calibrated(labeled: Labeled, outcome: Outcome, share: Share, slope_spread: float) -> Fitted:
+    """Population log-odds of the coordinates, from scores at even odds."""
+    population = outcome.mixture.share
     among_labeled = float(labeled.weights @ labeled.classes / labeled.weights.sum())
     offset = 0.0 if share.from_labeled else _logit(among_labeled) - _logit(population)
     slope, shift = calibrate(
-        held_out, labeled.classes, labeled.weights, population, slope_spread, offset
+        outcome.held_out, labeled.classes, labeled.weights, population, slope_spread, offset
     )
-    return Average(
-        slope * coefficients,
-        slope * bias + shift,
+    return Fitted(
+        slope * outcome.coefficients,
+        slope * outcome.bias + shift,
         population,
         slope,
         shift,
-        slope * held_out + shift,
+        slope * outcome.held_out + shift,
+        outcome.history,
     )
 
 
-def finish(
-    basis: Basis,
-    labeled: Labeled,
-    outcomes: list[Outcome],
-    metrics: tuple[float, ...],
-    share: Share,
-    slope_spread: float,
-) -> Fitted:
-    """The average of runs in several metrics as a calibrated model in user's units."""
-    average = _averaged(labeled, outcomes, share, slope_spread)
-    own, intercept = basis.in_user_units(average.coefficients, average.intercept)
-    history = [
-        {"metric": metric, **entry}
-        for metric, outcome in zip(metrics, outcomes, strict=True)
-        for entry in outcome.history
-    ]
-    return Fitted(
-        own, intercept, average.share, average.slope, average.shift, average.held_out, history
-    )
+def in_user_units(basis: Basis, fitted: Fitted) -> Fitted:
+    """A model of the coordinates as one of the user's columns."""
+    own, intercept = basis.in_user_units(fitted.coefficients, fitted.intercept)
+    return replace(fitted, coefficients=own, intercept=intercept)
 
 
-def as_found(basis: Basis, outcome: Outcome, metric: float) -> Fitted:
+def _as_found(basis: Basis, outcome: Outcome, metric: float) -> Fitted:
     """A run whose scores are log-odds already: the share is all that is added."""
     shift = _logit(outcome.mixture.share)
     own, intercept = basis.in_user_units(outcome.coefficients, outcome.bias + shift)

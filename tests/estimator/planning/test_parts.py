@@ -20,7 +20,7 @@ from selftrain.estimator.planning.shape import Shape, shape_of
 from selftrain.estimator.planning.surrogate import balanced_error
 from selftrain.estimator.preprocessing import Basis
 from selftrain.estimator.rows import StoredRows
-from selftrain.estimator.training import Prepared
+from selftrain.estimator.prepared import Prepared
 
 POSITIVE = np.array([30, 50, 12, 208])
 NEGATIVE = np.array([520, 25, 35, 120])

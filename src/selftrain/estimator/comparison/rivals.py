@@ -2,7 +2,8 @@
 
 Rivals get columns as people prepare them: tables standardised, images centred with one scale and in
 their 100 leading principal directions (a help to all of them), text as it is. Their ridge is chosen
-by cross-validated log loss on the labelled rows.
+by cross-validated log loss on the labelled rows; those named "as it comes" keep scikit-learn's
+C = 1, as most people do.
 """
 
 from __future__ import annotations
@@ -96,11 +97,10 @@ def _chosen_ridge(rows: Any, classes: Array, weight: str | None) -> float:
     return float(search.fit(rows, classes).C_)
 
 
-def _logistic(rows: RivalRows, weight: str | None) -> LogisticRegression:
+def _logistic(rows: RivalRows, weight: str | None, tuned: bool = True) -> LogisticRegression:
     solver = "lbfgs" if issparse(rows.train) or rows.train.shape[1] > 150 else "newton-cholesky"
-    return LogisticRegression(
-        C=rows.ridge[weight], class_weight=weight, solver=solver, max_iter=1000
-    )
+    ridge = rows.ridge[weight] if tuned else 1.0
+    return LogisticRegression(C=ridge, class_weight=weight, solver=solver, max_iter=1000)
 
 
 def _judged(model: Any, rows: Any) -> Verdict:
@@ -108,12 +108,12 @@ def _judged(model: Any, rows: Any) -> Verdict:
     return Verdict(model.predict(rows), probability, probability)
 
 
-def supervised(weight: str | None) -> Method:
+def supervised(weight: str | None, tuned: bool = True) -> Method:
     """Ridge logistic regression on the labelled rows."""
 
     def method(split: Split, rows: RivalRows) -> Verdict:
         known = split.target >= 0
-        model = _logistic(rows, weight).fit(rows.train[known], split.target[known])
+        model = _logistic(rows, weight, tuned).fit(rows.train[known], split.target[known])
         return _judged(model, rows.test)
 
     return method
@@ -130,11 +130,11 @@ def every_label(weight: str | None) -> Method:
     return method
 
 
-def classic(weight: str | None, threshold: float) -> Method:
+def classic(weight: str | None, threshold: float, tuned: bool = True) -> Method:
     """scikit-learn's `SelfTrainingClassifier`."""
 
     def method(split: Split, rows: RivalRows) -> Verdict:
-        model = SelfTrainingClassifier(_logistic(rows, weight), threshold=threshold)
+        model = SelfTrainingClassifier(_logistic(rows, weight, tuned), threshold=threshold)
         return _judged(model.fit(rows.train, split.target), rows.test)
 
     return method
@@ -203,7 +203,7 @@ def transductive_svm(split: Split, rows: RivalRows) -> Verdict:
     return Verdict((score > 0).astype(int), score, None, share)
 
 
-def ours(neighbours: bool = False, **constants: Any) -> Method:
+def ours(neighbours: bool | str = "auto", **constants: Any) -> Method:
     """`SelfTrainingLinearClassifier` on the columns as they are, deciding at even odds."""
 
     def method(split: Split, rows: RivalRows) -> Verdict:
@@ -228,16 +228,22 @@ def _dense(rows: RivalRows) -> tuple[Array, Array]:
 METHODS: dict[str, Method] = {
     "supervised": supervised(None),
     "supervised, balanced": supervised("balanced"),
+    "supervised, as it comes": supervised(None, tuned=False),
+    "supervised, balanced, as it comes": supervised("balanced", tuned=False),
     "self-training .75": classic(None, 0.75),
     "self-training .9": classic(None, 0.9),
     "self-training .95": classic(None, 0.95),
     "self-training .75, balanced": classic("balanced", 0.75),
     "self-training .9, balanced": classic("balanced", 0.9),
     "self-training .95, balanced": classic("balanced", 0.95),
+    "self-training .75, as it comes": classic(None, 0.75, tuned=False),
+    "self-training .75, balanced, as it comes": classic("balanced", 0.75, tuned=False),
+    "self-training .9, balanced, as it comes": classic("balanced", 0.9, tuned=False),
     "label spreading": spreading,
     "mixture by EM": mixture_em,
     "transductive SVM": transductive_svm,
     "anchored": ours(),
+    "anchored, no neighbours": ours(neighbours=False),
     "anchored, neighbours": ours(neighbours=True),
     "every label": every_label("balanced"),
 }

@@ -15,7 +15,7 @@ from scipy.special import expit, ndtr
 from scipy.stats import binom, chi2, kstwobign
 
 from ...arrays import Array
-from ..training import Prepared
+from ..prepared import Prepared
 from .evidence import Evidence
 from .posterior import Interval
 from .sources import Errors

@@ -19,10 +19,11 @@ from numpy.typing import NDArray
 from ...arrays import Array
 from ..anchored import Share, Unlabeled
 from ..folds import assign_folds, supervised_start
+from ..prepared import Prepared
 from ..preprocessing import Basis
 from ..rows import StoredRows
 from ..setting import Setting
-from ..training import Prepared, train
+from ..training import Candidate, train
 
 Places = NDArray[np.intp]
 
@@ -150,8 +151,10 @@ def without(
 
 def fit_rivals(prepared: Prepared, setting: Setting) -> Fits:
     """Both rivals, fitted to the rows as they are."""
+    own = Candidate(prepared, setting)
+    neighbours = prepared.has_neighbours("auto")
     start = supervised_start(prepared.against_rest(1), prepared.basis.weights(0.0))
-    fitted = train(prepared, 1, setting, Share(), SLOPE_SPREAD, TOLERANCE)
+    fitted = train(own, 1, Share(), SLOPE_SPREAD, TOLERANCE, neighbours)
     even = fitted.intercept - float(np.log(fitted.share / (1 - fitted.share)))
     return Fits(
         Rule(start.student.coefficients, start.student.bias),

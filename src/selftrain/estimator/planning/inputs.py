@@ -14,10 +14,10 @@ from sklearn.utils.validation import check_array
 
 from ...arrays import Array
 from ...errors import InvalidInput, nearest
+from ..prepared import contents
 from ..preprocessing import extremes
 from ..rows import as_rows, is_dask, is_sparse
 from ..targets import is_marker, read_targets
-from ..training import contents
 
 MOST_UNLABELED = 20_000
 """Unlabelled rows that are used; more change an error of a fit in 60 directions by less than

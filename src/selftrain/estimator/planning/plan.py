@@ -13,8 +13,8 @@ from ...errors import InvalidInput
 from ...recipe import Recipe
 from ...runtime.progress import Progress
 from ..normality import departure
+from ..prepared import Prepared, prepare
 from ..setting import TABLE
-from ..training import Prepared, prepare
 from . import text
 from .advice import Answer, answer, labels_needed, odds_of
 from .assumptions import Assumptions, check

@@ -18,7 +18,7 @@ from scipy.special import expit
 from ...arrays import Array
 from ...clusters import Clusters
 from ..calibration import calibrate
-from ..training import Prepared
+from ..prepared import Prepared
 from .evidence import SLOPE_SPREAD, Evidence, Places
 
 MOST_EXPLAINED = 0.9

@@ -17,8 +17,8 @@ from scipy.special import ndtr, ndtri
 from ...arrays import Array
 from ...recipe import Recipe
 from ..folds import FALLBACK_RIDGE
+from ..prepared import Prepared
 from ..setting import Setting
-from ..training import Prepared
 from .evidence import Evidence
 from .posterior import Interval, Posterior, interval
 from .prediction import balanced_rows, best_recipe, supervised_error, trained_error

@@ -15,9 +15,9 @@ from ...arrays import Array
 from ..anchored import Unlabeled
 from ..folds import FALLBACK_RIDGE, assign_folds, balanced_targets
 from ..logistic import Coordinates, RowTargets, fit_student
+from ..prepared import Prepared
 from ..rows import StoredRows
 from ..setting import Setting
-from ..training import Prepared
 from .evidence import Rule, fit_rivals
 from .shape import Shape
 

@@ -1,0 +1,123 @@
+"""Which method is run on the rows at hand, and how it fits one class against the rest.
+
+"anchored" becomes "gaussian" where rows pass for Gaussian clusters and labelled rows left out of
+whole runs agree in every class; nobody has to know in advance what rows look like.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from ..recipe import Recipe
+from .anchored import Share
+from .given import Given, known_shares
+from .normality import departure
+from .options import Options
+from .paper import STEPS, follow_recipe
+from .prepared import Prepared, prepare
+from .setting import GAUSSIAN, TABLE, Setting
+from .training import Candidate, Fitted, gaussian_if_it_agrees, train
+
+
+class Method(NamedTuple):
+    """What is run: its name, and a function that fits a class, given by its index, against the
+    rest.
+    """
+
+    name: str
+    fit: Callable[[int], Fitted]
+
+
+def choose_method(rows: Given, options: Options, random: np.random.RandomState) -> Method:
+    """The method that was asked for, or "gaussian" in place of "anchored"."""
+    if options.method == "paper":
+        return _paper(rows, options, random)
+    shares = known_shares(options.share, rows.target.names)
+
+    def share_of(positive: int) -> Share:
+        return Share(shares.get(positive), options.share != "unlabeled")
+
+    setting = options.setting(GAUSSIAN if options.method == "gaussian" else TABLE)
+    own = Candidate(_prepare(rows, options, setting, random), setting)
+    if _may_change(options, own.prepared) and _looks_gaussian(own.prepared):
+        found = _gaussian_in_every_class(rows, options, own, share_of, random)
+        if found is not None:
+            return Method("gaussian", found.__getitem__)
+    neighbours = own.prepared.has_neighbours(options.neighbours)
+
+    def fit(positive: int) -> Fitted:
+        share = share_of(positive)
+        return train(own, positive, share, options.slope_spread, options.tolerance, neighbours)
+
+    return Method(options.method, fit)
+
+
+def _prepare(
+    rows: Given, options: Options, setting: Setting, random: np.random.RandomState
+) -> Prepared:
+    return prepare(
+        rows.matrix,
+        rows.target.codes,
+        rows.weights,
+        options.preprocessing,
+        options.clip,
+        setting.directions,
+        check_random_state(random.randint(2**31 - 1)),
+    )
+
+
+def _may_change(options: Options, prepared: Prepared) -> bool:
+    """Whether "anchored" may become "gaussian": a table, and nothing that only it has was asked
+    for.
+
+    Pixels and words are not Gaussian, though sums of many of them look so.
+    """
+    free = options.method == "anchored" and options.neighbours is not True
+    return free and prepared.kind == "table" and not options.sets_anchored
+
+
+def _looks_gaussian(prepared: Prepared) -> bool:
+    """Whether the unlabelled rows pass for Gaussian clusters."""
+    return departure(prepared.unlabeled, prepared.basis.variances).small
+
+
+def _gaussian_in_every_class(
+    rows: Given,
+    options: Options,
+    own: Candidate,
+    share_of: Callable[[int], Share],
+    random: np.random.RandomState,
+) -> dict[int, Fitted] | None:
+    """The Gaussian fit of every class, None if labelled rows speak against one of them."""
+    setting = options.setting(GAUSSIAN)
+    prepared = _prepare(rows, options, setting, random)
+    other = Candidate(replace(prepared, folds=own.prepared.folds), setting)
+    found: dict[int, Fitted] = {}
+    for positive in rows.positives:
+        fitted = gaussian_if_it_agrees(
+            other, own, positive, share_of(positive), options.slope_spread, options.tolerance
+        )
+        if fitted is None:
+            return None
+        found[positive] = fitted
+    return found
+
+
+def _paper(rows: Given, options: Options, random: np.random.RandomState) -> Method:
+    """The paper's self-training; every class deals the rows into the same batches."""
+    steps = options.changes.get("steps", STEPS)
+    recipe = Recipe() if options.recipe is None else options.recipe
+    seed = random.randint(2**31 - 1)
+    codes = rows.target.codes
+
+    def fit(positive: int) -> Fitted:
+        classes = np.where(codes < 0, -1, codes == positive)
+        again = check_random_state(seed)
+        return follow_recipe(rows.matrix, classes, rows.weights, recipe, steps, again)
+
+    return Method("paper", fit)
