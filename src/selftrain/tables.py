@@ -58,16 +58,7 @@ class Table(NamedTuple):
 
 def read_table(path: str | Path, target: str) -> Table:
     """The table of a CSV file; `target` is the column with the class, all others are features."""
-    import pandas as pd
-
-    try:
-        frame = pd.read_csv(path)
-    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
-        accepted = f"a CSV file with a line of names is accepted ({' '.join(str(error).split())})"
-        raise InvalidInput("data", str(path), accepted) from None
-    if target not in frame.columns:
-        names = [str(name) for name in frame.columns]
-        raise InvalidInput("target", target, f"no such column; {nearest(target, names)}")
+    frame = read_csv(path, target, "data")
     y = frame.pop(target)
     if y.isna().any():
         accepted = f"{int(y.isna().sum())} rows have no class; leave them out"
@@ -77,6 +68,25 @@ def read_table(path: str | Path, target: str) -> Table:
         accepted = f"two classes are needed; this column has {len(kinds)}: {_few(kinds)}"
         raise InvalidInput("target", target, accepted)
     return Table(_numbers(path, frame), y.to_numpy(), tuple(str(name) for name in frame.columns))
+
+
+def read_csv(path: str | Path, target: str, field: str, **options: Any) -> Any:
+    """What `pandas.read_csv` makes of a file whose line of names has the column `target`.
+
+    Arguments:
+        field: what the file is called in a refusal.
+        options: of `pandas.read_csv`; with `chunksize` it gives the pieces one after the other.
+    """
+    import pandas as pd
+
+    try:
+        names = [str(name) for name in pd.read_csv(path, nrows=0).columns]
+        if target not in names:
+            raise InvalidInput("target", target, f"no such column; {nearest(target, names)}")
+        return pd.read_csv(path, **options)
+    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
+        accepted = f"a CSV file with a line of names is accepted ({' '.join(str(error).split())})"
+        raise InvalidInput(field, str(path), accepted) from None
 
 
 def standardised(table: Table) -> Table:

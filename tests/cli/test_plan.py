@@ -87,7 +87,7 @@ def test_long_files_are_read_in_pieces_and_sampled(
 def test_a_file_that_is_no_table_is_refused(tmp_path: Path) -> None:
     empty = tmp_path / "empty.csv"
     empty.write_text("")
-    with pytest.raises(InvalidInput, match="CSV file with a header"):
+    with pytest.raises(InvalidInput, match="CSV file with a line of names"):
         read_csv_rows(empty, "y")
     (tmp_path / "head.csv").write_text("x,y\n")
     with pytest.raises(InvalidInput, match="no rows"):

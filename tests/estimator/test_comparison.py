@@ -19,7 +19,9 @@ FEW = (
     "supervised",
     "supervised, balanced",
     "self-training .9, balanced",
+    "self-training .9, balanced, as it comes",
     "anchored",
+    "anchored, no neighbours",
     "anchored, neighbours",
 )
 

@@ -10,9 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..arrays import Array
-from .logistic import Coordinates, RowTargets, Student, fit_student
+from .logistic import Coordinates, RowTargets, Student, fit_student, minimise
 from .rows import StoredRows
 
 FOLDS = 5
@@ -20,6 +21,9 @@ RIDGES = tuple(10.0 ** np.arange(-1.0, 3.1, 0.5))
 """Relative to coordinates of mean squared length 1: from nearly none to nearly the mean
 difference.
 """
+
+PATIENCE = 2
+"""Ridges in a row that do worse than the best before the search ends: weak ones cost most."""
 
 FALLBACK_RIDGE = 10.0
 """Where a class has a single labelled row nothing can be checked; the middle of what is chosen
@@ -98,22 +102,37 @@ def _start(labeled: Labeled) -> Start:
     if not _checkable(labeled):
         student = _fit(labeled, everything, FALLBACK_RIDGE)
         return Start(student, student.held_out, FALLBACK_RIDGE)
-    mass, pull = balanced_targets(labeled.classes, labeled.weights)
-    scores = np.zeros((len(RIDGES), len(labeled.classes)))
-    for fold in used:
-        inside = labeled.folds != fold
-        outside = labeled.coordinates[~inside]
-        start = None
-        for index in reversed(range(len(RIDGES))):
-            student = _fit(labeled, inside, RIDGES[index], start)
-            start = (student.coefficients, student.bias)
-            scores[index, ~inside] = outside @ student.coefficients + student.bias
     checked = np.isin(labeled.folds, used)
-    losses = [float((mass * np.logaddexp(0.0, row) - pull * row)[checked].sum()) for row in scores]
-    best = int(np.argmin(losses))
-    student = _fit(labeled, everything, RIDGES[best])
-    out_of_fold = np.where(checked, scores[best], student.held_out)
-    return Start(student, out_of_fold, RIDGES[best])
+    best, scores = _best_ridge(labeled, used, checked)
+    student = _fit(labeled, everything, best)
+    return Start(student, np.where(checked, scores, student.held_out), best)
+
+
+def _best_ridge(
+    labeled: Labeled, used: list[int], checked: NDArray[np.bool_]
+) -> tuple[float, Array]:
+    """The ridge with the smallest balanced log loss out of fold, and the scores there.
+
+    From the strongest ridge down, each fit beginning at the one before, until the loss has grown
+    `PATIENCE` times in a row.
+    """
+    mass, pull = balanced_targets(labeled.classes, labeled.weights)
+    starts: dict[int, tuple[Array, float]] = {}
+    best, least, kept, worse = RIDGES[-1], np.inf, np.zeros(len(labeled.classes)), 0
+    for ridge in reversed(RIDGES):
+        scores = np.zeros(len(labeled.classes))
+        for fold in used:
+            inside = labeled.folds != fold
+            point = minimise(*_problem(labeled, inside, ridge), starts.get(fold)).point
+            starts[fold] = (point[:-1], float(point[-1]))
+            scores[~inside] = labeled.coordinates[~inside] @ point[:-1] + point[-1]
+        loss = float((mass * np.logaddexp(0.0, scores) - pull * scores)[checked].sum())
+        worse = 0 if loss < least else worse + 1
+        if loss < least:
+            best, least, kept = ridge, loss, scores
+        if worse == PATIENCE:
+            break
+    return best, kept
 
 
 def _checkable(labeled: Labeled) -> bool:
@@ -124,15 +143,16 @@ def _trainable(labeled: Labeled, inside: Array) -> bool:
     return len(np.unique(labeled.classes[inside])) == 2
 
 
-def _fit(
-    labeled: Labeled,
-    inside: Array,
-    ridge: float,
-    start: tuple[Array, float] | None = None,
-) -> Student:
+def _fit(labeled: Labeled, inside: Array, ridge: float) -> Student:
+    return fit_student(*_problem(labeled, inside, ridge))
+
+
+def _problem(
+    labeled: Labeled, inside: Array, ridge: float
+) -> tuple[Coordinates, RowTargets, Array]:
+    """Some labelled rows as a table, their balanced targets, and the penalty."""
     mass, pull = balanced_targets(labeled.classes[inside], labeled.weights[inside])
     none = np.zeros(0)
     coordinates = labeled.coordinates[inside]
     table = Coordinates(coordinates, StoredRows(np.zeros((0, coordinates.shape[1]))))
-    penalty = np.full(coordinates.shape[1], ridge)
-    return fit_student(table, RowTargets(mass, pull, none, none), penalty, start)
+    return table, RowTargets(mass, pull, none, none), np.full(coordinates.shape[1], ridge)

@@ -26,7 +26,7 @@ from .setting import Setting
 LEFT_OUT = 6
 """One unlabelled row in so many is left out while the metric is chosen."""
 
-TRIAL_STEPS, TRIAL_MIXTURE_STEPS = 30, 10
+TRIAL_STEPS = 20
 """Most steps of a run that is made to choose a metric: good ones and bad ones differ by then, and a
 run in many directions may creep for hundreds of steps."""
 
@@ -116,7 +116,7 @@ def in_best_metric(
     """
     outside = np.arange(len(unlabeled.weights)) % LEFT_OUT == 0
     part = Unlabeled(unlabeled.coordinates, unlabeled.weights * ~outside)
-    short = for_trial(setting)
+    short = setting._replace(steps=min(setting.steps, TRIAL_STEPS))
     tried = [self_train_gaussian(labeled, part, m, short, share, tolerance) for m in metrics]
     gains = [_gain(run, unlabeled.weights * outside) for run in tried]
     if max(gains) > CLEARLY:
@@ -136,14 +136,6 @@ def in_best_metric(
 
     best = _first_as_good_as_any([agreement(metric) for metric in metrics])
     return best, self_train_gaussian(labeled, unlabeled, metrics[best], setting, share, tolerance)
-
-
-def for_trial(setting: Setting) -> Setting:
-    """The constants of a run that is made to choose a metric."""
-    return setting._replace(
-        steps=min(setting.steps, TRIAL_STEPS),
-        mixture_steps=min(setting.mixture_steps, TRIAL_MIXTURE_STEPS),
-    )
 
 
 def in_population(run: Outcome) -> tuple[Array, float]:

@@ -20,8 +20,10 @@ from ..errors import SelfTrainError
 from .rows import Block, Rows
 
 NEWTON_LIMIT = 100
-TOLERANCE = 1e-9
-"""Of the Newton decrement, relative to the mass of the rows: far below what moves a label."""
+TOLERANCE = 1e-5
+"""Of the Newton decrement, relative to the mass of the rows: below what moves a label. The step
+that shows it is still made, and squares it.
+"""
 
 
 class Coordinates(NamedTuple):
@@ -59,12 +61,37 @@ class Student:
     held_out: Array
 
 
+class Minimum(NamedTuple):
+    """A minimiser (the bias last), the scores of the rows, and the factor of the last Hessian."""
+
+    point: Array
+    scores: tuple[Array, Array]
+    factor: tuple[Array, bool]
+
+
 def fit_student(
     table: Coordinates,
     targets: RowTargets,
     penalty: Array,
     start: tuple[Array, float] | None = None,
 ) -> Student:
+    """The minimiser of soft targets on a table, with the labelled rows left out one by one."""
+    point, scores, factor = minimise(table, targets, penalty, start)
+    labeled = scores[0]
+    residual, curvature = _local(labeled, targets.mass_labeled, targets.pull_labeled)
+    extended = np.column_stack([table.labeled, np.ones(len(table.labeled))])
+    leverage = np.einsum("ij,ji->i", extended, scipy.linalg.cho_solve(factor, extended.T))
+    left = np.maximum(1.0 - leverage * curvature, 1e-3)
+    held_out = labeled + leverage * residual / left
+    return Student(point[:-1], float(point[-1]), labeled, scores[1], held_out)
+
+
+def minimise(
+    table: Coordinates,
+    targets: RowTargets,
+    penalty: Array,
+    start: tuple[Array, float] | None = None,
+) -> Minimum:
     """The minimiser of soft targets on a table, with a penalty per coordinate."""
     size = penalty.size
     full = np.append(penalty, 0.0)
@@ -77,9 +104,10 @@ def fit_student(
         factor = _factor(hessian)
         step = scipy.linalg.cho_solve(factor, -slope)
         decrement = -float(slope @ step)
-        if decrement <= TOLERANCE**2 * scale:
-            return _finished(table, targets, point, scores, factor)
         along = _scores(table, step)
+        if decrement <= TOLERANCE**2 * scale:
+            scores = (scores[0] + along[0], scores[1] + along[1])
+            return Minimum(point + step, scores, factor)
         length, rounding = 1.0, 1e-13 * max(abs(value), scale)
         while True:
             trial = (scores[0] + length * along[0], scores[1] + length * along[1])
@@ -93,7 +121,7 @@ def fit_student(
         )
         point, scores, value = tried, trial, reached
         if stalled:
-            return _finished(table, targets, point, scores, factor)
+            return Minimum(point, scores, factor)
     raise SelfTrainError(
         f"the logistic fit did not settle in {NEWTON_LIMIT} Newton steps "
         f"(decrement {decrement:.1e}, smallest ridge {penalty.min():g})"
@@ -145,9 +173,9 @@ def _moments(block: Block, residual: Array, curvature: Array) -> tuple[Array, Ar
     slope = np.empty(size + 1)
     slope[:-1], slope[-1] = block.T @ residual, residual.sum()
     hessian = np.empty((size + 1, size + 1))
-    weighted = block * curvature[:, None]
-    hessian[:-1, :-1] = weighted.T @ block
-    hessian[-1, :-1] = hessian[:-1, -1] = weighted.sum(axis=0)
+    root = block * np.sqrt(curvature)[:, None]
+    hessian[:-1, :-1] = root.T @ root  # one array and its transpose: half the products of two
+    hessian[-1, :-1] = hessian[:-1, -1] = block.T @ curvature
     hessian[-1, -1] = curvature.sum()
     return slope, hessian
 
@@ -163,19 +191,3 @@ def _factor(hessian: Array) -> tuple[Array, bool]:
             return scipy.linalg.cho_factor(lifted, lower=True)
         except scipy.linalg.LinAlgError:
             lift = max(10 * lift, 1e-12 * float(np.trace(hessian)), 1e-12)
-
-
-def _finished(
-    table: Coordinates,
-    targets: RowTargets,
-    point: Array,
-    scores: tuple[Array, Array],
-    factor: tuple[Array, bool],
-) -> Student:
-    labeled = scores[0]
-    residual, curvature = _local(labeled, targets.mass_labeled, targets.pull_labeled)
-    extended = np.column_stack([table.labeled, np.ones(len(table.labeled))])
-    leverage = np.einsum("ij,ji->i", extended, scipy.linalg.cho_solve(factor, extended.T))
-    left = np.maximum(1.0 - leverage * curvature, 1e-3)
-    held_out = labeled + leverage * residual / left
-    return Student(point[:-1], float(point[-1]), labeled, scores[1], held_out)

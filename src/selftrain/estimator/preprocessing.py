@@ -26,10 +26,10 @@ randomised.
 """
 
 OVERSAMPLING = 15
-POWER_STEPS = 3
+POWER_STEPS = 2
 """Of the randomised singular value decomposition (Halko, Martinsson and Tropp, 2011)."""
 
-ROWS_PER_DIRECTION = 150
+ROWS_PER_DIRECTION = 80
 """Rows that the randomised decomposition looks at, per direction: more move the leading directions
 little and cost as much again.
 """
@@ -169,7 +169,8 @@ def _first_moment(block: Block, weights: Array) -> tuple[Array, ...]:
 
 def _second_moment(block: Block, weights: Array, center: Array) -> tuple[Array, ...]:
     if is_sparse(block):
-        squares = np.asarray(block.multiply(block).T @ weights)
+        squared = type(block)((block.data**2, block.indices, block.indptr), shape=block.shape)
+        squares = np.asarray(squared.T @ weights)
         crossed = np.asarray(block.T @ weights)
         return (squares - 2 * center * crossed + weights.sum() * center**2,)
     return (weights @ (block - center) ** 2,)
@@ -234,14 +235,26 @@ def _randomised(
     """The same from a few products: subspace iteration on the covariance from random directions."""
     columns = rows.shape[1]
     size = min(columns, most + OVERSAMPLING)
-    found = np.linalg.qr(random.standard_normal((columns, size)))[0]
+    found = _orthonormal(random.standard_normal((columns, size)))
     image = _covariance_product(rows, weights, center, scale, clip)
     for _ in range(POWER_STEPS):
-        found = np.linalg.qr(image(found)[0])[0]
+        found = _orthonormal(image(found)[0])
     inner = image(found)[1]
     values, vectors = np.linalg.eigh(inner)
     leading = np.argsort(values)[::-1][:most]
     return found @ vectors[:, leading], np.maximum(values[leading], 0.0)
+
+
+def _orthonormal(columns: Array) -> Array:
+    """Orthonormal columns that span the same: Cholesky's factor twice, a few products of matrices
+    where Householder's reflections go column by column; these serve nearly dependent columns.
+    """
+    try:
+        for _ in range(2):
+            columns = columns @ np.linalg.inv(np.linalg.cholesky(columns.T @ columns)).T
+    except np.linalg.LinAlgError:
+        return np.asarray(np.linalg.qr(columns)[0])
+    return np.asarray(columns)
 
 
 def _covariance_product(

@@ -20,10 +20,11 @@ from ..arrays import Array
 Block = Any
 """Rows in memory: a numpy array or a scipy sparse array."""
 
-ENTRIES = 2**22
-"""Numbers of a block that is worked on at once (32 MB): keeps temporaries small and in reach of the
-cache.
-"""
+ENTRIES = 2**18
+"""Numbers of a dense block that is worked on at once (2 MB): temporaries stay in the cache."""
+
+SPARSE_ENTRIES = 2**22
+"""The same of a sparse block, whose rows are copied when it is cut out."""
 
 
 class Rows(Protocol):
@@ -57,16 +58,21 @@ class StoredRows:
 
     def _blocks(self) -> Iterator[slice]:
         rows, columns = self.shape
+        entries = ENTRIES
         if is_sparse(self.matrix):
-            columns = max(1, self.matrix.nnz // max(1, rows))
-        length = max(256, ENTRIES // max(1, columns))
+            entries, columns = SPARSE_ENTRIES, self.matrix.nnz // max(1, rows)
+        length = max(256, entries // max(1, columns))
         for start in range(0, rows, length):
             yield slice(start, min(rows, start + length))
+
+    def _piece(self, block: slice) -> Block:
+        """Rows of a block; slicing copies sparse rows, so all of them are taken as they are."""
+        return self.matrix if block.stop - block.start == self.shape[0] else self.matrix[block]
 
     def total(self, part: Callable[..., tuple[Array, ...]], *vectors: Array) -> tuple[Array, ...]:
         sums: list[Array] | None = None
         for block in self._blocks():
-            terms = part(self.matrix[block], *(vector[block] for vector in vectors))
+            terms = part(self._piece(block), *(vector[block] for vector in vectors))
             sums = (
                 list(terms) if sums is None else [a + b for a, b in zip(sums, terms, strict=True)]
             )
@@ -75,13 +81,13 @@ class StoredRows:
         return tuple(sums)
 
     def column(self, part: Callable[..., Array], *vectors: Array) -> Array:
-        parts = [part(self.matrix[b], *(vector[b] for vector in vectors)) for b in self._blocks()]
+        parts = [part(self._piece(b), *(vector[b] for vector in vectors)) for b in self._blocks()]
         return np.concatenate(parts) if parts else np.asarray(part(self.matrix, *vectors))
 
     def project(self, part: Callable[[Block], Array], columns: int) -> Rows:
         image = np.empty((self.shape[0], columns))
         for block in self._blocks():
-            image[block] = part(self.matrix[block])
+            image[block] = part(self._piece(block))
         return StoredRows(image)
 
     def take(self, which: Any) -> Block:

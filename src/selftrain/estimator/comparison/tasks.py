@@ -185,6 +185,16 @@ def _art(medium: str) -> Rowset:
     return _rare_first(words.tocsr(), frame["medium"].str.contains(medium).to_numpy())
 
 
+@cache
+def _foods() -> Rowset:
+    """Reviews of food: less than the best score or not, by their words."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    frame = _frame("modeldata/training_data")
+    words = TfidfVectorizer(min_df=5, sublinear_tf=True).fit_transform(frame["review"])
+    return _rare_first(words.tocsr(), (frame["score"] == "other").to_numpy())
+
+
 def _call(function: Callable[..., Rowset], *arguments: Any) -> Callable[[], Rowset]:
     return lambda: function(*arguments)
 
@@ -216,6 +226,56 @@ DEVELOPMENT = (
     RealTask(
         "attrition", _call(_table, "modeldata/attrition", "Attrition", "Yes"), 1000, "development"
     ),
+    RealTask("digits 2 or other", _call(_against_rest, "digits", 2), 1000, "development", "image"),
+    RealTask("digits 6 or 8", _call(_pair, "digits", 6, 8), 1000, "development", "image"),
+    RealTask("MNIST 3 or 9", _call(_pair, "mnist", 3, 9), 1000, "development", "image"),
+    RealTask("MNIST 0 or 6, 10 %", _call(_pair, "mnist", 0, 6), 1000, "development", "image", 0.1),
+    RealTask("MNIST 1 or 7, 10 %", _call(_pair, "mnist", 1, 7), 1000, "development", "image", 0.1),
+    RealTask("MNIST 5 or other", _call(_against_rest, "mnist", 5), 2000, "development", "image"),
+    RealTask("colleges", _call(_table, "ISLR/College", "Private", "No"), 1000, "development"),
+    RealTask("kidney tumours", _call(_table, "survival/nwtco", "rel", 1), 2000, "development"),
+    RealTask("dengue", _call(_table, "DAAG/dengue", "NoYes", 1), 1000, "development"),
+    RealTask(
+        "head injury",
+        _call(_table, "DAAG/headInjury", "clinically.important.brain.injury", 1),
+        2000,
+        "development",
+    ),
+    RealTask("training programme", _call(_table, "DAAG/nsw74psid1", "trt", 1), 1500, "development"),
+    RealTask(
+        "British vote", _call(_table, "carData/BEPS", "vote", "Conservative"), 1000, "development"
+    ),
+    RealTask("Chilean vote", _call(_table, "carData/Chile", "vote", "Y"), 1000, "development"),
+    RealTask("American vote", _call(_table, "pscl/vote92", "vote", "Clinton"), 1000, "development"),
+    RealTask(
+        "House vote", _call(_table, "Stat2Data/AHCAvote2017", "AHCAvote", 1), 1000, "development"
+    ),
+    RealTask("heart attacks", _call(_table, "DAAG/monica", "outcome", "dead"), 3000, "development"),
+    RealTask(
+        "births",
+        _call(_table, "openintro/births14", "lowbirthweight", "low"),
+        1000,
+        "development",
+    ),
+    RealTask("teenagers", _call(_table, "openintro/yrbss", "gender", "male"), 3000, "development"),
+    RealTask("cars", _call(_table, "ISLR/Auto", "origin", 1), 1000, "development"),
+    RealTask("Pima", _call(_table, "MASS/Pima.te", "type", "Yes"), 1000, "development"),
+    RealTask(
+        "Titanic", _call(_table, "carData/TitanicSurvival", "survived", "yes"), 1000, "development"
+    ),
+    RealTask(
+        "leaves",
+        _call(
+            _table,
+            "modeldata/leaf_id_flavia",
+            "shape",
+            "heart_shape",
+            ("species", "apex", "base"),
+        ),
+        1000,
+        "development",
+    ),
+    RealTask("food reviews", _call(_foods), 2000, "development", "text"),
 )
 
 CONFIRMATION = (

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ...errors import InvalidInput, nearest
+from ...errors import InvalidInput
 from ...runtime.progress import Progress
+from ...tables import read_csv
 from .inputs import MOST_LABELED, MOST_UNLABELED, Input, sampled
 
 if TYPE_CHECKING:
@@ -72,7 +73,9 @@ def read_csv_rows(
     counts = {True: 0, False: 0}
     total = _pieces(path)
     with Progress(total, f"pieces of {PIECE} rows", progress if total > 1 else False) as bar:
-        for piece in _read(path, target):
+        for piece in read_csv(
+            path, target, "rows", chunksize=PIECE, dtype={target: str}, low_memory=False
+        ):
             known = _known(piece[target], unlabeled)
             lots = random.random(len(piece))
             for kind, most in ((True, MOST_LABELED), (False, MOST_UNLABELED)):
@@ -88,21 +91,6 @@ def read_csv_rows(
     if not columns.shape[1]:
         raise InvalidInput("rows", str(path), f"there is no column besides the target {target!r}")
     return CsvRows(columns, names.to_numpy(dtype=object), counts[True], counts[False])
-
-
-def _read(path: Path, target: str) -> Any:
-    import pandas as pd
-
-    try:
-        header = pd.read_csv(path, nrows=0)
-    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
-        raise InvalidInput(
-            "rows", str(path), f"a CSV file with a header is needed: {error}"
-        ) from None
-    if target not in header.columns:
-        known = nearest(target, [str(name) for name in header.columns])
-        raise InvalidInput("target", target, f"no such column; {known}")
-    return pd.read_csv(path, chunksize=PIECE, dtype={target: str}, low_memory=False)
 
 
 def _known(names: Any, unlabeled: str) -> Any:
