@@ -18,9 +18,9 @@ from selftrain.estimator.planning.posterior import Cells, positive_shares, poste
 from selftrain.estimator.planning.prediction import best_recipe, supervised_error
 from selftrain.estimator.planning.shape import Shape, shape_of
 from selftrain.estimator.planning.surrogate import balanced_error
+from selftrain.estimator.prepared import Prepared
 from selftrain.estimator.preprocessing import Basis
 from selftrain.estimator.rows import StoredRows
-from selftrain.estimator.prepared import Prepared
 
 POSITIVE = np.array([30, 50, 12, 208])
 NEGATIVE = np.array([520, 25, 35, 120])
