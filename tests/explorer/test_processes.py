@@ -5,9 +5,11 @@ import time
 
 import pytest
 
+from selftrain import solve
 from selftrain.explorer.jobs import JobBoard
 from selftrain.explorer.page_state import PageState
 from selftrain.explorer.presets import PRESETS
+from selftrain.explorer.tasks import TASKS
 from selftrain.explorer.workers import Busy, Superseded, TooLong, Workers
 
 
@@ -119,3 +121,12 @@ def test_a_search_sets_the_controls():
     found = PageState.from_store(job.result)
     assert found.recipe.annealing == 0
     assert 1e-8 <= found.recipe.lambda_u <= 0.1
+
+
+@pytest.mark.parametrize("search", ["schedule", "heuristics"])
+def test_what_a_search_finds_is_accepted_by_the_controls(search):
+    """Here the best ridges without heuristics are as small as they may be."""
+    messages = list(TASKS["optimize"]({"state": state_data(steps=2), "search": search}))
+    found = PageState.from_store(messages[-1])
+    error = solve(found.problem, found.recipe).error[-1]
+    assert f"best error {error:.5f}" in messages[-1]["progress"]

@@ -125,11 +125,11 @@ def _restore(app: Dash) -> None:
         if ctx.triggered_id == "picked":
             if not isinstance(picked, str):
                 raise PreventUpdate
-            return [*_page(PageState.from_query(picked)), no_update, no_update, 10**6, no_update]
+            return [*_page(PageState.from_query(picked)), no_update, no_update, 10**6, ""]
         if ctx.triggered_id == "job":
             if not isinstance(job, dict) or job.get("status") != "done" or "texts" not in job:
                 raise PreventUpdate
-            return [*_page(PageState.from_store(job)), no_update, no_update, 10**6, no_update]
+            return [*_page(PageState.from_store(job)), no_update, no_update, 10**6, ""]
         preset = str(ctx.triggered_id).removeprefix("preset-")
         if preset in PRESETS:
             state, about = PRESETS[preset].state(), PRESETS[preset].about

@@ -13,7 +13,7 @@ from ..errors import InvalidInput
 from .answers import SIMULATED
 from .directions import repeated
 from .own_data import own_data, own_shape
-from .page_state import PageState
+from .page_state import NUMBERS, PageState
 
 __all__ = ["LIMITS", "TASKS"]
 
@@ -58,21 +58,30 @@ def optimize(data: dict[str, Any]) -> Iterator[Message]:
         messages.append({"progress": f"{solves} runs solved, best error {best:.5f}"})
 
     yield {"progress": "searching"}
+    names = (*options["over"], *options.get("schedule", ()))
+    bounds = {name: _within_control(name) for name in names}
     for message in _listening(
-        messages, lambda: search(problem, start=start, progress=report, **options)
+        messages, lambda: search(problem, start=start, bounds=bounds, progress=report, **options)
     ):
         if "found" not in message:
             yield message
             continue
         best = message["found"]
-        names = (*options["over"], *options.get("schedule", ()), "fix_bias")
-        changed = {name: getattr(best.recipe, name) for name in names}
+        changed = {name: getattr(best.recipe, name) for name in (*names, "fix_bias")}
         if kind != "heuristics":
             changed |= {"annealing": 0.0, "sharpness": 1.0, "threshold": 0.0}
         yield {
             "texts": state.with_values(changed).texts,
             "progress": f"best error {best.error:.5f} after {best.solves} runs. {best.advice}",
         }
+
+
+def _within_control(name: str) -> tuple[float, float]:
+    """The bounds of a search, so that its control accepts what it finds."""
+    from ..tuning.bounds import DEFAULT_BOUNDS
+
+    control = NUMBERS[name]
+    return max(control.low, DEFAULT_BOUNDS[name][0]), min(control.high, DEFAULT_BOUNDS[name][1])
 
 
 def _listening(messages: list[Message], work: Any) -> Iterator[Message]:
