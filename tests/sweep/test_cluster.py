@@ -7,16 +7,21 @@ import logging
 import os
 import signal
 import socket
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import cloudpickle
 import pytest
 from distributed import Client, LocalCluster
 
 from selftrain import Problem, Recipe, SelfTrainError, sweep
 from selftrain.sweep.cluster import Unreachable
+
+# Another package may be called "tests" where workers look, so functions of this file travel whole.
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 PROBLEM = Problem(alpha_l=0.5, alpha_u=2.0, rho=0.4, delta=0.75**2, steps=3)
 

@@ -16,21 +16,17 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from selftrain import SelfTrainError, sweep
 from selftrain.sweep import load
 from selftrain.sweep.store import Store, StoreError
 
+sys.path.insert(0, str(Path(__file__).parent))
+from deadly_points import endless, greedy, slowly, suicidal
+
 AXIS = tuple(range(120))
-KILLS = 20
-
-
-def slowly(x: int) -> dict[str, object]:
-    """Numbers with all their digits, and a moment in which to be killed."""
-    time.sleep(0.01)
-    return {"root": np.sqrt(x + 0.1), "row": np.sin(np.arange(3) * x)}
+WORKER_KILLS = 20
 
 
 def run(folder: Path | None, workers: int) -> object:
@@ -74,20 +70,29 @@ def test_a_driver_killed_at_random_moments_resumes(
     written.
     """
     chance = random.Random(workers)
-    kills = KILLS - 4 if workers == 0 else 4
-    for _ in range(kills):
-        before = parts(tmp_path)
-        child = in_child(lambda: run(tmp_path, workers))
+    folders = [tmp_path / "0"]
+    killed = 0
+    while killed < (36 if workers == 0 else 4):
+        before = parts(folders[-1])
+        child = in_child(lambda: run(folders[-1], workers))
         limit = time.monotonic() + 60
-        if workers:
-            while parts(tmp_path) == before and ended(child) is None and time.monotonic() < limit:
-                time.sleep(0.01)
+        code = None
+        while workers and code is None and parts(folders[-1]) == before:
+            assert time.monotonic() < limit
+            time.sleep(0.01)
+            code = ended(child)
         time.sleep(chance.uniform(0.0, 0.08))
-        os.kill(child, signal.SIGKILL)
-        with suppress(ChildProcessError):
+        code = ended(child) if code is None else code
+        if code is None:
+            os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
-    assert run(tmp_path, 0).identical(undisturbed)  # type: ignore[attr-defined]
-    assert not list(tmp_path.glob(".*.part"))
+            killed += 1
+        else:
+            assert code == 0
+            folders.append(tmp_path / str(len(folders)))
+    for folder in folders:
+        assert run(folder, 0).identical(undisturbed)  # type: ignore[attr-defined]
+        assert not list(folder.glob(".*.part"))
 
 
 def workers_of(driver: int) -> list[int]:
@@ -105,48 +110,43 @@ def workers_of(driver: int) -> list[int]:
     return found
 
 
-def test_workers_killed_at_random_moments_are_replaced(tmp_path: Path, undisturbed: object) -> None:
-    """The driver goes on by itself; a killed worker costs what it had under way."""
-    chance = random.Random(3)
-    child = in_child(lambda: run(tmp_path, 2))
+def kill_workers(folder: Path, most: int, chance: random.Random) -> int:
+    """Run in a child whose workers are killed as parts appear; how many were."""
+    child = in_child(lambda: run(folder, 2))
     killed, seen = 0, 0
     limit = time.monotonic() + 300
-    while killed < KILLS and ended(child) is None and time.monotonic() < limit:
+    while killed < most and ended(child) is None and time.monotonic() < limit:
         found = workers_of(child)
-        if parts(tmp_path) > seen and found:
-            seen = parts(tmp_path)
+        if parts(folder) > seen and found:
+            seen = parts(folder)
             time.sleep(chance.uniform(0.0, 0.05))
             with suppress(ProcessLookupError):
                 os.kill(chance.choice(found), signal.SIGKILL)
-            killed += 1
+                killed += 1
         time.sleep(0.005)
-    _, status = os.waitpid(child, 0)
-    assert os.waitstatus_to_exitcode(status) == 0
-    assert killed >= 5
-    assert load(tmp_path).identical(run(tmp_path, 0))
-    assert run(tmp_path, 0).identical(undisturbed)  # type: ignore[attr-defined]
+    with suppress(ChildProcessError):
+        _, status = os.waitpid(child, 0)
+        assert os.waitstatus_to_exitcode(status) == 0
+    return killed
 
 
-def suicidal(x: int) -> int:
-    if x == 3:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return x
+def test_workers_killed_at_random_moments_are_replaced(tmp_path: Path, undisturbed: object) -> None:
+    """The driver goes on by itself; a killed worker costs what it had under way."""
+    chance = random.Random(3)
+    killed = 0
+    for at in range(WORKER_KILLS):
+        folder = tmp_path / str(at)
+        killed += kill_workers(folder, WORKER_KILLS - killed, chance)
+        assert load(folder).identical(undisturbed)  # type: ignore[arg-type]
+        if killed == WORKER_KILLS:
+            return
+    pytest.fail(f"only {killed} workers could be killed")
 
 
 def test_a_point_that_ends_its_process_is_found_and_the_others_are_kept() -> None:
     data = sweep(over={"x": tuple(range(6))}, task=suicidal, workers=2, progress=False)
     assert data["status"].values.tolist() == [0, 0, 0, 1, 0, 0]
     assert "process was ended" in str(data["reason"].values[3])
-
-
-def endless(x: int) -> int:
-    while x == 1:
-        pass
-    return x
-
-
-def greedy(x: int) -> int:
-    return int(np.ones(x, dtype="u1").sum()) if x else 0
 
 
 def test_points_that_take_too_long_or_too_much_have_failed() -> None:
@@ -231,7 +231,8 @@ def test_a_folder_that_cannot_be_written_is_refused_before_anything_runs(tmp_pat
     script = tmp_path / "script.py"
     script.write_text(
         "import sys\nfrom selftrain import sweep, SelfTrainError\n"
-        "try:\n    sweep(over={'x': (1, 2)}, task=print, workers=0, store=sys.argv[1])\n"
+        "def print_it(x):\n    print(x)\n"
+        "try:\n    sweep(over={'x': (1, 2)}, task=print_it, workers=0, store=sys.argv[1])\n"
         "except SelfTrainError as error:\n    print(error)\n"
     )
     folder = tmp_path / "disk"

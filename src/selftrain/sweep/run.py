@@ -13,7 +13,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ..errors import SelfTrainError
@@ -65,6 +65,7 @@ class Task:
     names: tuple[str, ...] | None = None
     chosen: tuple[int, ...] | None = None
     chain: int = 1
+    _keys: dict[Any, str] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def places(self) -> Sequence[int]:
@@ -73,6 +74,8 @@ class Task:
 
     def before(self, place: int) -> range:
         """Positions of the points that one starts from, the nearest first."""
+        if self.chain == 1:
+            return range(0)
         first = place - place % self.grid.shape[-1] % self.chain
         return range(place - 1, max(first, place - STARTED_FROM) - 1, -1)
 
@@ -93,9 +96,16 @@ class Task:
             return self.names
         return tuple(self.computation.outputs or ())
 
+    def key(self, keeper: Keeper, place: int) -> str:
+        """What the point at a place is known by; worked out once, since it takes its time."""
+        known = (type(keeper), place)
+        if known not in self._keys:
+            self._keys[known] = keeper.key(self.computation, self.grid.points[place])
+        return self._keys[known]
+
     def find(self, keeper: Keeper) -> list[Finished | None]:
         """What is kept of every point; None where values are missing that are needed."""
-        found = [keeper.get(keeper.key(self.computation, point)) for point in self.points]
+        found = [keeper.get(self.key(keeper, place)) for place in self.places]
         return [one if one is not None and self.enough(one) else None for one in found]
 
     def enough(self, point: Finished) -> bool:
@@ -245,15 +255,14 @@ def _missing(tasks: Iterable[Task], keeper: Keeper, retry: bool) -> tuple[list[J
     failures: list[Failure] = []
     for task in tasks:
         for place, point in zip(task.places, task.points, strict=True):
-            key = keeper.key(task.computation, point)
+            key = task.key(keeper, place)
             found = keeper.get(key)
             if key in jobs or (found is not None and task.enough(found) and found.reason is None):
                 continue
             if found is not None and found.reason is not None and not retry:
                 failures.append(Failure(task.computation, point, found.reason))
                 continue
-            before = [task.grid.points[other] for other in task.before(place)]
-            after = tuple(keeper.key(task.computation, other) for other in before)
+            after = tuple(task.key(keeper, other) for other in task.before(place))
             seconds = task.computation.seconds(**point)
             jobs[key] = Job(key, task.computation, point, seconds, after)
     return sorted(jobs.values(), key=lambda job: -job.seconds), failures

@@ -1,0 +1,36 @@
+"""Points that take a moment, too long or too much, or end their process. They have a module of
+their own, which workers find by its folder.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+import numpy as np
+
+
+def slowly(x: int) -> dict[str, object]:
+    """Numbers with all their digits, and a moment in which to be killed."""
+    time.sleep(0.01)
+    return {"root": np.sqrt(x + 0.1), "row": np.sin(np.arange(3) * x)}
+
+
+def suicidal(x: int) -> int:
+    """One point ends its process."""
+    if x == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return x
+
+
+def endless(x: int) -> int:
+    """One point does not end."""
+    while x == 1:
+        pass
+    return x
+
+
+def greedy(x: int) -> int:
+    """So many bytes."""
+    return int(np.ones(x, dtype="u1").sum()) if x else 0
