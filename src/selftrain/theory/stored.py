@@ -25,6 +25,11 @@ if TYPE_CHECKING:
 
 def save(run: Trajectory, path: str | Path) -> Path:
     """Write a run to a netCDF file."""
+    return write_netcdf(as_dataset(run), path)
+
+
+def as_dataset(run: Trajectory) -> xr.Dataset:
+    """All that a file has of a run."""
     stats = run.stats
     data = run.to_xarray()
     data["solver_evaluations"] = ("t", np.asarray(stats.evaluations, dtype="i4"))
@@ -33,29 +38,34 @@ def save(run: Trajectory, path: str | Path) -> Path:
     data.attrs["solver"] = json.dumps({"tolerance": stats.tolerance, "start": list(stats.start)})
     for part in run.parts():
         data = data.merge(part, combine_attrs="no_conflicts")
-    return write_netcdf(data, path)
+    return data
 
 
 def load(path: str | Path) -> Trajectory:
     """Read what `save` wrote."""
     with stored(path, "Trajectory") as data:
-        problem = Problem.from_json(data.attrs["problem"])
-        stats = _stats(data)
-        state: dict[str, Any] = {name: data[name].values.astype(float) for name in STATE}
-        collapsed = int(data.attrs["collapsed_at"])
-        failure = json.loads(data.attrs["failure"])
-        if not len(stats.start) == len(state["m"]) == problem.steps + 1 > collapsed:
-            raise ValueError("its arrays do not fit its problem")
-        kind = _kind(data)
-        return kind(
-            problem,
-            Recipe.from_json(data.attrs["recipe"]),
-            **state,
-            stats=stats,
-            collapsed_at=None if collapsed < 0 else collapsed,
-            failure=None if failure is None else StageError.from_dict(failure),
-            **kind.from_parts(data, problem),
-        )
+        return from_dataset(data)
+
+
+def from_dataset(data: xr.Dataset) -> Trajectory:
+    """The run of a dataset that `as_dataset` made."""
+    problem = Problem.from_json(data.attrs["problem"])
+    stats = _stats(data)
+    state: dict[str, Any] = {name: data[name].values.astype(float) for name in STATE}
+    collapsed = int(data.attrs["collapsed_at"])
+    failure = json.loads(data.attrs["failure"])
+    if not len(stats.start) == len(state["m"]) == problem.steps + 1 > collapsed:
+        raise ValueError("its arrays do not fit its problem")
+    kind = _kind(data)
+    return kind(
+        problem,
+        Recipe.from_json(data.attrs["recipe"]),
+        **state,
+        stats=stats,
+        collapsed_at=None if collapsed < 0 else collapsed,
+        failure=None if failure is None else StageError.from_dict(failure),
+        **kind.from_parts(data, problem),
+    )
 
 
 def _stats(data: xr.Dataset) -> SolverStats:

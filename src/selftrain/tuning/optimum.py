@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -225,6 +226,21 @@ class Optimum:
             for point in self.path
         ]
         return pd.DataFrame(rows)
+
+    def save(self, path: str | Path) -> Path:
+        """Write the optimum, its run and its search to a netCDF file; `Optimum.load` gives them
+        back.
+        """
+        from .stored import save
+
+        return save(self, path)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Optimum:
+        """Read what `save` wrote."""
+        from .stored import load
+
+        return load(path)
 
     def plot(self, *, panel: str | None = None, ax: Axes | None = None) -> Figure:
         """The run with its limits, the schedules, and the search; one `panel` of them on `ax`."""
