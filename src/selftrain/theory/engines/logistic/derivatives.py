@@ -38,6 +38,11 @@ LARGE_LOGITS = 5.0
 rule.
 """
 
+STRONG_PROX = 1e3
+r"""Beyond this strength $\chi\Delta$ the prox bends sharply, and k' lives in its bends: averages of
+f are right long before those of k' are. They take twice the refinement.
+"""
+
 
 @kernel(error_model="numpy")
 def _edges(z: Any, step: Given, exponent: float, log_share: float, edges: Any) -> int:
@@ -107,7 +112,8 @@ def derivatives_at(
     """
     small = step.ridge * math.exp(z[LOG_CHI]) < SMALL_STEP
     large = math.sqrt(step.delta) * step.omega > LARGE_LOGITS
-    rule = exponent + REFINED if small or large else exponent
+    strong = math.exp(z[LOG_CHI]) * step.delta > STRONG_PROX
+    rule = exponent + (2.0 * REFINED if strong else REFINED if small or large else 0.0)
     points, log_share = evaluate(z, step, 0.0, rule, False, True, work)
     if points > 0 and small and newton_step(z, work.system, frame(step, 0.0)) < math.inf:
         # the change of the weights is small against them: this Newton step recovers its digits
