@@ -132,12 +132,12 @@ def test_an_interrupt_is_not_a_result(tmp_path: Path) -> None:
     stored = tmp_path / "runs.nc"
     stored.write_bytes(b"of a whole run")
     code = (
-        "import sys, selftrain.simulation.simulate as s\n"
-        "one = s._one_seed\n"
-        "def work(plan, seed, *rest):\n"
-        "    if seed == 2: raise KeyboardInterrupt\n"
-        "    return one(plan, seed, *rest)\n"
-        "s._one_seed = work\n"
+        "from selftrain.simulation.engines import matrix_free\n"
+        "run_steps = matrix_free.run_steps\n"
+        "def work(plan, record, options):\n"
+        "    if record.seed == 2: raise KeyboardInterrupt\n"
+        "    return run_steps(plan, record, options)\n"
+        "matrix_free.run_steps = work\n"
         "from selftrain.cli.main import run\n"
         "run()\n"
     )

@@ -36,7 +36,7 @@ def test_a_table_gives_a_plan_and_a_curve_with_real_rows_on_top(rows_csv):
         ({"contents": None, "target": "y"}, "CSV"),
         ({"contents": "data:;base64,@@@", "target": "y"}, "CSV"),
         (sent("a,b\n1,2\n", target="c"), "no such column"),
-        (sent("", target="kind"), "header"),
+        (sent("", target="kind"), "line of names"),
     ],
 )
 def test_a_bad_table_is_refused_in_words(data, word):

@@ -33,7 +33,7 @@ def test_tuned_hyperparameters_are_within_the_bounds(told):
 @pytest.mark.parametrize(
     ("recipe", "expected"),
     [
-        (Recipe(lambda_l=0.1, lambda_u=1e-12), {"lambda_l": "highest", "lambda_u": "lowest"}),
+        (Recipe(lambda_l=0.1, lambda_u=1e-13), {"lambda_l": "highest", "lambda_u": "lowest"}),
         (Recipe(lambda_l=0.01, lambda_u=0.01), {"annealing": "lowest"}),
         (Recipe(lambda_l=0.01, lambda_u=0.01, annealing=1.0), {}),
     ],

@@ -30,7 +30,7 @@ def read_shape(text: str) -> Clusters | None:
     """The shape that a text describes, or None for nothing.
 
     >>> read_shape("1:0.5, 0.3:2")
-    Clusters(2 features, one covariance, separation 1.4299)
+    Clusters(2 features, one covariance, separation 1.43003)
     """
     if not text.strip():
         return None
