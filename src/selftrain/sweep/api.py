@@ -223,9 +223,10 @@ def sample(
         complete([task], store, workers=0, progress=False, notice=notice, limits=limits)
         done = task.find(store)[0]
         taken.append(0.0 if done is None else done.seconds)
-        if time.monotonic() - begin > LONG_SAMPLE:
+        if len(taken) > 1 and time.monotonic() - begin > LONG_SAMPLE:
             break
-    return Cost(len(found), len(missing) - len(taken), len(taken), float(np.median(taken)))
+    later = taken[1:] or taken  # the first point may have compiled kernels
+    return Cost(len(found), len(missing) - len(taken), len(taken), float(np.median(later)))
 
 
 def _ready(plan: SweepPlan, missing: set[int], place: int) -> int:
