@@ -168,11 +168,14 @@ def _scale(ax: Axes, data: xr.Dataset, name: str, which: str) -> None:
             getattr(ax, f"set_{which}scale")("log")
 
 
+def _plain(name: str) -> str:
+    """A name as text within a formula: no index, spaces kept."""
+    return name.replace("_", r"\_").replace(" ", r"\ ")
+
+
 def _symbol(data: xr.Dataset, name: str) -> str:
     symbol = str(data[name].attrs.get("symbol", name))
-    return (
-        symbol if "\\" in symbol or len(symbol) < 4 else rf"\mathrm{{{symbol}}}".replace(" ", r"\ ")
-    )
+    return symbol if "\\" in symbol or len(symbol) < 4 else rf"\mathrm{{{_plain(symbol)}}}"
 
 
 def _usual(word: str) -> dict[str, Any]:
