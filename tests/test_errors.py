@@ -15,6 +15,9 @@ from selftrain.errors import (
     StateOverflow,
     nearest,
 )
+from selftrain.simulation.ensemble import SeedError
+from selftrain.sweep.cluster import Unreachable
+from selftrain.sweep.store import StoreError
 
 
 def test_invalid_input_names_field_value_and_what_is_accepted():
@@ -63,6 +66,6 @@ def test_every_error_is_exported() -> None:
         if isinstance(kind, type) and issubclass(kind, errors.SelfTrainError)
     ]
     assert len(kinds) >= 8
-    for kind in kinds:
+    for kind in (*kinds, SeedError, StoreError, Unreachable):
         assert getattr(selftrain, kind.__name__) is kind
         assert kind.__name__ in selftrain.__all__

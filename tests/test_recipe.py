@@ -1,5 +1,6 @@
 """Recipe: what it accepts, what it refuses and in which words, and that it survives any file."""
 
+import inspect
 import json
 import math
 import tomllib
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from selftrain import Recipe
+from selftrain import Problem, Recipe
 from selftrain.errors import InvalidInput
 
 
@@ -123,3 +124,11 @@ def test_round_trips_are_exact(recipe):
     assert Recipe.from_dict(recipe.to_dict()) == recipe
     assert Recipe.from_json(recipe.to_json()) == recipe
     assert Recipe.from_toml(recipe.to_toml()) == recipe
+
+
+def test_help_and_completion_see_the_fields() -> None:
+    """Not the check of names that comes before them."""
+    for word in (Problem, Recipe):
+        shown = inspect.signature(word)
+        assert list(shown.parameters) == list(word.__dataclass_fields__)
+    assert inspect.signature(Recipe).parameters["lambda_u"].default == 0.05

@@ -26,10 +26,13 @@ if TYPE_CHECKING:
     from .estimator.planning.plan import Plan, plan
     from .problem import Problem
     from .recipe import Recipe
-    from .simulation.ensemble import Ensemble
+    from .runtime.progress import ProgressReport
+    from .simulation.ensemble import Ensemble, SeedError
     from .simulation.simulate import simulate
     from .sweep.api import sweep
+    from .sweep.cluster import Unreachable
     from .sweep.grid import geometric
+    from .sweep.store import StoreError
     from .theory.bayes import bayes_error
     from .theory.continuum.best_direction import best_direction
     from .theory.continuum.continuum import continuum
@@ -58,10 +61,14 @@ _homes = {
     "Optimum": ".tuning.optimum",
     "Plan": ".estimator.planning.plan",
     "Problem": ".problem",
+    "ProgressReport": ".runtime.progress",
     "Recipe": ".recipe",
+    "SeedError": ".simulation.ensemble",
     "SelfTrainError": ".errors",
     "SelfTrainingLinearClassifier": ".estimator.classifier",
     "StageError": ".errors",
+    "StoreError": ".sweep.store",
+    "Unreachable": ".sweep.cluster",
     "State": ".theory.state",
     "Trajectory": ".theory.trajectory",
     "bayes_error": ".theory.bayes",
@@ -92,13 +99,17 @@ __all__ = [
     "Optimum",
     "Plan",
     "Problem",
+    "ProgressReport",
     "Recipe",
+    "SeedError",
     "SelfTrainError",
     "SelfTrainingLinearClassifier",
     "StageError",
     "State",
     "StateOverflow",
+    "StoreError",
     "Trajectory",
+    "Unreachable",
     "bayes_error",
     "best_direction",
     "continuum",

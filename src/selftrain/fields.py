@@ -7,6 +7,7 @@ rules turn both words into plain dictionaries, JSON and TOML and back.
 
 from __future__ import annotations
 
+import inspect
 import json
 import math
 import tomllib
@@ -68,6 +69,19 @@ def expand(field: str, value: Schedule, steps: int) -> np.ndarray:
     return values
 
 
+class _OfFields:
+    """What a class accepts, as help and completion show it: that of its `__init__`, which the check
+    of names before it would hide.
+    """
+
+    def __get__(self, instance: object, owner: type[Any]) -> inspect.Signature:
+        whole = inspect.signature(owner.__init__)
+        return whole.replace(
+            parameters=list(whole.parameters.values())[1:],
+            return_annotation=inspect.Signature.empty,
+        )
+
+
 class Portable:
     """Round trips of a frozen dataclass to dict, JSON and TOML, and a readable repr.
 
@@ -75,6 +89,7 @@ class Portable:
     """
 
     _unsaid: ClassVar[tuple[str, ...]] = ()
+    __signature__ = _OfFields()
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()

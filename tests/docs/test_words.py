@@ -23,6 +23,8 @@ def test_examples_run_in_order() -> None:
     assert names["same"] == names["again"] == names["problem"]
     assert names["other"].rho == 0.2
     assert names["shifted"].test_mixture == (0.3, 0.7)
+    last = names["reports"][-1]
+    assert (last.done, last.total, last.left) == (17, 17, None)
 
 
 def test_the_config_file_holds_both_words() -> None:

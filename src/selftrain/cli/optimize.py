@@ -97,18 +97,16 @@ def optimize(
         check_output("save", save, STORED)
     from ..tuning.optimize import optimize as search
 
-    with _watched() as progress:
-        best = search(
-            problem,
-            over=_list(over),
-            bounds=read_bounds(bounds or []),
-            schedule=_list(schedule),
-            start=start or None,
-            method=method,
-            starts=None if starts is None else read_value(starts),
-            tolerance=None if tolerance is None else read_value(tolerance),
-            progress=progress,
-        )
+    best = search(
+        problem,
+        over=_list(over),
+        bounds=read_bounds(bounds or []),
+        schedule=_list(schedule),
+        start=start or None,
+        method=method,
+        starts=None if starts is None else read_value(starts),
+        tolerance=None if tolerance is None else read_value(tolerance),
+    )
     if json:
         print_json(describe(best), problem=problem, recipe=best.recipe)
     else:
@@ -188,24 +186,6 @@ def describe(best: "Optimum") -> dict[str, Any]:
 def _list(text: str) -> list[str]:
     """Names separated by commas, written like fields or like flags."""
     return [entry.strip().replace("-", "_") for entry in text.split(",") if entry.strip()]
-
-
-def _watched() -> Any:
-    """A line on the terminal with the number of solves and the best error; nothing in a pipe."""
-    import sys
-    from contextlib import contextmanager
-
-    @contextmanager
-    def watch() -> Any:
-        if not sys.stderr.isatty():
-            yield None
-            return
-        from rich.console import Console
-
-        with Console(stderr=True).status("optimising") as status:
-            yield lambda solves, error: status.update(f"{solves} runs, best error {error:.8g}")
-
-    return watch()
 
 
 def _show(best: "Optimum") -> None:

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..arrays import Array
 from ..errors import InvalidInput
-from ..runtime.progress import Progress
+from ..runtime.progress import Progress, ProgressOption
 from .given import Given, given
 from .methods import choose_method
 from .options import Options, checked_options
@@ -50,7 +50,7 @@ class SelfTrainingLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ign
         tolerance: mean change of a soft label below which steps end.
         recipe: a `selftrain.Recipe` for the method "paper"; None is `Recipe()`.
         random_state: for the folds, the random directions of wide tables, and batches of "paper".
-        progress: show how many classes are done.
+        progress: None, True, False or a function of a `ProgressReport` (`runtime.progress`).
 
     Attributes:
         classes_: names of the classes.
@@ -94,7 +94,7 @@ class SelfTrainingLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ign
         tolerance: float = 1e-4,
         recipe: Any = None,
         random_state: Any = None,
-        progress: bool = False,
+        progress: ProgressOption = None,
     ):
         self.method = method
         self.neighbours = neighbours

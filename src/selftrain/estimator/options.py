@@ -9,6 +9,7 @@ from typing import Any
 from ..errors import InvalidInput, nearest
 from ..fields import number
 from ..recipe import Recipe
+from ..runtime.progress import checked_progress
 from .setting import Setting
 
 METHODS = ("anchored", "gaussian", "paper")
@@ -72,8 +73,7 @@ def checked_options(model: Any) -> Options:
         value = getattr(model, name)
         if not isinstance(value, str) or value not in known:
             raise InvalidInput(name, value, f"unknown; {nearest(str(value), known)}")
-    if not isinstance(model.progress, bool):
-        raise InvalidInput("progress", model.progress, "True or False is accepted")
+    checked_progress(model.progress)
     if not (isinstance(model.neighbours, bool) or model.neighbours == "auto"):
         raise InvalidInput("neighbours", model.neighbours, '"auto", True or False is accepted')
     _check_paper(model)

@@ -224,7 +224,7 @@ def _blamed(error: StageError) -> str:
 
 @lru_cache(maxsize=64)
 def _run(problem: Problem, recipe: Recipe) -> Trajectory:
-    return solve(problem, recipe)
+    return solve(problem, recipe, progress=False)
 
 
 @lru_cache(maxsize=16)
@@ -232,4 +232,4 @@ def _path(problem: Problem, recipe: Recipe) -> Any:
     ridges = recipe.at_steps(problem.steps).lambda_u
     until = float(ridges.sum())
     until = until if math.isfinite(until) and until > 0 else 1.0
-    return continuum(problem, recipe, until=until, tolerance=DRAWN)
+    return continuum(problem, recipe, until=until, tolerance=DRAWN, progress=False)

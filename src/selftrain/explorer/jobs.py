@@ -68,10 +68,11 @@ def _work(kind: str, data: dict[str, Any], pipe: Connection) -> None:
     from threadpoolctl import threadpool_limits
 
     from ..errors import SelfTrainError
+    from ..runtime.progress import quiet
     from .tasks import TASKS
 
     try:
-        with threadpool_limits(1):
+        with threadpool_limits(1), quiet():
             for message in TASKS[kind](data):
                 pipe.send(message)
         pipe.send({"status": "done"})

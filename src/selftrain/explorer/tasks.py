@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..errors import InvalidInput
+from ..runtime.progress import ProgressReport
 from .answers import SIMULATED
 from .directions import repeated
 from .own_data import own_data, own_shape
@@ -54,8 +55,9 @@ def optimize(data: dict[str, Any]) -> Iterator[Message]:
     start = Recipe(0.05, 0.01, fix_bias=fixed, annealing=0.03 if kind == "heuristics" else 0.0)
     messages: list[Message] = []
 
-    def report(solves: int, best: float) -> None:
-        messages.append({"progress": f"{solves} runs solved, best error {best:.5f}"})
+    def report(state: ProgressReport) -> None:
+        best = "" if state.best is None else f", best error {state.best:.5f}"
+        messages.append({"progress": f"{state.done} runs solved{best}"})
 
     yield {"progress": "searching"}
     names = (*options["over"], *options.get("schedule", ()))

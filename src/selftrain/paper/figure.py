@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from ..errors import SelfTrainError
+from ..runtime.progress import ProgressOption
 from ..sweep import Store, Task, complete
 from ..sweep.store import KeptInMemory
 
@@ -163,7 +164,7 @@ class Figure:
         store: Store | None = None,
         *,
         workers: int = -1,
-        progress: bool | None = None,
+        progress: ProgressOption = None,
     ) -> Data:
         """The data of the figure; points that the store has are not computed again.
 
@@ -171,7 +172,7 @@ class Figure:
             quick: coarser grids and fewer seeds.
             store: where points are kept; default: in memory, for this call.
             workers: processes at once; -1: as many as there are cores; 0: all work is done here.
-            progress: show how far it is; default: on a terminal only.
+            progress: None, True, False or a function of a `ProgressReport` (`runtime.progress`).
         """
         tasks, keeper = self.tasks(quick), store if store is not None else KeptInMemory()
         failures = complete(list(tasks.values()), keeper, workers=workers, progress=progress)

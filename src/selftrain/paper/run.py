@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..runtime.files import forget_parts, replacing, write_netcdf, write_text
 from ..runtime.parallel import local_processes, stop_now
-from ..runtime.progress import Progress
+from ..runtime.progress import Progress, ProgressOption
 from ..sweep import Failure, Store, Task, complete
 from .figure import Data, Figure
 from .registry import figures
@@ -50,7 +50,7 @@ def run(
     out: str | Path = "out/paper",
     *,
     workers: int = -1,
-    progress: bool | None = None,
+    progress: ProgressOption = None,
     notice: Callable[[str], None] = print,
     changes: Mapping[str, Any] | None = None,
     drawn: Callable[[FigureOutcome], None] | None = None,
@@ -62,7 +62,7 @@ def run(
         quick: coarser grids and fewer seeds.
         out: the folder; made if it is not there.
         workers: processes at once; -1: as many as there are cores; 0: all work is done here.
-        progress: show how far it is and the time left; default: on a terminal only.
+        progress: None, True, False or a function of a `ProgressReport` (`runtime.progress`).
         notice: called for stored points that are damaged, which are computed anew.
         changes: parameters of the figures to be changed; their files are then named by the changes,
             too.
@@ -151,7 +151,7 @@ def _finish_all(
     quick: bool,
     folder: Path,
     workers: int,
-    progress: bool | None,
+    progress: ProgressOption,
 ) -> Iterator[tuple[str, tuple[dict[str, Any], float]]]:
     """Finish figures, several at once; their ids with what `finish` gives, as they come."""
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from ..paper.computations.tuned import tuned
 from ..problem import Problem
 from ..recipe import Recipe
+from ..runtime.progress import ProgressOption
 from ..theory.bayes import BayesLimits, bayes_error
 from ..theory.solve import solve
 from ..theory.trajectory import Trajectory
@@ -106,7 +107,7 @@ def headline() -> Headline:
 
 
 def simulated(
-    story: Headline, features: int = 16384, seeds: int = 8, progress: bool | None = None
+    story: Headline, features: int = 16384, seeds: int = 8, progress: ProgressOption = None
 ) -> Headline:
     """The same with finite systems that follow the heuristics, and that do with them switched off.
 
@@ -116,7 +117,7 @@ def simulated(
     Arguments:
         features: size N of the simulated systems.
         seeds: how many systems a contender.
-        progress: show how far it is; default: on a terminal only.
+        progress: None, True, False or a function of a `ProgressReport` (`runtime.progress`).
     """
     from ..simulation.simulate import simulate
 

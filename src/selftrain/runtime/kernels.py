@@ -23,7 +23,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from .progress import watched
+from .displays import watched
 from .sources import package_root, sources, sources_digest
 
 Function = TypeVar("Function", bound=Callable[..., Any])

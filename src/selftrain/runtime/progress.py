@@ -1,53 +1,93 @@
-"""How far long work is: done, failed, per second, time left. On a terminal and in a notebook.
+"""How far long work is: done, failed, per second, time left. One meaning of `progress=` for all
+verbs:
 
-Silent elsewhere unless asked; asked, it writes a plain line now and then, so that a log stays
-readable. Work whose pieces differ in length says how long it expects each to take: the bar and the
+- None: shown once the work has taken a second, if somebody looks: a terminal or a notebook;
+- True: shown at once, as plain lines where nobody looks, so that a log stays readable;
+- False: never;
+- a function: called with a `ProgressReport` after every piece of work; what it raises ends the
+  work.
+
+Work inside other work (a run inside a search, a search inside a sweep) leaves reporting to the
+outermost. Pieces that differ in length say how long they are expected to take: the bar and the
 time left then go by that, not by the count.
 """
 
 from __future__ import annotations
 
-import sys
+import threading
 import time
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
-EVERY, EVERY_LINE = 0.1, 5.0
-"""Seconds between two updates of a bar, and between two plain lines."""
+from ..errors import InvalidInput
+from .displays import Display, display, watched
+
+__all__ = ["Progress", "ProgressOption", "ProgressReport", "checked_progress", "clock", "quiet"]
+
+PATIENCE = 1.0
+"""Seconds after which work has taken long."""
+
+_reporting: ContextVar[bool] = ContextVar("reporting", default=False)
+"""Whether work around this one reports, or was asked not to."""
 
 
-@dataclass
-class Count:
-    """The state of some work, and the sentence about it.
+@dataclass(frozen=True)
+class ProgressReport:
+    """The state of some work; as text, the sentence about it.
 
-    >>> count = Count("seeds", total=16, expected=16.0, begun=0.0)
-    >>> count.done, count.failed, count.behind = 4, 1, 4.0
-    >>> count.sentence(now=8.0)
-    'seeds 4/16, 1 failed, 0.5 per second, 0:24 left'
+    Attributes:
+        noun: what the pieces are called.
+        done, failed: pieces that are finished, and how many of them without a result.
+        total: pieces in all; None where that is not known.
+        seconds: since the work began.
+        left: seconds that are left, if the rest goes on like this; None where that is not known.
+        share: of the work that is done, from 0 to 1; None where that is not known.
+        best: the smallest error found so far, of a search.
+
+    >>> print(ProgressReport("seeds", done=4, failed=1, total=16, seconds=8.0, left=24.0))
+    seeds 4/16, 1 failed, 0.5 per second, 0:24 left
     """
 
     noun: str
-    total: int
-    expected: float
-    begun: float = field(default_factory=time.monotonic)
-    done: int = 0
+    done: int
     failed: int = 0
-    behind: float = 0.0
+    total: int | None = None
+    seconds: float = 0.0
+    left: float | None = None
+    share: float | None = None
+    best: float | None = None
 
-    def sentence(self, now: float | None = None) -> str:
-        """Done of all, failed if any, rate, time left."""
-        seconds = (time.monotonic() if now is None else now) - self.begun
-        parts = [f"{self.noun} {self.done}/{self.total}"]
+    def __str__(self) -> str:
+        parts = [f"{self.noun} {self.done}" + ("" if self.total is None else f"/{self.total}")]
         if self.failed:
             parts.append(f"{self.failed} failed")
-        if self.done and seconds > 0:
-            rate = self.done / seconds
+        if self.best is not None:
+            parts.append(f"best error {self.best:.6g}")
+        if self.done and self.seconds > 0:
+            rate = self.done / self.seconds
             parts.append(f"{rate:.3g} per second" if rate >= 0.1 else f"{1 / rate:.3g} s each")
-            if self.done < self.total and self.behind > 0:
-                left = seconds * (self.expected - self.behind) / self.behind
-                parts.append(f"{clock(left)} left")
+        if self.left is not None:
+            parts.append(f"{clock(self.left)} left")
         return ", ".join(parts)
+
+
+ProgressOption = bool | Callable[[ProgressReport], object] | None
+
+
+def checked_progress(value: Any) -> ProgressOption:
+    """A `progress=` that is accepted.
+
+    >>> checked_progress(print) is print
+    True
+    """
+    if value is None or callable(value) or isinstance(value, bool):
+        option: ProgressOption = value
+        return option
+    raise InvalidInput("progress", value, "None, True, False or a function of a report is accepted")
 
 
 def clock(seconds: float) -> str:
@@ -62,61 +102,114 @@ def clock(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
-def in_notebook() -> bool:
-    """Whether this process is the kernel of a notebook."""
-    shell = sys.modules.get("IPython")
-    if shell is None:
-        return False
-    running = shell.get_ipython()
-    return running is not None and type(running).__name__ == "ZMQInteractiveShell"
-
-
-def watched() -> bool:
-    """Whether somebody looks at what is written: a terminal or a notebook."""
-    return sys.stderr.isatty() or in_notebook()
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Work in here reports to nobody, unless asked: what a worker does, or a server."""
+    token = _reporting.set(True)
+    try:
+        yield
+    finally:
+        _reporting.reset(token)
 
 
 class Progress:
     """A context in which work reports what is done.
 
     Arguments:
-        total: pieces of work.
+        total: pieces of work; None if that is not known.
         noun: what they are called.
-        show: True or False; None: on a terminal and in a notebook only.
+        show: the `progress=` of the verb.
         expected: how long all pieces together are expected to take, in any unit; default: all
             take the same.
+        often: pieces are short, so that nothing has to be shown before one is finished.
     """
 
     def __init__(
         self,
-        total: int,
+        total: int | None,
         noun: str = "points",
-        show: bool | None = None,
+        show: ProgressOption = None,
         expected: float | None = None,
+        often: bool = False,
     ):
-        self._count = Count(noun, total, float(total) if expected is None else expected)
+        self._noun, self._total, self._show, self._often = noun, total, show, often
         self._equal = expected is None
-        self._show = (watched() if show is None else show) and total > 0
-        self._display: _Display = _Silent()
+        self._expected = float(total or 0) if expected is None else expected
+        self._done = self._failed = 0
+        self._behind = 0.0
+        self._best: float | None = None
+        self._display: Display | None = None
         self._last = 0.0
+        self._timer: threading.Timer | None = None
+        self._lock = threading.Lock()
 
     def __enter__(self) -> Self:
-        if self._show:
-            self._display = _display()
-        self._display.begin(self._count)
+        self._begun = time.monotonic()
+        if self._show is None and _reporting.get():
+            self._show = False
+        self._token = _reporting.set(True)
+        if self._show is True:
+            self._begin()
+        elif self._show is None and not self._often and watched():
+            self._timer = threading.Timer(PATIENCE, self._begin)
+            self._timer.daemon = True
+            self._timer.start()
         return self
 
-    def advance(self, count: int = 1, *, failed: int = 0, expected: float = 0.0) -> None:
+    def advance(
+        self,
+        count: int = 1,
+        *,
+        failed: int = 0,
+        expected: float = 0.0,
+        best: float | None = None,
+    ) -> None:
         """So many pieces are finished, `failed` of them without a result; they were `expected` to
-        take so long.
+        take so long; a search has found this `best` error.
         """
-        self._count.done += count
-        self._count.failed += failed
-        self._count.behind += count if self._equal else expected
+        self._done += count
+        self._failed += failed
+        self._behind += count if self._equal else expected
+        self._best = best
+        if self._show is False:
+            return
+        if callable(self._show):
+            self._show(self.report())
+            return
         now = time.monotonic()
-        if now - self._last >= self._display.every or self._count.done == self._count.total:
+        if self._display is None:
+            if now - self._begun < PATIENCE:
+                return
+            if not watched():
+                self._show = False
+                return
+            self._begin()
+        assert self._display is not None
+        if now - self._last >= self._display.every or self._done == self._total:
             self._last = now
-            self._display.update(self._count)
+            self._display.update(self.report())
+
+    def reach(self, done: int) -> None:
+        """So many pieces are finished, those of before included."""
+        self.advance(done - self._done)
+
+    def extend(self, count: int, expected: float) -> None:
+        """More pieces than were known of, which are `expected` to take so long."""
+        if self._total is not None:
+            self._total += count
+        self._expected += expected
+
+    def report(self) -> ProgressReport:
+        """The present state."""
+        seconds = time.monotonic() - self._begun
+        share = left = None
+        if self._expected > 0:
+            share = min(1.0, self._behind / self._expected)
+            if share > 0 and self._done != self._total:
+                left = seconds * (1 - share) / share
+        return ProgressReport(
+            self._noun, self._done, self._failed, self._total, seconds, left, share, self._best
+        )
 
     def __exit__(
         self,
@@ -124,91 +217,18 @@ class Progress:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._display.end()
+        if self._timer is not None:
+            self._timer.cancel()
+        _reporting.reset(self._token)
+        with self._lock:
+            self._show = False
+            if self._display is not None:
+                self._display.end()
 
-
-class _Display(Protocol):
-    every: float
-
-    def begin(self, count: Count) -> None: ...
-
-    def update(self, count: Count) -> None: ...
-
-    def end(self) -> None: ...
-
-
-def _display() -> _Display:
-    if in_notebook():
-        return _Notebook()
-    return _Bar() if sys.stderr.isatty() else _Lines()
-
-
-class _Silent:
-    every = float("inf")
-
-    def begin(self, count: Count) -> None: ...
-
-    def update(self, count: Count) -> None: ...
-
-    def end(self) -> None: ...
-
-
-class _Lines:
-    """Plain lines on stderr."""
-
-    every = EVERY_LINE
-
-    def begin(self, count: Count) -> None: ...
-
-    def update(self, count: Count) -> None:
-        print(count.sentence(), file=sys.stderr)
-
-    def end(self) -> None: ...
-
-
-class _Bar:
-    """A bar on a terminal, gone when the work is done."""
-
-    every = EVERY
-
-    def begin(self, count: Count) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, TextColumn
-        from rich.progress import Progress as RichProgress
-
-        columns = (BarColumn(), TextColumn("{task.description}"))
-        self._bar = RichProgress(*columns, console=Console(stderr=True), transient=True)
-        self._bar.start()
-        self._task = self._bar.add_task(count.sentence(), total=count.expected)
-
-    def update(self, count: Count) -> None:
-        self._bar.update(self._task, completed=count.behind, description=count.sentence())
-
-    def end(self) -> None:
-        self._bar.stop()
-
-
-class _Notebook:
-    """One line below the cell, written anew in its place."""
-
-    every = 2 * EVERY
-
-    def begin(self, count: Count) -> None:
-        from IPython.display import display
-
-        self._place: Any = display(_Text(count.sentence()), display_id=True)
-
-    def update(self, count: Count) -> None:
-        self._place.update(_Text(count.sentence()))
-
-    def end(self) -> None: ...
-
-
-class _Text:
-    """A line as a notebook shows it: without quotes."""
-
-    def __init__(self, line: str):
-        self._line = line
-
-    def __repr__(self) -> str:
-        return self._line
+    def _begin(self) -> None:
+        """Show the work; from a timer, or from what is done."""
+        with self._lock:
+            if self._display is None and self._show is not False:
+                shown = display()
+                shown.begin(self.report())
+                self._display = shown

@@ -23,7 +23,7 @@ from ..fields import number
 from ..problem import Problem
 from ..recipe import Recipe
 from ..runtime.parallel import cores, in_threads
-from ..runtime.progress import Progress
+from ..runtime.progress import Progress, ProgressOption, checked_progress
 from .designs.shaped import Drawn, row_table
 from .engines import explicit
 from .ensemble import Ensemble, SeedError
@@ -63,7 +63,7 @@ def simulate(
     tolerance: float = 1e-6,
     workers: int = 1,
     memory: int | None = None,
-    progress: bool | None = None,
+    progress: ProgressOption = None,
     on_failure: str = "raise",
 ) -> Ensemble:
     """Run self-training on finite data, once per seed.
@@ -80,7 +80,7 @@ def simulate(
         tolerance: relative accuracy of q, m and B in each fit, from 1e-9 to 0.1.
         workers: seeds that run at once; -1 for all cores. The numbers do not depend on it.
         memory: bytes that may be taken; default: what is free.
-        progress: show a bar with the time left; default: on a terminal only.
+        progress: None, True, False or a function of a `ProgressReport` (`runtime.progress`).
         on_failure: when a step of a seed has no fit (the threshold rejects every point; without
             ridge there is no minimum), its other steps are NaN and the error is in `failures`, the
             other seeds go on. At the end "raise" raises a `SeedError` that carries the ensemble,
@@ -95,12 +95,8 @@ def simulate(
     """
     chosen = _seeds(seeds)
     _check(problem, recipe, method, on_failure)
-    switches = {
-        "keep_weights": keep_weights,
-        "keep_logits": keep_logits,
-        **({} if progress is None else {"progress": progress}),
-    }
-    for name, value in switches.items():
+    checked_progress(progress)
+    for name, value in {"keep_weights": keep_weights, "keep_logits": keep_logits}.items():
         _switch(name, value)
     size = _size(problem, features, rows)
     plan = plan_run(problem, recipe, size)
@@ -208,7 +204,7 @@ def _run_all(
     run_seed: SeedRunner,
     options: SeedOptions,
     workers: int,
-    progress: bool | None,
+    progress: ProgressOption,
 ) -> list[SeedRecord]:
     """All seeds, in the order they were asked for; after an interrupt, those that are done.
 

@@ -17,7 +17,7 @@ from ..problem import Problem
 from ..recipe import Recipe
 from ..runtime.files import replacing
 from ..runtime.parallel import cores
-from ..runtime.progress import clock
+from ..runtime.progress import ProgressOption, checked_progress, clock
 from .kinds import KINDS
 from .plan import SweepPlan, as_tuples
 from .run import Failure, complete
@@ -59,7 +59,7 @@ def sweep(
     retry: bool = False,
     time_limit: float | None = None,
     memory_limit: int | None = None,
-    progress: bool | None = None,
+    progress: ProgressOption = None,
     notice: Callable[[str], None] | None = None,
 ) -> Sweep:
     r"""Compute a task at every point of a grid.
@@ -82,7 +82,7 @@ def sweep(
             "lambda_u")}` for "optimize", `{"features": 4096, "seeds": 8}` for "simulate".
         retry: compute points of the store again that failed before.
         time_limit, memory_limit: seconds and bytes that a point may take; beyond, it has failed.
-        progress: show done, failed, rate and time left; default: on a terminal and in a notebook.
+        progress: None, True, False or a function of a `ProgressReport` (`runtime.progress`).
         notice: is called with a sentence about each damaged part of the store; default: `print`.
 
     Returns:
@@ -105,7 +105,7 @@ def sweep(
         scheduler=scheduler,
         retry=retry,
         limits=limits,
-        progress=progress,
+        progress=checked_progress(progress),
         notice=notice or print,
     )
     return data

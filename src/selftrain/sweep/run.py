@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import SelfTrainError
 from ..runtime.parallel import cores
-from ..runtime.progress import Progress
+from ..runtime.progress import Progress, ProgressOption
 from .backends import Answer, Backend, Here, LostProcess, backend_for
 from .batches import AHEAD, Batch, Job, Queue
 from .computation import Computation
@@ -157,7 +157,7 @@ def complete(
     *,
     workers: int | None = -1,
     scheduler: Any = None,
-    progress: bool | None = None,
+    progress: ProgressOption = None,
     notice: Callable[[str], None] = print,
     retry: bool = True,
     limits: Limits | None = None,
@@ -169,7 +169,7 @@ def complete(
         store: where finished points are kept.
         workers: processes at once; -1: as many as there are cores; 0: none, all work is done here.
         scheduler: address of a Dask scheduler, or a `distributed.Client`, to compute there instead.
-        progress: show a bar with the time left; default: on a terminal only.
+        progress: None, True, False or a function of a `ProgressReport` (`runtime.progress`).
         notice: is called with a sentence for each damaged part, whose points are computed anew.
         retry: compute points again that failed before; else their failure stands.
         limits: the most that a point may take.
@@ -200,7 +200,7 @@ def _complete(
     keeper: Store | KeptInMemory,
     workers: int | None,
     scheduler: Any,
-    progress: bool | None,
+    progress: ProgressOption,
     retry: bool,
     limits: Limits,
 ) -> list[Failure]:

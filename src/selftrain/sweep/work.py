@@ -22,6 +22,7 @@ from threadpoolctl import threadpool_limits
 
 from ..arrays import Array
 from ..errors import InvalidInput, SelfTrainError
+from ..runtime.progress import quiet
 from .code import Fingerprint, first_difference
 from .computation import Computation
 from .grid import Point
@@ -105,7 +106,7 @@ def compute(work: bytes) -> list[Result] | Refusal:
             "another version is installed there"
         )
     try:
-        with threadpool_limits(1):
+        with threadpool_limits(1), quiet():
             return _all(function, link, points, limits)
     except NotReturned as error:
         return Refusal(str(error))

@@ -16,6 +16,7 @@ from ..errors import InvalidInput, StageError
 from ..fields import number
 from ..problem import Problem
 from ..recipe import Recipe
+from ..runtime.progress import ProgressOption, checked_progress
 from .engines.engine import Stage, labeled_group, select
 from .state import labelling
 from .step.table import Record
@@ -36,6 +37,7 @@ def solve(
     on_failure: str = "raise",
     warm_start: Trajectory | None = None,
     every: None = None,
+    progress: ProgressOption = None,
 ) -> Trajectory: ...
 
 
@@ -48,6 +50,7 @@ def solve(
     warm_start: Trajectory | None = None,
     *,
     every: int,
+    progress: ProgressOption = None,
 ) -> KeptSteps: ...
 
 
@@ -58,6 +61,7 @@ def solve(
     on_failure: str = "raise",
     warm_start: Trajectory | None = None,
     every: int | None = None,
+    progress: ProgressOption = None,
 ) -> Trajectory | KeptSteps:
     """Solve the self-consistent equations of every step (Definition `def: self-consistent
     equations`).
@@ -77,6 +81,7 @@ def solve(
         warm_start: the run of a similar problem and recipe, of as many steps, from which this one
             is found in fewer evaluations. It changes the result within the tolerance only.
         every: keep the steps 0, k, 2k, ... and the last one only, as `KeptSteps`: for long runs.
+        progress: None, True, False or a function of a `ProgressReport` (`runtime.progress`).
 
     Returns:
         A `Trajectory` over t = 0..steps. Pseudo-labels that collapse into one class end it early:
@@ -89,47 +94,54 @@ def solve(
     Trajectory(steps=16, error 0.193827 -> 0.399977, cosine 0.641744 -> 0.966967)
     """
     _check(problem, recipe, on_failure, warm_start)
+    checked_progress(progress)
     recipe.at_steps(problem.steps)
     if every is not None:
         from .kept import keep
 
         every = checked_every(every)
-        return keep(solve(problem, recipe, tolerance, on_failure, warm_start), every)
+        whole = solve(problem, recipe, tolerance, on_failure, warm_start, progress=progress)
+        return keep(whole, every)
     if not problem.memoryless:
         if problem.shaped:
             from .memory.shaped import solve_shaped_memory
 
             wanted = None if tolerance is None else checked_tolerance(tolerance)
-            return solve_shaped_memory(problem, recipe, wanted, on_failure)
-        return _with_memory(problem, recipe, tolerance, on_failure)
+            return solve_shaped_memory(problem, recipe, wanted, on_failure, progress)
+        return _with_memory(problem, recipe, tolerance, on_failure, progress)
     tolerance = TOLERANCE if tolerance is None else checked_tolerance(tolerance)
     if problem.shaped:
         from .shapes.engine import solve_shaped
 
-        return solve_shaped(problem, recipe, tolerance, on_failure, warm_start)
+        return solve_shaped(problem, recipe, tolerance, on_failure, warm_start, progress)
     record = Record(problem, recipe, tolerance, warm_start)
     engine = select(problem, recipe)
-    try:
-        engine.run(record)
-    except StageError as error:
-        if on_failure == "raise":
-            raise
-        record.truncate(error.step)
-        record.failure = error
+    with record.reporting(progress):
+        try:
+            engine.run(record)
+        except StageError as error:
+            if on_failure == "raise":
+                raise
+            record.truncate(error.step)
+            record.failure = error
     return record.trajectory()
 
 
 def _with_memory(
-    problem: Problem, recipe: Recipe, tolerance: float | None, on_failure: str
+    problem: Problem,
+    recipe: Recipe,
+    tolerance: float | None,
+    on_failure: str,
+    progress: ProgressOption,
 ) -> Trajectory:
     """A run in which rows are used again: exact up to there, then with memory."""
     from .memory.solve import before_return, ended_early, solve_memory
 
     wanted = None if tolerance is None else checked_tolerance(tolerance)
-    first = solve(*before_return(problem, recipe), on_failure=on_failure)
+    first = solve(*before_return(problem, recipe), on_failure=on_failure, progress=False)
     if first.collapsed_at is not None or first.failure is not None:
         return ended_early(problem, recipe, first)
-    return solve_memory(problem, recipe, wanted, on_failure, first)
+    return solve_memory(problem, recipe, wanted, on_failure, first, progress)
 
 
 def checked_tolerance(tolerance: Any) -> float:

@@ -6,7 +6,7 @@ gradients.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..arrays import Array
@@ -14,6 +14,7 @@ from ..errors import InvalidInput, NoGradient, nearest
 from ..fields import number
 from ..problem import Problem
 from ..recipe import Recipe
+from ..runtime.progress import Progress, ProgressOption, checked_progress
 from ..theory.solve import checked_tolerance, solve
 from ..theory.tolerances import TOLERANCE
 from .banks import BankSearch
@@ -21,7 +22,7 @@ from .bounds import DEFAULT_BOUNDS
 from .optimum import Optimum, active_bounds, labeled_optimum
 from .search import ROUGH, ROUGHLY, WORST, Search
 from .starts import MANY, SEVERAL, rough_optimum, spread
-from .supervised import supervised_optimum
+from .supervised import SupervisedFit
 from .variables import variables
 
 __all__ = ["optimize"]
@@ -39,7 +40,7 @@ def optimize(
     starts: int | None = None,
     tolerance: float | None = None,
     limit: int = 500,
-    progress: Callable[[int, float], None] | None = None,
+    progress: ProgressOption = None,
 ) -> Optimum:
     r"""The recipe with the smallest generalisation error at the last step.
 
@@ -58,7 +59,8 @@ def optimize(
             none is given, and ten while nothing better than the labelled points alone is found.
         tolerance: relative accuracy of the solver; the default is that of `solve`.
         limit: most iterations of a search; `is_minimum` is False where they were too few.
-        progress: called with the number of solves and the best error so far.
+        progress: None, True, False or a function of a `ProgressReport` (`runtime.progress`), which
+            has the runs done and the best error so far.
 
     >>> from selftrain import Problem
     >>> problem = Problem(alpha_l=0.5, alpha_u=2.0, rho=0.5, delta=0.75**2, steps=16)
@@ -73,24 +75,11 @@ def optimize(
     ridge = free.bounds.get("lambda_l", DEFAULT_BOUNDS["lambda_l"])
     tolerance = TOLERANCE if wanted is None or not problem.memoryless else wanted
     alone = labeled_optimum(problem, ridge, tolerance)
-    search = (Search if problem.memoryless else BankSearch)(problem, free, limit, progress)
-    if isinstance(search, BankSearch):
-        count = starts or (1 if start is not None else SEVERAL)
-        begins = [free.coordinates(begin), *spread(free, 2 * (count - 1))]
-        value, x = search.follow(begins, tolerance)
-        if not value < WORST:
-            raise NoGradient(f"no start leads to a run; the last: {search.trouble}")
-        x, first, second = search.finish(x, tolerance)
-    elif method == "nelder-mead":
-        _, x = search.simplex(free.coordinates(begin), tolerance)
-        first, second = search.conditions(x, tolerance)
-    else:
-        value, x = _first_useful(search, begin, starts, start is None, alone.error, tolerance)
-        if not value < WORST:
-            raise NoGradient(f"no start leads to a run with a gradient; the last: {search.trouble}")
-        x, first, second = search.finish(x, tolerance)
-    recipe = free.recipe(x)
-    run = solve(problem, recipe, wanted if not problem.memoryless else tolerance)
+    with Progress(None, "runs", progress) as bar:
+        search = (Search if problem.memoryless else BankSearch)(problem, free, limit, bar)
+        x, first, second = _searched(search, begin, method, starts, start is None, alone, tolerance)
+        recipe = free.recipe(x)
+        run = solve(problem, recipe, wanted if not problem.memoryless else tolerance)
     if run.collapsed_at is not None:
         raise NoGradient(f"the best run collapses at step {run.collapsed_at}; give another start")
     return Optimum(
@@ -104,8 +93,33 @@ def optimize(
         first_order=first,
         second_order=second,
         labeled_only=alone,
-        supervised=supervised_optimum(problem, ridge, tolerance),
     )
+
+
+def _searched(
+    search: Search,
+    begin: Recipe,
+    method: str,
+    starts: int | None,
+    anywhere: bool,
+    alone: SupervisedFit,
+    tolerance: float,
+) -> tuple[Array, float, float]:
+    """The coordinates of the best recipe that was found, and its `conditions`."""
+    there = search.variables.coordinates(begin)
+    if isinstance(search, BankSearch):
+        count = starts or (SEVERAL if anywhere else 1)
+        value, x = search.follow([there, *spread(search.variables, 2 * (count - 1))], tolerance)
+        if not value < WORST:
+            raise NoGradient(f"no start leads to a run; the last: {search.trouble}")
+        return search.finish(x, tolerance)
+    if method == "nelder-mead":
+        _, x = search.simplex(there, tolerance)
+        return x, *search.conditions(x, tolerance)
+    value, x = _first_useful(search, begin, starts, anywhere, alone.error, tolerance)
+    if not value < WORST:
+        raise NoGradient(f"no start leads to a run with a gradient; the last: {search.trouble}")
+    return search.finish(x, tolerance)
 
 
 def _checked(
@@ -116,8 +130,7 @@ def _checked(
         raise InvalidInput("problem", problem, "a selftrain.Problem is accepted")
     if method not in METHODS:
         raise InvalidInput("method", method, f"unknown method; {nearest(str(method), METHODS)}")
-    if progress is not None and not callable(progress):
-        raise InvalidInput("progress", progress, "a function of solves and best error is accepted")
+    checked_progress(progress)
     if starts is not None:
         accepted = "a whole number from 1 to 100 is accepted"
         starts = int(number("starts", starts, lambda n: 1 <= n <= 100 and n % 1 == 0, accepted))

@@ -20,8 +20,10 @@ from ..recipe import Recipe
 from ..theory.bayes import BayesLimits, bayes_error
 from ..theory.shapes.limits import best_linear_error
 from ..theory.solve import solve
+from ..theory.tolerances import TOLERANCE
 from ..theory.trajectory import Trajectory
-from .supervised import SupervisedFit, SupervisedOptimum
+from .bounds import DEFAULT_BOUNDS
+from .supervised import SupervisedFit, SupervisedOptimum, supervised_optimum
 from .variables import Variables
 
 if TYPE_CHECKING:
@@ -90,7 +92,6 @@ class Optimum:
         second_order: least curvature of the error along free coordinates; NaN if bounds hold all of
             them.
         labeled_only: the best supervised fit to the labelled points, its ridge in the same bounds.
-        supervised: the best supervised fit to all points with their labels.
     """
 
     recipe: Recipe
@@ -103,7 +104,7 @@ class Optimum:
     first_order: float
     second_order: float
     labeled_only: SupervisedFit
-    supervised: SupervisedOptimum
+    _supervised: SupervisedOptimum | None = None
 
     @property
     def problem(self) -> Problem:
@@ -141,6 +142,17 @@ class Optimum:
         little.
         """
         return bool(self.second_order < FLAT)
+
+    @cached_property
+    def supervised(self) -> SupervisedOptimum:
+        """The best supervised fit to all points with their labels, its ridge in the same bounds;
+        found when it is asked for.
+        """
+        if self._supervised is not None:
+            return self._supervised
+        ridge = self.bounds.get("lambda_l", DEFAULT_BOUNDS["lambda_l"])
+        fine = self.trajectory.stats.tolerance if self.problem.memoryless else TOLERANCE
+        return supervised_optimum(self.problem, ridge, fine)
 
     @cached_property
     def bayes(self) -> BayesLimits:

@@ -10,7 +10,6 @@ there.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -22,6 +21,7 @@ from ..arrays import Array
 from ..errors import NoGradient, StageError
 from ..problem import Problem
 from ..recipe import Recipe
+from ..runtime.progress import Progress
 from ..theory.gradients.gradient import gradient
 from ..theory.solve import solve
 from ..theory.trajectory import Trajectory
@@ -71,7 +71,7 @@ class Search:
     problem: Problem
     variables: Variables
     limit: int = 500
-    progress: Callable[[int, float], None] | None = None
+    bar: Progress | None = None
     solves: int = 0
     best: float = math.inf
     last: Trajectory | None = None
@@ -86,17 +86,22 @@ class Search:
             run = self.run(recipe, tolerance)
         except StageError as error:
             self.trouble = str(error)
+            self._report()
             return WORST, None
         if run.collapsed_at is not None:
             self.trouble = f"the labels collapse at step {run.collapsed_at}"
+            self._report()
             return WORST, None
         value = float(run.error[-1])
         if tolerance <= ROUGH and value < self.best:
             self.best = value
             self.path.append(Improvement(self.solves, value, recipe))
-        if self.progress is not None:
-            self.progress(self.solves, self.best)
+        self._report()
         return value, run
+
+    def _report(self) -> None:
+        if self.bar is not None:
+            self.bar.advance(best=self.best if self.best < math.inf else None)
 
     def run(self, recipe: Recipe, tolerance: float) -> Trajectory:
         """The run with a recipe."""

@@ -52,7 +52,7 @@ def load(path: str | Path) -> Optimum:
             first_order=search["first_order"],
             second_order=search["second_order"],
             labeled_only=SupervisedFit(**search["labeled_only"]),
-            supervised=_supervised(**search["supervised"]),
+            _supervised=_supervised(**search["supervised"]),
         )
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ...errors import InvalidInput
-from ...runtime.progress import Progress
+from ...runtime.progress import Progress, ProgressOption
 from ...tables import read_csv
 from .inputs import MOST_LABELED, MOST_UNLABELED, Input, sampled
 
@@ -59,7 +59,7 @@ class CsvRows(NamedTuple):
 
 
 def read_csv_rows(
-    path: Path, target: str, unlabeled: str = "-1", seed: int = 0, progress: bool | None = None
+    path: Path, target: str, unlabeled: str = "-1", seed: int = 0, progress: ProgressOption = None
 ) -> CsvRows:
     """The rows of a CSV file; a sample of them if there are very many.
 

@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 
 from ...errors import InvalidInput
 from ...recipe import Recipe
-from ...runtime.progress import Progress
+from ...runtime.progress import Progress, ProgressOption, checked_progress
 from ..normality import departure
 from ..prepared import Prepared, prepare
 from ..setting import TABLE
@@ -116,7 +116,7 @@ def plan(
     positive: Any = None,
     encode: bool = False,
     random_state: Any = 0,
-    progress: bool | None = None,
+    progress: ProgressOption = None,
 ) -> Plan:
     """Say whether self-training is worth it on these rows.
 
@@ -127,7 +127,7 @@ def plan(
         positive: the class to plan against all others; needed with more than two.
         encode: make columns of 0 and 1 out of columns of text.
         random_state: for folds, samples and draws.
-        progress: show a bar; None: on a terminal and in a notebook.
+        progress: None, True, False or a function of a `ProgressReport` (`runtime.progress`).
 
     >>> from sklearn.datasets import load_digits
     >>> X, digit = load_digits(n_class=2, return_X_y=True)
@@ -149,7 +149,7 @@ def plan_file(
     positive: Any = None,
     encode: bool = False,
     seed: int = 0,
-    progress: bool | None = None,
+    progress: ProgressOption = None,
 ) -> Plan:
     """The plan of a CSV file, which is read in pieces; `target` is the column of the classes."""
     random = check_random_state(seed)
@@ -158,10 +158,10 @@ def plan_file(
     return plan_rows(table.complete(read), random, progress)
 
 
-def plan_rows(rows: Input, random: np.random.RandomState, progress: bool | None = None) -> Plan:
+def plan_rows(rows: Input, random: np.random.RandomState, progress: ProgressOption = None) -> Plan:
     """The plan of rows that were read and checked."""
     ones = np.ones(len(rows.codes))
-    with Progress(FOLDS + SURROGATES + 3, "fits", progress) as bar:
+    with Progress(FOLDS + SURROGATES + 3, "fits", checked_progress(progress)) as bar:
         prepared = in_coordinates(
             prepare(rows.matrix, rows.codes, ones, "auto", 8.0, TABLE.directions, random)
         )

@@ -19,6 +19,7 @@ from ...errors import InvalidInput
 from ...fields import number
 from ...problem import Problem
 from ...recipe import Recipe
+from ...runtime.progress import Progress, ProgressOption, checked_progress
 from ..solve import checked_tolerance
 from .flow import LEVELS, Flow, confirmed, unknowns
 from .path import ContinuumPath
@@ -33,6 +34,7 @@ def continuum(
     until: float | None = None,
     tolerance: float = 1e-10,
     on_failure: str = "raise",
+    progress: ProgressOption = None,
 ) -> ContinuumPath:
     r"""Integrate the continuous-time limit from the supervised model on.
 
@@ -47,6 +49,7 @@ def continuum(
         on_failure: "raise" a `NoExpansion` if the path runs into $\alpha_U P(\text{selected}) \le
             1$ (a `SelfTrainError` if it leaves the range of numbers), or return the "partial" path
             up to there, with the error in `failure`.
+        progress: None, True, False or a function of a `ProgressReport` (`runtime.progress`).
 
     If batches or thresholds depend on the step, step t rules the stretch of time of length
     $\lambda_U^{(t)}$ that it takes; after the last step its batches stay.
@@ -61,7 +64,7 @@ def continuum(
     """
     if on_failure not in ("raise", "partial"):
         raise InvalidInput("on_failure", on_failure, '"raise" or "partial" is accepted')
-    path = follow(problem, recipe, until, tolerance)
+    path = follow(problem, recipe, until, tolerance, progress=checked_progress(progress))
     if path.failure is not None and on_failure == "raise":
         raise path.failure
     return path
@@ -73,6 +76,7 @@ def follow(
     until: float | None,
     tolerance: float,
     stop_at: float | None = None,
+    progress: ProgressOption = None,
 ) -> ContinuumPath:
     """The path until a time, or until |artanh cos| is `stop_at` if that comes first; marked if it
     fails.
@@ -88,7 +92,10 @@ def follow(
     flows = [Flow(problem.loss_at(1), piece.batch, recipe.fix_bias) for piece in pieces]
     times = [*(piece.begin for piece in pieces), until]
     y = unknowns(start_of(problem, recipe))
-    solution, accuracy, evaluations = confirmed(flows, times, y, tolerance, stop_at)
+    with Progress(None, "evaluations", progress, expected=2 * until, often=True) as bar:
+        for flow in flows:
+            flow.bar = bar
+        solution, accuracy, evaluations = confirmed(flows, times, y, tolerance, stop_at)
     half, aligned = (
         0.0 if y[1] >= math.atanh(math.sqrt(level)) else next(iter(found), None)
         for level, found in zip(LEVELS, solution.crossings, strict=True)

@@ -17,6 +17,7 @@ from scipy.integrate import DenseOutput, OdeSolution, solve_ivp
 from ...arrays import Array
 from ...errors import NoExpansion, SelfTrainError
 from ...losses import Loss
+from ...runtime.progress import Progress
 from ..state import State
 from .linear_response import GivenBatch, Response, respond
 
@@ -46,13 +47,19 @@ class Flow:
     def __init__(self, loss: Loss, batch: GivenBatch, fixed_bias: bool):
         self.loss, self.batch, self.fixed_bias = loss, batch, fixed_bias
         self.refusal: NoExpansion | None = None
-        self.evaluations = 0
+        self.bar: Progress | None = None
+        self.begin(0.0)
+
+    def begin(self, tau: float) -> None:
+        """An integration starts from there."""
+        self.evaluations, self.reached = 0, tau
 
     def __call__(self, tau: float, y: Array) -> Array:
         if np.isnan(y).any():
             return np.full(3, np.nan)
         self.refusal = None
         self.evaluations += 1
+        self._report(tau)
         if self.evaluations > MOST_EVALUATIONS:
             raise SelfTrainError(
                 f"the path was given up at tau = {tau:g} after {MOST_EVALUATIONS} evaluations: its"
@@ -68,6 +75,11 @@ class Flow:
             self.refusal = NoExpansion(refusal.points, state, float(tau), refusal.selected)
             return np.full(3, np.nan)
         return np.array([answer.shrink, answer.turn, answer.drift * state.norm])
+
+    def _report(self, tau: float) -> None:
+        if self.bar is not None:
+            self.bar.advance(expected=max(0.0, tau - self.reached))
+            self.reached = max(self.reached, tau)
 
     def answer(self, y: Array) -> Response:
         """The response of a step from there."""
@@ -126,6 +138,8 @@ def confirmed(
         if apart <= tolerance:
             return Confirmed(fine, max(apart, finer), evaluations)
         coarse = fine
+        if flows[0].bar is not None:
+            flows[0].bar.extend(0, times[-1])
     raise SelfTrainError(
         f"the path until tau = {times[-1]:g} was not confirmed to tolerance = {tolerance:g}: "
         f"two integrations differ by {apart:.2g}; ask for a larger tolerance or a shorter path"
@@ -150,7 +164,7 @@ def _integrate(
     failure: SelfTrainError | None = None
     for at, flow in enumerate(flows):
         begin, end = times[at], times[at + 1]
-        flow.evaluations = 0
+        flow.begin(begin)
         if np.isnan(flow(begin, y)).any():
             failure = flow.refusal
             break

@@ -20,6 +20,7 @@ from ...arrays import Array
 from ...errors import InvalidInput, NoGradient, nearest
 from ...labelers import HardLabels
 from ...observables import SYMBOLS
+from ...runtime.progress import Progress, ProgressOption, checked_progress
 from ..engines.engine import select
 from ..solve import stages
 from ..state import solution
@@ -36,6 +37,9 @@ ILL_CONDITIONED = 1e11
 derivative.
 """
 
+
+PIECE = 8192
+"""Steps that are differentiated before progress is told."""
 
 FADED = 1e-180
 """Below this q, its powers leave the range of numbers."""
@@ -100,6 +104,7 @@ def gradient(
     trajectory: Trajectory,
     of: str | Callable[[Trajectory], float] = "error",
     at: int = -1,
+    progress: ProgressOption = None,
 ) -> Gradient:
     r"""Derivatives of a result of a run in every entry of its recipe and its problem.
 
@@ -109,6 +114,7 @@ def gradient(
             returns a number; such a function is differentiated by central differences in the states
             of the run.
         at: the step at which the quantity is taken; counts from the end if negative.
+        progress: None, True, False or a function of a `ProgressReport` (`runtime.progress`).
 
     The threshold's derivative at $\Gamma = 0$ is the one from above. There is no derivative where
     labels have collapsed, none in the sharpness of hard labels, and none through an ill-conditioned
@@ -124,13 +130,14 @@ def gradient(
     if not isinstance(trajectory, Trajectory):
         raise InvalidInput("trajectory", trajectory, "a result of selftrain.solve is accepted")
     trajectory.problem.needs_fresh_rows("the gradient")
+    checked_progress(progress)
     name, step = _quantity(trajectory, of, at)
     if trajectory.problem.shaped:
         from ..shapes.gradient import shaped_gradient
         from ..shapes.trajectory import ShapedTrajectory
 
         assert isinstance(trajectory, ShapedTrajectory)
-        return shaped_gradient(trajectory, of, name, step)
+        return shaped_gradient(trajectory, of, name, step, progress)
     last = trajectory.good_steps - 1 if step is None else step
     wanted = partials(trajectory, of, step)
     if of == "error" and not wanted.rows.any():
@@ -138,7 +145,13 @@ def gradient(
             f"the error of step {step} is that of one class: no state near it has another"
         )
     states, unknowns = solution(trajectory, last)
-    jacobians, moves = derivatives(trajectory, states, unknowns, range(last + 1))
+    with Progress(last + 1, "steps", progress, often=True) as bar:
+        parts = []
+        for start in range(0, last + 1, PIECE):
+            steps = range(start, min(start + PIECE, last + 1))
+            parts.append(derivatives(trajectory, states, unknowns, steps))
+            bar.reach(steps.stop)
+    jacobians, moves = (np.concatenate(each) for each in zip(*parts, strict=True))
     slopes, condition = np.empty((last + 1, FIELDS)), np.empty(last + 1)
     try:
         pull_back(

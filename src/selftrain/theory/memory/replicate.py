@@ -15,6 +15,7 @@ from ...errors import EmptySelection, StateOverflow
 from ...problem import Problem
 from ...recipe import Recipe
 from ...rows import RowGroup
+from ...runtime.progress import Progress
 from ..trajectory import Trajectory
 from .bank import Draw, grid, scrambled
 from .linear import Linear
@@ -68,6 +69,7 @@ class ReturningRows(NamedTuple):
         exact: the run of the steps before any row is used again, by quadrature.
         begin: the first step that uses rows which return; banks start there.
         last: the last step to solve.
+        bar: what is told of every step of every bank, which takes as long as the bank has rows.
     """
 
     problem: Problem
@@ -75,6 +77,13 @@ class ReturningRows(NamedTuple):
     exact: Trajectory
     begin: int
     last: int
+    bar: Progress | None = None
+
+    def expect(self, source: BankSource, banks: int = 1) -> None:
+        """Announce the steps of some banks."""
+        if self.bar is not None:
+            steps = banks * (self.last + 1 - self.begin)
+            self.bar.extend(steps, steps * source.size)
 
     def rows(self, group: RowGroup, path: Path, draw: Draw | None) -> Group:
         """A group of rows at its first use."""
@@ -93,6 +102,11 @@ class BankSource(NamedTuple):
     points: int = 0
     seed: np.random.SeedSequence | None = None
     level: int = 0
+
+    @property
+    def size(self) -> float:
+        """About how many rows, as a measure of the work."""
+        return float(max(self.points, self.level**3, 1))
 
     def draws(self, groups: tuple[RowGroup, ...]) -> dict[str, Draw | None]:
         """The bank of each group."""
@@ -160,6 +174,8 @@ def run_bank(
         m_hat[t] = sum(rows.signal for rows in used)
         measured[3:, t] = _losses(used)
         present = {name: rows for name, rows in present.items() if rows.group.steps[-1] > t}
+        if setting.bar is not None:
+            setting.bar.advance(expected=source.size)
     return Replicate(path, moves, measured, m_hat, collapsed_at, evaluations, points)
 
 

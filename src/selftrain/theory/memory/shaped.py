@@ -18,6 +18,7 @@ from ...clusters import Clusters
 from ...errors import ConvergenceError, EmptySelection, InvalidInput, StageError
 from ...problem import Problem
 from ...recipe import Recipe
+from ...runtime.progress import Progress, ProgressOption
 from ..shapes.engine import law_of, mean_variance, space_of
 from ..shapes.matrices import MatrixSpace
 from ..shapes.modes import FIRST
@@ -58,19 +59,26 @@ class BankRun(NamedTuple):
 
 
 def solve_shaped_memory(
-    problem: Problem, recipe: Recipe, wanted: float | None, on_failure: str
+    problem: Problem,
+    recipe: Recipe,
+    wanted: float | None,
+    on_failure: str,
+    progress: ProgressOption = None,
 ) -> ShapedTrajectory:
     """The run of a problem with clusters in which rows are used again."""
     _one_shape(problem)
     tolerance = DEFAULT_TOLERANCE if wanted is None else wanted
     last, failure = problem.steps, None
-    try:
-        banks, accuracy, points = _enlarge(problem, recipe, tolerance, wanted is None, last)
-    except StageError as error:
-        if on_failure == "raise":
-            raise
-        last, failure = error.step - 1, error
-        banks, accuracy, points = _enlarge(problem, recipe, math.inf, True, last)
+    with Progress(0, "steps of banks", progress, expected=0.0, often=True) as bar:
+        try:
+            banks, accuracy, points = _enlarge(
+                problem, recipe, tolerance, wanted is None, last, bar
+            )
+        except StageError as error:
+            if on_failure == "raise":
+                raise
+            last, failure = error.step - 1, error
+            banks, accuracy, points = _enlarge(problem, recipe, math.inf, True, last, bar)
     return _trajectory(problem, recipe, tolerance, banks, accuracy, points, failure)
 
 
@@ -83,12 +91,13 @@ def run_one_shaped_bank(problem: Problem, recipe: Recipe, points: int) -> Shaped
 
 
 def _enlarge(
-    problem: Problem, recipe: Recipe, tolerance: float, default: bool, last: int
+    problem: Problem, recipe: Recipe, tolerance: float, default: bool, last: int, bar: Progress
 ) -> tuple[list[BankRun], Array, int]:
     points, worst, at = FEWEST_POINTS, math.inf, 0
     while True:
         seeds = np.random.SeedSequence(points).spawn(BANKS)
-        banks = [run_bank(problem, recipe, points, seed, last) for seed in seeds]
+        bar.extend(BANKS * (last + 1), float(BANKS * (last + 1) * points))
+        banks = [run_bank(problem, recipe, points, seed, last, bar=bar) for seed in seeds]
         if len({bank.collapsed_at for bank in banks}) == 1:
             accuracy = _accuracy(problem, banks)
             worst, at = float(np.nanmax(accuracy)), int(np.nanargmax(accuracy))
@@ -118,6 +127,7 @@ def run_bank(
     seed: np.random.SeedSequence,
     last: int,
     window: int = WINDOW,
+    bar: Progress | None = None,
 ) -> BankRun:
     """All steps on one bank; `window` is that of the acceleration (0: none)."""
     groups, loss, steps = problem.row_groups, problem.loss_function, problem.steps
@@ -160,6 +170,8 @@ def run_bank(
             rows.finish(bank.fields[t], bank.bias[t], t)
         bank.measured[3, t] = _loss(used, t)
         present = {name: pair for name, pair in present.items() if pair[0].group.steps[-1] > t}
+        if bar is not None:
+            bar.advance(expected=float(points))
     return bank
 
 

@@ -20,6 +20,7 @@ from ...labelers import SoftLabels
 from ...losses import Squared
 from ...problem import Problem
 from ...recipe import Recipe
+from ...runtime.progress import Progress, ProgressOption
 from ..trajectory import STATE, SolverStats, Trajectory
 from .process import Path
 from .replicate import MEASURED, BankSource, Counts, Replicate, ReturningRows, run_bank
@@ -76,7 +77,12 @@ def linear(problem: Problem, recipe: Recipe) -> bool:
 
 
 def solve_memory(
-    problem: Problem, recipe: Recipe, wanted: float | None, on_failure: str, exact: Trajectory
+    problem: Problem,
+    recipe: Recipe,
+    wanted: float | None,
+    on_failure: str,
+    exact: Trajectory,
+    progress: ProgressOption = None,
 ) -> Trajectory:
     """The run of a problem in which rows are used again.
 
@@ -85,7 +91,13 @@ def solve_memory(
             size do not reach it.
         exact: the run of the steps before rows are used again.
     """
-    setting = _setting(problem, recipe, exact)
+    with Progress(0, "steps of banks", progress, expected=0.0, often=True) as bar:
+        setting = _setting(problem, recipe, exact)._replace(bar=bar)
+        return _solve(setting, wanted, on_failure)
+
+
+def _solve(setting: ReturningRows, wanted: float | None, on_failure: str) -> Trajectory:
+    problem, recipe = setting.problem, setting.recipe
     tolerance = default_tolerance(problem, recipe) if wanted is None else wanted
     if linear(problem, recipe):
         return _attempt(setting, Asked(tolerance, tolerance, (0,)), on_failure)
@@ -147,8 +159,10 @@ def _on_grids(setting: ReturningRows, tolerance: float) -> Trajectory | None:
     before: Replicate | None = None
     evaluations = np.zeros(setting.problem.steps + 1, dtype=np.int64)
     for level in GRID_LEVELS:
+        source = BankSource(level=level)
+        setting.expect(source)
         try:
-            run = run_bank(setting, BankSource(level=level), before.moves if before else None)
+            run = run_bank(setting, source, before.moves if before else None)
         except StageError:
             return None
         evaluations += run.evaluations
@@ -242,6 +256,7 @@ def _enlarge(setting: ReturningRows, asked: Asked, failure: StageError | None = 
         if points < needed and points != sizes[-1]:
             continue
         runs = []
+        setting.expect(BankSource(points), BANKS if points else 1)
         for seed in np.random.SeedSequence(points).spawn(BANKS if points else 1):
             runs.append(run_bank(setting, BankSource(points, seed), near))
             near = runs[-1].moves

@@ -16,6 +16,7 @@ from ...labelers import HardLabels, SoftLabels
 from ...losses import Logistic
 from ...problem import Problem
 from ...recipe import Recipe
+from ...runtime.progress import ProgressOption
 from ..engines.logistic.step import reference_sharpness
 from ..step.ending import Ending, before_step
 from ..step.prediction import LONGEST_HISTORY
@@ -136,6 +137,7 @@ class Run:
         record.evaluations[t], record.points[t] = solution.evaluations, solution.points
         record.accuracy[t] = solution.accuracy
         record.starts[t] = START_NAMES.index(solution.start)
+        record.reached(t)
         return new_bias
 
     def solve(self, warm: ShapedTrajectory | None) -> None:
@@ -210,6 +212,7 @@ def solve_shaped(
     tolerance: float,
     on_failure: str,
     warm_start: Any = None,
+    progress: ProgressOption = None,
 ) -> ShapedTrajectory:
     """`solve` for a problem with clusters."""
     _check_ridge(problem, recipe)
@@ -217,12 +220,13 @@ def solve_shaped(
     warm = warm_start if isinstance(warm_start, ShapedTrajectory) else None
     if warm is not None and warm.unknowns.shape != run.unknowns.shape:
         warm = None
-    try:
-        run.solve(warm)
-    except StageError as error:
-        if on_failure == "raise":
-            raise
-        run.record.failure = error
+    with run.record.reporting(progress):
+        try:
+            run.solve(warm)
+        except StageError as error:
+            if on_failure == "raise":
+                raise
+            run.record.failure = error
     return run.trajectory()
 
 

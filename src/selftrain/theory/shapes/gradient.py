@@ -9,12 +9,14 @@ h.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ...arrays import Array
 from ...errors import NoGradient, StageError
+from ...runtime.progress import Progress, ProgressOption
 from ..gradients.gradient import Gradient
 from .trajectory import ShapedTrajectory
 
@@ -46,17 +48,23 @@ class Differences(Gradient):
 
 
 def shaped_gradient(
-    run: ShapedTrajectory, of: str | Callable[[Any], float], name: str, step: int | None
+    run: ShapedTrajectory,
+    of: str | Callable[[Any], float],
+    name: str,
+    step: int | None,
+    progress: ProgressOption = None,
 ) -> Differences:
-    """The gradient of a quantity of a run; see `selftrain.gradient`."""
+    """The gradient of a quantity of a run; see `selftrain.gradient`. An entry reports its progress
+    when it is asked for.
+    """
 
     def value(of_run: Any) -> float:
         return float(of(of_run)) if callable(of) else float(getattr(of_run, of)[step])
 
     entries: dict[str, Any] = {
-        field: lambda field=field: _number(run, value, field) for field in NUMBERS
+        field: lambda field=field: _number(run, value, field, progress) for field in NUMBERS
     }
-    entries |= {field: lambda field=field: _series(run, value, field) for field in SERIES}
+    entries |= {field: lambda field=field: _series(run, value, field, progress) for field in SERIES}
     missing = {
         "delta": "clusters have a shape in its place",
         "delta_u": "clusters have a shape in its place",
@@ -70,15 +78,19 @@ def shaped_gradient(
     return Differences(name, step, value(run), condition, entries, missing)
 
 
-def _number(run: ShapedTrajectory, value: Callable[[Any], float], field: str) -> float | Array:
+def _number(
+    run: ShapedTrajectory, value: Callable[[Any], float], field: str, progress: ProgressOption
+) -> float | Array:
     owner = run.recipe if hasattr(run.recipe, field) else run.problem
     now = getattr(owner, field)
     if isinstance(now, tuple):
-        return _each(run, value, field, np.array(now))
+        return _each(run, value, field, np.array(now), progress)
     return _slope(run, value, lambda new: {field: new}, float(now), field)
 
 
-def _series(run: ShapedTrajectory, value: Callable[[Any], float], field: str) -> Array:
+def _series(
+    run: ShapedTrajectory, value: Callable[[Any], float], field: str, progress: ProgressOption
+) -> Array:
     batches, values = run.problem.unlabeled, run.recipe.at_steps(run.problem.steps)
     factor: Array = np.ones(run.problem.steps)
     if field == "sharpness":
@@ -91,20 +103,27 @@ def _series(run: ShapedTrajectory, value: Callable[[Any], float], field: str) ->
         "alpha_u": batches.alpha,
         "rho_u": batches.rho,
     }[field]
-    return _each(run, value, field, np.array(now))
+    return _each(run, value, field, np.array(now), progress)
 
 
-def _each(run: ShapedTrajectory, value: Callable[[Any], float], field: str, now: Array) -> Array:
+def _each(
+    run: ShapedTrajectory,
+    value: Callable[[Any], float],
+    field: str,
+    now: Array,
+    progress: ProgressOption,
+) -> Array:
     def changed(i: int, new: float) -> dict[str, Any]:
         series = now.copy()
         series[i] = new
         return {field: tuple(series.tolist())}
 
-    slopes = [
-        _slope(run, value, lambda new, i=i: changed(i, new), float(entry), field)  # type: ignore[misc]
-        for i, entry in enumerate(now)
-    ]
-    return np.array(slopes)
+    slopes = np.empty(now.size)
+    with Progress(now.size, "slopes", progress, often=True) as bar:
+        for i, entry in enumerate(now):
+            slopes[i] = _slope(run, value, partial(changed, i), float(entry), field)
+            bar.advance()
+    return slopes
 
 
 def _slope(

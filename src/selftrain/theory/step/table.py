@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -12,6 +14,7 @@ from ...errors import StageError
 from ...losses import Loss
 from ...problem import Problem
 from ...recipe import Recipe
+from ...runtime.progress import Progress, ProgressOption
 from ..state import solution, to_state
 from ..tolerances import confirmable, exponent_of, last_step_of
 from ..trajectory import STATE, SolverStats, Trajectory
@@ -35,6 +38,7 @@ class Record:
         unknowns: the solution z of each stage, for prediction.
         anchors: $\gamma_0$ of those unknowns.
         warm_start: a similar run, from which to predict.
+        bar: what is told how many steps are solved.
     """
 
     problem: Problem
@@ -51,6 +55,7 @@ class Record:
     starts: Array = field(init=False)
     collapsed_at: int | None = None
     failure: StageError | None = None
+    bar: Progress | None = None
 
     def __post_init__(self) -> None:
         size = self.problem.steps + 1
@@ -62,6 +67,17 @@ class Record:
         self.points = np.zeros(size, dtype=np.int64)
         self.accuracy = np.full(size, np.nan)
         self.starts = np.full(size, -1, dtype=np.int64)
+
+    @contextmanager
+    def reporting(self, progress: ProgressOption) -> Iterator[None]:
+        """A context in which the steps that are solved are reported."""
+        with Progress(self.problem.steps + 1, "steps", progress, often=True) as self.bar:
+            yield
+
+    def reached(self, t: int) -> None:
+        """Step t is solved, and so are those before it."""
+        if self.bar is not None:
+            self.bar.reach(t + 1)
 
     @cached_property
     def mirrored(self) -> bool:
@@ -119,6 +135,7 @@ class Record:
         self.points[t] = solution.points
         self.accuracy[t] = solution.accuracy
         self.starts[t] = START_NAMES.index(solution.start)
+        self.reached(t)
 
     def near_solution(self) -> tuple[Array, Array, int]:
         """States and zero-based unknowns of the near run, zero where there are none, and its last

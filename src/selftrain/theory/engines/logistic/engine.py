@@ -31,6 +31,11 @@ from .step import evaluate, evaluate_groups, reference_sharpness, workspace
 
 TOO_LONG = "its averages need too long a rule"
 
+PIECE = 8192
+"""Steps that are solved in one call, a quarter of a second of work: then others may run, and
+progress is told. The last of them is confirmed on the refined rule.
+"""
+
 
 class SupervisedStage:
     r"""Step 0, or a supervised fit to several groups of points $(\alpha, \rho, \Delta)$.
@@ -188,7 +193,11 @@ class LogisticEngine:
         limits = Demands(record.exponent, record.enough, record.confirmable)
         t, ending = begin, Ending.SOLVED
         while t <= problem.steps:
-            t, ending = march(t, plan, table, near, limits, work)
+            piece = min(t + PIECE, problem.steps + 1)
+            t, ending = march(t, _until(plan, piece), table, near, limits, work)
+            record.reached(t - 1)
+            if ending == Ending.SOLVED:
+                continue
             if ending != Ending.UNCONFIRMED:
                 break
             record.truncate(t)
@@ -220,6 +229,13 @@ class LogisticEngine:
         if failed:
             raise ConvergenceError(part.start + failed, TOO_LONG, {}, math.nan)
         return jacobians[1:], moves[1:]
+
+
+def _until(plan: Schedule, end: int) -> Schedule:
+    """A schedule that ends before step `end`."""
+    if end == len(plan.alpha):
+        return plan
+    return plan._replace(**{name: getattr(plan, name)[:end] for name in Schedule._fields[:-1]})
 
 
 def _near(record: Record) -> Near:
