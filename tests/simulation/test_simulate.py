@@ -203,7 +203,7 @@ def test_kept_labels_with_one_ridge_change_nothing_and_warn(threshold: float) ->
         ({"memory": -1}, "memory = -1: a whole number of bytes"),
         ({"memory": "1GB"}, "memory = '1GB': a whole number of bytes"),
         ({"keep_weights": 1}, "keep_weights = 1: True or False"),
-        ({"progress": "q"}, "progress = 'q': True or False"),
+        ({"progress": "q"}, "progress = 'q': None, True, False or a function"),
         ({"tolerance": 1e-16}, "tolerance = 1e-16: a number from 1e-9"),
         ({"on_failure": "ignore"}, "on_failure = 'ignore'"),
         ({"method": None}, "unknown method"),

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from selftrain import Problem, Recipe, optimize, solve, supervised_optimum
+from selftrain import Problem, ProgressReport, Recipe, optimize, solve, supervised_optimum
 from selftrain.errors import InvalidInput, NoGradient
 from selftrain.theory.bayes import bayes_error
 from selftrain.tuning.bounds import DEFAULT_BOUNDS
@@ -134,10 +134,10 @@ def test_it_says_when_not_to_self_train() -> None:
 
 
 def test_progress_is_told() -> None:
-    seen: list[tuple[int, float]] = []
-    optimize(PROBLEM.replace(steps=2), progress=lambda *told: seen.append(told))
-    assert [solves for solves, _ in seen] == sorted(solves for solves, _ in seen)
-    assert seen[-1][1] <= seen[0][1]
+    seen: list[ProgressReport] = []
+    best = optimize(PROBLEM.replace(steps=2), progress=seen.append)
+    assert [report.done for report in seen] == list(range(1, best.solves + 1))
+    assert seen[-1].best == pytest.approx(best.error, abs=1e-8)
 
 
 @pytest.mark.parametrize("name", list(DEFAULT_BOUNDS))
@@ -176,7 +176,7 @@ def test_coordinates(name: str) -> None:
         ({"method": "nelder-mead", "schedule": ("lambda_u",)}, "constants only"),
         ({"starts": 0}, "whole number from 1"),
         ({"limit": 0}, "whole number from 1"),
-        ({"progress": 3}, "a function of solves"),
+        ({"progress": 3}, "a function of a report"),
         ({"tolerance": 0.0}, "tolerance"),
     ],
 )
