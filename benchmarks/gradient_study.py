@@ -3,10 +3,12 @@ r"""Gradients of random runs against differences of the solver, and a third rout
 For each random run one quantity is differentiated in ten or more entries of its problem and recipe:
 by `gradient`, and by extrapolated central differences of `solve`. Differences have an error of
 their own: what the last step of the extrapolation changed, and the accuracy of the two runs over
-their distance. An entry on which the two do not agree is settled by the equations of
-`independent`, an engine that shares no code with the package: there the derivative is carried
-forward from step to step, each step differentiated at its solution by differences that solve
-nothing.
+their distance. An entry on which the two do not agree is settled by the equations of `extended`,
+which share no code with the package: there the derivative is carried forward from step to step,
+each step differentiated at its solution by complex steps in extended precision. Nothing is
+subtracted on that way.
+
+Rows are written as they come; a run that was interrupted continues where it stopped.
 """
 
 from __future__ import annotations
@@ -16,12 +18,15 @@ import csv
 import math
 from collections import Counter
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+import extended
 import independent
 import numpy as np
 import robustness
+from extended import REAL
 
 from selftrain import Problem, Recipe, Trajectory, gradient, solve
 from selftrain.errors import NoGradient, StageError
@@ -32,9 +37,6 @@ PER_STEP = ("lambda_u", "sharpness", "threshold", "alpha_u", "rho_u", "delta_u")
 TOLERANCE = 1e-12
 WIDTH = 2e-3
 """Widest difference of two runs, relative to the entry; the others are a half and a quarter."""
-
-STRIDE = 1e-3
-"""The same for the equations of one step."""
 
 CLOSE = 1e-6
 """Relative difference up to which two derivatives agree in any case."""
@@ -156,23 +158,37 @@ def _size(run: Trajectory, of: str, t: int) -> float:
 
 def third(run: Trajectory, of: str, entry: Entry, last: int) -> float:
     """The derivative carried forward through the equations of the other engine."""
-    move = np.zeros(4)  # of the state (m, v, B) and of chi
+    move = np.zeros(4, dtype=REAL)  # of the state (m, v, B) and of chi
     for t in range(last + 1):
         move = _through(run, t, entry, move)
     return float(_outcome(run, of, last) @ move)
 
 
+@cache
+def _solved(run: Trajectory, t: int) -> tuple[independent.Step, Any, extended.Solved]:
+    """Step t in extended precision: its equations and their derivatives, made once for all
+    entries.
+    """
+    step, z = robustness.equations(run, t)
+    step = extended.extended(step)
+    return step, z.astype(REAL), extended.at(step, z)
+
+
 def _through(run: Trajectory, t: int, entry: Entry, old: Any) -> Any:
     """The derivatives of (m, v, B, chi) of step t, from those of step t-1."""
-    step, z = robustness.equations(run, t)
+    step, z, solved = _solved(run, t)
     fields = _moves(run, t, entry, step, old)
-    dz = _answer(step, z, fields)
+    rates = {name: rate for name, rate in fields.items() if rate}
+    if not rates:
+        return np.zeros(4, dtype=REAL)
+    moved = extended.along(step, z, solved.panels, rates)
+    dz = extended.newton(step, z, solved, -moved)
     a = step.anchor * step.omega + z[0]
     da = dz[0] + fields["anchor"] * step.omega + step.anchor * fields["omega"]
     bias = dz[2] + fields["bias_anchor"] * step.old_bias + step.bias_anchor * fields["old_bias"]
     mu, nu2, eta, deta = step.mu, step.nu2, z[1], dz[1]
     off, doff = a - mu * eta, da - fields["mu"] * eta - mu * deta
-    r2, chi = math.exp(2.0 * z[3]), math.exp(z[4])
+    r2, chi = np.exp(2 * z[3]), np.exp(z[4])
     m = fields["mu"] * a + mu * da + fields["nu2"] * eta + nu2 * deta
     v = fields["nu2"] * off * off + 2.0 * nu2 * off * doff + 2.0 * r2 * dz[3]
     return np.array([m, v, bias, chi * dz[4]])
@@ -180,18 +196,18 @@ def _through(run: Trajectory, t: int, entry: Entry, old: Any) -> Any:
 
 def _moves(
     run: Trajectory, t: int, entry: Entry, step: independent.Step, old: Any
-) -> dict[str, float]:
+) -> dict[str, Any]:
     """How what the step is given moves with the entry, directly and through the step before."""
-    moves = dict.fromkeys(FIELDS, 0.0)
+    moves: dict[str, Any] = dict.fromkeys(FIELDS, REAL(0))
     here = entry.step in (0, t)
     if t == 0:
         for name, field in (("lambda_l", "ridge"), ("alpha_l", "alpha")):
             moves[field] = float(entry.name == name)
         return moves
-    m, v = float(run.m[t - 1]), float(run.v[t - 1])
+    m, v = REAL(run.m[t - 1]), REAL(run.v[t - 1])
     q = m * m + v
-    moves["omega"] = (m * old[0] + 0.5 * old[1]) / math.sqrt(q)
-    moves["mu"] = (v * old[0] - 0.5 * m * old[1]) / q**1.5
+    moves["omega"] = (m * old[0] + 0.5 * old[1]) / np.sqrt(q)
+    moves["mu"] = (v * old[0] - 0.5 * m * old[1]) / (q * np.sqrt(q))
     moves["nu2"] = (m * m * old[1] - 2.0 * m * v * old[0]) / q**2
     moves["old_bias"] = old[2]
     kept = 0.0 if step.bias_anchor else 1.0
@@ -213,81 +229,25 @@ def _moves(
     return moves
 
 
-def _answer(step: independent.Step, z: Any, moves: dict[str, float]) -> Any:
-    """How the unknowns answer to a move of what the step is given."""
-    unit = independent.scales(step, z)
-    slopes = np.empty((5, 5))
-    for i in range(5):
-        along = np.zeros(5)
-        along[i] = unit[i]
-
-        def at(x: float, along: Any = along) -> Any:
-            return _residual(step, z + x * along)
-
-        slopes[:, i] = _slope(at)
-    pace = _pace(step, moves)
-
-    def given(x: float) -> Any:
-        changed = {name: getattr(step, name) + x * pace * rate for name, rate in moves.items()}
-        return _residual(step._replace(**changed), z)
-
-    shift = _slope(given) / pace if any(moves.values()) else np.zeros(5)
-    rows = np.abs(slopes).max(axis=1)
-    if step.first:
-        slopes[0], shift[0], rows[0] = [1.0, 0.0, 0.0, 0.0, 0.0], 0.0, 1.0
-    return -unit * np.linalg.solve(slopes / rows[:, None], shift / rows)
-
-
-def _slope(at: Any) -> Any:
-    """The derivative at zero of a function of one variable, extrapolated once."""
-    wide, narrow = ((at(x) - at(-x)) / (2.0 * x) for x in (STRIDE, 0.5 * STRIDE))
-    return (4.0 * narrow - wide) / 3.0
-
-
-def _residual(step: independent.Step, z: Any) -> Any:
-    out = np.empty(5)
-    independent.residual(step, z, 1e-12, out)
-    return out
-
-
-def _pace(step: independent.Step, moves: dict[str, float]) -> float:
-    """How far the entry moves for a change of one in the most sensitive of the fields."""
-    root = math.sqrt(step.delta)
-    sizes = {
-        "omega": step.omega,
-        "mu": step.nu2,
-        "nu2": step.nu2,
-        "old_bias": root * step.omega,
-        "bias": root * step.omega + abs(step.bias),
-        "rho": min(step.rho, 1.0 - step.rho),
-    }
-    paces = [
-        sizes.get(name, abs(getattr(step, name))) / abs(rate)
-        for name, rate in moves.items()
-        if rate and sizes.get(name, abs(getattr(step, name))) > 0
-    ]
-    return min(paces, default=1.0)
-
-
 def _outcome(run: Trajectory, of: str, t: int) -> Any:
     """Derivatives of a quantity in (m, v, B, chi), from its definition."""
-    m, v, bias = float(run.m[t]), float(run.v[t]), float(run.bias[t])
+    m, v, bias = REAL(run.m[t]), REAL(run.v[t]), REAL(run.bias[t])
     q = m * m + v
     if of == "q":
         return np.array([2.0 * m, 1.0, 0.0, 0.0])
     if of == "chi":
         return np.array([0.0, 0.0, 0.0, 1.0])
     if of == "one_minus_cosine":
-        return np.array([-v, 0.5 * m, 0.0, 0.0]) / q**1.5
+        return np.array([-v, 0.5 * m, 0.0, 0.0]) / (q * np.sqrt(q))
     if of == "bias_to_norm":
-        return np.array([-bias * m / q, -0.5 * bias / q, 1.0, 0.0]) / math.sqrt(q)
+        return np.array([-bias * m / q, -0.5 * bias / q, 1.0, 0.0]) / np.sqrt(q)
     rho, delta = run.problem.test_mixture
-    row = np.zeros(4)
+    row = np.zeros(4, dtype=REAL)
     for sign, share in ((1.0, rho), (-1.0, 1.0 - rho)):
-        k = (m + sign * bias) / math.sqrt(delta * q)
-        density = share * math.exp(-0.5 * k * k) / math.sqrt(2.0 * math.pi)
+        k = (m + sign * bias) / np.sqrt(delta * q)
+        density = share * np.exp(-0.5 * k * k) / extended.ROOT_TAU
         by_state = np.array([1.0 - (m + sign * bias) * m / q, -0.5 * (m + sign * bias) / q, sign])
-        row[:3] -= density * by_state / math.sqrt(delta * q)
+        row[:3] -= density * by_state / np.sqrt(delta * q)
     return row
 
 
@@ -327,28 +287,41 @@ def judged(run: Trajectory, of: str, entry: Entry, last: int, adjoint: float) ->
     return {"difference": other, "noise": noise, "third": settled, "outcome": outcome}
 
 
+def collect(seed: int, wanted: int, path: Path) -> tuple[list[dict[str, Any]], int]:
+    """All rows, those in the file included, and how many problems were drawn for them."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    rows: list[dict[str, Any]] = []
+    if path.exists():
+        with path.open(newline="") as file:
+            rows = list(csv.DictReader(file))
+    done = [int(row["index"]) for row in rows]
+    runs, index = len(set(done)), max(done, default=-1) + 1
+    with path.open("a", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS)
+        if not rows:
+            writer.writeheader()
+        while runs < wanted:
+            found = study(seed, index)
+            _solved.cache_clear()
+            index, runs = index + 1, runs + bool(found)
+            writer.writerows(found)
+            file.flush()
+            rows += found
+    return rows, index
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=226)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=Path("out/gradient-study.csv"))
     options = parser.parse_args()
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    counts: Counter[str] = Counter()
-    index = runs = 0
-    with options.out.open("w", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS)
-        writer.writeheader()
-        while runs < options.runs:
-            rows = study(options.seed, index)
-            index, runs = index + 1, runs + bool(rows)
-            writer.writerows(rows)
-            file.flush()
-            counts.update(row["outcome"] for row in rows)
-            for row in rows:
-                if row["outcome"] in (FAULT, WRONG, UNDECIDED):
-                    print(row, flush=True)
-    print(f"{runs} runs of {index} drawn, {sum(counts.values())} entries: {dict(counts)}")
+    rows, drawn = collect(options.seed, options.runs, options.out)
+    counts = Counter(row["outcome"] for row in rows)
+    for row in rows:
+        if row["outcome"] in (FAULT, WRONG, UNDECIDED):
+            print(row)
+    print(f"{options.runs} runs of {drawn} drawn, {len(rows)} entries: {dict(counts)}")
     return int(counts[UNDECIDED] + counts[WRONG] > 0)
 
 

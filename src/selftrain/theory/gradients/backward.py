@@ -13,6 +13,9 @@ from ...runtime.kernels import kernel
 from ..step.equations import BIAS, ETA, LOG_CHI, LOG_R, A, scales
 from .step_derivatives import FIELDS, MU, NU2, OLD_BIAS, OMEGA, RIDGE
 
+REFINEMENTS = 3
+"""Solutions of a system: the first, and two for what it left over."""
+
 
 @kernel(error_model="numpy")
 def pull_back(
@@ -27,6 +30,7 @@ def pull_back(
     """
     pull = np.empty(5)
     adjoint = np.empty(5)
+    unit = np.empty(5)
     for t in range(unknowns.shape[0] - 1, -1, -1):
         z = unknowns[t]
         bar = bars[t]
@@ -55,12 +59,9 @@ def pull_back(
             direct[MU] = bar[0] * a - 2.0 * bar[1] * nu2 * off * eta - bar[8] * eta / (chi * omega)
             direct[NU2] = bar[0] * eta + bar[1] * off * off
         size = math.hypot(a, norm)
-        inverse = np.linalg.inv(jacobians[t])
-        conditions[t] = _condition(jacobians[t], inverse, size, abs(z[BIAS]) + size)
-        for i in range(5):
-            adjoint[i] = 0.0
-            for j in range(5):
-                adjoint[i] += inverse[j, i] * pull[j]
+        unit[A], unit[ETA], unit[BIAS] = size, size, abs(z[BIAS]) + size
+        unit[LOG_R], unit[LOG_CHI] = 1.0, 1.0
+        conditions[t] = _solve_transposed(jacobians[t], unit, pull, adjoint)
         for j in range(FIELDS):
             for i in range(5):
                 direct[j] -= adjoint[i] * moves[t, i, j]
@@ -73,18 +74,44 @@ def pull_back(
 
 
 @kernel(error_model="numpy")
-def _condition(jacobian: Any, inverse: Any, size: float, bias: float) -> float:
-    """Largest relative change of an unknown when every entry of the Jacobian changes by one
-    part.
+def _solve_transposed(jacobian: Any, unit: Any, right: Any, out: Any) -> float:
+    r"""Solve $F_z^T x = $ `right`; returns the condition: the largest relative change of an unknown
+    when every entry of the Jacobian changes by one part.
+
+    Near a collapse rows and columns differ by many orders. They are brought to one size first, the
+    columns by the scales of the unknowns (`unit`), and what the solution leaves over is solved for
+    again: without that, rounding took three digits of derivatives there.
     """
-    scale = (size, size, bias, 1.0, 1.0)
+    matrix = np.empty((5, 5))
+    rows = np.empty(5)
+    for i in range(5):
+        rows[i] = 0.0
+        for j in range(5):
+            rows[i] = max(rows[i], abs(jacobian[i, j]) * unit[j])
+        for j in range(5):
+            matrix[i, j] = jacobian[i, j] * unit[j] / rows[i]
+    inverse = np.linalg.inv(matrix)
+    left = np.empty(5)
+    for j in range(5):
+        left[j] = right[j] * unit[j]
+        out[j] = 0.0
+    for _ in range(REFINEMENTS):
+        for i in range(5):
+            for j in range(5):
+                out[i] += inverse[j, i] * left[j]
+        for j in range(5):
+            left[j] = right[j] * unit[j]
+            for i in range(5):
+                left[j] -= matrix[i, j] * out[i]
+    for i in range(5):
+        out[i] /= rows[i]
     worst = 0.0
     for i in range(5):
         total = 0.0
         for k in range(5):
             row = 0.0
             for j in range(5):
-                row += abs(jacobian[k, j]) * scale[j]
+                row += abs(matrix[k, j])
             total += abs(inverse[i, k]) * row
-        worst = max(worst, total / scale[i])
+        worst = max(worst, total)
     return worst

@@ -177,7 +177,7 @@ def logistic_averages(
     )
     x_in = np.empty(INNER_CAPACITY)
     w_in = np.empty(INNER_CAPACITY)
-    inner = np.empty(12)
+    inner = np.empty(14)
     hard = math.isinf(sharpness)
     relative = old_sharpness == sharpness
     panels = noise > PANEL_NOISE
@@ -200,7 +200,8 @@ def logistic_averages(
         small = tail / (1.0 + tail)
         above, below = (small, 1.0 / (1.0 + tail)) if y >= 0 else (1.0 / (1.0 + tail), small)
         sign = 1.0 if y >= 0.0 else -1.0
-        if relative and not panels and not with_loss:
+        rest = f_rest = 0.0
+        if relative and not panels and not with_loss and not with_labels:
             points += size
             fm, ffm, km, nkm, fkm, nfkm, ffkm, k3m, nk3m, fk3m, kkm = _over_change(
                 sign * change, sign * y, tail, sign * noise, c, x_in[:size], w_in[:size]
@@ -221,7 +222,7 @@ def logistic_averages(
                 _accumulate(inner, w_in[i], n, f, curvature, bend, c)
                 if with_loss:
                     inner[11] += w_in[i] * _loss(x, y)
-            fm, ffm, km, nkm, fkm, nfkm, ffkm, k3m, nk3m, fk3m, kkm, loss = inner
+            fm, ffm, km, nkm, fkm, nfkm, ffkm, k3m, nk3m, fk3m, kkm, loss, rest, f_rest = inner
         else:
             inner[:] = 0.0
             centre = old_sharpness * previous + change
@@ -229,7 +230,7 @@ def logistic_averages(
             if more < 0:
                 return -1
             points += more
-            fm, ffm, km, nkm, fkm, nfkm, ffkm, k3m, nk3m, fk3m, kkm, loss = inner
+            fm, ffm, km, nkm, fkm, nfkm, ffkm, k3m, nk3m, fk3m, kkm, loss, rest, f_rest = inner
         out.f += weight * fm
         out.sf += weight * s * fm
         out.gf += weight * g * fm
@@ -258,8 +259,8 @@ def logistic_averages(
             out.sgf += weight * s * g * fm
             out.sff += weight * s * ffm
             gain = weight * above * below
-            yf = gain * (c * km - 1.0)
-            yff = gain * (c * fkm - fm)
+            yf = -gain * rest
+            yff = -gain * f_rest
             yk = gain * c * k3m
             out.y += yf
             out.sy += s * yf
@@ -312,7 +313,11 @@ def _over_change(
 def _accumulate(
     inner: Any, w: float, n: float, f: float, curvature: float, bend: float, c: float
 ) -> None:
-    """Add one point of the new noise to the eleven inner averages."""
+    """Add one point of the new noise to the inner averages.
+
+    The last two are of 1 - c k, alone and times f: where c is large that is a small number, which
+    1 - c E[k] would lose.
+    """
     slope = 1.0 / (1.0 + c * curvature)
     k = curvature * slope
     k3 = k * slope * slope * bend
@@ -330,6 +335,8 @@ def _accumulate(
     inner[8] += wk3 * n
     inner[9] += wk3 * f
     inner[10] += wk * k
+    inner[12] += w * slope
+    inner[13] += wf * slope
 
 
 @kernel(error_model="numpy")
