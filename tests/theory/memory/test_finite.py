@@ -89,6 +89,22 @@ def test_clusters_against_finite_systems(covariances: int) -> None:
     assert np.abs(comparison.scores).max() < 4, comparison.worst
 
 
+def test_clusters_where_nothing_moves() -> None:
+    """With the labelled rows kept at weight 1 and one ridge, the model of step 0 minimises the loss
+    of every later step: its own soft labels pull it nowhere.
+    """
+    rng = np.random.default_rng(3)
+    mean = rng.normal(size=14) * np.linspace(0.1, 0.4, 14)
+    clusters = Clusters(mean, np.geomspace(3.0, 0.07, 14))
+    words = {"alpha_l": 5.7, "alpha_u": 7.1, "rho": 0.3, "clusters": clusters}
+    recipe = Recipe(lambda_l=0.05, lambda_u=0.05)
+    alone = solve(Problem(**words, steps=0), recipe)
+    run = solve(Problem(**words, steps=3, keep_labeled=1.0), recipe, tolerance=1e-3)
+    np.testing.assert_allclose(run.q, alone.q[0], rtol=1e-3)
+    np.testing.assert_allclose(run.m, alone.m[0], atol=1e-3 * np.sqrt(alone.q[0]))
+    np.testing.assert_allclose(run.bias, alone.bias[0], atol=1e-3 * np.sqrt(alone.q[0]))
+
+
 def test_a_bank_that_is_too_small_is_said_to_be(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "MOST_POINTS", 2**10)
     problem = Problem(**BASE, batches="reused")

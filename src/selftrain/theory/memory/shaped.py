@@ -15,7 +15,7 @@ import numpy as np
 
 from ...arrays import Array
 from ...clusters import Clusters
-from ...errors import ConvergenceError, EmptySelection, InvalidInput, StageError
+from ...errors import ConvergenceError, InvalidInput, StageError
 from ...problem import Problem
 from ...recipe import Recipe
 from ...runtime.progress import Progress, ProgressOption
@@ -27,8 +27,8 @@ from ..trajectory import STATE, SolverStats
 from .algebra import FullMatrices, Hats, Operators, PerMode, RowFields, WeightHistory
 from .anderson import WINDOW, fixed_point
 from .process import Labels
-from .replicate import ONE_CLASS
 from .scrambles import BANKS, accuracy_of_mean, size_needed
+from .shaped_labels import label_quality, one_class, training_loss
 from .shaped_rows import ClassRows, class_rows
 from .shaped_trajectory import ShapedMemoryTrajectory
 from .solve import jumps
@@ -40,6 +40,11 @@ DEFAULT_TOLERANCE, ACCEPTED = 1e-4, 1e-3
 """Accuracy that is asked for by default, and up to which the largest bank is then accepted."""
 
 MOST_EVALUATIONS = 300
+NARROWER = (2, 0)
+"""Windows of the acceleration that are tried where the usual one leads astray; 0 is plain damped
+substitution.
+"""
+
 SETTLED = 1e-8
 """A fixed point that its map moves by less than this is far below the error of any bank."""
 
@@ -93,11 +98,19 @@ def run_one_shaped_bank(problem: Problem, recipe: Recipe, points: int) -> Shaped
 def _enlarge(
     problem: Problem, recipe: Recipe, tolerance: float, default: bool, last: int, bar: Progress
 ) -> tuple[list[BankRun], Array, int]:
+    """Banks of growing size until their mean is known to the tolerance. A step that the rows of a
+    small bank do not determine is tried again on a larger one.
+    """
     points, worst, at = FEWEST_POINTS, math.inf, 0
     while True:
         seeds = np.random.SeedSequence(points).spawn(BANKS)
         bar.extend(BANKS * (last + 1), float(BANKS * (last + 1) * points))
-        banks = [run_bank(problem, recipe, points, seed, last, bar=bar) for seed in seeds]
+        try:
+            banks = [run_bank(problem, recipe, points, seed, last, bar=bar) for seed in seeds]
+        except StageError:
+            if points == MOST_POINTS:
+                raise
+            banks, worst = [], math.inf
         if len({bank.collapsed_at for bank in banks}) == 1:
             accuracy = _accuracy(problem, banks)
             worst, at = float(np.nanmax(accuracy)), int(np.nanargmax(accuracy))
@@ -162,13 +175,13 @@ def run_bank(
         used = [rows for rows in everyone if rows.group.weights[t] > 0]
         train_bias = t == 0 or not recipe.fix_bias
         if t > 0:
-            bank.measured[:3, t] = _quality(used)
-            if _one_class(t, used, train_bias):
+            bank.measured[:3, t] = label_quality(used)
+            if one_class(t, used, train_bias):
                 return bank._replace(collapsed_at=t)
         bank.evaluations[t] = _solve_step(bank, used, ridge, train_bias, window)
         for rows in everyone:
             rows.finish(bank.fields[t], bank.bias[t], t)
-        bank.measured[3, t] = _loss(used, t)
+        bank.measured[3, t] = training_loss(used, t)
         present = {name: pair for name, pair in present.items() if pair[0].group.steps[-1] > t}
         if bar is not None:
             bar.advance(expected=float(points))
@@ -207,8 +220,13 @@ def _solve_step(
         sizes = np.repeat([q, chi], 2 * (t + 1))
         return np.concatenate([[np.sqrt(chi) + abs(y[0]), 1.0 + abs(y[1])], sizes])
 
-    found = fixed_point(update, scale, _start(bank, used, t), SETTLED, MOST_EVALUATIONS, window)
-    if not found.residual <= SETTLED:
+    start, evaluations = _start(bank, used, t), 0
+    for width in (window, *(narrow for narrow in NARROWER if narrow < window)):
+        found = fixed_point(update, scale, start, SETTLED, MOST_EVALUATIONS, width)
+        evaluations += found.evaluations
+        if found.residual <= SETTLED:
+            break
+    else:
         reason = "the equations of the step did not settle on the bank of rows"
         raise ConvergenceError(t, reason, {}, found.residual)
     bias, hats = unpack(found.x)
@@ -217,7 +235,7 @@ def _solve_step(
     bank.history.rows.append(row)
     bank.bias.append(bias)
     bank.hats.append(hats)
-    return found.evaluations
+    return evaluations
 
 
 def _start(bank: BankRun, used: list[ClassRows], t: int) -> Array:
@@ -267,54 +285,6 @@ def _norm(bank: BankRun, t: int) -> float:
     row, do = bank.history.rows[t], bank.history.operators
     one = np.ones_like(do.mean) if row.covariances[t].ndim == 1 else np.eye(do.mean.size)
     return math.sqrt(do.between(one, row.mean, row.mean) + do.trace(one, row.covariances[t]))
-
-
-def _quality(used: list[ClassRows]) -> tuple[float, float, float]:
-    """Share of the unlabelled rows that are selected, accuracy of all labels, and of the selected
-    ones.
-    """
-    total = selected = right = both = 0.0
-    for rows in used:
-        if rows.group.labeled:
-            continue
-        chosen, correct = rows.weight > 0, (rows.logits > 0) == (rows.sign > 0)
-        total += rows.share
-        selected += rows.share * float(chosen.mean())
-        right += rows.share * float(correct.mean())
-        both += rows.share * float((chosen & correct).mean())
-    return selected / total, right / total, both / selected if selected else math.nan
-
-
-def _one_class(t: int, used: list[ClassRows], train_bias: bool) -> bool:
-    """Whether the labels of a step have collapsed; a step without any row is an error."""
-    if any(rows.group.labeled for rows in used):
-        return False
-    negative, positive = used[0].loss.classes
-    width = positive - negative
-    total = sum(rows.share * float(rows.weight.mean()) for rows in used)
-    if total == 0:
-        raise EmptySelection(t, "the threshold rejects every row of the bank", {}, math.nan)
-    up = sum(
-        rows.share * float(rows.weight @ np.abs(rows.target - negative)) / rows.weight.size
-        for rows in used
-    )
-    down = sum(
-        rows.share * float(rows.weight @ np.abs(rows.target - positive)) / rows.weight.size
-        for rows in used
-    )
-    return train_bias and min(up, down) < ONE_CLASS * total * width
-
-
-def _loss(used: list[ClassRows], t: int) -> float:
-    """Mean loss of the selected unlabelled rows; of the labelled ones at step 0."""
-    count = loss = 0.0
-    for rows in used:
-        if rows.group.labeled == (t == 0):
-            chosen = rows.weight > 0
-            values = rows.loss.value(rows.target, rows.answer.u)
-            count += rows.share * float(chosen.mean())
-            loss += rows.share * float((values * chosen).mean())
-    return loss / count if count else math.nan
 
 
 def _states(problem: Problem, bank: BankRun) -> Array:

@@ -22,8 +22,10 @@ from .bank import normals
 from .process import Labels
 from .response import RowAnswer, respond
 
-FAINT = 1e-9
-"""A new direction smaller than this share of the field is lost in rounding."""
+FAINT = 1e-5
+"""A direction smaller than this share of the field that brought it is left out: a row depends on it
+by no more than this share, and its square is lost in rounding soon after.
+"""
 
 
 class Moments(NamedTuple):
@@ -46,6 +48,7 @@ class ClassRows:
         self.share = group.alpha * (group.rho if positive else 1 - group.rho)
         self.base = max(group.steps[0] - 1, 0)
         self.factor = np.zeros((0, 0))
+        self._clear, self._clear_factor = np.zeros(0, dtype=np.intp), self.factor
         self.slopes: dict[int, Array] = {}
         self.answer = RowAnswer.empty(len(noise))
         self.logits = np.zeros(len(noise))
@@ -54,7 +57,7 @@ class ClassRows:
 
     def meet(self, before: RowFields, bias: float) -> None:
         """The first sight of unlabelled rows: their logits under the model that labels them."""
-        self.factor = np.array([[np.sqrt(before.overlaps[self.side, -1])]])
+        self._remember(np.sqrt(before.overlaps[self.side, -1:]))
         self.logits = self.sign * before.m + bias + self.factor[0, 0] * self.noise[:, 0]
         self.answer.u[:] = self.logits
 
@@ -72,12 +75,11 @@ class ClassRows:
     def see(self, fields: RowFields, t: int) -> Array:
         """The row of the triangular factor that belongs to step t."""
         overlaps = fields.overlaps[self.side, self.base : t + 1]
-        past = self.factor
         row = np.zeros(overlaps.size)
-        if past.size:
-            row[:-1] = solve_triangular(past, overlaps[:-1], lower=True)
-        left = overlaps[-1] - float(row[:-1] @ row[:-1])
-        row[-1] = np.sqrt(max(left, FAINT**2 * overlaps[-1]))
+        clear = self._clear
+        if clear.size:
+            row[clear] = solve_triangular(self._clear_factor, overlaps[clear], lower=True)
+        row[-1] = np.sqrt(max(overlaps[-1] - float(row @ row), 0.0))
         return row
 
     def react(self, fields: RowFields, bias: float, t: int) -> Array:
@@ -97,9 +99,10 @@ class ClassRows:
         stiffness = float(self.answer.d.mean())
         q, chi = np.zeros(t + 1), np.zeros(t + 1)
         q[t] = stiffness
-        if self.factor.size:
-            along = f @ self.noise[:, : row.size - 1] / points - stiffness * row[:-1]
-            q[self.base : t] = solve_triangular(self.factor, along, lower=True, trans=1)
+        clear = self._clear
+        if clear.size:
+            along = f @ self.noise[:, clear] / points - stiffness * row[clear]
+            q[self.base + clear] = solve_triangular(self._clear_factor, along, lower=True, trans=1)
         for s, slope in self.slopes.items():
             chi[s] = float(f @ slope) / points
         chi[t] = float(f @ f) / points
@@ -109,13 +112,20 @@ class ClassRows:
     def finish(self, fields: RowFields, bias: float, t: int) -> None:
         """Take the solution of the step; rows that the step does not use only see it."""
         row = self.react(fields, bias, t)
+        self._remember(row)
+        self.logits = self.answer.u.copy()
+        if self.group.weights[t] > 0:
+            self.slopes[t] = self.answer.f.copy()
+
+    def _remember(self, row: Array) -> None:
+        """Add a row to the triangular factor, and find the directions that are large enough."""
         size = row.size
         factor = np.zeros((size, size))
         factor[:-1, :-1], factor[-1] = self.factor, row
         self.factor = factor
-        self.logits = self.answer.u.copy()
-        if self.group.weights[t] > 0:
-            self.slopes[t] = self.answer.f.copy()
+        norms = np.linalg.norm(factor, axis=1)
+        self._clear = np.flatnonzero(np.diag(factor) > FAINT * norms)
+        self._clear_factor = factor[np.ix_(self._clear, self._clear)]
 
 
 def class_rows(
