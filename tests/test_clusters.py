@@ -203,3 +203,12 @@ def test_the_picture_shows_every_direction(noise: list[float]) -> None:
         assert np.all((left.get_ylim()[0] < heights) & (heights < left.get_ylim()[1]))
     separable = noise[1] > 0
     assert len(right.get_lines()) == 1 + separable
+
+
+def test_batches_along_other_directions_are_refused() -> None:
+    rng = np.random.default_rng(2)
+    X, y = rng.normal(size=(60, 4)), np.arange(60) % 2
+    here = Clusters.from_data(X, y, directions=2)
+    there = Clusters.from_data(X * [1.0, 5.0, 0.2, 3.0], y, directions=2)
+    with pytest.raises(InvalidInput, match="other directions"):
+        Problem(1.0, 2.0, 0.4, steps=1, clusters=here, clusters_u=there)

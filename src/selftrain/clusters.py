@@ -177,6 +177,12 @@ class Clusters:
         """N, the number of features."""
         return int(self.mean.size)
 
+    def same_directions(self, other: Clusters) -> bool:
+        """Whether the features of both shapes are the same directions of the rows."""
+        if self.directions is None or other.directions is None:
+            return self.directions is other.directions
+        return np.array_equal(self.directions, other.directions)
+
     @property
     def pair(self) -> bool:
         """Whether the two classes have their own covariances."""

@@ -60,8 +60,8 @@ class Problem(Portable):
         rho_u, delta_u: the same for the unlabelled batches, if they differ (domain shift);
             a number or one per step.
         clusters, clusters_u: a shape (`selftrain.Clusters`) in place of `delta`, and that of the
-            unlabelled batches if it differs, one or one per step; the `alpha`s then count rows per
-            feature of the shape.
+            unlabelled batches if it differs, one or one per step, each around its own midpoint; the
+            `alpha`s then count rows per feature of the shape.
         test: mixture on which the error is measured: `(rho, delta)`, "labeled" or "unlabeled"
             (the batch of the last step). Default: "unlabeled", or "labeled" if `steps` is 0. The
             paper defines it by the labelled law (`eq:data generation generr y`) and computes it
@@ -140,6 +140,13 @@ class Problem(Portable):
         if several and len(shapes) != self.steps:
             accepted = f"a sequence needs one entry per step: {self.steps}, not {len(shapes)}"
             raise InvalidInput("clusters_u", shapes, accepted)
+        for shape in shapes:
+            if not shape.same_directions(self.clusters):
+                accepted = (
+                    "its features are other directions of the rows than those of clusters; shapes"
+                    " reduced along the same directions are accepted"
+                )
+                raise InvalidInput("clusters_u", shape, accepted)
         self._put("clusters_u", shapes if several else shapes[0])
 
     def _put_losses(self) -> None:
