@@ -12,7 +12,7 @@ import pytest
 from selftrain.paper.registry import figures
 from selftrain.report.counts import contradictions
 from selftrain.report.document import markdown
-from selftrain.report.page import claims_list, figure_section, page
+from selftrain.report.page import Section, claims_list, figure_section, page
 from selftrain.symbols import to_html
 
 PIXEL = bytes.fromhex(
@@ -68,7 +68,7 @@ class Links(HTMLParser):
         values = dict(attrs)
         self.targets += [values[name] or "" for name in ("src", "href") if name in values]
         self.ids += [values["id"] or ""] if "id" in values else []
-        if tag not in ("img", "meta"):
+        if tag not in ("img", "meta", "source"):
             self.open.append(tag)
 
     def handle_endtag(self, tag: str) -> None:
@@ -91,12 +91,31 @@ def test_the_page_is_self_contained(tmp_path: Path, record: dict[str, Any]) -> N
     assert not re.search(r"<script|<link|@import|url\(|https?:", text)
 
 
+def test_a_phone_gets_a_picture_of_its_own_where_there_is_one(tmp_path: Path) -> None:
+    """The others stay as large as on a desk, in a frame that scrolls and says so."""
+    file = tmp_path / "one.png"
+    file.write_bytes(PIXEL)
+    text = page(
+        "A page", "", [Section("a", "A", file, "", narrow=file), Section("b", "B", file, "")]
+    )
+    links = Links()
+    links.feed(text)
+    assert not links.open
+    assert text.count('<source media="(max-width: 44rem)" srcset="data:image/png;base64,') == 1
+    assert text.count('<p class="picture large"><img alt="B"') == 1
+    assert "swipe" in text
+
+
 def test_the_page_tells_claims_that_fail(tmp_path: Path, record: dict[str, Any]) -> None:
     (tmp_path / "cosine.png").write_bytes(PIXEL)
     text = page("A page", "", [figure_section(record, tmp_path), claims_list([record])])
-    for kind, words in (("holds", "1 hold"), ("fails", "1 do not hold"), ("open", "1 cannot tell")):
+    for kind, words in (
+        ("holds", "1 holds"),
+        ("fails", "1 does not hold"),
+        ("open", "1 cannot tell"),
+    ):
         assert f'<span class="{kind}">{words}</span>' in text
-    assert "Of 1 findings of our own 1 hold, 0 do not hold, 0 cannot tell" in text
+    assert "Of 1 findings of our own 1 holds, 0 do not hold, 0 cannot tell" in text
     assert text.count("It grew by 0.1.") == 2
     assert "It grows &lt;always&gt;." in text
     assert text.count("cannot tell (needs the full run)") == 2
@@ -106,7 +125,7 @@ def test_the_page_tells_claims_that_fail(tmp_path: Path, record: dict[str, Any])
 
 def test_the_markdown_has_claims_and_findings_apart(record: dict[str, Any]) -> None:
     text = markdown([{**record, "quick": False}])
-    assert "Of 3 claims 1 hold, 1 do not hold, 1 cannot tell." in text
+    assert "Of 3 claims 1 holds, 1 does not hold, 1 cannot tell." in text
     assert "needs the full run" not in text.split("## Claims of the paper")[1]
     claims, findings = text.split("## Findings of our own")
     assert "“It shrinks.” | does not hold |" in claims

@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from ..report.headline import Contender, Headline
 
 
+COLORS = (ORANGE, BLUE, PURPLE)
+"""Of the contenders, in the order of the story."""
+
+
 def plot_headline(story: Headline) -> Figure:
     """Error (left), direction and bias (right) of every contender against t."""
     from .canvas import new_picture
@@ -35,20 +39,41 @@ def plot_headline(story: Headline) -> Figure:
         error = figure.add_subplot(grid[:, 0])
         cosine = figure.add_subplot(grid[0, 1])
         bias = figure.add_subplot(grid[1, 1], sharex=cosine)
-        colors = (ORANGE, BLUE, PURPLE)
-        for contender, color in zip(story, colors, strict=True):
-            _draw(error, contender, "error", color, contender.name)
+        draw_errors(error, story)
+        for contender, color in zip(story, COLORS, strict=True):
             _draw(cosine, contender, "cosine", color)
             _draw(bias, contender, "bias_to_norm", color)
-        full = story.supervised.error
-        error.axhline(full, color=GREEN, label=f"all labelled, tuned  {full:.4f}")
-        alone = float(story.labeled_only.run.error[0])
-        error.axhline(
-            alone, color=GREEN, linestyle=(0, (1, 1.5)), label=f"labelled only, tuned  {alone:.4f}"
-        )
-        draw_limits(error, story.limits)
         _finish(error, cosine, bias, story)
     return figure
+
+
+def plot_headline_narrow(story: Headline) -> Figure:
+    """The errors alone, in the shape of a phone's page."""
+    from .canvas import new_picture
+
+    with styled():
+        figure = new_picture(4.0, 4.6, 200)
+        error = figure.add_subplot()
+        draw_errors(error, story)
+        steps_axis((error,), story.problem.steps)
+        error.set_ylabel(r"error  $\epsilon_g^{(t)}$")
+        error.set_ylim(bottom=0.05)
+        legend_under(figure, entries(error), 1)
+        figure.suptitle(_caption(story), fontsize=8)
+    return figure
+
+
+def draw_errors(ax: Axes, story: Headline) -> None:
+    """The errors of all contenders, between supervised fits and the limits of all methods."""
+    for contender, color in zip(story, COLORS, strict=True):
+        _draw(ax, contender, "error", color, contender.name)
+    full = story.supervised.error
+    ax.axhline(full, color=GREEN, label=f"all labelled, tuned  {full:.4f}")
+    alone = float(story.labeled_only.run.error[0])
+    ax.axhline(
+        alone, color=GREEN, linestyle=(0, (1, 1.5)), label=f"labelled only, tuned  {alone:.4f}"
+    )
+    draw_limits(ax, story.limits)
 
 
 def _draw(ax: Axes, contender: Contender, quantity: str, color: str, label: str = "") -> None:

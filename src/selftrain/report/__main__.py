@@ -34,6 +34,9 @@ TITLE = "Self-training a linear classifier: what it does, and what helps"
 FIRST = ("heuristics", "relative-error", "ablation", "annealing", "cosine")
 """Figures of the first round: they tell the story, and need no simulation."""
 
+HEADLINE = ("headline.png", "headline-narrow.png", "headline.pdf")
+"""The picture, what a phone shows in its place, and for print."""
+
 ABOUT = (
     "<p>Theory and simulation of self-training on Gaussian mixtures in high dimension, and the"
     " figures of T. Takahashi, <i>The Role of Pseudo-labels in Self-training Linear Classifiers on"
@@ -59,11 +62,13 @@ class Report:
 
     def headline(self, story: Headline) -> None:
         """Draw the headline, and write the page with it."""
-        from ..plots.headline import plot_headline
+        from ..plots.headline import plot_headline, plot_headline_narrow
 
         self.story = story
-        with replacing(self.folder / "headline.png") as part:
-            plot_headline(story).savefig(part, format="png")
+        whole, narrow = plot_headline(story), plot_headline_narrow(story)
+        for name, picture in zip(HEADLINE, (whole, narrow, whole), strict=True):
+            with replacing(self.folder / name) as part:
+                picture.savefig(part, format=name.rpartition(".")[2])
         self.write()
 
     def add(self, outcome: FigureOutcome) -> None:
@@ -86,7 +91,10 @@ class Report:
             "<details><summary>The"
             f" numbers</summary>{for_page(self.story)}<ul>{details}</ul></details>"
         )
-        first = Section("headline", "", self.folder / "headline.png", numbers + ABOUT)
+        files = ", ".join(f'<a href="{name}">{name}</a>' for name in HEADLINE[::2])
+        files = f'<p class="place">Picture, PDF: {files}</p>'
+        wide, narrow, _ = (self.folder / name for name in HEADLINE)
+        first = Section("headline", "", wide, numbers + files + ABOUT, narrow)
         sections = [
             first,
             *(figure_section(one, self.folder / "quick", "quick/") for one in known),

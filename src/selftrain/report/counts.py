@@ -15,6 +15,8 @@ class Counts(NamedTuple):
 
     >>> str(Counts(53, 3, 20))
     '53 hold, 3 do not hold, 20 cannot tell'
+    >>> str(Counts(1, 1, 1))
+    '1 holds, 1 does not hold, 1 cannot tell'
     """
 
     holds: int
@@ -22,7 +24,16 @@ class Counts(NamedTuple):
     open: int
 
     def __str__(self) -> str:
-        return f"{self.holds} hold, {self.fails} do not hold, {self.open} cannot tell"
+        return ", ".join(self.words)
+
+    @property
+    def words(self) -> tuple[str, str, str]:
+        """Each number with its verdict."""
+        return (
+            f"{self.holds} {'holds' if self.holds == 1 else 'hold'}",
+            f"{self.fails} {'does' if self.fails == 1 else 'do'} not hold",
+            f"{self.open} cannot tell",
+        )
 
     @property
     def total(self) -> int:

@@ -32,7 +32,8 @@ ul.claims li > div { color: #222; }
 .note { background: #fff4d6; padding: 0.5rem 0.8rem; } summary { cursor: pointer; color: #00507d; margin: 0.6rem 0; }
 @media (max-width: 44rem) {
   body { margin: 1rem auto; } h1 { font-size: 1.4rem; } .lead p { font-size: 1.05rem; }
-  .picture { overflow-x: auto; } .picture img { max-width: none; width: 42rem; }
+  .picture.large { overflow-x: auto; } .large img { max-width: none; width: 42rem; }
+  .large::before { content: "swipe for the rest \\2192"; position: sticky; left: 0; display: block; color: #666; font-size: 0.9rem; }
   table:not(.numbers), table:not(.numbers) tbody, table:not(.numbers) tr, table:not(.numbers) td { display: block; }
   table:not(.numbers) th { display: none; } table:not(.numbers) td { border: none; padding: 0.15rem 0; }
   table:not(.numbers) tr { border-bottom: 1px solid #ddd; padding: 0.5rem 0; }
@@ -52,12 +53,18 @@ RENEW = 5
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the page: a heading, a picture, and what stands around it, as HTML."""
+    """A part of the page: a heading, a picture, and what stands around it, as HTML.
+
+    Attributes:
+        narrow: the picture in its place on a phone; without it the picture is as large as on a
+            desk, and scrolls.
+    """
 
     id: str
     title: str
     picture: Path | None
     body: str
+    narrow: Path | None = None
 
 
 def figure_section(record: Record, folder: Path, link: str = "") -> Section:
@@ -76,9 +83,9 @@ def figure_section(record: Record, folder: Path, link: str = "") -> Section:
         f"<b>Chosen here:</b> {to_html(record['chosen'])}</p>"
     )
     if record["claims"] or record["findings"]:
-        summary = (
-            f"Claims of the paper: {count(record['claims'])}. Findings of our own:"
-            f" {count(record['findings'])}."
+        kinds = {"Claims of the paper": "claims", "Findings of our own": "findings"}
+        summary = " ".join(
+            f"{words}: {count(record[kind])}." for words, kind in kinds.items() if record[kind]
         )
         tables = claims_table(record) + findings_table(record)
         body += f"<details><summary>{summary}</summary>{tables}</details>"
@@ -118,11 +125,13 @@ def claims_list(records: Iterable[Record]) -> Section:
     known = list(records)
     claims, findings = claims_of(known), findings_of(known)
     counts = count(claims)
+    marks = "".join(
+        f'<span class="{kind}">{words}</span>'
+        for kind, words in zip(("holds", "fails", "open"), counts.words, strict=True)
+    )
     body = (
-        f'<p class="counts">Of {counts.total} claims of the paper <span class="holds">{counts.holds}'
-        f' hold</span><span class="fails">{counts.fails} do not hold</span><span'
-        f' class="open">{counts.open} cannot tell</span></p><p>{_why_open(known)} Of {len(findings)}'
-        f" findings of our own {count(findings)}: under the figures.</p>"
+        f'<p class="counts">Of {counts.total} claims of the paper {marks}</p><p>{_why_open(known)}'
+        f" Of {len(findings)} findings of our own {count(findings)}: under the figures.</p>"
     )
     homes = {_key(claim): record for record in reversed(known) for claim in record["claims"]}
     for kind, verdict_word in (("fails", FAILS), ("holds", HOLDS), ("open", OPEN)):
@@ -189,6 +198,13 @@ def _heading(part: Section) -> str:
 def _picture(part: Section) -> str:
     if part.picture is None:
         return ""
-    content = base64.b64encode(part.picture.read_bytes()).decode()
     alt = html.escape(part.title or part.id)
-    return f'<p class="picture"><img alt="{alt}" src="data:image/png;base64,{content}"></p>'
+    image = f'<img alt="{alt}" src="{_inline(part.picture)}">'
+    if part.narrow is None:
+        return f'<p class="picture large">{image}</p>'
+    source = f'<source media="(max-width: 44rem)" srcset="{_inline(part.narrow)}">'
+    return f'<p class="picture"><picture>{source}{image}</picture></p>'
+
+
+def _inline(file: Path) -> str:
+    return f"data:image/png;base64,{base64.b64encode(file.read_bytes()).decode()}"
