@@ -343,6 +343,31 @@ def test_config_may_be_json_and_other_endings_are_refused(solve_json, selftrain,
     assert ".toml or .json" in refused(selftrain("solve", "--config", tmp_path / "run.yaml"))
 
 
+@pytest.mark.parametrize("width", range(40, 110, 3))
+def test_no_number_is_cut_off_however_narrow_the_terminal(capsys, width):
+    """Rich would break a number with a sign behind it, or cut it where a column was taken out."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    from selftrain.cli.output import print_table
+
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
+    for name in ("t", "q", "m", "B", "chi", "error", "R", "cosine"):
+        table.add_column(name, justify="right", no_wrap=True)
+    row = ("2", "0.988(10)", "-1.5 % at 1", "-0.596(51)", "0.43 %", "0.1905(88)", "22 %", "12.5 %")
+    table.add_row(*row)
+    print_table(Console(width=width), table)
+    out = capsys.readouterr().out
+    assert "\N{HORIZONTAL ELLIPSIS}" not in out
+    shown = out.splitlines()[3]
+    assert len(shown) <= width
+    left = shown
+    for cell in row:
+        left = left.replace(cell, "", 1)
+    assert not left.strip()
+
+
 @pytest.mark.parametrize("width", [60, 80])
 def test_a_table_fits_a_narrow_terminal_and_names_what_it_leaves_out(capsys, width):
     from rich import box

@@ -108,7 +108,7 @@ def describe(path: "ContinuumPath", run: "Trajectory | None" = None) -> dict[str
 
 def _show(path: "ContinuumPath", run: "Trajectory | None") -> None:
     console = terminal()
-    console.print(f"[bold]{path.problem!r}[/bold]\n[bold]{path.recipe!r}[/bold]", soft_wrap=True)
+    console.print(f"[bold]{path.problem!r}[/bold]\n[bold]{path.recipe!r}[/bold]")
     print_table(console, _table(path))
     start = path.first_order(0.0)
     best = path.best
@@ -118,11 +118,11 @@ def _show(path: "ContinuumPath", run: "Trajectory | None") -> None:
         f"The squared cosine M is 1/2 {_when(path.half_aligned)} and 0.99 {_when(path.aligned)}.",
         f"The error is smallest {_WHERE[best.where]}: {best.error:.6g} at τ = {best.tau:.6g}.",
     ):
-        console.print(sentence, soft_wrap=True)
+        console.print(sentence)
     if path.failure is not None:
-        console.print(f"[bold]Ended early, at τ = {path.until:.6g}[/bold].", soft_wrap=True)
+        console.print(f"[bold]Ended early, at τ = {path.until:.6g}[/bold].")
     if run is not None:
-        console.print(f"The discrete run, {path.compare(run)}.", soft_wrap=True)
+        console.print(f"The discrete run, {path.compare(run)}.")
     remark(f"Confirmed to {path.accuracy:.1e}; {path.evaluations} evaluations.")
 
 

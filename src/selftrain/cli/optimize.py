@@ -193,7 +193,7 @@ def _show(best: "Optimum") -> None:
     from rich.table import Table
 
     console = terminal()
-    console.print(f"[bold]{best.problem!r}[/bold]", soft_wrap=True)
+    console.print(f"[bold]{best.problem!r}[/bold]")
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
     for name in ("optimised", "best", "bounds", "at a bound"):
         table.add_column(name, justify="right" if name == "best" else "left")
@@ -210,7 +210,7 @@ def _show(best: "Optimum") -> None:
     for name, value in best.against.items():
         errors.add_row(name, f"{value:.8g}")
     print_table(console, errors)
-    console.print(best.advice, soft_wrap=True)
+    console.print(best.advice)
     state = "not confirmed as a minimum"
     if best.is_minimum:
         state = "a minimum, flat along some direction" if best.is_flat else "a minimum"

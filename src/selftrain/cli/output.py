@@ -20,7 +20,7 @@ from ..errors import InvalidInput
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from rich.console import Console
-    from rich.table import Table
+    from rich.table import Column, Table
 
     from ..fields import Portable
 
@@ -93,12 +93,14 @@ def strict(value: Any) -> Any:
 
 
 def terminal() -> Console:
-    """A console on stdout: as wide as the terminal, or wide enough for every table in a pipe."""
+    """A console on stdout: sentences are broken between words on a terminal and not at all in a
+    pipe, where every table has room.
+    """
     from rich.console import Console
 
     console = Console(highlight=False)
     if not console.is_terminal:
-        console.width = TABLE_WIDTH
+        console.width, console.soft_wrap = TABLE_WIDTH, True
     return console
 
 
@@ -109,23 +111,54 @@ def print_table(console: Console, table: Table) -> None:
     off. The first column, the error and the cosine stay.
     """
     left_out: list[str] = []
+    _keep_numbers_whole(table)
     endless = console.options.update(width=10_000)
     while console.measure(table, options=endless).minimum > console.width:
         spare = [column for column in table.columns[1:] if column.header not in MOST_WANTED]
         if not spare:
             break
         left_out.insert(0, str(spare[-1].header))
-        table.columns.remove(spare[-1])
+        table = _without(table, spare[-1])
     with console.capture() as captured:
-        console.print(table)
+        console.print(table, soft_wrap=False)
     typer.echo("\n".join(line.rstrip() for line in captured.get().splitlines()))
     if left_out:
         typer.echo(f"Not shown for lack of width: {', '.join(left_out)}; --json has all.")
 
 
+def _without(table: Table, left_out: Column) -> Table:
+    """The table anew with the other columns: rich numbers columns when a table is made."""
+    from rich.table import Table
+
+    columns = [column for column in table.columns if column is not left_out]
+    fewer = Table(
+        *(column.copy() for column in columns),
+        box=table.box,
+        padding=table.padding,
+        pad_edge=table.pad_edge,
+        show_lines=table.show_lines,
+    )
+    for cells in zip(*(column.cells for column in columns), strict=True):
+        fewer.add_row(*cells)
+    return fewer
+
+
+def _keep_numbers_whole(table: Table) -> None:
+    """Columns of numbers are as wide as the widest of them: rich would break "0.43 %" in two."""
+    from rich.cells import cell_len
+
+    for column in table.columns:
+        if column.justify == "right":
+            column.min_width = max((cell_len(str(cell)) for cell in column.cells), default=0)
+
+
 def remark(text: str) -> None:
     """A line about the work rather than of the result: on stderr."""
-    typer.echo(text, err=True)
+    from rich.console import Console
+    from rich.markup import escape
+
+    console = Console(stderr=True, highlight=False, emoji=False)
+    console.print(escape(text), soft_wrap=not console.is_terminal)
 
 
 def counted(count: int, noun: str) -> str:

@@ -205,9 +205,7 @@ def _compared(comparison: "Comparison") -> dict[str, Any]:
 
 def _show(ensemble: "Ensemble", comparison: "Comparison | None") -> None:
     console = terminal()
-    console.print(
-        f"[bold]{ensemble.problem!r}[/bold]\n[bold]{ensemble.recipe!r}[/bold]", soft_wrap=True
-    )
+    console.print(f"[bold]{ensemble.problem!r}[/bold]\n[bold]{ensemble.recipe!r}[/bold]")
     print_table(console, _table(ensemble))
     seeds = counted(len(ensemble.seeds), "seed")
     collapsed = int((ensemble.collapsed_at >= 0).sum())
@@ -243,7 +241,7 @@ def _show_comparison(console: "Console", comparison: "Comparison") -> None:
         print_table(console, table)
         sentences = sentences[1 + len(comparison.judged) :]
     for sentence in sentences:
-        console.print(sentence, soft_wrap=True)
+        console.print(sentence)
 
 
 def _table(ensemble: "Ensemble") -> "Table":

@@ -180,13 +180,13 @@ def _limits_of_a_shape(problem: "Problem") -> KnownLimits:
 
 def _show(run: "Trajectory", limits: KnownLimits, kept: list[int] | None) -> None:
     console = terminal()
-    console.print(f"[bold]{run.problem!r}[/bold]\n[bold]{run.recipe!r}[/bold]", soft_wrap=True)
+    console.print(f"[bold]{run.problem!r}[/bold]\n[bold]{run.recipe!r}[/bold]")
     rows = rows_shown(run.problem.steps, run.collapsed_at) if kept is None else kept
     print_table(console, _table(run, rows))
     if len(rows) <= run.problem.steps:
         console.print(f"{len(rows)} of {run.problem.steps + 1} steps shown; --json has all.")
     for sentence in (*_ending(run), limits.sentence):
-        console.print(sentence, soft_wrap=True)
+        console.print(sentence)
     remark(_solver(run))
 
 

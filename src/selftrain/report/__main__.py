@@ -116,6 +116,7 @@ def main() -> None:
     from rich.console import Console
 
     console = Console(highlight=False)
+    console.soft_wrap = not console.is_terminal
     begin = time.perf_counter()
     folder = writable(asked.out)
     order = tuple(one.id for one in figures(asked.figures))
@@ -130,7 +131,7 @@ def main() -> None:
         report = Report(folder, order, story)
         report.headline(story)
         for sentence in finding(story):
-            console.print(sentence, soft_wrap=True)
+            console.print(sentence)
         console.print(f"Page: {report.file} ({time.perf_counter() - begin:.0f} s); figures follow.")
         systems = _systems(beside, story, asked.features, asked.seeds)
         outcomes = _figures(order, folder / "quick", report)
@@ -182,18 +183,17 @@ def _compile_shapes() -> None:
 def _close(report: Report, outcomes: list[FigureOutcome], console: Console) -> None:
     """Table, failures and counts on the terminal."""
     console.width = max(console.width, 120)
-    console.print(for_terminal(report.story))
+    console.print(for_terminal(report.story), soft_wrap=False)
     for line in remarks(report.story):
-        console.print(line, soft_wrap=True)
+        console.print(line)
     for one in outcomes:
         for failure in one.failures:
-            console.print(f"{one.id}: {failure}", soft_wrap=True)
+            console.print(f"{one.id}: {failure}")
     records = list(report.records.values())
     claims, found = claims_of(records), findings_of(records)
     console.print(
         f"{len(records)} figures, quick versions. Of {len(claims)} claims of the paper"
         f" {count(claims)} (needs the full run); of {len(found)} findings {count(found)}.",
-        soft_wrap=True,
     )
 
 
