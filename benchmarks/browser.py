@@ -34,7 +34,7 @@ FLAGS = (
 )  # fmt: skip
 
 CURVE = """
-const plot = document.querySelector("#chart .js-plotly-plot");
+const plot = document.querySelector("#chart");
 if (!plot || !plot.data) return null;
 const trace = plot.data.find((one) => one.name && one.name.startsWith(arguments[0]));
 return trace ? Array.from(trace.y, (value) => (value === undefined ? null : value)) : null;

@@ -26,7 +26,7 @@ TIMED = """
 const [name, position, done] = arguments;
 const input = document.getElementById(name + "-slider");
 const set = Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, "value").set;
-const plot = document.querySelector("#chart .js-plotly-plot");
+const plot = document.querySelector("#chart");
 const before = plot.data;
 performance.clearResourceTimings();
 const begin = performance.now();
@@ -35,7 +35,7 @@ function look() {
   if (plot.data === before) return requestAnimationFrame(look);
   const seen = performance.now();
   const asked = performance.getEntriesByType("resource")
-    .find((one) => one.name.includes("_dash-update-component"));
+    .find((one) => one.name.includes("/answer"));
   const [sent, answered] = [asked.startTime, asked.responseEnd];
   done([sent - begin, answered - sent, seen - answered, seen - begin]);
 }

@@ -113,7 +113,7 @@ def test_every_view_draws(browser, address):
         wait(
             browser,
             lambda: browser.execute_script(
-                "const p = document.querySelector('#chart .js-plotly-plot'); return"
+                "const p = document.querySelector('#chart'); return"
                 " p.data.length > 0"
             ),
         )

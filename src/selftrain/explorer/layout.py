@@ -8,9 +8,20 @@ from typing import Any
 
 from dash import dcc, html
 
-from .controls import CHOICES, CONTROLS, ENTRIES, SWITCHES, Choice, Control, Entry, Switch
+from .controls import (
+    CHOICES,
+    CONTROLS,
+    ENTRIES,
+    MOST_STEPS,
+    SWITCHES,
+    Choice,
+    Control,
+    Entry,
+    Switch,
+)
 from .opened import Map
 from .page_state import VIEWS
+from .plain_input import PlainInput
 from .presets import PRESETS
 from .tasks import LIMITS
 
@@ -47,15 +58,13 @@ def page(opened: Map | None = None) -> html.Div:
         children=[
             dcc.Location(id="address", refresh=False),
             dcc.Store(id="table", data=_table()),
-            dcc.Store(id="state"),
-            dcc.Store(id="pin", data=""),
-            dcc.Store(id="simulated"),
+            dcc.Store(id="restored"),
+            dcc.Store(id="job-asked"),
+            dcc.Store(id="file-asked"),
             dcc.Store(id="job"),
-            dcc.Store(id="picked"),
-            dcc.Store(id="faults"),
+            dcc.Store(id="mapped"),
             dcc.Store(id="dark", data=False),
             dcc.Interval(id="clock", interval=400, disabled=True),
-            dcc.Interval(id="film", interval=450, disabled=True),
             dcc.Download(id="download"),
             html.Div(id="sink", hidden=True),
             _header(),
@@ -101,44 +110,37 @@ def _control(control: Control) -> html.Div:
     return html.Div(
         [
             html.Label([control.label, " ", *_symbol(control.symbol)], htmlFor=control.name),
-            html.Div(
-                [
-                    html.Label(
-                        [
-                            html.Span(f"slider of {control.label}", className="unseen"),
-                            dcc.Input(
-                                id=f"{control.name}-slider",
-                                type="range",
-                                min=0,
-                                max=SLIDER_STEPS,
-                                step=1,
-                                value=0,
-                            ),
-                        ],
-                        className="slider",
-                    ),
-                    dcc.Input(
-                        id=control.name, type="text", value=text, debounce=0.4, autoComplete="off"
-                    ),
-                ],
-                className="pair",
-            ),
+            html.Div([_slider(control), _field(control.name, text)], className="pair"),
             html.P(control.help, className="help"),
-            html.P("", id=f"{control.name}-fault", className="fault", role="alert"),
+            _fault(control.name),
         ],
         className="control",
     )
+
+
+def _slider(control: Control) -> PlainInput:
+    named = {"aria-label": f"slider of {control.label}"}
+    return PlainInput(
+        id=f"{control.name}-slider", type="range", min=0, max=SLIDER_STEPS, step=1, **named
+    )
+
+
+def _field(name: str, text: str) -> PlainInput:
+    return PlainInput(id=name, type="text", value=text)
+
+
+def _fault(name: str) -> html.P:
+    """Where a sentence about this control will stand."""
+    return html.P("", id=f"{name}-fault", className="fault", role="alert")
 
 
 def _entry(entry: Entry) -> html.Div:
     return html.Div(
         [
             html.Label(entry.label, htmlFor=entry.name),
-            dcc.Input(
-                id=entry.name, type="text", value=entry.default, debounce=0.4, autoComplete="off"
-            ),
+            _field(entry.name, entry.default),
             html.P(entry.help, className="help"),
-            html.P("", id=f"{entry.name}-fault", className="fault", role="alert"),
+            _fault(entry.name),
         ],
         className="control",
     )
@@ -151,67 +153,40 @@ def _symbol(symbol: str) -> list[Any]:
 
 
 def _switch(switch: Switch) -> html.Div:
+    box = PlainInput(id=switch.name, type="checkbox", checked=switch.default)
     return html.Div(
-        [
-            dcc.Checklist(
-                id=switch.name,
-                options=[{"label": switch.label, "value": "yes"}],
-                value=["yes"] if switch.default else [],
-            ),
-            html.P(switch.help, className="help"),
-            html.P("", id=f"{switch.name}-fault", className="fault", role="alert"),
-        ],
+        [html.Label([box, switch.label]), html.P(switch.help, className="help")],
         className="control",
     )
 
 
 def _choice(choice: Choice) -> html.Div:
+    options = {name: name for name in choice.options}
     return html.Div(
-        [
-            html.Fieldset(
-                [
-                    html.Legend(choice.label),
-                    dcc.RadioItems(
-                        id=choice.name,
-                        options=[{"label": name, "value": name} for name in choice.options],
-                        value=choice.default,
-                        inline=True,
-                    ),
-                ],
-                className="inner",
-            ),
-            html.P("", id=f"{choice.name}-fault", className="fault", role="alert"),
-        ],
+        [_radio(choice.name, choice.label, options, choice.default), _fault(choice.name)],
         className="control",
     )
+
+
+def _radio(name: str, title: str, options: dict[str, str], chosen: str) -> html.Fieldset:
+    """One of several, as buttons in a row; `options` are titles by value."""
+    members = [
+        html.Label([PlainInput(type="radio", name=name, value=value, checked=value == chosen), text])
+        for value, text in options.items()
+    ]
+    return html.Fieldset([html.Legend(title), *members], id=name, className="inner")
 
 
 def _stage(opened: Map | None) -> html.Section:
     named: Any = {"aria-label": "Result"}
     return html.Section(
         [
-            html.Fieldset(
-                [
-                    html.Legend("View", className="unseen"),
-                    dcc.RadioItems(
-                        id="view",
-                        options=[{"label": title, "value": name} for name, title in VIEWS.items()],
-                        value="error",
-                        inline=True,
-                    ),
-                ],
-                className="views inner",
-            ),
-            dcc.Graph(
-                id="chart",
-                figure={"data": [], "layout": {}},
-                responsive=True,
-                config={"displayModeBar": False},
-            ),
+            _radio("view", "View", VIEWS, "error"),
+            html.Div(id="chart"),
             html.Div(
                 [
                     html.Label("Step shown", htmlFor="t"),
-                    dcc.Input(id="t", type="range", min=0, max=16, step=1, value=16),
+                    PlainInput(id="t", type="range", min=0, max=MOST_STEPS, step=1),
                     html.Output("", id="t-shown"),
                     html.Button("Play", id="play"),
                 ],
@@ -240,22 +215,11 @@ def _map(opened: Map | None) -> html.Div:
     """The sweep that was opened: a click loads the point."""
     if opened is None:
         return html.Div(id="map-place", hidden=True)
-    names = list(opened.quantities)
+    names = {name: name for name in opened.quantities}
     return html.Div(
         [
             html.H2(f"Sweep {opened.title}: a click loads the point"),
-            html.Fieldset(
-                [
-                    html.Legend("Quantity"),
-                    dcc.RadioItems(
-                        id="quantity",
-                        options=[{"label": name, "value": name} for name in names],
-                        value=names[0],
-                        inline=True,
-                    ),
-                ],
-                className="inner",
-            ),
+            _radio("quantity", "Quantity", names, next(iter(names))),
             dcc.Graph(
                 id="map", figure={"data": [], "layout": {}}, config={"displayModeBar": False}
             ),
@@ -285,9 +249,7 @@ def _own_data() -> html.Details:
                         max_size=LARGEST_FILE,
                     ),
                     html.Span("", id="chosen", role="status"),
-                    html.Label(
-                        ["Column of the classes ", dcc.Input(id="target", type="text", value="y")]
-                    ),
+                    html.Label(["Column of the classes ", _field("target", "y")]),
                     html.Button("Plan and compare", id="plan-it"),
                     html.Button("Use their shape", id="shape-it"),
                 ],
@@ -351,24 +313,22 @@ def _row(title: str, *members: Any) -> html.Div:
 
 
 def _amount(label: str, name: str, value: int, least: int) -> html.Label:
-    field = dcc.Input(id=name, type="number", value=value, min=least, max=LIMITS[name], step=1)
+    field = PlainInput(id=name, type="number", value=value, min=least, max=LIMITS[name], step=1)
     return html.Label([label, field])
 
 
 def _table() -> dict[str, Any]:
-    """What the page needs to turn slider positions into values."""
+    """What the page needs to know of its inputs: assets/visitor.js reads it."""
+    known = ("name", "low", "high", "scale", "zero", "infinite")
     return {
-        "steps": SLIDER_STEPS,
-        "controls": [
-            {
-                "name": control.name,
-                "low": control.low,
-                "high": control.high,
-                "scale": control.scale,
-                "zero": control.zero,
-                "infinite": control.infinite,
-            }
-            for control in CONTROLS
-        ],
-        "others": [member.name for member in (*SWITCHES, *CHOICES, *ENTRIES)],
+        "places": SLIDER_STEPS,
+        "mostSteps": MOST_STEPS,
+        "controls": [{name: getattr(control, name) for name in known} for control in CONTROLS],
+        "fields": [member.name for member in (*CONTROLS, *ENTRIES)],
+        "switches": [switch.name for switch in SWITCHES],
+        "choices": [choice.name for choice in CHOICES],
+        "presets": {
+            name: preset.state().stored() | {"about": preset.about}
+            for name, preset in PRESETS.items()
+        },
     }

@@ -103,6 +103,10 @@ class PageState:
             pin=pin if isinstance(pin, str) and len(pin) <= LONGEST_TEXT else "",
         )
 
+    def stored(self) -> dict[str, Any]:
+        """This state as the page keeps it."""
+        return {"texts": self.texts, "view": self.view, "t": self.t, "pin": self.pin}
+
     def query(self, pinned: bool = True) -> str:
         """The address of this state, with the defaults left out."""
         default = default_texts()

@@ -1,0 +1,59 @@
+// An answer of the server on the page: picture, sentences, numbers, snippets, faults beside their controls.
+window.explorer_picture = (function () {
+  "use strict";
+  const element = (id) => document.getElementById(id);
+  const config = { displayModeBar: false };
+
+  // Plotly comes with the graphs of Dash, a moment after the page.
+  const plotly = new Promise((ready) => {
+    const look = () => (window.Plotly ? ready(window.Plotly) : setTimeout(look, 20));
+    look();
+  });
+
+  function draw(figure) {
+    const place = element("chart"), first = !place.data;
+    window.Plotly.react(place, figure.data, figure.layout, config);
+    if (first) new ResizeObserver(() => window.Plotly.Plots.resize(place)).observe(place);
+  }
+
+  function save() {
+    const size = { format: "svg", filename: "selftrain-run", width: 1000, height: 600 };
+    window.Plotly.downloadImage(element("chart"), size);
+  }
+
+  function made(kind, ...parts) {
+    const one = document.createElement(kind);
+    one.append(...parts);
+    return one;
+  }
+
+  function write(answer) {
+    element("sentences").replaceChildren(...answer.sentences.map((sentence) => made("p", sentence)));
+    const numbers = answer.numbers.map(([name, value]) => made("span", made("b", name), " " + value));
+    element("numbers").replaceChildren(made("span", `Step ${answer.t}:`), ...numbers);
+    element("t-shown").textContent = answer.t;
+    element("python").textContent = answer.python;
+    element("command").textContent = answer.command;
+  }
+
+  // The sentence of a fault stands beside its control, or under the picture if it has none.
+  let beside = null;
+  function fault(sentence, field) {
+    const place = field && element(field + "-fault");
+    if (beside && beside !== place) beside.textContent = "";
+    beside = place || null;
+    if (place) place.textContent = sentence;
+    element("fault").textContent = place ? "" : sentence;
+    if (sentence) element("numbers").replaceChildren();
+  }
+
+  async function show(answer) {
+    if (answer.fault) return fault(answer.fault, answer.field);
+    await plotly;
+    draw(answer.figure);
+    write(answer);
+    fault("", null);
+  }
+
+  return { show, fault, save };
+})();
