@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import psutil
-from browser import act_at_random, callback_request, chromium, click, resize, serving, visit, wait
+from browser import act_at_random, chromium, click, resize, serving, visit, wait
 
 TIMED = """
 const [name, position, done] = arguments;
@@ -35,7 +35,7 @@ function look() {
   if (plot.data === before) return requestAnimationFrame(look);
   const seen = performance.now();
   const asked = performance.getEntriesByType("resource")
-    .find((one) => one.name.includes("/answer"));
+    .find((one) => one.name.endsWith("/answer"));
   const [sent, answered] = [asked.startTime, asked.responseEnd];
   done([sent - begin, answered - sent, seen - answered, seen - begin]);
 }
@@ -76,9 +76,6 @@ def _timed(browser: Any, name: str, position: int) -> list[float]:
 
 def visitors(address: str, count: int = 10, moves: int = 20) -> None:
     """Every visitor moves a slider as fast as answers come, each on a page of their own."""
-    with urllib.request.urlopen(address + "_dash-dependencies", timeout=60) as answer:
-        known = json.load(answer)
-    drawing = next(one for one in known if "chart.figure" in one["output"])
     times: list[float] = []
 
     def one(visitor: int) -> None:
@@ -87,7 +84,7 @@ def visitors(address: str, count: int = 10, moves: int = 20) -> None:
             texts = {"rho": f"{draw.uniform(0.1, 0.9):.4f}", "steps": "16"}
             state = {"texts": texts, "page": f"visitor {visitor}", "number": number}
             begin = time.perf_counter()
-            _ask(address, callback_request(drawing, {"state.data": state}))
+            _ask(address, state)
             times.append(1e3 * (time.perf_counter() - begin))
 
     all_of_them = [threading.Thread(target=one, args=(visitor,)) for visitor in range(count)]
@@ -100,14 +97,12 @@ def visitors(address: str, count: int = 10, moves: int = 20) -> None:
     print(f"median {middle:.0f} ms, 90 % within {late:.0f} ms, slowest {last:.0f} ms")
 
 
-def _ask(address: str, request: dict[str, Any]) -> None:
+def _ask(address: str, state: dict[str, Any]) -> None:
     """Send what the page would send; the answer must hold a picture."""
-    body = json.dumps(request).encode()
-    sent = urllib.request.Request(
-        address + "_dash-update-component", body, {"Content-Type": "application/json"}
-    )
+    body, kind = json.dumps(state).encode(), {"Content-Type": "application/json"}
+    sent = urllib.request.Request(address + "answer", body, kind)
     with urllib.request.urlopen(sent, timeout=60) as answer:
-        assert json.load(answer)["response"]["chart"]["figure"]["data"]
+        assert json.load(answer)["figure"]["data"]
 
 
 class Sample(NamedTuple):

@@ -9,6 +9,6 @@ def test_it_names_its_parts_and_ends() -> None:
     result = CliRunner().invoke(app, ["warmup"])
     assert result.exit_code == 0
     lines = result.stderr.splitlines()
-    assert lines[0].startswith("compiling 1/4: the solver")
+    assert lines[0].startswith("compiling 1/5: the solver")
     assert lines[-1].startswith("ready in")
     assert result.stdout == ""

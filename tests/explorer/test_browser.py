@@ -113,8 +113,7 @@ def test_every_view_draws(browser, address):
         wait(
             browser,
             lambda: browser.execute_script(
-                "const p = document.querySelector('#chart'); return"
-                " p.data.length > 0"
+                "const p = document.querySelector('#chart'); return p.data.length > 0"
             ),
         )
         shot(browser, f"view-{view}")
@@ -363,7 +362,7 @@ def test_axe_finds_no_serious_fault(browser, address, dark):
 
 OUTSIDE = """
 return Array.from(document.querySelectorAll("button, input, p, pre, label, .js-plotly-plot"))
-  .filter((one) => one.getClientRects().length && !one.closest(".unseen"))
+  .filter((one) => one.getClientRects().length)
   .filter((one) => { const box = one.getBoundingClientRect();
                      return box.left < 0 || box.right > document.documentElement.clientWidth + 1; })
   .map((one) => one.id || one.textContent);

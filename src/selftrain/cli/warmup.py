@@ -37,6 +37,17 @@ def _other_ways() -> None:
     supervised_row(problem.replace(rho_u=0.3), 0.05)
 
 
+def _shapes() -> None:
+    from ..clusters import Clusters
+    from ..problem import Problem
+    from ..recipe import Recipe
+    from ..theory.solve import solve
+
+    clusters = Clusters(mean=[1.0, 0.3], covariance=[0.5, 2.0])
+    for loss in ("logistic", "squared"):
+        solve(Problem(0.5, 2.0, 0.4, clusters=clusters, steps=4, loss=loss), Recipe())
+
+
 def _gradients() -> None:
     from ..problem import Problem
     from ..recipe import Recipe
@@ -57,6 +68,7 @@ def _simulator() -> None:
 _PARTS: tuple[tuple[str, Callable[[], None]], ...] = (
     ("the solver", _solver),
     ("its other ways", _other_ways),
+    ("clusters with a shape", _shapes),
     ("gradients", _gradients),
     ("the simulator", _simulator),
 )

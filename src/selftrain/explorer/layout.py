@@ -171,7 +171,9 @@ def _choice(choice: Choice) -> html.Div:
 def _radio(name: str, title: str, options: dict[str, str], chosen: str) -> html.Fieldset:
     """One of several, as buttons in a row; `options` are titles by value."""
     members = [
-        html.Label([PlainInput(type="radio", name=name, value=value, checked=value == chosen), text])
+        html.Label(
+            [PlainInput(type="radio", name=name, value=value, checked=value == chosen), text]
+        )
         for value, text in options.items()
     ]
     return html.Fieldset([html.Legend(title), *members], id=name, className="inner")

@@ -9,13 +9,15 @@ from dash.development.base_component import Component
 __all__ = ["PlainInput"]
 
 
+PROPERTIES = ["id", "type", "name", "value", "checked", "min", "max", "step"]
+WILDCARDS = ["aria-"]
+NO_CHILDREN: list[str] = []
+
+
 class PlainInput(Component):
     """An input of any type; `value` and `checked` are what it begins with."""
 
-    _children_props: list[str] = []
-    _namespace = "explorer_inputs"
-    _type = "PlainInput"
-    _prop_names = ["id", "type", "name", "value", "checked", "min", "max", "step"]
-    _valid_wildcard_attributes = ["aria-"]
-    available_properties = _prop_names
-    available_wildcard_properties = _valid_wildcard_attributes
+    _namespace, _type = "explorer_inputs", "PlainInput"
+    _children_props = NO_CHILDREN
+    _prop_names = available_properties = PROPERTIES
+    _valid_wildcard_attributes = available_wildcard_properties = WILDCARDS

@@ -51,7 +51,8 @@ def _serve(pipe: Connection) -> None:
 
     kinds = {"answer": answer, "table": table}
     with threadpool_limits(1):
-        answer({"texts": PageState().texts})
+        for shape in ("", "1:0.5, 0.3:2"):  # a shape has kernels of its own
+            answer({"texts": PageState().texts | {"shape": shape}})
         pipe.send("ready")
         while True:
             try:

@@ -95,9 +95,8 @@ class Variables:
         """The gradient in the coordinates."""
         out = np.empty(x.size)
         for name, place in self.slices().items():
-            slope = np.asarray(gradient[name])
-            if name not in self.schedule:
-                slope = np.atleast_1d(slope.sum())
+            free = name in self.schedule
+            slope = np.asarray(gradient[name] if free else gradient.total(name))
             out[place] = slope * derivative(name, x[place])
         return out
 

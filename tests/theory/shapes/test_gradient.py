@@ -4,6 +4,7 @@ and the conditions of a minimum.
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,21 @@ def test_the_gradient_of_the_sphere_is_the_adjoint_one() -> None:
         np.testing.assert_allclose(found[name], expected[name], rtol=1e-6, atol=1e-9, err_msg=name)
     with pytest.raises(Exception, match="clusters have a shape in its place"):
         found["delta"]
+
+
+def test_all_steps_move_together_in_four_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search over constants asks for this at every point it tries."""
+    recipe = Recipe(0.05, (0.03, 0.02, 0.05), threshold=0.3, sharpness=1.2, annealing=0.1)
+    expected, found = gradient(solve(SPHERE, recipe)), gradient(solve(SHAPED, recipe))
+    module = importlib.import_module("selftrain.theory.solve")
+    really, runs = module.solve, []
+    monkeypatch.setattr(module, "solve", lambda *a, **more: runs.append(a) or really(*a, **more))
+    names = ("lambda_u", "threshold", "sharpness", "alpha_u", "rho_u")
+    for name in names:
+        total = float(np.sum(expected[name]))
+        assert found.total(name) == pytest.approx(total, rel=1e-6, abs=1e-9), name
+        assert expected.total(name) == total
+    assert len(runs) == 4 * len(names)
 
 
 @pytest.mark.parametrize(

@@ -91,6 +91,10 @@ class Gradient(Mapping[str, "float | Array"]):
         """The derivative of that name, or `default` if there is none."""
         return self._entries.get(name, default)
 
+    def total(self, name: str) -> float:
+        """The derivative when all steps move together: the sum of `gradient[name]`."""
+        return float(np.sum(self[name]))
+
     __eq__ = object.__eq__
     __hash__ = object.__hash__
 

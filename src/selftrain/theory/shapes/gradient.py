@@ -9,6 +9,7 @@ h.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -32,8 +33,15 @@ NUMBERS = ("lambda_l", "annealing", "alpha_l", "rho")
 SERIES = ("lambda_u", "threshold", "sharpness", "alpha_u", "rho_u")
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class Differences(Gradient):
-    """A gradient whose entries are computed when they are asked for, once."""
+    """A gradient whose entries are computed when they are asked for, once.
+
+    Attributes:
+        together: the derivative when all steps move by the same amount, by name.
+    """
+
+    together: dict[str, Callable[[], float]] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> float | Array:
         known = self._entries.get(name)
@@ -46,11 +54,16 @@ class Differences(Gradient):
             return default
         return self[name]
 
+    def total(self, name: str) -> float:
+        """From four runs in which all steps moved; `self[name]` needs four for every step."""
+        unknown = callable(self._entries.get(name)) and name in self.together
+        return self.together[name]() if unknown else super().total(name)
+
 
 def shaped_gradient(
     run: ShapedTrajectory,
     of: str | Callable[[Any], float],
-    name: str,
+    title: str,
     step: int | None,
     progress: ProgressOption = None,
 ) -> Differences:
@@ -62,20 +75,21 @@ def shaped_gradient(
         return float(of(of_run)) if callable(of) else float(getattr(of_run, of)[step])
 
     entries: dict[str, Any] = {
-        field: lambda field=field: _number(run, value, field, progress) for field in NUMBERS
+        name: partial(_number, run, value, name, progress) for name in NUMBERS
     }
-    entries |= {field: lambda field=field: _series(run, value, field, progress) for field in SERIES}
+    entries |= {name: partial(_series, run, value, name, progress) for name in SERIES}
+    together = {name: partial(_together, run, value, name) for name in SERIES}
     missing = {
         "delta": "clusters have a shape in its place",
         "delta_u": "clusters have a shape in its place",
     }
     sharpness = run.recipe.at_steps(run.problem.steps).sharpness
     if np.isinf(sharpness).any():
-        for field in ("sharpness", "annealing"):
-            del entries[field]
-            missing[field] = "hard labels have no sharpness to change"
+        for name in ("sharpness", "annealing"):
+            del entries[name]
+            missing[name] = "hard labels have no sharpness to change"
     condition = np.full(run.problem.steps + 1, np.nan)
-    return Differences(name, step, value(run), condition, entries, missing)
+    return Differences(title, step, value(run), condition, entries, missing, together)
 
 
 def _number(
@@ -91,6 +105,20 @@ def _number(
 def _series(
     run: ShapedTrajectory, value: Callable[[Any], float], field: str, progress: ProgressOption
 ) -> Array:
+    return _each(run, value, field, _steps(run, field), progress)
+
+
+def _together(run: ShapedTrajectory, value: Callable[[Any], float], field: str) -> float:
+    """The derivative along a common shift of all steps, measured at the smallest of them."""
+    now = _steps(run, field)
+    least = float(now.min())
+    return _slope(
+        run, value, lambda new: {field: tuple((now + (new - least)).tolist())}, least, field
+    )
+
+
+def _steps(run: ShapedTrajectory, field: str) -> Array:
+    """The values of a field at the steps."""
     batches, values = run.problem.unlabeled, run.recipe.at_steps(run.problem.steps)
     factor: Array = np.ones(run.problem.steps)
     if field == "sharpness":
@@ -103,7 +131,7 @@ def _series(
         "alpha_u": batches.alpha,
         "rho_u": batches.rho,
     }[field]
-    return _each(run, value, field, np.array(now), progress)
+    return np.array(now)
 
 
 def _each(
