@@ -105,17 +105,28 @@ def test_presets_are_chosen_from_the_list(browser, address, name):
         assert "collapse" in text(browser, "sentences")
 
 
+OUT_OF_SIGHT = """
+const plot = document.getElementById("chart"), layout = plot._fullLayout;
+const inside = (values, axis) => values.every((value) => value === null ||
+  (axis.d2l(value) >= Math.min(...axis.range) && axis.d2l(value) <= Math.max(...axis.range)));
+return plot._fullData.filter((trace) => trace.name && !trace.name.includes("line") && !trace.name.includes("steps"))
+  .filter((trace) => !inside(Array.from(trace.x), layout["xaxis" + trace.xaxis.slice(1)])
+                  || !inside(Array.from(trace.y), layout["yaxis" + trace.yaxis.slice(1)]))
+  .map((trace) => trace.name);
+"""
+
+
 def test_every_view_draws(browser, address):
+    """Also after another view, whose axes it must not keep."""
     visit(browser, address, "?" + PRESETS["macroscopic"].state().query())
+    drawn = (
+        "const p = document.getElementById('chart'); return p.data.length && p.layout.uirevision"
+    )
     for view in VIEWS:
         show(browser, view)
+        wait(browser, lambda v=view: browser.execute_script(drawn) == v)
         wait(browser, lambda v=view: f"view={v}" in browser.current_url)
-        wait(
-            browser,
-            lambda: browser.execute_script(
-                "const p = document.querySelector('#chart'); return p.data.length > 0"
-            ),
-        )
+        assert browser.execute_script(OUT_OF_SIGHT) == []
         shot(browser, f"view-{view}")
 
 

@@ -38,12 +38,14 @@ def _other_ways() -> None:
 
 
 def _shapes() -> None:
+    import numpy as np
+
     from ..clusters import Clusters
     from ..problem import Problem
     from ..recipe import Recipe
     from ..theory.solve import solve
 
-    clusters = Clusters(mean=[1.0, 0.3], covariance=[0.5, 2.0])
+    clusters = Clusters(mean=np.array([1.0, 0.3]), covariance=np.array([0.5, 2.0]))
     for loss in ("logistic", "squared"):
         solve(Problem(0.5, 2.0, 0.4, clusters=clusters, steps=4, loss=loss), Recipe())
 

@@ -96,6 +96,7 @@ def _shown(state: PageState, run: Trajectory, data: dict[str, Any]) -> dict[str,
         remark = f"This view is not available at step {t}: {error}."
     if remark:
         figure = drawing.figure(theme, [], drawing.Panel("", ""))
+    figure["layout"]["uirevision"] = state.view  # a zoom stays while its view does
     sentences = [sentence for sentence in (remark, *_sentences(run, pinned)) if sentence]
     return {
         "figure": figure,

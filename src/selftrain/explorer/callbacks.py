@@ -101,7 +101,6 @@ def _restore(app: Dash) -> None:
 def _answer(app: Dash, workers: Workers) -> None:
     """The one request of a page that follows a slider: its state in, all it shows out."""
 
-    @app.server.post("/answer")
     def show() -> Response:
         try:
             shown = _shown(workers, request.get_json(silent=True))
@@ -113,6 +112,8 @@ def _answer(app: Dash, workers: Workers) -> None:
         except Exception:
             traceback.print_exc(file=sys.stderr)
             return Response(json.dumps({"fault": BROKEN}), mimetype="application/json")
+
+    app.server.add_url_rule("/answer", view_func=show, methods=["POST"])
 
 
 def _shown(workers: Workers, data: Any) -> dict[str, Any] | None:

@@ -4,6 +4,8 @@ slider renders nothing again. assets/inputs.js is its other half.
 
 from __future__ import annotations
 
+from typing import Any
+
 from dash.development.base_component import Component
 
 __all__ = ["PlainInput"]
@@ -21,3 +23,6 @@ class PlainInput(Component):
     _children_props = NO_CHILDREN
     _prop_names = available_properties = PROPERTIES
     _valid_wildcard_attributes = available_wildcard_properties = WILDCARDS
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(**given)  # type: ignore[no-untyped-call]

@@ -8,7 +8,7 @@ h.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -41,7 +41,7 @@ class Differences(Gradient):
         together: the derivative when all steps move by the same amount, by name.
     """
 
-    together: dict[str, Callable[[], float]] = field(default_factory=dict)
+    together: Mapping[str, Callable[[], float]] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> float | Array:
         known = self._entries.get(name)
