@@ -109,7 +109,8 @@ OUT_OF_SIGHT = """
 const plot = document.getElementById("chart"), layout = plot._fullLayout;
 const inside = (values, axis) => values.every((value) => value === null ||
   (axis.d2l(value) >= Math.min(...axis.range) && axis.d2l(value) <= Math.max(...axis.range)));
-return plot._fullData.filter((trace) => trace.name && !trace.name.includes("line") && !trace.name.includes("steps"))
+const aside = ["separating", "earlier"];
+return plot._fullData.filter((trace) => !aside.includes(trace.name.split(" ")[0]))
   .filter((trace) => !inside(Array.from(trace.x), layout["xaxis" + trace.xaxis.slice(1)])
                   || !inside(Array.from(trace.y), layout["yaxis" + trace.yaxis.slice(1)]))
   .map((trace) => trace.name);

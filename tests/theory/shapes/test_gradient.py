@@ -35,7 +35,7 @@ def test_all_steps_move_together_in_four_runs(monkeypatch: pytest.MonkeyPatch) -
     module = importlib.import_module("selftrain.theory.solve")
     really, runs = module.solve, []
     monkeypatch.setattr(module, "solve", lambda *a, **more: runs.append(a) or really(*a, **more))
-    names = ("lambda_u", "threshold", "sharpness", "alpha_u", "rho_u")
+    names = ("lambda_u", "threshold", "sharpness")
     for name in names:
         total = float(np.sum(expected[name]))
         assert found.total(name) == pytest.approx(total, rel=1e-6, abs=1e-9), name

@@ -30,7 +30,8 @@ TIGHT = 1e-12
 """Tolerance of these runs: it is divided by the step."""
 
 NUMBERS = ("lambda_l", "annealing", "alpha_l", "rho")
-SERIES = ("lambda_u", "threshold", "sharpness", "alpha_u", "rho_u")
+SEARCHED = ("lambda_u", "threshold", "sharpness")
+SERIES = (*SEARCHED, "alpha_u", "rho_u")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -78,7 +79,7 @@ def shaped_gradient(
         name: partial(_number, run, value, name, progress) for name in NUMBERS
     }
     entries |= {name: partial(_series, run, value, name, progress) for name in SERIES}
-    together = {name: partial(_together, run, value, name) for name in SERIES}
+    together = {name: partial(_together, run, value, name) for name in SEARCHED}
     missing = {
         "delta": "clusters have a shape in its place",
         "delta_u": "clusters have a shape in its place",
