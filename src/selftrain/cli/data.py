@@ -32,7 +32,10 @@ FLAGS = (
 REPLACED = ("alpha_l", "alpha_u", "delta", "steps", "rho_u", "delta_u", "test")
 """Flags of a problem in numbers that a table of rows replaces."""
 
-BATCHES = "steps times rows, as in 6x600, or rows per step, as in 600,600,300, is accepted"
+BATCHES = (
+    "steps times rows, as in 6x600, or rows per step, as in 600,600,300, is accepted;"
+    " which rows they are may follow: 6x600:reused, 3x600:a,b,a"
+)
 
 
 class Data(NamedTuple):
@@ -104,7 +107,7 @@ def _made(flags: Mapping[str, Any], values: dict[str, Any]) -> Data:
     from ..problem import Problem
     from ..tables import read_table, standardised
 
-    sizes = batch_sizes(values.pop("batches", None))
+    sizes, values["batches"] = batch_sizes(values.pop("batches", None))
     labels = _count("labels", flags["labels"])
     table = read_table(flags["data"], flags["target"])
     if not flags["raw"]:
@@ -126,25 +129,26 @@ def _made(flags: Mapping[str, Any], values: dict[str, Any]) -> Data:
     return Data(table, problem, flags["data"])
 
 
-def batch_sizes(text: Any) -> list[int]:
-    """Rows of each step.
+def batch_sizes(text: Any) -> tuple[list[int], Any]:
+    """Rows of each step, and which rows they are, as `Problem` takes it.
 
-    >>> batch_sizes("3x600"), batch_sizes("600,300")
-    ([600, 600, 600], [600, 300])
+    >>> batch_sizes("3x600"), batch_sizes("600,300:a,b")
+    (([600, 600, 600], 'fresh'), ([600, 300], ['a', 'b']))
     """
     if text is None:
         raise InvalidInput("batches", text, f"--batches is needed with --data; {BATCHES}")
-    found = re.fullmatch(r"(\d+)x(\d+)", text.strip())
+    amounts, colon, which = (part.strip() for part in str(text).partition(":"))
+    found = re.fullmatch(r"(\d+)x(\d+)", amounts)
     if found:
         sizes = [int(found[2])] * int(found[1])
     else:
-        parts = [part.strip() for part in text.removesuffix(",").split(",")]
+        parts = [part.strip() for part in amounts.removesuffix(",").split(",")]
         if not all(part.isdigit() for part in parts):
             raise InvalidInput("batches", text, BATCHES)
         sizes = [int(part) for part in parts]
-    if 0 in sizes:
+    if 0 in sizes or (colon and not which):
         raise InvalidInput("batches", text, BATCHES)
-    return sizes
+    return sizes, read_value(which) if which else "fresh"
 
 
 def _count(field: str, text: Any) -> int:

@@ -90,7 +90,7 @@ FLAGS: Mapping[str, tuple[Flag, ...]] = {
         Flag(
             "batches",
             "Unlabelled rows of the steps: fresh, reused, or a name per step (a,b,a; a+b for"
-            " parts); with --data their numbers, 6x600.",
+            " parts); with --data their numbers, 6x600 or 6x600:reused.",
             "NAME[,NAME...]",
             "fresh",
             text=True,

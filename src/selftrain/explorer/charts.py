@@ -133,13 +133,12 @@ def shaped_laws(theme: Theme, run: Any, t: int) -> Figure:
         error_y={"type": "data", "array": listed(spreads), "thickness": 1.2, "width": 2},
     )  # fmt: skip
     law, shares = run.logits(t), _shares(run.problem.test_mixture.rho)
-    low = min(m - 4 * s for m, s in zip(*law, strict=True))
-    high = max(m + 4 * s for m, s in zip(*law, strict=True))
+    low = min(m - 4 * s for m, s in zip(law.means, law.spreads, strict=True))
+    high = max(m + 4 * s for m, s in zip(law.means, law.spreads, strict=True))
     u = np.linspace(low, high, 241)
     traces = [weights]
     for y, name, color in CLASSES:
-        g = (u - law.means[y]) / law.spreads[y]
-        density = shares[y] * np.exp(-g * g / 2) / (law.spreads[y] * math.sqrt(2 * math.pi))
+        density = shares[y] * law.density(u, y)
         traces.append(line(u, density, f"logits, {name}", color, **axes_of(1)))
     return figure(
         theme,

@@ -67,14 +67,17 @@ class Gap:
 
 
 def shares(ensemble: Ensemble, theory: Trajectory) -> Iterable[Shares]:
-    """Every distribution that was kept by two seeds or more."""
+    """Every distribution that was kept by two seeds or more. With a shape the weights of different
+    directions have no common law, and logits of training rows have one where rows are used again.
+    """
+    shaped = theory.problem.shaped
     for t in range(theory.good_steps):
         weights = [seed.weights[t] for seed in ensemble.vectors if len(seed.weights) > t]
-        if len(weights) > 1:
+        if len(weights) > 1 and not shaped:
             at = np.quantile(np.concatenate(weights), LEVELS)
             yield _shares("weights", t, None, weights, at, theory.weights.cdf(at, t))
         rows = [seed for seed in ensemble.vectors if len(seed.logits) > t]
-        if not rows:
+        if not rows or (shaped and theory.problem.memoryless):
             continue
         law = theory.logits(t)
         for kept in (True, False):

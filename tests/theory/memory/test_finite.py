@@ -69,6 +69,13 @@ def test_a_sphere_solved_as_clusters(fields: dict) -> None:
     np.testing.assert_allclose(run.bias, sphere.bias, rtol=1e-3)
     np.testing.assert_allclose(run.chi, sphere.chi, rtol=1e-3)
     np.testing.assert_allclose(run.error, sphere.error, rtol=1e-3)
+    u = np.linspace(-3.0, 3.0, 7)
+    for t, rows in ((0, None), (1, "labeled"), (3, None), (3, "labeled"), (3, "new")):
+        for y in (0, 1):
+            law, known = run.logits(t, rows=rows), sphere.logits(t, rows=rows)
+            np.testing.assert_allclose(law.cdf(u, y=y), known.cdf(u, y=y), atol=2e-3)
+            slope = (law.cdf(u + 1e-5, y=y) - law.cdf(u - 1e-5, y=y)) / 2e-5
+            np.testing.assert_allclose(law.density(u, y=y), slope, atol=1e-6)
 
 
 @pytest.mark.parametrize("covariances", [1, 2])
@@ -84,8 +91,10 @@ def test_clusters_against_finite_systems(covariances: int) -> None:
         batches=("a", "a+b"), keep_labeled=1.0,
     )  # fmt: skip
     recipe = Recipe(lambda_l=0.1, lambda_u=0.06, threshold=0.3, sharpness=1.3)
-    ensemble = simulate(problem, recipe, seeds=24, probes=0)
+    ensemble = simulate(problem, recipe, seeds=24, probes=0, keep_logits=True)
     comparison = ensemble.compare(solve(problem, recipe, tolerance=1e-3))
+    laws = {(gap.t, gap.selected) for gap in comparison.gaps if gap.what == "logits"}
+    assert laws == {(0, True), (1, True), (1, False), (2, True), (2, False)}
     assert np.abs(comparison.scores).max() < 4, comparison.worst
 
 

@@ -331,6 +331,7 @@ def _trajectory(
     history: list[Any] = []
     overlaps = np.full((steps + 1, steps + 1), np.nan)
     response = np.tril(np.full((steps + 1, steps + 1), np.nan))
+    logit_overlaps, kicks = np.full((2, steps + 1, 2, steps + 1), np.nan)
     for t in range(count):
         mean = np.mean([bank.history.rows[t].mean for bank in banks], axis=0)
         across = [
@@ -350,7 +351,9 @@ def _trajectory(
         m, *squares = space.projections(made, shape)
         v, off_best[t] = space.off(made, shape)
         variances[t] = [squares[0], squares[-1]]
-        strengths[t] = np.mean([bank.fields[t].kicks[:, t] for bank in banks], axis=0)
+        logit_overlaps[t, :, : t + 1] = np.mean([b.fields[t].overlaps for b in banks], axis=0)
+        kicks[t, :, : t + 1] = np.mean([bank.fields[t].kicks for bank in banks], axis=0)
+        strengths[t] = kicks[t, :, t]
         hats = [bank.hats[t] for bank in banks]
         columns["m"][t], columns["v"][t] = m, v
         columns["bias"][t] = np.mean([bank.bias[t] for bank in banks])
@@ -372,5 +375,5 @@ def _trajectory(
         logit_variances=variances, strengths=strengths, off_best=off_best, unknowns=unknown,
         gammas=np.zeros(steps + 1), history=tuple(history), space=space,
         measured=np.mean([bank.measured for bank in banks], axis=0),
-        pairs=overlaps, answers=response,
+        pairs=overlaps, answers=response, logit_overlaps=logit_overlaps, kicks=kicks,
     )  # fmt: skip

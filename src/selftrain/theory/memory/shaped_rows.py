@@ -82,14 +82,22 @@ class ClassRows:
         row[-1] = np.sqrt(max(overlaps[-1] - float(row @ row), 0.0))
         return row
 
+    def expect(self, fields: RowFields, bias: float, t: int) -> tuple[Array, Array]:
+        """What a row expects at step t, before the new noise of that step; and the row of the
+        factor, whose last entry is the size of that noise.
+        """
+        row = self.see(fields, t)
+        center = self.sign * fields.m + bias + self.noise[:, : row.size - 1] @ row[:-1]
+        for s, slope in self.slopes.items():
+            center -= fields.kicks[self.side, s] * slope
+        return center, row
+
     def react(self, fields: RowFields, bias: float, t: int) -> Array:
         """Trained logits and slopes at step t; returns the row of the factor."""
-        row = self.see(fields, t)
-        field = self.sign * fields.m + bias + self.noise[:, : row.size] @ row
-        kicks = fields.kicks[self.side]
-        for s, slope in self.slopes.items():
-            field -= kicks[s] * slope
-        respond(self.loss, field, self.target, self.weight, float(kicks[t]), self.answer)
+        field, row = self.expect(fields, bias, t)
+        field += self.noise[:, row.size - 1] * row[-1]
+        strength = float(fields.kicks[self.side, t])
+        respond(self.loss, field, self.target, self.weight, strength, self.answer)
         return row
 
     def moments(self, fields: RowFields, bias: float, t: int) -> Moments:

@@ -18,7 +18,13 @@ if TYPE_CHECKING:
 
     from ...problem import Problem
 
-_STORED = {"measured": ("measure", "t"), "pairs": ("t", "step"), "answers": ("t", "step")}
+_STORED = {
+    "measured": ("measure", "t"),
+    "pairs": ("t", "step"),
+    "answers": ("t", "step"),
+    "logit_overlaps": ("t", "class", "step"),
+    "kicks": ("t", "class", "step"),
+}
 """Fields that a file has as they are, with their dimensions."""
 
 
@@ -31,11 +37,27 @@ class ShapedMemoryTrajectory(ShapedTrajectory):
             selected labels, mean loss.
         pairs: $\beta_t\cdot\beta_s$ of all pairs of steps.
         answers: $\mathrm{tr}\,\chi_{ts}/N$.
+        logit_overlaps: $\beta_t^T\Sigma_c\beta_s$ of both classes, how the logits of new rows
+            vary together.
+        kicks: $\mathrm{tr}(\Sigma_c\chi_{ts})/N$, how far a row's part in step s moves its
+            logit of step t.
     """
 
     measured: Array = field(kw_only=True)
     pairs: Array = field(kw_only=True)
     answers: Array = field(kw_only=True)
+    logit_overlaps: Array = field(kw_only=True)
+    kicks: Array = field(kw_only=True)
+
+    def logits(self, t: int = -1, rows: str | None = None) -> Any:
+        """The law of the logits at step t: of the rows it was fitted to (a `RowLaw`); with
+        `rows="labeled"` of labelled rows that are kept; with `rows="new"` of fresh test rows.
+        """
+        if rows == "new":
+            return super().logits(t)
+        from .shaped_laws import ShapedRowLogitLaw
+
+        return ShapedRowLogitLaw(self, t, rows)
 
     @property
     def fraction_selected(self) -> Array:

@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import log_ndtr, ndtr
 
 from ... import observables
@@ -37,15 +38,33 @@ _STORED = {
 
 
 class GaussianLogits(NamedTuple):
-    """Logits of fresh rows: mean and standard deviation in the negative and the positive class."""
+    """Logits of fresh rows: mean and standard deviation in the negative and the positive class, and
+    the share of the positive one. `y` = 0 or 1 restricts to a class.
+    """
 
     means: tuple[float, float]
     spreads: tuple[float, float]
+    rho: float
 
-    def cdf(self, x: Any, positive: bool) -> Array:
-        """P(logit <= x) within a class."""
-        side = int(positive)
-        return np.asarray(ndtr((np.asarray(x) - self.means[side]) / self.spreads[side]))
+    def cdf(self, u: ArrayLike, y: int | None = None) -> Array:
+        """P(logit <= u), in the shape of u."""
+        return self._mixed(y, [ndtr(z) for z in self._standard(u)])
+
+    def density(self, u: ArrayLike, y: int | None = None) -> Array:
+        """Density of the logit at u, in the shape of u."""
+        bells = [np.exp(-0.5 * z * z) / np.sqrt(2 * np.pi) for z in self._standard(u)]
+        return self._mixed(y, [bell / s for bell, s in zip(bells, self.spreads, strict=True)])
+
+    def _standard(self, u: ArrayLike) -> list[Array]:
+        pairs = zip(self.means, self.spreads, strict=True)
+        return [(np.asarray(u, dtype=float) - mean) / spread for mean, spread in pairs]
+
+    def _mixed(self, y: int | None, of_class: list[Array]) -> Array:
+        if y not in (None, 0, 1):
+            raise InvalidInput("y", y, "0, 1, or None for both classes is accepted")
+        if y is not None:
+            return np.asarray(of_class[int(y)])
+        return np.asarray((1 - self.rho) * of_class[0] + self.rho * of_class[1])
 
 
 class ShapedWeights:
@@ -222,7 +241,8 @@ class ShapedTrajectory(Trajectory):
         step = range(self.problem.steps + 1)[t]
         m, bias = float(self.m[step]), float(self.bias[step])
         negative, positive = np.sqrt(self.logit_variances[step])
-        return GaussianLogits((bias - m, bias + m), (float(negative), float(positive)))
+        spreads = (float(negative), float(positive))
+        return GaussianLogits((bias - m, bias + m), spreads, float(self.problem.test_mixture.rho))
 
     def parts(self) -> list[xr.Dataset]:
         """What a file of this run has beyond its quantities over t: the laws of the weights."""
