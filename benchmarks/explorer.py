@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import tempfile
 import threading
@@ -52,26 +53,45 @@ PACE = 0.25
 """Seconds between two acts of the random script: a fast visitor."""
 
 
-def latency(browser: Any, address: str) -> None:
-    """Slider to picture, for short and long runs, moving the recipe and the problem."""
-    print("| clusters | steps | slider | before request | server | drawing | whole | 90 % within |")
-    print("|---|---|---|---|---|---|---|---|")
+def latency(browser: Any, address: str, server: int) -> None:
+    """Slider to picture, for short and long runs, moving the recipe and the problem: milliseconds
+    on the clock, and of processor time of the server and of the browser for one move, which other
+    work on the machine hardly changes.
+    """
+    print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+    print(
+        "| clusters | steps | slider | before request | server | drawing | whole | 90 % within"
+        " | processor, server | browser |"
+    )
+    print("|---|---|---|---|---|---|---|---|---|---|")
+    families = (server, browser.service.process.pid)
     for clusters, query in (("sphere", SPHERE), ("shape", SHAPE)):
         for steps in (16, 256):
             for name in ("lambda_u", "rho"):
                 visit(browser, address, f"{query}&steps={steps}")
                 time.sleep(1)
                 moves = np.linspace(421, 561, 41).astype(int)
-                times = np.array([_timed(browser, name, int(place)) for place in moves])[1:]
+                _timed(browser, name, int(moves[0]))
+                begun = [_processor(family) for family in families]
+                times = np.array([_timed(browser, name, int(place)) for place in moves[1:]])
+                used = [_processor(family) for family in families]
+                spent = 1e3 * np.subtract(used, begun) / len(times)
                 parts = " | ".join(f"{part:.0f}" for part in np.median(times, axis=0))
                 late = np.percentile(times[:, -1], 90)
-                print(f"| {clusters} | {steps} | {name} | {parts} | {late:.0f} |", flush=True)
+                both = " | ".join(f"{one:.0f}" for one in spent)
+                row = f"| {clusters} | {steps} | {name} | {parts} | {late:.0f} | {both} |"
+                print(row, flush=True)
 
 
 def _timed(browser: Any, name: str, position: int) -> list[float]:
     time.sleep(0.1)
     parts: list[float] = browser.execute_async_script(TIMED, name, position)
     return parts
+
+
+def _processor(process: int) -> float:
+    """Seconds of processor time of a process and of all that it started."""
+    return sum(sum(member.cpu_times()[:2]) for member in _family(process))
 
 
 def visitors(address: str, count: int = 10, moves: int = 20) -> None:
@@ -135,7 +155,7 @@ def soak(
 
 
 def _family(server: int) -> list[psutil.Process]:
-    """The server and its processes; a job adds one."""
+    """A process and all that it started; a job adds one to the server."""
     return [psutil.Process(server), *psutil.Process(server).children(recursive=True)]
 
 
@@ -178,7 +198,7 @@ def main() -> None:
         place = Path(folder)
         with serving() as (address, server, _), chromium(place, place / "profile") as browser:
             if asked.what == "latency":
-                latency(browser, address)
+                latency(browser, address, server)
             elif asked.what == "visitors":
                 visit(browser, address)
                 visitors(address)
