@@ -33,7 +33,7 @@ class ShapedRowLogitLaw(RowLaw):
     >>> from selftrain import Clusters, Problem, Recipe, solve
     >>> shape = Clusters(mean=[0.8, 0.3, 0.1], covariance=[0.5, 0.3, 0.2])
     >>> problem = Problem(1.0, 3.0, 0.4, clusters=shape, steps=2, batches="reused")
-    >>> run = solve(problem, Recipe(), tolerance=1e-2)
+    >>> run = solve(problem, Recipe(), tolerance=1e-3)
     >>> seen, new = run.logits(2), run.logits(2, rows="new")
     >>> bool(seen.cdf(0.0, y=1) != new.cdf(0.0, y=1))
     True
