@@ -70,7 +70,7 @@ wheel: $(READY)
 	$(BIN)/python -m build --outdir dist
 
 robustness: $(READY)
-	$(BIN)/python benchmarks/robustness.py
+	$(BIN)/python benchmarks/robustness.py --docs docs/numerics.md
 
 browser: $(VENV)/axe/node_modules/axe-core/package.json
 	@command -v chromium >/dev/null && command -v chromedriver >/dev/null \

@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import extended
 import independent
 import numpy as np
 import pandas as pd
@@ -47,6 +48,9 @@ CONFIRMED = 1e-8
 MOST_ERRORS = 1e-3
 CHECKED_STEPS = 2
 """Steps of a run that are checked besides step 0."""
+
+MARKS = ("<!-- counts of make robustness -->", "<!-- end of counts -->")
+"""Where a page of the docs has the counts."""
 
 COVERED = 10.0
 """A reported accuracy covers a distance up to this many times larger: it is the size of a Newton
@@ -166,18 +170,32 @@ def check(run: Trajectory, rng: np.random.Generator) -> dict[str, Any]:
     found = {"checked": 0, "check": "none", "distance": 0.0, "said": 0.0, "at": -1}
     words = ["none", "confirmed", "covered", "undecided", "wrong"]
     for t in [0, *sorted(some.tolist())][: run.good_steps]:
-        verdict = independent.correction(*equations(run, t))
         said = float(run.stats.accuracy[t])
-        word = "confirmed"
-        if not verdict.settled or not math.isfinite(verdict.distance):
-            word = "undecided"
-        elif verdict.distance > CONFIRMED:
-            word = "covered" if verdict.distance <= COVERED * said else "wrong"
+        verdict, found_word = judged(*equations(run, t), said)
         found["checked"] += 1
-        worse = words.index(word) - words.index(found["check"])
+        worse = words.index(found_word) - words.index(found["check"])
         if worse > 0 or (worse == 0 and verdict.distance > found["distance"]):
-            found |= {"check": word, "distance": verdict.distance, "said": said, "at": t}
+            found |= {"check": found_word, "distance": verdict.distance, "said": said, "at": t}
     return found
+
+
+def judged(step: independent.Step, z: Any, said: float) -> tuple[independent.Verdict, str]:
+    """The distance of a solved step and a word for it; what the other engine does not confirm goes
+    to the equations in extended precision.
+    """
+    verdict = independent.correction(step, z)
+    if word(verdict, said) != "confirmed" and step.loss.kind != independent.HUBER:
+        verdict = extended.correction(step, z)
+    return verdict, word(verdict, said)
+
+
+def word(verdict: independent.Verdict, said: float) -> str:
+    """What a distance says of a step whose reported accuracy is `said`."""
+    if not verdict.settled or not math.isfinite(verdict.distance):
+        return "undecided"
+    if verdict.distance <= CONFIRMED:
+        return "confirmed"
+    return "covered" if verdict.distance <= COVERED * said else "wrong"
 
 
 def _warm_up() -> None:
@@ -294,6 +312,35 @@ def report(rows: pd.DataFrame, console: Console) -> bool:
     return len(unconfirmed) == 0 and len(wrong) == 0 and defects == 0 and few
 
 
+def counted(rows: pd.DataFrame) -> list[tuple[str, str]]:
+    """The counts as the docs have them."""
+    ended = rows[rows["outcome"].isin(["solved", "collapsed"])]
+    outcomes, checks = Counter(rows["outcome"]), Counter(ended["check"])
+    confirmed = ended[ended["check"] == "confirmed"]["distance"]
+    table = [("problems", f"{len(rows):,}")]
+    table += [(f"outcome: {name}", f"{count:,}") for name, count in outcomes.most_common()]
+    table += [
+        (f"runs with steps put to the other equations: {name}", f"{count:,}")
+        for name, count in checks.most_common()
+    ]
+    return [
+        *table,
+        ("steps put to the other equations", f"{int(ended['checked'].sum()):,}"),
+        ("largest distance in the confirmed runs", f"{confirmed.max():.1e}"),
+        ("of them above 1e-10", f"{int((confirmed > 1e-10).sum()):,}"),
+        ("worst accuracy that the solver reports", f"{ended['accuracy'].max():.1e}"),
+    ]
+
+
+def write_counts(rows: pd.DataFrame, page: Path) -> None:
+    """Put the counts between the two marks of a page."""
+    before, rest = page.read_text().split(MARKS[0])
+    after = rest.split(MARKS[1])[1]
+    lines = ["| what | count |", "|---|---|", *(f"| {a} | {b} |" for a, b in counted(rows))]
+    table = "\n".join(["", "", *lines, "", ""])
+    page.write_text(before + MARKS[0] + table + MARKS[1] + after)
+
+
 def confirm_collapses(rows: pd.DataFrame, count: int, features: int, console: Console) -> bool:
     """Repeat some collapses at finite size: do the seeds end with one class, and when?"""
     table = Table(title=f"collapses, simulated with {features} features")
@@ -345,9 +392,12 @@ def main() -> int:
     parser.add_argument("--collapses", type=int, default=8, help="how many to simulate")
     parser.add_argument("--features", type=int, default=1500)
     parser.add_argument("--out", type=Path, default=Path("out/robustness.csv"))
+    parser.add_argument("--docs", type=Path, help="page whose table of counts is written anew")
     options = parser.parse_args()
     console = Console()
     rows = collect(options.count, options.seed, options.workers, options.out)
+    if options.docs:
+        write_counts(rows, options.docs)
     good = report(rows, console)
     if options.collapses:
         good &= confirm_collapses(rows, options.collapses, options.features, console)

@@ -60,7 +60,6 @@ from ..step.stage import StageSolution
 from ..step.table import Record
 from ..tolerances import ACCEPTED, COLLAPSED_MASS, EMPTY_SHARE
 from .engine import StepByStep, solve_first
-from .logistic.step import reference_sharpness
 
 CLOSED = 1e-13
 """A closed form this near to its equations is as good as rounding allows."""
@@ -136,7 +135,8 @@ class ClosedStage:
         self.batch = np.array([given.alpha, given.rho, given.delta])
         self.ridge, self.threshold, self.sharpness = given.ridge, given.threshold, given.sharpness
         self.fixed_bias = given.fixed_bias
-        self.base = float(reference_sharpness(given.sharpness))
+        # targets are linear in the old logits: a change is exact for any finite sharpness
+        self.base = 0.0 if math.isinf(given.sharpness) else given.sharpness
         self.frame = frame(given, self.base)
         self.offset = self.frame.offset
 
