@@ -40,6 +40,9 @@ NARROW_NOISE = 1.2
 TAIL = 11.5
 """Gaussians end here: 1e-29 of the peak."""
 
+FURTHEST = 36.0
+"""Jumps further out than this are beyond the numbers of `independent`."""
+
 NEAR = 1e-13
 """A proximal point this near to the root is completed by one more Newton step."""
 
@@ -240,9 +243,11 @@ def _ends(step: Step, z: Any, s: float) -> Panels:
         float(np.real(x)) if isinstance(x, (np.floating, np.complexfloating)) else x for x in step
     ]
     found = independent.outer_ends(Step(*plain), np.real(z).astype(float), s)
-    reach = REAL(max(abs(found[0]), abs(found[-1]), TAIL))
-    marks = [(REAL(x), 0) for x in (-reach, *found, reach)]
     jumps = [(_jump(step, s, mark).real, mark) for mark in _marks(step)]
+    # beyond a jump in the tail there may be all that counts
+    beyond = max((abs(x) for x, _ in jumps if abs(x) < FURTHEST), default=0.0)
+    reach = REAL(max(abs(found[0]), abs(found[-1]), math.hypot(beyond, TAIL)))
+    marks = [(REAL(x), 0) for x in (-reach, *found, reach)]
     jumps = [(x, mark) for x, mark in jumps if abs(x) < reach]
     clear = [(x, 0) for x, _ in marks if all(abs(x - y) > 1e-9 for y, _ in jumps)]
     ordered = sorted(clear + jumps)
