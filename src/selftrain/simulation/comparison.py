@@ -141,8 +141,12 @@ class Comparison:
             f"up to {percent(one.at_most)}, and agreement means less than {percent(self.within)}"
         )
         if one.real:
-            off = f"{name} is {percent(one.largest)} off, which is more than chance"
-            return f"cannot tell: more seeds or features; {off}; it may be {limit}"
+            off = f"{name} is {percent(one.largest)} off, which is not chance"
+            return (
+                f"cannot tell: more seeds or features; {off}, but may be more or less than the"
+                f" {percent(self.within)} that divide agreement from difference (at most"
+                f" {percent(one.at_most)})"
+            )
         return f"cannot tell: more seeds or features; {name} may be off by {limit}"
 
     @property
