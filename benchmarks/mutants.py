@@ -1,247 +1,277 @@
-"""Do the tests notice a wrong formula? Small faults are put into the code, one at a time.
+"""Do the tests notice a wrong formula? Small faults (mutants) are put into the code, one at a time.
 
-A fault (a mutant) changes one operator, comparison, number or constant of one file. Tests that fail
-kill it. One that survives is either a change that no result can show, or a missing test.
+A fault changes one operator, comparison, number or constant of one file (`faults.py`). Tests that
+fail kill it. One that survives is either a change that no result can show, or a missing test.
 
     python benchmarks/mutants.py --count 120 --seed 1 --out mutants.csv simulation/frame
     python benchmarks/mutants.py --count 200 --seed 1 --out mutants.csv theory/step theory/engines
 
-Kernels run here as plain Python: compiling anew for every mutant would take a minute. The tests are
-those of `TESTS` that pass in this way within `--each` seconds. Every mutant runs in a process of
-its own, a copy of this one, so that nothing has to be imported again.
+Kernels run here as plain Python: compiling anew for every mutant would take a minute. A survey
+first runs the tests of `TESTS` once, keeps those that pass within `--each` seconds, and notes which
+functions each of them calls. A mutant then meets the tests that call its function, the quickest
+first, until one fails. The tests are collected once: every mutant is a copy of the process that has
+collected them. `--survey` and `--out` are continued where they ended.
 """
 
 from __future__ import annotations
 
 import argparse
-import ast
+import contextlib
 import csv
 import json
 import os
 import random
-import shutil
 import signal
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from importlib import import_module
 from pathlib import Path
+from types import FrameType
 from typing import Any, NamedTuple
 
 import numba
+import numpy as np
 import pytest
+from _pytest.runner import runtestprotocol
+from faults import Fault, faults, put
 
 ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "src" / "selftrain"
 
 TESTS = {
-    "simulation": ("tests/simulation/frame", "tests/simulation/test_failures.py"),
+    "simulation": (
+        "tests/simulation/designs",
+        "tests/simulation/frame",
+        "tests/simulation/test_failures.py",
+        "tests/simulation/test_law.py",
+        "tests/simulation/test_simulate.py",
+    ),
     "theory": (
-        "tests/evidence/test_reference.py",
-        "tests/theory/engines/test_squared.py",
+        "tests/evidence",
+        "tests/theory/engines",
+        "tests/theory/gradients",
         "tests/theory/step",
+        "tests/theory/quadrature",
+        "tests/theory/shapes",
+        "tests/theory/test_accuracy.py",
+        "tests/theory/test_faded.py",
         "tests/theory/test_solve.py",
+        "tests/theory/test_tiny_ridges.py",
         "tests/theory/test_two_losses.py",
+        "tests/theory/test_warm_start.py",
     ),
 }
 """Where the tests of a package are."""
 
-SHARED = ("mpmath", "pandas", "scipy.integrate", "scipy.optimize", "scipy.special",
-          "scipy.stats", "sklearn.linear_model", "xarray")  # fmt: skip
-"""Imported once, before processes are made."""
-
 PATIENCE, GRACE = 4.0, 2.0
 """A test that takes so many times its usual time, and these seconds, has noticed the fault."""
 
-OPERATORS: dict[type[ast.AST], type[ast.AST]] = {
-    ast.Add: ast.Sub,
-    ast.Sub: ast.Add,
-    ast.Mult: ast.Div,
-    ast.Div: ast.Mult,
-    ast.Pow: ast.Mult,
-    ast.FloorDiv: ast.Mult,
-    ast.Lt: ast.GtE,
-    ast.LtE: ast.Gt,
-    ast.Gt: ast.LtE,
-    ast.GtE: ast.Lt,
-    ast.Eq: ast.NotEq,
-    ast.NotEq: ast.Eq,
-    ast.And: ast.Or,
-    ast.Or: ast.And,
-}
-"""Comparisons are reversed: `<` to `<=` would change nothing for numbers that are never equal."""
-
-NAMES = {"min": "max", "max": "min", "sin": "cos", "exp": "expm1", "log": "log1p"}
+TRACING = 1.5
+"""Noting what is called makes a test slower, by about this factor."""
 
 
-class Mutant(NamedTuple):
-    """One fault: the file, the place of its node in a walk over the tree, and what it changes."""
+class Surveyed(NamedTuple):
+    """A test without faults: its seconds, and the functions it calls, as `file:name`."""
 
-    file: str
-    node: int
-    line: int
-    before: str
-    after: str
+    seconds: float
+    calls: list[str]
 
 
-def mutants(file: Path) -> Iterator[Mutant]:
-    """All faults that this script can put into a file."""
-    source = file.read_text()
-    for place, node in enumerate(_formulas(ast.parse(source))):
-        before = ast.unparse(node)
-        if _change(node):
-            yield Mutant(str(file), place, node.lineno, before, ast.unparse(node))
+class Trials:
+    """A pytest plugin that runs, instead of the tests, copies of this process with one fault each.
 
-
-def _formulas(tree: ast.Module) -> list[Any]:
-    """Expressions and assignments, without annotations, decorators and texts."""
-    left_out: set[int] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef):
-            arguments = node.args.posonlyargs + node.args.args + node.args.kwonlyargs
-            skipped = [*node.decorator_list, node.returns, *(a.annotation for a in arguments)]
-        elif isinstance(node, ast.AnnAssign):
-            skipped = [node.annotation]
-        else:
-            continue
-        left_out.update(id(part) for top in skipped if top for part in ast.walk(top))
-    return [
-        node
-        for node in ast.walk(tree)
-        if isinstance(node, (ast.expr, ast.AugAssign)) and id(node) not in left_out
-    ]
-
-
-def _change(node: Any) -> bool:
-    """Put the fault into a node; False where this script knows none."""
-    if isinstance(node, (ast.BinOp, ast.AugAssign, ast.BoolOp)) and type(node.op) in OPERATORS:
-        node.op = OPERATORS[type(node.op)]()
-    elif isinstance(node, ast.Compare) and type(node.ops[0]) in OPERATORS:
-        node.ops[0] = OPERATORS[type(node.ops[0])]()
-    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
-        node.op = ast.UAdd()
-    elif isinstance(node, ast.IfExp):
-        node.body, node.orelse = node.orelse, node.body
-    elif isinstance(node, ast.Attribute) and node.attr in NAMES:
-        node.attr = NAMES[node.attr]
-    elif isinstance(node, ast.Name) and node.id in NAMES:
-        node.id = NAMES[node.id]
-    elif isinstance(node, ast.Constant) and isinstance(node.value, bool):
-        node.value = not node.value
-    elif isinstance(node, ast.Constant) and isinstance(node.value, int):
-        node.value += 1
-    elif isinstance(node, ast.Constant) and isinstance(node.value, float):
-        node.value = 2 * node.value or 1.0
-    else:
-        return False
-    return True
-
-
-def mutated(mutant: Mutant) -> str:
-    """The text of the file with the fault in it."""
-    tree = ast.parse(Path(mutant.file).read_text())
-    _change(_formulas(tree)[mutant.node])
-    return ast.unparse(tree)
-
-
-class Watch:
-    """A pytest plugin: the chosen tests only, the quickest first, each within its time."""
-
-    def __init__(self, limits: dict[str, float] | None, each: float):
-        self.limits, self.each = limits, each
-        self.seconds: dict[str, float] = {}
-        self.killer = ""
-
-    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        if self.limits is not None:
-            limits = self.limits
-            items[:] = sorted(
-                (item for item in items if item.nodeid in limits),
-                key=lambda item: limits[item.nodeid],
-            )
-
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_call(self, item: pytest.Item) -> Iterator[None]:
-        def late(*_: Any) -> None:
-            raise TimeoutError
-
-        usual = self.each if self.limits is None else self.limits[item.nodeid]
-        limit = usual if self.limits is None else PATIENCE * usual + GRACE
-        signal.signal(signal.SIGVTALRM, late)
-        signal.setitimer(signal.ITIMER_VIRTUAL, limit)
-        try:
-            return (yield)
-        except Exception as error:  # without its traceback, which takes long to write
-            raise AssertionError(type(error).__name__) from None
-        finally:
-            signal.setitimer(signal.ITIMER_VIRTUAL, 0.0)
-
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        if report.when == "call" and report.passed:
-            self.seconds[report.nodeid] = report.duration
-        elif report.failed:
-            self.killer = report.nodeid
-
-
-def trial(
-    tree: Path, tests: list[str], limits: dict[str, float] | None, each: float
-) -> dict[str, Any]:
-    """Run tests on the code of `tree`, in a copy of this process: those that pass, with their
-    seconds, and the first that fails.
+    Arguments:
+        sample: the faults, in order.
+        each: seconds that a test may take without faults.
+        budget: seconds of tests that a fault may cost.
+        survey: the file of the survey, which is continued.
+        out: the table of results, which is continued.
     """
-    answer = tree / "answer.json"
-    answer.unlink(missing_ok=True)
-    child = os.fork()
-    if not child:
-        try:
-            _run(tree, tests, Watch(limits, each))
-        finally:
+
+    def __init__(self, sample: list[Fault], each: float, budget: float, survey: Path, out: Path):
+        self._sample, self._each, self._budget = sample, each, budget
+        self._survey, self._out = survey, out
+
+    def pytest_sessionstart(self) -> None:
+        """A failing property is not made smaller, and its examples are the same every time."""
+        from hypothesis import Phase, settings  # pytest rewrites it first
+
+        quick = (Phase.explicit, Phase.generate)
+        settings.register_profile("faults", phases=quick, derandomize=True, database=None,
+                                  deadline=None)  # fmt: skip
+        settings.load_profile("faults")
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        items = {item.nodeid: item for item in session.items}
+        surveyed = self._tests(items)
+        total = sum(test.seconds for test in surveyed.values())
+        print(f"{len(surveyed)} of {len(items)} tests, {total:.0f} s", file=sys.stderr)
+        done = set()
+        if self._out.exists():
+            with open(self._out, newline="") as table:
+                done = {(row["file"], row["node"], row["owner"]) for row in csv.DictReader(table)}
+        survived, begun = 0, time.monotonic()
+        with open(self._out, "a", newline="") as out:
+            table = csv.writer(out)
+            if not done:
+                table.writerow([*Fault._fields, "seconds", "tests", "killed by"])
+            for number, fault in enumerate(self._sample, 1):
+                where = str(Path(fault.file).relative_to(PACKAGE))
+                if (where, str(fault.node), fault.owner) in done:
+                    continue
+                chosen = self._chosen(fault, surveyed)
+                start = time.monotonic()
+                trial = partial(_meet, fault, [items[name] for name in chosen], surveyed)
+                answer = _apart(trial, self._patience(chosen, surveyed))
+                killer = "the process did not end" if answer is None else answer
+                seconds = time.monotonic() - start
+                survived += not killer
+                table.writerow([where, *fault[1:], f"{seconds:.1f}", len(chosen), killer])
+                out.flush()
+                if not killer:
+                    print(f"survived {len(chosen)} tests: {where}:{fault.line}  {fault.before}  ->"
+                          f"  {fault.after}", file=sys.stderr)  # fmt: skip
+                if number % 20 == 0:
+                    spent = time.monotonic() - begun
+                    print(f"{number} of {len(self._sample)}: {survived} survived, {spent:.0f} s",
+                          file=sys.stderr)  # fmt: skip
+        return True
+
+    def _patience(self, chosen: list[str], surveyed: dict[str, Surveyed]) -> float:
+        """Seconds after which a mutant that still runs its tests is taken to hang."""
+        return PATIENCE * sum(surveyed[name].seconds for name in chosen) + 10 * GRACE
+
+    def _tests(self, items: dict[str, pytest.Item]) -> dict[str, Surveyed]:
+        """The tests that pass, from the file of the survey or from running them."""
+        known: dict[str, Any] = {}
+        if self._survey.exists():
+            known = dict(json.loads(line) for line in self._survey.read_text().splitlines())
+        with open(self._survey, "a") as survey:
+            for name, item in items.items():
+                if name not in known:
+                    limit = 2 * TRACING * self._each + GRACE
+                    known[name] = _apart(partial(_look, item, self._each), limit)
+                    survey.write(json.dumps([name, known[name]]) + "\n")
+                    survey.flush()
+        return {name: Surveyed(*test) for name, test in known.items() if test and name in items}
+
+    def _chosen(self, fault: Fault, surveyed: dict[str, Surveyed]) -> list[str]:
+        """The tests that call the function of a fault, or those that call something of a file which
+        knows the constant; the quickest first, as many as the budget allows.
+        """
+        place = f"{fault.file}:{fault.owner}"
+        called = [name for name, test in surveyed.items() if place in test.calls]
+        if not called:
+            known = {
+                module.__file__
+                for name, module in list(sys.modules.items())
+                if name.startswith("selftrain.") and hasattr(module, fault.owner.strip("()"))
+            } | {fault.file}
+            called = [
+                name
+                for name, test in surveyed.items()
+                if any(call.rpartition(":")[0] in known for call in test.calls)
+            ]
+        called.sort(key=lambda name: surveyed[name].seconds)
+        spent = np.cumsum([surveyed[name].seconds for name in called])
+        return called[: int(np.searchsorted(spent, self._budget)) + 1]
+
+
+def _look(item: pytest.Item, each: float) -> Surveyed | None:
+    """The seconds of a test and the functions it calls, in all threads; None if it fails."""
+    calls: set[str] = set()
+
+    def note(frame: FrameType, *_: Any) -> None:
+        code = frame.f_code
+        if code.co_filename.startswith(str(PACKAGE)):
+            calls.add(f"{code.co_filename}:{code.co_qualname.partition('.<locals>')[0]}")
+
+    seconds = _passes(item, TRACING * each, note)
+    return None if seconds is None else Surveyed(seconds / TRACING, sorted(calls))
+
+
+def _meet(fault: Fault, items: list[pytest.Item], surveyed: dict[str, Surveyed]) -> str:
+    """The first test that notices a fault; empty if none does."""
+    put(fault)
+    for item in items:
+        if _passes(item, PATIENCE * surveyed[item.nodeid].seconds + GRACE, None) is None:
+            return item.nodeid
+    return ""
+
+
+def _passes(item: pytest.Item, limit: float, note: Callable[..., None] | None) -> float | None:
+    """The CPU seconds of a test with all it needs; None if it fails or takes longer."""
+
+    def late(*_: Any) -> None:
+        raise TimeoutError
+
+    start = time.process_time()
+    signal.signal(signal.SIGVTALRM, late)
+    signal.setitimer(signal.ITIMER_VIRTUAL, limit, 0.5)
+    if note:
+        threading.settrace(note)
+        sys.settrace(note)
+    try:
+        passed = all(report.passed for report in runtestprotocol(item, log=False, nextitem=None))
+    except TimeoutError:
+        passed = False
+    finally:
+        sys.settrace(None)
+        threading.settrace(None)  # type: ignore[arg-type]
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0.0)
+    return time.process_time() - start if passed else None
+
+
+def _apart(work: Callable[[], Any], patience: float) -> Any:
+    """What `work` returns in a copy of this process; None if that does not end well."""
+    with tempfile.TemporaryDirectory() as folder:
+        answer = Path(folder) / "answer.json"
+        child = os.fork()
+        if not child:
+            with contextlib.suppress(BaseException), open(os.devnull, "w") as nowhere:
+                os.setsid()
+                os.dup2(nowhere.fileno(), 1)
+                os.dup2(nowhere.fileno(), 2)
+                answer.write_text(json.dumps(work()))
             os._exit(0)
-    usual = sum(limits.values()) if limits else 600.0
-    deadline = time.monotonic() + 3 * usual + 60.0
-    while os.waitpid(child, os.WNOHANG)[0] == 0:
-        if time.monotonic() > deadline:
-            os.kill(child, signal.SIGKILL)
-            os.waitpid(child, 0)
-            break
-        time.sleep(0.05)
-    if not answer.exists():
-        return {"seconds": {}, "killer": "the process did not end"}
-    return dict(json.loads(answer.read_text()))
+        deadline = time.monotonic() + patience
+        while os.waitpid(child, os.WNOHANG)[0] == 0:
+            if time.monotonic() > deadline:
+                os.killpg(child, signal.SIGKILL)
+                os.waitpid(child, 0)
+                return None
+            time.sleep(0.02)
+        return json.loads(answer.read_text()) if answer.exists() else None
 
 
-def _run(tree: Path, tests: list[str], watch: Watch) -> None:
-    """The part of `trial` in the new process: write down what the tests say."""
-    with open(tree / "log.txt", "w") as log:
-        os.dup2(log.fileno(), 1)
-        os.dup2(log.fileno(), 2)
-    sys.path.insert(0, str(tree))
-    options = [
-        "-p",
-        "no:cacheprovider",
-        "-p",
-        "no:xdist",
-        "-W",
-        "ignore::RuntimeWarning",
-        f"--rootdir={ROOT}",
-    ]
-    options += [] if watch.limits is None else ["-x"]
-    code = pytest.main([*options, *tests], plugins=[watch])
-    killer = watch.killer or ("" if code in (0, 1) else "the tests cannot be loaded")
-    (tree / "answer.json").write_text(json.dumps({"seconds": watch.seconds, "killer": killer}))
-
-
-def prepare(package: Path) -> None:
-    """Import what no mutant changes; the random numbers stay compiled, the rest is plain Python."""
-    sys.dont_write_bytecode = True
-    for name in SHARED:
-        import_module(name)
-    sys.path.insert(0, str(package.parent))
+def prepare() -> None:
+    """The random numbers stay compiled, the rest is plain Python."""
     normals = import_module("selftrain.simulation.random.normals")
-    import numpy as np
-
     normals.fill_normals(np.uint64(1), 0, 0, np.empty(4, np.float32))
     numba.config.DISABLE_JIT = 1
+
+
+def drawn(rooms: list[str], count: int, seed: int) -> list[Fault]:
+    """Faults drawn at random from all those of some folders."""
+    files = sorted(file for room in rooms for file in (PACKAGE / room).rglob("*.py"))
+    everything = [fault for file in files for fault in faults(file)]
+    print(f"{len(everything)} faults are possible in {len(files)} files", file=sys.stderr)
+    return random.Random(seed).sample(everything, min(count, len(everything)))
+
+
+def survivors(table: Path) -> Iterator[Fault]:
+    """The faults of an earlier table that no test noticed."""
+    with open(table, newline="") as rows:
+        for row in csv.DictReader(rows):
+            if not row["killed by"]:
+                file = str(PACKAGE / row["file"])
+                yield Fault(file, row["owner"], int(row["node"]), int(row["line"]),
+                            row["before"], row["after"])  # fmt: skip
 
 
 def main() -> None:
@@ -250,40 +280,27 @@ def main() -> None:
     arguments.add_argument("--count", type=int, default=100, help="how many, drawn at random")
     arguments.add_argument("--seed", type=int, default=1)
     arguments.add_argument("--each", type=float, default=2.0, help="CPU seconds of a test")
+    arguments.add_argument("--budget", type=float, default=30.0, help="CPU seconds of a mutant")
+    arguments.add_argument(
+        "--survey",
+        type=Path,
+        default=Path("survey.json"),
+        help="the file that keeps the survey of the tests",
+    )
+    arguments.add_argument("--again", type=Path, help="only the survivors of this table")
     arguments.add_argument("--out", type=Path, default=Path("mutants.csv"))
-    chosen = arguments.parse_args()
-    package = ROOT / "src" / "selftrain"
-    files = sorted(file for room in chosen.rooms for file in (package / room).rglob("*.py"))
-    everything = [mutant for file in files for mutant in mutants(file)]
-    sample = random.Random(chosen.seed).sample(everything, min(chosen.count, len(everything)))
-    tests = [
-        path for name in sorted({r.split("/")[0] for r in chosen.rooms}) for path in TESTS[name]
-    ]
-    with tempfile.TemporaryDirectory() as folder:
-        tree = Path(folder)
-        shutil.copytree(package, tree / "selftrain", ignore=shutil.ignore_patterns("__pycache__"))
-        prepare(tree / "selftrain")
-        limits = trial(tree, tests, None, chosen.each)["seconds"]
-        print(f"{len(everything)} mutants, {len(sample)} drawn; {len(limits)} tests,"
-              f" {sum(limits.values()):.0f} s", flush=True)  # fmt: skip
-        with open(chosen.out, "w", newline="") as out:
-            table = csv.writer(out)
-            table.writerow(["file", "line", "before", "after", "killed by"])
-            survived = 0
-            for number, mutant in enumerate(sample, 1):
-                home = tree / "selftrain" / Path(mutant.file).relative_to(package)
-                kept = home.read_text()
-                home.write_text(mutated(mutant))
-                killer = trial(tree, tests, limits, chosen.each)["killer"]
-                home.write_text(kept)
-                survived += not killer
-                name = Path(mutant.file).relative_to(package)
-                table.writerow([name, mutant.line, mutant.before, mutant.after, killer])
-                out.flush()
-                if not killer:
-                    print(f"survived: {name}:{mutant.line}  {mutant.before}  ->  {mutant.after}")
-                if number % 20 == 0:
-                    print(f"{number} of {len(sample)}: {survived} survived", flush=True)
+    asked = arguments.parse_args()
+    prepare()
+    sample = (
+        list(survivors(asked.again)) if asked.again else drawn(asked.rooms, asked.count, asked.seed)
+    )
+    packages = sorted({room.split("/")[0] for room in asked.rooms})
+    tests = [str(ROOT / path) for package in packages for path in TESTS[package]]
+    options = ["-p", "no:cacheprovider", "-p", "no:xdist", "-W", "ignore::RuntimeWarning",
+               "--capture=no", f"--rootdir={ROOT}",
+               f"--config-file={ROOT / 'pyproject.toml'}"]  # fmt: skip
+    trials = Trials(sample, asked.each, asked.budget, asked.survey, asked.out)
+    pytest.main([*options, *tests], plugins=[trials])
 
 
 if __name__ == "__main__":

@@ -88,8 +88,7 @@ class Clusters:
             raise InvalidInput("mean", self.mean, "a vector with one entry per feature is accepted")
         if not np.any(mean):
             accepted = (
-                "a mean of zero leaves nothing that tells the classes apart; any other vector is"
-                " accepted"
+                "classes with a mean of zero cannot be separated; any other vector is accepted"
             )
             raise InvalidInput("mean", self.mean, accepted)
         if not SMALLEST <= float(np.abs(mean).max()) <= LARGEST:

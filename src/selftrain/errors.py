@@ -95,6 +95,10 @@ class ConvergenceError(StageError):
     """No start and no fallback gave a solution confirmed on the refined rule."""
 
 
+NOTHING_SELECTED = "the threshold {threshold} rejects every point of the batch"
+"""The reason of an `EmptySelection`, in theory and simulation."""
+
+
 class EmptySelection(StageError):
     """The threshold rejects every unlabelled point of this step."""
 

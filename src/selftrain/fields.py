@@ -2,7 +2,7 @@
 
 A field is a float, or a tuple of floats with one entry per step. Values are checked here,
 once, so that the engines never meet a NaN, a string or a list of the wrong length; the same
-rules turn both words into plain dictionaries, JSON and TOML and back.
+rules turn `Problem` and `Recipe` into plain dictionaries, JSON and TOML and back.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def schedule(field: str, value: Any, accepts: Callable[[float], bool], accepted:
 
 
 def expand(field: str, value: Schedule, steps: int) -> np.ndarray:
-    """A schedule as an array of length `steps`, read-only since words share it."""
+    """A schedule as an array of length `steps`, read-only: copies of a recipe share it."""
     if isinstance(value, tuple) and len(value) != steps:
         accepted = f"a sequence needs one entry per step: {steps}, not {len(value)}"
         raise InvalidInput(field, value, accepted)

@@ -49,7 +49,7 @@ def test_the_limit_by_hand(alpha_u: float, error: float, chi: float) -> None:
     ],
 )
 def test_long_runs_come_to_the_limit(alpha_u: float, recipe: Recipe) -> None:
-    """Until just before their weights leave the range of numbers, by the solver of the logistic
+    """Until just before their weights underflow, by the solver of the logistic
     loss.
     """
     problem = Problem(0.5, alpha_u, 0.5, DELTA, steps=1500)

@@ -16,8 +16,8 @@ noise. `selftrain bench PART` measures one part, `selftrain bench all PART` puts
 
 A figure is the median over the rounds of its part. Its noise is the range of the rounds, and at
 least the drift of the machine: a fixed piece of work, the yardstick, timed before every part and
-after the last. Ratios are taken within one process; times are of the processor where nothing else
-is said.
+after the last. Ratios are taken within one process; times are processor times, unless a line
+states another clock.
 """
 
 

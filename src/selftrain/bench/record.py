@@ -157,8 +157,8 @@ def _measured(part: str) -> list[dict[str, Any]]:
 
 
 def _reason(error: subprocess.CalledProcessError) -> str:
-    said = (error.stderr or "").strip().splitlines()
-    return f"failed: {said[-1] if said else f'exit code {error.returncode}'}"
+    lines = (error.stderr or "").strip().splitlines()
+    return f"failed: {lines[-1] if lines else f'exit code {error.returncode}'}"
 
 
 def _is_number(value: Any) -> bool:

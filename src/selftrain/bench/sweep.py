@@ -71,7 +71,7 @@ def sweep(side: int = 100, repeat: int = 1) -> Iterator[Line]:
 
 def _by_the_clock(count: int, taken: dict[str, float], starts: dict[str, float]) -> Iterator[Line]:
     note = f"{count} solves of 16 steps, after the start of the processes"
-    yield Line("one process", 1e3 * taken["one"] / count, "ms a point", note=note)
+    yield Line("one process", 1e3 * taken["one"] / count, "ms per point", note=note)
     ratio = taken["one"] / taken["two"]
     yield Line("two processes against one", ratio, "x", 1.8, note=note)
     whole = (taken["one"] + starts["one"]) / (taken["two"] + starts["two"])

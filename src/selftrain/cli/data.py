@@ -68,16 +68,16 @@ class Data(NamedTuple):
         }
 
     def __str__(self) -> str:
-        told = self.to_dict()
+        facts = self.to_dict()
         text = (
-            f"{told['rows']:,} rows of {told['features']} features, positive class"
-            f" {told['positive']}"
+            f"{facts['rows']:,} rows of {facts['features']} features, positive class"
+            f" {facts['positive']}"
         )
-        if told["constant"]:
-            text += f"; {counted(len(told['constant']), 'constant column')} left out"
-        if told["directions"] < told["features"]:
+        if facts["constant"]:
+            text += f"; {counted(len(facts['constant']), 'constant column')} left out"
+        if facts["directions"] < facts["features"]:
             text += (
-                f"; {told['directions']} leading directions keep {told['kept']:.1%} "
+                f"; {facts['directions']} leading directions keep {facts['kept']:.1%} "
                 "of the squared separation"
             )
         return text + "."

@@ -2,7 +2,7 @@
 
 `@takes("problem", "recipe")` gives a verb those flags and `--config`, and calls it with a
 `Problem` and a `Recipe` made from the file and the flags, the flags winning. Values are handed
-over as they were written: the words themselves judge them, so the command line refuses what
+over as they were written: `Problem` and `Recipe` judge them, so the command line refuses what
 the API refuses, in the same sentence.
 """
 
@@ -146,8 +146,8 @@ class MissingFlags(TyperException):
         )
 
 
-def takes(*words: str) -> Callable[[Verb], Verb]:
-    """Give a verb the flags of these words ("problem", "recipe"); it is called with the words.
+def takes(*inputs: str) -> Callable[[Verb], Verb]:
+    """Give a verb the flags of these inputs ("problem", "recipe"); it is called with both.
 
     "start" is a recipe too, but the verb gets only the fields that were given. "data" adds the
     flags of a table of rows, from which the problem is made if they are given; the verb gets it as
@@ -155,12 +155,12 @@ def takes(*words: str) -> Callable[[Verb], Verb]:
     """
 
     def decorate(verb: Verb) -> Verb:
-        from_rows = "data" in words
-        made_of = tuple(word for word in words if word != "data")
+        from_rows = "data" in inputs
+        made_of = tuple(word for word in inputs if word != "data")
         own = [
             parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
             for name, parameter in inspect.signature(verb).parameters.items()
-            if name not in words
+            if name not in inputs
         ]
         shared = [
             flag.parameter(_PANELS[_TABLES[word]])

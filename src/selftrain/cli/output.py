@@ -45,15 +45,15 @@ class StepRows:
             yield dict(zip(self.columns, map(strict, entries), strict=True))
 
 
-def print_json(result: Mapping[str, Any], **words: Portable) -> None:
-    """One JSON object on stdout: the result of a verb, the words it was asked with, the version.
+def print_json(result: Mapping[str, Any], **inputs: Portable) -> None:
+    """One JSON object on stdout: the result of a verb, its inputs, the version.
 
     `StepRows` are written as they come, a million of them in the memory of one.
     """
     from importlib.metadata import version
 
-    told = {name: word.to_dict() for name, word in words.items()}
-    whole = {**result, **told, "version": version("selftrain")}
+    asked = {name: part.to_dict() for name, part in inputs.items()}
+    whole = {**result, **asked, "version": version("selftrain")}
     write = sys.stdout.write
     before = "{"
     for name, value in whole.items():

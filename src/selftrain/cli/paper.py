@@ -33,9 +33,9 @@ def list_figures(quick: Quick = False, out: Out = None, as_json: AsJson = False)
     from ..paper.registry import figures
 
     folder = _folder(out, quick)
-    told = [_about(one, quick, folder) for one in figures()]
+    rows = [_about(one, quick, folder) for one in figures()]
     if as_json:
-        print_json({"figures": told, "out": str(folder)})
+        print_json({"figures": rows, "out": str(folder)})
         return
     from rich import box
     from rich.table import Table
@@ -43,7 +43,7 @@ def list_figures(quick: Quick = False, out: Out = None, as_json: AsJson = False)
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
     for name in ("id", "what it shows", "in the paper", "cost", "state"):
         table.add_column(name, no_wrap=name in ("id", "cost", "state"))
-    for one in told:
+    for one in rows:
         table.add_row(
             one["id"], one["title"], one["place"], f"{one['seconds']:.0f} s", one["state"]
         )
@@ -205,11 +205,11 @@ def _show(outcomes: list[FigureOutcome], folder: Path) -> None:
         if one.record is not None:
             for claim in one.record["claims"]:
                 case = f" ({claim['case']})" if claim["case"] else ""
-                said = f"“{claim['quote']}”{case}"
-                table.add_row(one.id, said, verdict(claim, one.record), claim["found"])
+                quoted = f"“{claim['quote']}”{case}"
+                table.add_row(one.id, quoted, verdict(claim, one.record), claim["found"])
             for finding in one.record["findings"]:
-                words = verdict(finding, one.record)
-                table.add_row(one.id, f"(ours) {finding['says']}", words, finding["found"])
+                judged = verdict(finding, one.record)
+                table.add_row(one.id, f"(ours) {finding['says']}", judged, finding["found"])
         for failure in one.failures:
             table.add_row(one.id, "could not be computed", "", failure)
     console = terminal()

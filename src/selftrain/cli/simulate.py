@@ -54,7 +54,7 @@ def simulate(
     seeds: Annotated[int, typer.Option(metavar="K", help="Number of independent runs.")] = 16,
     method: Annotated[
         Literal["matrix-free", "revealed", "dense"],
-        typer.Option(help="How the data are held; all three are exact."),
+        typer.Option(help="How the data are stored; all three are exact."),
     ] = "matrix-free",
     probes: Annotated[
         int, typer.Option(metavar="P", help="Random probes of the susceptibility per step.")

@@ -78,11 +78,11 @@ def open_path(path: str | Path) -> PageState | Map:
     if swept:
         return _map(data, place.stem)
     run = Trajectory.load(place)
-    return PageState().with_values(_words(run.problem.to_dict(), run.recipe.to_dict()))
+    return PageState().with_values(_fields(run.problem.to_dict(), run.recipe.to_dict()))
 
 
-def _words(problem: dict[str, Any], recipe: dict[str, Any]) -> dict[str, Any]:
-    """Fields of both words that have a control; one that has none must be at its default."""
+def _fields(problem: dict[str, Any], recipe: dict[str, Any]) -> dict[str, Any]:
+    """Fields of both that have a control; one that has none must be at its default."""
     known = {**NUMBERS, **FLAGS, **NAMES, "shape": None}
     values = {**problem, **recipe}
     if "clusters" in values:
@@ -112,8 +112,8 @@ def _map(data: Any, title: str) -> Map:
     }
     if not arrays:
         raise InvalidInput("path", title, "a sweep with numbers over its axes is accepted")
-    words = [json.loads(data.attrs.get(name, "{}")) for name in ("problem", "recipe")]
-    base = {name: value for name, value in _words(*words).items() if name not in axes}
+    inputs = [json.loads(data.attrs.get(name, "{}")) for name in ("problem", "recipe")]
+    base = {name: value for name, value in _fields(*inputs).items() if name not in axes}
     found = {name: array for name, array in arrays.items() if name in NUMBERS}
     values = tuple(np.asarray(data[name].values, dtype=float).tolist() for name in axes)
     return Map(title, axes, values, arrays, base, found)

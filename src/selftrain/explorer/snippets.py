@@ -88,5 +88,5 @@ def command_line(state: PageState) -> str:
 
 def settings(state: PageState) -> str:
     """Problem and recipe as JSON, as `--config` reads them."""
-    words = {"problem": state.problem, "recipe": state.recipe}
-    return json.dumps({name: json.loads(word.to_json()) for name, word in words.items()}, indent=1)
+    inputs = {"problem": state.problem, "recipe": state.recipe}
+    return json.dumps({name: json.loads(word.to_json()) for name, word in inputs.items()}, indent=1)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..arrays import Array
-from ..errors import EmptySelection, InvalidInput
+from ..errors import NOTHING_SELECTED, EmptySelection, InvalidInput
 from ..labelers import Labeler
 from ..losses import Logistic, Loss
 from .plan import StepPlan
@@ -42,7 +42,7 @@ def targets_of(labeler: Labeler, logits: Array, step: StepPlan, loss: Loss) -> A
 def check_selection(step: StepPlan, selected: Mask, q: float, bias: float) -> None:
     """Refuse, as the theory does, a step for which the threshold leaves no point."""
     if step.t > 0 and not selected.any():
-        reason = f"the threshold {step.threshold:g} rejects every point of the batch"
+        reason = NOTHING_SELECTED.format(threshold=f"{step.threshold:g}")
         raise EmptySelection(step.t, reason, {"q": q, "bias": bias}, float("nan"))
 
 

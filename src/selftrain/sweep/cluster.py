@@ -143,10 +143,10 @@ def check_versions(here: Mapping[str, str], there: Mapping[str, Mapping[str, str
             other = found.get(library, "unknown")
             if other == own:
                 continue
-            told = f"worker {address} has {library} {other}, this process {own}"
+            difference = f"worker {address} has {library} {other}, this process {own}"
             if library == "selftrain":
-                raise SelfTrainError(f"{told}: the same version is needed everywhere")
-            warnings.warn(f"{told}: the last digits may differ", UserWarning, stacklevel=2)
+                raise SelfTrainError(f"{difference}: the same version is needed everywhere")
+            warnings.warn(f"{difference}: the last digits may differ", UserWarning, stacklevel=2)
 
 
 def _connect(address: str) -> Any:

@@ -85,10 +85,10 @@ def plan_of_tables(tables: Mapping[str, Any], folder: Path) -> SweepPlan:
 def _check_names(task: str, varied: list[str]) -> None:
     """Axes of a known task are fields of the problem, of the recipe, or options of the task."""
     if task in KINDS:
-        words = [*Problem.__dataclass_fields__, *Recipe.__dataclass_fields__, *KINDS[task].axes]
+        known = [*Problem.__dataclass_fields__, *Recipe.__dataclass_fields__, *KINDS[task].axes]
         for name in varied:
-            if name not in words:
-                raise InvalidInput("axes", name, f"unknown parameter; {nearest(name, words)}")
+            if name not in known:
+                raise InvalidInput("axes", name, f"unknown parameter; {nearest(name, known)}")
 
 
 def _problem(table: Mapping[str, Any], axes: Mapping[str, Any], varied: list[str]) -> Problem:

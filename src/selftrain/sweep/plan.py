@@ -54,10 +54,10 @@ class PointCall:
     needed: tuple[str, ...] = ()
 
     def __call__(self, *near: Array, **point: Any) -> dict[str, Any]:
-        words, named = self._arguments(point)
+        inputs, named = self._arguments(point)
         if near:
             named["near"] = near
-        values = self.source(*words, **named)
+        values = self.source(*inputs, **named)
         found = dict(values) if isinstance(values, Mapping) else {"value": values}
         for name in self.needed:
             if name not in found:
@@ -67,9 +67,9 @@ class PointCall:
 
     def check_arguments(self, point: Mapping[str, Any]) -> None:
         """Refuse a point that the function cannot be called with."""
-        words, named = self._arguments(point)
+        inputs, named = self._arguments(point)
         try:
-            inspect.signature(self.source).bind(*words, **named)
+            inspect.signature(self.source).bind(*inputs, **named)
         except TypeError as error:
             name = getattr(self.source, "__name__", "the function")
             raise InvalidInput(
@@ -80,19 +80,19 @@ class PointCall:
 
     def _arguments(self, point: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         problem, recipe, others = self.at(point)
-        words = [word for word in (problem, recipe) if word is not None]
+        inputs = [part for part in (problem, recipe) if part is not None]
         asked = {} if self.keep is None else {"keep": self.keep}
-        return words, {**asked, **self.options, **others}
+        return inputs, {**asked, **self.options, **others}
 
     def at(self, point: Mapping[str, Any]) -> tuple[Problem | None, Recipe | None, dict[str, Any]]:
         """Problem and recipe of a point, and the values that belong to neither."""
         others = dict(point)
-        words: list[Any] = []
-        for word in (self.problem, self.recipe):
-            known = () if word is None else word.__dataclass_fields__
+        inputs: list[Any] = []
+        for part in (self.problem, self.recipe):
+            known = () if part is None else part.__dataclass_fields__
             changes = {name: others.pop(name) for name in point if name in known}
-            words.append(word.replace(**changes) if word is not None and changes else word)
-        return words[0], words[1], others
+            inputs.append(part.replace(**changes) if part is not None and changes else part)
+        return inputs[0], inputs[1], others
 
     def parameters(self, point: Point) -> dict[str, Any]:
         """All that the values of a point depend on, apart from code, as plain values."""

@@ -108,7 +108,7 @@ def faded_limit(problem: Problem, recipe: Recipe) -> FadedState:
 
 
 def last_step(problem: Problem, recipe: Recipe, tolerance: float = 1e-10) -> FadedState:
-    """The last step of a run, also where its weights leave the range of numbers on the way.
+    """The last step of a run, also where its weights underflow on the way.
 
     The run is solved as long as its weights are numbers; from there the steps of their direction
     follow, which are exact by then.

@@ -69,7 +69,7 @@ LONGEST_STEP = 2.0
 """The longest Newton step of the weights, in units of their norm."""
 
 LARGEST_LOG = 345.0
-"""Beyond this ln r or ln chi, their squares leave the range of numbers."""
+"""Beyond this ln r or ln chi, their squares overflow."""
 
 NEWTON_STEPS = 25
 """Newton steps from a start before it is given up; the damped way to the root takes 8 to 15."""

@@ -373,7 +373,7 @@ def test_coefficients_beyond_the_range_of_numbers_are_refused() -> None:
     near = second_order_noise(problem, Recipe(), State(1.0, 1.0, 300.0))
     far = second_order_noise(problem, Recipe(), State(1.0, 1.0, 350.0))
     assert far.chi_hat == pytest.approx(near.chi_hat, rel=1e-9)
-    with pytest.raises(StateOverflow, match=r"step 1: fresh .* range of numbers \(state m=1, v=1"):
+    with pytest.raises(StateOverflow, match=r"step 1: fresh .* overflows \(state m=1, v=1"):
         second_order_noise(problem, Recipe(), state)
 
 

@@ -76,16 +76,16 @@ class Assumptions:
         return [each for each in self.items if not each.holds]
 
 
-def check(prepared: Prepared, evidence: Evidence, told: Mapping[str, Errors]) -> Assumptions:
-    """All assumptions, judged; `told` has the errors of every source."""
-    measured, promised = told["left-out rows"], told["surrogate"]
+def check(prepared: Prepared, evidence: Evidence, errors: Mapping[str, Errors]) -> Assumptions:
+    """All assumptions, judged; `errors` has those of every source."""
+    measured, promised = errors["left-out rows"], errors["surrogate"]
     kurtosis = radial_kurtosis(prepared.unlabeled.coordinates.take(slice(None)))
     return Assumptions(
         (
             _same_rows(prepared),
             _same_shares(evidence),
             _clusters_are_classes(promised.self_training, measured.self_training),
-            _theory_agrees(told["theory"].labels_only, measured.labels_only),
+            _theory_agrees(errors["theory"].labels_only, measured.labels_only),
             _gaussian(kurtosis),
             _two_gaussians(evidence),
         ),
@@ -139,14 +139,14 @@ def _clusters_are_classes(promised: Interval, measured: Interval) -> Assumption:
     )
 
 
-def _theory_agrees(told: Interval, measured: Interval) -> Assumption:
+def _theory_agrees(predicted: Interval, measured: Interval) -> Assumption:
     """The supervised error at the ridge that left-out rows chose: the one number both sources
     know.
     """
     return Assumption(
         "the theory agrees with left-out rows",
-        measured.low <= told.estimate <= measured.high,
-        f"For labels only the theory has {told.estimate:.3f}, left-out rows show {measured}.",
+        measured.low <= predicted.estimate <= measured.high,
+        f"For labels only the theory has {predicted.estimate:.3f}, left-out rows show {measured}.",
         "Do not use the recipe of the theory, nor its errors, on these rows.",
     )
 

@@ -169,28 +169,30 @@ def plan_rows(rows: Input, random: np.random.RandomState, progress: ProgressOpti
         bar.advance()
         evidence = gather(prepared, TABLE, random, bar.advance)
         sizes = (rows.labeled, rows.unlabeled)
-        told = predict(prepared, evidence, TABLE, sizes, random, bar.advance)
+        predictions = predict(prepared, evidence, TABLE, sizes, random, bar.advance)
     draw = np.random.default_rng(random.randint(2**31))
     cells = cells_of(evidence, prepared.unlabeled.weights)
     found = posterior(cells.sizes, positive_shares(cells, draw, (DRAWS,)))
     odds = odds_of(found)
-    error = headline(found, told.distances, draw)
+    error = headline(found, predictions.distances, draw)
     sources = {
         "left-out rows": Errors(error.labels_only, error.self_training),
-        "surrogate": told.surrogate,
-        "theory": told.theory,
+        "surrogate": predictions.surrogate,
+        "theory": predictions.theory,
     }
     judged = check(prepared, evidence, sources)
     advice = answer(odds)
     more = labels_needed(cells, rows.unlabeled, draw) if advice == "cannot tell" else None
-    clusters = told.shape.clusters
+    clusters = predictions.shape.clusters
     return Plan(
         advice=advice,
         reason=text.reason(advice, odds, cells, more),
         error=error,
         gain=interval(found.gain),
         harm=float(odds.harm),
-        worth_labels=worth_labels(found, told.shape, sizes, float(np.mean(evidence.classes))),
+        worth_labels=worth_labels(
+            found, predictions.shape, sizes, float(np.mean(evidence.classes))
+        ),
         more_labels=more,
         share=interval(found.share),
         separation=clusters.separation,
@@ -198,7 +200,7 @@ def plan_rows(rows: Input, random: np.random.RandomState, progress: ProgressOpti
         kurtosis=judged.kurtosis,
         sources=sources,
         parameters=parameters,
-        recipe=told.recipe,
+        recipe=predictions.recipe,
         rows=rows,
         assumptions=judged,
         evidence=evidence,

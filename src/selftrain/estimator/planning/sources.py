@@ -90,7 +90,7 @@ def predict(
     positive = float(np.mean(evidence.classes))
     counted = balanced_rows(labeled, positive)
     recipe, _ = best_recipe(shapes[0], labeled, unlabeled, evidence.ridge)
-    told = np.array(
+    predicted = np.array(
         [
             (
                 supervised_error(shape, counted, evidence.ridge),
@@ -107,7 +107,7 @@ def predict(
         report()
     measured = np.array(drawn)
     distances = quantile(measured[:, 2]) - quantile(measured[:, 1])
-    return Predictions(_errors(told), _errors(measured), recipe, distances, shapes[0])
+    return Predictions(_errors(predicted), _errors(measured), recipe, distances, shapes[0])
 
 
 def _errors(draws: Array) -> Errors:

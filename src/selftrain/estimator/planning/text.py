@@ -51,8 +51,8 @@ def as_text(plan: Plan) -> str:
         "",
         f"{'balanced error':<16}{'estimate':>9}  90 % interval   from",
         *(
-            f"{FITS[name]:<16}{_percent(told.estimate):>9}  {_ends(told):<15} {source}"
-            for name, told, source in _headline(plan)
+            f"{FITS[name]:<16}{_percent(interval.estimate):>9}  {_ends(interval):<15} {source}"
+            for name, interval, source in _headline(plan)
         ),
         f"Self-training is worth {worth(plan)}.",
         "",
@@ -116,41 +116,44 @@ def as_frame(plan: Plan) -> pd.DataFrame:
     """One row per source and fit."""
     import pandas as pd
 
-    told = {"plan": plan.error, **plan.sources}
+    sources = {"plan": plan.error, **plan.sources}
     return pd.DataFrame(
         [
             {"source": source, "fit": FITS[name], **entry._asdict()}
-            for source, errors in told.items()
+            for source, errors in sources.items()
             for name, entry in _pairs(errors)
         ]
     )
 
 
 def _pairs(errors: Errors) -> list[tuple[str, Interval]]:
-    return [(name, told) for name, told in errors._asdict().items() if told is not None]
+    return [(name, interval) for name, interval in errors._asdict().items() if interval is not None]
 
 
 def _errors(errors: Errors) -> dict[str, dict[str, float]]:
-    return {name: told._asdict() for name, told in _pairs(errors)}
+    return {name: interval._asdict() for name, interval in _pairs(errors)}
 
 
 def _headline(plan: Plan) -> list[tuple[str, Interval, str]]:
     sources = {"every_label": "left-out rows, and the surrogate for how far below"}
-    return [(name, told, sources.get(name, "left-out rows")) for name, told in _pairs(plan.error)]
+    return [
+        (name, interval, sources.get(name, "left-out rows"))
+        for name, interval in _pairs(plan.error)
+    ]
 
 
 def _percent(share: float) -> str:
     return f"{100 * share:.1f} %"
 
 
-def _ends(told: Interval) -> str:
-    return f"[{100 * told.low:.1f}, {100 * told.high:.1f}]"
+def _ends(interval: Interval) -> str:
+    return f"[{100 * interval.low:.1f}, {100 * interval.high:.1f}]"
 
 
 def worth(plan: Plan) -> str:
     """What self-training is worth in labels, in words."""
-    told, most = plan.worth_labels, plan.rows.unlabeled
-    if told.estimate >= ALL * most:
+    interval, most = plan.worth_labels, plan.rows.unlabeled
+    if interval.estimate >= ALL * most:
         return "as much as labelling every row, as far as these labels can tell"
-    high = "every one" if told.high >= ALL * most else f"{told.high:.0f}"
-    return f"about {told.estimate:.0f} further labels [{told.low:.0f}, {high}]"
+    high = "every one" if interval.high >= ALL * most else f"{interval.high:.0f}"
+    return f"about {interval.estimate:.0f} further labels [{interval.low:.0f}, {high}]"

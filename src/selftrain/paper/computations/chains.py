@@ -49,7 +49,7 @@ def chain(
     """The tuned run of every T = 1, 2, 4, ..., `longest`, at its last step.
 
     Batches of less than a point per feature shrink the weights by a factor per step. Where they
-    leave the range of numbers balanced classes still have a direction (`theory.faded`), imbalanced
+    underflow, balanced classes still have a direction (`theory.faded`), imbalanced
     ones have none: then what depends on it is NaN.
 
     Arguments:

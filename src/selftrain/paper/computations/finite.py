@@ -74,7 +74,7 @@ def histogram(features: int, seed: int, shown: tuple[int, ...], **setting: Any) 
         progress=False,
     )
     (vectors,) = ensemble.vectors
-    told: dict[str, list[Any]] = {}
+    columns: dict[str, list[Any]] = {}
     for t in shown:
         spread = np.sqrt(run.v[t]) * np.linspace(-4, 4, BINS)
         weights = _against(
@@ -96,11 +96,11 @@ def histogram(features: int, seed: int, shown: tuple[int, ...], **setting: Any) 
         )
         for what, entries in (("weights", weights), ("logits", logits)):
             for name, value in entries.items():
-                told.setdefault(f"{what}_{name}", []).append(value)
+                columns.setdefault(f"{what}_{name}", []).append(value)
     return {
         "step": np.array(shown),
         "level": LEVELS,
-        **{name: np.array(entries) for name, entries in told.items()},
+        **{name: np.array(entries) for name, entries in columns.items()},
     }
 
 

@@ -147,12 +147,12 @@ def confirmed(steps: int, features: int, seeds: int, **setting: Any) -> dict[str
     """The best schedule with the bias fixed at finite size: errors of the seeds next to the
     theory.
     """
-    told = schedules(fix_bias=True, longest=steps, **setting)
-    row = told["error"][-1]
+    found = schedules(fix_bias=True, longest=steps, **setting)
+    row = found["error"][-1]
     best = int(np.argmin(row))
-    values = {name: tuple(told[name][-1, best].tolist()) for name in FREE}
+    values = {name: tuple(found[name][-1, best].tolist()) for name in FREE}
     recipe = Recipe.from_dict(
-        {"lambda_l": float(told["lambda_l"][-1, best]), "fix_bias": True, **values}
+        {"lambda_l": float(found["lambda_l"][-1, best]), "fix_bias": True, **values}
     )
     problem = Problem(steps=steps, **setting)
     ensemble = simulate(problem, recipe, features, seeds, probes=0, progress=False, workers=1)

@@ -198,7 +198,7 @@ def findings(data: Data, full: bool) -> list[Finding]:
         theory: {name: int(near(one, theory).sum()) for name, one in many.items()}
         for theory in THEORIES
     }
-    told = "; ".join(
+    near_of = "; ".join(
         f"{theory}:"
         f" {', '.join(f'{hits} of {total[name]} ({WORDS[name]})' for name, hits in of.items())}"
         for theory, of in counts.items()
@@ -217,8 +217,8 @@ def findings(data: Data, full: bool) -> list[Finding]:
             says=says,
             holds=at_full_size(sums["two"] >= ENOUGH * everything, full),
             found=(
-                f"Near are, {told}. With the standard error of the seeds alone, two: {seeds_alone};"
-                f" within 10 %, two: {close}."
+                f"Near are, {near_of}. With the standard error of the seeds alone, two:"
+                f" {seeds_alone}; within 10 %, two: {close}."
             ),
             numbers=numbers(total=everything, **sums, seeds_alone=seeds_alone, within=close),
         ),

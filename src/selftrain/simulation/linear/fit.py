@@ -154,14 +154,14 @@ class _Objective:
     ):
         count = design.shape[0]
         if targets.shape != (count,):
-            raise InvalidInput("targets", targets.shape, f"one a row is needed: {count}")
+            raise InvalidInput("targets", targets.shape, f"one per row is needed: {count}")
         if not (np.isfinite(ridge) and ridge >= 0):
             raise InvalidInput("ridge", ridge, "a finite number >= 0 is accepted")
         self.design, self.targets, self.loss = design, targets, loss
         self.ridge, self.fit_bias = ridge, fit_bias
         self.rows = np.ones(count) if rows is None else np.asarray(rows, dtype=float)
         if self.rows.shape != (count,):
-            raise InvalidInput("rows", self.rows.shape, f"one a row is needed: {count}")
+            raise InvalidInput("rows", self.rows.shape, f"one per row is needed: {count}")
         self.products = 0
 
     def times(self, weights: Array) -> Array:

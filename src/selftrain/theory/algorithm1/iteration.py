@@ -21,12 +21,13 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from ...arrays import Array
-from ...errors import ConvergenceError, EmptySelection, InvalidInput, StageError
+from ...errors import ConvergenceError, InvalidInput, StageError
 from ...labelers import SoftLabels
 from ...losses import Logistic
 from ...observables import generalization_error
 from ...problem import Problem
 from ...recipe import Recipe
+from ..step.ending import Ending
 from .averages import (
     GaussRule,
     PreviousField,
@@ -237,7 +238,7 @@ def _self_training(
         edges = edge_points(rho, previous, rule)
     if not points.weight.size:
         state = {"m": last.m, "v": last.v, "bias": last.bias}
-        raise EmptySelection(t, "the threshold rejects every sample", state, math.nan)
+        raise Ending.EMPTY.error(t, state, threshold=threshold)
     hats = _Hats(last.q_hat, last.chi_hat, last.m_hat, 0.0 if t == 1 else last.r_hat)
     if start == "no-update":
         hats = _Hats(1.0 / last.chi - ridge, 0.0, 0.0, 1.0 / last.chi)

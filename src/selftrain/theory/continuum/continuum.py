@@ -6,7 +6,7 @@ equation`). In the variables
     d \ln\sqrt q / d\tau = r        d\,\mathrm{artanh}(m/\sqrt q) / d\tau = b        dB / d\tau =
     \beta\sqrt q
 
-(r, b, $\beta$: `response`) nothing cancels and nothing leaves the range of numbers, however well
+(r, b, $\beta$: `response`) nothing cancels and nothing overflows, however well
 the direction is aligned and however small the weights become; $dM/d\tau = C M(1-M)$ with $M =
 m^2/q$ and $C = 2b\sqrt q/m$ is the second of them.
 """
@@ -47,7 +47,7 @@ def continuum(
         tolerance: accuracy of $\ln\sqrt q$, $\mathrm{artanh}\cos$ and B along the path, confirmed
             by a finer integration.
         on_failure: "raise" a `NoExpansion` if the path runs into $\alpha_U P(\text{selected}) \le
-            1$ (a `SelfTrainError` if it leaves the range of numbers), or return the "partial" path
+            1$ (a `SelfTrainError` if it overflows), or return the "partial" path
             up to there, with the error in `failure`.
         progress: None, True, False or a function of a `ProgressReport` (`runtime.progress`).
 

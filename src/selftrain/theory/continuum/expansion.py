@@ -100,7 +100,7 @@ def first_order(
             loss whose slope does not vanish at its own soft label: then a step without ridge moves
             the model.
         NoExpansion: $\alpha_U$ times the selected share is not above 1.
-        StateOverflow: a coefficient is beyond the range of numbers.
+        StateOverflow: a coefficient overflows.
 
     >>> from selftrain import Problem, Recipe, solve
     >>> problem = Problem(alpha_l=0.5, alpha_u=4.0, rho=0.15, delta=1.2, steps=1)
@@ -170,7 +170,7 @@ def _check_range(t: int, old: State, **values: float) -> None:
     """Refuse coefficients that are not numbers, with their names."""
     wrong = [name for name, value in values.items() if not math.isfinite(value)]
     if wrong:
-        reason = f"{', '.join(wrong)} of the expansion in the ridge leaves the range of numbers"
+        reason = f"{', '.join(wrong)} of the expansion in the ridge overflows"
         raise StateOverflow(t, reason, asdict(old), math.nan)
 
 

@@ -40,7 +40,7 @@ LARGEST_LOG = 340.0
 class Flow:
     """The right-hand side on one stretch, in (log norm, rapidity, bias).
 
-    Beyond the end of the expansion, and of the range of numbers, it is NaN, so that the integration
+    Beyond the end of the expansion, and where numbers overflow, it is NaN, so that the integration
     creeps up to that end.
     """
 
@@ -199,7 +199,7 @@ def _reason(flow: Flow, y: Array, tau: float) -> SelfTrainError:
         last = flow.answer(y)
         return NoExpansion(last.points, _state(y), tau, last.selected)
     return SelfTrainError(
-        f"at tau = {tau:.6g}: the path leaves the range of numbers, log norm {y[0]:.4g}, artanh of"
+        f"at tau = {tau:.6g}: the path overflows, log norm {y[0]:.4g}, artanh of"
         f" the cosine {y[1]:.4g}, bias {y[2]:.4g}"
     )
 

@@ -141,8 +141,8 @@ class ContinuumPath:
         """The same over the dimension tau, with problem and recipe as attributes."""
         import xarray as xr
 
-        words = {"problem": self.problem.to_json(), "recipe": self.recipe.to_json()}
-        return xr.Dataset.from_dataframe(self.to_frame(points)).assign_attrs(words)
+        inputs = {"problem": self.problem.to_json(), "recipe": self.recipe.to_json()}
+        return xr.Dataset.from_dataframe(self.to_frame(points)).assign_attrs(inputs)
 
     def plot(self, *runs: Trajectory, figure: Figure | SubFigure | None = None) -> Figure:
         """Error, direction, size and bias against tau, with discrete runs on top; see

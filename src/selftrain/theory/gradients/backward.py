@@ -25,8 +25,9 @@ def pull_back(
     step.
 
     `bars` are the derivatives of L in the rows of `trajectory.STATE`; those in m, v and B are
-    completed on the way down by what later steps make of them. `conditions` tells how errors of the
-    averages are magnified, the Skeel condition number of each stage in the scales of its state.
+    completed on the way down by what later steps make of them. `conditions` is by how much errors
+    of the averages are magnified: the Skeel condition number of each stage in the scales of its
+    state.
     """
     pull = np.empty(5)
     adjoint = np.empty(5)

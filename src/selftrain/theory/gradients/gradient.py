@@ -42,7 +42,7 @@ PIECE = 8192
 """Steps that are differentiated before progress is told."""
 
 FADED = 1e-180
-"""Below this q, its powers leave the range of numbers."""
+"""Below this q, its powers underflow."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -226,7 +226,9 @@ def _check(slopes: Array, condition: Array) -> None:
         )
     if not np.isfinite(slopes).all():
         step = int(np.argmin(np.isfinite(slopes).all(axis=1)))
-        raise NoGradient(f"the derivatives of step {step} left the range of numbers")
+        raise NoGradient(
+            f"the derivatives of step {step} are too large for the numbers of a computer"
+        )
 
 
 def _entries(

@@ -11,22 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...arrays import Array
-from ...errors import EmptySelection, StateOverflow
 from ...problem import Problem
 from ...recipe import Recipe
 from ...rows import RowGroup
 from ...runtime.progress import Progress
+from ..step.ending import Ending
+from ..tolerances import COLLAPSED_MASS, ONLY_BIAS
 from ..trajectory import Trajectory
 from .bank import Draw, grid, scrambled
 from .linear import Linear
 from .process import Labels, Once, Path, Returning
 from .step import FAINT, Group, MemoryStep, Solved, no_update_start, solve_stage
 from .sums import Layout
-
-ONE_CLASS = 1e-12
-"""A trained bias runs away if the labels carry less than this of one class: the labels have
-collapsed.
-"""
 
 Counts = NDArray[np.int64]
 
@@ -262,8 +258,8 @@ def _finish(
     path.loadings[t, t] = math.sqrt(square)
     path.slopes[t, t] = path.loadings[t, t] / path.kappa[t]
     if not (math.isfinite(path.q(t)) and path.q(t) > 0):
-        reason = "the norm of the weights left the range of numbers"
-        raise StateOverflow(t, reason, {"m": float(z[1]), "bias": float(z[0])}, math.nan)
+        ending = Ending.FADED if path.q(t) == 0 else Ending.OVERFLOW
+        raise ending.error(t, {"m": float(z[1]), "bias": float(z[0])})
     lives = square > FAINT * path.q(t)
     for rows in present:
         rows.finish(z, layout, lives)
@@ -286,7 +282,7 @@ def _finish(
 
 def _faded(path: Path, t: int, fix_bias: bool) -> bool:
     """Whether nothing but the bias is left of the labelling model."""
-    return not fix_bias and math.sqrt(path.q(t - 1)) < 1e-9 * abs(path.bias[t - 1])
+    return not fix_bias and math.sqrt(path.q(t - 1)) < ONLY_BIAS * abs(path.bias[t - 1])
 
 
 def _quality(used: list[Group]) -> tuple[float, float, float]:
@@ -306,9 +302,8 @@ def _one_class(t: int, used: list[Group], train_bias: bool, path: Path) -> bool:
     total, down, up = (sum(column) for column in zip(*masses, strict=True))
     if total == 0:
         state = {"q": path.q(t - 1), "bias": float(path.bias[t - 1])}
-        reason = "the threshold rejects every row of the bank"
-        raise EmptySelection(t, reason, state, math.nan)
-    return train_bias and min(down, up) < ONE_CLASS * total
+        raise Ending.EMPTY.error(t, state)
+    return train_bias and min(down, up) < COLLAPSED_MASS * total
 
 
 def _losses(used: list[Group]) -> tuple[float, float]:

@@ -8,8 +8,8 @@ import math
 
 import numpy as np
 
-from ...errors import EmptySelection
-from .replicate import ONE_CLASS
+from ..step.ending import Ending
+from ..tolerances import COLLAPSED_MASS
 from .shaped_rows import ClassRows
 
 
@@ -37,7 +37,7 @@ def one_class(t: int, used: list[ClassRows], train_bias: bool) -> bool:
     width = positive - negative
     total = sum(rows.share * float(rows.weight.mean()) for rows in used)
     if total == 0:
-        raise EmptySelection(t, "the threshold rejects every row of the bank", {}, math.nan)
+        raise Ending.EMPTY.error(t)
     up = sum(
         rows.share * float(rows.weight @ np.abs(rows.target - negative)) / rows.weight.size
         for rows in used
@@ -46,7 +46,7 @@ def one_class(t: int, used: list[ClassRows], train_bias: bool) -> bool:
         rows.share * float(rows.weight @ np.abs(rows.target - positive)) / rows.weight.size
         for rows in used
     )
-    return train_bias and min(up, down) < ONE_CLASS * total * width
+    return train_bias and min(up, down) < COLLAPSED_MASS * total * width
 
 
 def training_loss(used: list[ClassRows], t: int) -> float:

@@ -31,7 +31,7 @@ def integrate(
     Arguments:
         function: called with rows, shape (n, 1), and abscissas, shape (n, 16).
         rows, edges: flat arrays: `edges[i]` is an edge of integral `rows[i]`, in any order.
-        tolerance: absolute error allowed on a panel, one number a row.
+        tolerance: absolute error allowed on a panel, one number per row.
 
     >>> edges = np.array([0.0, 1.0, 0.0, 1.0])
     >>> integrate(lambda row, x: x ** (1 + row), np.array([0, 0, 1, 1]), edges, np.full(2, 1e-12))

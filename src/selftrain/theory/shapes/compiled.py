@@ -18,12 +18,12 @@ from .equations import Labelling, assemble, newton_step
 from .modes import FIRST, Noise, Weights, mode_sums
 
 LARGEST_LOG = 650.0
-"""Beyond this logarithm a conjugate leaves the range of numbers."""
+"""Beyond this logarithm a conjugate overflows."""
 
 
 class StepSetting(NamedTuple):
-    """What a step is given; `held`: the value of a fixed bias or NaN, `first`: 1 in step 0, else
-    0.
+    """What a step is given; `fixed_bias`: the value of a fixed bias, else NaN; `first`: 1 in step
+    0, else 0.
     """
 
     noise: Noise
@@ -31,7 +31,7 @@ class StepSetting(NamedTuple):
     labels: Labelling
     points: PointSet
     softness: Any
-    held: float
+    fixed_bias: float
     first: float
 
 
@@ -83,7 +83,7 @@ def newton_of_modes(
         used = logistic_groups(at, labels, points, exponent, False, room)
     if used <= 0:
         return 0, math.inf, 0.0
-    fixed = (anchor, setting.held, setting.first)
+    fixed = (anchor, setting.fixed_bias, setting.first)
     assemble(x, fields, room.moments, room.shares, labels, fixed, work.system)
     if not np.isfinite(work.system).all():
         return 0, math.inf, 0.0

@@ -68,7 +68,7 @@ class Run:
         if t == 0:
             points = PointSet(problem.alpha_l, problem.rho, 0.0, math.inf)
             labels = Labelling(0.0, np.ones(self.space.groups), 0.0, 0.0)
-            ridge, held = recipe.lambda_l, math.nan
+            ridge, fixed_bias = recipe.lambda_l, math.nan
         else:
             batches, values = problem.unlabeled, self.values
             m, *squares = self.space.projections(old, shape)
@@ -84,14 +84,14 @@ class Run:
             )
             gamma = float(reference_sharpness(sharpness)) if self.compiled else 0.0
             labels = Labelling(float(m), np.sqrt(np.array(squares)), bias, gamma)
-            ridge, held = float(values.lambda_u[t - 1]), bias if recipe.fix_bias else math.nan
+            ridge, fixed_bias = float(values.lambda_u[t - 1]), bias if recipe.fix_bias else math.nan
         averages: LogisticAverages | GenericAverages
         if self.compiled:
             averages = LogisticAverages(t == 0, labels, points, self.nodes)
-            averages.held = held
+            averages.fixed_bias = fixed_bias
         else:
             averages = GenericAverages(
-                t, problem.loss_at(t), recipe.label_function, labels, points, held
+                t, problem.loss_at(t), recipe.label_function, labels, points, fixed_bias
             )
         given = (t, algebra, averages, labels, points, ridge, recipe.fix_bias)
         if self.compiled and isinstance(self.space, Spectrum):
@@ -167,8 +167,8 @@ class Run:
             old = self.weights[-1]
 
     def _ends(self, t: int, old: Any, bias: float) -> bool:
-        """Whether nothing but the bias is left of the labelling model; raises if it left the range
-        of numbers.
+        """Whether nothing but the bias is left of the labelling model; raises if it is too
+        large or too small for the numbers of a computer.
         """
         root = math.sqrt(max(self.space.projections(old, self.shapes[t])[1:]))
         ending = before_step(np.array([root, 0.0, 0.0, bias]), self.recipe.fix_bias)

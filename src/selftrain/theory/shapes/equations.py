@@ -47,7 +47,7 @@ def assemble(
 
     `fixed` is (anchor of the fields, the value of a fixed bias or NaN, 1 in step 0 else 0).
     """
-    anchor, held_bias, first = fixed
+    anchor, fixed_bias, first = fixed
     groups = moments.shape[0]
     size = x.shape[0]
     t0, q0, x0 = FIRST, FIRST + groups, FIRST + 2 * groups
@@ -87,8 +87,8 @@ def assemble(
         system[t0 + k, 1 + t0 + k] += 1.0
         system[q0 + k, 1 + q0 + k] += 1.0
         system[x0 + k, 1 + x0 + k] += 1.0
-    if not math.isnan(held_bias):
-        system[BIAS, 0] = x[BIAS] - held_bias
+    if not math.isnan(fixed_bias):
+        system[BIAS, 0] = x[BIAS] - fixed_bias
         system[BIAS, 1:] = 0.0
         system[BIAS, 1 + BIAS] = 1.0
 

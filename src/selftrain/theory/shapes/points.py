@@ -63,8 +63,8 @@ class LogisticAverages:
         positive = 0.5 - float(found[1] @ found[0]["f"] / found[1].sum())
         positive = min(max(positive, 1e-14), 1 - 1e-14)
         bias = math.log(positive / (1 - positive))
-        if not self.first and not math.isnan(self.held):
-            bias = self.held
+        if not self.first and not math.isnan(self.fixed_bias):
+            bias = self.fixed_bias
         found = self._without_weights(bias)
         assert found is not None
         return (
@@ -73,7 +73,7 @@ class LogisticAverages:
             bias,
         )
 
-    held = math.nan
+    fixed_bias = math.nan
     """The bias if it is fixed."""
 
     def _without_weights(self, bias: float) -> tuple[Any, Array, int] | None:
@@ -86,9 +86,15 @@ class GenericAverages:
     """Any loss and any labeler."""
 
     def __init__(
-        self, t: int, loss: Loss, labeler: Labeler, labels: Labelling, points: PointSet, held: float
+        self,
+        t: int,
+        loss: Loss,
+        labeler: Labeler,
+        labels: Labelling,
+        points: PointSet,
+        fixed_bias: float,
     ):
-        self.loss, self.labels, self.points, self.held = loss, labels, points, held
+        self.loss, self.labels, self.points, self.fixed_bias = loss, labels, points, fixed_bias
         self.groups, self.first = len(labels.roots), t == 0
         parts = [1 - points.rho, points.rho] if self.groups == 2 else [1.0]
         self._parts = points.alpha * np.array(parts)
@@ -130,9 +136,9 @@ class GenericAverages:
 
     def explicit(self) -> tuple[Array, Array, float]:
         s, g, w, target = self._selected()
-        held = None if math.isnan(self.held) else self.held
+        fixed_bias = None if math.isnan(self.fixed_bias) else self.fixed_bias
         bias = float(
-            at_large_ridge(self.loss, s, g, w, target, np.ones(s.size), 1.0, held)[OLD_BIAS]
+            at_large_ridge(self.loss, s, g, w, target, np.ones(s.size), 1.0, fixed_bias)[OLD_BIAS]
         )
         at = np.full(s.size, bias)
         f, k = self.loss.slope(target, at), self.loss.curvature(target, at)

@@ -125,7 +125,7 @@ class ShapedStage:
         labels: the labelling model (of zeros at step 0).
         points: the set of points.
         ridge: of the step.
-        fixed_bias: whether the bias stays what it was.
+        fix_bias: whether the bias stays what it was.
     """
 
     def __init__(
@@ -136,11 +136,11 @@ class ShapedStage:
         labels: Labelling,
         points: PointSet,
         ridge: float,
-        fixed_bias: bool,
+        fix_bias: bool,
     ):
         self.t, self.algebra, self.averages = t, algebra, averages
         self.labels, self.points, self.ridge = labels, points, ridge
-        self.held = (1.0 - labels.gamma) * labels.bias if fixed_bias and t > 0 else math.nan
+        self.fixed_bias = (1.0 - labels.gamma) * labels.bias if fix_bias and t > 0 else math.nan
         self.groups, self.evaluations, self.used = algebra.groups, 0, 0
 
     def evaluate(self, x: Array, ridge: float, exponent: float) -> ShapedEvaluation | None:
@@ -158,7 +158,7 @@ class ShapedStage:
             return None
         moments, shares, self.used = found
         system = np.empty((x.size, x.size + 1))
-        fixed = (anchor, self.held, float(self.t == 0))
+        fixed = (anchor, self.fixed_bias, float(self.t == 0))
         assemble(x, fields, moments, shares, self.labels, fixed, system)
         if not np.isfinite(system).all():
             return None
@@ -237,7 +237,7 @@ class ShapedStage:
         averages, shares, _ = self.averages.explicit()
         x = np.zeros(FIRST + 3 * self.groups)
         x[self.log_q] = np.log(shares * averages[:, 3])
-        x[BIAS] = self.held if not math.isnan(self.held) else 0.0
+        x[BIAS] = self.fixed_bias if not math.isnan(self.fixed_bias) else 0.0
         rows = slice(1 + 2 * self.groups, 1 + 3 * self.groups)
         noise = slice(1 + self.groups, 1 + 2 * self.groups)
         for _ in range(30):
@@ -290,7 +290,13 @@ class CompiledStage(ShapedStage):
         self.work = work
         algebra, first = self.algebra, float(self.t == 0)
         self.setting = StepSetting(
-            algebra.noise, algebra.old, self.labels, self.points, algebra.softness, self.held, first
+            algebra.noise,
+            algebra.old,
+            self.labels,
+            self.points,
+            algebra.softness,
+            self.fixed_bias,
+            first,
         )
 
     def step_from(self, x: Array, ridge: float, exponent: float) -> tuple[float, float, Array]:

@@ -9,7 +9,13 @@ from collections.abc import Mapping
 from enum import IntEnum
 from typing import Any
 
-from ...errors import ConvergenceError, EmptySelection, StageError, StateOverflow
+from ...errors import (
+    NOTHING_SELECTED,
+    ConvergenceError,
+    EmptySelection,
+    StageError,
+    StateOverflow,
+)
 from ...runtime.kernels import kernel
 from ..tolerances import LARGEST, ONLY_BIAS, SMALLEST
 
@@ -56,7 +62,7 @@ class Ending(IntEnum):
 _SENTENCES = {
     Ending.SOLVED: "the step is solved",
     Ending.COLLAPSED: "the pseudo-labels are all of one class",
-    Ending.EMPTY: "the threshold {threshold} rejects every point of the batch",
+    Ending.EMPTY: NOTHING_SELECTED,
     Ending.FADED: "the weights have faded: their norm is too small for the numbers of a computer",
     Ending.OVERFLOW: "the norm of the weights is too large for the numbers of a computer",
     Ending.UNCONFIRMED: "no solution was confirmed on the refined rule",

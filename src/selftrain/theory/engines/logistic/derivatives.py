@@ -29,8 +29,8 @@ from .averages import Logits, logistic_averages
 from .step import Workspace, evaluate, reference_sharpness
 
 SMALL_STEP = 1e-4
-"""Below this $\\lambda\\chi$ a step changes the weights by less than the solver's tolerance tells
-of the change.
+"""Below this $\\lambda\\chi$ a step changes the weights by less than the solver's tolerance
+can resolve.
 """
 
 LARGE_LOGITS = 5.0

@@ -23,8 +23,8 @@ def explicit_start(step: Given, nodes: Any, z: Any) -> float:
     r"""The state for $\lambda \to \infty$: the gradient at w = 0 divided by the stiffness there;
     zero-based.
 
-    Returns the minority mass $\min(E p, 1 - E p)$ of the selected pseudo-labels, which tells
-    collapse; NaN if nothing is selected, -1 if the rule would be too long.
+    Returns the minority mass $\min(E p, 1 - E p)$ of the selected pseudo-labels, which shows
+    a collapse; NaN if nothing is selected, -1 if the rule would be too long.
     """
     omega, mu, old_bias = step.omega, step.mu, step.bias
     delta, sharpness = step.delta, step.sharpness

@@ -1,4 +1,4 @@
-"""The examples of the page on words run, and its config file is one."""
+"""The examples of the page on problems and recipes run, and its config file is one."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ import pytest
 from selftrain import Problem, Recipe
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGE = (DOCS / "words.md").read_text()
+PAGE = (DOCS / "problem-and-recipe.md").read_text()
 
 
 def test_examples_run_in_order() -> None:
     names: dict[str, Any] = {}
     for block in re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL):
-        exec(compile(block, "docs/words.md", "exec"), names)
+        exec(compile(block, "docs/problem-and-recipe.md", "exec"), names)
     assert names["same"] == names["again"] == names["problem"]
     assert names["other"].rho == 0.2
     assert names["shifted"].test_mixture == (0.3, 0.7)
