@@ -12,43 +12,22 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .arrays import Array
+from .cluster_modes import Modes, modes_of
 from .cluster_rows import RowSource, as_rows, estimate
 from .covariances import NEGATIVE, checked, eigen, finite, one_or_two, widened
 from .errors import InvalidInput
-from .fields import LARGEST, RANGE, SMALLEST
+from .fields import LARGEST, RANGE, SMALLEST, whole
 from .linear_rule import LinearRule, best_rule
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = ["Clusters", "Modes"]
-
-
-class Modes(NamedTuple):
-    r"""A shape in coordinates in which every covariance is diagonal.
-
-    Attributes:
-        variances: $s_{ki}$, one row per covariance (one, or negative and positive), one column per
-            mode.
-        mean: $\mu_i$.
-        copies: features that share the mode: equal variances are one mode, along the mean inside
-            it.
-        basis: columns are the directions of the modes; None if modes are features or groups of
-            them.
-        group: the mode of each feature when `basis` is None.
-    """
-
-    variances: Array
-    mean: Array
-    copies: Array
-    basis: Array | None
-    group: NDArray[np.intp] | None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -258,16 +237,7 @@ class Clusters:
         """The coordinates in which every covariance is diagonal; None if two matrices have none in
         common.
         """
-        if self.diagonal:
-            full = np.array([widened(matrix, self.features) for matrix in self.covariances])
-            kinds, group = np.unique(full, axis=1, return_inverse=True)
-            group = group.ravel()
-            square = np.bincount(group, self.mean**2)
-            return Modes(kinds, np.sqrt(square), np.bincount(group).astype(float), None, group)
-        if self.pair:
-            return None
-        values, vectors = eigen(self.covariance)
-        return Modes(values[None], self.mean @ vectors, np.ones(self.features), vectors, None)
+        return modes_of(self.mean, self.covariances)
 
     def best_rule(self, rho: float = 0.5) -> LinearRule:
         r"""The linear rule with the smallest error when everything is known; no linear method can
@@ -301,12 +271,8 @@ class Clusters:
         >>> small.features, round(small.kept, 6)
         (2, 1.0)
         """
-        if (
-            isinstance(k, bool)
-            or not isinstance(k, (int, np.integer))
-            or not 0 < k <= self.features
-        ):
-            raise InvalidInput("k", k, f"a whole number from 1 to {self.features} is accepted")
+        accepted = f"a whole number from 1 to {self.features} is accepted"
+        k = whole("k", k, lambda n: 0 < n <= self.features, accepted)
         if self.shrunk and self._rows is None:
             accepted = (
                 "the covariance was shrunk over all features and its rows are not at hand;"

@@ -48,6 +48,21 @@ def number(field: str, value: Any, accepts: Callable[[float], bool], accepted: s
     return result
 
 
+def whole(field: str, value: Any, accepts: Callable[[int], bool], accepted: str) -> int:
+    """`value` as an exact integer, or `InvalidInput` that names the field and what it accepts.
+
+    >>> whole("seeds", 2**60 + 1, lambda n: n > 0, "a whole number") - 2**60
+    1
+    """
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
+        raise InvalidInput(field, value, accepted)
+    if not accepts(int(value)):
+        raise InvalidInput(field, value, accepted)
+    return int(value)
+
+
 def schedule(field: str, value: Any, accepts: Callable[[float], bool], accepted: str) -> Schedule:
     """A number, or a sequence of numbers with one entry per step, as a float or a tuple."""
     value = _from_array(value)

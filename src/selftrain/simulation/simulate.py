@@ -19,7 +19,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from ..errors import InvalidInput, StageError, nearest
-from ..fields import number
+from ..fields import number, whole
 from ..problem import Problem
 from ..recipe import Recipe
 from ..runtime.parallel import cores, in_threads
@@ -140,21 +140,6 @@ def _check(problem: Any, recipe: Any, method: Any, on_failure: Any) -> None:
 def _switch(name: str, value: Any) -> None:
     if not isinstance(value, (bool, np.bool_)):
         raise InvalidInput(name, value, "True or False is accepted")
-
-
-def whole(field: str, value: Any, accepts: Callable[[int], bool], accepted: str) -> int:
-    """`value` as an exact integer, or `InvalidInput` that names the field and what it accepts.
-
-    >>> whole("seeds", 2**60 + 1, lambda n: n > 0, "a whole number") - 2**60
-    1
-    """
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
-        raise InvalidInput(field, value, accepted)
-    if not accepts(int(value)):
-        raise InvalidInput(field, value, accepted)
-    return int(value)
 
 
 def _size(problem: Problem, features: int | None, rows: Any) -> int:

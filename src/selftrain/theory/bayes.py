@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, log_expit, logit, ndtr
 
 from ..arrays import Array
-from ..errors import InvalidInput
+from ..fields import whole
 from ..problem import Mixture, Problem
 
 __all__ = [
@@ -75,9 +75,9 @@ def bayes_error(problem: Problem, upto: int | None = None) -> BayesLimits:
     >>> round(limits.semi_supervised, 13)
     0.0937829670464
     """
-    steps = problem.steps if upto is None else upto
-    if isinstance(steps, bool) or steps != int(steps) or not 0 <= steps <= problem.steps:
-        raise InvalidInput("upto", upto, f"a step from 0 to {problem.steps} is accepted")
+    asked = problem.steps if upto is None else upto
+    accepted = f"a step from 0 to {problem.steps} is accepted"
+    steps = whole("upto", asked, lambda n: 0 <= n <= problem.steps, accepted)
     batches = _Batches(problem, np.array([steps]))
     log_odds = np.concatenate([batches.solve(), np.log(batches.most), [math.log(batches.least)]])
     errors = optimal_error(log_odds, problem.test_mixture)

@@ -33,7 +33,7 @@ from ..losses import Logistic, Squared
 from ..observables import generalization_error
 from ..problem import Problem
 from ..recipe import Recipe
-from .engines.squared import ClosedStage
+from .engines.squared.stage import ClosedStage
 from .solve import solve
 from .state import State
 from .step.given import Given

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...arrays import Array
 from ...errors import InvalidInput, nearest
-from ...fields import number
+from ...fields import number, whole
 from ...problem import Problem
 from ...recipe import Recipe
 from ..computation import Output
@@ -64,9 +64,9 @@ def check(problem: Problem, recipe: Recipe, **options: Any) -> None:
 
     if "features" in options:
         size = options["features"]
-        rules.whole("features", size, lambda n: 2 <= n <= rules.MOST_FEATURES, rules.FEATURES)
+        whole("features", size, lambda n: 2 <= n <= rules.MOST_FEATURES, rules.FEATURES)
     if "seeds" in options and not isinstance(options["seeds"], tuple):
-        rules.whole("seeds", options["seeds"], lambda n: n >= 1, "1 seed or more is needed")
+        whole("seeds", options["seeds"], lambda n: n >= 1, "1 seed or more is needed")
     if "method" in options and options["method"] not in rules.METHODS:
         accepted = f"unknown method; {nearest(str(options['method']), rules.METHODS)}"
         raise InvalidInput("method", options["method"], accepted)

@@ -18,6 +18,7 @@ import numpy as np
 
 from ...arrays import Array
 from ...errors import InvalidInput, StateOverflow
+from ...fields import whole
 from ...labelers import Labeler
 from ...losses import Loss
 from ...problem import Problem
@@ -188,8 +189,8 @@ def measured_noise(run: Trajectory) -> SecondOrderNoise:
 
 def batch_of(problem: Problem, recipe: Recipe, t: int) -> GivenBatch:
     """What step t is given besides the old model."""
-    if isinstance(t, bool) or not isinstance(t, (int, np.integer)) or not 1 <= t <= problem.steps:
-        raise InvalidInput("t", t, f"a step from 1 to {problem.steps} is accepted")
+    accepted = f"a step from 1 to {problem.steps} is accepted"
+    t = whole("t", t, lambda n: 1 <= n <= problem.steps, accepted)
     batches, values = problem.unlabeled, recipe.at_steps(problem.steps)
     row = (batches.alpha, batches.rho, batches.delta, values.threshold)
     return GivenBatch(*(float(column[t - 1]) for column in row))

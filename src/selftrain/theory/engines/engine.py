@@ -121,7 +121,7 @@ def _engine_of(loss: Loss, labeler: Labeler) -> Engine:
 
         return LogisticEngine()
     if plain and type(loss) is Squared:
-        from .squared import SquaredEngine
+        from .squared.engine import SquaredEngine
 
         return SquaredEngine()
     from .generic.engine import GenericEngine

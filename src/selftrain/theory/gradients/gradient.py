@@ -18,6 +18,7 @@ import numpy as np
 
 from ...arrays import Array
 from ...errors import InvalidInput, NoGradient, nearest
+from ...fields import whole
 from ...labelers import HardLabels
 from ...observables import SYMBOLS
 from ...runtime.progress import Progress, ProgressOption, checked_progress
@@ -184,9 +185,8 @@ def _quantity(trajectory: Trajectory, of: Any, at: Any) -> tuple[str, int | None
     if not isinstance(of, str) or of not in SYMBOLS:
         accepted = f"a function or a recorded quantity is accepted; {nearest(str(of), SYMBOLS)}"
         raise InvalidInput("of", of, accepted)
-    if isinstance(at, bool) or not isinstance(at, (int, np.integer)) or not -total <= at < total:
-        raise InvalidInput("at", at, f"a step from 0 to {total - 1}, or from the end, is accepted")
-    step = int(at) % total
+    accepted = f"a step from 0 to {total - 1}, or from the end, is accepted"
+    step = whole("at", at, lambda n: -total <= n < total, accepted) % total
     if step >= end:
         raise NoGradient(f"{why} at step {end}: nothing has a derivative from there on")
     if not math.isfinite(getattr(trajectory, of)[step]):

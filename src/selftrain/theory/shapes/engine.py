@@ -22,7 +22,6 @@ from ..step.ending import Ending, before_step
 from ..step.prediction import LONGEST_HISTORY
 from ..step.table import START_NAMES, Record
 from ..tolerances import COLLAPSED_MASS, LEVELS, REFINED
-from ..trajectory import STATE, SolverStats
 from .averages import PointSet
 from .compiled import work_for
 from .equations import Labelling
@@ -180,22 +179,10 @@ class Run:
         """The finished result."""
         record = self.record
         record.truncate(len(self.weights))
-        stats = SolverStats(
-            self.tolerance,
-            record.evaluations,
-            record.points,
-            record.accuracy,
-            tuple(START_NAMES[start] if start >= 0 else "" for start in record.starts),
-        )
-        columns: dict[str, Any] = {name: record.rows[:, i].copy() for i, name in enumerate(STATE)}
         return ShapedTrajectory(
             self.problem,
             self.recipe,
-            **columns,
-            stats=stats,
-            collapsed_at=record.collapsed_at,
-            failure=record.failure,
-            memory=None,
+            **record.finished(),
             logit_variances=np.broadcast_to(self.variances, (len(self.variances), 2)).copy(),
             strengths=self.strengths,
             off_best=self.off_best,

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -184,6 +185,10 @@ class Record:
 
     def trajectory(self) -> Trajectory:
         """The finished result."""
+        return Trajectory(self.problem, self.recipe, **self.finished())
+
+    def finished(self) -> dict[str, Any]:
+        """The fields of a finished result, besides problem and recipe."""
         stats = SolverStats(
             self.tolerance,
             self.evaluations,
@@ -192,12 +197,5 @@ class Record:
             tuple(START_NAMES[start] if start >= 0 else "" for start in self.starts),
         )
         columns = {name: self.rows[:, i].copy() for i, name in enumerate(STATE)}
-        return Trajectory(
-            self.problem,
-            self.recipe,
-            **columns,
-            stats=stats,
-            collapsed_at=self.collapsed_at,
-            failure=self.failure,
-            memory=None,
-        )
+        ended = {"collapsed_at": self.collapsed_at, "failure": self.failure}
+        return {**columns, **ended, "stats": stats, "memory": None}

@@ -1,0 +1,1 @@
+"""The squared loss: every step in closed form."""
