@@ -21,7 +21,7 @@ WARM   := $(VENV)/.warm
 WORKERS ?= 2
 AXE    := 4.11.1
 
-.PHONY: setup run paper check test lint format docs bench bench-check coverage wheel browser robustness clean
+.PHONY: setup run paper check fast test lint format docs bench bench-check coverage wheel browser robustness clean
 
 setup: $(WARM)
 
@@ -35,8 +35,11 @@ paper: $(READY)
 	$(BIN)/python -m selftrain.report.document out/paper docs out/quick
 	$(BIN)/python -m selftrain.report.pictures docs
 
-check: lint
-	$(BIN)/python -m pytest tests -m "not slow" -n $(WORKERS) --dist loadscope --durations 5
+check: $(TESTED)
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync lint fast
+
+fast: $(TESTED)
+	$(BIN)/python -m pytest tests -m "not slow" -n $(WORKERS) --dist worksteal --durations 5
 
 test: lint browser
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope

@@ -1,5 +1,8 @@
 """The baselines of the benchmark compute the same thing as the solver."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -29,3 +32,9 @@ def test_a_cold_start_finds_no_kept_code(monkeypatch):
     monkeypatch.setattr(bench, "_FIRST_SOLVE", count_files)
     (line,) = bench._cold_start()
     assert line.figure == 0.0
+
+
+def test_the_program_of_a_cold_start_prints_its_seconds():
+    command = [sys.executable, "-c", bench._FIRST_SOLVE]
+    found = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert 0.1 < float(found.stdout) < 600.0

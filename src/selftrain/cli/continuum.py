@@ -5,14 +5,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from .files import AsJson, OutputFiles
 from .options import read_value, takes
 from .output import (
-    PICTURES,
-    check_output,
     print_json,
     print_table,
     remark,
-    save_figure,
     terminal,
 )
 
@@ -50,20 +48,17 @@ def continuum(
     compare: Annotated[
         bool,
         typer.Option(
-            "--compare", metavar="", help="Solve the discrete run, too, and tell how far it is."
+            "--compare", metavar="", help="Solve the discrete run, too, and show how far it is."
         ),
     ] = False,
-    json: Annotated[
-        bool, typer.Option("--json", metavar="", help="One JSON object on stdout.")
-    ] = False,
+    json: AsJson = False,
     plot: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Draw the path (png, pdf, svg).", show_default=False),
     ] = None,
 ) -> None:
     """Follow self-training in continuous time: many steps with a small ridge."""
-    if plot is not None:
-        check_output("plot", plot, PICTURES)
+    files = OutputFiles(plot, quiet=json).check()
 
     from ..theory.continuum.continuum import continuum as follow
     from ..theory.solve import solve
@@ -77,10 +72,7 @@ def continuum(
         print_json(describe(path, run), problem=problem, recipe=recipe)
     else:
         _show(path, run)
-    if plot is not None:
-        save_figure(path.plot(*([] if run is None else [run])), plot)
-        if not json:
-            remark(f"Figure: {plot}")
+    files.write(lambda: path.plot(*([] if run is None else [run])))
     if path.failure is not None:
         raise path.failure
 

@@ -8,18 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import InvalidInput
+from .files import AsJson, OutputFiles
 from .options import read_value, takes
 from .output import (
-    PICTURES,
-    STORED,
     StepRows,
-    check_output,
     print_json,
     print_table,
     remark,
-    save_figure,
     terminal,
-    writing,
 )
 
 if TYPE_CHECKING:
@@ -74,9 +70,7 @@ def optimize(
             show_default=False,
         ),
     ] = None,
-    json: Annotated[
-        bool, typer.Option("--json", metavar="", help="One JSON object on stdout.")
-    ] = False,
+    json: AsJson = False,
     plot: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Draw the optimum (png, pdf, svg).", show_default=False),
@@ -91,10 +85,7 @@ def optimize(
     """Find the best recipe for a problem; the recipe's flags are the start, and hold what is not
     optimised.
     """
-    if plot is not None:
-        check_output("plot", plot, PICTURES)
-    if save is not None:
-        check_output("save", save, STORED)
+    files = OutputFiles(plot, save, quiet=json).check()
     from ..tuning.optimize import optimize as search
 
     best = search(
@@ -111,15 +102,7 @@ def optimize(
         print_json(describe(best), problem=problem, recipe=best.recipe)
     else:
         _show(best)
-    if plot is not None:
-        save_figure(best.plot(), plot)
-        if not json:
-            remark(f"Figure: {plot}")
-    if save is not None:
-        with writing(save):
-            best.trajectory.save(save)
-        if not json:
-            remark(f"Saved: {save}")
+    files.write(best.plot, best.trajectory.save)
 
 
 def read_bounds(texts: list[str]) -> dict[str, tuple[Any, Any]]:
@@ -202,7 +185,7 @@ def _show(best: "Optimum") -> None:
         shown = (
             f"{value[0]:.6g} ... {value[-1]:.6g}" if isinstance(value, tuple) else f"{value:.6g}"
         )
-        table.add_row(name, shown, f"{low:g} to {high:g}", _held(best.active_bounds.get(name)))
+        table.add_row(name, shown, f"{low:g} to {high:g}", _at_bound(best.active_bounds.get(name)))
     print_table(console, table)
     errors = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
     errors.add_column("error at the last step")
@@ -220,7 +203,7 @@ def _show(best: "Optimum") -> None:
     )
 
 
-def _held(sides: Any) -> str:
+def _at_bound(sides: Any) -> str:
     if sides is None:
         return ""
     if isinstance(sides, str):

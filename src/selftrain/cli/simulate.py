@@ -1,27 +1,26 @@
 """`selftrain simulate`: finite-size runs, as a table, as JSON, as a figure, against the theory."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from ..errors import InvalidInput
+from .files import AsJson, OutputFiles
 from .options import takes
 from .output import (
-    PICTURES,
-    STORED,
-    check_output,
     counted,
     print_json,
     print_table,
     remark,
-    save_figure,
     terminal,
-    writing,
 )
 from .solve import rows_shown
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
     from rich.console import Console
     from rich.table import Table
 
@@ -77,9 +76,7 @@ def simulate(
         float,
         typer.Option(metavar="X", help="Runs and theory agree if every deviation is below this."),
     ] = 0.1,
-    json: Annotated[
-        bool, typer.Option("--json", metavar="", help="One JSON object on stdout.")
-    ] = False,
+    json: AsJson = False,
     plot: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Draw the runs (png, pdf, svg).", show_default=False),
@@ -90,42 +87,34 @@ def simulate(
     ] = None,
 ) -> None:
     """Simulate self-training on finite data, once per seed."""
-    if plot is not None:
-        check_output("plot", plot, PICTURES)
-    if save is not None:
-        check_output("save", save, STORED)
+    files = OutputFiles(plot, save, quiet=json).check()
 
     if surrogate and data is None:
         raise InvalidInput("surrogate", surrogate, "this flag belongs to --data FILE")
     if data is not None:
         remark(str(data))
 
-    import warnings
-
     from ..simulation.ensemble import SeedError
     from ..simulation.simulate import simulate as run_simulation
 
-    with warnings.catch_warnings(record=True) as warned:
-        warnings.simplefilter("always", UserWarning)
+    rows = None if data is None or surrogate else data.rows
+    with _warnings_as_remarks():
         ensemble = run_simulation(
             problem,
             recipe,
             features,
             seeds,
             method,
-            rows=None if data is None or surrogate else data.rows,
+            rows=rows,
             probes=probes,
             workers=workers,
             on_failure=on_failure,
         )
-    for warning in warned:
-        remark(f"Warning: {warning.message}")
     if len(ensemble.seeds) < seeds:
         _keep_part(ensemble, seeds, save)
         raise KeyboardInterrupt
     theory = None
     if compare or plot is not None:
-        from ..plots.ensemble import plot_ensemble
         from ..theory.solve import solve
 
         theory = solve(problem, recipe)
@@ -135,20 +124,30 @@ def simulate(
         print_json(result, problem=problem, recipe=recipe)
     else:
         _show(ensemble, comparison)
-    if plot is not None:
+
+    def draw() -> "Figure":
+        from ..plots.ensemble import plot_ensemble
+
         drawn = [ensemble]
-        if data is not None and not surrogate:
+        if rows is not None:  # Gaussian rows of the same shape beside them
             drawn.insert(0, run_simulation(problem, recipe, seeds=seeds, probes=0))
-        save_figure(plot_ensemble(drawn, theory, spread="std"), plot)
-        if not json:
-            remark(f"Figure: {plot}")
-    if save is not None:
-        with writing(save):
-            ensemble.save(save)
-        if not json:
-            remark(f"Saved: {save}")
+        return plot_ensemble(drawn, theory, spread="std")
+
+    files.write(draw, ensemble.save)
     if ensemble.failures:
         raise SeedError(ensemble)
+
+
+@contextmanager
+def _warnings_as_remarks() -> Iterator[None]:
+    """Warnings of the package, such as rows that are used twice, go to stderr as one line each."""
+    import warnings
+
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always", UserWarning)
+        yield
+    for warning in warned:
+        remark(f"Warning: {warning.message}")
 
 
 def _keep_part(ensemble: "Ensemble", seeds: int, save: Path | None) -> None:

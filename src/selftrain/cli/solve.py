@@ -8,19 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 import typer
 
 from ..errors import InvalidInput
+from .files import AsJson, OutputFiles
 from .options import read_value, takes
 from .output import (
-    PICTURES,
-    STORED,
     StepRows,
-    check_output,
     counted,
     print_json,
     print_table,
     remark,
-    save_figure,
     terminal,
-    writing,
 )
 
 if TYPE_CHECKING:
@@ -66,9 +62,7 @@ def solve(
             show_default=False,
         ),
     ] = None,
-    json: Annotated[
-        bool, typer.Option("--json", metavar="", help="One JSON object on stdout.")
-    ] = False,
+    json: AsJson = False,
     plot: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Draw the run (png, pdf, svg).", show_default=False),
@@ -81,10 +75,7 @@ def solve(
     ] = None,
 ) -> None:
     """Solve the theory of a self-training run: what a large system does, step by step."""
-    if plot is not None:
-        check_output("plot", plot, PICTURES)
-    if save is not None:
-        check_output("save", save, STORED)
+    files = OutputFiles(plot, save, quiet=json).check()
     if every is not None and (plot is not None or save is not None):
         raise InvalidInput("every", every, "--json or a table; --plot and --save take every step")
 
@@ -103,15 +94,7 @@ def solve(
         print_json(result, problem=problem, recipe=recipe)
     else:
         _show(run, limits, None if every is None else shown.t.tolist())
-    if plot is not None:
-        save_figure(run.plot(), plot)
-        if not json:
-            remark(f"Figure: {plot}")
-    if save is not None:
-        with writing(save):
-            run.save(save)
-        if not json:
-            remark(f"Saved: {save}")
+    files.write(run.plot, run.save)
     if run.failure is not None:
         raise run.failure
 
