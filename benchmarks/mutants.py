@@ -16,7 +16,6 @@ collected them. `--survey` and `--out` are continued where they ended.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import csv
 import json
 import os
@@ -69,6 +68,9 @@ TESTS = {
 
 PATIENCE, GRACE = 4.0, 2.0
 """A test that takes so many times its usual time, and these seconds, has noticed the fault."""
+
+FAILED = 77
+"""The exit code of a copy of the process that could not do its work."""
 
 TRACING = 1.5
 """Noting what is called makes a test slower, by about this factor."""
@@ -228,24 +230,37 @@ def _passes(item: pytest.Item, limit: float, note: Callable[..., None] | None) -
 
 
 def _apart(work: Callable[[], Any], patience: float) -> Any:
-    """What `work` returns in a copy of this process; None if that does not end well."""
+    """What `work` returns in a copy of this process; None if that crashes or does not end.
+
+    An exception of `work` itself, which catches those of the tests, is a fault of this script.
+    """
     with tempfile.TemporaryDirectory() as folder:
         answer = Path(folder) / "answer.json"
         child = os.fork()
         if not child:
-            with contextlib.suppress(BaseException), open(os.devnull, "w") as nowhere:
-                os.setsid()
+            os.setsid()
+            screen = os.dup(2)
+            with open(os.devnull, "w") as nowhere:
                 os.dup2(nowhere.fileno(), 1)
                 os.dup2(nowhere.fileno(), 2)
+            try:
                 answer.write_text(json.dumps(work()))
+            except BaseException as error:
+                os.write(screen, f"{type(error).__name__}: {error}\n".encode())
+                os._exit(FAILED)
             os._exit(0)
         deadline = time.monotonic() + patience
-        while os.waitpid(child, os.WNOHANG)[0] == 0:
+        while True:
+            ended, status = os.waitpid(child, os.WNOHANG)
+            if ended:
+                break
             if time.monotonic() > deadline:
                 os.killpg(child, signal.SIGKILL)
                 os.waitpid(child, 0)
                 return None
             time.sleep(0.02)
+        if os.waitstatus_to_exitcode(status) == FAILED:
+            raise RuntimeError("a mutant could not be made")
         return json.loads(answer.read_text()) if answer.exists() else None
 
 
@@ -259,6 +274,8 @@ def prepare() -> None:
 def drawn(rooms: list[str], count: int, seed: int) -> list[Fault]:
     """Faults drawn at random from all those of some folders."""
     files = sorted(file for room in rooms for file in (PACKAGE / room).rglob("*.py"))
+    for file in files:
+        import_module(".".join(("selftrain", *file.relative_to(PACKAGE).with_suffix("").parts)))
     everything = [fault for file in files for fault in faults(file)]
     print(f"{len(everything)} faults are possible in {len(files)} files", file=sys.stderr)
     return random.Random(seed).sample(everything, min(count, len(everything)))

@@ -16,6 +16,8 @@ from .arrays import Array
 from .errors import InvalidInput, nearest
 from .losses import Loss
 
+__all__ = ["HardLabels", "Labeler", "SoftLabels", "get_labeler", "register"]
+
 
 @runtime_checkable
 class Labeler(Protocol):

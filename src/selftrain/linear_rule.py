@@ -11,6 +11,8 @@ import numpy as np
 from .arrays import Array
 from .covariances import NEGATIVE, widened
 
+__all__ = ["LinearRule", "best_rule"]
+
 
 class LinearRule(NamedTuple):
     """A linear rule: positive where weights times (row - midpoint) + bias > 0, and its error."""

@@ -17,6 +17,8 @@ from scipy.special import expit
 from .arrays import Array
 from .errors import InvalidInput, nearest
 
+__all__ = ["Logistic", "Loss", "Squared", "get_loss", "register"]
+
 
 @runtime_checkable
 class Loss(Protocol):

@@ -43,8 +43,9 @@ class Recipe(Portable):
         fix_bias: keep the bias of step 0.
         labeler: name of a labeler, or a labeler object.
 
-    >>> Recipe(lambda_l=0.05, lambda_u=0.05)
-    Recipe(lambda_l=0.05, lambda_u=0.05, threshold=0, sharpness=1, annealing=0, fix_bias=False, labeler='soft')
+    >>> Recipe(lambda_l=0.05, lambda_u=0.05)  # doctest: +NORMALIZE_WHITESPACE
+    Recipe(lambda_l=0.05, lambda_u=0.05, threshold=0, sharpness=1, annealing=0, fix_bias=False,
+           labeler='soft')
     """
 
     lambda_l: float = 0.05

@@ -63,9 +63,9 @@ def _long_run() -> Iterator[Line]:
     ):
         rule = _first_good(candidates, start, recipe, head)
         found, theirs = _timed(problem, recipe, rule)
-        sweeps = f"{found.iterations[1:].mean():.0f} sweeps per step"
+        steps = f"{found.iterations[1:].mean():.0f} iterations per step"
         reached = f"error {_distance(found, exact):.1e}"
-        note = f"{len(rule.outer)} x {len(rule.inner)} nodes, {sweeps}, {reached}, {theirs:.1f} s"
+        note = f"{len(rule.outer)} x {len(rule.inner)} nodes, {steps}, {reached}, {theirs:.1f} s"
         yield Line(f"Algorithm 1, {name}", theirs / ours, "x", target, True, note)
 
 

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ..arrays import Array
 from ..errors import InvalidInput
 from ..runtime.progress import Progress, ProgressOption
-from .given import Given, given
+from .given import GivenRows, given
 from .methods import choose_method
 from .options import Options, checked_options
 from .rows import is_dask
@@ -136,7 +136,7 @@ class SelfTrainingLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ign
         self.transduction_ = self._transduce(matrix, target)
         return self
 
-    def _fit_classes(self, rows: Given, options: Options) -> list[Fitted]:
+    def _fit_classes(self, rows: GivenRows, options: Options) -> list[Fitted]:
         """One model per class against the rest; one for two classes."""
         fitted = []
         with Progress(len(rows.positives), "classes", show=self.progress) as progress:

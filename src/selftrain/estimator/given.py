@@ -13,7 +13,7 @@ from .rows import is_dask
 from .targets import Classes
 
 
-class Given(NamedTuple):
+class GivenRows(NamedTuple):
     """Rows with positive weights, and the classes that some of them have."""
 
     matrix: Any
@@ -27,7 +27,7 @@ class Given(NamedTuple):
         return [1] if count == 2 else list(range(count))
 
 
-def given(matrix: Any, target: Classes, sample_weight: Any) -> Given:
+def given(matrix: Any, target: Classes, sample_weight: Any) -> GivenRows:
     """Rows of weight zero are left out, with classes that only they have."""
     rows = matrix.shape[0]
     if len(target.codes) != rows:
@@ -38,9 +38,9 @@ def given(matrix: Any, target: Classes, sample_weight: Any) -> Given:
     target = present(target, weights)
     used = weights > 0
     if used.all():
-        return Given(matrix, target, weights)
+        return GivenRows(matrix, target, weights)
     which = np.flatnonzero(used)
-    return Given(matrix[which], target._replace(codes=target.codes[which]), weights[which])
+    return GivenRows(matrix[which], target._replace(codes=target.codes[which]), weights[which])
 
 
 def row_weights(sample_weight: Any, matrix: Any) -> Array:

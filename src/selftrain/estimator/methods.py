@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 
 from ..recipe import Recipe
 from .anchored import Share
-from .given import Given, known_shares
+from .given import GivenRows, known_shares
 from .normality import departure
 from .options import Options
 from .paper import STEPS, follow_recipe
@@ -33,7 +33,7 @@ class Method(NamedTuple):
     fit: Callable[[int], Fitted]
 
 
-def choose_method(rows: Given, options: Options, random: np.random.RandomState) -> Method:
+def choose_method(rows: GivenRows, options: Options, random: np.random.RandomState) -> Method:
     """The method that was asked for, or "gaussian" in place of "anchored"."""
     if options.method == "paper":
         return _paper(rows, options, random)
@@ -58,7 +58,7 @@ def choose_method(rows: Given, options: Options, random: np.random.RandomState) 
 
 
 def _prepare(
-    rows: Given, options: Options, setting: Setting, random: np.random.RandomState
+    rows: GivenRows, options: Options, setting: Setting, random: np.random.RandomState
 ) -> Prepared:
     return prepare(
         rows.matrix,
@@ -87,7 +87,7 @@ def _looks_gaussian(prepared: Prepared) -> bool:
 
 
 def _gaussian_in_every_class(
-    rows: Given,
+    rows: GivenRows,
     options: Options,
     own: Candidate,
     share_of: Callable[[int], Share],
@@ -108,7 +108,7 @@ def _gaussian_in_every_class(
     return found
 
 
-def _paper(rows: Given, options: Options, random: np.random.RandomState) -> Method:
+def _paper(rows: GivenRows, options: Options, random: np.random.RandomState) -> Method:
     """The paper's self-training; every class deals the rows into the same batches."""
     steps = options.changes.get("steps", STEPS)
     recipe = Recipe() if options.recipe is None else options.recipe

@@ -87,7 +87,7 @@ def test_any_gaussian_rule_can_be_used() -> None:
 
 def test_what_did_not_converge_is_an_error_or_a_marked_part() -> None:
     problem, recipe = words("soft-imbalanced", steps=2)
-    with pytest.raises(ConvergenceError, match=r"step 1: .* 50 sweeps") as caught:
+    with pytest.raises(ConvergenceError, match=r"step 1: .* 50 iterations") as caught:
         picard(problem, recipe, max_iterations=50)
     assert caught.value.residual > 1e-10
     assert caught.value.state["chi"] > 0

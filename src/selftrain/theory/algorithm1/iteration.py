@@ -48,7 +48,7 @@ class PicardRun:
     """What the iteration found; every array runs over t = 0..T, with the names of `Trajectory`.
 
     Attributes:
-        iterations: sweeps of each step.
+        iterations: of each step.
         evaluations: evaluations of the averages in each step (a sweep may need several for B).
         residual: largest change of an order parameter in the last sweep.
         tolerance: what `residual` had to fall below.
@@ -252,8 +252,8 @@ def _iterate(stage: _Stage, damping: float, tolerance: float, max_iterations: in
     """
     hats, bias = stage.start, stage.bias
     order = _order(stage, hats)
-    residual, sweeps, evaluations = math.inf, 0, 0
-    while sweeps < max_iterations and residual >= tolerance:
+    residual, iterations, evaluations = math.inf, 0, 0
+    while iterations < max_iterations and residual >= tolerance:
         accuracy = 0.1 * max(tolerance, min(residual, 1e-2))
         try:
             target, new_bias, count = _conjugates(stage, order, bias, accuracy)
@@ -265,10 +265,10 @@ def _iterate(stage: _Stage, damping: float, tolerance: float, max_iterations: in
             break
         residual = _change(order, bias, new_order, new_bias)
         order, bias = new_order, new_bias
-        sweeps, evaluations = sweeps + 1, evaluations + count
-    solution = _Solution(*order[:2], bias, *order[2:4], *hats, sweeps, evaluations, residual)
+        iterations, evaluations = iterations + 1, evaluations + count
+    solution = _Solution(*order[:2], bias, *order[2:4], *hats, iterations, evaluations, residual)
     if not residual < tolerance:
-        reason = f"the fixed-point iteration did not converge in {sweeps} sweeps"
+        reason = f"the fixed-point iteration did not converge in {iterations} iterations"
         shown = {name: getattr(solution, name) for name in ("m", "v", "bias", "chi", "overlap")}
         raise ConvergenceError(stage.t, reason, shown, residual)
     if stage.previous is None:

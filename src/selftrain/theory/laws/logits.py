@@ -5,7 +5,8 @@ previous logit $\tilde h$ of `eq:rs-saddle-local-field1`, and the trained logit 
 the proximal map of the field h of `eq:rs-saddle-local-field2` (`eq:rs-saddle-uhat`). u grows with h
 and $h = u + c\,\partial_2 l$, $c = \chi\Delta$; so
 
-$$P(u \le U \mid y, \xi_1) = \Phi\!\left(\frac{U + c\,\partial_2 l(\hat y(\tilde h), U) - E[h \mid y, \xi_1]}{\sqrt{\Delta (q - R^2/q')}}\right),$$
+$$P(u \le U \mid y, \xi_1) = \Phi\!\left(\frac{U + c\,\partial_2 l(\hat y(\tilde h), U)
+- E[h \mid y, \xi_1]}{\sqrt{\Delta (q - R^2/q')}}\right),$$
 
 with $\partial_2 l = 0$ for points that the threshold rejects, and the law needs one integral over
 $\xi_1$, no sampling. That integral has a layer at the root of the numerator as thin as the change

@@ -3,7 +3,8 @@ r"""The law of the weights: one feature's coefficients over the steps.
 Predictions `pred: rs generating functional w` and `pred: w effective average`: the coefficients of
 one feature, in units where every entry of v is 1, behave like the Gaussian process `eq: GP of w`,
 
-$$w^{(t)} = \chi^{(t)}\left(\hat m^{(t)} + \hat R^{(t)} w^{(t-1)} + \sqrt{\hat\chi^{(t)}}\,\xi_w^{(t)}\right), \qquad \xi_w^{(t)} \sim N(0, 1).$$
+$$w^{(t)} = \chi^{(t)}\left(\hat m^{(t)} + \hat R^{(t)} w^{(t-1)} +
+\sqrt{\hat\chi^{(t)}}\,\xi_w^{(t)}\right), \qquad \xi_w^{(t)} \sim N(0, 1).$$
 
 Its means are m, its variances $v = q - m^2$, its covariances between neighbours $R - m m'$.
 """

@@ -6,7 +6,8 @@ $\lambda_t\beta_t + \sum_{c, s\le t}\hat Q^c_{ts}\Sigma_c\beta_s = \hat m_t\mu +
 $\mathrm{cov}(\zeta_t, \zeta_s) = \sum_c\hat\chi^c_{ts}\Sigma_c/N$. With $G_t = (\lambda_t +
 \sum_c\hat Q^c_{tt}\Sigma_c)^{-1}$ and $K_{ts} = \sum_c\hat Q^c_{ts}\Sigma_c$:
 
-$$\beta_t = G_t\Big(\hat m_t\mu + \zeta_t - \sum_{s<t}K_{ts}\beta_s\Big),\quad \chi_{ts} = \delta_{ts}G_t - G_t\sum_{s\le r<t}K_{tr}\chi_{rs}.$$
+$$\beta_t = G_t\Big(\hat m_t\mu + \zeta_t - \sum_{s<t}K_{ts}\beta_s\Big),\quad
+\chi_{ts} = \delta_{ts}G_t - G_t\sum_{s\le r<t}K_{tr}\chi_{rs}.$$
 
 Rows of class c have $C^c_{ts} = E[\beta_t\cdot\Sigma_c\beta_s]$ between their logits, and move them
 by $\mathrm{tr}(\Sigma_c\chi_{ts})/N$ per slope.

@@ -4,8 +4,8 @@ few numbers make a row.
 A row needs one Gaussian number for the cluster direction and one for every new direction of the
 weights. The two classes use the same points, mirrored: a problem that treats the classes alike is
 then solved by a bank that does so too. The first coordinate of the points, the best one, goes to
-the direction of the model that labels the rows first. Up to four numbers per row, and without jumps,
-a product of Gauss-Hermite rules is a better bank than any sample.
+the direction of the model that labels the rows first. Up to four numbers per row, and without
+jumps, a product of Gauss-Hermite rules is a better bank than any sample.
 """
 
 from __future__ import annotations

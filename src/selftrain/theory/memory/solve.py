@@ -2,9 +2,9 @@ r"""`solve_memory`: all steps on several banks that are scrambled independently,
 agree.
 
 The result is the mean over the banks, its accuracy what Student's law gives for that mean
-(`scrambles`), step by step, in the norm of the weights. Where a problem is linear the averages are exact and there is one
-"bank" of no rows. Where few Gaussian numbers make a row and nothing jumps, grids take the place of
-banks, each confirmed by a finer one.
+(`scrambles`), step by step, in the norm of the weights. Where a problem is linear the averages are
+exact and there is one "bank" of no rows. Where few Gaussian numbers make a row and nothing jumps,
+grids take the place of banks, each confirmed by a finer one.
 """
 
 from __future__ import annotations

@@ -7,9 +7,9 @@ group with noise $\Delta$ has the field $H = B + m x_v + \sum_k (a_k x_k + b_k y
 z_t$ and $u = H - \Delta\kappa f$. With $\langle\cdot\rangle = \sum_g \alpha_g E_g[\cdot]$ and $g =
 f - \sum_k b_k y_k/(\kappa\Delta)$:
 
-$$\langle f\rangle = 0,\quad \langle f x_v\rangle = -\lambda m,\quad \langle f x_k\rangle = -\lambda a_k,\quad
-\langle f y_k\rangle = b_k/\kappa,\quad r^2 = \kappa^2\langle\Delta g^2\rangle,\quad 1/\kappa =
-\lambda + \langle\Delta d\rangle.$$
+$$\langle f\rangle = 0,\quad \langle f x_v\rangle = -\lambda m,\quad \langle f x_k\rangle = -\lambda
+a_k,\quad \langle f y_k\rangle = b_k/\kappa,\quad r^2 = \kappa^2\langle\Delta g^2\rangle,\quad
+1/\kappa = \lambda + \langle\Delta d\rangle.$$
 
 The average of $g^2$ is over all rows, those that the step does not use too.
 
