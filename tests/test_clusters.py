@@ -23,7 +23,7 @@ from selftrain import Clusters, InvalidInput, Problem
 @pytest.mark.parametrize(
     ("mean", "covariance", "sentence"),
     [
-        ([0.0, 0.0], 1.0, "nothing that tells the classes apart"),
+        ([0.0, 0.0], 1.0, "cannot be separated"),
         ([1.0, math.nan], 1.0, "finite numbers are accepted"),
         ([], 1.0, "one entry per feature"),
         ("x", 1.0, "numbers are accepted"),

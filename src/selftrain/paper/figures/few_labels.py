@@ -184,7 +184,7 @@ def caption(data: Data) -> str:
         r"finite systems at the same recipe (mean and standard deviation over seeds), next to naive"
         r" self-training, the labelled points alone, supervised learning with every label (ridge "
         r"in $(0, 0.1]$) and the Bayes limit. Below: what the bias of step 0 costs. At $\alpha_L ="
-        r" 0.02$ a system of $N = 1024$ has 20 labels. Sizes are set off sideways to be told apart."
+        r" 0.02$ a system of $N = 1024$ has 20 labels. Sizes are drawn side by side."
     )
 
 

@@ -298,8 +298,8 @@ def caption(data: Data) -> str:
     return (
         r"Finite systems (mean and standard deviation over seeds) and theory (black) at the best"
         r" recipe, "
-        rf"{recipes}. Dotted: the Bayes limit of the batches up to $t$. Sizes are set off sideways"
-        r" to be told apart."
+        rf"{recipes}. Dotted: the Bayes limit of the batches up to $t$. Sizes are drawn"
+        r" side by side."
     )
 
 

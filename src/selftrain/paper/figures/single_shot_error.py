@@ -180,8 +180,8 @@ def caption(data: Data) -> str:
     return (
         r"Error after one step of self-training at the ridges that minimise it in $(0, 10]^2$:"
         r" theory (black) and finite systems at the same "
-        r"ridges (mean and standard deviation over seeds). Dotted: the Bayes limit. Sizes are set"
-        r" off sideways to be told apart."
+        r"ridges (mean and standard deviation over seeds). Dotted: the Bayes limit. Sizes are drawn"
+        r" side by side."
     )
 
 

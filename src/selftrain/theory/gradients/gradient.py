@@ -40,7 +40,7 @@ derivative.
 
 
 PIECE = 8192
-"""Steps that are differentiated before progress is told."""
+"""Steps that are differentiated before progress is reported."""
 
 FADED = 1e-180
 """Below this q, its powers underflow."""

@@ -65,7 +65,7 @@ class ReturningRows(NamedTuple):
         exact: the run of the steps before any row is used again, by quadrature.
         begin: the first step that uses rows which return; banks start there.
         last: the last step to solve.
-        bar: what is told of every step of every bank, which takes as long as the bank has rows.
+        bar: shows every step of every bank; a step counts as long as the bank has rows.
     """
 
     problem: Problem

@@ -39,7 +39,7 @@ class Record:
         unknowns: the solution z of each stage, for prediction.
         anchors: $\gamma_0$ of those unknowns.
         warm_start: a similar run, from which to predict.
-        bar: what is told how many steps are solved.
+        bar: shows how many steps are solved.
     """
 
     problem: Problem

@@ -33,7 +33,7 @@ TOO_LONG = "its averages need too long a rule"
 
 PIECE = 8192
 """Steps that are solved in one call, a quarter of a second of work: then others may run, and
-progress is told. The last of them is confirmed on the refined rule.
+progress is reported. The last of them is confirmed on the refined rule.
 """
 
 
