@@ -30,7 +30,6 @@ from ...step.equations import BIAS, ETA, LOG_CHI, LOG_R, A, System, frame
 from ...step.given import Given
 from ...step.stage import StageSolution
 from ...tolerances import EMPTY_SHARE
-from ..logistic.step import reference_sharpness
 from .closed_form import averages, confirmed, susceptibility, system
 
 
@@ -43,7 +42,8 @@ class ClosedStage:
         self.batch = np.array([given.alpha, given.rho, given.delta])
         self.ridge, self.threshold, self.sharpness = given.ridge, given.threshold, given.sharpness
         self.fixed_bias = given.fixed_bias
-        self.base = float(reference_sharpness(given.sharpness))
+        # targets are linear in the old logits: a change is exact for any finite sharpness
+        self.base = 0.0 if math.isinf(given.sharpness) else given.sharpness
         self.frame = frame(given, self.base)
         self.offset = self.frame.offset
 
