@@ -1,8 +1,8 @@
 r"""Laws of a run with memory: weights over the steps, logits of rows that were trained on and of
 new rows.
 
-Weights are jointly Gaussian, $w_t = m_t + \sum_k \Lambda_{tk}\zeta_k$. Rows that were trained on are
-followed up to the noise of their last step, from where `row_law` has their law. A new row has a
+Weights are jointly Gaussian, $w_t = m_t + \sum_k \Lambda_{tk}\zeta_k$. Rows that were trained on
+are followed up to the noise of their last step, from where `row_law` has their law. A new row has a
 Gaussian logit; the gap between the two is how far the rows have been fitted.
 """
 
