@@ -20,6 +20,7 @@ import csv
 import json
 import os
 import random
+import resource
 import signal
 import sys
 import tempfile
@@ -68,6 +69,9 @@ TESTS = {
 
 PATIENCE, GRACE = 4.0, 2.0
 """A test that takes so many times its usual time, and these seconds, has noticed the fault."""
+
+ASLEEP = 30.0
+"""A process that takes so many times the clock of its CPU seconds sleeps for ever."""
 
 FAILED = 77
 """The exit code of a copy of the process that could not do its work."""
@@ -239,6 +243,8 @@ def _apart(work: Callable[[], Any], patience: float) -> Any:
         child = os.fork()
         if not child:
             os.setsid()
+            most = int(patience) + 1  # of the processor: other work on the machine does not count
+            resource.setrlimit(resource.RLIMIT_CPU, (most, most + 1))
             screen = os.dup(2)
             with open(os.devnull, "w") as nowhere:
                 os.dup2(nowhere.fileno(), 1)
@@ -249,7 +255,7 @@ def _apart(work: Callable[[], Any], patience: float) -> Any:
                 os.write(screen, f"{type(error).__name__}: {error}\n".encode())
                 os._exit(FAILED)
             os._exit(0)
-        deadline = time.monotonic() + patience
+        deadline = time.monotonic() + ASLEEP * patience
         while True:
             ended, status = os.waitpid(child, os.WNOHANG)
             if ended:
