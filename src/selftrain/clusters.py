@@ -25,6 +25,7 @@ from .fields import LARGEST, RANGE, SMALLEST, whole
 from .linear_rule import LinearRule, best_rule
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 __all__ = ["Clusters", "Modes"]
@@ -360,11 +361,11 @@ class Clusters:
             covariance = np.asarray(covariance, dtype=float)
         return cls(covariance=covariance, **fields)
 
-    def plot(self, **options: Any) -> Figure:
-        """The spectrum, and the weight of the mean along it; see `selftrain.plots.clusters`."""
+    def plot(self, *, panel: str | None = None, ax: Axes | None = None) -> Figure:
+        """The spectrum, and the weight of the mean along it; one `panel` of them on `ax`."""
         from .plots.clusters import plot_clusters
 
-        return plot_clusters(self, **options)
+        return plot_clusters(self, panel=panel, ax=ax)
 
 
 def _freeze(owner: Clusters, name: str, array: Array) -> None:

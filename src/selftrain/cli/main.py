@@ -101,9 +101,13 @@ def run() -> None:
 
 
 def _refuse(reason: str, code: int) -> int:
-    """Say on stderr, in one line, why there is no result; with --debug, where it came from."""
+    """Say on stderr, in one line (broken between words on a terminal), why there is no result; with
+    --debug, where it came from.
+    """
     if _debug:
         traceback.print_exc()
     if reason:
-        typer.echo(f"selftrain: {' '.join(reason.split())}", err=True)
+        from .output import remark
+
+        remark(f"selftrain: {' '.join(reason.split())}")
     return code

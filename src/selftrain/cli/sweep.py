@@ -86,13 +86,13 @@ def run(
     processes = checked_workers(workers)
     remark(_size(plan))
     cluster = None if scheduler is None else _cluster(scheduler)
-    cost = sample(plan, folder, limits=limits, notice=remark)
-    remark(cost.sentence(processes if cluster is None else cluster.slots))
-    if check:
-        if as_json:
-            print_json({"grid": str(grid), "store": str(folder), **cost.to_dict()})
-        return
     try:
+        cost = sample(plan, folder, limits=limits, notice=remark)
+        remark(cost.sentence(processes if cluster is None else cluster.slots))
+        if check:
+            if as_json:
+                print_json({"grid": str(grid), "store": str(folder), **cost.to_dict()})
+            return
         data, failures = run_plan(
             plan,
             folder,

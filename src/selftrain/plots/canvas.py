@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable, Mapping
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 
-from ..errors import InvalidInput
+from ..errors import InvalidInput, nearest
+from .style import entries, styled
 
-__all__ = ["Picture", "new_axes", "new_picture", "whole_figure"]
+__all__ = ["Picture", "new_axes", "new_picture", "one_panel", "whole_figure"]
 
 
 class Picture(Figure):
@@ -40,3 +42,20 @@ def whole_figure(canvas: Figure | SubFigure | Axes) -> Figure:
     figure = canvas.get_figure(root=True) if isinstance(canvas, Axes) else canvas.figure
     assert isinstance(figure, Figure)
     return figure
+
+
+def one_panel(
+    panels: Mapping[str, Callable[[Axes], None]], panel: str | None, ax: Axes | None
+) -> Figure:
+    """Draw one of the panels of a picture, the first unless asked otherwise, with a legend of its
+    own.
+    """
+    name = next(iter(panels)) if panel is None else panel
+    if name not in panels:
+        raise InvalidInput("panel", name, nearest(str(name), panels))
+    with styled():
+        one = new_axes(ax)
+        panels[name](one)
+        if entries(one) and one.get_legend() is None:
+            one.legend()
+    return whole_figure(one)

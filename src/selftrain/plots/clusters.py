@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from .style import BLUE, ORANGE, entries, legend_under, styled
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from ..clusters import Clusters
@@ -17,40 +19,60 @@ SMALLEST_SHOWN = 1e-9
 """Squares below this share of the largest are below the picture."""
 
 
-def plot_clusters(clusters: Clusters) -> Figure:
+def plot_clusters(
+    clusters: Clusters, *, panel: str | None = None, ax: Axes | None = None
+) -> Figure:
     """Variance and squared mean along each principal direction of the noise, and the shares that
     leading ones carry.
-    """
-    from .canvas import new_picture
 
-    variances, mean = clusters.spectrum
-    rank = np.arange(1, variances.size + 1)
-    alive = variances > 0
+    Arguments:
+        panel: draw one panel only: "spectrum" or "shares".
+        ax: axes for that panel (the spectrum if `panel` is None); by default new ones.
+    """
+    from .canvas import new_picture, one_panel
+
+    if panel is not None or ax is not None:
+        draws = {name: partial(draw, clusters=clusters) for name, draw in PANELS.items()}
+        return one_panel(draws, panel, ax)
     with styled():
         figure = new_picture(8.0, 3.2)
         left, right = figure.subplots(1, 2)
-        left.loglog(rank[alive], variances[alive], ".-", color=BLUE, label="noise variance")
-        left.loglog(rank[mean != 0], mean[mean != 0] ** 2, ".", color=ORANGE, label="squared mean")
-        drawn = np.concatenate([variances[alive], mean[mean != 0] ** 2])
-        left.set_ylim(max(float(drawn.min()) / 2, SMALLEST_SHOWN * drawn.max()), 3 * drawn.max())
-        left.set(xlabel="direction, by variance", ylabel="along the direction")
-        gain = np.zeros(variances.size)
-        gain[alive] = mean[alive] ** 2 / variances[alive]
-        if gain.any():
-            right.semilogx(
-                rank,
-                np.cumsum(gain) / gain.sum(),
-                "--",
-                color=ORANGE,
-                label="share of the squared separation",
-            )
-        right.semilogx(
-            rank,
-            np.cumsum(variances) / variances.sum(),
-            "--",
-            color=BLUE,
-            label="share of the variance",
-        )
-        right.set(xlabel="leading directions", ylabel="share that they carry", ylim=(0, 1.03))
+        draw_spectrum(left, clusters)
+        draw_shares(right, clusters)
         legend_under(figure, entries(left, right), 4)
     return figure
+
+
+def draw_spectrum(ax: Axes, clusters: Clusters) -> None:
+    """Variance of the noise and square of the mean along each principal direction."""
+    variances, mean = clusters.spectrum
+    rank = np.arange(1, variances.size + 1)
+    alive, present = variances > 0, mean != 0
+    ax.loglog(rank[alive], variances[alive], ".-", color=BLUE, label="noise variance")
+    ax.loglog(rank[present], mean[present] ** 2, ".", color=ORANGE, label="squared mean")
+    drawn = np.concatenate([variances[alive], mean[present] ** 2])
+    ax.set_ylim(max(float(drawn.min()) / 2, SMALLEST_SHOWN * drawn.max()), 3 * drawn.max())
+    ax.set(xlabel="direction, by variance", ylabel="along the direction")
+
+
+def draw_shares(ax: Axes, clusters: Clusters) -> None:
+    """What the leading directions carry of the separation and of the variance."""
+    variances, mean = clusters.spectrum
+    rank = np.arange(1, variances.size + 1)
+    alive = variances > 0
+    gain = np.zeros(variances.size)
+    gain[alive] = mean[alive] ** 2 / variances[alive]
+    for values, color, label in (
+        (gain, ORANGE, "share of the squared separation"),
+        (variances, BLUE, "share of the variance"),
+    ):
+        if values.any():
+            shares = np.cumsum(values) / values.sum()
+            ax.semilogx(rank, shares, "--", color=color, label=label)
+    ax.set(xlabel="leading directions", ylabel="share that they carry", ylim=(0, 1.03))
+
+
+PANELS = {
+    "spectrum": draw_spectrum,
+    "shares": draw_shares,
+}

@@ -4,6 +4,7 @@ side.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,13 +25,14 @@ from .style import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
     from ..arrays import Array
     from ..theory.continuum.path import ContinuumPath
+    from ..theory.continuum.points import Points
     from ..theory.trajectory import Trajectory
 
 _DASHES = (0, (3, 1.5))
@@ -41,6 +43,8 @@ def plot_path(
     path: ContinuumPath,
     runs: Sequence[Trajectory] = (),
     *,
+    panel: str | None = None,
+    ax: Axes | None = None,
     figure: Figure | SubFigure | None = None,
 ) -> Figure:
     r"""Draw error, squared cosine, size and bias of a path against $\tau$.
@@ -48,6 +52,8 @@ def plot_path(
     Arguments:
         path: what `continuum` returned.
         runs: discrete runs, drawn dashed at $\tau_t = \sum\lambda_U$ up to the end of the path.
+        panel: draw one panel only: "error", "direction", "size" or "bias".
+        ax: axes for that panel (the error if `panel` is None); by default new ones.
         figure: an empty figure, or a part of one, to draw on; by default a new one.
 
     >>> from selftrain import Problem, Recipe, continuum
@@ -55,40 +61,97 @@ def plot_path(
     >>> len(plot_path(path).axes)
     4
     """
-    from .canvas import new_picture, whole_figure
+    from .canvas import new_picture, one_panel, whole_figure
 
-    points = path(np.linspace(0.0, path.until, 401))
+    if panel is not None or ax is not None:
+        draws = {name: partial(draw, path=path, runs=runs) for name, draw in PANELS.items()}
+        return one_panel(draws, panel, ax)
     with styled():
         canvas = figure or new_picture(7.2, 6.0)
         error, direction, size, bias = canvas.subplots(2, 2).flat
-        error.set_title(r"generalisation error  $\epsilon_g$")
-        error.plot(points.tau, points.error, color=BLUE, label=r"$\lambda_U \to 0$")
-        best = path.best
-        error.plot(best.tau, best.error, "o", color=BLUE, mfc="white", label=_described(best))
-        direction.set_title(r"squared cosine  $M = m^2/q$")
-        direction.plot(points.tau, points.squared_cosine, color=GREEN)
-        for reached in (path.half_aligned, path.aligned):
-            if reached:
-                direction.axvline(reached, color=GREY, linewidth=0.9, linestyle=(0, (1, 1.5)))
-        size.set_title("norm and overlap")
-        size.plot(points.tau, points.q, color=ORANGE, label="$q$")
-        size.plot(points.tau, points.m, color=PURPLE, label="$m$")
-        bias.set_title("bias")
-        bias.axhline(0, color=GREY, linewidth=0.7)
-        bias.plot(points.tau, points.bias, color=YELLOW, label="$B$")
-        bias.plot(points.tau, points.bias_to_norm, color=SKY, label=r"$B/\sqrt{q}$")
-        for run, shade in zip(runs, (BLACK, GREY, BROWN), strict=False):
-            _draw_run(run, path.until, shade, error, direction, size, bias)
-        for ax in (error, direction, size, bias):
-            ax.set_xlabel(r"time  $\tau = \lambda_U t$")
-            ax.set_xlim(0, path.until)
-        direction.set_ylim(min(0.0, direction.get_ylim()[0]), 1.02)
-        if points.m.min() > 0 and points.q.max() > 100 * points.q.min():
-            size.set_yscale("log")
+        draw_error(error, path, runs)
+        draw_direction(direction, path, runs)
+        draw_size(size, path, runs)
+        draw_bias(bias, path, runs)
         legend_under(canvas, entries(error, size, bias))
-        errors_axis(error)
         canvas.suptitle(_title(path), fontsize=9)
     return whole_figure(canvas)
+
+
+def draw_error(ax: Axes, path: ContinuumPath, runs: Sequence[Trajectory] = ()) -> None:
+    """The error, its smallest value marked."""
+    points, best = _points(path), path.best
+    ax.set_title(r"generalisation error  $\epsilon_g$")
+    ax.plot(points.tau, points.error, color=BLUE, label=r"$\lambda_U \to 0$")
+    ax.plot(best.tau, best.error, "o", color=BLUE, mfc="white", label=_described(best))
+    _finish(ax, path, runs, lambda run: (run.error,))
+    errors_axis(ax)
+
+
+def draw_direction(ax: Axes, path: ContinuumPath, runs: Sequence[Trajectory] = ()) -> None:
+    """The squared cosine, and when it is a half and nearly one."""
+    points = _points(path)
+    ax.set_title(r"squared cosine  $M = m^2/q$")
+    ax.plot(points.tau, points.squared_cosine, color=GREEN)
+    for reached in (path.half_aligned, path.aligned):
+        if reached:
+            ax.axvline(reached, color=GREY, linewidth=0.9, linestyle=(0, (1, 1.5)))
+    _finish(ax, path, runs, lambda run: (run.m**2 / run.q,))
+    ax.set_ylim(min(0.0, ax.get_ylim()[0]), 1.02)
+
+
+def draw_size(ax: Axes, path: ContinuumPath, runs: Sequence[Trajectory] = ()) -> None:
+    """The squared norm and the overlap with the cluster direction."""
+    points = _points(path)
+    ax.set_title("norm and overlap")
+    ax.plot(points.tau, points.q, color=ORANGE, label="$q$")
+    ax.plot(points.tau, points.m, color=PURPLE, label="$m$")
+    _finish(ax, path, runs, lambda run: (run.q, run.m))
+    if points.m.min() > 0 and points.q.max() > 100 * points.q.min():
+        ax.set_yscale("log")
+
+
+def draw_bias(ax: Axes, path: ContinuumPath, runs: Sequence[Trajectory] = ()) -> None:
+    """The bias, alone and over the norm."""
+    points = _points(path)
+    ax.set_title("bias")
+    ax.axhline(0, color=GREY, linewidth=0.7)
+    ax.plot(points.tau, points.bias, color=YELLOW, label="$B$")
+    ax.plot(points.tau, points.bias_to_norm, color=SKY, label=r"$B/\sqrt{q}$")
+    _finish(ax, path, runs, lambda run: (run.bias, run.bias_to_norm))
+
+
+PANELS = {
+    "error": draw_error,
+    "direction": draw_direction,
+    "size": draw_size,
+    "bias": draw_bias,
+}
+
+
+def _points(path: ContinuumPath) -> Points:
+    return path(np.linspace(0.0, path.until, 401))
+
+
+def _finish(
+    ax: Axes,
+    path: ContinuumPath,
+    runs: Sequence[Trajectory],
+    quantities: Callable[[Trajectory], tuple[Array, ...]],
+) -> None:
+    """Discrete runs on top, dashed, and the axis of time."""
+    for run, color in zip(runs, (BLACK, GREY, BROWN), strict=False):
+        ridge = run.recipe.at_steps(run.problem.steps).lambda_u[0]
+        times = _times(run)
+        within = times <= path.until * (1 + 1e-9)
+        for place, values in enumerate(quantities(run)):
+            label = None if place else rf"$\lambda_U = {ridge:g}$"
+            ax.plot(
+                times[within], values[within], color=color, linestyle=_DASHES, linewidth=1,
+                label=label,
+            )  # fmt: skip
+    ax.set_xlabel(r"time  $\tau = \lambda_U t$")
+    ax.set_xlim(0, path.until)
 
 
 def plot_paths(paths: Mapping[str, ContinuumPath]) -> Figure:
@@ -120,22 +183,6 @@ def plot_paths(paths: Mapping[str, ContinuumPath]) -> Figure:
         for ax in (direction, ratio, error):
             ax.set_xlabel(r"time  $\tau = \lambda_U t$")
     return figure
-
-
-def _draw_run(run: Trajectory, until: float, color: str, *axes: Axes) -> None:
-    times = _times(run)
-    error, direction, size, bias = axes
-    rows = (
-        (error, run.error), (direction, run.m**2 / run.q), (size, run.q), (size, run.m),
-        (bias, run.bias), (bias, run.bias_to_norm),
-    )  # fmt: skip
-    label: str | None = rf"$\lambda_U = {run.recipe.at_steps(run.problem.steps).lambda_u[0]:g}$"
-    within = times <= until * (1 + 1e-9)
-    for ax, values in rows:
-        ax.plot(
-            times[within], values[within], color=color, linestyle=_DASHES, linewidth=1, label=label
-        )
-        label = None
 
 
 def _times(run: Trajectory) -> Array:

@@ -4,11 +4,11 @@ went.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..errors import InvalidInput, nearest
 from .style import (
     BLACK,
     BLUE,
@@ -28,8 +28,6 @@ from .style import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -52,17 +50,12 @@ def plot_optimum(optimum: Optimum, *, panel: str | None = None, ax: Axes | None 
     >>> len(plot_optimum(optimize(problem, over=("lambda_u",), starts=1)).axes)
     3
     """
-    from .canvas import new_axes, new_picture, whole_figure
+    from .canvas import new_picture, one_panel
 
+    if panel is not None or ax is not None:
+        draws = {name: partial(draw, optimum=optimum) for name, draw in PANELS.items()}
+        return one_panel(draws, panel, ax)
     with styled():
-        if panel is not None or ax is not None:
-            one, name = new_axes(ax), panel or "error"
-            if name not in PANELS:
-                raise InvalidInput("panel", name, nearest(name, PANELS))
-            PANELS[name](one, optimum)
-            if entries(one):
-                one.legend()
-            return whole_figure(one)
         canvas = new_picture(9.6, 3.8)
         run, values, search = canvas.subplots(1, 3)
         draw_error(run, optimum)
@@ -121,7 +114,7 @@ def draw_search(ax: Axes, optimum: Optimum) -> None:
     ax.axvline(optimum.solves, color=GREY, linewidth=0.7)
 
 
-PANELS: dict[str, Callable[[Axes, Optimum], None]] = {
+PANELS = {
     "error": draw_error,
     "recipe": draw_recipe,
     "search": draw_search,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .canvas import new_picture
+from .canvas import new_picture, one_panel
 from .notebook import card
 from .style import BLACK, BLUE, GREY, ORANGE, SKY, styled
 
@@ -24,15 +25,22 @@ ROWS = (
 SOURCES = (("plan", BLACK, "o"), ("surrogate", SKY, "s"), ("theory", ORANGE, "D"))
 
 
-def plot_plan(plan: Plan) -> Figure:
+def plot_plan(plan: Plan, *, panel: str | None = None, ax: Axes | None = None) -> Figure:
     """Balanced errors with 90 % intervals on the left; on the right scores of the unlabelled rows,
     labelled ones on top.
+
+    Arguments:
+        panel: draw one panel only: "errors" or "scores".
+        ax: axes for that panel (the errors if `panel` is None); by default new ones.
     """
+    if panel is not None or ax is not None:
+        draws = {name: partial(draw, plan=plan) for name, draw in PANELS.items()}
+        return one_panel(draws, panel, ax)
     with styled():
         figure = new_picture(8.6, 3.4)
         left, right = figure.subplots(1, 2, width_ratios=(1.1, 1))
-        _errors(left, plan)
-        _scores(right, plan)
+        draw_errors(left, plan)
+        draw_scores(right, plan)
         figure.suptitle(_title(plan), x=0.01, ha="left", fontsize=10)
     return figure
 
@@ -77,7 +85,8 @@ def _title(plan: Plan) -> str:
     )
 
 
-def _errors(ax: Axes, plan: Plan) -> None:
+def draw_errors(ax: Axes, plan: Plan) -> None:
+    """Errors of every source with their intervals."""
     sources = {"plan": plan.error, **plan.sources}
     for offset, (source, color, marker) in zip((-0.22, 0.0, 0.22), SOURCES, strict=True):
         for place, (name, _) in enumerate(ROWS):
@@ -90,7 +99,8 @@ def _errors(ax: Axes, plan: Plan) -> None:
     ax.legend(loc="lower left", bbox_to_anchor=(0, 1.0), ncols=3, frameon=False, columnspacing=1.2)
 
 
-def _scores(ax: Axes, plan: Plan) -> None:
+def draw_scores(ax: Axes, plan: Plan) -> None:
+    """Scores of the unlabelled rows, and of the labelled ones that were left out."""
     scores = plan.evidence.unlabeled.trained
     low, high = np.quantile(scores, [0.002, 0.998])
     reach = (min(low, -0.5), max(high, 0.5))
@@ -105,3 +115,6 @@ def _scores(ax: Axes, plan: Plan) -> None:
         ax.plot(own, height, "|", color=color, ms=9, mew=1.4, label=label)
     ax.set(xlabel="score of self-training", ylabel="rows", ylim=(0, 1.5 * top))
     ax.legend(loc="upper left", fontsize=7)
+
+
+PANELS = {"errors": draw_errors, "scores": draw_scores}

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..errors import InvalidInput, nearest
 from .style import (
     BLACK,
     BLUE,
@@ -61,10 +61,12 @@ def plot_trajectory(
     >>> len(plot_trajectory(run).axes)
     4
     """
-    from .canvas import new_picture, whole_figure
+    from .canvas import new_picture, one_panel, whole_figure
 
     if panel is not None or ax is not None:
-        return _one_panel(trajectory, panel or "error", ax, limits)
+        draws = PANELS | {"error": partial(draw_error, limits=limits)}
+        each = {name: partial(_panel, run=trajectory, draw=draw) for name, draw in draws.items()}
+        return one_panel(each, panel, ax)
     with styled():
         canvas = figure or new_picture(7.2, 6.0)
         panels = canvas.subplots(2, 2)
@@ -79,22 +81,11 @@ def plot_trajectory(
     return whole_figure(canvas)
 
 
-def _one_panel(run: Trajectory, panel: str, given: Axes | None, limits: bool) -> Figure:
-    from .canvas import new_axes, whole_figure
-
-    if panel not in PANELS:
-        raise InvalidInput("panel", panel, nearest(panel, PANELS))
-    with styled():
-        ax = new_axes(given)
-        if panel == "error":
-            draw_error(ax, run, limits)
-        else:
-            PANELS[panel](ax, run)
-        steps_axis((ax,), run.problem.steps)
-        _mark_end((ax,), run)
-        if entries(ax):
-            ax.legend()
-    return whole_figure(ax)
+def _panel(ax: Axes, run: Trajectory, draw: Callable[[Axes, Trajectory], None]) -> None:
+    """One panel with its axis of steps."""
+    draw(ax, run)
+    steps_axis((ax,), run.problem.steps)
+    _mark_end((ax,), run)
 
 
 def _line(ax: Axes, run: Trajectory, values: Array, color: str, label: str = "") -> None:

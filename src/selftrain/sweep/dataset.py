@@ -15,6 +15,7 @@ from .plan import SweepPlan
 from .store import Finished
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 DONE, FAILED, MISSING = 0, 1, 2
@@ -45,11 +46,13 @@ class _Plot:
     def __init__(self, data: Sweep) -> None:
         self._data = data
 
-    def __call__(self, name: str | None = None, **options: Any) -> Figure:
+    def __call__(
+        self, name: str | None = None, *, title: str | None = None, ax: Axes | None = None
+    ) -> Figure:
         """Lines over one axis, a map over two; see `selftrain.plots.sweep`."""
         from ..plots.sweep import plot_sweep
 
-        return plot_sweep(self._data, name, **options)
+        return plot_sweep(self._data, name, title=title, ax=ax)
 
     def __getattr__(self, name: str) -> Any:
         data = self._data

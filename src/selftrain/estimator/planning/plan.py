@@ -26,6 +26,7 @@ from .sources import SURROGATES, Errors, headline, predict, worth_labels
 
 if TYPE_CHECKING:
     import pandas as pd
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 __all__ = ["Plan", "plan", "plan_file"]
@@ -87,11 +88,11 @@ class Plan:
         """Errors of every source, one row each."""
         return text.as_frame(self)
 
-    def plot(self, **options: Any) -> Figure:
-        """Errors by source, and the scores of the rows; see `selftrain.plots.plan`."""
+    def plot(self, *, panel: str | None = None, ax: Axes | None = None) -> Figure:
+        """Errors by source, and the scores of the rows; one `panel` of them on `ax`."""
         from ...plots.plan import plot_plan
 
-        return plot_plan(self, **options)
+        return plot_plan(self, panel=panel, ax=ax)
 
     def __str__(self) -> str:
         return text.as_text(self)

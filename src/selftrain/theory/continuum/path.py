@@ -26,6 +26,7 @@ from .timeline import Stretch
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
 __all__ = ["Best", "ContinuumPath"]
@@ -144,15 +145,21 @@ class ContinuumPath:
         inputs = {"problem": self.problem.to_json(), "recipe": self.recipe.to_json()}
         return xr.Dataset.from_dataframe(self.to_frame(points)).assign_attrs(inputs)
 
-    def plot(self, *runs: Trajectory, figure: Figure | SubFigure | None = None) -> Figure:
-        """Error, direction, size and bias against tau, with discrete runs on top; see
-        `selftrain.plots.continuum`.
+    def plot(
+        self,
+        *runs: Trajectory,
+        panel: str | None = None,
+        ax: Axes | None = None,
+        figure: Figure | SubFigure | None = None,
+    ) -> Figure:
+        """Error, direction, size and bias against tau, with discrete runs on top; one `panel` of
+        them on `ax`.
         """
         from ...plots.continuum import plot_path
 
         for run in runs:
             check_same(self, run)
-        return plot_path(self, runs, figure=figure)
+        return plot_path(self, runs, panel=panel, ax=ax, figure=figure)
 
     def _repr_html_(self) -> str:
         from ...plots.notebook import path_card
