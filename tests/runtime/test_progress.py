@@ -162,6 +162,18 @@ def test_the_time_left_goes_by_what_was_expected(monkeypatch: pytest.MonkeyPatch
     assert (seen[-1].share, seen[-1].seconds) == (0.8, 40.0)
 
 
+def test_the_start_of_processes_does_not_count_as_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    with Progress(1001, "points", False) as bar:
+        now[0] = 20.0  # seconds until the first process was there
+        bar.advance()
+        assert bar.report().left is None
+        now[0] = 21.0
+        bar.advance(100)
+        assert bar.report().left == pytest.approx(9.0)
+
+
 def test_work_inside_other_work_leaves_reporting_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(progress, "PATIENCE", 0.0)
     monkeypatch.setattr(progress, "watched", lambda: pytest.fail("it looked for a terminal"))

@@ -31,6 +31,11 @@ __all__ = ["Progress", "ProgressOption", "ProgressReport", "checked_progress", "
 PATIENCE = 1.0
 """Seconds after which work has taken long."""
 
+ENOUGH = 0.01
+"""The share of the work that tells the time left by itself. A smaller first piece may have been
+mostly the start of processes: then the time since that piece tells.
+"""
+
 _reporting: ContextVar[bool] = ContextVar("reporting", default=False)
 """Whether work around this one reports, or was asked not to."""
 
@@ -138,6 +143,7 @@ class Progress:
         self._done = self._failed = 0
         self._behind = 0.0
         self._best: float | None = None
+        self._first: tuple[float, float] | None = None
         self._display: Display | None = None
         self._last = 0.0
         self._timer: threading.Timer | None = None
@@ -171,6 +177,8 @@ class Progress:
         self._failed += failed
         self._behind += count if self._equal else expected
         self._best = best
+        if self._first is None:
+            self._first = (time.monotonic(), self._behind)
         if self._show is False:
             return
         if callable(self._show):
@@ -201,15 +209,22 @@ class Progress:
 
     def report(self) -> ProgressReport:
         """The present state."""
-        seconds = time.monotonic() - self._begun
-        share = left = None
-        if self._expected > 0:
-            share = min(1.0, self._behind / self._expected)
-            if share > 0 and self._done != self._total:
-                left = seconds * (1 - share) / share
+        now = time.monotonic()
+        share = min(1.0, self._behind / self._expected) if self._expected > 0 else None
+        left = None if share is None or self._done == self._total else self._left(now, share)
         return ProgressReport(
-            self._noun, self._done, self._failed, self._total, seconds, left, share, self._best
-        )
+            self._noun, self._done, self._failed, self._total, now - self._begun, left, share,
+            self._best,
+        )  # fmt: skip
+
+    def _left(self, now: float, share: float) -> float | None:
+        """Seconds that the rest will take, by what was done since the first piece if possible."""
+        if self._first is None:
+            return None
+        since, before = self._first
+        if self._behind > before and now > since:
+            return (now - since) * max(0.0, self._expected - self._behind) / (self._behind - before)
+        return (now - self._begun) * (1 - share) / share if share >= ENOUGH else None
 
     def __exit__(
         self,
