@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from matplotlib.figure import Figure
 
-from selftrain import Clusters, Problem, Recipe, continuum, optimize, simulate, solve
+from selftrain import Clusters, InvalidInput, Problem, Recipe, continuum, optimize, simulate, solve
 from selftrain.plots.continuum import plot_path, plot_paths
 from selftrain.plots.ensemble import plot_ensemble
 
@@ -120,3 +120,28 @@ def test_faults_are_seen() -> None:
     found += "; ".join(faults(figure))
     for words in ("leaves the canvas", "overlaps", "covers a curve", "offset", "not in its panel"):
         assert words in found
+
+
+@pytest.mark.parametrize("panel", ["spectrum", "shares"])
+def test_one_panel_of_a_shape_on_axes_of_the_caller(panel: str) -> None:
+    figure = Figure(figsize=(5, 3.5), layout="constrained")
+    ax = figure.subplots()
+    clusters = Clusters([1.0, 0.5, 0.0], [1.0, 0.2, 2.0])
+    assert clusters.plot(panel=panel, ax=ax) is figure
+    assert ax.lines
+    assert faults(figure) == []
+
+
+@pytest.mark.parametrize("panel", ["error", "direction", "size", "bias"])
+def test_one_panel_of_a_path_on_axes_of_the_caller(panel: str) -> None:
+    problem = PROBLEM.replace(loss="squared", steps=20)
+    run = solve(problem, Recipe(lambda_u=0.02))
+    ax = Figure(figsize=(5, 3.5), layout="constrained").subplots()
+    continuum(problem, Recipe(), until=0.4).plot(run, panel=panel, ax=ax)
+    assert len(ax.lines) >= 2
+    assert ax.get_xlabel().startswith("time")
+
+
+def test_a_panel_that_is_none_is_refused() -> None:
+    with pytest.raises(InvalidInput, match=r"panel = 'share'.*did you mean 'shares'"):
+        Clusters([1.0, 0.5], [1.0, 2.0]).plot(panel="share")
