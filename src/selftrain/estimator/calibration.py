@@ -12,7 +12,7 @@ from scipy.special import expit
 
 from ..arrays import Array
 
-SHARE_SPREAD = 0.3
+SHARE_SPREAD = 0.6
 """Prior standard deviation of the intercept around the log-odds of the share."""
 
 STEPS = 50

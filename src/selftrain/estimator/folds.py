@@ -25,6 +25,9 @@ difference.
 PATIENCE = 2
 """Ridges in a row that do worse than the best before the search ends: weak ones cost most."""
 
+TRIAL_TOLERANCE = 1e-2
+"""Of a fit that is made to compare ridges; the last Newton step squares it."""
+
 FALLBACK_RIDGE = 10.0
 """Where a class has a single labelled row nothing can be checked; the middle of what is chosen
 elsewhere.
@@ -113,18 +116,23 @@ def _best_ridge(
 ) -> tuple[float, Array]:
     """The ridge with the smallest balanced log loss out of fold, and the scores there.
 
-    From the strongest ridge down, each fit beginning at the one before, until the loss has grown
-    `PATIENCE` times in a row.
+    From the strongest ridge down, each fit beginning where the two before point to, until the loss
+    has grown `PATIENCE` times in a row.
     """
     mass, pull = balanced_targets(labeled.classes, labeled.weights)
-    starts: dict[int, tuple[Array, float]] = {}
+    starts: dict[int, Array] = {}
+    points: dict[int, Array] = {}
     best, least, kept, worse = RIDGES[-1], np.inf, np.zeros(len(labeled.classes)), 0
     for ridge in reversed(RIDGES):
         scores = np.zeros(len(labeled.classes))
         for fold in used:
             inside = labeled.folds != fold
-            point = minimise(*_problem(labeled, inside, ridge), starts.get(fold)).point
-            starts[fold] = (point[:-1], float(point[-1]))
+            start = starts.get(fold, np.zeros(labeled.coordinates.shape[1] + 1))
+            begin = (start[:-1], float(start[-1]))
+            problem = _problem(labeled, inside, ridge)
+            point = minimise(*problem, begin, TRIAL_TOLERANCE).point
+            starts[fold] = 2 * point - points.get(fold, point)
+            points[fold] = point
             scores[~inside] = labeled.coordinates[~inside] @ point[:-1] + point[-1]
         loss = float((mass * np.logaddexp(0.0, scores) - pull * scores)[checked].sum())
         worse = 0 if loss < least else worse + 1

@@ -74,7 +74,8 @@ def self_train_gaussian(
     labels = expit(mixture.log_odds(scored.unlabeled))
     rows = float(unlabeled.weights.sum())
     history: list[dict[str, Any]] = []
-    means = _means(labeled, unlabeled, labels, setting.anchor)
+    everything = _everything(labeled, unlabeled, setting.anchor)
+    means = _means(labeled, unlabeled, labels, setting.anchor, everything)
     lengths = _lengths(labeled, unlabeled, metric)
     near = None  # the supervised scores that came before are on another scale
     for step in range(setting.steps if rows > 0 else 0):
@@ -82,7 +83,7 @@ def self_train_gaussian(
         scored = _scored(means, lengths, labeled, unlabeled, labels, metric, setting.anchor)
         near = mixture = _mixture(scored, labeled, unlabeled, setting, share, near)
         previous, labels = labels, expit(sharpness * mixture.log_odds(scored.unlabeled))
-        means = _means(labeled, unlabeled, labels, setting.anchor)
+        means = _means(labeled, unlabeled, labels, setting.anchor, everything)
         moved = float(unlabeled.weights @ np.abs(labels - previous)) / rows
         history.append(
             {
@@ -176,21 +177,31 @@ def _supervised(labeled: Labeled, unlabeled: Unlabeled, metric: Array) -> PerRow
     return PerRow(start.out_of_fold, scores)
 
 
-def _means(labeled: Labeled, unlabeled: Unlabeled, labels: Array, anchor: float) -> Means:
-    """Class means under soft labels."""
+def _means(
+    labeled: Labeled, unlabeled: Unlabeled, labels: Array, anchor: float, everything: Means
+) -> Means:
+    """Class means under soft labels; what the positive class does not have, the other one has."""
+    own = anchor * labeled.weights * labeled.classes
+    others = unlabeled.weights * labels
+    sums = own @ labeled.coordinates + _sum(unlabeled, others)
+    mass = float(own.sum() + others.sum())
+    masses = np.array([everything.masses[0] - mass, mass])
+    return Means(np.stack([everything.centers[0] - sums, sums]) / masses[:, None], masses)
 
-    def part(block: Block, negative: Array, positive: Array) -> tuple[Array, ...]:
-        return np.stack([negative @ block, positive @ block]), np.array(
-            [negative.sum(), positive.sum()]
-        )
 
+def _everything(labeled: Labeled, unlabeled: Unlabeled, anchor: float) -> Means:
+    """Sum and mass of all rows, which no step changes."""
     own = anchor * labeled.weights
-    sums, masses = part(labeled.coordinates, own * (1 - labeled.classes), own * labeled.classes)
-    if unlabeled.weights.size:
-        weights = unlabeled.weights
-        others = unlabeled.coordinates.total(part, weights * (1 - labels), weights * labels)
-        sums, masses = sums + others[0], masses + others[1]
-    return Means(sums / masses[:, None], masses)
+    sums = own @ labeled.coordinates + _sum(unlabeled, unlabeled.weights)
+    mass = float(own.sum() + unlabeled.weights.sum())
+    return Means(sums[None, :], np.array([mass]))
+
+
+def _sum(unlabeled: Unlabeled, weights: Array) -> Array:
+    """The weighted sum of the unlabelled rows."""
+    if not weights.size:
+        return np.zeros(unlabeled.coordinates.shape[1])
+    return unlabeled.coordinates.total(lambda block, part: (part @ block,), weights)[0]
 
 
 def _lengths(labeled: Labeled, unlabeled: Unlabeled, metric: Array) -> PerRow:
@@ -211,14 +222,16 @@ def _scored(
     metric: Array,
     anchor: float,
 ) -> PerRow:
-    dual = (means.centers * metric).T
+    dual = means.centers * metric
+
+    def without(k: int, block: Block, length: Array, taken: Array) -> Array:
+        near = block @ dual[k]
+        left = np.maximum(means.masses[k] - taken, 1e-3 * means.masses[k])
+        return np.asarray(near - taken * (length - near) / left)
 
     def part(block: Block, length: Array, weight: Array, label: Array) -> Array:
-        near = block @ dual
-        taken = weight[:, None] * np.column_stack([1 - label, label])
-        left = np.maximum(means.masses - taken, 1e-3 * means.masses)
-        without = near - taken * (length[:, None] - near) / left
-        return np.asarray(without[:, 1] - without[:, 0])
+        taken = weight * label
+        return without(1, block, length, taken) - without(0, block, length, weight - taken)
 
     own = part(labeled.coordinates, lengths.labeled, anchor * labeled.weights, labeled.classes)
     others = unlabeled.coordinates.column(part, lengths.unlabeled, unlabeled.weights, labels)

@@ -9,6 +9,7 @@ is formed; leaving a row out is one Newton step from the minimum.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -20,9 +21,15 @@ from ..errors import SelfTrainError
 from .rows import Block, Rows
 
 NEWTON_LIMIT = 100
-TOLERANCE = 1e-5
-"""Of the Newton decrement, relative to the mass of the rows: below what moves a label. The step
-that shows it is still made, and squares it.
+TOLERANCE = 1e-3
+"""Of a score, as the Newton decrement tells it: below what moves a label. The step that shows it is
+still made, and squares it (or leaves a tenth, where few of the rows serve the Hessian).
+"""
+
+
+HESSIAN_ROWS = 8192
+"""Unlabelled rows that the Hessian is summed over, at least: of more rows every second, third, ...
+is taken, with so many times its weight. The gradient is that of all rows, so the minimum is too.
 """
 
 
@@ -91,6 +98,7 @@ def minimise(
     targets: RowTargets,
     penalty: Array,
     start: tuple[Array, float] | None = None,
+    tolerance: float = TOLERANCE,
 ) -> Minimum:
     """The minimiser of soft targets on a table, with a penalty per coordinate."""
     size = penalty.size
@@ -105,7 +113,7 @@ def minimise(
         step = scipy.linalg.cho_solve(factor, -slope)
         decrement = -float(slope @ step)
         along = _scores(table, step)
-        if decrement <= TOLERANCE**2 * scale:
+        if decrement <= tolerance**2 * scale:
             scores = (scores[0] + along[0], scores[1] + along[1])
             return Minimum(point + step, scores, factor)
         length, rounding = 1.0, 1e-13 * max(abs(value), scale)
@@ -156,8 +164,10 @@ def _derivatives(
     own = _moments(table.labeled, *_local(scores[0], targets.mass_labeled, targets.pull_labeled))
     local = _local(scores[1], targets.mass_unlabeled, targets.pull_unlabeled)
     slope, hessian = own
-    if table.unlabeled.shape[0]:
-        others = table.unlabeled.total(_moments, *local)
+    count = table.unlabeled.shape[0]
+    if count:
+        every = max(1, count // HESSIAN_ROWS)
+        others = table.unlabeled.total(partial(_moments, every=every), *local)
         slope, hessian = slope + others[0], hessian + others[1]
     return slope + penalty * point, hessian + np.diag(penalty)
 
@@ -167,11 +177,18 @@ def _local(scores: Array, mass: Array, pull: Array) -> tuple[Array, Array]:
     return mass * probability - pull, mass * probability * expit(-scores)
 
 
-def _moments(block: Block, residual: Array, curvature: Array) -> tuple[Array, Array]:
-    """Sums of a block: its share of the gradient and of the Hessian, the bias last."""
+def _moments(
+    block: Block, residual: Array, curvature: Array, every: int = 1
+) -> tuple[Array, Array]:
+    """Sums of a block: its share of the gradient and of the Hessian, the bias last.
+
+    Arguments:
+        every: one row in so many serves the Hessian.
+    """
     size = block.shape[1]
     slope = np.empty(size + 1)
     slope[:-1], slope[-1] = block.T @ residual, residual.sum()
+    block, curvature = block[::every], every * curvature[::every]
     hessian = np.empty((size + 1, size + 1))
     root = block * np.sqrt(curvature)[:, None]
     hessian[:-1, :-1] = root.T @ root  # one array and its transpose: half the products of two

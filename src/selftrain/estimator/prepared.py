@@ -88,8 +88,7 @@ def prepare(
     labeled = basis.coordinates(taken[first])
     own = codes[known][first]
     folds = assign_folds(labeled, own, random)
-    remaining = as_rows(matrix[others]) if len(known) else rows
-    coordinates = remaining.project(basis.coordinates, basis.variances.size)
+    coordinates = rows.project(basis.coordinates, basis.variances.size).part(others)
     return Prepared(basis, kind, labeled, own, mass, folds, Unlabeled(coordinates, weights[others]))
 
 

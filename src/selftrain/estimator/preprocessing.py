@@ -1,10 +1,10 @@
 r"""From a user's columns to a few directions, and back.
 
-Columns are centred and scaled (`table`: each to unit variance and clipped while fitting;
-`shared`: all by one number, for images and text), then the leading principal directions are
-kept. A model is a vector u of coefficients of those coordinates; the metric $\Sigma^{-s}$ enters as
-its penalty $\sum_j u_j^2 / \omega_j(s)$, with $\omega_j \propto \sigma_j^{-2s}$, so that all
-metrics share one table.
+Columns are centred and scaled (`table`: each to unit variance, marks of two values to a distance of
+2, and clipped while fitting; `shared`: all by one number, for images and text), then the leading
+principal directions are kept. A model is a vector u of coefficients of those coordinates; the
+metric $\Sigma^{-s}$ enters as its penalty $\sum_j u_j^2 / \omega_j(s)$, with
+$\omega_j \propto \sigma_j^{-2s}$, so that all metrics share one table.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ from ..errors import InvalidInput
 from .rows import Block, Rows, StoredRows, is_sparse
 
 EXACT_COLUMNS = 400
-"""Up to so many columns the covariance is formed and its eigenvectors are exact; beyond,
-randomised.
+EXACT_PER_DIRECTION = 4
+"""Up to so many columns, in all or per direction that is kept, the covariance is formed and its
+eigenvectors are exact; beyond, products with few random directions cost less.
 """
 
 OVERSAMPLING = 15
@@ -36,6 +37,10 @@ little and cost as much again.
 
 NEGLIGIBLE = 1e-10
 """Directions with a variance below this share of the largest are rounding: dropped."""
+
+
+ROUNDING = 1e-9
+"""Relative error of a variance: by so little it may miss what a column of two values has."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +101,7 @@ def find_basis(
         )
     constant = variance <= 1e-20 * np.maximum(1.0, center**2)
     if kind == "table":
-        scale = np.where(constant, 0.0, np.sqrt(variance))
+        scale = np.where(constant, 0.0, _spreads(rows, center, variance))
     else:
         clip = None
         typical = float(np.sqrt(variance.mean())) or 1.0
@@ -105,13 +110,26 @@ def find_basis(
     if most == 0:
         empty = np.zeros((rows.shape[1], 1))
         return Basis(center, scale, clip, empty, np.ones(1))
-    if rows.shape[1] <= EXACT_COLUMNS:
+    if rows.shape[1] <= max(EXACT_COLUMNS, EXACT_PER_DIRECTION * most):
         found, spread = _exact(rows, weights, center, scale, clip, most)
     else:
         sampled, mass = _sample(rows, weights, ROWS_PER_DIRECTION * most, random)
         found, spread = _randomised(sampled, mass, center, scale, clip, most, random)
     kept = spread > NEGLIGIBLE * spread.max()
     return Basis(center, scale, clip, _signed(found[:, kept]), spread[kept])
+
+
+def _spreads(rows: Rows, center: Array, variance: Array) -> Array:
+    """What columns of a table are divided by: their standard deviation, or half of the distance
+    where there are two values.
+
+    A rare mark divided by its standard deviation would be a very large number on the few rows that
+    have it. The variance is at most (mean - lowest)(highest - mean), and as much only where a
+    column has no third value (Bhatia and Davis, 2000).
+    """
+    low, high = extremes(rows)
+    two = variance >= (1 - ROUNDING) * (center - low) * (high - center)
+    return np.where(two, 0.5 * (high - low), np.sqrt(variance))
 
 
 def _sample(
@@ -160,7 +178,8 @@ def extremes(rows: Rows) -> tuple[Array, Array]:
 
 
 def _extremes(block: Block) -> Array:
-    return np.concatenate([block.min(axis=0), block.max(axis=0)])
+    ends = (block.min(axis=0), block.max(axis=0))
+    return np.concatenate([end.toarray().ravel() if is_sparse(end) else end for end in ends])
 
 
 def _first_moment(block: Block, weights: Array) -> tuple[Array, ...]:
@@ -214,7 +233,8 @@ def _exact(
         if is_sparse(block):
             block = block.toarray()
         entries = _standard(np.asarray(block, dtype=float), center, scale, clip)
-        return ((entries * weight[:, None]).T @ entries,)
+        entries *= np.sqrt(weight)[:, None]
+        return (entries.T @ entries,)  # one array and its transpose: half the products of two
 
     (second,) = rows.total(part, weights)
     values, vectors = scipy.linalg.eigh(
@@ -235,10 +255,11 @@ def _randomised(
     """The same from a few products: subspace iteration on the covariance from random directions."""
     columns = rows.shape[1]
     size = min(columns, most + OVERSAMPLING)
-    found = _orthonormal(random.standard_normal((columns, size)))
+    found = random.standard_normal((columns, size)) / np.sqrt(columns)
     image = _covariance_product(rows, weights, center, scale, clip)
     for _ in range(POWER_STEPS):
         found = _orthonormal(image(found)[0])
+    found = _orthonormal(found)  # the second time for what rounding left of the first
     inner = image(found)[1]
     values, vectors = np.linalg.eigh(inner)
     leading = np.argsort(values)[::-1][:most]
@@ -246,15 +267,13 @@ def _randomised(
 
 
 def _orthonormal(columns: Array) -> Array:
-    """Orthonormal columns that span the same: Cholesky's factor twice, a few products of matrices
-    where Householder's reflections go column by column; these serve nearly dependent columns.
+    """Orthonormal columns that span the same: by Cholesky's factor, two products of matrices where
+    Householder's reflections go column by column; these serve nearly dependent columns.
     """
     try:
-        for _ in range(2):
-            columns = columns @ np.linalg.inv(np.linalg.cholesky(columns.T @ columns)).T
+        return np.asarray(columns @ np.linalg.inv(np.linalg.cholesky(columns.T @ columns)).T)
     except np.linalg.LinAlgError:
         return np.asarray(np.linalg.qr(columns)[0])
-    return np.asarray(columns)
 
 
 def _covariance_product(

@@ -44,6 +44,10 @@ class Rows(Protocol):
         """The table `part(block)` of dense rows with so many columns, kept where the rows are."""
         ...
 
+    def part(self, which: Any) -> Rows:
+        """The table of some rows, kept where the rows are."""
+        ...
+
     def take(self, which: Any) -> Block:
         """Some rows, in memory."""
         ...
@@ -90,6 +94,9 @@ class StoredRows:
             image[block] = part(self._piece(block))
         return StoredRows(image)
 
+    def part(self, which: Any) -> Rows:
+        return StoredRows(self.matrix[which])
+
     def take(self, which: Any) -> Block:
         return self.matrix[which]
 
@@ -127,6 +134,9 @@ class ChunkedRows:
         chunks = (self.matrix.chunks[0], (columns,))
         image = self.matrix.map_blocks(part, dtype=float, chunks=chunks)
         return ChunkedRows(image.persist())
+
+    def part(self, which: Any) -> Rows:
+        return ChunkedRows(self.matrix[which].persist())
 
     def take(self, which: Any) -> Block:
         return np.asarray(self.matrix[which].compute())

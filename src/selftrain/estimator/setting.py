@@ -32,7 +32,7 @@ class Setting(NamedTuple):
     ridge: float = 0.06
     steps: int = 3
     mixture_steps: int = 3
-    caution: float = 0.2
+    caution: float = 0.3
     sharpness: float = 1.0
     annealing: float = 0.0
     shrinkage: float = 0.5
