@@ -37,5 +37,5 @@ def test_what_needs_all_rows_at_once_is_refused(rows):
     with pytest.raises(InvalidInput, match="neighbours"):
         SelfTrainingLinearClassifier(neighbours=True).fit(chunked, rows[1])
     broken = da.where(chunked > 5, np.nan, chunked)
-    with pytest.raises(InvalidInput, match="NaN or infinity"):
+    with pytest.raises(InvalidInput, match="NaN, infinity"):
         SelfTrainingLinearClassifier().fit(broken, rows[1])

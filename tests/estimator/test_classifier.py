@@ -17,6 +17,8 @@ from sklearn.preprocessing import StandardScaler
 
 from selftrain import InvalidInput, SelfTrainingLinearClassifier
 from selftrain.estimator.evaluation import LabeledFolds, labeled_scorer
+from selftrain.estimator.preprocessing import find_basis
+from selftrain.estimator.rows import as_rows
 
 
 def hidden(classes, labels, seed=0, marker=-1):
@@ -203,6 +205,12 @@ BAD = {
     "no labels": (lambda X, y: (X, np.full(len(y), -1)), "no row is labelled"),
     "a gap": (lambda X, y: (np.where(X[0, 0] == X, np.nan, X), y), "contains NaN"),
     "infinite": (lambda X, y: (np.where(X[0, 0] == X, np.inf, X), y), "contains infinity"),
+    "-1 as a class": (lambda X, y: (X, 2 * (y > 0) - 1), "if it is a class, choose another"),
+    "text": (
+        lambda X, y: (pd.DataFrame(X).assign(city="a", day=pd.Timestamp(0)), y),
+        r"X = \['city', 'day'\]: columns of numbers",
+    ),
+    "too large to square": (lambda X, y: (X * 1e200, y), "too large to square"),
     "lengths": (lambda X, y: (X, y[:-1]), "one per row of X is needed"),
     "mixed names": (
         lambda X, y: (X, [("a", 1.5, -1)[k % 3] for k in range(len(y))]),
@@ -232,6 +240,7 @@ def test_bad_rows_are_refused_in_one_sentence(cancer, case):
         ("metrics", (2.0,)),
         ("share", 1.5),
         ("class_weight", "even"),
+        ("class_weight", {"one": 2.0}),
         ("clip", 0.0),
         ("tolerance", 1.0),
         ("recipe", "naive"),
@@ -249,11 +258,39 @@ def test_few_or_plain_rows_are_said_and_fitted(cancer):
     single = target.copy()
     ones = np.flatnonzero(single == 1)
     single[ones[1:]] = -1
-    with pytest.warns(UserWarning, match="has 1 labelled row"):
+    with pytest.warns(UserWarning, match="^class 1 has 1 labelled row"):
         SelfTrainingLinearClassifier().fit(rows, single)
     doubled = np.column_stack([rows, np.full(len(rows), 3.0), np.zeros(len(rows))])
     found = SelfTrainingLinearClassifier(random_state=0).fit(doubled, target)
     assert (found.coef_[0, 30:] == 0).all()
+
+
+def test_units_do_not_matter_however_small(cancer, model):
+    rows, _, target = cancer
+    small = clone(model).fit(rows * 1e-30, target)
+    np.testing.assert_allclose(small.coef_ * 1e-30, model.coef_, rtol=1e-6, atol=1e-12)
+
+
+def test_a_rare_mark_is_not_blown_up_to_unit_variance():
+    random = np.random.default_rng(0)
+    classes = random.integers(0, 2, 800)
+    table = random.normal(size=(800, 4)) + 1.2 * classes[:, None]
+    mark = (np.arange(800) % 200 == 0) * 3.0  # four rows
+    basis = find_basis(
+        as_rows(np.column_stack([table, mark])), np.ones(800), "table", 8.0, 5, np.random
+    )
+    np.testing.assert_allclose(basis.scale[:4], table.std(axis=0))
+    assert basis.scale[4] == 1.5
+    sparse = scipy.sparse.csr_array(np.column_stack([table, mark]))
+    again = find_basis(as_rows(sparse), np.ones(800), "table", None, 5, np.random)
+    np.testing.assert_allclose(again.scale, basis.scale)
+
+
+def test_whole_numbers_with_gaps_stay_whole(cancer):
+    rows, _, target = cancer
+    column = pd.Series(target, dtype="Int64").mask(target < 0)
+    found = SelfTrainingLinearClassifier(unlabeled=None, random_state=0).fit(rows, column)
+    assert found.classes_.dtype.kind == "i"
 
 
 def test_minus_one_can_be_a_class(cancer):

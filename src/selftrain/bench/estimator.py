@@ -16,7 +16,7 @@ from sklearn.semi_supervised import SelfTrainingClassifier
 
 from ..arrays import Array
 from ..estimator.classifier import SelfTrainingLinearClassifier
-from ..estimator.planning import plan
+from ..estimator.planning.plan import plan
 from .measure import Line, seconds
 
 LABELS = 2_000

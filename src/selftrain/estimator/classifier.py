@@ -14,9 +14,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ..arrays import Array
 from ..errors import InvalidInput
 from ..runtime.progress import Progress, ProgressOption
-from .given import GivenRows, given
+from .given import GivenRows, given, text_columns
 from .methods import choose_method
-from .options import Options, checked_options
+from .options import Options, check_weighted_classes, checked_options
 from .rows import is_dask
 from .targets import Classes, read_targets
 from .training import Fitted
@@ -131,6 +131,7 @@ class SelfTrainingLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ign
         matrix = self._rows(X, reset=True)
         rows = given(matrix, target, sample_weight)
         self.classes_ = rows.target.names
+        check_weighted_classes(self.class_weight, self.classes_.tolist())
         self._warn(rows.target)
         self._keep(self._fit_classes(rows, options))
         self.transduction_ = self._transduce(matrix, target)
@@ -188,9 +189,9 @@ class SelfTrainingLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ign
                 stacklevel=3,
             )
         if counts.min() < 2:
-            few = target.names[counts.argmin()]
+            few = repr(target.names.tolist()[counts.argmin()])
             warnings.warn(
-                f"class {few!r} has 1 labelled row: nothing can be checked on rows left out, "
+                f"class {few} has 1 labelled row: nothing can be checked on rows left out, "
                 "2 or more per class are needed for that",
                 UserWarning,
                 stacklevel=3,
@@ -199,9 +200,16 @@ class SelfTrainingLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ign
     def _rows(self, X: Any, reset: bool) -> Any:
         if is_dask(X):
             return self._chunked(X, reset)
-        return validate_data(
-            self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=reset
-        )
+        try:
+            return validate_data(
+                self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=reset
+            )
+        except (TypeError, ValueError) as error:
+            text = text_columns(X)
+            if not text or "contains" in str(error):
+                raise
+            accepted = "columns of numbers are accepted; encode these, as OneHotEncoder does"
+            raise InvalidInput("X", text, accepted) from None
 
     def _chunked(self, X: Any, reset: bool) -> Any:
         if X.ndim != 2:

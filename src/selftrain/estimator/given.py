@@ -43,6 +43,13 @@ def given(matrix: Any, target: Classes, sample_weight: Any) -> GivenRows:
     return GivenRows(matrix[which], target._replace(codes=target.codes[which]), weights[which])
 
 
+def text_columns(table: Any) -> list[str]:
+    """Names of the columns of a DataFrame that are neither numbers nor true and false."""
+    if not hasattr(table, "select_dtypes"):
+        return []
+    return [str(name) for name in table.select_dtypes(exclude=["number", "bool"]).columns]
+
+
 def row_weights(sample_weight: Any, matrix: Any) -> Array:
     """One finite number >= 0 per row."""
     if not is_dask(matrix):

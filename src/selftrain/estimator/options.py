@@ -155,3 +155,16 @@ def _check_class_weight(weight: Any) -> None:
         raise InvalidInput("class_weight", weight, accepted)
     for value in weight.values():
         number("class_weight", value, lambda x: x > 0, accepted)
+
+
+def check_weighted_classes(weight: Any, names: list[Any]) -> None:
+    """Refuse a weight of a class that does not exist while another class has none: a misspelt name.
+
+    Without a class that lacks a weight, the others may belong to rows that are not here.
+    """
+    if not isinstance(weight, dict) or all(name in weight for name in names):
+        return
+    for name in weight:
+        if name not in names:
+            known = nearest(str(name), map(str, names))
+            raise InvalidInput("class_weight", name, f"no such class; {known}")

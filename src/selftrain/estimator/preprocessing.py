@@ -96,10 +96,8 @@ def find_basis(
     center, variance = moments(rows, weights)
     if not np.isfinite(variance).all():
         column = int(np.flatnonzero(~np.isfinite(variance))[0])
-        raise InvalidInput(
-            "X", f"column {column}", "it contains NaN or infinity; numbers are needed"
-        )
-    constant = variance <= 1e-20 * np.maximum(1.0, center**2)
+        raise InvalidInput("X", f"column {column}", "NaN, infinity or numbers too large to square")
+    constant = variance <= 1e-20 * center**2
     if kind == "table":
         scale = np.where(constant, 0.0, _spreads(rows, center, variance))
     else:
@@ -167,7 +165,8 @@ def moments(rows: Rows, weights: Array) -> tuple[Array, Array]:
     (first,) = rows.total(_first_moment, weights)
     mass = float(weights.sum())
     center = first / mass
-    (second,) = rows.total(partial(_second_moment, center=center), weights)
+    with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused by name
+        (second,) = rows.total(partial(_second_moment, center=center), weights)
     return center, np.maximum(second / mass, 0.0)
 
 

@@ -57,12 +57,20 @@ def read_targets(y: Any, unlabeled: Any) -> Classes:
     check_classification_targets(known)
     names, found = np.unique(known, return_inverse=True)
     if len(names) < 2:
-        raise InvalidInput(
-            "y", names.tolist(), "the labelled rows have 1 class, at least 2 classes are needed"
-        )
+        raise InvalidInput("y", names.tolist(), _one_class(bool(marked.any()), unlabeled))
     codes = np.full(len(values), -1)
     codes[~marked] = found
     return Classes(names, codes)
+
+
+def _one_class(marked: bool, unlabeled: Any) -> str:
+    accepted = "the labelled rows have 1 class, at least 2 classes are needed"
+    if not marked:
+        return accepted
+    return (
+        f"{accepted}; {unlabeled!r} marks rows without a label here: if it is a class, choose"
+        " another marker (unlabeled=...)"
+    )
 
 
 def is_marker(values: Names, unlabeled: Any) -> Names:
@@ -92,9 +100,11 @@ def _equal(value: Any, marker: Any) -> bool:
 
 
 def _plain(y: Any) -> Any:
-    """An array; lists that mix names and numbers keep both kinds."""
+    """An array; lists that mix names and numbers keep both kinds, and whole numbers with gaps stay
+    whole.
+    """
     if hasattr(y, "to_numpy"):
-        return y.to_numpy()
+        return y.to_numpy(dtype=object) if getattr(y, "hasnans", False) else y.to_numpy()
     if isinstance(y, (list, tuple)) and len({type(value) for value in y}) > 1:
         values = np.empty(len(y), dtype=object)
         values[:] = y

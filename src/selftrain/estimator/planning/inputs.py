@@ -14,10 +14,11 @@ from sklearn.utils.validation import check_array
 
 from ...arrays import Array
 from ...errors import InvalidInput, nearest
+from ..given import text_columns
 from ..prepared import contents
 from ..preprocessing import extremes
 from ..rows import as_rows, is_dask, is_sparse
-from ..targets import is_marker, read_targets
+from ..targets import read_targets
 
 MOST_UNLABELED = 20_000
 """Unlabelled rows that are used; more change an error of a fit in 60 directions by less than
@@ -88,7 +89,7 @@ def _take(X: Any, kept: Array) -> Any:
 def _numbers(X: Any, encode: bool) -> tuple[Any, list[str]]:
     """The table without names; text columns are refused by name, or become one column per value."""
     if hasattr(X, "select_dtypes"):
-        text = [str(c) for c in X.select_dtypes(exclude=["number", "bool"]).columns]
+        text = text_columns(X)
         if text and not encode:
             accepted = (
                 "columns of numbers are accepted; encode=True (--encode) makes one column per value"
@@ -132,16 +133,7 @@ def _finite(matrix: Any, X: Any) -> Any:
 
 def _two_classes(y: Any, unlabeled: Any, positive: Any) -> tuple[Array, tuple[Any, Any]]:
     """Codes of the positive class (1), of all others (0) and of rows without a label (-1)."""
-    try:
-        classes = read_targets(y, unlabeled)
-    except InvalidInput as error:
-        if "1 class" not in error.accepted or not _has_marker(y, unlabeled):
-            raise
-        hint = (
-            f"{error.accepted}; {unlabeled!r} marks rows without a label here: if it is a class,"
-            " choose another marker (unlabeled=...)"
-        )
-        raise InvalidInput("y", error.value, hint) from None
+    classes = read_targets(y, unlabeled)
     names = classes.names
     if positive is None:
         if len(names) > 2:
@@ -160,10 +152,6 @@ def _two_classes(y: Any, unlabeled: Any, positive: Any) -> tuple[Array, tuple[An
     codes = np.where(classes.codes < 0, -1, (classes.codes == match[0]) * 1)
     rest = listed[1 - match[0]] if len(listed) == 2 else "the rest"
     return codes, (rest, listed[match[0]])
-
-
-def _has_marker(y: Any, unlabeled: Any) -> bool:
-    return bool(is_marker(np.asarray(y), unlabeled).any())
 
 
 def _check_counts(codes: Array, names: tuple[Any, Any], unlabeled: Any) -> None:
@@ -193,15 +181,11 @@ def _sample(codes: Array, random: np.random.RandomState) -> Array:
 
 
 def _columns(matrix: Any) -> list[str]:
-    low, high = extremes(as_rows(matrix)) if not is_sparse(matrix) else _sparse_extremes(matrix)
+    low, high = extremes(as_rows(matrix))
     constant = int(np.count_nonzero(high <= low))
     if constant == matrix.shape[1]:
         raise InvalidInput("X", f"{constant} constant columns", "columns that vary are needed")
     return [f"{constant} constant columns say nothing and are left out."] if constant else []
-
-
-def _sparse_extremes(matrix: Any) -> tuple[Array, Array]:
-    return matrix.min(axis=0).toarray().ravel(), matrix.max(axis=0).toarray().ravel()
 
 
 def _duplicates(matrix: Any, codes: Array) -> list[str]:
