@@ -57,6 +57,13 @@ def test_text_columns_are_refused_by_name(file: Path, tmp_path: Path) -> None:
     assert "--encode" in str(result.exception)
 
 
+def test_a_file_without_labels_is_refused_with_its_marker(file: Path, tmp_path: Path) -> None:
+    pd.read_csv(file).assign(label="?").to_csv(tmp_path / "none.csv", index=False)
+    call = ["plan", str(tmp_path / "none.csv"), "--target", "label", "--unlabeled", "?"]
+    result = CliRunner().invoke(app, call)
+    assert "the marker of a row without label is '?'" in str(result.exception)
+
+
 @pytest.mark.parametrize("marker", ["-1", "-1.0", "", " "])
 def test_markers_and_empty_cells_are_not_classes(tmp_path: Path, marker: str) -> None:
     path = tmp_path / "rows.csv"

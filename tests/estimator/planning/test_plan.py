@@ -179,3 +179,9 @@ def test_a_million_rows_are_sampled_before_they_are_copied() -> None:
 def test_sparse_rows_stay_sparse() -> None:
     rows = _read(scipy.sparse.csr_array(ROWS * (ROWS > 0)), LABELS)
     assert scipy.sparse.issparse(rows.matrix)
+
+
+def test_a_column_of_names_of_rows_gets_a_remark() -> None:
+    frame = pd.DataFrame(ROWS).assign(name=[f"row {k}" for k in range(len(ROWS))])
+    frame.columns = frame.columns.astype(str)
+    assert any("'name'" in remark for remark in _read(frame, LABELS, encode=True).remarks)

@@ -98,13 +98,15 @@ def _numbers(X: Any, encode: bool) -> tuple[Any, list[str]]:
         if text:
             import pandas as pd
 
-            before = X.shape[1]
-            X = pd.get_dummies(X, columns=text, dtype=float)
-            remark = (
-                f"{len(text)} columns of text became {X.shape[1] - before + len(text)} columns of 0"
-                " and 1."
-            )
-            return X.to_numpy(dtype=float), [remark]
+            coded = pd.get_dummies(X, columns=text, dtype=float)
+            made = coded.shape[1] - X.shape[1] + len(text)
+            remarks = [f"{len(text)} columns of text became {made} columns of 0 and 1."]
+            remarks += [
+                f"Column {name!r} has a value of its own on most rows: leave it out."
+                for name in text
+                if X[name].nunique() > 0.5 * len(X)
+            ]
+            return coded.to_numpy(dtype=float), remarks
         return X.to_numpy(dtype=float), []
     if is_sparse(X):
         return X.tocsr(), []

@@ -155,7 +155,9 @@ def plan_file(
     """The plan of a CSV file, which is read in pieces; `target` is the column of the classes."""
     random = check_random_state(seed)
     table = read_csv_rows(path, target, unlabeled, seed, progress)
-    read = read_input(table.X, table.y, None, positive, encode, random)
+    marker = unlabeled.strip()  # in place of empty cells too, so that messages name it
+    y = np.array([name if isinstance(name, str) else marker for name in table.y], dtype=object)
+    read = read_input(table.X, y, marker, positive, encode, random)
     return plan_rows(table.complete(read), random, progress)
 
 
