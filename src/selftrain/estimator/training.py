@@ -88,13 +88,16 @@ def gaussian_if_it_agrees(
     """The Gaussian fit of one class, None where labelled rows left out speak for the anchored one.
 
     Rows can look Gaussian without falling into two clusters that are the classes, and clusters can
-    be too faint to be found. So the share must be one that the labelled rows allow, and rows left
-    out of both fits must not be described clearly worse than by the anchored one.
+    be too faint to be found. So the clusters must lie as the classes do, the share must be one that
+    the labelled rows allow, and rows left out must be described better than by the share alone and
+    not clearly worse than by the anchored fit.
     """
     rows, setting = gaussian.prepared, gaussian.setting
     labeled, exponents = rows.against_rest(positive), sorted(setting.metrics)
     metrics = [rows.basis.weights(s) for s in exponents]
     best, found = in_best_metric(labeled, rows.unlabeled, metrics, setting, share, tolerance)
+    if found.history and found.history[-1]["separation"] <= 0:
+        return None
     judged = share.known is None and share.from_labeled
     if judged and not share_agrees(found.mixture.share, labeled):
         return None
@@ -104,14 +107,20 @@ def gaussian_if_it_agrees(
             self_train_gaussian(part, rows.unlabeled, metrics[best], setting, share, tolerance)
         )
 
+    def by_share(part: Labeled) -> tuple[Array, float]:
+        among = float(part.weights @ part.classes / part.weights.sum())
+        return np.zeros(part.coordinates.shape[1]), _logit(among)
+
     def by_anchors(part: Labeled) -> tuple[Array, float]:
         outcome = _anchored(anchored, part, share, tolerance)
         found = calibrated(part, outcome, share, slope_spread)
         return found.coefficients, found.intercept
 
+    described = left_out_likelihood(labeled, by_means)
+    if described <= left_out_likelihood(labeled, by_share):
+        return None
     other = anchored.prepared.against_rest(positive)
-    against = left_out_likelihood(other, by_anchors) - left_out_likelihood(labeled, by_means)
-    if against > AGAINST:
+    if left_out_likelihood(other, by_anchors) - described > AGAINST:
         return None
     return _as_found(rows.basis, found, exponents[best])
 

@@ -107,8 +107,8 @@ def markdown(frame: pd.DataFrame) -> str:
     tasks = frame["task"].nunique()
     parts = [
         (
-            f"{tasks} tasks, {seeds.min()} to {seeds.max()} seeds each, {len(seeds)} pairs of task"
-            " and number of labels."
+            f"{tasks} tasks, {_between(seeds.min(), seeds.max())} seeds each, {len(seeds)} pairs of"
+            " task and number of labels."
         ),
         "Balanced error in %, harm in % of runs, seconds of processor time.",
         _means_text(means(frame)),
@@ -130,6 +130,10 @@ def markdown(frame: pd.DataFrame) -> str:
         _losses_text(losses(frame, "anchored")),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _between(least: int, most: int) -> str:
+    return str(least) if least == most else f"{least} to {most}"
 
 
 def _table(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
