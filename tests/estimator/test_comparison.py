@@ -91,7 +91,7 @@ def test_a_stopped_comparison_continues_and_ends_in_tables(few_methods, tmp_path
     )
     frame = as_frame(stored(wanted, tmp_path))
     text = markdown(frame)
-    assert "2 tasks, 2 to 2 seeds" in text
+    assert "2 tasks, 2 seeds each" in text
     table = frame.pivot_table("balanced_error", ["task", "seed"], "method")
     gap = (table["anchored"] - table["self-training .9, balanced"]).groupby("task").mean()
     assert difference(frame, "anchored").loc[20, "mean"] == pytest.approx(gap.mean())
