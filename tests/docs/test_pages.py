@@ -11,7 +11,9 @@ import pytest
 DOCS = Path(__file__).parents[2] / "docs"
 
 
-@pytest.mark.parametrize("page", ["first-run", "imbalance", "domain-shift", "add-a-labeler"])
+@pytest.mark.parametrize(
+    "page", ["first-run", "imbalance", "domain-shift", "add-a-labeler", "limits"]
+)
 def test_examples(page: str, capsys: pytest.CaptureFixture[str]) -> None:
     text = (DOCS / f"{page}.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```python\n(.*?)```\s+```text\n(.*?)```", text, flags=re.DOTALL)
