@@ -39,9 +39,9 @@ class SelfTrainingLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ign
             on it.
         preprocessing: "table" (each column to unit variance), "shared" (one scale: images, text),
             "auto" decides.
-        anchor, ridge, steps, mixture_steps, caution, sharpness, annealing, shrinkage,
-            metrics, directions: constants of the method; None takes its own (`docs/estimator.md`
-            says why they are what they are).
+        anchor, ridge, steps, mixture_steps, caution, sharpness: constants of the method; None
+            takes its own (`docs/estimator.md` says why they are what they are).
+        annealing, shrinkage, metrics, directions: likewise.
         clip: limit of standardised entries while fitting.
         share: "estimated" (labelled rows are drawn at random), "unlabeled" (their classes were
             chosen: only the other rows say how common a class is), a number (of the second of two
