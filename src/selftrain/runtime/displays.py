@@ -99,6 +99,10 @@ class Bar:
         self._bar.stop()
 
 
+PROGRESS = {"selftrain": "progress"}
+"""Metadata of a line of progress in a notebook: others can leave it out."""
+
+
 class Notebook:
     """One line below the cell, written anew in its place."""
 
@@ -108,11 +112,11 @@ class Notebook:
         """The line."""
         from IPython.display import display as show
 
-        self._place: Any = show(Text(str(report)), display_id=True)
+        self._place: Any = show(Text(str(report)), display_id=True, metadata=PROGRESS)
 
     def update(self, report: ProgressReport) -> None:
         """The same line with other words."""
-        self._place.update(Text(str(report)))
+        self._place.update(Text(str(report)), metadata=PROGRESS)
 
     def end(self) -> None:
         """The last line stays."""
