@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ...arrays import Array
+from ...errors import NoGradient, StageError
 from ...problem import Problem
 from ...recipe import Recipe
 from ...simulation.simulate import simulate
@@ -33,6 +34,9 @@ STILL = Recipe(lambda_l=1e-3, lambda_u=1e-7)
 
 FREE = ("lambda_u", "sharpness", "threshold")
 TOLERANCE = 1e-8
+FLOORS = (SMALLEST_RIDGE, 1e-10, 1e-8)
+"""Smallest ridges of a schedule, each tried where a run with smaller ones is not confirmed."""
+
 LIMIT = 120
 """Iterations of a search for a schedule; the gradient that is left is among the results."""
 
@@ -98,21 +102,23 @@ def _freed(problem: Problem, free: tuple[str, ...], start: Recipe, last: Optimum
     begins = [_spelled_out(start, problem.steps, free)]
     if last is not None:
         begins.append(_stretched(last, problem.steps, free))
-    return min(
-        (
-            optimize(
-                problem,
-                ("lambda_l",),
-                schedule=free,
-                start=start,
-                starts=1,
-                tolerance=TOLERANCE,
-                limit=LIMIT,
-            )
-            for start in begins
-        ),
-        key=lambda one: one.error,
-    )
+    return min((_searched(problem, free, start) for start in begins), key=lambda one: one.error)
+
+
+def _searched(problem: Problem, free: tuple[str, ...], start: Recipe) -> Optimum:
+    """The best schedule near a start, with ridges down to the smallest ones that are confirmed."""
+    for floor in FLOORS:
+        bounds = {"lambda_u": (floor, LARGEST_RIDGE)}
+        ridges = np.clip(np.asarray(start.lambda_u), floor, LARGEST_RIDGE)
+        begin = start.replace(lambda_u=tuple(ridges.tolist()))
+        try:
+            return optimize(
+                problem, ("lambda_l",), bounds, free, begin,
+                starts=1, tolerance=TOLERANCE, limit=LIMIT,
+            )  # fmt: skip
+        except StageError:
+            continue
+    raise NoGradient("no schedule near the start has a run that is confirmed")
 
 
 def _spelled_out(recipe: Recipe, steps: int, free: tuple[str, ...]) -> Recipe:

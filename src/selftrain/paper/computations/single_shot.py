@@ -10,6 +10,7 @@ import itertools
 from functools import lru_cache
 from typing import Any
 
+from ...errors import StageError
 from ...problem import Problem
 from ...recipe import Recipe
 from ...simulation.simulate import simulate
@@ -37,8 +38,18 @@ def best(
     ]
     found = tuned(problem, ("lambda_l", "lambda_u"), starts, largest_ridge=largest)
     ends = itertools.product({found.recipe.lambda_l, largest}, {found.recipe.lambda_u, largest})
-    runs = [solve(problem, Recipe(*ridges), 1e-12) for ridges in ends]
-    return found, min(runs, key=lambda run: float(run.error[-1]))
+    runs = [run for ridges in ends if (run := _confirmed(problem, Recipe(*ridges))) is not None]
+    return found, min([found.trajectory, *runs], key=lambda run: float(run.error[-1]))
+
+
+def _confirmed(problem: Problem, recipe: Recipe) -> Trajectory | None:
+    """The run at full accuracy; None where it cannot be confirmed (a best ridge near the smallest
+    one, beside a largest one).
+    """
+    try:
+        return solve(problem, recipe, 1e-12)
+    except StageError:
+        return None
 
 
 def single_shot(**setting: float) -> dict[str, float]:
