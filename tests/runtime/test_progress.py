@@ -128,10 +128,10 @@ def test_a_notebook_has_one_line_written_anew(monkeypatch: pytest.MonkeyPatch) -
     class ZMQInteractiveShell: ...
 
     class Place:
-        def update(self, line: object) -> None:
+        def update(self, line: object, metadata: object) -> None:
             lines.append(repr(line))
 
-    def display(line: object, display_id: bool) -> Place:
+    def display(line: object, display_id: bool, metadata: object) -> Place:
         assert display_id
         lines.append(repr(line))
         return Place()

@@ -30,9 +30,9 @@ TRIAL_STEPS = 20
 """Most steps of a run that is made to choose a metric: good ones and bad ones differ by then, and a
 run in many directions may creep for hundreds of steps."""
 
-TRIALS = 3
+TRIALS = 6
 """Most runs of a trial, each from the scores of the one before with a new mixture: stretched
-clusters are found after 40 steps. A trial in which the gain falls is not continued."""
+clusters may be found after 80 steps only. A trial in which the gain falls is not continued."""
 
 CLEARLY = 2.0
 """Log-likelihood, in nats, that a metric farther from the sphere must gain: odds of seven to
