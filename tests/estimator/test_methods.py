@@ -92,8 +92,6 @@ def test_stretched_clusters_come_close_to_maximum_likelihood():
 
 
 MISSED = "left-out runs start anew, find no clusters in few steps, and speak for the anchored fit"
-    "left-out runs start anew, find no clusters in so few steps, and speak for the anchored fit"
-)
 
 
 @pytest.mark.parametrize(
