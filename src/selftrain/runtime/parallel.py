@@ -11,11 +11,13 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
 from typing import TypeVar
 
 import joblib
+from threadpoolctl import threadpool_limits
 
 Item = TypeVar("Item")
 
@@ -31,6 +33,15 @@ def cores(workers: int) -> int:
     3
     """
     return int(joblib.effective_n_jobs(workers))
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Linear algebra on one thread: on matrices of some hundred rows several threads take longer to
+    meet than to compute, many times longer where other work wants the cores too.
+    """
+    with threadpool_limits(1, "blas"):
+        yield
 
 
 def in_threads(

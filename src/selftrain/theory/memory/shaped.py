@@ -18,6 +18,7 @@ from ...clusters import Clusters
 from ...errors import ConvergenceError, InvalidInput, StageError
 from ...problem import Problem
 from ...recipe import Recipe
+from ...runtime.parallel import one_thread
 from ...runtime.progress import Progress, ProgressOption
 from ..shapes.engine import law_of, mean_variance, space_of
 from ..shapes.matrices import MatrixSpace
@@ -74,7 +75,7 @@ def solve_shaped_memory(
     _one_shape(problem)
     tolerance = DEFAULT_TOLERANCE if wanted is None else wanted
     last, failure = problem.steps, None
-    with Progress(0, "steps of banks", progress, expected=0.0, often=True) as bar:
+    with Progress(0, "steps of banks", progress, expected=0.0, often=True) as bar, one_thread():
         try:
             banks, accuracy, points = _enlarge(
                 problem, recipe, tolerance, wanted is None, last, bar
@@ -90,7 +91,8 @@ def solve_shaped_memory(
 def run_one_shaped_bank(problem: Problem, recipe: Recipe, points: int) -> ShapedTrajectory:
     """The run on one bank that is the same for all recipes, of no stated accuracy."""
     _one_shape(problem)
-    bank = run_bank(problem, recipe, points, np.random.SeedSequence(points), problem.steps)
+    with one_thread():
+        bank = run_bank(problem, recipe, points, np.random.SeedSequence(points), problem.steps)
     unknown = np.full(problem.steps + 1, np.nan)
     return _trajectory(problem, recipe, math.nan, [bank], unknown, points, None)
 

@@ -2,9 +2,9 @@ r"""`solve_memory`: all steps on several banks that are scrambled independently,
 agree.
 
 The result is the mean over the banks, its accuracy what Student's law gives for that mean
-(`scrambles`), step by step, in the norm of the weights. Where a problem is linear the averages are
-exact and there is one "bank" of no rows. Where few Gaussian numbers make a row and nothing jumps,
-grids take the place of banks, each confirmed by a finer one.
+(`scrambles`), step by step, in the norm of the weights. A linear problem has exact averages and one
+"bank" of no rows. Where few Gaussian numbers make a row and nothing jumps, grids take the place of
+banks, each confirmed by a finer one.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from ...labelers import SoftLabels
 from ...losses import Squared
 from ...problem import Problem
 from ...recipe import Recipe
+from ...runtime.parallel import one_thread
 from ...runtime.progress import Progress, ProgressOption
 from ..trajectory import STATE, SolverStats, Trajectory
 from .process import Path
@@ -91,9 +92,8 @@ def solve_memory(
             size do not reach it.
         exact: the run of the steps before rows are used again.
     """
-    with Progress(0, "steps of banks", progress, expected=0.0, often=True) as bar:
-        setting = _setting(problem, recipe, exact)._replace(bar=bar)
-        return _solve(setting, wanted, on_failure)
+    with Progress(0, "steps of banks", progress, expected=0.0, often=True) as bar, one_thread():
+        return _solve(_setting(problem, recipe, exact)._replace(bar=bar), wanted, on_failure)
 
 
 def _solve(setting: ReturningRows, wanted: float | None, on_failure: str) -> Trajectory:
@@ -140,7 +140,8 @@ def run_one_bank(
     """
     setting = _setting(problem, recipe, exact)
     size = 0 if linear(problem, recipe) else points
-    run = run_bank(setting, BankSource(size, np.random.SeedSequence(points)), near)
+    with one_thread():
+        run = run_bank(setting, BankSource(size, np.random.SeedSequence(points)), near)
     unknown = np.full(problem.steps + 1, np.nan)
     trajectory = _trajectory(setting, math.nan, [run], unknown, run.evaluations, None)
     return OneBank(trajectory, run.moves)

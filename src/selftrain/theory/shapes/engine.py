@@ -5,6 +5,7 @@ and confirmed.
 from __future__ import annotations
 
 import math
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from ...labelers import HardLabels, SoftLabels
 from ...losses import Logistic
 from ...problem import Problem
 from ...recipe import Recipe
+from ...runtime.parallel import one_thread
 from ...runtime.progress import ProgressOption
 from ..engines.logistic.step import reference_sharpness
 from ..step.ending import Ending, before_step
@@ -207,7 +209,7 @@ def solve_shaped(
     warm = warm_start if isinstance(warm_start, ShapedTrajectory) else None
     if warm is not None and warm.unknowns.shape != run.unknowns.shape:
         warm = None
-    with run.record.reporting(progress):
+    with run.record.reporting(progress), threads_of(run.space):
         try:
             run.solve(warm)
         except StageError as error:
@@ -241,6 +243,11 @@ def space_of_problem(problem: Problem) -> Spectrum | MatrixSpace:
     """The coordinates that suit all sets of points of a problem."""
     assert problem.clusters is not None
     return space_of([problem.clusters, *problem.batch_clusters, problem.test_clusters])
+
+
+def threads_of(space: Spectrum | MatrixSpace) -> AbstractContextManager[object]:
+    """The threads that suit these coordinates; a spectrum needs no linear algebra."""
+    return one_thread() if isinstance(space, MatrixSpace) else nullcontext()
 
 
 def law_of(space: Spectrum | MatrixSpace, mean: Array, spread: Array) -> Weights | FullWeights:
