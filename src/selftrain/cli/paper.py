@@ -191,6 +191,7 @@ def _show(outcomes: list[FigureOutcome], folder: Path) -> None:
     from rich import box
     from rich.table import Table
 
+    from ..paper.variation import NOT_JUDGED
     from ..report.counts import claims_of, count, findings_of, verdict
 
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False, show_lines=True)
@@ -212,15 +213,19 @@ def _show(outcomes: list[FigureOutcome], folder: Path) -> None:
                 table.add_row(one.id, f"(ours) {finding['says']}", judged, finding["found"])
         for failure in one.failures:
             table.add_row(one.id, "could not be computed", "", failure)
-    console = terminal()
-    console.width = max(console.width, 140)
-    print_table(console, table)
+    if table.row_count:
+        console = terminal()
+        console.width = max(console.width, 140)
+        print_table(console, table)
     made = [one.record for one in outcomes if one.record is not None]
     claims, findings = claims_of(made), findings_of(made)
-    remark(
-        f"Of {counted(len(claims), 'claim')} of the paper {count(claims)}; of"
-        f" {counted(len(findings), 'finding')} {count(findings)}."
-    )
+    if claims or findings:
+        remark(
+            f"Of {counted(len(claims), 'claim')} of the paper {count(claims)}; of"
+            f" {counted(len(findings), 'finding')} {count(findings)}."
+        )
+    elif made:
+        remark(NOT_JUDGED)
     remark(
         f"{counted(len(made), 'figure')} with data and records in {folder}; page:"
         f" {folder}/index.html"

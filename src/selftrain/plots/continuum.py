@@ -21,6 +21,7 @@ from .style import (
     entries,
     errors_axis,
     legend_under,
+    logarithmic,
     styled,
 )
 
@@ -108,7 +109,7 @@ def draw_size(ax: Axes, path: ContinuumPath, runs: Sequence[Trajectory] = ()) ->
     ax.plot(points.tau, points.m, color=PURPLE, label="$m$")
     _finish(ax, path, runs, lambda run: (run.q, run.m))
     if points.m.min() > 0 and points.q.max() > 100 * points.q.min():
-        ax.set_yscale("log")
+        logarithmic(ax)
 
 
 def draw_bias(ax: Axes, path: ContinuumPath, runs: Sequence[Trajectory] = ()) -> None:

@@ -20,6 +20,7 @@ from .style import (
     entries,
     errors_axis,
     legend_under,
+    logarithmic,
     steps_axis,
     styled,
 )
@@ -107,7 +108,7 @@ def draw_quantity(
             _draw_limits(ax, ensembles[0].problem)
         errors_axis(ax)
     elif name == "q" and trajectory is not None and _ranges(trajectory.q):
-        ax.set_yscale("log")
+        logarithmic(ax)
     steps_axis((ax,), ensembles[0].problem.steps)
 
 

@@ -23,6 +23,7 @@ from .style import (
     entries,
     errors_axis,
     legend_under,
+    logarithmic,
     steps_axis,
     styled,
 )
@@ -98,7 +99,7 @@ def draw_recipe(ax: Axes, optimum: Optimum) -> None:
         ax.plot(t, values, color=COLORS[name], label=LABELS[name])
     positive = all((getattr(written, name) > 0).all() for name in shown)
     if shown and positive:
-        ax.set_yscale("log")
+        logarithmic(ax)
     steps_axis((ax,), steps)
 
 
@@ -108,7 +109,7 @@ def draw_search(ax: Axes, optimum: Optimum) -> None:
     solves = [point.solves for point in optimum.path]
     excess = np.array([point.error for point in optimum.path]) - optimum.error
     ax.plot(solves, np.maximum(excess, 1e-16), color=BLACK, drawstyle="steps-post", marker="o")
-    ax.set_yscale("log")
+    logarithmic(ax)
     ax.set_ylim(bottom=1e-14)
     ax.set_xlabel("runs of the solver")
     ax.axvline(optimum.solves, color=GREY, linewidth=0.7)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, YELLOW
+from .style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, YELLOW, logarithmic
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -198,7 +198,7 @@ def draw_ratio(chains: xr.Dataset, switch: str, on: str, off: str) -> Figure:
                 other = case["supervised_any_ridge"] / case["supervised"]
                 reference(lines, case.T, other, color, DASHED)
         raw.set_title(rf"$\Delta = {delta:g}$")
-        apart.set_yscale("log")
+        logarithmic(apart)
         lengths_axis(column, chains.T.values.tolist())
         raw.set_xlabel("")
         apart.set_xlabel("")

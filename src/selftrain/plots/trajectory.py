@@ -21,6 +21,7 @@ from .style import (
     entries,
     errors_axis,
     legend_under,
+    logarithmic,
     steps_axis,
     styled,
 )
@@ -129,7 +130,7 @@ def draw_size(ax: Axes, run: Trajectory) -> None:
     shown = np.concatenate([run.q, run.m])
     shown = shown[np.isfinite(shown)]
     if shown.min() > 0 and shown.max() > 100 * shown.min():
-        ax.set_yscale("log")
+        logarithmic(ax)
 
 
 def draw_bias(ax: Axes, run: Trajectory) -> None:

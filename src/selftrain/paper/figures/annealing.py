@@ -41,7 +41,7 @@ def draw(data: Data) -> Drawing:
         rho_legend,
         series,
     )
-    from ...plots.style import GREY, styled
+    from ...plots.style import GREY, logarithmic, styled
 
     chains = data["chains"].isel(heuristics=0, selection=0)
     deltas, colors = chains.delta.values.tolist(), rho_colors(chains.rho.values)
@@ -59,8 +59,8 @@ def draw(data: Data) -> Drawing:
                 series(hard, case.T, case["hardness"], color, "o")
                 series(hard, case.T, case["hardness_soft"], color, "o", filled=False)
             rate.set_title(rf"$\Delta = {delta:g}$")
-            rate.set_yscale("log")
-            final.set_yscale("log")
+            logarithmic(rate)
+            logarithmic(final)
             hard.set_ylim(0, 1)
             lengths_axis(column, chains.T.values.tolist())
             rate.set_xlabel("")

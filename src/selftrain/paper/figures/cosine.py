@@ -63,7 +63,7 @@ def draw(data: Data) -> Drawing:
         rho_legend,
         series,
     )
-    from ...plots.style import GREY, styled
+    from ...plots.style import GREY, logarithmic, styled
 
     shares = list(dict.fromkeys(rho for one in data.values() for rho in one.rho.values.tolist()))
     colors = rho_colors(shares)
@@ -85,7 +85,7 @@ def draw(data: Data) -> Drawing:
                 series(upper, case.T, 1 - case["one_minus_cosine"], color, "o", filled)
                 series(lower, case.T, case["one_minus_cosine"], color, "o", filled)
             upper.set_title(_setting(chains))
-            lower.set_yscale("log")
+            logarithmic(lower)
             lengths_axis((upper, lower), chains.T.values.tolist(), "steps $T$")
             upper.set_xlabel("")
             lower.tick_params(labelbottom=True)

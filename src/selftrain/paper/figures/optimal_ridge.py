@@ -49,7 +49,7 @@ def draw(data: Data) -> Drawing:
         rho_legend,
         series,
     )
-    from ...plots.style import GREY, PURPLE, styled
+    from ...plots.style import GREY, PURPLE, logarithmic, styled
 
     chains = data["chains"].isel(heuristics=0)
     deltas, colors = chains.delta.values.tolist(), rho_colors(chains.rho.values)
@@ -68,7 +68,7 @@ def draw(data: Data) -> Drawing:
                     )
             column[0].set_title(rf"$\Delta = {delta:g}$")
             for ax, name in zip(column, RIDGES, strict=True):
-                ax.set_yscale("log")
+                logarithmic(ax)
                 if bool((chains[name] > AT_BOUND * LARGEST_RIDGE).any()):
                     bound(ax, LARGEST_RIDGE)
                 if bool((chains[name] < 1.01 * SMALLEST_RIDGE).any()):

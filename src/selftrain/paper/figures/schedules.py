@@ -87,15 +87,16 @@ def draw(data: Data) -> Drawing:
 
 def _draw_errors(ax: Axes, one: xr.Dataset, colors: tuple[str, ...], fixed: bool) -> None:
     from ...plots.paper import series
+    from ...plots.style import logarithmic
 
     for way, color in enumerate(colors):
         series(ax, one.T, one["error"].isel(way=way) / one["bayes"] - 1, color, "o", fixed)
-    ax.set_yscale("log")
+    logarithmic(ax)
 
 
 def _draw_ridges(ax: Axes, case: xr.Dataset, colors: tuple[str, ...], dashed: Any) -> None:
     from ...plots.paper import DOTTED
-    from ...plots.style import GREY
+    from ...plots.style import GREY, logarithmic
 
     longest = case.isel(T=-1)
     for fixed in (TRAINED, FIXED):
@@ -108,7 +109,7 @@ def _draw_ridges(ax: Axes, case: xr.Dataset, colors: tuple[str, ...], dashed: An
     ax.plot(t[guide <= 0.1], guide[guide <= 0.1], color=GREY, linestyle=DOTTED)
     ax.set_title(rf"ridges, $T = {t[-1]}$")
     ax.set_xscale("log", base=2)
-    ax.set_yscale("log")
+    logarithmic(ax)
     ax.set_xlabel("step $t$")
 
 

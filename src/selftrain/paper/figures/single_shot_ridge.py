@@ -38,7 +38,7 @@ def tasks(quick: bool) -> Mapping[str, Task]:
 
 def draw(data: Data) -> Drawing:
     from ...plots.paper import DOTTED, bound, canvas, handle, legend_right, letter, series
-    from ...plots.style import BLUE, GREY, ORANGE, styled
+    from ...plots.style import BLUE, GREY, ORANGE, logarithmic, styled
 
     optima = data["optima"]
     ratio = optima.alpha_u / fixed(optima, "alpha_l")
@@ -59,7 +59,7 @@ def draw(data: Data) -> Drawing:
                 bound(ax, LARGEST)
                 ax.set_title(rf"$\rho={rho:g}$, $\Delta={delta:g}$")
                 ax.set_xscale("log", base=2)
-                ax.set_yscale("log")
+                logarithmic(ax)
         for ax in axes[-1]:
             ax.set_xlabel(r"$\alpha_U / \alpha_L$")
         for ax in axes[:, 0]:

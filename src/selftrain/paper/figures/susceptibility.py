@@ -33,7 +33,7 @@ def tasks(quick: bool) -> Mapping[str, Task]:
 
 def draw(data: Data) -> Drawing:
     from ...plots.paper import batch_colors, canvas, draw_batches, handle, legend_right, letter
-    from ...plots.style import styled
+    from ...plots.style import logarithmic, styled
 
     chi, ridge = data["chains"]["chi"], fixed(data["fixed"], "lambda_u")
     with styled():
@@ -46,7 +46,7 @@ def draw(data: Data) -> Drawing:
         for ax, (values, title, filled) in zip(axes[0], panels, strict=True):
             draw_batches(ax, values, filled)
             ax.set_title(title)
-        axes[0, 0].set_yscale("log")
+        logarithmic(axes[0, 0])
         axes[0, 0].set_ylabel(r"$\chi^{(T)}$")
         letter(axes[0])
         legend_right(
