@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..arrays import Array
 from ..errors import InvalidInput
+from ..runtime.parallel import one_thread
 from ..runtime.progress import Progress, ProgressOption
 from .given import GivenRows, given, text_columns
 from .methods import choose_method
@@ -140,7 +141,10 @@ class SelfTrainingLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ign
     def _fit_classes(self, rows: GivenRows, options: Options) -> list[Fitted]:
         """One model per class against the rest; one for two classes."""
         fitted = []
-        with Progress(len(rows.positives), "classes", show=self.progress) as progress:
+        with (
+            Progress(len(rows.positives), "classes", show=self.progress) as progress,
+            one_thread(),
+        ):
             method = choose_method(rows, options, check_random_state(self.random_state))
             self.method_ = method.name
             for positive in rows.positives:

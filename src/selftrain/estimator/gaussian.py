@@ -119,20 +119,10 @@ def in_best_metric(
     clusters), all rows take part and the labelled ones choose, each left out of a whole run. In
     both cases the first metric that does as well as any is taken, in order from the sphere.
     """
-    outside = np.arange(len(unlabeled.weights)) % LEFT_OUT == 0
-    part = Unlabeled(unlabeled.coordinates, unlabeled.weights * ~outside)
-    short = setting._replace(steps=min(setting.steps, TRIAL_STEPS))
     tried, gains = [], []
     for metric in metrics:
-        start, gain = None, -np.inf
-        for _ in range(TRIALS):
-            run = self_train_gaussian(labeled, part, metric, short, share, tolerance, start)
-            before, gain = gain, _gain(run, unlabeled.weights * outside)
-            if start is not None and gain <= before:
-                gain = before
-                break
-            start = run
-        tried.append(start or run)
+        run, gain = tried_out(labeled, unlabeled, metric, setting, share, tolerance)
+        tried.append(run)
         gains.append(gain)
     if max(gains) > CLEARLY:
         best = _first_as_good_as_any(gains)
@@ -140,6 +130,8 @@ def in_best_metric(
         return best, self_train_gaussian(
             labeled, unlabeled, metrics[best], setting, share, tolerance, start
         )
+
+    short = setting._replace(steps=min(setting.steps, TRIAL_STEPS))
 
     def agreement(metric: Array) -> float:
         def fit(part: Labeled) -> tuple[Array, float]:
@@ -151,6 +143,34 @@ def in_best_metric(
 
     best = _first_as_good_as_any([agreement(metric) for metric in metrics])
     return best, self_train_gaussian(labeled, unlabeled, metrics[best], setting, share, tolerance)
+
+
+def tried_out(
+    labeled: Labeled,
+    unlabeled: Unlabeled,
+    metric: Array,
+    setting: Setting,
+    share: Share,
+    tolerance: float,
+    start: Outcome | None = None,
+) -> tuple[Outcome, float]:
+    """The best of some runs without a part of the unlabelled rows, each from the one before, and
+    what its mixture gains in that part.
+    """
+    outside = np.arange(len(unlabeled.weights)) % LEFT_OUT == 0
+    part = Unlabeled(unlabeled.coordinates, unlabeled.weights * ~outside)
+    short = setting._replace(steps=min(setting.steps, TRIAL_STEPS))
+    best, gain = None, -np.inf
+    for _ in range(TRIALS):
+        run = self_train_gaussian(labeled, part, metric, short, share, tolerance, best or start)
+        reached = _gain(run, unlabeled.weights * outside)
+        if best is not None and reached <= gain:
+            break
+        best, gain = run, reached
+        if run.history and run.history[-1]["moved"] < tolerance:
+            break
+    assert best is not None
+    return best, gain
 
 
 def in_population(run: Outcome) -> tuple[Array, float]:

@@ -12,7 +12,7 @@ from .agreement import AGAINST, left_out_likelihood, share_agrees
 from .anchored import Outcome, Share, self_train
 from .calibration import calibrate
 from .folds import Labeled
-from .gaussian import in_best_metric, in_population, self_train_gaussian
+from .gaussian import CLEARLY, in_best_metric, in_population, tried_out
 from .prepared import Prepared
 from .preprocessing import Basis
 from .setting import Setting
@@ -103,9 +103,13 @@ def gaussian_if_it_agrees(
         return None
 
     def by_means(part: Labeled) -> tuple[Array, float]:
-        return in_population(
-            self_train_gaussian(part, rows.unlabeled, metrics[best], setting, share, tolerance)
-        )
+        given = (part, rows.unlabeled, metrics[best], setting, share, tolerance)
+        run, gain = tried_out(*given)
+        if gain <= CLEARLY:  # it may have missed clusters that are there: begin where they are
+            scores = part.coordinates @ found.coefficients + found.bias
+            other, reached = tried_out(*given, replace(found, held_out=scores))
+            run = other if reached > max(gain, 0.0) + CLEARLY else run
+        return in_population(run)
 
     def by_share(part: Labeled) -> tuple[Array, float]:
         among = float(part.weights @ part.classes / part.weights.sum())

@@ -11,6 +11,7 @@ from sklearn.utils import check_random_state
 
 from ...errors import InvalidInput
 from ...recipe import Recipe
+from ...runtime.parallel import one_thread
 from ...runtime.progress import Progress, ProgressOption, checked_progress
 from ..normality import departure
 from ..prepared import Prepared, prepare
@@ -164,7 +165,8 @@ def plan_file(
 def plan_rows(rows: Input, random: np.random.RandomState, progress: ProgressOption = None) -> Plan:
     """The plan of rows that were read and checked."""
     ones = np.ones(len(rows.codes))
-    with Progress(FOLDS + SURROGATES + 3, "fits", checked_progress(progress)) as bar:
+    fits = FOLDS + SURROGATES + 3
+    with Progress(fits, "fits", checked_progress(progress)) as bar, one_thread():
         prepared = in_coordinates(
             prepare(rows.matrix, rows.codes, ones, "auto", 8.0, TABLE.directions, random)
         )
