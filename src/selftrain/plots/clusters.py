@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .style import BLUE, ORANGE, entries, legend_under, styled
+from .style import BLUE, ORANGE, entries, legend_under, logarithmic, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -48,10 +48,12 @@ def draw_spectrum(ax: Axes, clusters: Clusters) -> None:
     variances, mean = clusters.spectrum
     rank = np.arange(1, variances.size + 1)
     alive, present = variances > 0, mean != 0
-    ax.loglog(rank[alive], variances[alive], ".-", color=BLUE, label="noise variance")
-    ax.loglog(rank[present], mean[present] ** 2, ".", color=ORANGE, label="squared mean")
+    ax.plot(rank[alive], variances[alive], ".-", color=BLUE, label="noise variance")
+    ax.plot(rank[present], mean[present] ** 2, ".", color=ORANGE, label="squared mean")
     drawn = np.concatenate([variances[alive], mean[present] ** 2])
     ax.set_ylim(max(float(drawn.min()) / 2, SMALLEST_SHOWN * drawn.max()), 3 * drawn.max())
+    logarithmic(ax, "x")
+    logarithmic(ax)
     ax.set(xlabel="direction, by variance", ylabel="along the direction")
 
 
@@ -68,7 +70,8 @@ def draw_shares(ax: Axes, clusters: Clusters) -> None:
     ):
         if values.any():
             shares = np.cumsum(values) / values.sum()
-            ax.semilogx(rank, shares, "--", color=color, label=label)
+            ax.plot(rank, shares, "--", color=color, label=label)
+    logarithmic(ax, "x")
     ax.set(xlabel="leading directions", ylabel="share that they carry", ylim=(0, 1.03))
 
 

@@ -86,19 +86,20 @@ def errors_axis(ax: Axes) -> None:
     ax.set_ylim(0, 1.1 * largest if 0 < largest < 1 else None)
 
 
-def logarithmic(ax: Axes) -> None:
-    """A logarithmic axis of values; plain numbers on it where it has less than a power of ten."""
+def logarithmic(ax: Axes, which: str = "y") -> None:
+    """A logarithmic axis, "x" or "y", with plain numbers where they are short."""
     from matplotlib.ticker import LogFormatterSciNotation
 
     class Short(LogFormatterSciNotation):
         def __call__(self, x: float, pos: int | None = None) -> str:
-            low, high = ax.get_ylim()
+            low, high = ax.get_xlim() if which == "x" else ax.get_ylim()
             text = super().__call__(x, pos)
-            return f"{x:.4g}" if text and 1e-3 < low < high < 10 * low else text
+            return f"{x:.4g}" if text and 1e-3 < low < high < 1e4 else text
 
-    ax.set_yscale("log")
-    ax.yaxis.set_major_formatter(Short())
-    ax.yaxis.set_minor_formatter(Short(labelOnlyBase=False))
+    (ax.set_xscale if which == "x" else ax.set_yscale)("log")
+    axis = ax.xaxis if which == "x" else ax.yaxis
+    axis.set_major_formatter(Short())
+    axis.set_minor_formatter(Short(labelOnlyBase=False))
 
 
 def legend_under(canvas: Figure | SubFigure, handles: Iterable[Any], columns: int = 3) -> None:

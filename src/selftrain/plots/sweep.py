@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import InvalidInput, nearest
-from .style import BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY, styled
+from .style import BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY, logarithmic, styled
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -79,7 +79,7 @@ def _lines(ax: Axes, data: xr.Dataset, names: list[str], axis: str) -> None:
     x = data[axis].values
     marker = "o" if x.size <= 40 else ""
     for name, color in zip(names, COLORS * len(names), strict=False):
-        if data[name].dims == (axis,):
+        if data[name].dims == (axis,) and bool(data[name].notnull().any()):
             spread = data.get(f"{name}_se")
             if name.endswith("_se") and name.removesuffix("_se") in names:
                 continue
@@ -165,7 +165,7 @@ def _scale(ax: Axes, data: xr.Dataset, name: str, which: str) -> None:
             np.allclose(ratios, ratios[0], rtol=1e-6)
             and max(ratios[0], 1 / ratios[0]) ** (values.size - 1) > LOGARITHMIC
         ):
-            getattr(ax, f"set_{which}scale")("log")
+            logarithmic(ax, which)
 
 
 def _plain(name: str) -> str:
