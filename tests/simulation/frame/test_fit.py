@@ -8,7 +8,10 @@ import pytest
 from selftrain import Problem, Recipe
 from selftrain.losses import Logistic, Squared
 from selftrain.simulation.engines import matrix_free
-from selftrain.simulation.frame.passes import LOGISTIC, SQUARED
+from selftrain.simulation.frame.accuracy import FitPoint, Outside
+from selftrain.simulation.frame.fit import judge
+from selftrain.simulation.frame.hessian import Objective, OpenFit, open_fit
+from selftrain.simulation.frame.passes import LOGISTIC, SQUARED, BatchRows, Columns, Filled
 from selftrain.simulation.linear.fit import fit
 from selftrain.simulation.plan import plan_run
 
@@ -83,3 +86,56 @@ def test_newton_cg_on_a_nearly_singular_matrix(ridge: float) -> None:
     exact = np.linalg.solve(bordered.T @ bordered + penalty, bordered.T @ targets)
     assert found.weights @ found.weights == pytest.approx(exact[:-1] @ exact[:-1], rel=1e-7)
     assert found.bias == pytest.approx(exact[-1], abs=1e-7)
+
+
+def at_a_point(loss: int, frame: int, slope: float) -> tuple[OpenFit, FitPoint]:
+    """Weights of length 1 along the first direction, whose slope is given.
+
+    The columns are zero and the ridge is 4: so the Hessian is 4 in every direction of the frame.
+    But 8 is what the fit believes it to be.
+    """
+    x, point = np.zeros((frame + 1, 3), np.float32), np.zeros(frame + 1)
+    rows = BatchRows(np.zeros(3), np.zeros(3), np.zeros(3), np.zeros(3))
+    fit = open_fit(Objective(loss, 4.0, False), Columns(x, x.copy()), rows, point)
+    fit.work.hessian[:] = 8.0 * np.eye(frame + 2)
+    fit.work.gradient[1] = slope
+    point[0] = 1.0
+    return fit, FitPoint(point, 1.0, 1.0, 0.0)
+
+
+def judged(loss: int, frame: int, revealed: int, slope: float, outside: float) -> tuple[float, ...]:
+    """The Newton step along the first direction, and the error."""
+    fit, now = at_a_point(loss, frame, slope)
+    off = Outside(outside, 1e9, 0.0)
+    newton, error = judge(fit, Filled(frame, revealed), now, now, off, 1e-3)
+    return newton[1], error
+
+
+@pytest.mark.parametrize(
+    ("loss", "frame", "slope", "anew"),
+    [
+        (LOGISTIC, 33, 1e-4, True),
+        (LOGISTIC, 33, 1e-1, False),
+        (LOGISTIC, 32, 1e-4, False),
+        (SQUARED, 33, 1e-4, False),
+    ],
+    ids=["hard", "hard, not yet there", "easy", "squared"],
+)
+def test_a_hard_fit_is_judged_on_a_hessian_computed_anew(loss, frame, slope, anew):
+    """The Newton step s changes q by 2 s + s^2; a hard fit multiplies that by 4."""
+    step = slope / 4.0 if anew else slope / 8.0
+    expected = (2.0 * step + step**2) * (4.0 if anew else 1.0)
+    newton, error = judged(loss, frame, 20, slope, 0.0)
+    assert newton == pytest.approx(-step, rel=1e-12)
+    assert error == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize(("revealed", "expected"), [(11, 2 * 0.01 / 4.0), (12, None)])
+def test_a_fit_that_explored_little_is_judged_by_its_ridge(revealed, expected):
+    """The loss is at least as curved as its ridge, 4: a slope of 0.01 moves weights of length 1 by
+    at most 0.01/4, and q by twice that. With more directions the last column of the inverse
+    Hessian, (0, ..., 0, 1/8), says that the weights, which are orthogonal to it, hardly move.
+    """
+    away = 0.01 / 8.0 * np.sqrt(2.0 - 0.91) / 0.91
+    _, error = judged(SQUARED, 12, revealed, 0.0, 0.01)
+    assert error == pytest.approx(expected or away**2, rel=1e-5)

@@ -25,8 +25,8 @@ def newton_step(hessian: Any, gradient: Any, size: Any, floor: float) -> tuple[A
     """x with hessian x = -gradient over the first `size` entries, by Cholesky's method.
 
     The second result is the last column of the inverse: what a slope along the newest direction
-    does to all. A pivot below `floor` (below a thousandth of its diagonal, for the bias in place
-    0), which the true Hessian cannot have, is raised to it; the third result says whether none was.
+    does to all. A pivot below `floor` (below 0 for the bias, in place 0), which the true Hessian
+    cannot have, is raised to it; the third result says whether none was.
     """
     factor = np.zeros((size, size))
     x = np.empty(size)
@@ -37,7 +37,7 @@ def newton_step(hessian: Any, gradient: Any, size: Any, floor: float) -> tuple[A
             for k in range(j):
                 s -= factor[i, k] * factor[j, k]
             if i == j:
-                least = floor if i > 0 else 1e-3 * hessian[0, 0]
+                least = floor if i > 0 else 0.0
                 sound = sound and s >= least
                 factor[i, i] = np.sqrt(max(s, least, 1e-300))
             else:

@@ -2,8 +2,9 @@ r"""Passes over the rows of a batch, compiled: everything of the frame engine th
 
 The rows are M; the columns are the few directions of the frame. `x[j]` holds $X e_j$ for the
 frame vector $e_j$, `u[j]` an orthonormal basis of the residuals whose image $Z^\top r$ has been
-revealed, both in single precision (the stored numbers *are* the matrix), all arithmetic in double.
-A pass walks over tiles of rows that stay in the cache and does all that can be done with them.
+revealed, both in single precision (the stored numbers *are* the matrix), all arithmetic in double
+but for the products of two stored columns. A pass walks over tiles of rows that stay in the cache
+and does all that can be done with them.
 """
 
 from __future__ import annotations
