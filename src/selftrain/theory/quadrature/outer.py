@@ -101,7 +101,7 @@ def outer_rule(given: Given, new: NewModel, exponent: float, nodes: Any) -> tupl
     if not jumps:
         hermite = hermite_size(floor, exponent)
     smooth = (not jumps) and (hermite > 0 or floor >= TRAPEZOID_DISTANCE)
-    count = 0
+    count = int(np.int64(0))  # no constant, so that `_panels` is compiled once
     peak = -1e300
     for side in range(2):
         s = 1.0 if side == 0 else -1.0

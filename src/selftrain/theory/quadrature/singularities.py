@@ -7,7 +7,6 @@ keep them all off the Bernstein ellipse of error $e^{-T}$, $\eta = T/32$ (`clear
 
 from __future__ import annotations
 
-import cmath
 import math
 from typing import Any, NamedTuple
 
@@ -99,10 +98,12 @@ def branch_points(old: OldLogit, new: NewLogit, reach: float, near: Any) -> None
                 continue
             # from there G grows like k Y + A exp(Y): start Newton at a root of (A + k)(exp(Y) - 1)
             label = 1.0 / (1.0 + math.exp(side * sharpness * (centre + spread * lo)))
-            first = cmath.log(complex(1.0, height / (c * label + new_scale / rate))) / rate
+            turn = height / (c * label + new_scale / rate)
+            first = complex(0.5 * math.log1p(turn * turn), math.atan(turn)) / rate
             z = lo - side * first
             for _ in range(6):
-                e = cmath.exp(side * sharpness * (centre + spread * z))
+                y = side * sharpness * (centre + spread * z)
+                e = math.exp(y.real) * complex(math.cos(y.imag), math.sin(y.imag))
                 label_z = 1.0 / (1.0 + e)
                 value = -side * (new_centre + new_scale * z) + c * label_z
                 slope = -side * (new_scale + c * rate * label_z * (1.0 - label_z))

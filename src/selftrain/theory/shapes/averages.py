@@ -20,7 +20,8 @@ from ...runtime.kernels import kernel
 from ..engines.generic.averages import gather
 from ..engines.generic.engine import MASS, GenericStage
 from ..engines.generic.noise import Fields, noise_averages
-from ..engines.logistic.averages import Logits, logistic_averages
+from ..engines.logistic.averages import logistic_averages
+from ..engines.logistic.logits import Logits
 from ..quadrature.outer import NewModel, outer_rule
 from ..step.averages import BLANK, named
 from ..step.given import Given

@@ -31,7 +31,7 @@ Where each equation of the paper's definition went (step t, step 0):
     q          `eq:rs-saddle-q`, `eq:rs-saddle-q0`              the split of w above, the fourth
     residual \chi       `eq:rs-saddle-chi`, `eq:rs-saddle-chi0`          the fifth residual m, R
     `eq:rs-saddle-m`, `eq:rs-saddle-m0`, `eq:rs-saddle-r`        the split of w above \hat u
-    `eq:rs-saddle-uhat`, `eq:rs-saddle-uhat0`        `engines.logistic.averages.prox` h
+    `eq:rs-saddle-uhat`, `eq:rs-saddle-uhat0`        `engines.logistic.logits.prox` h
     `eq:rs-saddle-local-field1`, `eq:rs-saddle-local-field2`, `eq:rs-saddle-local-field0`
                (`eq: intuitive hu1`, `eq: intuitive hu2`)       `quadrature.outer`, `engines`
 """

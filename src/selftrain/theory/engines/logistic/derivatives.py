@@ -25,7 +25,8 @@ from ...step.averages import BLANK
 from ...step.equations import BIAS, ETA, LOG_CHI, A, frame, newton_step, scales
 from ...step.given import Given, Schedule, given
 from ...tolerances import REFINED
-from .averages import Logits, logistic_averages
+from .averages import logistic_averages
+from .logits import Logits
 from .step import Workspace, evaluate, reference_sharpness
 
 SMALL_STEP = 1e-4

@@ -96,6 +96,10 @@ def no_update_start(step: Given, nodes: Any, z: Any) -> bool:
     share = step.alpha * math.exp(log_share)
     if share <= SPARE_POINTS:
         return False
+    curvatures = nodes[1]  # the previous noise is not needed any more
+    for j in range(count):
+        tail = math.exp(-abs(sharpness * nodes[3, j]))
+        curvatures[j] = tail / (1.0 + tail) ** 2
     lo = math.log(1e-12)
     hi = math.log(NO_UPDATE / step.ridge)
     for trial in range(60):
@@ -103,9 +107,7 @@ def no_update_start(step: Given, nodes: Any, z: Any) -> bool:
         c = math.exp(mid) * delta
         total = 0.0
         for j in range(count):
-            tail = math.exp(-abs(sharpness * nodes[3, j]))
-            curvature = tail / (1.0 + tail) ** 2
-            total += nodes[2, j] * c * curvature / (1.0 + c * curvature)
+            total += nodes[2, j] * c * curvatures[j] / (1.0 + c * curvatures[j])
         if share * total > 1.0:
             hi = mid
         elif trial == 0:

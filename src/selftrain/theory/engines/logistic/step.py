@@ -42,7 +42,8 @@ from ...tolerances import (
     ROUGH,
     ROUGH_STEP,
 )
-from .averages import Logits, logistic_averages
+from .averages import logistic_averages
+from .logits import Logits
 
 
 class Workspace(NamedTuple):
