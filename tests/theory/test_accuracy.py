@@ -22,8 +22,10 @@ def apart(one: Trajectory, other: Trajectory) -> np.ndarray:
 
 
 def test_rounding_that_steps_magnify_is_reported() -> None:
-    """A bias of 1e-13, unstable: its mirror image ends elsewhere, and the run says that it may."""
-    problem = Problem(0.5, 2.0, 0.5 + 1e-13, 0.75**2, steps=80, test=(0.1, 0.5625))
+    """A bias of 1e-15 that a hundred steps blow up: two runs of the same problem end apart, and the
+    run says that they may.
+    """
+    problem = Problem(0.5, 2.0, 0.5 + 1e-15, 0.75**2, steps=100, test=(0.1, 0.5625))
     run = solve(problem, SHARPENED)
     other = solve(problem, SHARPENED, tolerance=1e-13)
     distance = np.nanmax(apart(run, other))

@@ -42,7 +42,8 @@ def kernel(**options: Any) -> Callable[[Function], Function]:
     from numba import njit
 
     def compiled(function: Function) -> Function:
-        dispatcher = njit(**options)(function)
+        # no kernel is passed on as a C function: that wrapper need not be compiled
+        dispatcher = njit(**{"no_cfunc_wrapper": True, **options})(function)
         store = _kept_code()
         if cache_folder(Path(function.__code__.co_filename)) is not None:
             dispatcher._cache = store(function)

@@ -23,7 +23,7 @@ from ..engines.generic.noise import Fields, noise_averages
 from ..engines.logistic.averages import logistic_averages
 from ..engines.logistic.logits import Logits
 from ..quadrature.outer import NewModel, outer_rule
-from ..step.averages import BLANK, named
+from ..step.averages import BLANK, Extra, named
 from ..step.given import Given
 from ..tolerances import EMPTY_LOG_SHARE
 from .equations import Labelling
@@ -61,7 +61,7 @@ class Room(NamedTuple):
 
 @kernel(error_model="numpy")
 def logistic_groups(
-    at: At, labels: Labelling, points: PointSet, exponent: float, with_loss: bool, room: Room
+    at: At, labels: Labelling, points: PointSet, exponent: float, extra: Extra | None, room: Room
 ) -> int:
     """Averages and weights of the groups of a step; the nodes used, -1 if too many, 0 if nothing is
     selected.
@@ -93,7 +93,7 @@ def logistic_groups(
         tilt = (fields[1 + k, 0] + (anchor - labels.gamma)) * root
         logits = Logits(labels.gamma, points.sharpness, shift, tilt, x[BIAS], wide, c)
         moments[k] = BLANK[0]
-        more = logistic_averages(nodes, count, logits, exponent, with_loss, False, moments[k])
+        more = logistic_averages(nodes, count, logits, exponent, extra, moments[k])
         if more < 0:
             return -1
         used += more
@@ -103,7 +103,7 @@ def logistic_groups(
 
 @kernel(error_model="numpy")
 def logistic_labelled(
-    at: At, points: PointSet, exponent: float, with_loss: bool, room: Room
+    at: At, points: PointSet, exponent: float, extra: Extra | None, room: Room
 ) -> int:
     """The same for labelled points, step 0."""
     x, fields = at.x, at.fields
@@ -125,7 +125,7 @@ def logistic_labelled(
         wide, c = fields[1 + groups + k, 0], fields[1 + 2 * groups + k, 0]
         logits = Logits(0.0, math.inf, fields[0, 0], 0.0, x[BIAS], wide, c)
         moments[k] = BLANK[0]
-        used += logistic_averages(nodes, count, logits, exponent, with_loss, False, moments[k])
+        used += logistic_averages(nodes, count, logits, exponent, extra, moments[k])
         part = 1.0 if groups == 1 else (1.0 - points.rho if k == 0 else points.rho)
         shares[k] = points.alpha * part
     return used

@@ -78,9 +78,9 @@ def newton_of_modes(
         return 0, math.inf, 0.0
     room, at = work.room, At(x, fields, anchor)
     if setting.first > 0.0:
-        used = logistic_labelled(at, points, exponent, False, room)
+        used = logistic_labelled(at, points, exponent, None, room)
     else:
-        used = logistic_groups(at, labels, points, exponent, False, room)
+        used = logistic_groups(at, labels, points, exponent, None, room)
     if used <= 0:
         return 0, math.inf, 0.0
     fixed = (anchor, setting.fixed_bias, setting.first)

@@ -11,7 +11,7 @@ from ...arrays import Array
 from ...labelers import Labeler
 from ...losses import Loss
 from ..engines.generic.large_ridge import at_large_ridge
-from ..step.averages import blank
+from ..step.averages import Extra, blank
 from ..step.equations import BIAS as OLD_BIAS
 from ..tolerances import CAPACITY, EMPTY_SHARE
 from .averages import (
@@ -43,10 +43,11 @@ class LogisticAverages:
     ) -> tuple[Any, Array, int] | None:
         moments, shares = self._moments, self._shares
         here, room = At(x, fields, anchor), Room(self.nodes, moments, shares)
+        extra = Extra(loss=with_loss, labels=False)
         if self.first:
-            used = logistic_labelled(here, self.points, exponent, with_loss, room)
+            used = logistic_labelled(here, self.points, exponent, extra, room)
         else:
-            used = logistic_groups(here, self.labels, self.points, exponent, with_loss, room)
+            used = logistic_groups(here, self.labels, self.points, exponent, extra, room)
         return (moments, shares, used) if used > 0 else None
 
     def label_mass(self) -> float:

@@ -14,7 +14,7 @@ $\partial f/\partial p = -(1 - ck)$ and $\partial k/\partial p = c k'$ for the l
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -34,6 +34,17 @@ AVERAGES = np.dtype([(name, np.float64) for name in NAMES], align=True)
 
 BLANK = np.zeros(1, dtype=AVERAGES)
 """One record of zeros, for compiled code to begin a sum with: `out[i] = BLANK[0]`."""
+
+
+class Extra(NamedTuple):
+    """What a step needs beside the averages of its equations: the loss, the derivatives in the
+    label.
+
+    Where None is given instead, compiled code leaves both out, and takes less time to compile.
+    """
+
+    loss: bool
+    labels: bool
 
 
 def blank(groups: int = 1) -> Any:

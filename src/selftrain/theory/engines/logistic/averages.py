@@ -17,28 +17,27 @@ from __future__ import annotations
 from typing import Any
 
 from ....runtime.kernels import kernel
+from ...step.averages import Extra
 from ...tolerances import PANEL_NOISE
 from .logits import Logits
 from .noise_nodes import over_noise_nodes
 from .prox_panels import over_prox_panels
 
 
-@kernel(error_model="numpy")
+@kernel(error_model="numpy", inline="always")  # one level less to compile
 def logistic_averages(
     nodes: Any,
     count: int,
     logits: Logits,
     exponent: float,
-    with_loss: bool,
-    with_labels: bool,
+    extra: Extra | None,
     out: Any,
 ) -> int:
     """Add the averages over the outer nodes and the new noise to `out`, a record of
     `step.averages`.
 
-    The loss, and the derivatives in the label, are included when asked for. Returns the number of
-    points used (-1: too many).
+    Returns the number of points used (-1: too many).
     """
     if logits.noise > PANEL_NOISE:
-        return over_prox_panels(nodes, count, logits, exponent, with_loss, with_labels, out)
-    return over_noise_nodes(nodes, count, logits, exponent, with_loss, with_labels, out)
+        return over_prox_panels(nodes, count, logits, exponent, extra, out)
+    return over_noise_nodes(nodes, count, logits, exponent, extra, out)

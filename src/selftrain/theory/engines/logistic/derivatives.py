@@ -21,13 +21,15 @@ from ...gradients.step_derivatives import (
     scaled_label,
     shifts,
 )
-from ...step.averages import BLANK
+from ...step.averages import BLANK, Extra
 from ...step.equations import BIAS, ETA, LOG_CHI, A, frame, newton_step, scales
 from ...step.given import Given, Schedule, given
 from ...tolerances import REFINED
 from .averages import logistic_averages
 from .logits import Logits
 from .step import Workspace, evaluate, reference_sharpness
+
+LABELS = Extra(loss=False, labels=True)
 
 SMALL_STEP = 1e-4
 """Below this $\\lambda\\chi$ a step changes the weights by less than the solver's tolerance
@@ -78,7 +80,7 @@ def _edges(z: Any, step: Given, exponent: float, log_share: float, edges: Any) -
             node[2, 0] = 1.0
             node[3, 0] = side * max(step.threshold * step.omega, 1e-300)
             found[0] = BLANK[0]
-            points = logistic_averages(node, 1, logits, exponent, False, False, found[0])
+            points = logistic_averages(node, 1, logits, exponent, None, found[0])
             if points < 0:
                 return -1
             edge = edges[count]
@@ -115,12 +117,12 @@ def derivatives_at(
     large = math.sqrt(step.delta) * step.omega > LARGE_LOGITS
     strong = math.exp(z[LOG_CHI]) * step.delta > STRONG_PROX
     rule = exponent + (2.0 * REFINED if strong else REFINED if small or large else 0.0)
-    points, log_share = evaluate(z, step, 0.0, rule, False, True, work)
+    points, log_share = evaluate(z, step, 0.0, rule, LABELS, work)
     if points > 0 and small and newton_step(z, work.system, frame(step, 0.0)) < math.inf:
         # the change of the weights is small against them: this Newton step recovers its digits
         for j in range(5):
             z[j] += work.system.step[j]
-        points, log_share = evaluate(z, step, 0.0, rule, False, True, work)
+        points, log_share = evaluate(z, step, 0.0, rule, LABELS, work)
     edges = np.empty((4, 9))
     count = _edges(z, step, rule, log_share, edges)
     if points <= 0 or count < 0:

@@ -15,7 +15,7 @@ from ....losses import Loss
 from ....problem import Problem
 from ....recipe import Recipe
 from ...gradients.step_derivatives import FIELDS, first_shifts
-from ...step.averages import blank
+from ...step.averages import Extra, blank
 from ...step.ending import Ending
 from ...step.equations import BIAS, ETA, LOG_CHI, LOG_R, A, frame, frame_first
 from ...step.given import Given, Schedule, given_at, schedule
@@ -58,7 +58,7 @@ class SupervisedStage:
     ) -> Evaluation | None:
         work = self._work
         about = self.frame._replace(ridge=ridge)
-        points = evaluate_groups(z, self.groups, about, exponent, with_loss, work)
+        points = evaluate_groups(z, self.groups, about, exponent, Extra(with_loss, True), work)
         alpha, _, delta = self.groups
         strength = math.exp(z[LOG_CHI]) * delta
         envelope = alpha @ (work.averages.loss + 0.5 * strength * work.averages.ff)
@@ -113,7 +113,8 @@ class LogisticStage:
         self, z: Array, ridge: float, exponent: float, with_loss: bool = False
     ) -> Evaluation | None:
         given, work = self.given._replace(ridge=ridge), self._work
-        points, log_share = evaluate(z, given, self.anchor, exponent, with_loss, False, work)
+        extra = Extra(loss=True, labels=False) if with_loss else None
+        points, log_share = evaluate(z, given, self.anchor, exponent, extra, work)
         if points <= 0:
             return None
         strength = math.exp(z[LOG_CHI]) * given.delta

@@ -21,6 +21,7 @@ import numpy as np
 from ....runtime.kernels import kernel
 from ...quadrature.exponential import exponentials
 from ...quadrature.rules import inner_rule
+from ...step.averages import Extra
 from ...tolerances import INNER_CAPACITY
 from .logits import Logits
 
@@ -80,8 +81,7 @@ def over_noise_nodes(
     count: int,
     logits: Logits,
     exponent: float,
-    with_loss: bool,
-    with_labels: bool,
+    extra: Extra | None,
     out: Any,
 ) -> int:
     """`averages.logistic_averages` for small new noise; the points used, -1 if a prox was not
@@ -109,11 +109,12 @@ def over_noise_nodes(
                     return -1
                 moved = _approach(room, size, point, 0.5 if passes < BENT_PASSES else 0.0)
                 passes += 1
-            if with_labels:
-                _label_sums(room, size, point, out)
-            if with_loss:
-                _approach(room, size, point, 0.0)
-                out.loss += point.weight * _loss(room, size)
+            if extra is not None:
+                if extra.labels:
+                    _label_sums(room, size, point, out)
+                if extra.loss:
+                    _approach(room, size, point, 0.0)
+                    out.loss += point.weight * _loss(room, size)
             passes = min(passes - 1 if moved <= SETTLED else passes, BENT_PASSES)
     return count * inner
 

@@ -17,6 +17,7 @@ from ....runtime.kernels import kernel
 from ...quadrature.exponential import exponentials
 from ...quadrature.rules import PANEL_W, PANEL_X
 from ...quadrature.singularities import clear_length
+from ...step.averages import Extra
 from ...tolerances import INNER_POINTS, NEGLIGIBLE_WEIGHT
 from .logits import Logits, prox
 
@@ -75,8 +76,7 @@ def over_prox_panels(
     count: int,
     logits: Logits,
     exponent: float,
-    with_loss: bool,
-    with_labels: bool,
+    extra: Extra | None,
     out: Any,
 ) -> int:
     """`averages.logistic_averages` for large new noise; the points used, -1 if too many."""
@@ -117,10 +117,11 @@ def over_prox_panels(
         part = row[:, 16 * first : 16 * last]
         found = _node_averages(part, target, c, 1.0 / noise)
         _add(found, nodes[:, j], out)
-        if with_labels:
-            _add_labels(found, nodes[:, j], target.above * target.below, c, out)
-        if with_loss:
-            out.loss += nodes[2, j] * _loss(part, target, c, 1.0 / noise)
+        if extra is not None:
+            if extra.labels:
+                _add_labels(found, nodes[:, j], target.above * target.below, c, out)
+            if extra.loss:
+                out.loss += nodes[2, j] * _loss(part, target, c, 1.0 / noise)
     return points
 
 

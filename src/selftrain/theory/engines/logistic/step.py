@@ -14,7 +14,7 @@ import numpy as np
 
 from ....runtime.kernels import kernel
 from ...quadrature.outer import NewModel, outer_rule
-from ...step.averages import BLANK, blank
+from ...step.averages import BLANK, Extra, blank
 from ...step.equations import (
     BIAS,
     ETA,
@@ -92,8 +92,7 @@ def evaluate(
     step: Given,
     anchor: float,
     exponent: float,
-    with_loss: bool,
-    with_labels: bool,
+    extra: Extra | None,
     work: Workspace,
 ) -> tuple[int, float]:
     r"""Residual and Jacobian of a step at z; the points used (-1: too many) and $\ln P_{sel}$.
@@ -126,9 +125,7 @@ def evaluate(
         base, sharpness, mu * slide + nu2 * z[ETA], root * slide, lift, root * off, strength
     )
     work.averages[0] = BLANK[0]
-    points = logistic_averages(
-        work.nodes, count, logits, exponent, with_loss, with_labels, work.averages[0]
-    )
+    points = logistic_averages(work.nodes, count, logits, exponent, extra, work.averages[0])
     if points < 0:
         return -1, log_share
     share = np.empty(1)
@@ -152,7 +149,7 @@ def true_labels(rho: float, nodes: Any) -> None:
 
 @kernel(error_model="numpy")
 def evaluate_groups(
-    z: Any, groups: Any, about: Frame, exponent: float, with_loss: bool, work: Workspace
+    z: Any, groups: Any, about: Frame, exponent: float, extra: Extra | None, work: Workspace
 ) -> int:
     r"""The same for a supervised fit to several groups; the rows of `groups` are $\alpha, \rho,
     \Delta$.
@@ -165,14 +162,12 @@ def evaluate_groups(
         noise = math.sqrt(groups[2, i]) * off
         logits = Logits(0.0, math.inf, z[ETA], 0.0, z[BIAS], noise, chi * groups[2, i])
         work.averages[i] = BLANK[0]
-        points += logistic_averages(
-            work.nodes, 2, logits, exponent, with_loss, True, work.averages[i]
-        )
+        points += logistic_averages(work.nodes, 2, logits, exponent, extra, work.averages[i])
     assemble(z, Groups(groups[0], groups[2], work.averages), about, work.system)
     return points
 
 
-@kernel(error_model="numpy")
+@kernel(error_model="numpy", inline="always")  # called once: one level less to compile
 def newton(
     z: Any, step: Given, anchor: float, effort: Effort, work: Workspace
 ) -> tuple[float, int, int]:
@@ -190,7 +185,7 @@ def newton(
     rough = min(ROUGH, fine)
     rule = fine if effort.near else rough
     for iteration in range(effort.limit):
-        points, _ = evaluate(z, step, anchor, rule, False, False, work)
+        points, _ = evaluate(z, step, anchor, rule, None, work)
         size = newton_step(z, work.system, about) if points > 0 else math.inf
         if not size < math.inf:
             return math.inf, iteration + 1, points
