@@ -32,8 +32,8 @@ from .step import evaluate, evaluate_groups, reference_sharpness, workspace
 TOO_LONG = "its averages need too long a rule"
 
 PIECE = 8192
-"""Steps that are solved in one call, a quarter of a second of work: then others may run, and
-progress is reported. The last of them is confirmed on the refined rule.
+"""Steps that are solved in one call, less than a tenth of a second of work: then others may run,
+and progress is reported. The last of them is confirmed on the refined rule.
 """
 
 
