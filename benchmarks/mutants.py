@@ -224,12 +224,12 @@ def _passes(item: pytest.Item, limit: float, note: Callable[..., None] | None) -
         sys.settrace(note)
     try:
         passed = all(report.passed for report in runtestprotocol(item, log=False, nextitem=None))
-    except TimeoutError:
+    except (TimeoutError, Warning):  # pluggy wraps what is raised in a hook into a warning
         passed = False
     finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0.0)
         sys.settrace(None)
         threading.settrace(None)  # type: ignore[arg-type]
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0.0)
     return time.process_time() - start if passed else None
 
 
