@@ -22,18 +22,22 @@ from ...runtime.progress import ProgressOption
 from ..engines.logistic.step import reference_sharpness
 from ..step.ending import Ending, before_step
 from ..step.prediction import LONGEST_HISTORY
-from ..step.table import START_NAMES, Record
-from ..tolerances import COLLAPSED_MASS, LEVELS, REFINED
+from ..step.table import PREDICTED, START_NAMES, Record
+from ..tolerances import COLLAPSED_MASS, LEVELS, REFINED, last_step_of
 from .averages import PointSet
 from .compiled import work_for
 from .equations import Labelling
 from .extrapolation import extrapolated
+from .march import Batches, BestRule, Demands, Points, Table, march
 from .matrices import FullWeights, MatrixSpace
 from .modes import BIAS, FIRST, Weights
 from .points import GenericAverages, LogisticAverages, node_store
 from .spectral import Spectrum
 from .stage import CompiledStage, ShapedStage, solve_stage
 from .trajectory import ShapedTrajectory
+
+MARCHED = 200_000
+"""Modes times steps of compiled code between two reports of progress."""
 
 
 class Run:
@@ -61,6 +65,9 @@ class Run:
         self.nodes = node_store()
         self.work = work_for(groups, self.nodes)
         self.compiled = is_compiled(problem, recipe)
+        self.space_of_march = self._space_of_march()
+        modes = 0 if self.space_of_march is None else len(self.space_of_march.noise(self.test).mean)
+        self.means, self.spreads = np.empty((2, steps + 1, modes))
 
     def stage(self, t: int, old: Any, bias: float) -> ShapedStage:
         """The equations of step t from the weights and the bias before it."""
@@ -103,7 +110,7 @@ class Run:
         """The unknowns of step t, extrapolated from the steps before, or those of a similar run."""
         if warm is not None and t < warm.good_steps:
             return np.array(warm.unknowns[t])
-        if t < 3:
+        if t < 2:
             return None
         begin = max(1, t - LONGEST_HISTORY)
         if np.any((self.gammas[begin:t] > 0) != (gamma > 0)):
@@ -121,6 +128,8 @@ class Run:
         weights, (_, _, overlap, chi) = stage.algebra.advance(x, stage.ridge, gamma)
         self.unknowns[t], self.gammas[t] = x, gamma
         self.weights.append(weights)
+        if self.space_of_march is not None:
+            self.means[t], self.spreads[t] = weights
         m, *squares = self.space.projections(weights, self.test)
         v, self.off_best[t] = self.space.off(weights, self.test)
         self.variances[t] = squares
@@ -147,7 +156,12 @@ class Run:
         exponent = (
             record.exponent
         )  # a step that needed a finer rule is followed by one that needs it
-        for t in range(self.problem.steps + 1):
+        t = 0
+        while t <= self.problem.steps:
+            if t > 1 and warm is None and self.march(t, exponent) > t:
+                t, old = len(self.weights), self.weights[-1]
+                bias = float(record.rows[t - 1, 2])
+                continue
             if t > 0 and self._ends(t, old, bias):
                 record.collapsed_at = t
                 return
@@ -166,6 +180,47 @@ class Run:
             exponent = min(solution.exponent, record.exponent + LEVELS * REFINED)
             bias = self.store(t, stage, solution, old, bias)
             old = self.weights[-1]
+            t += 1
+
+    def _space_of_march(self) -> Spectrum | None:
+        """The coordinates in which steps go in compiled code; None if they do not."""
+        one = all(shape == self.test for shape in self.shapes)
+        return self.space if self.compiled and one and isinstance(self.space, Spectrum) else None
+
+    def march(self, t: int, exponent: float) -> int:
+        """Solve steps from t on in compiled code while they are plain; the first that was not."""
+        space, record, values = self.space_of_march, self.record, self.values
+        if space is None:
+            return t
+        batches, fixed = self.problem.unlabeled, self.recipe.fix_bias
+        mirrored = bool((batches.rho == 0.5).any()) and record.mirrored
+        sharpness = np.array(values.sharpness)
+        if isinstance(self.recipe.label_function, HardLabels):
+            sharpness[:] = math.inf
+        best = BestRule(*space.best_direction(self.test), self.test.separation)
+        enough = last_step_of(record.confirmable)
+        effort = np.zeros((self.problem.steps + 1, 3))
+        last = min(self.problem.steps + 1, t + 1 + MARCHED // max(1, self.means.shape[1]))
+        done = march(
+            (t, last),
+            Points(space.noise(self.test), self.scales[self.test], best),
+            Batches(*(np.array(column) for column in (
+                batches.alpha, batches.rho, values.threshold, sharpness, values.lambda_u,
+            ))),
+            Demands(exponent, enough, record.confirmable, float(fixed), float(mirrored)),
+            Table(
+                self.unknowns, self.gammas, record.rows, self.variances, self.strengths,
+                self.off_best, self.means, self.spreads, effort,
+            ),
+            self.work,
+        )  # fmt: skip
+        for at in range(t, done):
+            self.weights.append(Weights(self.means[at], self.spreads[at]))
+        record.evaluations[t:done], record.points[t:done] = effort[t:done, 0], effort[t:done, 1]
+        record.accuracy[t:done], record.starts[t:done] = effort[t:done, 2], PREDICTED
+        if done > t:
+            record.reached(done - 1)
+        return done
 
     def _ends(self, t: int, old: Any, bias: float) -> bool:
         """Whether nothing but the bias is left of the labelling model; raises if it is too

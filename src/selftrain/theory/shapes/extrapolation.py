@@ -21,12 +21,12 @@ def extrapolated(rows: Array) -> Array:
     array([25.])
     """
     table, ahead = rows.copy(), np.empty(rows.shape[1])
-    _extrapolate(table, ahead)
+    extrapolate(table, ahead)
     return ahead
 
 
 @kernel(error_model="numpy")
-def _extrapolate(table: Any, ahead: Any) -> None:
+def extrapolate(table: Any, ahead: Any) -> None:
     """`extrapolated`; the table becomes that of its differences, the last row first."""
     count, size = table.shape
     best, smallest = 1, math.inf

@@ -97,9 +97,9 @@ def mode_sums(
         return
     t0, q0, x0 = FIRST, FIRST + groups, FIRST + 2 * groups
     hat_m = x[HAT_M]
-    stiff = np.empty(groups)
+    stiff, chi = np.empty(groups), np.empty(groups)
     for k in range(groups):
-        stiff[k] = math.exp(x[q0 + k])
+        stiff[k], chi[k] = math.exp(x[q0 + k]), math.exp(x[x0 + k])
     out[:] = 0.0
     gain = np.empty(size)
     delta = np.empty(size)
@@ -157,7 +157,7 @@ def mode_sums(
                 out[row, 1 + t0 + r] -= 2.0 * s * sr * (left * b + rest)
                 out[row, 1 + q0 + r] += 2.0 * s * (left * move + rest * by_q)
                 weight = noise.copies[i] * s * sr * g / noise.features
-                push = math.exp(x[x0 + r]) * weight
+                push = chi[r] * weight
                 out[row, 0] += push
                 out[row, 1 + x0 + r] += push
                 out[1 + 2 * groups + k, 1 + q0 + r] -= weight * stiff[r] * noise.features
@@ -251,15 +251,19 @@ def advance(
     out[:] = 0.0
     overlap = 0.0
     length = 0.0
+    stiff, kept, chi = np.empty(groups), np.empty(groups), np.empty(groups)
+    for k in range(groups):
+        stiff[k], chi[k] = math.exp(x[q0 + k]), math.exp(x[x0 + k])
+        kept[k] = gamma * stiff[k] - x[t0 + k]
     for i in range(size):
         total = 0.0
         push = 0.0
         spread = 0.0
         for k in range(groups):
             s = noise.variances[k, i]
-            total += math.exp(x[q0 + k]) * s
-            push += (gamma * math.exp(x[q0 + k]) - x[t0 + k]) * s
-            spread += math.exp(x[x0 + k]) * s
+            total += stiff[k] * s
+            push += kept[k] * s
+            spread += chi[k] * s
         g = 1.0 / (ridge + total)
         keep = g * push
         new.mean[i] = g * x[HAT_M] * noise.mean[i] + keep * old.mean[i]

@@ -75,12 +75,12 @@ class Spectrum:
         r"""Squares of the weights off the mean ($|\beta|^2 - m^2/|\mu|^2$) and off the best
         direction, in the metric of the noise.
         """
-        average, best = self._best_direction(shape)
+        average, best = self.best_direction(shape)
         separation = shape.separation
         first, second = off_squares(weights, self._sets[shape], average, best, separation)
         return first, second if np.isfinite(separation) else np.nan
 
-    def _best_direction(self, shape: Clusters) -> tuple[Array, Array]:
+    def best_direction(self, shape: Clusters) -> tuple[Array, Array]:
         r"""The average variances $\bar s_i$ of a set of points and $\mu_i/\bar s_i$, zero where
         there is no noise.
         """
