@@ -11,7 +11,8 @@ so no difference of nearly equal numbers is ever formed. In these variables the 
 equations (`eq:rs-saddle-q` to `eq:rs-saddle-b`, with $\hat R$ integrated by parts) read
 
     \lambda a = \mu \hat m - \sum \alpha\sqrt\Delta\, E[g_1 f]       (\hat Q + \lambda)\eta = \hat m
-    0 = \sum\alpha\, E[f] r^2 = \chi^2 \hat\chi,  \hat\chi = \sum\alpha\Delta\, E[f^2]
+    0 = \sum\alpha\, E[f]
+    r^2 = \chi^2 \hat\chi,  \hat\chi = \sum\alpha\Delta\, E[f^2]
     \chi(\hat Q + \lambda) = 1,  \hat Q = \sum\alpha\Delta\, E[k]
 
 with $\hat m = -\sum\alpha\, E[s f]$: the stationarity conditions of a convex Gaussian min-max
@@ -28,11 +29,13 @@ Where each equation of the paper's definition went (step t, step 0):
     \hat m     `eq:rs-saddle-hatm`, `eq:rs-saddle-mhat0`        -sum_sf in `assemble`
     \hat R     `eq:rs-saddle-hatr`                              by parts, in the first residual
     B          `eq:rs-saddle-b`, `eq:rs-saddle-b0`              the third residual
-    q          `eq:rs-saddle-q`, `eq:rs-saddle-q0`              the split of w above, the fourth
-    residual \chi       `eq:rs-saddle-chi`, `eq:rs-saddle-chi0`          the fifth residual m, R
-    `eq:rs-saddle-m`, `eq:rs-saddle-m0`, `eq:rs-saddle-r`        the split of w above \hat u
-    `eq:rs-saddle-uhat`, `eq:rs-saddle-uhat0`        `engines.logistic.logits.prox` h
-    `eq:rs-saddle-local-field1`, `eq:rs-saddle-local-field2`, `eq:rs-saddle-local-field0`
+    q          `eq:rs-saddle-q`, `eq:rs-saddle-q0`              the split of w, the fourth residual
+    \chi       `eq:rs-saddle-chi`, `eq:rs-saddle-chi0`          the fifth residual
+    m          `eq:rs-saddle-m`, `eq:rs-saddle-m0`              the split of w above
+    R          `eq:rs-saddle-r`                                 the split of w above
+    \hat u     `eq:rs-saddle-uhat`, `eq:rs-saddle-uhat0`        `engines.logistic.logits.prox`
+    h          `eq:rs-saddle-local-field1`, `eq:rs-saddle-local-field2`,
+               `eq:rs-saddle-local-field0`
                (`eq: intuitive hu1`, `eq: intuitive hu2`)       `quadrature.outer`, `engines`
 """
 
