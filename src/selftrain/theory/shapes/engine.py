@@ -32,8 +32,9 @@ from .march import Batches, BestRule, Demands, Points, Table, march
 from .matrices import FullWeights, MatrixSpace
 from .modes import BIAS, FIRST, Weights
 from .points import GenericAverages, LogisticAverages, node_store
+from .solver import solve_stage
 from .spectral import Spectrum
-from .stage import CompiledStage, ShapedStage, solve_stage
+from .stage import CompiledStage, ShapedStage
 from .trajectory import ShapedTrajectory
 
 MARCHED = 200_000

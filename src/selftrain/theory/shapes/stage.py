@@ -1,8 +1,5 @@
-r"""One step for clusters with a shape, solved for certain: Newton from several starts, and
-continuation in the ridge.
-
-The root is unique (`equations`), so whichever way finds it, a Newton step below the tolerance on a
-refined rule is proof.
+r"""The equations of one step for clusters with a shape: where they can be evaluated, Newton's
+method on them, and where it can start.
 """
 
 from __future__ import annotations
@@ -14,18 +11,12 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from ...arrays import Array
-from ..step.ending import Ending
 from ..tolerances import (
-    ACCEPTED,
     BACK_TO_ROUGH,
-    CONTINUATION_STEP,
     DAMPED,
-    LEVELS,
     NO_UPDATE,
-    REFINED,
     ROUGH,
     ROUGH_STEP,
-    last_step_of,
 )
 from .averages import PointSet
 from .compiled import (
@@ -101,19 +92,6 @@ class ShapedEvaluation(NamedTuple):
     system: Array
     anchor: float
     points: int
-
-
-class Solution(NamedTuple):
-    """Unknowns of a solved step and how they were found; `exponent` is that of the rule before the
-    one that confirmed.
-    """
-
-    x: Array
-    start: str
-    evaluations: int
-    points: int
-    accuracy: float
-    exponent: float
 
 
 class ShapedStage:
@@ -321,81 +299,3 @@ class CompiledStage(ShapedStage):
         self.evaluations += evaluations
         self.used = used or self.used
         return x if settled else None
-
-
-def solve_stage(
-    stage: ShapedStage, exponent: float, tolerance: float, guess: Array | None = None
-) -> Solution:
-    """The root of a step, confirmed on a refined rule, or `ConvergenceError`."""
-    best, best_accuracy, best_start, best_rule = None, math.inf, "", exponent
-    enough = last_step_of(tolerance)
-    for name, x in _ways(stage, exponent, enough, guess):
-        if x is None:
-            continue
-        for level in range(LEVELS + 1):
-            rule = exponent + (level + 1) * REFINED
-            accuracy, _, step = stage.step_from(x, stage.ridge, rule)
-            if accuracy < best_accuracy:
-                best, best_accuracy, best_start = x, accuracy, name
-                best_rule = rule - REFINED
-            if accuracy <= tolerance:
-                return Solution(x, name, stage.evaluations, stage.used, accuracy, best_rule)
-            better: Array | None = x + step
-            if accuracy > enough:
-                better = stage.newton(x, stage.ridge, rule, enough, limit=8, near=True)
-            if better is None:
-                break
-            x = better
-        if best_accuracy <= max(ACCEPTED, tolerance):
-            break
-    if best is not None and best_accuracy <= max(ACCEPTED, tolerance):
-        return Solution(best, best_start, stage.evaluations, stage.used, best_accuracy, best_rule)
-    hint = ""
-    if stage.t == 0 and stage.ridge == 0:
-        hint = (
-            "; without ridge the labelled data may be separable, so no finite minimiser exists: use"
-            " lambda_l > 0"
-        )
-    residual = best_accuracy if best is not None else math.nan
-    raise Ending.UNCONFIRMED.error(stage.t, residual=residual, hint=hint)
-
-
-def _ways(
-    stage: ShapedStage, exponent: float, enough: float, guess: Array | None
-) -> Iterator[tuple[str, Array | None]]:
-    for name, x in stage.starts(guess):
-        limit = 12 if name == "predicted" else 40
-        yield name, stage.newton(x, stage.ridge, exponent, enough, limit)
-    yield "continuation", _continue_in_ridge(stage, exponent, enough)
-
-
-def _continue_in_ridge(stage: ShapedStage, exponent: float, enough: float) -> Array | None:
-    r"""Follow the root from large $\lambda$, where it is explicit, down to the ridge of the
-    step.
-    """
-    target = math.log(stage.ridge) if stage.ridge > 0 else -30.0
-    start = stage.explicit(1.0)
-    stiffness = float(np.exp(start[stage.log_q]) @ stage.algebra.softness)
-    here = max(target, math.log(10.0 * stiffness))
-    x = None
-    while x is None and here < 60.0:
-        x = stage.newton(start, math.exp(here), exponent, 1e-4, limit=12)
-        here += 0.0 if x is not None else 2.0
-    stride, before, last = 1.0, None, here
-    while x is not None and here > target:
-        while True:
-            there = max(target, here - stride)
-            ahead = x if before is None else x + (x - before) * (there - here) / (here - last)
-            found = stage.newton(ahead, math.exp(there), exponent, 1e-4, limit=10)
-            if found is None and before is not None:
-                found = stage.newton(x, math.exp(there), exponent, 1e-4, limit=10)
-            if found is not None:
-                break
-            stride *= 0.4
-            if stride < CONTINUATION_STEP:
-                return None
-        before, last = x, here
-        x, here, stride = found, there, min(stride * 1.6, 3.0)
-    if x is None:
-        return None
-    return stage.newton(x, stage.ridge, exponent, enough, limit=12)
