@@ -13,9 +13,11 @@ import argparse
 import csv
 import json
 import math
+import signal
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +50,9 @@ CONFIRMED = 1e-8
 MOST_ERRORS = 1e-3
 CHECKED_STEPS = 2
 """Steps of a run that are checked besides step 0."""
+
+PATIENCE = 10.0
+"""Seconds of processor time that extended precision may take for a step; else it is undecided."""
 
 MARKS = ("<!-- counts of make robustness -->", "<!-- end of counts -->")
 """Where a page of the docs has the counts."""
@@ -185,8 +190,28 @@ def judged(step: independent.Step, z: Any, said: float) -> tuple[independent.Ver
     """
     verdict = independent.correction(step, z)
     if word(verdict, said) != "confirmed" and step.loss.kind != independent.HUBER:
-        verdict = extended.correction(step, z)
+        try:
+            with limited(PATIENCE):
+                verdict = extended.correction(step, z)
+        except TimeoutError:
+            return verdict, "undecided"
     return verdict, word(verdict, said)
+
+
+@contextmanager
+def limited(seconds: float) -> Iterator[None]:
+    """Work in here raises `TimeoutError` after so many seconds of processor time."""
+
+    def over(*_: Any) -> None:
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGVTALRM, over)
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0.0)
+        signal.signal(signal.SIGVTALRM, before)
 
 
 def word(verdict: independent.Verdict, said: float) -> str:
