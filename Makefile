@@ -41,7 +41,9 @@ check: $(TESTED)
 fast: $(TESTED)
 	$(BIN)/python -m pytest tests -m "not slow" -n $(WORKERS) --dist worksteal --durations 5
 
-test: lint browser
+# Kernels are compiled next to the linters, so that two processes of the tests do not both do it.
+test: $(TESTED) browser
+	@$(MAKE) --no-print-directory --jobs 2 --output-sync lint $(WARM)
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope
 
 lint: $(TESTED)

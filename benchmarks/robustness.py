@@ -51,7 +51,7 @@ MOST_ERRORS = 1e-3
 CHECKED_STEPS = 2
 """Steps of a run that are checked besides step 0."""
 
-PATIENCE = 10.0
+PATIENCE = 2.0
 """Seconds of processor time that extended precision may take for a step; else it is undecided."""
 
 MARKS = ("<!-- counts of make robustness -->", "<!-- end of counts -->")
