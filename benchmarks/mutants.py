@@ -8,9 +8,9 @@ fail kill it. One that survives is either a change that no result can show, or a
 
 Kernels run here as plain Python: compiling anew for every mutant would take a minute. A survey
 first runs the tests of `TESTS` once, keeps those that pass within `--each` seconds, and notes which
-functions each of them calls. A mutant then meets the tests that call its function, the quickest
-first, until one fails. The tests are collected once: every mutant is a copy of the process that has
-collected them. `--survey` and `--out` are continued where they ended.
+functions each of them calls. A mutant then meets the tests that call its function, those of its
+folder and the quickest first, until one fails. The tests are collected once: every mutant is a copy
+of the process that has collected them. `--survey` and `--out` are continued where they ended.
 """
 
 from __future__ import annotations
@@ -168,7 +168,8 @@ class Trials:
 
     def _chosen(self, fault: Fault, surveyed: dict[str, Surveyed]) -> list[str]:
         """The tests that call the function of a fault, or those that call something of a file which
-        knows the constant; the quickest first, as many as the budget allows.
+        knows the constant; those of its own room first, of these the quickest, as many as the
+        budget allows.
         """
         place = f"{fault.file}:{fault.owner}"
         called = [name for name, test in surveyed.items() if place in test.calls]
@@ -183,7 +184,13 @@ class Trials:
                 for name, test in surveyed.items()
                 if any(call.rpartition(":")[0] in known for call in test.calls)
             ]
-        called.sort(key=lambda name: surveyed[name].seconds)
+        room = Path(fault.file).relative_to(PACKAGE).parent
+
+        def order(name: str) -> tuple[bool, float]:
+            tests = Path(name.partition("::")[0]).parent.relative_to("tests")
+            return not room.is_relative_to(tests), surveyed[name].seconds
+
+        called.sort(key=order)
         spent = np.cumsum([surveyed[name].seconds for name in called])
         return called[: int(np.searchsorted(spent, self._budget)) + 1]
 

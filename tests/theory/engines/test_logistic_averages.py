@@ -97,3 +97,22 @@ def test_without_extras_the_rest_is_the_same() -> None:
         assert full[0].loss > 0.0 > full[0].y
         for name in NAMES[:9]:
             assert bare[0][name] == pytest.approx(full[0][name], rel=1e-15)
+
+
+@pytest.mark.parametrize("bias", [40.0, -40.0, 0.2])
+@pytest.mark.parametrize("noise", [0.5 * PANEL_NOISE, 2.0 * PANEL_NOISE])
+@pytest.mark.parametrize("c", [3.0, 1e13])
+def test_nodes_add_up_in_any_order(noise: float, bias: float, c: float) -> None:
+    """Neighbours share panels; those that are no neighbours must not."""
+    previous = np.array([25.0, 3.0, -20.0, 8.0, 2.5, -1.0])
+    side, old = np.array([1.0, 1.0, -1.0, -1.0, 1.0, -1.0]), 0.3 * previous
+    nodes = np.array([side, old, np.linspace(0.1, 0.3, 6), previous])
+    logits, extra = Logits(1.0, 1.0, 0.2, 0.1, bias, noise, c), Extra(loss=True, labels=True)
+    together = blank()
+    logistic_averages(nodes, 6, logits, EXPONENT, extra, together[0])
+    sums = blank()
+    for j in range(6):
+        logistic_averages(nodes[:, j : j + 1].copy(), 1, logits, EXPONENT, extra, sums[0])
+    for name in together.dtype.names:
+        size = abs(sums[0][name]) + 1e-3 * abs(sums[0].f)
+        assert abs(together[0][name] - sums[0][name]) <= 1e-8 * size, name

@@ -19,6 +19,7 @@ from selftrain.theory.step.equations import (
     blank_system,
     damping,
     frame,
+    frame_first,
     newton_step,
     solve_linear,
     step_size,
@@ -119,6 +120,7 @@ def test_the_frame_of_a_step():
     expected = (0.1, 0.9, 0.6, 0.4, 0.72, -0.4, 0.7, False, -0.1)
     np.testing.assert_allclose(frame(given, 0.8), expected, rtol=1e-14)
     assert math.isnan(frame(given._replace(fixed_bias=False), 0.8).fixed_bias)
+    np.testing.assert_array_equal(frame_first(RIDGE, 0.8), FIRST)
 
 
 def test_linear_equations_of_any_scale():
