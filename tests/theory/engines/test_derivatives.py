@@ -127,3 +127,14 @@ def test_step_0(plain_logistic: Loss) -> None:
             np.testing.assert_allclose(
                 found, (after - before) / (2.0 * WIDTH), atol=1e-6, err_msg=f"{name}, {field}"
             )
+
+
+def test_small_steps_are_made_more_exact_first() -> None:
+    """Where the ridge is tiny the unknowns of a run have lost digits that the derivatives need."""
+    step = STEP._replace(alpha=3.0, ridge=1e-6, threshold=0.0)
+    stage = LogisticStage(1, step)
+    z = stage.solution(EXPONENT, 1e-10).z
+    z += np.array([stage.frame.offset, 0.0, stage.frame.old_bias, 0.0, 0.0])
+    exact, _ = stage.derivatives(z, EXPONENT)
+    blurred, _ = stage.derivatives(z + np.array([0.0, 0.0, 0.0, 1e-6, 1e-6]), EXPONENT)
+    np.testing.assert_allclose(blurred, exact, rtol=1e-9, atol=1e-9)

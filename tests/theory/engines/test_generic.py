@@ -7,13 +7,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.special import expit
+from scipy.special import expit, ndtr
 
 from selftrain import Problem, Recipe, solve
 from selftrain.errors import EmptySelection, StageError
 from selftrain.labelers import SoftLabels
 from selftrain.losses import Loss
 from selftrain.observables import SYMBOLS
+from selftrain.theory.engines.generic.engine import MASS, GenericStage
+from selftrain.theory.engines.logistic.engine import LogisticStage
+from selftrain.theory.step.given import Given
 
 PROBLEM = Problem(alpha_l=0.5, alpha_u=2.0, rho=0.4, delta=0.75**2, steps=2)
 RECIPES = {
@@ -109,3 +112,42 @@ def test_a_subclass_with_other_targets_is_not_taken_for_soft_labels() -> None:
 
     flipped = solve(PROBLEM.replace(steps=1), Recipe(labeler=Flipped()))
     assert flipped.m[1] < 0
+
+
+STEP = Given(1.2, 0.6, 0.64, -0.3, 2.0, 0.35, 0.7, 0.4, 0.3, 1.5, False)
+
+
+def stage(loss: Loss, given: Given) -> GenericStage:
+    old, batch = np.array(given[:4]), np.array(given[4:7])
+    return GenericStage(loss, SoftLabels(), 1, old, batch, *given[7:])
+
+
+def test_the_state_for_a_large_ridge(plain_logistic: Loss) -> None:
+    compiled = LogisticStage(1, STEP)
+    expected = compiled.explicit(0.4)
+    expected[0] += compiled.frame.offset
+    expected[2] += compiled.frame.old_bias
+    np.testing.assert_allclose(stage(plain_logistic, STEP).explicit(0.4), expected, rtol=1e-6)
+
+
+def test_a_labeled_mass_near_one_class(plain_logistic: Loss) -> None:
+    """Soft labels of logits near -12: their mean is the mean of sigma, near exp(-12)."""
+    given = STEP._replace(bias=-10.0, sharpness=1.2, threshold=0.0)
+    spread, centres = math.sqrt(0.7) * 1.2, (0.6 * 1.2 - 10.0, -0.6 * 1.2 - 10.0)
+    means = [math.exp(1.2 * c + (1.2 * spread) ** 2 / 2) for c in centres]  # sigma(y) near e^y
+    expected = 0.35 * means[0] + 0.65 * means[1]
+    assert stage(plain_logistic, given).label_mass() == pytest.approx(expected, rel=1e-3)
+
+
+@pytest.mark.parametrize("threshold", [0.0, 0.8, 9.0])
+def test_the_selected_share(threshold: float, plain_logistic: Loss) -> None:
+    """Also where only points far out in the tails are selected."""
+    given = STEP._replace(threshold=threshold)
+    z = np.array([0.9, 0.5, 0.1, math.log(0.4), math.log(2.0)])
+    found, _ = stage(plain_logistic, given)._integrals(z, 30.0)
+    spread, share = math.sqrt(0.7) * 1.2, 0.0
+    for s, part in ((1.0, 0.35), (-1.0, 0.65)):
+        centre = s * 0.6 * 1.2 - 0.3
+        for side in (1.0, -1.0):
+            share += part * ndtr((side * centre - threshold * 1.2) / spread)
+    assert found[MASS] == pytest.approx(share, rel=1e-9)

@@ -125,3 +125,12 @@ def test_a_root_of_a_coarse_rule_only_is_not_accepted(monkeypatch: pytest.Monkey
     monkeypatch.setattr(solver, "WAYS", ())
     with pytest.raises(ConvergenceError):
         solve_stage(Started(stage, wrong), EXPONENT, TOLERANCE)
+
+
+def test_evaluations_are_counted() -> None:
+    _, _, stage, z = next(steps("soft"))
+    count = Counter(stage)
+    for expected in (1, 2):
+        count(z, stage.frame.ridge, EXPONENT)
+        assert count.evaluations == expected
+    assert count.points > 0
