@@ -152,13 +152,20 @@ def numbers(**values: Any) -> dict[str, float]:
 
 
 def listed(names: Any, values: Array, form: str = "{:.3g}") -> str:
-    """Pairs in words.
+    """Pairs in words; a value that rounds to zero has no sign.
 
     >>> listed([0.5, 0.2], np.array([1.0, 2.5]))
     '0.5: 1, 0.2: 2.5'
+    >>> listed([0.5], np.array([-1e-9]), "{:.2%}")
+    '0.5: 0.00%'
     """
+
+    def number(value: float) -> str:
+        text = form.format(value)
+        return text if any(digit in text for digit in "123456789") else form.format(0.0)
+
     return ", ".join(
-        f"{_shown(name)}: {form.format(float(value))}"
+        f"{_shown(name)}: {number(float(value))}"
         for name, value in zip(np.asarray(names).tolist(), np.ravel(values), strict=True)
     )
 
