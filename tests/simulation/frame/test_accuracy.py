@@ -47,8 +47,9 @@ def test_the_last_change_falls_as_a_geometric_series(last, moved):
 
 def test_the_last_change_is_relative_to_the_weights():
     now = FitPoint(2.0 * POINT, 4.0, 1.2, 0.0)
-    found = estimate(last=now._replace(m=1.0), now=now)
-    assert found == pytest.approx(0.1 * 0.36 / 0.64, rel=1e-12)
+    for last in (now._replace(m=1.0), now._replace(q=3.6)):
+        found = estimate(last=last, now=now)
+        assert found == pytest.approx(0.1 * 0.36 / 0.64, rel=1e-12)
 
 
 def test_one_direction_alone_is_not_trusted():

@@ -74,6 +74,23 @@ def test_a_tight_fit_is_the_minimum_over_the_columns_it_revealed(
     assert bias == pytest.approx(direct.bias, abs=1e-7)
 
 
+@pytest.mark.parametrize("setting", ["soft", "squared", "selected, small ridge"])
+def test_revealed_columns_have_their_law(setting: str) -> None:
+    """Along its own residual a column has the length that was drawn for it, along earlier ones
+    nothing; residuals are orthonormal.
+    """
+    rows, trained = batch(setting, 300, 2)
+    rows.fit(STATE, BIAS, trained, 1e-6)
+    count = rows.revealed
+    assert count > 3
+    u = rows.columns.u[:count, : rows.targets.size].astype(float)
+    x = rows.columns.x[2 : 2 + count, : rows.targets.size].astype(float)
+    np.testing.assert_allclose(u @ u.T, np.eye(count), atol=1e-5)
+    lengths = rows._law().lengths[2 : 2 + count]
+    along = x @ u.T / np.sqrt(rows.step.delta)
+    np.testing.assert_allclose(np.tril(along), np.diag(lengths), atol=1e-4)
+
+
 @pytest.mark.parametrize("ridge", [1e-4, 1e-2])
 def test_newton_cg_on_a_nearly_singular_matrix(ridge: float) -> None:
     random = np.random.default_rng(5)

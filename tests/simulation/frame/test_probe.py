@@ -27,10 +27,23 @@ def probed(features: int, frame: int, ridge: float, room: int, outside: float):
     z = np.append(random.standard_normal(frame), outside)
     filled, law = Filled(frame, REVEALED), Law(ridge, SCALE, lengths, KEY)
     ended, form = probe_frame(Columns(x, u), filled, rows, z, law, 1e-10)
+    if ended == SETTLED:
+        assert_law(x, u, lengths, frame + (lengths[frame] > 0))
     matrix = x[: min(features, int(np.isfinite(x[:, 0]).sum()))].astype(float)
     hessian = (matrix * curvature) @ matrix.T + ridge * np.eye(len(matrix))
     padded = np.append(z, np.zeros(len(matrix)))[: len(matrix)]
     return ended, form, padded @ np.linalg.solve(hessian, padded), len(matrix)
+
+
+def assert_law(x: np.ndarray, u: np.ndarray, lengths: np.ndarray, first: int) -> None:
+    """The columns from `first` on were revealed by residuals: each has the length that was drawn
+    for it along its own one and nothing along earlier ones.
+    """
+    count = int(np.isfinite(u[:, 0]).sum())
+    found = x[first : first + count - REVEALED].astype(float) @ u[:count].astype(float).T
+    for i, row in enumerate(found):
+        np.testing.assert_allclose(row[: REVEALED + i], 0.0, atol=1e-5)
+        assert row[REVEALED + i] == pytest.approx(SCALE * lengths[first + i], rel=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -151,3 +151,13 @@ def test_the_selected_share(threshold: float, plain_logistic: Loss) -> None:
         for side in (1.0, -1.0):
             share += part * ndtr((side * centre - threshold * 1.2) / spread)
     assert found[MASS] == pytest.approx(share, rel=1e-9)
+
+
+def test_the_labeled_mass_of_other_classes(plain_squared: Loss) -> None:
+    """Hard labels -1 and 1: the share of the smaller side."""
+    given = STEP._replace(sharpness=math.inf, threshold=0.0)
+    spread = math.sqrt(0.7) * 1.2
+    centres = (0.6 * 1.2 - 0.3, -0.6 * 1.2 - 0.3)
+    above = 0.35 * ndtr(centres[0] / spread) + 0.65 * ndtr(centres[1] / spread)
+    found = stage(plain_squared, given).label_mass()
+    assert found == pytest.approx(min(above, 1.0 - above), rel=1e-9)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from selftrain import Problem, Recipe, Trajectory, solve
 from selftrain.errors import ConvergenceError, EmptySelection
+from selftrain.theory.engines.squared.closed_form import susceptibility
 
 STATE = ("m", "v", "bias", "chi", "overlap", "q_hat", "chi_hat", "m_hat", "r_hat")
 
@@ -229,3 +230,10 @@ def test_without_ridge_fewer_rows_than_features_are_refused() -> None:
     problem = Problem(0.5, 2.0, 0.4, 0.5, steps=2, loss="squared")
     with pytest.raises(ConvergenceError, match="no unique minimiser"):
         solve(problem, Recipe(lambda_l=0.0))
+
+
+@pytest.mark.parametrize("ridge", [0.0, 1e-6, 0.3, 50.0])
+def test_the_susceptibility_of_several_groups(ridge: float) -> None:
+    alpha, delta = np.array([0.9, 0.4]), np.array([0.5, 2.0])
+    chi = susceptibility(alpha, delta, ridge)
+    assert chi * ((alpha * delta / (1 + chi * delta)).sum() + ridge) == pytest.approx(1, rel=1e-12)

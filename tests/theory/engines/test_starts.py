@@ -14,6 +14,8 @@ from scipy.integrate import quad
 from scipy.optimize import brentq
 from scipy.special import expit, logit
 
+from selftrain.losses import Logistic
+from selftrain.theory.engines.generic.supervised import GenericSupervised
 from selftrain.theory.engines.logistic.engine import SupervisedStage
 from selftrain.theory.engines.logistic.starts import explicit_start, no_update_start
 from selftrain.theory.engines.logistic.step import workspace
@@ -96,8 +98,10 @@ def test_the_bias_of_several_groups_is_that_of_all_points() -> None:
     chi = 1.0 / (RIDGE + share * (1 - share) * (0.5 + 6.0))
     square = 0.5 * (0.2 * 0.25 + 0.8 * 0.25) + 6.0 * (0.6 * 0.25 + 0.4 * 0.25)
     expected = [0.0, 4.0 * 0.5 * chi, 0.0, math.log(chi * math.sqrt(square)), math.log(chi)]
-    found = SupervisedStage(groups, RIDGE).explicit(RIDGE)
-    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+    for stage in (SupervisedStage(groups, RIDGE), GenericSupervised(Logistic(), groups, RIDGE)):
+        found = stage.explicit(RIDGE)
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+        assert stage.frame.field_scale == pytest.approx(math.sqrt(6.5 / 4.0), rel=1e-14)
 
 
 def test_nothing_selected_and_everything_in_one_class() -> None:
