@@ -150,7 +150,7 @@ def test_the_selected_share(threshold: float, plain_logistic: Loss) -> None:
         centre = s * 0.6 * 1.2 - 0.3
         for side in (1.0, -1.0):
             share += part * ndtr((side * centre - threshold * 1.2) / spread)
-    assert found[MASS] == pytest.approx(share, rel=1e-9)
+    assert found[MASS] == pytest.approx(share, rel=1e-9, abs=0.0)
 
 
 def test_the_labeled_mass_of_other_classes(plain_squared: Loss) -> None:

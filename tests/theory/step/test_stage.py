@@ -12,6 +12,7 @@ import pytest
 from selftrain import Problem, Recipe, Trajectory, solve
 from selftrain.arrays import Array
 from selftrain.errors import ConvergenceError
+from selftrain.theory.engines.logistic.engine import SupervisedStage
 from selftrain.theory.solve import stages
 from selftrain.theory.state import unknowns_at
 from selftrain.theory.step import solver
@@ -134,3 +135,9 @@ def test_evaluations_are_counted() -> None:
         count(z, stage.frame.ridge, EXPONENT)
         assert count.evaluations == expected
     assert count.points > 0
+
+
+@pytest.mark.parametrize(("ridge", "named"), [(0.0, True), (1.0, False)])
+def test_only_without_ridge_the_ridge_is_named(ridge: float, named: bool) -> None:
+    stage = SupervisedStage(np.array([[0.5], [0.4], [0.5]]), ridge)
+    assert ("lambda_l > 0" in solver._hint(stage)) == named
