@@ -161,3 +161,13 @@ def test_the_labeled_mass_of_other_classes(plain_squared: Loss) -> None:
     above = 0.35 * ndtr(centres[0] / spread) + 0.65 * ndtr(centres[1] / spread)
     found = stage(plain_squared, given).label_mass()
     assert found == pytest.approx(min(above, 1.0 - above), rel=1e-9)
+
+
+def test_the_envelope_is_that_of_the_compiled_engine(plain_logistic: Loss) -> None:
+    z, compiled = np.array([0.9, 0.5, 0.1, math.log(0.4), math.log(2.0)]), LogisticStage(1, STEP)
+    based = z - np.array([compiled.frame.offset, 0.0, compiled.frame.old_bias, 0.0, 0.0])
+    expected = compiled.evaluate(based, 0.4, 30.0, with_loss=True)
+    found = stage(plain_logistic, STEP).evaluate(z, 0.4, 30.0)
+    assert found is not None
+    assert expected is not None
+    assert found.envelope == pytest.approx(expected.envelope, rel=1e-9)
