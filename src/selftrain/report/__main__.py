@@ -124,8 +124,6 @@ def main() -> None:
     try:
         if asked.seeds:
             beside.submit(_compile_simulator)
-        if "real-data" in order:
-            beside.submit(_compile_shapes)
         with console.status("compiling the solver (once), and tuning four ways to learn"):
             story = headline()
         report = Report(folder, order, story)
@@ -133,6 +131,8 @@ def main() -> None:
         for sentence in finding(story):
             console.print(sentence)
         console.print(f"Page: {report.file} ({time.perf_counter() - begin:.0f} s); figures follow.")
+        if "real-data" in order:
+            beside.submit(_compile_shapes)
         systems = _systems(beside, story, asked.features, asked.seeds)
         outcomes = _figures(order, folder / "quick", report)
         if systems is not None:

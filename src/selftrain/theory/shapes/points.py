@@ -43,7 +43,7 @@ class LogisticAverages:
     ) -> tuple[Any, Array, int] | None:
         moments, shares = self._moments, self._shares
         here, room = At(x, fields, anchor), Room(self.nodes, moments, shares)
-        extra = Extra(loss=with_loss, labels=False)
+        extra = Extra(loss=True, labels=False) if with_loss else None
         if self.first:
             used = logistic_labelled(here, self.points, exponent, extra, room)
         else:

@@ -16,6 +16,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ....runtime.kernels import kernel
 from ...step.averages import Extra
 from ...tolerances import PANEL_NOISE
@@ -38,6 +40,7 @@ def logistic_averages(
 
     Returns the number of points used (-1: too many).
     """
+    size: Any = np.int64(count)  # a count known beforehand would be compiled apart
     if logits.noise > PANEL_NOISE:
-        return over_prox_panels(nodes, count, logits, exponent, extra, out)
-    return over_noise_nodes(nodes, count, logits, exponent, extra, out)
+        return over_prox_panels(nodes, size, logits, exponent, extra, out)
+    return over_noise_nodes(nodes, size, logits, exponent, extra, out)
