@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.stats import betabinom
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score
 
@@ -14,7 +15,7 @@ from selftrain.estimator.anchored import Unlabeled
 from selftrain.estimator.planning.advice import answer, labels_needed, odds_of
 from selftrain.estimator.planning.assumptions import radial_kurtosis
 from selftrain.estimator.planning.evidence import Evidence, Rivals, Rule, left_out
-from selftrain.estimator.planning.posterior import Cells, positive_shares, posterior
+from selftrain.estimator.planning.posterior import Cells, interval, positive_shares, posterior
 from selftrain.estimator.planning.prediction import best_recipe, supervised_error
 from selftrain.estimator.planning.shape import Shape, shape_of
 from selftrain.estimator.planning.surrogate import balanced_error
@@ -43,12 +44,31 @@ def test_many_labels_bring_the_posterior_to_the_truth_and_few_leave_it_wide() ->
     truth = posterior(sizes, POSITIVE / rows)
     spreads = []
     for factor in (0.02, 1, 100):
-        cells = Cells(sizes, factor * POSITIVE, factor * NEGATIVE, 0.3)
+        cells = Cells(sizes, factor * POSITIVE, factor * NEGATIVE, 0.3, 1_000_000)
         found = posterior(sizes, positive_shares(cells, random, (4000,)))
         spreads.append(found.trained.std())
     assert found.trained.mean() == pytest.approx(truth.trained, abs=1e-3)
     assert found.gain.mean() == pytest.approx(truth.gain, abs=1e-3)
     assert spreads[0] > 3 * spreads[1] > 9 * spreads[2]
+
+
+def test_shares_of_few_rows_follow_the_beta_binomial_law() -> None:
+    """With the belief in even classes and nothing seen: Beta(1.3, 0.7) in the cell that only
+    self-training calls positive, here five rows of 500.
+    """
+    nothing = np.zeros(4)
+    cells = Cells(np.array([0.49, 0.01, 0.01, 0.49]), nothing, nothing, 0.5, 500)
+    shares = positive_shares(cells, np.random.default_rng(0), (40_000,))[:, 1]
+    found = [np.mean(np.isclose(shares, positive / 5)) for positive in range(6)]
+    assert found == pytest.approx(betabinom(5, 1.3, 0.7).pmf(range(6)), abs=0.01)
+
+
+def test_an_interval_reaches_the_gain_when_every_disputed_row_is_right() -> None:
+    """Six disputed rows of 600, half of them of each class: the gain is then exactly 0.01."""
+    sizes, rows = np.array([0.495, 0.005, 0.005, 0.495]), np.array([0.0, 0.0, 0.0, 20.0])
+    cells = Cells(sizes, rows, rows[::-1], 0.5, 600)
+    found = posterior(sizes, positive_shares(cells, np.random.default_rng(0), (4000,)))
+    assert interval(found.gain).high >= 0.01
 
 
 def test_a_gain_is_never_larger_than_the_dispute() -> None:
@@ -64,7 +84,7 @@ def test_the_answer_follows_the_evidence() -> None:
     random = np.random.default_rng(0)
 
     def told(sizes: list[float], positive: list[float], negative: list[float]) -> str:
-        cells = Cells(np.array(sizes), np.array(positive), np.array(negative), 0.5)
+        cells = Cells(np.array(sizes), np.array(positive), np.array(negative), 0.5, 1000)
         shares = positive_shares(cells, random, (4000,))
         return answer(odds_of(posterior(cells.sizes, shares)))
 
@@ -78,7 +98,7 @@ def test_the_answer_follows_the_evidence() -> None:
 
 def test_more_labels_are_asked_for_when_the_dispute_is_small_in_rows() -> None:
     nothing = np.zeros(4)
-    wide = Cells(np.array([0.35, 0.15, 0.15, 0.35]), nothing, nothing, 0.5)
+    wide = Cells(np.array([0.35, 0.15, 0.15, 0.35]), nothing, nothing, 0.5, 100_000)
     few = labels_needed(wide, 100_000, np.random.default_rng(0))
     assert few is not None
     assert 10 <= few <= 2000

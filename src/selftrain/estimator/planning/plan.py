@@ -176,7 +176,7 @@ def plan_rows(rows: Input, random: np.random.RandomState, progress: ProgressOpti
         sizes = (rows.labeled, rows.unlabeled)
         predictions = predict(prepared, evidence, TABLE, sizes, random, bar.advance)
     draw = np.random.default_rng(random.randint(2**31))
-    cells = cells_of(evidence, prepared.unlabeled.weights)
+    cells = cells_of(evidence, prepared.unlabeled.weights, rows.unlabeled)
     found = posterior(cells.sizes, positive_shares(cells, draw, (DRAWS,)))
     odds = odds_of(found)
     error = headline(found, predictions.distances, draw)
