@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from contextlib import suppress
 
 import numpy as np
 
@@ -28,6 +29,13 @@ def endless(x: int) -> int:
     """One point does not end."""
     while x == 1:
         pass
+    return x
+
+
+def stubborn(x: int) -> int:
+    """One point catches whatever comes, and ends as if nothing had happened."""
+    with suppress(Exception):
+        endless(x)
     return x
 
 

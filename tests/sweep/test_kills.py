@@ -158,6 +158,25 @@ def test_points_that_take_too_long_or_too_much_have_failed() -> None:
     assert "not enough memory" in str(data["reason"].values[1])
 
 
+WATCHED = """
+import sys
+sys.path.insert(0, {folder!r})
+from deadly_points import endless, stubborn
+from selftrain import sweep
+sys.settrace(lambda *event: None)  # as a debugger or a measure of coverage does
+for task in (endless, stubborn):
+    data = sweep(over={{"x": (0, 1, 2)}}, task=task, workers=0, time_limit=0.3)
+    print(data["status"].values.tolist())
+"""
+
+
+def test_a_limit_of_time_ends_a_point_under_a_debugger_and_one_that_catches_it() -> None:
+    script = WATCHED.format(folder=str(Path(__file__).parent))
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.stdout.split("\n")[:2] == ["[0, 1, 0]"] * 2, done.stderr
+
+
 def test_of_two_drivers_one_is_refused(tmp_path: Path) -> None:
     child = in_child(lambda: run(tmp_path, 0))
     limit = time.monotonic() + 60

@@ -63,6 +63,11 @@ KEPT_KINDS = "biufUS"
 """Kinds of arrays that are kept: truth values, numbers, text."""
 
 
+ARRIVAL = 0.01
+"""Seconds after which an interrupt of this thread has surely arrived: it comes with the next
+instruction."""
+
+
 class NotReturned(InvalidInput):
     """A quantity that the function of the points does not return, at any of them."""
 
@@ -161,7 +166,11 @@ def too_long(seconds: float | None) -> str:
 
 @contextmanager
 def _in_time(seconds: float | None) -> Iterator[None]:
-    """Raise `TookTooLong` here if the block takes longer, as soon as Python code runs again."""
+    """Raise `TookTooLong` here if the block takes longer, as soon as Python code runs again.
+
+    An interrupt that was sent is waited for, never taken back: CPython would leave its mark that
+    something waits, and a debugger or a measure of coverage then makes Python 3.11 run in a circle.
+    """
     if seconds is None:
         yield
         return
@@ -178,29 +187,24 @@ def _in_time(seconds: float | None) -> Iterator[None]:
     timer = threading.Timer(seconds, interrupt)
     timer.daemon = True
     timer.start()
+    found: BaseException | None = None
     try:
         yield
-    except BaseException:
-        with lock:
-            state["open"] = False
-        if state["late"]:
-            raise TookTooLong from None
-        raise
-    finally:
-        with lock:
-            state["open"] = False
-            if state["late"]:
-                _raise_in(thread, None)
-        timer.cancel()
-    if state["late"]:
+    except BaseException as error:
+        found = error
+    with lock:
+        state["open"] = False
+    timer.cancel()
+    if state["late"] and not isinstance(found, TookTooLong):
+        time.sleep(ARRIVAL)  # it arrives here, unless the block caught it
         raise TookTooLong
+    if found is not None:
+        raise found
 
 
-def _raise_in(thread: int, error: type[BaseException] | None) -> None:
-    """Let a thread raise an error at its next instruction; None takes back one that waits."""
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(
-        ctypes.c_ulong(thread), None if error is None else ctypes.py_object(error)
-    )
+def _raise_in(thread: int, error: type[BaseException]) -> None:
+    """Let a thread raise an error at its next instruction."""
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(error))
 
 
 @contextmanager
