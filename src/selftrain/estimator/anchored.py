@@ -17,6 +17,7 @@ import numpy as np
 from scipy.special import expit
 
 from ..arrays import Array
+from .caution import share_of_start
 from .folds import Labeled, supervised_start
 from .logistic import Coordinates, RowTargets, Student, fit_student
 from .mixture import Anchors, ScoreMixture, fit_mixture
@@ -56,6 +57,7 @@ class Outcome:
         unlabeled: scores of the unlabelled rows.
         mixture: of the last scores.
         history: one entry per step.
+        spread: standard deviation of the unlabelled scores, infinite if there are none.
     """
 
     coefficients: Array
@@ -64,6 +66,7 @@ class Outcome:
     unlabeled: Array
     mixture: ScoreMixture
     history: list[dict[str, Any]]
+    spread: float = float("inf")
 
 
 def self_train(
@@ -87,7 +90,7 @@ def self_train(
     if rows == 0 or setting.steps == 0:
         result = combined(starts, [1.0 / len(starts)] * len(starts))
         mixture = _mixture(result.unlabeled, result.held_out, labeled, unlabeled, setting, share)
-        return _outcome(result, mixture, [])
+        return _outcome(result, unlabeled, mixture, [])
     first = combined(starts, [1.0 / (len(starts) * _spread(start, unlabeled)) for start in starts])
     table = Coordinates(labeled.coordinates, unlabeled.coordinates)
     graph = graph_scores(labeled, unlabeled.coordinates, metrics[0]) if neighbours else None
@@ -119,9 +122,22 @@ def self_train(
             }
         )
     if graph is None:
-        size = _spread(teacher, unlabeled) / _spread(first, unlabeled)
-        teacher = combined([teacher, first], [1 - setting.caution, setting.caution * size])
-    return _outcome(teacher, mixture, history)
+        teacher = _with_caution(teacher, first, labeled, unlabeled, setting.caution)
+    return _outcome(teacher, unlabeled, mixture, history)
+
+
+def _with_caution(
+    teacher: Student,
+    first: Student,
+    labeled: Labeled,
+    unlabeled: Unlabeled,
+    caution: float | None,
+) -> Student:
+    """The teacher with a part of the supervised start, brought to its scale."""
+    size = _spread(teacher, unlabeled) / _spread(first, unlabeled)
+    if caution is None:
+        caution = share_of_start(teacher.held_out, size * first.held_out, labeled)
+    return combined([teacher, first], [1 - caution, caution * size])
 
 
 def combined(students: Sequence[Student], weights: Sequence[float]) -> Student:
@@ -204,7 +220,16 @@ def _mixture(
     )
 
 
-def _outcome(student: Student, mixture: ScoreMixture, history: list[dict[str, Any]]) -> Outcome:
+def _outcome(
+    student: Student, unlabeled: Unlabeled, mixture: ScoreMixture, history: list[dict[str, Any]]
+) -> Outcome:
+    spread = _spread(student, unlabeled) if len(unlabeled.weights) else float("inf")
     return Outcome(
-        student.coefficients, student.bias, student.held_out, student.unlabeled, mixture, history
+        student.coefficients,
+        student.bias,
+        student.held_out,
+        student.unlabeled,
+        mixture,
+        history,
+        spread,
     )

@@ -6,7 +6,7 @@ import warnings
 from typing import Any, Self
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, logit
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -160,7 +160,7 @@ class SelfTrainingLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ign
         else:
             found = np.array([model.share for model in fitted])
             self.shares_ = found / found.sum()
-        tilt = self._tilt()
+        tilt = self._tilt(fitted)
         shift = tilt[1:] - tilt[0] if len(fitted) == 1 else tilt
         self.coef_ = np.array([model.coefficients for model in fitted])
         self.intercept_ = np.array([model.intercept for model in fitted]) + shift
@@ -173,12 +173,14 @@ class SelfTrainingLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ign
         ]
         self.n_iter_ = max((entry["step"] for entry in self.history_), default=0)
 
-    def _tilt(self) -> Array:
+    def _tilt(self, fitted: list[Fitted]) -> Array:
         """Logarithm of the weight of every class in the decision."""
         if self.class_weight is None:
             return np.zeros(len(self.classes_))
         if isinstance(self.class_weight, str):
-            return np.asarray(-np.log(self.shares_))
+            found = -np.log(self.shares_)
+            found[-len(fitted) :] -= [one.even - logit(one.share) for one in fitted]
+            return np.asarray(found)
         return np.array(
             [np.log(self.class_weight.get(name, 1.0)) for name in self.classes_.tolist()]
         )

@@ -114,4 +114,5 @@ def _fitted(
     """The last model; the share of the positive class is what it gives all rows on average."""
     logits = np.asarray(matrix @ model.weights) + model.bias
     share = float(np.clip(np.average(expit(logits), weights=weights), 1e-6, 1 - 1e-6))
-    return Fitted(model.weights, float(model.bias), share, 1.0, 0.0, logits[known], history)
+    even = float(np.log(share / (1 - share)))
+    return Fitted(model.weights, float(model.bias), share, 1.0, 0.0, even, logits[known], history)

@@ -24,6 +24,10 @@ MOST_IN_GRAPH = 10_000
 """Unlabelled rows up to which "auto" builds a graph of neighbours: all pairs are compared, which
 for more rows would take longer than everything else."""
 
+FILLED_BY_WORDS = 0.05
+"""Counts of words are zero in all but a few columns: 0.3 to 1.6 % of the entries of seven tasks of
+text are not zero, 14 to 53 % of those of images."""
+
 
 @dataclass(frozen=True)
 class Prepared:
@@ -35,6 +39,7 @@ class Prepared:
         labeled: coordinates of different labelled rows.
         codes, weights, folds: their classes, weights and folds.
         unlabeled: the other rows.
+        filled: share of the labelled rows' entries that are not zero.
     """
 
     basis: Basis
@@ -44,6 +49,7 @@ class Prepared:
     weights: Array
     folds: Array
     unlabeled: Unlabeled
+    filled: float = 1.0
 
     def against_rest(self, positive: int) -> Labeled:
         """The labelled rows of one class against all others."""
@@ -52,13 +58,14 @@ class Prepared:
     def has_neighbours(self, asked: bool | str) -> bool:
         """Whether a graph of neighbours teaches.
 
-        "auto": where columns share a unit, so that distances mean something, and rows are in memory
-        and not too many.
+        "auto": where columns share a unit and are not words, so that distances mean something, and
+        rows are in memory and not too many.
         """
         if asked != "auto":
             return bool(asked)
         stored = isinstance(self.unlabeled.coordinates, StoredRows)
-        return self.kind == "shared" and stored and len(self.unlabeled.weights) <= MOST_IN_GRAPH
+        images = self.kind == "shared" and self.filled > FILLED_BY_WORDS
+        return images and stored and len(self.unlabeled.weights) <= MOST_IN_GRAPH
 
 
 def prepare(
@@ -89,7 +96,14 @@ def prepare(
     own = codes[known][first]
     folds = assign_folds(labeled, own, random)
     coordinates = rows.project(basis.coordinates, basis.variances.size).part(others)
-    return Prepared(basis, kind, labeled, own, mass, folds, Unlabeled(coordinates, weights[others]))
+    unlabeled = Unlabeled(coordinates, weights[others])
+    return Prepared(basis, kind, labeled, own, mass, folds, unlabeled, _filled(taken))
+
+
+def _filled(block: Block) -> float:
+    """Share of entries that are not zero."""
+    count = block.count_nonzero() if is_sparse(block) else np.count_nonzero(block)
+    return float(count / max(block.shape[0] * block.shape[1], 1))
 
 
 def different_rows(block: Block, codes: Array, weights: Array) -> tuple[Array, Array]:

@@ -18,7 +18,8 @@ class Setting(NamedTuple):
         ridge: of the student, per unlabelled row.
         steps: at most so many.
         mixture_steps: of expectation-maximisation in every step, from what labelled rows say.
-        caution: part of the supervised start in the result, where the student teaches alone.
+        caution: part of the supervised start in the result, where the student teaches alone; None
+            lets held-out labelled rows decide (`caution.py`).
         sharpness, annealing: labels are sigmoid(sharpness (1 + annealing t) log-odds) at step t =
             0, 1, ...
         shrinkage: of the mixture's variances to the pooled one (1: equal variances).
@@ -32,7 +33,7 @@ class Setting(NamedTuple):
     ridge: float = 0.06
     steps: int = 3
     mixture_steps: int = 3
-    caution: float = 0.3
+    caution: float | None = None
     sharpness: float = 1.0
     annealing: float = 0.0
     shrinkage: float = 0.5

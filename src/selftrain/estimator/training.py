@@ -17,6 +17,11 @@ from .prepared import Prepared
 from .preprocessing import Basis
 from .setting import Setting
 
+FARTHEST = 0.2
+"""Standard deviations of the scores by which labelled rows may move the place of even odds from the
+zero of the score. With a few rows of a rare class and scores of a small scale they would otherwise
+move it beyond all rows, and every row would be called the same."""
+
 
 @dataclass(frozen=True)
 class Fitted:
@@ -27,6 +32,7 @@ class Fitted:
             basis before `in_user_units`).
         share: estimated share of the class.
         slope, shift: population log-odds = slope * score + shift.
+        even: population log-odds at which the classes have even odds.
         held_out: population log-odds of the labelled rows, from models without them.
         history: one entry per step.
     """
@@ -36,6 +42,7 @@ class Fitted:
     share: float
     slope: float
     shift: float
+    even: float
     held_out: Array
     history: list[dict[str, Any]]
 
@@ -147,12 +154,15 @@ def calibrated(labeled: Labeled, outcome: Outcome, share: Share, slope_spread: f
     slope, shift = calibrate(
         outcome.held_out, labeled.classes, labeled.weights, population, slope_spread, offset
     )
+    moved = shift - _logit(population)
+    most = FARTHEST * slope * outcome.spread
     return Fitted(
         slope * outcome.coefficients,
         slope * outcome.bias + shift,
         population,
         slope,
         shift,
+        shift - float(np.clip(moved, -most, most)),
         slope * outcome.held_out + shift,
         outcome.history,
     )
@@ -170,7 +180,7 @@ def _as_found(basis: Basis, outcome: Outcome, metric: float) -> Fitted:
     own, intercept = basis.in_user_units(outcome.coefficients, outcome.bias + shift)
     history = [{"metric": metric, **entry} for entry in outcome.history]
     share = outcome.mixture.share
-    return Fitted(own, intercept, share, 1.0, shift, outcome.held_out + shift, history)
+    return Fitted(own, intercept, share, 1.0, shift, shift, outcome.held_out + shift, history)
 
 
 def _logit(share: float) -> float:

@@ -155,10 +155,9 @@ def fit_rivals(prepared: Prepared, setting: Setting) -> Fits:
     neighbours = prepared.has_neighbours("auto")
     start = supervised_start(prepared.against_rest(1), prepared.basis.weights(0.0))
     fitted = train(own, 1, Share(), SLOPE_SPREAD, TOLERANCE, neighbours)
-    even = fitted.intercept - float(np.log(fitted.share / (1 - fitted.share)))
     return Fits(
         Rule(start.student.coefficients, start.student.bias),
-        Rule(fitted.coefficients, even),
+        Rule(fitted.coefficients, fitted.intercept - fitted.even),
         fitted.share,
         start.ridge,
     )
