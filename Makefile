@@ -5,7 +5,7 @@
 # make test        linters, types, and every test
 # make bench       the speed of the engines against other ways: docs/benchmarks.md (half an hour, quiet machine)
 # make bench-check measures again, and names what became slower than on that page
-# make coverage    the lines of src that no test reaches
+# make coverage    the lines of src that neither a test nor a benchmark reaches (three quarters of an hour)
 # make wheel       wheel and source archive in dist/
 # make docs        the documentation as a site: out/docs/index.html
 # make browser     what the tests of the page need: Chromium and its driver, axe-core
@@ -68,7 +68,10 @@ bench-check: $(TESTED)
 	$(BIN)/selftrain bench check --against docs/benchmarks.json
 
 coverage: $(TESTED) browser
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --cov --cov-report=term-missing:skip-covered
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --cov --cov-report=
+	$(BIN)/python -m coverage run -m selftrain bench all --out out/bench
+	$(BIN)/python -m coverage combine --append --quiet
+	$(BIN)/python -m coverage report
 
 wheel: $(READY)
 	$(PIP) install --constraint constraints.txt build

@@ -12,6 +12,9 @@ import pytest
 
 from selftrain.paper.registry import IDS
 
+FIGURE = "annealing"
+"""The cheapest one."""
+
 
 def ran(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
@@ -48,3 +51,19 @@ def test_bad_input_is_one_line(
     assert done.stdout == ""
     assert said in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_a_figure_is_made_shown_and_found_again(tmp_path: Path) -> None:
+    done = ran("run", FIGURE, "--quick", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "cannot tell" in done.stdout
+    assert "1 figure with data and records in out/quick" in done.stderr
+    assert (tmp_path / "out/quick" / f"{FIGURE}.png").stat().st_size > 10_000
+    assert f'id="{FIGURE}"' in (tmp_path / "out/quick/index.html").read_text()
+    listed = json.loads(ran("list", "--quick", "--json", cwd=tmp_path).stdout)["figures"]
+    states = {one["id"]: one["state"] for one in listed}
+    assert states.pop(FIGURE).startswith("made, claims: ")
+    assert not any(state.startswith("made") for state in states.values())
+    again = json.loads(ran("run", FIGURE, "--quick", "--json", cwd=tmp_path).stdout)
+    assert [one["id"] for one in again["figures"]] == [FIGURE]
+    assert again["figures"][0]["failures"] == []

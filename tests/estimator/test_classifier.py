@@ -298,3 +298,28 @@ def test_minus_one_can_be_a_class(cancer):
     signs = np.where(hidden(classes, 30) < 0, 0, 2 * classes - 1)
     found = SelfTrainingLinearClassifier(unlabeled=0, random_state=0).fit(rows, signs)
     assert found.classes_.tolist() == [-1, 1]
+
+
+def test_a_share_that_is_known_is_kept(cancer):
+    rows, _, target = cancer
+    assert SelfTrainingLinearClassifier(share=0.4).fit(rows, target).shares_[1] == 0.4
+    named = SelfTrainingLinearClassifier(share={1: 0.4}).fit(rows, target)
+    assert named.shares_.tolist() == [0.6, 0.4]
+    with pytest.raises(InvalidInput, match=r"share.*'3'|share.*3.*no such class"):
+        SelfTrainingLinearClassifier(share={3: 0.4}).fit(rows, target)
+    rows, classes = load_wine(return_X_y=True)
+    with pytest.raises(InvalidInput, match="a dictionary from class to share"):
+        SelfTrainingLinearClassifier(share=0.4).fit(rows, hidden(classes, 30))
+
+
+def test_a_class_whose_rows_weigh_nothing_is_not_there():
+    rows, classes = load_wine(return_X_y=True)
+    target = hidden(classes, 40)
+    weights = np.where(target == 2, 0.0, 1.0)
+    model = SelfTrainingLinearClassifier().fit(rows, target, sample_weight=weights)
+    assert model.classes_.tolist() == [0, 1]
+    weights = np.where(target >= 1, 0.0, 1.0)
+    with pytest.raises(InvalidInput, match="fewer than 2 classes"):
+        SelfTrainingLinearClassifier().fit(rows, target, sample_weight=weights)
+    with pytest.raises(InvalidInput, match="sample_weight"):
+        SelfTrainingLinearClassifier().fit(rows, target, sample_weight=-np.ones(len(rows)))

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from sklearn.metrics import balanced_accuracy_score, log_loss, roc_auc_score
 
-from selftrain import InvalidInput
+from selftrain import InvalidInput, SelfTrainError
+from selftrain.estimator.comparison import __main__ as command
 from selftrain.estimator.comparison import run as running
 from selftrain.estimator.comparison.measures import measured
 from selftrain.estimator.comparison.rivals import METHODS, Verdict, discriminant
@@ -96,6 +97,27 @@ def test_a_stopped_comparison_continues_and_ends_in_tables(few_methods, tmp_path
     gap = (table["anchored"] - table["self-training .9, balanced"]).groupby("task").mean()
     assert difference(frame, "anchored").loc[20, "mean"] == pytest.approx(gap.mean())
     assert len(draw_comparison(frame).axes) == 2
+
+
+def test_the_command_writes_its_tables_into_a_page(few_methods, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(command, "CONFIRMATION", (named("breast cancer"),))
+    page = tmp_path / "page.md"
+    page.write_text(f"before\n{command.BEGIN}\nstale\n{command.END}\nafter\n")
+    given = ["--seeds", "1", "--out", str(tmp_path / "runs"), "--page", str(page)]
+    drawn = ["--picture", str(tmp_path / "comparison.png")]
+    monkeypatch.setattr("sys.argv", ["comparison", *given, *drawn])
+    command.main()
+    printed = capsys.readouterr().out
+    text = page.read_text()
+    assert "1 tasks, 1 seeds each" in printed
+    assert text.startswith("before\n")
+    assert text.endswith("after\n")
+    assert "stale" not in text
+    assert printed.strip() in text
+    assert (tmp_path / "comparison.png").stat().st_size > 10_000
+    page.write_text("no place")
+    with pytest.raises(SelfTrainError, match="no place for the tables"):
+        command.main()
 
 
 def test_every_method_gives_a_verdict():
