@@ -69,6 +69,7 @@ bench-check: $(TESTED)
 
 coverage: $(TESTED) browser
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --cov --cov-report=
+	mkdir -p out/bench
 	$(BIN)/python -m coverage run -m selftrain bench all --out out/bench
 	$(BIN)/python -m coverage combine --append --quiet
 	$(BIN)/python -m coverage report
