@@ -29,6 +29,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from selftrain import SelfTrainingLinearClassifier, plan
+from selftrain.estimator.planning.plan import LABELS_ALONE
 from selftrain.estimator.planning.posterior import (
     DRAWS,
     Cells,
@@ -123,7 +124,8 @@ def one_run(task: Task, labels: int, seed: int) -> dict[str, Any]:
     advice = plan(X, y, random_state=seed, progress=False)
     hidden = y < 0
     own = advice.evidence.unlabeled.supervised > 0  # scores of the hidden rows, in their order
-    model = SelfTrainingLinearClassifier(**advice.parameters, random_state=seed).fit(X, y)
+    planned = {k: v for k, v in advice.parameters.items() if k not in LABELS_ALONE}
+    model = SelfTrainingLinearClassifier(**planned, random_state=seed).fit(X, y)
     trained = _balanced_error(model.predict(X[hidden]), classes[hidden])
     supervised = _supervised(X[labeled], classes[labeled])
     every = _every_label(X, classes)

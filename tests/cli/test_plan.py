@@ -61,7 +61,7 @@ def test_a_file_without_labels_is_refused_with_its_marker(file: Path, tmp_path: 
     pd.read_csv(file).assign(label="?").to_csv(tmp_path / "none.csv", index=False)
     call = ["plan", str(tmp_path / "none.csv"), "--target", "label", "--unlabeled", "?"]
     result = CliRunner().invoke(app, call)
-    assert "the marker of a row without label is '?'" in str(result.exception)
+    assert "a row without label has '?', NaN or None" in str(result.exception)
 
 
 @pytest.mark.parametrize("marker", ["-1", "-1.0", "", " "])

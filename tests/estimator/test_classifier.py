@@ -323,3 +323,18 @@ def test_a_class_whose_rows_weigh_nothing_is_not_there():
         SelfTrainingLinearClassifier().fit(rows, target, sample_weight=weights)
     with pytest.raises(InvalidInput, match="sample_weight"):
         SelfTrainingLinearClassifier().fit(rows, target, sample_weight=-np.ones(len(rows)))
+
+
+@pytest.mark.parametrize("nothing", [np.nan, None, -1, "-1"])
+def test_nothing_is_no_label_whatever_the_marker(cancer, nothing):
+    rows, _, target = cancer
+    expected = SelfTrainingLinearClassifier(random_state=0).fit(rows, target)
+    names = np.where(target == 1, "benign", "malignant").astype(object)
+    names[target == -1] = nothing
+    for y in (names, pd.Series(names), names.tolist()):
+        model = SelfTrainingLinearClassifier(random_state=0).fit(rows, y)
+        assert model.classes_.tolist() == ["benign", "malignant"]
+        np.testing.assert_allclose(model.coef_, -expected.coef_)
+    numbers = np.where(target == -1, np.nan, target)
+    again = SelfTrainingLinearClassifier(random_state=0).fit(rows, numbers)
+    np.testing.assert_array_equal(again.coef_, expected.coef_)

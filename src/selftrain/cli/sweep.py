@@ -246,5 +246,5 @@ def _needs_pyarrow() -> None:
     from importlib.util import find_spec
 
     if find_spec("pyarrow") is None:
-        accepted = 'it needs pyarrow: pip install "selftrain[parquet]"'
+        accepted = 'it needs pyarrow: pip install ".[parquet]" in a clone'
         raise InvalidInput("to", "parquet", accepted) from None

@@ -34,7 +34,7 @@ class SelfTrainingLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ign
             constant of it is set), "gaussian"
             (for such rows), "paper" (the recipe of the theory, on raw columns).
         neighbours: let a graph of nearest neighbours help the teacher; "auto" does so on images.
-        unlabeled: marks rows of `y` without a label.
+        unlabeled: marks rows of `y` without a label; so does nothing (NaN, None).
         class_weight: what the decision minimises: None the plain error, "balanced" the mean error
             of the classes, a dictionary the error with these weights. Probabilities do not depend
             on it.

@@ -25,11 +25,10 @@ def read_targets(y: Any, unlabeled: Any) -> Classes:
     """Classes and codes of targets.
 
     Arguments:
-        y: one name per row; the marker where there is none.
-        unlabeled: the marker; NaN, None and NaT are one. In an array of strings a number is
-            looked for as it is written.
+        y: one name per row; the marker, or nothing (NaN, None, NaT), where there is none.
+        unlabeled: the marker. In an array of strings a number is looked for as it is written.
 
-    >>> read_targets(["spam", -1, "ham", -1], -1).codes.tolist()
+    >>> read_targets(["spam", -1, "ham", None], -1).codes.tolist()
     [1, -1, 0, -1]
     """
     if y is None:
@@ -44,15 +43,15 @@ def read_targets(y: Any, unlabeled: Any) -> Classes:
         raise InvalidInput(
             "y",
             f"{len(values)} rows",
-            f"no row is labelled (the marker of a row without label is {unlabeled!r})",
+            f"no row is labelled (a row without label has {unlabeled!r}, NaN or None)",
         )
     if known.dtype == object:
         known = _same_kind(known)
     if known.dtype.kind == "f" and not np.isfinite(known).all():
         raise InvalidInput(
             "y",
-            "NaN or inf",
-            f"Input y contains NaN or infinity; the marker of a row without label is {unlabeled!r}",
+            "inf",
+            f"Input y contains infinity; a row without label has {unlabeled!r}, NaN or None",
         )
     check_classification_targets(known)
     names, found = np.unique(known, return_inverse=True)
@@ -74,26 +73,32 @@ def _one_class(marked: bool, unlabeled: Any) -> str:
 
 
 def is_marker(values: Names, unlabeled: Any) -> Names:
-    """Where the marker stands.
+    """Where the marker stands, or nothing.
 
     >>> is_marker(np.array(["a", "-1"]), -1).tolist()
     [False, True]
+    >>> is_marker(np.array([0.0, np.nan, -1.0]), -1).tolist()
+    [False, True, True]
     """
-    missing = unlabeled is None or unlabeled != unlabeled
-    if missing:
-        import pandas as pd
+    import pandas as pd
 
-        return np.asarray(pd.isna(values))
+    missing = np.asarray(pd.isna(values))
+    if unlabeled is None or unlabeled != unlabeled:
+        return missing
     if values.dtype.kind in "US":
         return np.asarray(values == str(unlabeled))
     if values.dtype == object:
-        return np.array([_equal(value, unlabeled) for value in values], dtype=bool)
+        equal = np.array([_equal(value, unlabeled) for value in values], dtype=bool)
+        return np.asarray(missing | equal)
     if isinstance(unlabeled, str):
-        return np.zeros(len(values), dtype=bool)
-    return np.asarray(values == unlabeled)
+        return missing
+    return np.asarray(missing | (values == unlabeled))
 
 
 def _equal(value: Any, marker: Any) -> bool:
+    """Whether a value that is there is the marker."""
+    if value is None or value != value:
+        return False
     if isinstance(value, str) != isinstance(marker, str):
         return str(value) == str(marker) and isinstance(value, str)
     return bool(value == marker)

@@ -82,7 +82,7 @@ def serve(
         from .jobs import JobBoard
         from .workers import Workers
     except ImportError as error:
-        reason = f"the page needs {error.name}: pip install 'selftrain[explore]'"
+        reason = f"the page needs {error.name}: pip install '.[explore]' in a clone"
         raise SelfTrainError(reason) from None
     opened, query = _opened(path)
     listening = _listen(host, port)

@@ -42,7 +42,8 @@ ABOUT = (
     " figures of T. Takahashi, <i>The Role of Pseudo-labels in Self-training Linear Classifiers on"
     " High-dimensional Gaussian Mixture Data</i> (arXiv 2205.07739), regenerated and judged. These"
     " are quick versions, with coarser grids and fewer seeds than most claims need: where the full"
-    " run could say something else, the verdict is <i>cannot tell (needs the full run)</i>.</p>"
+    " run could say something else, the verdict is <i>cannot tell (needs the full run)</i>. The"
+    " texts below the figures belong to the full versions, with more panels, curves and steps.</p>"
 )
 
 

@@ -154,7 +154,7 @@ def _connect(address: str) -> Any:
     try:
         from distributed import Client
     except ImportError:
-        accepted = 'it needs Dask: pip install "selftrain[dask]"'
+        accepted = 'it needs Dask: pip install ".[dask]" in a clone'
         raise InvalidInput("scheduler", address, accepted) from None
     _check_reachable(address)
     connect: Any = Client

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse
-from sklearn.datasets import load_breast_cancer
+from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.metrics import balanced_accuracy_score
 
 from selftrain import InvalidInput, Plan, SelfTrainingLinearClassifier, plan
@@ -162,7 +162,7 @@ def test_text_is_encoded_on_request() -> None:
     frame = pd.DataFrame({"a": ROWS[:, 0], "town": ["x", "y", "z"] * 20})
     rows = _read(frame, LABELS, encode=True)
     assert rows.matrix.shape == (60, 4)
-    assert "1 columns of text became 3 columns of 0 and 1." in rows.remarks
+    assert "1 column of text became 3 of 0 and 1." in rows.remarks
     assert np.all(rows.matrix[:, 1:].sum(axis=1) == 1)
 
 
@@ -185,3 +185,18 @@ def test_a_column_of_names_of_rows_gets_a_remark() -> None:
     frame = pd.DataFrame(ROWS).assign(name=[f"row {k}" for k in range(len(ROWS))])
     frame.columns = frame.columns.astype(str)
     assert any("'name'" in remark for remark in _read(frame, LABELS, encode=True).remarks)
+
+
+def test_after_do_not_the_parameters_are_those_of_the_labels_alone() -> None:
+    """A five is told from a six by a few labels: nothing is left to gain."""
+    X, digit = load_digits(return_X_y=True)
+    X, classes = X[(digit == 5) | (digit == 6)], (digit[(digit == 5) | (digit == 6)] == 6) * 1
+    labelled = np.random.default_rng(0).permutation(len(X))[:40]
+    y = np.full(len(X), -1)
+    y[labelled] = classes[labelled]
+    found = plan(X, y, random_state=0, progress=False)
+    assert found.advice == "do not"
+    model = SelfTrainingLinearClassifier(**found.parameters, random_state=0).fit(X, y)
+    assert model.n_iter_ == 0
+    own = found.evidence.unlabeled.supervised > 0  # the supervised fit that was planned
+    assert np.mean(model.predict(X[y < 0]) == own) > 0.98

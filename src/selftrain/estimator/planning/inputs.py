@@ -100,7 +100,7 @@ def _numbers(X: Any, encode: bool) -> tuple[Any, list[str]]:
 
             coded = pd.get_dummies(X, columns=text, dtype=float)
             made = coded.shape[1] - X.shape[1] + len(text)
-            remarks = [f"{len(text)} columns of text became {made} columns of 0 and 1."]
+            remarks = [f"{_columns_of(len(text))} of text became {made} of 0 and 1."]
             remarks += [
                 f"Column {name!r} has a value of its own on most rows: leave it out."
                 for name in text
@@ -119,6 +119,10 @@ def _numbers(X: Any, encode: bool) -> tuple[Any, list[str]]:
         raise InvalidInput("X", "text", accepted) from None
 
 
+def _columns_of(count: int) -> str:
+    return "1 column" if count == 1 else f"{count} columns"
+
+
 def _finite(matrix: Any, X: Any) -> Any:
     if not is_sparse(matrix) and matrix.ndim == 2 and not np.isfinite(matrix).all():
         bad = ~np.isfinite(matrix).all(axis=0)
@@ -126,8 +130,8 @@ def _finite(matrix: Any, X: Any) -> Any:
         listed = [str(names[i]) for i in np.flatnonzero(bad)[:5]] if len(names) == len(bad) else []
         kind = "NaN" if np.isnan(matrix).any() else "infinite values"
         accepted = (
-            f"finite numbers are accepted; {int(bad.sum())} columns have {kind}:"
-            f" {', '.join(listed)}"
+            f"finite numbers are accepted; {_columns_of(int(bad.sum()))} to fill or"
+            f" leave out with {kind}: {', '.join(listed)}"
         )
         raise InvalidInput("X", kind, accepted)
     return check_array(matrix, accept_sparse="csr", dtype=np.float64, ensure_min_samples=2)
@@ -141,7 +145,7 @@ def _two_classes(y: Any, unlabeled: Any, positive: Any) -> tuple[Array, tuple[An
         if len(names) > 2:
             accepted = (
                 "a plan compares two classes; name one of these to plan it against the rest"
-                " (positive=...)"
+                " (positive=..., --positive)"
             )
             raise InvalidInput("y", names.tolist(), accepted)
         positive = names[1]

@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Plan", "plan", "plan_file"]
 
+LABELS_ALONE: dict[str, Any] = {"steps": 0, "metrics": 0.0}
+"""Parameters with which the classifier is the supervised fit of a plan."""
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Plan:
@@ -52,7 +55,8 @@ class Plan:
         effective_dimension: how many directions carry the noise.
         kurtosis: excess of the fourth power of the distance, 0 for Gaussian rows.
         sources: errors by "left-out rows", "surrogate" and "theory", apart.
-        parameters: for `SelfTrainingLinearClassifier`, to make the fit that was planned.
+        parameters: for `SelfTrainingLinearClassifier`, to make the fit that was planned; after "do
+            not", that of the labels alone.
         recipe: a `Recipe` for the method "paper", its first ridge chosen on left-out rows.
         rows: what was given.
         assumptions: see `check_assumptions`.
@@ -187,6 +191,8 @@ def plan_rows(rows: Input, random: np.random.RandomState, progress: ProgressOpti
     }
     judged = check(prepared, evidence, sources)
     advice = answer(odds)
+    if advice == "do not":
+        parameters = {**parameters, **LABELS_ALONE}
     more = labels_needed(cells, rows.unlabeled, draw) if advice == "cannot tell" else None
     clusters = predictions.shape.clusters
     return Plan(

@@ -249,7 +249,7 @@ def caption(data: Data) -> str:
         r" steps at the best "
         r"ridge, over the error of the best direction, $H(1/\sqrt\Delta)$; above $\alpha_U = 1$ it"
         r" is one, reached with a ridge that goes to zero. Where weights fade to "
-        r"less than any number, their direction goes on (`theory/faded.py`)."
+        r"less than any number, their direction goes on."
     )
 
 

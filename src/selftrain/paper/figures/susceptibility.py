@@ -124,8 +124,7 @@ def caption(data: Data) -> str:
         r"Linear susceptibility $\chi^{(T)}$ of the last step against the number of steps: at fixed"
         r" ridges (a), and of tuned runs without (b) "
         r"and with (c) selection. In (b, c) the ridge meets its bound, 0.1, below $\alpha_U = 1$."
-        r" Where weights fade to less than any number, $\chi$ is that of "
-        r"their direction (`theory/faded.py`)."
+        r" Where weights fade to less than any number, $\chi$ is that of their direction."
     )
 
 
