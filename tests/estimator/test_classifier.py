@@ -325,7 +325,7 @@ def test_a_class_whose_rows_weigh_nothing_is_not_there():
         SelfTrainingLinearClassifier().fit(rows, target, sample_weight=-np.ones(len(rows)))
 
 
-@pytest.mark.parametrize("nothing", [np.nan, None, -1, "-1"])
+@pytest.mark.parametrize("nothing", [np.nan, None, pd.NA, -1, "-1"])
 def test_nothing_is_no_label_whatever_the_marker(cancer, nothing):
     rows, _, target = cancer
     expected = SelfTrainingLinearClassifier(random_state=0).fit(rows, target)

@@ -88,17 +88,14 @@ def is_marker(values: Names, unlabeled: Any) -> Names:
     if values.dtype.kind in "US":
         return np.asarray(values == str(unlabeled))
     if values.dtype == object:
-        equal = np.array([_equal(value, unlabeled) for value in values], dtype=bool)
-        return np.asarray(missing | equal)
+        pairs = zip(values, missing, strict=True)
+        return np.array([gone or _equal(value, unlabeled) for value, gone in pairs], dtype=bool)
     if isinstance(unlabeled, str):
         return missing
     return np.asarray(missing | (values == unlabeled))
 
 
 def _equal(value: Any, marker: Any) -> bool:
-    """Whether a value that is there is the marker."""
-    if value is None or value != value:
-        return False
     if isinstance(value, str) != isinstance(marker, str):
         return str(value) == str(marker) and isinstance(value, str)
     return bool(value == marker)
