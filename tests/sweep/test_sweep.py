@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from selftrain import (
     sweep,
 )
 from selftrain.sweep import linear, load
+from selftrain.sweep.api import plan_of, sample
 
 PROBLEM = Problem(alpha_l=0.5, alpha_u=2.0, rho=0.4, delta=0.75**2, steps=3)
 RECIPE = Recipe(lambda_l=0.05, lambda_u=0.05)
@@ -306,3 +308,21 @@ def test_a_search_with_several_starts_keeps_them() -> None:
         start = TUNED["recipe"]
         best = optimize(PROBLEM.replace(rho=rho), ("lambda_l", "lambda_u"), start=start, starts=2)
         assert float(data["solves"].sel(rho=rho)) == best.solves
+
+
+def test_the_cost_of_a_resumed_sweep_counts_the_points_that_are_there(tmp_path: Path) -> None:
+    """One point in four takes long, and none of the three that a sample draws."""
+
+    def uneven(x: int) -> int:
+        if x % 4 == 1:
+            end = time.process_time() + 0.4
+            while time.process_time() < end:
+                pass
+        return x
+
+    axis = {"x": tuple(range(16))}
+    sweep(over={"x": tuple(range(12))}, task=uneven, workers=0, store=tmp_path, progress=False)
+    plan = plan_of(None, None, axis, uneven)
+    found = sample(plan, tmp_path, notice=lambda line: None)
+    assert found.sampled == 3
+    assert 0.05 < found.seconds < 0.1

@@ -173,7 +173,8 @@ class Cost:
     """How many points a plan has, how many are missing, and what a sample of them took.
 
     Attributes:
-        seconds: of processor time per point, None if none was missing.
+        seconds: of processor time per point, of the sample and of points that were there; None if
+            none was missing.
     """
 
     points: int
@@ -226,7 +227,9 @@ def sample(
         if len(taken) > 1 and time.monotonic() - begin > LONG_SAMPLE:
             break
     later = taken[1:] or taken  # the first point may have compiled kernels
-    return Cost(len(found), len(missing) - len(taken), len(taken), float(np.median(later)))
+    before = sorted(one.seconds for one in found if one is not None)[:-1]  # and so the slowest
+    seconds = float(np.mean([*before, *later]))
+    return Cost(len(found), len(missing) - len(taken), len(taken), seconds)
 
 
 def _ready(plan: SweepPlan, missing: set[int], place: int) -> int:
