@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from .output import check_output, print_json, remark, writing
+from .output import check_output, print_json, remark, terminal, writing
 
 PICTURES = ("png", "svg", "pdf")
 
@@ -58,8 +58,8 @@ def plan(
     if plot is not None:
         with writing(plot):
             advice.plot().savefig(plot)
-        remark(f"drawn: {plot}")
+        remark(f"Figure: {plot}")
     if as_json:
         print_json(advice.to_dict())
     else:
-        typer.echo(str(advice))
+        terminal().print(str(advice), markup=False)

@@ -183,7 +183,7 @@ def plot(
     check_output("out", target, ("png", "pdf", "svg"))
     figure = load(store).plot(name, title=title)
     save_figure(figure, target)
-    remark(f"drawn: {target}")
+    remark(f"Figure: {target}")
 
 
 def as_table(data: Sweep) -> Any:
