@@ -13,6 +13,7 @@ import sys
 import textwrap
 import time
 from collections.abc import Callable
+from concurrent.futures import BrokenExecutor
 from contextlib import suppress
 from pathlib import Path
 
@@ -20,6 +21,7 @@ import pytest
 
 from selftrain import SelfTrainError, sweep
 from selftrain.sweep import load
+from selftrain.sweep.backends import LostProcess, Processes
 from selftrain.sweep.store import Store, StoreError
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -115,7 +117,10 @@ def kill_workers(folder: Path, most: int, chance: random.Random) -> int:
     child = in_child(lambda: run(folder, 2))
     killed, seen = 0, 0
     limit = time.monotonic() + 300
-    while killed < most and ended(child) is None and time.monotonic() < limit:
+    code = None
+    while killed < most and time.monotonic() < limit:
+        if (code := ended(child)) is not None:
+            break
         found = workers_of(child)
         if parts(folder) > seen and found:
             seen = parts(folder)
@@ -124,9 +129,9 @@ def kill_workers(folder: Path, most: int, chance: random.Random) -> int:
                 os.kill(chance.choice(found), signal.SIGKILL)
                 killed += 1
         time.sleep(0.005)
-    with suppress(ChildProcessError):
-        _, status = os.waitpid(child, 0)
-        assert os.waitstatus_to_exitcode(status) == 0
+    if code is None:
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert code == 0
     return killed
 
 
@@ -141,6 +146,25 @@ def test_workers_killed_at_random_moments_are_replaced(tmp_path: Path, undisturb
         if killed == WORKER_KILLS:
             return
     pytest.fail(f"only {killed} workers could be killed")
+
+
+def test_a_pool_that_was_lost_before_a_batch_is_sent_is_replaced() -> None:
+    """Between two looks a worker can die: the next batch then meets a pool that is gone."""
+    pool = Processes(1)
+    try:
+        assert not isinstance(pool.submit(b"").exception(60), BrokenExecutor)
+        for worker in workers_of(os.getpid()):
+            os.kill(worker, signal.SIGKILL)
+        limit = time.monotonic() + 60
+        while not isinstance(pool.submit(b"").exception(60), BrokenExecutor):
+            assert time.monotonic() < limit
+        error = pool.submit(b"").exception(60)
+        assert error is not None
+        assert pool.loss(error) is LostProcess.ALL
+        pool.restart()
+        assert not isinstance(pool.submit(b"").exception(60), BrokenExecutor)
+    finally:
+        pool.close(now=True)
 
 
 def test_a_point_that_ends_its_process_is_found_and_the_others_are_kept() -> None:

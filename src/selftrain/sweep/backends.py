@@ -84,8 +84,13 @@ class Processes:
         self._executor = local_processes(self.slots)
 
     def submit(self, work: bytes) -> Future[Answer]:
-        """Begin a batch."""
-        return self._executor.submit(compute, work)
+        """Begin a batch. A pool that was lost meanwhile says so here: the batch is lost with it."""
+        try:
+            return self._executor.submit(compute, work)
+        except BrokenExecutor as error:
+            lost: Future[Answer] = Future()
+            lost.set_exception(error)
+            return lost
 
     def loss(self, error: BaseException) -> LostProcess | None:
         """One lost process ends the pool."""
