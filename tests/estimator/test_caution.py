@@ -7,6 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse
+from scipy.integrate import quad
+from scipy.optimize import minimize_scalar
 from scipy.special import logit
 
 from selftrain import SelfTrainingLinearClassifier
@@ -43,6 +45,30 @@ def test_held_out_rows_decide_between_start_and_self_training(
     assert share_of_start(good, noise, given) < 0.2
     assert share_of_start(noise, good, given) > 0.8
     assert share_of_start(good, good, given) == pytest.approx(PRIOR_MEAN, abs=1e-12)
+
+
+def test_the_part_is_the_mean_of_the_posterior_in_the_docs(
+    rows: tuple[Array, Array, Array],
+) -> None:
+    """Prior 0.5 with spread 0.3, a row counts half, scale free within 0.5 of its logarithm: by
+    adaptive integration and search instead of grids.
+    """
+    classes, good, noise = rows
+    weak, weaker = 0.4 * good + noise, 0.5 * (2 * classes - 1) + noise[::-1]
+    each = np.where(classes == 1, 0.5 * 60 / classes.sum(), 0.5 * 60 / (60 - classes.sum()))
+
+    def density(part: float) -> float:
+        margin = (2 * classes - 1) * ((1 - part) * weak + part * weaker)
+
+        def cost(log_scale: float) -> float:
+            loss = each @ np.logaddexp(0, -np.exp(log_scale) * margin)
+            return float(loss + 0.5 * (log_scale / 0.5) ** 2)
+
+        best = minimize_scalar(cost, bounds=(-1.5, 1.5), method="bounded").fun
+        return float(np.exp(-0.5 * (best - 40) - 0.5 * ((part - 0.5) / 0.3) ** 2))
+
+    mean = quad(lambda c: c * density(c), 0, 1)[0] / quad(density, 0, 1)[0]
+    assert share_of_start(weak, weaker, labelled(classes)) == pytest.approx(mean, abs=0.01)
 
 
 def test_few_rows_say_little(rows: tuple[Array, Array, Array]) -> None:

@@ -15,14 +15,14 @@ from selftrain.sweep.code import Source, code_digest, sources, syntax
 DIGEST = """
 import sys
 sys.path.insert(0, sys.argv[1])
-import own.work.points as points
+import own.jobs.points as points
 from selftrain.sweep.code import code_digest
 print(code_digest(points.point))
 """
 
 
 def digest_of(folder: Path) -> str:
-    """The digest of own.work.points.point as a new process sees it."""
+    """The digest of own.jobs.points.point as a new process sees it."""
     command = [sys.executable, "-c", DIGEST, str(folder)]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
@@ -32,8 +32,8 @@ def test_a_change_two_packages_away_changes_the_digest_and_a_comment_does_not(
 ) -> None:
     files = {
         "own/__init__.py": "",
-        "own/work/__init__.py": "",
-        "own/work/points.py": (
+        "own/jobs/__init__.py": "",
+        "own/jobs/points.py": (
             "def point(x):\n    from ..law import rule\n    return rule.value(x)\n"
         ),
         "own/law/__init__.py": "",

@@ -55,9 +55,9 @@ def _against_substitution() -> Iterator[Line]:
     run = solve(problem, RECIPE)
     fast = seconds(lambda: solve(problem, RECIPE), 10)
     for warm, how in ((False, "plain"), (True, "warm")):
-        found: list[Array] = []
-        slow = seconds(lambda warm=warm, found=found: found.append(_substitution(problem, warm)))  # type: ignore[misc]
-        gap = float(np.abs(found[0] / run.m - 1).max())
+        substitute = partial(_substitution, problem, warm)
+        slow = seconds(substitute)
+        gap = float(np.abs(substitute() / run.m - 1).max())
         yield Line(
             f"17 steps against {how} substitution on the same equations", slow / fast, "x",
             None if warm else 50.0, note=f"{HOW[warm]}; m differs by {gap:.0e}",

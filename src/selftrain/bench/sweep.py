@@ -13,6 +13,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import joblib
@@ -94,8 +95,8 @@ def _overhead(side: int) -> Iterator[Line]:
         for at in range(3):
             loop = min(loop, _processor(lambda: _plain_loop(axes)))
             memory = min(memory, _processor(lambda: _ours(axes, workers=0)))
-            place = f"{folder}/{at}"
-            store = min(store, _processor(lambda: _ours(axes, workers=0, store=place)))  # noqa: B023
+            kept = partial(_ours, axes, workers=0, store=f"{folder}/{at}")
+            store = min(store, _processor(kept))
     per_point = 1e3 / side**2
     note = f"{side**2} points, processor time, shortest of three"
     yield Line("a solve in a plain loop", per_point * loop, "ms", note=note)

@@ -112,8 +112,8 @@ def _shown(state: PageState, run: Trajectory, data: dict[str, Any]) -> dict[str,
 def theme_of(data: dict[str, Any]) -> Theme:
     """Colours and letters of the page that asks."""
     size = data.get("size")
-    good = isinstance(size, (int, float)) and 8 <= size <= 40
-    return Theme(dark=data.get("dark") is True, size=float(size) if good else 14.0)  # type: ignore[arg-type]
+    letters = float(size) if isinstance(size, (int, float)) and 8 <= size <= 40 else 14.0
+    return Theme(dark=data.get("dark") is True, size=letters)
 
 
 def _figure(

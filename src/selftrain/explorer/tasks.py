@@ -145,10 +145,11 @@ def _left(done: int, total: int, begin: float) -> str:
 
 
 def _whole(name: str, data: dict[str, Any]) -> int:
-    value, low = data.get(name), 2 if name == "features" else 1
+    value: Any = data.get(name)
+    low = 2 if name == "features" else 1
     accepted = f"a whole number from {low} to {LIMITS[name]} is accepted"
     try:
-        number = float(value)  # type: ignore[arg-type]
+        number = float(value)
     except (TypeError, ValueError):
         raise InvalidInput(name, value, accepted) from None
     if not low <= number <= LIMITS[name] or number % 1:

