@@ -19,8 +19,8 @@ COUNTED = 0.5
 """A held-out row counts as less than one: the fits it is left out of share all other rows."""
 
 SHARES = np.linspace(0.0, 1.0, 11)
-"""Parts that are compared: near 0 and 1 their mean is up to 0.03 off the integral, far less than the
-spread of the posterior."""
+"""Parts that are compared: near 0 and 1 their mean is up to 0.03 off the integral, far less than
+the spread of the posterior."""
 
 SLOPES = np.exp(np.linspace(-1.5, 1.5, 13))
 SLOPE_SPREAD = 0.5
