@@ -20,8 +20,8 @@ def test_a_reader_with_the_paper_open_finds_the_equation_in_the_source(name: str
 
 
 def test_all_errata_are_listed() -> None:
-    errata = PAGE.split("## Errata of the paper")[1]
-    assert re.findall(r"^(\d+)\. ", errata, flags=re.MULTILINE) == [str(i) for i in range(1, 22)]
+    errata = PAGE.split("### Misprints and slips")[1].split("### Remarks")[0]
+    assert re.findall(r"^(\d+)\. ", errata, flags=re.MULTILINE) == [str(i) for i in range(1, 24)]
 
 
 TABLE = (

@@ -81,3 +81,56 @@ def test_odds_of_the_squared_cosine_grow_by_the_integral_of_the_rate() -> None:
     label = 4 * rho * (1 - rho)
     rate = 2 * label / (delta * (alpha - 1) * (delta + label))
     assert np.log(odds[-1] / odds[0]) / (ridge * steps) == pytest.approx(rate, rel=1e-3)
+
+
+@pytest.mark.parametrize(("variance", "holds"), [(0.75**2, True), (1.0, False)])
+def test_noise_of_the_field_of_step_0_has_the_variance_of_the_batch(
+    variance: float, holds: bool
+) -> None:
+    """The conjugates of step 0 by Gauss-Hermite quadrature, at the printed variance and at that of
+    the batch; the signal carries a minus sign.
+    """
+    alpha, rho, delta = 0.5, 0.4, 0.75**2
+    run = solve(Problem(alpha, 2.0, rho, delta, steps=0), Recipe(lambda_l=0.2))
+    x, weights = np.polynomial.hermite_e.hermegauss(80)
+    p = lambda u: 1 / (1 + np.exp(-u))  # noqa: E731
+    q_hat = m_hat = 0.0
+    for sign, share in ((1, rho), (-1, 1 - rho)):
+        h = sign * run.m[0] + run.bias[0] + np.sqrt(run.q[0] * variance) * x
+        u, strength, label = np.zeros_like(h), run.chi[0] * delta, (1 + sign) / 2
+        for _ in range(60):
+            curve = p(u) * p(-u)
+            u = u - (u + strength * (p(u) - label) - h) / (1 + strength * curve)
+        share = share / weights.sum()
+        q_hat += alpha * delta * share * float(weights @ (curve / (1 + strength * curve)))
+        m_hat -= alpha * sign * share * float(weights @ (p(u) - label))
+    assert bool(q_hat == pytest.approx(run.q_hat[0], rel=1e-8)) is holds
+    assert bool(m_hat == pytest.approx(run.m_hat[0], rel=1e-8)) is holds
+    assert m_hat > 0
+
+
+@pytest.mark.parametrize("fix_bias", [False, True])
+def test_signal_of_the_squared_loss_has_no_factor_of_the_noise(fix_bias: bool) -> None:
+    """And depends on the step before: m' and B' are in it beside the order parameters of step t."""
+    alpha, rho, delta = 2.0, 0.4, 0.75**2
+    problem = Problem(0.5, alpha, rho, delta, steps=3, loss="squared")
+    run = solve(problem, Recipe(lambda_l=0.05, lambda_u=0.2, fix_bias=fix_bias))
+    fall = -np.diff(run.m) - (2 * rho - 1) * np.diff(run.bias)
+    expected = alpha / (1 + run.chi[1:] * delta) * fall
+    np.testing.assert_allclose(run.m_hat[1:], expected, rtol=1e-9)
+
+
+def test_off_diagonal_pairs_need_the_whole_multiplier() -> None:
+    """Constraints on a pair of replicas, once per pair c <= d: multipliers Q/2 on the diagonal and
+    Q off it give the Gaussian with precision Q; halves throughout do not.
+    """
+    precision = np.array([[2.0, 0.7], [0.7, 1.5]])
+    x, weights = np.polynomial.legendre.leggauss(120)
+    first, second = np.meshgrid(8 * x, 8 * x, indexing="ij")
+    for factor, right in ((1.0, True), (0.5, False)):
+        exponent = precision[0, 0] * first**2 / 2 + precision[1, 1] * second**2 / 2
+        density = np.exp(-exponent - factor * precision[0, 1] * first * second)
+        density = density * np.outer(weights, weights)
+        moment = float((density * first * second).sum() / density.sum())
+        expected = float(np.linalg.inv(precision)[0, 1])
+        assert bool(moment == pytest.approx(expected, rel=1e-9)) is right

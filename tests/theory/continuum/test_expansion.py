@@ -213,7 +213,7 @@ def test_weights_shrink_and_a_trained_bias_aligns(
 
 
 def test_with_a_fixed_bias_the_plane_can_turn_away() -> None:
-    """Erratum 12."""
+    """Erratum 12, and the first remark on the paper."""
     problem = Problem(0.5, 4.0, 0.15, 1.2, steps=1)
     for fixed, rate in ((True, -7.27), (False, 8.77)):
         recipe = Recipe(lambda_l=0.005, fix_bias=fixed)
