@@ -17,7 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 from selftrain import InvalidInput, SelfTrainingLinearClassifier
 from selftrain.estimator.evaluation import LabeledFolds, labeled_scorer
-from selftrain.estimator.preprocessing import find_basis
+from selftrain.estimator.preprocessing import extremes, find_basis
 from selftrain.estimator.rows import as_rows
 
 
@@ -210,7 +210,7 @@ BAD = {
         lambda X, y: (pd.DataFrame(X).assign(city="a", day=pd.Timestamp(0)), y),
         r"X = \['city', 'day'\]: columns of numbers",
     ),
-    "too large to square": (lambda X, y: (X * 1e200, y), "too large to square"),
+    "too wide": (lambda X, y: (np.vstack([[1e308], [-1e308], X[2:, :1]]), y), "range that overflows"),
     "lengths": (lambda X, y: (X, y[:-1]), "one per row of X is needed"),
     "mixed names": (
         lambda X, y: (X, [("a", 1.5, -1)[k % 3] for k in range(len(y))]),
@@ -276,13 +276,13 @@ def test_a_rare_mark_is_not_blown_up_to_unit_variance():
     classes = random.integers(0, 2, 800)
     table = random.normal(size=(800, 4)) + 1.2 * classes[:, None]
     mark = (np.arange(800) % 200 == 0) * 3.0  # four rows
-    basis = find_basis(
-        as_rows(np.column_stack([table, mark])), np.ones(800), "table", 8.0, 5, np.random
-    )
+    rows = as_rows(np.column_stack([table, mark]))
+    ends = extremes(rows)
+    basis = find_basis(rows, np.ones(800), ends, "table", 8.0, 5, np.random)
     np.testing.assert_allclose(basis.scale[:4], table.std(axis=0))
     assert basis.scale[4] == 1.5
     sparse = scipy.sparse.csr_array(np.column_stack([table, mark]))
-    again = find_basis(as_rows(sparse), np.ones(800), "table", None, 5, np.random)
+    again = find_basis(as_rows(sparse), np.ones(800), ends, "table", None, 5, np.random)
     np.testing.assert_allclose(again.scale, basis.scale)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from ..arrays import Array
 from .anchored import Unlabeled
 from .folds import Labeled, assign_folds
-from .preprocessing import Basis, find_basis, shared_units
+from .preprocessing import Basis, extremes, find_basis, shared_units
 from .rows import Block, StoredRows, as_rows, is_sparse
 
 FEWEST_DIRECTIONS = 10
@@ -39,7 +39,8 @@ class Prepared:
         labeled: coordinates of different labelled rows.
         codes, weights, folds: their classes, weights and folds.
         unlabeled: the other rows.
-        filled: share of the labelled rows' entries that are not zero.
+        filled: share of the labelled rows' entries that are not zero (not at the smallest value
+            of their column).
     """
 
     basis: Basis
@@ -84,11 +85,12 @@ def prepare(
         weights: all positive.
     """
     rows = as_rows(matrix)
+    ends = extremes(rows)
     kind = preprocessing
     if kind == "auto":
-        kind = "shared" if shared_units(rows, weights) else "table"
+        kind = "shared" if shared_units(rows, ends) else "table"
     most = max(FEWEST_DIRECTIONS, int(np.ceil(weights.sum() / ROWS_PER_DIRECTION)))
-    basis = find_basis(rows, weights, kind, clip, min(directions, most), random)
+    basis = find_basis(rows, weights, ends, kind, clip, min(directions, most), random)
     known, others = np.flatnonzero(codes >= 0), np.flatnonzero(codes < 0)
     taken = rows.take(known)
     first, mass = different_rows(taken, codes[known], weights[known])
@@ -97,12 +99,14 @@ def prepare(
     folds = assign_folds(labeled, own, random)
     coordinates = rows.project(basis.coordinates, basis.variances.size).part(others)
     unlabeled = Unlabeled(coordinates, weights[others])
-    return Prepared(basis, kind, labeled, own, mass, folds, unlabeled, _filled(taken))
+    return Prepared(basis, kind, labeled, own, mass, folds, unlabeled, _filled(taken, ends.low))
 
 
-def _filled(block: Block) -> float:
-    """Share of entries that are not zero."""
-    count = block.count_nonzero() if is_sparse(block) else np.count_nonzero(block)
+def _filled(block: Block, low: Array) -> float:
+    """Share of entries that are not zero; of a dense block, not the smallest value of their column,
+    which is zero unless somebody has moved the columns.
+    """
+    count = block.count_nonzero() if is_sparse(block) else np.count_nonzero(block > low)
     return float(count / max(block.shape[0] * block.shape[1], 1))
 
 

@@ -12,9 +12,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg
+from numpy.typing import NDArray
 
 from ..arrays import Array
 from ..errors import InvalidInput
@@ -41,6 +43,34 @@ NEGLIGIBLE = 1e-10
 
 ROUNDING = 1e-9
 """Relative error of a variance: by so little it may miss what a column of two values has."""
+
+ROUNDED = 8
+"""A column whose values differ by so many units in the last place is constant: what differs is the
+rounding of whoever computed it.
+"""
+
+NARROWEST = 1e-300
+"""A range below this underflows when it is divided by: such a column counts as constant."""
+
+
+class Extremes(NamedTuple):
+    """Smallest and largest value of every column, and the relative rounding of the entries."""
+
+    low: Array
+    high: Array
+    rounding: float
+
+    @property
+    def constant(self) -> NDArray[np.bool_]:
+        """Which columns never change."""
+        largest = np.maximum(np.abs(self.low), np.abs(self.high))
+        within = self.high - self.low <= ROUNDED * self.rounding * largest
+        return np.asarray(within | (self.high - self.low < NARROWEST))
+
+    @property
+    def span(self) -> Array:
+        """The range of every column, 1 if it is constant."""
+        return np.where(self.constant, 1.0, self.high - self.low)
 
 
 @dataclass(frozen=True)
@@ -82,6 +112,7 @@ class Basis:
 def find_basis(
     rows: Rows,
     weights: Array,
+    ends: Extremes,
     kind: str,
     clip: float | None,
     directions: int,
@@ -90,20 +121,23 @@ def find_basis(
     """The basis of weighted rows.
 
     Arguments:
+        ends: extremes of the rows.
         kind: "table" or "shared" (one scale for all columns).
         directions: at most so many.
     """
-    center, variance = moments(rows, weights)
-    if not np.isfinite(variance).all():
-        column = int(np.flatnonzero(~np.isfinite(variance))[0])
-        raise InvalidInput("X", f"column {column}", "NaN, infinity or numbers too large to square")
-    constant = variance <= 1e-20 * center**2
+    with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is rejected by name
+        finite = np.isfinite(ends.high - ends.low)
+    if not finite.all():
+        column = int(np.flatnonzero(~finite)[0])
+        raise InvalidInput("X", f"column {column}", "NaN, infinity, or a range that overflows")
+    mean, deviation = moments(rows, weights, ends)
+    center = ends.low + ends.span * mean
     if kind == "table":
-        scale = np.where(constant, 0.0, _spreads(rows, center, variance))
+        scale = ends.span * np.where(_has_two_values(mean, deviation), 0.5, deviation)
     else:
         clip = None
-        typical = float(np.sqrt(variance.mean())) or 1.0
-        scale = np.where(constant, 0.0, typical)
+        scale = np.full(len(center), _root_mean_square(ends.span * deviation) or 1.0)
+    scale = np.where(ends.constant, 0.0, scale)
     most = min(directions, int(np.count_nonzero(scale)), rows.shape[0])
     if most == 0:
         empty = np.zeros((rows.shape[1], 1))
@@ -117,17 +151,21 @@ def find_basis(
     return Basis(center, scale, clip, _signed(found[:, kept]), spread[kept])
 
 
-def _spreads(rows: Rows, center: Array, variance: Array) -> Array:
-    """What columns of a table are divided by: their standard deviation, or half of the distance
-    where there are two values.
+def _has_two_values(mean: Array, deviation: Array) -> Array:
+    """Which columns have two values, by the moments of columns that reach from 0 to 1.
 
-    A rare mark divided by its standard deviation would be a very large number on the few rows that
-    have it. The variance is at most (mean - lowest)(highest - mean), and as much only where a
-    column has no third value (Bhatia and Davis, 2000).
+    Such columns are divided by half of the distance: a rare mark divided by its standard deviation
+    would be a very large number on the few rows that have it. The variance is at most
+    (mean - lowest)(highest - mean), and as much only if a column has no third value (Bhatia and
+    Davis, 2000).
     """
-    low, high = extremes(rows)
-    two = variance >= (1 - ROUNDING) * (center - low) * (high - center)
-    return np.where(two, 0.5 * (high - low), np.sqrt(variance))
+    return np.asarray(deviation**2 >= (1 - ROUNDING) * mean * (1 - mean))
+
+
+def _root_mean_square(values: Array) -> float:
+    """Of numbers >= 0 whose squares may overflow."""
+    largest = float(values.max())
+    return largest and largest * float(np.sqrt(np.mean((values / largest) ** 2)))
 
 
 def _sample(
@@ -142,56 +180,69 @@ def _sample(
     return StoredRows(rows.take(which)), weights[which]
 
 
-def shared_units(rows: Rows, weights: Array) -> bool:
+def shared_units(rows: Rows, ends: Extremes) -> bool:
     """Whether all columns are of one kind (pixels, word counts) rather than a table of quantities.
 
     Sparse tables count as such. Dense ones when there are more than 30 columns that vary, all start
     at the same smallest value, and the median column reaches half of the largest value.
     """
-    if is_sparse(getattr(rows, "matrix", None)):
+    if is_sparse(rows.matrix):
         return True
-    low, high = extremes(rows)
-    varying = high > low
+    varying = ~ends.constant
     if np.count_nonzero(varying) <= 30:
         return False
-    low, high = low[varying], high[varying]
+    low, high = ends.low[varying], ends.high[varying]
     span = float(high.max() - low.min())
     same_floor = np.mean(low - low.min() <= 0.05 * span) > 0.9
     return bool(same_floor and np.median(high - low) >= 0.5 * span)
 
 
-def moments(rows: Rows, weights: Array) -> tuple[Array, Array]:
-    """Weighted mean and variance of every column, in two passes (one loses digits)."""
-    (first,) = rows.total(_first_moment, weights)
+def moments(rows: Rows, weights: Array, ends: Extremes) -> tuple[Array, Array]:
+    """Weighted mean and standard deviation of every column that is brought to the range 0 to 1.
+
+    Measured from the smallest value, an offset costs no digits however large it is; in units of the
+    range, no square overflows or underflows. Two passes, for the same reason.
+    """
     mass = float(weights.sum())
-    center = first / mass
-    with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused by name
-        (second,) = rows.total(partial(_second_moment, center=center), weights)
-    return center, np.maximum(second / mass, 0.0)
+    columns = partial(_moment, low=ends.low, span=ends.span)
+    (first,) = rows.total(partial(columns, center=np.zeros(rows.shape[1]), power=1), weights)
+    mean = first / mass
+    (second,) = rows.total(partial(columns, center=mean, power=2), weights)
+    return mean, np.sqrt(second / mass)
 
 
-def extremes(rows: Rows) -> tuple[Array, Array]:
+def extremes(rows: Rows) -> Extremes:
     """Smallest and largest value of every column."""
     found = rows.column(_extremes).reshape(-1, 2, rows.shape[1])
-    return found[:, 0].min(axis=0), found[:, 1].max(axis=0)
+    kind = rows.matrix.dtype
+    rounding = float(np.finfo(kind if kind.kind == "f" else float).eps)
+    return Extremes(found[:, 0].min(axis=0), found[:, 1].max(axis=0), rounding)
 
 
 def _extremes(block: Block) -> Array:
     ends = (block.min(axis=0), block.max(axis=0))
-    return np.concatenate([end.toarray().ravel() if is_sparse(end) else end for end in ends])
+    flat = [end.toarray().ravel() if is_sparse(end) else end for end in ends]
+    return np.concatenate(flat).astype(float)
 
 
-def _first_moment(block: Block, weights: Array) -> tuple[Array, ...]:
-    return (np.asarray(block.T @ weights),)
+def _moment(
+    block: Block, weights: Array, low: Array, span: Array, center: Array, power: int
+) -> tuple[Array, ...]:
+    """Weighted sums of powers of the columns in their range, around `center`.
 
-
-def _second_moment(block: Block, weights: Array, center: Array) -> tuple[Array, ...]:
-    if is_sparse(block):
-        squared = type(block)((block.data**2, block.indices, block.indptr), shape=block.shape)
-        squares = np.asarray(squared.T @ weights)
-        crossed = np.asarray(block.T @ weights)
-        return (squares - 2 * center * crossed + weights.sum() * center**2,)
-    return (weights @ (block - center) ** 2,)
+    The entries of a sparse block that are not stored are zeros: they count with the weight that is
+    left. A column without such entries has none left, which a difference of sums would miss.
+    """
+    if not is_sparse(block):
+        return (weights @ ((block - low) / span - center) ** power,)
+    shape, places, starts = block.shape, block.indices, block.indptr
+    entries = ((block.data - low[places]) / span[places] - center[places]) ** power
+    stored = np.asarray(type(block)((entries, places, starts), shape=shape).T @ weights)
+    ones = np.ones(len(places))
+    seen = np.asarray(type(block)((ones, places, starts), shape=shape).T @ weights)
+    full = np.bincount(places, minlength=shape[1]) == shape[0]
+    left = np.where(full, 0.0, weights.sum() - seen)
+    return (stored + left * (-low / span - center) ** power,)
 
 
 def _standard(block: Array, center: Array, scale: Array, clip: float | None) -> Array:

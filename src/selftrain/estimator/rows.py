@@ -28,8 +28,9 @@ SPARSE_ENTRIES = 2**22
 
 
 class Rows(Protocol):
-    """A table of `shape` rows and columns."""
+    """A table of `shape` rows and columns, as `matrix` stores it."""
 
+    matrix: Any
     shape: tuple[int, int]
 
     def total(self, part: Callable[..., tuple[Array, ...]], *vectors: Array) -> tuple[Array, ...]:
@@ -154,5 +155,12 @@ def is_dask(matrix: Any) -> bool:
 
 
 def as_rows(matrix: Any) -> Rows:
-    """The store that fits a matrix."""
+    """The store that fits a matrix.
+
+    A sparse matrix may list an entry in several parts, whose sum it is: these are added up first,
+    in a copy.
+    """
+    if is_sparse(matrix) and not matrix.has_canonical_format:
+        matrix = matrix.copy()
+        matrix.sum_duplicates()
     return ChunkedRows(matrix) if is_dask(matrix) else StoredRows(matrix)

@@ -187,8 +187,7 @@ def _sample(codes: Array, random: np.random.RandomState) -> Array:
 
 
 def _columns(matrix: Any) -> list[str]:
-    low, high = extremes(as_rows(matrix))
-    constant = int(np.count_nonzero(high <= low))
+    constant = int(np.count_nonzero(extremes(as_rows(matrix)).constant))
     if constant == matrix.shape[1]:
         raise InvalidInput("X", f"{constant} constant columns", "columns that vary are needed")
     return [f"{constant} constant columns say nothing and are left out."] if constant else []
