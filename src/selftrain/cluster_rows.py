@@ -1,16 +1,21 @@
-"""The shape of labelled rows: their classes, the means of these, and covariances pulled towards the
+r"""The shape of labelled rows: their classes, the means of these, and covariances pulled towards the
 sphere.
+
+The covariance of n rows around their class means, shrunk, is $F^\top F + \ell$ times the identity
+with a matrix F of n rows. All that a reduction needs follows from the singular values of F, so no
+matrix of features by features is formed when rows are few and features are many.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from .arrays import Array
-from .covariances import finite
+from .covariances import SAME_MEAN, VANISHING, finite
 from .errors import InvalidInput
 
 
@@ -38,15 +43,61 @@ class RowSource(NamedTuple):
     common: bool
 
 
+class Factor(NamedTuple):
+    """A covariance rows.T @ rows + level * identity."""
+
+    rows: Array
+    level: float
+
+    def matrix(self) -> Array:
+        """The covariance itself."""
+        return np.asarray(self.rows.T @ self.rows + self.level * np.eye(self.rows.shape[1]))
+
+    def along(self, basis: Array) -> Factor:
+        """The covariance along orthonormal columns."""
+        return Factor(self.rows @ basis, self.level)
+
+
+class Factored(NamedTuple):
+    """An estimate whose covariances (one, or negative and positive) are factored."""
+
+    mean: Array
+    covariances: tuple[Factor, ...]
+    midpoint: Array
+    names: tuple[str, ...] | None
+
+    @property
+    def average(self) -> Factor:
+        """The average covariance of the two classes."""
+        count = len(self.covariances)
+        rows = np.concatenate([each.rows for each in self.covariances]) / math.sqrt(count)
+        return Factor(rows, sum(each.level for each in self.covariances) / count)
+
+
+class Reduction(NamedTuple):
+    """The leading directions as columns, and the share of the squared separation along them."""
+
+    directions: Array
+    kept: float
+
+
 def estimate(source: RowSource) -> Estimate:
     """The shape of labelled rows; see `Clusters.from_data`."""
-    shrinkage, common = source.shrinkage, source.common
+    found = factored(source)
+    both = tuple(each.matrix() for each in found.covariances)
+    return Estimate(found.mean, both[0] if len(both) == 1 else both, found.midpoint, found.names)
+
+
+def factored(source: RowSource) -> Factored:
+    """The shape of labelled rows, their covariances not yet multiplied out."""
     rows, labels, names = labelled_rows(source.X, source.y)
     constant = np.flatnonzero(np.ptp(rows, axis=0) == 0)
     if constant.size:
         which = ", ".join(names[i] if names else str(i) for i in constant[:5])
         accepted = f"columns must vary; these are constant, drop them: {which}"
         raise InvalidInput("X", f"{constant.size} constant columns", accepted)
+    origin = rows[0].copy()
+    rows -= origin  # sums of columns with a large offset would lose the digits of their spread
     sides = [rows[~labels], rows[labels]]
     for name, side in zip(("negative", "positive"), sides, strict=True):
         if len(side) < 2:
@@ -56,31 +107,101 @@ def estimate(source: RowSource) -> Estimate:
             raise InvalidInput("y", f"{len(side)} rows", accepted)
     centres = [side.mean(axis=0) for side in sides]
     centred = [side - centre for side, centre in zip(sides, centres, strict=True)]
-    if common:
-        covariance: Any = _shrunk(np.concatenate(centred), shrinkage)
-    else:
-        covariance = tuple(_shrunk(side, shrinkage) for side in centred)
-    mean, midpoint = 0.5 * (centres[1] - centres[0]), 0.5 * (centres[1] + centres[0])
-    return Estimate(mean, covariance, midpoint, names)
+    groups = [np.concatenate(centred)] if source.common else centred
+    return Factored(
+        0.5 * (centres[1] - centres[0]),
+        tuple(_shrunk(group, source.shrinkage) for group in groups),
+        origin + 0.5 * (centres[1] + centres[0]),
+        names,
+    )
 
 
-def _shrunk(rows: Array, shrinkage: str | float) -> Array:
+def leading_directions(found: Factored, k: int) -> Reduction:
+    r"""The k leading principal directions of the rows, $\bar\Sigma + \mu\mu^\top$.
+
+    Every direction has its largest entry positive. Beyond the rank of the rows the noise is the
+    same in all directions, and any that are left serve.
+    """
+    average = found.average
+    stacked = np.vstack([average.rows, found.mean])
+    short = max(0, k - len(stacked))  # rows of zeros ask for directions without variance too
+    padded = np.pad(stacked, ((0, short), (0, 0)))
+    basis = np.linalg.svd(padded, full_matrices=False)[2][:k].T
+    basis = basis * np.where(basis[np.abs(basis).argmax(axis=0), np.arange(k)] < 0, -1.0, 1.0)
+    whole = squared_separation(found.mean, average)
+    left = squared_separation(found.mean @ basis, average.along(basis))
+    kept = 1.0 if math.isinf(left) else (0.0 if math.isinf(whole) else left / whole)
+    return Reduction(basis, kept)
+
+
+def squared_separation(mean: Array, noise: Factor) -> float:
+    r"""$\mu^\top \Sigma^{-1} \mu$, infinite if the means differ where the noise has no variance."""
+    _, singular, axes = np.linalg.svd(noise.rows, full_matrices=False)
+    inside = axes @ mean
+    outside = float(np.linalg.norm(mean - inside @ axes))
+    variances = singular**2 + noise.level
+    least = VANISHING * float(variances.max())
+    alive = variances > least
+    total = float((inside[alive] ** 2 / variances[alive]).sum())
+    beyond = math.hypot(outside, float(np.linalg.norm(inside[~alive])))
+    if beyond <= SAME_MEAN * float(np.linalg.norm(mean)):
+        return total
+    return total + beyond**2 / noise.level if noise.level > least else math.inf
+
+
+def _shrunk(rows: Array, shrinkage: str | float) -> Factor:
     """The covariance of centred rows, pulled towards the sphere."""
-    from sklearn.covariance import ledoit_wolf, oas
+    weight = _weight_of_sphere(rows, shrinkage)
+    level = float((rows**2).sum()) / rows.size
+    return Factor(math.sqrt((1 - weight) / len(rows)) * rows, weight * level)
 
-    estimators = {"auto": ledoit_wolf, "ledoit-wolf": ledoit_wolf, "oas": oas}
-    if isinstance(shrinkage, str) and shrinkage in estimators:
-        matrix, _ = estimators[shrinkage](rows, assume_centered=True)
-        return np.asarray(matrix, dtype=float)
+
+def _weight_of_sphere(rows: Array, shrinkage: str | float) -> float:
+    """The weight of the sphere of the same trace, 0 to 1."""
+    if isinstance(shrinkage, str) and shrinkage in ("auto", "ledoit-wolf", "oas"):
+        return _oas(rows) if shrinkage == "oas" else _ledoit_wolf(rows)
     accepted = '"auto", "ledoit-wolf", "oas" or a number from 0 to 1 is accepted'
     if isinstance(shrinkage, (str, bool)) or not np.ndim(shrinkage) == 0:
         raise InvalidInput("shrinkage", shrinkage, accepted)
     if not 0 <= shrinkage <= 1:
         raise InvalidInput("shrinkage", shrinkage, accepted)
-    plain = rows.T @ rows / len(rows)
-    level = float(np.trace(plain)) / len(plain)
-    shrunk: Array = (1 - shrinkage) * plain + shrinkage * level * np.eye(len(plain))
-    return shrunk
+    return float(shrinkage)
+
+
+def _ledoit_wolf(rows: Array) -> float:
+    r"""The weight of Ledoit and Wolf (2004), as scikit-learn has it.
+
+    $\|X^\top X\|^2 = \|X X^\top\|^2$ and $\sum_{ij} (X^{2\top} X^2)_{ij} = \sum_k |x_k|^4$, so the
+    smaller product serves.
+    """
+    count, features = rows.shape
+    lengths = (rows**2).sum(axis=1)
+    level = float(lengths.sum()) / (count * features)
+    square = _squared_norm(rows) / count**2
+    distance = square / features - level**2
+    noise = (float(lengths @ lengths) / count - square) / (count * features)
+    noise = min(noise, distance)
+    return 0.0 if noise <= 0 or features == 1 else noise / distance
+
+
+def _oas(rows: Array) -> float:
+    """The weight of the oracle approximating shrinkage (Chen et al., 2010), as scikit-learn has
+    it.
+    """
+    count, features = rows.shape
+    level = float((rows**2).sum()) / rows.size
+    mean_square = _squared_norm(rows) / (count * features) ** 2
+    distance = (count + 1) * (mean_square - level**2 / features)
+    if features == 1:
+        return 0.0
+    return 1.0 if distance == 0 else min((mean_square + level**2) / distance, 1.0)
+
+
+def _squared_norm(rows: Array) -> float:
+    """Squared Frobenius norm of rows.T @ rows, which is that of rows @ rows.T."""
+    count, features = rows.shape
+    product = rows @ rows.T if count < features else rows.T @ rows
+    return float((product**2).sum())
 
 
 def as_rows(X: Any) -> tuple[Array, tuple[str, ...] | None]:

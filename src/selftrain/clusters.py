@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +18,8 @@ import numpy as np
 
 from .arrays import Array
 from .cluster_modes import Modes, modes_of
-from .cluster_rows import RowSource, as_rows, estimate
-from .covariances import NEGATIVE, checked, eigen, finite, one_or_two, widened
+from .cluster_rows import RowSource, as_rows, estimate, factored, leading_directions
+from .covariances import SAME_MEAN, VANISHING, checked, eigen, finite, one_or_two, widened
 from .errors import InvalidInput
 from .fields import LARGEST, RANGE, SMALLEST, whole
 from .linear_rule import LinearRule, best_rule
@@ -128,9 +128,34 @@ class Clusters:
         array([2., 0.])
         """
         source = RowSource(X, y, shrinkage, common)
+        if directions is not None:
+            return cls._along_leading(source, directions)
         shape = cls(*estimate(source), shrunk=shrinkage != 0)
         object.__setattr__(shape, "_rows", source)
-        return shape if directions is None else shape.reduce(directions)
+        return shape
+
+    @classmethod
+    def _along_leading(cls, source: RowSource, k: int, outer: Clusters | None = None) -> Clusters:
+        """The shape of rows along their k leading directions, which come from the singular values
+        of the rows: no covariance of all features is formed.
+
+        Arguments:
+            outer: the reduced shape whose coordinates the rows are brought to first, if any.
+        """
+        inner = source if outer is None else source._replace(X=outer.project(source.X))
+        found = factored(inner)
+        k = _directions(k, found.mean.size)
+        basis, kept = leading_directions(found, k)
+        along = (as_rows(inner.X)[0] - found.midpoint) @ basis
+        mean, covariance, *_ = estimate(source._replace(X=along))
+        names, midpoint = found.names, found.midpoint
+        if outer is not None:
+            assert outer.directions is not None
+            names, midpoint = outer.names, outer.midpoint
+            basis, kept = outer.directions @ basis, outer.kept * kept
+        small = cls(mean, covariance, midpoint, names, basis, kept, source.shrinkage != 0)
+        object.__setattr__(small, "_rows", source)
+        return small
 
     def __getstate__(self) -> dict[str, Any]:
         """For other processes: the shape without the rows it was estimated from."""
@@ -200,8 +225,8 @@ class Clusters:
         the means differ where the noise has no variance.
         """
         spectrum, mean = self.spectrum
-        alive = spectrum > NEGATIVE * 1e-3 * spectrum.max()
-        if np.linalg.norm(mean[~alive]) > 1e-12 * self.length:
+        alive = spectrum > VANISHING * spectrum.max()
+        if np.linalg.norm(mean[~alive]) > SAME_MEAN * self.length:
             return math.inf
         return float(np.sqrt((mean[alive] ** 2 / spectrum[alive]).sum()))
 
@@ -272,22 +297,16 @@ class Clusters:
         >>> small.features, round(small.kept, 6)
         (2, 1.0)
         """
-        accepted = f"a whole number from 1 to {self.features} is accepted"
-        k = whole("k", k, lambda n: 0 < n <= self.features, accepted)
-        if self.shrunk and self._rows is None:
+        k = _directions(k, self.features)
+        if self._rows is not None:
+            return self._along_leading(self._rows, k, self if self.directions is not None else None)
+        if self.shrunk:
             accepted = (
                 "the covariance was shrunk over all features and its rows are not at hand;"
                 " Clusters.from_data(X, y, directions=k) is accepted"
             )
             raise InvalidInput("k", k, accepted)
-        small = self._along(self._leading(k))
-        if self._rows is None:
-            return small
-        source = self._rows._replace(X=small.project(self._rows.X))
-        mean, covariance, *_ = estimate(source)
-        small = replace(small, mean=mean, covariance=covariance, shrunk=self.shrunk)
-        object.__setattr__(small, "_rows", self._rows)
-        return small
+        return self._along(self._leading(k))
 
     def _leading(self, k: int) -> Array:
         """The k leading principal directions of the rows, as columns."""
@@ -366,6 +385,12 @@ class Clusters:
         from .plots.clusters import plot_clusters
 
         return plot_clusters(self, panel=panel, ax=ax)
+
+
+def _directions(k: Any, features: int) -> int:
+    """A number of directions, checked."""
+    accepted = f"a whole number from 1 to {features} is accepted"
+    return whole("k", k, lambda n: 0 < n <= features, accepted)
 
 
 def _freeze(owner: Clusters, name: str, array: Array) -> None:

@@ -16,6 +16,12 @@ ASYMMETRY = 1e-8
 NEGATIVE = 1e-9
 """Eigenvalues down to minus this share of the largest one are rounding, and count as zero."""
 
+VANISHING = 1e-3 * NEGATIVE
+"""Up to this share of the largest one a variance counts as zero when a separation is asked for."""
+
+SAME_MEAN = 1e-12
+"""By this share of its length a mean may reach where the noise has no variance."""
+
 
 def finite(field: str, value: Any) -> Array:
     try:
