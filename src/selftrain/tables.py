@@ -7,6 +7,8 @@ units must not decide.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,6 +24,9 @@ __all__ = ["Table", "read_table", "standardised"]
 
 SHOWN = 5
 """Names of columns that a sentence lists at most."""
+
+COMPRESSED = (".bz2", ".gz", ".tar", ".xz", ".zip", ".zst")
+"""Endings of files that pandas unpacks: their lines are not those of the table."""
 
 
 class Table(NamedTuple):
@@ -70,23 +75,67 @@ def read_table(path: str | Path, target: str) -> Table:
     return Table(_numbers(path, frame), y.to_numpy(), tuple(str(name) for name in frame.columns))
 
 
-def read_csv(path: str | Path, target: str, field: str, **options: Any) -> Any:
+def read_csv(path: str | Path, target: str, field: str) -> pd.DataFrame:
     """What `pandas.read_csv` makes of a file whose line of names has the column `target`.
 
     Arguments:
-        field: what the file is called in a refusal.
-        options: of `pandas.read_csv`; with `chunksize` it gives the pieces one after the other.
+        field: what the file is called in an error message.
     """
     import pandas as pd
 
+    with _one_sentence(path, field):
+        _check_target(path, target)
+        return pd.read_csv(path)
+
+
+def read_csv_pieces(
+    path: str | Path, target: str, field: str, size: int, **options: Any
+) -> Iterator[pd.DataFrame]:
+    """The same in pieces of `size` rows, one after the other; `options` are those of pandas."""
+    import pandas as pd
+
+    with _one_sentence(path, field):
+        _check_target(path, target)
+        with pd.read_csv(path, chunksize=size, **options) as pieces:
+            yield from pieces
+
+
+def _check_target(path: str | Path, target: str) -> None:
+    import pandas as pd
+
+    names = [str(name) for name in pd.read_csv(path, nrows=0).columns]
+    if target not in names:
+        raise InvalidInput("target", target, f"no such column; {nearest(target, names)}")
+
+
+@contextmanager
+def _one_sentence(path: str | Path, field: str) -> Iterator[None]:
+    """Say what is wrong with a file that pandas cannot read."""
+    import pandas as pd
+
     try:
-        names = [str(name) for name in pd.read_csv(path, nrows=0).columns]
-        if target not in names:
-            raise InvalidInput("target", target, f"no such column; {nearest(target, names)}")
-        return pd.read_csv(path, **options)
-    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
+        yield
+    except UnicodeDecodeError as error:
+        accepted = (
+            f"a CSV file in UTF-8 is accepted; {_invalid_byte(Path(path), error)} is not UTF-8."
+            " Save the file as UTF-8 (from Latin-1: iconv -f latin1 -t utf-8)"
+        )
+        raise InvalidInput(field, str(path), accepted) from None
+    except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
         accepted = f"a CSV file with a line of names is accepted ({' '.join(str(error).split())})"
         raise InvalidInput(field, str(path), accepted) from None
+
+
+def _invalid_byte(path: Path, error: UnicodeDecodeError) -> str:
+    """The first byte that is not UTF-8, with its line; the error of pandas knows only its cell."""
+    if path.is_file() and path.suffix.lower() not in COMPRESSED:
+        with path.open("rb") as file:
+            for number, line in enumerate(file, start=1):
+                try:
+                    line.decode()
+                except UnicodeDecodeError as found:
+                    return f"the byte 0x{line[found.start]:02X} in line {number}"
+    return f"a byte 0x{error.object[error.start]:02X}"
 
 
 def standardised(table: Table) -> Table:
@@ -97,6 +146,7 @@ def standardised(table: Table) -> Table:
     if not moving.any():
         raise InvalidInput("data", f"{len(moving)} columns", "some column has to vary")
     rows = table.X[:, moving]
+    rows = (rows - rows[0]) / np.ptp(rows, axis=0)  # no offset or unit costs a digit
     names = np.array(table.names, dtype=object)
     return Table(
         (rows - rows.mean(axis=0)) / rows.std(axis=0),

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...errors import InvalidInput
 from ...runtime.progress import Progress, ProgressOption
-from ...tables import read_csv
+from ...tables import read_csv_pieces
 from .inputs import MOST_LABELED, MOST_UNLABELED, Input, sampled
 
 if TYPE_CHECKING:
@@ -73,8 +73,8 @@ def read_csv_rows(
     counts = {True: 0, False: 0}
     total = _pieces(path)
     with Progress(total, f"pieces of {PIECE} rows", progress if total > 1 else False) as bar:
-        for piece in read_csv(
-            path, target, "rows", chunksize=PIECE, dtype={target: str}, low_memory=False
+        for piece in read_csv_pieces(
+            path, target, "rows", PIECE, dtype={target: str}, low_memory=False
         ):
             known = _known(piece[target], unlabeled)
             lots = random.random(len(piece))
