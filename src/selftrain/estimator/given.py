@@ -8,9 +8,9 @@ import numpy as np
 from sklearn.utils.validation import _check_sample_weight
 
 from ..arrays import Array
-from ..errors import InvalidInput, nearest
+from ..errors import InvalidInput
 from .rows import is_dask
-from .targets import Classes
+from .targets import Classes, no_such_class
 
 
 class GivenRows(NamedTuple):
@@ -88,9 +88,7 @@ def known_shares(share: Any, names: Array) -> dict[int, float]:
         listed = names.tolist()
         for name in share:
             if name not in listed:
-                raise InvalidInput(
-                    "share", name, f"no such class; {nearest(str(name), map(str, listed))}"
-                )
+                raise no_such_class("share", name, listed)
         return {listed.index(name): float(value) for name, value in share.items()}
     if len(names) != 2:
         raise InvalidInput(

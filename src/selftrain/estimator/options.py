@@ -11,6 +11,7 @@ from ..fields import number
 from ..recipe import Recipe
 from ..runtime.progress import checked_progress
 from .setting import Setting
+from .targets import no_such_class
 
 METHODS = ("anchored", "gaussian", "paper")
 PREPROCESSING = ("auto", "shared", "table")
@@ -166,5 +167,4 @@ def check_weighted_classes(weight: Any, names: list[Any]) -> None:
         return
     for name in weight:
         if name not in names:
-            known = nearest(str(name), map(str, names))
-            raise InvalidInput("class_weight", name, f"no such class; {known}")
+            raise no_such_class("class_weight", name, names)

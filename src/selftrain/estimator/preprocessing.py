@@ -69,8 +69,8 @@ class Extremes(NamedTuple):
 
     @property
     def span(self) -> Array:
-        """The range of every column, 1 if it is constant."""
-        return np.where(self.constant, 1.0, self.high - self.low)
+        """The range of every column, 1 if there is none."""
+        return np.where(self.high > self.low, self.high - self.low, 1.0)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -83,7 +85,7 @@ def is_marker(values: Names, unlabeled: Any) -> Names:
     import pandas as pd
 
     missing = np.asarray(pd.isna(values))
-    if unlabeled is None or unlabeled != unlabeled:
+    if unlabeled is None or (unlabeled != unlabeled and values.dtype.kind not in "US"):
         return missing
     if values.dtype.kind in "US":
         return np.asarray(values == str(unlabeled))
@@ -102,16 +104,23 @@ def _equal(value: Any, marker: Any) -> bool:
 
 
 def _plain(y: Any) -> Any:
-    """An array; lists that mix names and numbers keep both kinds, and whole numbers with gaps stay
-    whole.
+    """An array; lists that mix names and numbers keep both kinds, and whole numbers with gaps or
+    beyond 64 bits stay whole.
     """
     if hasattr(y, "to_numpy"):
         return y.to_numpy(dtype=object) if getattr(y, "hasnans", False) else y.to_numpy()
-    if isinstance(y, (list, tuple)) and len({type(value) for value in y}) > 1:
+    if isinstance(y, (list, tuple)) and (len({type(value) for value in y}) > 1 or _long(y)):
         values = np.empty(len(y), dtype=object)
         values[:] = y
         return values
     return np.asarray(y)
+
+
+def _long(y: Sequence[Any]) -> bool:
+    """Whether there is a whole number beyond 64 bits with a sign: numpy makes such a list floats,
+    and neighbours equal.
+    """
+    return any(isinstance(value, int) and not -(2**63) <= value < 2**63 for value in y)
 
 
 def _same_kind(known: Names) -> Names:
@@ -124,4 +133,37 @@ def _same_kind(known: Names) -> Names:
             sorted({str(value) for value in known})[:5],
             "names and numbers are mixed among the classes",
         )
-    return np.array(known.tolist())
+    listed = known.tolist()
+    whole = all(type(each) is int for each in listed)
+    found = _whole_numbers(listed) if whole else np.array(listed)
+    if found.ndim != 1 or found.dtype == object or len(np.unique(found)) < len(set(listed)):
+        raise InvalidInput(
+            "y",
+            listed[:5],
+            "classes of one type are accepted: text, bool, int64, uint64 or float64; write others"
+            " as text",
+        )
+    return found
+
+
+def _whole_numbers(listed: list[int]) -> Names:
+    """As a type that has all of them; a mixture of two types would become floats, and neighbours
+    equal.
+    """
+    for kind in (np.int64, np.uint64):
+        if np.iinfo(kind).min <= min(listed) and max(listed) <= np.iinfo(kind).max:
+            return np.array(listed, dtype=kind)
+    return np.array(listed, dtype=object)
+
+
+def no_such_class(field: str, name: Any, names: list[Any]) -> InvalidInput:
+    """The error for a class that does not exist; `'0'` and `0` are told apart.
+
+    >>> print(no_such_class("class_weight", "0", [0, 1]))
+    class_weight = '0': no such class; did you mean 0? known: 0, 1
+    """
+    known = ", ".join(map(repr, names))
+    close = difflib.get_close_matches(str(name), map(str, names), n=1)
+    meant = next((repr(each) for each in names if [str(each)] == close), None)
+    hint = f"did you mean {meant}? " if meant else ""
+    return InvalidInput(field, name, f"no such class; {hint}known: {known}")
