@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 import pickle
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import pytest
 import scipy.sparse
 from scipy.optimize import minimize
 from scipy.special import ndtr
-from sklearn.covariance import LedoitWolf
+from sklearn.covariance import LedoitWolf, ShrunkCovariance, ledoit_wolf, oas
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from selftrain import Clusters, InvalidInput, Problem
@@ -212,3 +213,72 @@ def test_batches_along_other_directions_are_refused() -> None:
     there = Clusters.from_data(X * [1.0, 5.0, 0.2, 3.0], y, directions=2)
     with pytest.raises(InvalidInput, match="other directions"):
         Problem(1.0, 2.0, 0.4, steps=1, clusters=here, clusters_u=there)
+
+
+@pytest.mark.parametrize("rows", [200, 25])
+@pytest.mark.parametrize("common", [True, False])
+@pytest.mark.parametrize("shrinkage", ["ledoit-wolf", "oas", 0.3])
+def test_directions_are_those_of_the_covariance(rows: int, common: bool, shrinkage: Any) -> None:
+    """More features than rows or fewer: principal directions and the share of the separation that
+    they keep, from the full covariance of scikit-learn.
+    """
+    random = np.random.default_rng(rows)
+    y = np.arange(rows) % 3 == 0
+    X = random.normal(size=(rows, 40)) * np.geomspace(3, 0.3, 40) + 0.5 * y[:, None]
+    sides = [X[~y] - X[~y].mean(axis=0), X[y] - X[y].mean(axis=0)]
+    mean = 0.5 * (X[y].mean(axis=0) - X[~y].mean(axis=0))
+
+    def shrunk(part: Any) -> Any:
+        if shrinkage == 0.3:
+            return ShrunkCovariance(shrinkage=0.3, assume_centered=True).fit(part).covariance_
+        estimator = {"ledoit-wolf": ledoit_wolf, "oas": oas}[shrinkage]
+        return estimator(part, assume_centered=True)[0]
+
+    average = shrunk(np.concatenate(sides)) if common else 0.5 * sum(shrunk(side) for side in sides)
+    leading = np.linalg.eigh(average + np.outer(mean, mean))[1][:, ::-1][:, :6]
+    inside = leading.T @ average @ leading
+    along = mean @ leading
+    kept = along @ np.linalg.solve(inside, along) / (mean @ np.linalg.solve(average, mean))
+    found = Clusters.from_data(X, y, shrinkage, common, directions=6)
+    assert found.directions is not None
+    np.testing.assert_allclose(np.abs(np.diag(found.directions.T @ leading)), 1, rtol=1e-9)
+    assert found.kept == pytest.approx(kept, rel=1e-9)
+    projected = np.concatenate([side @ found.directions for side in sides])
+    if common:
+        np.testing.assert_allclose(found.covariance, shrunk(projected), rtol=1e-9, atol=1e-12)
+
+
+def test_directions_of_few_rows_need_no_covariance_of_all_features() -> None:
+    """100 rows of 6000 features take 5 MB; their covariance would take 288."""
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(100, 6000)), np.arange(100) % 2
+    tracemalloc.start()
+    clusters = Clusters.from_data(X + y[:, None], y, directions=60)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert clusters.features == 60
+    assert peak < 100e6
+
+
+def test_more_directions_than_rows() -> None:
+    """Beyond the rank any orthonormal directions serve: the rows have no variance there."""
+    random = np.random.default_rng(0)
+    X, y = random.normal(size=(10, 30)), np.arange(10) % 2
+    directions = Clusters.from_data(X, y, directions=20).directions
+    assert directions is not None
+    np.testing.assert_allclose(directions.T @ directions, np.eye(20), atol=1e-12)
+    centred = X - X.mean(axis=0)
+    np.testing.assert_allclose(np.linalg.norm(centred @ directions), np.linalg.norm(centred))
+
+
+def test_an_offset_of_the_columns_moves_the_midpoint_alone() -> None:
+    random = np.random.default_rng(0)
+    y = np.arange(20000) % 2
+    X = random.normal(size=(20000, 3)) + 0.5 * y[:, None]
+    steps = 2.0**-19  # what an entry near 2**33 is rounded to
+    X = np.round(X / steps) * steps
+    here, there = (Clusters.from_data(rows, y, 0) for rows in (X, X + 2.0**33))
+    np.testing.assert_allclose(there.mean, here.mean, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(there.covariance, here.covariance, rtol=0, atol=1e-12)
+    assert here.midpoint is not None
+    np.testing.assert_allclose(there.midpoint, here.midpoint + 2.0**33, rtol=1e-15)

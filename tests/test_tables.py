@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from selftrain import InvalidInput
-from selftrain.tables import read_table, standardised
+from selftrain.estimator.planning.csv_rows import read_csv_rows
+from selftrain.tables import Table, read_table, standardised
 
 GOOD = "a,b,c,y\n1,2,5,no\n3,4,5,yes\n5,0,5,no\n"
 
@@ -52,3 +54,36 @@ def test_columns_that_never_change_are_no_table(file: Path) -> None:
     file.write_text("a,y\n1,no\n1,yes\n")
     with pytest.raises(InvalidInput, match="some column has to vary"):
         standardised(read_table(file, "y"))
+
+
+@pytest.mark.parametrize("head", [b"a,b,y\n1,2,no\n", b"a,b,y\n1,2,no\n" + b"3,4,yes\n" * 60_000])
+def test_a_byte_that_is_not_utf_8_is_named_with_its_line(file: Path, head: bytes) -> None:
+    """In the first piece of a long file and in a later one."""
+    file.write_bytes(head + b"3,caf\xe9,yes\n")
+    line = head.count(b"\n") + 1
+    sentence = rf"rows\.csv.*0xE9 in line {line} is not UTF-8.*iconv"
+    with pytest.raises(InvalidInput, match=sentence):
+        read_table(file, "y")
+    with pytest.raises(InvalidInput, match=sentence):
+        read_csv_rows(file, "y")
+
+
+def test_a_byte_of_a_compressed_file_is_named_without_a_line(tmp_path: Path) -> None:
+    file = tmp_path / "rows.csv.gz"
+    file.write_bytes(gzip.compress(b"a,b,y\n1,caf\xe9,no\n"))
+    with pytest.raises(InvalidInput, match="a byte 0xE9 is not UTF-8"):
+        read_csv_rows(file, "y")
+
+
+def test_a_line_with_too_many_cells_is_named_in_every_piece(file: Path) -> None:
+    file.write_text("a,b,y\n" + "3,4,yes\n" * 60_000 + "3,4,5,6,no\n")
+    with pytest.raises(InvalidInput, match="line 60002, saw 5"):
+        read_csv_rows(file, "y")
+
+
+def test_offset_and_unit_of_a_column_do_not_matter() -> None:
+    rows = np.random.default_rng(0).normal(size=(500, 4))
+    moved = rows * [1.0, 1e200, 1e-200, 1.0] + [0.0, 0.0, 0.0, 1e10]
+    names, y = ("a", "b", "c", "d"), np.arange(500) % 2
+    found, expected = (standardised(Table(X, y, names)).X for X in (moved, rows))
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)

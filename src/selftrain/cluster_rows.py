@@ -1,5 +1,5 @@
-r"""The shape of labelled rows: their classes, the means of these, and covariances pulled towards the
-sphere.
+r"""The shape of labelled rows: their classes, the means of these, and covariances pulled towards
+the sphere.
 
 The covariance of n rows around their class means, shrunk, is $F^\top F + \ell$ times the identity
 with a matrix F of n rows. All that a reduction needs follows from the singular values of F, so no

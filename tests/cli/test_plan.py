@@ -102,3 +102,11 @@ def test_a_file_that_is_no_table_is_refused(tmp_path: Path) -> None:
     (tmp_path / "alone.csv").write_text("y\n1\n-1\n")
     with pytest.raises(InvalidInput, match="no column besides"):
         read_csv_rows(tmp_path / "alone.csv", "y")
+
+
+def test_a_latin_1_byte_is_one_sentence(tmp_path: Path) -> None:
+    file = tmp_path / "rows.csv"
+    file.write_bytes(b"x,city,y\n1,Z\xfcrich,0\n2,Bern,1\n")
+    result = CliRunner().invoke(app, ["plan", str(file), "--target", "y"])
+    assert isinstance(result.exception, InvalidInput)
+    assert "0xFC in line 2 is not UTF-8" in str(result.exception)

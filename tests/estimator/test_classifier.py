@@ -210,7 +210,10 @@ BAD = {
         lambda X, y: (pd.DataFrame(X).assign(city="a", day=pd.Timestamp(0)), y),
         r"X = \['city', 'day'\]: columns of numbers",
     ),
-    "too wide": (lambda X, y: (np.vstack([[1e308], [-1e308], X[2:, :1]]), y), "range that overflows"),
+    "too wide": (
+        lambda X, y: (np.vstack([[1e308], [-1e308], X[2:, :1]]), y),
+        "range that overflows",
+    ),
     "lengths": (lambda X, y: (X, y[:-1]), "one per row of X is needed"),
     "mixed names": (
         lambda X, y: (X, [("a", 1.5, -1)[k % 3] for k in range(len(y))]),
@@ -291,6 +294,51 @@ def test_whole_numbers_with_gaps_stay_whole(cancer):
     column = pd.Series(target, dtype="Int64").mask(target < 0)
     found = SelfTrainingLinearClassifier(unlabeled=None, random_state=0).fit(rows, column)
     assert found.classes_.dtype.kind == "i"
+
+
+@pytest.mark.parametrize("names", [(2**63, 2**63 + 1), (3, 2**63 + 1), (-4, 2**62)])
+def test_whole_numbers_of_64_bits_are_classes(cancer, model, names):
+    """numpy makes floats of a list with -1 and a number beyond 2**63: neighbours become equal."""
+    rows, _, target = cancer
+    listed = [names[code] if code >= 0 else -1 for code in target.tolist()]
+    for y in (listed, np.array(listed, dtype=object), pd.Series(listed, dtype=object)):
+        found = clone(model).fit(rows, y)
+        assert found.classes_.tolist() == list(names)
+        np.testing.assert_array_equal(found.coef_, model.coef_)
+
+
+@pytest.mark.parametrize("names", [(-4, 2**63), (2**64, 2**64 + 1), (2**53 + 1, 2.0**53)])
+def test_numbers_without_a_common_type_are_rejected(cancer, names):
+    rows, _, target = cancer
+    y = [names[code] if code >= 0 else None for code in target.tolist()]
+    with pytest.raises(InvalidInput, match=r"classes of one type.*write others as text"):
+        SelfTrainingLinearClassifier(unlabeled=None).fit(rows, y)
+
+
+def test_nan_is_looked_for_as_it_is_written(cancer, model):
+    """numpy writes NaN as text into an array of text."""
+    rows, _, target = cancer
+    y = np.array([("a", "b", np.nan)[code] for code in target.tolist()])
+    assert y.dtype.kind == "U"
+    found = SelfTrainingLinearClassifier(unlabeled=np.nan, random_state=0).fit(rows, y)
+    assert found.classes_.tolist() == ["a", "b"]
+    np.testing.assert_array_equal(found.coef_, model.coef_)
+
+
+@pytest.mark.parametrize(
+    ("parameter", "known", "sentence"),
+    [
+        ({"class_weight": {"0": 1}}, (0, 1), "'0': no such class; did you mean 0[?] known: 0, 1"),
+        ({"share": {"1": 0.3}}, (0, 1), "'1': no such class; did you mean 1[?] known: 0, 1"),
+        ({"class_weight": {0: 1}}, ("0", "1"), "0: no such class; did you mean '0'[?]"),
+        ({"class_weight": {"spm": 1}}, ("ham", "spam"), "did you mean 'spam'[?]"),
+    ],
+)
+def test_a_class_of_another_type_is_told_apart(cancer, parameter, known, sentence):
+    rows, _, target = cancer
+    y = [known[code] if code >= 0 else -1 for code in target.tolist()]
+    with pytest.raises(InvalidInput, match=sentence):
+        SelfTrainingLinearClassifier(**parameter).fit(rows, y)
 
 
 def test_minus_one_can_be_a_class(cancer):

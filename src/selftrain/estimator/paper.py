@@ -67,7 +67,9 @@ def follow_recipe(
         selected = np.abs(logits) > values.threshold[t - 1] * size
         if not selected.any():
             reason = f"the threshold {values.threshold[t - 1]:g} rejects every row of the batch"
-            raise EmptySelection(t, reason, {"q": size**2, "bias": _bias(model, origin)}, float("nan"))
+            raise EmptySelection(
+                t, reason, {"q": size**2, "bias": _bias(model, origin)}, float("nan")
+            )
         targets = recipe.label_function.target(logits, float(values.sharpness[t - 1]), loss)
         if one_class(targets[selected], loss) and not recipe.fix_bias:
             warnings.warn(

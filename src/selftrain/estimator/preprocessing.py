@@ -125,11 +125,6 @@ def find_basis(
         kind: "table" or "shared" (one scale for all columns).
         directions: at most so many.
     """
-    with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is rejected by name
-        finite = np.isfinite(ends.high - ends.low)
-    if not finite.all():
-        column = int(np.flatnonzero(~finite)[0])
-        raise InvalidInput("X", f"column {column}", "NaN, infinity, or a range that overflows")
     mean, deviation = moments(rows, weights, ends)
     center = ends.low + ends.span * mean
     if kind == "table":
@@ -212,11 +207,16 @@ def moments(rows: Rows, weights: Array, ends: Extremes) -> tuple[Array, Array]:
 
 
 def extremes(rows: Rows) -> Extremes:
-    """Smallest and largest value of every column."""
+    """Smallest and largest value of every column, which must be finite and so must its range."""
     found = rows.column(_extremes).reshape(-1, 2, rows.shape[1])
+    low, high = found[:, 0].min(axis=0), found[:, 1].max(axis=0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        finite = np.isfinite(high - low)
+    if not finite.all():
+        column = int(np.flatnonzero(~finite)[0])
+        raise InvalidInput("X", f"column {column}", "NaN, infinity, or a range that overflows")
     kind = rows.matrix.dtype
-    rounding = float(np.finfo(kind if kind.kind == "f" else float).eps)
-    return Extremes(found[:, 0].min(axis=0), found[:, 1].max(axis=0), rounding)
+    return Extremes(low, high, float(np.finfo(kind if kind.kind == "f" else float).eps))
 
 
 def _extremes(block: Block) -> Array:
