@@ -151,6 +151,7 @@ class Clusters:
         names, midpoint = found.names, found.midpoint
         if outer is not None:
             assert outer.directions is not None
+            assert outer.midpoint is not None
             names, midpoint = outer.names, outer.midpoint
             basis, kept = outer.directions @ basis, outer.kept * kept
         small = cls(mean, covariance, midpoint, names, basis, kept, source.shrinkage != 0)
