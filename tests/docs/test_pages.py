@@ -36,10 +36,12 @@ def test_the_index_of_figures_has_them_all() -> None:
     rows = [
         line
         for line in (DOCS / "figures.md").read_text("utf-8").splitlines()
-        if "`](paper.md)" in line
+        if "`](paper.md" in line
     ]
+    headings = set(re.findall(r"^## (.+)$", (DOCS / "paper.md").read_text("utf-8"), flags=re.M))
     for row, figure in zip(rows, figures(), strict=True):
-        assert f"`{figure.id}`" in row
+        assert f"[`{figure.id}`](paper.md#{figure.id})" in row
+        assert figure.id in headings
         assert figure.title in row
         assert f"| {figure.place.number or 'ours'} | " in row
 

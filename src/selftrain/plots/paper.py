@@ -112,6 +112,19 @@ def lengths_axis(
         ax.set_xlabel(label)
 
 
+def few_ticks(ax: Axes) -> None:
+    """Few numbers along x, as powers of ten where they are small: plain digits of 1e-10 would run
+    into each other.
+    """
+    ax.locator_params(axis="x", nbins=4)
+    ax.xaxis.set_major_formatter(lambda value, _: _short(value))
+
+
+def _short(value: float) -> str:
+    digits, _, power = f"{value:.3g}".partition("e")
+    return rf"${digits}\cdot 10^{{{int(power)}}}$" if power else digits
+
+
 def ratio_ticks(axes: Iterable[Axes]) -> None:
     """A logarithmic axis of ratios near one, with plain numbers over its whole range."""
     steps = (0.7, 0.8, 0.9, 1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 7, 10, 15, 20)

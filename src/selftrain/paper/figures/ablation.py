@@ -44,8 +44,8 @@ def draw(data: Data) -> Drawing:
             at = places + width * (way - 1.5)
             ax.bar(at, ratio, width * 0.92, color=color)
             for x, value in zip(at, ratio, strict=True):
-                inside = {"ha": "center", "va": "top", "fontsize": 7, "color": "white"}
-                ax.text(x, value - 0.04, f"{value:.2f}", **inside)
+                foot = {"ha": "center", "va": "bottom", "fontsize": 7, "color": "white"}
+                ax.text(x, 0.04, f"{value:.2f}", **foot)  # lines cross the bars higher up
         for place, rho in zip(places, ways.rho.values, strict=True):
             one = ways.sel(rho=rho)
             for name, dashes in (("bayes", DOTTED), ("labeled_only", "solid")):

@@ -57,7 +57,7 @@ def draw(data: Data) -> Drawing:
 
 
 def _panel(ax: Axes, one: Any) -> None:
-    from ...plots.paper import DASHED
+    from ...plots.paper import DASHED, few_ticks
     from ...plots.style import BLUE, GREY, ORANGE
 
     ax.plot(one["tau"], one["squared_cosine"], color=BLUE, label=r"$\lambda_U \to 0$")
@@ -72,6 +72,7 @@ def _panel(ax: Axes, one: Any) -> None:
     ax.axvline(scale, color=GREY, linewidth=0.9, label=r"$\tau_M$")
     ax.set_xlim(0, end)
     ax.set_ylim(0, 1.02)
+    few_ticks(ax)
     steps, ridge = int(one.steps), float(one["lambda_u"])
     ax.set_title(
         rf"{one.loss.item()}, $T={steps}$, $\rho={float(one.rho):g}$" + "\n"

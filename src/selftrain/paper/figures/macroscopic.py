@@ -37,6 +37,11 @@ OVERALL = (
     " systems."
 )
 
+SHOWN_EVERY, APART = 2, 0.36
+"""Steps between those at which finite systems are drawn, and between the sizes at one of them: no
+marker hides another.
+"""
+
 TITLES = {
     "q": r"squared norm  $q^{(t)}$",
     "m": r"overlap  $m^{(t)}$",
@@ -73,25 +78,29 @@ def draw(data: Data) -> Drawing:
             theory = data["theory"].sel(rho=rho)
             for ax, name in zip(panels, SHOWN, strict=True):
                 ax.set_title(TITLES[name] + (rf",  $\rho={rho:g}$" if len(rhos) > 1 else ""))
-                for index, (features, one) in enumerate(by_size(data)):
+                sizes = by_size(data)
+                for index, (features, every) in enumerate(sizes):
+                    one = every.isel(t=slice(None, None, SHOWN_EVERY))
                     values = one[name].sel(rho=rho)
                     ax.errorbar(
-                        one.t + 0.14 * (index - 1.5),
+                        one.t + APART * (index - 0.5 * (len(sizes) - 1)),
                         values.mean("seed"),
                         values.std("seed", ddof=1),
                         color=SERIES[1:][index],
                         marker="os^D"[index],
                         linestyle="none",
-                        markersize=3,
+                        markersize=2.8,
                         elinewidth=0.8,
                         label=f"N = {features:,}",
                     )
-                ax.plot(theory.t, theory[name], color=BLACK, linewidth=1.1, zorder=5)
+                ax.plot(theory.t, theory[name], color=BLACK, linewidth=0.9, zorder=1)
                 if name == "error":
                     ax.plot(theory.t, theory["bayes"], color=GREY, linestyle=DOTTED)
             steps_axis(panels, int(theory.t[-1]))
+            for ax in panels:
+                ax.set_xlim(-2 * APART, int(theory.t[-1]) + 2 * APART)
         letter(axes.ravel())
-        sizes = [
+        entries = [
             handle(
                 f"N = {features:,}\n{one.seed.size} seeds",
                 SERIES[1:][index],
@@ -101,7 +110,7 @@ def draw(data: Data) -> Drawing:
             for index, (features, one) in enumerate(by_size(data))
         ]
         legend_right(
-            figure, [handle("theory", BLACK), *sizes, handle("Bayes limit", GREY, "", DOTTED)]
+            figure, [handle("theory", BLACK), *entries, handle("Bayes limit", GREY, "", DOTTED)]
         )
     return figure
 
@@ -299,7 +308,7 @@ def caption(data: Data) -> str:
         r"Finite systems (mean and standard deviation over seeds) and theory (black) at the best"
         r" recipe, "
         rf"{recipes}. Dotted: the Bayes limit of the batches up to $t$. Sizes are drawn"
-        r" side by side."
+        r" side by side, at every second step."
     )
 
 

@@ -26,6 +26,9 @@ OFF = 1.25
 SMALL = 0.01
 AT_BOUND = 0.99
 
+NOT_STATIONARY = 1e-4
+"""A search that ends with a larger gradient ended where the solver does, and gets a cross."""
+
 RIDGES = ("lambda_u", "lambda_l")
 """Drawn above each other."""
 
@@ -53,6 +56,7 @@ def draw(data: Data) -> Drawing:
 
     chains = data["chains"].isel(heuristics=0)
     deltas, colors = chains.delta.values.tolist(), rho_colors(chains.rho.values)
+    stopped = bool((chains["first_order"] > NOT_STATIONARY).any())
     with styled():
         figure, axes = canvas(
             2, len(deltas), 3.5 * len(deltas) + 2.3, 6.4, sharex=True, sharey="row"
@@ -62,7 +66,7 @@ def draw(data: Data) -> Drawing:
                 color, filled = colors[float(case.rho)], bool(case.selection)
                 for ax, name in zip(column, RIDGES, strict=True):
                     series(ax, case.T, case[name], color, "o", filled, jump=3 * JUMP)
-                    ends = case["first_order"].values > 1e-4
+                    ends = case["first_order"].values > NOT_STATIONARY
                     ax.plot(
                         case.T.values[ends], case[name].values[ends], "x", color=PURPLE, zorder=5
                     )
@@ -85,7 +89,7 @@ def draw(data: Data) -> Drawing:
                 handle(r"$\Gamma$ tuned", GREY, "o"),
                 handle(r"$\Gamma = 0$", GREY, "o", DASHED, filled=False),
                 handle("bound of the search", GREY, "", (0, (1, 1.5))),
-                handle("end of the solver", PURPLE, "x", "none"),
+                *([handle("end of the solver", PURPLE, "x", "none")] if stopped else []),
             ],
         )
     return figure
