@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ..problem import Problem
     from ..tuning.optimum import Optimum
 
-_NAMES = "lambda_l, lambda_u, threshold, sharpness, annealing"
+_NAMES = "lambda_l, lambda_u, threshold, sharpness, annealing; fix_bias to try both"
 
 
 @takes("problem", "start")
@@ -146,6 +146,7 @@ def describe(best: "Optimum") -> dict[str, Any]:
         "bounds": best.bounds,
         "schedule": list(best.schedule),
         "solves": best.solves,
+        "start": best.start,
         "is_minimum": best.is_minimum,
         "first_order": best.first_order,
         "second_order": best.second_order,
@@ -198,8 +199,8 @@ def _show(best: "Optimum") -> None:
     if best.is_minimum:
         state = "a minimum, flat along some direction" if best.is_flat else "a minimum"
     remark(
-        f"{best.solves} runs of the solver; {state}: gradient {best.first_order:.1e}, "
-        f"least curvature {best.second_order:.1e}."
+        f"{best.solves} runs of the solver, best start: {best.start}; {state}: gradient"
+        f" {best.first_order:.1e}, least curvature {best.second_order:.1e}."
     )
 
 

@@ -20,6 +20,7 @@ from ..theory.memory.solve import before_return, jumps, run_one_bank
 from ..theory.solve import solve
 from ..theory.trajectory import Trajectory
 from .search import WORST, Index, Search
+from .starts import Descent, Start
 
 ROUGH_POINTS, POINTS = 2**10, 2**11
 """Rows of the bank for each class and group, while starts are followed and at the end: off by about
@@ -76,12 +77,11 @@ class BankSearch(Search):
         hessian = np.array(rows)
         return np.asarray(0.5 * (hessian + hessian.T))
 
-    def follow(self, begins: list[Array], tolerance: float) -> tuple[float, Array]:
-        """Near the best optimum that these points lead to; the better half of them is followed."""
-        ranked = sorted(begins, key=lambda x: self.error(x, tolerance)[0])
-        followed = ranked[: (len(ranked) + 1) // 2]
-        ways = [self._down(x, tolerance) for x in followed]
-        return min(ways, key=lambda found: found[0])
+    def follow(self, begins: list[Start], tolerance: float, most: int) -> Descent:
+        """Near the best optimum that these starts lead to; the best of them are followed."""
+        ranked = sorted(begins, key=lambda start: self.error(start.x, tolerance)[0])
+        ways = [Descent(*self._down(start.x, tolerance), start.name) for start in ranked[:most]]
+        return min(ways, key=lambda found: found.value)
 
     def finish(self, x: Array, tolerance: float) -> tuple[Array, float, float]:
         """To the optimum on a larger bank, and what slopes say of it; nothing where the error

@@ -7,23 +7,35 @@ gradients.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from ..arrays import Array
-from ..errors import InvalidInput, NoGradient, nearest
+from ..errors import InvalidInput, NoGradient, StageError, nearest
 from ..fields import number
 from ..problem import Problem
 from ..recipe import Recipe
 from ..runtime.progress import Progress, ProgressOption, checked_progress
 from ..theory.solve import checked_tolerance, solve
 from ..theory.tolerances import TOLERANCE
+from ..theory.trajectory import Trajectory
 from .banks import BankSearch
 from .bounds import DEFAULT_BOUNDS
 from .optimum import Optimum, active_bounds, labeled_optimum
 from .search import ROUGH, ROUGHLY, WORST, Search
-from .starts import MANY, SEVERAL, rough_optimum, spread
-from .supervised import SupervisedFit
-from .variables import variables
+from .starts import (
+    DEFAULT,
+    GIVEN,
+    MANY,
+    SEVERAL,
+    SPREAD,
+    Descent,
+    Start,
+    known_recipes,
+    rough_optimum,
+    spread,
+)
+from .variables import variables, without_bias
 
 __all__ = ["optimize"]
 
@@ -46,12 +58,15 @@ def optimize(
 
     Arguments:
         problem: the data.
-        over: constants to optimise: lambda_l, lambda_u, threshold, sharpness, annealing.
+        over: constants to optimise: lambda_l, lambda_u, threshold, sharpness, annealing; and
+            fix_bias, which is tried both ways.
         bounds: (low, high) by name; default: ridges [1e-13, 0.1], threshold [0, 3], annealing [0,
             10], sharpness [0.1, 100].
         schedule: quantities free at every step: lambda_u, threshold, sharpness; in `over` or not.
         start: where the search begins, and what holds for everything that is not optimised (so
             `Recipe(fix_bias=True)` optimises with a fixed bias); a recipe, or some of its fields.
+            The result is never worse than it. Without one the paper's heuristics are tried too, as
+            far as they are in `over`; `Optimum.start` says which start won.
         method: "l-bfgs-b" with adjoint gradients, or "nelder-mead", the paper's way (constants
             only).
         starts: how many starts are tried, the given one and others. Default: the given one alone,
@@ -70,16 +85,25 @@ def optimize(
     """
     starts, limit = _checked(problem, method, starts, limit, progress)
     wanted = None if tolerance is None else checked_tolerance(tolerance)
+    over, either = without_bias(over)
     free, begin = variables(problem, over, schedule, bounds, start)
     _check_schedule(problem, free.schedule, method)
     ridge = free.bounds.get("lambda_l", DEFAULT_BOUNDS["lambda_l"])
     tolerance = TOLERANCE if wanted is None or not problem.memoryless else wanted
+    final = wanted if not problem.memoryless else tolerance
     alone = labeled_optimum(problem, ridge, tolerance)
+    plan = _Plan(method, starts, DEFAULT if start is None else GIVEN, alone.error, tolerance)
     with Progress(None, "runs", progress) as bar:
         search = (Search if problem.memoryless else BankSearch)(problem, free, limit, bar)
-        x, first, second = _searched(search, begin, method, starts, start is None, alone, tolerance)
-        recipe = free.recipe(x)
-        run = solve(problem, recipe, wanted if not problem.memoryless else tolerance)
+        found = _best_bias(search, begin, plan) if either else _descended(search, begin, plan)
+        x, first, second = _finished(search, found, plan)
+        recipe, came_from = search.variables.recipe(x), found.start
+        run = solve(problem, recipe, final)
+        before = _start_run(search, begin, final)
+        if before is not None and not before.error[-1] >= run.error[-1]:
+            search.variables = free
+            recipe, run, came_from, x = begin, before, plan.name, free.coordinates(begin)
+            first, second = search.conditions(x, tolerance)
     if run.collapsed_at is not None:
         raise NoGradient(f"the best run collapses at step {run.collapsed_at}; give another start")
     return Optimum(
@@ -93,33 +117,79 @@ def optimize(
         first_order=first,
         second_order=second,
         labeled_only=alone,
+        start=came_from,
     )
 
 
-def _searched(
-    search: Search,
-    begin: Recipe,
-    method: str,
-    starts: int | None,
-    anywhere: bool,
-    alone: SupervisedFit,
-    tolerance: float,
-) -> tuple[Array, float, float]:
-    """The coordinates of the best recipe that was found, and its `conditions`."""
-    there = search.variables.coordinates(begin)
+class _Plan(NamedTuple):
+    """How to search: what the caller asked for, the name of its start, and the error to beat."""
+
+    method: str
+    starts: int | None
+    name: str
+    alone: float
+    tolerance: float
+
+    @property
+    def anywhere(self) -> bool:
+        """Whether the caller gave no start."""
+        return self.name == DEFAULT
+
+
+def _best_bias(search: Search, begin: Recipe, plan: _Plan) -> Descent:
+    """The better of a trained and a fixed bias; the search is left with the variables of it."""
+    ways = []
+    trouble: NoGradient | None = None
+    for fixed in (begin.fix_bias, not begin.fix_bias):
+        there = begin.replace(fix_bias=fixed)
+        search.variables, search.last = replace(search.variables, base=there), None
+        try:
+            ways.append((_descended(search, there, plan), search.variables))
+        except NoGradient as error:
+            trouble = error
+    if not ways:
+        assert trouble is not None
+        raise trouble
+    found, search.variables = min(ways, key=lambda way: way[0].value)
+    search.last = None
+    return found
+
+
+def _descended(search: Search, begin: Recipe, plan: _Plan) -> Descent:
+    """Near the best optimum that was found."""
+    there = Start(plan.name, search.variables.coordinates(begin))
     if isinstance(search, BankSearch):
-        count = starts or (SEVERAL if anywhere else 1)
-        value, x = search.follow([there, *spread(search.variables, 2 * (count - 1))], tolerance)
-        if not value < WORST:
-            raise NoGradient(f"no start leads to a run; the last: {search.trouble}")
-        return search.finish(x, tolerance)
-    if method == "nelder-mead":
-        _, x = search.simplex(there, tolerance)
-        return x, *search.conditions(x, tolerance)
-    value, x = _first_useful(search, begin, starts, anywhere, alone.error, tolerance)
-    if not value < WORST:
-        raise NoGradient(f"no start leads to a run with a gradient; the last: {search.trouble}")
-    return search.finish(x, tolerance)
+        count = plan.starts or (SEVERAL if plan.anywhere else 1)
+        others = [Start(SPREAD, x) for x in spread(search.variables, 2 * (count - 1))]
+        known = known_recipes(search.variables, begin) if count > 1 else []
+        found = search.follow([there, *known, *others], plan.tolerance, count)
+        missing = "run"
+    elif plan.method == "nelder-mead":
+        return Descent(*search.simplex(there.x, plan.tolerance), plan.name)
+    else:
+        found, missing = _first_useful(search, begin, plan), "run with a gradient"
+    if not found.value < WORST:
+        raise NoGradient(f"no start leads to a {missing}; the last: {search.trouble}")
+    return found
+
+
+def _finished(search: Search, found: Descent, plan: _Plan) -> tuple[Array, float, float]:
+    """The coordinates of the optimum, and its `conditions`."""
+    if plan.method == "nelder-mead" and not isinstance(search, BankSearch):
+        return found.x, *search.conditions(found.x, plan.tolerance)
+    return search.finish(found.x, plan.tolerance)
+
+
+def _start_run(search: Search, begin: Recipe, tolerance: float | None) -> Trajectory | None:
+    """The run with the recipe the search began from, which is a candidate like any other; None if
+    it has no end.
+    """
+    search.solves += 1
+    try:
+        run = solve(search.problem, begin, tolerance)
+    except StageError:
+        return None
+    return run if run.collapsed_at is None else None
 
 
 def _checked(
@@ -147,22 +217,15 @@ def _check_schedule(problem: Problem, schedule: tuple[str, ...], method: str) ->
         raise InvalidInput("schedule", schedule, accepted)
 
 
-def _first_useful(
-    search: Search,
-    begin: Recipe,
-    starts: int | None,
-    anywhere: bool,
-    alone: float,
-    tolerance: float,
-) -> tuple[float, Array]:
+def _first_useful(search: Search, begin: Recipe, plan: _Plan) -> Descent:
     """Near the best optimum that so many starts lead to; more are tried while it is no better than
     doing nothing.
     """
-    rough = max(ROUGH, tolerance)
-    if starts is not None or search.problem.steps == 0:
-        return rough_optimum(search, begin, starts or 1, rough)
-    for count in (SEVERAL, MANY) if anywhere else (1, SEVERAL, MANY):
-        value, x = rough_optimum(search, begin, count, rough)
-        if value < alone - ROUGHLY:
+    rough = max(ROUGH, plan.tolerance)
+    if plan.starts is not None or search.problem.steps == 0:
+        return rough_optimum(search, begin, plan.name, plan.starts or 1, rough)
+    for count in (SEVERAL, MANY) if plan.anywhere else (1, SEVERAL, MANY):
+        found = rough_optimum(search, begin, plan.name, count, rough)
+        if found.value < plan.alone - ROUGHLY:
             break
-    return value, x
+    return found

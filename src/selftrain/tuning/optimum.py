@@ -23,6 +23,7 @@ from ..theory.solve import solve
 from ..theory.tolerances import TOLERANCE
 from ..theory.trajectory import Trajectory
 from .bounds import DEFAULT_BOUNDS
+from .heuristics import heuristic_recipes
 from .supervised import SupervisedFit, SupervisedOptimum, supervised_optimum
 from .variables import Variables
 
@@ -39,6 +40,9 @@ STATIONARY = 1e-6
 FLAT = 1e-7
 """A curvature smaller than this is zero as far as differences of gradients can tell."""
 
+
+ROUGH = 1e-5
+"""Tolerance of a run that is only mentioned."""
 
 HARDLY = 0.05
 """Self-training that covers less than this share of the way to the Bayes limit is not worth its
@@ -92,6 +96,8 @@ class Optimum:
         second_order: least curvature of the error along free coordinates; NaN if bounds hold all of
             them.
         labeled_only: the best supervised fit to the labelled points, its ridge in the same bounds.
+        start: the name of the start that led here: "given", or "default" if none was, "heuristics"
+            (the paper's), "small ridges", "shorter run", "spread" (over the bounds).
     """
 
     recipe: Recipe
@@ -104,6 +110,7 @@ class Optimum:
     first_order: float
     second_order: float
     labeled_only: SupervisedFit
+    start: str
     _supervised: SupervisedOptimum | None = None
 
     @property
@@ -199,12 +206,12 @@ class Optimum:
             return (
                 "Do not self-train: fit the labelled points alone, with lambda_l ="
                 f" {self.labeled_only.ridge:.6g}. Every recipe that was tried raises the error,"
-                f" from {alone:.6g} to {self.error:.6g} at best."
+                f" from {alone:.6g} to {self.error:.6g} at best.{self._hint}"
             )
         if self.error >= trivial:
             return (
                 f"Do not self-train this way: it errs by {self.error:.6g}, and always answering "
-                f"the larger class by {trivial:.6g}."
+                f"the larger class by {trivial:.6g}.{self._hint}"
             )
         if closed < HARDLY:
             bound = ""
@@ -212,8 +219,35 @@ class Optimum:
                 bound = (
                     ", and the best lambda_u runs to its lower bound, where a step changes least"
                 )
-            return f"Self-training this way is hardly worth it: the error goes from {worth}{bound}."
+            return (
+                f"Self-training this way is hardly worth it: the error goes from {worth}{bound}."
+                f"{self._hint}"
+            )
         return f"Self-training lowers the error from {worth}."
+
+    @cached_property
+    def _hint(self) -> str:
+        """What the heuristics of the paper do as they are, where the search was not allowed to try
+        them and they are worth it.
+        """
+        allowed = self.recipe.fix_bias and "annealing" in self.bounds
+        if allowed or not self.problem.memoryless:
+            return ""
+        errors = []
+        for recipe in heuristic_recipes(Recipe(fix_bias=True), self.problem.steps):
+            try:
+                run = solve(self.problem, recipe, ROUGH)
+            except StageError:
+                continue
+            if run.collapsed_at is None:
+                errors.append(float(run.error[-1]))
+        alone = self.labeled_only.error
+        if alone - min(errors, default=alone) < HARDLY * (alone - self.limit):
+            return ""
+        return (
+            f" A fixed bias with annealed labels gives {min(errors):.4g} before any tuning: add"
+            " annealing and fix_bias to what is optimised."
+        )
 
     @property
     def _still(self) -> bool:

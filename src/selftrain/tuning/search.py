@@ -155,6 +155,8 @@ class Search:
     def finish(self, x: Array, tolerance: float) -> tuple[Array, float, float]:
         """From near an optimum to it, and its `conditions`."""
         value, slope = self.slope(x, tolerance)
+        if not value < WORST:  # a run without a gradient: nothing is known of its neighbours
+            return x, math.inf, math.nan
         free = self.free(x, slope)
         if 0 < free.size <= FULL_HESSIAN:
             hessian = self.hessian(x, slope, free, tolerance)

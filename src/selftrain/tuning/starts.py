@@ -1,5 +1,5 @@
-r"""Where a search begins: the given recipe, the optima of shorter runs and of fewer variables,
-points spread over the bounds.
+r"""Where a search begins: the given recipe, the heuristics of the paper, the optima of shorter runs
+and of fewer variables, points spread over the bounds.
 
 Valleys are narrow where labels may be sharpened and selected at once: from most points the way down
 leads to hard labels, where the error no longer depends on the sharpness. So a threshold is added
@@ -8,13 +8,14 @@ last, to the optimum without one; and a schedule is set free after its best cons
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.stats import qmc
 
 from ..arrays import Array
 from ..recipe import Recipe
+from .heuristics import heuristic_recipes, small_ridge_recipes
 from .search import ROUGHLY, WORST, Search
 from .variables import Variables, forward
 
@@ -37,41 +38,94 @@ USUAL = {
 """Where optima are common; far outside, runs are slow and rarely good."""
 
 
+GIVEN, DEFAULT = "given", "default"
+HEURISTICS, SMALL_RIDGES = "heuristics", "small ridges"
+SHORTER, SPREAD = "shorter run", "spread"
+"""Names of starts: the recipe of the caller or that of `Recipe()`, the paper's heuristics, ridges
+that fall with the number of steps, the optimum of a shorter run, points spread over the bounds.
+"""
+
+
+class Start(NamedTuple):
+    """Where a search begins."""
+
+    name: str
+    x: Array
+
+
+class Descent(NamedTuple):
+    """Where a search came to, and the name of the start it came from."""
+
+    value: float
+    x: Array
+    start: str
+
+
 def rough_optimum(
-    search: Search, begin: Recipe, starts: int, tolerance: float
-) -> tuple[float, Array]:
-    """Near the best optimum that several starts lead to."""
+    search: Search, begin: Recipe, name: str, starts: int, tolerance: float
+) -> Descent:
+    """Near the best optimum that several starts lead to; `name` is that of `begin`."""
     free = search.variables
     if free.schedule and not _has_schedule(begin, free):
-        recipe = _optimum_of(search, free.names, begin, starts, tolerance)
-        return search.descend(free.coordinates(recipe), tolerance, ROUGHLY)
-    chosen = [free.coordinates(begin)]
+        before, recipe = _optimum_of(search, free.names, begin, name, starts, tolerance)
+        return descent(search, Start(before.start, free.coordinates(recipe)), tolerance)
+    chosen = [Start(name, free.coordinates(begin))]
     if _adds_threshold(free, begin):
         fewer = tuple(name for name in free.names if name != "threshold")
-        recipe = _optimum_of(search, fewer, begin, starts, tolerance)
+        before, recipe = _optimum_of(search, fewer, begin, name, starts, tolerance)
         most = free.bounds["threshold"][1]
         chosen = [
-            free.coordinates(recipe.replace(threshold=min(tried, most)))
+            Start(before.start, free.coordinates(recipe.replace(threshold=min(tried, most))))
             for tried in TRIED_THRESHOLDS
         ]
     elif starts > 1 and not free.schedule:
-        candidates = [*chosen, *_shorter(search, begin, tolerance), *spread(free, 2 * starts)]
-        ranked = sorted(candidates, key=lambda x: search.error(x, ROUGHEST)[0])
+        candidates = [
+            *chosen,
+            *known_recipes(free, begin),
+            *(Start(SHORTER, x) for x in _shorter(search, begin, tolerance)),
+            *(Start(SPREAD, x) for x in spread(free, 2 * starts)),
+        ]
+        ranked = sorted(candidates, key=lambda start: search.error(start.x, ROUGHEST)[0])
         chosen = _distinct(ranked, starts - 1)
-    return min((search.descend(x, tolerance, ROUGHLY, 60) for x in chosen), key=_value)
+    return min((descent(search, start, tolerance, 60) for start in chosen), key=_value)
+
+
+def descent(search: Search, start: Start, tolerance: float, limit: int | None = None) -> Descent:
+    """The way down from a start; a run without a gradient stands as it is."""
+    value, x = search.descend(start.x, tolerance, ROUGHLY, limit)
+    if not value < WORST:
+        value, x = search.error(start.x, tolerance)[0], start.x
+    return Descent(value, x, start.name)
+
+
+def known_recipes(free: Variables, begin: Recipe) -> list[Start]:
+    """Recipes known to work, as far as the search may go to them: only what is free is moved, and
+    into its bounds.
+    """
+    known = [(SMALL_RIDGES, recipe) for recipe in small_ridge_recipes(begin, free.steps)]
+    if {"annealing", "sharpness"} & set(free.names):
+        shaped = heuristic_recipes(begin, free.steps, free.names)
+        known = [*((HEURISTICS, recipe) for recipe in shaped), *known]
+    low, high = free.box()
+    return [Start(name, np.clip(free.coordinates(recipe), low, high)) for name, recipe in known]
 
 
 def _optimum_of(
-    search: Search, names: tuple[str, ...], begin: Recipe, starts: int, tolerance: float
-) -> Recipe:
+    search: Search,
+    names: tuple[str, ...],
+    begin: Recipe,
+    name: str,
+    starts: int,
+    tolerance: float,
+) -> tuple[Descent, Recipe]:
     """Near the best recipe with these names constant and everything else as at the beginning."""
     free = search.variables
     bounds = {name: free.bounds[name] for name in names}
     search.variables = Variables(begin, names, bounds, (), free.steps)
-    _, x = rough_optimum(search, begin, starts, tolerance)
-    recipe = search.variables.recipe(x)
+    found = rough_optimum(search, begin, name, starts, tolerance)
+    recipe = search.variables.recipe(found.x)
     search.variables = free
-    return recipe
+    return found, recipe
 
 
 def _adds_threshold(free: Variables, begin: Recipe) -> bool:
@@ -91,17 +145,17 @@ def spread(free: Variables, count: int) -> list[Array]:
     return list(low + points * (high - low))
 
 
-def _distinct(ranked: list[Array], count: int) -> list[Array]:
-    """The first `count` points that are not close to one before them."""
-    chosen: list[Array] = []
-    for x in ranked:
-        if all(np.abs(x - other).max() > 0.5 for other in chosen):
-            chosen.append(x)
+def _distinct(ranked: list[Start], count: int) -> list[Start]:
+    """The first `count` starts that are not close to one before them."""
+    chosen: list[Start] = []
+    for start in ranked:
+        if all(np.abs(start.x - other.x).max() > 0.5 for other in chosen):
+            chosen.append(start)
     return chosen[:count]
 
 
-def _value(found: tuple[float, Array]) -> float:
-    return found[0]
+def _value(found: Descent) -> float:
+    return found.value
 
 
 def _shorter(search: Search, begin: Recipe, tolerance: float) -> list[Array]:

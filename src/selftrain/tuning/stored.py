@@ -16,7 +16,7 @@ from ..theory.stored import as_dataset, from_dataset
 from .optimum import Improvement, Optimum
 from .supervised import SupervisedFit, SupervisedOptimum
 
-PLAIN = ("solves", "bounds", "schedule", "active_bounds", "first_order", "second_order")
+PLAIN = ("solves", "bounds", "schedule", "active_bounds", "first_order", "second_order", "start")
 """What is kept as it is."""
 
 
@@ -52,6 +52,7 @@ def load(path: str | Path) -> Optimum:
             first_order=search["first_order"],
             second_order=search["second_order"],
             labeled_only=SupervisedFit(**search["labeled_only"]),
+            start=search["start"],
             _supervised=_supervised(**search["supervised"]),
         )
 

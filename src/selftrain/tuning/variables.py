@@ -27,6 +27,9 @@ from .bounds import DEFAULT_BOUNDS, SMALLEST_RIDGE
 PER_STEP = ("lambda_u", "threshold", "sharpness")
 """What may be free at every step; annealing is a way to write a schedule of the sharpness."""
 
+BIAS = "fix_bias"
+"""May be in `over` too; it is no number, so both are searched."""
+
 ANNEALING_SCALE = 0.03
 _LOGARITHMIC = ("lambda_l", "lambda_u", "sharpness")
 
@@ -168,6 +171,16 @@ def variables(
     begin = base.replace(**middle)
     begin.at_steps(problem.steps)
     return Variables(begin, names, limits, free, problem.steps), begin
+
+
+def without_bias(over: Any) -> tuple[tuple[str, ...], bool]:
+    """The names of `over` that are numbers, and whether the bias is to be trained or fixed,
+    whichever is better.
+    """
+    names = (over,) if isinstance(over, str) else over
+    if not isinstance(names, Sequence) or BIAS not in names:
+        return over, False
+    return tuple(name for name in names if name != BIAS), True
 
 
 def _names(field: str, value: Any) -> tuple[str, ...]:

@@ -125,9 +125,9 @@ def _variables(
     **_: Any,
 ) -> Variables:
     """What a search moves."""
-    from ...tuning.variables import variables
+    from ...tuning.variables import variables, without_bias
 
-    return variables(problem, over, schedule, bounds, _given(recipe))[0]
+    return variables(problem, without_bias(over)[0], schedule, bounds, _given(recipe))[0]
 
 
 def _given(recipe: Recipe) -> dict[str, Any] | None:
