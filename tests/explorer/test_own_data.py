@@ -3,11 +3,12 @@ words.
 """
 
 import base64
+import tempfile
 
 import pytest
 
 from selftrain import SelfTrainError
-from selftrain.explorer.own_data import own_data
+from selftrain.explorer.own_data import own_data, own_shape
 from selftrain.explorer.page_state import PageState
 
 
@@ -42,3 +43,34 @@ def test_a_table_gives_a_plan_and_a_curve_with_real_rows_on_top(rows_csv):
 def test_a_bad_table_is_refused_in_words(data, word):
     with pytest.raises(SelfTrainError, match=word):
         list(own_data({"state": {"texts": PageState().texts}, **data}))
+
+
+@pytest.mark.parametrize("job", [own_data, own_shape])
+@pytest.mark.parametrize(
+    ("text", "filename", "shown"),
+    [
+        ("", "my table.csv", "'my table.csv'"),
+        ("", "C:\\data\\leer.csv", "'leer.csv'"),
+        ("", "../../etc/passwd", "'passwd'"),
+        ("", None, "'rows.csv'"),
+    ],
+)
+def test_a_message_names_the_file_of_the_visitor(job, text, filename, shown):
+    try:
+        said = str(list(job(sent(text) | {"filename": filename})))
+    except SelfTrainError as error:
+        said = str(error)
+    assert shown in said
+    assert tempfile.gettempdir() not in said
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        (",".join(f"x{i}" for i in range(3000)) + ",kind\n", "at most 2000 columns"),
+        ("a,kind\n" + "1,x\n" * 1_400_000, "at most 5 MB"),
+    ],
+)
+def test_a_table_that_is_too_large_is_rejected_before_it_is_read(text, word):
+    with pytest.raises(SelfTrainError, match=word):
+        list(own_data(sent(text)))

@@ -1,5 +1,6 @@
 """Nothing runs away: limits of time, requests that are superseded, jobs that are cancelled."""
 
+import sys
 import threading
 import time
 
@@ -119,8 +120,50 @@ def test_a_search_sets_the_controls():
     )
     assert job.status == "done", job.progress
     found = PageState.from_store(job.result)
-    assert found.recipe.annealing == 0
+    assert found.recipe.annealing == 0.0223
+    assert found.recipe.fix_bias
     assert 1e-8 <= found.recipe.lambda_u <= 0.1
+
+
+IMBALANCED = {"rho": 0.2, "alpha_l": 0.5, "alpha_u": 2, "delta": 0.5625}
+
+
+@pytest.mark.parametrize(
+    ("search", "values"),
+    [
+        ("constants", {"steps": 16}),
+        ("constants", {"steps": 4, "sharpness": 1.5, "lambda_u": 0.02}),
+        ("constants", {"steps": 4, "threshold": 0.3, "annealing": 0.2, "lambda_u": 0.1}),
+        ("constants", {"steps": 3, "lambda_u": "0.02,0.01,0.005"}),
+        ("constants", {"steps": 4, "lambda_u": 0.5}),
+        ("constants", {"steps": 4, "sharpness": "inf"}),
+        ("schedule", {"steps": 8}),
+        ("schedule", {"steps": 3, "sharpness": 1.3, "lambda_u": "0.02,0.01,0.005"}),
+        ("heuristics", {"steps": 16, "annealing": 0, "fix_bias": False, "lambda_u": 0.01}),
+        ("heuristics", {"steps": 4, "sharpness": "inf", "annealing": 0}),
+    ],
+)
+def test_a_search_never_shows_a_worse_recipe_than_before(search, values):
+    """It starts from what is shown, keeps what it does not vary, and replaces it only by something
+    better.
+    """
+    data = state_data(**IMBALANCED | values)
+    before = PageState.from_store(data)
+    error = solve(before.problem, before.recipe).error[-1]
+    last = list(TASKS["optimize"]({"state": data, "search": search}))[-1]
+    after = PageState.from_store(last) if "texts" in last else before
+    assert solve(after.problem, after.recipe).error[-1] <= error
+    if search != "heuristics":
+        for name in ("annealing", "sharpness", "threshold", "fix_bias"):
+            assert after.texts[name] == before.texts[name]
+
+
+def test_an_optimum_that_is_shown_stays():
+    data = state_data(**IMBALANCED | {"steps": 4})
+    for _ in range(2):
+        last = list(TASKS["optimize"]({"state": data, "search": "constants"}))[-1]
+        data = data | {"texts": last.get("texts", data["texts"])}
+    assert "the recipe shown stays" in last["progress"]
 
 
 @pytest.mark.parametrize("search", ["schedule", "heuristics"])
@@ -130,3 +173,14 @@ def test_what_a_search_finds_is_accepted_by_the_controls(search):
     found = PageState.from_store(messages[-1])
     error = solve(found.problem, found.recipe).error[-1]
     assert f"best error {error:.5f}" in messages[-1]["progress"]
+
+
+def test_a_job_that_needs_too_much_memory_ends_in_words():
+    """A table of 1500 columns needs more than half a gigabyte beyond what the process has."""
+    if not sys.platform.startswith("linux"):
+        pytest.skip("only Linux limits the memory of a process")
+    board = JobBoard(memory=400 * 2**20)
+    data = {"state": state_data(steps=2), "features": 2**20, "seeds": 1}
+    job = finished(board, board.start("simulate", data))
+    assert job.status == "failed"
+    assert "more memory than the 0.39 GB" in job.progress, job.progress

@@ -146,11 +146,12 @@ def _jobs(app: Dash, jobs: JobBoard) -> None:
         Output("clock", "disabled"),
         Input("job-asked", "data"),
         State("upload", "contents"),
+        State("upload", "filename"),
         State("job", "data"),
         prevent_initial_call=True,
     )
     @_guarded
-    def start(asked: Any, contents: Any, job: Any) -> list[Any]:
+    def start(asked: Any, contents: Any, filename: Any, job: Any) -> list[Any]:
         if not isinstance(asked, dict) or asked.get("button") not in JOBS:
             raise PreventUpdate
         known = _job_id(job)
@@ -159,7 +160,7 @@ def _jobs(app: Dash, jobs: JobBoard) -> None:
         kind, more = JOBS[asked["button"]]
         data = {name: asked.get(name) for name in ("state", "features", "seeds", "target")}
         if kind in ("data", "shape"):
-            data["contents"] = contents
+            data |= {"contents": contents, "filename": filename}
         return [jobs.start(kind, data | more).shown(), False]
 
     @app.callback(

@@ -1,7 +1,7 @@
 """Long work in processes that can be cancelled: searches, simulations, a visitor's own data.
 
-At most a few run at once, some more wait, the rest is refused with a sentence. A job that exceeds
-its time is ended; what it had reported by then stays.
+At most a few run at once, some more wait, the rest is rejected with a sentence. A job that exceeds
+its time or its memory is ended; what it had reported by then stays.
 """
 
 from __future__ import annotations
@@ -23,6 +23,9 @@ RUNNING, WAITING, KEPT = 2, 8, 64
 
 SECONDS = 300.0
 """Longest a job may run."""
+
+MEMORY = 3 * 2**30
+"""Bytes a job may use; the largest simulation that is accepted needs a third."""
 
 _SPAWN = multiprocessing.get_context("spawn")
 
@@ -60,7 +63,7 @@ class VisitorJob:
         }
 
 
-def _work(kind: str, data: dict[str, Any], pipe: Connection) -> None:
+def _work(kind: str, data: dict[str, Any], pipe: Connection, memory: int) -> None:
     """The body of a job's process: send its messages, then how it ended."""
     import signal
 
@@ -69,8 +72,10 @@ def _work(kind: str, data: dict[str, Any], pipe: Connection) -> None:
 
     from ..errors import SelfTrainError
     from ..runtime.progress import quiet
+    from .memory import TOO_MUCH_MEMORY, limit_memory
     from .tasks import TASKS
 
+    limit_memory(memory)
     try:
         with threadpool_limits(1), quiet():
             for message in TASKS[kind](data):
@@ -78,6 +83,9 @@ def _work(kind: str, data: dict[str, Any], pipe: Connection) -> None:
         pipe.send({"status": "done"})
     except SelfTrainError as error:
         pipe.send({"status": "failed", "progress": str(error)})
+    except MemoryError:
+        sentence = TOO_MUCH_MEMORY.format(size=memory / 2**30)
+        pipe.send({"status": "failed", "progress": sentence})
     except Exception as error:
         pipe.send({"status": "failed", "progress": f"it failed: {type(error).__name__}"})
 
@@ -85,8 +93,8 @@ def _work(kind: str, data: dict[str, Any], pipe: Connection) -> None:
 class JobBoard:
     """All jobs of a server."""
 
-    def __init__(self, seconds: float = SECONDS):
-        self.seconds = seconds
+    def __init__(self, seconds: float = SECONDS, memory: int = MEMORY):
+        self.seconds, self.memory = seconds, memory
         self._jobs: OrderedDict[str, VisitorJob] = OrderedDict()
         self._lock = threading.RLock()
 
@@ -135,7 +143,9 @@ class JobBoard:
     def _follow(self, job: VisitorJob) -> None:
         """Run the process of a job and note what it reports."""
         pipe, other = _SPAWN.Pipe(duplex=False)
-        process = _SPAWN.Process(target=_work, args=(job.kind, job.data, other), daemon=True)
+        process = _SPAWN.Process(
+            target=_work, args=(job.kind, job.data, other, self.memory), daemon=True
+        )
         with self._lock:
             if job.ended:
                 return self._begin_next()

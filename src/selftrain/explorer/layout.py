@@ -20,15 +20,13 @@ from .controls import (
     Switch,
 )
 from .opened import Map
+from .own_data import LARGEST_FILE
 from .page_state import VIEWS
 from .plain_input import PlainInput
 from .presets import PRESETS
 from .tasks import LIMITS
 
 __all__ = ["SLIDER_STEPS", "page"]
-
-LARGEST_FILE = 5 * 2**20
-"""Bytes a visitor's table may have; a request holds a third more."""
 
 SLIDER_STEPS = 1000
 """Positions of a slider; the page turns them into values."""

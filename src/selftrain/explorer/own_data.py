@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,7 +27,15 @@ from .directions import write_shape
 from .drawing import Theme
 from .page_state import PageState
 
-__all__ = ["own_data", "own_shape"]
+__all__ = ["LARGEST_FILE", "own_data", "own_shape"]
+
+LARGEST_FILE = 5 * 2**20
+"""Bytes a visitor's table may have; a request holds a third more."""
+
+MOST_COLUMNS = 2000
+"""Columns of a table: memory and time grow with their square."""
+
+COMMAND_LINE = "`selftrain plan` on the command line takes more"
 
 LEADING = 60
 """Leading directions of the rows that the theory uses: enough for its curve, fast enough for a
@@ -75,12 +84,17 @@ def own_shape(data: dict[str, Any]) -> Iterator[Message]:
 def _file(data: dict[str, Any]) -> Iterator[tuple[Path, str]]:
     """The table that was sent as a file, for as long as it is read, and the column of classes."""
     text, target = _decoded(data.get("contents")), data.get("target")
+    name = _file_name(data.get("filename"))
     if not isinstance(target, str) or not target.strip():
         raise InvalidInput("target", target, "the name of the column with the classes is accepted")
+    _check_columns(text, name)
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "rows.csv")
+        path = Path(folder, name)
         path.write_bytes(text)
-        yield path, target.strip()
+        try:
+            yield path, target.strip()
+        except InvalidInput as error:
+            raise _without_folder(error, folder) from None
 
 
 def _decoded(contents: Any) -> bytes:
@@ -89,9 +103,37 @@ def _decoded(contents: Any) -> bytes:
     if not isinstance(contents, str) or "," not in contents:
         raise InvalidInput("file", None, accepted)
     try:
-        return base64.b64decode(contents.split(",", 1)[1], validate=True)
+        text = base64.b64decode(contents.split(",", 1)[1], validate=True)
     except (binascii.Error, ValueError):
         raise InvalidInput("file", "damaged", accepted) from None
+    if len(text) > LARGEST_FILE:
+        most = f"at most {LARGEST_FILE / 2**20:g} MB are accepted here, {COMMAND_LINE}"
+        raise InvalidInput("file", f"{len(text) / 2**20:.1f} MB", most)
+    return text
+
+
+def _file_name(sent: Any) -> str:
+    """The name of the visitor's file, fit for a file of ours: messages name it."""
+    name = sent.replace("\\", "/").rsplit("/", 1)[-1] if isinstance(sent, str) else ""
+    name = "".join(letter for letter in name if letter.isprintable())[-60:].strip()
+    return name if name.strip(".") else "rows.csv"
+
+
+def _check_columns(text: bytes, name: str) -> None:
+    """Reject a table so wide that its covariances would fill the memory."""
+    columns = text.split(b"\n", 1)[0].count(b",") + 1
+    if columns > MOST_COLUMNS:
+        accepted = f"at most {MOST_COLUMNS} columns are accepted here, {COMMAND_LINE}"
+        raise InvalidInput("file", f"{name}, {columns} columns", accepted)
+
+
+def _without_folder(error: InvalidInput, folder: str) -> InvalidInput:
+    """The same, with the name of the file instead of where it lay for a moment."""
+
+    def short(text: Any) -> Any:
+        return text.replace(folder + os.sep, "") if isinstance(text, str) else text
+
+    return InvalidInput(error.field, short(error.value), short(error.accepted))
 
 
 def _planned(path: Path, target: str) -> list[str]:
@@ -101,7 +143,7 @@ def _planned(path: Path, target: str) -> list[str]:
     try:
         return str(plan_file(path, target, progress=False)).splitlines()
     except InvalidInput as error:
-        return [f"There is no plan for this table: {error}"]
+        return [f"There is no plan for this table: {_without_folder(error, str(path.parent))}"]
 
 
 def _curve(path: Path, target: str, state: PageState, theme: Theme) -> Iterator[Message]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InvalidInput, SelfTrainError
+from .hosts import ANY_ADDRESS, LOOPBACK, is_loopback, is_served, served_hosts
 
 __all__ = ["create_app", "serve"]
 
@@ -19,9 +20,14 @@ LARGEST_REQUEST = 8 * 2**20
 THREADS = 16
 
 
-def create_app(workers: Any, jobs: Any, opened: Any = None) -> Any:
-    """The Dash application, with every asset served from here and nothing loaded from elsewhere."""
+def create_app(
+    workers: Any, jobs: Any, opened: Any = None, hosts: frozenset[str] = LOOPBACK
+) -> Any:
+    """The Dash application, with every asset served from here and nothing loaded from elsewhere;
+    it answers requests for `hosts` only.
+    """
     from dash import Dash
+    from flask import Response, request
 
     from .callbacks import register
     from .layout import page
@@ -46,12 +52,21 @@ def create_app(workers: Any, jobs: Any, opened: Any = None) -> Any:
         "frame-ancestors 'none'"
     )
 
+    def reject_foreign_hosts() -> Any:
+        written = request.environ.get("HTTP_HOST")
+        if is_served(written, hosts):
+            return None
+        known = ", ".join(sorted(hosts - {ANY_ADDRESS}))
+        sentence = f"Host = {written!r} is not served here; ask for one of {known}.\n"
+        return Response(sentence, 403, mimetype="text/plain")
+
     def secure(response: Any) -> Any:
         response.headers["Content-Security-Policy"] = policy
         response.headers["X-Content-Type-Options"] = "nosniff"
         response.headers["Referrer-Policy"] = "no-referrer"
         return response
 
+    app.server.before_request(reject_foreign_hosts)
     app.server.after_request(secure)
     return app
 
@@ -79,6 +94,7 @@ def serve(
     try:
         import waitress
 
+        from .connections import LIMITS, TimedChannel
         from .jobs import JobBoard
         from .workers import Workers
     except ImportError as error:
@@ -86,16 +102,22 @@ def serve(
         raise SelfTrainError(reason) from None
     opened, query = _opened(path)
     listening = _listen(host, port)
-    place = listening.getsockname()[1]
+    bound, place = listening.getsockname()[:2]
     workers, jobs = Workers(), JobBoard()
     try:
-        app = create_app(workers, jobs, opened)
+        app = create_app(workers, jobs, opened, served_hosts(host, bound))
         server = waitress.create_server(
-            app.server, sockets=[listening], threads=THREADS, max_request_body_size=LARGEST_REQUEST
+            app.server,
+            sockets=[listening],
+            threads=THREADS,
+            max_request_body_size=LARGEST_REQUEST,
+            **LIMITS,
         )
-        if not _loopback(host):
+        server.channel_class = TimedChannel
+        if not is_loopback(host):
             say(f"Listening at {host}: other machines can reach this page. It has no password.")
-        address = f"http://{'localhost' if _loopback(host) else host}:{place}/{query}"
+        name = "localhost" if is_loopback(host) else f"[{host}]" if ":" in host else host
+        address = f"http://{name}:{place}/{query}"
         say(f"The explorer is at {address} (ctrl-C ends it).")
         if open_browser:
             threading.Timer(0.5, webbrowser.open, (address,)).start()
@@ -116,10 +138,6 @@ def _opened(path: Path | None) -> tuple[Any, str]:
 
     found = open_path(path)
     return (found, "") if isinstance(found, Map) else (None, "?" + found.query())
-
-
-def _loopback(host: str) -> bool:
-    return host in ("localhost", "::1") or host.startswith("127.")
 
 
 def _listen(host: str, port: int) -> socket.socket:

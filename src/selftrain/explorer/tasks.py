@@ -5,11 +5,15 @@ They run in a process of their own (`jobs`), so that they can be cancelled at an
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator
 from typing import Any
 
-from ..errors import InvalidInput
+import numpy as np
+
+from ..errors import InvalidInput, StageError
+from ..recipe import Recipe
 from ..runtime.progress import ProgressReport
 from .answers import SIMULATED
 from .directions import repeated
@@ -33,26 +37,30 @@ take much longer, so they stay smaller.
 
 SEARCHES: dict[str, dict[str, Any]] = {
     "constants": {"over": ("lambda_l", "lambda_u")},
-    "heuristics": {"over": ("lambda_l", "lambda_u", "annealing"), "fix_bias": True},
+    "heuristics": {"over": ("lambda_l", "lambda_u", "annealing"), "starts": 3},
     "schedule": {"over": ("lambda_l",), "schedule": ("lambda_u",)},
 }
+"""What the buttons vary. The heuristics, which the page may not show yet, are one of several
+starts.
+"""
 
 
 def optimize(data: dict[str, Any]) -> Iterator[Message]:
-    """The best recipe of a kind: "constants", "heuristics" or "schedule"."""
-    from .. import Recipe
+    """The best recipe of a kind, "constants", "heuristics" or "schedule", from the recipe that is
+    shown; controls change only if it is better.
+    """
     from .. import optimize as search
 
     state, kind = PageState.from_store(data["state"]), str(data["search"])
     if kind not in SEARCHES:
         raise InvalidInput("search", kind, f"one of {', '.join(SEARCHES)} is accepted")
-    options = dict(SEARCHES[kind])
-    problem, recipe = state.problem, state.recipe
+    options, problem = SEARCHES[kind], state.problem
     if kind == "schedule" and problem.steps > LIMITS["schedule_steps"]:
         accepted = f"at most {LIMITS['schedule_steps']} steps are accepted for a schedule"
         raise InvalidInput("steps", problem.steps, accepted)
-    fixed = options.pop("fix_bias", recipe.fix_bias)
-    start = Recipe(0.05, 0.01, fix_bias=fixed, annealing=0.03 if kind == "heuristics" else 0.0)
+    names = (*options["over"], *options.get("schedule", ()))
+    bounds = {name: _within_control(name) for name in names}
+    start = _start(state.recipe, kind, bounds)
     messages: list[Message] = []
 
     def report(state: ProgressReport) -> None:
@@ -60,8 +68,7 @@ def optimize(data: dict[str, Any]) -> Iterator[Message]:
         messages.append({"progress": f"{state.done} runs solved{best}"})
 
     yield {"progress": "searching"}
-    names = (*options["over"], *options.get("schedule", ()))
-    bounds = {name: _within_control(name) for name in names}
+    shown = _last_error(state)
     for message in _listening(
         messages, lambda: search(problem, start=start, bounds=bounds, progress=report, **options)
     ):
@@ -70,12 +77,46 @@ def optimize(data: dict[str, Any]) -> Iterator[Message]:
             continue
         best = message["found"]
         changed = {name: getattr(best.recipe, name) for name in (*names, "fix_bias")}
-        if kind != "heuristics":
-            changed |= {"annealing": 0.0, "sharpness": 1.0, "threshold": 0.0}
+        if kind == "heuristics":
+            changed["sharpness"] = best.recipe.sharpness
+        found = state.with_values(changed)
+        error = _last_error(found)  # of the values as they are written into the controls
+        if not error < shown:
+            yield {
+                "progress": f"the recipe shown stays: best error {shown:.5f}; nothing better was"
+                f" found in {best.solves} runs."
+            }
+            continue
         yield {
-            "texts": state.with_values(changed).texts,
-            "progress": f"best error {best.error:.5f} after {best.solves} runs. {best.advice}",
+            "texts": found.texts,
+            "progress": f"best error {error:.5f} after {best.solves} runs. {best.advice}",
         }
+
+
+def _start(shown: Recipe, kind: str, bounds: dict[str, tuple[float, float]]) -> Recipe:
+    """The recipe that is shown, with what is searched as the search needs it: within its bounds,
+    and one number where one is searched.
+    """
+    if kind == "heuristics":
+        shown = shown.replace(fix_bias=True)
+        if np.isinf(shown.sharpness).any():  # hard labels cannot be annealed
+            shown = shown.replace(sharpness=1.0)
+    free = SEARCHES[kind].get("schedule", ())
+    values: dict[str, Any] = {}
+    for name, (low, high) in bounds.items():
+        inside = np.clip(getattr(shown, name), low, high)
+        values[name] = tuple(inside.tolist()) if inside.ndim and name in free else inside.mean()
+    return shown.replace(**{n: v if isinstance(v, tuple) else float(v) for n, v in values.items()})
+
+
+def _last_error(state: PageState) -> float:
+    """The error of what a page shows, infinite if its run has none."""
+    from .. import solve
+
+    try:
+        return float(solve(state.problem, state.recipe).error[-1])
+    except StageError:
+        return math.inf
 
 
 def _within_control(name: str) -> tuple[float, float]:
