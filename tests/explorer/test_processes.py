@@ -176,7 +176,7 @@ def test_what_a_search_finds_is_accepted_by_the_controls(search):
 
 
 def test_a_job_that_needs_too_much_memory_ends_in_words():
-    """A table of 1500 columns needs more than half a gigabyte beyond what the process has."""
+    """A million features need more than is left of 400 MB."""
     if not sys.platform.startswith("linux"):
         pytest.skip("only Linux limits the memory of a process")
     board = JobBoard(memory=400 * 2**20)

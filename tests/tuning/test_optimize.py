@@ -244,3 +244,67 @@ def test_not_self_training_is_an_answer() -> None:
     assert good.self_training
     assert good.answer.recipe == good.recipe
     assert good.answer.steps == 2
+
+
+def test_the_heuristics_are_found_without_a_start() -> None:
+    """Tuned by hand from Recipe(0.1, 0.00372, annealing=0.0223, fix_bias=True) the error is
+    0.0834; with ridges alone 0.1527.
+    """
+    problem = Problem(alpha_l=0.5, alpha_u=2.0, rho=0.2, delta=0.75**2, steps=16)
+    best = optimize(problem, over=("lambda_l", "lambda_u", "annealing", "fix_bias"))
+    assert best.error == pytest.approx(0.08341, abs=2e-5)
+    assert best.recipe.fix_bias
+    assert best.start == "heuristics"
+    assert best.is_minimum
+    ridges = optimize(problem)
+    assert not ridges.recipe.fix_bias  # what is not optimised stays
+    assert ridges.recipe.annealing == 0
+    assert "annealing and fix_bias" in ridges.advice
+
+
+def test_a_rate_that_may_be_zero_is_no_worse_than_none() -> None:
+    """Every point spread over the bounds collapses here; small ridges without annealing do not."""
+    problem = Problem(alpha_l=0.5, alpha_u=2.0, rho=0.4, delta=0.75**2, steps=64)
+    known = Recipe(2.63704e-05, 0.000788477)
+    annealed = optimize(problem, over=("lambda_l", "lambda_u", "annealing"))
+    assert annealed.error < solve(problem, known).error[-1]
+
+
+def test_a_search_says_where_it_began() -> None:
+    few = PROBLEM.replace(steps=2)
+    assert optimize(few, start=Recipe(0.05, 0.02)).start == "given"
+    assert optimize(few, starts=1).start == "default"
+
+
+def test_a_start_without_a_gradient_stands_as_it_is() -> None:
+    """Every sample is put into one class: no recipe near it has another error."""
+    problem = Problem(2.48429, 1.57431, 0.117935, 0.943076, steps=5)
+    start = Recipe(
+        5.38551e-06, 0.00392516, threshold=1, sharpness=0.7, annealing=0.1, fix_bias=True
+    )
+    best = optimize(problem, over=("annealing", "lambda_u"), start=start, starts=1)
+    assert best.error <= solve(problem, start).error[-1]
+    assert not best.is_minimum
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2, 4, 5, 6])
+def test_a_search_is_never_worse_than_its_start(seed: int) -> None:
+    """Whatever problem, recipe and variables."""
+    rng = np.random.default_rng(seed)
+    problem = Problem(
+        *rng.uniform((0.2, 0.3, 0.1, 0.2), (3, 4, 0.5, 1.5)).tolist(), steps=1 + seed % 4
+    )
+    start = Recipe(
+        *(10 ** rng.uniform(-6, -1, 2)).tolist(),
+        threshold=float(rng.choice([0, 0.3])),
+        sharpness=float(rng.choice([0.7, 1, 2])),
+        annealing=float(rng.choice([0, 0.1, 1])),
+        fix_bias=bool(rng.integers(2)),
+    )
+    names = ("lambda_l", "lambda_u", "sharpness", "annealing")
+    over = tuple(str(name) for name in rng.choice(names, 2, replace=False))
+    before = solve(problem, start)
+    best = optimize(problem, over=over, start=start, limit=10)
+    assert best.error <= before.error[-1] + 1e-10
+    fixed = {"threshold", "fix_bias", *names} - set(over)
+    assert all(getattr(best.recipe, name) == getattr(start, name) for name in fixed)

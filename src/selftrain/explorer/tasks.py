@@ -50,6 +50,7 @@ def optimize(data: dict[str, Any]) -> Iterator[Message]:
     shown; controls change only if it is better.
     """
     from .. import optimize as search
+    from ..tuning.search import NOISE
 
     state, kind = PageState.from_store(data["state"]), str(data["search"])
     if kind not in SEARCHES:
@@ -81,7 +82,7 @@ def optimize(data: dict[str, Any]) -> Iterator[Message]:
             changed["sharpness"] = best.recipe.sharpness
         found = state.with_values(changed)
         error = _last_error(found)  # of the values as they are written into the controls
-        if not error < shown:
+        if not error < shown - NOISE:
             yield {
                 "progress": f"the recipe shown stays: best error {shown:.5f}; nothing better was"
                 f" found in {best.solves} runs."

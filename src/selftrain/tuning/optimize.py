@@ -189,6 +189,8 @@ def _start_run(search: Search, begin: Recipe, tolerance: float | None) -> Trajec
         run = solve(search.problem, begin, tolerance)
     except StageError:
         return None
+    finally:
+        search.report()
     return run if run.collapsed_at is None else None
 
 

@@ -86,20 +86,21 @@ class Search:
             run = self.run(recipe, tolerance)
         except StageError as error:
             self.trouble = str(error)
-            self._report()
+            self.report()
             return WORST, None
         if run.collapsed_at is not None:
             self.trouble = f"the labels collapse at step {run.collapsed_at}"
-            self._report()
+            self.report()
             return WORST, None
         value = float(run.error[-1])
         if tolerance <= ROUGH and value < self.best:
             self.best = value
             self.path.append(Improvement(self.solves, value, recipe))
-        self._report()
+        self.report()
         return value, run
 
-    def _report(self) -> None:
+    def report(self) -> None:
+        """Tell the progress of one more run."""
         if self.bar is not None:
             self.bar.advance(best=self.best if self.best < math.inf else None)
 
