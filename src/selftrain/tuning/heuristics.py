@@ -1,8 +1,8 @@
 r"""Recipes known to work, as starts of a search: the two heuristics of the paper, and small ridges.
 
-The rates are those of tuned runs of 4 to 256 steps at $\rho$ = 0.2 and 0.4 (`docs/imbalance.md`):
-the ridge of the steps falls as 1/T. Each step sharpens labels that were sharpened before, so the
-annealing falls as 1/T^2 and a constant sharpness goes to one as 1/T.
+The rates are those of tuned runs of 4 to 256 steps at $\rho$ = 0.2 and 0.4, $\Delta$ = 0.5625
+and 1: the ridge of the steps falls as 1/T. Each step sharpens labels that were sharpened before, so
+the annealing falls as 1/T^2 and a constant sharpness goes to one as 1/T.
 """
 
 from __future__ import annotations
