@@ -63,7 +63,7 @@ def ask(package: Path, **settings: str) -> tuple[float, int]:
     served.
     """
     environment = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
-    environment |= {"PYTHONPATH": str(package.parent), **settings}
+    environment |= {"PYTHONPATH": os.pathsep.join([str(package.parent), *sys.path]), **settings}
     told = subprocess.run(
         [sys.executable, "-c", ASK], env=environment, capture_output=True, text=True, check=True
     )
@@ -145,6 +145,47 @@ def test_every_kernel_of_this_package_has_a_folder_of_its_own() -> None:
     assert others == []
 
 
+DAMAGED = """
+import sys
+from pathlib import Path
+
+def solve():
+    for name in [name for name in sys.modules if name.startswith("physics")]:
+        del sys.modules[name]
+    from physics.solvers.solver import solve
+    return solve(2.0), sum(solve.stats.cache_hits.values())
+
+damages = {
+    "truncated": lambda data: data[: len(data) // 2],
+    "empty": lambda data: b"",
+    "garbage": lambda data: bytes(range(256)) * 20,
+    "one bit": lambda data: data[:-40] + bytes([data[-40] ^ 1]) + data[-39:],
+}
+assert solve() == (6.5, 0)
+assert solve() == (6.5, 1)
+for kind in ("nbi", "nbc"):
+    for name, damage in damages.items():
+        files = list(Path(sys.argv[1]).rglob(f"*.{kind}"))
+        assert len(files) == 2, files
+        for file in files:
+            file.write_bytes(damage(file.read_bytes()))
+        print(kind, name, *solve(), *solve())
+"""
+
+
+def test_damaged_files_are_compiled_again_and_overwritten(package: Path) -> None:
+    told = subprocess.run(
+        [sys.executable, "-c", DAMAGED, str(package)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(package.parent), *sys.path])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert told.stderr == ""
+    lines = [line.rsplit(maxsplit=4)[1:] for line in told.stdout.splitlines()]
+    assert lines == [["6.5", "0", "6.5", "1"]] * 8
+
+
 def _compile(package: Path, kind: str, barrier: object) -> None:
     sys.path.insert(0, str(package.parent))
     from physics.solvers.solver import solve
@@ -170,7 +211,10 @@ def test_processes_that_compile_at_once_keep_every_result(
         f"for kind in {kinds}: print(float(solve(np.dtype(kind).type(2))))\n"
         "print(sum(solve.stats.cache_misses.values()))"
     )
-    environment = {**os.environ, "PYTHONPATH": str(package.parent)}
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(package.parent), *sys.path]),
+    }
     told = subprocess.run(
         [sys.executable, "-c", loaded], env=environment, capture_output=True, text=True, check=True
     )

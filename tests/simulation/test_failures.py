@@ -55,10 +55,10 @@ def test_smoothed_hard_labels_of_one_sign(method: str) -> None:
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize(("loss", "ridge"), [("logistic", 8.0), ("squared", 50.0)])
 def test_weights_that_fade_with_a_fixed_bias(method: str, loss: str, ridge: float) -> None:
-    """They follow the theory down to rounding, are zero below it, and the error is that of the
-    bias.
+    """They follow the theory as far as their error is smaller than they are, and say how large it
+    is; below, they are zero, and the error is that of the bias.
     """
-    problem = PROBLEM.replace(loss=loss, steps=14)
+    problem = PROBLEM.replace(loss=loss, steps=18)
     recipe = Recipe(lambda_l=5.0, lambda_u=ridge, fix_bias=True)
     runs = simulate(problem, recipe, 200, 4, method, probes=0)
     theory = solve(problem, recipe)
@@ -66,7 +66,10 @@ def test_weights_that_fade_with_a_fixed_bias(method: str, loss: str, ridge: floa
     assert (faded > 5).all()
     for seed in range(4):
         assert runs.q[seed, faded[seed] - 1] == 0.0
-        assert np.sqrt(runs.q[seed, faded[seed] - 2]) < 1e-7
+        assert runs.fit_error[seed, faded[seed] - 1] == 1.0
+        assert np.sqrt(runs.q[seed, faded[seed] - 2]) < 1e-14
+        told = runs.fit_error[seed, : faded[seed] - 1]
+        assert told[0] < 1e-6 and 1e-3 < told[-1] < 1.0
         known = np.log(runs.q[seed, : faded[seed] - 1] / theory.q[: faded[seed] - 1])
         assert np.abs(known).max() < 2.0
     np.testing.assert_allclose(runs.error[:, -1], theory.error[-1], atol=1e-9)

@@ -59,7 +59,10 @@ def simulate(
         int, typer.Option(metavar="P", help="Random probes of the susceptibility per step.")
     ] = 1,
     workers: Annotated[
-        int, typer.Option(metavar="W", help="Seeds that run at once; -1: all cores.")
+        int,
+        typer.Option(
+            metavar="W", help="Seeds that run at once; 0: in this process, -1: all cores."
+        ),
     ] = 1,
     on_failure: Annotated[
         Literal["raise", "partial"],

@@ -15,6 +15,7 @@ import contextlib
 import hashlib
 import inspect
 import os
+import pickle
 import shutil
 import sys
 import tempfile
@@ -99,12 +100,17 @@ def _user_cache() -> Path:
 
 @cache
 def _kept_code() -> Any:
-    """The class of numba's cache with our folders, and one writer at a time.
+    """The class of numba's cache with our folders, files that are checked, one writer at a time.
 
     Two processes that compile one function for different types at once would otherwise give both
     results the same file name.
     """
-    from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
+    from numba.core.caching import (
+        CompileResultCacheImpl,
+        FunctionCache,
+        IndexDataCacheFile,
+        _CacheLocator,
+    )
 
     class Locator(_CacheLocator):
         def __init__(self, function: Any, file: str) -> None:
@@ -129,11 +135,53 @@ def _kept_code() -> Any:
     class Found(CompileResultCacheImpl):
         _locator_classes: list[type[object]] = [Locator]  # noqa: RUF012 (declared so by numba)
 
+    class CheckedFiles(IndexDataCacheFile):
+        """Files that begin with a digest of what follows: a damaged one is as good as none.
+
+        Without it, bytes that happen to be readable would run as machine code.
+        """
+
+        def _save_index(self, overloads: Any) -> None:
+            self._write(self._index_path, (self._source_stamp, overloads))
+
+        def _load_index(self) -> Any:
+            stamp, overloads = self._read(self._index_path) or ("", {})
+            return overloads if stamp == self._source_stamp else {}
+
+        def _save_data(self, name: str, data: Any) -> None:
+            self._write(self._data_path(name), data)  # type: ignore[no-untyped-call]
+
+        def _load_data(self, name: str) -> Any:
+            return self._read(self._data_path(name))  # type: ignore[no-untyped-call]
+
+        def _write(self, path: str, content: Any) -> None:
+            data = self._dump(content)  # type: ignore[no-untyped-call]
+            with self._open_for_write(path) as file:  # type: ignore[no-untyped-call]
+                file.write(hashlib.sha256(data).digest() + data)
+
+        def _read(self, path: str) -> Any:
+            """The content of a file; None if it is missing, unreadable or damaged."""
+            try:
+                stored = Path(path).read_bytes()
+            except OSError:
+                return None
+            digest, data = stored[:32], stored[32:]
+            return pickle.loads(data) if hashlib.sha256(data).digest() == digest else None
+
     class KeptCode(FunctionCache):
         _impl_class = Found
 
+        def __init__(self, function: Any) -> None:
+            super().__init__(function)  # type: ignore[no-untyped-call]
+            self._cache_file = CheckedFiles(  # type: ignore[no-untyped-call]
+                self._cache_path, self._impl.filename_base, self._impl.locator.get_source_stamp()
+            )
+
         def load_overload(self, sig: Any, target_context: Any) -> Any:
-            found = super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+            try:
+                found = super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+            except Exception:  # whatever is wrong with the stored code, compiling it again helps
+                found = None
             if found is None:
                 _announce()
             return found

@@ -14,10 +14,12 @@ import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import joblib
 from threadpoolctl import threadpool_limits
+
+from ..fields import whole
 
 Item = TypeVar("Item")
 
@@ -26,13 +28,19 @@ ONE_THREAD = {
 }
 
 
-def cores(workers: int) -> int:
-    """How many workers are meant: -1 stands for all cores.
+def whole_workers(workers: Any) -> int:
+    """Validate `workers`: 0 for this process alone, -1 for all cores."""
+    accepted = "a whole number from 0 (this process alone) to 1024, or -1 for all cores"
+    return whole("workers", workers, lambda n: -1 <= n <= 1024, accepted)
 
-    >>> cores(3)
-    3
+
+def cores(workers: int) -> int:
+    """How many workers are meant: -1 stands for all cores, 0 for this process alone.
+
+    >>> cores(3), cores(0)
+    (3, 1)
     """
-    return int(joblib.effective_n_jobs(workers))
+    return int(joblib.effective_n_jobs(workers)) if workers else 1
 
 
 @contextmanager
@@ -47,7 +55,7 @@ def one_thread() -> Iterator[None]:
 def in_threads(
     work: Callable[[Item], None], items: Sequence[Item], workers: int, stop: threading.Event
 ) -> Generator[Item, None, None]:
-    """Do the work of each item in threads, or here with one worker; yields each item when it is
+    """Do the work of each item in threads, or here if `workers` is 1; yields each item when it is
     finished.
 
     Closing the iterator, and an error or interrupt while it waits, sets `stop`: work that looks at

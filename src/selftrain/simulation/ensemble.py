@@ -68,6 +68,8 @@ class Ensemble:
         fraction_selected, pseudo_label_accuracy, selected_label_accuracy, train_loss: measured on
             the rows of the batch (on the batch only, if labelled rows are kept).
         directions: directions of the data that were used ("matrix-free"), or products.
+        fit_error: estimated relative error of the fit, larger than the tolerance asked for where
+            rounding leaves no more; 1 where the weights are smaller than their error, and zero.
         collapsed_at: for each seed the first step that is not fitted because all its labels
             are of one class, or nothing but the bias is left of the model that gives them; -1 if
             none. From there on `error` is that of predicting one class and every other quantity is
@@ -95,6 +97,7 @@ class Ensemble:
     selected_label_accuracy: Array
     train_loss: Array
     directions: Array
+    fit_error: Array
     collapsed_at: NDArray[np.int_]
     predicts_positive: Mask
     failures: dict[int, StageError] = field(default_factory=dict)

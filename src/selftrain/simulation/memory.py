@@ -23,12 +23,8 @@ def available_memory() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
-def needed_memory(plan: RunPlan, method: str, workers: int, kept: int) -> int:
-    """Bytes at the peak: what each worker holds, and the vectors that are `kept` for every seed.
-
-    Arguments:
-        kept: seeds times (weights kept ? features : 0) + (logits kept ? rows : 0), in entries.
-    """
+def needed_memory(plan: RunPlan, method: str, workers: int) -> int:
+    """Bytes that the workers hold at the peak."""
     rows = max(step.rows for step in plan.steps)
     everything = plan.problem.row_groups if plan.returns else ()
     stored = sum(round(group.alpha * plan.features) for group in everything if len(group.steps) > 1)
@@ -40,15 +36,31 @@ def needed_memory(plan: RunPlan, method: str, workers: int, kept: int) -> int:
         each = 8 * 2 * (total + plan.features) * min(asked, plan.features)
     else:
         each = rows * (8 * FRAME_DIRECTIONS + 8 * 6)
-    return workers * each + 8 * kept
+    return workers * each
 
 
-def check_memory(plan: RunPlan, method: str, workers: int, kept: int, limit: int | None) -> None:
-    """Refuse a run that does not fit, with what it needs and what would fit."""
+def check_memory(
+    plan: RunPlan, method: str, workers: int, seeds: int, kept: int, limit: int | None
+) -> None:
+    """Refuse a run that does not fit, with what it needs and what would fit.
+
+    Arguments:
+        kept: numbers stored for every seed: the measured quantities, and vectors if asked for.
+    """
     room = available_memory() if limit is None else limit
-    needed = needed_memory(plan, method, workers, kept)
+    working, stored = needed_memory(plan, method, workers), 8 * kept * seeds
+    needed = working + stored
     if needed <= room:
         return
+    there = f"{room / 1e9:.3g} GB {'are free' if limit is None else 'are allowed'}"
+    seeds_that_fit = int((room - working) / (8 * kept))
+    if working <= stored and seeds_that_fit > 0:
+        raise InvalidInput(
+            "seeds",
+            seeds,
+            f"their results would take {stored / 1e9:.3g} GB of memory, {there}; about"
+            f" {seeds_that_fit:,} seeds would fit",
+        )
     features = plan.features
     share = needed / room
     fitting = int(features / share**0.5 if method == "dense" else features / share)
@@ -60,6 +72,5 @@ def check_memory(plan: RunPlan, method: str, workers: int, kept: int, limit: int
     raise InvalidInput(
         "features",
         features,
-        f"method {method!r} would take {needed / 1e9:.3g} GB of memory, {room / 1e9:.3g} GB"
-        f" {'are free' if limit is None else 'are allowed'}; {advice}",
+        f"method {method!r} would take {needed / 1e9:.3g} GB of memory, {there}; {advice}",
     )

@@ -28,6 +28,7 @@ MEASURED = (
     "selected_label_accuracy",
     "train_loss",
     "directions",
+    "fit_error",
 )
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 import time
 import warnings
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from functools import partial
@@ -22,14 +23,14 @@ from ..errors import InvalidInput, StageError, nearest
 from ..fields import number, whole
 from ..problem import Problem
 from ..recipe import Recipe
-from ..runtime.parallel import cores, in_threads
+from ..runtime.parallel import cores, in_threads, whole_workers
 from ..runtime.progress import Progress, ProgressOption, checked_progress
 from .designs.shaped import Drawn, row_table
 from .engines import explicit
 from .ensemble import Ensemble, SeedError
 from .memory import check_memory
 from .plan import RunPlan, plan_run
-from .seed_record import SeedOptions, SeedRecord
+from .seed_record import MEASURED, SeedOptions, SeedRecord
 from .shaped_ensemble import GAUSSIAN, ROWS, ShapedEnsemble
 
 __all__ = ["simulate", "whole"]
@@ -38,6 +39,9 @@ METHODS = ("dense", "matrix-free", "revealed")
 NOISES = {"dense": explicit.dense_noise, "revealed": explicit.revealed_noise}
 
 SeedRunner = Callable[[SeedRecord, SeedOptions], bool]
+
+MOST_SEEDS = 10**6
+"""Seeds of one call: beyond, the quantities of all of them need gigabytes."""
 
 MOST_FEATURES = 10**12
 FEATURES = "a whole number from 2 to 10^12"
@@ -78,7 +82,8 @@ def simulate(
         probes: random probes of the susceptibility per step; 0 leaves `chi` at NaN.
         keep_weights, keep_logits: keep the vectors themselves, for histograms.
         tolerance: relative accuracy of q, m and B in each fit, from 1e-9 to 0.1.
-        workers: seeds that run at once; -1 for all cores. The numbers do not depend on it.
+        workers: seeds that run at once, in threads; 0 or 1: one after the other, -1: as many as
+            cores. The numbers do not depend on it.
         memory: bytes that may be taken; default: what is free.
         progress: None, True, False or a function of a `ProgressReport` (`runtime.progress`).
         on_failure: when a step of a seed has no fit (the threshold rejects every point; without
@@ -102,7 +107,7 @@ def simulate(
     plan = plan_run(problem, recipe, size)
     engine = _engine(plan, method, rows)
     table = row_table(plan, rows) if engine == ROWS else None
-    jobs = whole("workers", workers, lambda n: n == -1 or n >= 1, "a whole number >= 1, or -1")
+    jobs = whole_workers(workers)
     options = SeedOptions(
         whole("probes", probes, lambda n: 0 <= n <= MOST_PROBES, PROBES),
         keep_weights,
@@ -110,9 +115,9 @@ def simulate(
         number("tolerance", tolerance, *TOLERANCE),
     )
     several = min(cores(jobs), len(chosen))
-    kept = len(chosen) * sum(keep_weights * size + keep_logits * step.rows for step in plan.steps)
+    kept = sum(len(MEASURED) + keep_weights * size + keep_logits * step.rows for step in plan.steps)
     limit = None if memory is None else whole("memory", memory, lambda n: n >= 1, BYTES)
-    check_memory(plan, "dense" if problem.shaped else engine, several, kept, limit)
+    check_memory(plan, "dense" if problem.shaped else engine, several, len(chosen), kept, limit)
     _warn_if_idle(plan)
     begin = time.perf_counter()
     run_seed = _seed_runner(plan, engine, table)
@@ -220,18 +225,24 @@ def _run_all(
 
 
 def _seeds(seeds: int | Sequence[int]) -> list[int]:
+    several = (
+        f"from 1 to {MOST_SEEDS:,} seeds; run more of them in several calls, the next with seeds ="
+        f" range({MOST_SEEDS}, {2 * MOST_SEEDS})"
+    )
     if isinstance(seeds, (int, np.integer)) and not isinstance(seeds, bool):
-        if seeds < 1:
-            raise InvalidInput("seeds", seeds, "1 seed or more is needed")
-        return list(range(int(seeds)))
+        return list(range(whole("seeds", seeds, lambda n: 1 <= n <= MOST_SEEDS, several)))
     accepted = "a number of seeds, or a sequence of different whole numbers >= 0"
-    if isinstance(seeds, (str, bytes, bool)) or not isinstance(seeds, (Sequence, np.ndarray)):
+    if isinstance(seeds, np.ndarray):
+        seeds = seeds.tolist()
+    if isinstance(seeds, (str, bytes)) or not isinstance(seeds, Sequence):
         raise InvalidInput("seeds", seeds, accepted)
+    # A range may be longer than any number that len() can return: it is cut, then counted.
+    if not 1 <= len(seeds[: MOST_SEEDS + 1]) <= MOST_SEEDS:
+        raise InvalidInput("seeds", seeds, several)
     chosen = [whole("seeds", seed, lambda n: 0 <= n < 2**63, accepted) for seed in seeds]
-    if not chosen or len(set(chosen)) < len(chosen):
-        twice = [seed for seed in dict.fromkeys(chosen) if chosen.count(seed) > 1]
-        problem = f"seed {twice[0]} is given twice; " if twice else ""
-        raise InvalidInput("seeds", seeds, problem + accepted)
+    if len(set(chosen)) < len(chosen):
+        twice = next(seed for seed, count in Counter(chosen).items() if count > 1)
+        raise InvalidInput("seeds", seeds, f"seed {twice} is given twice; {accepted}")
     return chosen
 
 

@@ -16,7 +16,7 @@ from ..fields import number
 from ..problem import Problem
 from ..recipe import Recipe
 from ..runtime.files import replacing
-from ..runtime.parallel import cores
+from ..runtime.parallel import cores, whole_workers
 from ..runtime.progress import ProgressOption, checked_progress, clock
 from .kinds import KINDS
 from .plan import SweepPlan, as_tuples
@@ -188,7 +188,7 @@ class Cost:
             return f"all {self.points} points are there"
         if not self.missing:
             return f"nothing is left to compute after a sample of {self.sampled}"
-        count = 1 if workers == 0 else cores(-1 if workers is None else workers)
+        count = cores(-1 if workers is None else workers)
         whole = clock(self.missing * self.seconds / count)
         return (
             f"{self.missing} of {self.points} points are missing, {self.seconds:.3g} s each (a "
@@ -306,8 +306,5 @@ def checked_limits(seconds: Any, memory: Any) -> Limits:
 
 
 def checked_workers(workers: Any) -> int | None:
-    """A number of processes that can be started."""
-    if workers is None:
-        return None
-    accepted = "-1, or a whole number from 0 to 1024, is accepted"
-    return int(number("workers", workers, lambda n: -1 <= n <= 1024 and n % 1 == 0, accepted))
+    """Validate `workers`; None leaves the choice to the sweep."""
+    return None if workers is None else whole_workers(workers)

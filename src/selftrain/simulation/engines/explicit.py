@@ -9,7 +9,6 @@ against, the path for losses of the user's own, and the one that knows rows that
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -88,10 +87,8 @@ def run_steps(
             break
         rows = _rows(batch, targets, selected, kept, step, float(plan.kept[step.t]))
         found = fit_step(step, rows, trained, weights, bias, options.tolerance)
-        if float(np.linalg.norm(found.weights)) * options.tolerance < found.blur:
-            found = replace(found, weights=np.zeros(plan.features))  # lost in rounding
         after = measure(found, weights if step.t else None, center)
-        record.put(step.t, **after, directions=found.products, **quality)
+        record.put(step.t, **after, directions=found.products, fit_error=found.error, **quality)
         train = step.loss.value(targets, found.logits[: step.rows])[selected]
         record.put(step.t, train_loss=float(train.mean()) if train.size else float("nan"))
         q = after["m"] ** 2 + after["v"]

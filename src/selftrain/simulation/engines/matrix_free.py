@@ -84,10 +84,11 @@ def run_steps(
         if faded or (train_bias and one_class(batch.targets, step.loss)):
             record.collapse(step.t, majority_positive(batch.targets, step.loss, bias))
             break
-        point, bias = batch.fit(state, bias, train_bias, options.tolerance)
+        point, bias, error = batch.fit(state, bias, train_bias, options.tolerance)
         across = float(point[1:] @ point[1:])
         m, before, state = float(point[0]), state, np.array([point[0], np.sqrt(across)])
-        record.put(step.t, m=m, v=across, bias=bias, directions=point.size, **batch.quality)
+        record.put(step.t, m=m, v=across, bias=bias, directions=point.size, fit_error=error)
+        record.put(step.t, **batch.quality)
         if step.t:
             record.put(step.t, overlap=float(before @ point[:2]))
         mean = total_loss(loss, batch.logits, batch.targets) / batch.targets.size
@@ -200,9 +201,9 @@ class _RevealedRows:
 
     def fit(
         self, state: Array, bias: float, train_bias: bool, tolerance: float
-    ) -> tuple[Array, float]:
-        """Coordinates of the minimiser in the frame, and its bias; weights lost in rounding are
-        zero.
+    ) -> tuple[Array, float, float]:
+        """Coordinates of the minimiser in the frame, its bias, and the relative error of both;
+        weights smaller than what rounding leaves of them are zero, and their error is 1.
         """
         step, start = self.step, self.frame
         while True:
@@ -211,7 +212,7 @@ class _RevealedRows:
             point = np.zeros(room)
             if step.t:
                 point[:2] = state
-            ended, frame, revealed, found, error, faint = fit_frame(
+            ended, frame, revealed, found, error, blur = fit_frame(
                 self.loss,
                 Columns(columns.x[:room], columns.u[:room]),
                 start,
@@ -222,8 +223,10 @@ class _RevealedRows:
             )
             if ended == SETTLED:
                 self.frame, self.revealed = frame, revealed
-                lost = float(np.linalg.norm(point)) < faint
-                return np.zeros(frame) if lost else point[:frame].copy(), found
+                norm = float(np.linalg.norm(point))
+                if norm <= blur:
+                    return np.zeros(frame), found, 1.0
+                return point[:frame].copy(), found, max(error, blur / norm)
             if ended != FULL:
                 with np.errstate(over="ignore"):  # weights that run away
                     norm = float(np.linalg.norm(point[:frame]))

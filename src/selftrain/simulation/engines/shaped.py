@@ -81,6 +81,7 @@ def run_steps(
             bias=found.bias,
             overlap=float(weights @ found.weights) if step.t else float("nan"),
             directions=found.products,
+            fit_error=found.error,
             train_loss=float(train.mean()) if train.size else float("nan"),
             test_error=_sampled(plan, measured.errors, step.rows, generator(seed, step.t, TEST)),
             **quality,

@@ -26,7 +26,7 @@ class FitPoint(NamedTuple):
 
 class Outside(NamedTuple):
     r"""What is known of the directions off the frame: the slope along the next one, $\sqrt N$, and
-    the norm below which weights are lost in rounding.
+    the norm below which rounding leaves weights less accurate than asked.
     """
 
     slope: float

@@ -20,7 +20,7 @@ import numpy as np
 
 from ...runtime.kernels import kernel
 from .accuracy import FitPoint, Outside, accuracy
-from .hessian import Objective, append_direction, full_hessian, open_fit, sound_step
+from .hessian import Objective, OpenFit, append_direction, full_hessian, open_fit, sound_step
 from .moves import MOST_TAKEN_BACK, kept_share, make, shorten, slopes_at, take_back
 from .newton import dot, secant
 from .passes import (
@@ -36,7 +36,7 @@ from .passes import (
 )
 
 SETTLED, FULL, LOST = 0, 1, 2
-"""Ways a fit ends: converged, more columns are needed, no convergence."""
+"""Ways a fit ends: converged, more columns (or double precision) are needed, no convergence."""
 
 TAKEN_BACK, INSIDE_MOVES = 3, 12
 """A move taken back so often, or so many moves in a row inside the span: the Hessian is computed
@@ -49,6 +49,11 @@ ROUNDING = 2.0**-50
 EXPLORED = 12
 """With fewer directions the Hessian is not known well enough to say what others would do: then only
 the bound of strong convexity counts, the slope over the ridge.
+"""
+
+SMALL_RIDGE, SMALL_RESIDUAL = 1e-4, 0.03
+"""A logistic fit is saturated where its ridge is below this number times the rows, and the root
+mean square of its residuals below the other.
 """
 
 EASY, DOUBT = 32, 4.0
@@ -93,7 +98,7 @@ class Law(NamedTuple):
 
 class FrameFit(NamedTuple):
     """How a fit ended, the size of the frame and of the revealed span, the bias, the error estimate
-    that was reached, and the norm below which weights are lost in rounding.
+    that was reached, and the norm that rounding alone may give to weights.
     """
 
     ended: int
@@ -101,7 +106,7 @@ class FrameFit(NamedTuple):
     revealed: int
     bias: float
     error: float
-    faint: float
+    blur: float
 
 
 @kernel(nogil=True, error_model="numpy")
@@ -120,7 +125,7 @@ def fit_frame(
     hessian, gradient, before, move, step = fit.work
     room = columns.x.shape[0]
     sums = PassSums(np.zeros(room), np.zeros(room), np.zeros(room))
-    shift, descent, stiffness, grain, error, faint = bias, 0.0, 0.0, 0.0, np.inf, 0.0
+    shift, descent, stiffness, grain, error, blur = bias, 0.0, 0.0, 0.0, np.inf, 0.0
     coarse = np.sqrt(dot(rows.targets, rows.targets, rows.targets.size))
     # Typed constants: a literal would make the compiler specialise every pass for it.
     revealed: Any = np.int64(0)
@@ -129,14 +134,14 @@ def fit_frame(
     last = FitPoint(point, np.inf, np.inf, np.inf)
     for passes in range(PASSES):
         if frame == room:
-            return FrameFit(FULL, frame, revealed, bias, error, faint)
+            return FrameFit(FULL, frame, revealed, bias, error, blur)
         sums.slopes[:] = 0.0
         sums.along[:] = 0.0
         filled, noise = Filled(frame, revealed), FreshColumn(key, draw)
         pull, square, cross = advance(loss, columns, filled, rows, (step, shift), noise, sums)
         draw = np.bool_(False)
         if not (np.isfinite(pull) and np.isfinite(square)) or separates(loss, ridge, rows):
-            return FrameFit(LOST, frame, revealed, bias, error, faint)
+            return FrameFit(LOST, frame, revealed, bias, error, blur)
         slopes_at(fit.objective, pull, sums.slopes, point, frame, gradient)
         if passes > 0 and taken_back < MOST_TAKEN_BACK:
             kept = kept_share(descent, dot(gradient, move, frame + 1))
@@ -159,11 +164,14 @@ def fit_frame(
         slope = scale * outside * lengths[frame] if more else 0.0
         q = dot(point, point, frame)
         now = FitPoint(point, q, point[0], bias)
-        faint = scale * grain * lengths[0] / (stiffness * tolerance)
-        off = Outside(slope, lengths[0], faint)
-        newton, error = judge(fit, filled, now, last, off, tolerance)
+        soft = saturated(fit)
+        if soft and columns.x.itemsize < 8:
+            return FrameFit(FULL, frame, revealed, bias, error, blur)
+        blur = scale * grain * lengths[0] / (ridge if soft else stiffness)
+        off = Outside(slope, lengths[0], blur / tolerance)
+        newton, error = judge(fit, filled, now, last, off, tolerance, soft)
         if error < tolerance:
-            return FrameFit(SETTLED, frame, revealed, bias, error, faint)
+            return FrameFit(SETTLED, frame, revealed, bias, error, blur)
         last = now
         moves_inside += 1
         if more and np.sqrt(dot(newton[1:], newton[1:], frame)) < INSIDE_FIRST * slope / stiffness:
@@ -179,25 +187,54 @@ def fit_frame(
         descent = dot(gradient, newton, frame + 1)
         shift = make(fit.work, point, frame, newton)
         bias += shift
-    return FrameFit(LOST, frame, revealed, bias, error, faint)
+    return FrameFit(LOST, frame, revealed, bias, error, blur)
 
 
 @kernel(nogil=True, error_model="numpy")
 def judge(
-    fit: Any, filled: Any, now: Any, last: Any, off: Any, tolerance: float
+    fit: Any, filled: Any, now: Any, last: Any, off: Any, tolerance: float, soft: bool
 ) -> tuple[Any, float]:
-    """The Newton step at a point, and the estimated relative error of q, m and the bias there."""
+    """The Newton step at a point, and the estimated relative error of q, m and the bias there; in a
+    `soft` (saturated) fit no smaller than strong convexity allows.
+    """
     frame, revealed = filled
     loss, ridge, _ = fit.objective
     newton, column = sound_step(fit, frame)
     error = accuracy(now, last, newton, column, frame, off)
-    if revealed < EXPLORED and off.slope > 0.0:
-        error = max(error, 2.0 * off.slope / (ridge * max(np.sqrt(now.q), off.faint)))
-    if error < tolerance and frame > EASY and loss == LOGISTIC:
+    if (
+        error < tolerance
+        and loss == LOGISTIC
+        and (frame > EASY or 2 * frame > fit.rows.logits.size)
+    ):
         full_hessian(fit, frame)
         newton, column = sound_step(fit, frame)
         error = DOUBT * accuracy(now, last, newton, column, frame, off)
+    downhill = off.slope if revealed < EXPLORED else 0.0
+    if soft:
+        inside = fit.work.gradient[1:]
+        downhill = np.sqrt(off.slope**2 + dot(inside, inside, frame))
+    if downhill > 0.0:
+        error = max(error, 2.0 * downhill / (ridge * max(np.sqrt(now.q), off.faint)))
     return newton, error
+
+
+@kernel(nogil=True, error_model="numpy")
+def saturated(fit: OpenFit) -> bool:
+    """Whether a small ridge lets a logistic fit separate its rows, so that hardly a residual is
+    left.
+
+    Then some directions are as soft as the ridge, whatever the frame shows, and single precision,
+    which is relative to the residuals of the start, knows too little of those of the end.
+    """
+    loss, ridge, _ = fit.objective
+    _, targets, base, change = fit.rows
+    count = targets.size
+    if loss != LOGISTIC or ridge >= SMALL_RIDGE * count:
+        return False
+    square = 0.0
+    for i in range(count):
+        square += (base[i] + change[i]) ** 2
+    return square < SMALL_RESIDUAL**2 * count
 
 
 @kernel(nogil=True, error_model="numpy")

@@ -23,7 +23,7 @@ import numpy as np
 
 from ...arrays import Array
 from ...errors import InvalidInput, SelfTrainError
-from ...losses import Loss
+from ...losses import Logistic, Loss, Squared
 from ..designs.design import Design, as_design
 from .conjugate_gradients import conjugate_gradients
 
@@ -45,8 +45,9 @@ class Fit:
         curvature: second derivatives of the loss there, times the row weights.
         iterations: Newton steps.
         products: products with X and with its transpose.
-        error: estimated relative error of the weights (gradient over the softest curvature seen).
-        blur: absolute error of the weights that rounding of the residuals leaves.
+        error: estimated relative error of the weights (gradient over the softest curvature seen,
+            or rounding of the residuals over it); 1 where the weights are zero because they are
+            smaller than their error.
     """
 
     weights: Array
@@ -56,7 +57,6 @@ class Fit:
     iterations: int
     products: int
     error: float
-    blur: float
 
 
 def fit(
@@ -93,7 +93,7 @@ def fit(
     objective = _Objective(design, np.asarray(targets, dtype=float), loss, ridge, rows, fit_bias)
     point = np.zeros(design.shape[1]) if weights is None else np.array(weights, dtype=float)
     logits = objective.logits(point, bias)
-    first = error = np.inf
+    first = error = last = np.inf
     moved, softest = np.inf, ridge
     for iteration in range(limit):
         local = _Local(objective, point, logits)
@@ -102,20 +102,22 @@ def fit(
         scale = float(np.linalg.norm(point))
         stiffness = max(softest, ridge)
         error = size / (stiffness * scale) if stiffness * scale > 0 else np.inf
-        at_rest = ridge > 0 and size <= max(local.rounding, 1e-14 * first)
+        # Below these sizes a gradient may be rounding; it is, once Newton steps shrink it no more.
+        at_rest = ridge > 0 and 0.5 * last <= size <= max(local.rounding, 1e-14 * first)
+        last = size
         settled = error <= tolerance and moved <= np.sqrt(tolerance)
         bias_error = max(tolerance * (abs(bias) + scale), local.bias_rounding)
         if (settled or at_rest) and abs(local.bias_step(0.0)) <= bias_error:
             blur = local.rounding / stiffness if stiffness > 0 else 0.0
+            lost = scale <= blur
             return Fit(
-                point,
+                np.zeros_like(point) if lost else point,
                 bias,
                 logits,
                 local.curvature,
                 iteration,
                 objective.products,
-                float(error),
-                blur,
+                1.0 if lost else max(error, blur / scale),
             )
         inner = conjugate_gradients(
             local.curve, local.descent, min(0.1, size / first), 2 * design.shape[1] + 20
@@ -179,11 +181,17 @@ class _Objective:
     def slope(self, logits: Array) -> Array:
         return self.rows * self.loss.slope(self.targets, logits)
 
-    def coarseness(self, logits: Array, curvature: Array) -> float:
-        """Size of the numbers whose rounding the residuals carry: targets, and what logits do to
-        slopes.
+    def coarseness(self, logits: Array, slopes: Array, curvature: Array) -> float:
+        """Size of the numbers whose rounding the residuals carry: targets, the slopes themselves,
+        and what logits do to them.
+
+        A target that is one of the classes is exact, and the built-in losses lose nothing beside
+        it: their slopes are accurate however small they are.
         """
-        return float(np.linalg.norm(self.rows * np.abs(self.targets) + curvature * np.abs(logits)))
+        targets = self.rows * np.abs(self.targets)
+        if type(self.loss) in (Logistic, Squared):
+            targets[np.isin(self.targets, self.loss.classes)] = 0.0
+        return float(np.linalg.norm(targets + np.abs(slopes) + curvature * np.abs(logits)))
 
     def line_search(self, point: Array, logits: Array, step: Array, image: Array) -> float:
         """A length at which the slope of F along the step has not grown; 1 where Newton is right.
@@ -217,7 +225,7 @@ class _Local:
         image = objective.transposed_times(balanced)
         self.descent = -(image + objective.ridge * point)
         size = float(np.linalg.norm(balanced))
-        grain = ROUNDING * objective.coarseness(logits, self.curvature)
+        grain = ROUNDING * objective.coarseness(logits, residual, self.curvature)
         self.rounding = grain * float(np.linalg.norm(image)) / size if size > 0 else 0.0
         self.bias_rounding = grain * np.sqrt(residual.size) / self.total
 
