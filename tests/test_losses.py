@@ -6,9 +6,11 @@ from decimal import Decimal, localcontext
 import numpy as np
 import pytest
 
-from selftrain import losses
-from selftrain.errors import InvalidInput
+from selftrain import Problem, Recipe, losses, simulate, solve
+from selftrain.clusters import Clusters
+from selftrain.errors import ConvergenceError, InvalidInput
 from selftrain.losses import Logistic, Squared, get_loss, register
+from selftrain.theory.engines.generic import noise
 
 LOGITS = [-30.0, -3.0, -0.2, 0.0, 1e-3, 0.7, 5.0, 30.0]
 
@@ -101,3 +103,122 @@ def test_what_is_not_a_loss_is_refused():
         register(object())
     with pytest.raises(InvalidInput, match="unknown loss; did you mean 'squared'"):
         get_loss("square")
+
+
+class Softplus:
+    """A logistic loss in units of `unit`, one of whose functions is off by a percent beyond some
+    logit.
+    """
+
+    name = "softplus"
+    classes = (0.0, 1.0)
+    kinks: tuple[float, ...] = ()
+
+    def __init__(self, wrong: str = "", beyond: float = np.inf, unit: float = 1.0):
+        self.wrong, self.beyond, self.unit = wrong, beyond, unit
+        self.true = Logistic()
+
+    def link(self, logit):
+        return self.true.link(np.asarray(logit) / self.unit)
+
+    def _told(self, name, power, target, logit):
+        exact = self.unit**power * getattr(self.true, name)(target, np.asarray(logit) / self.unit)
+        off = (np.abs(logit) > self.beyond) * (1.0 + np.abs(np.asarray(logit) - self.beyond))
+        return exact * (1.0 + 0.01 * off) if name == self.wrong else exact
+
+    def value(self, target, logit):
+        return self._told("value", 1, target, logit)
+
+    def slope(self, target, logit):
+        return self._told("slope", 0, target, logit)
+
+    def curvature(self, target, logit):
+        return self._told("curvature", -1, target, logit)
+
+    def third(self, target, logit):
+        return self._told("third", -2, target, logit)
+
+
+@pytest.mark.parametrize("wrong", ["value", "slope", "curvature", "third"])
+@pytest.mark.parametrize("beyond", [3.2, 5.0, 12.0])
+def test_a_loss_that_contradicts_its_derivatives_far_out_is_rejected(wrong, beyond):
+    named = {"value": "slope", "slope": "slope|curvature"}.get(wrong, wrong)
+    with pytest.raises(InvalidInput, match=rf"({named}) must be the derivative of .* at target"):
+        get_loss(Softplus(wrong, beyond))
+
+
+@pytest.mark.parametrize("unit", [1e-3, 1.0, 100.0])
+def test_a_loss_that_is_right_is_accepted_in_any_unit(unit):
+    assert get_loss(Softplus(unit=unit)).unit == unit
+
+
+class Naive(Softplus):
+    """Overflows beyond 710, as formulas from a book do."""
+
+    def value(self, target, logit):
+        return (1 - target) * np.log(1 + np.exp(logit)) + target * np.log(1 + np.exp(-logit))
+
+
+def test_a_loss_may_overflow_far_out():
+    get_loss(Naive())
+
+
+@pytest.mark.parametrize("wrong", ["value", "slope", "curvature", "third"])
+def test_what_no_check_foresees_is_found_where_it_is_used(wrong):
+    """In units of 1000 the logits of a run are in the thousands."""
+    loss = Softplus(wrong, beyond=1200.0, unit=1000.0)
+    problem = Problem(1.0, 2.0, 0.4, 0.5, steps=1, loss=loss)
+    recipe = Recipe(lambda_l=1e-6, lambda_u=1e-6)
+    with pytest.raises(InvalidInput, match="must be the derivative of"):
+        solve(problem, recipe)
+    with pytest.raises(InvalidInput, match="must be the derivative of"):
+        simulate(problem, recipe, 100, 2, "dense", probes=0)
+
+
+class Scalar(Squared):
+    name = "scalar"
+
+    def curvature(self, target, logit):
+        return 1.0
+
+
+def test_a_derivative_that_is_a_scalar_is_rejected():
+    with pytest.raises(InvalidInput, match=r"curvature must return an array .* not shape \(\)"):
+        get_loss(Scalar())
+
+
+class Rippled(Squared):
+    """Convex and consistent, but its slope has more steps than panels can follow."""
+
+    name = "rippled"
+
+    def value(self, target, logit):
+        return 0.5 * (logit - target) ** 2 - 1e-8 * np.cos(1e4 * logit)
+
+    def slope(self, target, logit):
+        return logit - target + 1e-4 * np.sin(1e4 * logit)
+
+    def curvature(self, target, logit):
+        return 1.0 + np.cos(1e4 * logit) + 0 * target
+
+    def third(self, target, logit):
+        return -1e4 * np.sin(1e4 * logit) + 0 * target
+
+
+def test_a_loss_too_rough_to_integrate_ends_in_bounded_time(monkeypatch):
+    monkeypatch.setattr(noise, "MOST_AT_ONCE", 2_000)
+    monkeypatch.setattr(noise, "MOST_WORK", 20_000)
+    problem = Problem(1.0, 2.0, 0.4, 0.5, steps=1, loss=Rippled())
+    with pytest.raises(ConvergenceError):
+        solve(problem, Recipe())
+
+
+def test_clusters_with_a_loss_of_the_generic_engine_end_in_bounded_time(monkeypatch):
+    """The panels of a step are bounded, and so are those of one point of the search."""
+    monkeypatch.setattr(noise, "MOST_AT_ONCE", 10_000)
+    monkeypatch.setattr(noise, "MOST_WORK", 40_000)
+    clusters = Clusters([1.0, 0.0, 0.0, 0.0, 0.0], 0.9035)
+    problem = Problem(5.9618, 0.1678, 0.000333, clusters=clusters, steps=1, loss="squared")
+    recipe = Recipe(0, 7.73e-11, threshold=0.24446, sharpness=14.711, fix_bias=True)
+    with pytest.raises(ConvergenceError):
+        solve(problem, recipe)

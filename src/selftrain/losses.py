@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import expit
 
 from .arrays import Array
@@ -129,6 +130,14 @@ def fixed_kinks(loss: Loss) -> tuple[float, ...]:
     return () if callable(loss.kinks) else tuple(loss.kinks)
 
 
+WIDEST = 1e3
+"""Logits up to this size are checked before a loss is used; the engines check those beyond when
+they meet them.
+"""
+
+STEP = 1e-5
+"""Half the distance of the logits a derivative is estimated from."""
+
 _registry: dict[str, Loss] = {"logistic": Logistic(), "squared": Squared()}
 
 
@@ -168,30 +177,91 @@ def _check(loss: Any, field: str = "loss") -> None:
 
 
 def _check_derivatives(loss: Loss) -> None:
-    """Refuse a loss whose derivatives do not belong together, or that is not convex.
+    """Reject a loss whose derivatives do not belong together, or that is not convex, at logits from
+    -1000 to 1000.
+    """
+    targets = np.concatenate([loss.classes, loss.link(np.array([-1.3, 0.4]))])
+    outer = np.geomspace(3.3, WIDEST, 30)
+    logits = np.concatenate([-outer, np.linspace(-2.9, 3.1, 25), outer])
+    target, logit = (grid.ravel() for grid in np.meshgrid(targets, logits))
+    check_derivatives(loss, target, logit)
+
+
+def check_within(loss: Loss, reach: float, *targets: float) -> None:
+    """Check the derivatives of a loss at logits up to `reach`, for the classes and these targets."""
+    grid = np.linspace(-reach, reach, 202)
+    target, logit = np.meshgrid([*loss.classes, *targets], grid)
+    check_derivatives(loss, target.ravel(), logit.ravel())
+
+
+def check_derivatives(loss: Loss, target: Array, logit: Array) -> None:
+    """Raise `InvalidInput` if the loss contradicts itself at one of these points.
 
     Each derivative is compared with the central difference of the one before it, off the kinks; the
-    engines would otherwise solve other equations without a word.
+    engines would otherwise solve other equations without a word. Where a function overflows there
+    is nothing to compare.
     """
-    step = 1e-5
-    logits = np.linspace(-2.9, 3.1, 25)
-    targets = np.concatenate([loss.classes, loss.link(np.array([-1.3, 0.4]))])
-    target, logit = (grid.ravel() for grid in np.meshgrid(targets, logits))
-    smooth = (np.abs(logit[:, None] - kinks_at(loss, target)) > 1e-2).all(axis=1)
-    target, logit = target[smooth], logit[smooth]
-    rows = (("slope", "value"), ("curvature", "slope"), ("third", "curvature"))
-    for name, before in rows:
-        found = np.asarray(getattr(loss, name)(target, logit), dtype=float)
-        function = getattr(loss, before)
-        expected = (function(target, logit + step) - function(target, logit - step)) / (2 * step)
-        wrong = ~(np.abs(found - expected) <= 1e-4 * (1.0 + np.abs(expected)))
+    step = STEP * np.maximum(1.0, np.abs(logit))
+    smooth = (np.abs(logit[:, None] - kinks_at(loss, target)) > 1e3 * step[:, None]).all(axis=1)
+    target, logit, step = target[smooth], logit[smooth], step[smooth]
+    for name, before in (("slope", "value"), ("curvature", "slope"), ("third", "curvature")):
+        found, expected, wrong = _compared(loss, name, before, target, logit, step)
+        # A kink that is not listed differs at one point only, and a fine ripple at a large step.
+        for shift in (-3.0, 3.0, 0.0):
+            t, x, h = target[wrong], logit[wrong], step[wrong]
+            width = h if shift else STEP
+            wrong[wrong] = _compared(loss, name, before, t, x + shift * h, width + 0.0 * h)[2]
         if wrong.any():
-            at = int(np.argmax(wrong))
+            at = int(np.flatnonzero(wrong)[np.argmin(np.abs(logit[wrong]))])
             where = f"target {target[at]:g}, logit {logit[at]:g}"
             accepted = (
                 f"{name} must be the derivative of {before}: {found[at]:g} is not {expected[at]:g}"
                 f" at {where}"
             )
             raise InvalidInput("loss", loss.name, accepted)
-        if name == "curvature" and found.min() < -1e-9:
-            raise InvalidInput("loss", loss.name, "it must be convex: its curvature is negative")
+        if name == "curvature" and found.min(initial=0.0) < -1e-9:
+            at = int(np.argmin(found))
+            where = f"{found[at]:g} at target {target[at]:g}, logit {logit[at]:g}"
+            accepted = f"it must be convex: its curvature is negative, {where}"
+            raise InvalidInput("loss", loss.name, accepted)
+
+
+def _compared(
+    loss: Loss, name: str, before: str, target: Array, logit: Array, step: Array
+) -> tuple[Array, Array, NDArray[np.bool_]]:
+    """A function of the loss, the derivative of the one before it, and where they differ."""
+    found = _called(loss, name, target, logit)
+    expected, noise = _difference(loss, before, target, logit, step)
+    with np.errstate(invalid="ignore", over="ignore"):
+        allowed = 1e-4 * np.maximum(np.abs(found), np.abs(expected)) + noise
+        return found, expected, np.abs(found - expected) > allowed
+
+
+def _difference(
+    loss: Loss, name: str, target: Array, logit: Array, step: Array
+) -> tuple[Array, Array]:
+    """The derivative of a function of the loss by central differences, and how far off it may be by
+    rounding and by its step.
+    """
+    with np.errstate(invalid="ignore", over="ignore"):
+        slopes = []
+        for width in (step, 0.5 * step):
+            above, below = (_called(loss, name, target, logit + way * width) for way in (1.0, -1.0))
+            slopes.append((above - below) / (2.0 * width))
+        rounding = 64.0 * np.finfo(float).eps * (np.abs(above) + np.abs(below)) / step
+        noise = rounding + 4.0 * np.abs(slopes[0] - slopes[1]) + 1e-9
+    return slopes[1], np.where(np.isfinite(noise), noise, np.inf)
+
+
+def _called(loss: Loss, name: str, target: Array, logit: Array) -> Array:
+    """What a function of the loss returns, one number per logit."""
+    with np.errstate(all="ignore"):
+        given = np.asarray(getattr(loss, name)(target, logit))
+    if given.shape != logit.shape or given.dtype.kind not in "fiub":
+        returned = f"shape {given.shape}" if given.dtype.kind in "fiub" else f"{given.dtype}"
+        accepted = (
+            f"{name} must return an array with one number per logit, here of shape {logit.shape},"
+            f" not {returned}; np.broadcast_to(number, np.shape(logit)) makes one of a number"
+        )
+        raise InvalidInput("loss", getattr(loss, "name", loss), accepted)
+    return given.astype(float)

@@ -69,7 +69,8 @@ def test_weights_that_fade_with_a_fixed_bias(method: str, loss: str, ridge: floa
         assert runs.fit_error[seed, faded[seed] - 1] == 1.0
         assert np.sqrt(runs.q[seed, faded[seed] - 2]) < 1e-14
         told = runs.fit_error[seed, : faded[seed] - 1]
-        assert told[0] < 1e-6 and 1e-3 < told[-1] < 1.0
+        assert told[0] < 1e-6
+        assert 1e-3 < told[-1] < 1.0
         known = np.log(runs.q[seed, : faded[seed] - 1] / theory.q[: faded[seed] - 1])
         assert np.abs(known).max() < 2.0
     np.testing.assert_allclose(runs.error[:, -1], theory.error[-1], atol=1e-9)

@@ -83,9 +83,9 @@ def test_the_weights_are_those_of_another_solver(
 
 @pytest.mark.parametrize("method", ["matrix-free", "revealed", "dense"])
 def test_runs_agree_with_the_theory(method: str) -> None:
-    """At a ridge of 1e-12 rounding takes half the digits of a slope of 1e-8; no weights are lost."""
+    """At a ridge of 1e-12 the residuals are near rounding, the weights are not."""
     recipe = Recipe(lambda_l=1e-12)
-    runs = simulate(PROBLEM, recipe, 500, 8, method, tolerance=1e-8, probes=0)
+    runs = simulate(PROBLEM, recipe, 200, 12, method, tolerance=1e-8, probes=0)
     theory = solve(PROBLEM, recipe)
     assert runs.fit_error.max() < 1e-3
     np.testing.assert_allclose(runs.mean("q"), theory.q, rtol=0.1)
@@ -106,8 +106,8 @@ def test_a_tighter_tolerance_moves_no_number_by_more_than_was_told(
         runs = simulate(PROBLEM, recipe, features, 30, tolerance=tolerance, probes=0)
         off = np.maximum(np.abs(runs.q / best.q - 1), np.abs(runs.m - best.m) / size)
         off = np.maximum(off, np.abs(runs.bias - best.bias) / (size + np.abs(best.bias)))
-        # single and double precision draw columns that differ by rounding
-        assert (off <= runs.fit_error + best.fit_error + 1e-6 * (tolerance >= 1e-6)).all()
+        # the columns of single and of double precision differ by rounding
+        assert (off <= runs.fit_error + best.fit_error + 1e-6).all()
 
 
 def test_later_steps_and_reused_batches_keep_their_weights() -> None:

@@ -32,7 +32,15 @@ ROUNDING = 2.0**-50
 
 
 class FitError(SelfTrainError):
-    """The fit did not reach the accuracy asked for; the message says how far it came."""
+    """The fit did not reach the accuracy asked for; the message says how far it came.
+
+    Attributes:
+        reach: the largest logit in size.
+    """
+
+    def __init__(self, reason: str, reach: float):
+        self.reach = reach
+        super().__init__(reason)
 
 
 @dataclass(frozen=True)
@@ -139,7 +147,7 @@ def fit(
     )
     if ridge == 0:
         reason += ": without ridge the minimum may not exist"
-    raise FitError(reason)
+    raise FitError(reason, float(np.abs(logits).max(initial=0.0)))
 
 
 class _Objective:

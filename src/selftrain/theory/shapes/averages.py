@@ -19,7 +19,7 @@ from ...losses import Loss
 from ...runtime.kernels import kernel
 from ..engines.generic.averages import gather
 from ..engines.generic.engine import MASS, GenericStage
-from ..engines.generic.noise import Fields, noise_averages
+from ..engines.generic.noise import Effort, Fields, noise_averages
 from ..engines.logistic.averages import logistic_averages
 from ..engines.logistic.logits import Logits
 from ..quadrature.outer import NewModel, outer_rule
@@ -166,11 +166,12 @@ class GenericGroup(GenericStage):
         return Fields(target, s * m + bias + tilt * g, weight, wide, c)
 
 
-def generic_labelled(loss: Loss, z: Array, rho: float, exponent: float) -> Any:
+def generic_labelled(loss: Loss, z: Array, rho: float, exponent: float, effort: Effort) -> Any:
     """The averages of a group of labelled points for any loss, at z = (m, B, 0, noise, c)."""
     m, bias, _, wide, c = z
     low, high = loss.classes
     sign, target = np.array([1.0, -1.0]), np.array([high, low])
     share = np.array([rho, 1 - rho])
-    inner, _ = noise_averages(loss, Fields(target, sign * m + bias, share, wide, c), exponent)
+    fields = Fields(target, sign * m + bias, share, wide, c)
+    inner, _ = noise_averages(loss, fields, exponent, effort=effort)
     return named(gather(sign, 0 * sign, share, inner))

@@ -11,6 +11,7 @@ from ...arrays import Array
 from ...labelers import Labeler
 from ...losses import Loss
 from ..engines.generic.large_ridge import at_large_ridge
+from ..engines.generic.noise import Effort
 from ..step.averages import Extra, blank
 from ..step.equations import BIAS as OLD_BIAS
 from ..tolerances import CAPACITY, EMPTY_SHARE
@@ -96,7 +97,7 @@ class GenericAverages:
         fixed_bias: float,
     ):
         self.loss, self.labels, self.points, self.fixed_bias = loss, labels, points, fixed_bias
-        self.groups, self.first = len(labels.roots), t == 0
+        self.groups, self.first, self.effort = len(labels.roots), t == 0, Effort(t)
         parts = [1 - points.rho, points.rho] if self.groups == 2 else [1.0]
         self._parts = points.alpha * np.array(parts)
         self._of = [
@@ -115,7 +116,8 @@ class GenericAverages:
             z = np.array([m, x[BIAS], tilt, fields[1 + n + k, 0], fields[1 + 2 * n + k, 0]])
             if group is None:
                 rho = self.points.rho if n == 1 else float(k)
-                moments[k], more = generic_labelled(self.loss, z, rho, exponent), 2
+                moments[k] = generic_labelled(self.loss, z, rho, exponent, self.effort)
+                more = 2
             else:
                 moments[k], share, more = group.averages(z, exponent)
                 shares[k] *= share

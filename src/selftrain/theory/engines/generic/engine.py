@@ -44,7 +44,7 @@ from ...tolerances import COLLAPSED_MASS, EMPTY_SHARE
 from ..engine import StepByStep, solve_first
 from .averages import gather, gather_labels, gather_sharpness
 from .large_ridge import at_large_ridge
-from .noise import INNER, LABEL, SPLIT, Fields, noise_averages
+from .noise import INNER, LABEL, MOST_AT_ONCE, SPLIT, Effort, Fields, noise_averages
 from .supervised import GenericSupervised
 from .targets import Targets
 
@@ -85,6 +85,7 @@ class GenericStage:
         )
         self.frame = frame(self.given, 0.0)
         self.guess = guess
+        self.effort = Effort(step)
 
     def evaluate(
         self, z: Array, ridge: float, exponent: float, with_loss: bool = False
@@ -209,6 +210,7 @@ class GenericStage:
         ]
         whole, sizes = self._panels(z, pending, exponent, with_labels)
         scale = np.abs(whole).sum(axis=0) + 1e-300
+        begun = self.effort.panels
         for _ in range(40):
             halves = [
                 piece
@@ -221,8 +223,10 @@ class GenericStage:
             error = (np.abs(both - whole) / scale)[:, watched].max(axis=1)
             good = error <= max(10 * tolerance, 1e-14)
             done += both[good].sum(axis=0)
-            if good.all() or points > 400_000 or not np.isfinite(both).all():
+            too_many = self.effort.panels - begun > MOST_AT_ONCE
+            if good.all() or too_many or not np.isfinite(both).all():
                 done += both[~good].sum(axis=0)
+                done[:] = np.nan if too_many and not good.all() else done
                 break
             bad = np.repeat(~good, 2)
             pending = [piece for piece, keep in zip(halves, bad, strict=True) if keep]
@@ -255,7 +259,9 @@ class GenericStage:
         inner = np.zeros((INNER + LABEL * with_labels, g.size))
         if live.any():
             fields = self._fields(z, s[live], g[live], self.targets.at(previous[live]), w[live])
-            inner[:, live], sizes = noise_averages(self.loss, fields, exponent, with_labels, sizes)
+            inner[:, live], sizes = noise_averages(
+                self.loss, fields, exponent, with_labels, sizes, effort=self.effort
+            )
         by_logit, by_sharpness = np.zeros(g.size), np.zeros(g.size)
         if with_labels:
             by_logit[live], by_sharpness[live] = self.targets.slopes(previous[live])
@@ -300,7 +306,7 @@ class GenericStage:
             fields = self._fields(
                 z, np.full(2, s), np.full(2, g), self.targets.at(beside), np.ones(2)
             )
-            f, ff, k = noise_averages(self.loss, fields, exponent)[0][:3]
+            f, ff, k = noise_averages(self.loss, fields, exponent, effort=self.effort)[0][:3]
             kept = np.array([side <= 0, side >= 0])  # which side of the edge is selected
             falls = [float((row * kept) @ [1.0, -1.0]) for row in (f, ff, k)]
             weight = (rho if s > 0 else 1 - rho) * math.exp(-0.5 * g * g) / math.sqrt(2 * math.pi)

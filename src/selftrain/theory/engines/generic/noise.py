@@ -27,7 +27,8 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from ....arrays import Array
-from ....losses import Loss, kinks_at
+from ....errors import ConvergenceError
+from ....losses import Logistic, Loss, Squared, check_within, kinks_at
 from ...quadrature.prox import proximal
 from ...quadrature.rules import PANEL_W, PANEL_X
 
@@ -56,6 +57,17 @@ WATCHED = 3
 Newton's method.
 """
 
+CHUNK = 4096
+"""Panels that are evaluated at once: it bounds the memory."""
+
+MOST_AT_ONCE = 300_000
+"""Panels for the averages at one point of the search, ten times what a kinked loss needs: beyond,
+the search goes elsewhere.
+"""
+
+MOST_WORK = 5_000_000
+"""Panels that one step may take, ten times what a kinked loss needs: less than a minute."""
+
 EPS = float(np.finfo(float).eps)
 
 Points = NDArray[np.intp]
@@ -72,6 +84,36 @@ class Fields(NamedTuple):
     weight: Array
     noise: float
     strength: float
+
+
+class Effort:
+    """What the averages of one step have cost, and how far its logits reach.
+
+    A search that goes astray, or a loss that contradicts itself, would otherwise refine panels for
+    hours. The loss is checked at the logits that are met, each time their range has doubled.
+    """
+
+    def __init__(self, step: int):
+        self.step, self.panels, self.checked = step, 0, 0.0
+
+    def add(self, panels: int) -> None:
+        """Count panels; raise `ConvergenceError` where they are too many."""
+        self.panels += panels
+        if self.panels > MOST_WORK:
+            reason = (
+                f"its averages did not settle with {MOST_WORK:,} panels: the integrands are too"
+                " steep, or the search went astray"
+            )
+            raise ConvergenceError(self.step, reason, {}, math.nan)
+
+    def met(self, loss: Loss, targets: Array, logits: Array) -> None:
+        """Check the loss between logits that are met, if they lie farther out than before."""
+        with np.errstate(invalid="ignore"):
+            reach = float(np.abs(logits[np.isfinite(logits)]).max(initial=0.0))
+        if reach <= self.checked or type(loss) in (Logistic, Squared):
+            return
+        self.checked = 2.0 * reach
+        check_within(loss, self.checked, float(targets.min()), float(targets.max()))
 
 
 class _Panels(NamedTuple):
@@ -96,6 +138,8 @@ def noise_averages(
     exponent: float,
     with_labels: bool = False,
     scale: Array | None = None,
+    *,
+    effort: Effort,
 ) -> tuple[Array, Array]:
     r"""The averages $E[\,\cdot\,]$ over $g_2$, one column a point, and the sizes their errors are
     measured on.
@@ -103,15 +147,16 @@ def noise_averages(
     Rows: f, f^2, k, g2 k, f k, g2 f k, f^2 k, k', g2 k', f k', k^2, l; with labels also
     $\partial f/\partial p$, $f\,\partial f/\partial p$, $\partial k/\partial p$ at a given h.
     Errors are $e^{-\rm exponent}$ of the averages over all points; `scale` gives their sizes if
-    these points are some of many.
+    these points are some of many. `effort` is that of the step, and may end it.
     """
-    total, scale, stuck = _integrate(_Rule(loss, fields, with_labels), exponent, scale)
+    rule = _Rule(loss, fields, with_labels, effort)
+    total, scale, stuck = _integrate(rule, exponent, scale)
     if stuck.size:
         # a bend too sharp for x as the variable, found only on the way
         few = fields._replace(
             target=fields.target[stuck], centre=fields.centre[stuck], weight=fields.weight[stuck]
         )
-        again = _Rule(loss, few, with_labels, may_use_x=False)
+        again = _Rule(loss, few, with_labels, effort, may_use_x=False)
         total[:, stuck], _, lost = _integrate(again, exponent, scale)
         total[:, stuck[lost]] = np.nan
     return total, scale
@@ -126,6 +171,7 @@ def _integrate(rule: _Rule, exponent: float, scale: Array | None) -> tuple[Array
     allowed = rule.allowed(exponent, scale)
     total = np.zeros((whole.rows.shape[0], rule.fields.centre.size))
     lost = np.zeros(rule.fields.centre.size, dtype=bool)
+    begun = rule.effort.panels
     for _ in range(DEEPEST):
         middle = low + SPLIT * (high - low)
         starts, stops = np.concatenate([low, middle]), np.concatenate([middle, high])
@@ -143,7 +189,8 @@ def _integrate(rule: _Rule, exponent: float, scale: Array | None) -> tuple[Array
         lost[twice[hopeless]] = True
         bad = np.concatenate([~good, ~good]) & ~lost[twice]
         point, low, high, whole = twice[bad], starts[bad], stops[bad], parts.take(bad)
-        if point.size == 0 or point.size > MOST_PANELS * lost.size:
+        too_many = rule.effort.panels - begun > MOST_AT_ONCE
+        if point.size == 0 or point.size > MOST_PANELS * lost.size or too_many:
             break
     rule.add_kinks(total)
     lost[point] = True
@@ -153,9 +200,16 @@ def _integrate(rule: _Rule, exponent: float, scale: Array | None) -> tuple[Array
 class _Rule:
     """Panels for the points of one call."""
 
-    def __init__(self, loss: Loss, fields: Fields, with_labels: bool, may_use_x: bool = True):
+    def __init__(
+        self,
+        loss: Loss,
+        fields: Fields,
+        with_labels: bool,
+        effort: Effort,
+        may_use_x: bool = True,
+    ):
         self.loss, self.fields, self.with_labels = loss, fields, with_labels
-        self.may_use_x = may_use_x
+        self.effort, self.may_use_x = effort, may_use_x
         self.kinks = kinks_at(loss, fields.target)
         self.over_x = np.zeros(fields.centre.size, dtype=bool)
         target, centre, _, noise, c = fields
@@ -171,6 +225,7 @@ class _Rule:
         cuts = np.linspace(-reach, reach, 5)
         guess = self.middle[:, None] + self.rate[:, None] * cuts
         x = proximal(loss, target[:, None], centre[:, None] + noise * cuts, c, guess)
+        self.effort.met(loss, target, x)
         f, bend = loss.slope(target[:, None], x), loss.curvature(target[:, None], x)
         sizes = np.abs(x) * (1.0 + c * bend) + np.abs(c * f) + np.abs(centre[:, None])
         self.over_x = self.may_use_x & (EPS * sizes.max(axis=1) <= RESOLVED * noise)
@@ -188,6 +243,14 @@ class _Rule:
 
     def integrals(self, point: Points, low: Array, high: Array) -> _Panels:
         """The integrals over each panel."""
+        self.effort.add(point.size)
+        if point.size <= CHUNK:
+            return self._integrals(point, low, high)
+        chunks = [slice(first, first + CHUNK) for first in range(0, point.size, CHUNK)]
+        parts = [self._integrals(point[here], low[here], high[here]) for here in chunks]
+        return _Panels(*(np.concatenate(part, axis=-1) for part in zip(*parts, strict=True)))
+
+    def _integrals(self, point: Points, low: Array, high: Array) -> _Panels:
         loss, (targets, centres, _, noise, c) = self.loss, self.fields
         half = 0.5 * (high - low)[:, None]
         nodes = low[:, None] + half * (1.0 + PANEL_X)

@@ -18,7 +18,7 @@ from ...step.solver import solve_stage
 from ...step.stage import Evaluation, StageSolution, finite
 from .averages import gather
 from .large_ridge import at_large_ridge
-from .noise import Fields, noise_averages
+from .noise import Effort, Fields, noise_averages
 
 
 class GenericSupervised:
@@ -28,6 +28,7 @@ class GenericSupervised:
 
     def __init__(self, loss: Loss, groups: Array, ridge: float):
         self.loss, self.groups = loss, np.ascontiguousarray(groups, dtype=float)
+        self.effort = Effort(0)
         alpha, _, delta = self.groups
         self.frame = frame_first(ridge, math.sqrt(float(alpha @ delta / alpha.sum())))
 
@@ -82,6 +83,6 @@ class GenericSupervised:
             share = np.array([rho, 1 - rho])
             noise, strength = math.sqrt(delta) * norm, math.exp(z[LOG_CHI]) * delta
             fields = Fields(target, sign * z[ETA] + z[BIAS], share, noise, strength)
-            inner, _ = noise_averages(self.loss, fields, exponent)
+            inner, _ = noise_averages(self.loss, fields, exponent, effort=self.effort)
             rows.append(gather(sign, 0 * sign, share, inner))
         return np.array(rows).view(AVERAGES)[:, 0].view(np.recarray)
