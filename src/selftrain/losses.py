@@ -188,7 +188,7 @@ def _check_derivatives(loss: Loss) -> None:
 
 
 def check_within(loss: Loss, reach: float, *targets: float) -> None:
-    """Check the derivatives of a loss at logits up to `reach`, for the classes and these targets."""
+    """Check the derivatives of a loss at logits up to `reach`, for the classes and `targets`."""
     grid = np.linspace(-reach, reach, 202)
     target, logit = np.meshgrid([*loss.classes, *targets], grid)
     check_derivatives(loss, target.ravel(), logit.ravel())

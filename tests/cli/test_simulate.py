@@ -84,6 +84,7 @@ def test_verdict_is_said_in_words() -> None:
         (("--features", "1000000", "--method", "dense"), "GB of memory"),
         (("--features", "2"), "3 features or more"),
         (("--seeds", "0"), "seeds"),
+        (("--seeds", "1000000000000"), "seeds"),
         (("--method", "sparse"), "sparse"),
         (("--probes", "100000000000"), "a whole number from 0 to 10,000"),
     ],

@@ -231,6 +231,11 @@ def test_refusals(options: dict, message: str) -> None:
         simulate(PROBLEM, RECIPE, **options)
 
 
+def test_no_workers_is_this_process_alone() -> None:
+    here = simulate(PROBLEM, RECIPE, 60, 2, probes=0, workers=0)
+    np.testing.assert_array_equal(here.q, simulate(PROBLEM, RECIPE, 60, 2, probes=0).q)
+
+
 def test_the_smallest_size_is_what_the_refusal_says() -> None:
     assert simulate(PROBLEM.replace(steps=0), RECIPE, 3, 1, probes=0).alpha[0] == 2 / 3
     odd = PROBLEM.replace(alpha_l=0.3, steps=0)
