@@ -105,14 +105,14 @@ def test_newton_cg_on_a_nearly_singular_matrix(ridge: float) -> None:
     assert found.bias == pytest.approx(exact[-1], abs=1e-7)
 
 
-def at_a_point(loss: int, frame: int, slope: float) -> tuple[OpenFit, FitPoint]:
+def at_a_point(loss: int, frame: int, slope: float, count: int) -> tuple[OpenFit, FitPoint]:
     """Weights of length 1 along the first direction, whose slope is given.
 
     The columns are zero and the ridge is 4: so the Hessian is 4 in every direction of the frame.
     But 8 is what the fit believes it to be.
     """
-    x, point = np.zeros((frame + 1, 3), np.float32), np.zeros(frame + 1)
-    rows = BatchRows(np.zeros(3), np.zeros(3), np.zeros(3), np.zeros(3))
+    x, point = np.zeros((frame + 1, count), np.float32), np.zeros(frame + 1)
+    rows = BatchRows(np.zeros(count), np.zeros(count), np.zeros(count), np.zeros(count))
     fit = open_fit(Objective(loss, 4.0, False), Columns(x, x.copy()), rows, point)
     fit.work.hessian[:] = 8.0 * np.eye(frame + 2)
     fit.work.gradient[1] = slope
@@ -120,31 +120,48 @@ def at_a_point(loss: int, frame: int, slope: float) -> tuple[OpenFit, FitPoint]:
     return fit, FitPoint(point, 1.0, 1.0, 0.0)
 
 
-def judged(loss: int, frame: int, revealed: int, slope: float, outside: float) -> tuple[float, ...]:
+def judged(
+    loss: int,
+    frame: int,
+    revealed: int,
+    slope: float,
+    outside: float,
+    count: int = 100,
+    soft: bool = False,
+) -> tuple[float, ...]:
     """The Newton step along the first direction, and the error."""
-    fit, now = at_a_point(loss, frame, slope)
+    fit, now = at_a_point(loss, frame, slope, count)
     off = Outside(outside, 1e9, 0.0)
-    newton, error = judge(fit, Filled(frame, revealed), now, now, off, 1e-3)
+    newton, error = judge(fit, Filled(frame, revealed), now, now, off, 1e-3, soft)
     return newton[1], error
 
 
 @pytest.mark.parametrize(
-    ("loss", "frame", "slope", "anew"),
+    ("loss", "frame", "slope", "count", "anew"),
     [
-        (LOGISTIC, 33, 1e-4, True),
-        (LOGISTIC, 33, 1e-1, False),
-        (LOGISTIC, 32, 1e-4, False),
-        (SQUARED, 33, 1e-4, False),
+        (LOGISTIC, 33, 1e-4, 100, True),
+        (LOGISTIC, 33, 1e-1, 100, False),
+        (LOGISTIC, 32, 1e-4, 100, False),
+        (LOGISTIC, 32, 1e-4, 60, True),
+        (SQUARED, 33, 1e-4, 100, False),
     ],
-    ids=["hard", "hard, not yet there", "easy", "squared"],
+    ids=["hard", "hard, not yet there", "easy", "half of the rows", "squared"],
 )
-def test_a_hard_fit_is_judged_on_a_hessian_computed_anew(loss, frame, slope, anew):
+def test_a_hard_fit_is_judged_on_a_hessian_computed_anew(loss, frame, slope, count, anew):
     """The Newton step s changes q by 2 s + s^2; a hard fit multiplies that by 4."""
     step = slope / 4.0 if anew else slope / 8.0
     expected = (2.0 * step + step**2) * (4.0 if anew else 1.0)
-    newton, error = judged(loss, frame, 20, slope, 0.0)
+    newton, error = judged(loss, frame, 20, slope, 0.0, count)
     assert newton == pytest.approx(-step, rel=1e-12)
     assert error == pytest.approx(expected, rel=1e-12)
+
+
+def test_a_saturated_fit_is_judged_by_its_ridge():
+    """Strong convexity: the error is at most the gradient (3, 4) e-5 over the ridge 4; q doubles
+    it.
+    """
+    _, error = judged(LOGISTIC, 20, 15, 3e-5, 4e-5, soft=True)
+    assert error == pytest.approx(2 * 5e-5 / 4.0, rel=1e-12)
 
 
 @pytest.mark.parametrize(("revealed", "expected"), [(11, 2 * 0.01 / 4.0), (12, None)])
