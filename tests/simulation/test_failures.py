@@ -72,7 +72,7 @@ def test_weights_that_fade_with_a_fixed_bias(method: str, loss: str, ridge: floa
         assert told[0] < 1e-6
         assert 1e-3 < told[-1] < 1.0
         known = np.log(runs.q[seed, : faded[seed] - 1] / theory.q[: faded[seed] - 1])
-        assert np.abs(known).max() < 2.0
+        assert np.abs(known).max() < 3.0  # every step multiplies q by its own random factor
     np.testing.assert_allclose(runs.error[:, -1], theory.error[-1], atol=1e-9)
 
 
