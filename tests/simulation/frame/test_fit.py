@@ -49,7 +49,7 @@ def test_the_error_is_within_the_tolerance(setting: str) -> None:
         found = []
         for tolerance in (1e-6, 1e-9):
             rows, trained = batch(setting, 300, seed)
-            point, bias = rows.fit(STATE, BIAS, trained, tolerance)
+            point, bias, _ = rows.fit(STATE, BIAS, trained, tolerance)
             found.append((point @ point, point[0], bias))
         (q, m, bias), (exact_q, exact_m, exact_bias) = found
         norm = np.sqrt(exact_q)
@@ -65,7 +65,7 @@ def test_a_tight_fit_is_the_minimum_over_the_columns_it_revealed(
 ) -> None:
     """The columns are a matrix: the dense fit of that matrix has the same weights and bias."""
     rows, trained = batch(setting, features, 3)
-    point, bias = rows.fit(STATE, BIAS, trained, 1e-9)
+    point, bias, _ = rows.fit(STATE, BIAS, trained, 1e-9)
     matrix = rows.columns.x[: point.size, : rows.targets.size].T.astype(float)
     loss = Squared() if rows.loss == SQUARED else Logistic()
     options = {"fit_bias": trained, "bias": BIAS, "tolerance": 1e-11}
