@@ -150,7 +150,7 @@ def test_a_real_deviation_that_is_small_is_a_fact_of_its_own(runs: Ensemble) -> 
     exact = {
         name: getattr(theory, name) * noise
         for name in (*MEASURED, "test_error")
-        if name not in ("test_error", "directions")
+        if name not in ("test_error", "directions", "fit_error")
     }
     near = dataclasses.replace(runs, **exact, test_error=theory.error * noise)
     assert near.compare(theory).consistent()
