@@ -105,26 +105,18 @@ def laws(theme: Theme, run: Trajectory, t: int) -> Figure:
     """Densities of a weight and of the training logits of both classes at step t."""
     mean, deviation = float(run.m[t]), math.sqrt(float(run.v[t]))
     w = np.linspace(mean - 4 * deviation, mean + 4 * deviation, 161)
-    law = run.logits(t)
-    drawn = law.sample(2000, seed=0).u
-    middle, reach = float(np.median(drawn)), 1.2 * float(np.ptp(drawn)) / 2
-    u = np.linspace(middle - reach, middle + reach, 241)
-    shares = _shares(float(run.problem.unlabeled.rho[t - 1] if t else run.problem.rho))
-    traces = [line(w, run.weights.density(w, t), "a weight", theme.run)]
-    for y, name, color in CLASSES:
-        density = shares[y] * law.density(u, y=y)
-        traces.append(line(u, density, f"logits, {name}", color, **axes_of(1)))
+    weight = line(w, run.weights.density(w, t), "a weight", theme.run)
     return figure(
         theme,
-        traces,
+        [weight, *_training_logits(run, t)],
         Panel(f"weight at step {t}", "density"),
         Panel(f"training logit at step {t}", "density"),
     )
 
 
 def shaped_laws(theme: Theme, run: Any, t: int) -> Figure:
-    """For clusters with a shape every direction has its own weight: their means with one standard
-    deviation, and the logits of fresh rows.
+    """With a general covariance every direction has its own weight: their means with one standard
+    deviation, and the training logits of both classes.
     """
     directions = np.eye(run.problem.clusters.features)
     spreads = [run.weights.along(one)[1][t] for one in directions]
@@ -132,20 +124,25 @@ def shaped_laws(theme: Theme, run: Any, t: int) -> Figure:
         np.arange(1, len(spreads) + 1), run.weights.mean(t), "weights", theme.run, mode="markers",
         error_y={"type": "data", "array": listed(spreads), "thickness": 1.2, "width": 2},
     )  # fmt: skip
-    law, shares = run.logits(t), _shares(run.problem.test_mixture.rho)
-    low = min(m - 4 * s for m, s in zip(law.means, law.spreads, strict=True))
-    high = max(m + 4 * s for m, s in zip(law.means, law.spreads, strict=True))
-    u = np.linspace(low, high, 241)
-    traces = [weights]
-    for y, name, color in CLASSES:
-        density = shares[y] * law.density(u, y)
-        traces.append(line(u, density, f"logits, {name}", color, **axes_of(1)))
     return figure(
         theme,
-        traces,
+        [weights, *_training_logits(run, t)],
         Panel("direction of the shape", f"weight at step {t}, mean and one standard deviation"),
-        Panel(f"logit of a fresh row at step {t}", "density"),
+        Panel(f"training logit at step {t}", "density"),
     )
+
+
+def _training_logits(run: Trajectory, t: int) -> list[Trace]:
+    """Densities of the training logits of both classes, on the second panel."""
+    law = run.training_logits(t)
+    drawn = law.sample(2000, seed=0).u
+    middle, reach = float(np.median(drawn)), 1.2 * float(np.ptp(drawn)) / 2
+    u = np.linspace(middle - reach, middle + reach, 241)
+    shares = _shares(float(run.problem.unlabeled.rho[t - 1] if t else run.problem.rho))
+    return [
+        line(u, shares[y] * law.density(u, y=y), f"logits, {name}", color, **axes_of(1))
+        for y, name, color in CLASSES
+    ]
 
 
 def _shares(rho: float) -> tuple[float, float]:

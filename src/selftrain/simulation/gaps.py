@@ -67,8 +67,8 @@ class Gap:
 
 
 def shares(ensemble: Ensemble, theory: Trajectory) -> Iterable[Shares]:
-    """Every distribution that was kept by two seeds or more. With a shape the weights of different
-    directions have no common law, and logits of training rows have one where rows are used again.
+    """Every distribution that two seeds or more have. With a general covariance the weights of
+    different directions have no common law.
     """
     shaped = theory.problem.shaped
     for t in range(theory.good_steps):
@@ -77,9 +77,9 @@ def shares(ensemble: Ensemble, theory: Trajectory) -> Iterable[Shares]:
             at = np.quantile(np.concatenate(weights), LEVELS)
             yield _shares("weights", t, None, weights, at, theory.weights.cdf(at, t))
         rows = [seed for seed in ensemble.vectors if len(seed.logits) > t]
-        if not rows or (shaped and theory.problem.memoryless):
+        if not rows:
             continue
-        law = theory.logits(t)
+        law = theory.training_logits(t)
         for kept in (True, False):
             logits = [seed.logits[t][seed.selected[t] == kept] for seed in rows]
             if len(logits) > 1 and min(part.size for part in logits) > 0:

@@ -31,9 +31,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
-    from .laws import LogitLaw, WeightLaw
-    from .memory.laws import RowLogitLaw
+    from .laws import GaussianLogits, LogitLaw, WeightLaw
+    from .laws.logits import StepFields
     from .memory.result import Memory
+    from .memory.row_law import RowLaw
 
 __all__ = ["SolverStats", "Trajectory"]
 
@@ -264,22 +265,50 @@ class Trajectory:
             return JointWeightLaw(self)
         return WeightLaw(self)
 
-    def logits(self, t: int = -1, rows: str | None = None) -> LogitLaw | RowLogitLaw:
+    def training_logits(self, t: int = -1, samples: str | None = None) -> LogitLaw | RowLaw:
         """The law of the training logits of step t (Prediction `pred: u effective average`).
 
-        Where rows are used again, `rows="new"` gives the law on rows that no step has seen and
-        `rows="labeled"` that on the labelled rows, in a step that keeps them.
+        Arguments:
+            t: the step; a negative one counts from the end.
+            samples: None: the samples that step t is fitted to, without labelled ones from step 1
+                on; "labeled": the labelled samples, in a step that reuses them.
         """
         if self.memory is not None:
             from .memory.laws import RowLogitLaw
 
-            return RowLogitLaw(self, t, rows)
-        if rows is not None:
-            accepted = "None is accepted; other rows can be asked for where rows are used again"
-            raise InvalidInput("rows", rows, accepted)
+            return RowLogitLaw(self, t, samples)
+        if samples is not None:
+            accepted = 'None is accepted; "labeled" where labelled samples are reused'
+            raise InvalidInput("samples", samples, accepted)
         from .laws import LogitLaw
+        from .laws.weights import solved_step
 
-        return LogitLaw(self, t)
+        step = solved_step(self, t)
+        loss, labeler = self.problem.loss_at(step), self.recipe.label_function
+        return LogitLaw(step, self._step_fields(step), loss, labeler)
+
+    def test_logits(self, t: int = -1) -> GaussianLogits:
+        """The law of the logits of fresh samples of the test mixture at step t: a Gaussian for each
+        class.
+        """
+        from .laws import GaussianLogits
+        from .laws.weights import solved_step
+
+        step = solved_step(self, t)
+        m, bias = float(self.m[step]), float(self.bias[step])
+        rho = float(self.problem.test_mixture.rho)
+        return GaussianLogits((bias - m, bias + m), self._test_spreads(step), rho)
+
+    def _step_fields(self, t: int) -> StepFields:
+        """The Gaussian fields of the training points of a solved step."""
+        from .laws.logits import fields_of
+
+        return fields_of(self, t)
+
+    def _test_spreads(self, t: int) -> tuple[float, float]:
+        """Standard deviations of the test logits in the negative and the positive class."""
+        spread = float(np.sqrt(self.problem.test_mixture.delta * self.q[t]))
+        return spread, spread
 
     def to_frame(self) -> pd.DataFrame:
         """All quantities, one row per step, indexed by t."""

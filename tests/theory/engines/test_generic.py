@@ -77,7 +77,7 @@ def test_a_labeler_of_the_user() -> None:
 def test_a_labeler_with_jumps_solves_the_law_of_its_points() -> None:
     """The mean slope over training points drawn from the law of the logits vanishes."""
     run = solve(PROBLEM, Recipe(labeler=Quantised()))
-    points = run.logits(1).sample(400_000, seed=3)
+    points = run.training_logits(1).sample(400_000, seed=3)
     target = Quantised().target(points.previous, 1.0, PROBLEM.loss_function)
     slope = expit(points.u) - target
     assert abs(slope.mean()) < 5 * slope.std() / math.sqrt(slope.size)

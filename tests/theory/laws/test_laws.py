@@ -105,7 +105,7 @@ def test_a_function_of_the_weights_of_two_distant_steps(
 
 
 def test_logits_of_selected_and_of_rejected_points(runs: list[Seed], theory: Trajectory) -> None:
-    law = theory.logits(STEPS)
+    law = theory.training_logits(STEPS)
     agrees(np.array([run.selected for run in runs]), law.cdf(CUTS, selected=True), 2 / FEATURES)
     agrees(np.array([run.rejected for run in runs]), law.cdf(CUTS, selected=False), 2 / FEATURES)
     apart = np.abs(law.cdf(CUTS, selected=True) - law.cdf(CUTS, selected=False))
@@ -115,7 +115,7 @@ def test_logits_of_selected_and_of_rejected_points(runs: list[Seed], theory: Tra
 def test_joint_law_of_class_previous_and_trained_logit(
     runs: list[Seed], theory: Trajectory
 ) -> None:
-    points = theory.logits(STEPS).sample(400_000, seed=0)
+    points = theory.training_logits(STEPS).sample(400_000, seed=0)
     both = (points.y == 1) & (points.previous > 0)
     expected = np.array([np.mean(both & (points.u <= cut)) for cut in CUTS])
     agrees(np.array([run.previous_sign for run in runs]), expected, 2 / FEATURES)

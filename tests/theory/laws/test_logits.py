@@ -18,7 +18,6 @@ from selftrain.errors import InvalidInput
 from selftrain.losses import Loss, Squared
 from selftrain.problem import Problem
 from selftrain.recipe import Recipe
-from selftrain.theory.laws import LogitLaw
 from selftrain.theory.solve import solve
 from selftrain.theory.trajectory import Trajectory
 
@@ -51,7 +50,7 @@ def conditions(run: Trajectory) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("name", RECIPES)
 def test_law_is_normalised_and_its_density_is_the_slope_of_the_cdf(name: str) -> None:
     run = run_of(name)
-    law = LogitLaw(run, STEP)
+    law = run.training_logits(STEP)
     nodes, weights = np.polynomial.legendre.leggauss(16)
     starts = np.array([-1.3, -0.21, 0.4])
     inside = starts[:, None] + 0.05 * (1 + nodes)
@@ -67,7 +66,7 @@ def test_law_is_normalised_and_its_density_is_the_slope_of_the_cdf(name: str) ->
 @pytest.mark.parametrize("name", ["selection", "weak ridge, selection", "hard, selection"])
 def test_selected_and_rejected_points_and_classes_add_up(name: str) -> None:
     run = run_of(name)
-    law, u = LogitLaw(run, STEP), np.linspace(-3, 3, 7)
+    law, u = run.training_logits(STEP), np.linspace(-3, 3, 7)
     share = law.selected_probability
     assert share == pytest.approx(run.fraction_selected[STEP], rel=1e-13)
     parts = share * law.cdf(u, selected=True) + (1 - share) * law.cdf(u, selected=False)
@@ -123,7 +122,7 @@ def by_definition(run: Trajectory, y: int, point: float, kept: bool) -> tuple[fl
 )
 def test_cdf_against_its_definition(name: str, point: float, kept: bool) -> None:
     run = run_of(name)
-    law = LogitLaw(run, STEP)
+    law = run.training_logits(STEP)
     (zero, zero_share), (one, one_share) = (by_definition(run, y, point, kept) for y in (0, 1))
     assert law.cdf(point, y=0, selected=kept) == pytest.approx(zero, abs=1e-10)
     assert law.cdf(point, y=1, selected=kept) == pytest.approx(one, abs=1e-10)
@@ -135,7 +134,7 @@ def test_cdf_against_its_definition(name: str, point: float, kept: bool) -> None
 @pytest.mark.parametrize("name", RECIPES)
 def test_samples_follow_the_law(name: str) -> None:
     run = run_of(name)
-    law = LogitLaw(run, STEP)
+    law = run.training_logits(STEP)
     points = law.sample(1500, seed=11)
     for condition in conditions(run):
         chosen = np.full(points.y.shape, True)
@@ -155,7 +154,7 @@ def test_samples_obey_the_equations_that_the_solver_solved(name: str) -> None:
     run = run_of(name)
     loss = run.problem.loss_function
     settings = run.recipe.at_steps(PROBLEM.steps)
-    points = LogitLaw(run, STEP).sample(200_000, seed=5)
+    points = run.training_logits(STEP).sample(200_000, seed=5)
     target = run.recipe.label_function.target(
         points.previous, float(settings.sharpness[STEP - 1]), loss
     )
@@ -172,7 +171,7 @@ def test_samples_obey_the_equations_that_the_solver_solved(name: str) -> None:
 
 def test_joint_density_has_the_law_of_each_logit_as_marginal() -> None:
     run = run_of("selection")
-    law = LogitLaw(run, STEP)
+    law = run.training_logits(STEP)
     edge = 0.5 * math.sqrt(run.q[STEP - 1])
     nodes, weights = np.polynomial.legendre.leggauss(400)
     pieces = [(-8.0, -edge), (-edge, edge), (edge, 8.0)]
@@ -197,7 +196,7 @@ def _previous_density(run: Trajectory, previous: Array, y: int) -> Array:
 @pytest.mark.parametrize("name", ["soft", "squared"])
 def test_step_zero_is_a_transformed_gaussian(name: str) -> None:
     run = run_of(name)
-    law, u = run.logits(0), np.linspace(-3, 3, 13)
+    law, u = run.training_logits(0), np.linspace(-3, 3, 13)
     strength, scale = run.chi[0] * PROBLEM.delta, math.sqrt(PROBLEM.delta * run.q[0])
     for y in (0, 1):
         pull = (
@@ -263,7 +262,7 @@ def test_any_loss_and_any_labeler(loss: Any, labeler: Any) -> None:
         **{name: getattr(state, name) for name in _STATE},
         stats=state.stats,
     )
-    law = run.logits(STEP)
+    law = run.training_logits(STEP)
     points = law.sample(3000, seed=2)
     for selected in (True, False):
         cdf = lambda u, selected=selected: law.cdf(u, selected=selected)  # noqa: E731
@@ -279,7 +278,7 @@ _STATE = ("m", "v", "bias", "chi", "overlap", "q_hat", "chi_hat", "m_hat", "r_ha
 def test_law_of_very_rare_selected_points() -> None:
     """So few points train no weights: u is B, pulled up or down by the sign of the label."""
     run = solve(PROBLEM.replace(steps=1), Recipe(threshold=6.0, lambda_u=0.5, fix_bias=True))
-    law = run.logits(1)
+    law = run.training_logits(1)
     scale = math.sqrt(PROBLEM.delta * run.q[0])
     edge = 6.0 * math.sqrt(run.q[0])
     up, down = (
@@ -296,7 +295,7 @@ SHARES = ((1, 0.4), (-1, 0.6))
 
 
 def test_shapes_and_refusals() -> None:
-    law = LogitLaw(run_of("soft"), -1)
+    law = run_of("soft").training_logits(-1)
     assert law.t == 3
     assert law.cdf(0.0).shape == ()
     assert law.density(np.zeros((2, 3))).shape == (2, 3)
@@ -305,7 +304,7 @@ def test_shapes_and_refusals() -> None:
     with pytest.raises(InvalidInput, match="0, 1, or None"):
         law.cdf(0.0, y=2)
     with pytest.raises(InvalidInput, match="from step 1 on"):
-        LogitLaw(run_of("soft"), 0).joint_density(0.0, 0.0, 1)
+        run_of("soft").training_logits(0).joint_density(0.0, 0.0, 1)
 
 
 def test_faded_weights_take_no_more_memory() -> None:
@@ -315,7 +314,7 @@ def test_faded_weights_take_no_more_memory() -> None:
     run = solve(Problem(1.0, 2.6, 0.38, 0.095, steps=10), Recipe(24.0, 42.0, fix_bias=True))
     tracemalloc.start()
     try:
-        below, above = run.logits(10).cdf(run.bias[10] + np.array([-1e-12, 1e-12]))
+        below, above = run.training_logits(10).cdf(run.bias[10] + np.array([-1e-12, 1e-12]))
         assert tracemalloc.get_traced_memory()[1] < 1e8
     finally:
         tracemalloc.stop()

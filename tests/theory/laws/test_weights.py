@@ -81,11 +81,11 @@ def test_steps_without_a_state_are_refused() -> None:
     run = solve(PROBLEM.replace(steps=16), Recipe(sharpness=math.inf))
     assert run.collapsed_at is not None
     with pytest.raises(InvalidInput, match="collapsed into one class"):
-        run.logits(-1)
+        run.training_logits(-1)
     with pytest.raises(InvalidInput, match="collapsed into one class"):
         run.weights.density(np.zeros(1), run.collapsed_at)
     assert np.isnan(run.weights.sample(2, seed=0)[:, run.collapsed_at]).all()
-    assert run.logits(run.collapsed_at - 1).cdf(60.0) == pytest.approx(1.0, abs=1e-9)
+    assert run.training_logits(run.collapsed_at - 1).cdf(60.0) == pytest.approx(1.0, abs=1e-9)
     for wrong in (17, -18, 0.5):
         with pytest.raises(InvalidInput, match="a step from 0 to 16"):
-            run.logits(wrong)  # type: ignore[arg-type]
+            run.training_logits(wrong)  # type: ignore[arg-type]

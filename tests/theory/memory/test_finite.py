@@ -45,7 +45,7 @@ def test_rows_that_were_seen_have_another_law() -> None:
     """
     problem = Problem(**{**BASE, "steps": 2}, batches="reused", keep_labeled=1.0)
     run = solve(problem, Recipe(**RIDGES), tolerance=1e-3)
-    seen, new = run.logits(2, rows="labeled"), run.logits(2, rows="new")
+    seen, new = run.training_logits(2, samples="labeled"), run.test_logits(2)
     assert seen.cdf(0.0, y=1) < 0.7 * new.cdf(0.0, y=1)
     share = problem.rho * new.cdf(0.0, y=1) + (1 - problem.rho) * (1 - new.cdf(0.0, y=0))
     assert np.isclose(share, run.error[2], rtol=1e-6)
@@ -70,9 +70,10 @@ def test_a_sphere_solved_as_clusters(fields: dict) -> None:
     np.testing.assert_allclose(run.chi, sphere.chi, rtol=1e-3)
     np.testing.assert_allclose(run.error, sphere.error, rtol=1e-3)
     u = np.linspace(-3.0, 3.0, 7)
-    for t, rows in ((0, None), (1, "labeled"), (3, None), (3, "labeled"), (3, "new")):
+    asked = [(0, None), (1, "labeled"), (3, None), (3, "labeled")]
+    laws = [(run.training_logits(*one), sphere.training_logits(*one)) for one in asked]
+    for law, known in [*laws, (run.test_logits(3), sphere.test_logits(3))]:
         for y in (0, 1):
-            law, known = run.logits(t, rows=rows), sphere.logits(t, rows=rows)
             np.testing.assert_allclose(law.cdf(u, y=y), known.cdf(u, y=y), atol=2e-3)
             slope = (law.cdf(u + 1e-5, y=y) - law.cdf(u - 1e-5, y=y)) / 2e-5
             np.testing.assert_allclose(law.density(u, y=y), slope, atol=1e-6)

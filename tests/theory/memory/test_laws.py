@@ -32,9 +32,8 @@ def test_expectations_over_two_steps_are_those_of_the_covariance(run: Trajectory
     assert product == pytest.approx(law.covariance[0, 2] + run.m[0] * run.m[2], rel=1e-9)
 
 
-@pytest.mark.parametrize("rows", [None, "new"])
-def test_logits_drawn_follow_their_distribution(run: Trajectory, rows: str | None) -> None:
-    law = run.logits(2, rows=rows)
+def test_logits_drawn_follow_their_distribution(run: Trajectory) -> None:
+    law = run.training_logits(2)
     drawn = law.sample(SIZE, seed=2)
     for y in (0, 1):
         logits = np.sort(drawn.u[drawn.y == y])
@@ -45,9 +44,9 @@ def test_logits_drawn_follow_their_distribution(run: Trajectory, rows: str | Non
     share = drawn.selected.mean()
     spread = np.sqrt(law.selected_probability * (1 - law.selected_probability) / SIZE)
     assert abs(share - law.selected_probability) <= 5 * spread
-    assert f"rows={rows!r}" in repr(law)
+    assert "samples=None" in repr(law)
 
 
-def test_rows_that_a_step_does_not_have_are_refused(run: Trajectory) -> None:
-    with pytest.raises(InvalidInput, match="rows = 'labeled'"):
-        run.logits(2, rows="labeled")
+def test_samples_that_a_step_does_not_have_are_rejected(run: Trajectory) -> None:
+    with pytest.raises(InvalidInput, match="samples = 'labeled'"):
+        run.training_logits(2, samples="labeled")

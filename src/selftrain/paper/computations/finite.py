@@ -84,7 +84,7 @@ def histogram(features: int, seed: int, shown: tuple[int, ...], **setting: Any) 
             partial(run.weights.density, t=t),
             partial(run.weights.cdf, t=t),
         )
-        law = run.logits(t)
+        law = run.training_logits(t)
         drawn = law.sample(20_000, seed=t)
         likely = drawn.u[drawn.selected]
         logits = _against(

@@ -2,10 +2,11 @@
 
 `WeightLaw`: one feature's coefficients over the steps (`pred: rs generating functional w`,
 `pred: w effective average`). `LogitLaw`: class, previous and trained logit of the training points
-of a step (`pred: u effective average`).
+of a step (`pred: u effective average`). `GaussianLogits`: the logits of fresh test samples.
 """
 
+from .gaussian_logits import GaussianLogits
 from .logits import LogitLaw
 from .weights import WeightLaw
 
-__all__ = ["LogitLaw", "WeightLaw"]
+__all__ = ["GaussianLogits", "LogitLaw", "WeightLaw"]

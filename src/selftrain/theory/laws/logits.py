@@ -1,4 +1,4 @@
-r"""The law of the logits of the training points: class, previous logit, trained logit.
+r"""The law of the training logits of a step: class, previous logit, trained logit.
 
 Prediction `pred: u effective average`: a training point of step t has a class y, s = 2y-1, the
 previous logit $\tilde h$ of `eq:rs-saddle-local-field1`, and the trained logit $u = h + \hat u$,
@@ -24,10 +24,10 @@ from scipy.special import log_ndtr, logsumexp, ndtr
 
 from ...arrays import Array
 from ...errors import InvalidInput
-from ...losses import fixed_kinks
+from ...labelers import Labeler
+from ...losses import Loss, fixed_kinks
 from ..quadrature.panels import Index, graded, integrate
 from ..quadrature.prox import proximal
-from .weights import solved_step
 
 if TYPE_CHECKING:
     from ..trajectory import Trajectory
@@ -45,6 +45,65 @@ class LogitSample(NamedTuple):
     selected: NDArray[np.bool_]
 
 
+class StepFields(NamedTuple):
+    r"""The Gaussian fields of the training points of a step; pairs are (negative, positive class).
+
+    In the class s, with standard normal $g_1, g_2$: $\tilde h$ = `previous_means` +
+    `previous_scales` $g_1$, and $h$ = `means` + `along` $g_1$ + `across` $g_2$; `strengths` is c.
+
+    Attributes:
+        rho: share of the positive class.
+        threshold: what $|\tilde h|$ is compared with.
+        sharpness: $\gamma$ of the labels.
+    """
+
+    rho: float
+    threshold: float
+    sharpness: float
+    previous_means: tuple[float, float]
+    previous_scales: tuple[float, float]
+    means: tuple[float, float]
+    along: tuple[float, float]
+    across: tuple[float, float]
+    strengths: tuple[float, float]
+
+
+NO_PREVIOUS = (math.nan, math.nan)
+"""The previous logits of step 0."""
+
+
+def fields_of(trajectory: Trajectory, t: int) -> StepFields:
+    """The fields of a solved step on the sphere."""
+    problem, recipe = trajectory.problem, trajectory.recipe
+    m, v, bias, chi = (
+        float(values[t]) for values in (trajectory.m, trajectory.v, trajectory.bias, trajectory.chi)
+    )
+    means = (bias - m, bias + m)
+    if t == 0:
+        rho, delta = problem.labeled
+        across, strength = math.sqrt(delta * (m**2 + v)), chi * delta
+        return StepFields(
+            rho, 0.0, 1.0, NO_PREVIOUS, NO_PREVIOUS, means, (0.0, 0.0), (across, across),
+            (strength, strength),
+        )  # fmt: skip
+    rho, delta = (float(values[t - 1]) for values in problem.unlabeled[1:])
+    settings = recipe.at_steps(problem.steps)
+    last_m, last_v, last_bias = (
+        float(values[t - 1]) for values in (trajectory.m, trajectory.v, trajectory.bias)
+    )
+    last_q = last_m**2 + last_v
+    threshold = float(settings.threshold[t - 1]) * math.sqrt(last_q)
+    last_scale = math.sqrt(delta * last_q)
+    along = float(trajectory.overlap[t]) * math.sqrt(delta / last_q)
+    fresh = trajectory.chi_hat[t] + trajectory.m_hat[t] ** 2 * last_v / last_q
+    across, strength = math.sqrt(delta * fresh) * chi, chi * delta
+    return StepFields(
+        rho, threshold, float(settings.sharpness[t - 1]),
+        (last_bias - last_m, last_bias + last_m), (last_scale, last_scale),
+        means, (along, along), (across, across), (strength, strength),
+    )  # fmt: skip
+
+
 class LogitLaw:
     """Joint law of (y, previous logit, trained logit) on the training points of step t.
 
@@ -53,9 +112,14 @@ class LogitLaw:
     threshold keeps or rejects; None means all. A rejected point is not trained on: its logit is
     that of a fresh point.
 
+    Arguments:
+        t: the step.
+        fields: the Gaussian fields of its points.
+        loss, labeler: of the step.
+
     >>> from selftrain import Problem, Recipe, solve
     >>> run = solve(Problem(0.5, 2.0, 0.4, 0.75**2, steps=2), Recipe(threshold=0.5))
-    >>> law = run.logits(1)
+    >>> law = run.training_logits(1)
     >>> bool(np.isclose(law.selected_probability, run.fraction_selected[1]))
     True
     >>> share = law.cdf(0.0, y=1, selected=True)
@@ -65,34 +129,10 @@ class LogitLaw:
     True
     """
 
-    def __init__(self, trajectory: Trajectory, t: int = -1) -> None:
-        problem, recipe = trajectory.problem, trajectory.recipe
-        self.t = t = solved_step(trajectory, t)
-        self._loss = problem.loss_at(t)
-        self._labeler = recipe.label_function
-        m, v, bias, chi = (
-            float(values[t])
-            for values in (trajectory.m, trajectory.v, trajectory.bias, trajectory.chi)
-        )
-        self._center, self._shift = m, bias
-        if t == 0:
-            self._rho, delta = problem.labeled
-            self._edge, self._sharpness = 0.0, 1.0
-            self._last_center = self._last_shift = self._last_scale = math.nan
-            self._along, self._across = 0.0, math.sqrt(delta * (m**2 + v))
-        else:
-            self._rho, delta = (float(values[t - 1]) for values in problem.unlabeled[1:])
-            settings = recipe.at_steps(problem.steps)
-            last_m, last_v = float(trajectory.m[t - 1]), float(trajectory.v[t - 1])
-            last_q = last_m**2 + last_v
-            self._sharpness = float(settings.sharpness[t - 1])
-            self._edge = float(settings.threshold[t - 1]) * math.sqrt(last_q)
-            self._last_center, self._last_shift = last_m, float(trajectory.bias[t - 1])
-            self._last_scale = math.sqrt(delta * last_q)
-            self._along = float(trajectory.overlap[t]) * math.sqrt(delta / last_q)
-            fresh = trajectory.chi_hat[t] + trajectory.m_hat[t] ** 2 * last_v / last_q
-            self._across = math.sqrt(delta * fresh) * chi
-        self._strength = chi * delta
+    def __init__(self, t: int, fields: StepFields, loss: Loss, labeler: Labeler) -> None:
+        self.t, self._loss, self._labeler = t, loss, labeler
+        self._rho, self._edge, self._sharpness = fields[:3]
+        self._fields = fields
 
     def __repr__(self) -> str:
         return f"LogitLaw(t={self.t})"
@@ -120,9 +160,10 @@ class LogitLaw:
             raise InvalidInput("t", 0, "a previous logit exists from step 1 on")
         (y,) = _classes(y)
         field, logit = np.broadcast_arrays(*(np.asarray(x, dtype=float) for x in (previous, u)))
-        noise = (field - self._last_mean(y)) / self._last_scale
+        last_scale = self._fields.previous_scales[y]
+        noise = (field - self._fields.previous_means[y]) / last_scale
         z, stretch = self._standardized(y, noise, logit)
-        scales = self._last_scale * self._across
+        scales = last_scale * self._fields.across[y]
         share = self._rho if y == 1 else 1 - self._rho
         exponent = -0.5 * (noise**2 + z**2) - 2 * _LOG_ROOT_2PI
         return np.asarray(share * stretch * np.exp(exponent) / scales)
@@ -132,16 +173,21 @@ class LogitLaw:
         rng = np.random.default_rng(seed)
         y = (rng.random(size) < self._rho).astype(int)
         first, second = rng.standard_normal((2, size))
-        field = (2 * y - 1) * self._center + self._shift
-        field = field + self._along * first + self._across * second
+        means, along, across, strengths, last_means, last_scales = (
+            np.array(pair)[y] for pair in (
+                self._fields.means, self._fields.along, self._fields.across, self._fields.strengths,
+                self._fields.previous_means, self._fields.previous_scales,
+            )
+        )  # fmt: skip
+        field = means + along * first + across * second
         if self.t == 0:
             target = np.asarray(self._loss.classes, dtype=float)[y]
-            u = proximal(self._loss, target, field, self._strength)
+            u = proximal(self._loss, target, field, strengths)
             return LogitSample(y, np.full(size, np.nan), u, np.full(size, True))
-        previous = (2 * y - 1) * self._last_center + self._last_shift + self._last_scale * first
+        previous = last_means + last_scales * first
         selected = np.abs(previous) > self._edge
         target = self._labeler.target(previous, self._sharpness, self._loss)
-        u = proximal(self._loss, target, field, np.where(selected, self._strength, 0.0))
+        u = proximal(self._loss, target, field, np.where(selected, strengths, 0.0))
         return LogitSample(y, previous, u, selected)
 
     def _law(self, u: ArrayLike, y: int | None, selected: bool | None, *, density: bool) -> Array:
@@ -159,7 +205,7 @@ class LogitLaw:
                 continue
             if self.t == 0:
                 z, stretch = self._standardized(label, np.zeros(()), logit)
-                result += math.exp(log_share - total) * self._profile(z, stretch, density)
+                result += math.exp(log_share - total) * self._profile(label, z, stretch, density)
                 continue
             for start in range(0, logit.size, _BLOCK):
                 block = slice(start, start + _BLOCK)
@@ -178,12 +224,12 @@ class LogitLaw:
             exponent = prior - 0.5 * noise**2
             if selected is not None:
                 exponent = np.where(self._chosen(y, noise) == selected, exponent, -np.inf)
-            return np.exp(exponent) * self._profile(z, stretch, density)
+            return np.exp(exponent) * self._profile(y, z, stretch, density)
 
         rows, edges = self._edges(y, logit, selected)
         # the logits themselves are rounded: against faded weights that is all there is to see
-        size = np.abs(logit) + abs(self._center) + abs(self._shift) + (1.0 if density else 0.0)
-        rounding = 1e-15 * size / self._across
+        size = np.abs(logit) + abs(self._fields.means[y]) + (1.0 if density else 0.0)
+        rounding = 1e-15 * size / self._fields.across[y]
         if not density:
             rounding = np.minimum(rounding, 1.0)
         return integrate(integrand, rows, edges, np.full(logit.shape, 1e-14) + rounding)
@@ -194,7 +240,8 @@ class LogitLaw:
         breaks += self._labeler.jumps(self._sharpness)
         if math.isfinite(self._sharpness):
             breaks += [0.0, *(kink / self._sharpness for kink in fixed_kinks(self._loss))]
-        noise_breaks = (np.array(breaks) - self._last_mean(y)) / self._last_scale
+        last_mean, last_scale = self._fields.previous_means[y], self._fields.previous_scales[y]
+        noise_breaks = (np.array(breaks) - last_mean) / last_scale
         reach = self._reach(y, selected)
         inner = np.unique(noise_breaks[np.abs(noise_breaks) < reach])
         frame = np.concatenate([[-reach], inner, [reach]])
@@ -234,34 +281,33 @@ class LogitLaw:
         r"""$(U + c\,\partial_2 l - E[h \mid y, \xi_1])/\sqrt{\Delta(q - R^2/q')}$ and $1 +
         c\,\partial_2^2 l$.
         """
-        strength = np.asarray(self._strength)
+        fields = self._fields
+        strength = np.asarray(fields.strengths[y])
         if self.t == 0:
             target = np.asarray(float(self._loss.classes[y]))
         else:
-            previous = self._last_mean(y) + self._last_scale * noise
+            previous = fields.previous_means[y] + fields.previous_scales[y] * noise
             target = self._labeler.target(previous, self._sharpness, self._loss)
             if self._edge:
                 strength = np.where(np.abs(previous) > self._edge, strength, 0.0)
         with np.errstate(over="ignore"):
             pull = strength * self._loss.slope(target, logit)
             stretch = 1 + strength * self._loss.curvature(target, logit)
-        mean = (2 * y - 1) * self._center + self._shift + self._along * noise
-        return (logit - mean + pull) / self._across, stretch
+        mean = fields.means[y] + fields.along[y] * noise
+        return (logit - mean + pull) / fields.across[y], stretch
 
-    def _profile(self, z: Array, stretch: Array, density: bool) -> Array:
+    def _profile(self, y: int, z: Array, stretch: Array, density: bool) -> Array:
         if not density:
             return ndtr(z)
-        return stretch * np.exp(-0.5 * z**2 - _LOG_ROOT_2PI) / self._across
-
-    def _last_mean(self, y: int) -> float:
-        return (2 * y - 1) * self._last_center + self._last_shift
+        return stretch * np.exp(-0.5 * z**2 - _LOG_ROOT_2PI) / self._fields.across[y]
 
     def _chosen(self, y: int, noise: Array) -> NDArray[np.bool_]:
-        return np.abs(self._last_mean(y) + self._last_scale * noise) > self._edge
+        previous = self._fields.previous_means[y] + self._fields.previous_scales[y] * noise
+        return np.asarray(np.abs(previous) > self._edge)
 
     def _thresholds(self, y: int) -> tuple[float, float]:
-        mean = self._last_mean(y)
-        return (-self._edge - mean) / self._last_scale, (self._edge - mean) / self._last_scale
+        mean, scale = self._fields.previous_means[y], self._fields.previous_scales[y]
+        return (-self._edge - mean) / scale, (self._edge - mean) / scale
 
     def _reach(self, y: int, selected: bool | None) -> float:
         """Half the range of noises that matters: 9.5 standard deviations beyond the nearest

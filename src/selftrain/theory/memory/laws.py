@@ -1,9 +1,9 @@
-r"""Laws of a run with memory: weights over the steps, logits of rows that were trained on and of
-new rows.
+r"""Laws of a run with data reuse: weights over the steps, logits of samples that were trained on.
 
-Weights are jointly Gaussian, $w_t = m_t + \sum_k \Lambda_{tk}\zeta_k$. Rows that were trained on
-are followed up to the noise of their last step, from where `row_law` has their law. A new row has a
-Gaussian logit; the gap between the two is how far the rows have been fitted.
+Weights are jointly Gaussian, $w_t = m_t + \sum_k \Lambda_{tk}\zeta_k$. Samples that were trained on
+are followed up to the noise of their last step, from where `row_law` has their law. A test sample has
+a Gaussian logit (`laws.gaussian_logits`); the gap between the two is how far the samples have been
+fitted.
 """
 
 from __future__ import annotations
@@ -67,26 +67,26 @@ class RowLogitLaw(RowLaw):
     """The law of (class, previous logit, trained logit) of the rows that step t has been fitted to.
 
     Arguments:
-        rows: None: the unlabelled rows of step t (the labelled ones at t = 0); "labeled": the
-            labelled rows, if step t uses them; "new": rows that no step has seen.
+        samples: None: the unlabelled samples of step t (the labelled ones at t = 0); "labeled":
+            the labelled samples, if step t uses them.
 
     >>> from selftrain import Problem, Recipe, solve
     >>> problem = Problem(0.5, 2.0, 0.4, 0.75**2, steps=2, loss="squared", batches="reused")
     >>> run = solve(problem, Recipe())
-    >>> seen, new = run.logits(2), run.logits(2, rows="new")
-    >>> bool(seen.cdf(0.0, y=1) != new.cdf(0.0, y=1))
+    >>> seen, fresh = run.training_logits(2), run.test_logits(2)
+    >>> bool(seen.cdf(0.0, y=1) != fresh.cdf(0.0, y=1))
     True
     """
 
-    def __init__(self, trajectory: Trajectory, t: int = -1, rows: str | None = None) -> None:
+    def __init__(self, trajectory: Trajectory, t: int = -1, samples: str | None = None) -> None:
         step = solved_step(trajectory, t)
         problem = trajectory.problem
         assert trajectory.memory is not None
-        super().__init__(step, rows, problem.loss_function, [])
+        super().__init__(step, samples, problem.loss_function, [])
         values = (trajectory.bias, trajectory.m, trajectory.chi)
         self._path = trajectory.memory.path(*values, step)
         self._recipe, self._steps = trajectory.recipe, problem.steps
-        groups = groups_asked(problem.row_groups, step, rows)
+        groups = groups_asked(problem.row_groups, step, samples)
         self._strength = float(trajectory.chi[step]) * groups[0].delta
         self._parts.extend(self._seen(group, seed) for seed, group in enumerate(groups))
 
@@ -94,13 +94,6 @@ class RowLogitLaw(RowLaw):
         """Follow the rows of a group up to the noise of step t."""
         path, t = self._path, self.t
         draw = scrambled(POINTS, np.random.SeedSequence(seed))
-        if self.rows == "new":
-            signs = np.array([1.0, -1.0])
-            shares = np.array([group.rho, 1 - group.rho])
-            none = np.zeros(2)
-            center = signs * path.m[t] + path.bias[t]
-            spread = math.sqrt(group.delta * path.q(t))
-            return SeenRows(signs, shares, none + np.nan, none, none, center, spread, 0.0)
         first = group.steps[0]
         before = Path(**{**vars(path), "live": [k for k in path.live if k < first]})
         if group.steps == (t,) and t > 0:

@@ -43,18 +43,16 @@ class SeenRows(NamedTuple):
     strength: float
 
 
-def groups_asked(groups: tuple[RowGroup, ...], t: int, rows: str | None) -> list[RowGroup]:
-    """The groups of rows that a law is about; new rows are like those of the step."""
+def groups_asked(groups: tuple[RowGroup, ...], t: int, samples: str | None) -> list[RowGroup]:
+    """The groups of samples that a law is about."""
     used = [group for group in groups if group.weights[t] > 0]
     plain = [group for group in used if not group.labeled or t == 0]
-    if rows is None:
+    if samples is None:
         return plain
-    if rows == LABELED and used[0].labeled:
+    if samples == LABELED and used[0].labeled:
         return used[:1]
-    if rows == "new":
-        return plain[:1]
-    accepted = 'None, "new", or "labeled" in a step that uses the labelled rows is accepted'
-    raise InvalidInput("rows", rows, accepted)
+    accepted = 'None, or "labeled" in a step that uses the labelled samples, is accepted'
+    raise InvalidInput("samples", samples, accepted)
 
 
 class RowLaw:
@@ -64,12 +62,12 @@ class RowLaw:
     `LogitLaw`.
     """
 
-    def __init__(self, t: int, rows: str | None, loss: Loss, parts: list[SeenRows]) -> None:
-        self.t, self.rows = t, rows
+    def __init__(self, t: int, samples: str | None, loss: Loss, parts: list[SeenRows]) -> None:
+        self.t, self.samples = t, samples
         self._loss, self._parts = loss, parts
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}(t={self.t}, rows={self.rows!r})"
+        return f"{type(self).__name__}(t={self.t}, samples={self.samples!r})"
 
     @property
     def selected_probability(self) -> float:

@@ -27,26 +27,26 @@ class ShapedRowLogitLaw(RowLaw):
     to.
 
     Arguments:
-        rows: None: the unlabelled rows of step t (the labelled ones at t = 0); "labeled": the
-            labelled rows, if step t uses them.
+        samples: None: the unlabelled samples of step t (the labelled ones at t = 0); "labeled":
+            the labelled samples, if step t uses them.
 
     >>> from selftrain import Clusters, Problem, Recipe, solve
     >>> shape = Clusters(mean=[0.8, 0.3, 0.1], covariance=[0.5, 0.3, 0.2])
     >>> problem = Problem(1.0, 3.0, 0.4, clusters=shape, steps=2, batches="reused")
     >>> run = solve(problem, Recipe(), tolerance=1e-3)
-    >>> seen, new = run.logits(2), run.logits(2, rows="new")
-    >>> bool(seen.cdf(0.0, y=1) != new.cdf(0.0, y=1))
+    >>> seen, fresh = run.training_logits(2), run.test_logits(2)
+    >>> bool(seen.cdf(0.0, y=1) != fresh.cdf(0.0, y=1))
     True
     """
 
     def __init__(
-        self, trajectory: ShapedMemoryTrajectory, t: int = -1, rows: str | None = None
+        self, trajectory: ShapedMemoryTrajectory, t: int = -1, samples: str | None = None
     ) -> None:
         step = solved_step(trajectory, t)
         problem = trajectory.problem
-        groups = groups_asked(problem.row_groups, step, rows)
+        groups = groups_asked(problem.row_groups, step, samples)
         self._run = trajectory
-        super().__init__(step, rows, problem.loss_function, [])
+        super().__init__(step, samples, problem.loss_function, [])
         self._parts.extend(part for k, group in enumerate(groups) for part in self._seen(group, k))
 
     def _seen(self, group: RowGroup, seed: int) -> Iterator[SeenRows]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from ...problem import Problem
+    from .row_law import RowLaw
 
 _STORED = {
     "measured": ("measure", "t"),
@@ -49,15 +50,11 @@ class ShapedMemoryTrajectory(ShapedTrajectory):
     logit_overlaps: Array = field(kw_only=True)
     kicks: Array = field(kw_only=True)
 
-    def logits(self, t: int = -1, rows: str | None = None) -> Any:
-        """The law of the logits at step t: of the rows it was fitted to (a `RowLaw`); with
-        `rows="labeled"` of labelled rows that are kept; with `rows="new"` of fresh test rows.
-        """
-        if rows == "new":
-            return super().logits(t)
+    def training_logits(self, t: int = -1, samples: str | None = None) -> RowLaw:
+        """The law of the training logits of step t; see `Trajectory.training_logits`."""
         from .shaped_laws import ShapedRowLogitLaw
 
-        return ShapedRowLogitLaw(self, t, rows)
+        return ShapedRowLogitLaw(self, t, samples)
 
     @property
     def fraction_selected(self) -> Array:

@@ -11,10 +11,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.special import log_ndtr, ndtr
 
 from ... import observables
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from ...problem import Problem
+    from ..laws.logits import StepFields
 
 _STORED = {
     "logit_variances": ("t", "class"),
@@ -35,36 +35,6 @@ _STORED = {
     "gammas": ("t",),
 }
 """Fields of a run on clusters that a file has as they are, with their dimensions."""
-
-
-class GaussianLogits(NamedTuple):
-    """Logits of fresh rows: mean and standard deviation in the negative and the positive class, and
-    the share of the positive one. `y` = 0 or 1 restricts to a class.
-    """
-
-    means: tuple[float, float]
-    spreads: tuple[float, float]
-    rho: float
-
-    def cdf(self, u: ArrayLike, y: int | None = None) -> Array:
-        """P(logit <= u), in the shape of u."""
-        return self._mixed(y, [ndtr(z) for z in self._standard(u)])
-
-    def density(self, u: ArrayLike, y: int | None = None) -> Array:
-        """Density of the logit at u, in the shape of u."""
-        bells = [np.exp(-0.5 * z * z) / np.sqrt(2 * np.pi) for z in self._standard(u)]
-        return self._mixed(y, [bell / s for bell, s in zip(bells, self.spreads, strict=True)])
-
-    def _standard(self, u: ArrayLike) -> list[Array]:
-        pairs = zip(self.means, self.spreads, strict=True)
-        return [(np.asarray(u, dtype=float) - mean) / spread for mean, spread in pairs]
-
-    def _mixed(self, y: int | None, of_class: list[Array]) -> Array:
-        if y not in (None, 0, 1):
-            raise InvalidInput("y", y, "0, 1, or None for both classes is accepted")
-        if y is not None:
-            return np.asarray(of_class[int(y)])
-        return np.asarray((1 - self.rho) * of_class[0] + self.rho * of_class[1])
 
 
 class ShapedWeights:
@@ -236,13 +206,39 @@ class ShapedTrajectory(Trajectory):
         """
         return ShapedWeights(self)
 
-    def logits(self, t: int = -1) -> GaussianLogits:  # type: ignore[override]
-        """The law of the logits of fresh test rows at step t: one Gaussian for each class."""
-        step = range(self.problem.steps + 1)[t]
-        m, bias = float(self.m[step]), float(self.bias[step])
-        negative, positive = np.sqrt(self.logit_variances[step])
-        spreads = (float(negative), float(positive))
-        return GaussianLogits((bias - m, bias + m), spreads, float(self.problem.test_mixture.rho))
+    def _step_fields(self, t: int) -> StepFields:
+        """The Gaussian fields of the training points of a solved step, from its conjugates."""
+        from ..laws.logits import NO_PREVIOUS, StepFields
+
+        problem, recipe, gamma = self.problem, self.recipe, float(self.gammas[t])
+        shape = problem.clusters if t == 0 else problem.batch_clusters[t - 1]
+        old = self.space.no_weights() if t == 0 else self.history[t - 1]
+        values = recipe.at_steps(problem.steps)
+        ridge = recipe.lambda_l if t == 0 else float(values.lambda_u[t - 1])
+        # measured from the sharpened old weights, as the step itself is: the change does not cancel
+        found = self.space.step(old, shape).fields(self.unknowns[t], ridge, gamma, gamma)[:, 0]
+        groups, bias = self.space.groups, float(self.bias[t])
+        tilts, across, strengths = (
+            _pair(found[1 + k * groups : 1 + (k + 1) * groups]) for k in range(3)
+        )
+        if t == 0:
+            m = float(found[0])
+            return StepFields(
+                float(problem.rho), 0.0, 1.0, NO_PREVIOUS, NO_PREVIOUS, (bias - m, bias + m),
+                (0.0, 0.0), across, strengths,
+            )  # fmt: skip
+        last_m, *squares = (float(value) for value in self.on_batch(t - 1))
+        last_bias, last_scales = float(self.bias[t - 1]), _pair(np.sqrt(squares))
+        m = float(found[0]) + gamma * last_m
+        along = [(tilt + gamma) * scale for tilt, scale in zip(tilts, last_scales, strict=True)]
+        return StepFields(
+            float(problem.unlabeled.rho[t - 1]), float(self.thresholds[t - 1]),
+            float(values.sharpness[t - 1]), (last_bias - last_m, last_bias + last_m), last_scales,
+            (bias - m, bias + m), (along[0], along[1]), across, strengths,
+        )  # fmt: skip
+
+    def _test_spreads(self, t: int) -> tuple[float, float]:
+        return _pair(np.sqrt(self.logit_variances[t]))
 
     def parts(self) -> list[xr.Dataset]:
         """What a file of this run has beyond its quantities over t: the laws of the weights."""
@@ -286,3 +282,8 @@ class ShapedTrajectory(Trajectory):
         if not np.isfinite(best):
             return np.full(self.m.shape, np.nan)
         return observables.one_minus_cosine(self.m / best, self.off_best)
+
+
+def _pair(values: Array) -> tuple[float, float]:
+    """One value for both classes, or one for each (negative, positive)."""
+    return float(values[0]), float(values[-1])
