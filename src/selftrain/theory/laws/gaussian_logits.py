@@ -1,6 +1,6 @@
 r"""The law of the test logits: a sample that no step has seen has a Gaussian logit in each class.
 
-Weights that know nothing of a sample see it as Gaussian noise around its class mean, so its logit is
+Weights that know nothing of a sample see Gaussian noise around its class mean, so its logit is
 $N(B + s m, q_s)$, with $q_s = \Delta q$ on the sphere. Training logits are in `logits`.
 """
 

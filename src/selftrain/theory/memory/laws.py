@@ -1,9 +1,9 @@
 r"""Laws of a run with data reuse: weights over the steps, logits of samples that were trained on.
 
-Weights are jointly Gaussian, $w_t = m_t + \sum_k \Lambda_{tk}\zeta_k$. Samples that were trained on
-are followed up to the noise of their last step, from where `row_law` has their law. A test sample has
-a Gaussian logit (`laws.gaussian_logits`); the gap between the two is how far the samples have been
-fitted.
+Weights are jointly Gaussian, $w_t = m_t + \sum_k \Lambda_{tk}\zeta_k$. Samples that were trained
+on are followed up to the noise of their last step, from where `row_law` has their law. A test
+sample has a Gaussian logit (`laws.gaussian_logits`); the gap between the two is how far the samples
+have been fitted.
 """
 
 from __future__ import annotations
