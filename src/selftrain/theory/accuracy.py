@@ -19,7 +19,7 @@ from ..errors import NoGradient, StageError
 from ..runtime.kernels import kernel
 from .gradients.gradient import derivatives
 from .gradients.step_derivatives import MU, NU2, OLD_BIAS, OMEGA
-from .state import solution
+from .state import solution, states_of
 from .step.equations import BIAS, ETA, LOG_R, A, solve_linear
 from .step.given import NO_MODEL, schedule
 from .trajectory import Trajectory
@@ -63,6 +63,7 @@ def carried(trajectory: Trajectory) -> Array:
         return accuracy
     states, unknowns = solution(trajectory, last)
     old = np.vstack([NO_MODEL, states[:-1]])
+    states = states_of(trajectory)[: last + 1]
     scale = np.sqrt(schedule(trajectory.problem, trajectory.recipe).delta)
     own = np.maximum(trajectory.stats.accuracy, ROUNDING)
     spread = np.zeros((3, 3))
@@ -91,7 +92,7 @@ def carry(block: Block, spread: Any, accuracy: Any) -> int:
     r"""The accuracy after each step of a block; how many steps have one.
 
     `spread` is a square root of the ellipsoid of errors of (m, v, B), and stays so from block to
-    block: m in units of $\omega$, v of $2\omega^2\nu$, B in its own.
+    block: m and B in units of $\omega$, v of $2\omega^2\nu$.
     """
     by_unknowns, by_old, by_state = np.empty((3, 5)), np.empty((3, 4)), np.empty((4, 3))
     answer, through, errors = np.empty((5, 3)), np.empty((3, 3)), np.empty(5)
@@ -124,7 +125,7 @@ def carry(block: Block, spread: Any, accuracy: Any) -> int:
         if not np.isfinite(spread).all():
             return t
         accuracy[t] = worst
-        spread[2] *= bias
+        spread[2] *= bias / new[0]
     return int(block.new.shape[0])
 
 
@@ -149,8 +150,8 @@ def _new_state(z: Any, old: Any, by_unknowns: Any, by_old: Any) -> None:
 
 @kernel(error_model="numpy")
 def _old_state(old: Any, by_state: Any) -> None:
-    r"""Derivatives of ($\omega, \mu, \nu^2$, B') in m' in units of $\omega$, v' of $2\omega^2\nu$,
-    and B'.
+    r"""Derivatives of ($\omega, \mu, \nu^2$, B') in m' and B' in units of $\omega$, v' of
+    $2\omega^2\nu$.
     """
     omega, mu, nu2 = old[0], old[1], old[2]
     nu = math.sqrt(nu2)
@@ -161,7 +162,7 @@ def _old_state(old: Any, by_state: Any) -> None:
     by_state[1, 1] = -mu * nu
     by_state[2, 0] = -2.0 * mu * nu2
     by_state[2, 1] = 2.0 * mu * mu * nu
-    by_state[3, 2] = 1.0
+    by_state[3, 2] = omega
 
 
 @kernel(error_model="numpy")

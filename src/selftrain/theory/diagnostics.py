@@ -20,4 +20,15 @@ def train_loss(trajectory: Trajectory, steps: NDArray[np.int64]) -> Array:
     solved = steps[steps < trajectory.good_steps].tolist()
     for i, (t, stage) in enumerate(zip(solved, stages(trajectory, solved), strict=True)):
         losses[i] = stage.mean_loss(unknowns_at(trajectory, t, stage.frame), 30.0)
-    return losses
+    return in_own_units(trajectory, losses, steps)
+
+
+def in_own_units(trajectory: Trajectory, losses: Array, steps: NDArray[np.int64]) -> Array:
+    """Losses of steps in the units of their step: above that of no weights they are quadratic."""
+    if trajectory.fading is None:
+        return losses
+    loss, nothing = trajectory.problem.loss_at(1), np.zeros(1)
+    least = float(loss.value(loss.link(nothing), nothing)[0])
+    faded = trajectory.fading.exponents[steps]
+    rest = np.ldexp(losses - least, -2 * faded)
+    return np.where(faded > 0, least + rest, losses)

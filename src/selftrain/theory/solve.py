@@ -18,7 +18,7 @@ from ..problem import Problem
 from ..recipe import Recipe
 from ..runtime.progress import ProgressOption, checked_progress
 from .engines.engine import Stage, labeled_group, select
-from .state import labelling
+from .state import state_before
 from .step.table import Record
 from .tolerances import TOLERANCE, TOLERANCES
 from .trajectory import Trajectory
@@ -199,8 +199,7 @@ def stages(trajectory: Trajectory, steps: Iterable[int]) -> Iterator[Stage]:
             group = labeled_group(problem)
             yield engine.supervised(problem.loss_function, group, recipe.lambda_l)
             continue
-        old = labelling(trajectory.m[t - 1], trajectory.v[t - 1], trajectory.bias[t - 1])
-        yield engine.self_training(problem, recipe, t, old)
+        yield engine.self_training(problem, recipe, t, state_before(trajectory, t))
 
 
 def _check(problem: Any, recipe: Any, on_failure: Any, warm_start: Any) -> None:

@@ -104,15 +104,41 @@ def labelling(m: Any, v: Any, bias: Any) -> Array:
 
 def solution(trajectory: Trajectory, last: int) -> tuple[Array, Array]:
     r"""States ($\omega, \mu, \nu^2$, B) and zero-based unknowns ($a, \eta, B, \ln r, \ln\chi$) of
-    steps 0..`last`.
+    steps 0..`last`; unknowns in the units of their step, states in those of the step after, which
+    starts from them.
     """
     upto = slice(last + 1)
-    m, v, bias, chi = (getattr(trajectory, name)[upto] for name in ("m", "v", "bias", "chi"))
-    states = labelling(m, v, bias)
-    along = np.append(0.0, trajectory.overlap[1 : last + 1] / states[:-1, 0])
-    noise = 0.5 * np.log(trajectory.chi_hat[upto]) + np.log(chi)
-    unknowns = np.column_stack([along, trajectory.m_hat[upto] * chi, bias, noise, np.log(chi)])
+    overlap, chi_hat, m_hat, bias = (
+        trajectory.scaled(name)[upto] for name in ("overlap", "chi_hat", "m_hat", "bias")
+    )
+    chi, states = trajectory.chi[upto], states_of(trajectory)[upto]
+    states[:-1, [0, 3]] *= unit_changes(trajectory)[1 : last + 1, None]
+    along = np.append(0.0, overlap[1:] / states[:-1, 0])
+    noise = 0.5 * np.log(chi_hat) + np.log(chi)
+    unknowns = np.column_stack([along, m_hat * chi, bias, noise, np.log(chi)])
     return states, unknowns
+
+
+def states_of(trajectory: Trajectory) -> Array:
+    r"""($\omega, \mu, \nu^2$, B) after each step, in the units of the step (`theory.fading`)."""
+    return labelling(*(trajectory.scaled(name) for name in ("m", "v", "bias")))
+
+
+def unit_changes(trajectory: Trajectory) -> Array:
+    """By what the state before each step is multiplied to be in the units of the step: 1 unless
+    weights fade.
+    """
+    if trajectory.fading is None:
+        return np.ones(trajectory.problem.steps + 1)
+    return np.ldexp(1.0, np.diff(trajectory.fading.exponents, prepend=0))
+
+
+def state_before(trajectory: Trajectory, t: int) -> Array:
+    r"""($\omega, \mu, \nu^2$, B) that step t >= 1 starts from, in its units."""
+    values = (trajectory.scaled(name)[t - 1] for name in ("m", "v", "bias"))
+    state = labelling(*values)
+    state[[0, 3]] *= unit_changes(trajectory)[t]
+    return state
 
 
 def unknowns_at(trajectory: Trajectory, t: int, about: Frame) -> Array:
@@ -120,11 +146,10 @@ def unknowns_at(trajectory: Trajectory, t: int, about: Frame) -> Array:
     chi = trajectory.chi[t]
     z = np.zeros(5)
     if t > 0:
-        norm = np.hypot(trajectory.m[t - 1], np.sqrt(trajectory.v[t - 1]))
-        z[A] = trajectory.overlap[t] / norm - about.offset
-    z[ETA] = trajectory.m_hat[t] * chi
-    z[BIAS] = trajectory.bias[t] - about.old_bias
-    z[LOG_R] = 0.5 * np.log(trajectory.chi_hat[t]) + np.log(chi)
+        z[A] = trajectory.scaled("overlap")[t] / about.omega - about.offset
+    z[ETA] = trajectory.scaled("m_hat")[t] * chi
+    z[BIAS] = trajectory.scaled("bias")[t] - about.old_bias
+    z[LOG_R] = 0.5 * np.log(trajectory.scaled("chi_hat")[t]) + np.log(chi)
     z[LOG_CHI] = np.log(chi)
     return z
 

@@ -97,6 +97,20 @@ SPARE_POINTS = 1.05
 SMALLEST, LARGEST = 1e-125, 1e125
 """Norms of the weights beyond these lose digits when they are squared."""
 
+FADED_UNIT = 1e-80
+"""Weights below `SMALLEST` are multiplied to about this norm, and their scale is carried apart."""
+
+REGROWN = 1e-40
+"""Multiplied weights that have grown to this norm are divided again: what depends on their scale,
+of relative order q, must stay below rounding.
+"""
+
+SHARPEST_FADED = 1e10
+"""Below this sharpness labels of weights below `REGROWN` are linear in the logits to rounding."""
+
+UNDERFLOWN = 1e-150
+"""A step that leaves a smaller norm has lost digits: its square underflows."""
+
 ONLY_BIAS = 1e-9
 """A trained bias this many times larger than the weights leaves one class."""
 

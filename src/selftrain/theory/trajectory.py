@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
+    from .fading import Fading
     from .laws import GaussianLogits, LogitLaw, WeightLaw
     from .laws.logits import StepFields
     from .memory.result import Memory
@@ -95,6 +96,9 @@ class Trajectory:
             that step on everything is NaN.
         stats: how it was obtained.
         memory: what rows that are used again add (`theory.memory`), None if there are none.
+        fading: the state of steps whose weights underflow (`theory.fading`), None if none do.
+            Error, cosine and whatever does not depend on the scale of the weights is exact there;
+            m, v, ... are as floating-point numbers have them, and `log_q` is always a number.
     """
 
     problem: Problem
@@ -112,6 +116,7 @@ class Trajectory:
     collapsed_at: int | None = None
     failure: StageError | None = None
     memory: Memory | None = field(default=None, repr=False)
+    fading: Fading | None = field(default=None, repr=False)
 
     def __repr__(self) -> str:
         last = self.good_steps - 1
@@ -138,6 +143,26 @@ class Trajectory:
         """Squared norm of the weights, $q$ (`eq: meaning of q`)."""
         return self.m**2 + self.v
 
+    @property
+    def log_q(self) -> Array:
+        """Natural logarithm of q, also where q underflows."""
+        with np.errstate(divide="ignore"):
+            log_q: Array = np.log(self._scaled_q)
+        return log_q if self.fading is None else log_q - 2 * np.log(2.0) * self.fading.exponents
+
+    def scaled(self, name: str) -> Array:
+        """A quantity in units in which it does not underflow; those of each step, where weights
+        fade.
+        """
+        if self.fading is not None and name in self.fading.scaled:
+            return self.fading.scaled[name]
+        return np.asarray(getattr(self, name))
+
+    @property
+    def _scaled_q(self) -> Array:
+        q: Array = self.scaled("m") ** 2 + self.scaled("v")
+        return q
+
     @cached_property
     def error(self) -> Array:
         r"""$\epsilon_g$ on the test mixture (`pred: generalization error`, `eq: rs generalization
@@ -145,7 +170,9 @@ class Trajectory:
         """
         test = self.problem.test_mixture
         rho, delta = np.asarray(test.rho), np.asarray(test.delta)
-        error = observables.generalization_error(self.m, self.q, self.bias, rho, delta)
+        error = observables.generalization_error(
+            self.scaled("m"), self._scaled_q, self.scaled("bias"), rho, delta
+        )
         if self.collapsed_at is not None:
             error[self.collapsed_at :] = 1 - test.rho if self.predicts_positive else test.rho
         return error
@@ -153,17 +180,18 @@ class Trajectory:
     @property
     def cosine(self) -> Array:
         r"""$m/\sqrt q$ (`eq: cosine similarity`)."""
-        return self.m / np.hypot(self.m, np.sqrt(self.v))
+        m = self.scaled("m")
+        return m / np.hypot(m, np.sqrt(self.scaled("v")))
 
     @property
     def one_minus_cosine(self) -> Array:
         """1 - cosine, without cancellation."""
-        return observables.one_minus_cosine(self.m, self.v)
+        return observables.one_minus_cosine(self.scaled("m"), self.scaled("v"))
 
     @property
     def bias_to_norm(self) -> Array:
         r"""$B/\sqrt q$, what imbalance inflates."""
-        return self.bias / np.sqrt(self.q)
+        return self.scaled("bias") / np.sqrt(self._scaled_q)
 
     @property
     def fraction_selected(self) -> Array:
@@ -361,14 +389,16 @@ class Trajectory:
 
     def parts(self) -> list[xr.Dataset]:
         """What a file of this run has beyond its quantities over t."""
-        return [] if self.memory is None else [self.memory.to_dataset()]
+        return [part.to_dataset() for part in (self.memory, self.fading) if part is not None]
 
     @classmethod
     def from_parts(cls, data: xr.Dataset, problem: Problem) -> dict[str, Any]:
         """The fields that `parts` stored."""
+        from .fading import Fading
         from .memory.result import Memory
 
-        return {"memory": Memory.from_dataset(data) if "memory_loadings" in data else None}
+        memory = Memory.from_dataset(data) if "memory_loadings" in data else None
+        return {"memory": memory, "fading": Fading.from_dataset(data)}
 
     @property
     def predicts_positive(self) -> bool | None:
@@ -382,9 +412,9 @@ class Trajectory:
         last = self.collapsed_at - 1
         batches = self.problem.unlabeled
         return observables.selects_positive(
-            float(self.m[last]),
-            float(self.q[last]),
-            float(self.bias[last]),
+            float(self.scaled("m")[last]),
+            float(self._scaled_q[last]),
+            float(self.scaled("bias")[last]),
             float(batches.rho[last]),
             float(batches.delta[last]),
             float(self._thresholds[last]),
@@ -399,9 +429,8 @@ class Trajectory:
         batches = self.problem.unlabeled
         if self.problem.steps == 0:
             return np.full(1, np.nan)
-        values = measure(
-            self.m[:-1], self.q[:-1], self.bias[:-1], batches.rho, batches.delta, threshold
-        )
+        m, q, bias = self.scaled("m"), self._scaled_q, self.scaled("bias")
+        values = measure(m[:-1], q[:-1], bias[:-1], batches.rho, batches.delta, threshold)
         values[np.isnan(self.m[1:])] = np.nan
         return np.append(np.nan, values)
 

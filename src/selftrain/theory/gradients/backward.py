@@ -5,7 +5,7 @@ each step is given.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,10 +17,20 @@ REFINEMENTS = 3
 """Solutions of a system: the first, and two for what it left over."""
 
 
+class Solution(NamedTuple):
+    """The solved steps of a run: the states that steps start from (`state.solution`), unknowns,
+    derivatives of the equations in them, and by what a state is multiplied to be in the units of
+    the step that starts from it (`theory.fading`).
+    """
+
+    states: Any
+    unknowns: Any
+    jacobians: Any
+    units: Any
+
+
 @kernel(error_model="numpy")
-def pull_back(
-    states: Any, unknowns: Any, jacobians: Any, moves: Any, bars: Any, out: Any, conditions: Any
-) -> None:
+def pull_back(solution: Solution, moves: Any, bars: Any, out: Any, conditions: Any) -> None:
     r"""The adjoint recursion: from $\partial L/\partial$row of each step to $dL/d\theta$ of each
     step.
 
@@ -29,6 +39,7 @@ def pull_back(
     of the averages are magnified: the Skeel condition number of each stage in the scales of its
     state.
     """
+    states, unknowns, jacobians = solution.states, solution.unknowns, solution.jacobians
     pull = np.empty(5)
     adjoint = np.empty(5)
     unit = np.empty(5)
@@ -67,11 +78,13 @@ def pull_back(
             for i in range(5):
                 direct[j] -= adjoint[i] * moves[t, i, j]
         if t > 0:
-            below = bars[t - 1]
-            below[0] += direct[OMEGA] * mu + (direct[MU] - 2.0 * direct[NU2] * mu) * nu2 / omega
-            below[1] += 0.5 * direct[OMEGA] / omega
-            below[1] += (direct[NU2] * mu * mu - 0.5 * direct[MU] * mu) / (omega * omega)
-            below[2] += direct[OLD_BIAS]
+            below, change = bars[t - 1], solution.units[t]
+            turned = direct[OMEGA] * mu + (direct[MU] - 2.0 * direct[NU2] * mu) * nu2 / omega
+            wider = 0.5 * direct[OMEGA] / omega
+            wider += (direct[NU2] * mu * mu - 0.5 * direct[MU] * mu) / (omega * omega)
+            below[0] += change * turned
+            below[1] += change * change * wider
+            below[2] += change * direct[OLD_BIAS]
 
 
 @kernel(error_model="numpy")

@@ -24,10 +24,10 @@ from ...observables import SYMBOLS
 from ...runtime.progress import Progress, ProgressOption, checked_progress
 from ..engines.engine import select
 from ..solve import stages
-from ..state import solution
+from ..state import solution, unit_changes
 from ..tolerances import REFINED, exponent_of
 from ..trajectory import Trajectory
-from .backward import pull_back
+from .backward import Solution, pull_back
 from .objective import Partials, partials
 from .step_derivatives import ALPHA, DELTA, FIELDS, RHO, RIDGE, SHARPNESS, THRESHOLD
 
@@ -44,6 +44,9 @@ PIECE = 8192
 
 FADED = 1e-180
 """Below this q, its powers underflow."""
+
+SCALE_FREE = ("error", "cosine", "one_minus_cosine")
+"""What has a derivative however small the weights are."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -159,9 +162,8 @@ def gradient(
     jacobians, moves = (np.concatenate(each) for each in zip(*parts, strict=True))
     slopes, condition = np.empty((last + 1, FIELDS)), np.empty(last + 1)
     try:
-        pull_back(
-            states, unknowns, jacobians, moves, wanted.rows[: last + 1].copy(), slopes, condition
-        )
+        solved = Solution(states, unknowns, jacobians, unit_changes(trajectory))
+        pull_back(solved, moves, wanted.rows[: last + 1].copy(), slopes, condition)
     except np.linalg.LinAlgError:
         raise NoGradient("a stage of the run has singular equations") from None
     _check(slopes, condition)
@@ -177,6 +179,10 @@ def _quantity(trajectory: Trajectory, of: Any, at: Any) -> tuple[str, int | None
     total = trajectory.problem.steps + 1
     why = "the run failed" if trajectory.failure is not None else "the labels collapsed"
     if callable(of):
+        if trajectory.fading is not None:
+            raise NoGradient(
+                "the weights of the run have faded: no function of it has a derivative"
+            )
         if end < total:
             raise NoGradient(f"{why} at step {end}: a function of the run has no derivative there")
         if at != -1:
@@ -191,7 +197,7 @@ def _quantity(trajectory: Trajectory, of: Any, at: Any) -> tuple[str, int | None
         raise NoGradient(f"{why} at step {end}: nothing has a derivative from there on")
     if not math.isfinite(getattr(trajectory, of)[step]):
         raise NoGradient(f"{of} does not exist at step {step}")
-    if not trajectory.q[step] > FADED:
+    if of not in SCALE_FREE and not trajectory.q[step] > FADED:
         raise NoGradient(f"the weights of step {step} have faded: q = {trajectory.q[step]:.1e}")
     return of, step
 

@@ -65,21 +65,24 @@ def partials(
             rows[at, STATE.index(of)] = 1.0
             return Partials(value, rows)
         if of in _SHAPES:
-            m, v, bias = (float(getattr(trajectory, name)[at]) for name in STATE[:3])
+            m, v, bias = (float(trajectory.scaled(name)[at]) for name in STATE[:3])
             rows[at, :3] = _SHAPES[of](m, v, bias)
             return Partials(value, rows)
         return _by_differences(trajectory, lambda run: float(getattr(run, of)[at]))
     return _by_differences(trajectory, of)
 
 
+def _of_cosine(m: float, v: float) -> tuple[float, float]:
+    """Derivatives of the cosine in m and v; q^(3/2) would underflow where q does not."""
+    q = m * m + v
+    root = math.sqrt(q)
+    return v / q / root, -0.5 * m / root / q
+
+
 _SHAPES: dict[str, Callable[[float, float, float], tuple[float, float, float]]] = {
     "q": lambda m, v, bias: (2 * m, 1.0, 0.0),
-    "cosine": lambda m, v, bias: (v / (m * m + v) ** 1.5, -0.5 * m / (m * m + v) ** 1.5, 0.0),
-    "one_minus_cosine": lambda m, v, bias: (
-        -v / (m * m + v) ** 1.5,
-        0.5 * m / (m * m + v) ** 1.5,
-        0.0,
-    ),
+    "cosine": lambda m, v, bias: (*_of_cosine(m, v), 0.0),
+    "one_minus_cosine": lambda m, v, bias: (*(-slope for slope in _of_cosine(m, v)), 0.0),
     "bias_to_norm": lambda m, v, bias: (
         -bias * m / (m * m + v) ** 1.5,
         -0.5 * bias / (m * m + v) ** 1.5,
@@ -94,7 +97,7 @@ def _of_error(trajectory: Trajectory, at: int) -> tuple[Array, dict[str, float |
     in the test mixture.
     """
     problem = trajectory.problem
-    m, v, bias = (float(getattr(trajectory, name)[at]) for name in STATE[:3])
+    m, v, bias = (float(trajectory.scaled(name)[at]) for name in STATE[:3])
     rho, delta = problem.test_mixture
     q = m * m + v
     scale = math.sqrt(delta * q)
@@ -102,7 +105,7 @@ def _of_error(trajectory: Trajectory, at: int) -> tuple[Array, dict[str, float |
     for sign, share in ((1.0, rho), (-1.0, 1.0 - rho)):
         k = (m + sign * bias) / scale
         density = -share * math.exp(-0.5 * k * k) / math.sqrt(2 * math.pi)
-        row += density * np.array([(v - sign * bias * m) / (q * scale), -0.5 * k / q, sign / scale])
+        row += density * np.array([(v - sign * bias * m) / q / scale, -0.5 * k / q, sign / scale])
         by_delta -= density * 0.5 * k / delta
         tails.append(float(ndtr(-k)))
     by_rho = tails[0] - tails[1]

@@ -163,4 +163,7 @@ def solved_step(trajectory: Trajectory, t: int) -> int:
         last = trajectory.good_steps - 1
         why = "the labels collapsed into one class" if trajectory.failure is None else "it failed"
         raise InvalidInput("t", t, f"the run has no state at step {index}: {why} after step {last}")
+    if trajectory.fading is not None and trajectory.fading.exponents[index] > 0:
+        accepted = f"the weights of step {index} underflow, and so do their laws"
+        raise InvalidInput("t", t, accepted)
     return index

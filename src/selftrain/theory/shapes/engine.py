@@ -19,6 +19,7 @@ from ...problem import Problem
 from ...recipe import Recipe
 from ...runtime.parallel import one_thread
 from ...runtime.progress import ProgressOption
+from ..diagnostics import in_own_units
 from ..engines.logistic.step import reference_sharpness
 from ..step.ending import Ending, before_step
 from ..step.prediction import LONGEST_HISTORY
@@ -30,7 +31,7 @@ from .equations import Labelling
 from .extrapolation import extrapolated
 from .march import Batches, BestRule, Demands, Points, Table, march
 from .matrices import FullWeights, MatrixSpace
-from .modes import BIAS, FIRST, Weights
+from .modes import BIAS, FIRST, HAT_M, Weights
 from .points import GenericAverages, LogisticAverages, node_store
 from .solver import solve_stage
 from .spectral import Spectrum
@@ -63,6 +64,7 @@ class Run:
         self.strengths = np.full((steps + 1, 2), np.nan)
         self.off_best = np.full(steps + 1, np.nan)
         self.values, self.length = recipe.at_steps(steps), problem.clusters.length
+        self.since = 1  # the first step whose unknowns are in the units of the weights
         self.nodes = node_store()
         self.work = work_for(groups, self.nodes)
         self.compiled = is_compiled(problem, recipe)
@@ -110,13 +112,23 @@ class Run:
     def guess(self, t: int, gamma: float, warm: ShapedTrajectory | None) -> Array | None:
         """The unknowns of step t, extrapolated from the steps before, or those of a similar run."""
         if warm is not None and t < warm.good_steps:
-            return np.array(warm.unknowns[t])
+            return self._in_units(warm, t)
         if t < 2:
             return None
-        begin = max(1, t - LONGEST_HISTORY)
+        begin = max(self.since, t - LONGEST_HISTORY)
+        if begin == t:
+            return None
         if np.any((self.gammas[begin:t] > 0) != (gamma > 0)):
             return None
         return extrapolated(self.unknowns[begin:t])
+
+    def _in_units(self, warm: ShapedTrajectory, t: int) -> Array:
+        """The unknowns of step t of a similar run, in the units of this one."""
+        other = 0 if warm.fading is None else int(warm.fading.exponents[t])
+        power, x = int(self.record.exponents[t]) - other, np.array(warm.unknowns[t])
+        x[[HAT_M, BIAS]] *= 2.0**power
+        x[FIRST + 2 * self.space.groups :] += 2 * power * math.log(2.0)
+        return x
 
     def store(self, t: int, stage: ShapedStage, solution: Any, old: Any, bias: float) -> float:
         """Enter the solution of step t and return its bias."""
@@ -159,13 +171,18 @@ class Run:
         )  # a step that needed a finer rule is followed by one that needs it
         t = 0
         while t <= self.problem.steps:
-            if t > 1 and warm is None and self.march(t, exponent) > t:
+            if t > self.since and warm is None and self.march(t, exponent) > t:
                 t, old = len(self.weights), self.weights[-1]
                 bias = float(record.rows[t - 1, 2])
                 continue
-            if t > 0 and self._ends(t, old, bias):
-                record.collapsed_at = t
-                return
+            if t > 0:
+                power = self._power(t, old, bias)
+                if power is None:
+                    record.collapsed_at = t
+                    return
+                if power != 0:
+                    old = type(old)(old[0] * 2.0**power, old[1] * 4.0**power)
+                    bias, self.since = bias * 2.0**power, t
             stage = self.stage(t, old, bias)
             if t > 0:
                 mass = stage.averages.label_mass()
@@ -208,7 +225,10 @@ class Run:
             Batches(*(np.array(column) for column in (
                 batches.alpha, batches.rho, values.threshold, sharpness, values.lambda_u,
             ))),
-            Demands(exponent, enough, record.confirmable, float(fixed), float(mirrored)),
+            Demands(
+                exponent, enough, record.confirmable, float(fixed), float(mirrored), self.since,
+                bool(record.exponents[t] > 0),
+            ),
             Table(
                 self.unknowns, self.gammas, record.rows, self.variances, self.strengths,
                 self.off_best, self.means, self.spreads, effort,
@@ -223,27 +243,29 @@ class Run:
             record.reached(done - 1)
         return done
 
-    def _ends(self, t: int, old: Any, bias: float) -> bool:
-        """Whether nothing but the bias is left of the labelling model; raises if it is too
-        large or too small for the numbers of a computer.
+    def _power(self, t: int, old: Any, bias: float) -> int | None:
+        """The power of two by which the labelling model has to be multiplied to be in range; None
+        if nothing but its bias is left. Raises if it overflows or underflows.
         """
-        root = math.sqrt(max(self.space.projections(old, self.shapes[t])[1:]))
-        ending = before_step(np.array([root, 0.0, 0.0, bias]), self.recipe.fix_bias)
-        if ending in (Ending.FADED, Ending.OVERFLOW):
-            raise Ending(ending).error(t, self.record.described(t - 1))
-        return bool(ending == Ending.COLLAPSED)
+        root, record = math.sqrt(max(self.space.projections(old, self.shapes[t])[1:])), self.record
+        state, faded = np.array([root, 0.0, 0.0, bias]), bool(record.exponents[t] > 0)
+        ending = Ending(before_step(state, self.recipe.fix_bias, faded))
+        power = record.shift(t, ending, root)
+        if power == 0 and ending in (Ending.FADED, Ending.OVERFLOW):
+            raise ending.error(t, record.described(t - 1))
+        return None if ending == Ending.COLLAPSED else power
 
     def trajectory(self) -> ShapedTrajectory:
         """The finished result."""
         record = self.record
         record.truncate(len(self.weights))
+        finished = record.finished()
+        columns = {"logit_variances": self.variances, "off_best": self.off_best}
         return ShapedTrajectory(
             self.problem,
             self.recipe,
-            **record.finished(),
-            logit_variances=np.broadcast_to(self.variances, (len(self.variances), 2)).copy(),
+            **finished | record.in_units(columns, finished.get("fading")),
             strengths=self.strengths,
-            off_best=self.off_best,
             unknowns=self.unknowns,
             gammas=self.gammas,
             history=tuple(self.weights),
@@ -279,15 +301,13 @@ def train_loss(trajectory: ShapedTrajectory) -> Array:
     """Mean loss of the selected training points of every solved step, at the minimum."""
     run = Run(trajectory.problem, trajectory.recipe, trajectory.stats.tolerance)
     losses = np.full(trajectory.problem.steps + 1, math.nan)
-    old, bias = run.space.no_weights(), 0.0
-    for t, weights in enumerate(trajectory.history):
-        stage, x = run.stage(t, old, bias), trajectory.unknowns[t]
+    for t in range(len(trajectory.history)):
+        stage, x = run.stage(t, *trajectory.model_before(t)), trajectory.unknowns[t]
         fields = stage.algebra.fields(x, stage.ridge, stage.labels.gamma, 0.0)
         found = stage.averages.at(x, fields, 0.0, run.record.exponent, with_loss=True)
         assert found is not None
         losses[t] = float(found[1] @ found[0].loss / found[1].sum())
-        old, bias = weights, float(trajectory.bias[t])
-    return losses
+    return in_own_units(trajectory, losses, trajectory.t)
 
 
 def space_of(shapes: list[Clusters]) -> Spectrum | MatrixSpace:

@@ -48,7 +48,8 @@ class Batches(NamedTuple):
 
 class Demands(NamedTuple):
     """What is asked for: the exponent of the rules, the last Newton step, the tolerance; whether
-    the bias is fixed, and whether losses and labels treat the classes alike (1, else 0).
+    the bias is fixed, and whether losses and labels treat the classes alike (1, else 0); the first
+    step in the units of the weights, and whether they have faded (`theory.fading`).
     """
 
     exponent: float
@@ -56,6 +57,8 @@ class Demands(NamedTuple):
     tolerance: float
     fixed_bias: float
     mirrored: float
+    since: int
+    faded: bool
 
 
 class Table(NamedTuple):
@@ -102,11 +105,11 @@ def march(
         projections(old, noise, seen)
         root = math.sqrt(seen[1:].max())
         fixed = demands.fixed_bias > 0.0
-        if before_step(np.array([root, 0.0, 0.0, bias]), fixed) != Ending.SOLVED:
+        if before_step(np.array([root, 0.0, 0.0, bias]), fixed, demands.faded) != Ending.SOLVED:
             return t
         sharpness = batches.sharpness[t - 1]
         gamma = reference_sharpness(sharpness)
-        begin = max(1, t - LONGEST_HISTORY)
+        begin = max(demands.since, t - LONGEST_HISTORY)
         for before in range(begin, t):
             if (table.gammas[before] > 0.0) != (gamma > 0.0):
                 return t

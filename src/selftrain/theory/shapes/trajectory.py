@@ -19,6 +19,7 @@ from scipy.special import log_ndtr, ndtr
 from ... import observables
 from ...arrays import Array
 from ...errors import InvalidInput
+from ..state import unit_changes
 from ..trajectory import Trajectory
 
 if TYPE_CHECKING:
@@ -46,7 +47,14 @@ class ShapedWeights:
     def mean(self, t: int = -1) -> Array:
         """The mean of the weights of step t, one entry per feature."""
         run = self.run
-        return np.asarray(run.space.mean_of(run.history[t], run.problem.test_clusters), dtype=float)
+        mean = run.space.mean_of(run.history[t], run.problem.test_clusters)
+        return np.asarray(mean, dtype=float) * self._units[range(len(self._units))[t]]
+
+    @property
+    def _units(self) -> Array:
+        """The units of the history of each step."""
+        fading = self.run.fading
+        return np.ones(len(self.run.m)) if fading is None else np.ldexp(1.0, -fading.exponents)
 
     def along(self, direction: Any) -> tuple[Array, Array]:
         r"""Mean and standard deviation of $u\cdot\beta$ over the steps, for a direction u of the
@@ -60,7 +68,7 @@ class ShapedWeights:
         means, spreads = np.full((2, steps), np.nan)
         for t, weights in enumerate(run.history):
             means[t] = self.mean(t) @ u
-            spreads[t] = np.sqrt(run.space.variance_along(weights, u))
+            spreads[t] = np.sqrt(run.space.variance_along(weights, u)) * self._units[t]
         return means, spreads
 
 
@@ -97,6 +105,20 @@ class ShapedTrajectory(Trajectory):
         q: Array = (self.m / self.problem.test_clusters.length) ** 2 + self.v
         return q
 
+    @property
+    def _scaled_q(self) -> Array:
+        along = self.scaled("m") / self.problem.test_clusters.length
+        q: Array = along**2 + self.scaled("v")
+        return q
+
+    def model_before(self, t: int) -> tuple[Any, float]:
+        """Weights and bias that step t starts from, in the units of the step."""
+        if t == 0:
+            return self.space.no_weights(), 0.0
+        (mean, variance), factor = self.history[t - 1], float(unit_changes(self)[t])
+        kind, bias = type(self.history[t - 1]), float(self.scaled("bias")[t - 1])
+        return kind(mean * factor, variance * factor**2), bias * factor
+
     @cached_property
     def error(self) -> Array:
         r"""$\rho H((m+B)/\sqrt{q_+}) + (1-\rho) H((m-B)/\sqrt{q_-})$ on the test mixture."""
@@ -108,10 +130,9 @@ class ShapedTrajectory(Trajectory):
     @cached_property
     def class_errors(self) -> Array:
         """The error within each class of the test clusters, columns (negative, positive)."""
-        negative, positive = np.sqrt(self.logit_variances.T)
-        errors = np.column_stack(
-            [ndtr(-(self.m - self.bias) / negative), ndtr(-(self.m + self.bias) / positive)]
-        )
+        negative, positive = np.sqrt(self.scaled("logit_variances").T)
+        m, bias = self.scaled("m"), self.scaled("bias")
+        errors = np.column_stack([ndtr(-(m - bias) / negative), ndtr(-(m + bias) / positive)])
         if self.collapsed_at is not None:
             errors[self.collapsed_at :] = [1.0, 0.0] if self.predicts_positive else [0.0, 1.0]
         return errors
@@ -125,8 +146,8 @@ class ShapedTrajectory(Trajectory):
             return None
         last = self.collapsed_at - 1
         m, negative, positive = self.on_batch(last)
-        limit, rho = self.thresholds[last], float(self.problem.unlabeled.rho[last])
-        bias = float(self.bias[last])
+        limit, rho = self._limits[last], float(self.problem.unlabeled.rho[last])
+        bias = float(self.scaled("bias")[last])
         sides = [
             np.logaddexp(
                 np.log(rho) + log_ndtr((side * (m + bias) - limit) / np.sqrt(positive)),
@@ -137,21 +158,31 @@ class ShapedTrajectory(Trajectory):
         return bool(sides[0] > sides[1])
 
     def on_batch(self, t: int) -> tuple[float, float, float]:
-        r"""m, $q_-$ and $q_+$ of the model of step t on the batch of step t + 1."""
+        r"""m, $q_-$ and $q_+$ of the model of step t on the batch of step t + 1, in the units of
+        step t.
+        """
         m, *squares = self.space.projections(self.history[t], self.problem.batch_clusters[t])
         return float(m), float(squares[0]), float(squares[-1])
 
     @cached_property
     def thresholds(self) -> Array:
         r"""What $|\tilde h|$ is compared with in steps 1..T: $\Gamma|\beta'||\mu|$."""
+        return self._thresholds_at(self.q)
+
+    @property
+    def _limits(self) -> Array:
+        """`thresholds` in the units of the labelling step."""
+        return self._thresholds_at(self._scaled_q)
+
+    def _thresholds_at(self, q: Array) -> Array:
         assert self.problem.clusters is not None
-        limits: Array = self._thresholds * np.sqrt(self.q[:-1]) * self.problem.clusters.length
+        limits: Array = self._thresholds * np.sqrt(q[:-1]) * self.problem.clusters.length
         return limits
 
     @property
     def fraction_selected(self) -> Array:
         """Share of the batch that the threshold keeps (NaN at t = 0)."""
-        right, wrong = self._selected(self.thresholds)
+        right, wrong = self._selected(self._limits)
         return np.where(np.append(1.0, self._thresholds) == 0, 0 * right + 1.0, right + wrong)
 
     @property
@@ -162,7 +193,7 @@ class ShapedTrajectory(Trajectory):
     @property
     def selected_label_accuracy(self) -> Array:
         """Agreement of the selected pseudo-labels of step t with the truth (NaN at t = 0)."""
-        right, wrong = self._selected(self.thresholds)
+        right, wrong = self._selected(self._limits)
         accuracy: Array = right / (right + wrong)
         return accuracy
 
@@ -171,9 +202,10 @@ class ShapedTrajectory(Trajectory):
         plane.
         """
         right, wrong = np.full((2, self.problem.steps + 1), np.nan)
+        biases = self.scaled("bias")
         for t in range(1, self.good_steps):
             m, negative, positive = self.on_batch(t - 1)
-            rho, bias = float(self.problem.unlabeled.rho[t - 1]), float(self.bias[t - 1])
+            rho, bias = float(self.problem.unlabeled.rho[t - 1]), float(biases[t - 1])
             right[t] = wrong[t] = 0.0
             for sign, share, q in ((1.0, rho, positive), (-1.0, 1 - rho, negative)):
                 right[t] += share * ndtr((m + sign * bias - limits[t - 1]) / np.sqrt(q))
@@ -196,7 +228,8 @@ class ShapedTrajectory(Trajectory):
     @property
     def auc(self) -> Array:
         r"""P(a positive row has the larger logit): $\Phi(2m/\sqrt{q_- + q_+})$."""
-        auc: Array = ndtr(2 * self.m / np.sqrt(self.logit_variances.sum(axis=1)))
+        variances = self.scaled("logit_variances")
+        auc: Array = ndtr(2 * self.scaled("m") / np.sqrt(variances.sum(axis=1)))
         return auc
 
     @property
@@ -251,7 +284,7 @@ class ShapedTrajectory(Trajectory):
             np.array([weights.mean for weights in self.history]),
         )
         data["shape_spreads"] = (("solved", "mode", "other")[: variances.ndim], variances)
-        return [xr.Dataset(data)]
+        return [*super().parts(), xr.Dataset(data)]
 
     @classmethod
     def from_parts(cls, data: xr.Dataset, problem: Problem) -> dict[str, Any]:
@@ -264,7 +297,7 @@ class ShapedTrajectory(Trajectory):
         space = space_of_problem(problem)
         laws = zip(data["shape_means"].values, data["shape_spreads"].values, strict=True)
         made = (law_of(space, mean.astype(float), spread.astype(float)) for mean, spread in laws)
-        return fields | {"history": tuple(made), "space": space}
+        return super().from_parts(data, problem) | fields | {"history": tuple(made), "space": space}
 
     @property
     def cosine(self) -> Array:
@@ -281,7 +314,7 @@ class ShapedTrajectory(Trajectory):
         best = self.problem.test_clusters.separation
         if not np.isfinite(best):
             return np.full(self.m.shape, np.nan)
-        return observables.one_minus_cosine(self.m / best, self.off_best)
+        return observables.one_minus_cosine(self.scaled("m") / best, self.scaled("off_best"))
 
 
 def _pair(values: Array) -> tuple[float, float]:

@@ -17,7 +17,7 @@ from ...errors import (
     StateOverflow,
 )
 from ...runtime.kernels import kernel
-from ..tolerances import LARGEST, ONLY_BIAS, SMALLEST
+from ..tolerances import LARGEST, ONLY_BIAS, REGROWN, SMALLEST
 
 
 class Ending(IntEnum):
@@ -63,8 +63,8 @@ _SENTENCES = {
     Ending.SOLVED: "the step is solved",
     Ending.COLLAPSED: "the pseudo-labels are all of one class",
     Ending.EMPTY: NOTHING_SELECTED,
-    Ending.FADED: "the weights have faded: their norm is too small for the numbers of a computer",
-    Ending.OVERFLOW: "the norm of the weights is too large for the numbers of a computer",
+    Ending.FADED: "the weights have faded: their norm underflows",
+    Ending.OVERFLOW: "the norm of the weights overflows",
     Ending.UNCONFIRMED: "no solution was confirmed on the refined rule",
 }
 
@@ -77,12 +77,13 @@ _ERRORS: dict[Ending, type[StageError]] = {
 
 
 @kernel(error_model="numpy")
-def before_step(old: Any, fixed_bias: bool) -> Ending:
+def before_step(old: Any, fixed_bias: bool, faded: bool) -> Ending:
     r"""How a step ends before it begins, from the state ($\omega, \mu, \nu^2$, B) of the one
     before; SOLVED: it can begin.
 
     Where nothing but the bias is left, the labelling model knows one class only. With a fixed bias
-    the weights may still recover, unless they are too small for the numbers of a computer.
+    the weights may still recover, unless they underflow. `faded` says that the scale of the
+    weights is carried apart (`theory.fading`): then FADED and OVERFLOW ask for another scale.
     """
     omega = old[0]
     only_bias = omega < ONLY_BIAS * abs(old[3])
@@ -90,6 +91,6 @@ def before_step(old: Any, fixed_bias: bool) -> Ending:
         return Ending.COLLAPSED
     if not omega > SMALLEST:
         return Ending.FADED
-    if not omega < LARGEST:
+    if not omega < (REGROWN if faded else LARGEST):
         return Ending.OVERFLOW
     return Ending.SOLVED

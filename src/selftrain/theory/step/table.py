@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -9,6 +10,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...arrays import Array
 from ...errors import StageError
@@ -16,11 +18,13 @@ from ...losses import Loss
 from ...problem import Problem
 from ...recipe import Recipe
 from ...runtime.progress import Progress, ProgressOption
+from ..fading import DEGREES, Fading, is_homogeneous, shift, unscaled
 from ..state import solution, to_state
 from ..tolerances import confirmable, exponent_of, last_step_of
 from ..trajectory import STATE, SolverStats, Trajectory
 from .ending import Ending, before_step
-from .equations import Frame
+from .equations import BIAS, ETA, LOG_R, A, Frame
+from .prediction import LONGEST_HISTORY
 from .stage import StageSolution
 
 PREDICTED, EXPLICIT, NO_UPDATE, CONTINUATION, CONVEX, CLOSED_FORM = range(6)
@@ -38,6 +42,8 @@ class Record:
             from.
         unknowns: the solution z of each stage, for prediction.
         anchors: $\gamma_0$ of those unknowns.
+        exponents: rows of step t, and the state it starts from, are in units of $2^{-e_t}$
+            (`theory.fading`).
         warm_start: a similar run, from which to predict.
         bar: shows how many steps are solved.
     """
@@ -50,6 +56,7 @@ class Record:
     states: Array = field(init=False)
     unknowns: Array = field(init=False)
     anchors: Array = field(init=False)
+    exponents: NDArray[np.int64] = field(init=False)
     evaluations: Array = field(init=False)
     points: Array = field(init=False)
     accuracy: Array = field(init=False)
@@ -64,6 +71,7 @@ class Record:
         self.states = np.full((size, 4), np.nan)
         self.unknowns = np.full((size, 5), np.nan)
         self.anchors = np.zeros(size)
+        self.exponents = np.zeros(size, dtype=np.int64)
         self.evaluations = np.zeros(size, dtype=np.int64)
         self.points = np.zeros(size, dtype=np.int64)
         self.accuracy = np.full(size, np.nan)
@@ -144,6 +152,9 @@ class Record:
         """
         states, unknowns = np.zeros_like(self.states), np.zeros_like(self.unknowns)
         last = self.warm_start.good_steps - 1 if self.warm_start is not None else 0
+        if self.warm_start is not None and self.warm_start.fading is not None:
+            # from the first faded step on its unknowns are in other units
+            last = int(np.argmax(self.warm_start.fading.exponents > 0)) - 1
         if self.warm_start is not None and last > 0:
             states[: last + 1], unknowns[: last + 1] = solution(self.warm_start, last)
         return states, unknowns, last
@@ -152,10 +163,36 @@ class Record:
         """Whether step t has no labelling model left: marks the collapse; raises where there are no
         numbers.
         """
-        ending = before_step(self.states[t - 1], self.recipe.fix_bias)
-        if ending != Ending.SOLVED:
-            self.end(t, Ending(ending))
-        return bool(ending != Ending.SOLVED)
+        faded = bool(self.exponents[t] > 0)
+        ending = before_step(self.states[t - 1], self.recipe.fix_bias, faded)
+        if ending == Ending.SOLVED or self.rescaled(t, Ending(ending)):
+            return False
+        self.end(t, Ending(ending))
+        return True
+
+    def shift(self, t: int, ending: Ending, norm: float) -> int:
+        """The power of two by which the state before step t has to be multiplied if that `ending`
+        is no end; 0 if it is.
+        """
+        if ending not in (Ending.FADED, Ending.OVERFLOW) or not self.homogeneous:
+            return 0
+        power = shift(norm, int(self.exponents[t]))
+        self.exponents[t:] += power
+        return power
+
+    def rescaled(self, t: int, ending: Ending) -> bool:
+        """Whether the state before step t was brought back into range: then the run goes on."""
+        power = self.shift(t, ending, float(self.states[t - 1, 0]))
+        self.states[t - 1, [0, 3]] *= 2.0**power
+        recent = self.unknowns[max(0, t - LONGEST_HISTORY) : t]  # predictions are made from these
+        recent[:, [A, ETA, BIAS]] *= 2.0**power
+        recent[:, LOG_R] += power * math.log(2.0)
+        return power != 0
+
+    @cached_property
+    def homogeneous(self) -> bool:
+        """Whether steps from small weights are homogeneous."""
+        return is_homogeneous(self.problem, self.recipe)
 
     def end(self, t: int, ending: Ending) -> None:
         """Forget everything from step t on; mark a collapse, raise what else ended the run
@@ -172,7 +209,9 @@ class Record:
 
     def described(self, t: int) -> dict[str, float]:
         """The state of step t by name, for an error message."""
-        return dict(zip(STATE, self.rows[t].tolist(), strict=True))
+        columns = zip(STATE, self.rows[t : t + 1].T, strict=True)
+        exponent = self.exponents[t : t + 1]
+        return {name: float(unscaled(name, value, exponent)[0]) for name, value in columns}
 
     def truncate(self, t: int) -> None:
         """Forget everything from step t on."""
@@ -198,4 +237,15 @@ class Record:
         )
         columns = {name: self.rows[:, i].copy() for i, name in enumerate(STATE)}
         ended = {"collapsed_at": self.collapsed_at, "failure": self.failure}
-        return {**columns, **ended, "stats": stats, "memory": None}
+        return {**self.in_units(columns), **ended, "stats": stats, "memory": None}
+
+    def in_units(self, columns: dict[str, Array], known: Fading | None = None) -> dict[str, Any]:
+        """Quantities over the steps in their own units; where weights have faded, `fading` has them
+        as they are, with those of `known`.
+        """
+        if not self.exponents.any():
+            return columns
+        scaled = {name: x for name, x in columns.items() if name in DEGREES}
+        own = {name: unscaled(name, x, self.exponents) for name, x in columns.items()}
+        before = {} if known is None else known.scaled
+        return {**own, "fading": Fading(self.exponents, {**before, **scaled})}

@@ -191,13 +191,17 @@ class LogisticEngine:
             record.rows, record.states, record.unknowns, record.anchors, record.evaluations,
             record.points, record.accuracy, record.starts,
         )  # fmt: skip
-        limits = Demands(record.exponent, record.enough, record.confirmable)
         t, ending = begin, Ending.SOLVED
         while t <= problem.steps:
             piece = min(t + PIECE, problem.steps + 1)
+            faded = bool(record.exponents[t] > 0)
+            limits = Demands(record.exponent, record.enough, record.confirmable, faded)
             t, ending = march(t, _until(plan, piece), table, near, limits, work)
             record.reached(t - 1)
             if ending == Ending.SOLVED:
+                continue
+            if record.rescaled(t, Ending(ending)):
+                near.anchors[t:] = math.nan  # the run nearby is in other units
                 continue
             if ending != Ending.UNCONFIRMED:
                 break

@@ -73,12 +73,13 @@ class Near(NamedTuple):
 
 class Demands(NamedTuple):
     """What is asked for: the exponent of the rules, the size of the last Newton step, the
-    tolerance.
+    tolerance; whether the scale of the weights is carried apart.
     """
 
     exponent: float
     enough: float
     tolerance: float
+    faded: bool
 
 
 @kernel(error_model="numpy")
@@ -101,7 +102,7 @@ def march(
     while t <= last:
         old = states[t - 1] if t > 0 else nothing
         step = given(plan, t, old)
-        ending = before_step(old, plan.fixed_bias) if t > 0 else Ending.SOLVED
+        ending = before_step(old, plan.fixed_bias, limits.faded) if t > 0 else Ending.SOLVED
         if ending != Ending.SOLVED:
             return t, ending
         fine = limits.exponent + level * REFINED + (ALTERNATE if t % 2 == 1 else 0.0)
