@@ -104,7 +104,7 @@ class EmptySelection(StageError):
 
 
 class StateOverflow(StageError):
-    """A number of the state became too large for floating-point numbers."""
+    """The weights of a step overflow, or underflow where their scale cannot be carried apart."""
 
 
 class NoExpansion(SelfTrainError):

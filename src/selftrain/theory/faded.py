@@ -1,5 +1,5 @@
 r"""What becomes of a run whose weights fade: its last step for any number of steps, and the limit
-$T \to \infty$.
+$T \to \infty$. How `solve` goes on where weights underflow is in `fading`.
 
 A ridge shrinks the weights by a factor per step; below one point per feature ($\alpha_U P_{sel} <
 1$) by a factor that stays away from one however small the ridge, because a batch says nothing about
@@ -35,15 +35,9 @@ from ..problem import Problem
 from ..recipe import Recipe
 from .engines.squared.stage import ClosedStage
 from .solve import solve
-from .state import State
 from .step.given import Given
 
 __all__ = ["FadedState", "faded_limit", "last_step"]
-
-SMALL = 1e-14
-"""From a squared norm this small on, the logistic step is the squared one to rounding: they differ
-by O(q).
-"""
 
 
 @dataclass(frozen=True)
@@ -56,8 +50,7 @@ class FadedState:
         chi: $\chi$ of the step.
         log_q: natural logarithm of q; minus infinity in the limit $T \to \infty$.
         kept: the factor by which the norm changed in the step, $\sqrt{q/q'}$.
-        faded_at: the step after which the weights were too small for `solve`; None if it got to the
-            end.
+        faded_at: the last step before the weights underflow; None if they do not.
     """
 
     error: float
@@ -108,46 +101,23 @@ def faded_limit(problem: Problem, recipe: Recipe) -> FadedState:
 
 
 def last_step(problem: Problem, recipe: Recipe, tolerance: float = 1e-10) -> FadedState:
-    """The last step of a run, also where its weights underflow on the way.
-
-    The run is solved as long as its weights are numbers; from there the steps of their direction
-    follow, which are exact by then.
+    """The last step of a run, with the logarithm of its norm.
 
     Arguments:
-        problem: balanced classes, if the weights fade.
-        recipe: soft labels, if the weights fade.
-        tolerance: as for `solve`.
+        problem, recipe, tolerance: as for `solve`.
 
     >>> problem = Problem(alpha_l=0.5, alpha_u=0.25, rho=0.5, delta=0.75**2, steps=1024)
     >>> end = last_step(problem, Recipe(lambda_l=0.05, lambda_u=0.1))
     >>> round(end.error, 6), round(end.log_q), end.faded_at < 300
     (0.324012, -2423, True)
     """
-    run = solve(problem, recipe, tolerance, on_failure="partial")
-    done = run.good_steps - 1
-    log_q = float(np.log(run.q[done])) if done >= 0 else math.nan
-    kept = math.sqrt(run.q[done] / run.q[done - 1]) if done > 0 else math.nan
-    if run.failure is None and run.collapsed_at is None:
-        error, off, chi = (float(x[done]) for x in (run.error, run.one_minus_cosine, run.chi))
-        return FadedState(error, off, chi, log_q, kept)
-    if run.failure is None or not run.q[done] < SMALL:
-        raise run.failure or StageError(
-            run.collapsed_at or 0, "the labels collapse into one class", {}, math.nan
-        )
-    state, faded_at = State.at(run, done), done
-    direction = _Direction(state.cosine, state.misalignment, math.nan, 0.0)
-    for t in range(done + 1, problem.steps + 1):
-        before = direction
-        direction = _Step(problem, recipe, t)(before.cosine, before.misalignment)
-        log_q += direction.log_growth
-    return FadedState(
-        direction.error(problem),
-        direction.misalignment / (1.0 + direction.cosine),
-        direction.chi,
-        log_q,
-        math.exp(0.5 * direction.log_growth),
-        faded_at,
-    )
+    run = solve(problem, recipe, tolerance)
+    if run.collapsed_at is not None:
+        raise StageError(run.collapsed_at, "the labels collapse into one class", {}, math.nan)
+    error, off, chi = (float(x[-1]) for x in (run.error, run.one_minus_cosine, run.chi))
+    kept = math.exp(0.5 * (run.log_q[-1] - run.log_q[-2])) if problem.steps else math.nan
+    faded = None if run.fading is None else int(np.argmax(run.fading.exponents > 0)) - 1
+    return FadedState(error, off, chi, float(run.log_q[-1]), kept, faded)
 
 
 @dataclass(frozen=True)

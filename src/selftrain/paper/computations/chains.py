@@ -72,6 +72,8 @@ def chain(
             else:
                 plain = tuned(problem, RIDGES, plain_starts(length, plain))
                 best = selected(problem, plain, best) if selection else plain
+            if best.trajectory.fading is not None:
+                raise NoGradient("the weights of this run fade")
             rows.append(_row(best))
         except NoGradient:
             faded = faded or (best.recipe if best is not None else Recipe(lambda_u=LARGEST_RIDGE))

@@ -112,20 +112,22 @@ class Run:
     def guess(self, t: int, gamma: float, warm: ShapedTrajectory | None) -> Array | None:
         """The unknowns of step t, extrapolated from the steps before, or those of a similar run."""
         if warm is not None and t < warm.good_steps:
-            return self._in_units(warm, t)
+            other = 0 if warm.fading is None else warm.fading.exponents[t]
+            return self._in_units(t, warm.unknowns[t], other)
         if t < 2:
             return None
-        begin = max(self.since, t - LONGEST_HISTORY)
-        if begin == t:
-            return None
+        begin = max(1, t - LONGEST_HISTORY)
         if np.any((self.gammas[begin:t] > 0) != (gamma > 0)):
             return None
-        return extrapolated(self.unknowns[begin:t])
+        before = range(begin, t)
+        exponents = self.record.exponents
+        return extrapolated(
+            np.array([self._in_units(t, self.unknowns[k], exponents[k]) for k in before])
+        )
 
-    def _in_units(self, warm: ShapedTrajectory, t: int) -> Array:
-        """The unknowns of step t of a similar run, in the units of this one."""
-        other = 0 if warm.fading is None else int(warm.fading.exponents[t])
-        power, x = int(self.record.exponents[t]) - other, np.array(warm.unknowns[t])
+    def _in_units(self, t: int, unknowns: Array, exponent: int) -> Array:
+        """Unknowns in units of another exponent, in those of step t."""
+        power, x = int(self.record.exponents[t] - exponent), np.array(unknowns)
         x[[HAT_M, BIAS]] *= 2.0**power
         x[FIRST + 2 * self.space.groups :] += 2 * power * math.log(2.0)
         return x
