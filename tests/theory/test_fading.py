@@ -20,7 +20,6 @@ from selftrain import (
     NoGradient,
     Problem,
     Recipe,
-    StateOverflow,
     Trajectory,
     gradient,
     solve,
@@ -93,14 +92,14 @@ def test_a_direction_on_its_way() -> None:
     """Few points and wide clusters: v shrinks more slowly than m^2, so the cosine falls for ever,
     weights of any size.
     """
-    problem, recipe = Problem(0.5, 0.3, 0.5, 4.0, steps=700), Recipe(0.05, 0.3)
+    problem, recipe = Problem(0.5, 0.3, 0.5, 1.0, steps=400), Recipe(0.05, 0.3)
     run = solve(problem, recipe)
     assert run.fading is not None
     first = int(np.argmax(run.fading.exponents > 0))
-    assert 50 < first < 600
-    step, start = LinearStep.of(0.3, 4.0, 0.3), first - 10
+    assert 50 < first < 300
+    step, start = LinearStep.of(0.3, 1.0, 0.3), first - 10
     ratio = run.v[start] / run.m[start] ** 2
-    for t in range(start + 1, 701):
+    for t in range(start + 1, 401):
         ratio = (step.fresh + step.kept * ratio) / step.g**2
         assert run.cosine[t] == pytest.approx(1 / math.sqrt(1 + ratio), rel=1e-7)
     assert run.cosine[-1] < 0.5 * run.cosine[start]
@@ -110,8 +109,8 @@ def test_weights_that_grow_again() -> None:
     """Sharper labels bring weights back from 1e-200: the linear step with its gain times the
     sharpness, until logits are large.
     """
-    sharpness = np.append(np.ones(400), np.full(300, 10.0))
-    problem, recipe = PROBLEM.replace(steps=700), RECIPE.replace(sharpness=tuple(sharpness))
+    sharpness = np.append(np.ones(400), np.full(450, 10.0))
+    problem, recipe = PROBLEM.replace(steps=850), RECIPE.replace(sharpness=tuple(sharpness))
     run = solve(problem, recipe)
     assert run.fading is not None
     assert run.log_q.min() < -900
@@ -198,23 +197,6 @@ def test_where_a_bias_decides() -> None:
         assert run.collapsed_at is not None
         assert run.fading is None
         assert run.error[-1] == 0.4
-
-
-def test_what_is_not_homogeneous_says_so() -> None:
-    """A labeler of which nothing is known near zero."""
-
-    class Flat:
-        name = "flat"
-
-        def target(self, logit, sharpness, loss):
-            return loss.link(sharpness * np.asarray(logit))
-
-        def jumps(self, sharpness):
-            return ()
-
-    problem = Problem(0.5, 0.5, 0.5, DELTA, steps=40, loss="squared")
-    with pytest.raises(StateOverflow, match="the weights have faded: their norm underflows"):
-        solve(problem, Recipe(0.05, 1e8, labeler=Flat()))
 
 
 def test_the_command_line_prints_the_last_step() -> None:

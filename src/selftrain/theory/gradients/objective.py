@@ -82,7 +82,7 @@ def _of_cosine(m: float, v: float) -> tuple[float, float]:
 _SHAPES: dict[str, Callable[[float, float, float], tuple[float, float, float]]] = {
     "q": lambda m, v, bias: (2 * m, 1.0, 0.0),
     "cosine": lambda m, v, bias: (*_of_cosine(m, v), 0.0),
-    "one_minus_cosine": lambda m, v, bias: (*(-slope for slope in _of_cosine(m, v)), 0.0),
+    "one_minus_cosine": lambda m, v, bias: (-_of_cosine(m, v)[0], -_of_cosine(m, v)[1], 0.0),
     "bias_to_norm": lambda m, v, bias: (
         -bias * m / (m * m + v) ** 1.5,
         -0.5 * bias / (m * m + v) ** 1.5,

@@ -48,7 +48,8 @@ class ShapedWeights:
         """The mean of the weights of step t, one entry per feature."""
         run = self.run
         mean = run.space.mean_of(run.history[t], run.problem.test_clusters)
-        return np.asarray(mean, dtype=float) * self._units[range(len(self._units))[t]]
+        unit = float(self._units[range(len(self._units))[t]])
+        return np.asarray(unit * np.asarray(mean, dtype=float))
 
     @property
     def _units(self) -> Array:
