@@ -373,7 +373,7 @@ def _trajectory(
     return ShapedMemoryTrajectory(
         problem, recipe, **columns,
         stats=SolverStats(tolerance, evaluations, nodes, accuracy, starts),
-        collapsed_at=banks[0].collapsed_at, failure=failure, memory=None,
+        collapsed_at=banks[0].collapsed_at, failure=failure, memory=None, fading=None,
         logit_variances=variances, strengths=strengths, off_best=off_best, unknowns=unknown,
         gammas=np.zeros(steps + 1), history=tuple(history), space=space,
         measured=np.mean([bank.measured for bank in banks], axis=0),
