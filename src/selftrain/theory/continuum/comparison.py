@@ -90,7 +90,10 @@ def check_same(path: ContinuumPath, run: Any) -> None:
     mine = [stretch for stretch in path.stretches if stretch.begin < before]
     other = [stretch for stretch in stretches(run.problem, run.recipe) if stretch.begin < before]
     same = len(mine) == len(other) and all(
-        a.batch == b.batch and math.isclose(a.begin, b.begin, rel_tol=1e-9)
+        a.batch == b.batch
+        and math.isclose(a.begin, b.begin, rel_tol=1e-9)
+        and math.isclose(a.sharpens, b.sharpens, rel_tol=1e-9)
+        and math.isclose(a.sharpened, b.sharpened, rel_tol=1e-9, abs_tol=1e-9 * a.sharpens * end)
         for a, b in zip(mine, other, strict=True)
     )
     if ours != theirs or not same:

@@ -3,10 +3,11 @@ r"""Self-training in continuous time: the limit $\lambda_U \to 0$ at fixed $\tau
 The first order of a step (`expansion`) is a differential equation (Prediction `pred: differential
 equation`). In the variables
 
-    d \ln\sqrt q / d\tau = r        d\,\mathrm{artanh}(m/\sqrt q) / d\tau = b        dB / d\tau =
-    \beta\sqrt q
+    d \ln\sqrt q / d\tau = r
+    d \mathrm{artanh}(m/\sqrt q) / d\tau = b
+    dB / d\tau = \beta\sqrt q
 
-(r, b, $\beta$: `response`) nothing cancels and nothing overflows, however well
+(r, b, $\beta$: `linear_response`) nothing cancels and nothing overflows, however well
 the direction is aligned and however small the weights become; $dM/d\tau = C M(1-M)$ with $M =
 m^2/q$ and $C = 2b\sqrt q/m$ is the second of them.
 """
@@ -40,8 +41,10 @@ def continuum(
 
     Arguments:
         problem: data and loss.
-        recipe: $\lambda_L$ of the start, threshold, whether the bias is fixed. The ridge
-            $\lambda_U$ only sets the clock.
+        recipe: $\lambda_L$ of the start, threshold, annealing, whether the bias is fixed. Without
+            annealing the ridge $\lambda_U$ only sets the clock; with it the limit is taken at fixed
+            $\kappa = a/\lambda_U^2$, and labels at time $\tau$ are sharpened by
+            $1 + \lambda_U\kappa\tau$.
         until: time $\tau$ at which to end; default: $\sum_t\lambda_U^{(t)}$, where the discrete run
             ends.
         tolerance: accuracy of $\ln\sqrt q$, $\mathrm{artanh}\cos$ and B along the path, confirmed
@@ -51,8 +54,9 @@ def continuum(
             up to there, with the error in `failure`.
         progress: None, True, False or a function of a `ProgressReport` (`runtime.progress`).
 
-    If batches or thresholds depend on the step, step t rules the stretch of time of length
-    $\lambda_U^{(t)}$ that it takes; after the last step its batches stay.
+    If batches, thresholds or, with annealing, ridges depend on the step, step t rules the stretch
+    of time of length $\lambda_U^{(t)}$ that it takes; after the last step its batches stay, and the
+    labels are sharpened further.
 
     >>> from selftrain import Problem, Recipe
     >>> problem = Problem(alpha_l=0.5, alpha_u=2.0, rho=0.4, delta=0.75**2, steps=100)
@@ -61,6 +65,8 @@ def continuum(
     ContinuumPath(until=1, error 0.193827 -> 0.4, cosine 0.641744 -> 0.999976)
     >>> path(0.5).cosine > path(0.1).cosine
     True
+    >>> continuum(problem, Recipe(lambda_u=0.01, annealing=1e-3, fix_bias=True))
+    ContinuumPath(until=1, error 0.193827 -> 0.4, cosine 0.641744 -> 0.999976)
     """
     if on_failure not in ("raise", "partial"):
         raise InvalidInput("on_failure", on_failure, '"raise" or "partial" is accepted')
@@ -89,7 +95,7 @@ def follow(
     until = number("until", until, lambda value: 0 < value < math.inf, positive)
     last = until * (1 - 1e-12)  # a batch that begins at the end, up to rounding, has no part
     pieces = [piece for piece in stretches(problem, recipe) if piece.begin < last]
-    flows = [Flow(problem.loss_at(1), piece.batch, recipe.fix_bias) for piece in pieces]
+    flows = [Flow(problem.loss_at(1), piece, recipe.fix_bias) for piece in pieces]
     times = [*(piece.begin for piece in pieces), until]
     y = unknowns(start_of(problem, recipe))
     with Progress(None, "evaluations", progress, expected=2 * until, often=True) as bar:

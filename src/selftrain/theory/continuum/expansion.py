@@ -18,7 +18,7 @@ import numpy as np
 
 from ...arrays import Array
 from ...errors import InvalidInput, StateOverflow
-from ...fields import whole
+from ...fields import expand, whole
 from ...labelers import Labeler
 from ...losses import Loss
 from ...problem import Problem
@@ -38,6 +38,8 @@ __all__ = [
 ]
 
 _LOGITS = np.linspace(-6.0, 6.0, 97)
+_SHARPER = 1.5
+"""Logits and a sharpness at which a labeler is compared with the link of the loss."""
 
 
 @dataclass(frozen=True)
@@ -92,14 +94,15 @@ def first_order(
 
     Arguments:
         problem: data and loss; the batch is that of step t.
-        recipe: threshold, and whether the bias is fixed; its ridge $\lambda_U$ does not matter.
+        recipe: threshold, annealing, and whether the bias is fixed. Without annealing its ridge
+            $\lambda_U$ does not matter; with it $\epsilon = a t/\lambda_U$ is held fixed as
+            $\lambda_U \to 0$.
         state: the model that labels the batch: a `State`, or a run whose step t - 1 it is.
         t: the step, from 1 to `problem.steps`.
 
     Raises:
-        InvalidInput: labels that are not the link of the loss (hard, sharpened, annealed), or a
-            loss whose slope does not vanish at its own soft label: then a step without ridge moves
-            the model.
+        InvalidInput: labels that are not the link of the loss (hard, sharpened), or a loss whose
+            slope does not vanish at its own soft label: then a step without ridge moves the model.
         NoExpansion: $\alpha_U$ times the selected share is not above 1.
         StateOverflow: a coefficient overflows.
 
@@ -112,12 +115,21 @@ def first_order(
     8.77
     """
     check_expandable(problem, recipe)
-    batch = batch_of(problem, recipe, t)
+    batch, sharpening = batch_of(problem, recipe, t), sharpening_of(problem, recipe, t)
     old = _labelling_model(state, t)
-    answer = respond(problem.loss_at(1), old, batch, recipe.fix_bias)
+    return coefficients(problem.loss_at(1), old, batch, recipe.fix_bias, sharpening, t)
+
+
+def coefficients(
+    loss: Loss, old: State, batch: GivenBatch, fixed_bias: bool, sharpening: float, t: int = 1
+) -> FirstOrder:
+    r"""The first order of a step from `old` with labels of sharpness $1 + \lambda\epsilon$; `t` is
+    the step that an error names.
+    """
+    answer = respond(loss, old, batch, fixed_bias, sharpening)
     omega, mu, nu2 = old.norm, old.cosine, old.misalignment
     turn = omega * answer.turn
-    coefficients = FirstOrder(
+    found = FirstOrder(
         m1=omega * (answer.shrink * mu + nu2 * answer.turn),
         q1=2 * answer.shrink * old.q,
         v1=2 * (answer.shrink - mu * answer.turn) * old.v,
@@ -132,10 +144,10 @@ def first_order(
         points=answer.points,
     )
     numbers = {
-        name: value for name, value in asdict(coefficients).items() if name != "alignment_rate"
+        name: value for name, value in asdict(found).items() if name != "alignment_rate"
     }
     _check_range(t, old, **numbers)
-    return coefficients
+    return found
 
 
 def second_order_noise(
@@ -154,9 +166,9 @@ def second_order_noise(
     1.0
     """
     check_expandable(problem, recipe)
-    batch = batch_of(problem, recipe, t)
+    batch, sharpening = batch_of(problem, recipe, t), sharpening_of(problem, recipe, t)
     old = _labelling_model(state, t)
-    answer = respond(problem.loss_at(1), old, batch, recipe.fix_bias)
+    answer = respond(problem.loss_at(1), old, batch, recipe.fix_bias, sharpening)
     alpha, delta, stiffness = batch.alpha, batch.delta, answer.stiffness
     with np.errstate(over="ignore", invalid="ignore"):
         turn = np.float64(answer.turn) / answer.chi
@@ -196,6 +208,12 @@ def batch_of(problem: Problem, recipe: Recipe, t: int) -> GivenBatch:
     return GivenBatch(*(float(column[t - 1]) for column in row))
 
 
+def sharpening_of(problem: Problem, recipe: Recipe, t: int) -> float:
+    r"""$\epsilon = a t/\lambda_U^{(t)}$: labels of step t have the sharpness $1 + \lambda_U\epsilon$."""
+    annealing = expand("annealing", recipe.annealing, problem.steps)
+    return float(annealing[t - 1] * t / recipe.at_steps(problem.steps).lambda_u[t - 1])
+
+
 def check_expandable(problem: Any, recipe: Any) -> None:
     """Refuse what moves the model even without ridge, with the reason."""
     if not isinstance(problem, Problem):
@@ -206,21 +224,18 @@ def check_expandable(problem: Any, recipe: Any) -> None:
     problem.needs_fresh_rows("the expansion in the ridge")
     reason = "is accepted: with sharpened labels a step moves the model by O(1) without any ridge"
     recipe.at_steps(problem.steps)
-    if np.any(np.asarray(recipe.annealing) != 0):
-        raise InvalidInput("annealing", recipe.annealing, f"0 {reason}")
     if np.any(np.asarray(recipe.sharpness) != 1):
         raise InvalidInput("sharpness", recipe.sharpness, f"1 {reason}")
-    _check_labels(problem.loss_at(1), recipe.label_function)
-
-
-def _check_labels(loss: Loss, labeler: Labeler) -> None:
+    loss, labeler = problem.loss_at(1), recipe.label_function
     own = np.asarray(loss.link(_LOGITS), dtype=float)
-    given = np.asarray(labeler.target(_LOGITS, 1.0, loss), dtype=float)
-    if np.abs(given - own).max() > 1e-12 * (1 + np.abs(own).max()):
+    if not _sharpens(labeler, loss, 1.0):
         accepted = (
             "labels equal to the link of the loss are accepted: with others a step moves "
             "the model by O(1) without any ridge"
         )
+        raise InvalidInput("labeler", labeler.name, accepted)
+    if np.any(np.asarray(recipe.annealing) != 0) and not _sharpens(labeler, loss, _SHARPER):
+        accepted = "with annealing its labels must be the link of the logit times the sharpness"
         raise InvalidInput("labeler", labeler.name, accepted)
     slope = np.abs(loss.slope(own, _LOGITS))
     if slope.max() > 1e-9:
@@ -230,6 +245,13 @@ def _check_labels(loss: Loss, labeler: Labeler) -> None:
             f"at the logit {at:g} and the label link({at:g}) it is {slope.max():.3g}"
         )
         raise InvalidInput("loss", loss.name, accepted)
+
+
+def _sharpens(labeler: Labeler, loss: Loss, sharpness: float) -> bool:
+    """Whether the labels at this sharpness are the link of the sharpened logit."""
+    own = np.asarray(loss.link(sharpness * _LOGITS), dtype=float)
+    given = np.asarray(labeler.target(_LOGITS, sharpness, loss), dtype=float)
+    return bool(np.abs(given - own).max() <= 1e-12 * (1 + np.abs(own).max()))
 
 
 def _labelling_model(state: Any, t: int) -> State:

@@ -19,7 +19,8 @@ from ...errors import NoExpansion, SelfTrainError
 from ...losses import Loss
 from ...runtime.progress import Progress
 from ..state import State
-from .linear_response import GivenBatch, Response, respond
+from .linear_response import Response, respond
+from .timeline import Stretch
 
 LEVELS = (0.5, 0.99)
 """Squared cosines whose times are kept."""
@@ -44,8 +45,8 @@ class Flow:
     creeps up to that end.
     """
 
-    def __init__(self, loss: Loss, batch: GivenBatch, fixed_bias: bool):
-        self.loss, self.batch, self.fixed_bias = loss, batch, fixed_bias
+    def __init__(self, loss: Loss, stretch: Stretch, fixed_bias: bool):
+        self.loss, self.stretch, self.fixed_bias = loss, stretch, fixed_bias
         self.refusal: NoExpansion | None = None
         self.bar: Progress | None = None
         self.begin(0.0)
@@ -64,13 +65,13 @@ class Flow:
             raise SelfTrainError(
                 f"the path was given up at tau = {tau:g} after {MOST_EVALUATIONS} evaluations: its"
                 " rates are rounding (alpha_u times the selected share ="
-                f" {self.answer(y).points:.10g} is hardly above 1?); a larger tolerance may help"
+                f" {self.answer(tau, y).points:.10g} is hardly above 1?); a larger tolerance may help"
             )
         if np.abs(y[:2]).max() > LARGEST_LOG:
             return np.full(3, np.nan)
         state = _state(y)
         try:
-            answer = self.answer(y)
+            answer = self.answer(tau, y)
         except NoExpansion as refusal:
             self.refusal = NoExpansion(refusal.points, state, float(tau), refusal.selected)
             return np.full(3, np.nan)
@@ -81,9 +82,10 @@ class Flow:
             self.bar.advance(expected=max(0.0, tau - self.reached))
             self.reached = max(self.reached, tau)
 
-    def answer(self, y: Array) -> Response:
+    def answer(self, tau: float, y: Array) -> Response:
         """The response of a step from there."""
-        return respond(self.loss, _state(y), self.batch, self.fixed_bias)
+        sharpening = self.stretch.sharpening(tau)
+        return respond(self.loss, _state(y), self.stretch.batch, self.fixed_bias, sharpening)
 
 
 def unknowns(state: State) -> Array:
@@ -196,7 +198,7 @@ def _integrate(
 def _reason(flow: Flow, y: Array, tau: float) -> SelfTrainError:
     """Why the integration could not go on from y."""
     if flow.refusal is not None:
-        last = flow.answer(y)
+        last = flow.answer(tau, y)
         return NoExpansion(last.points, _state(y), tau, last.selected)
     return SelfTrainError(
         f"at tau = {tau:.6g}: the path overflows, log norm {y[0]:.4g}, artanh of"

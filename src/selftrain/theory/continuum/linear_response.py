@@ -1,16 +1,20 @@
-r"""How one step answers to a small ridge: the averages at $\lambda = 0$ and the linear system they
-make.
+r"""How one step answers to a small ridge and slightly sharpened labels: the averages at
+$\lambda = 0$ and the linear system they make.
 
 At $\lambda = 0$ the old model already minimises the loss of its own labels, so nothing moves, and
 the logits answer to a small change of the fields by $k_0 = l''/(1 + \chi_0\Delta\, l'')$ at the old
-logit $\tilde h$. Of the stage equations (`equations`) with $a = \omega(1 + \lambda r)$, $\eta =
-\lambda\omega b$, $B = B' + \lambda\omega\beta$ there remains, to first order in $\lambda$,
+logit $\tilde h$. Labels sharpened by $\gamma = 1 + \lambda\epsilon$ are the soft labels
+of the logit $\gamma\tilde h$, so the slope of the loss vanishes there, and to first order a step
+sees the field $h - \gamma\tilde h$ in place of $h - \tilde h$. Of the stage equations (`equations`)
+with $a = \omega(1 + \lambda r)$, $\eta = \lambda\omega b$, $B = B' + \lambda\omega\beta$ there remains,
+to first order in $\lambda$ and in units of $\omega$,
 
-    E[k_0 h_1] = 0        E[k_0\hat g h_1] = -1/\alpha        E[k_0 s h_1] = -b\hat Q_0/\alpha
-    h_1 = \beta + r\hat g + \nu^2 b s
+    E[k_0 h_1] = 0        E[k_0 \hat g h_1] = -1/\alpha        E[k_0 s h_1] = -b \hat Q_0/\alpha
 
-with $\hat g = (\tilde h - B')/\omega$, in units of $\omega$, and $1/\chi_0 = \alpha\Delta E[k_0] =
-\hat Q_0$. The last is a monotone equation for $c = \chi_0\Delta$, $\alpha E[c\,l''/(1 + c\,l'')] =
+    h_1 = (\beta - \epsilon B'/\omega) + (r - \epsilon) \hat g + \nu^2 b s
+
+with $\hat g = (\tilde h - B')/\omega$ and $1/\chi_0 = \alpha\Delta E[k_0] = \hat Q_0$; a fixed bias
+has $\beta = 0$ in place of the first equation. The last is a monotone equation for $c = \chi_0\Delta$, $\alpha E[c\,l''/(1 + c\,l'')] =
 1$, with a root if and only if the curved selected points outnumber the features.
 """
 
@@ -63,7 +67,7 @@ class Response:
         shrink: r, the rate of $\ln\sqrt q$.
         turn: b, the rate of $\mathrm{artanh}(m/\sqrt q)$.
         drift: $\beta$, the rate of B in units of $\sqrt q$.
-        noise: $E[k_0^2 h_1^2]$ in units of q.
+        noise: $E[k_0^2 h_1^2]$ in units of q, the sharpening included in $h_1$.
         stiffness: $E[x^2]$ with $x = \chi_0\Delta\,k_0$, between 0 and 1.
     """
 
@@ -77,8 +81,12 @@ class Response:
     stiffness: float
 
 
-def respond(loss: Loss, state: State, batch: GivenBatch, fixed_bias: bool) -> Response:
-    """The answer of a step from `state`; `NoExpansion` if there is none."""
+def respond(
+    loss: Loss, state: State, batch: GivenBatch, fixed_bias: bool, sharpening: float = 0.0
+) -> Response:
+    r"""The answer of a step from `state` to its ridge and to labels of sharpness
+    $1 + \lambda\epsilon$, `sharpening` being $\epsilon$; `NoExpansion` if there is none.
+    """
     nodes, c = _settled_nodes(loss, state, batch)
     s, g, k = nodes.s, nodes.g, nodes.curvature / (1.0 + c * nodes.curvature)
     columns = np.array([np.ones_like(g), g, s])
@@ -90,17 +98,19 @@ def respond(loss: Loss, state: State, batch: GivenBatch, fixed_bias: bool) -> Re
     matrix = gram * [1.0, 1.0, nu2]
     matrix[2, 2] += delta * gram[0, 0]
     right = np.array([0.0, -1.0 / alpha, 0.0])
+    scaled_bias = sharpening * state.bias / state.norm
     if fixed_bias:
         matrix[0] = 1.0, 0.0, 0.0
-    drift, shrink, turn = np.linalg.solve(matrix, right)
-    field = drift + shrink * g + nu2 * turn * s
+        right[0] = -scaled_bias
+    level, slope, turn = np.linalg.solve(matrix, right)
+    field = level + slope * g + nu2 * turn * s
     return Response(
         chi=c / delta,
         points=alpha * nodes.share,
         selected=alpha * nodes.selected,
-        shrink=float(shrink),
+        shrink=float(slope + sharpening),
         turn=float(turn),
-        drift=float(drift),
+        drift=0.0 if fixed_bias else float(level + scaled_bias),
         noise=float(nodes.weight @ (k * field) ** 2),
         stiffness=float(nodes.weight @ (c * k) ** 2),
     )

@@ -19,7 +19,7 @@ from ...problem import Problem
 from ...recipe import Recipe
 from ..trajectory import Trajectory
 from .comparison import ContinuumComparison, check_same, difference
-from .expansion import FirstOrder, first_order
+from .expansion import FirstOrder, coefficients
 from .points import NAMES, Points, points_at, times_of
 from .timeline import Stretch
 
@@ -117,7 +117,11 @@ class ContinuumPath:
         """The rates of change at a time: the coefficients of a step from there."""
         accepted = f"one time from 0 to {self.until:g} is accepted"
         tau = number("tau", tau, lambda time: 0 <= time <= self.until, accepted)
-        return first_order(self.problem, self.recipe, self(tau).state, self._stretch(tau).t)
+        stretch = self._stretch(tau)
+        return coefficients(
+            self.problem.loss_at(1), self(tau).state, stretch.batch, self.recipe.fix_bias,
+            stretch.sharpening(tau),
+        )  # fmt: skip
 
     def compare(self, run: Trajectory) -> ContinuumComparison:
         r"""The discrete run at the same times $\tau_t = \sum_{i \le t}\lambda_U^{(i)}$.

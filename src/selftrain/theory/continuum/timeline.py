@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from ...errors import InvalidInput
+from ...fields import expand
 from ...problem import Problem
 from ...recipe import Recipe
 from ..solve import solve
@@ -17,11 +18,23 @@ from .linear_response import GivenBatch
 
 
 class Stretch(NamedTuple):
-    """A stretch of time over which the batches do not change, and the step whose batch it is."""
+    r"""A stretch of time over which the batches do not change.
+
+    Attributes:
+        begin: where it begins.
+        batch: what its steps are given.
+        sharpened: sharpening $\epsilon = (\gamma - 1)/\lambda_U$ of the labels at its beginning.
+        sharpens: the rate $\kappa = a/\lambda_U^2$ at which that grows.
+    """
 
     begin: float
     batch: GivenBatch
-    t: int
+    sharpened: float
+    sharpens: float
+
+    def sharpening(self, tau: float) -> float:
+        r"""$\epsilon$ at a time of this stretch."""
+        return self.sharpened + self.sharpens * (tau - self.begin)
 
 
 def check_continuous(problem: Any, recipe: Any) -> None:
@@ -38,11 +51,13 @@ def start_of(problem: Problem, recipe: Recipe) -> State:
 
 
 def stretches(problem: Problem, recipe: Recipe) -> Iterator[Stretch]:
-    """Stretches of time in which nothing about the batches changes."""
+    """Stretches of time in which neither the batches nor the pace of the sharpening change."""
     begin, before = 0.0, None
-    ridges = recipe.at_steps(problem.steps).lambda_u
-    for t in range(1, problem.steps + 1):
+    ridges = recipe.at_steps(problem.steps).lambda_u.tolist()
+    annealing = expand("annealing", recipe.annealing, problem.steps).tolist()
+    for t, (a, ridge) in enumerate(zip(annealing, ridges, strict=True), start=1):
         batch = batch_of(problem, recipe, t)
-        if batch != before:
-            yield Stretch(begin, batch, t)
-        begin, before = begin + float(ridges[t - 1]), batch
+        now = (batch, a / ridge if a else 0.0, ridge if a else 0.0)
+        if now != before:
+            yield Stretch(begin, batch, a * (t - 1) / ridge, a / ridge / ridge)
+        begin, before = begin + ridge, now
