@@ -47,8 +47,8 @@ def continuum(
             $1 + \lambda_U\kappa\tau$.
         until: time $\tau$ at which to end; default: $\sum_t\lambda_U^{(t)}$, where the discrete run
             ends.
-        tolerance: accuracy of $\ln\sqrt q$, $\mathrm{artanh}\cos$ and B along the path, confirmed
-            by a finer integration.
+        tolerance: accuracy of $\ln\sqrt q$, $\mathrm{artanh}\cos$ and B (relative where it exceeds
+            1) along the path, confirmed by a finer integration.
         on_failure: "raise" a `NoExpansion` if the path runs into $\alpha_U P(\text{selected}) \le
             1$ (a `SelfTrainError` if it overflows), or return the "partial" path
             up to there, with the error in `failure`.

@@ -222,11 +222,14 @@ def _arrival(level: float) -> Callable[[float, Array], float]:
 
 def _apart(one: FlowSolution, other: FlowSolution) -> float:
     """Largest difference of two integrations, up to just before an early end, where rates
-    diverge.
+    diverge; of a bias above 1, which annealing multiplies, relative to it.
     """
     last = min(one.until, other.until)
     if one.failure is not None or other.failure is not None:
         last *= BEFORE_THE_END
     grid = other.dense.ts[other.dense.ts <= last]
     grid = np.concatenate([grid, 0.5 * (grid[1:] + grid[:-1])])
-    return float(np.abs(one.dense(grid) - other.dense(grid)).max())
+    here = other.dense(grid)
+    apart = np.abs(one.dense(grid) - here)
+    apart[2] /= np.maximum(1.0, np.abs(here[2]))
+    return float(apart.max())

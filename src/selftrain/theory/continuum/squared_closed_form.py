@@ -4,32 +4,46 @@ loss`), at any ridge.
 With V the variance of the class coded ±1, $V = 4\rho(1-\rho)$ (1 if the bias is fixed), the
 continuous-time limit is
 
-    m = m_0 e^{-\tau/\tau_m}        B = B_0 + (2\rho-1)(m_0 - m)        v = v_0 e^{-\tau/\tau_v}
-    M = 1/(1 + (1/M_0 - 1) e^{-\tau/\tau_M}) \tau_m = (\alpha-1)(\Delta+V)        \tau_v =
-    \Delta(\alpha-1)/2        \tau_M = \Delta(\alpha-1)(\Delta+V)/(2V)        1/\tau_M = 1/\tau_v -
-    2/\tau_m
+    m = m_0 e^{-\tau/\tau_m}
+    B = B_0 + (2\rho-1)(m_0 - m)
+    v = v_0 e^{-\tau/\tau_v}
+    M = 1/(1 + (1/M_0 - 1) e^{-\tau/\tau_M})
+    \tau_m = (\alpha-1)(\Delta+V)
+    \tau_v = \Delta(\alpha-1)/2
+    \tau_M = \Delta(\alpha-1)(\Delta+V)/(2V)        1/\tau_M = 1/\tau_v - 2/\tau_m
 
 so $q = m^2 + v$ is a sum of two exponentials. At a given ridge a step is a linear map of $(m, v)$
 with coefficients that do not depend on the state; its fixed ratio v/m² is the misalignment below
 which no number of steps leads.
+
+A step is linear in its labels, so annealing with a trained bias only multiplies the model: by
+$\gamma_t$ in step t, by $e^{\kappa\tau^2/2}$ in continuous time ($\kappa = a/\lambda_U^2$). Direction
+and error are those of the run without annealing. A fixed bias does not take part in that: v is
+multiplied alike, and
+
+    dm/d\tau = (\kappa\tau - 1/\tau_m) m + \kappa\tau\,u        u = (2\rho-1) B_0/(1+\Delta)
+
+whose solution is a Gaussian integral.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import erfcx
 
 from ...arrays import Array
-from ...errors import InvalidInput, NoExpansion
-from ...fields import number
+from ...errors import InvalidInput, NoExpansion, StateOverflow
+from ...fields import expand, number
 from ...losses import Squared
 from ...problem import Problem
 from ...recipe import Recipe
 from ..state import State
+from .flow import LARGEST_LOG
 from .points import Points, points_at, times_of
 from .timeline import check_continuous, start_of
 
@@ -40,14 +54,15 @@ LARGEST = 1e300
 
 
 class StepMap(NamedTuple):
-    r"""One step at ridge $\lambda$: $m = g m'$, $v = a m'^2 + b v'$, and the slack $g^2 - b$
-    without cancellation.
+    r"""One step at ridge $\lambda$ without annealing: $m = g m'$, $v = a m'^2 + b v'$, and the slack
+    $g^2 - b$ without cancellation; `amplified` is what a squared residual of the labels adds to v.
     """
 
     keep: float
     noise: float
     spread: float
     slack: float
+    amplified: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +74,7 @@ class SquaredClosedForm:
         tau_m, tau_v, tau_squared_cosine: time scales $\tau_m$, $\tau_v$, $\tau_M$ of m, $v = q -
             m^2$ and M.
         variance: V.
+        sharpens: $\kappa = a/\lambda_U^2$, zero without annealing.
     """
 
     problem: Problem
@@ -68,39 +84,102 @@ class SquaredClosedForm:
     tau_v: float
     tau_squared_cosine: float
     variance: float
+    sharpens: float
 
     def __call__(self, tau: float | Array) -> Points:
         """The continuous-time limit at a time, or at several (`eq: continuous squared M`)."""
-        times = times_of(tau, f"one time or more, from 0 to {LARGEST:g}, are accepted", LARGEST)
+        last = math.sqrt(2 * LARGEST_LOG / self.sharpens) if self.sharpens else LARGEST
+        times = times_of(tau, f"one time or more, from 0 to {last:g}, are accepted", last)
+        grown = 0.5 * self.sharpens * times**2
+        if self._bias_is_a_source:
+            log_v = math.log(self.start.v) - times / self.tau_v + 2 * grown
+            return self._points_of(times, self._driven(times), log_v)
         start = math.log(self.start.v) - 2 * math.log(abs(self.start.m))
         log_ratio = start - times / self.tau_squared_cosine
-        return self._points(times, -times / self.tau_m, log_ratio)
+        return self._points(times, -times / self.tau_m, log_ratio, grown)
+
+    @property
+    def _bias_is_a_source(self) -> bool:
+        """Whether sharpened labels pull at the weights because the bias cannot follow them."""
+        return self.recipe.fix_bias and self.sharpens > 0 and self.start.bias != 0
+
+    @property
+    def _pull(self) -> float:
+        r"""$u = (2\rho-1) B_0/(1+\Delta)$."""
+        _, rho, delta = (float(column[0]) for column in self.problem.unlabeled)
+        return (2 * rho - 1) * self.start.bias / (1 + delta)
+
+    def _driven(self, times: Array) -> Array:
+        r"""$m = m_0 e^{\phi(\tau)} + u \int_0^\tau \kappa s\,e^{\phi(\tau) - \phi(s)} ds$ with
+        $\phi(s) = \kappa s^2/2 - s/\tau_m$.
+
+        By parts the integral is $e^{\phi} - 1 + \tau_m^{-1}\int_0^\tau e^{\phi(\tau) - \phi(s)} ds$,
+        and the last one is a difference of scaled error functions, which do not overflow.
+        """
+        width, centre = math.sqrt(2 / self.sharpens), 1 / (self.sharpens * self.tau_m)
+        phi = (times / width) ** 2 - times / self.tau_m
+        difference = erfcx((centre - times) / width) - np.exp(phi) * erfcx(centre / width)
+        integral = 0.5 * math.sqrt(math.pi) * width * difference
+        m: Array = self.start.m * np.exp(phi) + self._pull * (np.expm1(phi) + integral / self.tau_m)
+        return m
 
     @cached_property
     def discrete(self) -> Points:
         r"""The run itself, exact at its ridge: arrays over t = 0..T at $\tau_t = \sum_{i\le
         t}\lambda_U^{(i)}$.
         """
-        ridges = self.recipe.at_steps(self.problem.steps).lambda_u
+        ridges, _, sharpness = self.recipe.at_steps(self.problem.steps)
+        times = np.append(0.0, np.cumsum(ridges))
+        grown = np.append(0.0, np.cumsum(np.log(sharpness)))
+        if grown[-1] > LARGEST_LOG:
+            t = int(np.argmax(grown > LARGEST_LOG))
+            reason = f"the labels were sharpened by a factor of e^{grown[t]:.4g} in all"
+            raise StateOverflow(t, reason, asdict(self.start), math.nan)
+        if self._bias_is_a_source:
+            return self._points_of(times, *self._driven_steps(ridges, sharpness))
         kept, ratio = np.zeros(ridges.size + 1), np.empty(ridges.size + 1)
         ratio[0] = self.start.v / self.start.m**2
         for t, ridge in enumerate(ridges, start=1):
             step = self.step(float(ridge))
             kept[t] = kept[t - 1] + math.log(step.keep)
             ratio[t] = (step.noise + step.spread * ratio[t - 1]) / step.keep**2
-        return self._points(np.append(0.0, np.cumsum(ridges)), kept, np.log(ratio))
+        return self._points(times, kept, np.log(ratio), grown)
 
-    def _points(self, times: Array, log_kept: Array, log_ratio: Array) -> Points:
-        r"""Points from $\ln(m/m_0)$ and $\ln(v/m^2)$: m and v may be too small for numbers, their
-        ratio is not.
+    def _driven_steps(self, ridges: Array, sharpness: Array) -> tuple[Array, Array]:
+        r"""m and $\ln v$ of every step: $m = g x$ with $x = \gamma m' + (\gamma-1) u$, and v gets the
+        residuals of the labels of a constant bias besides its own.
+        """
+        _, rho, delta = (float(column[0]) for column in self.problem.unlabeled)
+        constant = (1 - (2 * rho - 1) ** 2 / (1 + delta)) * self.start.bias**2
+        m, v = [self.start.m], [self.start.v]
+        for ridge, gamma in zip(ridges.tolist(), sharpness.tolist(), strict=True):
+            step = self.step(ridge)
+            pulled = gamma * m[-1] + (gamma - 1) * self._pull
+            residual = step.noise * pulled**2 + step.amplified * (gamma - 1) ** 2 * constant
+            m.append(step.keep * pulled)
+            v.append(residual + gamma**2 * step.spread * v[-1])
+        return np.array(m), np.log(v)
+
+    def _points(self, times: Array, log_kept: Array, log_ratio: Array, grown: Array) -> Points:
+        r"""Points from $\ln(m/m_0)$ and $\ln(v/m^2)$ without annealing, and the logarithm of what
+        annealing multiplied the model by: m and v may be too small for numbers, their ratio is not.
         """
         log_squared_cosine = -np.logaddexp(0.0, log_ratio)
-        log_norm = math.log(abs(self.start.m)) + log_kept - 0.5 * log_squared_cosine
+        log_norm = math.log(abs(self.start.m)) + log_kept - 0.5 * log_squared_cosine + grown
         cosine = math.copysign(1.0, self.start.m) * np.exp(0.5 * log_squared_cosine)
         lean = 0.0 if self.recipe.fix_bias else 2 * float(self.problem.unlabeled.rho[0]) - 1
         bias = self.start.bias - lean * self.start.m * np.expm1(log_kept)
+        if not self.recipe.fix_bias:
+            bias = bias * np.exp(grown)
         misalignment = np.exp(log_ratio + log_squared_cosine)
         return points_at(self.problem, times, log_norm, cosine, misalignment, bias)
+
+    def _points_of(self, times: Array, m: Array, log_v: Array) -> Points:
+        r"""Points from m and $\ln v$ with the bias of the start."""
+        norm = np.hypot(m, np.exp(0.5 * log_v))
+        bias = np.full_like(times, self.start.bias)
+        misalignment = np.exp(log_v - 2 * np.log(norm))
+        return points_at(self.problem, times, np.log(norm), m / norm, misalignment, bias)
 
     def step(self, ridge: float) -> StepMap:
         r"""The map of one step at ridge $\lambda$."""
@@ -122,6 +201,7 @@ class SquaredClosedForm:
             amplified * (self.variance + delta) * lost**2,
             (chi * q_hat) ** 2 + fresh,
             ahead * (2.0 - shrunk - lost) - fresh,
+            amplified,
         )
 
     def floor(self, ridge: float | None = None) -> float:
@@ -142,7 +222,7 @@ def squared_closed_form(problem: Problem, recipe: Recipe) -> SquaredClosedForm:
     r"""The curves of Prediction `pred: squared loss` and the exact recursion of the same run.
 
     Batches must be the same in all steps (`continuum` integrates the others); they may differ from
-    the labelled set, and the ridge may depend on the step.
+    the labelled set, and without annealing the ridge may depend on the step.
 
     >>> from selftrain import Problem, Recipe
     >>> problem = Problem(0.5, 2.0, rho=0.4, delta=0.75**2, steps=100, loss="squared")
@@ -163,6 +243,11 @@ def squared_closed_form(problem: Problem, recipe: Recipe) -> SquaredClosedForm:
         if np.any(column != column[0]):
             accepted = "the same value in every step is accepted; continuum() is for schedules too"
             raise InvalidInput(name, getattr(problem, name), accepted)
+    annealing = expand("annealing", recipe.annealing, problem.steps).tolist()
+    ridges = recipe.at_steps(problem.steps).lambda_u.tolist()
+    if any(annealing) and (len(set(annealing)) > 1 or len(set(ridges)) > 1):
+        accepted = "with annealing both it and the ridge must be the same in every step"
+        raise InvalidInput("annealing", recipe.annealing, accepted)
     alpha, rho, delta = (float(column[0]) for column in problem.unlabeled)
     start = start_of(problem, recipe)
     if not alpha > 1:
@@ -177,4 +262,5 @@ def squared_closed_form(problem: Problem, recipe: Recipe) -> SquaredClosedForm:
         tau_v=0.5 * delta * room,
         tau_squared_cosine=0.5 * delta / variance * room * (delta + variance),
         variance=variance,
+        sharpens=annealing[0] / ridges[0] / ridges[0],
     )

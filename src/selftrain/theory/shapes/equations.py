@@ -2,9 +2,12 @@ r"""The equations of a step for clusters with a shape: residuals and Jacobian in
 
 With the fields of `modes` (or `matrices`) and the averages of every group of points,
 
-    \hat m = -\sum_k a_k E_k[s f]        T_k = a_k\{E_k[g_1 f]/\sqrt{q'_k} - (\psi_k - \gamma_0)
-    E_k[\partial f/\partial h]\}        0 = \sum_k a_k E_k[f] \hat Q_k = a_k E_k[\partial f/\partial
-    h]        \hat\chi_k = a_k E_k[f^2]                       a_k = \alpha p_k P_k(\text{selected})
+    a_k = \alpha p_k P_k(\text{selected})
+    \hat m = -\sum_k a_k E_k[s f]
+    T_k = a_k \{ E_k[g_1 f]/\sqrt{q'_k} - (\psi_k - \gamma_0) E_k[\partial f/\partial h] \}
+    0 = \sum_k a_k E_k[f]
+    \hat Q_k = a_k E_k[\partial f/\partial h]
+    \hat\chi_k = a_k E_k[f^2]
 
 A group is a class with its own covariance, or both classes where they share one. The T are the
 conjugates $\hat R$, integrated by parts and measured from $\gamma_0\hat Q$, so that a step that

@@ -4,10 +4,11 @@ traces of matrices.
 The law of the weights is a mean vector b and a covariance V. With $A_r = \Sigma_r G$ and $\beta -
 a\beta' = D\beta' + \dots$,
 
-    D = G[(\gamma_0 - a)\sum\hat Q_k\Sigma_k - a\lambda - \sum T_k\Sigma_k]       d = \hat m G\mu +
-    D b' \partial D/\partial T_r = -A_r^T      \partial D/\partial\ln\hat Q_r = \hat Q_r
-    A_r^T(\gamma_0 - a - D)      \partial d/\partial\ln\hat Q_r = \hat Q_r A_r^T((\gamma_0 - a) b' -
-    d)
+    D = G[(\gamma_0 - a) \sum_k \hat Q_k \Sigma_k - a\lambda - \sum_k T_k \Sigma_k]
+    d = \hat m G \mu + D b'
+    \partial D/\partial T_r = -A_r^T
+    \partial D/\partial\ln\hat Q_r = \hat Q_r A_r^T (\gamma_0 - a - D)
+    \partial d/\partial\ln\hat Q_r = \hat Q_r A_r^T ((\gamma_0 - a) b' - d)
 
 and every field and derivative is a trace of products of these, taken entry by entry.
 """

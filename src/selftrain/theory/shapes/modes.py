@@ -8,14 +8,18 @@ carries the mean $b_i$ and the variance $V_i$ of its weight. The unknowns are $\
 ($\gamma_0$, or 0 where little of the old weights is left) every mode forms the *change* $\beta -
 a\beta'$ first:
 
-    \delta_i = g_i(\gamma_0 S_i - \tau_i) - a        d_i = g_i\hat m\mu_i + \delta_i b'_i        S =
-    \sum\hat Q_k s_k,  \tau = \sum T_k s_k m - a m' = \sum \mu_i d_i                \psi_k - a =
-    \sum s_{ki}(b'_i d_i + \delta_i V'_i)/q'_k          c_k = \sum s_{ki} g_i/N noise_k^2 = \sum
-    s_{ki}[(d_i - (\psi_k - a) b'_i)^2 + (\delta_i - (\psi_k - a))^2 V'_i] + \sum_r \hat\chi_r \sum
-    s_{ki}s_{ri}g_i^2/N
+    S_i = \sum_k \hat Q_k s_{ki}        \tau_i = \sum_k T_k s_{ki}        g_i = 1/(\lambda + S_i)
+    \delta_i = g_i(\gamma_0 S_i - \tau_i) - a
+    d_i = g_i \hat m \mu_i + \delta_i b'_i
+    m - a m' = \sum_i \mu_i d_i
+    \psi_k - a = \sum_i s_{ki}(b'_i d_i + \delta_i V'_i)/q'_k
+    c_k = \sum_i s_{ki} g_i/N
+    noise_k^2 = \sum_i s_{ki}[(d_i - (\psi_k - a) b'_i)^2 + (\delta_i - (\psi_k - a))^2 V'_i]
+                + \sum_r \hat\chi_r \sum_i s_{ki} s_{ri} g_i^2/N
 
-($\psi_k = R_k/q'_k$). All sums run over non-negative terms where a small number is wanted, so none
-is a difference of large ones.
+($\psi_k = R_k/q'_k$; a mode of several features counts once for each wherever $V_i$ enters, in $c_k$
+and in the last sum). All sums run over non-negative terms where a small number is wanted, so none is
+a difference of large ones.
 """
 
 from __future__ import annotations

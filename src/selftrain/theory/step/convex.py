@@ -1,7 +1,7 @@
 r"""The convex objective of a stage, and damped Newton on it: converges from any start.
 
-    G(a, \eta, B, r) = \max_c \{ \alpha E M_c(h) - r^2\Delta/(2c) \} + \lambda (a^2 + \nu^2\eta^2 +
-    r^2)/2
+    G(a, \eta, B, r) = \max_c \{ \alpha E M_c(h) - r^2\Delta/(2c) \}
+                       + \lambda (a^2 + \nu^2\eta^2 + r^2)/2
 
 (M: Moreau envelope of the loss). The equations of a step are its stationarity conditions.
 """
