@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .record import Record, drift
+from .record import Record, drift, yardsticks
 
 TIMES = ("s", "ms")
 SIZES = ("GB", "MB")
@@ -53,7 +53,7 @@ class Change:
 
 def changes(old: Record, new: Record) -> list[Change]:
     """Every figure that both records have and that has a better and a worse."""
-    speed = min(new["yardstick"]) / min(old["yardstick"])
+    speed = min(yardsticks(new)) / min(yardsticks(old))
     least = drift(old) + drift(new)
     found = []
     for part, before, after in _pairs(old, new):

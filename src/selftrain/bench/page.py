@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from .record import PARTS, Record, drift
+from .record import PARTS, Record, drift, yardsticks
 
 INTRODUCTION = """\
 # Benchmarks
@@ -42,7 +42,7 @@ def _setting(record: Record) -> Iterator[str]:
     yield f"Machine: {machine['processor']}, {machine['cores']} cores, {machine['system']}."
     yield "Versions: " + ", ".join(f"{name} {number}" for name, number in versions.items()) + "."
     yield (
-        f"Yardstick: {1e3 * min(record['yardstick']):.0f} ms; noise of a figure at least"
+        f"Yardstick: {1e3 * min(yardsticks(record)):.0f} ms; noise of a figure at least"
         f" {100 * drift(record):.0f} %."
     )
     left_out = [part for part in PARTS if part not in record["parts"]]

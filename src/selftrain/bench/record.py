@@ -62,7 +62,8 @@ def measure(
 
     A part that fails is in the record with its reason, and the others are measured all the same.
     """
-    record: Record = {**setting(), "yardstick": [yardstick()], "parts": {}}
+    record: Record = {**setting(), "parts": {}}
+    before = yardstick()
     for part in parts:
         begin = time.perf_counter()
         rounds: list[list[dict[str, Any]]] = []
@@ -75,8 +76,9 @@ def measure(
         except subprocess.CalledProcessError as error:
             found = {"rounds": 0, "lines": [], "failed": _reason(error)}
         found["seconds"] = round(time.perf_counter() - begin, 1)
-        record["parts"][part] = found
-        record["yardstick"].append(yardstick())
+        after = yardstick()
+        record["parts"][part] = found | {"yardstick": [before, after]}
+        before = after
         notice(f"{part}: {found.get('failed') or _counted(found)}, {found['seconds']:.0f} s")
         finished(record)
     return record
@@ -121,9 +123,16 @@ def summary(rounds: Sequence[Sequence[Mapping[str, Any]]]) -> list[dict[str, Any
     return lines
 
 
+def yardsticks(record: Record) -> list[float]:
+    """The yardstick before and after every part of the record."""
+    return [taken for found in record["parts"].values() for taken in found["yardstick"]]
+
+
 def drift(record: Record) -> float:
-    """How much the yardstick changed while the record was taken, and `LEAST_NOISE` at least."""
-    times = record["yardstick"]
+    """How much the yardstick changed between the parts of the record, and `LEAST_NOISE` at
+    least.
+    """
+    times = yardsticks(record)
     return float(max(LEAST_NOISE, max(times) / min(times) - 1))
 
 
@@ -141,11 +150,7 @@ def merged(old: Record | None, new: Record) -> Record:
     if old is None or not same:
         return new
     parts = {**old["parts"], **new["parts"]}
-    return {
-        **new,
-        "yardstick": old["yardstick"] + new["yardstick"],
-        "parts": {part: parts[part] for part in PARTS if part in parts},
-    }
+    return {**new, "parts": {part: parts[part] for part in PARTS if part in parts}}
 
 
 def _measured(part: str) -> list[dict[str, Any]]:
