@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -59,3 +60,41 @@ def test_the_page_of_errors_has_every_error_and_all_are_exported() -> None:
     for name in classes:
         assert f"`{name}`" in page
         assert getattr(selftrain, name) is getattr(errors, name)
+
+
+def numbers(pattern: str, page: str) -> list[list[str]]:
+    """The numbers N of a pattern, at every place of a page where it is found."""
+    text = " ".join((DOCS / page).read_text("utf-8").split())
+    number = re.escape(pattern).replace("N", r"(\d+\.?\d*)").replace("\\*\\*\\*", ".*?")
+    return [list(found.groups()) for found in re.finditer(number, text)]
+
+
+def test_tuned_times_in_continuous_time_are_those_of_the_figure() -> None:
+    """The last row of the table against what the figure of the paper found."""
+    [shown] = numbers("| 1024 | N | N | N | N | N | N |", "continuum.md")
+    measured = numbers("tau_M at T = 1024 by rho: 0.2: N, 0.4: N, 0.5: N", "paper.md")
+    assert len(measured) == 2  # squared, logistic
+    for ours, figure in zip(shown, [*measured[0], *measured[1]], strict=True):
+        assert float(ours) == pytest.approx(float(figure), rel=0.04)
+
+
+def test_the_heuristics_alone_are_described_by_the_ablation() -> None:
+    [said] = numbers(
+        "N times that of supervised learning on all labels with neither, N with annealing, N with a"
+        " fixed bias and N with both",
+        "imbalance.md",
+    )
+    ways = "neither: N, annealing: N, bias fixed: N, both: N"
+    assert said in numbers(f"rho = 0.4: {ways}", "paper.md")
+
+
+def test_the_cost_of_a_gradient_is_the_measured_one() -> None:
+    record = json.loads((DOCS / "benchmarks.json").read_text("utf-8"))
+    lines = {line["what"]: line["figure"] for line in record["parts"]["gradients"]["lines"]}
+    [[cost]] = numbers("costs N times the run", "gradients.md")
+    assert float(cost) == pytest.approx(lines["gradient over forward"], abs=0.05)
+    [said] = numbers("takes N times as long ***, N times with ***, N times over", "gradients.md")
+    over = ("", ", threshold", ", annealing")
+    for ratio, more in zip(said, over, strict=True):
+        measured = lines[f"Nelder-Mead over ours: lambda_l, lambda_u{more}"]
+        assert float(ratio) == pytest.approx(measured, abs=0.05)
