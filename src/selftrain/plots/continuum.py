@@ -186,6 +186,51 @@ def plot_paths(paths: Mapping[str, ContinuumPath]) -> Figure:
     return figure
 
 
+def plot_annealing(
+    paths: Mapping[str, ContinuumPath], doses: Array, excess: Mapping[str, Array]
+) -> Figure:
+    r"""Norm and misalignment of annealed paths, and errors against the dose $a T^2$.
+
+    Arguments:
+        paths: limits of continuous time, under the names of their curves.
+        doses: values of $a T^2$.
+        excess: by name, how far errors at these doses are above the smallest one there is.
+
+    >>> from selftrain import Problem, Recipe, continuum
+    >>> problem = Problem(0.5, 2.0, 0.4, 0.6, steps=10)
+    >>> paths = {"2": continuum(problem, Recipe(0.1, 0.01, annealing=0.02, fix_bias=True))}
+    >>> doses = np.array([2.0, 4.0])
+    >>> len(plot_annealing(paths, doses, {"limit": np.array([0.03, 0.01])}).axes)
+    3
+    """
+    from .canvas import new_picture
+
+    colors = (BLUE, ORANGE, GREEN, PURPLE, BLACK)
+    with styled():
+        figure = new_picture(8.4, 3.4, 160)
+        norm, direction, error = figure.subplots(1, 3)
+        for (name, path), color in zip(paths.items(), colors, strict=False):
+            points = _points(path)
+            norm.plot(points.tau, points.q, color=color, label=rf"$aT^2={name}$")
+            direction.plot(points.tau, points.one_minus_squared_cosine, color=color)
+        for (name, above), color in zip(excess.items(), colors, strict=False):
+            best = int(np.argmin(above))
+            error.plot(doses, above, color=color, linestyle=_DASHES, label=name)
+            if 0 < best < doses.size - 1:
+                error.plot(doses[best], above[best], "o", color=color, mfc="white")
+        norm.set_title("squared norm  $q$")
+        direction.set_title("misalignment  $1 - M$")
+        error.set_title(r"error above the smallest possible")
+        for ax in (norm, direction):
+            ax.set_xlabel(r"time  $\tau = \lambda_U t$")
+        error.set_xlabel("$a T^2$")
+        for ax in (norm, direction, error):
+            ax.set_yscale("log")
+        error.legend(fontsize=6.5)
+        legend_under(figure, entries(norm), 4)
+    return figure
+
+
 def _times(run: Trajectory) -> Array:
     return np.append(0.0, np.cumsum(run.recipe.at_steps(run.problem.steps).lambda_u))
 

@@ -2,8 +2,8 @@
 
     python -m selftrain.report.pictures DOCS
 
-writes DOCS/images/headline.png, continuum-path.png, continuum-imbalance.png, simulation-theory.png,
-real-data.png and plan.png. Those of speed come from `selftrain bench`.
+writes DOCS/images/headline.png, continuum-path.png, continuum-imbalance.png,
+continuum-annealing.png, simulation-theory.png, real-data.png and plan.png. Those of speed come from `selftrain bench`.
 """
 
 from __future__ import annotations
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 REFERENCE = Problem(alpha_l=0.5, alpha_u=2.0, rho=0.4, delta=0.75**2, steps=16)
 SIZES = {128: 64, 1024: 32, 8192: 16, 2**20: 3}
 """Features of the simulated systems, and how many of each."""
+
+ANNEALED_UNTIL = 0.2
+r"""$\lambda_U T$ of the annealed runs, near its tuned value at 256 and 1024 steps."""
 
 
 def headline() -> Figure:
@@ -58,6 +61,35 @@ def continuum_imbalance() -> Figure:
             for rho in (0.5, 0.4, 0.3, 0.2)
         }
     )
+
+
+def continuum_annealing() -> Figure:
+    """Annealed paths with a fixed bias, and the error of runs and of their limit by $a T^2$."""
+    import numpy as np
+
+    from ..observables import generalization_error
+    from ..plots.continuum import plot_annealing
+    from ..theory.continuum.continuum import continuum
+    from ..theory.solve import solve
+
+    def recipe(dose: float, steps: int) -> Recipe:
+        return Recipe(0.1, ANNEALED_UNTIL / steps, annealing=dose / steps**2, fix_bias=True)
+
+    once = REFERENCE.replace(steps=1)
+    paths = {
+        f"{dose:g}": continuum(once, recipe(dose, 1), tolerance=1e-6) for dose in (0, 4, 8, 16)
+    }
+    doses, one = np.linspace(2.0, 16.0, 29), np.ones(())
+    ends = [continuum(once, recipe(dose, 1), tolerance=1e-6) for dose in doses]
+    errors = {r"$T \to \infty$": [path(path.until).error for path in ends]}
+    for steps in (64, 256, 1024, 4096):
+        runs = (solve(REFERENCE.replace(steps=steps), recipe(dose, steps)) for dose in doses)
+        errors[f"$T = {steps}$"] = [run.error[-1] for run in runs]
+    rho, delta = REFERENCE.test_mixture
+    threshold = 0.5 * delta * np.log(rho / (1 - rho))  # of the best direction
+    smallest = float(generalization_error(one, one, threshold, rho, delta))
+    excess = {name: np.array(found) - smallest for name, found in errors.items()}
+    return plot_annealing(paths, doses, excess)
 
 
 def simulation_theory() -> Figure:
@@ -113,6 +145,7 @@ PICTURES: dict[str, Callable[[], Figure]] = {
     "headline": headline,
     "continuum-path": continuum_path,
     "continuum-imbalance": continuum_imbalance,
+    "continuum-annealing": continuum_annealing,
     "simulation-theory": simulation_theory,
     "plan": plan,
     "real-data": real_data,
