@@ -59,7 +59,6 @@ def test_table_and_figure(tmp_path: Path) -> None:
     ("arguments", "code", "message"),
     [
         (("--sharpness", "2"), 2, "sharpness = 2.0: 1 is accepted"),
-        (("--annealing", "0.1"), 2, "annealing = 0.1: 0 is accepted"),
         (("--labeler", "hard"), 2, "labeler = 'hard'"),
         (("--until", "soon"), 2, "until = 'soon'"),
         (("--threshold", "1"), 1, "alpha_u times the selected share"),

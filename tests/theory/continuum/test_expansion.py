@@ -64,14 +64,22 @@ def measured(run: Trajectory, t: int, ridge: float) -> dict[str, float]:
     }
 
 
-def check_order(problem: Problem, recipe: Recipe, ridges: list[Any], t: int = 1) -> None:
+def check_order(
+    problem: Problem, recipe: Recipe, ridges: list[Any], t: int = 1, sharpening: float = 0.0
+) -> None:
     """Every coefficient is what the solver's differences go to, with an error proportional to the
-    ridge.
+    ridge; the labels of step t have the sharpness 1 + ridge * sharpening.
     """
-    runs = [solve(problem, recipe.replace(lambda_u=ridge), tolerance=1e-13) for ridge in ridges]
     last = [float(np.ravel(ridge)[-1]) for ridge in ridges]
-    first = first_order(problem, recipe, runs[0], t)
-    noise = second_order_noise(problem, recipe, runs[0], t)
+    recipes = [
+        recipe.replace(
+            lambda_u=ridge, annealing=[0.0] * (t - 1) + [sharpening * end / t] if sharpening else 0
+        )
+        for ridge, end in zip(ridges, last, strict=True)
+    ]
+    runs = [solve(problem, one, tolerance=1e-13) for one in recipes]
+    first = first_order(problem, recipes[0], runs[0], t)
+    noise = second_order_noise(problem, recipes[0], runs[0], t)
     expected = {**vars(first), **vars(noise)}
     table = [measured(run, t, ridge) for run, ridge in zip(runs, last, strict=True)]
     norm = State.at(runs[0], t - 1).norm
@@ -100,10 +108,40 @@ def test_coefficients_are_slopes_of_the_solver(name: str) -> None:
     check_order(problem, Recipe(**chosen), [1e-2, 1e-3, 1e-4, 1e-5])
 
 
-def test_a_later_step_uses_its_own_batch() -> None:
+@pytest.mark.parametrize("sharpening", [0.7, 30.0])
+@pytest.mark.parametrize("name", SETTINGS)
+def test_coefficients_of_a_step_with_sharpened_labels(name: str, sharpening: float) -> None:
+    data, chosen = SETTINGS[name]
+    problem = Problem(**{**BASE, **data}, steps=1)
+    check_order(problem, Recipe(**chosen), [1e-4, 1e-5, 1e-6], sharpening=sharpening)
+
+
+@pytest.mark.parametrize("fixed", [False, True])
+def test_sharpened_labels_of_a_loss_with_kinks(fixed: bool) -> None:
+    problem = Problem(**{**BASE, "alpha_u": 4.0, "loss": SquaredHinge()}, steps=1)
+    recipe = Recipe(lambda_l=1.0, fix_bias=fixed)
+    check_order(problem, recipe, [1e-4, 1e-5, 1e-6], sharpening=3.0)
+
+
+@pytest.mark.parametrize("sharpening", [0.0, 5.0])
+def test_a_later_step_uses_its_own_batch(sharpening: float) -> None:
     problem = Problem(0.5, (2.0, 3.0), 0.4, 0.5625, steps=2, rho_u=(0.4, 0.25), delta_u=(0.5, 0.8))
     recipe = Recipe(threshold=(0.0, 0.3))
-    check_order(problem, recipe, [(0.05, ridge) for ridge in (1e-2, 1e-3, 1e-4, 1e-5)], t=2)
+    ridges = [(0.05, ridge) for ridge in (1e-2, 1e-3, 1e-4, 1e-5)]
+    check_order(problem, recipe, ridges, t=2, sharpening=sharpening)
+
+
+def test_sharpened_labels_scale_a_model_whose_bias_is_trained() -> None:
+    """A trained bias follows the labels: weights and bias grow at the rate of the sharpening, and
+    the direction turns as it does without.
+    """
+    problem, state, sharpening = Problem(**BASE, steps=1), State(0.7, 0.9, -0.3), 2.5
+    plain = first_order(problem, Recipe(lambda_u=0.1), state)
+    sharp = first_order(problem, Recipe(lambda_u=0.1, annealing=0.1 * sharpening), state)
+    assert sharp.m1 - plain.m1 == pytest.approx(sharpening * state.m, rel=1e-11)
+    assert sharp.q1 - plain.q1 == pytest.approx(2 * sharpening * state.q, rel=1e-11)
+    assert sharp.bias1 - plain.bias1 == pytest.approx(sharpening * state.bias, rel=1e-11)
+    assert sharp.alignment_rate == pytest.approx(plain.alignment_rate, rel=1e-12)
 
 
 class SquaredHinge:
@@ -317,7 +355,6 @@ class OwnLabels:
         (Recipe(sharpness=2.0), "sharpness"),
         (Recipe(sharpness=math.inf), "sharpness"),
         (Recipe(sharpness=(1.5,)), "sharpness"),
-        (Recipe(annealing=0.1), "annealing"),
         (Recipe(labeler="hard"), "labeler"),
     ],
 )
@@ -339,6 +376,13 @@ def test_a_labeler_equal_to_the_link_is_accepted() -> None:
     problem, state = Problem(**BASE, steps=1), State(1.0, 1.0, -0.2)
     own = first_order(problem, Recipe(labeler=OwnLabels()), state)
     assert own == first_order(problem, Recipe(), state)
+
+
+def test_labels_that_do_not_follow_the_annealing_are_rejected() -> None:
+    problem, recipe = Problem(**BASE, steps=1), Recipe(annealing=0.1, labeler=OwnLabels())
+    with pytest.raises(InvalidInput, match="link of the logit times the sharpness") as rejected:
+        first_order(problem, recipe, State(1.0, 1.0, -0.2))
+    assert rejected.value.field == "labeler"
 
 
 def test_bad_arguments_are_named() -> None:
