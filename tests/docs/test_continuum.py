@@ -30,6 +30,12 @@ def test_numbers_in_the_comments(names: dict[str, Any]) -> None:
     scales = (form.tau_m, form.tau_v, form.tau_squared_cosine)
     assert scales == pytest.approx((1.52, 0.28, 0.45), abs=5e-3)
     assert form.floor() == pytest.approx(0.0049, abs=5e-5)
+    last = names["last"]
+    assert (last.q, last.one_minus_squared_cosine, last.error) == (
+        pytest.approx(8.46, abs=5e-3),
+        pytest.approx(0.0019, abs=5e-5),
+        pytest.approx(0.08918, abs=5e-6),
+    )
     fixed, wrong = names["fixed"], names["wrong"]
     assert fixed.rates[0] == pytest.approx(-7.27, abs=5e-3)
     assert (fixed.always_positive, fixed.reached, wrong.reversed) == (False, True, True)
@@ -37,6 +43,6 @@ def test_numbers_in_the_comments(names: dict[str, Any]) -> None:
 
 def test_images_are_there() -> None:
     images = re.findall(r"\]\((images/[\w.-]+)\)", PAGE)
-    assert len(images) == 3
+    assert len(images) == 4
     for image in images:
         assert (DOCS / image).is_file(), image

@@ -72,6 +72,65 @@ def test_the_path_moves_at_the_rates_of_a_step(name: str) -> None:
             assert slope == pytest.approx(expected, rel=1e-5, abs=1e-6), quantity
 
 
+ANNEALED: dict[str, tuple[dict[str, Any], dict[str, Any], float]] = {
+    "logistic": ({}, {}, 0.1),
+    "logistic, bias fixed": ({"rho": 0.2}, {"fix_bias": True}, 0.1),
+    "logistic, selection, bias fixed": (
+        {"alpha_u": 4.0, "rho": 0.3},
+        {"threshold": 0.5, "fix_bias": True},
+        0.4,
+    ),
+    "squared": ({"loss": "squared", "rho": 0.3}, {}, 1.0),
+    "squared, selection, bias fixed": (
+        {"loss": "squared", "alpha_u": 3.0},
+        {"threshold": 0.3, "fix_bias": True},
+        1.0,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ANNEALED)
+def test_annealed_runs_come_closer_in_proportion_to_the_ridge(name: str) -> None:
+    """With a T^2 = 4 labels are sharpened by exp(2) in all, however many steps there are."""
+    data, chosen, until = ANNEALED[name]
+    problem, largest, dose = REFERENCE.replace(**data), [], 4.0
+    once = Recipe(lambda_u=until, annealing=dose, **chosen)
+    path = continuum(problem.replace(steps=1), once, tolerance=1e-8)
+    for steps in (256, 1024, 4096):
+        recipe = Recipe(lambda_u=until / steps, annealing=dose / steps**2, **chosen)
+        largest.append(path.compare(solve(problem.replace(steps=steps), recipe)).largest)
+    for quantity in ("m", "q", "v", "bias", "error"):
+        first, second, third = (row[quantity] for row in largest)
+        if quantity == "bias" and path.recipe.fix_bias:
+            assert third < 1e-12
+            continue
+        assert 3.5 < first / second < 4.4, (quantity, largest)
+        assert 3.8 < second / third < 4.2, (quantity, largest)
+    for tau in (0.3 * until, 0.8 * until):
+        step, rates = 2e-4 * until, path.first_order(tau)
+        for quantity in ("m", "q", "v", "bias", "squared_cosine"):
+            ahead, behind = (getattr(path(tau + x), quantity) for x in (step, -step))
+            expected = getattr(rates, f"{quantity}1")
+            slope = (ahead - behind) / (2 * step)
+            assert slope == pytest.approx(expected, rel=1e-4, abs=1e-4), quantity
+
+
+def test_with_annealing_a_ridge_is_more_than_a_clock() -> None:
+    """Ridges that change on the way: each stretch has its own pace of sharpening."""
+    largest = []
+    for n in (50, 100):
+        problem = REFERENCE.replace(steps=3 * n)
+        ridges = [0.1 / n] * n + [0.05 / n] * (2 * n)
+        recipe = Recipe(lambda_u=ridges, annealing=0.5 / n**2, fix_bias=True)
+        path = continuum(problem, recipe, tolerance=1e-8)
+        assert [piece.begin for piece in path.stretches] == pytest.approx([0.0, 0.1])
+        largest.append(path.compare(solve(problem, recipe)).largest)
+    for quantity in ("m", "q", "v", "error"):
+        assert 1.7 < largest[0][quantity] / largest[1][quantity] < 2.3, quantity
+    with pytest.raises(InvalidInput, match="the same labelled set"):
+        path.compare(solve(problem, recipe.replace(annealing=0.6 / n**2)))
+
+
 def test_finite_systems_follow_the_path() -> None:
     """Matrix-free systems of 4096 features at a small ridge; neither solver nor expansion
     involved.
@@ -210,7 +269,6 @@ def test_very_long_paths_keep_their_digits() -> None:
     ("problem", "recipe", "options", "field"),
     [
         (REFERENCE, Recipe(sharpness=1.5), {}, "sharpness"),
-        (REFERENCE, Recipe(annealing=0.1), {}, "annealing"),
         (REFERENCE, Recipe(labeler="hard"), {}, "labeler"),
         (REFERENCE, Recipe(), {"until": -1.0}, "until"),
         (REFERENCE, Recipe(), {"until": math.inf}, "until"),

@@ -22,6 +22,32 @@ CASES: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("fixed", [False, True])
 @pytest.mark.parametrize("changes", CASES)
+def test_annealed_paths_and_runs(changes: dict[str, Any], fixed: bool) -> None:
+    """Against the integrated path and the solver; with a trained bias the error is that of no
+    annealing at all.
+    """
+    problem = BASE.replace(**changes)
+    recipe = Recipe(lambda_u=0.01, annealing=0.004, fix_bias=fixed)
+    form, run = squared_closed_form(problem, recipe), solve(problem, recipe)
+    times = np.linspace(0, 0.4, 21)
+    here, there = form(times), continuum(problem, recipe, tolerance=1e-11)(times)
+    for name in ("m", "q", "v", "squared_cosine", "error"):
+        assert getattr(here, name) == pytest.approx(getattr(there, name), rel=1e-9), name
+        assert getattr(form.discrete, name) == pytest.approx(
+            run.m**2 / run.q if name == "squared_cosine" else getattr(run, name), rel=1e-11
+        )
+    assert here.bias == pytest.approx(there.bias, rel=1e-9, abs=1e-11)
+    assert form.discrete.bias == pytest.approx(run.bias, rel=1e-11, abs=1e-13)
+    plain = squared_closed_form(problem, recipe.replace(annealing=0.0))
+    if not fixed:
+        assert here.error == pytest.approx(plain(times).error, rel=1e-12)
+        assert form.discrete.error == pytest.approx(plain.discrete.error, rel=1e-12)
+    with pytest.raises(InvalidInput, match="from 0 to"):
+        form(1e3)
+
+
+@pytest.mark.parametrize("fixed", [False, True])
+@pytest.mark.parametrize("changes", CASES)
 def test_prediction_8_is_the_integrated_path(changes: dict[str, Any], fixed: bool) -> None:
     problem, recipe = BASE.replace(**changes), Recipe(fix_bias=fixed)
     form = squared_closed_form(problem, recipe)
@@ -98,6 +124,7 @@ def test_time_scales_vanish_with_the_room_above_one_point_a_feature() -> None:
         ({"steps": 0}, Recipe(), "steps"),
         ({}, Recipe(threshold=0.1), "threshold"),
         ({}, Recipe(sharpness=2.0), "sharpness"),
+        ({"steps": 2}, Recipe(lambda_u=(0.1, 0.2), annealing=0.1), "annealing"),
         ({"steps": 2, "alpha_u": (2.0, 3.0)}, Recipe(), "alpha_u"),
         ({"steps": 2, "rho_u": (0.2, 0.3)}, Recipe(), "rho_u"),
     ],
