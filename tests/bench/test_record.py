@@ -34,7 +34,10 @@ def made(yardstick: float = 0.1, noise: float = 0.0, **figures: float) -> dict[s
         "versions": {"python": "3.11", "selftrain": "1.0.0"},
         "parts": {
             "theory": {
-                "rounds": 1, "seconds": 3.0, "lines": lines, "yardstick": [yardstick, yardstick],
+                "rounds": 1,
+                "seconds": 3.0,
+                "lines": lines,
+                "yardstick": [yardstick, yardstick],
             }
         },
     }

@@ -3,7 +3,8 @@
     python -m selftrain.report.pictures DOCS
 
 writes DOCS/images/headline.png, continuum-path.png, continuum-imbalance.png,
-continuum-annealing.png, simulation-theory.png, real-data.png and plan.png. Those of speed come from `selftrain bench`.
+continuum-annealing.png, simulation-theory.png, real-data.png and plan.png. Those of speed come
+from `selftrain bench`.
 """
 
 from __future__ import annotations

@@ -65,8 +65,8 @@ def continuum(
     ContinuumPath(until=1, error 0.193827 -> 0.4, cosine 0.641744 -> 0.999976)
     >>> path(0.5).cosine > path(0.1).cosine
     True
-    >>> continuum(problem, Recipe(lambda_u=0.01, annealing=1e-3, fix_bias=True))
-    ContinuumPath(until=1, error 0.193827 -> 0.4, cosine 0.641744 -> 0.999976)
+    >>> continuum(problem, Recipe(lambda_u=0.002, annealing=8e-4, fix_bias=True))
+    ContinuumPath(until=0.2, error 0.193827 -> 0.0893753, cosine 0.641744 -> 0.99938)
     """
     if on_failure not in ("raise", "partial"):
         raise InvalidInput("on_failure", on_failure, '"raise" or "partial" is accepted')

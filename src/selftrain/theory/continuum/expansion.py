@@ -143,9 +143,7 @@ def coefficients(
         squared_cosine1=2 * mu * nu2 * answer.turn,
         points=answer.points,
     )
-    numbers = {
-        name: value for name, value in asdict(found).items() if name != "alignment_rate"
-    }
+    numbers = {name: value for name, value in asdict(found).items() if name != "alignment_rate"}
     _check_range(t, old, **numbers)
     return found
 
@@ -209,7 +207,9 @@ def batch_of(problem: Problem, recipe: Recipe, t: int) -> GivenBatch:
 
 
 def sharpening_of(problem: Problem, recipe: Recipe, t: int) -> float:
-    r"""$\epsilon = a t/\lambda_U^{(t)}$: labels of step t have the sharpness $1 + \lambda_U\epsilon$."""
+    r"""$\epsilon = a t/\lambda_U^{(t)}$: labels of step t have the sharpness $1 +
+    \lambda_U\epsilon$.
+    """
     annealing = expand("annealing", recipe.annealing, problem.steps)
     return float(annealing[t - 1] * t / recipe.at_steps(problem.steps).lambda_u[t - 1])
 

@@ -65,7 +65,8 @@ class Flow:
             raise SelfTrainError(
                 f"the path was given up at tau = {tau:g} after {MOST_EVALUATIONS} evaluations: its"
                 " rates are rounding (alpha_u times the selected share ="
-                f" {self.answer(tau, y).points:.10g} is hardly above 1?); a larger tolerance may help"
+                f" {self.answer(tau, y).points:.10g} is"
+                f" hardly above 1?); a larger tolerance may help"
             )
         if np.abs(y[:2]).max() > LARGEST_LOG:
             return np.full(3, np.nan)

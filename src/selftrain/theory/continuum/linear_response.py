@@ -6,7 +6,8 @@ the logits answer to a small change of the fields by $k_0 = l''/(1 + \chi_0\Delt
 logit $\tilde h$. Labels sharpened by $\gamma = 1 + \lambda\epsilon$ are the soft labels
 of the logit $\gamma\tilde h$, so the slope of the loss vanishes there, and to first order a step
 sees the field $h - \gamma\tilde h$ in place of $h - \tilde h$. Of the stage equations (`equations`)
-with $a = \omega(1 + \lambda r)$, $\eta = \lambda\omega b$, $B = B' + \lambda\omega\beta$ there remains,
+with $a = \omega(1 + \lambda r)$, $\eta = \lambda\omega b$, $B = B' + \lambda\omega\beta$ there
+remains,
 to first order in $\lambda$ and in units of $\omega$,
 
     E[k_0 h_1] = 0        E[k_0 \hat g h_1] = -1/\alpha        E[k_0 s h_1] = -b \hat Q_0/\alpha
@@ -14,7 +15,8 @@ to first order in $\lambda$ and in units of $\omega$,
     h_1 = (\beta - \epsilon B'/\omega) + (r - \epsilon) \hat g + \nu^2 b s
 
 with $\hat g = (\tilde h - B')/\omega$ and $1/\chi_0 = \alpha\Delta E[k_0] = \hat Q_0$; a fixed bias
-has $\beta = 0$ in place of the first equation. The last is a monotone equation for $c = \chi_0\Delta$, $\alpha E[c\,l''/(1 + c\,l'')] =
+has $\beta = 0$ in place of the first equation. The last is a monotone equation for $c =
+\chi_0\Delta$, $\alpha E[c\,l''/(1 + c\,l'')] =
 1$, with a root if and only if the curved selected points outnumber the features.
 """
 

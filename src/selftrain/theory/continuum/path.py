@@ -55,7 +55,8 @@ class ContinuumPath:
             does not.
         accuracy: of $\ln\sqrt q$, $\mathrm{artanh}\cos$ and B: the largest difference between the
             two finest integrations, which take different steps (relative where |B| > 1), or the
-            tolerance of the finest if that is larger. Of a path that ended early, up to 0.999 of its time: rates may diverge
+            tolerance of the finest if that is larger. Of a path that ended early, up to 0.999
+            of its time: rates may diverge
             where the expansion ends.
         evaluations: of the right-hand side, all integrations together.
         failure: why the path ended early (only with `on_failure="partial"`), or None.

@@ -17,7 +17,8 @@ with coefficients that do not depend on the state; its fixed ratio v/m² is the 
 which no number of steps leads.
 
 A step is linear in its labels, so annealing with a trained bias only multiplies the model: by
-$\gamma_t$ in step t, by $e^{\kappa\tau^2/2}$ in continuous time ($\kappa = a/\lambda_U^2$). Direction
+$\gamma_t$ in step t, by $e^{\kappa\tau^2/2}$ in continuous time ($\kappa = a/\lambda_U^2$).
+Direction
 and error are those of the run without annealing. A fixed bias does not take part in that: v is
 multiplied alike, and
 
@@ -54,7 +55,8 @@ LARGEST = 1e300
 
 
 class StepMap(NamedTuple):
-    r"""One step at ridge $\lambda$ without annealing: $m = g m'$, $v = a m'^2 + b v'$, and the slack
+    r"""One step at ridge $\lambda$ without annealing: $m = g m'$, $v = a m'^2 + b v'$, and the
+    slack
     $g^2 - b$ without cancellation; `amplified` is what a squared residual of the labels adds to v.
     """
 
@@ -113,7 +115,8 @@ class SquaredClosedForm:
         r"""$m = m_0 e^{\phi(\tau)} + u \int_0^\tau \kappa s\,e^{\phi(\tau) - \phi(s)} ds$ with
         $\phi(s) = \kappa s^2/2 - s/\tau_m$.
 
-        By parts the integral is $e^{\phi} - 1 + \tau_m^{-1}\int_0^\tau e^{\phi(\tau) - \phi(s)} ds$,
+        By parts the integral is $e^{\phi} - 1 + \tau_m^{-1}\int_0^\tau e^{\phi(\tau) - \phi(s)}
+        ds$,
         and the last one is a difference of scaled error functions, which do not overflow.
         """
         width, centre = math.sqrt(2 / self.sharpens), 1 / (self.sharpens * self.tau_m)
@@ -146,7 +149,8 @@ class SquaredClosedForm:
         return self._points(times, kept, np.log(ratio), grown)
 
     def _driven_steps(self, ridges: Array, sharpness: Array) -> tuple[Array, Array]:
-        r"""m and $\ln v$ of every step: $m = g x$ with $x = \gamma m' + (\gamma-1) u$, and v gets the
+        r"""m and $\ln v$ of every step: $m = g x$ with $x = \gamma m' + (\gamma-1) u$, and v
+        gets the
         residuals of the labels of a constant bias besides its own.
         """
         _, rho, delta = (float(column[0]) for column in self.problem.unlabeled)

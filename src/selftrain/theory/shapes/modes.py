@@ -17,8 +17,10 @@ a\beta'$ first:
     noise_k^2 = \sum_i s_{ki}[(d_i - (\psi_k - a) b'_i)^2 + (\delta_i - (\psi_k - a))^2 V'_i]
                 + \sum_r \hat\chi_r \sum_i s_{ki} s_{ri} g_i^2/N
 
-($\psi_k = R_k/q'_k$; a mode of several features counts once for each wherever $V_i$ enters, in $c_k$
-and in the last sum). All sums run over non-negative terms where a small number is wanted, so none is
+($\psi_k = R_k/q'_k$; a mode of several features counts once for each wherever $V_i$ enters, in
+$c_k$
+and in the last sum). All sums run over non-negative terms where a small number is wanted, so
+none is
 a difference of large ones.
 """
 
