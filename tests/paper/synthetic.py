@@ -51,7 +51,7 @@ def _noisy(
     return made
 
 
-FIXED = {"T", "t", "way", "step", "level"}
+FIXED = {"T", "t", "way", "step", "level", "along"}
 
 
 def _whole(shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -79,7 +79,8 @@ def chain(
     if small:
         ridge = 0.1 + 0 * t
     off = 0.3 * t ** -(0.5 + rho) if not small else 0.4 + 0.02 * np.log2(t)
-    hardness = 0.8 / (1 + 0.1 * t)
+    along = np.linspace(0, 1, 5)
+    hardness = 0.8 / (1 + 0.1 * t)[:, None] * (1 + 3 * (skew - 0.02) * along)
     return {
         "T": t.astype(int),
         "error": error,
@@ -92,8 +93,9 @@ def chain(
         "lambda_u": ridge,
         "threshold": 0.3 * selection + 0 * t,
         "annealing": heuristics * 1.5 * t**-1.8,
+        "along": along,
         "hardness": hardness,
-        "hardness_soft": 0.6 * hardness,
+        "hardness_soft": 0.6 * hardness[:, -1],
         "labeled_only": 0.5 * delta + 0 * t,
         "supervised": 0.1 * delta * (1 + 0.02 / t),
         "supervised_any_ridge": 0.1 * delta * (1 - 0.08 / t),
@@ -201,27 +203,29 @@ def finite_run(rng: Any, features: int, rho: float, **setting: Any) -> dict[str,
 def histogram(rng: Any, features: int, shown: tuple[int, ...], **_: Any) -> dict[str, Any]:
     edges = np.linspace(-4, 4, finite.BINS)
     curve = np.linspace(-4, 4, finite.CURVE)
-    law = finite.LEVELS
-    made: dict[str, Any] = {"step": np.array(shown), "level": law}
-    for what in ("weights", "logits"):
-        each: dict[str, list[Any]] = {}
-        for index, _ in enumerate(shown):
-            scale = 1 + 0.3 * index
-            density = np.exp(-0.5 * (curve / scale) ** 2) / np.sqrt(2 * np.pi) / scale
-            counts = np.interp(0.5 * (edges[1:] + edges[:-1]), curve, density)
-            share = np.clip(law + 0.1 * features**-0.5 * rng.standard_normal(law.size), 0, 1)
-            entries = {
-                "edge": edges,
-                "histogram": counts,
-                "curve": curve,
-                "density": density,
-                "share": share,
-                "law": law,
-            }
-            for name, value in entries.items():
-                each.setdefault(f"{what}_{name}", []).append(value)
-        made |= {name: np.array(values) for name, values in each.items()}
-    return made
+    scales = [1 + 0.3 * index for index, _ in enumerate(shown)]
+    density = np.array([np.exp(-0.5 * (curve / s) ** 2) / np.sqrt(2 * np.pi) / s for s in scales])
+    middle = 0.5 * (edges[1:] + edges[:-1])
+    entries = {
+        "edge": np.array([edges for _ in shown]),
+        "histogram": np.array([np.interp(middle, curve, one) for one in density]),
+        "curve": np.array([curve for _ in shown]),
+        "density": density,
+    }
+    return {"step": np.array(shown), **_of_both(entries)}
+
+
+def shares(rng: Any, features: int, shown: tuple[int, ...], **_: Any) -> dict[str, Any]:
+    law = np.array([finite.LEVELS for _ in shown])
+    share = np.clip(law + 0.1 * features**-0.5 * rng.standard_normal(law.shape), 0, 1)
+    made = _of_both({"share": share, "law": law})
+    return {"step": np.array(shown), "level": finite.LEVELS, **made}
+
+
+def _of_both(entries: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        f"{what}_{name}": one for what in ("weights", "logits") for name, one in entries.items()
+    }
 
 
 def single_shot(rng: Any, rho: float, alpha_u: float, largest: float, **_: Any) -> dict[str, Any]:
@@ -321,6 +325,7 @@ MAKERS: dict[tuple[str, str], Callable[..., dict[str, Any]]] = {
     ("theory", "finite"): theory,
     ("finite_run", "finite"): finite_run,
     ("histogram", "finite"): histogram,
+    ("shares", "finite"): shares,
     ("single_shot", "single_shot"): single_shot,
     ("single_shot_run", "single_shot"): single_shot_run,
     ("schedules", "schedules"): schedules,

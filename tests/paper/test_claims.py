@@ -15,6 +15,7 @@ import xarray as xr
 
 from selftrain.paper.judge import above_bayes, agreement, last_slope, power_law
 from selftrain.paper.registry import figure
+from selftrain.paper.ruling import Bar
 
 sys.path.insert(0, str(Path(__file__).parent))
 from synthetic import data_of
@@ -98,13 +99,14 @@ def test_agreement_needs_power() -> None:
     """Few seeds prove nothing: a difference of 20 % with a standard error of 15 % is neither seen
     nor excluded.
     """
-    few = agreement([0.2], [0.15], seeds=4, bar=0.1)
-    assert few.holds is None
+    bar = Bar(0.1, "an example")
+    few = agreement([0.2], [0.15], seeds=4)
+    assert few.within("gap", bar).met() is None
     assert few.detectable > 0.2
-    many = agreement([0.2], [0.005], seeds=64, bar=0.1)
-    assert many.holds is False
-    good = agreement([0.02], [0.005], seeds=64, bar=0.1)
-    assert good.holds is True
+    many = agreement([0.2], [0.005], seeds=64)
+    assert many.within("gap", bar).met() is False
+    good = agreement([0.02], [0.005], seeds=64)
+    assert good.within("gap", bar).met() is True
     assert 0.02 < good.at_most < 0.1
 
 
@@ -114,12 +116,12 @@ def test_the_power_that_agreement_reports() -> None:
     """
     rng = np.random.default_rng(0)
     seeds, spread = 16, 1.0
-    detectable = agreement([0.0], [spread / 4], seeds, 0.0).detectable
+    detectable = agreement([0.0], [spread / 4], seeds).detectable
     seen = 0
     for _ in range(2000):
         sample = detectable + spread * rng.standard_normal(seeds)
         error = sample.std(ddof=1) / np.sqrt(seeds)
-        seen += agreement([sample.mean()], [error], seeds, 0.0).holds is False
+        seen += agreement([sample.mean()], [error], seeds).at_least > 0
     assert 0.85 < seen / 2000 < 0.97
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from selftrain.paper.figure import Claim, Figure, Finding
 from selftrain.paper.registry import IDS, figure
+from selftrain.paper.ruling import Bar, below, decided
 from selftrain.symbols import to_html
 
 HERE = Path(__file__).parent
@@ -94,6 +95,8 @@ def test_numbers_like_the_papers_bear_it_out_and_no_claim_is_counted_twice() -> 
 
 
 def test_verdicts() -> None:
-    assert Claim(True, "x").verdict == "holds"
-    assert Claim(False, "x").verdict == "does not hold"
-    assert Finding(None, "x").to_dict()["verdict"] == "cannot tell"
+    bar = Bar(0.1, "an example")
+    assert Claim(decided(below("x", 0.01, bar)), "x").verdict == "holds"
+    assert Claim(decided(below("x", 0.2, bar)), "x").verdict == "does not hold"
+    unknown = below("x", 0.05, bar, 0.0, 0.3)
+    assert Finding(decided(unknown), "x").to_dict()["verdict"] == "cannot tell"

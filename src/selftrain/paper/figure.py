@@ -18,6 +18,7 @@ from ..errors import SelfTrainError
 from ..runtime.progress import ProgressOption
 from ..sweep import Store, Task, complete
 from ..sweep.store import KeptInMemory
+from .ruling import Ruling, verdict_of
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -29,12 +30,6 @@ Data = Mapping[str, "xr.Dataset"]
 Tasks = Callable[[bool], Mapping[str, Task]]
 """What a figure computes, by name; True asks for its quick version."""
 
-HOLDS, FAILS, OPEN = "holds", "does not hold", "cannot tell"
-VERDICTS = (HOLDS, FAILS, OPEN)
-"""What a verdict can be. A quick version says `OPEN` where the full run could say something
-else.
-"""
-
 NEEDS_THE_FULL_RUN = "needs the full run"
 
 
@@ -43,18 +38,32 @@ class Judged:
     """Something that the data decide.
 
     Attributes:
-        holds: whether it came out; None if these data cannot tell.
+        ruling: the numbers that decide, with their bars.
         found: what was found, in words and numbers.
         numbers: the numbers themselves, by name.
     """
 
-    holds: bool | None
+    ruling: Ruling
     found: str
     numbers: Mapping[str, float] = field(default_factory=dict)
 
     @property
+    def holds(self) -> bool | None:
+        """Whether it came out; None if these data cannot tell."""
+        return self.ruling.holds
+
+    @property
     def verdict(self) -> str:
-        return {True: HOLDS, False: FAILS, None: OPEN}[self.holds]
+        return verdict_of(self.holds)
+
+    def _judged(self) -> dict[str, Any]:
+        """What a record has of claims and findings alike."""
+        return {
+            "verdict": self.verdict,
+            "found": self.found,
+            "numbers": dict(self.numbers),
+            **self.ruling.to_dict(),
+        }
 
 
 @dataclass(frozen=True)
@@ -76,9 +85,7 @@ class Claim(Judged):
             "quote": self.quote,
             "case": self.case,
             "test": self.test,
-            "verdict": self.verdict,
-            "found": self.found,
-            "numbers": dict(self.numbers),
+            **self._judged(),
         }
 
 
@@ -93,12 +100,7 @@ class Finding(Judged):
     says: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        return {
-            "says": self.says,
-            "verdict": self.verdict,
-            "found": self.found,
-            "numbers": dict(self.numbers),
-        }
+        return {"says": self.says, **self._judged()}
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,4 @@
-"""How claims are judged: what a part of the cases can decide, agreement with power, fitted
-powers.
-"""
+"""What verdicts are made of: agreement with power, fitted powers, numbers in words."""
 
 from __future__ import annotations
 
@@ -11,86 +9,62 @@ from scipy import stats
 
 from ..arrays import Array
 from .figure import Data, Finding
+from .ruling import Bar, Criterion, below, everywhere
 
 if TYPE_CHECKING:
     import xarray as xr
-
-
-def everywhere(holds: bool, full: bool) -> bool | None:
-    """The verdict on a statement about every case: some of the cases can refute it, not prove it.
-
-    >>> everywhere(True, full=False), everywhere(False, full=False), everywhere(True, full=True)
-    (None, False, True)
-    """
-    return bool(holds) if full or not holds else None
-
-
-def somewhere(holds: bool, full: bool) -> bool | None:
-    """The verdict on a statement about some case: some of the cases can prove it, not refute it.
-
-    >>> somewhere(True, full=False), somewhere(False, full=False), somewhere(False, full=True)
-    (True, None, False)
-    """
-    return bool(holds) if full or holds else None
-
-
-def at_full_size(holds: bool | None, full: bool) -> bool | None:
-    """The verdict on a statement that only the long runs, or the many seeds, of the full version
-    decide.
-    """
-    return holds if full else None
 
 
 LEVEL = 1e-3
 """A difference counts as real if chance makes one as large in one of a thousand figures."""
 
 
+ROUNDING = Bar(1e-9, "a thousand times the accuracy of the solver")
+
+
 class Agreement(NamedTuple):
     """Means of several systems against a theory.
 
     Attributes:
-        largest: the largest distance of a mean from the theory, in the units of `bar`.
+        largest: the largest distance of a mean from the theory, in the units of its scale.
         at_most: what it is at most, every mean with a one-sided confidence of 95 %.
+        at_least: what it is at least: the largest distance less what chance makes of it in one of
+            a thousand figures.
         detectable: a distance that would be seen with a power of 90 %, at the noisiest mean.
-        bar: the distance below which they agree.
-        holds: True if all are below the bar with confidence, False if one is above it beyond
-            chance, None if these systems cannot tell.
     """
 
     largest: float
     at_most: float
+    at_least: float
     detectable: float
-    bar: float
-    holds: bool | None
 
-    def __str__(self) -> str:
-        if self.holds is None:
-            return f"cannot tell: largest distance {self.largest:.2%}, at most {self.at_most:.2%}"
-        words = "agree to" if self.holds else "differ by"
-        return f"{words} {self.at_most if self.holds else self.largest:.2g} of the scale"
+    def within(self, what: str, bar: Bar) -> Criterion:
+        """All means must be within a distance of the theory: they are if they are so with
+        confidence, they are not if one is farther beyond chance.
+        """
+        return below(what, self.largest, bar, self.at_least, self.at_most)
 
 
-def agreement(gap: Any, error: Any, seeds: int, bar: float) -> Agreement:
-    """Judge gaps of means over seeds, with their standard errors, against a bar.
+def agreement(gap: Any, error: Any, seeds: int) -> Agreement:
+    """How far means over seeds are from a theory, from their gaps and standard errors.
 
-    >>> agreement([0.01, -0.02], [0.001, 0.001], seeds=16, bar=0.05).holds
+    >>> bar = Bar(0.05, "an example")
+    >>> agreement([0.01, -0.02], [0.001, 0.001], seeds=16).within("gap", bar).met()
     True
-    >>> agreement([0.01, -0.02], [0.02, 0.03], seeds=4, bar=0.05).holds is None
+    >>> agreement([0.01, -0.02], [0.02, 0.03], seeds=4).within("gap", bar).met() is None
     True
-    >>> agreement([0.2, -0.02], [0.01, 0.01], seeds=16, bar=0.05).holds
+    >>> agreement([0.2, -0.02], [0.01, 0.01], seeds=16).within("gap", bar).met()
     False
     """
     distance, spread = np.abs(np.ravel(gap)), np.ravel(error)
     sure = stats.t.ppf(0.95, seeds - 1)
     beyond = stats.t.isf(LEVEL / distance.size, seeds - 1)
-    at_most = float((distance + sure * spread).max())
-    detectable = float((beyond + stats.t.ppf(0.9, seeds - 1)) * spread.max())
-    holds: bool | None = None
-    if at_most < bar:
-        holds = True
-    elif (distance - beyond * spread > bar).any():
-        holds = False
-    return Agreement(float(distance.max()), at_most, detectable, bar, holds)
+    return Agreement(
+        largest=float(distance.max()),
+        at_most=float((distance + sure * spread).max()),
+        at_least=float((distance - beyond * spread).max()),
+        detectable=float((beyond + stats.t.ppf(0.9, seeds - 1)) * spread.max()),
+    )
 
 
 class PowerLaw(NamedTuple):
@@ -140,7 +114,7 @@ def above_bayes(error: xr.DataArray, bayes: xr.DataArray, full: bool) -> Finding
     gap = float((error / bayes).min())
     return Finding(
         says="No error is below the Bayes limit of the same data.",
-        holds=everywhere(gap >= 1 - 1e-9, full),
+        ruling=everywhere(full, below("largest shortfall", 1 - gap, ROUNDING)),
         found=f"The smallest ratio of an error to its Bayes limit is {gap:.5f}.",
         numbers={"smallest_ratio": gap},
     )

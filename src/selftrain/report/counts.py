@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from ..paper.figure import FAILS, HOLDS, NEEDS_THE_FULL_RUN, OPEN
+from ..paper.figure import NEEDS_THE_FULL_RUN
+from ..paper.ruling import FAILS, HOLDS, OPEN
 
 Record = Mapping[str, Any]
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..paper.figure import FAILS, HOLDS, OPEN
+from ..paper.ruling import FAILS, HOLDS, OPEN
 from ..symbols import to_html
 from .counts import Record, claims_of, count, findings_of, verdict
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize
 
+from ...arrays import Array
 from ...errors import NoGradient, StageError
 from ...problem import Problem
 from ...recipe import Recipe
@@ -33,6 +34,9 @@ SETTLED = 32
 length.
 """
 CHOSEN = ("lambda_l", "lambda_u", "threshold", "annealing")
+ALONG = (0.0, 0.25, 0.5, 0.75, 1.0)
+"""Where along a run the hardness of the labels is measured, as shares of T; 0 is step 1."""
+
 FADED_SEARCH = 60
 """Runs of a search among recipes whose weights fade: two coordinates, one of them at its bound."""
 
@@ -58,7 +62,7 @@ def chain(
         longest: the last T, a power of two.
     """
     lengths = 2 ** np.arange(int(longest).bit_length())
-    rows: list[dict[str, float]] = []
+    rows: list[dict[str, Any]] = []
     plain: Optimum | None = None
     best: Optimum | None = None
     faded: Recipe | None = None
@@ -79,7 +83,8 @@ def chain(
             faded = faded or (best.recipe if best is not None else Recipe(lambda_u=LARGEST_RIDGE))
             faded, row = _faded_row(problem, faded, selection)
             rows.append(row)
-    return {"T": lengths, **{name: np.array([row[name] for row in rows]) for name in rows[0]}}
+    columns = {name: np.array([row[name] for row in rows]) for name in rows[0]}
+    return {"T": lengths, "along": np.array(ALONG), **columns}
 
 
 def plain_starts(length: int, last: Optimum | None = None) -> Iterator[Recipe]:
@@ -131,20 +136,34 @@ def longer(recipe: Recipe) -> Recipe:
     )
 
 
-def _row(best: Optimum) -> dict[str, float]:
-    run, steps = best.trajectory, best.problem.steps
-    sharpness = float(best.recipe.at_steps(steps).sharpness[-1])
+def _row(best: Optimum) -> dict[str, Any]:
+    run = best.trajectory
     before = (float(run.m[-2]), float(run.q[-2]), float(run.bias[-2]))
     batch = (float(best.problem.unlabeled.rho[-1]), float(best.problem.unlabeled.delta[-1]))
     return {
         **{name: float(getattr(run, name)[-1]) for name in MEASURED},
         **{name: _number(getattr(best.recipe, name)) for name in CHOSEN},
         **_references(best.labeled_only, best.supervised, best.bayes),
-        "hardness": hardness(*before, *batch, sharpness),
+        "hardness": _hardness_along(best),
         "hardness_soft": hardness(*before, *batch, 1.0),
         "first_order": math.inf if _at_the_end(best) else best.first_order,
         "faded": 0.0,
     }
+
+
+def _hardness_along(best: Optimum) -> Array:
+    """The hardness of the labels at some steps of the run, each made by the model of the step
+    before.
+    """
+    run, steps = best.trajectory, best.problem.steps
+    sharpness, batches = best.recipe.at_steps(steps).sharpness, best.problem.unlabeled
+    made = []
+    for share in ALONG:
+        t = max(1, round(share * steps))
+        model = (float(run.m[t - 1]), float(run.q[t - 1]), float(run.bias[t - 1]))
+        batch = (float(batches.rho[t - 1]), float(batches.delta[t - 1]))
+        made.append(hardness(*model, *batch, float(sharpness[t - 1])))
+    return np.array(made)
 
 
 def _at_the_end(best: Optimum) -> bool:
@@ -155,7 +174,7 @@ def _at_the_end(best: Optimum) -> bool:
     return low > SMALLEST_RIDGE and _number(best.recipe.lambda_u) < 1.05 * low
 
 
-def _faded_row(problem: Problem, start: Recipe, selection: bool) -> tuple[Recipe, dict[str, float]]:
+def _faded_row(problem: Problem, start: Recipe, selection: bool) -> tuple[Recipe, dict[str, Any]]:
     """The best recipe among those whose weights fade, from a start on, and its row.
 
     The direction has forgotten step 0 by then, so the ridge of the labelled fit stays as it is.
@@ -173,8 +192,9 @@ def _faded_row(problem: Problem, start: Recipe, selection: bool) -> tuple[Recipe
         except StageError:
             return 1.0
 
-    row = {
-        **dict.fromkeys((*MEASURED, *CHOSEN, "hardness", "hardness_soft"), math.nan),
+    row: dict[str, Any] = {
+        **dict.fromkeys((*MEASURED, *CHOSEN, "hardness_soft"), math.nan),
+        "hardness": np.full(len(ALONG), math.nan),
         **_references(
             labeled_optimum(problem, (SMALLEST_RIDGE, LARGEST_RIDGE), TOLERANCE),
             supervised_optimum(problem, bounds=(0.0, LARGEST_RIDGE)),
@@ -240,7 +260,8 @@ CHAIN = Computation(
         "lambda_u": Output(r"\lambda_U^*", OVER_T),
         "threshold": Output(r"\Gamma^*", OVER_T),
         "annealing": Output("a^*", OVER_T),
-        "hardness": Output("E|2p - 1|", OVER_T),
+        "along": Output("t/T", ("along",)),
+        "hardness": Output("E|2p - 1|", ("T", "along")),
         "hardness_soft": Output("E|2p - 1|, a = 0", OVER_T),
         "labeled_only": Output(r"\epsilon_g", OVER_T),
         "supervised": Output(r"\epsilon_g^{(SL)}", OVER_T),

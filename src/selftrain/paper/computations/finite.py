@@ -7,9 +7,9 @@ $(\lambda_L, \lambda_U, \Gamma)$ minimise the error of the last step in the larg
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import ndtri
@@ -54,17 +54,55 @@ def finite_run(features: int, seed: int, **setting: Any) -> dict[str, Any]:
     return {"t": ensemble.t, **{name: ensemble.values(name)[0] for name in SHOWN}}
 
 
-def histogram(features: int, seed: int, shown: tuple[int, ...], **setting: Any) -> dict[str, Any]:
-    """Weights and selected training logits of one system at some steps, and their laws.
+class Law(NamedTuple):
+    """A law at fixed points: edges of bins, a curve, and where it has given probabilities."""
 
-    Each as a histogram with the density of the law on a curve, and as the shares of the sample
-    below some points next to the probabilities of the law. Bins and points come from the law alone,
-    so they are the same for every system.
+    edges: Array
+    curve: Array
+    density: Array
+    points: Array
+    cdf: Array
+
+
+@lru_cache(maxsize=16)
+def laws(t: int, **setting: Any) -> dict[str, Law]:
+    """The laws of weights and selected training logits of step t.
+
+    Bins and points come from the law alone, so they are the same for every system.
     """
+    run = best(**setting).trajectory
+    scale = np.sqrt(run.v[t])
+    law = run.training_logits(t)
+    drawn = law.sample(20_000, seed=t)
+    likely = drawn.u[drawn.selected]
+    return {
+        "weights": _at(
+            run.m[t] + scale * np.linspace(-4, 4, BINS),
+            run.m[t] + scale * ndtri(LEVELS),
+            partial(run.weights.density, t=t),
+            partial(run.weights.cdf, t=t),
+        ),
+        "logits": _at(
+            np.linspace(np.quantile(likely, 0.0005), np.quantile(likely, 0.9995), BINS),
+            np.quantile(likely, LEVELS),
+            partial(law.density, selected=True),
+            partial(law.cdf, selected=True),
+        ),
+    }
+
+
+def _at(
+    edges: Array, points: Array, density: Callable[[Array], Array], cdf: Callable[[Array], Array]
+) -> Law:
+    curve = np.linspace(edges[0], edges[-1], CURVE)
+    return Law(edges, curve, density(curve), points, cdf(points))
+
+
+def _samples(features: int, seed: int, **setting: Any) -> Callable[[int], dict[str, Array]]:
+    """Weights and selected training logits of one system, by the step."""
     found = best(**setting)
-    run = found.trajectory
     ensemble = simulate(
-        run.problem,
+        found.trajectory.problem,
         found.recipe,
         features,
         [seed],
@@ -74,54 +112,55 @@ def histogram(features: int, seed: int, shown: tuple[int, ...], **setting: Any) 
         progress=False,
     )
     (vectors,) = ensemble.vectors
+    return lambda t: {
+        "weights": vectors.weights[t],
+        "logits": vectors.logits[t][vectors.selected[t]],
+    }
+
+
+def histogram(features: int, seed: int, shown: tuple[int, ...], **setting: Any) -> dict[str, Any]:
+    """Weights and selected training logits of one system at some steps as histograms, and the
+    densities of their laws on curves.
+    """
+    return _over_steps(_bins, features, seed, shown, setting)
+
+
+def shares(features: int, seed: int, shown: tuple[int, ...], **setting: Any) -> dict[str, Any]:
+    """The shares of weights and selected training logits of one system below some points at some
+    steps, next to the probabilities of their laws.
+    """
+    return {"level": LEVELS, **_over_steps(_below, features, seed, shown, setting)}
+
+
+def _over_steps(
+    compare: Callable[[Array, Law], dict[str, Array]],
+    features: int,
+    seed: int,
+    shown: tuple[int, ...],
+    setting: Mapping[str, Any],
+) -> dict[str, Any]:
+    samples = _samples(features, seed, **setting)
     columns: dict[str, list[Any]] = {}
     for t in shown:
-        spread = np.sqrt(run.v[t]) * np.linspace(-4, 4, BINS)
-        weights = _against(
-            vectors.weights[t],
-            run.m[t] + spread,
-            run.m[t] + np.sqrt(run.v[t]) * ndtri(LEVELS),
-            partial(run.weights.density, t=t),
-            partial(run.weights.cdf, t=t),
-        )
-        law = run.training_logits(t)
-        drawn = law.sample(20_000, seed=t)
-        likely = drawn.u[drawn.selected]
-        logits = _against(
-            vectors.logits[t][vectors.selected[t]],
-            np.linspace(np.quantile(likely, 0.0005), np.quantile(likely, 0.9995), BINS),
-            np.quantile(likely, LEVELS),
-            partial(law.density, selected=True),
-            partial(law.cdf, selected=True),
-        )
-        for what, entries in (("weights", weights), ("logits", logits)):
-            for name, value in entries.items():
+        for what, sample in samples(t).items():
+            for name, value in compare(sample, laws(t, **setting)[what]).items():
                 columns.setdefault(f"{what}_{name}", []).append(value)
+    return {"step": np.array(shown), **{name: np.array(one) for name, one in columns.items()}}
+
+
+def _bins(sample: Array, law: Law) -> dict[str, Array]:
+    counts, _ = np.histogram(sample, law.edges)
     return {
-        "step": np.array(shown),
-        "level": LEVELS,
-        **{name: np.array(entries) for name, entries in columns.items()},
+        "edge": law.edges,
+        "histogram": counts / (sample.size * np.diff(law.edges)),
+        "curve": law.curve,
+        "density": law.density,
     }
 
 
-def _against(
-    sample: Array,
-    edges: Array,
-    points: Array,
-    density: Callable[[Array], Array],
-    cdf: Callable[[Array], Array],
-) -> dict[str, Any]:
-    """A sample next to its law."""
-    counts, _ = np.histogram(sample, edges)
-    curve = np.linspace(edges[0], edges[-1], CURVE)
-    return {
-        "edge": edges,
-        "histogram": counts / (sample.size * np.diff(edges)),
-        "curve": curve,
-        "density": density(curve),
-        "share": np.searchsorted(np.sort(sample), points, side="right") / sample.size,
-        "law": cdf(points),
-    }
+def _below(sample: Array, law: Law) -> dict[str, Array]:
+    share = np.searchsorted(np.sort(sample), law.points, side="right") / sample.size
+    return {"share": share, "law": law.cdf}
 
 
 def _run_seconds(features: int, steps: int, **_: Any) -> float:
@@ -149,24 +188,43 @@ THEORY = Computation(
 
 RUN = Computation(finite_run, {"t": Output("t", ("t",)), **OVER_T}, seconds=_run_seconds)
 
-_ENTRIES = {
-    "edge": ("edges of the bins of {}", "{}_bin_edge"),
-    "histogram": ("density of {}, histogram", "{}_bin"),
-    "curve": ("{}", "curve_point"),
-    "density": ("density of {}, law", "curve_point"),
-    "share": ("P({} \\le x), sample", "level"),
-    "law": ("P({} \\le x), law", "level"),
-}
+
+def _outputs(entries: Mapping[str, tuple[str, str]]) -> dict[str, Output]:
+    """Entries of weights and logits, each with its text and its dimension."""
+    return {
+        f"{what}_{name}": Output(text.format(symbol), ("step", dim.format(what)))
+        for what, symbol in (("weights", r"w_i^{(t)}"), ("logits", r"u_\nu^{(t)}"))
+        for name, (text, dim) in entries.items()
+    }
+
+
 HISTOGRAM = Computation(
     histogram,
     {
         "step": Output("t", ("step",)),
-        "level": Output("level", ("level",)),
-        **{
-            f"{what}_{name}": Output(text.format(symbol), ("step", dim.format(what)))
-            for what, symbol in (("weights", r"w_i^{(t)}"), ("logits", r"u_\nu^{(t)}"))
-            for name, (text, dim) in _ENTRIES.items()
-        },
+        **_outputs(
+            {
+                "edge": ("edges of the bins of {}", "{}_bin_edge"),
+                "histogram": ("density of {}, histogram", "{}_bin"),
+                "curve": ("{}", "curve_point"),
+                "density": ("density of {}, law", "curve_point"),
+            }
+        ),
     },
     seconds=_histogram_seconds,
+)
+
+SHARES = Computation(
+    shares,
+    {
+        "step": Output("t", ("step",)),
+        "level": Output("level", ("level",)),
+        **_outputs(
+            {
+                "share": (r"P({} \le x), sample", "level"),
+                "law": (r"P({} \le x), law", "level"),
+            }
+        ),
+    },
+    seconds=_run_seconds,
 )

@@ -14,7 +14,8 @@ from ...sweep import Grid, Task
 from ..computations.chains import CHAIN
 from ..computations.endless import ENDLESS
 from ..figure import Claim, Data, Figure, Finding, Place
-from ..judge import above_bayes, at_full_size, listed, numbers, somewhere
+from ..judge import above_bayes, listed, numbers
+from ..ruling import Bar, above, at_full_size, below, decided, positive
 from ..setting import ALPHA_L, DELTA, TUNED, longest
 
 if TYPE_CHECKING:
@@ -25,8 +26,12 @@ BATCHES_QUICK = (0.25, 0.75, 1.5, 4.0)
 THRESHOLD = 1.0
 r"""Below this $\alpha_U$ no number of steps leads to supervised learning."""
 
-POOR = 1.25
-DRASTIC, MINOR = 0.05, 0.01
+POOR = Bar(0.25, "a quarter above supervised learning; larger batches end within a hundredth")
+DRASTIC = Bar(0.05, "a twentieth of the error is visible in the figure")
+MINOR = Bar(0.01, "a hundredth is the width of a line in the figure")
+COME = Bar(1e-3, "a tenth of what the figure shows")
+AWAY = Bar(0.05, "fifty times that")
+SAME = Bar(1e-6, "the accuracy of a search")
 
 
 def chains(quick: bool) -> Task:
@@ -104,7 +109,7 @@ def claims(data: Data, full: bool) -> list[Claim]:
     early, late = gain.where(gain["T"] <= 4, drop=True).max("T"), gain.isel(T=-1)
     enough = batches >= 1.5
     fall = -np.diff(np.log(found["error"].sel(selection=True).values), axis=-1)[enough]
-    poor = batches[last.values > POOR]
+    poor = batches[last.values - 1 > POOR.size]
     return [
         Claim(
             quote=(
@@ -112,15 +117,17 @@ def claims(data: Data, full: bool) -> list[Claim]:
                 " iterations is small."
             ),
             test=(
-                f"At T <= 4 selection lowers the error by {DRASTIC:.0%} or more for some alpha_U >="
-                " 1.5."
+                f"At some T <= 4 selection lowers the error by {DRASTIC.size:.0%} or more, for"
+                " every alpha_U >= 1.5."
             ),
-            holds=somewhere(bool((early.values[enough] > DRASTIC).any()), full),
+            ruling=at_full_size(
+                full, above("smallest of the best reductions", early.values[enough].min(), DRASTIC)
+            ),
             found=(
                 "Largest reduction at T <= 4 by alpha_U:"
                 f" {listed(batches, early.values, '{:.1%}')}."
             ),
-            numbers=numbers(largest=early.values[enough].max()),
+            numbers=numbers(smallest=early.values[enough].min(), largest=early.values.max()),
         ),
         Claim(
             quote=(
@@ -128,12 +135,14 @@ def claims(data: Data, full: bool) -> list[Claim]:
                 " generalization error gets slower"
             ),
             test=(
-                f"For alpha_U >= 1.5 selection lowers the error by less than {MINOR:.0%} at the"
-                " largest T, and the error with selection falls less over the last doubling of T"
-                " than over the first."
+                f"For alpha_U >= 1.5 selection lowers the error by less than {MINOR.size:.0%} at"
+                " the largest T, and the error with selection falls less over the last doubling of"
+                " T than over the first."
             ),
-            holds=at_full_size(
-                bool((late.values[enough] < MINOR).all() and (fall[:, -1] < fall[:, 0]).all()), full
+            ruling=at_full_size(
+                full,
+                below("largest reduction at the end", late.values[enough].max(), MINOR),
+                positive("smallest slowing", (fall[:, 0] - fall[:, -1]).min()),
             ),
             found=(
                 f"Reduction at T = {longest_run} by alpha_U:"
@@ -152,7 +161,7 @@ def claims(data: Data, full: bool) -> list[Claim]:
                 "The ratio at the largest T grows as alpha_U falls (the better of with and without"
                 " selection)."
             ),
-            holds=at_full_size(bool((np.diff(last.values) < 0).all()), full),
+            ruling=at_full_size(full, positive("smallest increase", -np.diff(last.values).max())),
             found=(
                 f"Ratio at T = {longest_run} by alpha_U: {listed(batches, last.values, '{:.4f}')}."
             ),
@@ -166,10 +175,14 @@ def claims(data: Data, full: bool) -> list[Claim]:
                 " threshold"
             ),
             test=(
-                f"At the largest T the ratio is above {POOR:g} for the smallest batches and below"
-                " it for the largest."
+                f"At the largest T the ratio is above {1 + POOR.size:g} for the smallest batches"
+                " and below it for the largest."
             ),
-            holds=at_full_size(bool(last.values[0] > POOR > last.values[-1]), full),
+            ruling=at_full_size(
+                full,
+                above("excess of the smallest batches", last.values[0] - 1, POOR),
+                below("excess of the largest batches", last.values[-1] - 1, POOR),
+            ),
             found=(
                 f"It is above at T = {longest_run} for alpha_U = {_these(poor)}. With ever more"
                 f" steps the threshold is alpha_U = {THRESHOLD:g}: see the findings."
@@ -181,8 +194,8 @@ def claims(data: Data, full: bool) -> list[Claim]:
 
 def findings(data: Data, full: bool) -> list[Finding]:
     endless = data["endless"]
-    below = endless["ratio"].sel(alpha_u=endless.alpha_u < THRESHOLD)
-    above = endless["ratio"].sel(alpha_u=endless.alpha_u > THRESHOLD)
+    under = endless["ratio"].sel(alpha_u=endless.alpha_u < THRESHOLD)
+    over = endless["ratio"].sel(alpha_u=endless.alpha_u > THRESHOLD)
     at = float(endless["ratio"].sel(alpha_u=THRESHOLD))
     ridge = endless["lambda_u"]
     found = data["chains"]
@@ -196,23 +209,26 @@ def findings(data: Data, full: bool) -> list[Finding]:
                 " 0.1]) the error comes to that of the best direction above it (ratio below 1.001"
                 " for alpha_U >= 1.001), and stays away from it below (above 1.05)."
             ),
-            holds=bool(above.max() < 1.001 and below.min() > 1.05),
+            ruling=decided(
+                below("largest excess above", over.max() - 1, COME),
+                above("smallest excess below", under.min() - 1, AWAY),
+            ),
             found=(
                 "Ratio by alpha_U:"
                 f" {listed(shown, ratios, '{:.4f}')},"
-                f" {float(below[-1]):.4f} at {float(below.alpha_u[-1]):g}, {at:.4f} at 1,"
-                f" {float(above[0]):.6f} at {float(above.alpha_u[0]):g}. Best ridge by alpha_U:"
+                f" {float(under[-1]):.4f} at {float(under.alpha_u[-1]):g}, {at:.4f} at 1,"
+                f" {float(over[0]):.6f} at {float(over.alpha_u[0]):g}. Best ridge by alpha_U:"
                 f" {listed(shown, ridges)}"
                 " (the bound is 0.1)."
             ),
-            numbers=numbers(largest_above=above.max(), smallest_below=below.min(), at_one=at),
+            numbers=numbers(largest_above=over.max(), smallest_below=under.min(), at_one=at),
         ),
         Finding(
             says=(
                 "Runs of small batches have come to their limit at the largest T (error at alpha_U"
                 " = 0.25, 0.5 and 0.75, without selection, within 1e-6 of the limit)."
             ),
-            holds=at_full_size(_limit_gap(data) < 1e-6, full),
+            ruling=at_full_size(full, below("largest distance", _limit_gap(data), SAME)),
             found="Error at the largest T: "
             + listed(
                 found.alpha_u.values[found.alpha_u.values < THRESHOLD],

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from ...sweep import Grid, Task
 from ..computations.few_labels import FEW_LABELS, FEW_LABELS_RUN
 from ..figure import Claim, Data, Figure, Finding, Place
-from ..judge import above_bayes, at_full_size, by_size, listed, numbers
+from ..judge import above_bayes, by_size, listed, numbers
+from ..ruling import Bar, at_full_size, below, decided, positive
 from ..setting import ALPHA_U, DELTA, TUNED
 
 if TYPE_CHECKING:
@@ -22,10 +23,7 @@ LABELS_QUICK = (0.02, 0.1, 0.5)
 SEEDS = {1024: 32, 8192: 8}
 SEEDS_QUICK = {1024: 8}
 STEPS = 16
-MODERATE = 0.1
-"""A bias is moderately good if the error with it is within this share of that with the best
-bias.
-"""
+MODERATE = Bar(0.1, "a tenth of the error with the best bias")
 
 USUAL, SEVERE = 0.5, 0.02
 
@@ -116,11 +114,14 @@ def claims(data: Data, full: bool) -> list[Claim]:
                 " labeled data is severely limited."
             ),
             test=(
-                f"In theory the bias of step 0 costs less than {MODERATE:.0%} of the error at"
+                f"In theory the bias of step 0 costs less than {MODERATE.size:.0%} of the error at"
                 f" alpha_L = {USUAL:g}, against the best bias for the last direction, and more at"
                 f" alpha_L = {SEVERE:g}, for rho = 0.4 and 0.2."
             ),
-            holds=bool((at < MODERATE).all() and (severe > at).all()),
+            ruling=decided(
+                below("largest cost", at.max(), MODERATE),
+                positive("smallest additional cost of few labels", (severe - at).min()),
+            ),
             found="Cost by alpha_L: "
             + "; ".join(
                 f"rho = {float(rho):g}: {listed(cost.alpha_l, cost.sel(rho=rho).values, '{:.2%}')}"
@@ -148,7 +149,7 @@ def findings(data: Data, full: bool) -> list[Finding]:
                 "In theory the heuristics help down to two labels per hundred features: at every"
                 " alpha_L their error is below the naive one."
             ),
-            holds=at_full_size(bool((ratio < 1).all()), full),
+            ruling=at_full_size(full, positive("smallest reduction", 1 - ratio.max())),
             found="Error with over without by alpha_L: "
             + "; ".join(
                 f"rho = {float(rho):g}: {listed(ratio.alpha_l, ratio.sel(rho=rho).values)}"
@@ -162,7 +163,7 @@ def findings(data: Data, full: bool) -> list[Finding]:
                 "Finite systems need labels more than the theory does: at N = 8192 the mean error"
                 f" exceeds the theory by more at alpha_L = {SEVERE:g} than at {USUAL:g}."
             ),
-            holds=at_full_size(severe > usual, full),
+            ruling=at_full_size(full, positive("difference", severe - usual)),
             found="Excess of the mean error by alpha_L: "
             + "; ".join(
                 f"N = {features}, rho = {float(rho):g}:"

@@ -10,7 +10,8 @@ import numpy as np
 from ...sweep import Task
 from ...tuning.bounds import LARGEST_RIDGE, SMALLEST_RIDGE
 from ..figure import Claim, Data, Figure, Finding, Place
-from ..judge import PowerLaw, at_full_size, listed, numbers, power_law, somewhere
+from ..judge import PowerLaw, listed, numbers, power_law
+from ..ruling import Bar, above, at_full_size, below, positive, somewhere
 from ..setting import OPEN_AMOUNTS, RHOS, TUNED, cases
 
 if TYPE_CHECKING:
@@ -20,14 +21,16 @@ if TYPE_CHECKING:
 MANY = 32
 """The power is fitted from this T on, where the ridge is below its bound."""
 
-OFF = 1.25
-"""A power law fits if no point is off it by more than this factor."""
-
-SMALL = 0.01
+OFF = Bar(0.25, "a quarter off is visible on the scale of the figure")
+SMALL = Bar(0.1, "an order of magnitude below the plateau")
+DIFFERENT = Bar(0.3, "over the range of T such a difference makes a factor of three")
 AT_BOUND = 0.99
 
 NOT_STATIONARY = 1e-4
 """A search that ends with a larger gradient ended where the solver does, and gets a cross."""
+
+Laws = dict[tuple[float, float, bool], PowerLaw]
+"""Powers of T by rho, Delta and selection."""
 
 RIDGES = ("lambda_u", "lambda_l")
 """Drawn above each other."""
@@ -97,7 +100,8 @@ def draw(data: Data) -> Drawing:
 
 def claims(data: Data, full: bool) -> list[Claim]:
     chains = data["chains"].isel(heuristics=0)
-    last = chains.isel(T=-1)["lambda_u"]
+    last = chains.isel(T=-1)["lambda_u"] / LARGEST_RIDGE
+    laws = _laws(chains)
     plateau = int((chains["lambda_u"] > AT_BOUND * LARGEST_RIDGE).sum())
     return [
         *(_power(chains, chosen, full) for chosen in (False, True)),
@@ -105,11 +109,16 @@ def claims(data: Data, full: bool) -> list[Claim]:
             quote="We also remark that this tendency does not depend on the label bias $\\rho$.",
             test=(
                 f"The power law fits for every rho, 0.5 to 0.2 (no point from T = {MANY} on is off"
-                f" by more than a factor of {OFF:g}), and its exponent is negative."
+                f" by more than a factor of {1 + OFF.size:g}), and its exponent is negative."
             ),
-            holds=at_full_size(_every_power(chains), full),
+            ruling=at_full_size(
+                full,
+                below("largest share off", _largest_off(laws), OFF),
+                positive("smallest speed of the fall", _slowest(laws)),
+                positive("smallest number of fits at a rho", _fits(laws)),
+            ),
             found=_exponents(chains),
-            numbers=numbers(cases=len(_laws(chains))),
+            numbers=numbers(cases=len(laws)),
         ),
         Claim(
             quote=(
@@ -117,7 +126,7 @@ def claims(data: Data, full: bool) -> list[Claim]:
                 " $\\lambda_U=0.1$."
             ),
             test="At some T the best ridge is at its bound, 0.1.",
-            holds=somewhere(plateau > 0, full),
+            ruling=somewhere(full, positive("points at the bound", plateau)),
             found=f"It is at {plateau} of {chains['lambda_u'].size} points.",
             numbers=numbers(points=plateau),
         ),
@@ -126,11 +135,21 @@ def claims(data: Data, full: bool) -> list[Claim]:
                 "When $T$ is large and $\\alpha_U$ is moderately large, the optimal regularization"
                 " parameter $\\lambda_U^*$ becomes small."
             ),
-            test=f"At the largest T the best ridge is below {SMALL:g} of its bound, in every case.",
-            holds=at_full_size(bool((last < SMALL * LARGEST_RIDGE).all()), full),
+            test=(
+                "In every case the best ridge has left its plateau: at the largest T it is below"
+                f" {SMALL.size:g} of its bound, and it falls with a power of T (a negative exponent"
+                f" from T = {MANY} on)."
+            ),
+            ruling=at_full_size(
+                full,
+                below("largest share of the bound", last.max(), SMALL),
+                positive("smallest speed of the fall", _slowest(laws)),
+                positive("smallest number of fits at a rho", _fits(laws)),
+            ),
             found=(
-                f"Largest ridge at T = {int(chains.T[-1])} by rho: "
+                f"Largest ridge at T = {int(chains.T[-1])} over the bound by rho: "
                 f"{listed(chains.rho, last.max(('delta', 'selection')).values)}."
+                f" {_exponents(chains)}"
             ),
             numbers=numbers(largest=last.max()),
         ),
@@ -139,7 +158,6 @@ def claims(data: Data, full: bool) -> list[Claim]:
 
 def _power(chains: xr.Dataset, chosen: bool, full: bool) -> Claim:
     found = _laws(chains.isel(selection=[int(chosen)]))
-    off = max((law.off for law in found.values()), default=np.nan)
     shown = "; ".join(
         f"({rho:g}, {delta:g}): {law.exponent:.3f}" for (rho, delta, _), law in found.items()
     )
@@ -151,14 +169,18 @@ def _power(chains: xr.Dataset, chosen: bool, full: bool) -> Claim:
         ),
         test=(
             f"From T = {MANY} on no point of any case is off a power fitted to it by more than a"
-            f" factor of {OFF:g}."
+            f" factor of {1 + OFF.size:g}, and the power is negative."
         ),
-        holds=at_full_size(bool(off < OFF), full),
+        ruling=at_full_size(
+            full,
+            below("largest share off", _largest_off(found), OFF),
+            positive("smallest speed of the fall", _slowest(found)),
+        ),
         found=(
             f"Exponents by (rho, Delta): {shown or 'runs too short'}. Largest factor off:"
-            f" {off:.3f}."
+            f" {1 + _largest_off(found):.3f}."
         ),
-        numbers=numbers(largest_factor=off),
+        numbers=numbers(largest_factor=1 + _largest_off(found)),
     )
 
 
@@ -170,15 +192,21 @@ def findings(data: Data, full: bool) -> list[Finding]:
         Finding(
             says=(
                 "The exponent itself does depend on the label bias (exponents differ by more than"
-                " 0.3)."
+                f" {DIFFERENT.size:g})."
             ),
-            holds=at_full_size(spread > 0.3, full),
+            ruling=at_full_size(full, above("spread of the exponents", spread, DIFFERENT)),
             found=_exponents(chains),
             numbers=numbers(spread=spread),
         ),
         Finding(
             says="No ridge is at the lower end of the search.",
-            holds=at_full_size(_at_floor(chains) == "", full),
+            ruling=at_full_size(
+                full,
+                positive(
+                    "smallest ridge over the end of the search, less 1.01",
+                    min(float(chains[name].min()) for name in RIDGES) / SMALLEST_RIDGE - 1.01,
+                ),
+            ),
             found=_at_floor(chains)
             or f"Smallest ridges: lambda_U* {float(chains['lambda_u'].min()):.2g}, "
             f"lambda_L* {float(chains['lambda_l'].min()):.2g}; "
@@ -211,9 +239,9 @@ def _at_floor(chains: xr.Dataset) -> str:
     return f"At the lower end, {SMALLEST_RIDGE:g}: {'; '.join(where)}." if where else ""
 
 
-def _laws(chains: xr.Dataset) -> dict[tuple[float, float, bool], PowerLaw]:
+def _laws(chains: xr.Dataset) -> Laws:
     """The powers of T of all cases whose longer runs have ridges within the bounds, at minima."""
-    laws = {}
+    laws: Laws = {}
     for rho in chains.rho.values:
         for delta in chains.delta.values:
             for chosen in chains.selection.values:
@@ -228,10 +256,19 @@ def _laws(chains: xr.Dataset) -> dict[tuple[float, float, bool], PowerLaw]:
     return laws
 
 
-def _every_power(chains: xr.Dataset) -> bool:
-    laws = _laws(chains)
-    there = {rho for rho, _, _ in laws} == set(RHOS)
-    return there and all(law.off < OFF and law.exponent < 0 for law in laws.values())
+def _largest_off(laws: Laws) -> float:
+    """The largest share by which a point is off its power; NaN without one."""
+    return max((law.off - 1 for law in laws.values()), default=np.nan)
+
+
+def _slowest(laws: Laws) -> float:
+    """The smallest negative exponent, its sign changed; NaN without one."""
+    return min((-law.exponent for law in laws.values()), default=np.nan)
+
+
+def _fits(laws: Laws) -> int:
+    """How many powers were fitted at the rho that has the fewest."""
+    return min(sum(share == rho for share, _, _ in laws) for rho in RHOS)
 
 
 def _exponents(chains: xr.Dataset) -> str:

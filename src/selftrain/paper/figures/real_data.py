@@ -12,7 +12,8 @@ import numpy as np
 from ...sweep import Grid, Task
 from ..computations.real_rows import REAL_ROWS, RECIPES, THEORIES
 from ..figure import Claim, Data, Figure, Finding, Place
-from ..judge import at_full_size, numbers
+from ..judge import numbers
+from ..ruling import Bar, at_full_size, below
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -41,7 +42,8 @@ NEAR, ERRORS = 0.1, 2.0
 seeds and of the table they share.
 """
 
-ENOUGH = 2 / 3
+MISSED = Bar(1 / 3, "a prediction that fails in more than a third of the tasks is of no use")
+FAR = Bar(4.0, "chance alone makes four standard errors in one of ten thousand")
 
 
 def tasks(quick: bool) -> Mapping[str, Task]:
@@ -180,7 +182,7 @@ def findings(data: Data, full: bool) -> list[Finding]:
                 " the surrogate is farther from it than four times its standard error and a tenth"
                 " of the error together."
             ),
-            holds=at_full_size(apart < 4, full),
+            ruling=at_full_size(full, below("largest distance", apart, FAR)),
             found=f"The largest distance is {apart:.2f} of these.",
             numbers=numbers(largest=apart),
         )
@@ -192,7 +194,8 @@ def findings(data: Data, full: bool) -> list[Finding]:
     )
     many = {name: data[name] for name in MANY if name in data}
     if not many:
-        return [*found, Finding(says=says, holds=None, found="Needs the full run.")]
+        unknown = at_full_size(full, below("share of tasks missed", np.nan, MISSED))
+        return [*found, Finding(says=says, ruling=unknown, found="Needs the full run.")]
     total = {name: int(one.sizes["dataset"] * one.sizes["recipe"]) for name, one in many.items()}
     counts = {
         theory: {name: int(near(one, theory).sum()) for name, one in many.items()}
@@ -215,7 +218,9 @@ def findings(data: Data, full: bool) -> list[Finding]:
         *found,
         Finding(
             says=says,
-            holds=at_full_size(sums["two"] >= ENOUGH * everything, full),
+            ruling=at_full_size(
+                full, below("share of tasks missed", 1 - sums["two"] / everything, MISSED)
+            ),
             found=(
                 f"Near are, {near_of}. With the standard error of the seeds alone, two:"
                 f" {seeds_alone}; within 10 %, two: {close}."

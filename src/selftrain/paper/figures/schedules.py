@@ -12,7 +12,8 @@ import numpy as np
 from ...sweep import Grid, Task
 from ..computations.schedules import CONFIRMED, LIMIT, SCHEDULES, WAYS
 from ..figure import Claim, Data, Figure, Finding, Place
-from ..judge import at_full_size, listed, numbers, power_law
+from ..judge import listed, numbers, power_law
+from ..ruling import Bar, above, at_full_size, below, positive
 from ..setting import ALPHA_L, ALPHA_U, DELTA
 
 if TYPE_CHECKING:
@@ -23,6 +24,11 @@ if TYPE_CHECKING:
 RHOS = (0.5, 0.4, 0.2)
 CONSTANT, SECOND, RIDGE, ALL = range(len(WAYS))
 TRAINED, FIXED = False, True
+WORTH = Bar(0.1, "a tenth of the excess")
+UNCURED = Bar(0.5, "one half of the limit")
+CLOSE = Bar(0.02, "a fiftieth of the error")
+FOLLOWED = Bar(1.0, "0.1 % of the theory or four standard errors, whichever is more")
+BALANCED = Bar(0.3, "half of the distance between 1/t and what imbalanced classes have")
 
 
 def tasks(quick: bool) -> Mapping[str, Task]:
@@ -150,7 +156,10 @@ def findings(data: Data, full: bool) -> list[Finding]:
                 " classes it takes away more than a tenth of the excess over the Bayes limit in"
                 " every run of 16 steps or more."
             ),
-            holds=at_full_size(bool((balanced.where(found.T >= 16, drop=True) > 0.1).all()), full),
+            ruling=at_full_size(
+                full,
+                above("smallest share", balanced.where(found.T >= 16, drop=True).min(), WORTH),
+            ),
             found=f"Share taken away at T = {listed(found.T.values, balanced.values)}.",
             numbers=numbers(
                 **{f"share_{int(T)}": float(balanced.sel(T=T)) for T in found.T.values}
@@ -161,7 +170,7 @@ def findings(data: Data, full: bool) -> list[Finding]:
                 "With a trained bias free schedules do not cure label imbalance: at rho = 0.2 the"
                 " excess over the Bayes limit stays above one half of the limit."
             ),
-            holds=at_full_size(bool(float(trained.isel(way=ALL, rho=-1)) > 0.5), full),
+            ruling=at_full_size(full, above("excess", trained.isel(way=ALL, rho=-1), UNCURED)),
             found=(
                 f"Excess of all free at T = {longest}:"
                 f" {listed(rhos, trained.isel(way=ALL).values)}; of a constant ridge:"
@@ -174,7 +183,7 @@ def findings(data: Data, full: bool) -> list[Finding]:
                 "With the bias fixed and all hyperparameters free, self-training is better than the"
                 " paper's heuristics at every rho and T."
             ),
-            holds=at_full_size(bool(worse < 1), full),
+            ruling=at_full_size(full, positive("smallest reduction", 1 - worse)),
             found=(
                 f"Error over that of the heuristics: at most {worse:.4f}; by rho at T = {longest}: "
                 f"{listed(rhos, free.values)}."
@@ -186,7 +195,7 @@ def findings(data: Data, full: bool) -> list[Finding]:
                 "It comes close to supervised learning with all labels (within 2 % at the"
                 " largest T)."
             ),
-            holds=at_full_size(bool(float(ratio.isel(T=-1).max()) < 1.02), full),
+            ruling=at_full_size(full, below("largest excess", ratio.isel(T=-1).max() - 1, CLOSE)),
             found="Error over that of supervised learning with lambda <= 0.1, at "
             + "; ".join(
                 f"T = {int(T)}: {listed(rhos, ratio.sel(T=T).values)}" for T in found.T.values
@@ -203,7 +212,14 @@ def findings(data: Data, full: bool) -> list[Finding]:
                 "Finite systems follow the best schedules (mean errors within 0.1 % of the theory,"
                 " or four standard errors)."
             ),
-            holds=at_full_size(bool(((np.abs(z) < 4) | (np.abs(off) < 1e-3)).all()), full),
+            ruling=at_full_size(
+                full,
+                below(
+                    "largest deviation in these units",
+                    np.minimum(np.abs(z) / 4, np.abs(off) / 1e-3).max(),
+                    FOLLOWED,
+                ),
+            ),
             found=(
                 f"Relative deviations: {listed(rhos, off.values)}; in standard errors:"
                 f" {listed(rhos, z.values)} (at an optimum fluctuations can only raise the error,"
@@ -218,21 +234,30 @@ def findings(data: Data, full: bool) -> list[Finding]:
 def _rule_of_thumb(found: xr.Dataset, longest: int, full: bool) -> Finding:
     says = (
         "With balanced classes the best ridges fall as 1/t, with imbalanced ones faster (exponents"
-        " fitted from an eighth of the run on, bias fixed, all free: between -1.35 and -0.75 at rho"
-        " = 0.5, below -1.35 at the others)."
+        " fitted from an eighth of the run on, bias fixed, all free: within"
+        f" {BALANCED.size:g} of -1 at rho = 0.5, below that at the others)."
     )
     if longest < 64:
-        return Finding(says=says, holds=None, found="Runs of 64 steps or more are needed to tell.")
+        unknown = below("distance of the exponent from -1", np.nan, BALANCED)
+        found_words = "Runs of 64 steps or more are needed to tell."
+        return Finding(says=says, ruling=at_full_size(full, unknown), found=found_words)
     laws = {}
     for rho in found.rho.values:
         curve = found["lambda_u"].sel(rho=rho, fix_bias=FIXED).isel(way=ALL, T=-1)
         late = found.t.values >= longest // 8
         laws[float(rho)] = power_law(found.t.values[late], curve.values[late]).exponent
     first = found.isel(T=-1, way=ALL, t=0).sel(fix_bias=FIXED)
-    holds = all((-1.35 < value < -0.75) == (rho == 0.5) for rho, value in laws.items())
     return Finding(
         says=says,
-        holds=at_full_size(holds, full),
+        ruling=at_full_size(
+            full,
+            *(
+                below("distance of the exponent from -1, balanced", abs(value + 1), BALANCED)
+                if rho == 0.5
+                else above(f"how far below -1 at rho = {rho:g}", -1 - value, BALANCED)
+                for rho, value in laws.items()
+            ),
+        ),
         found=(
             f"Exponents: {listed(list(laws), np.array(list(laws.values())))}. t times the last"
             " ridge: "

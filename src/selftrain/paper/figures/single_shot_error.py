@@ -11,7 +11,8 @@ from ...arrays import Array
 from ...sweep import Grid, Task
 from ..computations.single_shot import SINGLE_SHOT, SINGLE_SHOT_RUN
 from ..figure import Claim, Data, Figure, Finding, Place
-from ..judge import above_bayes, at_full_size, by_size, listed, numbers, power_law
+from ..judge import above_bayes, by_size, listed, numbers, power_law
+from ..ruling import Bar, above, at_full_size, below, positive
 from ..setting import ALPHA_L, DELTAS
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 LARGEST = 10.0
 BATCHES = (0.5, 1.0, 2.0, 4.0, 8.0)
 BATCHES_QUICK = (1.0, 4.0)
+HEAVY = Bar(0.1, "a tenth of the error is what the eye sees")
+ROOT = Bar(0.1, "a fifth of the exponent")
 SEEDS = {128: 256, 1024: 128, 8192: 32, 2**17: 8, 2**20: 3}
 SEEDS_QUICK = {128: 32, 1024: 16, 8192: 8}
 
@@ -91,7 +94,10 @@ def claims(data: Data, full: bool) -> list[Claim]:
         Claim(
             quote="For moderately large $\\alpha_U$, $(\\lambda^{(0)}, \\lambda^{(1)})=(10,10)$",
             test="At the largest alpha_U both ridges are at their bound, 10, for both Delta.",
-            holds=at_full_size(bool(strong.isel(alpha_u=-1).all()), full),
+            ruling=at_full_size(
+                full,
+                positive("share at the bound, less one half", strong.isel(alpha_u=-1).min() - 0.5),
+            ),
             found=(
                 f"So it is at {int(strong.sum())} of {strong.size} points; at the largest alpha_U"
                 f" for {int(strong.isel(alpha_u=-1).sum())} of {strong.delta.size} Delta."
@@ -104,11 +110,16 @@ def claims(data: Data, full: bool) -> list[Claim]:
                 " from large finite-size effects"
             ),
             test=(
-                "Where the ridges are at their bound the mean error is somewhere more than 10 %"
-                " above the theory, at every N up to 8192."
+                "Where the ridges are at their bound the mean error is somewhere more than"
+                f" {HEAVY.size:.0%} above the theory, at every N up to 8192."
             ),
-            holds=at_full_size(
-                bool(strong.any()) and all(largest[features] > 0.1 for features in small), full
+            ruling=at_full_size(
+                full,
+                above(
+                    "smallest of the largest excesses",
+                    min(largest[features] for features in small) if strong.any() else 0.0,
+                    HEAVY,
+                ),
             ),
             found=(
                 "Largest excess of the mean error by N: "
@@ -138,7 +149,9 @@ def findings(data: Data, full: bool) -> list[Finding]:
                 " rules the answer, and it falls as N^(-1/2) (fitted exponent of the geometric mean"
                 " of |B|/sqrt(q) between -0.6 and -0.4)."
             ),
-            holds=at_full_size(-0.6 < law.exponent < -0.4, full),
+            ruling=at_full_size(
+                full, below("distance of the exponent from -1/2", abs(law.exponent + 0.5), ROOT)
+            ),
             found=(
                 f"Exponent {law.exponent:.3f}; |B|/sqrt(q) by N:"
                 f" {listed(list(tilt), np.array(list(tilt.values())))}, where the cosine is"
@@ -151,7 +164,7 @@ def findings(data: Data, full: bool) -> list[Finding]:
                 "A million features are not enough for the theory (mean error at N = 2^20 more than"
                 " 10 % above it somewhere)."
             ),
-            holds=at_full_size(largest[last] > 0.1, full),
+            ruling=at_full_size(full, above("largest excess", largest[last], HEAVY)),
             found=f"Largest excess at N = {last:,}: {largest[last]:.0%}.",
             numbers=numbers(excess=largest[last]),
         ),

@@ -13,6 +13,7 @@ from ...sweep import Grid, Task
 from ..computations.single_shot import SINGLE_SHOT
 from ..figure import Claim, Data, Figure, Finding, Place, fixed
 from ..judge import listed, numbers
+from ..ruling import Bar, above, below, decided
 from ..setting import ALPHA_L, DELTAS
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ LARGEST = 1e4
 RHOS = (0.5, 0.495, 0.4)
 RATIOS = tuple(float(2.0**k) for k in np.arange(-2, 7.5, 0.5))
 RATIOS_QUICK = (0.5, 4.0, 128.0)
-AT_BOUND = 0.99
+AT_BOUND = Bar(0.01, "a search ends at a bound to far less than a hundredth")
 JUMP = 100.0
 """Ridges of neighbours that differ by a larger factor are in different valleys."""
 
@@ -77,7 +78,7 @@ def claims(data: Data, full: bool) -> list[Claim]:
     first = [
         float(
             (optima.alpha_u / ALPHA_L)
-            .where(optima["lambda_u"].sel(rho=0.5, delta=delta) > AT_BOUND * LARGEST)
+            .where(optima["lambda_u"].sel(rho=0.5, delta=delta) > (1 - AT_BOUND.size) * LARGEST)
             .min()
         )
         for delta in optima.delta.values
@@ -90,9 +91,9 @@ def claims(data: Data, full: bool) -> list[Claim]:
             ),
             test=(
                 "At rho = 0.5 and the largest alpha_U both ridges are at the bound of the search,"
-                f" {LARGEST:g} (more than {AT_BOUND:g} of it), for both Delta."
+                f" {LARGEST:g} (more than {1 - AT_BOUND.size:g} of it), for both Delta."
             ),
-            holds=share > AT_BOUND,
+            ruling=decided(below("largest distance from the bound", 1 - share, AT_BOUND)),
             found=(
                 "Smallest share of the bound at alpha_U / alpha_L ="
                 f" {float(optima.alpha_u[-1] / ALPHA_L):g}: {share:.4g}. lambda_U* is at the bound"
@@ -115,7 +116,13 @@ def findings(data: Data, full: bool) -> list[Finding]:
             says=(
                 "With imbalanced classes the ridges stay below the bound (at the largest alpha_U)."
             ),
-            holds=all(value < AT_BOUND * LARGEST for value in skewed.values()),
+            ruling=decided(
+                above(
+                    "smallest distance from the bound",
+                    1 - max(skewed.values()) / LARGEST,
+                    AT_BOUND,
+                )
+            ),
             found=(
                 "Larger of the two ridges and of both Delta by rho: "
                 f"{listed(list(skewed), np.array(list(skewed.values())))}."

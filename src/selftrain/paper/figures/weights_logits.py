@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...sweep import Grid, Task
-from ..computations.finite import HISTOGRAM
+from ..computations.finite import HISTOGRAM, SHARES
 from ..figure import Claim, Data, Figure, Finding, Place
-from ..judge import Agreement, agreement, at_full_size, numbers
+from ..judge import Agreement, agreement, by_size, numbers
+from ..ruling import Bar, at_full_size
 from ..setting import ALPHA_L, ALPHA_U, DELTA, EXPERIMENT
 
 if TYPE_CHECKING:
@@ -21,38 +22,45 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawing
 
 SHOWN = (1, 6, 11, 16)
-SEEDS, SEEDS_QUICK = 16, 4
+SEEDS, SEEDS_QUICK = {2**10: 256, 2**13: 64}, 4
 KINDS = {"weights": r"weights  $w_i^{(t)}$", "logits": r"logits  $u_\nu^{(t)}$"}
-ALMOST_COMPLETE, GOOD = 0.03, 0.06
-"""Distances of distribution functions below which agreement is almost complete, and good."""
+ALMOST_COMPLETE = Bar(0.03, "1/sqrt(1024): what chance makes of a sample of 1024")
+GOOD = Bar(0.06, "twice what counts as almost complete")
+"""Distances of distribution functions."""
 
 
-def histograms(rhos: Sequence[float], sizes: Sequence[int], quick: bool) -> Task:
-    """Several systems for each rho and N; the first is drawn."""
-    seeds = tuple(range(SEEDS_QUICK if quick else SEEDS))
-    axes: dict[str, Any] = {"rho": tuple(rhos), "features": tuple(sizes), "seed": seeds}
-    return Task(HISTOGRAM, Grid(axes, {**EXPERIMENT, "shown": SHOWN}))
+def systems(rhos: Sequence[float], sizes: Sequence[int], quick: bool) -> dict[str, Task]:
+    """One system for each rho and N that is drawn, and several that are judged."""
+    fixed = {**EXPERIMENT, "shown": SHOWN}
+    axes: dict[str, Any] = {"rho": tuple(rhos)}
+    drawn = Grid({**axes, "features": tuple(sizes)}, {**fixed, "seed": 0})
+    tasks = {"drawn": Task(HISTOGRAM, drawn)}
+    for features in sizes:
+        seeds = tuple(range(SEEDS_QUICK if quick else SEEDS[features]))
+        grid = Grid({**axes, "seed": seeds}, {**fixed, "features": features})
+        tasks[f"N{features}"] = Task(SHARES, grid)
+    return tasks
 
 
 def tasks(quick: bool) -> Mapping[str, Task]:
-    return {"systems": histograms((0.4,), (2**13,), quick)}
+    return systems((0.4,), (2**13,), quick)
 
 
 def draw(data: Data) -> Drawing:
     from ...plots.paper import canvas, legend_right, letter
     from ...plots.style import styled
 
-    systems = data["systems"].isel(features=0, seed=0)
-    rhos = systems.rho.values.tolist()
+    drawn = data["drawn"].isel(features=0)
+    rhos = drawn.rho.values.tolist()
     with styled():
         figure, axes = canvas(len(rhos), 2, 8.4, 2.9 * len(rhos) + 0.5)
         for row, rho in zip(axes, rhos, strict=True):
             for ax, (kind, title) in zip(row, KINDS.items(), strict=True):
-                draw_kind(ax, systems.sel(rho=rho), kind)
+                draw_kind(ax, drawn.sel(rho=rho), kind)
                 ax.set_title(title + (rf",  $\rho={rho:g}$" if len(rhos) > 1 else ""))
             row[0].set_ylabel("density")
         letter(axes.ravel())
-        legend_right(figure, step_handles(systems))
+        legend_right(figure, step_handles(drawn))
     return figure
 
 
@@ -95,38 +103,36 @@ def draw_kind(ax: Axes, one: xr.Dataset, kind: str) -> None:
 def claims(data: Data, full: bool) -> list[Claim]:
     from .macroscopic import OVERALL
 
-    return [judge(data["systems"], kind, 0.4, 2**13, OVERALL, full) for kind in KINDS]
+    return [judge(data, kind, 0.4, 2**13, OVERALL, full) for kind in KINDS]
 
 
 def findings(data: Data, full: bool) -> list[Finding]:
     return []
 
 
-def compare(systems: xr.Dataset, kind: str, bar: float) -> Agreement:
+def compare(systems: xr.Dataset, kind: str) -> Agreement:
     """Shares of the samples below some points against the law, the mean of all systems."""
     gap = systems[f"{kind}_share"].mean("seed") - systems[f"{kind}_law"].isel(seed=0)
     seeds = systems.seed.size
     error = systems[f"{kind}_share"].std("seed", ddof=1) / np.sqrt(seeds)
-    return agreement(gap, error, seeds, bar)
+    return agreement(gap, error, seeds)
 
 
-def judge(
-    systems: xr.Dataset, kind: str, rho: float, features: int, quote: str, full: bool
-) -> Claim:
+def judge(data: Data, kind: str, rho: float, features: int, quote: str, full: bool) -> Claim:
     """Whether the law is where the systems are."""
-    here = systems.sel(rho=rho, features=features)
+    here = dict(by_size(data))[features].sel(rho=rho)
     bar = ALMOST_COMPLETE if features > 1024 else GOOD
-    found = compare(here, kind, bar)
+    found = compare(here, kind)
     single = float(abs(here[f"{kind}_share"] - here[f"{kind}_law"]).isel(seed=0).max())
     return Claim(
         case=f"{kind}, rho = {rho:g}, N = {features}",
         quote=quote,
         test=(
             f"The distribution function of the {kind}, averaged over {here.seed.size} systems, is"
-            f" within {bar:g} of the law at 25 points of every step shown, each with a confidence"
-            " of 95 %."
+            f" within {bar.size:g} of the law at 25 points of every step shown, each with a"
+            " confidence of 95 %."
         ),
-        holds=at_full_size(found.holds, full),
+        ruling=at_full_size(full, found.within("largest difference", bar)),
         found=(
             f"Largest difference {found.largest:.2g}, at most {found.at_most:.2g}; one of"
             f" {found.detectable:.2g} would be seen with a power of 90 %. The system drawn differs"
@@ -167,5 +173,5 @@ FIGURE = Figure(
     findings,
     caption,
     from_paper=rf"{FROM_PAPER}, $\rho = 0.4$, $N = 2^{{13}}$.",
-    chosen=r"the number of systems judged, 16; $\Gamma \in [0, 3]$.",
+    chosen=r"the number of systems judged, 64; $\Gamma \in [0, 3]$.",
 )
