@@ -314,6 +314,40 @@ def real_rows(
     }
 
 
+def laws_of_a_system(rng: Any, features: int, seed: int) -> dict[str, Any]:
+    sizes = {"waves": 16, "functions": 4, "bias": 5, "error": 5, "logits": 144}
+    return {name: 0.5 * features**-0.5 * rng.standard_normal(n) for name, n in sizes.items()}
+
+
+def small_step(rng: Any, lambda_u: float, **_: Any) -> dict[str, Any]:
+    return {"chi_hat": 2 * lambda_u**2, "fresh": lambda_u**2, "rate": 9.0, "off": 30 * lambda_u}
+
+
+def squared_run(rng: Any, lambda_u: float, **_: Any) -> dict[str, Any]:
+    return {"M": 2 * lambda_u, "m": lambda_u, "B": 0.1 * lambda_u}
+
+
+def turn(rng: Any, rho: float, loss: str, fix_bias: bool, **_: Any) -> dict[str, Any]:
+    share = np.linspace(0, 1, 121)
+    return {
+        "share": share,
+        "misaligned": 0.6 * np.exp(-6 * share),
+        "bias_to_norm": (0.5 - rho) * (1 if loss == "squared" else 2) * np.exp(3 * share),
+        "norm": np.exp(-2 * share),
+        "smallest_rate": -5.0 if fix_bias else 5.0,
+        "last_m": 0.1,
+    }
+
+
+def infinite_ridge(rng: Any, ridge: float, **_: Any) -> dict[str, Any]:
+    return {"error": 0.1 * (1 + 1e-9 / ridge), "bayes": 0.1}
+
+
+def sweeps(rng: Any, lambda_l: float, lambda_u: float, damping: float, **_: Any) -> dict[str, Any]:
+    needed = 30 - 20 * np.log10(lambda_u) - 5 * np.log10(lambda_l)
+    return {"sweeps": needed if damping < 0.8 else np.nan, "off": 1e-9}
+
+
 MAKERS: dict[tuple[str, str], Callable[..., dict[str, Any]]] = {
     ("chain", "chains"): chain,
     ("fixed_ridge", "fixed_ridge"): fixed_ridge,
@@ -331,5 +365,11 @@ MAKERS: dict[tuple[str, str], Callable[..., dict[str, Any]]] = {
     ("schedules", "schedules"): schedules,
     ("confirmed", "schedules"): confirmed,
     ("reuse", "reuse"): reuse,
+    ("laws_of_a_system", "predictions"): laws_of_a_system,
+    ("small_step", "predictions"): small_step,
+    ("squared_run", "predictions"): squared_run,
+    ("turn", "predictions"): turn,
+    ("infinite_ridge", "predictions"): infinite_ridge,
+    ("sweeps", "predictions"): sweeps,
     ("real_rows", "real_rows"): real_rows,
 }

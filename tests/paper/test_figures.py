@@ -74,7 +74,8 @@ def test_figures_of_the_paper_are_numbered_once_and_in_full() -> None:
 
 
 def test_numbers_like_the_papers_bear_it_out_and_no_claim_is_counted_twice() -> None:
-    """All but one sentence that holds for no numbers of this kind, and one case each of two
+    """All but the cases that fail in earnest too: labels that do not harden where classes are
+    nearly balanced, selection at rho = 0.2, tuned susceptibilities, and one case each of two
     others.
     """
     seen: set[tuple[str, str]] = set()
@@ -86,11 +87,15 @@ def test_numbers_like_the_papers_bear_it_out_and_no_claim_is_counted_twice() -> 
             seen.add((claim.quote, claim.case))
             if not claim.holds:
                 failing.append((name, claim.case))
-    assert 50 <= len(seen) <= 65
+    assert 75 <= len(seen) <= 95
     assert failing == [
-        ("cosine", "alpha_L = 0.5, alpha_U = 0.25, Delta = 0.5625"),
-        ("annealing", ""),
+        ("predictions", "Prediction 6, C > 0, bias fixed"),
+        ("selection", "rho = 0.2"),
+        ("annealing", "rho = 0.5"),
+        ("annealing", "rho = 0.495"),
         ("macroscopic-all", "rho = 0.4"),
+        ("susceptibility", "tuned, without selection"),
+        ("susceptibility", "tuned, with selection"),
     ]
 
 

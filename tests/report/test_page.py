@@ -29,6 +29,7 @@ def claim(quote: str, verdict: str, found: str) -> dict[str, Any]:
         "verdict": verdict,
         "found": found,
         "numbers": {},
+        "flips": "no",
     }
 
 
@@ -50,7 +51,13 @@ def record() -> dict[str, Any]:
             claim("It ends.", "cannot tell", "Too short."),
         ],
         "findings": [
-            {"says": "It is ours.", "verdict": "holds", "found": "So.", "numbers": {}},
+            {
+                "says": "It is ours.",
+                "verdict": "holds",
+                "found": "So.",
+                "numbers": {},
+                "flips": "no bar",
+            },
         ],
     }
 

@@ -39,6 +39,7 @@ def records(folder: Path, quick: bool, verdict: str) -> Path:
                     "verdict": verdict,
                     "found": "F.",
                     "numbers": {},
+                    "flips": "no",
                 }
             ],
             "findings": [],

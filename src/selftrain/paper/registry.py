@@ -16,6 +16,7 @@ from .variation import varied
 IDS = (
     "weights-logits",
     "macroscopic",
+    "predictions",
     "relative-error",
     "cosine",
     "selection",

@@ -98,7 +98,12 @@ def read_record(folder: str | Path, name: str) -> dict[str, Any] | None:
     """The record that a run left of a figure, None if there is none or it is damaged."""
     record = _read(Path(folder, f"{name}.json"))
     whole = record.get("figure") == name and record.keys() >= KEYS
-    return record if whole else None
+    return record if whole and all("flips" in one for one in _judged(record)) else None
+
+
+def _judged(record: Mapping[str, Any]) -> list[Any]:
+    """Claims and findings of a record."""
+    return [*record["claims"], *record["findings"]]
 
 
 def _read(path: Path) -> dict[str, Any]:

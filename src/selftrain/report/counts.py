@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from ..paper.figure import NEEDS_THE_FULL_RUN
-from ..paper.ruling import FAILS, HOLDS, OPEN
+from ..paper.ruling import FAILS, HOLDS, NO_BAR, OPEN
 
 Record = Mapping[str, Any]
 
@@ -59,6 +59,16 @@ def claims_of(records: Iterable[Record]) -> list[Mapping[str, Any]]:
 def findings_of(records: Iterable[Record]) -> list[Mapping[str, Any]]:
     """All findings."""
     return [finding for record in records for finding in record["findings"]]
+
+
+def flipping(entries: Iterable[Mapping[str, Any]]) -> tuple[int, int]:
+    """How many verdicts rest on a bar, and how many of these another bar would change.
+
+    >>> flipping([{"flips": "no"}, {"flips": "no bar"}, {"flips": "half of 0.1: does not hold"}])
+    (2, 1)
+    """
+    barred = [entry["flips"] for entry in entries if entry["flips"] != NO_BAR]
+    return len(barred), sum(words != "no" for words in barred)
 
 
 def verdict(entry: Mapping[str, Any], record: Record) -> str:

@@ -19,7 +19,7 @@ from typing import Any
 
 from ..errors import InvalidInput
 from ..runtime.files import write_text
-from .counts import claims_of, contradictions, count, findings_of, verdict
+from .counts import claims_of, contradictions, count, findings_of, flipping, verdict
 
 HEAD = """# The paper, figure by figure
 
@@ -43,7 +43,16 @@ paper's captions are followed where they fix a parameter; what the paper fixes a
 A claim is a sentence of the paper, quoted, with what was tested and what was found; where one sentence is tested in several cases each case is a claim. A
 finding is a statement of our own. The verdicts are three: holds, does not hold, cannot tell. The quick version says "cannot tell (needs the full run)" wherever
 the full run could say something else.
+
+Every verdict rests on measured numbers, each with its uncertainty where it has one, and on which side of a bar they lie. Bars are ours: a sentence like
+“almost compatible” has none. So each verdict was judged again with each of its bars twice as high and half as high, the others as they are. The last
+column says what came out: “no” if nothing changes, “no bar” if a sign or an order decides. The reason for each bar is in the record of the figure.
 """
+
+PREDICTIONS = "predictions"
+"""The figure whose claims are the numbered predictions: they have a table of their own."""
+
+OTHER_BARS = "another verdict at twice or half the bar?"
 
 
 def markdown(records: Iterable[Mapping[str, Any]], images: str = "images/paper-") -> str:
@@ -53,32 +62,56 @@ def markdown(records: Iterable[Mapping[str, Any]], images: str = "images/paper-"
     parts = [
         HEAD,
         "## Claims of the paper",
-        f"Of {len(claims)} claims {count(claims)}.\n",
-        "| figure | the paper says | verdict |\n|---|---|---|",
+        f"Of {len(claims)} claims {count(claims)}. {_flipping(claims)}\n",
+        *_predictions([record for record in known if record["figure"] == PREDICTIONS]),
+        f"| figure | the paper says | verdict | {OTHER_BARS} |\n|---|---|---|---|",
     ]
     shown: set[tuple[str, str, str]] = set()
     for record in known:
-        for claim in record["claims"]:
+        for claim in record["claims"] if record["figure"] != PREDICTIONS else ():
             key = (claim["quote"], claim["case"], claim["test"])
             if key not in shown:
                 name = record["figure"]
                 parts.append(
                     f"| [{name}](#{name}) | {_cell(_quoted(claim))} | {verdict(claim, record)} |"
+                    f" {claim['flips']} |"
                 )
                 shown.add(key)
     parts += [
         "\n## Findings of our own",
-        f"Of {len(findings)} statements {count(findings)}.\n",
-        "| figure | we find | verdict |\n|---|---|---|",
+        f"Of {len(findings)} statements {count(findings)}. {_flipping(findings)}\n",
+        f"| figure | we find | verdict | {OTHER_BARS} |\n|---|---|---|---|",
         *(
             f"| [{record['figure']}](#{record['figure']}) | {_cell(finding['says'])} |"
-            f" {verdict(finding, record)} |"
+            f" {verdict(finding, record)} | {finding['flips']} |"
             for record in known
             for finding in record["findings"]
         ),
         "",
     ]
     return "\n".join(parts) + "\n" + "\n".join(_figure(record, images) for record in known)
+
+
+def _flipping(entries: Iterable[Mapping[str, Any]]) -> str:
+    """How many verdicts depend on where the bar is."""
+    barred, flip = flipping(entries)
+    return f"{barred} rest on a bar; {flip} of these would be another at twice or half of one."
+
+
+def _predictions(records: Iterable[Mapping[str, Any]]) -> list[str]:
+    """The numbered predictions and what stands next to them, as a table."""
+    lines = [
+        f"| [{PREDICTIONS}](#{PREDICTIONS}) | status | test | number | {OTHER_BARS} |",
+        "|---|---|---|---|---|",
+        *(
+            f"| {_cell(claim['case'])} | {verdict(claim, record)} | {_cell(claim['test'])} |"
+            f" {_cell(claim['found'])} | {claim['flips']} |"
+            for record in records
+            for claim in record["claims"]
+        ),
+        "",
+    ]
+    return lines if len(lines) > 3 else []
 
 
 def _figure(record: Mapping[str, Any], images: str) -> str:
@@ -95,6 +128,7 @@ def _figure(record: Mapping[str, Any], images: str) -> str:
         lines.append(
             f"- **{verdict(claim, record)}**: {_quoted(claim)}\n"
             f"  Tested: {claim['test']} Found: {claim['found']}"
+            f" At twice or half the bar: {claim['flips']}."
         )
     if record["claims"]:
         lines.append("")
@@ -102,6 +136,7 @@ def _figure(record: Mapping[str, Any], images: str) -> str:
         lines.append("Findings:\n")
         lines += [
             f"- **{verdict(finding, record)}**: {finding['says']} {finding['found']}"
+            f" At twice or half the bar: {finding['flips']}."
             for finding in record["findings"]
         ]
         lines.append("")
@@ -150,10 +185,11 @@ def _verdicts(record: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "figure": record["figure"],
         "claims": [
-            {name: one[name] for name in ("quote", "case", "verdict")} for one in record["claims"]
+            {name: one[name] for name in ("quote", "case", "verdict", "flips")}
+            for one in record["claims"]
         ],
         "findings": [
-            {name: one[name] for name in ("says", "verdict")} for one in record["findings"]
+            {name: one[name] for name in ("says", "verdict", "flips")} for one in record["findings"]
         ],
     }
 

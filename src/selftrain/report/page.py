@@ -100,10 +100,14 @@ def claims_table(record: Record) -> str:
     """
     rows = "".join(
         f"<tr><td><q>{to_html(claim['quote'])}</q>{_case(claim)}</td><td>{html.escape(claim['test'])}</td>"
-        f"{_verdict(claim, record)}<td>{html.escape(claim['found'])}</td></tr>"
+        f"{_verdict(claim, record)}<td>{html.escape(claim['found'])}</td>"
+        f"<td>{html.escape(claim['flips'])}</td></tr>"
         for claim in record["claims"]
     )
-    head = "<tr><th>the paper says</th><th>tested</th><th>verdict</th><th>found</th></tr>"
+    head = (
+        "<tr><th>the paper says</th><th>tested</th><th>verdict</th><th>found</th>"
+        "<th>at twice or half the bar</th></tr>"
+    )
     return f"<table>{head}{rows}</table>" if rows else ""
 
 
@@ -111,10 +115,12 @@ def findings_table(record: Record) -> str:
     """Our own statements; nothing if there are none."""
     rows = "".join(
         f"<tr><td>{html.escape(finding['says'])}</td>{_verdict(finding, record)}"
-        f"<td>{html.escape(finding['found'])}</td></tr>"
+        f"<td>{html.escape(finding['found'])}</td><td>{html.escape(finding['flips'])}</td></tr>"
         for finding in record["findings"]
     )
-    head = "<tr><th>we find</th><th>verdict</th><th>found</th></tr>"
+    head = (
+        "<tr><th>we find</th><th>verdict</th><th>found</th><th>at twice or half the bar</th></tr>"
+    )
     return f"<table>{head}{rows}</table>" if rows else ""
 
 

@@ -1,0 +1,331 @@
+r"""What the numbered predictions of the paper say, next to the solver and to finite systems.
+
+Predictions 1 to 4 are laws: finite systems are measured against them (`laws_of_a_system`), with a
+threshold and batches that differ from step to step. Predictions 5, 6 and 8 and Proposition 7 are
+about small ridges: steps of the solver are measured against them (`small_step`, `squared_run`,
+`turn`). `infinite_ridge` and `sweeps` are two more statements of the appendices.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from ...arrays import Array
+from ...observables import generalization_error
+from ...problem import Problem
+from ...recipe import Recipe
+from ...simulation.simulate import simulate
+from ...sweep import Computation, Output
+from ...theory.algorithm1.iteration import picard
+from ...theory.bayes import bayes_error
+from ...theory.continuum.best_direction import best_direction
+from ...theory.continuum.expansion import first_order, measured_noise
+from ...theory.solve import solve
+from ...theory.trajectory import Trajectory
+
+STEPS = 4
+CHANGING = {
+    "alpha_u": (2.0, 1.5, 3.0, 2.0),
+    "rho_u": (0.4, 0.3, 0.5, 0.35),
+    "delta_u": (0.5625, 0.7, 0.5625, 0.8),
+}
+"""Batches that differ from step to step."""
+
+RECIPE = Recipe(lambda_l=0.05, lambda_u=0.05, threshold=0.3)
+DRAWN = 400_000
+"""Paths of the Gaussian process over which functions that jump are averaged: their standard
+error is below a fiftieth of that of all systems together.
+"""
+
+LEVELS = np.linspace(0.1, 0.9, 9)
+GROUPS = ((0, True), (1, True), (0, False), (1, False))
+"""Class, and whether selected."""
+
+SHOWN = 121
+SWEEPS = 600
+"""Sweeps after which a step of Algorithm 1 counts as not converging."""
+
+
+@lru_cache(maxsize=1)
+def _run() -> Trajectory:
+    return solve(Problem(0.5, rho=0.4, delta=0.75**2, steps=STEPS, **CHANGING), RECIPE)
+
+
+@lru_cache(maxsize=1)
+def _waves() -> Array:
+    """Wave vectors over the steps, about one over the size of a weight."""
+    random = np.random.default_rng(0)
+    return np.asarray(random.standard_normal((8, STEPS + 1)) / np.sqrt(_run().q))
+
+
+def _functions(paths: Array) -> Array:
+    """Functions of the weights of all steps, a row each: a kink, a jump, a largest value, a
+    product.
+    """
+    first, second, third, last = paths[:, 0], paths[:, 1], paths[:, 2], paths[:, -1]
+    return np.array(
+        [np.abs(last), (first * last < 0).astype(float), paths.max(axis=1), second * third * last]
+    )
+
+
+@lru_cache(maxsize=1)
+def _of_the_process() -> tuple[Array, Array, Array]:
+    """The characteristic function at the waves; means and standard deviations of the functions."""
+    law = _run().weights
+    phase = _waves() @ law.mean
+    decay = np.exp(-0.5 * np.einsum("ki,ij,kj->k", _waves(), law.covariance, _waves()))
+    values = _functions(law.sample(DRAWN, seed=0))
+    return (
+        np.concatenate([decay * np.cos(phase), decay * np.sin(phase)]),
+        values.mean(axis=1),
+        values.std(axis=1),
+    )
+
+
+@lru_cache(maxsize=1)
+def _logit_points() -> Array:
+    """Logits at which the law of each step and group has about the probabilities `LEVELS`."""
+    points = []
+    for t in range(1, STEPS + 1):
+        drawn = _run().logits(t).sample(50_000, seed=t)
+        points.append(
+            [
+                np.quantile(drawn.u[(drawn.y == y) & (drawn.selected == chosen)], LEVELS)
+                for y, chosen in GROUPS
+            ]
+        )
+    return np.array(points)
+
+
+@lru_cache(maxsize=1)
+def _logit_law() -> Array:
+    """The probabilities of the law at these points."""
+    return np.array(
+        [
+            [
+                _run().logits(t).cdf(_logit_points()[t - 1, index], y=y, selected=chosen)
+                for index, (y, chosen) in enumerate(GROUPS)
+            ]
+            for t in range(1, STEPS + 1)
+        ]
+    )
+
+
+def laws_of_a_system(features: int, seed: int) -> dict[str, Any]:
+    """Weights, order parameters, errors and training logits of one system less what Predictions 1
+    to 4 say of them.
+    """
+    run = _run()
+    ensemble = simulate(
+        run.problem,
+        run.recipe,
+        features,
+        [seed],
+        probes=0,
+        keep_weights=True,
+        keep_logits=True,
+        progress=False,
+    )
+    (vectors,) = ensemble.vectors
+    paths = np.array(vectors.weights).T
+    waves, means, deviations = _of_the_process()
+    phase = paths @ _waves().T
+    measured = np.concatenate([np.cos(phase).mean(axis=0), np.sin(phase).mean(axis=0)])
+    return {
+        "waves": measured - waves,
+        "functions": (_functions(paths).mean(axis=1) - means) / deviations,
+        "bias": (ensemble.values("bias")[0] - run.bias) / run.m,
+        "error": ensemble.values("error")[0] / run.error - 1,
+        "logits": np.ravel(_logit_shares(vectors) - _logit_law()),
+    }
+
+
+def _logit_shares(vectors: Any) -> Array:
+    """Shares of the training logits of each step and group below the points of the law."""
+    shares = []
+    for t in range(1, STEPS + 1):
+        classes, chosen, logits = vectors.classes[t], vectors.selected[t], vectors.logits[t]
+        for index, (y, kept) in enumerate(GROUPS):
+            group = np.sort(logits[(classes == (y == 1)) & (chosen == kept)])
+            below = np.searchsorted(group, _logit_points()[t - 1, index], side="right")
+            shares.append(below / max(group.size, 1))
+    return np.array(shares).reshape(STEPS, len(GROUPS), LEVELS.size)
+
+
+def small_step(
+    alpha_l: float,
+    alpha_u: float,
+    rho: float,
+    delta: float,
+    lambda_l: float,
+    lambda_u: float,
+    threshold: float,
+    fix_bias: bool,
+) -> dict[str, Any]:
+    r"""One step with a small ridge: $\hat\chi$ and $q - R^2/q'$ (Prediction 5), and the change of
+    M next to $C M'(1 - M')\lambda_U$ (Prediction 6).
+    """
+    problem = Problem(alpha_l, alpha_u, rho, delta, steps=1)
+    recipe = Recipe(lambda_l, lambda_u, threshold=threshold, fix_bias=fix_bias)
+    run = solve(problem, recipe, 1e-12)
+    noise = measured_noise(run)
+    squared = run.m**2 / run.q
+    rate = first_order(problem, recipe, run).alignment_rate
+    # M - M' from 1 - M = v/q, which does not cancel where M is near one
+    change = run.v[0] / run.q[0] - run.v[1] / run.q[1]
+    expected = rate * squared[0] * (run.v[0] / run.q[0]) * lambda_u
+    return {
+        "chi_hat": float(noise.chi_hat[1]) * lambda_u**2,
+        "fresh": float(noise.fresh[1]) * lambda_u**2,
+        "rate": rate,
+        "off": abs(change / expected - 1),
+    }
+
+
+def squared_run(
+    alpha_l: float, alpha_u: float, rho: float, delta: float, lambda_l: float, lambda_u: float
+) -> dict[str, Any]:
+    r"""A run with the squared loss over two time scales $\tau_M$, next to the curves of Prediction
+    8 as the paper writes them: the largest differences of M, m and B.
+    """
+    variance = 4 * rho * (1 - rho)
+    tau_direction = 0.5 * delta / variance * (alpha_u - 1) * (delta + variance)
+    tau_overlap = (alpha_u - 1) * (delta + variance)
+    steps = math.ceil(2 * tau_direction / lambda_u)
+    problem = Problem(alpha_l, alpha_u, rho, delta, steps=steps, loss="squared")
+    run = solve(problem, Recipe(lambda_l, lambda_u), 1e-10)
+    time = lambda_u * run.t
+    squared = run.m**2 / run.q
+    fading = np.exp(-time / tau_overlap)
+    direction = 1 / (1 + (1 / squared[0] - 1) * np.exp(-time / tau_direction))
+    bias = run.bias[0] + (2 * rho - 1) * run.m[0] * (1 - fading)
+    return {
+        "M": float(np.abs(squared - direction).max()),
+        "m": float(np.abs(run.m - run.m[0] * fading).max()),
+        "B": float(np.abs(run.bias - bias).max()),
+    }
+
+
+def turn(
+    alpha_l: float,
+    alpha_u: float,
+    rho: float,
+    delta: float,
+    lambda_l: float,
+    loss: str,
+    fix_bias: bool,
+) -> dict[str, Any]:
+    """The path in continuous time until the direction is found: 1 - M, the size of the bias over
+    the norm, the norm, and the rate C along it.
+    """
+    problem = Problem(alpha_l, alpha_u, rho, delta, steps=1, loss=loss)
+    found = best_direction(problem, Recipe(lambda_l, fix_bias=fix_bias), tolerance=1e-7)
+    path = found.path
+    at = path(np.linspace(0.0, path.until, SHOWN))
+    return {
+        "share": np.linspace(0.0, 1.0, SHOWN),
+        "misaligned": at.v / at.q,
+        "bias_to_norm": np.abs(at.bias_to_norm),
+        "norm": np.sqrt(at.q),
+        "smallest_rate": float(found.rates.min()),
+        "last_m": float(at.m[-1]),
+    }
+
+
+def infinite_ridge(alpha: float, delta: float, ridge: float) -> dict[str, float]:
+    """Supervised learning with balanced classes at a large ridge, and the Bayes error."""
+    problem = Problem(alpha, 1.0, 0.5, delta, steps=0)
+    run = solve(problem, Recipe(lambda_l=ridge), 1e-12)
+    return {
+        "error": float(
+            generalization_error(run.m, run.q, run.bias, np.asarray(0.5), np.asarray(delta))[0]
+        ),
+        "bayes": bayes_error(problem).labeled_only,
+    }
+
+
+def sweeps(
+    alpha_l: float,
+    alpha_u: float,
+    rho: float,
+    delta: float,
+    steps: int,
+    lambda_l: float,
+    lambda_u: float,
+    damping: float,
+) -> dict[str, Any]:
+    """Sweeps that Algorithm 1 takes at most in a step, started as the paper says, and how
+    far its errors are from the solver's; NaN where it does not converge.
+    """
+    problem = Problem(alpha_l, alpha_u, rho, delta, steps=steps)
+    recipe = Recipe(lambda_l, lambda_u)
+    run = picard(
+        problem,
+        recipe,
+        damping=damping,
+        tolerance=1e-8,
+        max_iterations=SWEEPS,
+        on_failure="partial",
+    )
+    off = float(np.abs(run.error - solve(problem, recipe).error).max())
+    return {"sweeps": float(run.iterations.max()) if run.converged else math.nan, "off": off}
+
+
+LAWS = Computation(
+    laws_of_a_system,
+    {
+        "waves": Output(r"\frac1N\sum_i e^{ik\cdot w_i} - E e^{ik\cdot w}", ("wave",)),
+        "functions": Output(r"\frac1N\sum_i g(w_i) - E g(w)", ("function",)),
+        "bias": Output(r"(\hat B^{(t)} - B^{(t)})/m^{(t)}", ("t",)),
+        "error": Output(r"\bar\epsilon_g^{(t)}/\epsilon_g^{(t)} - 1", ("t",)),
+        "logits": Output(r"P(u \le x), sample less law", ("place",)),
+    },
+    seconds=lambda features, **_: 0.05 + features * 3e-4,
+)
+
+SMALL_STEP = Computation(
+    small_step,
+    {
+        "chi_hat": Output(r"\hat\chi^{(1)}"),
+        "fresh": Output("q^{(1)} - (R^{(1)})^2/q^{(0)}"),
+        "rate": Output("C^{(1)}"),
+        "off": Output(r"|\Delta M/(C M (1 - M)\lambda_U) - 1|"),
+    },
+)
+
+SQUARED_RUN = Computation(
+    squared_run,
+    {
+        "M": Output(r"\max|M^{(t)} - M_\tau|"),
+        "m": Output(r"\max|m^{(t)} - m_\tau|"),
+        "B": Output(r"\max|B^{(t)} - B_\tau|"),
+    },
+    seconds=lambda lambda_u, **_: 0.05 + 1e-5 / lambda_u,
+)
+
+TURN = Computation(
+    turn,
+    {
+        "share": Output(r"\tau/\tau_{end}", ("share",)),
+        "misaligned": Output(r"1 - M_\tau", ("share",)),
+        "bias_to_norm": Output(r"|B_\tau|/\sqrt{q_\tau}", ("share",)),
+        "norm": Output(r"\sqrt{q_\tau}", ("share",)),
+        "smallest_rate": Output(r"\min C_\tau"),
+        "last_m": Output(r"m_\tau"),
+    },
+    seconds=lambda **_: 2.0,
+)
+
+INFINITE_RIDGE = Computation(
+    infinite_ridge, {"error": Output(r"\epsilon_g"), "bayes": Output(r"\epsilon_{Bayes}")}
+)
+
+ALGORITHM1 = Computation(
+    sweeps,
+    {"sweeps": Output("sweeps"), "off": Output(r"|\epsilon - \epsilon_{solve}|")},
+    seconds=lambda steps, **_: 0.5 * steps,
+)
