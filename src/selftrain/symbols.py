@@ -40,6 +40,7 @@ _SIGNS = {
     ",": " ",
     ";": " ",
 }
+_ACCENTS = {"tilde": "\u0303", "hat": "\u0302"}
 _TOKEN = re.compile(r"\\([A-Za-z]+|[,;])|([_^{}])|([A-Za-z])|([^\\_^{}A-Za-z])")
 
 
@@ -66,6 +67,8 @@ def formula(source: str) -> str:
 
     >>> formula(r"m/\sqrt{q^{(T)}}")
     'm/√(q<sup>(T)</sup>)'
+    >>> formula(r"\hat{m}") == "m\u0302"
+    True
     """
     tokens = list(_TOKEN.finditer(source))
     shown, rest = _group(tokens, 0)
@@ -97,9 +100,9 @@ def _atom(tokens: list[re.Match[str]], at: int) -> tuple[str, int]:
         inner, at = _atom(tokens, at)
         plain = len(inner) == 1
         return f"√{inner}" if plain else f"√({inner})", at
-    if command == "tilde":
+    if command in _ACCENTS:
         inner, at = _atom(tokens, at)
-        return f"{inner}\u0303", at
+        return inner + _ACCENTS[command], at
     if command is not None:
         if command not in _GREEK and command not in _SIGNS:
             raise ValueError(f"\\{command} has no sign in {tokens[at - 1].string!r}")

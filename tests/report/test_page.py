@@ -149,7 +149,7 @@ def test_contradictions_of_quick_and_full_are_found(record: dict[str, Any]) -> N
 def test_every_text_of_every_figure_can_be_shown() -> None:
     for one in figures():
         place = str(one.place)
-        assert "`fig: " in place or place.startswith("beyond the paper")
+        assert "`fig: " in place or "`pred: " in place or place.startswith("beyond the paper")
         assert "<code>" in to_html(place)
 
 

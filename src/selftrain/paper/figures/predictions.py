@@ -101,9 +101,12 @@ def draw(data: Data) -> Drawing:
             if name not in data:  # equal parts of a varied figure are there once
                 continue
             one = data[name]
-            noise.plot(one.lambda_u, one["chi_hat"], "o-", color=color, markersize=4)
-            noise.plot(one.lambda_u, one["fresh"], "s", linestyle=DASHED, color=color, markersize=4)
-            change.plot(one.lambda_u, one["off"], "o-", color=color, markersize=4)
+            # a fixed bias changes little: its marks stand out around those without
+            marks: Any = {"color": color, "markersize": 8 if name == "fixed-bias" else 4}
+            marks["zorder"] = 2 if name == "fixed-bias" else 3
+            noise.plot(one.lambda_u, one["chi_hat"], "o-", **marks)
+            noise.plot(one.lambda_u, one["fresh"], "s", linestyle=DASHED, **marks)
+            change.plot(one.lambda_u, one["off"], "o-", **marks)
         for name, marker in zip("mBM", "s^o", strict=True):
             one = data["squared"]
             squared.plot(one.lambda_u, one[name], f"{marker}-", color=GREY, markersize=4)
@@ -557,7 +560,10 @@ def caption(data: Data) -> str:
 FIGURE = Figure(
     "predictions",
     "The numbered predictions",
-    Place("Sections 3.3 and 4.2, Appendices G and H"),
+    Place(
+        "`pred: rs generating functional w` to `pred: squared loss`, Sections 3.3 and 4.2;"
+        " Appendices G and H"
+    ),
     tasks,
     draw,
     claims,
