@@ -51,7 +51,7 @@ def _noisy(
     return made
 
 
-FIXED = {"T", "t", "way", "step", "level", "along"}
+FIXED = {"T", "t", "way", "step", "level", "along", "share"}
 
 
 def _whole(shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -166,7 +166,7 @@ def _hardening(case: xr.Dataset, full: bool) -> Claim:
 
 def findings(data: Data, full: bool) -> list[Finding]:
     chains = data["chains"].isel(heuristics=0, selection=0)
-    late = chains.sel(T=chains["T"] >= LATE)
+    late = chains.sel(T=chains["T"] >= min(LATE, int(chains["T"][-1])))
     total = late["annealing"] * late["T"] ** 2
     per_step = (late["annealing"] * late["T"]).max(("rho", "delta")).values
     off = max((abs(law + 2) for law in _exponents(late)), default=np.nan)
