@@ -28,7 +28,7 @@ from ...theory.solve import solve
 from ...theory.trajectory import Trajectory
 
 STEPS = 4
-CHANGING = {
+CHANGING: dict[str, Any] = {
     "alpha_u": (2.0, 1.5, 3.0, 2.0),
     "rho_u": (0.4, 0.3, 0.5, 0.35),
     "delta_u": (0.5625, 0.7, 0.5625, 0.8),
@@ -179,8 +179,8 @@ def small_step(
     change = run.v[0] / run.q[0] - run.v[1] / run.q[1]
     expected = rate * squared[0] * (run.v[0] / run.q[0]) * lambda_u
     return {
-        "chi_hat": float(noise.chi_hat[1]) * lambda_u**2,
-        "fresh": float(noise.fresh[1]) * lambda_u**2,
+        "chi_hat": float(np.ravel(noise.chi_hat)[1]) * lambda_u**2,
+        "fresh": float(np.ravel(noise.fresh)[1]) * lambda_u**2,
         "rate": rate,
         "off": abs(change / expected - 1),
     }

@@ -38,7 +38,7 @@ WAYS: dict[str, dict[str, Any]] = {
     "selection": {"threshold": 0.5, "fix_bias": False},
     "fixed-bias": {"threshold": 0.0, "fix_bias": True},
 }
-HELD = {
+HELD: dict[str, Any] = {
     "alpha_l": 0.5,
     "alpha_u": 4.0,
     "rho": 0.15,
@@ -67,7 +67,7 @@ def tasks(quick: bool) -> Mapping[str, Task]:
         )
     }
     for name, way in WAYS.items():
-        step = {**setting, **way, "rho": 0.4}
+        step: dict[str, Any] = {**setting, **way, "rho": 0.4}
         made[name] = Task(SMALL_STEP, Grid({"lambda_u": ridges}, step))
     squared = Grid({"lambda_u": SQUARED_RIDGES[: 2 if quick else None]}, {**setting, "rho": 0.4})
     axes: dict[str, Any] = {

@@ -31,7 +31,7 @@ GOOD = Bar(0.06, "twice what counts as almost complete")
 
 def systems(rhos: Sequence[float], sizes: Sequence[int], quick: bool) -> dict[str, Task]:
     """One system for each rho and N that is drawn, and several that are judged."""
-    fixed = {**EXPERIMENT, "shown": SHOWN}
+    fixed: dict[str, Any] = {**EXPERIMENT, "shown": SHOWN}
     axes: dict[str, Any] = {"rho": tuple(rhos)}
     drawn = Grid({**axes, "features": tuple(sizes)}, {**fixed, "seed": 0})
     tasks = {"drawn": Task(HISTOGRAM, drawn)}
