@@ -91,7 +91,7 @@ def _logit_points() -> Array:
     """Logits at which the law of each step and group has about the probabilities `LEVELS`."""
     points = []
     for t in range(1, STEPS + 1):
-        drawn = _run().logits(t).sample(50_000, seed=t)
+        drawn = _run().training_logits(t).sample(50_000, seed=t)
         points.append(
             [
                 np.quantile(drawn.u[(drawn.y == y) & (drawn.selected == chosen)], LEVELS)
@@ -107,7 +107,7 @@ def _logit_law() -> Array:
     return np.array(
         [
             [
-                _run().logits(t).cdf(_logit_points()[t - 1, index], y=y, selected=chosen)
+                _run().training_logits(t).cdf(_logit_points()[t - 1, index], y=y, selected=chosen)
                 for index, (y, chosen) in enumerate(GROUPS)
             ]
             for t in range(1, STEPS + 1)
