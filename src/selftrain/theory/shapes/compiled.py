@@ -12,7 +12,7 @@ import numpy as np
 from ...arrays import Array
 from ...runtime.kernels import kernel
 from ..step.averages import blank
-from ..tolerances import BACK_TO_ROUGH, DAMPED, ROUGH, ROUGH_STEP
+from ..tolerances import BACK_TO_ROUGH, DAMPED, REFINED, ROUGH, ROUGH_STEP
 from .averages import At, PointSet, Room, logistic_groups, logistic_labelled
 from .equations import Labelling, assemble, newton_step
 from .modes import FIRST, Noise, Weights, mode_sums
@@ -65,6 +65,16 @@ def anchor_of(x: Any, ridge: float, gamma: float, softness: Any) -> float:
 
 
 @kernel(error_model="numpy")
+def finite(table: Any) -> bool:
+    """Whether a table has finite numbers only."""
+    total = 0.0
+    for i in range(table.shape[0]):
+        for j in range(table.shape[1]):
+            total += 0.0 * table[i, j]
+    return total == 0.0
+
+
+@kernel(error_model="numpy")
 def newton_of_modes(
     x: Any, ridge: float, exponent: float, setting: StepSetting, work: Work
 ) -> tuple[int, float, float]:
@@ -74,7 +84,7 @@ def newton_of_modes(
     labels, points, fields = setting.labels, setting.points, work.fields
     anchor = anchor_of(x, ridge, labels.gamma, setting.softness)
     mode_sums(x, ridge, labels.gamma, anchor, setting.noise, setting.old, fields)
-    if not np.isfinite(fields).all():
+    if not finite(fields):
         return 0, math.inf, 0.0
     room, at = work.room, At(x, fields, anchor)
     if setting.first > 0.0:
@@ -85,10 +95,70 @@ def newton_of_modes(
         return 0, math.inf, 0.0
     fixed = (anchor, setting.fixed_bias, setting.first)
     assemble(x, fields, room.moments, room.shares, labels, fixed, work.system)
-    if not np.isfinite(work.system).all():
+    if not finite(work.system):
         return 0, math.inf, 0.0
     size, factor = newton_step(x, fields, labels, anchor, work.system, work.step)
     return used, size, factor
+
+
+class Effort(NamedTuple):
+    """How Newton's method is carried out.
+
+    Attributes:
+        exponent: of the rule.
+        enough: size of the last step before the confirmation.
+        tolerance: what the confirmation demands.
+        limit: how many steps.
+        near: whether it begins near the root.
+        agrees: whether a first step below the tolerance is a confirmation: the point was
+            extrapolated from steps on other rules.
+    """
+
+    exponent: float
+    enough: float
+    tolerance: float
+    limit: int
+    near: bool
+    agrees: bool
+
+
+@kernel(error_model="numpy")
+def newton_confirmed(
+    x: Any, ridge: float, effort: Effort, setting: StepSetting, work: Work
+) -> tuple[float, int, int]:
+    """Newton's method from x, in place, with the confirmation; accuracy (inf: failed), evaluations,
+    nodes.
+
+    Far from the root a rough rule is as good as a fine one: it is used until a step on it is small,
+    from the beginning unless x is known to be near. When a step is small enough, the next one is
+    made on the refined rule: its size is the accuracy.
+    """
+    used = 0
+    fine = effort.exponent
+    rough = min(ROUGH, fine)
+    rule = fine if effort.near else rough
+    logs = FIRST + setting.noise.variances.shape[0]
+    for iteration in range(effort.limit):
+        used, size, factor = newton_of_modes(x, ridge, rule, setting, work)
+        if not size < math.inf:
+            return math.inf, iteration + 1, used
+        if not size > DAMPED:
+            factor = 1.0
+        for j in range(x.shape[0]):
+            x[j] += factor * work.step[j]
+            if j >= logs and not abs(x[j]) < LARGEST_LOG:
+                return math.inf, iteration + 1, used
+        if rule > fine:
+            return size, iteration + 1, used
+        if rule == fine and size <= effort.enough:
+            if effort.agrees and iteration == 0 and size <= effort.tolerance:
+                return size, 1, used
+            rule = fine + REFINED
+        elif size <= ROUGH_STEP:
+            rule = fine
+        elif size > BACK_TO_ROUGH:
+            rule = rough
+    return math.inf, effort.limit, used
 
 
 class Patience(NamedTuple):

@@ -5,6 +5,7 @@ and confirmed.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -23,13 +24,13 @@ from ..diagnostics import in_own_units
 from ..engines.logistic.step import reference_sharpness
 from ..step.ending import Ending, before_step
 from ..step.prediction import LONGEST_HISTORY
-from ..step.table import PREDICTED, START_NAMES, Record
+from ..step.table import START_NAMES, Record
 from ..tolerances import COLLAPSED_MASS, LEVELS, REFINED, last_step_of
 from .averages import PointSet
 from .compiled import work_for
-from .equations import Labelling
+from .equations import Labelling, unknown_scales
 from .extrapolation import extrapolated
-from .march import Batches, BestRule, Demands, Points, Table, march
+from .march import Demands, Near, Samples, Schedule, Table, Test, march
 from .matrices import FullWeights, MatrixSpace
 from .modes import BIAS, FIRST, HAT_M, Weights
 from .points import GenericAverages, LogisticAverages, node_store
@@ -51,10 +52,6 @@ class Run:
         self.test = problem.test_clusters
         self.shapes = [problem.clusters, *problem.batch_clusters]
         self.space = space_of_problem(problem)
-        self.scales = {
-            shape: np.array([mean_variance(s, shape.features) for s in shape.covariances])
-            for shape in set(self.shapes)
-        }
         self.record = Record(problem, recipe, tolerance)
         steps, groups = problem.steps, self.space.groups
         self.unknowns = np.full((steps + 1, FIRST + 3 * groups), np.nan)
@@ -68,9 +65,13 @@ class Run:
         self.nodes = node_store()
         self.work = work_for(groups, self.nodes)
         self.compiled = is_compiled(problem, recipe)
-        self.space_of_march = self._space_of_march()
-        modes = 0 if self.space_of_march is None else len(self.space_of_march.noise(self.test).mean)
+        self.marches = self.compiled and isinstance(self.space, Spectrum)
+        modes = len(self.space.no_weights().mean) if self.marches else 0
         self.means, self.spreads = np.empty((2, steps + 1, modes))
+
+    def scale(self, shape: Clusters) -> Array:
+        """The mean variance of a feature in every group of a set of samples."""
+        return np.array([mean_variance(s, shape.features) for s in shape.covariances])
 
     def stage(self, t: int, old: Any, bias: float) -> ShapedStage:
         """The equations of step t from the weights and the bias before it."""
@@ -109,7 +110,7 @@ class Run:
             return CompiledStage(self.work, *given)
         return ShapedStage(*given)
 
-    def guess(self, t: int, gamma: float, warm: ShapedTrajectory | None) -> Array | None:
+    def guess(self, t: int, labels: Labelling, warm: ShapedTrajectory | None) -> Array | None:
         """The unknowns of step t, extrapolated from the steps before, or those of a similar run."""
         if warm is not None and t < warm.good_steps:
             other = 0 if warm.fading is None else warm.fading.exponents[t]
@@ -117,13 +118,13 @@ class Run:
         if t < 2:
             return None
         begin = max(1, t - LONGEST_HISTORY)
-        if np.any((self.gammas[begin:t] > 0) != (gamma > 0)):
+        if np.any((self.gammas[begin:t] > 0) != (labels.gamma > 0)):
             return None
-        before = range(begin, t)
+        scale = np.empty(self.unknowns.shape[1])
+        unknown_scales(self.unknowns[t - 1], labels, scale)
         exponents = self.record.exponents
-        return extrapolated(
-            np.array([self._in_units(t, self.unknowns[k], exponents[k]) for k in before])
-        )
+        before = [self._in_units(t, self.unknowns[k], exponents[k]) for k in range(begin, t)]
+        return extrapolated(np.array(before), scale)
 
     def _in_units(self, t: int, unknowns: Array, exponent: int) -> Array:
         """Unknowns in units of another exponent, in those of step t."""
@@ -143,7 +144,7 @@ class Run:
         weights, (_, _, overlap, chi) = stage.algebra.advance(x, stage.ridge, gamma)
         self.unknowns[t], self.gammas[t] = x, gamma
         self.weights.append(weights)
-        if self.space_of_march is not None:
+        if self.marches:
             self.means[t], self.spreads[t] = weights
         m, *squares = self.space.projections(weights, self.test)
         v, self.off_best[t] = self.space.off(weights, self.test)
@@ -152,7 +153,7 @@ class Run:
         self.strengths[t] = at[1 + 2 * self.space.groups :, 0]
         hat_q, hat_chi = np.exp(x[stage.log_q]), np.exp(x[stage.log_chi])
         hat_r = gamma * hat_q - x[stage.hat_t]
-        scale = self.scales[self.shapes[t]]
+        scale = self.scale(self.shapes[t])
         sums = [float((scale * hat).sum()) for hat in (hat_q, hat_chi, hat_r)]
         first = t == 0
         record.rows[t] = [
@@ -171,12 +172,18 @@ class Run:
         exponent = (
             record.exponent
         )  # a step that needed a finer rule is followed by one that needs it
+        compiled = self.compiled_run(warm)
         t = 0
         while t <= self.problem.steps:
-            if t > self.since and warm is None and self.march(t, exponent) > t:
-                t, old = len(self.weights), self.weights[-1]
-                bias = float(record.rows[t - 1, 2])
-                continue
+            if compiled is not None and not (t == self.since > 1):
+                done, ending = compiled(t, exponent)
+                if done > t:
+                    t, old, bias = done, self.weights[-1], float(record.rows[done - 1, 2])
+                if ending == Ending.SOLVED:
+                    continue
+                if ending in (Ending.COLLAPSED, Ending.EMPTY):
+                    record.end(t, ending)
+                    return
             if t > 0:
                 power = self._power(t, old, bias)
                 if power is None:
@@ -195,55 +202,74 @@ class Run:
                 if not self.recipe.fix_bias and mass < COLLAPSED_MASS:
                     record.collapsed_at = t
                     return
-            guess = self.guess(t, stage.labels.gamma, warm)
+            guess = self.guess(t, stage.labels, warm)
             solution = solve_stage(stage, exponent, record.confirmable, guess)
             exponent = min(solution.exponent, record.exponent + LEVELS * REFINED)
             bias = self.store(t, stage, solution, old, bias)
             old = self.weights[-1]
             t += 1
 
-    def _space_of_march(self) -> Spectrum | None:
-        """The coordinates in which steps go in compiled code; None if they do not."""
-        one = all(shape == self.test for shape in self.shapes)
-        return self.space if self.compiled and one and isinstance(self.space, Spectrum) else None
-
-    def march(self, t: int, exponent: float) -> int:
-        """Solve steps from t on in compiled code while they are plain; the first that was not."""
-        space, record, values = self.space_of_march, self.record, self.values
-        if space is None:
-            return t
-        batches, fixed = self.problem.unlabeled, self.recipe.fix_bias
-        mirrored = bool((batches.rho == 0.5).any()) and record.mirrored
+    def compiled_run(
+        self, warm: ShapedTrajectory | None
+    ) -> Callable[[int, float], tuple[int, Ending]] | None:
+        """Solve steps from some t on in compiled code; the first that was not, and how it ended.
+        None where there is no compiled code.
+        """
+        space, record, values, problem = self.space, self.record, self.values, self.problem
+        if not self.marches:
+            return None
+        assert isinstance(space, Spectrum)
+        sets = [*dict.fromkeys([*self.shapes, self.test])]
+        noises = [space.noise(shape) for shape in sets]
+        samples = Samples(
+            np.array([noise.mean for noise in noises]),
+            np.array([noise.variances for noise in noises]),
+            noises[0].copies,
+            noises[0].features,
+            np.array([np.broadcast_to(self.scale(shape), space.groups) for shape in sets]),
+        )
+        test = Test(sets.index(self.test), *space.best_direction(self.test), self.test.separation)
+        batches = problem.unlabeled
         sharpness = np.array(values.sharpness)
         if isinstance(self.recipe.label_function, HardLabels):
             sharpness[:] = math.inf
-        best = BestRule(*space.best_direction(self.test), self.test.separation)
-        enough = last_step_of(record.confirmable)
-        effort = np.zeros((self.problem.steps + 1, 3))
-        last = min(self.problem.steps + 1, t + 1 + MARCHED // max(1, self.means.shape[1]))
-        done = march(
-            (t, last),
-            Points(space.noise(self.test), self.scales[self.test], best),
-            Batches(*(np.array(column) for column in (
-                batches.alpha, batches.rho, values.threshold, sharpness, values.lambda_u,
-            ))),
-            Demands(
-                exponent, enough, record.confirmable, float(fixed), float(mirrored), self.since,
-                bool(record.exponents[t] > 0),
-            ),
-            Table(
-                self.unknowns, self.gammas, record.rows, self.variances, self.strengths,
-                self.off_best, self.means, self.spreads, effort,
-            ),
-            self.work,
+        plan = Schedule(
+            np.array([sets.index(shape) for shape in self.shapes]),
+            np.append(problem.alpha_l, batches.alpha),
+            np.append(problem.rho, batches.rho),
+            np.append(0.0, values.threshold),
+            np.append(math.inf, sharpness),
+            np.append(self.recipe.lambda_l, values.lambda_u),
+        )
+        near = Near(np.zeros_like(self.unknowns), np.full(len(self.gammas), math.nan))
+        if warm is not None:
+            good = warm.good_steps
+            near.unknowns[:good], near.gammas[:good] = warm.unknowns[:good], warm.gammas[:good]
+        mirrored = bool((plan.rho == 0.5).any()) and record.mirrored
+        table = Table(
+            self.unknowns, self.gammas, record.rows, self.variances, self.strengths, self.off_best,
+            self.means, self.spreads, record.evaluations, record.points, record.accuracy,
+            record.starts,
         )  # fmt: skip
-        for at in range(t, done):
-            self.weights.append(Weights(self.means[at], self.spreads[at]))
-        record.evaluations[t:done], record.points[t:done] = effort[t:done, 0], effort[t:done, 1]
-        record.accuracy[t:done], record.starts[t:done] = effort[t:done, 2], PREDICTED
-        if done > t:
-            record.reached(done - 1)
-        return done
+        enough = last_step_of(record.confirmable)
+        piece = 1 + MARCHED // max(1, self.means.shape[1])
+
+        def run(t: int, exponent: float) -> tuple[int, Ending]:
+            demands = Demands(
+                exponent, enough, record.confirmable, self.recipe.fix_bias, mirrored, self.since,
+                bool(record.exponents[t] > 0),
+            )  # fmt: skip
+            if self.since > 1:
+                near.gammas[:] = math.nan  # the similar run is in other units
+            last = min(problem.steps + 1, t + piece)
+            done, ending = march((t, last), samples, test, plan, near, demands, table, self.work)
+            for at in range(t, done):
+                self.weights.append(Weights(self.means[at], self.spreads[at]))
+            if done > t:
+                record.reached(done - 1)
+            return done, Ending(ending)
+
+        return run
 
     def _power(self, t: int, old: Any, bias: float) -> int | None:
         """The power of two by which the labelling model has to be multiplied to be in range; None

@@ -21,7 +21,6 @@ import math
 from typing import Any, NamedTuple
 
 from ...runtime.kernels import kernel
-from ..step.equations import solve_linear
 from .modes import BIAS, FIRST, HAT_M
 
 
@@ -97,6 +96,64 @@ def assemble(
 
 
 @kernel(error_model="numpy")
+def solve_in_place(system: Any, out: Any) -> bool:
+    """Gaussian elimination with row scaling and partial pivoting of the equations `system` (the
+    right side in column 0), which is lost; False if they are singular or not finite.
+    """
+    n = out.shape[0]
+    for i in range(n):
+        top = 0.0
+        for j in range(1, n + 1):
+            top = max(top, abs(system[i, j]))
+        if not (0.0 < top < math.inf):
+            return False
+        for j in range(n + 1):
+            system[i, j] /= top
+    for k in range(n):
+        best = k
+        for i in range(k + 1, n):
+            if abs(system[i, k + 1]) > abs(system[best, k + 1]):
+                best = i
+        if not abs(system[best, k + 1]) > 0.0:
+            return False
+        if best != k:
+            for j in range(n + 1):
+                system[k, j], system[best, j] = system[best, j], system[k, j]
+        for i in range(k + 1, n):
+            factor = system[i, k + 1] / system[k, k + 1]
+            if factor != 0.0:
+                for j in range(k + 2, n + 1):
+                    system[i, j] -= factor * system[k, j]
+                system[i, 0] -= factor * system[k, 0]
+    for k in range(n - 1, -1, -1):
+        out[k] = system[k, 0]
+        for j in range(k + 1, n):
+            out[k] -= system[k, j + 1] * out[j]
+        out[k] /= system[k, k + 1]
+        if not abs(out[k]) < math.inf:
+            return False
+    return True
+
+
+@kernel(error_model="numpy")
+def unknown_scales(x: Any, labels: Labelling, out: Any) -> None:
+    """What changes of the unknowns at x are compared with: conjugates with the stiffness of their
+    group, the bias with the logits, logarithms with 1.
+    """
+    groups = labels.roots.shape[0]
+    stiffness = root = 0.0
+    for k in range(groups):
+        stiff = math.exp(x[FIRST + groups + k])
+        stiffness = max(stiffness, stiff)
+        root = max(root, labels.roots[k])
+        out[FIRST + k] = stiff
+        out[FIRST + groups + k] = 1.0
+        out[FIRST + 2 * groups + k] = 1.0
+    out[HAT_M] = abs(x[HAT_M]) + stiffness * root
+    out[BIAS] = abs(labels.bias) + root
+
+
+@kernel(error_model="numpy")
 def newton_step(
     x: Any, fields: Any, labels: Labelling, anchor: float, system: Any, step: Any
 ) -> tuple[float, float]:
@@ -108,7 +165,7 @@ def newton_step(
     """
     size = x.shape[0]
     groups = (size - 2) // 3
-    if not solve_linear(system[:, 1:].copy(), system[:, 0].copy(), step):
+    if not solve_in_place(system, step):
         return math.inf, 0.0
     for j in range(size):
         step[j] = -step[j]

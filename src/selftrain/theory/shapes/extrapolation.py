@@ -11,22 +11,22 @@ from ...arrays import Array
 from ...runtime.kernels import kernel
 
 
-def extrapolated(rows: Array) -> Array:
+def extrapolated(rows: Array, scale: Array) -> Array:
     """The next row of a table: the sum of its backward differences, up to the smallest one.
 
     The k-th difference is the error that the prediction of order k made for the last row (as in
-    `step.prediction`).
+    `step.prediction`). `scale` is what a change of each column is compared with.
 
-    >>> extrapolated(np.array([[1.0], [4.0], [9.0], [16.0]]))
+    >>> extrapolated(np.array([[1.0], [4.0], [9.0], [16.0]]), np.ones(1))
     array([25.])
     """
     table, ahead = rows.copy(), np.empty(rows.shape[1])
-    extrapolate(table, ahead)
+    extrapolate(table, scale, ahead)
     return ahead
 
 
 @kernel(error_model="numpy")
-def extrapolate(table: Any, ahead: Any) -> None:
+def extrapolate(table: Any, scale: Any, ahead: Any) -> None:
     """`extrapolated`; the table becomes that of its differences, the last row first."""
     count, size = table.shape
     best, smallest = 1, math.inf
@@ -37,8 +37,7 @@ def extrapolate(table: Any, ahead: Any) -> None:
             for j in range(size):
                 table[i, j] = table[i + 1, j] - table[i, j]
         for j in range(size):
-            scale = abs(table[count - 1, j]) + 1e-300
-            largest = max(largest, abs(table[count - 1 - order, j]) / scale)
+            largest = max(largest, abs(table[count - 1 - order, j]) / scale[j])
         if largest < smallest:
             best, smallest = order, largest
     if best == count - 1:

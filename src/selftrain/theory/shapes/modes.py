@@ -191,7 +191,8 @@ def _sums_of_one(
     push, left_over = math.exp(x[FIRST + 2]) / noise.features, gamma - anchor
     size = noise.mean.shape[0]
     variances = noise.variances[0]
-    gain, delta, change = np.empty(size), np.empty(size), np.empty(size)
+    room = np.empty((3, size))
+    gain, delta, change = room[0], room[1], room[2]
     m = m_by_m = m_by_t = m_by_q = 0.0
     psi = psi_by_m = psi_by_t = psi_by_q = old_q = 0.0
     c = c_by_q = fresh = fresh_by_q = 0.0
