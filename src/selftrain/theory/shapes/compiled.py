@@ -17,6 +17,9 @@ from .averages import At, PointSet, Room, logistic_groups, logistic_labelled
 from .equations import Labelling, assemble, newton_step
 from .modes import FIRST, Noise, Weights, mode_sums
 
+STALLED = 0.3
+"""Newton steps near the root that shrink by less than this factor meet the error of their rule."""
+
 LARGEST_LOG = 650.0
 """Beyond this logarithm a conjugate overflows."""
 
@@ -123,6 +126,14 @@ class Effort(NamedTuple):
 
 
 @kernel(error_model="numpy")
+def enough_of_rough(size: float, last: float) -> bool:
+    """Whether a Newton step on the rough rule ends about where that rule can tell no more: it is
+    small, or rather small and hardly smaller than the last one.
+    """
+    return size <= ROUGH_STEP or STALLED * last < size <= BACK_TO_ROUGH
+
+
+@kernel(error_model="numpy")
 def newton_confirmed(
     x: Any, ridge: float, effort: Effort, setting: StepSetting, work: Work
 ) -> tuple[float, int, int]:
@@ -138,6 +149,7 @@ def newton_confirmed(
     rough = min(ROUGH, fine)
     rule = fine if effort.near else rough
     logs = FIRST + setting.noise.variances.shape[0]
+    last = math.inf
     for iteration in range(effort.limit):
         used, size, factor = newton_of_modes(x, ridge, rule, setting, work)
         if not size < math.inf:
@@ -154,10 +166,11 @@ def newton_confirmed(
             if effort.agrees and iteration == 0 and size <= effort.tolerance:
                 return size, 1, used
             rule = fine + REFINED
-        elif size <= ROUGH_STEP:
+        elif enough_of_rough(size, last):
             rule = fine
         elif size > BACK_TO_ROUGH:
             rule = rough
+        last = size
     return math.inf, effort.limit, used
 
 
@@ -180,7 +193,7 @@ def newton_to_root(
 
     The same method as `ShapedStage.newton`.
     """
-    exponent, used = patience.exponent, 0
+    exponent, used, last = patience.exponent, 0, math.inf
     rough = patience.near == 0.0 and exponent > ROUGH
     for i in range(patience.limit):
         rule = ROUGH if rough else exponent
@@ -197,5 +210,9 @@ def newton_to_root(
             return False, i + 1, used
         if size <= patience.enough and not rough:
             return True, i + 1, used
-        rough = exponent > ROUGH and size > (ROUGH_STEP if rough else BACK_TO_ROUGH)
+        if rough:
+            rough = not enough_of_rough(size, last)
+        else:
+            rough = exponent > ROUGH and size > BACK_TO_ROUGH
+        last = size
     return False, patience.limit, used

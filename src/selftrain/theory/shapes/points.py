@@ -81,7 +81,7 @@ class LogisticAverages:
     def _without_weights(self, bias: float) -> tuple[Any, Array, int] | None:
         x = np.zeros(2)
         x[BIAS] = bias - self.labels.gamma * self.labels.bias
-        return self.at(x, _no_fields(self.groups), 0.0, ROUGH)
+        return self.at(x, _no_fields(self.labels.roots), 0.0, ROUGH)
 
 
 class GenericAverages:
@@ -172,10 +172,11 @@ class GenericAverages:
         return s, g, w, target
 
 
-def _no_fields(groups: int) -> Array:
-    """The fields of a model without weights."""
+def _no_fields(roots: Array) -> Array:
+    """The fields of a model without weights; its noise is small against that of the labels."""
+    groups = len(roots)
     fields = np.zeros((1 + 3 * groups, 1))
-    fields[1 + groups : 1 + 2 * groups] = 1e-9
+    fields[1 + groups : 1 + 2 * groups, 0] = 1e-9 * roots
     fields[1 + 2 * groups :] = 1e-12
     return fields
 

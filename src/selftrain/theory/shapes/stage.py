@@ -16,7 +16,6 @@ from ..tolerances import (
     DAMPED,
     NO_UPDATE,
     ROUGH,
-    ROUGH_STEP,
 )
 from .averages import PointSet
 from .compiled import (
@@ -25,6 +24,7 @@ from .compiled import (
     StepSetting,
     Work,
     anchor_of,
+    enough_of_rough,
     newton_of_modes,
     newton_to_root,
 )
@@ -179,7 +179,7 @@ class ShapedStage:
         """Newton's method with a bounded step, on a rough rule while the root is far; None if it
         does not settle.
         """
-        x = start.copy()
+        x, last = start.copy(), math.inf
         rough = not near and exponent > ROUGH
         for _ in range(limit):
             size, factor, step = self.step_from(x, ridge, ROUGH if rough else exponent)
@@ -190,7 +190,11 @@ class ShapedStage:
                 return None
             if size <= enough and not rough:
                 return x
-            rough = exponent > ROUGH and size > (ROUGH_STEP if rough else BACK_TO_ROUGH)
+            if rough:
+                rough = not enough_of_rough(size, last)
+            else:
+                rough = exponent > ROUGH and size > BACK_TO_ROUGH
+            last = size
         return None
 
     def explicit(self, ridge: float) -> Array:
@@ -221,7 +225,7 @@ class ShapedStage:
         for _ in range(30):
             fields = self.algebra.fields(x, ridge, gamma, gamma)
             still = np.zeros_like(fields)
-            still[rows], still[noise, 0] = fields[rows], 1e-9
+            still[rows], still[noise, 0] = fields[rows], 1e-9 * self.labels.roots
             found = self.averages.at(x, still, gamma, ROUGH)
             if found is None:
                 return None

@@ -28,8 +28,9 @@ def _without_weights(setting: StepSetting, bias: float, work: Work) -> int:
     labels = setting.labels
     groups = labels.roots.shape[0]
     fields = np.zeros((1 + 3 * groups, 1))
-    fields[1 + groups : 1 + 2 * groups] = 1e-9
-    fields[1 + 2 * groups :] = 1e-12
+    for k in range(groups):
+        fields[1 + groups + k] = 1e-9 * labels.roots[k]
+        fields[1 + 2 * groups + k] = 1e-12
     x = np.zeros(2)
     x[BIAS] = bias - labels.gamma * labels.bias
     at = At(x, fields, 0.0)
@@ -94,7 +95,7 @@ def no_update_start(setting: StepSetting, ridge: float, work: Work, x: Any) -> b
     for _ in range(CHANGES):
         mode_sums(z, ridge, gamma, gamma, setting.noise, setting.old, fields)
         for k in range(groups):
-            still[1 + groups + k, 0] = 1e-9
+            still[1 + groups + k, 0] = 1e-9 * labels.roots[k]
             still[1 + 2 * groups + k, 0] = fields[1 + 2 * groups + k, 0]
         at = At(z, still, gamma)
         if logistic_groups(at, labels, setting.points, START_RULE, None, room) <= 0:
