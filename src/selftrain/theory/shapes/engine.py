@@ -15,7 +15,7 @@ from ...arrays import Array
 from ...clusters import Clusters
 from ...errors import InvalidInput, StageError
 from ...labelers import HardLabels, SoftLabels
-from ...losses import Logistic
+from ...losses import Logistic, Squared
 from ...problem import Problem
 from ...recipe import Recipe
 from ...runtime.parallel import one_thread
@@ -33,7 +33,7 @@ from .extrapolation import extrapolated
 from .march import Demands, Near, Samples, Schedule, Table, Test, march
 from .matrices import FullWeights, MatrixSpace
 from .modes import BIAS, FIRST, HAT_M, Weights
-from .points import GenericAverages, LogisticAverages, node_store
+from .points import GenericAverages, LogisticAverages, SquaredAverages, node_store
 from .solver import solve_stage
 from .spectral import Spectrum
 from .stage import CompiledStage, ShapedStage
@@ -64,8 +64,8 @@ class Run:
         self.since = 1  # the first step whose unknowns are in the units of the weights
         self.nodes = node_store()
         self.work = work_for(groups, self.nodes)
-        self.compiled = is_compiled(problem, recipe)
-        self.marches = self.compiled and isinstance(self.space, Spectrum)
+        logistic = self._kind(0) is self._kind(1) is Logistic
+        self.marches = logistic and isinstance(self.space, Spectrum)
         modes = len(self.space.no_weights().mean) if self.marches else 0
         self.means, self.spreads = np.empty((2, steps + 1, modes))
 
@@ -94,21 +94,37 @@ class Run:
                 float(values.threshold[t - 1]) * norm,
                 sharpness,
             )
-            gamma = float(reference_sharpness(sharpness)) if self.compiled else 0.0
+            gamma = self._gamma(t, sharpness)
             labels = Labelling(float(m), np.sqrt(np.array(squares)), bias, gamma)
             ridge, fixed_bias = float(values.lambda_u[t - 1]), bias if recipe.fix_bias else math.nan
-        averages: LogisticAverages | GenericAverages
-        if self.compiled:
-            averages = LogisticAverages(t == 0, labels, points, self.nodes)
-            averages.fixed_bias = fixed_bias
-        else:
-            averages = GenericAverages(
-                t, problem.loss_at(t), recipe.label_function, labels, points, fixed_bias
-            )
-        given = (t, algebra, averages, labels, points, ridge, recipe.fix_bias)
-        if self.compiled and isinstance(self.space, Spectrum):
-            return CompiledStage(self.work, *given)
-        return ShapedStage(*given)
+        given = (t, algebra, self._averages(t, labels, points, fixed_bias), labels, points, ridge)
+        if self._kind(t) is Logistic and isinstance(self.space, Spectrum):
+            return CompiledStage(self.work, *given, recipe.fix_bias)
+        return ShapedStage(*given, recipe.fix_bias)
+
+    def _kind(self, t: int) -> type | None:
+        """The loss of step t if its averages with these labels are known, else None."""
+        plain = type(self.recipe.label_function) in (SoftLabels, HardLabels)
+        loss = type(self.problem.loss_at(t))
+        return loss if plain and loss in (Logistic, Squared) else None
+
+    def _gamma(self, t: int, sharpness: float) -> float:
+        r"""$\gamma_0$ of the unknowns: the sharpness where labels and logits are comparable, else
+        0. Those of the squared loss are so for any finite one.
+        """
+        if self._kind(t) is Squared:
+            return 0.0 if math.isinf(sharpness) else sharpness
+        return float(reference_sharpness(sharpness)) if self._kind(t) is Logistic else 0.0
+
+    def _averages(
+        self, t: int, labels: Labelling, points: PointSet, fixed_bias: float
+    ) -> LogisticAverages | SquaredAverages | GenericAverages:
+        if self._kind(t) is Squared:
+            return SquaredAverages(t == 0, labels, points, fixed_bias)
+        if self._kind(t) is Logistic:
+            return LogisticAverages(t == 0, labels, points, self.nodes, fixed_bias)
+        loss = self.problem.loss_at(t)
+        return GenericAverages(t, loss, self.recipe.label_function, labels, points, fixed_bias)
 
     def guess(self, t: int, labels: Labelling, warm: ShapedTrajectory | None) -> Array | None:
         """The unknowns of step t, extrapolated from the steps before, or those of a similar run."""
@@ -357,12 +373,6 @@ def threads_of(space: Spectrum | MatrixSpace) -> AbstractContextManager[object]:
 def law_of(space: Spectrum | MatrixSpace, mean: Array, spread: Array) -> Weights | FullWeights:
     """The law of the weights in these coordinates: mean, and variances or a covariance."""
     return (FullWeights if isinstance(space, MatrixSpace) else Weights)(mean, spread)
-
-
-def is_compiled(problem: Problem, recipe: Recipe) -> bool:
-    """Whether the averages of this loss and labeler are compiled."""
-    plain = type(recipe.label_function) in (SoftLabels, HardLabels)
-    return plain and type(problem.loss_at(0)) is type(problem.loss_at(1)) is Logistic
 
 
 def mean_variance(covariance: Array, features: int) -> float:

@@ -12,6 +12,7 @@ from ...labelers import Labeler
 from ...losses import Loss
 from ..engines.generic.large_ridge import at_large_ridge
 from ..engines.generic.noise import Effort
+from ..engines.squared.closed_form import Sides, averages, sides
 from ..step.averages import Extra, blank
 from ..step.equations import BIAS as OLD_BIAS
 from ..tolerances import CAPACITY, EMPTY_SHARE
@@ -34,8 +35,16 @@ ROUGH = 16.0
 class LogisticAverages:
     """Logistic loss, soft or hard labels (infinite sharpness)."""
 
-    def __init__(self, first: bool, labels: Labelling, points: PointSet, nodes: Array):
+    def __init__(
+        self,
+        first: bool,
+        labels: Labelling,
+        points: PointSet,
+        nodes: Array,
+        fixed_bias: float = math.nan,
+    ):
         self.first, self.labels, self.points, self.nodes = first, labels, points, nodes
+        self.fixed_bias = fixed_bias
         self.groups = len(labels.roots)
         self._moments, self._shares = blank(self.groups), np.zeros(self.groups)
 
@@ -75,13 +84,82 @@ class LogisticAverages:
             bias,
         )
 
-    fixed_bias = math.nan
-    """The bias if it is fixed."""
-
     def _without_weights(self, bias: float) -> tuple[Any, Array, int] | None:
         x = np.zeros(2)
         x[BIAS] = bias - self.labels.gamma * self.labels.bias
         return self.at(x, _no_fields(self.labels.roots), 0.0, ROUGH)
+
+
+class SquaredAverages:
+    """Squared loss, soft or hard labels (infinite sharpness): truncated Gaussian moments."""
+
+    def __init__(self, first: bool, labels: Labelling, points: PointSet, fixed_bias: float):
+        self.first, self.labels, self.points, self.fixed_bias = first, labels, points, fixed_bias
+        self.groups = len(labels.roots)
+        self._sides = [self._sides_of(k) for k in range(self.groups)]
+        parts = [1 - points.rho, points.rho] if self.groups == 2 else [1.0]
+        mass = [float(piece.zeroth.sum()) for piece in self._sides]
+        self._shares = points.alpha * np.array(parts) * mass
+
+    def _sides_of(self, k: int) -> Sides:
+        """The pieces of a group; true labels have no threshold, and do not know $g_1$."""
+        labels, points = self.labels, self.points
+        rho = points.rho if self.groups == 1 else float(k)
+        if self.first:
+            sign, share = np.array([1.0, -1.0]), np.array([rho, 1.0 - rho])
+            return Sides(sign, share, 0 * share, share, -sign, 0 * share)
+        return sides(
+            labels.m, float(labels.roots[k]), labels.bias, rho, points.threshold, points.sharpness,
+            labels.gamma,
+        )  # fmt: skip
+
+    def at(
+        self, x: Array, fields: Array, anchor: float, exponent: float, with_loss: bool = False
+    ) -> tuple[Any, Array, int] | None:
+        moments, n, labels = blank(self.groups), self.groups, self.labels
+        if not self._shares.sum() > EMPTY_SHARE:
+            return None
+        for k, piece in enumerate(self._sides):
+            share = float(piece.zeroth.sum())
+            if share == 0.0:
+                return None
+            shift = fields[0, 0] + (anchor - labels.gamma) * labels.m
+            tilt = (fields[1 + k, 0] + (anchor - labels.gamma)) * labels.roots[k]
+            d, kappa = piece.sign * shift + x[BIAS] + piece.constant, tilt + piece.slope
+            weights = (piece.zeroth / share, piece.first / share, piece.second / share)
+            noise, c = fields[1 + n + k, 0], fields[1 + 2 * n + k, 0]
+            e = averages(piece.sign, *weights, d, kappa, noise, c)
+            e.loss = 0.5 * e.ff
+            moments[k] = e
+        return moments, self._shares, 4 * n
+
+    def label_mass(self) -> float:
+        """The share of the rarer side among hard labels; soft ones have no class to collapse into.
+        NaN if nothing is selected.
+        """
+        total = float(self._shares.sum())
+        if not total > EMPTY_SHARE * self.points.alpha:
+            return math.nan
+        if not math.isinf(self.points.sharpness):
+            return 0.5
+        parts = zip(self._shares, self._sides, strict=True)
+        right = sum(share * piece.zeroth[::2].sum() / piece.zeroth.sum() for share, piece in parts)
+        return float(min(right, total - right) / total)
+
+    def explicit(self) -> tuple[Array, Array, float]:
+        """See `stage.Averages`: without weights the best bias is the mean label."""
+        x, fields = np.zeros(2), _no_fields(self.labels.roots)
+        if math.isnan(self.fixed_bias):
+            found = self.at(x, fields, 0.0, ROUGH)
+            assert found is not None
+            x[BIAS] = -float(found[1] @ found[0].f / (found[1] @ found[0].k))
+        else:
+            x[BIAS] = self.fixed_bias - self.labels.gamma * self.labels.bias
+        found = self.at(x, fields, 0.0, ROUGH)
+        assert found is not None
+        e = found[0]
+        bias = float(x[BIAS] + self.labels.gamma * self.labels.bias)
+        return np.column_stack([e.sf, e.gf, e.ff, e.k]), found[1].copy(), bias
 
 
 class GenericAverages:

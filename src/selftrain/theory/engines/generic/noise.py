@@ -65,7 +65,7 @@ MOST_AT_ONCE = 300_000
 the search goes elsewhere.
 """
 
-MOST_WORK = 5_000_000
+MOST_WORK = 2_000_000
 """Panels that one step may take, ten times what a kinked loss needs: less than a minute."""
 
 EPS = float(np.finfo(float).eps)

@@ -13,9 +13,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 from scipy.optimize import brentq
+from scipy.special import ndtr
 
 from ....arrays import Array
 from ....errors import ConvergenceError
@@ -34,6 +36,43 @@ from ...tolerances import ACCEPTED
 
 CLOSED = 1e-13
 """A closed form this near to its equations is as good as rounding allows."""
+
+
+class Sides(NamedTuple):
+    r"""The four pieces (class, side of the threshold) of a batch: class sign, weighted moments of
+    $g_1$ of order 0, 1, 2, and what the labels add to d and $\kappa$.
+    """
+
+    sign: Array
+    zeroth: Array
+    first: Array
+    second: Array
+    constant: Array
+    slope: Array
+
+
+def sides(
+    mean: float, spread: float, bias: float, rho: float, limit: float, sharpness: float, base: float
+) -> Sides:
+    r"""The pieces of a batch with $\tilde h = s\,$`mean` + `bias` + `spread` $g_1$, selected where
+    $|\tilde h| >$ `limit`; d and $\kappa$ are measured from `base` $\tilde h$.
+    """
+    table = []
+    for s, share in ((1.0, rho), (-1.0, 1.0 - rho)):
+        centre = s * mean + bias
+        for side in (1.0, -1.0):
+            edge = (limit - side * centre) / spread  # the region side * g > edge
+            density = math.exp(-0.5 * edge * edge) / math.sqrt(2 * math.pi)
+            zeroth = float(ndtr(-edge))
+            if math.isinf(sharpness):
+                constant, slope = -side, 0.0
+            else:
+                constant, slope = (base - sharpness) * centre, (base - sharpness) * spread
+            second = zeroth + edge * density
+            table.append(
+                (s, share * zeroth, share * side * density, share * second, constant, slope)
+            )
+    return Sides(*np.array(table).T)
 
 
 def averages(

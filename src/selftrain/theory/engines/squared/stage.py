@@ -8,7 +8,6 @@ import math
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtr
 
 from ....arrays import Array
 from ...gradients.step_derivatives import (
@@ -30,7 +29,7 @@ from ...step.equations import BIAS, ETA, LOG_CHI, LOG_R, A, System, frame
 from ...step.given import Given
 from ...step.stage import StageSolution
 from ...tolerances import EMPTY_SHARE
-from .closed_form import averages, confirmed, susceptibility, system
+from .closed_form import Sides, averages, confirmed, sides, susceptibility, system
 
 
 class ClosedStage:
@@ -169,33 +168,12 @@ class ClosedStage:
             sign, zeroth / share, first / share, second / share, d, kappa, noise, c
         )
 
-    def _sides(self) -> tuple[Array, Array, Array, Array, Array, Array]:
-        """Class sign, weighted moments of g1, and the constants of d and kappa, for the four
-        (class, side).
-        """
-        omega, mu, _, old_bias = self.old
-        _, rho, delta = self.batch
-        spread = math.sqrt(delta) * omega
-        table = []
-        for s, share in ((1.0, rho), (-1.0, 1.0 - rho)):
-            centre = s * mu * omega + old_bias
-            for side in (1.0, -1.0):
-                # the region side * g > edge
-                edge = (self.threshold * omega - side * centre) / spread
-                density = math.exp(-0.5 * edge * edge) / math.sqrt(2 * math.pi)
-                zeroth = float(ndtr(-edge))
-                if math.isinf(self.sharpness):
-                    constant, slope = -side, 0.0
-                else:
-                    extra = self.sharpness - self.base
-                    constant = -extra * centre
-                    slope = -extra * spread
-                second = zeroth + edge * density
-                table.append(
-                    (s, share * zeroth, share * side * density, share * second, constant, slope)
-                )
-        sign, zeroth, first, second, constant, slope = np.array(table).T
-        return sign, zeroth, first, second, constant, slope
+    def _sides(self) -> Sides:
+        """The four pieces (class, side of the threshold) of the batch."""
+        omega, mu, _, old_bias = (float(value) for value in self.old)
+        _, rho, delta = (float(value) for value in self.batch)
+        spread, limit = math.sqrt(delta) * omega, self.threshold * omega
+        return sides(mu * omega, spread, old_bias, rho, limit, self.sharpness, self.base)
 
 
 def _described(old: Array) -> dict[str, float]:
