@@ -66,7 +66,7 @@ the search goes elsewhere.
 """
 
 MOST_WORK = 2_000_000
-"""Panels that one step may take, ten times what a kinked loss needs: less than a minute."""
+"""Panels that one step may take, five times what a kinked loss needs: less than half a minute."""
 
 EPS = float(np.finfo(float).eps)
 
