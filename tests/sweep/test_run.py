@@ -10,6 +10,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from collections.abc import Iterator
 from importlib.util import module_from_spec, spec_from_file_location
 from inspect import getsource
 from pathlib import Path
@@ -32,11 +33,12 @@ from selftrain.sweep.store import (
     read_part,
 )
 
-calls: list[tuple[float, float]] = []
+sys.path.insert(0, str(Path(__file__).parent))
+from call_log import FILE, note, noted
 
 
 def last_error(rho: float, ridge: float) -> dict[str, object]:
-    calls.append((rho, ridge))
+    note((rho, ridge))
     run = solve(Problem(0.5, 2.0, rho, 0.5, steps=3), Recipe(lambda_u=ridge))
     return {"t": run.t, "error": run.error, "cosine": float(run.cosine[-1])}
 
@@ -55,9 +57,14 @@ GRID = Grid({"rho": (0.3, 0.5), "ridge": (0.01, 0.1)})
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
-    calls.clear()
-    return Store(tmp_path)
+def store(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(FILE, str(tmp_path_factory.mktemp("calls") / "calls"))
+        yield Store(tmp_path)
+
+
+def forget_calls() -> None:
+    Path(os.environ[FILE]).unlink()
 
 
 def finish(task: Task, store: Store, **options: object) -> list[str]:
@@ -82,24 +89,24 @@ def test_the_dataset_has_axes_values_and_symbols(store: Store) -> None:
 def test_nothing_is_computed_twice(store: Store) -> None:
     finish(Task(WORK, GRID), store)
     finish(Task(WORK, GRID), store)
-    assert len(calls) == len(set(calls)) == 4
+    assert len(noted()) == len(set(noted())) == 4
 
 
 def test_a_changed_parameter_computes_only_its_own_points(store: Store) -> None:
     finish(Task(WORK, GRID), store)
-    calls.clear()
+    forget_calls()
     finish(Task(WORK, Grid({"rho": (0.3, 0.4, 0.5), "ridge": (0.01, 0.1)})), store)
-    assert calls == [(0.4, 0.01), (0.4, 0.1)]
+    assert noted() == [(0.4, 0.01), (0.4, 0.1)]
 
 
 def test_a_changed_version_computes_everything_that_has_it_and_nothing_else(store: Store) -> None:
     other = Computation(refused, {"error": Output("e")})
     finish(Task(WORK, GRID), store)
     finish(Task(other, Grid({"ridge": (0.1,)})), store)
-    calls.clear()
+    forget_calls()
     newer = Computation(last_error, OUTPUTS, version=2)
     finish(Task(newer, GRID), store)
-    assert len(calls) == 4
+    assert len(noted()) == 4
     assert Task(other, Grid({"ridge": (0.1,)})).stored(store) == 1
 
 
@@ -124,10 +131,10 @@ def test_a_damaged_part_is_noticed_and_its_points_computed_anew(store: Store, ha
     again = Store(store.folder)
     with pytest.raises(SelfTrainError, match=str(path) if harm != "odd" else "not in the store"):
         task.load(again)
-    calls.clear()
+    forget_calls()
     notices = finish(task, again)
     assert [str(path) in notice for notice in notices] == ([] if harm == "odd" else [True])
-    assert 0 < len(calls) < len(GRID)
+    assert 0 < len(noted()) < len(GRID)
     assert task.load(again).identical(whole)
     assert finish(task, Store(store.folder)) == []
 
@@ -179,7 +186,8 @@ def test_a_point_that_fails_is_told_and_the_others_are_kept(store: Store) -> Non
 
 def module_of(folder: Path, name: str) -> ModuleType:
     """`last_error` in a module of its own, loaded from a folder that is not on the path."""
-    source = "from selftrain import Problem, Recipe, solve\ncalls = []\n" + getsource(last_error)
+    source = "import os\nfrom selftrain import Problem, Recipe, solve\n"
+    source += getsource(note) + getsource(last_error)
     (folder / f"{name}.py").write_text(source)
     spec = spec_from_file_location(name, folder / f"{name}.py")
     assert spec is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,9 @@ from selftrain import (
 )
 from selftrain.sweep import linear, load
 from selftrain.sweep.api import plan_of, sample
+
+sys.path.insert(0, str(Path(__file__).parent))
+from call_log import FILE, note, noted
 
 PROBLEM = Problem(alpha_l=0.5, alpha_u=2.0, rho=0.4, delta=0.75**2, steps=3)
 RECIPE = Recipe(lambda_l=0.05, lambda_u=0.05)
@@ -139,35 +143,35 @@ def test_a_point_that_fails_carries_its_reason(tmp_path: Path) -> None:
     assert data["value"].values[1:].tolist() == [1.0, 2.0]
 
 
-tried: list[float] = []
+@pytest.fixture(autouse=True)
+def call_file(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(FILE, str(tmp_path_factory.mktemp("calls") / "calls"))
 
 
 def fails_at_first(x: float) -> float:
-    tried.append(x)
-    if tried.count(x) == 1 and x == 2:
+    note(x)
+    if noted().count(x) == 1 and x == 2:
         raise ArithmeticError("not yet")
     return 2 * x
 
 
 def test_failed_points_are_computed_again_only_if_asked(tmp_path: Path) -> None:
-    tried.clear()
     axes = {"x": [1.0, 2.0]}
     arguments: dict[str, Any] = {"over": axes, "task": fails_at_first, "workers": 0}
     first = sweep(**arguments, store=tmp_path)
     again = sweep(**arguments, store=tmp_path)
-    assert tried == [1.0, 2.0]
+    assert noted() == [1.0, 2.0]
     assert again.identical(first)
     mended = sweep(**arguments, store=tmp_path, retry=True)
-    assert tried == [1.0, 2.0, 2.0]
+    assert noted() == [1.0, 2.0, 2.0]
     assert mended["value"].values.tolist() == [2.0, 4.0]
     assert load(tmp_path).identical(mended)
 
 
 def test_growing_a_grid_and_asking_for_less_compute_nothing_twice(tmp_path: Path) -> None:
-    tried.clear()
     sweep(over={"x": [1.0, 3.0]}, task=fails_at_first, workers=0, store=tmp_path)
     grown = sweep(over={"x": [0.0, 1.0, 3.0]}, task=fails_at_first, workers=0, store=tmp_path)
-    assert tried == [1.0, 3.0, 0.0]
+    assert noted() == [1.0, 3.0, 0.0]
     assert grown["value"].values.tolist() == [0.0, 2.0, 6.0]
     both = sweep(PROBLEM, over={"rho": [0.3]}, keep=("error", "q"), workers=0, store=tmp_path)
     parts = len(list(tmp_path.glob("*.points")))

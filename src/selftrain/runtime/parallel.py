@@ -84,7 +84,7 @@ def local_processes(workers: int) -> Executor:
 
     executor: Executor = ProcessPoolExecutor(
         cores(workers),
-        initializer=_begin,
+        initializer=follow_parent,
         initargs=(os.getpid(),),
         env=ONE_THREAD,
     )
@@ -104,8 +104,8 @@ def stop_now(executor: Executor) -> None:
         threading.excepthook = hook
 
 
-def _begin(parent: int) -> None:
-    """A worker leaves ctrl-C to its parent, and does not outlive it."""
+def follow_parent(parent: int) -> None:
+    """Leave ctrl-C to the parent, and do not outlive it: for processes that compute for another."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
 

@@ -18,6 +18,7 @@ from ..recipe import Recipe
 from ..runtime.files import replacing
 from ..runtime.parallel import cores, whole_workers
 from ..runtime.progress import ProgressOption, checked_progress, clock
+from .computation import name_of
 from .kinds import KINDS
 from .plan import SweepPlan, as_tuples
 from .run import Failure, complete
@@ -146,7 +147,7 @@ def plan_of(
     if problem is not None and recipe is None:
         recipe = Recipe()
     function = task if callable(task) else None
-    name = task if isinstance(task, str) else f"{task.__module__}:{task.__qualname__}"
+    name = task if isinstance(task, str) else name_of(task)
     axes = {str(axis): _axis(axis, values) for axis, values in over.items()}
     return SweepPlan(name, function, problem, recipe, axes, tuple(keep), as_tuples(options or {}))
 

@@ -11,6 +11,7 @@ from enum import Enum
 from typing import Any, Protocol
 
 from ..runtime.parallel import cores, local_processes, stop_now
+from .isolated import end_idle
 from .work import Refusal, Result, compute
 
 Answer = list[Result] | Refusal
@@ -21,7 +22,7 @@ class LostProcess(Enum):
 
     ALL = "all batches under way are lost with it"
     ALONE = "the others go on"
-    PROVEN = "it lost one after the other: it ends every process"
+    OFTEN = "the others go on, and it was lost several times already"
 
 
 class Backend(Protocol):
@@ -73,7 +74,8 @@ class Here:
         """Nothing to replace."""
 
     def close(self, now: bool = False) -> None:
-        """Nothing to end."""
+        """End the processes of points with a limit."""
+        end_idle()
 
 
 class Processes:

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..arrays import Array
-from .code import Fingerprint, fingerprint
 from .computation import Computation, a_moment
 from .grid import Point
 from .store import Keeper
@@ -63,11 +62,6 @@ class Batch:
     def computation(self) -> Computation:
         """What is computed at each point."""
         return self.jobs[0].computation
-
-    @property
-    def code(self) -> Fingerprint:
-        """The files behind it."""
-        return fingerprint(self.computation.source)
 
     def points(self, keeper: Keeper) -> list[LinkedPoint]:
         """The points, and where each finds what it starts from: in this batch, or kept."""

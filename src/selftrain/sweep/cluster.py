@@ -62,11 +62,14 @@ class Cluster:
         return future
 
     def loss(self, error: BaseException) -> LostProcess | None:
-        """A batch that ended several workers, one after the other, ends every worker."""
+        """Dask gives up a batch that was assigned to several workers when they died.
+
+        That says nothing about which of their batches ended them.
+        """
         from distributed import KilledWorker
 
         if isinstance(error, KilledWorker):
-            return LostProcess.PROVEN
+            return LostProcess.OFTEN
         return LostProcess.ALONE if isinstance(error, CancelledError) else None
 
     def check(self) -> None:

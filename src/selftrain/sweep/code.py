@@ -1,11 +1,11 @@
-"""Which code the values of a function depend on, found by following imports.
+"""Which code of this package the values of a point depend on, found by following imports.
 
 A stored value may be used again only if the code that would compute it now is the code that
-computed it. `code_digest` starts at the module of a function and follows every import inside this
-package, and inside the folder of a user's own module, however deep and wherever the import stands.
-An import that leads nowhere is an error, so nothing can be left out by a wrong name. Code means the
-syntax tree: comments, docstrings, layout and imports for type checkers do not count. Releases of
-numpy and the like are no part of it.
+computed it. A user's own code is identified by value (`identity`); the package counts by its files.
+`code_digest` starts at the modules that were reached and follows every import inside this package,
+however deep and wherever the import stands. An import that leads nowhere is an error, so nothing
+can be left out by a wrong name. Code means the syntax tree: comments, docstrings, layout and
+imports for type checkers do not count.
 """
 
 from __future__ import annotations
@@ -13,16 +13,12 @@ from __future__ import annotations
 import ast
 import hashlib
 import importlib
-import inspect
-import sys
-import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from ..errors import InvalidInput, SelfTrainError
+from ..errors import SelfTrainError
 
 PACKAGE = __name__.partition(".")[0]
 ROOT = Path(__file__).parents[1]
@@ -48,18 +44,14 @@ class Source(NamedTuple):
 
 
 @cache
-def code_digest(function: Callable[..., Any]) -> str:
-    """Digest of the code that the values of a function depend on.
+def code_digest(modules: frozenset[str]) -> str:
+    """Digest of the code behind modules of this package.
 
-    >>> from selftrain import solve
-    >>> len(code_digest(solve))
+    >>> len(code_digest(frozenset({"selftrain.theory.solve"})))
     64
     """
     digest = hashlib.sha256()
-    if _has_no_module(function):
-        for text in _own_texts(function):
-            digest.update(text.encode())
-    for file in _files(function):
+    for file in _files(modules):
         digest.update(file.module.encode() + b"\n" + _file_digest(file.path))
     return digest.hexdigest()
 
@@ -69,31 +61,24 @@ Fingerprint = tuple[tuple[str, str], ...]
 
 
 @cache
-def fingerprint(function: Callable[..., Any]) -> Fingerprint:
-    """What another process must have on its disk to compute the same function."""
-    return tuple((file.module, _bytes_digest(file.path)) for file in _files(function))
+def fingerprint(modules: frozenset[str]) -> Fingerprint:
+    """What another process must have on its disk to compute the same with these modules."""
+    return tuple((file.module, _bytes_digest(file.path)) for file in _files(modules))
 
 
 @cache
 def first_difference(there: Fingerprint) -> str | None:
     """The first module whose file is another here, None if all are the same."""
     for module, digest in there:
-        try:
-            path = _path_of(module)
-        except (ImportError, ValueError):
-            return module
-        if path is None or _bytes_digest(path) != digest:
+        if _bytes_digest(_path_of(module)) != digest:
             return module
     return None
 
 
-def _path_of(module: str) -> Path | None:
-    if module == PACKAGE or module.startswith(f"{PACKAGE}."):
-        place = ROOT.joinpath(*module.split(".")[1:])
-        inside = place / "__init__.py"
-        return inside if inside.is_file() else place.with_suffix(".py")
-    spec = find_spec(module)
-    return None if spec is None or spec.origin is None else Path(spec.origin)
+def _path_of(module: str) -> Path:
+    place = ROOT.joinpath(*module.split(".")[1:])
+    inside = place / "__init__.py"
+    return inside if inside.is_file() else place.with_suffix(".py")
 
 
 def _bytes_digest(path: Path) -> str:
@@ -103,20 +88,16 @@ def _bytes_digest(path: Path) -> str:
         return "not there"
 
 
-def _has_no_module(function: Callable[..., Any]) -> bool:
-    """Whether a function lives in a script or a notebook."""
-    module = inspect.getmodule(function)
-    return module is None or module.__name__ == "__main__" or not getattr(module, "__file__", "")
-
-
 @cache
-def _files(function: Callable[..., Any]) -> tuple[Source, ...]:
-    """All files of code behind a function; for one of a script, the whole package."""
-    if _has_no_module(function):
-        return tuple(sorted(_package_files()))
-    module = inspect.getmodule(function)
-    assert module is not None
-    return tuple(sorted(sources(Source(module.__name__, Path(str(module.__file__))))))
+def _files(modules: frozenset[str]) -> tuple[Source, ...]:
+    """All files behind modules; the package itself stands for every one with equations."""
+    found: set[Source] = set()
+    for module in modules:
+        if module == PACKAGE:
+            found.update(_package_files())
+        else:
+            found |= sources(Source(module, _path_of(module)))
+    return tuple(sorted(found))
 
 
 def sources(root: Source) -> set[Source]:
@@ -141,54 +122,6 @@ def _file_digest(path: Path) -> bytes:
     return hashlib.sha256(syntax(path.read_text(encoding="utf-8")).encode()).digest()
 
 
-def _own_texts(function: Callable[..., Any]) -> list[str]:
-    """A function of a script or a notebook, and what it uses of its own module."""
-    texts: dict[str, str] = {}
-    waiting: list[tuple[str, Any]] = [(getattr(function, "__qualname__", "function"), function)]
-    while waiting:
-        name, value = waiting.pop()
-        if name in texts:
-            continue
-        if not (inspect.isfunction(value) or inspect.isclass(value)):
-            texts[name] = repr(value) if isinstance(value, PLAIN) else ""
-            continue
-        try:
-            texts[name] = _text(inspect.getsource(value))
-        except (OSError, TypeError):
-            accepted = "a function whose source can be read is accepted: put it in a file"
-            raise InvalidInput("task", name, accepted) from None
-        if inspect.isfunction(value):
-            waiting += _used(value)
-    return [f"{name}\n{text}" for name, text in sorted(texts.items())]
-
-
-PLAIN = (bool, int, float, str, tuple, list, dict, type(None))
-
-
-def _text(source: str) -> str:
-    """The syntax of a piece of code; a piece that is none by itself (a lambda in a call) as it
-    stands.
-    """
-    try:
-        return syntax(textwrap.dedent(source))
-    except SyntaxError:
-        return source
-
-
-def _used(function: Any) -> list[tuple[str, Any]]:
-    """Names that a function takes from its module and from around it, with what they stand for."""
-    names = set(function.__code__.co_names)
-    for constant in function.__code__.co_consts:
-        names.update(getattr(constant, "co_names", ()))
-    around = inspect.getclosurevars(function).nonlocals
-    own = [(name, function.__globals__[name]) for name in names if name in function.__globals__]
-    return [
-        (name, value)
-        for name, value in [*own, *around.items()]
-        if getattr(value, "__module__", function.__module__) == function.__module__
-    ]
-
-
 def _package_files() -> Iterator[Source]:
     """Every file of this package that may hold equations."""
     for path in ROOT.rglob("*.py"):
@@ -200,11 +133,10 @@ def _package_files() -> Iterator[Source]:
 
 def _followed(name: str, source: Source) -> Iterator[Source]:
     """The files behind an imported dotted name: none if it is a library."""
-    if name.startswith(f"{PACKAGE}."):
-        if name.split(".")[1] not in WITHOUT_EQUATIONS or name.startswith(TASKS):
-            yield from _inside(name, source)
-    elif not source.module.startswith(f"{PACKAGE}."):
-        yield from _beside(name, source)
+    if not name.startswith(f"{PACKAGE}."):
+        return
+    if name.split(".")[1] not in WITHOUT_EQUATIONS or name.startswith(TASKS):
+        yield from _inside(name, source)
 
 
 def _inside(name: str, source: Source) -> Iterator[Source]:
@@ -224,24 +156,6 @@ def _inside(name: str, source: Source) -> Iterator[Source]:
     if not home.startswith(f"{PACKAGE}."):
         raise SelfTrainError(f"{source.path}: it imports {name}, which is not there")
     yield from _inside(home, source)
-
-
-def _beside(name: str, source: Source) -> Iterator[Source]:
-    """A module of the user that lies in the folder of the importing one, or below."""
-    folder = source.path.parents[source.module.count(".") + (source.path.stem == "__init__")]
-    if name.partition(".")[0] in sys.stdlib_module_names:
-        return
-    for depth in range(name.count(".") + 1, 0, -1):
-        module = ".".join(name.split(".")[:depth])
-        try:
-            spec = find_spec(module)
-        except (ImportError, ValueError, AttributeError):
-            continue
-        if spec is not None and spec.origin is not None and spec.origin.endswith(".py"):
-            path = Path(spec.origin)
-            if folder in path.parents and "site-packages" not in path.parts:
-                yield Source(module, path)
-            return
 
 
 @cache

@@ -12,14 +12,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from .. import labelers, losses
 from ..arrays import Array
 from ..errors import InvalidInput, nearest
 from ..fields import Portable
-from ..labelers import HardLabels, SoftLabels
-from ..losses import Logistic, Squared
 from ..problem import Problem
 from ..recipe import Recipe
-from .code import code_digest
 from .computation import Computation, Output
 from .grid import Grid, Point
 from .kinds import KINDS
@@ -30,9 +28,6 @@ CHAIN = 8
 """Points in a row that start from each other. Longer chains gain little, and leave fewer of them
 for many workers.
 """
-
-OWN = (Logistic, Squared, SoftLabels, HardLabels)
-"""Losses and labelers whose code belongs to the engines."""
 
 
 @dataclass(frozen=True)
@@ -94,25 +89,25 @@ class PointCall:
             inputs.append(part.replace(**changes) if part is not None and changes else part)
         return inputs[0], inputs[1], others
 
+    @property
+    def reached(self) -> tuple[Any, ...]:
+        """Losses and labelers that compute at every point, or may be asked for by their name."""
+        given: list[Any] = []
+        if self.problem is not None:
+            given += [self.problem.loss_at(0), self.problem.loss_at(1)]
+        if self.recipe is not None:
+            given.append(self.recipe.label_function)
+        return (*given, *losses.registered(), *labelers.registered())
+
     def parameters(self, point: Point) -> dict[str, Any]:
-        """All that the values of a point depend on, apart from code, as plain values."""
+        """All else that the values of a point depend on, as plain values."""
         problem, recipe, others = self.at(point)
         about: dict[str, Any] = {"options": dict(self.options), "others": others}
         if problem is not None:
             about["problem"] = problem.to_dict()
-            about["loss"] = _code_of(problem.loss_function)
-            if problem.pseudo_loss is not None:
-                about["pseudo_loss"] = _code_of(problem.loss_at(1))
         if recipe is not None:
             about["recipe"] = recipe.to_dict()
-            about["labeler"] = _code_of(recipe.label_function)
         return about
-
-
-def _code_of(thing: Any) -> str | None:
-    """The code of a user's loss or labeler."""
-    kind: Any = type(thing)
-    return None if kind in OWN else code_digest(kind)
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,9 @@
 
 Points of all tasks are mixed, each different one computed once, the longest first, cheap ones
 several at a time. A batch is kept as it comes back, so an interrupt or a kill costs only what was
-under way. When a process is lost, what it may have had is sent again: once with the others, then
-alone, in ever smaller batches, until the point that ends its process is found and recorded as
-failed.
+under way. When a process is lost, what it may have had is sent again: once as before, since kills
+from outside happen, then with each point in a process of its own (`isolated`). Only a point that
+ends such a process is recorded as failed: nothing else ran in it.
 """
 
 from __future__ import annotations
@@ -20,18 +20,16 @@ from ..errors import SelfTrainError
 from ..runtime.parallel import cores
 from ..runtime.progress import Progress, ProgressOption
 from .backends import Answer, Backend, Here, LostProcess, backend_for
-from .batches import AHEAD, Batch, Job, Queue
+from .batches import Batch, Job, Queue
 from .computation import Computation
 from .gather import gather
 from .grid import Grid, Point
+from .isolated import ENDED
 from .store import Finished, Keeper, KeptInMemory, Store
-from .work import Limits, Refusal, Result, pack_work, too_long
+from .work import Limits, Refusal, Result, pack_work
 
 if TYPE_CHECKING:
     import xarray as xr
-
-GRACE = 5.0
-"""Seconds a batch may be late before its process is ended."""
 
 SAMPLE_SECONDS, WORTH_SECONDS = 1.0, 4.0
 """Work begins in this process for so long; more left than this is worth the start of others."""
@@ -40,14 +38,12 @@ LOOK = 1.0
 """Seconds between two looks at what does not come back."""
 
 MOST_LOSSES = 5
-"""A point that lost its process this often, the last times alone and in a row, has failed: kills
-from outside hit one now and then, not again and again.
+"""A point that was lost this often, the last times as the only one under way and in a process of
+its own, ends the process that watches it as well: it has failed.
 """
 
 STARTED_FROM = 2
 """Points that another one starts from: a line through them leads near it."""
-
-ENDED = "its process was ended from outside, perhaps for want of memory"
 
 
 @dataclass(frozen=True)
@@ -270,10 +266,9 @@ def _missing(tasks: Iterable[Task], keeper: Keeper, retry: bool) -> tuple[list[J
 
 @dataclass(frozen=True)
 class _Sent:
-    """A batch that is computed, since when, and whether nothing else is."""
+    """A batch that is computed, and whether nothing else is."""
 
     batch: Batch
-    since: float
     alone: bool
 
 
@@ -288,20 +283,25 @@ def _stream(
     flying: dict[Future[Answer], _Sent] = {}
     suspects: deque[Batch] = deque()
 
-    def send(batch: Batch, alone: bool = False) -> None:
-        code = batch.code if isinstance(keeper, Store) else ()
-        work = pack_work(batch.computation, batch.points(keeper), limits, code)
-        flying[backend.submit(work)] = _Sent(batch, time.monotonic(), alone)
+    def send(batch: Batch, suspect: bool = False) -> None:
+        work = pack_work(
+            batch.computation,
+            batch.points(keeper),
+            limits,
+            stored=isinstance(keeper, Store),
+            isolated=suspect,
+        )
+        flying[backend.submit(work)] = _Sent(batch, suspect)
 
     queue.slots = backend.slots
     while flying or suspects or (queue and not stop()):
         if suspects and not flying:
-            send(suspects.popleft(), alone=True)
+            send(suspects.popleft(), suspect=True)
         while queue and not suspects and len(flying) < queue.window:
             send(queue.take())
         done, _ = wait(flying, timeout=LOOK, return_when=FIRST_COMPLETED)
         backend.check()
-        lost: list[tuple[_Sent, bool]] = []
+        lost: list[tuple[_Sent, LostProcess]] = []
         for future in done:
             sent = flying.pop(future)
             try:
@@ -310,9 +310,9 @@ def _stream(
                 loss = backend.loss(error)
                 if loss is None:
                     raise
-                lost.append((sent, loss is LostProcess.PROVEN))
+                lost.append((sent, loss))
                 if loss is LostProcess.ALL:
-                    lost += [(other, False) for other in flying.values()]
+                    lost += [(other, loss) for other in flying.values()]
                     flying.clear()
                     backend.restart()
                     break
@@ -321,53 +321,23 @@ def _stream(
                 raise SelfTrainError(answer.reason)
             queue.learn(sent.batch, answer)
             yield sent.batch, answer
-        for sent, proven in lost:
-            yield from _again(sent, proven, queue, suspects)
-        if late := [sent for sent in flying.values() if _is_late(sent, limits)]:
-            others = [sent for sent in flying.values() if sent not in late]
-            flying.clear()
-            backend.restart()
-            for sent in others:
-                queue.give_back(sent.batch)
-            for sent in late:
-                yield from _too_late(sent.batch, suspects, limits)
+        for sent, loss in lost:
+            yield from _again(sent, loss, queue, suspects)
 
 
 def _again(
-    sent: _Sent, proven: bool, queue: Queue, suspects: deque[Batch]
+    sent: _Sent, loss: LostProcess, queue: Queue, suspects: deque[Batch]
 ) -> Iterator[tuple[Batch, list[Result]]]:
-    """Send a batch again that lost its process; a single point that ends it when alone has
-    failed.
+    """Send a batch again that lost its process: as before after the first loss, then as a suspect,
+    alone and isolated; if that is lost as well, in halves.
     """
     batch = sent.batch
     batch.lost += 1
-    if proven and len(batch.jobs) == 1:
-        yield batch, [Result(None, 0.0, ENDED)]
-    elif batch.lost == 1 and not proven:
+    if batch.lost == 1 and loss is not LostProcess.OFTEN:
         queue.give_back(batch)
-    elif len(batch.jobs) > 1:
+    elif sent.alone and len(batch.jobs) > 1:
         suspects.extend(batch.split((len(batch.jobs) + 1) // 2))
     elif not sent.alone or batch.lost < MOST_LOSSES:
         suspects.appendleft(batch)
     else:
         yield batch, [Result(None, 0.0, ENDED)]
-
-
-def _is_late(sent: _Sent, limits: Limits) -> bool:
-    """Whether a batch takes longer than all its points together may, and the one before it as
-    well.
-    """
-    if limits.seconds is None:
-        return False
-    allowed = AHEAD * (limits.seconds * len(sent.batch.jobs) + GRACE)
-    return time.monotonic() - sent.since > allowed
-
-
-def _too_late(
-    batch: Batch, suspects: deque[Batch], limits: Limits
-) -> Iterator[tuple[Batch, list[Result]]]:
-    """Record a point that does not end; find it first if there are several."""
-    if len(batch.jobs) > 1:
-        suspects.extend(batch.split(1))
-    else:
-        yield batch, [Result(None, float(limits.seconds or 0), too_long(limits.seconds))]

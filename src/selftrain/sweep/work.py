@@ -2,14 +2,12 @@
 
 A batch travels as bytes and is unpacked here, so that a function a worker cannot import is an
 answer and not a broken worker. Linear algebra takes one thread, so the numbers are the same in
-every process.
+every process. Points with a limit of time run in a process of their own (`isolated`).
 """
 
 from __future__ import annotations
 
-import ctypes
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,9 +19,9 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from ..arrays import Array
-from ..errors import InvalidInput, SelfTrainError
+from ..errors import InvalidInput
 from ..runtime.progress import quiet
-from .code import Fingerprint, first_difference
+from .code import Fingerprint, fingerprint, first_difference
 from .computation import Computation
 from .grid import Point
 
@@ -63,17 +61,8 @@ KEPT_KINDS = "biufUS"
 """Kinds of arrays that are kept: truth values, numbers, text."""
 
 
-ARRIVAL = 0.01
-"""Seconds after which an interrupt of this thread has surely arrived: it comes with the next
-instruction."""
-
-
 class NotReturned(InvalidInput):
     """A quantity that the function of the points does not return, at any of them."""
-
-
-class TookTooLong(SelfTrainError):
-    """A point exceeded the time it was given."""
 
 
 class LinkedPoint(NamedTuple):
@@ -85,41 +74,128 @@ class LinkedPoint(NamedTuple):
     before: Sequence[int | Array]
 
 
+@dataclass(frozen=True)
+class Loaded:
+    """The function of the points, in the process that computes them."""
+
+    function: Function
+    limits: Limits
+
+    def one(self, point: Point, near: Sequence[Array]) -> Result | Refusal:
+        """The result of a point."""
+        return _one(self.function, point, near, self.limits)
+
+
+@dataclass(frozen=True)
+class Work:
+    """A batch as it travels.
+
+    Attributes:
+        function: the function of the points, pickled.
+        link: the quantity that points take from those they start from.
+        identity: of the function, which a worker must find, too; None: it has none.
+        code: files of this package that a worker must have.
+        paths: folders that modules are imported from.
+        isolated: whether each point is computed in a process of its own.
+    """
+
+    function: bytes
+    link: str
+    points: Sequence[LinkedPoint]
+    limits: Limits
+    identity: str | None
+    code: Fingerprint
+    paths: Sequence[str]
+    isolated: bool
+
+    def load(self) -> Loaded | Refusal:
+        """Unpack the function, and make sure that it is the one that was sent."""
+        sys.path.extend(path for path in self.paths if path not in sys.path)
+        try:
+            function = cloudpickle.loads(self.function)
+        except Exception as error:  # whatever a user's module raises when it is imported
+            reason = " ".join(f"{type(error).__name__}: {error}".split())
+            return Refusal(
+                f"a worker could not load its work ({reason}): functions must be importable from "
+                "there"
+            )
+        if (other := first_difference(self.code)) is not None:
+            return Refusal(
+                f"a worker has other code of {other} than this process: it was changed meanwhile, "
+                "or another version is installed there"
+            )
+        if self.identity is not None and not _is_same(function, self.identity):
+            return Refusal(
+                "a worker would compute something else than this process: a file of the function "
+                "was changed meanwhile, or a global that it uses was changed after its module was "
+                "imported; pass such values as options, or compute with workers=0"
+            )
+        return Loaded(function, self.limits)
+
+
+_same: set[str] = set()
+"""Identities that this process has found to be those it was sent; what its points change later does
+not count.
+"""
+
+
+def _is_same(function: Function, identity: str) -> bool:
+    if identity not in _same:
+        if Computation(function, None).identity.digest != identity:
+            return False
+        _same.add(identity)
+    return True
+
+
 def pack_work(
-    computation: Computation, points: Sequence[LinkedPoint], limits: Limits, code: Fingerprint
+    computation: Computation,
+    points: Sequence[LinkedPoint],
+    limits: Limits,
+    *,
+    stored: bool,
+    isolated: bool = False,
 ) -> bytes:
-    """A batch as bytes; `code`: what a worker must have on its disk."""
-    body = cloudpickle.dumps((computation.function, computation.link, list(points)))
-    content: bytes = cloudpickle.dumps((body, limits, code, _own_paths()))
+    """A batch as bytes; of a function without an identity only if it is not `stored`."""
+    try:
+        identity, modules = computation.identity
+    except InvalidInput:
+        if stored:
+            raise
+        identity, modules = None, frozenset()
+    work = Work(
+        cloudpickle.dumps(computation.function),
+        computation.link,
+        list(points),
+        limits,
+        identity,
+        fingerprint(modules) if stored else (),
+        _own_paths(),
+        isolated or limits.seconds is not None,
+    )
+    content: bytes = cloudpickle.dumps(work)
     return content
 
 
 def compute(work: bytes) -> list[Result] | Refusal:
     """The results of a batch; this is all that is called in another process."""
-    body, limits, code, paths = cloudpickle.loads(work)
-    sys.path.extend(path for path in paths if path not in sys.path)
-    try:
-        function, link, points = cloudpickle.loads(body)
-    except Exception as error:  # whatever a user's module raises when it is imported
-        reason = " ".join(f"{type(error).__name__}: {error}".split())
-        return Refusal(
-            f"a worker could not load its work ({reason}): functions must be importable from there"
-        )
-    if (other := first_difference(code)) is not None:
-        return Refusal(
-            f"a worker has other code of {other} than this process: it was changed meanwhile, or "
-            "another version is installed there"
-        )
-    try:
-        with threadpool_limits(1), quiet():
-            return _all(function, link, points, limits)
-    except NotReturned as error:
-        return Refusal(str(error))
+    batch: Work = cloudpickle.loads(work)
+    if batch.isolated:
+        from .isolated import OneByOne
+
+        with OneByOne(batch) as alone:
+            return _all(alone, batch.link, batch.points)
+    loaded = batch.load()
+    if isinstance(loaded, Refusal):
+        return loaded
+    with threadpool_limits(1), quiet():
+        return _all(loaded.one, batch.link, batch.points)
 
 
 def _all(
-    function: Function, link: str, points: Sequence[LinkedPoint], limits: Limits
-) -> list[Result]:
+    one: Callable[[Point, Sequence[Array]], Result | Refusal],
+    link: str,
+    points: Sequence[LinkedPoint],
+) -> list[Result] | Refusal:
     results: list[Result] = []
     for point, before in points:
         near: list[Array] = []
@@ -128,23 +204,28 @@ def _all(
             if values is None:
                 break  # a point that failed is no start, and neither is the one behind it
             near.append(np.asarray(values[link]))
-        results.append(_one(function, point, near, limits))
+        result = one(point, near)
+        if isinstance(result, Refusal):
+            return result
+        results.append(result)
     return results
 
 
-def _one(function: Function, point: Point, near: Sequence[Array], limits: Limits) -> Result:
+def _one(
+    function: Function, point: Point, near: Sequence[Array], limits: Limits
+) -> Result | Refusal:
     begin = time.process_time()
     try:
-        with _in_time(limits.seconds), _in_memory(limits.memory):
+        with _in_memory(limits.memory):
             values = _checked(function(*near, **point))
-    except NotReturned:
-        raise
-    except TookTooLong:
-        return Result(None, time.process_time() - begin, too_long(limits.seconds))
+    except NotReturned as error:
+        return Refusal(str(error))
     except MemoryError as error:
         asked = "" if limits.memory is None else f", {limits.memory} bytes are allowed"
         return Result(None, time.process_time() - begin, f"not enough memory{asked} ({error})")
-    except Exception as error:  # a user's function may raise anything: the other points go on
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # a user's function may raise anything, SystemExit too
         reason = " ".join(f"{type(error).__name__}: {error}".split())
         return Result(None, time.process_time() - begin, reason)
     return Result(values, time.process_time() - begin, None)
@@ -162,49 +243,6 @@ def _checked(values: Mapping[str, Any]) -> dict[str, Any]:
 def too_long(seconds: float | None) -> str:
     """The reason of a point that exceeded its time."""
     return f"it took longer than {seconds:g} seconds"
-
-
-@contextmanager
-def _in_time(seconds: float | None) -> Iterator[None]:
-    """Raise `TookTooLong` here if the block takes longer, as soon as Python code runs again.
-
-    An interrupt that was sent is waited for, never taken back: CPython would leave its mark that
-    something waits, and a debugger or a measure of coverage then makes Python 3.11 run in a circle.
-    """
-    if seconds is None:
-        yield
-        return
-    thread = threading.get_ident()
-    state = {"open": True, "late": False}
-    lock = threading.Lock()
-
-    def interrupt() -> None:
-        with lock:
-            if state["open"]:
-                state["late"] = True
-                _raise_in(thread, TookTooLong)
-
-    timer = threading.Timer(seconds, interrupt)
-    timer.daemon = True
-    timer.start()
-    found: BaseException | None = None
-    try:
-        yield
-    except BaseException as error:
-        found = error
-    with lock:
-        state["open"] = False
-    timer.cancel()
-    if state["late"] and not isinstance(found, TookTooLong):
-        time.sleep(ARRIVAL)  # it arrives here, unless the block caught it
-        raise TookTooLong
-    if found is not None:
-        raise found
-
-
-def _raise_in(thread: int, error: type[BaseException]) -> None:
-    """Let a thread raise an error at its next instruction."""
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(error))
 
 
 @contextmanager
