@@ -86,11 +86,6 @@ def register(labeler: Labeler) -> Labeler:
     return labeler
 
 
-def registered() -> tuple[Labeler, ...]:
-    """All labelers that are known by a name, in the order of their names."""
-    return tuple(_registry[name] for name in sorted(_registry))
-
-
 def get_labeler(labeler: Any) -> Labeler:
     """The labeler of that name, or the object itself if it is one."""
     if isinstance(labeler, str):

@@ -148,11 +148,6 @@ def register(loss: Loss) -> Loss:
     return loss
 
 
-def registered() -> tuple[Loss, ...]:
-    """All losses that are known by a name, in the order of their names."""
-    return tuple(_registry[name] for name in sorted(_registry))
-
-
 def get_loss(loss: Any, field: str = "loss") -> Loss:
     """The loss of that name, or the object itself if it is a loss; `field` is named where it is
     neither.

@@ -1,14 +1,22 @@
 """A grid file: a sweep as a TOML file.
 
-    task = "optimize"                      # solve, optimize, simulate, continuum, or
-    "module:function" over = ["lambda_l", "lambda_u"]        # what optimize searches keep =
-    ["error", "gain"]
+    task = "optimize"                   # or solve, simulate, continuum, "module:function"
+    over = ["lambda_l", "lambda_u"]     # what optimize searches
+    keep = ["error", "gain"]
 
-    [problem]                              # fields of the problem that do not vary
-    [recipe]                               # fields of the recipe that do not vary
-    [options]                              # arguments of the task: features, seeds, bounds, until,
-    ... [axes] rho = [0.1, 0.2, 0.5] alpha_u = { from = 1.2, to = 8.0, points = 10, scale = "log" }
-    case = { alpha_l = [0.5, 1.0], delta = [0.5, 0.6] }      # parameters that vary together
+    [problem]                           # fields of the problem that do not vary
+    steps = 4
+
+    [recipe]                            # fields of the recipe that do not vary
+    fix_bias = true
+
+    [options]                           # arguments of the task: features, seeds, bounds, until, ...
+    bounds = { lambda_u = [1e-6, 1.0] }
+
+    [axes]
+    rho = [0.1, 0.2, 0.5]
+    alpha_u = { from = 1.2, to = 8.0, points = 10, scale = "log" }
+    case = { alpha_l = [0.5, 1.0], delta = [0.5, 0.6] }     # parameters that vary together
 
 The file is checked as a whole before anything runs.
 """

@@ -17,7 +17,6 @@ import copyreg
 import dis
 import functools
 import hashlib
-import pickle
 import struct
 import sys
 import sysconfig
@@ -30,7 +29,7 @@ from functools import cache
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -198,8 +197,8 @@ class _Walk:
             self._parts("descriptor", value.__objclass__, value.__name__)
         elif isinstance(value, (types.BuiltinFunctionType, types.MethodWrapperType)):
             self._builtin(value)
-        elif isinstance(value, _LOCKS):
-            self.say("lock")
+        elif isinstance(value, (*_LOCKS, TypeVar, ParamSpec)):
+            self.say("stateless", type(value).__name__)
         elif type(value).__module__.startswith("numba.") and (python := _python_of(value)):
             fixed = None if getattr(value, "_can_compile", True) else str(value.signatures)
             self._parts("compiled", python, getattr(value, "targetoptions", None), fixed)
@@ -342,41 +341,24 @@ class _Walk:
     def _instance(self, value: Any) -> None:
         """Any other object: its class and the state that a copy of it would get."""
         kind = type(value)
-        if _origin(kind.__module__) == "library" and (name := _name_in_home(value)):
-            self.say("library", kind.__module__, name, _version(kind.__module__, "library"))
+        reduced = _reduced(value)
+        rebuild, arguments, state, items, pairs = (*reduced, *(None,) * 5)[:5]
+        empty = arguments == (kind,) and not (state or items or pairs)
+        named = not empty and _name_in_library(value)
+        if named:  # made by a library for all its users, as the distributions of scipy are
+            self.say("library", *named, _version(named[0], "library"))
             return
-        if isinstance(value, Iterator) and kind.__module__ in ("builtins", "itertools", "_io"):
-            raise self._unknown(value)
-        try:
-            reduce = copyreg.dispatch_table.get(kind)
-            reduced = value.__reduce_ex__(4) if reduce is None else reduce(value)
-        except Exception:  # whatever says here that it cannot be copied
-            if callable(value) and _named(value):
-                self._compiled(value, str(value.__module__))
-                return
-            raise self._unknown(value) from None
-        if isinstance(reduced, str):
-            self._global(value, reduced)
+        if not reduced:
+            if not (callable(value) and _named(value)):
+                raise self._unknown(value)
+            self._compiled(value, str(value.__module__))
             return
-        self.say("instance")
-        self.visit(kind)
-        rebuild, arguments, state, items, pairs = (*reduced, None, None, None)[:5]
-        self._parts("made by", rebuild, arguments)
-        self._parts("items", list(items or ()), dict(pairs or ()))
+        self._parts("instance", kind, rebuild, arguments, list(items or ()), dict(pairs or ()))
         for part in state if isinstance(state, tuple) and len(state) == 2 else (state,):
             if isinstance(part, dict) and all(isinstance(name, str) for name in part):
                 self._sorted(_without_caches(kind, part), "attribute ")
             else:
                 self.visit(part, "its state")
-
-    def _global(self, value: Any, name: str) -> None:
-        """An object that a copy would find by its name."""
-        home = getattr(value, "__module__", None) or pickle.whichmodule(value, name)  # type: ignore[attr-defined]
-        origin = _origin(home)
-        if origin == "own" or getattr(sys.modules.get(home), name, None) is not value:
-            raise self._unknown(value)
-        self._meet(home, origin)
-        self.say("named", home, name, _version(home, origin))
 
     def _sorted(self, named: Mapping[str, Any], label: str) -> None:
         self.say(len(named))
@@ -484,12 +466,40 @@ def _named(value: Any) -> bool:
     return found is value
 
 
-def _name_in_home(value: Any) -> str | None:
-    """The name of an object that the module of its class made, like a distribution of scipy."""
-    home = (
-        vars(sys.modules[type(value).__module__]) if type(value).__module__ in sys.modules else {}
-    )
-    return next((name for name, entry in sorted(home.items()) if entry is value), None)
+def _name_in_library(value: Any) -> tuple[str, str] | None:
+    """Module and name of an object that a library has made: where its class is defined, or under
+    the name that the object itself has.
+    """
+    kind = type(value)
+    if _origin(kind.__module__) != "library":
+        return None
+    home = vars(sys.modules[kind.__module__]) if kind.__module__ in sys.modules else {}
+    for name in sorted(home):
+        if home[name] is value:
+            return kind.__module__, name
+    own = getattr(value, "__name__", None)
+    if not isinstance(own, str):
+        return None
+    found = any(_has(name, own, value) for name in list(sys.modules) if _origin(name) == "library")
+    return (kind.__module__, own) if found else None  # which one depends on what is loaded
+
+
+def _has(module: str, name: str, value: Any) -> bool:
+    content = getattr(sys.modules[module], "__dict__", {})
+    return name in content and content[name] is value
+
+
+def _reduced(value: Any) -> tuple[Any, ...]:
+    """What a copy is made from; nothing if there can be none, or if it is found by its name."""
+    kind = type(value)
+    if isinstance(value, Iterator) and kind.__module__ in ("builtins", "itertools", "_io"):
+        return ()  # it would be used up
+    reduce = copyreg.dispatch_table.get(kind)
+    try:
+        found = value.__reduce_ex__(4) if reduce is None else reduce(value)
+    except Exception:  # whatever says here that it cannot be copied
+        return ()
+    return () if isinstance(found, str) else tuple(found)
 
 
 def _without_caches(kind: type, state: Mapping[str, Any]) -> dict[str, Any]:

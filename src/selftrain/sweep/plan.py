@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from .. import labelers, losses
 from ..arrays import Array
 from ..errors import InvalidInput, nearest
 from ..fields import Portable
@@ -20,6 +19,7 @@ from ..problem import Problem
 from ..recipe import Recipe
 from .computation import Computation, Output
 from .grid import Grid, Point
+from .identity import identify
 from .kinds import KINDS
 from .run import Task
 from .work import NotReturned
@@ -91,13 +91,8 @@ class PointCall:
 
     @property
     def reached(self) -> tuple[Any, ...]:
-        """Losses and labelers that compute at every point, or may be asked for by their name."""
-        given: list[Any] = []
-        if self.problem is not None:
-            given += [self.problem.loss_at(0), self.problem.loss_at(1)]
-        if self.recipe is not None:
-            given.append(self.recipe.label_function)
-        return (*given, *losses.registered(), *labelers.registered())
+        """Losses and labeler that compute at every point."""
+        return _computing(self.problem, self.recipe)
 
     def parameters(self, point: Point) -> dict[str, Any]:
         """All else that the values of a point depend on, as plain values."""
@@ -107,7 +102,18 @@ class PointCall:
             about["problem"] = problem.to_dict()
         if recipe is not None:
             about["recipe"] = recipe.to_dict()
+        if not CHOSEN_BY_NAME.isdisjoint(point):
+            about["computing"] = identify(_computing(problem, recipe)).digest
         return about
+
+
+CHOSEN_BY_NAME = {"loss", "pseudo_loss", "labeler"}
+"""Fields that an axis gives by a name, under which anything can be registered."""
+
+
+def _computing(problem: Problem | None, recipe: Recipe | None) -> tuple[Any, ...]:
+    losses = () if problem is None else (problem.loss_at(0), problem.loss_at(1))
+    return losses if recipe is None else (*losses, recipe.label_function)
 
 
 @dataclass(frozen=True)

@@ -124,7 +124,11 @@ class Work:
                 f"a worker has other code of {other} than this process: it was changed meanwhile, "
                 "or another version is installed there"
             )
-        if self.identity is not None and not _is_same(function, self.identity):
+        try:
+            same = self.identity is None or _is_same(function, self.identity)
+        except InvalidInput as error:  # a loss or labeler that is registered elsewhere only
+            return Refusal(f"a worker could not load its work ({error})")
+        if not same:
             return Refusal(
                 "a worker would compute something else than this process: a file of the function "
                 "was changed meanwhile, or a global that it uses was changed after its module was "
@@ -162,8 +166,14 @@ def pack_work(
         if stored:
             raise
         identity, modules = None, frozenset()
+    try:
+        function = cloudpickle.dumps(computation.function)
+    except Exception as error:  # whatever a user's object raises when it is packed
+        reason = " ".join(f"{type(error).__name__}: {error}".split())
+        accepted = f"it cannot be sent to the process that computes ({reason})"
+        raise InvalidInput("task", computation.name, accepted) from None
     work = Work(
-        cloudpickle.dumps(computation.function),
+        function,
         computation.link,
         list(points),
         limits,
