@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import sys
 import time
@@ -330,3 +331,49 @@ def test_the_cost_of_a_resumed_sweep_counts_the_points_that_are_there(tmp_path: 
     found = sample(plan, tmp_path, notice=lambda line: None)
     assert found.sampled == 3
     assert 0.05 < found.seconds < 0.1
+
+
+def named_like(x: float, name: str) -> dict[str, Any]:
+    note(x)
+    return {"y": x, name: np.arange(2.0) if name == "row" else x}
+
+
+@pytest.mark.parametrize("name", ["x", "case", "status", "reason", "row"])
+def test_a_quantity_named_like_an_axis_ends_the_sweep_at_its_first_point(
+    tmp_path: Path, name: str
+) -> None:
+    axes = {"case": {"x": [1.0, 2.0, 3.0]}, "row_0": [1]}
+    how: dict[str, Any] = {"over": axes, "options": {"name": name}, "workers": 0}
+    clash = "row_0" if name == "row" else name
+    with pytest.raises(SelfTrainError, match=f"{clash}.*return it by another"):
+        sweep(task=lambda x, name, row_0: named_like(x, name), store=tmp_path / "s", **how)
+    assert len(noted()) == 1
+
+
+def stops(x: float) -> float:
+    if x == 2:
+        sys.exit(3)
+    return x
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_task_that_exits_has_failed_and_the_others_go_on(workers: int) -> None:
+    task = functools.partial(stops)
+    data = sweep(over={"x": [1.0, 2.0, 3.0]}, task=task, workers=workers, progress=False)
+    assert data["status"].values.tolist() == [0, 1, 0]
+    assert str(data["reason"].values[1]) == "SystemExit: 3"
+
+
+class Power:
+    def __init__(self, exponent: float) -> None:
+        self.exponent = exponent
+
+    def __call__(self, x: float) -> float:
+        return x**self.exponent
+
+
+def test_partial_functions_and_callable_objects_are_tasks(tmp_path: Path) -> None:
+    for task in (functools.partial(product, y=3.0), Power(2.0), Power(2.0).__call__):
+        data = sweep(over={"x": [3.0]}, task=task, workers=0, store=tmp_path)
+        assert data["value"].values.tolist() == [9.0]
+        assert load(tmp_path).identical(data)

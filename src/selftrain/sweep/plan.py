@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from ..arrays import Array
 from ..errors import InvalidInput, nearest
 from ..fields import Portable
@@ -22,12 +24,16 @@ from .grid import Grid, Point
 from .identity import identify
 from .kinds import KINDS
 from .run import Task
-from .work import NotReturned
+from .work import WrongReturn
 
 CHAIN = 8
 """Points in a row that start from each other. Longer chains gain little, and leave fewer of them
 for many workers.
 """
+
+
+STATUS_VARIABLES = ("status", "reason")
+"""What the dataset says of every point."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +45,7 @@ class PointCall:
         keep: names it is asked for; None: it does not take names.
         options: what it takes besides, at every point.
         needed: names that it must return, of a function that does not take names.
+        taken: names that it must not return, for the dataset has them already.
     """
 
     source: Callable[..., Any]
@@ -47,6 +54,7 @@ class PointCall:
     keep: tuple[str, ...] | None
     options: Mapping[str, Any] = field(default_factory=dict)
     needed: tuple[str, ...] = ()
+    taken: frozenset[str] = frozenset()
 
     def __call__(self, *near: Array, **point: Any) -> dict[str, Any]:
         inputs, named = self._arguments(point)
@@ -57,8 +65,19 @@ class PointCall:
         for name in self.needed:
             if name not in found:
                 accepted = f"the function does not return it; it returns {', '.join(found)}"
-                raise NotReturned("keep", name, accepted)
+                raise WrongReturn("keep", name, accepted)
+        if self.keep is None:
+            self._check_names(found)
         return found
+
+    def _check_names(self, found: Mapping[str, Any]) -> None:
+        """Reject quantities that the dataset could not tell from its axes or from each other."""
+        for name, value in found.items():
+            own = [f"{name}_{axis}" for axis in range(np.ndim(value))]  # as `gather` calls them
+            for clash in [name] if name in self.taken else {*self.taken, *found}.intersection(own):
+                accepted = "the function returns a quantity of this name, and the dataset has an "
+                accepted += "axis, a dimension or a variable of the same name: return it by another"
+                raise WrongReturn("task", clash, accepted)
 
     def check_arguments(self, point: Mapping[str, Any]) -> None:
         """Refuse a point that the function cannot be called with."""
@@ -168,7 +187,9 @@ class SweepPlan:
         source = self.function if kind is None else kind.function
         names = None if self.outputs is None else tuple(self.outputs)
         needed = self.keep if names is None else ()
-        call = PointCall(source or _unknown, self.problem, self.recipe, names, self.options, needed)
+        taken = frozenset({*self.grid.axes, *self.grid.points[0], *STATUS_VARIABLES})
+        inputs = (source or _unknown, self.problem, self.recipe, names, self.options)
+        call = PointCall(*inputs, needed, taken)
         link = "" if kind is None else kind.link
         return Computation(call, self.outputs, stored_as=self.stored_as, link=link)
 

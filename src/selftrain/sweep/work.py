@@ -61,8 +61,8 @@ KEPT_KINDS = "biufUS"
 """Kinds of arrays that are kept: truth values, numbers, text."""
 
 
-class NotReturned(InvalidInput):
-    """A quantity that the function of the points does not return, at any of them."""
+class WrongReturn(InvalidInput):
+    """What the function of the points returns is no part of the dataset that was asked for."""
 
 
 class LinkedPoint(NamedTuple):
@@ -228,7 +228,7 @@ def _one(
     try:
         with _in_memory(limits.memory):
             values = _checked(function(*near, **point))
-    except NotReturned as error:
+    except WrongReturn as error:
         return Refusal(str(error))
     except MemoryError as error:
         asked = "" if limits.memory is None else f", {limits.memory} bytes are allowed"
