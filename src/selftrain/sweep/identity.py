@@ -354,11 +354,12 @@ class _Walk:
             self._compiled(value, str(value.__module__))
             return
         self._parts("instance", kind, rebuild, arguments, list(items or ()), dict(pairs or ()))
-        for part in state if isinstance(state, tuple) and len(state) == 2 else (state,):
-            if isinstance(part, dict) and all(isinstance(name, str) for name in part):
-                self._sorted(_without_caches(kind, part), "attribute ")
-            else:
-                self.visit(part, "its state")
+        if isinstance(state, tuple) and all(isinstance(part, (dict, type(None))) for part in state):
+            state = {name: part[name] for part in state if part for name in part}  # slots, too
+        if isinstance(state, dict) and all(isinstance(name, str) for name in state):
+            self._sorted(_without_caches(kind, state), "attribute ")
+        else:
+            self.visit(state, "its state")
 
     def _sorted(self, named: Mapping[str, Any], label: str) -> None:
         self.say(len(named))

@@ -21,12 +21,13 @@ from ..runtime.parallel import cores
 from ..runtime.progress import Progress, ProgressOption
 from .backends import Answer, Backend, Here, LostProcess, backend_for
 from .batches import Batch, Job, Queue
+from .code import Fingerprint, fingerprint
 from .computation import Computation
 from .gather import gather
 from .grid import Grid, Point
 from .isolated import ENDED
 from .store import Finished, Keeper, KeptInMemory, Store
-from .work import Limits, Refusal, Result, pack_work
+from .work import Limits, Packed, Refusal, Result, pack_function, pack_work
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -282,15 +283,16 @@ def _stream(
     """Batches with their results, as they finish; those that lose their process are sent again."""
     flying: dict[Future[Answer], _Sent] = {}
     suspects: deque[Batch] = deque()
+    packed: dict[int, tuple[Packed, Fingerprint]] = {}
 
     def send(batch: Batch, suspect: bool = False) -> None:
-        work = pack_work(
-            batch.computation,
-            batch.points(keeper),
-            limits,
-            stored=isinstance(keeper, Store),
-            isolated=suspect,
-        )
+        one = batch.computation
+        if id(one) not in packed:
+            stored = isinstance(keeper, Store)
+            code = fingerprint(one.identity.modules) if stored else ()
+            packed[id(one)] = pack_function(one), code
+        function, code = packed[id(one)]
+        work = pack_work(function, one.link, batch.points(keeper), limits, code, suspect)
         flying[backend.submit(work)] = _Sent(batch, suspect)
 
     queue.slots = backend.slots

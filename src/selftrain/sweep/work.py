@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_limits
 from ..arrays import Array
 from ..errors import InvalidInput
 from ..runtime.progress import quiet
-from .code import Fingerprint, fingerprint, first_difference
+from .code import Fingerprint, first_difference
 from .computation import Computation
 from .grid import Point
 
@@ -92,18 +92,18 @@ class Work:
 
     Attributes:
         function: the function of the points, pickled.
-        link: the quantity that points take from those they start from.
         identity: of the function, which a worker must find, too; None: it has none.
+        link: the quantity that points take from those they start from.
         code: files of this package that a worker must have.
         paths: folders that modules are imported from.
         isolated: whether each point is computed in a process of its own.
     """
 
     function: bytes
+    identity: str | None
     link: str
     points: Sequence[LinkedPoint]
     limits: Limits
-    identity: str | None
     code: Fingerprint
     paths: Sequence[str]
     isolated: bool
@@ -151,37 +151,38 @@ def _is_same(function: Function, identity: str) -> bool:
     return True
 
 
-def pack_work(
-    computation: Computation,
-    points: Sequence[LinkedPoint],
-    limits: Limits,
-    *,
-    stored: bool,
-    isolated: bool = False,
-) -> bytes:
-    """A batch as bytes; of a function without an identity only if it is not `stored`."""
+class Packed(NamedTuple):
+    """The function of a computation as it travels, and the identity of what arrives."""
+
+    function: bytes
+    identity: str | None
+
+
+def pack_function(computation: Computation) -> Packed:
+    """Pack the function of the points, once: points that are computed here may change its state."""
     try:
-        identity, modules = computation.identity
-    except InvalidInput:
-        if stored:
-            raise
-        identity, modules = None, frozenset()
-    try:
-        function = cloudpickle.dumps(computation.function)
+        content: bytes = cloudpickle.dumps(computation.function)
     except Exception as error:  # whatever a user's object raises when it is packed
         reason = " ".join(f"{type(error).__name__}: {error}".split())
         accepted = f"it cannot be sent to the process that computes ({reason})"
         raise InvalidInput("task", computation.name, accepted) from None
-    work = Work(
-        function,
-        computation.link,
-        list(points),
-        limits,
-        identity,
-        fingerprint(modules) if stored else (),
-        _own_paths(),
-        isolated or limits.seconds is not None,
-    )
+    try:  # of a copy, as a worker gets it: it may hold copies of what has a name here
+        return Packed(content, Computation(cloudpickle.loads(content), None).identity.digest)
+    except InvalidInput:
+        return Packed(content, None)
+
+
+def pack_work(
+    function: Packed,
+    link: str,
+    points: Sequence[LinkedPoint],
+    limits: Limits,
+    code: Fingerprint,
+    isolated: bool = False,
+) -> bytes:
+    """A batch as bytes; `code`: files of this package that a worker must have."""
+    alone = isolated or limits.seconds is not None
+    work = Work(*function, link, list(points), limits, code, _own_paths(), alone)
     content: bytes = cloudpickle.dumps(work)
     return content
 
