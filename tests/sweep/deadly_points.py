@@ -4,6 +4,7 @@ their own, which workers find by its folder.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import time
@@ -29,6 +30,15 @@ def endless(x: int) -> int:
     """One point does not end."""
     while x == 1:
         pass
+    return x
+
+
+def blocked(x: int) -> int:
+    """One point waits in a call of the system, and one in compiled code that holds the lock."""
+    if x == 1:
+        time.sleep(60)
+    if x == 2:
+        ctypes.PyDLL(None).sleep(60)
     return x
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import cloudpickle
+import numpy as np
 import pytest
 from distributed import Client, LocalCluster
 
@@ -80,6 +81,26 @@ def test_a_point_that_ends_every_worker_is_found(client: Any) -> None:
     data = sweep(over={"x": (1, 2, 3, 4)}, task=dies_always, scheduler=client)
     assert data["status"].values.tolist() == [0, 0, 1, 0]
     assert "process was ended" in str(data["reason"].values[2])
+
+
+REPETITIONS = 30
+
+
+def dies_at(x: int, guilty: int) -> int:
+    if x == guilty:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return 2 * x
+
+
+def test_only_the_point_that_ends_workers_is_blamed(client: Any) -> None:
+    """Dask gives up every batch that was assigned to workers when they died, guilty or not."""
+    for repetition in range(REPETITIONS):
+        guilty = (7 * repetition) % 40
+        axes, options = {"x": tuple(range(40))}, {"guilty": guilty}
+        data = sweep(over=axes, task=dies_at, options=options, scheduler=client, progress=False)
+        assert np.flatnonzero(data["status"].values).tolist() == [guilty]
+        values = np.delete(data["value"].values, guilty)
+        assert values.tolist() == [2 * x for x in range(40) if x != guilty]
 
 
 def pretend(name: str, shown: str) -> None:

@@ -310,6 +310,21 @@ def test_sharing_and_addresses_do_not_count() -> None:
     assert identify({"a": 1, "b": 2}) != identify({"b": 2, "a": 1})  # a loop sees the order
 
 
+def test_a_wrapper_of_a_library_counts_with_what_it_wraps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It runs code of the library, and has the name of a function of the user."""
+    text = """
+        from contextlib import contextmanager
+        @contextmanager
+        def scaled(x):
+            yield {} * x
+    """
+    one = imported(tmp_path, monkeypatch, "own_once", text.format(1))
+    two = imported(tmp_path, monkeypatch, "own_twice", text.format(2))
+    assert identify(one.scaled).digest != identify(two.scaled).digest
+
+
 def test_compiled_with_other_options_is_another_function() -> None:
     from numba import njit
 

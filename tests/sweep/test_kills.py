@@ -25,7 +25,7 @@ from selftrain.sweep.backends import LostProcess, Processes
 from selftrain.sweep.store import Store, StoreError
 
 sys.path.insert(0, str(Path(__file__).parent))
-from deadly_points import endless, greedy, slowly, suicidal
+from deadly_points import blocked, endless, greedy, slowly, suicidal
 
 AXIS = tuple(range(120))
 WORKER_KILLS = 20
@@ -180,6 +180,57 @@ def test_points_that_take_too_long_or_too_much_have_failed() -> None:
     data = sweep(over={"x": (1, 2**31)}, task=greedy, workers=1, memory_limit=2**29)
     assert data["status"].values.tolist() == [0, 1]
     assert "not enough memory" in str(data["reason"].values[1])
+
+
+def children() -> set[int]:
+    """Processes that this one has started, but for the one that counts resources."""
+    found = set()
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            state = stat.read_text().rpartition(")")[2].split()
+            line = (stat.parent / "cmdline").read_bytes()
+            if int(state[1]) == os.getpid() and state[0] != "Z" and b"isolated" in line:
+                found.add(int(stat.parent.name))
+    return found
+
+
+@pytest.mark.parametrize("workers", [0, None, 2])
+def test_a_limit_of_time_ends_calls_that_do_not_return(workers: int | None) -> None:
+    """Each would take a minute; what is started meanwhile is not left behind."""
+    begin = time.monotonic()
+    how = {"workers": workers, "time_limit": 1.0, "progress": False}
+    data = sweep(over={"x": (0, 1, 2, 3)}, task=blocked, **how)
+    assert data["status"].values.tolist() == [0, 1, 1, 0]
+    assert {str(data["reason"].values[at]) for at in (1, 2)} == {"it took longer than 1 seconds"}
+    assert time.monotonic() - begin < 55
+    assert not children()
+
+
+ORPHAN = """
+import os, sys, time
+from selftrain import sweep
+def waits(x):
+    with open(sys.argv[1], "w") as file:
+        file.write(str(os.getpid()))
+    time.sleep(600)
+sweep(over={"x": (1,)}, task=waits, workers=0, time_limit=300, progress=False)
+"""
+
+
+def test_a_killed_driver_leaves_no_process_behind(tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    script = ORPHAN.replace("sys.argv[1]", repr(str(mark)))
+    driver = subprocess.Popen([sys.executable, "-c", script])
+    limit = time.monotonic() + 120
+    while not (mark.exists() and mark.read_text()) and time.monotonic() < limit:
+        time.sleep(0.05)
+    computing = int(mark.read_text())
+    assert computing != driver.pid
+    driver.kill()
+    driver.wait()
+    while Path(f"/proc/{computing}").exists():
+        assert time.monotonic() < limit
+        time.sleep(0.05)
 
 
 WATCHED = """

@@ -216,7 +216,8 @@ class _Walk:
         if function is import_module:
             self._check_visible("__import__")
         self._meet(home, origin)
-        if origin != "own" and _named(function):
+        # a wrapper made by a library bears the name of what it wraps, which is not the library's
+        if origin != "own" and function.__module__ == home and _named(function):
             self.say(origin, home, function.__qualname__, _version(home, origin))
             return
         self.say("function", origin, _version(home, origin))
@@ -317,7 +318,11 @@ class _Walk:
         if is_dataclass(kind):
             for name, entry in kind.__dataclass_fields__.items():
                 self._parts(name, entry.default, entry.metadata)
-        own = {name: entry for name, entry in vars(kind).items() if name not in NO_PART}
+        own = {
+            name: entry
+            for name, entry in vars(kind).items()
+            if name not in NO_PART and not isinstance(entry, types.MemberDescriptorType)
+        }  # members are what __slots__ says
         self._sorted(own, f"{kind.__qualname__}.")
 
     def _builtin(self, value: Any) -> None:

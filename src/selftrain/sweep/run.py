@@ -21,7 +21,7 @@ from ..runtime.parallel import cores
 from ..runtime.progress import Progress, ProgressOption
 from .backends import Answer, Backend, Here, LostProcess, backend_for
 from .batches import Batch, Job, Queue
-from .code import Fingerprint, fingerprint
+from .code import fingerprint
 from .computation import Computation
 from .gather import gather
 from .grid import Grid, Point
@@ -205,10 +205,11 @@ def _complete(
     if not missing:
         return failures
     queue = Queue(missing)
+    packed: dict[int, Packed] = {}
     with Progress(len(missing), "points", progress, queue.seconds) as bar:
         for backend, stop in _backends(queue, workers, scheduler):
             try:
-                for batch, results in _stream(queue, backend, keeper, limits, stop):
+                for batch, results in _stream(queue, backend, keeper, limits, stop, packed):
                     done = list(zip(batch.jobs, results, strict=True))
                     keeper.add([_finished(job, result) for job, result in done])
                     failed = [
@@ -279,20 +280,19 @@ def _stream(
     keeper: Store | KeptInMemory,
     limits: Limits,
     stop: Callable[[], bool],
+    packed: dict[int, Packed],
 ) -> Iterator[tuple[Batch, list[Result]]]:
     """Batches with their results, as they finish; those that lose their process are sent again."""
     flying: dict[Future[Answer], _Sent] = {}
     suspects: deque[Batch] = deque()
-    packed: dict[int, tuple[Packed, Fingerprint]] = {}
 
     def send(batch: Batch, suspect: bool = False) -> None:
         one = batch.computation
+        code = fingerprint(one.identity.modules) if isinstance(keeper, Store) else ()
         if id(one) not in packed:
-            stored = isinstance(keeper, Store)
-            code = fingerprint(one.identity.modules) if stored else ()
-            packed[id(one)] = pack_function(one), code
-        function, code = packed[id(one)]
-        work = pack_work(function, one.link, batch.points(keeper), limits, code, suspect)
+            packed[id(one)] = pack_function(one)
+        points = batch.points(keeper)
+        work = pack_work(packed[id(one)], one.link, points, limits, code, suspect)
         flying[backend.submit(work)] = _Sent(batch, suspect)
 
     queue.slots = backend.slots
