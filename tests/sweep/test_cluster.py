@@ -83,7 +83,7 @@ def test_a_point_that_ends_every_worker_is_found(client: Any) -> None:
     assert "process was ended" in str(data["reason"].values[2])
 
 
-REPETITIONS = 30
+REPETITIONS = 2
 
 
 def dies_at(x: int, guilty: int) -> int:
@@ -92,15 +92,31 @@ def dies_at(x: int, guilty: int) -> int:
     return 2 * x
 
 
+def check_that_only_the_guilty_is_blamed(scheduler: Any, guilty: int) -> None:
+    axes, options = {"x": tuple(range(40))}, {"guilty": guilty}
+    data = sweep(over=axes, task=dies_at, options=options, scheduler=scheduler, progress=False)
+    assert np.flatnonzero(data["status"].values).tolist() == [guilty]
+    values = np.delete(data["value"].values, guilty)
+    assert values.tolist() == [2 * x for x in range(40) if x != guilty]
+
+
 def test_only_the_point_that_ends_workers_is_blamed(client: Any) -> None:
-    """Dask gives up every batch that was assigned to workers when they died, guilty or not."""
     for repetition in range(REPETITIONS):
-        guilty = (7 * repetition) % 40
-        axes, options = {"x": tuple(range(40))}, {"guilty": guilty}
-        data = sweep(over=axes, task=dies_at, options=options, scheduler=client, progress=False)
-        assert np.flatnonzero(data["status"].values).tolist() == [guilty]
-        values = np.delete(data["value"].values, guilty)
-        assert values.tolist() == [2 * x for x in range(40) if x != guilty]
+        check_that_only_the_guilty_is_blamed(client, 7 * repetition % 40)
+
+
+def test_points_that_wait_behind_one_that_ends_the_only_worker_are_not_blamed() -> None:
+    """Dask gives up all that is assigned to a worker when it dies, whether it has begun or not."""
+    import dask
+
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 0}),
+        LocalCluster(
+            n_workers=1, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL
+        ) as cluster,
+        Client(cluster, set_as_default=False) as connected,
+    ):
+        check_that_only_the_guilty_is_blamed(connected, 0)
 
 
 def pretend(name: str, shown: str) -> None:
