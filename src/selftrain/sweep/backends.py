@@ -31,6 +31,9 @@ class Backend(Protocol):
     slots: int
     """Batches that can be computed at once."""
 
+    isolates: bool
+    """Whether points never run in its own processes, but in others that these start."""
+
     def submit(self, work: bytes) -> Future[Answer]:
         """Begin a batch."""
         ...
@@ -56,6 +59,7 @@ class Here:
     """This process, one batch after the other."""
 
     slots = 1
+    isolates = False
 
     def submit(self, work: bytes) -> Future[Answer]:
         """The finished batch."""
@@ -80,6 +84,8 @@ class Here:
 
 class Processes:
     """Processes of this machine, each with one thread of linear algebra; -1: as many as cores."""
+
+    isolates = False
 
     def __init__(self, workers: int) -> None:
         self.slots = cores(workers)

@@ -39,7 +39,12 @@ class Unreachable(SelfTrainError):
 class Cluster:
     """The workers of a scheduler; its address, or a `distributed.Client` that is connected
     already.
+
+    Points run in processes that the workers start (`isolated`): one that ends its process does not
+    take a worker with it, nor what else is assigned to that worker.
     """
+
+    isolates = True
 
     def __init__(self, scheduler: Any) -> None:
         self._own = isinstance(scheduler, str)
@@ -62,9 +67,8 @@ class Cluster:
         return future
 
     def loss(self, error: BaseException) -> LostProcess | None:
-        """Dask gives up a batch that was assigned to several workers when they died.
-
-        That says nothing about which of their batches ended them.
+        """A batch that was assigned to several workers when they died is given up by Dask, and to be
+        sent alone; that says nothing about what ended them.
         """
         from distributed import KilledWorker
 

@@ -291,8 +291,8 @@ def _stream(
         code = fingerprint(one.identity.modules) if isinstance(keeper, Store) else ()
         if id(one) not in packed:
             packed[id(one)] = pack_function(one)
-        points = batch.points(keeper)
-        work = pack_work(packed[id(one)], one.link, points, limits, code, suspect)
+        points, isolated = batch.points(keeper), suspect or backend.isolates
+        work = pack_work(packed[id(one)], one.link, points, limits, code, isolated)
         flying[backend.submit(work)] = _Sent(batch, suspect)
 
     queue.slots = backend.slots
