@@ -83,7 +83,7 @@ def test_a_point_that_ends_every_worker_is_found(client: Any) -> None:
     assert "process was ended" in str(data["reason"].values[2])
 
 
-REPETITIONS = 30
+REPETITIONS = 6
 
 
 def dies_at(x: int, guilty: int) -> int:

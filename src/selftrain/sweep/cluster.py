@@ -67,8 +67,8 @@ class Cluster:
         return future
 
     def loss(self, error: BaseException) -> LostProcess | None:
-        """A batch that was assigned to several workers when they died is given up by Dask, and to be
-        sent alone; that says nothing about what ended them.
+        """Dask gives up a batch that was assigned to several workers when they died, which says
+        nothing about what ended them: it is sent again, alone.
         """
         from distributed import KilledWorker
 
