@@ -1,11 +1,11 @@
 """Points in a process of their own, which can be stopped and whose end says which point ended it.
 
 Three kinds of work are done here: points with a limit of time, since a blocking or compiled call
-can only be stopped together with its process; points of batches that lost their process, since only a
-point that ends a process in which nothing else ran is to blame; and all points on a cluster, whose
-workers have other work, too. Whoever computes (this process, a
-process of a pool, a worker of a cluster) starts the process, sends it one point after the other,
-and ends it if a point takes too long.
+can only be stopped together with its process; points of batches that lost their process, since only
+a point that ends a process in which nothing else ran is to blame; and all points on a cluster,
+whose workers have other work, too. Whoever computes (this process, a process of a pool, a worker of
+a cluster) starts the process, sends it one point after the other, and ends it if a point takes too
+long.
 """
 
 from __future__ import annotations
