@@ -28,6 +28,7 @@ from dataclasses import is_dataclass
 from functools import cache
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
@@ -41,6 +42,9 @@ ACCEPTED = (
     "a store cannot tell what is computed with it; create it inside the function, pass plain "
     "numbers or arrays instead, or sweep without a store"
 )
+
+SCRIPTS = ("__main__", "__mp_main__")
+"""Names of a script. A worker has another one by this name: the program that it was started by."""
 
 HIDING = ("eval", "exec", "globals", "__import__")
 """Builtins whose callers use names that their code does not show."""
@@ -438,11 +442,25 @@ def _origin(module: str) -> str:
     top = module.partition(".")[0]
     if top == PACKAGE:
         return "package"
-    file = getattr(sys.modules.get(module) or sys.modules.get(top), "__file__", None)
+    if top in SCRIPTS:
+        return "own"
+    file = _file(module, top)
     if file is None:
         return "library" if top in sys.stdlib_module_names else "own"
     installed = not {"site-packages", "dist-packages"}.isdisjoint(Path(file).parts)
     return "library" if installed or file.startswith(_STANDARD) else "own"
+
+
+def _file(module: str, top: str) -> str | None:
+    """The file of a module. A copy of a function may arrive before its module is imported."""
+    loaded = sys.modules.get(module) or sys.modules.get(top)
+    if loaded is not None:
+        return getattr(loaded, "__file__", None)
+    try:
+        found = find_spec(top)
+    except (ImportError, ValueError):
+        return None
+    return None if found is None else found.origin
 
 
 _STANDARD = tuple({sysconfig.get_path(name) + "/" for name in ("stdlib", "platstdlib")})
@@ -455,12 +473,12 @@ def _version(module: str, origin: str) -> str:
 @cache
 def _release(library: str) -> str:
     """The version of an installed library; none for a part of Python."""
-    found = getattr(sys.modules.get(library), "__version__", None)
-    if isinstance(found, str) or library in sys.stdlib_module_names:
-        return str(found or "")
+    if library in sys.stdlib_module_names:
+        return ""
     try:
-        return version(library)
-    except (PackageNotFoundError, ValueError):
+        found = getattr(import_module(library), "__version__", None)
+        return found if isinstance(found, str) else version(library)
+    except (ImportError, PackageNotFoundError, ValueError):
         return ""
 
 
