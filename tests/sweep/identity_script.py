@@ -18,7 +18,7 @@ from numba import njit
 
 from selftrain import Recipe, sweep
 
-K = int(sys.argv[2])
+K = int(sys.argv[2]) if __name__ == "__main__" else 1
 ARRAY = np.full(3, float(K))
 
 

@@ -164,13 +164,36 @@ def test_a_module_that_a_function_names_counts_by_what_it_names(
         assert identify(task) != old
 
 
+def test_what_was_changed_in_a_module_reaches_workers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They would import it as it is on disk; a memo that is filled here is such a change, too."""
+    text = """
+        SCALE, MEMO = 2, {}
+        class Scaler:
+            def times(self, x): return SCALE * x
+        def f(x):
+            if x not in MEMO:
+                MEMO[x] = Scaler().times(x)
+            return MEMO[x]
+    """
+    own = imported(tmp_path, monkeypatch, "own_changed", text)
+    assert own.f(3.0) == 6
+    monkeypatch.setattr(own, "SCALE", 5)
+    for store, how in ((None, {}), (tmp_path / "store", {}), (None, {"time_limit": 60.0})):
+        assert value(own.f, store, workers=1, **how) == 5
+    assert own.MEMO == {3.0: 6}
+
+
 def test_workers_that_would_compute_something_else_are_noticed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They import the module as it is on disk: a constant changed here does not reach them."""
-    own = imported(tmp_path, monkeypatch, "own_changed", "SCALE = 2\ndef f(x): return SCALE * x\n")
+    """What a function imports when it is called does not travel."""
+    deep = imported(tmp_path, monkeypatch, "own_inside", "SCALE = 2\n")
+    text = "def f(x):\n    from own_inside import SCALE\n    return SCALE * x\n"
+    own = imported(tmp_path, monkeypatch, "own_importing", text)
     assert value(own.f, None, workers=1) == 2
-    monkeypatch.setattr(own, "SCALE", 5)
+    monkeypatch.setattr(deep, "SCALE", 5)
     for store in (None, tmp_path / "store"):
         with pytest.raises(SelfTrainError, match="a worker would compute something else"):
             value(own.f, store, workers=1)
@@ -216,9 +239,9 @@ def test_a_change_two_packages_away_counts_and_a_comment_does_not(tmp_path: Path
 
 
 STEADY = """
-import enum, os, re, sys, collections, logging
+import enum, os, re, sys, collections, logging, threading
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial, singledispatch
 from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
@@ -229,6 +252,10 @@ from selftrain.sweep import Computation
 class Color(enum.Enum):
     RED = "r"
     BLUE = "b"
+
+class Right(enum.Flag):
+    READ = 1
+    WRITE = 2
 
 class Pair(NamedTuple):
     left: int
@@ -255,13 +282,19 @@ class Child(Base):
     @property
     def both(self): return self.scale
 
+    @cached_property
+    def twice(self): return 2 * self.scale
+
+    @lru_cache
+    def times(self, x): return self.scale * x
+
 LOG, WORD = logging.getLogger("steady"), re.compile("a+")
 SETTING, PAIR, CHILD = Setting(), Pair(1), Child(3)
 NAMES = frozenset(SETTING.names)
 SIZES = collections.defaultdict(list, {"a": [1, float("nan"), -0.0], "b": [PAIR, PAIR]})
 PROBLEM, DRAW = Problem(0.5, 2.0, 0.4, 0.5, steps=1), np.random.default_rng(3)
 TABLE = np.array([("a", 1.0)], dtype=[("name", "U4"), ("size", "f8")])
-CIRCLE = [1]
+LOCK, CIRCLE = threading.Lock(), [1]
 CIRCLE.append(CIRCLE)
 
 @njit
@@ -270,16 +303,27 @@ def twice(x): return 2 * x
 @lru_cache
 def odd(n): return False if n == 0 else even(n - 1)
 
+@singledispatch
+def kind(x): return 0
+
+@kind.register
+def _(x: int): return 1
+
 def even(n): return True if n == 0 else odd(n - 1)
 
 def point(x, *, scale=partial(max, 1)):
-    LOG.debug("point")
+    with LOCK:
+        LOG.debug("point")
+    assert odd(x) == bool(x % 2) and kind(x) == 1 and CHILD.twice == CHILD.times(2) == 6
+    assert (Right.READ | Right.WRITE).value == 3
     known = x in {"u", "v", "w"} or "alpha" in NAMES or WORD.match("aa")
     total = sum(len(name) for name in sorted(SETTING.names)) + CHILD.both + len(SIZES)
     return {"y": twice(x) + total + scale(x) + norm.cdf(0.0) + PROBLEM.rho + bool(known)
             + SETTING.size + len(CIRCLE) + TABLE["size"][0] + Color.RED.value.count("r")}
 
 if __name__ == "__main__":
+    print(Computation(point, None).digest)
+    point(1)  # which fills caches
     print(Computation(point, None).digest)
     how = {"store": sys.argv[1], "workers": 2, "progress": False}
     print(sweep(over={"x": (1, 2, 3, 4)}, task=point, **how)["status"].values.tolist())
@@ -295,7 +339,8 @@ def test_the_same_computation_has_the_same_key_in_every_process(tmp_path: Path) 
         seen.append(printed(script, PYTHONHASHSEED=seed).splitlines())
         parts.append(sorted(path.name for path in (tmp_path / "s").glob("*.points")))
     assert seen[0] == seen[1]
-    assert seen[0][1] == "[0, 0, 0, 0]"
+    assert seen[0][0] == seen[0][1]
+    assert seen[0][2] == "[0, 0, 0, 0]"
     assert parts[0] == parts[1] != []
 
 

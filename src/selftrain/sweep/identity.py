@@ -25,6 +25,7 @@ import types
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import is_dataclass
+from enum import Enum
 from functools import cache
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
@@ -58,10 +59,13 @@ NO_PART = {
 
 
 class Identity(NamedTuple):
-    """A digest of everything reached by value, and the modules of this package that were met."""
+    """A digest of everything reached by value, and the modules that were met: of this package, and
+    of the user.
+    """
 
     digest: str
     modules: frozenset[str]
+    own: frozenset[str]
 
 
 def identify(*things: Any) -> Identity:
@@ -91,6 +95,7 @@ class _Walk:
         self.place = "the function"
         self._hash = hashlib.sha256()
         self._modules: set[str] = set()
+        self._own: set[str] = set()
         self._numbers: dict[Any, int] = {}
         self._waiting: deque[tuple[str, Callable[[], None]]] = deque()
         self._alive: list[Any] = []  # an address says who it is only as long as the object lives
@@ -102,7 +107,7 @@ class _Walk:
         while self._waiting:
             self.place, write = self._waiting.popleft()
             write()
-        return Identity(self._hash.hexdigest(), frozenset(self._modules))
+        return Identity(self._hash.hexdigest(), frozenset(self._modules), frozenset(self._own))
 
     def say(self, *words: Any) -> None:
         """Add words, each with its length, so that no two sequences look alike."""
@@ -160,6 +165,7 @@ class _Walk:
         other.place = self.place
         found = other.run([value])
         self._modules |= found.modules
+        self._own |= found.own
         return found.digest
 
     def _once(self, value: Any, label: str, key: Any = None, write: Any = None) -> None:
@@ -201,7 +207,7 @@ class _Walk:
             self._parts("descriptor", value.__objclass__, value.__name__)
         elif isinstance(value, (types.BuiltinFunctionType, types.MethodWrapperType)):
             self._builtin(value)
-        elif isinstance(value, (*_LOCKS, TypeVar, ParamSpec)):
+        elif isinstance(value, (*LOCKS, TypeVar, ParamSpec)):
             self.say("stateless", type(value).__name__)
         elif type(value).__module__.startswith("numba.") and (python := _python_of(value)):
             fixed = None if getattr(value, "_can_compile", True) else str(value.signatures)
@@ -221,8 +227,11 @@ class _Walk:
             self._check_visible("__import__")
         self._meet(home, origin)
         # a wrapper made by a library bears the name of what it wraps, which is not the library's
-        if origin != "own" and function.__module__ == home and _named(function):
+        if origin != "own" and function.__module__ == home and is_named(function):
             self.say(origin, home, function.__qualname__, _version(home, origin))
+            return
+        if function.__code__ == _DISPATCH:  # but not by the cache of what it found
+            self._parts("single dispatch", dict(function.__dict__["registry"]))
             return
         self.say("function", origin, _version(home, origin))
         self._code(function.__code__)
@@ -313,8 +322,8 @@ class _Walk:
 
     def _class(self, kind: type) -> None:
         origin = _origin(kind.__module__)
-        if origin != "own" and (_named(kind) or kind.__module__ == "builtins"):
-            self._meet(kind.__module__, origin)
+        self._meet(kind.__module__, origin)
+        if origin != "own" and (is_named(kind) or kind.__module__ == "builtins"):
             self.say("class", kind.__module__, kind.__qualname__, _version(kind.__module__, origin))
             return
         self.say("class", kind.__qualname__)
@@ -327,6 +336,8 @@ class _Walk:
             for name, entry in vars(kind).items()
             if name not in NO_PART and not isinstance(entry, types.MemberDescriptorType)
         }  # members are what __slots__ says
+        if issubclass(kind, Enum):  # combinations of flags are added when they are first used
+            own = {**own, "_value2member_map_": None}
         self._sorted(own, f"{kind.__qualname__}.")
 
     def _builtin(self, value: Any) -> None:
@@ -343,7 +354,7 @@ class _Walk:
         self.say("compiled", home, getattr(value, "__qualname__", ""), _version(home, origin))
         if origin == "own":
             file = str(getattr(sys.modules.get(home), "__file__", ""))
-            if not _named(value) or not file:
+            if not is_named(value) or not file:
                 raise self._unknown(value)
             self.say(hashlib.sha256(Path(file).read_bytes()).digest())
 
@@ -352,13 +363,14 @@ class _Walk:
         kind = type(value)
         reduced = _reduced(value)
         rebuild, arguments, state, items, pairs = (*reduced, *(None,) * 5)[:5]
-        empty = arguments == (kind,) and not (state or items or pairs)
+        bare = isinstance(arguments, tuple) and len(arguments) == 1 and arguments[0] is kind
+        empty = bare and (state is None or state == {}) and items is None and pairs is None
         named = not empty and _name_in_library(value)
         if named:  # made by a library for all its users, as the distributions of scipy are
             self.say("library", *named, _version(named[0], "library"))
             return
         if not reduced:
-            if not (callable(value) and _named(value)):
+            if not (callable(value) and is_named(value)):
                 raise self._unknown(value)
             self._compiled(value, str(value.__module__))
             return
@@ -379,6 +391,8 @@ class _Walk:
     def _meet(self, home: str, origin: str) -> None:
         if origin == "package":
             self._modules.add(home)
+        elif origin == "own":
+            self._own.add(home)
 
     def _unknown(self, value: Any) -> InvalidInput:
         kind = type(value)
@@ -392,7 +406,8 @@ _DESCRIPTORS = (
     types.GetSetDescriptorType,
     types.MemberDescriptorType,
 )
-_LOCKS = (type(threading.Lock()), type(threading.RLock()))
+_DISPATCH = functools.singledispatch(len).__code__  # type: ignore[attr-defined]
+LOCKS = (type(threading.Lock()), type(threading.RLock()))
 
 
 class _Spoken:
@@ -482,7 +497,7 @@ def _release(library: str) -> str:
         return ""
 
 
-def _named(value: Any) -> bool:
+def is_named(value: Any) -> bool:
     """Whether an object is what its module has under its name."""
     found: Any = sys.modules.get(getattr(value, "__module__", None) or "")
     for part in str(getattr(value, "__qualname__", "<none>")).split("."):

@@ -16,7 +16,7 @@ from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from ..errors import SelfTrainError
+from ..errors import InvalidInput, SelfTrainError
 from ..runtime.parallel import cores
 from ..runtime.progress import Progress, ProgressOption
 from .backends import Answer, Backend, Here, LostProcess, backend_for
@@ -268,10 +268,11 @@ def _missing(tasks: Iterable[Task], keeper: Keeper, retry: bool) -> tuple[list[J
 
 @dataclass(frozen=True)
 class _Sent:
-    """A batch that is computed, and whether nothing else is."""
+    """A batch that is computed, whether nothing else is, and whether modules travel with it."""
 
     batch: Batch
     alone: bool
+    whole: bool
 
 
 def _stream(
@@ -293,7 +294,16 @@ def _stream(
             packed[id(one)] = pack_function(one)
         points, isolated = batch.points(keeper), suspect or backend.isolates
         work = pack_work(packed[id(one)], one.link, points, limits, code, isolated)
-        flying[backend.submit(work)] = _Sent(batch, suspect)
+        flying[backend.submit(work)] = _Sent(batch, suspect, packed[id(one)].whole)
+
+    def pack_whole(one: Computation) -> bool:
+        """Let the modules of the user travel, too: they may hold what was changed here."""
+        if not packed[id(one)].whole:
+            try:
+                packed[id(one)] = pack_function(one, whole=True)
+            except InvalidInput:
+                return False
+        return True
 
     queue.slots = backend.slots
     while flying or suspects or (queue and not stop()):
@@ -301,9 +311,12 @@ def _stream(
             send(suspects.popleft(), suspect=True)
         while queue and not suspects and len(flying) < queue.window:
             send(queue.take())
+            if any(future.done() for future in flying):
+                break  # keep what is finished before more is begun
         done, _ = wait(flying, timeout=LOOK, return_when=FIRST_COMPLETED)
         backend.check()
         lost: list[tuple[_Sent, LostProcess]] = []
+        refusal = None
         for future in done:
             sent = flying.pop(future)
             try:
@@ -319,12 +332,26 @@ def _stream(
                     backend.restart()
                     break
                 continue
-            if isinstance(answer, Refusal):
-                raise SelfTrainError(answer.reason)
-            queue.learn(sent.batch, answer)
-            yield sent.batch, answer
+            if not isinstance(answer, Refusal):
+                queue.learn(sent.batch, answer)
+                yield sent.batch, answer
+            elif answer.differs and not sent.whole and pack_whole(sent.batch.computation):
+                if sent.alone:
+                    suspects.appendleft(sent.batch)
+                else:
+                    queue.give_back(sent.batch)
+            else:
+                refusal = answer
+                yield _begun(sent.batch, answer)
+        if refusal is not None:
+            raise SelfTrainError(refusal.reason)
         for sent, loss in lost:
             yield from _again(sent, loss, queue, suspects)
+
+
+def _begun(batch: Batch, refusal: Refusal) -> tuple[Batch, list[Result]]:
+    """The points of a batch that were computed before one that was rejected."""
+    return Batch(batch.jobs[: len(refusal.before)]), list(refusal.before)
 
 
 def _again(

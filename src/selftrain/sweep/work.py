@@ -11,7 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import cloudpickle
@@ -24,6 +24,7 @@ from ..runtime.progress import quiet
 from .code import Fingerprint, first_difference
 from .computation import Computation
 from .grid import Point
+from .packing import pack
 
 Function = Callable[..., Mapping[str, Any]]
 """Of the parameters of a point, by name, after what it starts from, if anything."""
@@ -39,9 +40,16 @@ class Result(NamedTuple):
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why a worker cannot do any of the work it was sent."""
+    """Why a worker cannot do the work it was sent.
+
+    Attributes:
+        differs: whether the function is another one there.
+        before: results of the points before the one that is rejected.
+    """
 
     reason: str
+    differs: bool = False
+    before: Sequence[Result] = ()
 
 
 @dataclass(frozen=True)
@@ -132,7 +140,8 @@ class Work:
             return Refusal(
                 "a worker would compute something else than this process: a file of the function "
                 "was changed meanwhile, or a global that it uses was changed after its module was "
-                "imported; pass such values as options, or compute with workers=0"
+                "imported; pass such values as options, or compute with workers=0",
+                differs=True,
             )
         return Loaded(function, self.limits)
 
@@ -152,24 +161,32 @@ def _is_same(function: Function, identity: str) -> bool:
 
 
 class Packed(NamedTuple):
-    """The function of a computation as it travels, and the identity of what arrives."""
+    """The function of a computation as it travels, the identity of what arrives, and whether the
+    modules of the user travel with it.
+    """
 
     function: bytes
     identity: str | None
+    whole: bool
 
 
-def pack_function(computation: Computation) -> Packed:
-    """Pack the function of the points, once: points that are computed here may change its state."""
+def pack_function(computation: Computation, whole: bool = False) -> Packed:
+    """Pack the function of the points, once: points that are computed here may change its state.
+
+    `whole`: with the modules of the user, as they are in this process; else workers import them.
+    """
     try:
-        content: bytes = cloudpickle.dumps(computation.function)
+        own = computation.identity.own if whole else ()
+        content = pack(computation.function, own)
     except Exception as error:  # whatever a user's object raises when it is packed
         reason = " ".join(f"{type(error).__name__}: {error}".split())
         accepted = f"it cannot be sent to the process that computes ({reason})"
         raise InvalidInput("task", computation.name, accepted) from None
     try:  # of a copy, as a worker gets it: it may hold copies of what has a name here
-        return Packed(content, Computation(cloudpickle.loads(content), None).identity.digest)
+        identity = Computation(cloudpickle.loads(content), None).identity.digest
     except InvalidInput:
-        return Packed(content, None)
+        return Packed(content, None, whole)
+    return Packed(content, identity, whole)
 
 
 def pack_work(
@@ -182,9 +199,10 @@ def pack_work(
 ) -> bytes:
     """A batch as bytes; `code`: files of this package that a worker must have."""
     alone = isolated or limits.seconds is not None
-    work = Work(*function, link, list(points), limits, code, _own_paths(), alone)
-    content: bytes = cloudpickle.dumps(work)
-    return content
+    content, identity = function.function, function.identity
+    work = Work(content, identity, link, list(points), limits, code, _own_paths(), alone)
+    packed: bytes = cloudpickle.dumps(work)
+    return packed
 
 
 def compute(work: bytes) -> list[Result] | Refusal:
@@ -217,7 +235,7 @@ def _all(
             near.append(np.asarray(values[link]))
         result = one(point, near)
         if isinstance(result, Refusal):
-            return result
+            return replace(result, before=results)
         results.append(result)
     return results
 
