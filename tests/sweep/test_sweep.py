@@ -352,8 +352,11 @@ def test_a_quantity_named_like_an_axis_ends_the_sweep_at_its_first_point(
 
 def test_points_before_a_rejected_one_are_stored(tmp_path: Path) -> None:
     """Cheap points travel together; the one that is rejected is in the middle of a batch."""
+
+    def task(x: int) -> dict[str, Any]:
+        return named_like(x, "x" if x == 20 else "z")
+
     with pytest.raises(SelfTrainError, match="return it by another"):
-        task = lambda x: named_like(x, "x" if x == 20 else "z")  # noqa: E731
         sweep(over={"x": tuple(range(100))}, task=task, store=tmp_path / "s", workers=0)
     assert noted() == list(range(21))
     assert load(tmp_path / "s")["status"].values.tolist() == [0] * 20 + [2] * 80
