@@ -325,7 +325,7 @@ if __name__ == "__main__":
     print(Computation(point, None).digest)
     point(1)  # which fills caches
     print(Computation(point, None).digest)
-    how = {"store": sys.argv[1], "workers": 2, "progress": False}
+    how = {"store": sys.argv[1], "workers": 1, "progress": False}
     print(sweep(over={"x": (1, 2, 3, 4)}, task=point, **how)["status"].values.tolist())
 """
 

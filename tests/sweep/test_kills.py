@@ -28,7 +28,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from deadly_points import blocked, endless, greedy, slowly, suicidal
 
 AXIS = tuple(range(120))
-WORKER_KILLS = 10
+WORKER_KILLS = 6
 
 
 def run(folder: Path | None, workers: int) -> object:
