@@ -156,7 +156,7 @@ def _kept_code() -> Any:
 
         def _write(self, path: str, content: Any) -> None:
             data = self._dump(content)  # type: ignore[no-untyped-call]
-            with self._open_for_write(path) as file:  # type: ignore[no-untyped-call]
+            with self._open_for_write(path) as file:
                 file.write(hashlib.sha256(data).digest() + data)
 
         def _read(self, path: str) -> Any:

@@ -234,7 +234,7 @@ def saturated(fit: OpenFit) -> bool:
     square = 0.0
     for i in range(count):
         square += (base[i] + change[i]) ** 2
-    return square < SMALL_RESIDUAL**2 * count
+    return bool(square < SMALL_RESIDUAL**2 * count)
 
 
 @kernel(nogil=True, error_model="numpy")
