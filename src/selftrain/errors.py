@@ -11,6 +11,7 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Iterable, Mapping
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -160,5 +161,8 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 def _short(value: Any) -> str:
+    if isinstance(value, PurePath):  # the end of a path says which file it is
+        text = repr(str(value))
+        return text if len(text) <= 80 else "'..." + text[-76:]
     text = " ".join(repr(value).split())
     return text if len(text) <= 80 else text[:77] + "..."

@@ -120,10 +120,10 @@ def _one_sentence(path: str | Path, field: str) -> Iterator[None]:
             f"a CSV file in UTF-8 is accepted; {_invalid_byte(Path(path), error)} is not UTF-8."
             " Save the file as UTF-8 (from Latin-1: iconv -f latin1 -t utf-8)"
         )
-        raise InvalidInput(field, str(path), accepted) from None
+        raise InvalidInput(field, Path(path), accepted) from None
     except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
         accepted = f"a CSV file with a line of names is accepted ({' '.join(str(error).split())})"
-        raise InvalidInput(field, str(path), accepted) from None
+        raise InvalidInput(field, Path(path), accepted) from None
 
 
 def _invalid_byte(path: Path, error: UnicodeDecodeError) -> str:

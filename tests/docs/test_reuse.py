@@ -27,7 +27,7 @@ def names() -> dict[str, Any]:
 def test_examples_run_in_order(names: dict[str, Any]) -> None:
     runs, theory = names["ensemble"].q, names["run"].q
     assert np.all(np.abs(runs.mean(axis=0) / theory - 1) < 0.3)
-    assert names["seen"].cdf(0.0, y=1) < names["new"].cdf(0.0, y=1)
+    assert names["seen"].cdf(0.0, y=1) < names["fresh"].cdf(0.0, y=1)
     np.testing.assert_allclose(names["filtered"].m, names["m"], rtol=1e-12)
     np.testing.assert_allclose(names["filtered"].q, names["q"], rtol=1e-12)
 

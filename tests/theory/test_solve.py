@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from selftrain import Problem, Recipe, solve
-from selftrain.errors import ConvergenceError, EmptySelection, InvalidInput, StateOverflow
+from selftrain.errors import ConvergenceError, EmptySelection, InvalidInput
 
 PROBLEM = Problem(alpha_l=0.5, alpha_u=2.0, rho=0.4, delta=0.75**2, steps=4)
 LOSSES = ("logistic", "squared")
@@ -51,14 +51,13 @@ def test_a_threshold_that_rejects_everything(loss: str, fix_bias: bool) -> None:
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_weights_that_fade(loss: str) -> None:
-    """Without a bias that would decide, vanishing weights are no collapse: the run goes on, unless
-    one step takes them out of range.
+    """Without a bias that would decide, vanishing weights are no collapse: the run continues,
+    unless one step takes more of them than rounding leaves.
     """
     problem = PROBLEM.replace(loss=loss, rho=0.5, steps=60)
     assert solve(problem, Recipe(lambda_u=1e4)).log_q[-1] < math.log(1e-280)
-    with pytest.raises(StateOverflow, match="the weights have faded") as caught:
+    with pytest.raises(ConvergenceError, match="step 1"):
         solve(problem, Recipe(lambda_u=1e100))
-    assert abs(caught.value.state["m"]) < 1e-124
 
 
 @pytest.mark.parametrize("loss", LOSSES)

@@ -131,7 +131,7 @@ def _without_folder(error: InvalidInput, folder: str) -> InvalidInput:
     """The same, with the name of the file instead of where it lay for a moment."""
 
     def short(text: Any) -> Any:
-        return text.replace(folder + os.sep, "") if isinstance(text, str) else text
+        return str(text).replace(folder + os.sep, "") if isinstance(text, (str, Path)) else text
 
     return InvalidInput(error.field, short(error.value), short(error.accepted))
 

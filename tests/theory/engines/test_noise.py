@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from selftrain.theory.engines.generic.noise import Fields, noise_averages
+from selftrain.theory.engines.generic.noise import Effort, Fields, noise_averages
 
 
 class Huber:
@@ -37,7 +37,7 @@ class Huber:
 def test_moving_kinks(noise):
     target, centre, c = np.array([0.3, -0.6, 0.9]), np.array([1.5, 0.2, -2.0]), 0.8
     fields = Fields(target, centre, np.ones(3) / 3, noise, c)
-    found, _ = noise_averages(Huber(), fields, 30.0, with_labels=True)
+    found, _ = noise_averages(Huber(), fields, 30.0, with_labels=True, effort=Effort(0))
     high, low = ((side * (1 + c) - (centre - target)) / noise for side in (1.0, -1.0))
     k = (norm.cdf(high) - norm.cdf(low)) / (1 + c)
     by_centre = (norm.pdf(low) - norm.pdf(high)) / (noise * (1 + c))

@@ -60,13 +60,13 @@ Newton's method.
 CHUNK = 4096
 """Panels that are evaluated at once: it bounds the memory."""
 
-MOST_AT_ONCE = 300_000
-"""Panels for the averages at one point of the search, ten times what a kinked loss needs: beyond,
-the search goes elsewhere.
+MOST_AT_ONCE = 1_000_000
+"""Panels for the averages at one point of the search, several times what a kinked loss needs at the
+smallest tolerance: beyond, the search goes elsewhere.
 """
 
-MOST_WORK = 2_000_000
-"""Panels that one step may take, five times what a kinked loss needs: less than half a minute."""
+MOST_WORK = 5_000_000
+"""Panels that one step may take, ten times what a kinked loss needs: less than a minute."""
 
 EPS = float(np.finfo(float).eps)
 
