@@ -61,3 +61,23 @@ def test_errors_pass_from_block_to_block() -> None:
     near = run.accuracy[BLOCK - 2 : BLOCK + 2]
     assert near.min() > 100 * run.stats.accuracy.max()
     assert np.abs(np.diff(near) / near[0]).max() < 1e-3
+
+
+@pytest.mark.parametrize(
+    ("problem", "recipe"),
+    [
+        (Problem(0.5, 2.0, 0.4, 0.75**2, steps=30), Recipe(0.05, 1e-3, sharpness=1e-10)),
+        (Problem(0.5, 0.5, 0.5, 0.75**2, steps=600), Recipe(0.05, 0.1, threshold=0.5)),
+    ],
+    ids=["bias", "balanced"],
+)
+def test_weights_that_underflow(problem: Problem, recipe: Recipe) -> None:
+    """The units of a step are not those of the step before it: where they change, an accuracy is
+    still that of the directions and norms of two runs, and no scare.
+    """
+    tight, loose = (solve(problem, recipe, tolerance=value) for value in (1e-12, 1e-6))
+    assert tight.fading is not None
+    said = loose.accuracy + tight.accuracy
+    assert (np.abs(loose.one_minus_cosine - tight.one_minus_cosine) <= 3 * said).all()
+    assert (np.abs(loose.log_q - tight.log_q) <= 3 * said + 1e-15 * np.abs(tight.log_q)).all()
+    assert tight.accuracy.max() < 1e-9

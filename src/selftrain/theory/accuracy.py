@@ -61,9 +61,9 @@ def carried(trajectory: Trajectory) -> Array:
         return np.fmax.accumulate(trajectory.stats.accuracy) + 0.0 * trajectory.m
     if last < 0 or trajectory.problem.shaped or not trajectory.problem.memoryless:
         return accuracy
-    states, unknowns = solution(trajectory, last)
-    old = np.vstack([NO_MODEL, states[:-1]])
-    states = states_of(trajectory)[: last + 1]
+    # a state that a step starts from is in the units of that step, not in those of the step it ends
+    starts, unknowns = solution(trajectory, last)
+    old, new = np.vstack([NO_MODEL, starts[:-1]]), states_of(trajectory)
     scale = np.sqrt(schedule(trajectory.problem, trajectory.recipe).delta)
     own = np.maximum(trajectory.stats.accuracy, ROUNDING)
     spread = np.zeros((3, 3))
@@ -72,12 +72,12 @@ def carried(trajectory: Trajectory) -> Array:
         part = slice(steps.start, steps.stop)
         done = 0
         try:
-            found = derivatives(trajectory, states, unknowns, steps)
+            found = derivatives(trajectory, starts, unknowns, steps)
         except (NoGradient, StageError):
             pass
         else:
             block = Block(
-                old[part], states[part], unknowns[part], *found, scale[part], own[part],
+                old[part], new[part], unknowns[part], *found, scale[part], own[part],
                 trajectory.recipe.fix_bias,
             )  # fmt: skip
             done = carry(block, spread, accuracy[part])
