@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from selftrain import Problem, Recipe, gradient, solve
+from selftrain import Problem, Recipe, gradient, optimize, solve
 from selftrain.errors import InvalidInput, NoGradient, StageError
 from selftrain.theory.gradients import gradient as adjoint
 from selftrain.theory.gradients.gradient import Gradient
@@ -495,3 +495,49 @@ def test_a_threshold_that_rejects_no_point_has_no_slope(of: str) -> None:
     """
     run = solve(Problem(4.0, 4.0, 0.4, 0.01, steps=2), Recipe(0.05, 0.05))
     np.testing.assert_allclose(gradient(run, of)["threshold"], 0.0, atol=1e-15)
+
+
+BALANCED = Problem(0.5, 0.5, 0.5, 0.75**2, steps=80)
+SHRINKING = Recipe(0.05, 0.1, threshold=0.5)
+
+
+@pytest.mark.parametrize("steps", [48, 80, 256])
+def test_rounding_of_a_bias_that_is_zero_by_symmetry(steps: int) -> None:
+    """Balanced classes whose weights shrink a billionfold: the bias, which no ridge shrinks, has no
+    part in a derivative. The last steps forget the first, and error(rho) = error(1 - rho).
+    """
+    problem = BALANCED.replace(steps=steps)
+    slope = gradient(solve(problem, SHRINKING))
+
+    def error(recipe: Recipe) -> float:
+        return float(solve(problem, recipe, tolerance=1e-13).error[-1])
+
+    for name, now in (("threshold", 0.5), ("lambda_u", 0.1)):
+        up, down = (error(SHRINKING.replace(**{name: now + h})) for h in (1e-4, -1e-4))
+        assert slope.total(name) == pytest.approx((up - down) / 2e-4, rel=1e-5)
+    assert abs(slope["lambda_l"]) < 1e-9
+    assert slope["rho"] == 0.0
+    assert not np.any(slope["rho_u"])
+
+
+@pytest.mark.parametrize("of", ["bias", "error"])
+def test_the_bias_of_balanced_classes_moves_with_rho(of: str) -> None:
+    """What the mirror turns around keeps its derivatives in what it turns around."""
+    problem = BALANCED.replace(steps=3, test=(0.3, 0.75**2))
+    run = solve(problem, SHRINKING)
+    assert run.bias[-1] == 0.0
+
+    def value(rho: float) -> float:
+        run = solve(problem.replace(rho=rho), SHRINKING, tolerance=1e-13)
+        return float(getattr(run, of)[-1])
+
+    change = (value(0.5 + 1e-6) - value(0.5 - 1e-6)) / 2e-6
+    assert abs(change) > 1.0
+    assert gradient(run, of)["rho"] == pytest.approx(change, rel=1e-5)
+
+
+def test_a_threshold_of_shrinking_weights_leaves_its_start() -> None:
+    """The best threshold of balanced classes, against a search without derivatives."""
+    problem = BALANCED.replace(steps=100)
+    found = optimize(problem, over=("threshold",), start=SHRINKING)
+    assert found.error == pytest.approx(0.18474197, abs=1e-8)  # Nelder and Mead's method

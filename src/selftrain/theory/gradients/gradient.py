@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...arrays import Array
 from ...errors import InvalidInput, NoGradient, nearest
@@ -25,11 +26,12 @@ from ...runtime.progress import Progress, ProgressOption, checked_progress
 from ..engines.engine import select
 from ..solve import stages
 from ..state import solution, unit_changes
+from ..step.symmetry import treats_classes_alike
 from ..tolerances import REFINED, exponent_of
 from ..trajectory import Trajectory
 from .backward import Solution, pull_back
 from .objective import Partials, partials
-from .step_derivatives import ALPHA, DELTA, FIELDS, RHO, RIDGE, SHARPNESS, THRESHOLD
+from .step_derivatives import ALPHA, DELTA, FIELDS, RHO, RIDGE, SHARPNESS, THRESHOLD, drop_odd
 
 __all__ = ["Gradient", "derivatives", "gradient"]
 
@@ -220,7 +222,17 @@ def derivatives(
         engine = select(problem, recipe)
         found = engine.derivatives(problem, recipe, states, unknowns, later, exponent)
         jacobians[-len(later) :], moves[-len(later) :] = found
+    drop_odd(jacobians, moves, _balanced(trajectory, states, steps))
     return jacobians, moves
+
+
+def _balanced(trajectory: Trajectory, states: Array, steps: range) -> NDArray[np.bool_]:
+    """Which of the steps are their own mirror images; `solve` sets their bias to zero."""
+    problem, recipe = trajectory.problem, trajectory.recipe
+    rho, bias = np.append(problem.rho, problem.unlabeled.rho), np.append(0.0, states[:, 3])
+    part = slice(steps.start, steps.stop)
+    balanced: NDArray[np.bool_] = (rho[part] == 0.5) & (bias[part] == 0.0)
+    return balanced & (balanced.any() and treats_classes_alike(problem, recipe))
 
 
 def _check(slopes: Array, condition: Array) -> None:

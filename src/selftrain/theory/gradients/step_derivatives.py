@@ -20,9 +20,11 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from ...arrays import Array
 from ...runtime.kernels import kernel
-from ..step.equations import ETA, LOG_CHI, A, scales
+from ..step.equations import BIAS, ETA, LOG_CHI, A, scales
 from ..step.given import Given, given_first
 
 OMEGA, MU, NU2, OLD_BIAS, ALPHA, RHO, DELTA, RIDGE, THRESHOLD, SHARPNESS = range(10)
@@ -152,3 +154,18 @@ def scaled_label(step: Given, e: Any, sharp: Any) -> float:
     sharp[3] = 2.0 * (mean * e.sfy + step.bias * e.fy + tilt * e.gfy)
     sharp[4] = mean * e.sky + step.bias * e.ky + tilt * e.gky
     return float(step.sharpness)
+
+
+def drop_odd(jacobians: Array, moves: Array, balanced: NDArray[np.bool_]) -> None:
+    r"""Set to zero, in place, the derivatives of `balanced` steps that the mirror (`step.symmetry`)
+    makes zero.
+
+    It turns around the equation of the bias, B, B' and $\rho - 1/2$, and leaves the rest alone. So
+    the derivatives of one kind of equation in the other kind of number vanish.
+    """
+    equation = np.zeros(jacobians.shape[1], dtype=bool)
+    equation[BIAS] = True
+    field = np.zeros(FIELDS, dtype=bool)
+    field[[OLD_BIAS, RHO]] = True
+    for matrices, odd in ((jacobians, equation), (moves, field)):
+        matrices[balanced[:, None, None] & (equation[:, None] != odd)] = 0.0

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from ...arrays import Array
 from ...errors import StageError
-from ...losses import Loss
 from ...problem import Problem
 from ...recipe import Recipe
 from ...runtime.progress import Progress, ProgressOption
@@ -26,6 +25,7 @@ from .ending import Ending, before_step
 from .equations import BIAS, ETA, LOG_R, A, Frame
 from .prediction import LONGEST_HISTORY
 from .stage import StageSolution
+from .symmetry import treats_classes_alike
 
 PREDICTED, EXPLICIT, NO_UPDATE, CONTINUATION, CONVEX, CLOSED_FORM = range(6)
 START_NAMES = ("predicted", "explicit", "no update", "continuation", "convex", "closed form")
@@ -91,20 +91,7 @@ class Record:
     @cached_property
     def mirrored(self) -> bool:
         """Whether losses and labels treat the two classes alike."""
-        return all(self._mirrored(self.problem.loss_at(t)) for t in (0, 1))
-
-    def _mirrored(self, loss: Loss) -> bool:
-        labeler = self.recipe.label_function
-        ends = sum(loss.classes)
-        logits = np.geomspace(1e-3, 30.0, 25)
-        targets = np.linspace(*loss.classes, 5)[:, None]
-        slopes = loss.slope(targets, logits), -loss.slope(ends - targets, -logits)
-        sharpness = self.recipe.at_steps(self.problem.steps).sharpness
-        labels = [
-            (labeler.target(logits, value, loss), ends - labeler.target(-logits, value, loss))
-            for value in np.unique(sharpness)
-        ]
-        return all(np.allclose(*pair, rtol=1e-12, atol=1e-14) for pair in (slopes, *labels))
+        return treats_classes_alike(self.problem, self.recipe)
 
     @property
     def exponent(self) -> float:
