@@ -32,6 +32,7 @@ from .equations import Labelling, unknown_scales
 from .extrapolation import extrapolated
 from .march import Demands, Near, Samples, Schedule, Table, Test, march
 from .matrices import FullWeights, MatrixSpace
+from .mirror import own_mirrors
 from .modes import BIAS, FIRST, HAT_M, Weights
 from .points import GenericAverages, LogisticAverages, SquaredAverages, node_store
 from .solver import solve_stage
@@ -61,6 +62,9 @@ class Run:
         self.strengths = np.full((steps + 1, 2), np.nan)
         self.off_best = np.full(steps + 1, np.nan)
         self.values, self.length = recipe.at_steps(steps), problem.clusters.length
+        self.balanced = np.append(problem.rho, problem.unlabeled.rho) == 0.5
+        if self.balanced.any():
+            self.balanced &= self.record.mirrored & own_mirrors(self.shapes)
         self.since = 1  # the first step whose unknowns are in the units of the weights
         self.nodes = node_store()
         self.work = work_for(groups, self.nodes)
@@ -152,8 +156,7 @@ class Run:
     def store(self, t: int, stage: ShapedStage, solution: Any, old: Any, bias: float) -> float:
         """Enter the solution of step t and return its bias."""
         x, gamma, record = solution.x, stage.labels.gamma, self.record
-        rho = self.problem.rho if t == 0 else float(self.problem.unlabeled.rho[t - 1])
-        if self.space.groups == 1 and rho == 0.5 and bias == 0.0 and record.mirrored:
+        if self.balanced[t] and bias == 0.0:
             x = x.copy()
             x[BIAS] = 0.0
         new_bias = float(gamma * bias + x[BIAS])
@@ -256,12 +259,12 @@ class Run:
             np.append(0.0, values.threshold),
             np.append(math.inf, sharpness),
             np.append(self.recipe.lambda_l, values.lambda_u),
+            self.balanced,
         )
         near = Near(np.zeros_like(self.unknowns), np.full(len(self.gammas), math.nan))
         if warm is not None:
             good = warm.good_steps
             near.unknowns[:good], near.gammas[:good] = warm.unknowns[:good], warm.gammas[:good]
-        mirrored = bool((plan.rho == 0.5).any()) and record.mirrored
         table = Table(
             self.unknowns, self.gammas, record.rows, self.variances, self.strengths, self.off_best,
             self.means, self.spreads, record.evaluations, record.points, record.accuracy,
@@ -272,7 +275,7 @@ class Run:
 
         def run(t: int, exponent: float) -> tuple[int, Ending]:
             demands = Demands(
-                exponent, enough, record.confirmable, self.recipe.fix_bias, mirrored, self.since,
+                exponent, enough, record.confirmable, self.recipe.fix_bias, self.since,
                 bool(record.exponents[t] > 0),
             )  # fmt: skip
             if self.since > 1:

@@ -75,7 +75,7 @@ class Test(NamedTuple):
 
 class Schedule(NamedTuple):
     """What steps 0..T are given apart from the weights: arrays over the steps. True labels have
-    infinite sharpness.
+    infinite sharpness; a bias of zero remains zero in `balanced` steps.
     """
 
     row: Any
@@ -84,6 +84,7 @@ class Schedule(NamedTuple):
     threshold: Any
     sharpness: Any
     ridge: Any
+    balanced: Any
 
 
 class Near(NamedTuple):
@@ -95,15 +96,14 @@ class Near(NamedTuple):
 
 class Demands(NamedTuple):
     """What is asked for: the exponent of the rules, the last Newton step, the tolerance; whether
-    the bias is fixed, and whether losses and labels treat the classes alike; the first step in the
-    units of the weights, and whether they have faded (`theory.fading`).
+    the bias is fixed; the first step in the units of the weights, and whether they have faded
+    (`theory.fading`).
     """
 
     exponent: float
     enough: float
     tolerance: float
     fixed_bias: bool
-    mirrored: bool
     since: int
     faded: bool
 
@@ -206,7 +206,7 @@ def march(
         if used > 1:
             refined = t
         table.accuracy[t] = accuracy
-        if groups == 1 and plan.rho[t] == 0.5 and bias == 0.0 and demands.mirrored:
+        if plan.balanced[t] and bias == 0.0:
             x[BIAS] = 0.0
         new = Weights(table.means[t], table.spreads[t])
         advance(x, ridge, labels.gamma, noise, old, new, out)
