@@ -144,6 +144,17 @@ def test_clusters_of_one_mode(words: dict) -> None:
     np.testing.assert_allclose(clusters.m, sphere.m, rtol=1e-8, atol=0)
 
 
+@pytest.mark.parametrize("ridge", [3.0, 10.0, 30.0, 100.0])
+def test_clusters_at_large_ridges(ridge: float) -> None:
+    """Weights that shrink by a factor of tens a step reach the last one, as on the sphere."""
+    recipe, clusters = Recipe(0.05, ridge), Clusters([1.0], [DELTA])
+    sphere = solve(Problem(0.5, 0.5, 0.5, DELTA, steps=200), recipe)
+    run = solve(Problem(0.5, 0.5, 0.5, clusters=clusters, steps=200), recipe)
+    assert run.fading is not None
+    np.testing.assert_allclose(run.error, sphere.error, rtol=1e-8)
+    np.testing.assert_allclose(run.log_q, sphere.log_q, rtol=1e-8, atol=1e-8)
+
+
 def test_clusters_of_many_modes(tmp_path: Path) -> None:
     """The limit forgets the labelled samples: runs that fade at other steps end in one
     direction.
