@@ -222,3 +222,57 @@ def test_clusters_with_a_loss_of_the_generic_engine_end_in_bounded_time(monkeypa
     recipe = Recipe(0, 7.73e-11, threshold=0.24446, sharpness=14.711, fix_bias=True)
     with pytest.raises(ConvergenceError):
         solve(problem, recipe)
+
+
+class Windowed(Softplus):
+    """All derivatives are doubled for targets of a window; the value is not."""
+
+    def __init__(self, low: float, high: float):
+        super().__init__()
+        self.low, self.high = low, high
+
+    def _told(self, name, power, target, logit):
+        doubled = (target > self.low) & (target < self.high) & (name != "value")
+        return np.where(doubled, 2.0, 1.0) * super()._told(name, power, target, logit)
+
+
+@pytest.mark.parametrize("window", [(0.05, 0.2), (0.4, 0.45), (0.731, 0.733)])
+def test_a_loss_that_contradicts_itself_for_some_soft_targets_is_rejected(window):
+    with pytest.raises(InvalidInput, match="slope must be the derivative of value: .* at target"):
+        Problem(0.5, 2.0, 0.4, 0.5, steps=1, loss=Windowed(*window))
+
+
+@pytest.mark.parametrize("lost", [np.nan, np.inf])
+@pytest.mark.parametrize("name", ["value", "slope", "curvature", "third"])
+def test_a_function_that_is_never_finite_is_rejected(name, lost):
+    loss = Softplus()
+    setattr(loss, name, lambda target, logit: np.full(np.shape(logit), lost))
+    with pytest.raises(InvalidInput, match=f"{name} must be finite; it is not at target 0, logit"):
+        get_loss(loss)
+
+
+@pytest.mark.parametrize(
+    ("attribute", "wrong", "sentence"),
+    [
+        ("slope", lambda t, x: list(Logistic().slope(t, x)), "loss = .*array .* not a list"),
+        ("link", lambda x: 0.5, r"loss.link = 0.5: .* not shape \(\)"),
+        ("link", lambda x: np.zeros(3), r"loss.link = .* not shape \(3,\)"),
+        ("link", lambda x: list(x), "loss.link = .* not a list"),
+        ("link", lambda x: np.full(np.shape(x), np.nan), "loss.link = .* must be finite"),
+        ("link", lambda x: Logistic().link(-x), "loss.link = .* must increase with the logit"),
+        ("link", lambda x: np.zeros(np.shape(x)), "loss.link = .* must increase with the logit"),
+        ("kinks", "abc", "loss.kinks = 'abc': a tuple of finite logits"),
+        ("kinks", None, "loss.kinks = None: a tuple of finite logits"),
+        ("kinks", lambda target: (target[:1, None] + target,), "loss.kinks = .* of its shape"),
+        ("classes", (0.0, 0.5, 1.0), "loss.classes = .*two finite numbers"),
+        ("classes", "01", "loss.classes = '01': two finite numbers"),
+        ("classes", (1.0, 0.0), r"loss.classes = \(1.0, 0.0\): .* the smaller first"),
+        ("classes", (0.0, np.nan), "loss.classes = .*two finite numbers"),
+        ("name", 3, "loss.name = 3: a name"),
+    ],
+)
+def test_what_a_loss_cannot_be_is_named_with_a_remedy(attribute, wrong, sentence):
+    loss = Softplus()
+    setattr(loss, attribute, wrong)
+    with pytest.raises(InvalidInput, match=sentence):
+        get_loss(loss)

@@ -135,6 +135,18 @@ WIDEST = 1e3
 they meet them.
 """
 
+CENTRAL = 5.0
+"""Up to this size of a logit every function of a loss must be finite; farther out it may overflow.
+"""
+
+BETWEEN = 17
+"""Targets between the lowest and the highest that each logit of a check meets."""
+
+GOLDEN = 0.6180339887498949
+"""By this part of their distance the targets move from one logit to the next, so that all logits
+together leave no gap (a sequence of low discrepancy).
+"""
+
 STEP = 1e-5
 """Half the distance of the logits a derivative is estimated from."""
 
@@ -171,39 +183,107 @@ def _check(loss: Any, field: str = "loss") -> None:
             field, loss, "a name, or an object with the attributes of selftrain.losses.Loss"
         )
     if type(loss) not in (Logistic, Squared):
+        if not isinstance(loss.name, str) or not loss.name:
+            raise InvalidInput(f"{field}.name", loss.name, "a name, not empty, is needed")
         if loss.name in (Logistic.name, Squared.name):
             raise InvalidInput(field, loss.name, "the name of a built-in loss is taken")
+        _check_classes(loss, field)
+        _check_link(loss, field)
+        _check_kinks(loss, field)
         _check_derivatives(loss)
+
+
+def _check_classes(loss: Loss, field: str) -> None:
+    """Reject classes that are not two increasing numbers."""
+    try:
+        low, high = (float(code) for code in loss.classes)
+        sound = not isinstance(loss.classes, str) and -np.inf < low < high < np.inf
+    except (TypeError, ValueError):
+        sound = False
+    if not sound:
+        accepted = "two finite numbers, the smaller first: the targets of y = 0 and y = 1, as in (0.0, 1.0)"
+        raise InvalidInput(f"{field}.classes", loss.classes, accepted)
+
+
+def _check_link(loss: Loss, field: str) -> None:
+    """Reject a link that does not return one number per logit, or that decreases."""
+    logits = _checked_logits()
+    with np.errstate(all="ignore"):
+        given = loss.link(logits)
+    name = f"{field}.link"
+    targets = _numbers(given, logits.shape, name, given)
+    central = np.abs(logits) <= CENTRAL
+    if np.isnan(targets).any() or not np.isfinite(targets[central]).all():
+        at = logits[np.isnan(targets) | (central & ~np.isfinite(targets))]
+        where = f"it is not at logit {at[np.argmin(np.abs(at))]:g}"
+        raise InvalidInput(name, given, f"the soft target of a logit must be finite; {where}")
+    finite = targets[np.isfinite(targets)]
+    rounding = 1e-12 * np.maximum(np.abs(finite[1:]), np.abs(finite[:-1]))
+    if (np.diff(finite) < -rounding).any() or not finite[-1] > finite[0]:
+        accepted = "the soft target must increase with the logit (for y = 1 the logit is larger)"
+        raise InvalidInput(name, given, accepted)
+
+
+def _check_kinks(loss: Loss, field: str) -> None:
+    """Reject kinks that are neither logits nor a function from targets to logits."""
+    try:
+        sound = np.isfinite(kinks_at(loss, np.array(loss.classes, dtype=float))).all()
+    except (TypeError, ValueError):
+        sound = False
+    if not sound or isinstance(loss.kinks, str):
+        accepted = (
+            "a tuple of finite logits, () for none, or a method that takes an array of targets and"
+            " returns a tuple of arrays of its shape"
+        )
+        raise InvalidInput(f"{field}.kinks", loss.kinks, accepted)
+
+
+def _checked_logits() -> Array:
+    """Increasing logits from -1000 to 1000, most of them near 0."""
+    outer = np.geomspace(3.3, WIDEST, 30)
+    return np.concatenate([-outer[::-1], np.linspace(-2.9, 3.1, 25), outer])
 
 
 def _check_derivatives(loss: Loss) -> None:
     """Reject a loss whose derivatives do not belong together, or that is not convex, at logits from
-    -1000 to 1000.
+    -1000 to 1000, for the classes and soft targets.
     """
-    targets = np.concatenate([loss.classes, loss.link(np.array([-1.3, 0.4]))])
-    outer = np.geomspace(3.3, WIDEST, 30)
-    logits = np.concatenate([-outer, np.linspace(-2.9, 3.1, 25), outer])
-    target, logit = (grid.ravel() for grid in np.meshgrid(targets, logits))
-    check_derivatives(loss, target, logit)
+    soft = loss.link(np.array([-3.0, -1.3, -0.4, 0.4, 1.3, 3.0]))
+    check_derivatives(loss, *_pairs([*loss.classes, *soft], _checked_logits()))
 
 
 def check_within(loss: Loss, reach: float, *targets: float) -> None:
-    """Check the derivatives of a loss at logits up to `reach`, for the classes and `targets`."""
+    """Check the derivatives of a loss at logits up to `reach`, for the classes, `targets` and what
+    is between.
+    """
     grid = np.linspace(-reach, reach, 202)
-    target, logit = np.meshgrid([*loss.classes, *targets], grid)
-    check_derivatives(loss, target.ravel(), logit.ravel())
+    check_derivatives(loss, *_pairs([*loss.classes, *targets], grid))
+
+
+def _pairs(targets: list[float], logits: Array) -> tuple[Array, Array]:
+    """Each logit with each of these targets and with `BETWEEN` others from the lowest to the
+    highest.
+    """
+    low, high = min(targets), max(targets)
+    shift = np.modf(GOLDEN * np.arange(1, logits.size + 1))[0]
+    between = low + (high - low) * (np.arange(BETWEEN) + shift[:, None]) / BETWEEN
+    given = np.broadcast_to(np.asarray(targets, dtype=float), (logits.size, len(targets)))
+    target = np.concatenate([given, between], axis=1)
+    return target.ravel(), np.repeat(logits, target.shape[1])
 
 
 def check_derivatives(loss: Loss, target: Array, logit: Array) -> None:
     """Raise `InvalidInput` if the loss contradicts itself at one of these points.
 
     Each derivative is compared with the central difference of the one before it, off the kinks; the
-    engines would otherwise solve other equations without a word. Where a function overflows there
-    is nothing to compare.
+    engines would otherwise solve other equations without a word. Where a function overflows, far
+    out, there is nothing to compare.
     """
     step = STEP * np.maximum(1.0, np.abs(logit))
     smooth = (np.abs(logit[:, None] - kinks_at(loss, target)) > 1e3 * step[:, None]).all(axis=1)
     target, logit, step = target[smooth], logit[smooth], step[smooth]
+    for name in ("value", "slope", "curvature", "third"):
+        _check_finite(loss, name, target, logit)
     for name, before in (("slope", "value"), ("curvature", "slope"), ("third", "curvature")):
         found, expected, wrong = _compared(loss, name, before, target, logit, step)
         # A kink that is not listed differs at one point only, and a fine ripple at a large step.
@@ -253,15 +333,34 @@ def _difference(
     return slopes[1], np.where(np.isfinite(noise), noise, np.inf)
 
 
+def _check_finite(loss: Loss, name: str, target: Array, logit: Array) -> None:
+    """Reject a function that is NaN or infinite near 0, where nothing overflows."""
+    central = np.abs(logit) <= CENTRAL
+    lost = ~np.isfinite(_called(loss, name, target[central], logit[central]))
+    if lost.any():
+        at = int(np.flatnonzero(central)[lost][0])
+        where = f"target {target[at]:g}, logit {logit[at]:g}"
+        raise InvalidInput("loss", loss.name, f"{name} must be finite; it is not at {where}")
+
+
 def _called(loss: Loss, name: str, target: Array, logit: Array) -> Array:
     """What a function of the loss returns, one number per logit."""
     with np.errstate(all="ignore"):
-        given = np.asarray(getattr(loss, name)(target, logit))
-    if given.shape != logit.shape or given.dtype.kind not in "fiub":
-        returned = f"shape {given.shape}" if given.dtype.kind in "fiub" else f"{given.dtype}"
-        accepted = (
-            f"{name} must return an array with one number per logit, here of shape {logit.shape},"
-            f" not {returned}; np.broadcast_to(number, np.shape(logit)) makes one of a number"
-        )
-        raise InvalidInput("loss", getattr(loss, "name", loss), accepted)
-    return given.astype(float)
+        given = getattr(loss, name)(target, logit)
+    return _numbers(given, logit.shape, name, getattr(loss, "name", loss))
+
+
+def _numbers(given: Any, shape: tuple[int, ...], name: str, value: Any) -> Array:
+    """What a user's function returned, if that is an array of this shape."""
+    array = np.asarray(given) if hasattr(given, "__array__") or np.isscalar(given) else None
+    if array is not None and array.shape == shape and array.dtype.kind in "fiub":
+        return array.astype(float)
+    if array is None:
+        returned = f"a {type(given).__name__}"
+    else:
+        returned = f"shape {array.shape}" if array.dtype.kind in "fiub" else f"{array.dtype}"
+    accepted = (
+        f"{name.rpartition('.')[2]} must return an array with one number per logit, here of shape"
+        f" {shape}, not {returned}; np.broadcast_to(number, np.shape(logit)) makes one of a number"
+    )
+    raise InvalidInput("loss" if "." not in name else name, value, accepted)
