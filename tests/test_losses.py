@@ -238,7 +238,7 @@ class Windowed(Softplus):
 
 @pytest.mark.parametrize("window", [(0.05, 0.2), (0.4, 0.45), (0.731, 0.733)])
 def test_a_loss_that_contradicts_itself_for_some_soft_targets_is_rejected(window):
-    with pytest.raises(InvalidInput, match="slope must be the derivative of value: .* at target"):
+    with pytest.raises(InvalidInput, match=r"slope must be the derivative of value: .* at"):
         Problem(0.5, 2.0, 0.4, 0.5, steps=1, loss=Windowed(*window))
 
 

@@ -201,7 +201,9 @@ def _check_classes(loss: Loss, field: str) -> None:
     except (TypeError, ValueError):
         sound = False
     if not sound:
-        accepted = "two finite numbers, the smaller first: the targets of y = 0 and y = 1, as in (0.0, 1.0)"
+        accepted = (
+            "two finite numbers, the smaller first: the targets of y = 0 and y = 1, (0.0, 1.0) say"
+        )
         raise InvalidInput(f"{field}.classes", loss.classes, accepted)
 
 
