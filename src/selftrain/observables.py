@@ -15,6 +15,7 @@ from .arrays import Array
 
 SYMBOLS = {
     "q": "q",
+    "log_q": r"\ln q",
     "m": "m",
     "v": "q - m^2",
     "bias": "B",

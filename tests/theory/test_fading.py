@@ -217,3 +217,22 @@ def test_the_command_line_prints_the_last_step() -> None:
     last = json.loads(found.output)["steps"][-1]
     assert last["error"] == pytest.approx(0.324012, abs=5e-7)
     assert 0.0 <= last["q"] < 1e-300
+
+
+def test_log_q_is_wherever_q_is() -> None:
+    """A large ridge shrinks q below what underflows."""
+    problem = Problem(0.5, 0.25, 0.5, DELTA, steps=400)
+    recipe = Recipe(0.05, 1.0)
+    run, thinned = solve(problem, recipe), solve(problem, recipe, every=200)
+    assert run.q[-1] == 0.0
+    step = LinearStep.of(0.25, DELTA, 1.0)
+    slow = 2 * math.log(max(step.g, math.sqrt(step.kept)))
+    assert run.log_q[-1] - run.log_q[-2] == pytest.approx(slow, rel=1e-6)
+    np.testing.assert_array_equal(run.to_frame()["log_q"], run.log_q)
+    np.testing.assert_array_equal(run.to_xarray()["log_q"], run.log_q)
+    np.testing.assert_array_equal(thinned.log_q, run.log_q[[0, 200, 400]])
+    command = ["solve", "--alpha-l", "0.5", "--alpha-u", "0.25", "--rho", "0.5", "--delta",
+               str(DELTA), "--steps", "400", "--lambda-l", "0.05", "--lambda-u", "1.0", "--json"]  # fmt: skip
+    told = json.loads(CliRunner().invoke(app, command).stdout)["steps"][-1]
+    assert told["q"] == 0.0
+    assert told["log_q"] == run.log_q[-1]

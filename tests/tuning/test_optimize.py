@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -172,6 +173,11 @@ def test_coordinates(name: str) -> None:
         ({"start": "good"}, "a selftrain.Recipe"),
         ({"over": ("sharpness",), "start": Recipe(sharpness=math.inf)}, "no sharpness to optimise"),
         ({"over": ("annealing",), "start": Recipe(labeler="hard")}, "no sharpness to optimise"),
+        (
+            {"over": ("fix_bias",)},
+            "over = ('fix_bias',): besides fix_bias at least one of lambda_l",
+        ),
+        ({"over": "fix_bias"}, "over = 'fix_bias': besides fix_bias at least one of lambda_l"),
         ({"method": "newton"}, "unknown method"),
         ({"method": "nelder-mead", "schedule": ("lambda_u",)}, "constants only"),
         ({"starts": 0}, "whole number from 1"),
@@ -181,7 +187,7 @@ def test_coordinates(name: str) -> None:
     ],
 )
 def test_refusals(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(InvalidInput, match=message.replace("(", r"\(")):
+    with pytest.raises(InvalidInput, match=re.escape(message)):
         optimize(PROBLEM, **options)
 
 

@@ -85,7 +85,7 @@ def optimize(
     """
     starts, limit = _checked(problem, method, starts, limit, progress)
     wanted = None if tolerance is None else checked_tolerance(tolerance)
-    over, either = without_bias(over)
+    over, either = without_bias(over, schedule)
     free, begin = variables(problem, over, schedule, bounds, start)
     _check_schedule(problem, free.schedule, method)
     ridge = free.bounds.get("lambda_l", DEFAULT_BOUNDS["lambda_l"])

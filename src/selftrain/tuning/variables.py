@@ -173,14 +173,18 @@ def variables(
     return Variables(begin, names, limits, free, problem.steps), begin
 
 
-def without_bias(over: Any) -> tuple[tuple[str, ...], bool]:
+def without_bias(over: Any, schedule: Any) -> tuple[tuple[str, ...], bool]:
     """The names of `over` that are numbers, and whether the bias is to be trained or fixed,
     whichever is better.
     """
     names = (over,) if isinstance(over, str) else over
     if not isinstance(names, Sequence) or BIAS not in names:
         return over, False
-    return tuple(name for name in names if name != BIAS), True
+    numbers = tuple(name for name in names if name != BIAS)
+    if not numbers and not schedule:
+        accepted = f"besides {BIAS} at least one of {', '.join(DEFAULT_BOUNDS)} is needed"
+        raise InvalidInput("over", over, accepted)
+    return numbers, True
 
 
 def _names(field: str, value: Any) -> tuple[str, ...]:

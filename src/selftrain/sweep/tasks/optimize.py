@@ -127,7 +127,7 @@ def _variables(
     """What a search moves."""
     from ...tuning.variables import variables, without_bias
 
-    return variables(problem, without_bias(over)[0], schedule, bounds, _given(recipe))[0]
+    return variables(problem, without_bias(over, schedule)[0], schedule, bounds, _given(recipe))[0]
 
 
 def _given(recipe: Recipe) -> dict[str, Any] | None:
