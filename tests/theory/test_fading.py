@@ -231,8 +231,8 @@ def test_log_q_is_wherever_q_is() -> None:
     np.testing.assert_array_equal(run.to_frame()["log_q"], run.log_q)
     np.testing.assert_array_equal(run.to_xarray()["log_q"], run.log_q)
     np.testing.assert_array_equal(thinned.log_q, run.log_q[[0, 200, 400]])
-    command = ["solve", "--alpha-l", "0.5", "--alpha-u", "0.25", "--rho", "0.5", "--delta",
-               str(DELTA), "--steps", "400", "--lambda-l", "0.05", "--lambda-u", "1.0", "--json"]  # fmt: skip
-    told = json.loads(CliRunner().invoke(app, command).stdout)["steps"][-1]
+    command = f"solve --alpha-l 0.5 --alpha-u 0.25 --rho 0.5 --delta {DELTA} --steps 400"
+    command += " --lambda-l 0.05 --lambda-u 1.0 --json"
+    told = json.loads(CliRunner().invoke(app, command.split()).stdout)["steps"][-1]
     assert told["q"] == 0.0
     assert told["log_q"] == run.log_q[-1]

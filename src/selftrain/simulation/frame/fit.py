@@ -51,9 +51,10 @@ EXPLORED = 12
 the bound of strong convexity counts, the slope over the ridge.
 """
 
-SMALL_RIDGE, SMALL_RESIDUAL = 1e-4, 0.03
-"""A logistic fit is saturated where its ridge is below this number times the rows, and the root
-mean square of its residuals below the other.
+SMALL_RIDGE, SMALL_RESIDUAL = 5e-3, 0.03
+"""A logistic fit is saturated where its ridge is below this number times the rows, and below the
+other are both the root mean square of its residuals and the mean of its curvatures: then the loss
+is hardly more curved than the ridge.
 """
 
 EASY, DOUBT = 32, 4.0
@@ -231,10 +232,13 @@ def saturated(fit: OpenFit) -> bool:
     count = targets.size
     if loss != LOGISTIC or ridge >= SMALL_RIDGE * count:
         return False
-    square = 0.0
+    square, curvature = 0.0, 0.0
     for i in range(count):
-        square += (base[i] + change[i]) ** 2
-    return bool(square < SMALL_RESIDUAL**2 * count)
+        residual = base[i] + change[i]
+        sigma = targets[i] + residual
+        square += residual * residual
+        curvature += sigma * (1.0 - sigma)  # of soft targets it may be large at small residuals
+    return bool(square < SMALL_RESIDUAL**2 * count and curvature < SMALL_RESIDUAL * count)
 
 
 @kernel(nogil=True, error_model="numpy")
