@@ -5,11 +5,12 @@
 import dask
 import dask.array
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse
 from sklearn.datasets import load_digits
 
-from selftrain import Recipe, SelfTrainingLinearClassifier, plan
+from selftrain import InvalidInput, Recipe, SelfTrainingLinearClassifier, plan
 from selftrain.estimator.prepared import prepare
 from selftrain.simulation.linear.fit import FitError
 
@@ -147,3 +148,39 @@ def test_entries_of_a_sparse_matrix_in_parts_are_their_sum(rows):
     found, expected = (decisions(Z, y, preprocessing="table", clip=None) for Z in (split, doubled))
     np.testing.assert_allclose(found, expected, atol=1e-9)
     assert split.nnz == 13 * len(y)  # the user's matrix is left alone
+
+
+WHOLE = {
+    "integers": lambda X: (100 * X).astype(np.int64) + 2**62,
+    "denormal": lambda X: X * 1e-312,
+    "objects": lambda X: (100 * X).astype(np.int64).astype(object) + 10**30,
+    "long double": lambda X: X.astype(np.longdouble) * np.longdouble("1e-400"),
+    "frame": lambda X: pd.DataFrame((100 * X).astype(np.int64) + 2**62),
+}
+
+
+@pytest.mark.parametrize("kind", WHOLE)
+def test_values_that_float64_cannot_tell_apart_are_rejected(rows, kind):
+    if kind == "long double" and np.finfo(np.longdouble).tiny >= np.finfo(float).tiny:
+        pytest.skip("long double is double here")
+    X, y = rows
+    message = r"X = 'columns 0, 1, 2, 3, 4, \.\.\.': .* less than float64 can tell: subtract"
+    with pytest.raises(InvalidInput, match=message):
+        SelfTrainingLinearClassifier().fit(WHOLE[kind](X), y)
+
+
+def test_some_columns_that_float64_cannot_tell_apart_are_named(rows):
+    X, y = rows
+    whole = (100 * X).astype(np.int64)
+    moved = whole.copy()
+    moved[:, [2, 7]] += 2**62
+    with pytest.warns(UserWarning, match="X, columns 2, 7: .* float64 can tell"):
+        found = decisions(moved, y)
+    whole[:, [2, 7]] = 0
+    np.testing.assert_allclose(found, decisions(whole, y), atol=1e-6)
+
+
+def test_large_integers_with_digits_to_spare_are_taken_as_they_are(rows):
+    X, y = rows
+    whole = (1e12 * X).astype(np.int64)
+    np.testing.assert_allclose(decisions(whole + 2**60, y), decisions(whole, y), atol=1e-4)

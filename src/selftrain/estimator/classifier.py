@@ -15,7 +15,7 @@ from ..arrays import Array
 from ..errors import InvalidInput
 from ..runtime.parallel import one_thread
 from ..runtime.progress import Progress, ProgressOption
-from .given import GivenRows, given, text_columns
+from .given import GivenRows, check_digits, given, text_columns
 from .methods import choose_method
 from .options import Options, check_weighted_classes, checked_options
 from .rows import is_dask
@@ -207,7 +207,7 @@ class SelfTrainingLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ign
         if is_dask(X):
             return self._chunked(X, reset)
         try:
-            return validate_data(
+            matrix = validate_data(
                 self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=reset
             )
         except (TypeError, ValueError) as error:
@@ -216,6 +216,9 @@ class SelfTrainingLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ign
                 raise
             accepted = "columns of numbers are accepted; encode these, as OneHotEncoder does"
             raise InvalidInput("X", text, accepted) from None
+        if reset:
+            check_digits(X, matrix)
+        return matrix
 
     def _chunked(self, X: Any, reset: bool) -> Any:
         if X.ndim != 2:

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils.validation import _check_sample_weight
 
 from ..arrays import Array
 from ..errors import InvalidInput
-from .rows import is_dask
+from .preprocessing import NARROWEST
+from .rows import is_dask, is_sparse
 from .targets import Classes, no_such_class
+
+FEW_LEVELS = 64
+"""A column of integers that keeps fewer different values than this, because of its offset, has lost
+its digits.
+"""
+
+SHOWN = 5
+"""Columns that a message lists."""
 
 
 class GivenRows(NamedTuple):
@@ -48,6 +59,50 @@ def text_columns(table: Any) -> list[str]:
     if not hasattr(table, "select_dtypes"):
         return []
     return [str(name) for name in table.select_dtypes(exclude=["number", "bool"]).columns]
+
+
+def check_digits(X: Any, matrix: Any) -> None:
+    """Reject a table whose values are different numbers but not as floating-point numbers; warn if
+    that is so of some columns only.
+    """
+    if is_sparse(matrix):
+        return
+    lost, varies = lost_columns(X, matrix)
+    if not lost.any():
+        return
+    shown = [str(column) for column in np.flatnonzero(lost)]
+    listed = ", ".join(shown[:SHOWN]) + (", ..." if len(shown) > SHOWN else "")
+    what = (
+        "the values of these columns differ by less than float64 can tell: subtract an offset"
+        " before they are converted (integers around 2**62), or rescale them (1e-310)"
+    )
+    if lost.sum() == varies.sum():
+        raise InvalidInput("X", f"columns {listed}", what)
+    warnings.warn(f"X, columns {listed}: {what}; they are ignored", UserWarning, stacklevel=4)
+
+
+def lost_columns(X: Any, matrix: Array) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Which columns lose their digits as floating-point numbers, and which have any."""
+    low, high = matrix.min(axis=0).astype(float), matrix.max(axis=0).astype(float)
+    span = high - low
+    narrow = span < NARROWEST
+    raw = [column.to_numpy() for _, column in X.items()] if hasattr(X, "iloc") else [np.asarray(X)]
+    if all(part.dtype in (np.float64, np.float32, np.float16, np.bool_) for part in raw):
+        varies = high > low
+        return varies & narrow, varies
+    try:
+        ends = [(part.min(axis=0), part.max(axis=0)) for part in raw]
+    except TypeError:  # numbers and their names in one column
+        return np.zeros(low.size, dtype=bool), high > low
+    varies = np.concatenate([np.atleast_1d(top != bottom).astype(bool) for bottom, top in ends])
+    coarse = span <= FEW_LEVELS * np.finfo(float).eps * np.maximum(np.abs(low), np.abs(high))
+    exact = np.concatenate(
+        [
+            np.full(np.size(ends[k][0]), part.dtype.kind != "f" or part.dtype.itemsize > 8)
+            for k, part in enumerate(raw)
+        ]
+    )
+    return varies & (narrow | (coarse & exact)), varies
 
 
 def row_weights(sample_weight: Any, matrix: Any) -> Array:
