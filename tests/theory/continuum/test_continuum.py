@@ -423,3 +423,10 @@ def test_balanced_classes_have_no_bias_however_small_the_weights(loss: str) -> N
     assert math.sqrt(last.q) < 1e-16
     assert last.bias == last.bias_to_norm == 0.0
     assert last.error == pytest.approx(0.5 * math.erfc(1 / 0.75 / math.sqrt(2)), rel=1e-9)
+
+
+def test_a_path_that_overflows_is_not_followed_again() -> None:
+    """Sharpened so fast, the labels collapse in a finite time: no integrations agree up to it."""
+    problem = Problem(0.5, 3.0, 0.4, 0.5625, steps=64)
+    with pytest.raises(SelfTrainError, match=r"at tau = 0\.0240\d*: the path overflows"):
+        continuum(problem, Recipe(0.05, 1e-3, annealing=0.05))

@@ -70,8 +70,10 @@ def continuum(
     """
     if on_failure not in ("raise", "partial"):
         raise InvalidInput("on_failure", on_failure, '"raise" or "partial" is accepted')
-    path = follow(problem, recipe, until, tolerance, progress=checked_progress(progress))
-    if path.failure is not None and on_failure == "raise":
+    shown = checked_progress(progress)
+    partial = on_failure == "partial"
+    path = follow(problem, recipe, until, tolerance, progress=shown, partial=partial)
+    if path.failure is not None and not partial:
         raise path.failure
     return path
 
@@ -83,9 +85,10 @@ def follow(
     tolerance: float,
     stop_at: float | None = None,
     progress: ProgressOption = None,
+    partial: bool = True,
 ) -> ContinuumPath:
     """The path until a time, or until |artanh cos| is `stop_at` if that comes first; marked if it
-    fails.
+    fails. Without `partial` an overflow is raised at once.
     """
     check_continuous(problem, recipe)
     tolerance = checked_tolerance(tolerance)
@@ -101,7 +104,7 @@ def follow(
     with Progress(None, "evaluations", progress, expected=2 * until, often=True) as bar:
         for flow in flows:
             flow.bar = bar
-        solution, accuracy, evaluations = confirmed(flows, times, y, tolerance, stop_at)
+        solution, accuracy, evaluations = confirmed(flows, times, y, tolerance, stop_at, partial)
     half, aligned = (
         0.0 if y[1] >= math.atanh(math.sqrt(level)) else next(iter(found), None)
         for level, found in zip(LEVELS, solution.crossings, strict=True)

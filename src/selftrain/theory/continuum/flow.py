@@ -122,16 +122,27 @@ class Confirmed(NamedTuple):
 
 
 def confirmed(
-    flows: list[Flow], times: list[float], y: Array, tolerance: float, stop_at: float | None
+    flows: list[Flow],
+    times: list[float],
+    y: Array,
+    tolerance: float,
+    stop_at: float | None,
+    partial: bool = True,
 ) -> Confirmed:
     """The first integration that agrees with a coarser one as well as was asked.
 
-    `stop_at` is a size of the rapidity at which to end. The accuracy is never better than the
+    `stop_at` is a size of the rapidity at which to end. A path that overflows is followed again
+    only if its first part is wanted (`partial`): where rates run away, no two integrations agree,
+    and many more evaluations would say no more. The accuracy is never better than the
     tolerance of the integration.
     """
     finer, apart = COARSER * tolerance, math.inf
     coarse = _integrate(flows, times, y, finer, stop_at, [math.inf] * len(flows))
     evaluations = coarse.evaluations
+    overflows = coarse.failure is not None and not isinstance(coarse.failure, NoExpansion)
+    if overflows and not partial:
+        assert coarse.failure is not None
+        raise coarse.failure
     while finer > FINEST:
         finer = max(finer / COARSER, FINEST)
         limits = [SHORTER * step for step in coarse.longest]
@@ -203,7 +214,7 @@ def _reason(flow: Flow, y: Array, tau: float) -> SelfTrainError:
         return NoExpansion(last.points, _state(y), tau, last.selected)
     return SelfTrainError(
         f"at tau = {tau:.6g}: the path overflows, log norm {y[0]:.4g}, artanh of"
-        f" the cosine {y[1]:.4g}, bias {y[2]:.4g}"
+        f" the cosine {y[1]:.4g}, bias {y[2]:.4g}; a shorter path or a smaller annealing may help"
     )
 
 
