@@ -84,7 +84,8 @@ def check_digits(X: Any, matrix: Any) -> None:
 def lost_columns(X: Any, matrix: Array) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Which columns lose their digits as floating-point numbers, and which have any."""
     low, high = matrix.min(axis=0).astype(float), matrix.max(axis=0).astype(float)
-    span = high - low
+    with np.errstate(over="ignore"):  # `extremes` rejects that with a reason of its own
+        span = high - low
     narrow = span < NARROWEST
     raw = [column.to_numpy() for _, column in X.items()] if hasattr(X, "iloc") else [np.asarray(X)]
     if all(part.dtype in (np.float64, np.float32, np.float16, np.bool_) for part in raw):
