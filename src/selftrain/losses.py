@@ -229,7 +229,7 @@ def _check_link(loss: Loss, field: str) -> None:
 def _check_kinks(loss: Loss, field: str) -> None:
     """Reject kinks that are neither logits nor a function from targets to logits."""
     try:
-        sound = np.isfinite(kinks_at(loss, np.array(loss.classes, dtype=float))).all()
+        sound = bool(np.isfinite(kinks_at(loss, np.array(loss.classes, dtype=float))).all())
     except (TypeError, ValueError):
         sound = False
     if not sound or isinstance(loss.kinks, str):
