@@ -213,12 +213,12 @@ def test_a_loss_too_rough_to_integrate_ends_in_bounded_time(monkeypatch):
         solve(problem, Recipe())
 
 
-def test_clusters_with_a_loss_of_the_generic_engine_end_in_bounded_time(monkeypatch):
+def test_clusters_with_a_loss_of_the_generic_engine_end_in_bounded_time(monkeypatch, plain_squared):
     """The panels of a step are bounded, and so are those of one point of the search."""
     monkeypatch.setattr(noise, "MOST_AT_ONCE", 10_000)
     monkeypatch.setattr(noise, "MOST_WORK", 40_000)
     clusters = Clusters([1.0, 0.0, 0.0, 0.0, 0.0], 0.9035)
-    problem = Problem(5.9618, 0.1678, 0.000333, clusters=clusters, steps=1, loss="squared")
+    problem = Problem(5.9618, 0.1678, 0.000333, clusters=clusters, steps=1, loss=plain_squared)
     recipe = Recipe(0, 7.73e-11, threshold=0.24446, sharpness=14.711, fix_bias=True)
     with pytest.raises(ConvergenceError):
         solve(problem, recipe)
