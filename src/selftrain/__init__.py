@@ -11,7 +11,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .clusters import Clusters
     from .errors import (
         ConvergenceError,
         EmptySelection,
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
     )
     from .estimator.classifier import SelfTrainingLinearClassifier
     from .estimator.planning.plan import Plan, plan
+    from .mixture.clusters import Clusters
     from .problem import Problem
     from .recipe import Recipe
     from .runtime.progress import ProgressReport
@@ -51,7 +51,7 @@ _homes = {
     "StateOverflow": ".errors",
     "EmptySelection": ".errors",
     "ConvergenceError": ".errors",
-    "Clusters": ".clusters",
+    "Clusters": ".mixture.clusters",
     "ContinuumPath": ".theory.continuum.path",
     "Ensemble": ".simulation.ensemble",
     "Gradient": ".theory.gradients.gradient",

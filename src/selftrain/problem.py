@@ -16,10 +16,10 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from .arrays import Array
-from .clusters import Clusters
 from .errors import InvalidInput
 from .fields import LARGEST, RANGE, SMALLEST, Portable, Schedule, expand, number, schedule
 from .losses import Loss, get_loss, same_loss
+from .mixture.clusters import Clusters
 from .rows import LABELED, BatchNames, RowGroup, batch_names, parts_of, unlabeled_groups
 
 __all__ = ["Batches", "Mixture", "Problem"]

@@ -8,7 +8,7 @@ from scipy.linalg import cho_factor, cho_solve
 from scipy.special import expit
 
 from selftrain import Problem, Recipe, simulate, solve
-from selftrain.clusters import Clusters
+from selftrain.mixture.clusters import Clusters
 from selftrain.simulation.engines import explicit
 from selftrain.simulation.plan import plan_run
 from selftrain.simulation.random.streams import generator

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..clusters import Clusters
+from ..mixture.clusters import Clusters
 from ..problem import Problem
 from ..recipe import Recipe
 from ..theory.memory import shaped

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.special import expit, roots_hermitenorm
 
 from ..arrays import Array
-from ..clusters import Clusters
+from ..mixture.clusters import Clusters
 from ..problem import Problem
 from ..recipe import Recipe
 from ..theory.solve import solve

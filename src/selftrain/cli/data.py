@@ -103,7 +103,7 @@ def read_data(given: dict[str, Any], values: Mapping[str, Any]) -> Data | None:
 
 
 def _made(flags: Mapping[str, Any], values: dict[str, Any]) -> Data:
-    from ..clusters import Clusters
+    from ..mixture.clusters import Clusters
     from ..problem import Problem
     from ..tables import read_table, standardised
 

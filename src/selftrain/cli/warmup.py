@@ -40,7 +40,7 @@ def _other_ways() -> None:
 def _shapes() -> None:
     import numpy as np
 
-    from ..clusters import Clusters
+    from ..mixture.clusters import Clusters
     from ..problem import Problem
     from ..recipe import Recipe
     from ..theory.solve import solve

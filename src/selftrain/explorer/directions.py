@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..clusters import Clusters
 from ..errors import InvalidInput
+from ..mixture.clusters import Clusters
 
 __all__ = ["MOST_DIRECTIONS", "read_shape", "repeated", "write_shape"]
 

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..clusters import Clusters
 from ..errors import InvalidInput, SelfTrainError
+from ..mixture.clusters import Clusters
 from .directions import write_shape
 from .page_state import FLAGS, NAMES, NUMBERS, PageState
 

@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from ..clusters import Clusters
 from ..errors import InvalidInput, SelfTrainError
+from ..mixture.clusters import Clusters
 from ..tables import Table, standardised
 from . import charts
 from .answers import theme_of

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from ..clusters import Clusters
+    from ..mixture.clusters import Clusters
 
 SMALLEST_SHOWN = 1e-9
 """Squares below this share of the largest are below the picture."""

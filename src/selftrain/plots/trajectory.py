@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
 
     from ..arrays import Array
-    from ..clusters import Clusters
+    from ..mixture.clusters import Clusters
     from ..theory.trajectory import Trajectory
 
 

@@ -125,7 +125,7 @@ def real_data() -> Figure:
     from sklearn.datasets import load_breast_cancer
     from sklearn.preprocessing import StandardScaler
 
-    from ..clusters import Clusters
+    from ..mixture.clusters import Clusters
     from ..plots.ensemble import plot_ensemble
     from ..simulation.simulate import simulate
     from ..theory.solve import solve

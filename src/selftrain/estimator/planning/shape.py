@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import expit
 
 from ...arrays import Array
-from ...clusters import Clusters
+from ...mixture.clusters import Clusters
 from ..calibration import calibrate
 from ..prepared import Prepared
 from .evidence import SLOPE_SPREAD, Evidence, Places

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...arrays import Array
-from ...clusters import Clusters
 from ...errors import InvalidInput
+from ...mixture.clusters import Clusters
 from ...problem import Problem
 from ...recipe import Recipe
 from ...simulation.shaped_ensemble import ShapedEnsemble

@@ -11,8 +11,8 @@ from scipy.special import ndtr
 from scipy.stats import rankdata
 
 from ...arrays import Array
-from ...cluster_rows import labelled_rows
 from ...errors import InvalidInput
+from ...mixture.from_data import labelled_rows
 from ..plan import RunPlan, StepPlan
 from ..random.streams import generator
 from ..seed_record import Mask

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...arrays import Array
-from ...clusters import Clusters
 from ...errors import ConvergenceError, InvalidInput, StageError
+from ...mixture.clusters import Clusters
 from ...problem import Problem
 from ...recipe import Recipe
 from ...runtime.parallel import one_thread

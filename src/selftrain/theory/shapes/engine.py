@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from ...arrays import Array
-from ...clusters import Clusters
 from ...errors import InvalidInput, StageError
 from ...labelers import HardLabels, SoftLabels
 from ...losses import Logistic, Squared
+from ...mixture.clusters import Clusters
 from ...problem import Problem
 from ...recipe import Recipe
 from ...runtime.parallel import one_thread

@@ -22,7 +22,7 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotri
 
 from ...arrays import Array
-from ...clusters import Clusters
+from ...mixture.clusters import Clusters
 from .modes import FIRST, HAT_M
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...arrays import Array
-from ...clusters import Clusters
+from ...mixture.clusters import Clusters
 from .spectral import Spectrum
 
 ROUNDING = 1e-14

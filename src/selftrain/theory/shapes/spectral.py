@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...arrays import Array
-from ...clusters import Clusters
+from ...mixture.clusters import Clusters
 from .modes import Noise, Weights, advance, mode_sums, off_squares, projections
 
 

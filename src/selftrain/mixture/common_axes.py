@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .arrays import Array
+from ..arrays import Array
 from .covariances import eigen, widened
 
 

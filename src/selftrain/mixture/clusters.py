@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .arrays import Array
-from .cluster_modes import Modes, modes_of
-from .cluster_rows import RowSource, as_rows, estimate, factored, leading_directions
+from ..arrays import Array
+from ..errors import InvalidInput
+from ..fields import LARGEST, RANGE, SMALLEST, whole
+from .common_axes import Modes, modes_of
 from .covariances import SAME_MEAN, VANISHING, checked, eigen, finite, one_or_two, widened
-from .errors import InvalidInput
-from .fields import LARGEST, RANGE, SMALLEST, whole
+from .from_data import RowSource, as_rows, estimate, factored, leading_directions
 from .linear_rule import LinearRule, best_rule
 
 if TYPE_CHECKING:
@@ -383,7 +383,7 @@ class Clusters:
 
     def plot(self, *, panel: str | None = None, ax: Axes | None = None) -> Figure:
         """The spectrum, and the weight of the mean along it; one `panel` of them on `ax`."""
-        from .plots.clusters import plot_clusters
+        from ..plots.clusters import plot_clusters
 
         return plot_clusters(self, panel=panel, ax=ax)
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from .arrays import Array
-from .errors import InvalidInput
-from .fields import LARGEST, RANGE, SMALLEST
+from ..arrays import Array
+from ..errors import InvalidInput
+from ..fields import LARGEST, RANGE, SMALLEST
 
 ASYMMETRY = 1e-8
 """A covariance may differ from its transpose by this much, relative to its largest entry."""

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .arrays import Array
+from ..arrays import Array
 from .covariances import NEGATIVE, widened
 
 __all__ = ["LinearRule", "best_rule"]

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .arrays import Array
+from ..arrays import Array
+from ..errors import InvalidInput
 from .covariances import SAME_MEAN, VANISHING, finite
-from .errors import InvalidInput
 
 
 class Estimate(NamedTuple):
