@@ -20,7 +20,15 @@ from .errors import InvalidInput
 from .fields import LARGEST, RANGE, SMALLEST, Portable, Schedule, expand, number, schedule
 from .losses import Loss, get_loss, same_loss
 from .mixture.clusters import Clusters
-from .rows import LABELED, BatchNames, RowGroup, batch_names, parts_of, unlabeled_groups
+from .protocol import (
+    LABELED,
+    BatchNames,
+    batch_names,
+    every_sample_once,
+    new_samples,
+    sample_groups,
+)
+from .rows import RowGroup, unlabeled_groups
 
 __all__ = ["Batches", "Mixture", "Problem"]
 
@@ -163,18 +171,10 @@ class Problem(Portable):
         self._put("keep_labeled", schedule("keep_labeled", self.keep_labeled, *_WEIGHT))
         expand("keep_labeled", self.keep_labeled, self.steps)
         if self.pseudo_loss is not None and not self.memoryless:
-            accepted = "with rows used again one loss for all steps is accepted"
+            accepted = "with data reuse one loss for all steps is accepted"
             raise InvalidInput("pseudo_loss", self.pseudo_loss, accepted)
         if self.batches != "fresh":
-            _ = self.row_groups
-            shapes: dict[str, Clusters] = {}
-            if self.shaped:
-                for parts, shape in zip(
-                    parts_of(self.batches, self.steps), self.batch_clusters, strict=True
-                ):
-                    if any(shapes.setdefault(part, shape) != shape for part in parts):
-                        accepted = "rows that are used again must keep their shape"
-                        raise InvalidInput("clusters_u", self.clusters_u, accepted)
+            sample_groups(self)
 
     @property
     def row_groups(self) -> tuple[RowGroup, ...]:
@@ -187,13 +187,8 @@ class Problem(Portable):
 
     @cached_property
     def memoryless(self) -> bool:
-        """Whether no row is used twice, as in the paper."""
-        if np.any(np.asarray(self.keep_labeled) > 0):
-            return self.steps == 0
-        if isinstance(self.batches, str):
-            return self.batches == "fresh" or self.steps < 2
-        parts = [part for step in parts_of(self.batches, self.steps) for part in step]
-        return len(set(parts)) == len(parts)
+        """Whether no sample is used by two fits, as in the paper."""
+        return every_sample_once(self)
 
     def labeled_alone(self) -> Self:
         """The labelled rows of this problem and step 0 alone, measured on the labelled mixture."""
@@ -211,16 +206,8 @@ class Problem(Portable):
 
     @property
     def new_rows(self) -> Array:
-        r"""Unlabelled rows per feature that no earlier step has used, for steps 1..T."""
-        alpha = self.unlabeled.alpha
-        if self.batches == "fresh":
-            return alpha
-        seen: set[str] = set()
-        new = np.zeros(self.steps)
-        for t, parts in enumerate(parts_of(self.batches, self.steps)):
-            new[t] = alpha[t] * sum(part not in seen for part in parts) / len(parts)
-            seen.update(parts)
-        return new
+        """Unlabelled samples per feature that no earlier step has used, for steps 1..T."""
+        return new_samples(self)
 
     @property
     def shaped(self) -> bool:

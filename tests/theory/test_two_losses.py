@@ -121,8 +121,8 @@ def test_one_loss_twice_is_one_loss() -> None:
     ("changes", "words"),
     [
         ({"pseudo_loss": "logistik"}, "pseudo_loss.*logistic"),
-        ({"batches": "reused"}, "pseudo_loss.*rows used again"),
-        ({"keep_labeled": 1.0}, "pseudo_loss.*rows used again"),
+        ({"batches": "reused"}, "pseudo_loss.*data reuse"),
+        ({"keep_labeled": 1.0}, "pseudo_loss.*data reuse"),
     ],
 )
 def test_what_is_not_known_is_named(changes: dict[str, Any], words: str) -> None:

@@ -15,8 +15,8 @@ from ..errors import InvalidInput
 from ..fields import expand
 from ..losses import Loss
 from ..problem import Mixture, Problem
+from ..protocol import parts_of
 from ..recipe import Recipe
-from ..rows import parts_of
 
 
 class StepPlan(NamedTuple):

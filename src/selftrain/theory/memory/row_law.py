@@ -18,7 +18,8 @@ from scipy.special import ndtr
 from ...arrays import Array
 from ...errors import InvalidInput
 from ...losses import Loss
-from ...rows import LABELED, RowGroup
+from ...protocol import LABELED
+from ...rows import RowGroup
 from ..laws.logits import LogitSample
 
 POINTS = 2**12

@@ -1,12 +1,15 @@
-"""The words for which rows a step uses: what they mean, what is refused, what survives a round
+"""The protocol: the words for which samples a step uses, what is rejected, what survives a round
 trip.
 """
 
 import numpy as np
 import pytest
 
-from selftrain import Problem, bayes_error
+from selftrain import Clusters, Problem, Recipe, bayes_error
 from selftrain.errors import InvalidInput
+from selftrain.labelers import get_labeler
+from selftrain.losses import get_loss
+from selftrain.protocol import Fit, Protocol, PseudoLabels, SampleGroup, Use, protocol_of
 
 WORDS = {"alpha_l": 0.5, "alpha_u": 2.0, "rho": 0.4, "delta": 0.5, "steps": 3}
 
@@ -55,7 +58,7 @@ def test_memoryless(fields: dict, expected: bool) -> None:
         ({"batches": ("a", 1, "b")}, "batches[1] = 1"),
         ({"batches": ("a", "a+a", "b")}, "once per step"),
         ({"batches": ("a", "labeled", "b")}, "taken"),
-        ({"batches": "reused", "alpha_u": (1, 1, 2)}, "alpha_u = 2.0: rows that are used again"),
+        ({"batches": "reused", "alpha_u": (1, 1, 2)}, "alpha_u = 2.0: samples that are reused"),
         ({"batches": ("a", "b", "a"), "rho_u": (0.1, 0.2, 0.3)}, "rho_u = 0.3"),
         ({"batches": ("a", "b", "a+b")}, "parts of a step share its alpha_u equally"),
         ({"keep_labeled": -1.0}, "keep_labeled = -1.0"),
@@ -83,3 +86,65 @@ def test_limits_count_every_row_once() -> None:
     again = bayes_error(Problem(**WORDS, batches="reused", keep_labeled=1.0))
     assert np.isclose(again.semi_supervised, once.semi_supervised, rtol=1e-14)
     assert np.isclose(again.all_labeled, once.all_labeled, rtol=1e-14)
+
+
+def test_protocol_of_a_run_with_everything() -> None:
+    words = {**WORDS, "alpha_u": (2.0, 2.0, 4.0)}
+    problem = Problem(**words, batches=("a", "b", "a+b"), keep_labeled=(0, 1, 0.5))
+    recipe = Recipe(
+        lambda_l=0.1, lambda_u=(0.2, 0.3, 0.4), threshold=(0, 0.5, 0), annealing=1.0, fix_bias=True
+    )
+    protocol = protocol_of(problem, recipe)
+    assert [(g.name, g.alpha, g.proportions, g.noise) for g in protocol.groups] == [
+        ("labeled", 0.5, (0.6, 0.4), 0.5),
+        ("a", 2.0, (0.6, 0.4), 0.5),
+        ("b", 2.0, (0.6, 0.4), 0.5),
+    ]
+    uses = [
+        [(use.group, use.weight, use.labels is None) for use in fit.uses] for fit in protocol.fits
+    ]
+    assert uses == [
+        [(0, 1.0, True)],
+        [(1, 1.0, False)],
+        [(0, 1.0, True), (2, 1.0, False)],
+        [(0, 0.5, True), (1, 1.0, False), (2, 1.0, False)],
+    ]
+    assert [fit.ridge for fit in protocol.fits] == [0.1, 0.2, 0.3, 0.4]
+    assert [fit.bias_of for fit in protocol.fits] == [None, 0, 0, 0]
+    labels = [fit.uses[-1].labels for fit in protocol.fits[1:]]
+    assert [(made.teacher, made.sharpness, made.threshold) for made in labels if made] == [
+        (0, 2.0, 0.0),
+        (1, 3.0, 0.5),
+        (2, 4.0, 0.0),
+    ]
+    assert protocol.first_reuse == 2
+    assert protocol.jumps
+    assert not protocol.every_sample_once
+
+
+def test_protocol_of_fresh_batches_uses_every_sample_once() -> None:
+    protocol = protocol_of(Problem(**WORDS), Recipe())
+    assert protocol.every_sample_once
+    assert protocol.first_reuse is None
+    assert not protocol.jumps
+    assert [sorted(used) for used in protocol.uses] == [[0], [1], [2], [3]]
+
+
+def test_clusters_that_return_must_not_change() -> None:
+    shapes = [Clusters([1.0, 0.5], [0.5, 0.4]), Clusters([1.0, 0.5], [0.5, 0.6])]
+    words = {"alpha_l": 0.5, "alpha_u": 2.0, "rho": 0.4, "clusters": shapes[0], "steps": 2}
+    groups = protocol_of(Problem(**words, clusters_u=tuple(shapes)), Recipe()).groups
+    assert [group.noise for group in groups] == [shapes[0], *shapes]
+    with pytest.raises(InvalidInput, match="must keep their clusters"):
+        Problem(**words, clusters_u=tuple(shapes), batches="reused")
+
+
+def test_labels_come_from_earlier_fits() -> None:
+    labels = PseudoLabels(1, 1.0, 0.0, get_labeler("soft"))
+    fit = Fit(0.1, get_loss("logistic"), (Use(0, 1.0),))
+    group = SampleGroup("labeled", 1.0, (0.5, 0.5), 0.5)
+    Protocol((group,), (fit, fit, fit._replace(uses=(Use(0, 1.0, labels),))))
+    with pytest.raises(InvalidInput, match="teacher"):
+        Protocol((group,), (fit, fit._replace(uses=(Use(0, 1.0, labels),))))
+    with pytest.raises(InvalidInput, match="teacher"):
+        Protocol((group,), (fit._replace(bias_of=0),))
