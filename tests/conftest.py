@@ -26,7 +26,6 @@ SLOW = (
     "runtime/test_kernels",
     "simulation",
     "sweep",
-    "theory/algorithm1",
     "theory/continuum",
     "theory/engines/test_steep",
     "theory/gradients",

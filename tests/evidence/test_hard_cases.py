@@ -10,7 +10,7 @@ import pytest
 
 from selftrain import Problem, Recipe, simulate, solve
 from selftrain.losses import Logistic
-from selftrain.theory.algorithm1.iteration import picard
+from selftrain.paper.algorithm1 import picard
 
 REFERENCE = Problem(alpha_l=0.5, alpha_u=2.0, rho=0.4, delta=0.75**2, steps=16)
 

@@ -15,10 +15,9 @@ from scipy.integrate import quad
 from scipy.optimize import brentq, minimize_scalar
 
 from ..arrays import Array
+from ..paper.algorithm1 import GaussRule, PicardRun, gauss_hermite, picard
 from ..problem import Problem
 from ..recipe import Recipe
-from ..theory.algorithm1.averages import GaussRule, gauss_hermite
-from ..theory.algorithm1.iteration import PicardRun, picard
 from ..theory.bayes import bayes_path
 from ..theory.solve import solve
 from ..theory.trajectory import Trajectory

@@ -20,12 +20,12 @@ from ...problem import Problem
 from ...recipe import Recipe
 from ...simulation.simulate import simulate
 from ...sweep import Computation, Output
-from ...theory.algorithm1.iteration import picard
 from ...theory.bayes import bayes_error
 from ...theory.continuum.best_direction import best_direction
 from ...theory.continuum.expansion import first_order, measured_noise
 from ...theory.solve import solve
 from ...theory.trajectory import Trajectory
+from ..algorithm1 import picard
 
 STEPS = 4
 CHANGING: dict[str, Any] = {

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from selftrain.errors import ConvergenceError, InvalidInput
+from selftrain.paper.algorithm1 import GaussRule, gauss_hermite, picard
 from selftrain.problem import Problem
 from selftrain.recipe import Recipe
-from selftrain.theory.algorithm1.iteration import GaussRule, gauss_hermite, picard
 
-CASES = json.loads((Path(__file__).parents[2] / "reference" / "trajectories.json").read_text())[
+CASES = json.loads((Path(__file__).parents[1] / "reference" / "trajectories.json").read_text())[
     "cases"
 ]
 NAMES = ("q", "m", "bias", "chi", "overlap", "error")

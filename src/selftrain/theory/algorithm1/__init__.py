@@ -1,1 +1,0 @@
-"""The paper's own Algorithm 1, for comparison."""
