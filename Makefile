@@ -62,15 +62,15 @@ docs: $(TESTED)
 	@echo "the documentation is in out/docs/index.html"
 
 bench: $(TESTED)
-	$(BIN)/selftrain bench all --out docs
+	$(BIN)/python -m benchmarks all --out docs
 
 bench-check: $(TESTED)
-	$(BIN)/selftrain bench check --against docs/benchmarks.json
+	$(BIN)/python -m benchmarks check --against docs/benchmarks.json
 
 coverage: $(TESTED) browser
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --cov --cov-report=
 	mkdir -p out/bench
-	$(BIN)/python -m coverage run -m selftrain bench all --out out/bench
+	$(BIN)/python -m coverage run -m benchmarks all --out out/bench
 	$(BIN)/python -m coverage combine --append --quiet
 	$(BIN)/python -m coverage report
 
@@ -79,7 +79,7 @@ wheel: $(READY)
 	$(BIN)/python -m build --outdir dist
 
 robustness: $(READY)
-	$(BIN)/python benchmarks/robustness.py --docs docs/numerics.md
+	$(BIN)/python -m benchmarks robustness --docs docs/numerics.md
 
 browser: $(VENV)/axe/node_modules/axe-core/package.json
 	@command -v chromium >/dev/null && command -v chromedriver >/dev/null \

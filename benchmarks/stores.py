@@ -1,6 +1,6 @@
 """Where finished points could be kept: our parts, SQLite, Parquet and Zarr, on the same points.
 
-    python benchmarks/stores.py [--points 10000]
+    python -m benchmarks stores [--points 10000]
 
 Each store takes batches as a sweep gives them, every batch on disk before the next. Measured:
 processor time to write and to read all, bytes, and what becomes of a flipped bit: noticed,
@@ -12,7 +12,6 @@ and with a digest in every row. Zarr is measured if it is installed.
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import json
 import os
@@ -21,12 +20,15 @@ import shutil
 import sqlite3
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from selftrain.sweep.store import Finished, Store
+
+from .options import parser
 
 BATCH = 200
 STEPS = 17
@@ -248,11 +250,11 @@ def flips(
     return counts
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--points", type=int, default=10_000)
-    parser.add_argument("--flips", type=int, default=200)
-    asked = parser.parse_args()
+def main(command: str, arguments: Sequence[str]) -> int:
+    options = parser(command, __doc__)
+    options.add_argument("--points", type=int, default=10_000)
+    options.add_argument("--flips", type=int, default=200)
+    asked = options.parse_args(arguments)
     found = points(asked.points)
     expected = {one.key: _row(one.values) for one in found}
     some = found[: 5 * BATCH]
@@ -285,7 +287,4 @@ def main() -> None:
         }
         print(name, json.dumps(line))
         shutil.rmtree(folder)
-
-
-if __name__ == "__main__":
-    main()
+    return 0

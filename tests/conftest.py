@@ -14,7 +14,7 @@ from hypothesis import settings
 from scipy.special import expit
 
 SLOW = (
-    "bench",
+    "benchmarks",
     "cli",
     "docs",
     "estimator",

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from browser import chromium, serving
+
+from benchmarks.page.browser import chromium, serving
 
 
 @pytest.fixture(scope="session")

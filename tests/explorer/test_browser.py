@@ -12,7 +12,11 @@ from urllib.parse import parse_qs, quote, urlparse
 
 import numpy as np
 import pytest
-from browser import (
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+
+from benchmarks.page.browser import (
     click,
     curve,
     resize,
@@ -25,11 +29,7 @@ from browser import (
     visit,
     wait,
 )
-from selenium.webdriver.common.action_chains import ActionChains
-from selenium.webdriver.common.by import By
-from selenium.webdriver.common.keys import Keys
-
-from explorer import grown, soak
+from benchmarks.page.explorer import grown, soak
 from selftrain import Clusters, Problem, Recipe, solve, sweep
 from selftrain.explorer.page_state import VIEWS, PageState
 from selftrain.explorer.presets import PRESETS
@@ -407,7 +407,7 @@ def test_nothing_is_cut_off(browser, address, name, width, height):
 
 
 def test_random_acts_leave_the_page_alive_and_small(browser, server, headline):
-    """A few seconds of what `python benchmarks/explorer.py soak` does for half an hour."""
+    """A few seconds of what `python -m benchmarks explorer soak` does for half an hour."""
     address, process = server
     samples = soak(browser, address, process, minutes=0.1, samples=2)
     assert grown(samples).elements < 1.5

@@ -3,10 +3,10 @@
 import json
 
 import pytest
-from browser import callback_request
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from benchmarks.page.browser import callback_request
 from selftrain.explorer.answers import answer, table
 from selftrain.explorer.callbacks import BROKEN, FILES, JOBS
 from selftrain.explorer.jobs import JobBoard, VisitorJob

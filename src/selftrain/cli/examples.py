@@ -26,13 +26,6 @@ EXAMPLES = {
     "plan": ("selftrain plan rows.csv --target y", "selftrain plan rows.csv --target y --json"),
     "explore": ("selftrain explore", "selftrain explore runs/diagram --port 8060"),
     "warmup": ("selftrain warmup",),
-    "bench": ("selftrain bench theory", "selftrain bench all --out docs"),
-    **{
-        f"bench {part}": (f"selftrain bench {part}", f"selftrain bench {part} --json")
-        for part in ("theory", "gradients", "simulation", "shape", "sweep", "estimator", "memory")
-    },
-    "bench all": ("selftrain bench all --out docs", "selftrain bench all theory shape"),
-    "bench check": ("selftrain bench check", "selftrain bench check theory"),
     "paper": ("selftrain paper list", "selftrain paper run cosine --quick --out out/paper"),
     "paper list": ("selftrain paper list", "selftrain paper list --json"),
     "paper run": (

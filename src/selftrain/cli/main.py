@@ -14,7 +14,6 @@ import typer
 from typer.exceptions import TyperException
 
 from ..errors import InvalidInput, SelfTrainError
-from .bench import app as bench
 from .continuum import continuum
 from .examples import epilog
 from .explore import explore
@@ -36,7 +35,7 @@ app = typer.Typer(
 )
 for verb in (solve, simulate, optimize, continuum, plan, explore, warmup):
     app.command(epilog=epilog(verb.__name__))(verb)
-for name, group in (("bench", bench), ("paper", paper), ("sweep", sweep)):
+for name, group in (("paper", paper), ("sweep", sweep)):
     app.add_typer(group, name=name, epilog=epilog(name))
     for command in group.registered_commands:
         command.epilog = epilog(f"{name} {command.name}")

@@ -4,7 +4,7 @@
 
 writes DOCS/images/headline.png, continuum-path.png, continuum-imbalance.png,
 continuum-annealing.png, simulation-theory.png, real-data.png and plan.png. Those of speed come
-from `selftrain bench`.
+from `python -m benchmarks`.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from ..errors import SelfTrainError
 PACKAGE = __name__.partition(".")[0]
 ROOT = Path(__file__).parents[1]
 
-WITHOUT_EQUATIONS = ("bench", "cli", "explorer", "plots", "report", "runtime", "sweep")
+WITHOUT_EQUATIONS = ("cli", "explorer", "plots", "report", "runtime", "sweep")
 """Rooms that compute no value of a point: imports into them are not followed."""
 
 TASKS = f"{PACKAGE}.sweep.tasks"

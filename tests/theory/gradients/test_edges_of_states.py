@@ -1,8 +1,9 @@
 """Derivatives at the edge of a collapse, after a tiny ridge, and of steep labels under a strong
 prox.
 
-The values come from `benchmarks/gradient_study.py`: derivatives carried forward by complex steps
-through the equations of `benchmarks/extended.py`, which shares no code with the package.
+The values come from `python -m benchmarks gradient-study`: derivatives carried forward by complex
+steps through the equations of `benchmarks/confirmation/extended.py`, which shares no code with the
+package.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from selftrain import Problem, Recipe, gradient, solve
 
 
 def test_derivatives_of_a_strong_prox() -> None:
-    """The values are those of the equations of `benchmarks/independent.py`, carried forward from
+    """The values are those of `benchmarks/confirmation/independent.py`, carried forward from
     step to step; on the rule of the averages themselves they were off by 6e-6 to 1e-4.
     """
     problem = Problem(

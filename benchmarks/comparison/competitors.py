@@ -1,0 +1,259 @@
+"""The methods of the comparison, each a function from a split to a verdict on the test rows.
+
+Rivals get columns as people prepare them: tables standardised, images centred with one scale and in
+their 100 leading principal directions (a help to all of them), text as it is. Their ridge is chosen
+by cross-validated log loss on the labelled rows; those named "as it comes" keep scikit-learn's
+C = 1, as most people do.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+from scipy.sparse import issparse
+from scipy.special import expit
+from sklearn.covariance import ledoit_wolf
+from sklearn.decomposition import PCA, TruncatedSVD
+from sklearn.linear_model import LogisticRegression, LogisticRegressionCV
+from sklearn.model_selection import StratifiedKFold
+from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
+from sklearn.svm import LinearSVC
+
+from selftrain.arrays import Array
+from selftrain.estimator.classifier import SelfTrainingLinearClassifier
+
+from .tasks import Split
+
+DIRECTIONS = 100
+"""Of images, for the rivals; and of text where a method needs a covariance or distances."""
+
+RIDGES = (0.001, 0.01, 0.1, 1.0, 10.0)
+"""Values of scikit-learn's C that the labelled rows choose from."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a method says of the test rows.
+
+    Attributes:
+        decision: class of every test row.
+        score: grows with the evidence for class 1.
+        probability: of class 1, None if the method has none.
+        share: estimated share of class 1, NaN if the method has none.
+    """
+
+    decision: Array
+    score: Array
+    probability: Array | None
+    share: float = float("nan")
+
+
+@dataclass(frozen=True)
+class RivalRows:
+    """A split as the rivals see it, with the C that its labelled rows choose, plain and
+    balanced.
+    """
+
+    train: Any
+    test: Any
+    ridge: dict[str | None, float]
+
+
+Method = Callable[[Split, RivalRows], Verdict]
+
+
+def prepared(split: Split, kind: str) -> RivalRows:
+    """Columns as people prepare them."""
+    train, test = split.train, split.test
+    if kind == "table":
+        center, spread = train.mean(axis=0), train.std(axis=0)
+        spread = np.where(spread > 0, spread, 1.0)
+        train, test = (train - center) / spread, (test - center) / spread
+    if kind == "image":
+        directions = PCA(min(DIRECTIONS, *train.shape), random_state=0).fit(train)
+        train, test = directions.transform(train), directions.transform(test)
+        scale = train.std(axis=0).mean() * np.sqrt(train.shape[1] / DIRECTIONS)
+        train, test = train / scale, test / scale
+    known = split.target >= 0
+    choices = {w: _chosen_ridge(train[known], split.target[known], w) for w in (None, "balanced")}
+    return RivalRows(train, test, choices)
+
+
+def _chosen_ridge(rows: Any, classes: Array, weight: str | None) -> float:
+    folds = StratifiedKFold(min(5, int(np.bincount(classes).min())), shuffle=True, random_state=0)
+    search = LogisticRegressionCV(
+        Cs=RIDGES,
+        cv=folds,
+        scoring="neg_log_loss",
+        class_weight=weight,
+        l1_ratios=(0.0,),
+        use_legacy_attributes=False,
+    )
+    return float(search.fit(rows, classes).C_)
+
+
+def _logistic(rows: RivalRows, weight: str | None, tuned: bool = True) -> LogisticRegression:
+    solver = "lbfgs" if issparse(rows.train) or rows.train.shape[1] > 150 else "newton-cholesky"
+    ridge = rows.ridge[weight] if tuned else 1.0
+    return LogisticRegression(C=ridge, class_weight=weight, solver=solver, max_iter=1000)
+
+
+def _judged(model: Any, rows: Any) -> Verdict:
+    probability = model.predict_proba(rows)[:, 1]
+    return Verdict(model.predict(rows), probability, probability)
+
+
+def supervised(weight: str | None, tuned: bool = True) -> Method:
+    """Ridge logistic regression on the labelled rows."""
+
+    def method(split: Split, rows: RivalRows) -> Verdict:
+        known = split.target >= 0
+        model = _logistic(rows, weight, tuned).fit(rows.train[known], split.target[known])
+        return _judged(model, rows.test)
+
+    return method
+
+
+def every_label(weight: str | None) -> Method:
+    """The same with the labels of all training rows: what nobody has."""
+
+    def method(split: Split, rows: RivalRows) -> Verdict:
+        ridge = {weight: _chosen_ridge(rows.train, split.hidden, weight)}
+        model = _logistic(RivalRows(rows.train, rows.test, ridge), weight)
+        return _judged(model.fit(rows.train, split.hidden), rows.test)
+
+    return method
+
+
+def classic(weight: str | None, threshold: float, tuned: bool = True) -> Method:
+    """scikit-learn's `SelfTrainingClassifier`."""
+
+    def method(split: Split, rows: RivalRows) -> Verdict:
+        model = SelfTrainingClassifier(_logistic(rows, weight, tuned), threshold=threshold)
+        return _judged(model.fit(rows.train, split.target), rows.test)
+
+    return method
+
+
+def spreading(split: Split, rows: RivalRows) -> Verdict:
+    """scikit-learn's `LabelSpreading` on ten nearest neighbours."""
+    train, test = _dense(rows)
+    model = LabelSpreading(kernel="knn", n_neighbors=10).fit(train, split.target)
+    found = np.nan_to_num(model.predict_proba(test), nan=0.5)
+    return Verdict((found[:, 1] > found[:, 0]).astype(int), found[:, 1], found[:, 1])
+
+
+def mixture_em(split: Split, rows: RivalRows) -> Verdict:
+    """Two Gaussians with one covariance by EM; labelled rows keep their class. Decides at even
+    odds.
+    """
+    train, test = _dense(rows)
+    known = split.target >= 0
+    share = np.where(known, split.target, split.target[known].mean()).astype(float)
+    share[~known] = supervised(None)(split, RivalRows(train, train[~known], rows.ridge)).score
+    previous = np.inf
+    for _ in range(100):
+        direction, bias, odds = discriminant(train, share)
+        share[~known] = expit(train[~known] @ direction + bias + odds)
+        value = float(share.sum())
+        if abs(value - previous) < 1e-6 * len(share):
+            break
+        previous = value
+    score = test @ direction + bias
+    return Verdict((score > 0).astype(int), score, expit(score + odds), float(expit(odds)))
+
+
+def discriminant(rows: Array, share: Array) -> tuple[Array, float, float]:
+    """Direction, bias at even odds and log-odds of the share, from soft classes and a shrunk
+    covariance.
+    """
+    mass = np.array([(1 - share).sum(), share.sum()])
+    means = np.array([(1 - share) @ rows, share @ rows]) / mass[:, None]
+    within = rows - np.outer(1 - share, means[0]) - np.outer(share, means[1])
+    covariance = ledoit_wolf(within, assume_centered=True)[0]
+    direction = scipy.linalg.solve(covariance, means[1] - means[0], assume_a="pos")
+    return direction, -float(direction @ means.mean(axis=0)), float(np.log(mass[1] / mass[0]))
+
+
+def transductive_svm(split: Split, rows: RivalRows) -> Verdict:
+    """Linear SVM on labelled and self-labelled rows whose weight grows, class shares of the
+    labelled rows.
+
+    Joachims' transductive SVM with its switching of labels done for all rows at once.
+    """
+    known = split.target >= 0
+    share = float(split.target[known].mean())
+    classes = split.target.copy()
+    machine = LinearSVC(C=rows.ridge[None], dual=False, tol=1e-3)
+    model = machine.fit(rows.train[known], split.target[known])
+    ranked = round(share * int((~known).sum()))
+    for weight in (0.01, 0.1, 0.3, 1.0):
+        score = model.decision_function(rows.train[~known])
+        own = np.zeros(len(score), dtype=int)
+        own[np.argsort(score)[::-1][:ranked]] = 1
+        classes[~known] = own
+        weights = np.where(known, 1.0, weight * known.sum() / (~known).sum())
+        model = machine.fit(rows.train, classes, sample_weight=weights)
+    score = model.decision_function(rows.test)
+    return Verdict((score > 0).astype(int), score, None, share)
+
+
+def ours(neighbours: bool | str = "auto", **constants: Any) -> Method:
+    """`SelfTrainingLinearClassifier` on the columns as they are, deciding at even odds."""
+
+    def method(split: Split, rows: RivalRows) -> Verdict:
+        model = SelfTrainingLinearClassifier(
+            neighbours=neighbours, class_weight="balanced", random_state=0, **constants
+        )
+        model.fit(split.train, split.target)
+        score = model.decision_function(split.test)
+        probability = model.predict_proba(split.test)[:, 1]
+        return Verdict((score > 0).astype(int), score, probability, float(model.shares_[1]))
+
+    return method
+
+
+def _dense(rows: RivalRows) -> tuple[Array, Array]:
+    if not issparse(rows.train):
+        return rows.train, rows.test
+    directions = TruncatedSVD(DIRECTIONS, random_state=0).fit(rows.train)
+    return directions.transform(rows.train), directions.transform(rows.test)
+
+
+METHODS: dict[str, Method] = {
+    "supervised": supervised(None),
+    "supervised, balanced": supervised("balanced"),
+    "supervised, as it comes": supervised(None, tuned=False),
+    "supervised, balanced, as it comes": supervised("balanced", tuned=False),
+    "self-training .75": classic(None, 0.75),
+    "self-training .9": classic(None, 0.9),
+    "self-training .95": classic(None, 0.95),
+    "self-training .75, balanced": classic("balanced", 0.75),
+    "self-training .9, balanced": classic("balanced", 0.9),
+    "self-training .95, balanced": classic("balanced", 0.95),
+    "self-training .75, as it comes": classic(None, 0.75, tuned=False),
+    "self-training .75, balanced, as it comes": classic("balanced", 0.75, tuned=False),
+    "self-training .9, balanced, as it comes": classic("balanced", 0.9, tuned=False),
+    "label spreading": spreading,
+    "mixture by EM": mixture_em,
+    "transductive SVM": transductive_svm,
+    "anchored": ours(),
+    "anchored, no neighbours": ours(neighbours=False),
+    "anchored, neighbours": ours(neighbours=True),
+    "every label": every_label("balanced"),
+}
+
+
+def run(method: Method, split: Split, rows: RivalRows) -> tuple[Verdict, float]:
+    """A verdict and the processor seconds it took."""
+    begin = time.process_time()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        verdict = method(split, rows)
+    return verdict, time.process_time() - begin

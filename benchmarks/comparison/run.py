@@ -1,0 +1,99 @@
+"""Every run of the comparison, computed once and kept: a file per task, number of labels and seed.
+
+A file is written whole or not at all, so a run that was stopped continues where it was. A method
+that a file does not have yet is computed and added; one that was changed is asked for anew with
+`again`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from selftrain.runtime.files import replacing
+from selftrain.runtime.progress import Progress
+
+from .competitors import METHODS, prepared, run
+from .measures import measured
+from .tasks import RealTask, named, split
+
+LABELS = (20, 40, 100)
+FEWEST_UNLABELED = 60
+"""A task too small for so many rows without label is left out at that number of labels."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One task with so many labels, drawn with a seed."""
+
+    task: str
+    labels: int
+    seed: int
+
+    @property
+    def file(self) -> str:
+        """Its name in the store.
+
+        >>> Cell("MNIST 3 or 5, 20 %", 40, 2).file
+        'mnist-3-or-5-20-40-2.json'
+        """
+        words = "".join(c if c.isalnum() else " " for c in self.task.lower()).split()
+        return f"{'-'.join(words)}-{self.labels}-{self.seed}.json"
+
+
+def cells(tasks: tuple[RealTask, ...], seeds: int) -> list[Cell]:
+    """All cells, seed by seed, so that an unfinished run has all tasks."""
+    return [
+        Cell(task.name, labels, seed)
+        for seed in range(seeds)
+        for labels in LABELS
+        for task in tasks
+        if 0.6 * len(task.load().classes) - labels >= FEWEST_UNLABELED
+    ]
+
+
+def compute(wanted: list[Cell], store: Path, again: tuple[str, ...] = ()) -> None:
+    """Compute what the store does not have.
+
+    Arguments:
+        again: methods whose stored results are replaced.
+    """
+    store.mkdir(parents=True, exist_ok=True)
+    with Progress(len(wanted), "runs") as progress:
+        for cell in wanted:
+            known = _read(store / cell.file)
+            missing = [name for name in METHODS if name not in known or name in again]
+            if missing:
+                found = {**known, **_compute(cell, missing)}
+                with replacing(store / cell.file) as path:
+                    path.write_text(json.dumps({"cell": vars(cell), "methods": found}, indent=1))
+            progress.advance()
+
+
+def _compute(cell: Cell, names: list[str]) -> dict[str, Any]:
+    task = named(cell.task)
+    parts = split(task, cell.labels, cell.seed)
+    rows = prepared(parts, task.kind)
+    found = {}
+    for name in names:
+        verdict, seconds = run(METHODS[name], parts, rows)
+        values = measured(verdict, parts.truth, float(parts.hidden.mean()))
+        found[name] = {**values, "seconds": seconds}
+    return found
+
+
+def _read(path: Path) -> dict[str, Any]:
+    if not path.exists():
+        return {}
+    found: dict[str, Any] = json.loads(path.read_text())["methods"]
+    return found
+
+
+def stored(wanted: list[Cell], store: Path) -> Iterator[tuple[Cell, str, dict[str, float]]]:
+    """What the store has of these cells: cell, method, measures."""
+    for cell in wanted:
+        for method, values in _read(store / cell.file).items():
+            yield cell, method, values

@@ -1,0 +1,1 @@
+"""Results of the theory confirmed by code it does not share: other equations, finite systems."""

@@ -1,0 +1,421 @@
+r"""The equations of one step in extended precision, with exact derivatives.
+
+Numbers are long doubles (64 bits of mantissa on most machines): what cancels to eight digits still
+leaves eleven. Derivatives are complex steps, so nothing is subtracted to get them: a parameter gets
+an imaginary part of 1e-40 and the imaginary part of an equation is its derivative. Where the
+integrand jumps, the ends of the panels move into the complex plane with the jump.
+
+Steps and unknowns are those of `independent`; averages are made here, on panels that are halved
+until the integrals settle. Losses: logistic in any units, and squared.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from . import independent
+from .independent import LOGISTIC, Step
+
+REAL, COMPLEX = np.longdouble, np.clongdouble
+TINY = REAL("1e-40")
+"""Imaginary part of a complex step."""
+
+SETTLED = 1e-15
+"""Panels are halved until a halving changes the integrals by less, relative to their size."""
+
+UNSETTLED = 1e-12
+"""A larger doubt in the integrals leaves a step undecided."""
+
+GENERATIONS = 14
+"""Most halvings of a panel."""
+
+PLAIN_NOISE = 0.05
+"""Below this scale of the new noise a Gauss-Hermite rule is exact to all digits."""
+
+NARROW_NOISE = 1.2
+"""Above this scale the integral runs over the proximal point itself."""
+
+TAIL = 11.5
+"""Gaussians end here: 1e-29 of the peak."""
+
+FURTHEST = 36.0
+"""Jumps further out than this are beyond the numbers of `independent`."""
+
+NEAR = 1e-13
+"""A proximal point this near to the root is completed by one more Newton step."""
+
+MOST_PANELS = 150
+"""Panels of a class; a step that needs more is left undecided."""
+
+MOVING = (1, 2, 3)
+"""Marks of ends that move with the step: both thresholds, and the sign of a hard label."""
+
+
+def _legendre(count: int) -> tuple[Any, Any]:
+    """Nodes and weights of Gauss and Legendre, polished in long doubles."""
+    x = np.polynomial.legendre.leggauss(count)[0].astype(REAL)
+    for _ in range(3):
+        before, here = np.ones_like(x), x
+        for n in range(1, count):
+            before, here = here, ((2 * n + 1) * x * here - n * before) / REAL(n + 1)
+        slope = count * (x * here - before) / (x * x - 1)
+        x = x - here / slope
+    return x, 2 / ((1 - x * x) * slope * slope)
+
+
+def _hermite(count: int) -> tuple[Any, Any]:
+    """Nodes and weights for a standard Gaussian, polished in long doubles."""
+    x = np.polynomial.hermite_e.hermegauss(count)[0].astype(REAL)
+    for _ in range(3):
+        before, here = np.ones_like(x), x
+        for n in range(1, count):
+            before, here = here, x * here - n * before
+        x = x - here / (count * before)
+    weights = 1 / before**2
+    return x, weights / weights.sum()
+
+
+NODES, WEIGHTS = _legendre(20)
+PLAIN_X, PLAIN_W = _hermite(16)
+ROOT_TAU = np.sqrt(8 * np.arctan(REAL(1)))
+
+
+class Panels(NamedTuple):
+    """Panels in the old noise: their ends, and the marks of ends that move."""
+
+    low: Any
+    high: Any
+    low_mark: Any
+    high_mark: Any
+
+
+def sigmoid(x: Any) -> Any:
+    """1/(1 + exp(-x)), without overflow."""
+    up = np.real(x) >= 0
+    e = np.exp(np.where(up, -x, x))
+    return np.where(up, 1 / (1 + e), e / (1 + e))
+
+
+def slope(y: Any, u: Any) -> Any:
+    """sigma(y + u) - sigma(y) to full relative accuracy."""
+    near = np.abs(np.real(u)) < 1
+    small = -sigmoid(y + u) * sigmoid(-y) * np.expm1(np.where(near, -u, 0))
+    upper = sigmoid(-y) - sigmoid(-y - u)
+    lower = sigmoid(y + u) - sigmoid(y)
+    far = np.where((np.real(y) > 0) & (np.real(y + u) > 0), upper, lower)
+    return np.where(near, small, far)
+
+
+def bend(x: Any) -> Any:
+    """The derivative of the sigmoid."""
+    return sigmoid(x) * sigmoid(-x)
+
+
+def pull(soft: bool, y: Any, u: Any) -> Any:
+    """f at the proximal point u: off the label's logit y, or, for a hard label y = p, u itself."""
+    if soft:
+        return slope(y, u)
+    return np.where(np.real(y) > 0.5, -sigmoid(-u), sigmoid(u))
+
+
+def prox(soft: bool, y: Any, d: Any, c: Any) -> Any:
+    """u with u + c f = d: Newton inside a bracket, then once in the complex plane."""
+    y, d, strength = np.broadcast_arrays(np.real(y), np.real(d), np.real(c))
+    low = np.minimum(d, 0) if soft else np.where(y > 0.5, d, d - strength)
+    high = np.maximum(d, 0) if soft else np.where(y > 0.5, d + strength, d)
+    u = np.clip(-y if soft else np.zeros_like(d), low, high)
+    for _ in range(200):
+        value = u + strength * pull(soft, y, u) - d
+        high, low = np.where(value > 0, u, high), np.where(value > 0, low, u)
+        new = u - value / (1 + strength * bend(y + u if soft else u))
+        inside = (new > low) & (new < high)
+        new = np.where(inside, new, np.where(value == 0, u, 0.5 * (low + high)))
+        done = np.abs(new - u) <= NEAR * np.abs(u)
+        u = new
+        if done.all():
+            break
+    return u
+
+
+def _lifted(soft: bool, y: Any, u: Any, d: Any, c: Any) -> Any:
+    """The proximal point with its imaginary part, one Newton step from the real one."""
+    value = u + c * pull(soft, y, u) - d
+    return u - value / (1 + c * bend(y + u if soft else u))
+
+
+def _gaussian(g: Any) -> Any:
+    return np.exp(-0.5 * g * g) / ROOT_TAU
+
+
+def inner(soft: bool, y: Any, d0: Any, b: Any, c: Any) -> tuple[Any, Any, Any]:
+    """Averages of f, f^2, k over the new noise, field d0 + b n, for arrays y and d0."""
+    y, d0 = np.broadcast_arrays(y, d0)
+    if np.real(b) < NARROW_NOISE:
+        if np.real(b) < PLAIN_NOISE:
+            n, w = PLAIN_X, PLAIN_W
+        else:
+            edges = np.linspace(-TAIL, TAIL, 13, dtype=REAL)
+            half = 0.5 * (edges[1:] - edges[:-1])[:, None]
+            n = (edges[:-1, None] + half * (1 + NODES)).ravel()
+            w = (half * WEIGHTS).ravel() * _gaussian(n)
+        d = d0[..., None] + b * n
+        label = y[..., None]
+        u = _lifted(soft, label, prox(soft, label, d, c), d, c)
+        f = pull(soft, label, u)
+        k = bend(label + u if soft else u)
+        k = k / (1 + c * k)
+        return (f * w).sum(-1), (f * f * w).sum(-1), (k * w).sum(-1)
+    return _over_prox(soft, y, d0, b, c)
+
+
+def _over_prox(soft: bool, y: Any, d0: Any, b: Any, c: Any) -> tuple[Any, Any, Any]:
+    """The same as an integral over the proximal point."""
+    label, centre = np.real(y)[..., None], np.real(d0)[..., None]
+    marks = np.array([-TAIL, -8, -5.5, -3.5, -2, -1, 0, 1, 2, 3.5, 5.5, 8, TAIL], dtype=REAL)
+    ends = prox(soft, label, centre + np.real(b) * marks, c)
+    grades = np.array([-45, -22, -12, -7, -4, -2, 0, 2, 4, 7, 12, 22, 45], dtype=REAL)
+    bends = (-label if soft else np.zeros_like(label)) + grades
+    bends = np.clip(bends, ends[..., :1], ends[..., -1:])
+    ends = np.sort(np.concatenate([ends, bends], axis=-1), axis=-1)
+    half = 0.5 * (ends[..., 1:] - ends[..., :-1])[..., None]
+    u = ends[..., :-1, None] + half * (1 + NODES)
+    label = y[..., None, None]
+    f = pull(soft, label, u)
+    curve = bend(label + u if soft else u)
+    stretch = 1 + c * curve
+    w = half * WEIGHTS * _gaussian((u + c * f - d0[..., None, None]) / b) * stretch / b
+    parts = (f, f * f, curve / stretch)
+    return tuple((part * w).sum((-1, -2)) for part in parts)
+
+
+def old_logit(step: Step, s: float, g: Any) -> Any:
+    """The logit of the step before."""
+    return step.omega * (s * step.mu + np.sqrt(step.delta) * g) + step.old_bias
+
+
+def integrand(step: Step, z: Any, s: float, g: Any) -> tuple[Any, Any, Any]:
+    """Averages of f, f^2, k over the new noise at points g of the old one."""
+    root = np.sqrt(step.delta)
+    c = np.exp(z[4]) * step.delta
+    b = np.sqrt(step.delta * (step.nu2 * z[1] ** 2 + np.exp(2 * z[3])))
+    change = s * (step.mu * z[0] + step.nu2 * z[1]) + z[2] + root * g * z[0]
+    up = np.full(np.shape(g), s > 0)
+    if not step.first:
+        mean = step.omega * (s * step.mu + root * g)
+        up = np.real(mean + step.old_bias) > 0
+    binary = step.first or step.hard
+    if binary:
+        field = change
+        if not step.first:
+            field = field + step.anchor * mean + step.bias_anchor * step.old_bias
+        label, off = np.where(up, REAL(1), REAL(0)), field
+    else:
+        label = step.sharpness * (mean + step.old_bias)
+        off = change + (step.anchor - step.sharpness) * mean
+        off = off + (step.bias_anchor - step.sharpness) * step.old_bias
+    if step.loss.kind == LOGISTIC:
+        units = REAL(step.loss.units)
+        logit = label if binary else units * label
+        f, ff, k = inner(not binary, logit, units * (off + 0 * g), units * b, units * c)
+        return f, ff, units * k
+    if binary:
+        off = off - (2 * label - 1)
+    k = 1 / (1 + c)
+    return k * off, k * k * (off * off + b * b), k + 0 * off
+
+
+def _sums(step: Step, z: Any, s: float, low: Any, high: Any) -> Any:
+    """Integrals of 1, f, g f, f^2, k over each panel; columns 5 and 6 are sizes of 1 and 2."""
+    half = 0.5 * (high - low)
+    g = low[:, None] + half[:, None] * (1 + NODES)
+    w = half[:, None] * WEIGHTS * _gaussian(g)
+    f, ff, k = integrand(step, z, s, g)
+    size = np.abs(np.real(f)) * np.abs(w)
+    rows = (w, f * w, g * f * w, ff * w, k * w, size, np.abs(np.real(g)) * size)
+    return np.stack([row.sum(1) for row in rows], axis=1)
+
+
+def _ends(step: Step, z: Any, s: float) -> Panels:
+    """First panels: where `independent` begins, with the jumps marked."""
+    plain: list[Any] = [
+        float(np.real(x)) if isinstance(x, (np.floating, np.complexfloating)) else x for x in step
+    ]
+    found = independent.outer_ends(Step(*plain), np.real(z).astype(float), s)
+    jumps = [(_jump(step, s, mark).real, mark) for mark in _marks(step)]
+    # beyond a jump in the tail there may be all that counts
+    beyond = max((abs(x) for x, _ in jumps if abs(x) < FURTHEST), default=0.0)
+    reach = REAL(max(abs(found[0]), abs(found[-1]), math.hypot(beyond, TAIL)))
+    marks = [(REAL(x), 0) for x in (-reach, *found, reach)]
+    jumps = [(x, mark) for x, mark in jumps if abs(x) < reach]
+    clear = [(x, 0) for x, _ in marks if all(abs(x - y) > 1e-9 for y, _ in jumps)]
+    ordered = sorted(clear + jumps)
+    kept = [ordered[0]]
+    for end in ordered[1:]:
+        if end[0] - kept[-1][0] > 1e-12:
+            kept.append(end)
+    x = np.array([end[0] for end in kept], dtype=REAL)
+    mark = np.array([end[1] for end in kept])
+    panels = Panels(x[:-1], x[1:], mark[:-1], mark[1:])
+    middle = old_logit(step, s, 0.5 * (x[:-1] + x[1:])).real
+    chosen = np.abs(middle) > np.real(step.threshold * step.omega)
+    return Panels(*(column[chosen] for column in panels))
+
+
+def _marks(step: Step) -> tuple[int, ...]:
+    if np.real(step.threshold) > 0:
+        return MOVING[:2]
+    return MOVING[2:] if step.hard else ()
+
+
+def _jump(step: Step, s: float, mark: int) -> Any:
+    """Where the old logit is at a threshold or at zero."""
+    logit = {1: -step.threshold * step.omega, 2: step.threshold * step.omega, 3: 0.0}[mark]
+    return (logit - s * step.mu * step.omega - step.old_bias) / (np.sqrt(step.delta) * step.omega)
+
+
+def settle(step: Step, z: Any, s: float) -> tuple[Panels, float]:
+    """Panels on which the integrals have settled, and the doubt that is left."""
+    todo = _ends(step, z, s)
+    done: list[Panels] = []
+    values = _sums(step, z, s, todo.low, todo.high)
+    size = np.abs(values).sum(0)
+    size[1], size[2] = size[5], size[6]
+    doubt = 0.0
+    for generation in range(GENERATIONS):
+        middle = 0.5 * (todo.low + todo.high)
+        left, right = (
+            _sums(step, z, s, todo.low, middle),
+            _sums(step, z, s, middle, todo.high),
+        )
+        change = np.abs(left + right - values)[:, :5] / np.maximum(size[:5], REAL("1e-4000"))
+        bad = change.max(1) > SETTLED
+        done.append(Panels(*(column[~bad] for column in todo)))
+        if not bad.any():
+            break
+        none = np.zeros(bad.sum(), dtype=int)
+        halves = (
+            Panels(todo.low[bad], middle[bad], todo.low_mark[bad], none),
+            Panels(middle[bad], todo.high[bad], none, todo.high_mark[bad]),
+        )
+        if generation == GENERATIONS - 1 or sum(p.low.size for p in done) + bad.sum() > MOST_PANELS:
+            doubt = float(change.max())
+            done += halves
+            break
+        todo = Panels(*(np.concatenate(pair) for pair in zip(*halves, strict=True)))
+        values = np.concatenate([left[bad], right[bad]])
+    return Panels(*(np.concatenate(column) for column in zip(*done, strict=True))), doubt
+
+
+def totals(step: Step, z: Any, s: float, panels: Panels) -> Any:
+    """Integrals of 1, f, g f, f^2, k over a class, with ends that move."""
+    low, high = panels.low.astype(z.dtype), panels.high.astype(z.dtype)
+    for mark in _marks(step):
+        shift = _jump(step, s, mark)
+        shift = shift - shift.real
+        low = low + shift * (panels.low_mark == mark)
+        high = high + shift * (panels.high_mark == mark)
+    return _sums(step, z, s, low, high).sum(0)[:5]
+
+
+def _first(step: Step, z: Any, s: float) -> Any:
+    f, ff, k = integrand(step, z, s, np.zeros(1, dtype=z.dtype))
+    return np.array([1, f[0], 0, ff[0], k[0]], dtype=z.dtype)
+
+
+def residual(step: Step, z: Any, panels: dict[float, Panels]) -> Any:
+    """The five equations of `independent`."""
+    sums = np.zeros(6, dtype=z.dtype)  # share, f, s f, g f, f^2, k
+    for s, share in ((1.0, step.rho), (-1.0, 1 - step.rho)):
+        mass, f, gf, ff, k = _first(step, z, s) if step.first else totals(step, z, s, panels[s])
+        sums += share * np.array([mass, f, s * f, gf, ff, k])
+    mass, f, sf, gf, ff, k = sums
+    a = step.anchor * step.omega + z[0]
+    drive = -step.alpha * sf
+    hat = step.alpha * step.delta * k + step.ridge
+    return np.array(
+        [
+            z[0]
+            if step.first
+            else step.ridge * a - step.mu * drive + step.alpha * np.sqrt(step.delta) * gf,
+            hat * z[1] - drive,
+            z[2] - step.bias if step.fixed_bias else f / mass,
+            np.log(step.alpha * step.delta * ff) + 2 * z[4] - 2 * z[3],
+            z[4] + np.log(hat),
+        ]
+    )
+
+
+class Solved(NamedTuple):
+    """A step at a point: its equations, their derivatives in the unknowns, the panels, and the
+    doubt in the averages.
+    """
+
+    value: Any
+    jacobian: Any
+    panels: dict[float, Panels]
+    doubt: float
+
+
+def extended(step: Step) -> Step:
+    """The step with its numbers in long doubles."""
+    wide: list[Any] = [REAL(x) if isinstance(x, (float, np.floating)) else x for x in step]
+    return Step(*wide)
+
+
+def at(step: Step, z: Any) -> Solved:
+    """Equations and Jacobian at z."""
+    z = np.asarray(z, dtype=REAL)
+    panels, doubt = {}, 0.0
+    if not step.first:
+        for s in (1.0, -1.0):
+            panels[s], unsettled = settle(step, z, s)
+            doubt = max(doubt, unsettled)
+    value = residual(step, z, panels)
+    jacobian = np.empty((5, 5), dtype=REAL)
+    for i in range(5):
+        moved = z.astype(COMPLEX)
+        moved[i] += 1j * TINY
+        jacobian[:, i] = residual(step, moved, panels).imag / TINY
+    return Solved(value, jacobian, panels, doubt)
+
+
+def along(step: Step, z: Any, panels: dict[float, Panels], rates: dict[str, Any]) -> Any:
+    """The derivative of the equations when fields of the step move at these rates."""
+    moved = {name: getattr(step, name) + 1j * TINY * REAL(rate) for name, rate in rates.items()}
+    return residual(step._replace(**moved), np.asarray(z, dtype=COMPLEX), panels).imag / TINY
+
+
+def newton(step: Step, z: Any, solved: Solved, right: Any) -> Any:
+    """The solution of the linear system, in scaled doubles with one refinement in long doubles."""
+    unit = independent.scales(step, np.asarray(z, dtype=float)).astype(REAL)
+    matrix = solved.jacobian * unit
+    rows = np.abs(matrix).max(axis=1)
+    matrix, right = matrix / rows[:, None], right / rows
+    inverse = np.linalg.inv(matrix.astype(float)).astype(REAL)
+    x = inverse @ right
+    for _ in range(4):
+        x = x + inverse @ (right - matrix @ x)
+    return unit * x
+
+
+def correction(step: Step, z: Any) -> independent.Verdict:
+    """How far z is from the root, by Newton's method: where it arrives depends on what the step is
+    given, not on the digits of z.
+    """
+    step = extended(step)
+    start = z = np.asarray(z, dtype=REAL)
+    distance, doubt = math.nan, 0.0
+    for _ in range(4):
+        solved = at(step, z)
+        doubt = max(doubt, solved.doubt)
+        if not (np.isfinite(solved.value).all() and np.isfinite(solved.jacobian).all()):
+            return independent.Verdict(math.nan, False, z)
+        unit = independent.scales(step, z.astype(float))
+        z = z + np.clip(newton(step, z, solved, -solved.value), -unit, unit)
+        last, distance = distance, independent.relative(step, start, z - start)
+        if distance < 1e-10 or abs(distance - last) < 0.1 * distance:
+            break
+    return independent.Verdict(distance, doubt < UNSETTLED, z)

@@ -1,0 +1,119 @@
+"""Rows used again: the theory with memory against finite systems, in every mode, at two sizes.
+
+    python -m benchmarks finite-reuse [--seeds 16] [--out reuse.json] [--growth]
+
+Eight steps in each mode. Every mean over seeds is compared with the theory in units of its standard
+error. With `--growth`: small systems with many seeds instead, whose deviations are larger than
+their errors, to see them fall as 1/N. Results are written as they come and not computed again.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from selftrain import Problem, Recipe, simulate, solve
+
+from ..options import parser
+
+BASE = {"alpha_l": 0.8, "alpha_u": 2.2, "rho": 0.35, "delta": 0.6, "steps": 8}
+POOL = ("a+b", "b+c", "c+a", "a+b", "b+c", "c+a", "a+b", "b+c")
+RETURNING = ("a", "b", "a", "b", "a", "b", "a", "b")
+MODES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "kept": ({"keep_labeled": 1.0}, {}),
+    "reused": ({"batches": "reused"}, {}),
+    "both": ({"batches": "reused", "keep_labeled": 1.0}, {}),
+    "pool": ({"batches": POOL}, {}),
+    "returning, kept from step 4": (
+        {"batches": RETURNING, "keep_labeled": (0, 0, 0, 0.5, 0.5, 0.5, 0.5, 0.5)}, {},
+    ),
+    "hard labels": ({"batches": "reused", "keep_labeled": 1.0}, {"sharpness": float("inf")}),
+    "selection": ({"batches": "reused"}, {"threshold": 0.4}),
+    "annealed, bias fixed": (
+        {"batches": "reused", "keep_labeled": 1.0}, {"annealing": 0.3, "fix_bias": True},
+    ),
+    "squared": ({"batches": "reused", "keep_labeled": 0.5, "loss": "squared"}, {}),
+}  # fmt: skip
+SIZES = (2_000, 8_192)
+GROWTH_SIZES, GROWTH_MODES, GROWTH_SEEDS = (64, 128, 256), ("reused", "both"), 1_024
+COMPARED = ("q", "m", "bias", "overlap", "error", "fraction_selected", "pseudo_label_accuracy")
+TOLERANCE = 3e-4
+"""Of the theory, well below the standard error of a mean; labels that jump cannot be had to much
+less.
+"""
+
+
+def words(mode: str) -> tuple[Problem, Recipe]:
+    """Problem and recipe of a mode."""
+    fields, recipe = MODES[mode]
+    return Problem(**{**BASE, **fields}), Recipe(**{"lambda_l": 0.05, "lambda_u": 0.03, **recipe})
+
+
+def measure(mode: str, features: int, seeds: int) -> dict[str, Any]:
+    """The largest |z| of a mode, where it is, and the relative deviations of q at the end."""
+    problem, recipe = words(mode)
+    begin = time.process_time()
+    ensemble = simulate(problem, recipe, features, seeds, probes=0, progress=False)
+    comparison = ensemble.compare(solve(problem, recipe, TOLERANCE))
+    theory = comparison.theory
+    scores = {
+        f"{name} at {t}": abs(float(z))
+        for name in COMPARED
+        for t, z in enumerate(comparison.z[name])
+        if np.isfinite(z)
+    }
+    where = max(scores, key=lambda key: scores[key])
+    deviations = ensemble.q / theory.q - 1
+    return {
+        "mode": mode,
+        "features": features,
+        "seeds": seeds,
+        "worst": scores[where],
+        "where": where,
+        "scores": len(scores),
+        "deviation": float(np.mean(deviations[:, -1])),
+        "error_of_deviation": float(np.std(deviations[:, -1], ddof=1) / np.sqrt(seeds)),
+        "accuracy": theory.summary()["accuracy"],
+        "seconds": time.process_time() - begin,
+    }
+
+
+def main(command: str, arguments: Sequence[str]) -> int:
+    options = parser(command, __doc__)
+    options.add_argument("--seeds", type=int, default=16)
+    options.add_argument("--out", type=Path, default=Path("reuse.json"))
+    options.add_argument("--growth", action="store_true")
+    given = options.parse_args(arguments)
+    runs = [(mode, features, given.seeds) for features in SIZES for mode in MODES]
+    if given.growth:
+        runs = [(mode, size, GROWTH_SEEDS) for mode in GROWTH_MODES for size in GROWTH_SIZES]
+    known = json.loads(given.out.read_text()) if given.out.exists() else []
+    done = {(row["mode"], row["features"], row["seeds"]) for row in known}
+    for run in runs:
+        if run not in done:
+            known.append(measure(*run))
+            given.out.write_text(json.dumps(known, indent=1))
+    show([row for row in known if (row["mode"], row["features"], row["seeds"]) in runs])
+    return 0
+
+
+def show(known: list[dict[str, Any]]) -> None:
+    table = Table(
+        "mode", "N", "largest |z|", "where", "q - theory, last step", "times N", "seconds"
+    )
+    for row in known:
+        gap = f"{row['deviation']:+.2%} ± {row['error_of_deviation']:.2%}"
+        table.add_row(
+            row["mode"], str(row["features"]), f"{row['worst']:.2f}", row["where"], gap,
+            f"{row['deviation'] * row['features']:+.1f} ± "
+            f"{row['error_of_deviation'] * row['features']:.1f}",
+            f"{row['seconds']:.0f}",
+        )  # fmt: skip
+    Console().print(table)

@@ -1,0 +1,1 @@
+"""Small faults put into the source, to see whether the tests notice them."""

@@ -1,0 +1,1 @@
+"""Speed and accuracy of the engines, as ratios measured in one run: docs/benchmarks.md."""

@@ -1,1 +1,0 @@
-"""Measurements: the engines against other ways to the same numbers, as ratios taken in one run."""
