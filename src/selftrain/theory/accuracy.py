@@ -13,15 +13,19 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..arrays import Array
 from ..errors import NoGradient, StageError
 from ..runtime.kernels import kernel
-from .gradients.gradient import derivatives
-from .gradients.step_derivatives import MU, NU2, OLD_BIAS, OMEGA
+from .engines.engine import select
+from .gradients.step_derivatives import FIELDS, MU, NU2, OLD_BIAS, OMEGA, drop_odd
+from .solve import stages
 from .state import solution, states_of
 from .step.equations import BIAS, ETA, LOG_R, A, solve_linear
 from .step.given import NO_MODEL, schedule
+from .step.symmetry import treats_classes_alike
+from .tolerances import REFINED, exponent_of
 from .trajectory import Trajectory
 
 ROUNDING = float(np.finfo(float).eps)
@@ -85,6 +89,37 @@ def carried(trajectory: Trajectory) -> Array:
             accuracy[start + done : last + 1] = math.inf
             break
     return accuracy
+
+
+def derivatives(
+    trajectory: Trajectory, states: Array, unknowns: Array, steps: range
+) -> tuple[Array, Array]:
+    """The derivatives of the equations of some steps in their unknowns and in what they are
+    given.
+    """
+    problem, recipe = trajectory.problem, trajectory.recipe
+    exponent = exponent_of(trajectory.stats.tolerance)
+    jacobians, moves = np.empty((len(steps), 5, 5)), np.empty((len(steps), 5, FIELDS))
+    later = steps
+    if steps.start == 0:
+        first = next(stages(trajectory, [0]))
+        jacobians[0], moves[0] = first.derivatives(unknowns[0], exponent + REFINED)
+        later = steps[1:]
+    if later:
+        engine = select(problem, recipe)
+        found = engine.derivatives(problem, recipe, states, unknowns, later, exponent)
+        jacobians[-len(later) :], moves[-len(later) :] = found
+    drop_odd(jacobians, moves, _balanced(trajectory, states, steps))
+    return jacobians, moves
+
+
+def _balanced(trajectory: Trajectory, states: Array, steps: range) -> NDArray[np.bool_]:
+    """Which of the steps are their own mirror images; `solve` sets their bias to zero."""
+    problem, recipe = trajectory.problem, trajectory.recipe
+    rho, bias = np.append(problem.rho, problem.unlabeled.rho), np.append(0.0, states[:, 3])
+    part = slice(steps.start, steps.stop)
+    balanced: NDArray[np.bool_] = (rho[part] == 0.5) & (bias[part] == 0.0)
+    return balanced & (balanced.any() and treats_classes_alike(problem, recipe))
 
 
 @kernel(error_model="numpy")

@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...arrays import Array
 from ...errors import InvalidInput, NoGradient, nearest
@@ -23,17 +22,18 @@ from ...fields import whole
 from ...labelers import HardLabels
 from ...observables import SYMBOLS
 from ...runtime.progress import Progress, ProgressOption, checked_progress
-from ..engines.engine import select
-from ..solve import stages
+from ..accuracy import derivatives
+from ..shapes.trajectory import ShapedTrajectory
 from ..state import solution, unit_changes
-from ..step.symmetry import treats_classes_alike
-from ..tolerances import REFINED, exponent_of
 from ..trajectory import Trajectory
+from . import pulls
 from .backward import Solution, pull_back
 from .objective import Partials, partials
-from .step_derivatives import ALPHA, DELTA, FIELDS, RHO, RIDGE, SHARPNESS, THRESHOLD, drop_odd
+from .results import Results, results
+from .step_derivatives import ALPHA, DELTA, FIELDS, RHO, RIDGE, SHARPNESS, THRESHOLD
+from .sweep import Slopes, sweep
 
-__all__ = ["Gradient", "derivatives", "gradient"]
+__all__ = ["Gradient", "gradient"]
 
 ILL_CONDITIONED = 1e11
 """Beyond this a stage magnifies the rounding of its averages so much that nothing is left of a
@@ -128,8 +128,7 @@ def gradient(
 
     The threshold's derivative at $\Gamma = 0$ is the one from above. There is no derivative where
     labels have collapsed, none in the sharpness of hard labels, and none through an ill-conditioned
-    stage: these raise. With clusters that have a shape, derivatives are differences of runs
-    (`theory.shapes.gradient`).
+    stage: these raise.
 
     >>> from selftrain import Problem, Recipe, solve
     >>> problem = Problem(alpha_l=0.5, alpha_u=2.0, rho=0.4, delta=0.75**2, steps=16)
@@ -142,12 +141,8 @@ def gradient(
     trajectory.problem.needs_fresh_rows("the gradient")
     checked_progress(progress)
     name, step = _quantity(trajectory, of, at)
-    if trajectory.problem.shaped:
-        from ..shapes.gradient import shaped_gradient
-        from ..shapes.trajectory import ShapedTrajectory
-
-        assert isinstance(trajectory, ShapedTrajectory)
-        return shaped_gradient(trajectory, of, name, step, progress)
+    if isinstance(trajectory, ShapedTrajectory):
+        return _general(trajectory, of, name, step, progress)
     last = trajectory.good_steps - 1 if step is None else step
     wanted = partials(trajectory, of, step)
     if of == "error" and not wanted.rows.any():
@@ -204,37 +199,6 @@ def _quantity(trajectory: Trajectory, of: Any, at: Any) -> tuple[str, int | None
     return of, step
 
 
-def derivatives(
-    trajectory: Trajectory, states: Array, unknowns: Array, steps: range
-) -> tuple[Array, Array]:
-    """The derivatives of the equations of some steps in their unknowns and in what they are
-    given.
-    """
-    problem, recipe = trajectory.problem, trajectory.recipe
-    exponent = exponent_of(trajectory.stats.tolerance)
-    jacobians, moves = np.empty((len(steps), 5, 5)), np.empty((len(steps), 5, FIELDS))
-    later = steps
-    if steps.start == 0:
-        first = next(stages(trajectory, [0]))
-        jacobians[0], moves[0] = first.derivatives(unknowns[0], exponent + REFINED)
-        later = steps[1:]
-    if later:
-        engine = select(problem, recipe)
-        found = engine.derivatives(problem, recipe, states, unknowns, later, exponent)
-        jacobians[-len(later) :], moves[-len(later) :] = found
-    drop_odd(jacobians, moves, _balanced(trajectory, states, steps))
-    return jacobians, moves
-
-
-def _balanced(trajectory: Trajectory, states: Array, steps: range) -> NDArray[np.bool_]:
-    """Which of the steps are their own mirror images; `solve` sets their bias to zero."""
-    problem, recipe = trajectory.problem, trajectory.recipe
-    rho, bias = np.append(problem.rho, problem.unlabeled.rho), np.append(0.0, states[:, 3])
-    part = slice(steps.start, steps.stop)
-    balanced: NDArray[np.bool_] = (rho[part] == 0.5) & (bias[part] == 0.0)
-    return balanced & (balanced.any() and treats_classes_alike(problem, recipe))
-
-
 def _check(slopes: Array, condition: Array) -> None:
     worst = int(np.argmax(np.where(np.isnan(condition), math.inf, condition)))
     if not condition[worst] < ILL_CONDITIONED:
@@ -288,6 +252,80 @@ def _entries(
     for name, follower in (("rho", "rho_u"), ("delta", "delta_u")):
         if getattr(problem, follower) is None:
             found[name] = found[name] + np.sum(found[follower])
+    return {
+        name: value if isinstance(value, np.ndarray) and value.ndim else float(value)
+        for name, value in found.items()
+    }, missing
+
+
+def _general(
+    run: ShapedTrajectory,
+    of: str | Callable[[Any], float],
+    title: str,
+    step: int | None,
+    progress: ProgressOption,
+) -> Gradient:
+    """The gradient of a run with general covariances."""
+    last = run.good_steps - 1 if step is None else step
+    wanted = results(run, of, step)
+    if of == "error" and not wanted.wanted.columns.any():
+        raise NoGradient(
+            f"the error of step {step} is that of one class: no state near it has another"
+        )
+    with Progress(last + 1, "steps", progress, often=True) as bar:
+        slopes = sweep(run, wanted.wanted, last, bar)
+    _check(np.column_stack([slopes.pulls, slopes.rest]), slopes.condition)
+    entries, missing = _general_entries(run, slopes, wanted)
+    return Gradient(title, step, wanted.value, slopes.condition, entries, missing)
+
+
+def _general_entries(
+    run: ShapedTrajectory, slopes: Slopes, wanted: Results
+) -> tuple[dict[str, float | Array], dict[str, str]]:
+    """Derivatives by the names of problem and recipe, and why some do not exist."""
+    problem, recipe = run.problem, run.recipe
+    steps, last = problem.steps, len(slopes.pulls) - 1
+    assert problem.clusters is not None
+    alpha = np.append(problem.alpha_l, problem.unlabeled.alpha)[: last + 1]
+    rho = np.append(problem.rho, problem.unlabeled.rho)[: last + 1]
+    groups = run.space.groups
+    weights = slopes.pulls[:, pulls.FIRST_FIELD + 1 + 4 * groups :]
+    by_rho = slopes.pulls[:, pulls.POSITIVE]
+    if groups == 2:
+        by_rho = weights[:, 1] / rho - weights[:, 0] / (1.0 - rho)
+    norms = np.append(0.0, np.sqrt(run._scaled_q)[:last] * problem.clusters.length)
+
+    def each(slope: Array) -> Array:
+        return np.append(slope[1:], np.zeros(steps - last))
+
+    by_alpha = weights.sum(axis=1) / alpha
+    found: dict[str, float | Array] = {
+        "lambda_l": slopes.rest[0, pulls.RIDGE],
+        "lambda_u": each(slopes.rest[:, pulls.RIDGE]),
+        "threshold": each(slopes.pulls[:, pulls.LIMIT] * norms),
+        "alpha_l": by_alpha[0],
+        "alpha_u": each(by_alpha),
+        "rho": by_rho[0],
+        "rho_u": each(by_rho),
+    }
+    missing = dict.fromkeys(("delta", "delta_u"), "clusters have a shape in its place")
+    hard = np.isinf(recipe.at_steps(steps).sharpness) | isinstance(
+        recipe.label_function, HardLabels
+    )
+    if hard.any():
+        reason = f"the labels are hard at step {int(np.argmax(hard)) + 1}"
+        missing |= {"sharpness": reason, "annealing": reason}
+    else:
+        t, anneal = np.arange(1, steps + 1), np.broadcast_to(recipe.annealing, steps)
+        by_gamma = each(slopes.pulls[:, pulls.SHARPNESS])
+        found["sharpness"] = by_gamma * (1.0 + anneal * t)
+        by_step = by_gamma * np.broadcast_to(recipe.sharpness, steps) * t
+        found["annealing"] = by_step if isinstance(recipe.annealing, tuple) else by_step.sum()
+    for name, extra in wanted.direct.items():
+        if name in found:
+            found[name] = found[name] + extra
+    if problem.rho_u is None:
+        found["rho"] = found["rho"] + np.sum(found["rho_u"])
     return {
         name: value if isinstance(value, np.ndarray) and value.ndim else float(value)
         for name, value in found.items()

@@ -18,21 +18,8 @@ import numpy as np
 from scipy.special import ndtr
 
 from ...arrays import Array
-from ...errors import InvalidInput
 from ..trajectory import STATE, Trajectory
-
-DIFFERENCE = 1e-5
-"""Relative size of a step of the central differences."""
-
-AT_ZERO = 10.0
-"""The scale of a threshold, annealing, ... of 0: a one-sided difference over 1e-4 rises above the
-rounding of its ends.
-"""
-
-QUIET = 1e-12
-"""A relative change this small is the error of the averages, which use another rule at 0 than
-beside it.
-"""
+from .differences import AT_ZERO, SCALARS, as_number, differences
 
 
 @dataclass(frozen=True)
@@ -120,7 +107,7 @@ def _of_error(trajectory: Trajectory, at: int) -> tuple[Array, dict[str, float |
 
 def _by_differences(trajectory: Trajectory, function: Callable[[Trajectory], float]) -> Partials:
     run = _spelled_out(trajectory)
-    value = _number(function(run))
+    value = as_number(function(run))
     rows = np.zeros((trajectory.problem.steps + 1, len(STATE)))
     norm = np.hypot(run.m, np.sqrt(run.v))
     scales = {"m": norm, "bias": np.abs(run.bias) + norm, "overlap": norm * norm}
@@ -130,9 +117,9 @@ def _by_differences(trajectory: Trajectory, function: Callable[[Trajectory], flo
 
         def at(values: Array, name: str = name) -> float:
             changes: dict[str, Any] = {name: values}
-            return _number(function(replace(run, **changes)))
+            return as_number(function(replace(run, **changes)))
 
-        rows[:, i] = _differences(at, column, scale, value)
+        rows[:, i] = differences(at, column, scale, value)
     direct: dict[str, float | Array] = {}
     for word in ("problem", "recipe"):
         given = getattr(run, word)
@@ -142,15 +129,15 @@ def _by_differences(trajectory: Trajectory, function: Callable[[Trajectory], flo
             def when(
                 values: Array, word: str = word, given: Any = given, name: str = name
             ) -> float:
-                scalar = name in _SCALARS or not isinstance(getattr(given, name), tuple)
+                scalar = name in SCALARS or not isinstance(getattr(given, name), tuple)
                 entry = float(values[0]) if scalar else tuple(values.tolist())
-                return _number(function(replace(run, **{word: given.replace(**{name: entry})})))
+                return as_number(function(replace(run, **{word: given.replace(**{name: entry})})))
 
             scale = np.where(entries == 0.0, AT_ZERO, np.abs(entries))
             if name.startswith("rho"):
                 scale = np.minimum(scale, 1.0 - entries)
-            slope = _differences(when, entries, scale, value)
-            direct[name] = float(slope[0]) if name in _SCALARS else slope
+            slope = differences(when, entries, scale, value)
+            direct[name] = float(slope[0]) if name in SCALARS else slope
     if not isinstance(trajectory.recipe.annealing, tuple):
         direct["annealing"] = float(np.sum(direct["annealing"]))
     return Partials(value, rows, direct)
@@ -160,7 +147,6 @@ _FIELDS = {
     "problem": ("alpha_l", "alpha_u", "rho", "rho_u", "delta", "delta_u"),
     "recipe": ("lambda_l", "lambda_u", "threshold", "sharpness", "annealing"),
 }
-_SCALARS = ("alpha_l", "rho", "delta", "lambda_l")
 
 
 def _spelled_out(trajectory: Trajectory) -> Trajectory:
@@ -179,56 +165,3 @@ def _spelled_out(trajectory: Trajectory) -> Trajectory:
         for name in ("lambda_u", "threshold", "sharpness", "annealing")
     }
     return replace(trajectory, problem=problem.replace(**values), recipe=recipe.replace(**choices))
-
-
-def _differences(
-    function: Callable[[Array], float], at: Array, scale: Array, value: float
-) -> Array:
-    """The gradient of a function of an array, by central differences where it changes at all.
-
-    A zero with a one-sided domain (a threshold, an annealing of 0) takes a difference from above.
-    """
-    slope = np.zeros(at.size)
-    shake = np.random.default_rng(0).uniform(0.5, 1.0, at.size)
-    movable = np.isfinite(at) & (scale > 0)
-
-    def search(low: int, high: int) -> None:
-        block = np.zeros(at.size, dtype=bool)
-        block[low:high] = movable[low:high]
-        if not block.any():
-            return
-        if function(np.where(block, at + DIFFERENCE * shake * scale, at)) == value:
-            return
-        if high - low > 1:
-            middle = (low + high) // 2
-            search(low, middle)
-            search(middle, high)
-            return
-        step = DIFFERENCE * scale[low]
-        if at[low] == 0.0:
-            one, two = (function(_moved(at, low, k * step)) for k in (1, 2))
-            if max(abs(one - value), abs(two - value)) > QUIET * abs(value):
-                slope[low] = (4 * one - two - 3 * value) / (2 * step)
-        else:
-            up, down = (function(_moved(at, low, k * step)) for k in (1, -1))
-            slope[low] = (up - down) / (2 * step)
-
-    search(0, at.size)
-    return slope
-
-
-def _moved(at: Array, index: int, by: float) -> Array:
-    moved = at.copy()
-    moved[index] += by
-    return moved
-
-
-def _number(value: Any) -> float:
-    accepted = "a function that returns one finite number is accepted"
-    try:
-        result = np.asarray(value, dtype=float)
-    except (TypeError, ValueError):
-        raise InvalidInput("of", value, accepted) from None
-    if result.size != 1 or not np.isfinite(result).all():
-        raise InvalidInput("of", value, accepted)
-    return float(result.reshape(()))

@@ -1,0 +1,282 @@
+r"""The equations of a step in reverse: from its unknowns to fields, labels and batch.
+
+At a solved step the equations $F(x; \theta) = 0$ of `shapes.equations` define the unknowns. With
+$\bar x$ the derivatives of L in them, $\lambda = -F_x^{-T}\bar x$ and $dL/d\theta = \lambda\cdot
+F_\theta$. F depends on $\theta$ through averages of X = f, s f, $g_1$ f, $f^2$, k over the samples
+of a group, and each of them moves in four ways:
+
+- the new logit h moves with the fields: averages with k, as in the Jacobian;
+- the label moves with $\tilde h$ and the sharpness: the averages `y`, `fy`, `ky`;
+- the weights of the classes move with the proportion $\rho$: $\partial E[X]/\partial\rho =
+  E[X|s{=}1] - E[X|s{=}{-}1]$, from E[X] and E[s X];
+- where the integrand jumps, at a limit or at the sign of a hard label, the jump moves: with $g_e$
+  its place, $\varphi(g_e)\,(\bar X_- - \bar X_+)\,\partial g_e/\partial\theta$ (`edges`).
+
+In the mirror of a balanced problem B, B' and $\rho - 1/2$ change sign and groups change places.
+What does not change sign is moved by nothing that does. Averages have these zeros only up to
+rounding, which steps that shrink the weights magnify: even and odd parts are pulled back apart.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...runtime.kernels import kernel
+from ..shapes.equations import Labelling
+from ..shapes.modes import BIAS, FIRST, HAT_M
+from .edges import E_CLASS, E_F, E_FF, E_K, E_LIMIT, E_PLACE, E_SHARPNESS, E_WEIGHT
+from .pulls import FIRST_FIELD, LIMIT, OLD_BIAS, OLD_M, POSITIVE, SHARPNESS, LinearStep
+
+ODD_ROUNDING = 1e-12
+"""Where groups change places in the mirror, sums over them differ by rounding: an odd part smaller
+than this, relative to the even one, is none.
+"""
+
+REFINEMENTS = 3
+"""Solutions of a system: the first, and two for what it left over."""
+
+
+class Moves(NamedTuple):
+    r"""The averages of a solved step and how they move.
+
+    Attributes:
+        moments, shares: averages and selected samples per feature of every group.
+        positive: proportion of positives in every group.
+        gain: $\partial y/\partial\tilde h$ of the logit y of the label.
+        sharp: derivatives of E[f], E[s f], E[g f], E[f^2], E[k] through the label in the sharpness,
+            a row for every group.
+        edges: the jumps of every group (`edges`).
+    """
+
+    moments: Any
+    shares: Any
+    positive: Any
+    gain: float
+    sharp: Any
+    edges: Any
+
+
+class Equations(NamedTuple):
+    """The equations of a solved step: their linear half, the labelling model, the averages, the
+    system of residuals and Jacobian, and whether the labels are given, the bias fixed, the step its
+    own mirror image.
+    """
+
+    at: LinearStep
+    labels: Labelling
+    moves: Moves
+    system: Any
+    given: bool
+    fixed_bias: bool
+    mirrored: bool
+
+
+@kernel(error_model="numpy")
+def pull_equations(step: Equations, bars: Any, pulls: Any) -> float:
+    """Add to `pulls` what the derivatives `bars` in the unknowns come from; the condition of the
+    step.
+    """
+    size = bars.shape[0]
+    unit, right, adjoint = np.empty(size), np.empty(size), np.empty(size)
+    _units(step, unit)
+    if not step.mirrored:
+        condition = solve_transposed(step.system, unit, bars, adjoint)
+        _pull_averages(step, adjoint, pulls)
+        return condition
+    part = np.empty(pulls.shape[0])
+    condition = 0.0
+    for sign in (1.0, -1.0):
+        right[:] = bars
+        _one_parity(right, sign, HAT_M, BIAS, FIRST, step.labels.roots.shape[0])
+        if sign < 0.0 and _is_rounding(right, bars, unit, step.labels.roots.shape[0]):
+            break
+        condition = max(condition, solve_transposed(step.system, unit, right, adjoint))
+        _one_parity(adjoint, sign, HAT_M, BIAS, FIRST, step.labels.roots.shape[0])
+        part[:] = 0.0
+        _pull_averages(step, adjoint, part)
+        _one_parity_of_pulls(part, sign, step.labels.roots.shape[0])
+        pulls += part
+    return condition
+
+
+@kernel(error_model="numpy")
+def _one_parity(values: Any, sign: float, even: int, odd: int, first: int, groups: int) -> None:
+    """Leave what the mirror multiplies by `sign`: one entry that it leaves alone, one that it turns
+    around, and from `first` on entries of the groups, which change places.
+    """
+    values[odd if sign > 0.0 else even] = 0.0
+    for i in range(first, values.shape[0], groups):
+        other = values[i + groups - 1]
+        mean = 0.5 * (values[i] + sign * other)
+        values[i] = mean
+        values[i + groups - 1] = sign * mean
+
+
+@kernel(error_model="numpy")
+def _is_rounding(odd: Any, bars: Any, unit: Any, groups: int) -> bool:
+    """Whether the odd part of `bars` is zero, or what rounding has left."""
+    largest = whole = 0.0
+    for j in range(bars.shape[0]):
+        largest = max(largest, abs(odd[j]) * unit[j])
+        whole = max(whole, abs(bars[j]) * unit[j])
+    return largest <= (ODD_ROUNDING * whole if groups > 1 else 0.0)
+
+
+@kernel(error_model="numpy")
+def _one_parity_of_pulls(pulls: Any, sign: float, groups: int) -> None:
+    """The same for the pulls of a step."""
+    _one_parity(pulls, sign, FIRST_FIELD, OLD_BIAS, FIRST_FIELD + 1, groups)
+    if sign > 0.0:
+        pulls[POSITIVE] = 0.0
+    else:
+        pulls[OLD_M] = pulls[LIMIT] = pulls[SHARPNESS] = 0.0
+
+
+@kernel(error_model="numpy")
+def _units(step: Equations, out: Any) -> None:
+    """What changes of the unknowns are compared with: the bias with the logits, conjugates with
+    those that would make the weights, logarithms with 1.
+    """
+    x, fields, anchor = step.at.x, step.at.fields, step.at.anchor
+    groups = step.labels.roots.shape[0]
+    scale, stiffness = abs(fields[0, 0] + anchor * step.labels.m), 0.0
+    for k in range(groups):
+        along = (fields[1 + k, 0] + anchor) * step.labels.roots[k]
+        scale = max(scale, math.hypot(along, fields[1 + groups + k, 0]))
+        stiffness = max(stiffness, math.exp(x[FIRST + groups + k]))
+    out[:] = 1.0
+    out[HAT_M] = abs(x[HAT_M]) + (step.at.ridge + stiffness) * scale
+    out[BIAS] = abs(x[BIAS] + step.labels.gamma * step.labels.bias) + scale
+    for k in range(groups):
+        out[FIRST + k] = math.exp(x[FIRST + groups + k])
+        if not step.given:
+            out[FIRST + k] *= scale / step.labels.roots[k]
+
+
+@kernel(error_model="numpy")
+def _pull_averages(step: Equations, adjoint: Any, pulls: Any) -> None:
+    r"""Add $\lambda\cdot F_\theta$ for every $\theta$ of `pulls`; `adjoint` is $\lambda$."""
+    labels, fields = step.labels, step.at.fields
+    groups = labels.roots.shape[0]
+    t0, q0, x0 = FIRST, FIRST + groups, FIRST + 2 * groups
+    first = FIRST_FIELD + 1
+    for k in range(groups):
+        e, a, root = step.moves.moments[k], step.moves.shares[k], labels.roots[k]
+        change = fields[1 + k, 0] + (step.at.anchor - labels.gamma)  # psi - gamma_0
+        psi = fields[1 + k, 0] + step.at.anchor
+        by_t = 0.0 if step.given else a * adjoint[t0 + k]
+        w_f = 0.0 if step.fixed_bias else a * adjoint[BIAS]
+        w_s = a * adjoint[HAT_M]
+        w_g = -by_t / root
+        w_ff = -adjoint[x0 + k] / e.ff
+        w_k = by_t * change - adjoint[q0 + k] / e.k
+        two = 2.0 * w_ff
+        by_m = w_f * e.sk + w_s * e.k + w_g * e.sgk + two * e.sfk + w_k * e.sk3
+        by_lift = w_f * e.k + w_s * e.sk + w_g * e.gk + two * e.fk + w_k * e.k3
+        by_tilt = w_f * e.gk + w_s * e.sgk + w_g * e.ggk + two * e.gfk + w_k * e.gk3
+        by_noise = w_f * e.nk + w_s * e.snk + w_g * e.gnk + two * e.nfk + w_k * e.nk3
+        by_c = w_f * e.fk + w_s * e.sfk + w_g * e.gfk + two * e.ffk + w_k * (e.fk3 + e.kk)
+        by_label = w_f * e.y + w_s * e.sy + w_g * e.gy + two * e.fy + w_k * e.ky
+        by_label_m = w_f * e.sy + w_s * e.y + w_g * e.sgy + two * e.sfy + w_k * e.sky
+        by_label_g = w_f * e.gy + w_s * e.sgy + w_g * e.ggy + two * e.gfy + w_k * e.gky
+        gain, sharp = step.moves.gain, step.moves.sharp[k]
+        pulls[FIRST_FIELD] += by_m
+        pulls[first + k] += by_tilt * root + by_t * e.k
+        pulls[first + groups + k] += by_noise
+        pulls[first + 2 * groups + k] -= by_c
+        if not step.given:
+            pulls[OLD_M] += gain * by_label_m
+            pulls[OLD_BIAS] += labels.gamma * by_lift + gain * by_label
+            pulls[first + 3 * groups + k] += by_tilt * psi + gain * by_label_g
+            pulls[first + 3 * groups + k] += by_t * e.gf / (root * root)
+            pulls[SHARPNESS] += w_f * sharp[0] + w_s * sharp[1] + w_g * sharp[2]
+            pulls[SHARPNESS] += w_ff * sharp[3] + w_k * sharp[4]
+            for edge in step.moves.edges[k]:
+                s, g = edge[E_CLASS], edge[E_PLACE]
+                moved = (w_f + w_s * s + w_g * g) * edge[E_F] + w_ff * edge[E_FF] + w_k * edge[E_K]
+                moved *= edge[E_WEIGHT] / root
+                pulls[OLD_M] -= moved * s
+                pulls[OLD_BIAS] -= moved
+                pulls[first + 3 * groups + k] -= moved * g
+                pulls[LIMIT] += moved * edge[E_LIMIT]
+                pulls[SHARPNESS] += moved * edge[E_SHARPNESS]
+        whole = w_f * e.f + w_s * e.sf + w_g * e.gf + w_ff * e.ff + w_k * e.k
+        pulls[first + 4 * groups + k] += whole
+        if groups == 1:
+            signed = w_f * e.sf + w_s * e.f + w_g * e.sgf + w_ff * e.sff + w_k * e.sk
+            rho = step.moves.positive[0]
+            pulls[POSITIVE] += 0.5 * ((whole + signed) / rho - (whole - signed) / (1.0 - rho))
+    if step.fixed_bias and not step.given:
+        pulls[OLD_BIAS] -= (1.0 - labels.gamma) * adjoint[BIAS]
+
+
+@kernel(error_model="numpy")
+def solve_transposed(system: Any, unit: Any, right: Any, out: Any) -> float:
+    r"""Solve $F_x^T\lambda = -$`right`; the condition, NaN if there is no solution: the largest
+    relative change of an unknown when every entry of the Jacobian (`system` without its first
+    column) changes by one part.
+
+    Near a collapse rows and columns differ by many orders. They are brought to one size first, the
+    columns by the scales of the unknowns (`unit`), and what the solution leaves over is solved for
+    again: without that, rounding takes three digits of derivatives there.
+    """
+    size = right.shape[0]
+    matrix, rows, left = np.empty((size, size)), np.zeros(size), np.empty(size)
+    for i in range(size):
+        for j in range(size):
+            rows[i] = max(rows[i], abs(system[i, 1 + j]) * unit[j])
+        for j in range(size):
+            matrix[i, j] = system[i, 1 + j] * unit[j] / rows[i]
+    inverse = matrix.copy()
+    if not _invert(inverse):
+        out[:] = math.nan
+        return math.nan
+    out[:] = 0.0
+    for _ in range(REFINEMENTS):
+        for j in range(size):
+            left[j] = -right[j] * unit[j]
+            for i in range(size):
+                left[j] -= matrix[i, j] * out[i]
+        for i in range(size):
+            for j in range(size):
+                out[i] += inverse[j, i] * left[j]
+    worst = 0.0
+    for k in range(size):
+        left[k] = np.abs(matrix[k]).sum()
+        out[k] /= rows[k]
+    for i in range(size):
+        worst = max(worst, (np.abs(inverse[i]) * left).sum())
+    return worst
+
+
+@kernel(error_model="numpy")
+def _invert(matrix: Any) -> bool:
+    """Invert a small matrix in place by Gauss-Jordan elimination with partial pivoting."""
+    size = matrix.shape[0]
+    order = np.empty(size, dtype=np.int64)
+    for k in range(size):
+        best = k
+        for i in range(k + 1, size):
+            if abs(matrix[i, k]) > abs(matrix[best, k]):
+                best = i
+        pivot = matrix[best, k]
+        if not 0.0 < abs(pivot) < math.inf:
+            return False
+        order[k] = best
+        matrix[best, k] = 1.0
+        for j in range(size):
+            matrix[best, j], matrix[k, j] = matrix[k, j], matrix[best, j] / pivot
+        for i in range(size):
+            if i != k:
+                factor = matrix[i, k]
+                matrix[i, k] = 0.0
+                for j in range(size):
+                    matrix[i, j] -= factor * matrix[k, j]
+    for k in range(size - 1, -1, -1):
+        if order[k] != k:
+            for i in range(size):
+                matrix[i, k], matrix[i, order[k]] = matrix[i, order[k]], matrix[i, k]
+    return True
