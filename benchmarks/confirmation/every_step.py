@@ -18,7 +18,7 @@ from selftrain import solve
 from selftrain.errors import StageError
 
 from ..options import parser
-from . import robustness
+from . import judging, random_problems
 
 LONGEST = 60
 
@@ -35,7 +35,7 @@ def main(command: str, arguments: Sequence[str]) -> int:
     furthest = 0.0
     index = 0
     while index < asked.count and time.monotonic() < end:
-        problem, recipe = robustness.draw(asked.seed, index)
+        problem, recipe = random_problems.draw(asked.seed, index)
         index += 1
         if not isinstance(problem.loss, str):
             continue
@@ -48,7 +48,7 @@ def main(command: str, arguments: Sequence[str]) -> int:
         ends["solved" if run.collapsed_at is None else "collapsed"] += 1
         for t in range(run.good_steps):
             said = float(run.stats.accuracy[t])
-            verdict, word = robustness.judged(*robustness.equations(run, t), said)
+            verdict, word = judging.judged(*judging.equations(run, t), said)
             steps[word] += 1
             if word == "confirmed":
                 furthest = max(furthest, verdict.distance)

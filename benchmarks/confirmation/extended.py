@@ -17,9 +17,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from . import independent
+from .extended_noise import NODES, REAL, TAIL, WEIGHTS, gaussian, inner
 from .independent import LOGISTIC, Step
 
-REAL, COMPLEX = np.longdouble, np.clongdouble
+COMPLEX = np.clongdouble
 TINY = REAL("1e-40")
 """Imaginary part of a complex step."""
 
@@ -32,55 +33,14 @@ UNSETTLED = 1e-12
 GENERATIONS = 14
 """Most halvings of a panel."""
 
-PLAIN_NOISE = 0.05
-"""Below this scale of the new noise a Gauss-Hermite rule is exact to all digits."""
-
-NARROW_NOISE = 1.2
-"""Above this scale the integral runs over the proximal point itself."""
-
-TAIL = 11.5
-"""Gaussians end here: 1e-29 of the peak."""
-
 FURTHEST = 36.0
 """Jumps further out than this are beyond the numbers of `independent`."""
-
-NEAR = 1e-13
-"""A proximal point this near to the root is completed by one more Newton step."""
 
 MOST_PANELS = 150
 """Panels of a class; a step that needs more is left undecided."""
 
 MOVING = (1, 2, 3)
 """Marks of ends that move with the step: both thresholds, and the sign of a hard label."""
-
-
-def _legendre(count: int) -> tuple[Any, Any]:
-    """Nodes and weights of Gauss and Legendre, polished in long doubles."""
-    x = np.polynomial.legendre.leggauss(count)[0].astype(REAL)
-    for _ in range(3):
-        before, here = np.ones_like(x), x
-        for n in range(1, count):
-            before, here = here, ((2 * n + 1) * x * here - n * before) / REAL(n + 1)
-        slope = count * (x * here - before) / (x * x - 1)
-        x = x - here / slope
-    return x, 2 / ((1 - x * x) * slope * slope)
-
-
-def _hermite(count: int) -> tuple[Any, Any]:
-    """Nodes and weights for a standard Gaussian, polished in long doubles."""
-    x = np.polynomial.hermite_e.hermegauss(count)[0].astype(REAL)
-    for _ in range(3):
-        before, here = np.ones_like(x), x
-        for n in range(1, count):
-            before, here = here, x * here - n * before
-        x = x - here / (count * before)
-    weights = 1 / before**2
-    return x, weights / weights.sum()
-
-
-NODES, WEIGHTS = _legendre(20)
-PLAIN_X, PLAIN_W = _hermite(16)
-ROOT_TAU = np.sqrt(8 * np.arctan(REAL(1)))
 
 
 class Panels(NamedTuple):
@@ -90,105 +50,6 @@ class Panels(NamedTuple):
     high: Any
     low_mark: Any
     high_mark: Any
-
-
-def sigmoid(x: Any) -> Any:
-    """1/(1 + exp(-x)), without overflow."""
-    up = np.real(x) >= 0
-    e = np.exp(np.where(up, -x, x))
-    return np.where(up, 1 / (1 + e), e / (1 + e))
-
-
-def slope(y: Any, u: Any) -> Any:
-    """sigma(y + u) - sigma(y) to full relative accuracy."""
-    near = np.abs(np.real(u)) < 1
-    small = -sigmoid(y + u) * sigmoid(-y) * np.expm1(np.where(near, -u, 0))
-    upper = sigmoid(-y) - sigmoid(-y - u)
-    lower = sigmoid(y + u) - sigmoid(y)
-    far = np.where((np.real(y) > 0) & (np.real(y + u) > 0), upper, lower)
-    return np.where(near, small, far)
-
-
-def bend(x: Any) -> Any:
-    """The derivative of the sigmoid."""
-    return sigmoid(x) * sigmoid(-x)
-
-
-def pull(soft: bool, y: Any, u: Any) -> Any:
-    """f at the proximal point u: off the label's logit y, or, for a hard label y = p, u itself."""
-    if soft:
-        return slope(y, u)
-    return np.where(np.real(y) > 0.5, -sigmoid(-u), sigmoid(u))
-
-
-def prox(soft: bool, y: Any, d: Any, c: Any) -> Any:
-    """u with u + c f = d: Newton inside a bracket, then once in the complex plane."""
-    y, d, strength = np.broadcast_arrays(np.real(y), np.real(d), np.real(c))
-    low = np.minimum(d, 0) if soft else np.where(y > 0.5, d, d - strength)
-    high = np.maximum(d, 0) if soft else np.where(y > 0.5, d + strength, d)
-    u = np.clip(-y if soft else np.zeros_like(d), low, high)
-    for _ in range(200):
-        value = u + strength * pull(soft, y, u) - d
-        high, low = np.where(value > 0, u, high), np.where(value > 0, low, u)
-        new = u - value / (1 + strength * bend(y + u if soft else u))
-        inside = (new > low) & (new < high)
-        new = np.where(inside, new, np.where(value == 0, u, 0.5 * (low + high)))
-        done = np.abs(new - u) <= NEAR * np.abs(u)
-        u = new
-        if done.all():
-            break
-    return u
-
-
-def _lifted(soft: bool, y: Any, u: Any, d: Any, c: Any) -> Any:
-    """The proximal point with its imaginary part, one Newton step from the real one."""
-    value = u + c * pull(soft, y, u) - d
-    return u - value / (1 + c * bend(y + u if soft else u))
-
-
-def _gaussian(g: Any) -> Any:
-    return np.exp(-0.5 * g * g) / ROOT_TAU
-
-
-def inner(soft: bool, y: Any, d0: Any, b: Any, c: Any) -> tuple[Any, Any, Any]:
-    """Averages of f, f^2, k over the new noise, field d0 + b n, for arrays y and d0."""
-    y, d0 = np.broadcast_arrays(y, d0)
-    if np.real(b) < NARROW_NOISE:
-        if np.real(b) < PLAIN_NOISE:
-            n, w = PLAIN_X, PLAIN_W
-        else:
-            edges = np.linspace(-TAIL, TAIL, 13, dtype=REAL)
-            half = 0.5 * (edges[1:] - edges[:-1])[:, None]
-            n = (edges[:-1, None] + half * (1 + NODES)).ravel()
-            w = (half * WEIGHTS).ravel() * _gaussian(n)
-        d = d0[..., None] + b * n
-        label = y[..., None]
-        u = _lifted(soft, label, prox(soft, label, d, c), d, c)
-        f = pull(soft, label, u)
-        k = bend(label + u if soft else u)
-        k = k / (1 + c * k)
-        return (f * w).sum(-1), (f * f * w).sum(-1), (k * w).sum(-1)
-    return _over_prox(soft, y, d0, b, c)
-
-
-def _over_prox(soft: bool, y: Any, d0: Any, b: Any, c: Any) -> tuple[Any, Any, Any]:
-    """The same as an integral over the proximal point."""
-    label, centre = np.real(y)[..., None], np.real(d0)[..., None]
-    marks = np.array([-TAIL, -8, -5.5, -3.5, -2, -1, 0, 1, 2, 3.5, 5.5, 8, TAIL], dtype=REAL)
-    ends = prox(soft, label, centre + np.real(b) * marks, c)
-    grades = np.array([-45, -22, -12, -7, -4, -2, 0, 2, 4, 7, 12, 22, 45], dtype=REAL)
-    bends = (-label if soft else np.zeros_like(label)) + grades
-    bends = np.clip(bends, ends[..., :1], ends[..., -1:])
-    ends = np.sort(np.concatenate([ends, bends], axis=-1), axis=-1)
-    half = 0.5 * (ends[..., 1:] - ends[..., :-1])[..., None]
-    u = ends[..., :-1, None] + half * (1 + NODES)
-    label = y[..., None, None]
-    f = pull(soft, label, u)
-    curve = bend(label + u if soft else u)
-    stretch = 1 + c * curve
-    w = half * WEIGHTS * _gaussian((u + c * f - d0[..., None, None]) / b) * stretch / b
-    parts = (f, f * f, curve / stretch)
-    return tuple((part * w).sum((-1, -2)) for part in parts)
 
 
 def old_logit(step: Step, s: float, g: Any) -> Any:
@@ -231,7 +92,7 @@ def _sums(step: Step, z: Any, s: float, low: Any, high: Any) -> Any:
     """Integrals of 1, f, g f, f^2, k over each panel; columns 5 and 6 are sizes of 1 and 2."""
     half = 0.5 * (high - low)
     g = low[:, None] + half[:, None] * (1 + NODES)
-    w = half[:, None] * WEIGHTS * _gaussian(g)
+    w = half[:, None] * WEIGHTS * gaussian(g)
     f, ff, k = integrand(step, z, s, g)
     size = np.abs(np.real(f)) * np.abs(w)
     rows = (w, f * w, g * f * w, ff * w, k * w, size, np.abs(np.real(g)) * size)

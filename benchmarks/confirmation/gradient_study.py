@@ -28,8 +28,8 @@ from selftrain import Problem, Recipe, Trajectory, gradient, solve
 from selftrain.errors import NoGradient, StageError
 
 from ..options import parser
-from . import extended, independent, robustness
-from .extended import REAL
+from . import extended, independent, judging, random_problems
+from .extended_noise import REAL, gaussian
 
 QUANTITIES = ("error", "one_minus_cosine", "q", "bias_to_norm", "chi")
 SCALARS = ("lambda_l", "alpha_l", "annealing")
@@ -92,7 +92,7 @@ def draw(seed: int, index: int) -> tuple[Problem, Recipe, str]:
     """A run with every per-step entry written out, of the ranges of `robustness`, built-in losses,
     at most six steps.
     """
-    problem, recipe = robustness.draw(seed, index)
+    problem, recipe = random_problems.draw(seed, index)
     rng = np.random.default_rng([seed, index, 2])
     steps = min(problem.steps, 6)
     known = isinstance(problem.loss, str) and isinstance(problem.pseudo_loss, str | None)
@@ -169,7 +169,7 @@ def _solved(run: Trajectory, t: int) -> tuple[independent.Step, Any, extended.So
     """Step t in extended precision: its equations and their derivatives, made once for all
     entries.
     """
-    step, z = robustness.equations(run, t)
+    step, z = judging.equations(run, t)
     step = extended.extended(step)
     return step, z.astype(REAL), extended.at(step, z)
 
@@ -245,7 +245,7 @@ def _outcome(run: Trajectory, of: str, t: int) -> Any:
     row = np.zeros(4, dtype=REAL)
     for sign, share in ((1.0, rho), (-1.0, 1.0 - rho)):
         k = (m + sign * bias) / np.sqrt(delta * q)
-        density = share * np.exp(-0.5 * k * k) / extended.ROOT_TAU
+        density = share * gaussian(k)
         by_state = np.array([1.0 - (m + sign * bias) * m / q, -0.5 * (m + sign * bias) / q, sign])
         row[:3] -= density * by_state / np.sqrt(delta * q)
     return row

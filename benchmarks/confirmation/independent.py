@@ -18,25 +18,25 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
+from .independent_noise import (
+    COARSE,
+    DEEPEST,
+    GRADES,
+    NODES,
+    ROOT_TAU,
+    WEIGHTS,
+    Label,
+    inner_huber,
+    inner_logistic,
+)
+
 LOGISTIC, SQUARED, HUBER = 0, 1, 2
-NODES, WEIGHTS = np.polynomial.legendre.leggauss(16)
-FEW_X, FEW_W = np.polynomial.hermite_e.hermegauss(8)
-MORE_X, MORE_W = np.polynomial.hermite_e.hermegauss(24)
-FEW_W, MORE_W = FEW_W / FEW_W.sum(), MORE_W / MORE_W.sum()
-GRADES = np.array([0.0, 1.0, 3.5, 10.0, 38.0])
-DEEPEST = 12
-"""Most halvings of a panel."""
 
 MOST = 300
 """Most panels that are halved in one average."""
 
-COARSE = 1e-6
-"""With this tolerance panels are not halved: good enough for differences."""
-
 UNSETTLED = 1e-10
 """Averages with a larger estimate of their error, relative to their size, do not count."""
-
-ROOT_TAU = math.sqrt(2.0 * math.pi)
 
 
 class Loss(NamedTuple):
@@ -74,212 +74,6 @@ class Step(NamedTuple):
 
 
 @njit(cache=True, error_model="numpy")
-def sigmoid(x: float) -> float:
-    if x >= 0:
-        return 1.0 / (1.0 + math.exp(-x))
-    e = math.exp(x)
-    return e / (1.0 + e)
-
-
-@njit(cache=True, error_model="numpy")
-def bent(x: float) -> float:
-    """The derivative of the sigmoid."""
-    e = math.exp(-abs(x))
-    return e / (1.0 + e) ** 2
-
-
-@njit(cache=True, error_model="numpy")
-def slope_soft(y: float, u: float) -> float:
-    """sigma(y + u) - sigma(y) to full relative accuracy."""
-    if abs(u) < 1.0:
-        return -sigmoid(y + u) * sigmoid(-y) * math.expm1(-u)
-    if y > 0 and y + u > 0:
-        return sigmoid(-y) - sigmoid(-y - u)
-    return sigmoid(y + u) - sigmoid(y)
-
-
-@njit(cache=True, error_model="numpy")
-def prox_soft(y: float, d: float, c: float) -> float:
-    """u with u + c (sigma(y + u) - sigma(y)) = d: between 0 and d; Newton inside a bracket."""
-    low, high = min(0.0, d), max(0.0, d)
-    u = d / (1.0 + c * bent(y))
-    for _ in range(200):
-        if not low <= u <= high:
-            u = 0.5 * (low + high)
-        x = y + u
-        value = u + c * slope_soft(y, u) - d
-        if value > 0:
-            high = u
-        else:
-            low = u
-        move = -value / (1.0 + c * bent(x))
-        if abs(move) <= 2e-16 * abs(u) or high - low <= 1e-16 * (abs(low) + abs(high)):
-            return u + move
-        u += move
-    return u
-
-
-@njit(cache=True, error_model="numpy")
-def prox_hard(p: float, h: float, c: float) -> float:
-    """x with x + c (sigma(x) - p) = h."""
-    low, high = h - c * (1.0 - p), h + c * p
-    x = min(max(0.0, low), high)
-    for _ in range(200):
-        f = sigmoid(x) if p == 0.0 else -sigmoid(-x)
-        value = x + c * f - h
-        if value > 0:
-            high = x
-        else:
-            low = x
-        move = -value / (1.0 + c * bent(x))
-        new = x + move
-        if abs(move) <= 2e-16 * abs(x) or high - low <= 1e-16 * (abs(low) + abs(high)):
-            return new
-        x = new if low <= new <= high else 0.5 * (low + high)
-    return x
-
-
-@njit(cache=True, error_model="numpy")
-def trained(soft: bool, y: float, d: float, c: float, out: Any) -> float:
-    """f, f^2 and k = df/dh at one field; y is the label's logit and d the field off it, or y is p
-    and d the field.
-    """
-    if soft:
-        u = prox_soft(y, d, c)
-        f, x = slope_soft(y, u), y + u
-    else:
-        x = prox_hard(y, d, c)
-        f, u = (sigmoid(x) if y == 0.0 else -sigmoid(-x)), x
-    bend = bent(x)
-    out[0], out[1], out[2] = f, f * f, bend / (1.0 + c * bend)
-    return u
-
-
-@njit(cache=True, error_model="numpy")
-def at_u(soft: bool, y: float, u: float, c: float, out: Any) -> tuple[float, float]:
-    """The same at a proximal point; the field, and its derivative in u."""
-    x = y + u if soft else u
-    f = slope_soft(y, u) if soft else (sigmoid(x) if y == 0.0 else -sigmoid(-x))
-    bend = bent(x)
-    out[0], out[1], out[2] = f, f * f, bend / (1.0 + c * bend)
-    return u + c * f, 1.0 + c * bend
-
-
-@njit(cache=True, error_model="numpy")
-def panel_u(
-    soft: bool, y: float, d0: float, b: float, c: float, lo: float, hi: float, out: Any
-) -> None:
-    """Integrals of f, f^2, k and 1 over a panel of the proximal point."""
-    row = np.empty(3)
-    half = 0.5 * (hi - lo)
-    out[:] = 0.0
-    for j in range(16):
-        field, stretch = at_u(soft, y, lo + half * (1.0 + NODES[j]), c, row)
-        g = (field - d0) / b
-        w = half * WEIGHTS[j] * math.exp(-0.5 * g * g) / ROOT_TAU * stretch / b
-        for i in range(3):
-            out[i] += w * row[i]
-        out[3] += w
-
-
-@njit(cache=True, error_model="numpy")
-def inner_logistic(
-    soft: bool, y: float, d0: float, b: float, c: float, tol: float, out: Any
-) -> None:
-    """Averages over the new noise, field d0 + b g."""
-    row = np.empty(3)
-    out[:3] = 0.0
-    if b < 0.3:
-        nodes, weights = (FEW_X, FEW_W) if b < 0.03 else (MORE_X, MORE_W)
-        for j in range(nodes.size):
-            if weights[j] > 1e-20:
-                trained(soft, y, d0 + b * nodes[j], c, row)
-                for i in range(3):
-                    out[i] += weights[j] * row[i]
-        return
-    if b < 1.2:
-        for j in range(96):
-            g = -9.6 + 3.2 * (j // 16) + 1.6 * (1.0 + NODES[j % 16])
-            w = 1.6 * WEIGHTS[j % 16] * math.exp(-0.5 * g * g) / ROOT_TAU
-            trained(soft, y, d0 + b * g, c, row)
-            for i in range(3):
-                out[i] += w * row[i]
-        return
-    edges = np.empty(27)
-    n = 0
-    for g in (-9.0, -5.0, -2.2, 0.0, 2.2, 5.0, 9.0):
-        edges[n] = trained(soft, y, d0 + b * g, c, row)
-        n += 1
-    low, high = edges[0], edges[n - 1]
-    bend = -y if soft else 0.0  # where x = 0
-    for side in (-1.0, 1.0):
-        for grade in GRADES[1:]:
-            edges[n] = min(max(bend + side * grade, low), high)
-            n += 1
-    edges[n] = min(max(0.0, low), high)
-    n += 1
-    ends = np.sort(edges[:n])
-    stack = np.empty((200, 3))
-    whole, left, right = np.empty(4), np.empty(4), np.empty(4)
-    size = np.zeros(4)
-    count = 0
-    for j in range(n - 1):
-        if ends[j + 1] > ends[j]:
-            stack[count, 0], stack[count, 1], stack[count, 2] = ends[j], ends[j + 1], 0
-            count += 1
-            panel_u(soft, y, d0, b, c, ends[j], ends[j + 1], whole)
-            size += np.abs(whole)
-            if tol >= COARSE:
-                out[:3] += whole[:3]
-    if tol >= COARSE:
-        return
-    while count > 0:
-        count -= 1
-        lo, hi, depth = stack[count]
-        mid = lo + 0.47 * (hi - lo)
-        panel_u(soft, y, d0, b, c, lo, hi, whole)
-        panel_u(soft, y, d0, b, c, lo, mid, left)
-        panel_u(soft, y, d0, b, c, mid, hi, right)
-        good = depth >= DEEPEST or count > 190
-        if not good:
-            good = True
-            for i in range(4):
-                good &= abs(left[i] + right[i] - whole[i]) <= 0.1 * tol * size[i]
-        if good:
-            for i in range(3):
-                out[i] += left[i] + right[i]
-        else:
-            stack[count, 0], stack[count, 1], stack[count, 2] = lo, mid, depth + 1
-            stack[count + 1, 0], stack[count + 1, 1], stack[count + 1, 2] = mid, hi, depth + 1
-            count += 2
-
-
-@njit(cache=True, error_model="numpy")
-def inner_huber(d0: float, b: float, c: float, width: float, out: Any) -> None:
-    """The same for Huber's loss of the distance to the target: truncated moments, f =
-    clip(d/(1+c)).
-    """
-    k = 1.0 / (1.0 + c)
-    edge = width * (1.0 + c)
-    lo, hi = (-edge - d0) / b, (edge - d0) / b
-    below, above = 0.5 * math.erfc(-lo / math.sqrt(2.0)), 0.5 * math.erfc(hi / math.sqrt(2.0))
-    if lo > 0:  # the middle, without cancellation
-        inside = 0.5 * (math.erfc(lo / math.sqrt(2.0)) - math.erfc(hi / math.sqrt(2.0)))
-    elif hi < 0:
-        inside = 0.5 * (math.erfc(-hi / math.sqrt(2.0)) - math.erfc(-lo / math.sqrt(2.0)))
-    else:
-        inside = 0.5 * (math.erf(hi / math.sqrt(2.0)) - math.erf(lo / math.sqrt(2.0)))
-    at_lo, at_hi = math.exp(-0.5 * lo * lo) / ROOT_TAU, math.exp(-0.5 * hi * hi) / ROOT_TAU
-    first = at_lo - at_hi
-    second = inside + (lo * at_lo if at_lo > 0 else 0.0) - (hi * at_hi if at_hi > 0 else 0.0)
-    out[0] = k * (d0 * inside + b * first) + width * (above - below)
-    out[1] = k * k * (d0 * d0 * inside + 2 * d0 * b * first + b * b * second) + width**2 * (
-        above + below
-    )
-    out[2] = k * inside
-
-
-@njit(cache=True, error_model="numpy")
 def fields(step: Any, z: Any, s: float, g: float) -> tuple[float, float, float]:
     """Previous logit, field, and the field off the label's logit."""
     root = math.sqrt(step.delta)
@@ -308,9 +102,10 @@ def inner(step: Any, z: Any, s: float, g: float, tol: float, out: Any) -> None:
         k = loss.units
         if step.first or step.hard:
             up = s > 0 if step.first else before > 0
-            inner_logistic(False, 1.0 if up else 0.0, k * field, k * b, k * c, tol, out)
+            label = Label(False, 1.0 if up else 0.0, k * field, k * b, k * c)
         else:
-            inner_logistic(True, k * step.sharpness * before, k * off, k * b, k * c, tol, out)
+            label = Label(True, k * step.sharpness * before, k * off, k * b, k * c)
+        inner_logistic(label, tol, out)
         out[2] *= k
         return
     if step.first or step.hard:

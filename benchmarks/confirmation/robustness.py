@@ -12,11 +12,9 @@ from __future__ import annotations
 import csv
 import json
 import math
-import signal
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -34,137 +32,25 @@ from rich.progress import (
 )
 from rich.table import Table
 
-from selftrain import Problem, Recipe, Trajectory, losses, simulate, solve
+from selftrain import Problem, Recipe, Trajectory, simulate, solve
 from selftrain.errors import StageError
-from selftrain.losses import Loss
 
 from ..options import parser
-from . import extended, independent
-from .user_losses import Huber, Steep
+from .judging import CONFIRMED, WORDS, equations, judged
+from .random_problems import draw
 
 COLUMNS = (
     "index", "outcome", "step", "steps", "accuracy", "evaluations", "nodes", "seconds", "starts",
     "checked", "check", "distance", "said", "at", "message", "problem", "recipe",
 )  # fmt: skip
-CONFIRMED = 1e-8
 MOST_ERRORS = 1e-3
+"""Largest fraction of problems that may end in a typed error."""
+
 CHECKED_STEPS = 2
 """Steps of a run that are checked besides step 0."""
 
-PATIENCE = 2.0
-"""Seconds of processor time that extended precision may take for a step; else it is undecided."""
-
 MARKS = ("<!-- counts of make robustness -->", "<!-- end of counts -->")
 """Where a page of the docs has the counts."""
-
-COVERED = 10.0
-"""A reported accuracy covers a distance up to this many times larger: it is the size of a Newton
-step, not a bound.
-"""
-
-
-def draw(seed: int, index: int) -> tuple[Problem, Recipe]:
-    """Problem and recipe number `index`; scale parameters are uniform in the logarithm."""
-    rng = np.random.default_rng([seed, index])
-
-    def scale(low: float, high: float) -> float:
-        return math.exp(rng.uniform(math.log(low), math.log(high)))
-
-    def half() -> bool:
-        return bool(rng.random() < 0.5)
-
-    loss, pseudo_loss = draw_losses(rng)
-    own = not all(isinstance(name, str) for name in (loss, pseudo_loss or loss))
-    shifted = rng.random() < 0.25
-    problem = Problem(
-        alpha_l=scale(0.05, 50),
-        alpha_u=scale(0.05, 50),
-        rho=scale(0.001, 0.5),
-        delta=scale(0.05, 20),
-        steps=int(rng.integers(1, 3 if own else 13)),
-        loss=loss,
-        pseudo_loss=pseudo_loss,
-        rho_u=scale(0.001, 0.5) if shifted else None,
-        delta_u=scale(0.05, 20) if shifted else None,
-    )
-    soft = 1.0 if half() else scale(0.5, 100)
-    recipe = Recipe(
-        lambda_l=scale(1e-8, 1e3),
-        lambda_u=scale(1e-8, 1e3),
-        threshold=rng.uniform(0, 2) if half() else 0.0,
-        sharpness=math.inf if rng.random() < 0.2 else soft,
-        annealing=rng.uniform(0, 1) if half() else 0.0,
-        fix_bias=half(),
-    )
-    return problem, recipe
-
-
-def draw_losses(rng: np.random.Generator) -> tuple[str | Loss, str | Loss | None]:
-    """The losses of the labelled step and of the others; one in 50 problems has losses of the
-    user's own.
-    """
-    kind = rng.random()
-    if kind < 0.66:
-        return "logistic", None
-    if kind < 0.84:
-        return "squared", None
-    if kind < 0.98:
-        pair = ("logistic", "squared")
-        return pair if rng.random() < 0.5 else (pair[1], pair[0])
-    if kind < 0.99:
-        return losses.register(Steep(float(f"{10 ** rng.uniform(-2, 3):.3g}"))), None
-    huber: Any = Huber(float(f"{10 ** rng.uniform(-1, 1):.3g}"))  # its kinks are a method
-    return losses.register(huber), None
-
-
-def _as_independent(loss: Loss) -> independent.Loss:
-    if isinstance(loss, Steep):
-        return independent.Loss(independent.LOGISTIC, loss.k)
-    if isinstance(loss, Huber):
-        return independent.Loss(independent.HUBER, 1.0, loss.width)
-    kinds = {"logistic": independent.LOGISTIC, "squared": independent.SQUARED}
-    return independent.Loss(kinds[loss.name])
-
-
-def equations(run: Trajectory, t: int) -> tuple[independent.Step, Any]:
-    """Step t of a run as the other engine has it, and the solution in its unknowns."""
-    problem, recipe, chi = run.problem, run.recipe, run.chi[t]
-    loss, eta = _as_independent(problem.loss_at(t)), run.m_hat[t] * chi
-    log_r = 0.5 * math.log(run.chi_hat[t]) + math.log(chi)
-    if t == 0:
-        given = problem.alpha_l, problem.rho, problem.delta, recipe.lambda_l, 0.0, 1.0
-        step = independent.Step(
-            loss,
-            True,
-            0.0,
-            0.0,
-            1.0,
-            0.0,
-            *given,
-            hard=True,
-            fixed_bias=False,
-            bias=0.0,
-            anchor=0.0,
-            bias_anchor=0.0,
-        )
-        return step, np.array([0.0, eta, run.bias[0], log_r, math.log(chi)])
-    values, i = recipe.at_steps(problem.steps), t - 1
-    omega, bias = math.hypot(run.m[i], math.sqrt(run.v[i])), float(run.bias[i])
-    gamma, a = float(values.sharpness[i]), float(run.overlap[t]) / omega
-    hard, keep, keep_bias = math.isinf(gamma), 0.0, 0.0
-    if hard:
-        gamma = 1.0
-    else:
-        keep = gamma if abs(a - gamma * omega) < 0.5 * gamma * omega else 0.0
-        keep_bias = gamma if abs(run.bias[t] - gamma * bias) <= 0.5 * gamma * abs(bias) else 0.0
-    alpha, rho, delta = (float(column[i]) for column in problem.unlabeled)
-    step = independent.Step(
-        loss, False, omega, run.m[i] / omega, run.v[i] / omega**2, bias, alpha, rho, delta,
-        float(values.lambda_u[i]), float(values.threshold[i]), gamma, hard, recipe.fix_bias,
-        (1.0 - keep_bias) * bias, keep, keep_bias,
-    )  # fmt: skip
-    z = [a - keep * omega, eta, run.bias[t] - keep_bias * bias, log_r, math.log(chi)]
-    return step, np.array(z)
 
 
 def check(run: Trajectory, rng: np.random.Generator) -> dict[str, Any]:
@@ -174,54 +60,14 @@ def check(run: Trajectory, rng: np.random.Generator) -> dict[str, Any]:
     later = np.arange(1, run.good_steps)
     some = rng.choice(later, min(CHECKED_STEPS, later.size), replace=False)
     found: dict[str, Any] = {"checked": 0, "check": "none", "distance": 0.0, "said": 0.0, "at": -1}
-    words = ["none", "confirmed", "covered", "undecided", "wrong"]
     for t in [0, *sorted(some.tolist())][: run.good_steps]:
         said = float(run.stats.accuracy[t])
         verdict, found_word = judged(*equations(run, t), said)
         found["checked"] += 1
-        worse = words.index(found_word) - words.index(found["check"])
+        worse = WORDS.index(found_word) - WORDS.index(found["check"])
         if worse > 0 or (worse == 0 and verdict.distance > found["distance"]):
             found |= {"check": found_word, "distance": verdict.distance, "said": said, "at": t}
     return found
-
-
-def judged(step: independent.Step, z: Any, said: float) -> tuple[independent.Verdict, str]:
-    """The distance of a solved step and a word for it; what the other engine does not confirm goes
-    to the equations in extended precision.
-    """
-    verdict = independent.correction(step, z)
-    if word(verdict, said) != "confirmed" and step.loss.kind != independent.HUBER:
-        try:
-            with limited(PATIENCE):
-                verdict = extended.correction(step, z)
-        except TimeoutError:
-            return verdict, "undecided"
-    return verdict, word(verdict, said)
-
-
-@contextmanager
-def limited(seconds: float) -> Iterator[None]:
-    """Work in here raises `TimeoutError` after so many seconds of processor time."""
-
-    def over(*_: Any) -> None:
-        raise TimeoutError
-
-    before = signal.signal(signal.SIGVTALRM, over)
-    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0.0)
-        signal.signal(signal.SIGVTALRM, before)
-
-
-def word(verdict: independent.Verdict, said: float) -> str:
-    """What a distance says of a step whose reported accuracy is `said`."""
-    if not verdict.settled or not math.isfinite(verdict.distance):
-        return "undecided"
-    if verdict.distance <= CONFIRMED:
-        return "confirmed"
-    return "covered" if verdict.distance <= COVERED * said else "wrong"
 
 
 def _warm_up() -> None:
