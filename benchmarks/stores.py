@@ -1,4 +1,4 @@
-"""Where finished points could be kept: our parts, SQLite, Parquet and Zarr, on the same points.
+"""Where finished points could be stored: our parts, SQLite, Parquet and Zarr, on the same points.
 
     python -m benchmarks stores [--points 10000]
 
@@ -19,8 +19,8 @@ import random
 import shutil
 import sqlite3
 import tempfile
-import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,13 +29,14 @@ import numpy as np
 from selftrain.sweep.store import Finished, Store
 
 from .options import parser
+from .speed.measure import seconds
 
 BATCH = 200
 STEPS = 17
 
 
 def points(count: int) -> list[Finished]:
-    """Two numbers and a row over t each, as `solve` keeps them."""
+    """Return two numbers and a row over t each, as a sweep of `solve` stores them."""
     draw = np.random.default_rng(0)
     return [
         Finished(
@@ -213,19 +214,10 @@ def _row(values: Any) -> tuple[Any, ...]:
     )  # fmt: skip
 
 
-def processor(action: Any, repeat: int = 3) -> float:
-    best = float("inf")
-    for _ in range(repeat):
-        begin = time.process_time()
-        action()
-        best = min(best, time.process_time() - begin)
-    return best
-
-
 def flips(
     kind: Any, folder: Path, expected: dict[str, tuple[Any, ...]], tries: int
 ) -> dict[str, int]:
-    """What becomes of one flipped bit at a random place."""
+    """Return what becomes of one flipped bit at a random place."""
     chance = random.Random(0)
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path.stat().st_size)
     sizes = [path.stat().st_size for path in files]
@@ -262,17 +254,17 @@ def main(command: str, arguments: Sequence[str]) -> int:
         name = type(kind).__name__
         folder = Path(tempfile.mkdtemp())
 
-        def anew(kind: Any = kind, folder: Path = folder) -> None:
+        def write_again(kind: Any = kind, folder: Path = folder) -> None:
             shutil.rmtree(folder)
             folder.mkdir()
             kind.write(folder, found)
 
         try:
-            wrote = processor(anew)
+            wrote = seconds(write_again, repeat=3)
         except ImportError:
             print(f"{name}: not installed")
             continue
-        read = processor(lambda kind=kind, folder=folder: kind.read(folder))
+        read = seconds(partial(kind.read, folder), repeat=3)
         assert kind.read(folder) == expected, name
         size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
         shutil.rmtree(folder)

@@ -1,6 +1,6 @@
-"""The study that the defaults rest on: this classifier against what people use today, on real rows.
+"""The study behind the defaults of the classifier: real data, against what people use today.
 
-`tasks.py` has the data sets, those that methods were developed on apart from those they are judged
-on; `rivals.py` the methods; `run.py` computes and keeps every run; `summary.py` makes the tables.
-`python -m benchmarks.comparison` does all of it and continues where it was stopped.
+`tasks.py` has the data sets, those for development apart from those for confirmation;
+`competitors.py` the methods; `run.py` computes and stores every run; `summary.py` makes the tables.
+`tables.py`, `plan.py` and `ask.py` are three further studies.
 """

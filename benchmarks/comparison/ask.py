@@ -1,15 +1,14 @@
-"""Which rows to label next: disputed ones, uncertain ones, or any?
-
-    python -m benchmarks ask        (about a minute of CPU)
+"""Which samples to label next: disputed ones, uncertain ones, or any? (A minute of processor time.)
 
 From 20 random labels, 20 more are asked for in three ways; then self-training is fitted again and
-its balanced error is measured on the rows that no way asked for. "Disputed" is what a plan could
-offer: rows on which the supervised fit and self-training disagree, those first on which they
-disagree most.
+its balanced error is measured on the samples that none of them asked for. "Disputed" is what a
+plan could offer: samples on which the supervised fit and self-training disagree, those first on
+which they disagree most.
 """
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Sequence
 
@@ -17,8 +16,10 @@ import numpy as np
 
 from selftrain import SelfTrainingLinearClassifier
 
+from ..markdown import table
 from ..options import parser
-from .plan import CONFIRMATION, DEVELOPMENT, _balanced_error, _labeled, _supervised
+from .measures import balanced_error
+from .plan import CONFIRMATION, DEVELOPMENT, labeled_rows, supervised_baseline
 
 TASKS = {**DEVELOPMENT, **CONFIRMATION}
 START, MORE, SEEDS = 20, 20, 2
@@ -26,14 +27,14 @@ WAYS = ("random", "uncertain", "disputed")
 
 
 def one_run(X: np.ndarray, classes: np.ndarray, seed: int) -> list[float]:
-    """Balanced errors after asking in each way."""
-    labeled = _labeled(classes, START, seed)
+    """Return the balanced errors after asking in each way."""
+    labeled = labeled_rows(classes, START, seed)
     y = np.full(len(classes), -1)
     y[labeled] = classes[labeled]
     others = np.flatnonzero(y < 0)
     model = _fit(X, y)
     trained = model.decision_function(X[others])
-    supervised = _supervised(X[labeled], classes[labeled]).decision_function(X[others])
+    supervised = supervised_baseline(X[labeled], classes[labeled]).decision_function(X[others])
     supervised *= np.std(trained) / np.std(supervised)
     dispute = np.where(np.sign(trained) == np.sign(supervised), 0.0, np.abs(trained - supervised))
     orders = {
@@ -47,7 +48,7 @@ def one_run(X: np.ndarray, classes: np.ndarray, seed: int) -> list[float]:
     for way in WAYS:
         more = y.copy()
         more[asked[way]] = classes[asked[way]]
-        errors.append(_balanced_error(_fit(X, more).predict(X[left]), classes[left]))
+        errors.append(balanced_error(_fit(X, more).predict(X[left]), classes[left]))
     return errors
 
 
@@ -65,15 +66,13 @@ def main(command: str, arguments: Sequence[str]) -> int:
     for name, make in TASKS.items():
         runs = [one_run(*make(), seed) for seed in range(SEEDS)]
         found.append(np.mean(runs, axis=0))
-        print(f"| {name} | " + " | ".join(f"{error:.3f}" for error in found[-1]) + " |", flush=True)
-    table = np.array(found)
-    print(
-        f"| mean of {len(table)} tasks | "
-        + " | ".join(f"{e:.3f}" for e in table.mean(axis=0))
-        + " |"
-    )
+        print(name, *(f"{error:.3f}" for error in found[-1]), file=sys.stderr, flush=True)
+    errors = np.array(found)
+    lines = {**dict(zip(TASKS, errors, strict=True)), "mean": errors.mean(axis=0)}
+    rows = [(name, *(f"{error:.3f}" for error in line)) for name, line in lines.items()]
+    print(table(("task", *WAYS), rows))
     for column, way in ((0, "random"), (1, "uncertain")):
-        gap = table[:, column] - table[:, 2]
+        gap = errors[:, column] - errors[:, 2]
         spread = gap.std(ddof=1) / np.sqrt(len(gap))
         print(f"disputed better than {way} by {gap.mean():+.4f} ± {spread:.4f}")
     return 0

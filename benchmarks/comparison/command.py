@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from selftrain.errors import SelfTrainError
-
+from ..markdown import between
 from ..options import parser
 from .run import cells, compute, stored
 from .summary import as_frame, markdown
 from .tasks import CONFIRMATION, DEVELOPMENT
 
-BEGIN, END = "<!-- tables of the comparison -->", "<!-- end of the tables -->"
+MARKS = ("<!-- tables of the comparison -->", "<!-- end of the tables -->")
 
 
 def main(command: str, arguments: Sequence[str]) -> int:
@@ -24,8 +23,8 @@ def main(command: str, arguments: Sequence[str]) -> int:
     options.add_argument("--out", type=Path, default=Path("out/comparison"), help="folder of runs")
     options.add_argument("--seeds", type=int, default=20, help="draws of labels per task")
     options.add_argument("--development", action="store_true", help="the tasks for development")
-    options.add_argument("--again", nargs="*", default=[], help="methods to compute anew")
-    options.add_argument("--stored", action="store_true", help="report what there is, run nothing")
+    options.add_argument("--again", nargs="*", default=[], help="methods to compute again")
+    options.add_argument("--stored", action="store_true", help="report stored runs only")
     options.add_argument("--page", type=Path, help="a page whose tables are replaced")
     options.add_argument("--picture", type=Path, help="where to draw the comparison")
     asked = options.parse_args(arguments)
@@ -36,22 +35,9 @@ def main(command: str, arguments: Sequence[str]) -> int:
     text = markdown(frame)
     print(text)
     if asked.page is not None:
-        asked.page.write_text(with_tables(asked.page.read_text(), text))
+        asked.page.write_text(between(asked.page.read_text(), MARKS, text))
     if asked.picture is not None:
         from .drawing import draw_comparison
 
         draw_comparison(frame).savefig(asked.picture, dpi=150)
     return 0
-
-
-def with_tables(page: str, tables: str) -> str:
-    """A page with the part between its two marks replaced.
-
-    >>> with_tables(f"a {BEGIN} old {END} b", "new").split()[-2:]
-    ['-->', 'b']
-    """
-    before, found, rest = page.partition(BEGIN)
-    _, closed, after = rest.partition(END)
-    if not (found and closed):
-        raise SelfTrainError(f"the page has no place for the tables: {BEGIN} ... {END}")
-    return f"{before}{BEGIN}\n\n{tables}\n{END}{after}"

@@ -1,17 +1,17 @@
 """The methods of the comparison, each a function from a split to a verdict on the test rows.
 
-Rivals get columns as people prepare them: tables standardised, images centred with one scale and in
-their 100 leading principal directions (a help to all of them), text as it is. Their ridge is chosen
-by cross-validated log loss on the labelled rows; those named "as it comes" keep scikit-learn's
+Competitors get columns as people prepare them: tables standardised, images centred with one scale
+and in their 100 leading principal directions (a help to all of them), text as it is. Their ridge is
+chosen by cross-validated log loss on the labelled rows; those named "default C" use scikit-learn's
 C = 1, as most people do.
 """
 
 from __future__ import annotations
 
-import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,10 +28,11 @@ from sklearn.svm import LinearSVC
 from selftrain.arrays import Array
 from selftrain.estimator.classifier import SelfTrainingLinearClassifier
 
+from ..speed.measure import timed
 from .tasks import Split
 
 DIRECTIONS = 100
-"""Of images, for the rivals; and of text where a method needs a covariance or distances."""
+"""Of images, for the competitors; and of text where a method needs a covariance or distances."""
 
 RIDGES = (0.001, 0.01, 0.1, 1.0, 10.0)
 """Values of scikit-learn's C that the labelled rows choose from."""
@@ -45,7 +46,7 @@ class Verdict:
         decision: class of every test row.
         score: grows with the evidence for class 1.
         probability: of class 1, None if the method has none.
-        share: estimated share of class 1, NaN if the method has none.
+        share: estimated proportion of class 1, NaN if the method has none.
     """
 
     decision: Array
@@ -55,8 +56,8 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class RivalRows:
-    """A split as the rivals see it, with the C that its labelled rows choose, plain and
+class Prepared:
+    """A split as the competitors see it, with the C that its labelled rows choose, plain and
     balanced.
     """
 
@@ -65,11 +66,11 @@ class RivalRows:
     ridge: dict[str | None, float]
 
 
-Method = Callable[[Split, RivalRows], Verdict]
+Method = Callable[[Split, Prepared], Verdict]
 
 
-def prepared(split: Split, kind: str) -> RivalRows:
-    """Columns as people prepare them."""
+def prepared(split: Split, kind: str) -> Prepared:
+    """Return a split with its columns as people prepare them."""
     train, test = split.train, split.test
     if kind == "table":
         center, spread = train.mean(axis=0), train.std(axis=0)
@@ -82,7 +83,7 @@ def prepared(split: Split, kind: str) -> RivalRows:
         train, test = train / scale, test / scale
     known = split.target >= 0
     choices = {w: _chosen_ridge(train[known], split.target[known], w) for w in (None, "balanced")}
-    return RivalRows(train, test, choices)
+    return Prepared(train, test, choices)
 
 
 def _chosen_ridge(rows: Any, classes: Array, weight: str | None) -> float:
@@ -98,7 +99,7 @@ def _chosen_ridge(rows: Any, classes: Array, weight: str | None) -> float:
     return float(search.fit(rows, classes).C_)
 
 
-def _logistic(rows: RivalRows, weight: str | None, tuned: bool = True) -> LogisticRegression:
+def _logistic(rows: Prepared, weight: str | None, tuned: bool = True) -> LogisticRegression:
     solver = "lbfgs" if issparse(rows.train) or rows.train.shape[1] > 150 else "newton-cholesky"
     ridge = rows.ridge[weight] if tuned else 1.0
     return LogisticRegression(C=ridge, class_weight=weight, solver=solver, max_iter=1000)
@@ -110,9 +111,9 @@ def _judged(model: Any, rows: Any) -> Verdict:
 
 
 def supervised(weight: str | None, tuned: bool = True) -> Method:
-    """Ridge logistic regression on the labelled rows."""
+    """Fit ridge logistic regression on the labelled rows."""
 
-    def method(split: Split, rows: RivalRows) -> Verdict:
+    def method(split: Split, rows: Prepared) -> Verdict:
         known = split.target >= 0
         model = _logistic(rows, weight, tuned).fit(rows.train[known], split.target[known])
         return _judged(model, rows.test)
@@ -120,43 +121,43 @@ def supervised(weight: str | None, tuned: bool = True) -> Method:
     return method
 
 
-def every_label(weight: str | None) -> Method:
-    """The same with the labels of all training rows: what nobody has."""
+def fully_supervised(weight: str | None) -> Method:
+    """Fit ridge logistic regression on all training rows with their true labels: the oracle."""
 
-    def method(split: Split, rows: RivalRows) -> Verdict:
+    def method(split: Split, rows: Prepared) -> Verdict:
         ridge = {weight: _chosen_ridge(rows.train, split.hidden, weight)}
-        model = _logistic(RivalRows(rows.train, rows.test, ridge), weight)
+        model = _logistic(Prepared(rows.train, rows.test, ridge), weight)
         return _judged(model.fit(rows.train, split.hidden), rows.test)
 
     return method
 
 
 def classic(weight: str | None, threshold: float, tuned: bool = True) -> Method:
-    """scikit-learn's `SelfTrainingClassifier`."""
+    """Fit scikit-learn's `SelfTrainingClassifier`."""
 
-    def method(split: Split, rows: RivalRows) -> Verdict:
+    def method(split: Split, rows: Prepared) -> Verdict:
         model = SelfTrainingClassifier(_logistic(rows, weight, tuned), threshold=threshold)
         return _judged(model.fit(rows.train, split.target), rows.test)
 
     return method
 
 
-def spreading(split: Split, rows: RivalRows) -> Verdict:
-    """scikit-learn's `LabelSpreading` on ten nearest neighbours."""
+def spreading(split: Split, rows: Prepared) -> Verdict:
+    """Fit scikit-learn's `LabelSpreading` on ten nearest neighbours."""
     train, test = _dense(rows)
     model = LabelSpreading(kernel="knn", n_neighbors=10).fit(train, split.target)
     found = np.nan_to_num(model.predict_proba(test), nan=0.5)
     return Verdict((found[:, 1] > found[:, 0]).astype(int), found[:, 1], found[:, 1])
 
 
-def mixture_em(split: Split, rows: RivalRows) -> Verdict:
-    """Two Gaussians with one covariance by EM; labelled rows keep their class. Decides at even
-    odds.
+def mixture_em(split: Split, rows: Prepared) -> Verdict:
+    """Fit two Gaussians with one covariance by EM; the classes of labelled rows are fixed. Decides
+    at even odds.
     """
     train, test = _dense(rows)
     known = split.target >= 0
     share = np.where(known, split.target, split.target[known].mean()).astype(float)
-    share[~known] = supervised(None)(split, RivalRows(train, train[~known], rows.ridge)).score
+    share[~known] = supervised(None)(split, Prepared(train, train[~known], rows.ridge)).score
     previous = np.inf
     for _ in range(100):
         direction, bias, odds = discriminant(train, share)
@@ -170,7 +171,7 @@ def mixture_em(split: Split, rows: RivalRows) -> Verdict:
 
 
 def discriminant(rows: Array, share: Array) -> tuple[Array, float, float]:
-    """Direction, bias at even odds and log-odds of the share, from soft classes and a shrunk
+    """Return direction, bias at even odds and log-odds of the share, from soft classes and a shrunk
     covariance.
     """
     mass = np.array([(1 - share).sum(), share.sum()])
@@ -181,9 +182,9 @@ def discriminant(rows: Array, share: Array) -> tuple[Array, float, float]:
     return direction, -float(direction @ means.mean(axis=0)), float(np.log(mass[1] / mass[0]))
 
 
-def transductive_svm(split: Split, rows: RivalRows) -> Verdict:
-    """Linear SVM on labelled and self-labelled rows whose weight grows, class shares of the
-    labelled rows.
+def transductive_svm(split: Split, rows: Prepared) -> Verdict:
+    """Fit a linear SVM on labelled and pseudo-labelled rows whose weight grows, class proportions
+    of the labelled rows.
 
     Joachims' transductive SVM with its switching of labels done for all rows at once.
     """
@@ -205,9 +206,9 @@ def transductive_svm(split: Split, rows: RivalRows) -> Verdict:
 
 
 def ours(neighbours: bool | str = "auto", **constants: Any) -> Method:
-    """`SelfTrainingLinearClassifier` on the columns as they are, deciding at even odds."""
+    """Fit `SelfTrainingLinearClassifier` on the columns as they are, deciding at even odds."""
 
-    def method(split: Split, rows: RivalRows) -> Verdict:
+    def method(split: Split, rows: Prepared) -> Verdict:
         model = SelfTrainingLinearClassifier(
             neighbours=neighbours, class_weight="balanced", random_state=0, **constants
         )
@@ -219,7 +220,7 @@ def ours(neighbours: bool | str = "auto", **constants: Any) -> Method:
     return method
 
 
-def _dense(rows: RivalRows) -> tuple[Array, Array]:
+def _dense(rows: Prepared) -> tuple[Array, Array]:
     if not issparse(rows.train):
         return rows.train, rows.test
     directions = TruncatedSVD(DIRECTIONS, random_state=0).fit(rows.train)
@@ -229,31 +230,30 @@ def _dense(rows: RivalRows) -> tuple[Array, Array]:
 METHODS: dict[str, Method] = {
     "supervised": supervised(None),
     "supervised, balanced": supervised("balanced"),
-    "supervised, as it comes": supervised(None, tuned=False),
-    "supervised, balanced, as it comes": supervised("balanced", tuned=False),
+    "supervised, default C": supervised(None, tuned=False),
+    "supervised, balanced, default C": supervised("balanced", tuned=False),
     "self-training .75": classic(None, 0.75),
     "self-training .9": classic(None, 0.9),
     "self-training .95": classic(None, 0.95),
     "self-training .75, balanced": classic("balanced", 0.75),
     "self-training .9, balanced": classic("balanced", 0.9),
     "self-training .95, balanced": classic("balanced", 0.95),
-    "self-training .75, as it comes": classic(None, 0.75, tuned=False),
-    "self-training .75, balanced, as it comes": classic("balanced", 0.75, tuned=False),
-    "self-training .9, balanced, as it comes": classic("balanced", 0.9, tuned=False),
+    "self-training .75, default C": classic(None, 0.75, tuned=False),
+    "self-training .75, balanced, default C": classic("balanced", 0.75, tuned=False),
+    "self-training .9, balanced, default C": classic("balanced", 0.9, tuned=False),
     "label spreading": spreading,
     "mixture by EM": mixture_em,
     "transductive SVM": transductive_svm,
     "anchored": ours(),
     "anchored, no neighbours": ours(neighbours=False),
     "anchored, neighbours": ours(neighbours=True),
-    "every label": every_label("balanced"),
+    "fully supervised": fully_supervised("balanced"),
 }
 
 
-def run(method: Method, split: Split, rows: RivalRows) -> tuple[Verdict, float]:
-    """A verdict and the processor seconds it took."""
-    begin = time.process_time()
+def run(method: Method, split: Split, rows: Prepared) -> tuple[Verdict, float]:
+    """Return the verdict of a method and the processor seconds it took."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        verdict = method(split, rows)
-    return verdict, time.process_time() - begin
+        taken, verdict = timed(partial(method, split, rows))
+    return verdict, taken

@@ -1,6 +1,4 @@
-"""The comparison on real rows: mean errors by number of labels, and the difference on every
-task.
-"""
+"""The figure of the comparison: mean errors by number of labels, the difference on every task."""
 
 from __future__ import annotations
 
@@ -21,6 +19,8 @@ from selftrain.plots.style import (
     styled,
 )
 
+from .summary import losses, means
+
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
@@ -35,7 +35,7 @@ LINES = {
     "transductive SVM": (BLACK, "x:"),
     "anchored": (BLUE, "o-"),
     "anchored, neighbours": (GREEN, "o-"),
-    "every label": (GREY, "-"),
+    "fully supervised": (GREY, "-"),
 }
 
 
@@ -53,8 +53,6 @@ def draw_comparison(frame: pd.DataFrame) -> Figure:
 
 
 def _means(ax: Axes, frame: pd.DataFrame) -> None:
-    from .summary import means
-
     table = means(frame)
     sizes = [column for column in table.columns if isinstance(column, int)]
     for name, (color, style) in LINES.items():
@@ -67,8 +65,6 @@ def _means(ax: Axes, frame: pd.DataFrame) -> None:
 
 
 def _gaps(ax: Axes, frame: pd.DataFrame) -> None:
-    from .summary import losses
-
     table = losses(frame, "anchored")
     order = table.groupby("task")["gap"].mean().sort_values().index
     place = {task: k for k, task in enumerate(order)}

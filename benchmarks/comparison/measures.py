@@ -1,6 +1,8 @@
-"""What a verdict is judged by: errors, ranking, probabilities, class share."""
+"""Measures of a verdict: errors, ranking, probabilities, class proportions."""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 from sklearn.metrics import roc_auc_score
@@ -10,25 +12,29 @@ from selftrain.arrays import Array
 from .competitors import Verdict
 
 SMALLEST = 1e-6
-"""Probabilities are kept this far from 0 and 1: one sure mistake must not be the whole log loss."""
+"""Probabilities are clipped this far from 0 and 1: one sure mistake must not be the whole log
+loss.
+"""
+
+DEGRADATION = 0.02
+"""A run is degraded if its balanced error is so much above that of the supervised baseline."""
 
 BINS = 10
 
 
 def measured(verdict: Verdict, truth: Array, hidden_share: float) -> dict[str, float]:
-    """All measures of a verdict; NaN where the method says nothing.
+    """Return all measures of a verdict; NaN if the method does not give what they need.
 
     Arguments:
-        hidden_share: true share of class 1 among the training rows.
+        hidden_share: true proportion of class 1 among the training rows.
     """
     wrong = verdict.decision != truth
-    nothing = float("nan")
     found = {
         "error": float(wrong.mean()),
-        "balanced_error": float(0.5 * (wrong[truth == 0].mean() + wrong[truth == 1].mean())),
+        "balanced_error": balanced_error(verdict.decision, truth),
         "auc": float(roc_auc_score(truth, verdict.score)),
-        "log_loss": nothing,
-        "calibration": nothing,
+        "log_loss": math.nan,
+        "calibration": math.nan,
         "share_error": verdict.share - hidden_share,
     }
     if verdict.probability is not None:
@@ -38,8 +44,17 @@ def measured(verdict: Verdict, truth: Array, hidden_share: float) -> dict[str, f
     return found
 
 
+def balanced_error(decision: Array, truth: Array) -> float:
+    """Return the mean over the classes of the fraction of wrong decisions.
+
+    >>> balanced_error(np.array([1, 1, 0, 0]), np.array([1, 1, 1, 0]))
+    0.16666666666666666
+    """
+    return float(0.5 * sum(np.mean(decision[truth == c] != c) for c in (0, 1)))
+
+
 def calibration_error(probability: Array, truth: Array) -> float:
-    """Mean distance of probability and frequency over ten bins of equal counts.
+    """Return the mean distance of probability and frequency over ten bins of equal counts.
 
     >>> calibration_error(np.full(40, 0.25), np.tile([0, 0, 0, 1], 10))
     0.0

@@ -1,19 +1,18 @@
 """How far a plan can be trusted: its intervals and its advice against what really came out.
 
     python -m benchmarks plan                         run what is missing, then print the tables
-    python -m benchmarks plan --part development      leave the confirmation tasks out
-    python -m benchmarks plan --counted 1             intervals had a left-out row counted as this
+    python -m benchmarks plan --part development      only the tasks for development
+    python -m benchmarks plan --counted 1             intervals if a held-out row counted as this
 
-Every run draws labels from a task whose classes are all known, asks `plan`, fits both rivals, and
-measures their balanced error on all rows that were not labelled. One line per run is kept in
-out/plan.jsonl, with the counts in the cells of the plan; a second call goes on where the first
-ended. Harm is also judged against scikit-learn's balanced logistic regression, which shares no code
+Every run draws labels from a task whose classes are all known, asks `plan`, fits with and without
+self-training, and measures both balanced errors on all rows that were not labelled. One line per
+run is stored in out/plan.jsonl, with the counts in the cells of the plan; the same command resumes.
+Degradation is also judged against scikit-learn's balanced logistic regression, which shares no code
 with the plan.
 """
 
 from __future__ import annotations
 
-import json
 import warnings
 import zlib
 from collections.abc import Callable, Sequence
@@ -39,10 +38,12 @@ from selftrain.estimator.planning.posterior import (
     posterior,
 )
 
+from ..json_lines import JsonLines
+from ..markdown import table as as_table
 from ..options import parser
+from .measures import DEGRADATION, balanced_error
+from .run import LABELS as SIZES
 
-SIZES = (20, 40, 100)
-HARM = 0.02
 ROUNDING = 1e-12  # an end may be exactly what came out, from other sums of the same counts
 FITS = ("labels_only", "self_training", "every_label")
 
@@ -50,7 +51,7 @@ Task = tuple[np.ndarray, np.ndarray]
 
 
 def digits(first: int, second: int | None = None) -> Task:
-    """A pair of digits, or one against the rest."""
+    """Return a pair of digits, or one against the rest."""
     X, digit = load_digits(return_X_y=True)
     if second is None:
         return X, (digit == first) * 1
@@ -59,13 +60,16 @@ def digits(first: int, second: int | None = None) -> Task:
 
 
 def wine(kind: int) -> Task:
-    """One cultivar against the rest."""
+    """Return one cultivar against the rest."""
     X, cultivar = load_wine(return_X_y=True)
     return X, (cultivar == kind) * 1
 
 
 def table(kind: str, seed: int) -> Task:
-    """2,000 synthetic rows of 30 columns with different units; `kind` says what is special."""
+    """Return 2,000 synthetic samples with 30 features of different units.
+
+    `kind` names what is special about them.
+    """
     random = np.random.default_rng(seed)
     rows, columns = 2000, 30
     classes = (random.random(rows) < (0.2 if kind == "rare" else 0.5)) * 1
@@ -116,9 +120,9 @@ PARTS: Parts = {"development": DEVELOPMENT, "confirmation": CONFIRMATION}
 
 
 def one_run(task: Task, labels: int, seed: int) -> dict[str, Any]:
-    """A plan and what came out."""
+    """Return a plan and what came out."""
     X, classes = task
-    labeled = _labeled(classes, labels, seed)
+    labeled = labeled_rows(classes, labels, seed)
     y = np.full(len(classes), -1)
     y[labeled] = classes[labeled]
     advice = plan(X, y, random_state=seed, progress=False)
@@ -126,8 +130,8 @@ def one_run(task: Task, labels: int, seed: int) -> dict[str, Any]:
     own = advice.evidence.unlabeled.supervised > 0  # scores of the hidden rows, in their order
     planned = {k: v for k, v in advice.parameters.items() if k not in LABELS_ALONE}
     model = SelfTrainingLinearClassifier(**planned, random_state=seed).fit(X, y)
-    trained = _balanced_error(model.predict(X[hidden]), classes[hidden])
-    supervised = _supervised(X[labeled], classes[labeled])
+    trained = balanced_error(model.predict(X[hidden]), classes[hidden])
+    supervised = supervised_baseline(X[labeled], classes[labeled])
     every = _every_label(X, classes)
     rows = int(hidden.sum())
     cells = cells_of(advice.evidence, np.ones(rows), rows)
@@ -135,16 +139,16 @@ def one_run(task: Task, labels: int, seed: int) -> dict[str, Any]:
         "plan": advice.to_dict(),
         "cells": {name: np.asarray(value).tolist() for name, value in cells._asdict().items()},
         "real": {
-            "labels_only": _balanced_error(own * 1, classes[hidden]),
-            "scikit_learn": _balanced_error(supervised.predict(X[hidden]), classes[hidden]),
+            "labels_only": balanced_error(own.astype(float), classes[hidden]),
+            "scikit_learn": balanced_error(supervised.predict(X[hidden]), classes[hidden]),
             "self_training": trained,
             "every_label": every,
         },
     }
 
 
-def _labeled(classes: np.ndarray, labels: int, seed: int) -> np.ndarray:
-    """Rows to label, at random, with two or more of each class."""
+def labeled_rows(classes: np.ndarray, labels: int, seed: int) -> np.ndarray:
+    """Return rows to label, at random, with two or more of each class."""
     random = np.random.RandomState(seed)
     while True:
         chosen = random.choice(len(classes), labels, replace=False)
@@ -159,8 +163,8 @@ def _logistic(inverse_ridge: float = 1.0) -> Any:
     )
 
 
-def _supervised(X: np.ndarray, classes: np.ndarray) -> Any:
-    """Balanced logistic regression, its ridge by cross-validation: what people would do without
+def supervised_baseline(X: np.ndarray, classes: np.ndarray) -> Any:
+    """Fit balanced logistic regression, its ridge by cross-validation: what people would do without
     self-training.
     """
     folds = min(5, int(np.bincount(classes).min()))
@@ -170,27 +174,22 @@ def _supervised(X: np.ndarray, classes: np.ndarray) -> Any:
 
 
 def _every_label(X: np.ndarray, classes: np.ndarray) -> float:
-    """Two halves, each judged by the fit to the other: what so many labels reach, on rows not
-    fitted.
+    """Return the error of two halves, each judged by the fit to the other: what so many labels
+    reach, on rows not fitted.
     """
     half = np.random.RandomState(0).permutation(len(classes)) % 2
     errors = [
-        _balanced_error(_logistic(0.1).fit(X[half == a], classes[half == a]).predict(X[half != a]),
+        balanced_error(_logistic(0.1).fit(X[half == a], classes[half == a]).predict(X[half != a]),
                         classes[half != a])
         for a in (0, 1)
     ]  # fmt: skip
     return float(np.mean(errors))
 
 
-def _balanced_error(found: np.ndarray, classes: np.ndarray) -> float:
-    return float(0.5 * sum(np.mean(found[classes == c] != c) for c in (0, 1)))
-
-
 def run_missing(path: Path, seeds: int, parts: Parts) -> list[dict[str, Any]]:
-    """All runs of these parts, those of earlier calls read from the file."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    kept = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-    done = {(run["task"], run["labels"], run["seed"]) for run in kept}
+    """Return all runs of these parts; those of earlier calls are read from the file."""
+    store = JsonLines(path)
+    done = store.known("task", "labels", "seed")
     for seed in range(seeds):
         for part, tasks in parts.items():
             for name, make in tasks.items():
@@ -201,31 +200,29 @@ def run_missing(path: Path, seeds: int, parts: Parts) -> list[dict[str, Any]]:
                     own = zlib.crc32(f"{name} {labels} {seed}".encode()) % 2**31
                     cell = {"task": name, "part": part, "labels": labels, "seed": seed}
                     run = {**cell, **one_run(task, labels, own)}
-                    kept.append(run)
-                    with path.open("a") as file:
-                        file.write(json.dumps(run) + "\n")
+                    store.add(run)
                     print(name, labels, seed, run["plan"]["advice"], flush=True)
-    return [run for run in kept if run["part"] in parts and run["seed"] < seeds]
+    return [run for run in store.rows if run["part"] in parts and run["seed"] < seeds]
 
 
 def counted_as(run: dict[str, Any], counted: float) -> dict[str, Any]:
-    """The run with the intervals it had if a left-out row counted as `counted` of a row; the error
-    of every label and the advice stay.
+    """Return the run with the intervals it had if a held-out row counted as `counted` of a row; the
+    error of the fully supervised fit and the advice stay.
     """
-    kept = run["cells"]
-    sizes, positive, negative = (np.array(kept[name]) for name in ("sizes", "positive", "negative"))
-    cells = Cells(sizes, positive, negative, kept["share"], kept["rows"])
+    found = run["cells"]
+    sizes, positive, negative = (np.array(found[key]) for key in ("sizes", "positive", "negative"))
+    cells = Cells(sizes, positive, negative, found["share"], found["rows"])
     shares = positive_shares(cells, np.random.default_rng(run["seed"]), (DRAWS,), counted)
-    found = posterior(cells.sizes, shares)
+    drawn = posterior(cells.sizes, shares)
     error = run["plan"]["error"] | {
-        "labels_only": interval(found.supervised)._asdict(),
-        "self_training": interval(found.trained)._asdict(),
+        "labels_only": interval(drawn.supervised)._asdict(),
+        "self_training": interval(drawn.trained)._asdict(),
     }
-    return run | {"plan": run["plan"] | {"error": error, "gain": interval(found.gain)._asdict()}}
+    return run | {"plan": run["plan"] | {"error": error, "gain": interval(drawn.gain)._asdict()}}
 
 
 def groups_of(runs: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-    """The runs by part and number of labels."""
+    """Return the runs by part and number of labels."""
     groups = {}
     for part in PARTS:
         own = [run for run in runs if run["part"] == part]
@@ -236,41 +233,38 @@ def groups_of(runs: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
 
 
 def intervals(groups: dict[str, list[dict[str, Any]]]) -> str:
-    """How often 90 % intervals contained what came out, in Markdown."""
-    lines = [
-        "| runs | | labels only | self-training | every label | gain | width of self-training |",
-        "|---|---|---|---|---|---|---|",
-    ]
+    """Return how often 90 % intervals contained what came out, and the width of those of
+    self-training, in Markdown.
+    """
+    head = "runs", "", "supervised", "self-training", "fully supervised", "gain", "width"
+    rows = []
     for name, group in groups.items():
         shares = [_percent([_covered(r, fit) for r in group]) for fit in (*FITS, "gain")]
         told = [r["plan"]["error"]["self_training"] for r in group]
         width = np.mean([each["high"] - each["low"] for each in told])
-        lines.append(f"| {name} | {len(group)} | {' | '.join(shares)} | {width:.3f} |")
-    return "\n".join(lines)
+        rows.append((name, str(len(group)), *shares, f"{width:.3f}"))
+    return as_table(head, rows)
 
 
 def advices(groups: dict[str, list[dict[str, Any]]]) -> str:
-    """What followed each advice, in Markdown."""
-    lines = [
-        "| runs | advice | given | harm | against scikit-learn | mean gain | gain > 0.01 |",
-        "|---|---|---|---|---|---|---|",
-    ]
+    """Return what followed each advice, in Markdown."""
+    head = "runs", "advice", "given", "degraded", "against scikit-learn", "mean gain", "gain > 0.01"
+    rows = []
     for name, group in groups.items():
         for advice in ("do", "do not", "cannot tell"):
             chosen = [r for r in group if r["plan"]["advice"] == advice]
             if chosen:
                 gains = np.array([_gain(r) for r in chosen])
                 others = np.array([_gain(r, "scikit_learn") for r in chosen])
-                lines.append(
-                    f"| {name} | {advice} | {len(chosen)} of {len(group)} |"
-                    f" {_percent(gains < -HARM)} | {_percent(others < -HARM)} | {gains.mean():+.3f}"
-                    f" | {_percent(gains > 0.01)} |"
-                )
-    return "\n".join(lines)
+                degraded = [_percent(found < -DEGRADATION) for found in (gains, others)]
+                given = f"{len(chosen)} of {len(group)}"
+                gained = f"{gains.mean():+.3f}", _percent(gains > 0.01)
+                rows.append((name, advice, given, *degraded, *gained))
+    return as_table(head, rows)
 
 
-def _gain(run: dict[str, Any], rival: str = "labels_only") -> float:
-    return float(run["real"][rival] - run["real"]["self_training"])
+def _gain(run: dict[str, Any], baseline: str = "labels_only") -> float:
+    return float(run["real"][baseline] - run["real"]["self_training"])
 
 
 def _covered(run: dict[str, Any], fit: str) -> bool:
@@ -289,7 +283,7 @@ def main(command: str, arguments: Sequence[str]) -> int:
     options.add_argument("--seeds", type=int, default=3)
     options.add_argument("--out", type=Path, default=Path("out/plan.jsonl"))
     options.add_argument("--part", choices=PARTS, help="run these tasks only")
-    options.add_argument("--counted", type=float, help="what a left-out row counts as")
+    options.add_argument("--counted", type=float, help="what a held-out row counts as")
     asked = options.parse_args(arguments)
     warnings.simplefilter("ignore")
     parts = {asked.part: PARTS[asked.part]} if asked.part else PARTS

@@ -1,8 +1,7 @@
-"""Every run of the comparison, computed once and kept: a file per task, number of labels and seed.
+"""Every run of the comparison, computed once and stored: a file per task, number of labels, seed.
 
-A file is written whole or not at all, so a run that was stopped continues where it was. A method
-that a file does not have yet is computed and added; one that was changed is asked for anew with
-`again`.
+A file is written whole or not at all, so an interrupted comparison resumes. A method that a file
+does not have yet is computed and added; `again` recomputes one that was changed.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from .tasks import RealTask, named, split
 
 LABELS = (20, 40, 100)
 FEWEST_UNLABELED = 60
-"""A task too small for so many rows without label is left out at that number of labels."""
+"""A task without so many unlabelled rows is skipped at that number of labels."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +34,7 @@ class Cell:
 
     @property
     def file(self) -> str:
-        """Its name in the store.
+        """The name of its file in the store.
 
         >>> Cell("MNIST 3 or 5, 20 %", 40, 2).file
         'mnist-3-or-5-20-40-2.json'
@@ -45,18 +44,23 @@ class Cell:
 
 
 def cells(tasks: tuple[RealTask, ...], seeds: int) -> list[Cell]:
-    """All cells, seed by seed, so that an unfinished run has all tasks."""
+    """Return all cells, seed by seed, so that an unfinished run has all tasks."""
     return [
         Cell(task.name, labels, seed)
         for seed in range(seeds)
         for labels in LABELS
         for task in tasks
-        if 0.6 * len(task.load().classes) - labels >= FEWEST_UNLABELED
+        if large_enough(task, labels)
     ]
 
 
+def large_enough(task: RealTask, labels: int) -> bool:
+    """Return whether a task leaves enough rows without a label."""
+    return 0.6 * len(task.load().classes) - labels >= FEWEST_UNLABELED
+
+
 def compute(wanted: list[Cell], store: Path, again: tuple[str, ...] = ()) -> None:
-    """Compute what the store does not have.
+    """Compute the methods that the store does not have.
 
     Arguments:
         again: methods whose stored results are replaced.
@@ -93,7 +97,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def stored(wanted: list[Cell], store: Path) -> Iterator[tuple[Cell, str, dict[str, float]]]:
-    """What the store has of these cells: cell, method, measures."""
+    """Yield cell, method and measures of all that the store has of these cells."""
     for cell in wanted:
         for method, values in _read(store / cell.file).items():
             yield cell, method, values

@@ -53,12 +53,12 @@ class Panels(NamedTuple):
 
 
 def old_logit(step: Step, s: float, g: Any) -> Any:
-    """The logit of the step before."""
+    """Return the logit of the step before."""
     return step.omega * (s * step.mu + np.sqrt(step.delta) * g) + step.old_bias
 
 
 def integrand(step: Step, z: Any, s: float, g: Any) -> tuple[Any, Any, Any]:
-    """Averages of f, f^2, k over the new noise at points g of the old one."""
+    """Return averages of f, f^2, k over the new noise at points g of the old one."""
     root = np.sqrt(step.delta)
     c = np.exp(z[4]) * step.delta
     b = np.sqrt(step.delta * (step.nu2 * z[1] ** 2 + np.exp(2 * z[3])))
@@ -89,7 +89,7 @@ def integrand(step: Step, z: Any, s: float, g: Any) -> tuple[Any, Any, Any]:
 
 
 def _sums(step: Step, z: Any, s: float, low: Any, high: Any) -> Any:
-    """Integrals of 1, f, g f, f^2, k over each panel; columns 5 and 6 are sizes of 1 and 2."""
+    """Return integrals of 1, f, g f, f^2, k over each panel, then the sizes of the second and third."""
     half = 0.5 * (high - low)
     g = low[:, None] + half[:, None] * (1 + NODES)
     w = half[:, None] * WEIGHTS * gaussian(g)
@@ -100,7 +100,7 @@ def _sums(step: Step, z: Any, s: float, low: Any, high: Any) -> Any:
 
 
 def _ends(step: Step, z: Any, s: float) -> Panels:
-    """First panels: where `independent` begins, with the jumps marked."""
+    """Return the first panels: those `independent` begins with, and the jumps marked."""
     plain: list[Any] = [
         float(np.real(x)) if isinstance(x, (np.floating, np.complexfloating)) else x for x in step
     ]
@@ -113,12 +113,12 @@ def _ends(step: Step, z: Any, s: float) -> Panels:
     jumps = [(x, mark) for x, mark in jumps if abs(x) < reach]
     clear = [(x, 0) for x, _ in marks if all(abs(x - y) > 1e-9 for y, _ in jumps)]
     ordered = sorted(clear + jumps)
-    kept = [ordered[0]]
+    apart = [ordered[0]]
     for end in ordered[1:]:
-        if end[0] - kept[-1][0] > 1e-12:
-            kept.append(end)
-    x = np.array([end[0] for end in kept], dtype=REAL)
-    mark = np.array([end[1] for end in kept])
+        if end[0] - apart[-1][0] > 1e-12:
+            apart.append(end)
+    x = np.array([end[0] for end in apart], dtype=REAL)
+    mark = np.array([end[1] for end in apart])
     panels = Panels(x[:-1], x[1:], mark[:-1], mark[1:])
     middle = old_logit(step, s, 0.5 * (x[:-1] + x[1:])).real
     chosen = np.abs(middle) > np.real(step.threshold * step.omega)
@@ -132,13 +132,13 @@ def _marks(step: Step) -> tuple[int, ...]:
 
 
 def _jump(step: Step, s: float, mark: int) -> Any:
-    """Where the old logit is at a threshold or at zero."""
+    """Return where the old logit is at a threshold or at zero."""
     logit = {1: -step.threshold * step.omega, 2: step.threshold * step.omega, 3: 0.0}[mark]
     return (logit - s * step.mu * step.omega - step.old_bias) / (np.sqrt(step.delta) * step.omega)
 
 
 def settle(step: Step, z: Any, s: float) -> tuple[Panels, float]:
-    """Panels on which the integrals have settled, and the doubt that is left."""
+    """Return panels on which the integrals have settled, and the error estimate that is left."""
     todo = _ends(step, z, s)
     done: list[Panels] = []
     values = _sums(step, z, s, todo.low, todo.high)
@@ -171,7 +171,7 @@ def settle(step: Step, z: Any, s: float) -> tuple[Panels, float]:
 
 
 def totals(step: Step, z: Any, s: float, panels: Panels) -> Any:
-    """Integrals of 1, f, g f, f^2, k over a class, with ends that move."""
+    """Return integrals of 1, f, g f, f^2, k over a class, with ends that move."""
     low, high = panels.low.astype(z.dtype), panels.high.astype(z.dtype)
     for mark in _marks(step):
         shift = _jump(step, s, mark)
@@ -187,7 +187,7 @@ def _first(step: Step, z: Any, s: float) -> Any:
 
 
 def residual(step: Step, z: Any, panels: dict[float, Panels]) -> Any:
-    """The five equations of `independent`."""
+    """Return the five equations of `independent`."""
     sums = np.zeros(6, dtype=z.dtype)  # share, f, s f, g f, f^2, k
     for s, share in ((1.0, step.rho), (-1.0, 1 - step.rho)):
         mass, f, gf, ff, k = _first(step, z, s) if step.first else totals(step, z, s, panels[s])
@@ -221,13 +221,13 @@ class Solved(NamedTuple):
 
 
 def extended(step: Step) -> Step:
-    """The step with its numbers in long doubles."""
+    """Return the step with its numbers in long doubles."""
     wide: list[Any] = [REAL(x) if isinstance(x, (float, np.floating)) else x for x in step]
     return Step(*wide)
 
 
 def at(step: Step, z: Any) -> Solved:
-    """Equations and Jacobian at z."""
+    """Return equations and Jacobian at z."""
     z = np.asarray(z, dtype=REAL)
     panels, doubt = {}, 0.0
     if not step.first:
@@ -244,13 +244,15 @@ def at(step: Step, z: Any) -> Solved:
 
 
 def along(step: Step, z: Any, panels: dict[float, Panels], rates: dict[str, Any]) -> Any:
-    """The derivative of the equations when fields of the step move at these rates."""
+    """Return the derivative of the equations when fields of the step move at these rates."""
     moved = {name: getattr(step, name) + 1j * TINY * REAL(rate) for name, rate in rates.items()}
     return residual(step._replace(**moved), np.asarray(z, dtype=COMPLEX), panels).imag / TINY
 
 
 def newton(step: Step, z: Any, solved: Solved, right: Any) -> Any:
-    """The solution of the linear system, in scaled doubles with one refinement in long doubles."""
+    """Return the solution of the linear system, in scaled doubles with one refinement in long
+    doubles.
+    """
     unit = independent.scales(step, np.asarray(z, dtype=float)).astype(REAL)
     matrix = solved.jacobian * unit
     rows = np.abs(matrix).max(axis=1)
@@ -263,8 +265,8 @@ def newton(step: Step, z: Any, solved: Solved, right: Any) -> Any:
 
 
 def correction(step: Step, z: Any) -> independent.Verdict:
-    """How far z is from the root, by Newton's method: where it arrives depends on what the step is
-    given, not on the digits of z.
+    """Return how far z is from the root, by Newton's method: where it arrives depends on what the
+    step is given, not on the digits of z.
     """
     step = extended(step)
     start = z = np.asarray(z, dtype=REAL)

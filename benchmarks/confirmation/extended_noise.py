@@ -26,7 +26,7 @@ NEAR = 1e-13
 
 
 def _legendre(count: int) -> tuple[Any, Any]:
-    """Nodes and weights of Gauss and Legendre, polished in long doubles."""
+    """Return nodes and weights of Gauss and Legendre, polished in long doubles."""
     x = np.polynomial.legendre.leggauss(count)[0].astype(REAL)
     for _ in range(3):
         before, here = np.ones_like(x), x
@@ -38,7 +38,7 @@ def _legendre(count: int) -> tuple[Any, Any]:
 
 
 def _hermite(count: int) -> tuple[Any, Any]:
-    """Nodes and weights for a standard Gaussian, polished in long doubles."""
+    """Return nodes and weights for a standard Gaussian, polished in long doubles."""
     x = np.polynomial.hermite_e.hermegauss(count)[0].astype(REAL)
     for _ in range(3):
         before, here = np.ones_like(x), x
@@ -55,14 +55,14 @@ ROOT_TAU = np.sqrt(8 * np.arctan(REAL(1)))
 
 
 def sigmoid(x: Any) -> Any:
-    """1/(1 + exp(-x)), without overflow."""
+    """Return 1/(1 + exp(-x)), without overflow."""
     up = np.real(x) >= 0
     e = np.exp(np.where(up, -x, x))
     return np.where(up, 1 / (1 + e), e / (1 + e))
 
 
 def slope(y: Any, u: Any) -> Any:
-    """sigma(y + u) - sigma(y) to full relative accuracy."""
+    """Return sigma(y + u) - sigma(y) to full relative accuracy."""
     near = np.abs(np.real(u)) < 1
     small = -sigmoid(y + u) * sigmoid(-y) * np.expm1(np.where(near, -u, 0))
     upper = sigmoid(-y) - sigmoid(-y - u)
@@ -72,19 +72,21 @@ def slope(y: Any, u: Any) -> Any:
 
 
 def bend(x: Any) -> Any:
-    """The derivative of the sigmoid."""
+    """Return the derivative of the sigmoid."""
     return sigmoid(x) * sigmoid(-x)
 
 
 def pull(soft: bool, y: Any, u: Any) -> Any:
-    """f at the proximal point u: off the label's logit y, or, for a hard label y = p, u itself."""
+    """Return f at the proximal point u: off the label's logit y, or, for a hard label y = p, u
+    itself.
+    """
     if soft:
         return slope(y, u)
     return np.where(np.real(y) > 0.5, -sigmoid(-u), sigmoid(u))
 
 
 def prox(soft: bool, y: Any, d: Any, c: Any) -> Any:
-    """u with u + c f = d: Newton inside a bracket, then once in the complex plane."""
+    """Return u with u + c f = d: Newton inside a bracket, then once in the complex plane."""
     y, d, strength = np.broadcast_arrays(np.real(y), np.real(d), np.real(c))
     low = np.minimum(d, 0) if soft else np.where(y > 0.5, d, d - strength)
     high = np.maximum(d, 0) if soft else np.where(y > 0.5, d + strength, d)
@@ -103,7 +105,7 @@ def prox(soft: bool, y: Any, d: Any, c: Any) -> Any:
 
 
 def _lifted(soft: bool, y: Any, u: Any, d: Any, c: Any) -> Any:
-    """The proximal point with its imaginary part, one Newton step from the real one."""
+    """Return the proximal point with its imaginary part, one Newton step from the real one."""
     value = u + c * pull(soft, y, u) - d
     return u - value / (1 + c * bend(y + u if soft else u))
 
@@ -113,7 +115,7 @@ def gaussian(g: Any) -> Any:
 
 
 def inner(soft: bool, y: Any, d0: Any, b: Any, c: Any) -> tuple[Any, Any, Any]:
-    """Averages of f, f^2, k over the new noise, field d0 + b n, for arrays y and d0."""
+    """Return averages of f, f^2, k over the new noise, field d0 + b n, for arrays y and d0."""
     y, d0 = np.broadcast_arrays(y, d0)
     if np.real(b) < NARROW_NOISE:
         if np.real(b) < PLAIN_NOISE:
@@ -134,7 +136,7 @@ def inner(soft: bool, y: Any, d0: Any, b: Any, c: Any) -> tuple[Any, Any, Any]:
 
 
 def _over_prox(soft: bool, y: Any, d0: Any, b: Any, c: Any) -> tuple[Any, Any, Any]:
-    """The same as an integral over the proximal point."""
+    """Return the same as an integral over the proximal point."""
     label, centre = np.real(y)[..., None], np.real(d0)[..., None]
     marks = np.array([-TAIL, -8, -5.5, -3.5, -2, -1, 0, 1, 2, 3.5, 5.5, 8, TAIL], dtype=REAL)
     ends = prox(soft, label, centre + np.real(b) * marks, c)

@@ -1,7 +1,7 @@
 """The theory of general covariances against finite systems of synthetic Gaussian data.
 
-Six shapes (a log-normal spectrum and a power law, the mean along large, small or all modes) and
-eight recipes make 48 cells. A cell runs N = 400 and N = 2,000. The distance of a mean from the
+Six covariances (a log-normal spectrum and a power law, the mean along large, small or all modes)
+and eight recipes make 48 cells. A cell runs N = 400 and N = 2,000. The distance of a mean from the
 theory is a/N plus noise, so both sizes together give the distance without the a/N term, 5/4 of that
 at 2,000 minus 1/4 of that at 400. Its standard error comes from the variance over the seeds of both
 sizes, which falls as 1/N. Each takes a minute of one core.
@@ -56,8 +56,8 @@ class Score(NamedTuple):
     where: str
 
 
-def shape(spectrum: str, along: str, features: int) -> Clusters:
-    """A spectrum that depends on i/N alone, and a mean of fixed separation in it."""
+def drawn_clusters(spectrum: str, along: str, features: int) -> Clusters:
+    """Return a spectrum that depends on i/N alone, and a mean of fixed separation in it."""
     x = (np.arange(features) + 0.5) / features
     noise = np.exp(ndtri(1 - x)) if spectrum == "log-normal" else 0.5 * x**-0.5
     mean = np.ones(features)
@@ -68,12 +68,12 @@ def shape(spectrum: str, along: str, features: int) -> Clusters:
 
 
 def problem(spectrum: str, along: str, features: int) -> Problem:
-    clusters = shape(spectrum, along, features)
+    clusters = drawn_clusters(spectrum, along, features)
     return Problem(alpha_l=0.8, alpha_u=1.5, rho=0.4, clusters=clusters, steps=2)
 
 
 def score(spectrum: str, along: str, choice: dict[str, Any]) -> Score:
-    """One cell."""
+    """Compute one cell."""
     recipe = Recipe(lambda_l=0.1, lambda_u=0.05, **choice)
     runs, theories = {}, {}
     for n, seeds in SEEDS.items():
@@ -106,10 +106,10 @@ def score(spectrum: str, along: str, choice: dict[str, Any]) -> Score:
 
 
 def cells() -> Iterator[tuple[str, str, str]]:
-    """All cells; the first eight have every recipe and every shape."""
-    shapes, recipes = list(product(SPECTRA, ALONG)), list(RECIPES)
-    for turn, (place, name) in product(range(len(shapes)), enumerate(recipes)):
-        yield *shapes[(place + turn) % len(shapes)], name
+    """Yield all cells; the first eight have every recipe and every covariance."""
+    covariances, recipes = list(product(SPECTRA, ALONG)), list(RECIPES)
+    for turn, (place, name) in product(range(len(covariances)), enumerate(recipes)):
+        yield *covariances[(place + turn) % len(covariances)], name
 
 
 def main(command: str, arguments: Sequence[str]) -> int:

@@ -1,15 +1,12 @@
-"""Rows used again: the theory with memory against finite systems, in every mode, at two sizes.
-
-    python -m benchmarks finite-reuse [--seeds 16] [--out reuse.json] [--growth]
+"""The theory of data reuse against finite systems, in every mode, at two sizes.
 
 Eight steps in each mode. Every mean over seeds is compared with the theory in units of its standard
 error. With `--growth`: small systems with many seeds instead, whose deviations are larger than
-their errors, to see them fall as 1/N. Results are written as they come and not computed again.
+their errors, to see them fall as 1/N. Results are stored as they come; the same command resumes.
 """
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -21,6 +18,7 @@ from rich.table import Table
 
 from selftrain import Problem, Recipe, simulate, solve
 
+from ..json_lines import JsonLines
 from ..options import parser
 
 BASE = {"alpha_l": 0.8, "alpha_u": 2.2, "rho": 0.35, "delta": 0.6, "steps": 8}
@@ -51,13 +49,13 @@ less.
 
 
 def words(mode: str) -> tuple[Problem, Recipe]:
-    """Problem and recipe of a mode."""
+    """Return problem and recipe of a mode."""
     fields, recipe = MODES[mode]
     return Problem(**{**BASE, **fields}), Recipe(**{"lambda_l": 0.05, "lambda_u": 0.03, **recipe})
 
 
 def measure(mode: str, features: int, seeds: int) -> dict[str, Any]:
-    """The largest |z| of a mode, where it is, and the relative deviations of q at the end."""
+    """Return the largest |z| of a mode, where it is, and the relative deviation of q at the end."""
     problem, recipe = words(mode)
     begin = time.process_time()
     ensemble = simulate(problem, recipe, features, seeds, probes=0, progress=False)
@@ -88,19 +86,18 @@ def measure(mode: str, features: int, seeds: int) -> dict[str, Any]:
 def main(command: str, arguments: Sequence[str]) -> int:
     options = parser(command, __doc__)
     options.add_argument("--seeds", type=int, default=16)
-    options.add_argument("--out", type=Path, default=Path("reuse.json"))
+    options.add_argument("--out", type=Path, default=Path("out/reuse.jsonl"))
     options.add_argument("--growth", action="store_true")
     given = options.parse_args(arguments)
     runs = [(mode, features, given.seeds) for features in SIZES for mode in MODES]
     if given.growth:
         runs = [(mode, size, GROWTH_SEEDS) for mode in GROWTH_MODES for size in GROWTH_SIZES]
-    known = json.loads(given.out.read_text()) if given.out.exists() else []
-    done = {(row["mode"], row["features"], row["seeds"]) for row in known}
+    store = JsonLines(given.out)
+    done = store.known("mode", "features", "seeds")
     for run in runs:
         if run not in done:
-            known.append(measure(*run))
-            given.out.write_text(json.dumps(known, indent=1))
-    show([row for row in known if (row["mode"], row["features"], row["seeds"]) in runs])
+            store.add(measure(*run))
+    show([row for row in store.rows if (row["mode"], row["features"], row["seeds"]) in runs])
     return 0
 
 

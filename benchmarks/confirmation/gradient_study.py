@@ -68,12 +68,12 @@ class Entry:
     step: int
 
     def value(self, problem: Problem, recipe: Recipe) -> float:
-        """The present value."""
+        """Return the present value."""
         entry = getattr(_owner(self.name, problem, recipe), self.name)
         return float(entry[self.step - 1] if isinstance(entry, tuple) else entry)
 
     def moved(self, problem: Problem, recipe: Recipe, by: float) -> tuple[Problem, Recipe]:
-        """Problem and recipe with this entry moved."""
+        """Return problem and recipe with this entry moved."""
         owner = _owner(self.name, problem, recipe)
         entry = getattr(owner, self.name)
         if isinstance(entry, tuple):
@@ -89,8 +89,8 @@ def _owner(name: str, problem: Problem, recipe: Recipe) -> Any:
 
 
 def draw(seed: int, index: int) -> tuple[Problem, Recipe, str]:
-    """A run with every per-step entry written out, of the ranges of `robustness`, built-in losses,
-    at most six steps.
+    """Return a run with every per-step entry written out, of the ranges of `robustness`, built-in
+    losses, at most six steps.
     """
     problem, recipe = random_problems.draw(seed, index)
     rng = np.random.default_rng([seed, index, 2])
@@ -114,7 +114,7 @@ def draw(seed: int, index: int) -> tuple[Problem, Recipe, str]:
 
 
 def entries(problem: Problem, recipe: Recipe, rng: np.random.Generator) -> list[Entry]:
-    """The entries of a run that are compared: each field once, at a random step."""
+    """Return the entries of a run that are compared: each field once, at a random step."""
     hard = math.isinf(recipe.at_steps(problem.steps).sharpness[0])
     names = [*SCALARS, *PER_STEP]
     chosen = []
@@ -130,7 +130,7 @@ def entries(problem: Problem, recipe: Recipe, rng: np.random.Generator) -> list[
 def difference(
     problem: Problem, recipe: Recipe, of: str, entry: Entry, last: int
 ) -> tuple[float, float]:
-    """The derivative from runs beside this one, extrapolated twice, and its error."""
+    """Return the derivative from runs beside this one, extrapolated twice, and its error."""
     width = WIDTH * abs(entry.value(problem, recipe))
     slopes, noise = [], 0.0
     for part in (1.0, 0.5, 0.25):
@@ -146,7 +146,7 @@ def difference(
 
 
 def _size(run: Trajectory, of: str, t: int) -> float:
-    """The change of a quantity that a relative error of one in the state stands for."""
+    """Return the change of a quantity that a relative error of one in the state stands for."""
     if of == "one_minus_cosine":
         return 2.0 * math.sqrt(float(run.v[t] / run.q[t]))
     if of == "bias_to_norm":
@@ -157,7 +157,7 @@ def _size(run: Trajectory, of: str, t: int) -> float:
 
 
 def third(run: Trajectory, of: str, entry: Entry, last: int) -> float:
-    """The derivative carried forward through the equations of the other engine."""
+    """Return the derivative carried forward through the equations of the other engine."""
     move = np.zeros(4, dtype=REAL)  # of the state (m, v, B) and of chi
     for t in range(last + 1):
         move = _through(run, t, entry, move)
@@ -166,7 +166,7 @@ def third(run: Trajectory, of: str, entry: Entry, last: int) -> float:
 
 @cache
 def _solved(run: Trajectory, t: int) -> tuple[independent.Step, Any, extended.Solved]:
-    """Step t in extended precision: its equations and their derivatives, made once for all
+    """Return step t in extended precision: its equations and their derivatives, made once for all
     entries.
     """
     step, z = judging.equations(run, t)
@@ -175,7 +175,7 @@ def _solved(run: Trajectory, t: int) -> tuple[independent.Step, Any, extended.So
 
 
 def _through(run: Trajectory, t: int, entry: Entry, old: Any) -> Any:
-    """The derivatives of (m, v, B, chi) of step t, from those of step t-1."""
+    """Return the derivatives of (m, v, B, chi) of step t, from those of step t-1."""
     step, z, solved = _solved(run, t)
     fields = _moves(run, t, entry, step, old)
     rates = {name: rate for name, rate in fields.items() if rate}
@@ -197,7 +197,7 @@ def _through(run: Trajectory, t: int, entry: Entry, old: Any) -> Any:
 def _moves(
     run: Trajectory, t: int, entry: Entry, step: independent.Step, old: Any
 ) -> dict[str, Any]:
-    """How what the step is given moves with the entry, directly and through the step before."""
+    """Return how the inputs of the step move with the entry, directly and by the step before."""
     moves: dict[str, Any] = dict.fromkeys(FIELDS, REAL(0))
     here = entry.step in (0, t)
     if t == 0:
@@ -210,8 +210,8 @@ def _moves(
     moves["mu"] = (v * old[0] - 0.5 * m * old[1]) / (q * np.sqrt(q))
     moves["nu2"] = (m * m * old[1] - 2.0 * m * v * old[0]) / q**2
     moves["old_bias"] = old[2]
-    kept = 0.0 if step.bias_anchor else 1.0
-    moves["bias"] = kept * old[2] if run.recipe.fix_bias else 0.0
+    moving = 0.0 if step.bias_anchor else 1.0
+    moves["bias"] = moving * old[2] if run.recipe.fix_bias else 0.0
     names = {"lambda_u": "ridge", "threshold": "threshold", "alpha_u": "alpha"}
     names |= {"rho_u": "rho", "delta_u": "delta"}
     if here and entry.name in names:
@@ -230,7 +230,7 @@ def _moves(
 
 
 def _outcome(run: Trajectory, of: str, t: int) -> Any:
-    """Derivatives of a quantity in (m, v, B, chi), from its definition."""
+    """Return derivatives of a quantity in (m, v, B, chi), from its definition."""
     m, v, bias = REAL(run.m[t]), REAL(run.v[t]), REAL(run.bias[t])
     q = m * m + v
     if of == "q":
@@ -252,7 +252,7 @@ def _outcome(run: Trajectory, of: str, t: int) -> Any:
 
 
 def study(seed: int, index: int) -> list[dict[str, Any]]:
-    """The rows of one run; none if it has no gradient."""
+    """Return the rows of one run; none if it has no gradient."""
     problem, recipe, of = draw(seed, index)
     rng = np.random.default_rng([seed, index, 3])
     try:
@@ -270,7 +270,7 @@ def study(seed: int, index: int) -> list[dict[str, Any]]:
 
 
 def judged(run: Trajectory, of: str, entry: Entry, last: int, adjoint: float) -> dict[str, Any]:
-    """What the differences say of a derivative, and the third route where they disagree."""
+    """Return what the differences say of a derivative, and the third route where they disagree."""
     try:
         other, noise = difference(run.problem, run.recipe, of, entry, last)
     except StageError:
@@ -288,7 +288,7 @@ def judged(run: Trajectory, of: str, entry: Entry, last: int, adjoint: float) ->
 
 
 def collect(seed: int, wanted: int, path: Path) -> tuple[list[dict[str, Any]], int]:
-    """All rows, those in the file included, and how many problems were drawn for them."""
+    """Return all rows, those in the file included, and how many problems were drawn for them."""
     path.parent.mkdir(parents=True, exist_ok=True)
     rows: list[dict[str, Any]] = []
     if path.exists():

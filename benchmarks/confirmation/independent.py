@@ -75,7 +75,7 @@ class Step(NamedTuple):
 
 @njit(cache=True, error_model="numpy")
 def fields(step: Any, z: Any, s: float, g: float) -> tuple[float, float, float]:
-    """Previous logit, field, and the field off the label's logit."""
+    """Return previous logit, field, and the field off the label's logit."""
     root = math.sqrt(step.delta)
     noise = root * g
     change = s * (step.mu * z[0] + step.nu2 * z[1]) + z[2] + noise * z[0]
@@ -93,7 +93,7 @@ def fields(step: Any, z: Any, s: float, g: float) -> tuple[float, float, float]:
 
 @njit(cache=True, error_model="numpy")
 def inner(step: Any, z: Any, s: float, g: float, tol: float, out: Any) -> None:
-    """Averages of f, f^2, k over the new noise at one point (s, g1)."""
+    """Put the averages of f, f^2, k over the new noise at one point (s, g1) into `out`."""
     loss = step.loss
     c = math.exp(z[4]) * step.delta
     b = math.sqrt(step.delta) * math.hypot(math.sqrt(step.nu2) * z[1], math.exp(z[3]))
@@ -120,7 +120,9 @@ def inner(step: Any, z: Any, s: float, g: float, tol: float, out: Any) -> None:
 
 @njit(cache=True, error_model="numpy")
 def panel(step: Any, z: Any, s: float, lo: float, hi: float, tol: float, out: Any) -> None:
-    """Integrals of 1, f, g f, f^2, k, |f|, |g f| over selected points of a panel in g1."""
+    """Put the integrals of 1, f, g f, f^2, k, |f|, |g f| over selected points of a panel in g1 into
+    `out`.
+    """
     row = np.empty(4)
     half = 0.5 * (hi - lo)
     out[:] = 0.0
@@ -143,8 +145,8 @@ def panel(step: Any, z: Any, s: float, lo: float, hi: float, tol: float, out: An
 
 @njit(cache=True, error_model="numpy")
 def outer_ends(step: Any, z: Any, s: float) -> Any:
-    """Ends of panels in g1: the range, thresholds, the jump of the label, and distances from where
-    things bend.
+    """Return ends of panels in g1: the range, thresholds, the jump of the label, and distances from
+    where things bend.
     """
     spread = math.sqrt(step.delta) * step.omega
     centre = s * step.mu * step.omega + step.old_bias
@@ -202,7 +204,9 @@ def outer_ends(step: Any, z: Any, s: float) -> Any:
 
 @njit(cache=True, error_model="numpy")
 def class_integrals(step: Any, z: Any, s: float, tol: float, total: Any) -> bool:
-    """The integrals over the selected points of a class; whether the panels settled."""
+    """Put the integrals over the selected points of a class into `total`; return whether they
+    settled.
+    """
     total[:] = 0.0
     if step.first:
         row = np.empty(4)
@@ -257,7 +261,7 @@ def class_integrals(step: Any, z: Any, s: float, tol: float, total: Any) -> bool
 
 @njit(cache=True, error_model="numpy")
 def residual(step: Any, z: Any, tol: float, out: Any) -> bool:
-    """The five equations of the step."""
+    """Put the five equations of the step into `out`; return whether the averages settled."""
     total, sums = np.empty(7), np.zeros(5)  # share, f, s f, g f, f^2 and k apart
     square, stiff = 0.0, 0.0
     settled = True
@@ -293,7 +297,7 @@ class Verdict(NamedTuple):
 
 
 def scales(step: Step, z: Any) -> Any:
-    """Sizes of changes in the unknowns: of the weights, the bias, the logarithms."""
+    """Return sizes of changes in the unknowns: of the weights, the bias, the logarithms."""
     size = math.hypot(z[0], math.sqrt(step.nu2) * z[1], math.exp(z[3]))
     return np.array(
         [size, max(abs(z[1]), size), max(abs(z[2]), math.sqrt(step.delta) * size), 1, 1]
@@ -301,7 +305,7 @@ def scales(step: Step, z: Any) -> Any:
 
 
 def jacobian(step: Step, z: Any) -> Any:
-    """Differences on a coarser rule."""
+    """Return differences on a coarser rule."""
     moves = 1e-3 * scales(step, z)
     here, there, columns = np.empty(5), np.empty(5), np.empty((5, 5))
     residual(step, z, COARSE, here)
@@ -314,8 +318,8 @@ def jacobian(step: Step, z: Any) -> Any:
 
 
 def relative(step: Step, z: Any, dz: Any) -> float:
-    """A change of the unknowns against the state: weights by their norm, the bias by itself and the
-    logits.
+    """Return a change of the unknowns against the state: weights by their norm, the bias by itself
+    and the logits.
     """
     nu = math.sqrt(step.nu2)
     a = step.anchor * step.omega + z[0]
@@ -332,7 +336,7 @@ def relative(step: Step, z: Any, dz: Any) -> float:
 
 
 def correction(step: Step, z: Any, tol: float = 1e-11) -> Verdict:
-    """How far z is from the root: Newton steps until they no longer change the distance."""
+    """Return how far z is from the root: Newton steps until they no longer change the distance."""
     start, value = z.copy(), np.empty(5)
     distance, settled = math.nan, True
     for _ in range(4):

@@ -44,7 +44,7 @@ def _as_independent(loss: Loss) -> independent.Loss:
 
 
 def equations(run: Trajectory, t: int) -> tuple[independent.Step, Any]:
-    """Step t of a run as the other engine has it, and the solution in its unknowns."""
+    """Return step t of a run as the other engine has it, and the solution in its unknowns."""
     problem, recipe, chi = run.problem, run.recipe, run.chi[t]
     loss, eta = _as_independent(problem.loss_at(t)), run.m_hat[t] * chi
     log_r = 0.5 * math.log(run.chi_hat[t]) + math.log(chi)
@@ -85,8 +85,8 @@ def equations(run: Trajectory, t: int) -> tuple[independent.Step, Any]:
 
 
 def judged(step: independent.Step, z: Any, said: float) -> tuple[independent.Verdict, str]:
-    """The distance of a solved step and a word for it; what the other engine does not confirm goes
-    to the equations in extended precision.
+    """Return the distance of a solved step and a word for it; what the other engine does not
+    confirm goes to the equations in extended precision.
     """
     verdict = independent.correction(step, z)
     if word(verdict, said) != "confirmed" and step.loss.kind != independent.HUBER:
@@ -100,7 +100,7 @@ def judged(step: independent.Step, z: Any, said: float) -> tuple[independent.Ver
 
 @contextmanager
 def limited(seconds: float) -> Iterator[None]:
-    """Work in here raises `TimeoutError` after so many seconds of processor time."""
+    """Raise `TimeoutError` if the block takes more seconds of processor time."""
 
     def over(*_: Any) -> None:
         raise TimeoutError
@@ -115,7 +115,7 @@ def limited(seconds: float) -> Iterator[None]:
 
 
 def word(verdict: independent.Verdict, said: float) -> str:
-    """What a distance says of a step whose reported accuracy is `said`."""
+    """Return what a distance says of a step whose reported accuracy is `said`."""
     if not verdict.settled or not math.isfinite(verdict.distance):
         return "undecided"
     if verdict.distance <= CONFIRMED:

@@ -16,7 +16,7 @@ from .user_losses import Huber, Steep
 
 
 def draw(seed: int, index: int) -> tuple[Problem, Recipe]:
-    """Problem and recipe number `index`; scale parameters are uniform in the logarithm."""
+    """Return problem and recipe number `index`; scale parameters are uniform in the logarithm."""
     rng = np.random.default_rng([seed, index])
 
     def scale(low: float, high: float) -> float:
@@ -52,8 +52,8 @@ def draw(seed: int, index: int) -> tuple[Problem, Recipe]:
 
 
 def draw_losses(rng: np.random.Generator) -> tuple[str | Loss, str | Loss | None]:
-    """The losses of the labelled step and of the others; one in 50 problems has losses of the
-    user's own.
+    """Return the losses of the labelled step and of the others; one in 50 problems has losses of
+    the user's own.
     """
     kind = rng.random()
     if kind < 0.66:

@@ -1,6 +1,6 @@
 """Thousands of random problems, each checked by an engine that shares no code with the package.
 
-`make robustness` runs it. A problem is solved to the end, collapses, or is refused by type. Of
+`make robustness` runs it. A problem is solved to the end, collapses, or raises a typed error. Of
 every solved run step 0 and some of the others are put to `independent`: how far is each from the
 root of its equations, and does the accuracy that the run reports cover that? Problem number i
 depends on the seed and on i alone, and every result is written as it comes, so an interrupted run
@@ -35,6 +35,7 @@ from rich.table import Table
 from selftrain import Problem, Recipe, Trajectory, simulate, solve
 from selftrain.errors import StageError
 
+from .. import markdown
 from ..options import parser
 from .judging import CONFIRMED, WORDS, equations, judged
 from .random_problems import draw
@@ -79,7 +80,7 @@ def _warm_up() -> None:
 
 
 def attempt(seed: int, index: int) -> dict[str, Any]:
-    """One row of the table."""
+    """Solve and check one problem: a row of the table."""
     problem, recipe = draw(seed, index)
     row: dict[str, Any] = {
         "index": index,
@@ -141,10 +142,10 @@ def collect(count: int, seed: int, workers: int, path: Path) -> pd.DataFrame:
 
 
 def report(rows: pd.DataFrame, console: Console) -> bool:
-    """Print the counts; whether every problem was confirmed or refused, and few were refused."""
+    """Print the counts; return whether all solutions are confirmed and few problems raised."""
     counts = Counter(rows["outcome"])
     ended = rows[rows["outcome"].isin(["solved", "collapsed"])]
-    refused = len(rows) - len(ended)
+    raised = len(rows) - len(ended)
     unconfirmed = ended[~(ended["accuracy"] <= CONFIRMED)]
     starts: Counter[str] = Counter()
     for entry in ended["starts"]:
@@ -180,12 +181,12 @@ def report(rows: pd.DataFrame, console: Console) -> bool:
         console.print(f"{row['index']}: {words}", style="red")
         console.print(f"    {row['problem']}\n    {row['recipe']}", highlight=False)
     defects = sum(number for name, number in counts.items() if name.startswith("defect"))
-    few = refused <= MOST_ERRORS * len(rows)
+    few = raised <= MOST_ERRORS * len(rows)
     return len(unconfirmed) == 0 and len(wrong) == 0 and defects == 0 and few
 
 
 def counted(rows: pd.DataFrame) -> list[tuple[str, str]]:
-    """The counts as the docs have them."""
+    """Return the counts as the docs have them."""
     ended = rows[rows["outcome"].isin(["solved", "collapsed"])]
     outcomes, checks = Counter(rows["outcome"]), Counter(ended["check"])
     confirmed = ended[ended["check"] == "confirmed"]["distance"]
@@ -206,11 +207,8 @@ def counted(rows: pd.DataFrame) -> list[tuple[str, str]]:
 
 def write_counts(rows: pd.DataFrame, page: Path) -> None:
     """Put the counts between the two marks of a page."""
-    before, rest = page.read_text().split(MARKS[0])
-    after = rest.split(MARKS[1])[1]
-    lines = ["| what | count |", "|---|---|", *(f"| {a} | {b} |" for a, b in counted(rows))]
-    table = "\n".join(["", "", *lines, "", ""])
-    page.write_text(before + MARKS[0] + table + MARKS[1] + after)
+    counts = markdown.table(("what", "count"), counted(rows))
+    page.write_text(markdown.between(page.read_text(), MARKS, counts))
 
 
 def confirm_collapses(rows: pd.DataFrame, count: int, features: int, console: Console) -> bool:
@@ -230,7 +228,7 @@ def confirm_collapses(rows: pd.DataFrame, count: int, features: int, console: Co
 
 
 def simulated_end(problem: Problem, recipe: Recipe, features: int, seed: int) -> tuple[str, bool]:
-    """How one seed ends, in words, and whether with one class."""
+    """Return how one seed ends, in words, and whether with one class."""
     try:
         ensemble = simulate(problem, recipe, features, [seed], probes=0, progress=False)
     except StageError as error:
@@ -243,7 +241,9 @@ def simulated_end(problem: Problem, recipe: Recipe, features: int, seed: int) ->
 
 
 def _small_collapses(rows: pd.DataFrame, count: int) -> Iterator[tuple[int, Problem, Recipe]]:
-    """The first `count` collapses that are cheap to simulate, cut two steps after the collapse."""
+    """Yield the first `count` collapses that are cheap to simulate, cut two steps after the
+    collapse.
+    """
     collapsed = rows[(rows["outcome"] == "collapsed") & rows["step"].between(2, 20)]
     for _, row in collapsed.iterrows():
         problem, recipe = Problem.from_json(row["problem"]), Recipe.from_json(row["recipe"])
@@ -264,7 +264,7 @@ def main(command: str, arguments: Sequence[str]) -> int:
     options.add_argument("--collapses", type=int, default=8, help="how many to simulate")
     options.add_argument("--features", type=int, default=1500)
     options.add_argument("--out", type=Path, default=Path("out/robustness.csv"))
-    options.add_argument("--docs", type=Path, help="page whose table of counts is written anew")
+    options.add_argument("--docs", type=Path, help="page whose table of counts is rewritten")
     asked = options.parse_args(arguments)
     console = Console()
     rows = collect(asked.count, asked.seed, asked.workers, asked.out)

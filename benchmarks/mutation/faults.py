@@ -50,9 +50,9 @@ class Fault(NamedTuple):
 
 
 def faults(file: Path) -> Iterator[Fault]:
-    """All faults of a file, in its functions and its constants.
+    """Yield all faults of a file, in its functions and its constants.
 
-    Bodies of classes (defaults of records, names of endings) are left out.
+    Bodies of classes (defaults of records, names of endings) are skipped.
     """
     for owner, top in _owners(ast.parse(file.read_text())):
         for place, node in enumerate(_formulas(top)):
@@ -77,7 +77,7 @@ def put(fault: Fault) -> None:
 
 
 def _owners(tree: ast.Module) -> Iterator[tuple[str, ast.AST]]:
-    """Functions and methods by their qualified names, constants by theirs."""
+    """Yield functions and methods by their qualified names, constants by theirs."""
     for node in tree.body:
         if isinstance(node, ast.FunctionDef):
             yield node.name, node
@@ -91,7 +91,7 @@ def _owners(tree: ast.Module) -> Iterator[tuple[str, ast.AST]]:
 
 
 def _formulas(top: ast.AST) -> list[Any]:
-    """Expressions and assignments, without annotations, decorators, defaults and texts."""
+    """Return expressions and assignments, without annotations, decorators, defaults and texts."""
     left_out: set[int] = set()
     for node in ast.walk(top):
         if isinstance(node, ast.FunctionDef):
@@ -136,7 +136,7 @@ def _change(node: Any) -> bool:
 
 
 def _replace_code(fault: Fault, code: CodeType) -> None:
-    """Functions keep their identity, so that every module that imported them has the fault."""
+    """Change functions in place, so that every module that imported them has the fault."""
     new = next(part for part in _codes(code) if part.co_qualname == fault.owner)
     found = [
         known
@@ -159,7 +159,7 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 
 def _replace_constants(fault: Fault, code: CodeType) -> None:
-    """The new values, in the module of the constants and in those that imported them."""
+    """Put the new values in the module of the constants and in those that imported them."""
     loaded = [module for name, module in sys.modules.items() if name.split(".")[0] == "selftrain"]
     home = next(module for module in loaded if getattr(module, "__file__", "") == fault.file)
     fresh = {"__name__": home.__name__, "__package__": home.__package__, "__file__": fault.file}

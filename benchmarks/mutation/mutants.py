@@ -6,11 +6,11 @@ fail kill it. One that survives is either a change that no result can show, or a
     python -m benchmarks mutants --count 120 --seed 1 --out mutants.csv simulation/frame
     python -m benchmarks mutants --count 200 --seed 1 --out mutants.csv theory/step theory/engines
 
-Kernels run here as plain Python: compiling anew for every mutant would take a minute. A survey
-first runs the tests of `TESTS` once, keeps those that pass within `--each` seconds, and notes which
+Kernels run here as plain Python: compiling again for every mutant would take a minute. A survey
+first runs the tests of `TESTS` once, selects those that pass in `--each` seconds, and notes which
 functions each of them calls. A mutant then meets the tests that call its function, those of its
 folder and the quickest first, until one fails. The tests are collected once: every mutant is a copy
-of the process that has collected them. `--survey` and `--out` are continued where they ended.
+of the process that has collected them. The same command resumes from `--survey` and `--out`.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class Trials:
         self._survey, self._out = survey, out
 
     def pytest_sessionstart(self) -> None:
-        """A failing property is not made smaller, and its examples are the same every time."""
+        """Make hypothesis repeat the same examples, and not shrink a failing one."""
         from hypothesis import Phase, settings  # pytest rewrites it first
 
         quick = (Phase.explicit, Phase.generate)
@@ -150,11 +150,11 @@ class Trials:
         return True
 
     def _patience(self, chosen: list[str], surveyed: dict[str, Surveyed]) -> float:
-        """Seconds after which a mutant that still runs its tests is taken to hang."""
+        """Return seconds after which a mutant that still runs its tests is taken to hang."""
         return PATIENCE * sum(surveyed[name].seconds for name in chosen) + 10 * GRACE
 
     def _tests(self, items: dict[str, pytest.Item]) -> dict[str, Surveyed]:
-        """The tests that pass, from the file of the survey or from running them."""
+        """Return the tests that pass, from the file of the survey or from running them."""
         known: dict[str, Any] = {}
         if self._survey.exists():
             known = dict(json.loads(line) for line in self._survey.read_text().splitlines())
@@ -168,9 +168,9 @@ class Trials:
         return {name: Surveyed(*test) for name, test in known.items() if test and name in items}
 
     def _chosen(self, fault: Fault, surveyed: dict[str, Surveyed]) -> list[str]:
-        """The tests that call the function of a fault, or those that call something of a file which
-        knows the constant; those of its own room first, of these the quickest, as many as the
-        budget allows.
+        """Return the tests that call the function of a fault, or those that call something of a
+        file which knows the constant; those of its own room first, of these the quickest, as many
+        as the budget allows.
         """
         place = f"{fault.file}:{fault.owner}"
         called = [name for name, test in surveyed.items() if place in test.calls]
@@ -197,7 +197,7 @@ class Trials:
 
 
 def _look(item: pytest.Item, each: float) -> Surveyed | None:
-    """The seconds of a test and the functions it calls, in all threads; None if it fails."""
+    """Return the seconds of a test and the functions it calls, in all threads; None if it fails."""
     calls: set[str] = set()
 
     def note(frame: FrameType, *_: Any) -> None:
@@ -210,7 +210,7 @@ def _look(item: pytest.Item, each: float) -> Surveyed | None:
 
 
 def _meet(fault: Fault, items: list[pytest.Item], surveyed: dict[str, Surveyed]) -> str:
-    """The first test that notices a fault; empty if none does."""
+    """Return the first test that notices a fault; empty if none does."""
     try:
         put(fault)
     except ValueError:  # constants that do not unpack
@@ -222,7 +222,7 @@ def _meet(fault: Fault, items: list[pytest.Item], surveyed: dict[str, Surveyed])
 
 
 def _passes(item: pytest.Item, limit: float, note: Callable[..., None] | None) -> float | None:
-    """The CPU seconds of a test with all it needs; None if it fails or takes longer."""
+    """Return the CPU seconds of a test with all it needs; None if it fails or takes longer."""
 
     def late(*_: Any) -> None:
         raise TimeoutError
@@ -245,7 +245,7 @@ def _passes(item: pytest.Item, limit: float, note: Callable[..., None] | None) -
 
 
 def _apart(work: Callable[[], Any], patience: float) -> Any:
-    """What `work` returns in a copy of this process; None if that crashes or does not end.
+    """Return the result of `work` in a copy of this process; None if that crashes or does not end.
 
     An exception of `work` itself, which catches those of the tests, is a fault of this script.
     """
@@ -282,7 +282,7 @@ def _apart(work: Callable[[], Any], patience: float) -> Any:
 
 
 def prepare() -> None:
-    """The random numbers stay compiled, the rest is plain Python."""
+    """Switch compilation off for everything but the random numbers."""
     normals = import_module("selftrain.simulation.random.normals")
     normals.fill_normals(np.uint64(1), 0, 0, np.empty(4, np.float32))
     config: Any = numba.config
@@ -290,7 +290,7 @@ def prepare() -> None:
 
 
 def drawn(rooms: list[str], count: int, seed: int) -> list[Fault]:
-    """Faults drawn at random from all those of some folders."""
+    """Return faults drawn at random from all those of some folders."""
     files = sorted(file for room in rooms for file in (PACKAGE / room).rglob("*.py"))
     for file in files:
         import_module(".".join(("selftrain", *file.relative_to(PACKAGE).with_suffix("").parts)))
@@ -300,7 +300,7 @@ def drawn(rooms: list[str], count: int, seed: int) -> list[Fault]:
 
 
 def survivors(table: Path) -> Iterator[Fault]:
-    """The faults of an earlier table that no test noticed."""
+    """Yield the faults of an earlier table that no test noticed."""
     with open(table, newline="") as rows:
         for row in csv.DictReader(rows):
             if not row["killed by"]:
@@ -320,7 +320,7 @@ def main(command: str, arguments: Sequence[str]) -> int:
         "--survey",
         type=Path,
         default=Path("survey.json"),
-        help="the file that keeps the survey of the tests",
+        help="file of the survey of the tests",
     )
     options.add_argument("--again", type=Path, help="only the survivors of this table")
     options.add_argument("--out", type=Path, default=Path("mutants.csv"))

@@ -62,8 +62,8 @@ WORDS = ("0.3", "0", "inf", "-1", "", "nonsense", "1e999", "<b>", "0.1,0.2", "1:
 
 @contextmanager
 def serving(*opened: str) -> Iterator[tuple[str, int, list[str]]]:
-    """`selftrain explore` as a person starts it: its address, process id, and what it writes to
-    stderr.
+    """Run `selftrain explore` as a person starts it; yield its address, process id, and what it
+    writes to stderr.
     """
     command = [sys.executable, "-m", "selftrain", "explore", *opened, "--no-open", "--port", "0"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
@@ -84,7 +84,7 @@ def serving(*opened: str) -> Iterator[tuple[str, int, list[str]]]:
 
 @contextmanager
 def chromium(downloads: Path, profile: Path) -> Iterator[Any]:
-    """The browser of the system's packages."""
+    """Start the browser of the system's packages."""
     binary, driver = shutil.which("chromium"), shutil.which("chromedriver")
     if binary is None or driver is None:
         raise RuntimeError("chromium and chromedriver are needed: make browser installs them")
@@ -104,31 +104,31 @@ def chromium(downloads: Path, profile: Path) -> Iterator[Any]:
 
 
 def wait(browser: Any, condition: Any, seconds: float = 45) -> Any:
-    """Until the condition holds."""
+    """Wait until the condition holds."""
     return WebDriverWait(browser, seconds, poll_frequency=0.1).until(lambda _: condition())
 
 
 def visit(browser: Any, address: str, query: str = "") -> None:
-    """Open the page anew, until it says something; a first answer may need compiled kernels."""
+    """Open the page and wait for its first answer, which may need compiled kernels."""
     browser.get("about:blank")
     browser.get(address + query)
     wait(browser, lambda: text(browser, "sentences") != "", 300)
 
 
 def curve(browser: Any, name: str = "this run") -> list[float | None] | None:
-    """The values of the curve whose name begins so."""
+    """Return the values of the curve whose name begins with `name`."""
     values: list[float | None] | None = browser.execute_script(CURVE, name)
     return values
 
 
 def text(browser: Any, name: str) -> str:
-    """What an element says."""
+    """Return the text of an element."""
     script = "const e = document.getElementById(arguments[0]); return e ? e.innerText : '';"
     return str(browser.execute_script(script, name))
 
 
 def value_of(browser: Any, name: str) -> str:
-    """What stands in a field."""
+    """Return the content of a field."""
     return str(browser.find_element(By.ID, name).get_attribute("value"))
 
 
@@ -166,7 +166,7 @@ def resize(browser: Any, width: int, height: int) -> None:
 
 
 def act_at_random(browser: Any, draw: Any) -> None:
-    """One thing a visitor might do: mostly a slider, sometimes a view, a button, a word."""
+    """Do one thing a visitor might do: mostly a slider, sometimes a view, a button, a word."""
     kind = draw.choice(["slider", "step", "view", "button", "word"], p=[0.6, 0.1, 0.1, 0.15, 0.05])
     if kind == "slider":
         slide(browser, str(draw.choice(SLIDERS)), int(draw.integers(0, 1001)))
@@ -182,8 +182,8 @@ def act_at_random(browser: Any, draw: Any) -> None:
 
 
 def callback_request(dependency: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
-    """What the page sends for one of its callbacks (`_dash-dependencies` lists them), with these
-    values of inputs and states, by "id.property".
+    """Return what the page sends for one of its callbacks (`_dash-dependencies` lists them), with
+    these values of inputs and states, by "id.property".
     """
 
     def filled(members: list[dict[str, str]]) -> list[dict[str, Any]]:

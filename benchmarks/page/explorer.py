@@ -56,9 +56,9 @@ PACE = 0.25
 
 
 def latency(browser: Any, address: str, server: int) -> None:
-    """Slider to picture, for short and long runs, moving the recipe and the problem: milliseconds
-    on the clock, and of processor time of the server and of the browser for one move, which other
-    work on the machine hardly changes.
+    """Measure the time from slider to picture, for short and long runs, moving the recipe and the
+    problem: milliseconds on the clock, and of processor time of the server and of the browser for
+    one move, which other work on the machine hardly changes.
     """
     print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
     print(
@@ -92,12 +92,12 @@ def _timed(browser: Any, name: str, position: int) -> list[float]:
 
 
 def _processor(process: int) -> float:
-    """Seconds of processor time of a process and of all that it started."""
+    """Return seconds of processor time of a process and of all that it started."""
     return sum(sum(member.cpu_times()[:2]) for member in _family(process))
 
 
 def visitors(address: str, count: int = 10, moves: int = 20) -> None:
-    """Every visitor moves a slider as fast as answers come, each on a page of their own."""
+    """Let every visitor move a slider as fast as answers come, each on a page of their own."""
     times: list[float] = []
 
     def one(visitor: int) -> None:
@@ -138,7 +138,7 @@ class Sample(NamedTuple):
 def soak(
     browser: Any, address: str, server: int, minutes: float, samples: int = 30
 ) -> list[Sample]:
-    """Random acts for some minutes; samples of memory, taken while no job runs."""
+    """Act at random for some minutes; return samples of memory, taken while no job runs."""
     draw = np.random.default_rng(0)
     visit(browser, address)
     resting = len(_family(server))
@@ -157,12 +157,12 @@ def soak(
 
 
 def _family(server: int) -> list[psutil.Process]:
-    """A process and all that it started; a job adds one to the server."""
+    """Return a process and all that it started; a job adds one to the server."""
     return [psutil.Process(server), *psutil.Process(server).children(recursive=True)]
 
 
 def _sample(browser: Any, server: int) -> Sample:
-    """Memory after garbage was collected."""
+    """Return memory after garbage was collected."""
     megabytes = sum(member.memory_info().rss for member in _family(server)) / 2**20
     browser.execute_cdp_cmd("HeapProfiler.collectGarbage", {})
     browser.execute_cdp_cmd("Performance.enable", {})
@@ -172,7 +172,7 @@ def _sample(browser: Any, server: int) -> Sample:
 
 
 def grown(samples: list[Sample]) -> Sample:
-    """Medians of the last third over those of the third before it, when caches are full."""
+    """Return medians of the last third over those of the third before it, when caches are full."""
     third = max(1, len(samples) // 3)
     early, late = (
         np.median(part, axis=0) for part in (samples[-2 * third : -third], samples[-third:])
@@ -181,7 +181,7 @@ def grown(samples: list[Sample]) -> Sample:
 
 
 def picture(browser: Any, address: str, file: Path) -> None:
-    """The first visit on a small laptop, all of its picture in sight."""
+    """Save a screenshot of the first visit on a small laptop, all of its picture in sight."""
     resize(browser, 1280, 720)
     visit(browser, address)
     time.sleep(1)

@@ -25,7 +25,7 @@ class Change:
         what: the figure.
         old, new: its values, in `unit`.
         factor: how many times worse it is, the speed of the machines taken into account.
-        noise: the relative change that says nothing: the noise of both records.
+        noise: the relative change within the noise of both records.
     """
 
     part: str
@@ -52,7 +52,7 @@ class Change:
 
 
 def changes(old: Record, new: Record) -> list[Change]:
-    """Every figure that both records have and that has a better and a worse."""
+    """Return every figure that both records have and that has a better and a worse."""
     speed = min(yardsticks(new)) / min(yardsticks(old))
     least = drift(old) + drift(new)
     found = []
@@ -75,7 +75,7 @@ def changes(old: Record, new: Record) -> list[Change]:
 
 
 def missing(old: Record, new: Record) -> list[str]:
-    """Figures of measured parts that only the old record has."""
+    """Return figures of measured parts that only the old record has."""
     return [
         f"{part}, {line['what']}"
         for part, found in new["parts"].items()
@@ -93,7 +93,7 @@ def _pairs(old: Record, new: Record) -> Iterator[tuple[str, dict[str, Any], dict
 
 
 def _worse(old: Mapping[str, Any], new: Mapping[str, Any], speed: float) -> float | None:
-    """How many times worse the new figure is; None if it has no direction or no number."""
+    """Return how many times worse the new figure is, None if that cannot be said."""
     values = old["figure"], new["figure"]
     if not all(isinstance(value, (int, float)) and value > 0 for value in values):
         return None

@@ -1,13 +1,11 @@
-"""Clusters with a shape: their solver against the sphere's, against its targets, and against
-substitution.
-"""
+"""General covariances: the solver against that of the sphere, and against plain substitution."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
 from functools import cache, partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import expit, roots_hermitenorm
@@ -15,23 +13,20 @@ from scipy.special import expit, roots_hermitenorm
 from selftrain.arrays import Array
 from selftrain.mixture.clusters import Clusters
 from selftrain.problem import Problem
-from selftrain.recipe import Recipe
 from selftrain.theory.solve import solve
 
-from .measure import Line, seconds
-
-RECIPE = Recipe(lambda_l=0.05, lambda_u=0.05)
+from .measure import Line, seconds, timed
+from .reference import PROBLEM as SPHERE
+from .reference import RECIPE
 
 
 def measurements() -> Iterator[Line]:
     """Measure all lines, one after the other."""
-    common: dict[str, Any] = {"alpha_l": 0.5, "alpha_u": 2.0, "rho": 0.4, "steps": 16}
-    sphere = Problem(**common, delta=0.75**2)
-    solve(sphere, RECIPE)
-    base = seconds(lambda: solve(sphere, RECIPE), 20)
+    solve(SPHERE, RECIPE)
+    base = seconds(lambda: solve(SPHERE, RECIPE), 20)
     yield Line("sphere, 16 steps", 1e3 * base, "ms")
     for modes, repeat in ((1_000, 10), (100_000, 2)):
-        problem = Problem(**common, clusters=_log_normal(modes))
+        problem = _problem(_log_normal(modes))
         solve(problem, RECIPE)
         taken = seconds(partial(solve, problem, RECIPE), repeat)
         yield Line(f"one covariance, {modes} modes", 1e3 * taken, "ms")
@@ -42,23 +37,25 @@ def measurements() -> Iterator[Line]:
     small = _log_normal(200)
     turn = np.linalg.qr(np.random.default_rng(1).normal(size=(200, 200)))[0]
     pair = Clusters(small.mean, (small.covariance, (turn * small.covariance) @ turn.T))
-    problem = Problem(**common, clusters=pair)
+    problem = _problem(pair)
     yield Line(
         "two covariances, N = 200", seconds(partial(solve, problem, RECIPE)), "s", 3.0, False
     )
     yield from _against_substitution()
 
 
+def _problem(clusters: Clusters) -> Problem:
+    return Problem(alpha_l=0.5, alpha_u=2.0, rho=0.4, clusters=clusters, steps=16)
+
+
 def _against_substitution() -> Iterator[Line]:
-    """All steps with a common covariance of 1,000 modes, to 1e-10."""
-    clusters = _log_normal(1_000)
-    problem = Problem(alpha_l=0.5, alpha_u=2.0, rho=0.4, clusters=clusters, steps=16)
+    """Measure all steps with a common covariance of 1,000 modes, to 1e-10."""
+    problem = _problem(_log_normal(1_000))
     run = solve(problem, RECIPE)
     fast = seconds(lambda: solve(problem, RECIPE), 10)
     for warm, how in ((False, "plain"), (True, "warm")):
-        substitute = partial(_substitution, problem, warm)
-        slow = seconds(substitute)
-        gap = float(np.abs(substitute() / run.m - 1).max())
+        slow, found = timed(partial(_substitution, problem, warm))
+        gap = float(np.abs(found / run.m - 1).max())
         yield Line(
             f"17 steps against {how} substitution on the same equations", slow / fast, "x",
             None if warm else 50.0, note=f"{HOW[warm]}; m differs by {gap:.0e}",
@@ -76,7 +73,7 @@ HOW = {
         f"{OUTER} x {INNER} x 2 Gauss-Hermite nodes, damping 0.5, until changes are below"
         f" {SETTLED:g}"
     ),
-    True: "the same, each step from the conjugates of the last one and proximal points kept",
+    True: "the same, each step from the conjugates of the last one and proximal points",
 }
 
 
@@ -93,7 +90,7 @@ class _Sums(NamedTuple):
 
 
 def _substitution(problem: Problem, warm: bool) -> Array:
-    """m of every step by damped substitution, in numpy."""
+    """Return m of every step by damped substitution, in numpy."""
     clusters = problem.clusters
     assert clusters is not None
     s, mean, n = np.asarray(clusters.covariance), clusters.mean, clusters.features
@@ -131,7 +128,7 @@ def _substitution(problem: Problem, warm: bool) -> Array:
 def _averages(
     state: tuple[float, ...], old: tuple[float, ...] | None, rho: float, points: Array
 ) -> _Sums:
-    """The averages at (m, B, q, R, c); `points` are proximal points, improved in place."""
+    """Return the averages at (m, B, q, R, c); `points` are proximal points, improved in place."""
     m, bias, q, r, c = state
     g, weight = _hermite(OUTER)
     sums = np.zeros(5)

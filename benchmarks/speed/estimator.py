@@ -64,8 +64,8 @@ def _against_scikit_learn(name: str, rows: Any, target: Any, classes: Any) -> It
 
 
 def _dense(rows: int, columns: int) -> tuple[Array, Any, Any]:
-    """Two clusters whose means differ in a tenth of the columns; rows differ in the size of their
-    noise.
+    """Return two clusters whose means differ in a tenth of the columns; rows differ in the size of
+    their noise.
     """
     random = np.random.default_rng(0)
     classes = random.integers(0, 2, rows)
@@ -75,8 +75,8 @@ def _dense(rows: int, columns: int) -> tuple[Array, Any, Any]:
 
 
 def _gaussian(rows: int, columns: int) -> tuple[Array, Any]:
-    """Two Gaussian clusters whose means differ in 20 columns, with 100 labels: every metric of the
-    Gaussian method is tried on them.
+    """Return two Gaussian clusters whose means differ in 20 columns, with 100 labels: every metric
+    of the Gaussian method is tried on them.
     """
     random = np.random.default_rng(0)
     classes = random.integers(0, 2, rows)
@@ -86,7 +86,9 @@ def _gaussian(rows: int, columns: int) -> tuple[Array, Any]:
 
 
 def _sparse(rows: int, columns: int) -> tuple[Any, Any, Any]:
-    """Texts of 60 words, common ones more often, each word a little more in one class; tf-idf."""
+    """Return texts of 60 words, common ones more often, each word a little more in one class;
+    tf-idf.
+    """
     random = np.random.default_rng(0)
     classes = random.integers(0, 2, rows)
     common, taste = 1 / (10 + np.arange(columns)), 0.5 * random.normal(size=columns)

@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 
-from selftrain.problem import Problem
 from selftrain.recipe import Recipe
 from selftrain.theory.gradients.gradient import gradient
 from selftrain.theory.solve import solve
 from selftrain.tuning.optimize import optimize
-from selftrain.tuning.optimum import Optimum
 
-from .measure import Line, seconds
-
-REFERENCE = Problem(alpha_l=0.5, alpha_u=2.0, rho=0.4, delta=0.75**2, steps=16)
+from .measure import Line, seconds, timed
+from .reference import PROBLEM as REFERENCE
 
 
 def measurements() -> Iterator[Line]:
-    """All measurements, one after the other."""
+    """Measure all lines, one after the other."""
     yield from _sweep()
     yield from _constants()
     yield from _schedule()
 
 
 def _sweep() -> Iterator[Line]:
-    """All derivatives of a run of 1024 steps, against the run."""
+    """Measure all derivatives of a run of 1024 steps, against the run."""
     problem = REFERENCE.replace(steps=1024)
     for name, recipe in (
         ("", Recipe(lambda_u=1e-3)),
@@ -43,7 +40,7 @@ def _sweep() -> Iterator[Line]:
 
 
 def _constants() -> Iterator[Line]:
-    """Tuned constants at T = 16 by both methods from the same start, checks and comparisons
+    """Measure tuned constants at T = 16 by both methods from the same start, checks and comparisons
     included.
     """
     for over, start in (
@@ -51,10 +48,8 @@ def _constants() -> Iterator[Line]:
         (("lambda_l", "lambda_u", "threshold"), Recipe(0.01, 0.01, threshold=0.3)),
         (("lambda_l", "lambda_u", "annealing"), Recipe(0.01, 0.01, annealing=0.1, fix_bias=True)),
     ):
-        quick, ours = _timed(partial(optimize, REFERENCE, over, start=start))
-        slow, simplex = _timed(
-            partial(optimize, REFERENCE, over, start=start, method="nelder-mead")
-        )
+        quick, ours = timed(partial(optimize, REFERENCE, over, start=start))
+        slow, simplex = timed(partial(optimize, REFERENCE, over, start=start, method="nelder-mead"))
         name = ", ".join(over)
         note = (
             f"{ours.solves} solves with gradients ({quick:.2f} s) and {simplex.solves}"
@@ -68,18 +63,11 @@ def _constants() -> Iterator[Line]:
 
 
 def _schedule() -> Iterator[Line]:
-    """A ridge free at every one of 256 steps."""
+    """Measure a ridge free at every one of 256 steps."""
     for rho in (0.5, 0.4):
         problem = REFERENCE.replace(steps=256, rho=rho)
-        took, best = _timed(
+        took, best = timed(
             partial(optimize, problem, ("lambda_l",), schedule=("lambda_u",)), wall=True
         )
         note = f"{best.solves} solves, error {best.error:.8f}, gradient {best.first_order:.0e}"
         yield Line(f"free ridge, 256 steps, rho = {rho:g}", took, "s", 10, False, note)
-
-
-def _timed(search: Callable[[], Optimum], wall: bool = False) -> tuple[float, Optimum]:
-    """What a search takes, and what it finds."""
-    found: list[Optimum] = []
-    took = seconds(lambda: found.append(search()), wall=wall)
-    return took, found[-1]

@@ -5,7 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, TypeVar
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -36,13 +38,13 @@ class Line:
         return self.figure >= self.target if self.at_least else self.figure <= self.target
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
+        """Return plain values, for JSON."""
         return {**asdict(self), "met": self.met}
 
 
 def seconds(action: Callable[[], Any], repeat: int = 1, wall: bool = False) -> float:
-    """The shortest time of `repeat` calls: of this process's processor, or of the clock on the
-    wall.
+    """Return the shortest time of `repeat` calls: of the processor in this process, or of the wall
+    clock.
     """
     clock = time.perf_counter if wall else time.process_time
     best = float("inf")
@@ -51,6 +53,13 @@ def seconds(action: Callable[[], Any], repeat: int = 1, wall: bool = False) -> f
         action()
         best = min(best, clock() - begin)
     return best
+
+
+def timed(action: Callable[[], Result], wall: bool = False) -> tuple[float, Result]:
+    """Return the seconds of one call, and its result."""
+    found: list[Result] = []
+    taken = seconds(lambda: found.append(action()), wall=wall)
+    return taken, found[0]
 
 
 def show(lines: Iterator[Line]) -> list[Line]:

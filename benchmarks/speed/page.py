@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ..markdown import table
 from .record import PARTS, Record, drift, yardsticks
 
 INTRODUCTION = """\
@@ -23,7 +24,7 @@ states another clock.
 
 
 def page(record: Record) -> str:
-    """The whole page, in Markdown."""
+    """Return the whole page, in Markdown."""
     return "\n".join(
         [
             INTRODUCTION,
@@ -31,7 +32,7 @@ def page(record: Record) -> str:
             "",
             "## Ratios",
             "",
-            *_table(("part", "ratio", "measured", "asked", ""), _ratios(record)),
+            table(("part", "ratio", "measured", "asked", ""), _ratios(record)),
             *(line for part, found in record["parts"].items() for line in _part(part, found)),
             "",
         ]
@@ -70,21 +71,7 @@ def _part(part: str, found: Mapping[str, Any]) -> Iterator[str]:
         (line["what"], _figure(line), _noise(line), _asked(line), _met(line), line["note"])
         for line in found["lines"]
     )
-    yield from _table(("what", "measured", "noise", "asked", "", "how"), rows)
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    yield _row(head)
-    yield "|" + "---|" * len(head)
-    yield from map(_row, rows)
-
-
-def _row(cells: Sequence[str]) -> str:
-    """
-    >>> _row(("a | b", "1"))
-    '| a \\\\| b | 1 |'
-    """
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+    yield table(("what", "measured", "noise", "asked", "", "how"), rows)
 
 
 def _figure(line: Mapping[str, Any]) -> str:

@@ -35,7 +35,7 @@ ROUNDS, ROUND_LIMIT = 3, 60.0
 """A part is measured so often, while its rounds so far took less than so many seconds."""
 
 LEAST_NOISE = 0.1
-"""Two runs of the same program on a quiet machine differ by this much: memory is laid out anew."""
+"""Two runs of a program on a quiet machine differ by this much: memory is laid out otherwise."""
 
 YARDSTICK_TRIES = 5
 
@@ -43,8 +43,8 @@ Record = dict[str, Any]
 
 
 def yardstick() -> float:
-    """Seconds of processor time of a fixed piece of work, about a tenth of a second: exponentials
-    of an array that fits the cache, and a loop of the interpreter.
+    """Return seconds of processor time of a fixed piece of work, about a tenth of a second:
+    exponentials of an array that fits the cache, and a loop of the interpreter.
     """
     values = np.linspace(-5.0, 5.0, 20_000)
 
@@ -88,7 +88,7 @@ def measure(
 
 
 def setting() -> Record:
-    """The machine and the versions of what is measured."""
+    """Return the machine and the versions of what is measured."""
     return {
         "machine": {
             "processor": _processor(),
@@ -103,7 +103,7 @@ def setting() -> Record:
 
 
 def summary(rounds: Sequence[Sequence[Mapping[str, Any]]]) -> list[dict[str, Any]]:
-    """The lines of the first round with the median figure of all rounds and its noise.
+    """Return the lines of the first round with the median figure of all rounds and its noise.
 
     >>> rounds = [[Line("speed", figure, "x", 3.0).to_dict()] for figure in (2.0, 4.0, 3.2)]
     >>> line = summary(rounds)[0]
@@ -127,12 +127,12 @@ def summary(rounds: Sequence[Sequence[Mapping[str, Any]]]) -> list[dict[str, Any
 
 
 def yardsticks(record: Record) -> list[float]:
-    """The yardstick before and after every part of the record."""
+    """Return the yardstick before and after every part of the record."""
     return [taken for found in record["parts"].values() for taken in found["yardstick"]]
 
 
 def drift(record: Record) -> float:
-    """How much the yardstick changed between the parts of the record, and `LEAST_NOISE` at
+    """Return how much the yardstick changed between the parts of the record, and `LEAST_NOISE` at
     least.
     """
     times = yardsticks(record)
@@ -140,14 +140,14 @@ def drift(record: Record) -> float:
 
 
 def read(path: Path) -> Record:
-    """A record that was written."""
+    """Read a record."""
     found: Record = json.loads(path.read_text("utf-8"))
     return found
 
 
 def merged(old: Record | None, new: Record) -> Record:
-    """The new record, with the parts of an old one that were not measured now, if machine and
-    versions are the same.
+    """Return the new record, with the parts of an old one that were not measured now, if machine
+    and versions are the same.
     """
     same = old is not None and all(old[key] == new[key] for key in ("machine", "versions"))
     if old is None or not same:
@@ -157,7 +157,7 @@ def merged(old: Record | None, new: Record) -> Record:
 
 
 def _measured(part: str) -> list[dict[str, Any]]:
-    """One round of a part, in a fresh process."""
+    """Measure one round of a part, in a fresh process."""
     command = [sys.executable, "-m", "benchmarks", part, "--json"]
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
     lines: list[dict[str, Any]] = json.loads(done.stdout)["lines"]
@@ -170,7 +170,7 @@ def _reason(error: subprocess.CalledProcessError) -> str:
 
 
 def _is_number(value: Any) -> bool:
-    """Whether a figure can be compared: JSON has null and words for what is not finite."""
+    """Return whether a figure can be compared: JSON has null and words for what is not finite."""
     return isinstance(value, (int, float))
 
 
@@ -179,7 +179,7 @@ def _counted(found: Record) -> str:
 
 
 def _processor() -> str:
-    """The name of the processor, as the system gives it."""
+    """Return the name of the processor, as the system gives it."""
     try:
         lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
     except OSError:

@@ -1,6 +1,4 @@
-"""Rows used again: the time of a run, how it grows with the steps, and Newton's method against
-substitution.
-"""
+"""Data reuse: time of a run, its growth with the steps, Newton's method against substitution."""
 
 from __future__ import annotations
 
@@ -39,7 +37,7 @@ def measurements() -> Iterator[Line]:
         problem = _problem(steps)
         taken = seconds(partial(solve, problem, RECIPE, 1e-4))
         what = f"batch reused, labels kept, T = {steps}, to 1e-4"
-        note = "processor time of one solve, with all banks until the tolerance is met"
+        note = "processor time of one solve, with replicates until the tolerance is met"
         yield Line(what, taken, "s", limit, False, note)
     yield from _growth()
     yield from _against_substitution()
@@ -50,8 +48,8 @@ def _problem(steps: int) -> Problem:
 
 
 def _growth() -> Iterator[Line]:
-    """One bank against T: the columns of a row grow with the steps, and each step sums all of
-    them.
+    """Measure one quasi-Monte Carlo replicate against T: the columns of a sample grow with the
+    steps, and each step sums all of them.
     """
     lengths = (8, 16, 32)
     times = []
@@ -59,21 +57,21 @@ def _growth() -> Iterator[Line]:
         problem = _problem(steps)
         exact = solve(*before_return(problem, RECIPE))
         times.append(seconds(partial(run_one_bank, problem, RECIPE, exact, POINTS)))
-        yield Line(f"one bank of {2 * POINTS} rows a group, T = {steps}", times[-1], "s")
+        yield Line(f"one replicate of {2 * POINTS} samples a group, T = {steps}", times[-1], "s")
     power = float(np.polyfit(np.log(lengths), np.log(times), 1)[0])
     yield Line(
-        "time of one bank grows as T to the power",
+        "time of one replicate grows as T to the power",
         power,
         "",
         3.0,
         False,
-        f"slope over T = 8, 16, 32 at {2 * POINTS} rows a group, plain starts; in number, sums over"
-        " pairs of columns are T^3, proximal maps T",
+        f"slope over T = 8, 16, 32 at {2 * POINTS} samples a group, plain starts; in number, sums"
+        " over pairs of columns are T^3, proximal maps T",
     )
 
 
 def _against_substitution() -> Iterator[Line]:
-    """Evaluations of the equations per step on a bank, from the step before."""
+    """Count evaluations of the equations per step on a replicate, from the step before."""
     problem = _problem(8)
     exact = solve(*before_return(problem, RECIPE))
     run = run_one_bank(problem, RECIPE, exact, POINTS).trajectory
@@ -83,8 +81,8 @@ def _against_substitution() -> Iterator[Line]:
     sphere = Problem(**PROBLEM, clusters=Clusters(mean, DELTA), steps=8)
     counts = {}
     for name, window in (("Anderson", WINDOW), ("substitution", 0)):
-        bank = shaped.run_bank(sphere, RECIPE, 2**10, np.random.SeedSequence(0), 8, window)
-        counts[name] = float(np.mean(bank.evaluations[1:]))
+        replicate = shaped.run_bank(sphere, RECIPE, 2**10, np.random.SeedSequence(0), 8, window)
+        counts[name] = float(np.mean(replicate.evaluations[1:]))
     yield Line("evaluations per step, Newton's method", newton, "")
     yield Line("evaluations per step, Anderson's acceleration", counts["Anderson"], "")
     yield Line("evaluations per step, damped substitution", counts["substitution"], "")

@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from selftrain.problem import Problem
-from selftrain.recipe import Recipe
 from selftrain.simulation.linear.fit import fit
 from selftrain.simulation.plan import plan_run
 from selftrain.simulation.random.streams import generator
@@ -22,19 +20,19 @@ from selftrain.simulation.simulate import simulate
 
 from .measure import Line, seconds
 from .record import ROOT
+from .reference import PROBLEM as REFERENCE
+from .reference import RECIPE
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-REFERENCE = Problem(alpha_l=0.5, alpha_u=2.0, rho=0.4, delta=0.75**2, steps=16)
-RECIPE = Recipe(lambda_l=0.05, lambda_u=0.05)
 FEATURES = 8192
 SIZES = tuple(2**k for k in range(10, 24))
 SPREAD_SIZES = tuple(2**k for k in range(7, 17))
 
 
 def measurements(out: Path | None = None) -> Iterator[Line]:
-    """All measurements of the simulation; figures go to the folder `out`, if one is given."""
+    """Measure all lines; figures go to the folder `out`, if one is given."""
     simulate(REFERENCE, RECIPE, 256, 1)
     yield from _against_dense()
     yield from _many_seeds()
@@ -46,7 +44,7 @@ def measurements(out: Path | None = None) -> Iterator[Line]:
 
 
 def _against_dense() -> Iterator[Line]:
-    """One seed of the reference problem, matrix-free against what a user would write."""
+    """Measure one seed of the reference problem, matrix-free against what a user would write."""
     whole = seconds(lambda: simulate(REFERENCE, RECIPE, FEATURES, 1, probes=0), repeat=5)
     probed = seconds(lambda: simulate(REFERENCE, RECIPE, FEATURES, 1), repeat=3)
     yield Line("matrix-free step", 1e3 * whole / 17, "ms", 10, False, "N = 8192, 17 fits, 1 core")
@@ -65,7 +63,8 @@ def _against_dense() -> Iterator[Line]:
 
 
 def _scikit_learn() -> tuple[float, float, float]:
-    """Step 1 with LogisticRegression on dense data: time, relative error of q, tolerance.
+    """Fit step 1 with LogisticRegression on dense data; return time, relative error of q,
+    tolerance.
 
     Soft targets are written as two weighted rows. The tolerance is the loosest that has q to 1e-6,
     as ours.
@@ -117,7 +116,7 @@ def _many_seeds() -> Iterator[Line]:
 
 
 def _large() -> Iterator[Line]:
-    """Sizes no dense matrix could have, each in a process of its own."""
+    """Measure sizes no dense matrix could have, each in a process of its own."""
     used = _fresh_process(2**20, 16)
     yield Line("N = 2^20, 16 steps: time", used["seconds"], "s", 30, False, "1 core")
     yield Line(
@@ -131,7 +130,7 @@ def _large() -> Iterator[Line]:
 
 
 def _growth(out: Path | None) -> Iterator[Line]:
-    """Time and memory of one step against N."""
+    """Measure time and memory of one step against N."""
     used = {features: _fresh_process(features, 1) for features in SIZES}
     large = [features for features in SIZES if features >= 2**14]
     slope = np.polyfit(np.log(large), np.log([used[n]["seconds"] for n in large]), 1)[0]
@@ -145,7 +144,7 @@ def _growth(out: Path | None) -> Iterator[Line]:
 
 
 def _spread(out: Path | None) -> Iterator[Line]:
-    """The standard deviation of q over 200 seeds against N."""
+    """Measure the standard deviation of q over 200 seeds against N."""
     problem = REFERENCE.replace(steps=1)
     deviations = [
         float(simulate(problem, RECIPE, features, 200, probes=0).std("q")[1])
@@ -161,7 +160,7 @@ def _spread(out: Path | None) -> Iterator[Line]:
 
 
 def _picture(out: Path) -> Line:
-    """Theory and runs from N = 128 to 2^20 in one figure; the largest z-score of the largest N."""
+    """Draw theory and runs from N = 128 to 2^20; return the largest z-score of the largest N."""
     from selftrain.plots.ensemble import plot_ensemble
     from selftrain.theory.solve import solve
 
@@ -176,12 +175,12 @@ def _picture(out: Path) -> Line:
 
 
 def _fresh_process(features: int, steps: int) -> dict[str, float]:
-    """Processor seconds and peak memory of one seed in a new process, compiled code warm."""
+    """Return processor seconds and peak memory of one seed in a new process, compiled code warm."""
     code = (
         "import json, re, time\n"
         "from selftrain import simulate\n"
-        "from benchmarks.speed.simulation import RECIPE, REFERENCE\n"
-        f"problem = REFERENCE.replace(steps={steps})\n"
+        "from benchmarks.speed.reference import PROBLEM, RECIPE\n"
+        f"problem = PROBLEM.replace(steps={steps})\n"
         "simulate(problem.replace(steps=1), RECIPE, 64, 1, probes=0)\n"
         "begin = time.process_time()\n"
         f"simulate(problem, RECIPE, {features}, 1, probes=0)\n"

@@ -20,8 +20,6 @@ import joblib
 import numpy as np
 import xarray as xr
 
-from selftrain.problem import Problem
-from selftrain.recipe import Recipe
 from selftrain.sweep.api import plan_of
 from selftrain.sweep.api import sweep as run
 from selftrain.sweep.grid import geometric, linear
@@ -29,22 +27,21 @@ from selftrain.sweep.run import complete
 from selftrain.sweep.store import KeptInMemory
 from selftrain.theory.solve import solve
 
-from .measure import Line
+from .measure import Line, seconds, timed
+from .reference import PROBLEM, RECIPE
 
-PROBLEM = Problem(alpha_l=0.5, alpha_u=2.0, rho=0.4, delta=0.75**2, steps=16)
-RECIPE = Recipe(lambda_l=0.05, lambda_u=0.05)
 KEEP = ("error", "cosine")
 
 Axes = dict[str, tuple[float, ...]]
 
 
 def axes_of(side: int) -> Axes:
-    """A square grid around the reference problem."""
+    """Return a square grid around the reference problem."""
     return {"rho": linear(0.3, 0.5, side), "lambda_u": geometric(0.01, 0.1, side)}
 
 
 def point(rho: float, lambda_u: float) -> tuple[float, float]:
-    """What the loops compute."""
+    """Return what the loops compute."""
     found = solve(PROBLEM.replace(rho=rho), RECIPE.replace(lambda_u=lambda_u))
     return float(found.error[-1]), float(found.cosine[-1])
 
@@ -62,9 +59,9 @@ def measurements(side: int = 100, repeat: int = 1) -> Iterator[Line]:
         ways = _ways(client)
         for _ in range(repeat):
             for name, way in ways.items():
-                start, found = _clock(way, few)
+                start, found = timed(partial(way, few), wall=True)
                 np.testing.assert_array_equal(found, expected["error"].values)
-                spent, _ = _clock(way, axes)
+                spent = seconds(partial(way, axes), wall=True)
                 starts[name] = min(starts.get(name, np.inf), start)
                 taken[name] = min(taken.get(name, np.inf), max(spent - start, 1e-9))
         yield from _by_the_clock(side**2, taken, starts)
@@ -89,15 +86,17 @@ def _by_the_clock(count: int, taken: dict[str, float], starts: dict[str, float])
 
 
 def _overhead(side: int) -> Iterator[Line]:
-    """Processor time of a sweep in this process beyond that of the same calls in a loop."""
+    """Measure the processor time of a sweep in this process beyond that of the same calls in a
+    loop.
+    """
     axes = axes_of(side)
     loop, memory, store = np.inf, np.inf, np.inf
     with tempfile.TemporaryDirectory() as folder:
         for at in range(3):
-            loop = min(loop, _processor(lambda: _plain_loop(axes)))
-            memory = min(memory, _processor(lambda: _ours(axes, workers=0)))
-            kept = partial(_ours, axes, workers=0, store=f"{folder}/{at}")
-            store = min(store, _processor(kept))
+            loop = min(loop, seconds(partial(_plain_loop, axes)))
+            memory = min(memory, seconds(partial(_ours, axes, workers=0)))
+            stored = partial(_ours, axes, workers=0, store=f"{folder}/{at}")
+            store = min(store, seconds(stored))
     per_point = 1e3 / side**2
     note = f"{side**2} points, processor time, shortest of three"
     yield Line("a solve in a plain loop", per_point * loop, "ms", note=note)
@@ -107,7 +106,7 @@ def _overhead(side: int) -> Iterator[Line]:
 
 
 def _by_processor(axes: Axes, few: Axes, client: Any) -> Iterator[Line]:
-    """What a point takes in a worker, and in the process that sends and keeps it."""
+    """Measure a point in a worker, and in the process that sends and stores it."""
     worker, driver = _account(axes, few, workers=2)
     yield Line("a point in a worker", worker, "ms", note="processor time")
     yield Line("a point in the driver", driver, "ms", note="processor time")
@@ -125,7 +124,7 @@ def _by_processor(axes: Axes, few: Axes, client: Any) -> Iterator[Line]:
 
 
 def _account(axes: Axes, few: Axes, **how: Any) -> tuple[float, float]:
-    """Milliseconds of processor time per point, in workers and here; starting is left out."""
+    """Return milliseconds of processor time per point, in workers and here, without the start."""
     spent, count, taken = [], [], 0.0
     for over in (few, axes):
         plan, memory = plan_of(PROBLEM, RECIPE, over, keep=KEEP), KeptInMemory()
@@ -141,7 +140,7 @@ Way = Callable[[Axes], Any]
 
 
 def _ways(client: Any) -> dict[str, Way]:
-    """Ways to the same numbers."""
+    """Return the ways to the same numbers, by name."""
     ways: dict[str, Way] = {
         "one": lambda over: _ours(over, workers=1),
         "two": lambda over: _ours(over, workers=2),
@@ -155,7 +154,7 @@ def _ways(client: Any) -> dict[str, Way]:
 
 @contextmanager
 def _dask_client() -> Iterator[Any]:
-    """A cluster of two local workers, None without Dask."""
+    """Start a cluster of two local workers; yield its client, None without Dask."""
     try:
         from distributed import Client, LocalCluster
     except ImportError:
@@ -179,26 +178,14 @@ def _plain_loop(over: Axes) -> Any:
 
 
 def _joblib_loop(over: Axes) -> Any:
-    """What a user would write."""
+    """Loop with joblib, as a user would write it."""
     tasks = (joblib.delayed(point)(rho, ridge) for rho in over["rho"] for ridge in over["lambda_u"])
     found = joblib.Parallel(n_jobs=2)(tasks)
     return np.array([error for error, _ in found]).reshape(len(over["rho"]), -1)
 
 
 def _apply_ufunc(over: Axes) -> Any:
-    """What a user of xarray would write."""
+    """Apply the point with xarray, as a user would write it."""
     rho, ridge = (xr.DataArray(list(over[name]), dims=name) for name in ("rho", "lambda_u"))
     error, _ = xr.apply_ufunc(point, rho, ridge, vectorize=True, output_core_dims=[[], []])
     return error.values
-
-
-def _clock(way: Way, over: Axes) -> tuple[float, Any]:
-    begin = time.perf_counter()
-    found = way(over)
-    return time.perf_counter() - begin, found
-
-
-def _processor(way: Callable[[], Any]) -> float:
-    begin = time.process_time()
-    way()
-    return time.process_time() - begin

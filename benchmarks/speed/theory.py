@@ -22,13 +22,12 @@ from selftrain.theory.bayes import bayes_path
 from selftrain.theory.solve import solve
 from selftrain.theory.trajectory import Trajectory
 
-from .measure import Line, seconds
-
-REFERENCE = Problem(alpha_l=0.5, alpha_u=2.0, rho=0.4, delta=0.75**2, steps=16)
+from .measure import Line, seconds, timed
+from .reference import PROBLEM as REFERENCE
 
 
 def measurements() -> Iterator[Line]:
-    """All measurements of the theory engine, one after the other."""
+    """Measure all lines, one after the other."""
     solve(REFERENCE, Recipe(threshold=0.5))
     yield from _long_run()
     yield from _annealed()
@@ -40,7 +39,7 @@ def measurements() -> Iterator[Line]:
 
 
 def _long_run() -> Iterator[Line]:
-    """1024 steps of the reference problem at lambda_u = 1e-3, against Algorithm 1."""
+    """Measure 1024 steps of the reference problem at lambda_u = 1e-3, against Algorithm 1."""
     problem, recipe = REFERENCE.replace(steps=1024), Recipe(lambda_u=1e-3)
     exact = solve(problem, recipe, tolerance=1e-13)
     run = solve(problem, recipe)
@@ -62,7 +61,7 @@ def _long_run() -> Iterator[Line]:
         ("fixed Gauss-Hermite", 1000, [gauss_hermite(n, n) for n in (20, 30, 40, 50, 60, 80)]),
     ):
         rule = _first_good(candidates, start, recipe, head)
-        found, theirs = _timed(problem, recipe, rule)
+        theirs, found = timed(partial(_baseline, problem, recipe, rule))
         steps = f"{found.iterations[1:].mean():.0f} iterations per step"
         reached = f"error {_distance(found, exact):.1e}"
         note = f"{len(rule.outer)} x {len(rule.inner)} nodes, {steps}, {reached}, {theirs:.1f} s"
@@ -70,7 +69,7 @@ def _long_run() -> Iterator[Line]:
 
 
 def exponential_seconds(count: int = 4096, repeat: int = 200) -> float:
-    """Processor time of one exponential, by numpy's vector code on numbers in the cache."""
+    """Return processor time of one exponential, by numpy's vector code on numbers in the cache."""
     x, out = np.linspace(-30.0, 0.0, count), np.empty(count)
 
     def many() -> None:
@@ -81,7 +80,9 @@ def exponential_seconds(count: int = 4096, repeat: int = 200) -> float:
 
 
 def _annealed() -> Iterator[Line]:
-    """Labels that become sharper from step to step: little can be predicted, and rules are long."""
+    """Measure labels that become sharper from step to step: little can be predicted, and rules are
+    long.
+    """
     for fixed, name in ((False, "trained"), (True, "fixed")):
         recipe = Recipe(annealing=0.2, fix_bias=fixed)
         run = solve(REFERENCE, recipe)
@@ -94,7 +95,7 @@ def _annealed() -> Iterator[Line]:
 
 
 def _bayes() -> Iterator[Line]:
-    """The Bayes limit after each of 1,024 batches, no two alike."""
+    """Measure the Bayes limit after each of 1,024 batches, no two alike."""
     t = np.arange(1024)
     shares, spreads = 0.3 + 0.2 * t / 1024, 0.5 + 0.3 * np.cos(t)
     problem = REFERENCE.replace(steps=1024, rho_u=shares, delta_u=spreads)
@@ -103,13 +104,11 @@ def _bayes() -> Iterator[Line]:
 
 
 def _cold_start() -> Iterator[Line]:
-    """The first logistic solve of a process that finds no compiled kernels."""
+    """Measure the first logistic solve of a process that finds no compiled kernels."""
     with tempfile.TemporaryDirectory() as empty:
         command = [sys.executable, "-c", _FIRST_SOLVE]
-        nothing_kept = {**os.environ, "NUMBA_CACHE_DIR": empty}
-        found = subprocess.run(
-            command, check=True, capture_output=True, text=True, env=nothing_kept
-        )
+        no_kernels = {**os.environ, "NUMBA_CACHE_DIR": empty}
+        found = subprocess.run(command, check=True, capture_output=True, text=True, env=no_kernels)
     note = "processor time of a process, imports included"
     yield Line("first solve, nothing compiled", float(found.stdout), "s", 10, False, note)
 
@@ -125,7 +124,7 @@ print(time.process_time())
 def _first_good(
     candidates: list[GaussRule], problem: Problem, recipe: Recipe, exact: Trajectory
 ) -> GaussRule:
-    """The smallest rule with which Algorithm 1 is accurate to 1e-10, else the last."""
+    """Return the smallest rule with which Algorithm 1 is accurate to 1e-10, else the last."""
     for rule in candidates:
         if _distance(_baseline(problem, recipe, rule), exact) < 1e-10:
             return rule
@@ -133,34 +132,32 @@ def _first_good(
 
 
 def _selection() -> Iterator[Line]:
-    """The reference problem with a threshold, against Algorithm 1 with a million samples."""
+    """Measure the reference problem with a threshold, against Algorithm 1 on a million samples."""
     problem, recipe = REFERENCE, Recipe(threshold=0.5)
     exact = solve(problem, recipe, tolerance=1e-13)
     run = solve(problem, recipe)
     ours = seconds(lambda: solve(problem, recipe), repeat=5)
-    found: list[PicardRun] = []
-    theirs = seconds(lambda: found.append(picard(problem, recipe, tolerance=1e-6, samples=10**6)))
+    theirs, found = timed(partial(picard, problem, recipe, tolerance=1e-6, samples=10**6))
     yield Line("16 steps with selection", 1e3 * ours, "ms", None)
     yield Line("Algorithm 1, 10^6 samples", theirs / ours, "x", 1000, True, "Gamma = 0.5, 16 steps")
-    ratio = _distance(found[0], exact) / max(_distance(run, exact), 1e-16)
-    yield Line("its error over ours", ratio, "x", 1e5, True, f"{_distance(found[0], exact):.1e}")
+    ratio = _distance(found, exact) / max(_distance(run, exact), 1e-16)
+    yield Line("its error over ours", ratio, "x", 1e5, True, f"{_distance(found, exact):.1e}")
 
 
 def _supervised_point() -> Iterator[Line]:
-    """One supervised fit, against nested quadrature with a scalar minimisation inside."""
+    """Measure one supervised fit, against nested quadrature with a scalar minimisation inside."""
     problem, recipe = REFERENCE.replace(steps=0), Recipe(lambda_l=0.05)
     run = solve(problem, recipe)
     ours = seconds(lambda: solve(problem, recipe), repeat=20)
-    found: list[Array] = []
-    theirs = seconds(lambda: found.append(nested_quadrature(problem, recipe.lambda_l, 1e-6)))
-    apart = float(np.abs(found[0] - [run.m[0], run.q[0], run.bias[0]]).max())
+    theirs, found = timed(partial(nested_quadrature, problem, recipe.lambda_l, 1e-6))
+    apart = float(np.abs(found - [run.m[0], run.q[0], run.bias[0]]).max())
     yield Line("one supervised point", 1e3 * ours, "ms", None)
     note = f"quad over minimize_scalar, {theirs:.0f} s, differs by {apart:.0e}"
     yield Line("nested quadrature", theirs / ours, "x", 1000, True, note)
 
 
 def _command() -> Iterator[Line]:
-    """The command line, Python's start included."""
+    """Measure the command line, Python's start included."""
     command = [sys.executable, "-m", "selftrain", "solve", "--json"]
     for name in ("alpha_l", "alpha_u", "rho", "delta", "steps"):
         command += ["--" + name.replace("_", "-"), str(getattr(REFERENCE, name))]
@@ -178,7 +175,7 @@ def _command() -> Iterator[Line]:
 
 
 def nested_quadrature(problem: Problem, ridge: float, tolerance: float) -> Array:
-    """m, q and B of the supervised step by the textbook way: damped iteration, `quad`,
+    """Return m, q and B of the supervised step by the textbook way: damped iteration, `quad`,
     `minimize_scalar`.
     """
     alpha, rho, delta = problem.alpha_l, problem.rho, problem.delta
@@ -224,19 +221,13 @@ def nested_quadrature(problem: Problem, ridge: float, tolerance: float) -> Array
     return np.array([m, q, bias])
 
 
-def _timed(problem: Problem, recipe: Recipe, rule: GaussRule) -> tuple[PicardRun, float]:
-    found: list[PicardRun] = []
-    took = seconds(lambda: found.append(_baseline(problem, recipe, rule)))
-    return found[0], took
-
-
 def _baseline(problem: Problem, recipe: Recipe, rule: GaussRule) -> PicardRun:
     return picard(problem, recipe, rule=rule, start="no-update", tolerance=1e-12)
 
 
 def _our_rule() -> GaussRule:
-    """The tensor rule our solver uses on this run: trapezoid for the old logit, Gauss-Hermite for
-    the noise.
+    """Return the tensor rule our solver uses on this run: trapezoid for the old logit,
+    Gauss-Hermite for the noise.
     """
     step = 0.55
     nodes: Array = step * np.arange(-14.0, 15.0)
@@ -246,7 +237,7 @@ def _our_rule() -> GaussRule:
 
 
 def _distance(run: Trajectory | PicardRun, exact: Trajectory) -> float:
-    """Largest relative difference of the order parameters."""
+    """Return the largest relative difference of the order parameters."""
     worst = 0.0
     for name in ("q", "m", "bias", "chi", "overlap"):
         a, b = getattr(run, name), getattr(exact, name)

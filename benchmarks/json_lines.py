@@ -1,0 +1,34 @@
+"""Results stored one JSON object a line as they come, so that an interrupted run resumes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+
+class JsonLines:
+    """A file of results; `rows` are those it has.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     JsonLines(Path(folder) / "runs.jsonl").add({"seed": 0})
+    ...     JsonLines(Path(folder) / "runs.jsonl").rows
+    [{'seed': 0}]
+    """
+
+    def __init__(self, path: Path):
+        self._path = path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lines = path.read_text("utf-8").splitlines() if path.exists() else []
+        self.rows: list[dict[str, Any]] = [json.loads(line) for line in lines]
+
+    def known(self, *names: str) -> set[tuple[Any, ...]]:
+        """Return these entries of every stored row."""
+        return {tuple(row[name] for name in names) for row in self.rows}
+
+    def add(self, row: dict[str, Any]) -> None:
+        """Store a row at once."""
+        with self._path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(row) + "\n")
+        self.rows.append(row)
