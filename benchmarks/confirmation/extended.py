@@ -89,7 +89,7 @@ def integrand(step: Step, z: Any, s: float, g: Any) -> tuple[Any, Any, Any]:
 
 
 def _sums(step: Step, z: Any, s: float, low: Any, high: Any) -> Any:
-    """Return integrals of 1, f, g f, f^2, k over each panel, then the sizes of the second and third."""
+    """Return integrals of 1, f, g f, f^2, k over each panel, then sizes of f and g f."""
     half = 0.5 * (high - low)
     g = low[:, None] + half[:, None] * (1 + NODES)
     w = half[:, None] * WEIGHTS * gaussian(g)
