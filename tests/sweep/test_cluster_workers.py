@@ -139,6 +139,22 @@ def test_points_of_killed_workers_are_not_blamed(
     assert_no_orphans([int(path.name) for path in tmp_path.iterdir()])
 
 
+def test_a_worker_that_ends_before_work_starts_is_not_the_end_of_the_sweep(
+    cluster: tuple[Any, Workers], tmp_path: Path
+) -> None:
+    """It is stopped, so that it leaves the first question of the sweep open, and then killed."""
+    client, workers = cluster
+    client.wait_for_workers(2, timeout=60)
+    victim = workers.processes[0]
+    victim.send_signal(signal.SIGSTOP)
+    killer = threading.Timer(3.0, victim.kill)
+    killer.start()
+    axes, options = {"x": (1, 2, 3)}, {"folder": str(tmp_path)}
+    data = sweep(over=axes, task=doubled, options=options, scheduler=client, progress=False)
+    killer.join()
+    assert data["value"].values.tolist() == [2, 4, 6]
+
+
 def assert_no_orphans(pids: list[int]) -> None:
     """What a killed worker had started ends too, within seconds."""
     until = time.monotonic() + 20

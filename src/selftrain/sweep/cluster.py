@@ -54,7 +54,8 @@ class Cluster:
         try:
             with self._answering():
                 self.slots = self._threads()
-                check_versions(versions(), self._client.run(versions))
+                # a worker that is lost while it is asked does not answer; others do the work
+                check_versions(versions(), self._client.run(versions, on_error="ignore"))
                 self._executor = self._client.get_executor(pure=False)
         except BaseException:
             self.close(now=True)
