@@ -27,11 +27,12 @@ SLOW = (
     "simulation",
     "sweep",
     "theory/continuum",
-    "theory/engines/test_steep",
+    "theory/test_steep",
     "theory/gradients",
     "theory/laws",
     "theory/memory",
-    "theory/shapes",
+    "theory/test_covariances",
+    "theory/test_stored",
     "tuning",
 )
 """Folders and files of tests that `make check` leaves out. The reference trajectories stay in."""

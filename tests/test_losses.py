@@ -10,7 +10,7 @@ from selftrain import Problem, Recipe, losses, simulate, solve
 from selftrain.errors import ConvergenceError, InvalidInput
 from selftrain.losses import Logistic, Squared, get_loss, register
 from selftrain.mixture.clusters import Clusters
-from selftrain.theory.engines.generic import noise
+from selftrain.theory.averages.generic import noise
 
 LOGITS = [-30.0, -3.0, -0.2, 0.0, 1e-3, 0.7, 5.0, 30.0]
 

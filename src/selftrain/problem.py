@@ -19,7 +19,7 @@ from .arrays import Array
 from .errors import InvalidInput
 from .fields import LARGEST, RANGE, SMALLEST, Portable, Schedule, expand, number, schedule
 from .losses import Loss, get_loss, same_loss
-from .mixture.clusters import Clusters
+from .mixture.clusters import Clusters, sphere
 from .protocol import (
     LABELED,
     BatchNames,
@@ -222,22 +222,32 @@ class Problem(Portable):
             )
             raise InvalidInput("clusters", self.clusters, accepted)
 
-    @property
-    def batch_clusters(self) -> tuple[Clusters, ...]:
-        """The shapes of the unlabelled batches, one per step."""
-        assert self.clusters is not None
+    @cached_property
+    def sample_clusters(self) -> tuple[Clusters, ...]:
+        """The clusters of the samples of steps 0..T: the labelled ones, then the batches. A sphere
+        is a cluster with one mode.
+        """
+        if self.clusters is None:
+            if self.delta_u is None:
+                return (sphere(self.delta),) * (self.steps + 1)
+            known = {delta: sphere(delta) for delta in np.unique(self.unlabeled.delta).tolist()}
+            return (sphere(self.delta), *(known[one] for one in self.unlabeled.delta.tolist()))
         if isinstance(self.clusters_u, tuple):
-            return self.clusters_u
-        return (self.clusters_u or self.clusters,) * self.steps
+            return (self.clusters, *self.clusters_u)
+        return (self.clusters, *((self.clusters_u or self.clusters,) * self.steps))
 
     @property
+    def batch_clusters(self) -> tuple[Clusters, ...]:
+        """The clusters of the unlabelled batches, one per step."""
+        return self.sample_clusters[1:]
+
+    @cached_property
     def test_clusters(self) -> Clusters:
-        """The shape on which the error is measured."""
-        assert self.clusters is not None
-        if isinstance(self.test, tuple) and isinstance(self.test[1], Clusters):
-            return self.test[1]
-        last = self.test != "labeled" and self.steps > 0 and not isinstance(self.test, tuple)
-        return self.batch_clusters[-1] if last else self.clusters
+        """The clusters on which the error is measured."""
+        if isinstance(self.test, tuple):
+            law = self.test[1]
+            return law if isinstance(law, Clusters) else sphere(float(law))
+        return self.sample_clusters[0 if self.test == "labeled" else -1]
 
     @property
     def test_pair(self) -> tuple[float, float] | tuple[float, Clusters]:

@@ -35,7 +35,7 @@ from selftrain import (
 )
 from selftrain.runtime import displays, progress
 from selftrain.runtime.progress import Progress, quiet
-from selftrain.theory.engines.logistic import engine
+from selftrain.theory import exact
 
 WORK = """
 import time
@@ -198,7 +198,6 @@ TARGET = np.where(np.arange(120) % 3 == 0, LABELS, -1)
 
 VERBS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "solve": ("steps", lambda p: solve(PROBLEM, RECIPE, progress=p)),
-    "solve, every": ("steps", lambda p: solve(PROBLEM, RECIPE, every=2, progress=p)),
     "squared": ("steps", lambda p: solve(PROBLEM.replace(loss="squared"), RECIPE, progress=p)),
     "shapes": ("steps", lambda p: solve(SHAPED, RECIPE, progress=p)),
     "rows used again": (
@@ -259,7 +258,7 @@ def test_pieces_do_not_change_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
     """The march stops to report: within the tolerance the run is the one without stops."""
     problem = PROBLEM.replace(steps=100, rho=0.5)
     whole = solve(problem, RECIPE)
-    monkeypatch.setattr(engine, "PIECE", 7)
+    monkeypatch.setattr(exact, "MARCHED", 6)
     seen: list[ProgressReport] = []
     parts = solve(problem, RECIPE, progress=seen.append)
     np.testing.assert_allclose(parts.m, whole.m, rtol=1e-9)

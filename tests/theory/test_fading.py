@@ -187,7 +187,7 @@ def test_files_steps_and_laws(run: Trajectory, tmp_path: Path) -> None:
     back = Trajectory.load(run.save(tmp_path / "run.nc"))
     for name in ("error", "cosine", "log_q", "m", "train_loss", "accuracy"):
         np.testing.assert_array_equal(getattr(back, name), getattr(run, name), err_msg=name)
-    some = solve(PROBLEM, RECIPE, every=500)
+    some = solve(PROBLEM, RECIPE).every(500)
     np.testing.assert_allclose(some.error, run.error[::500], rtol=1e-12)
     assert run.training_logits(200).cdf(0.0) == pytest.approx(0.5, abs=1e-9)
     for law in (run.training_logits, run.test_logits):
@@ -223,7 +223,7 @@ def test_log_q_is_wherever_q_is() -> None:
     """A large ridge shrinks q below what underflows."""
     problem = Problem(0.5, 0.25, 0.5, DELTA, steps=400)
     recipe = Recipe(0.05, 1.0)
-    run, thinned = solve(problem, recipe), solve(problem, recipe, every=200)
+    run, thinned = solve(problem, recipe), solve(problem, recipe).every(200)
     assert run.q[-1] == 0.0
     step = LinearStep.of(0.25, DELTA, 1.0)
     slow = 2 * math.log(max(step.g, math.sqrt(step.kept)))

@@ -11,7 +11,7 @@ import pytest
 from selftrain import Problem, Recipe, Trajectory, solve
 from selftrain.errors import InvalidInput
 from selftrain.observables import SYMBOLS
-from selftrain.theory.trajectory import STATE
+from selftrain.theory.stats import STATE
 
 PROBLEM = Problem(alpha_l=0.5, alpha_u=2.0, rho=0.4, delta=0.75**2, steps=5)
 RUNS = {

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from ..problem import Problem
     from ..recipe import Recipe
-    from ..theory.kept import KeptSteps
+    from ..theory.thinned import ThinnedRun
     from ..theory.trajectory import Trajectory
     from .data import Data
 
@@ -79,8 +79,6 @@ def solve(
     if every is not None and (plot is not None or save is not None):
         raise InvalidInput("every", every, "--json or a table; --plot and --save take every step")
 
-    from ..theory.kept import keep
-    from ..theory.solve import checked_every
     from ..theory.solve import solve as solve_theory
 
     if data is not None:
@@ -88,7 +86,7 @@ def solve(
     wanted = None if tolerance is None else read_value(tolerance)
     run = solve_theory(problem, recipe, wanted, on_failure)
     limits = _limits(problem)
-    shown = run if every is None else keep(run, checked_every(every))
+    shown = run if every is None else run.every(every)
     if json:
         result = describe(shown, limits) | ({} if data is None else {"data": data.to_dict()})
         print_json(result, problem=problem, recipe=recipe)
@@ -99,15 +97,13 @@ def solve(
         raise run.failure
 
 
-def describe(run: "Trajectory | KeptSteps", limits: "KnownLimits") -> dict[str, Any]:
+def describe(run: "Trajectory | ThinnedRun", limits: "KnownLimits") -> dict[str, Any]:
     """A solved run as plain values under the names of the API."""
-    from ..theory.kept import names_of
+    from ..theory.thinned import QUANTITIES
 
     failure = run.failure
     return {
-        "steps": StepRows(
-            {"t": run.t, **{name: getattr(run, name) for name in names_of(run.problem)}}
-        ),
+        "steps": StepRows({"t": run.t, **{name: getattr(run, name) for name in QUANTITIES}}),
         **limits.values,
         "solver": run.summary(),
         "collapsed_at": run.collapsed_at,
@@ -148,7 +144,7 @@ def _limits(problem: "Problem") -> KnownLimits:
 
 
 def _limits_of_a_shape(problem: "Problem") -> KnownLimits:
-    from ..theory.shapes.limits import NO_BAYES_LIMIT, best_linear_error
+    from ..theory.limits import NO_BAYES_LIMIT, best_linear_error
     from ..tuning.supervised import supervised_optimum
 
     best, every = best_linear_error(problem), supervised_optimum(problem).unbounded
@@ -195,8 +191,6 @@ def _table(run: "Trajectory", rows: list[int]) -> "Table":
     from rich import box
     from rich.table import Table
 
-    from ..theory.shapes.trajectory import ShapedTrajectory
-
     columns = {
         "q": run.q,
         "m": run.m,
@@ -206,7 +200,7 @@ def _table(run: "Trajectory", rows: list[int]) -> "Table":
         "error": run.error,
         "cosine": run.cosine,
     }
-    if isinstance(run, ShapedTrajectory):
+    if run.problem.clusters is not None:
         columns |= {"balanced": run.balanced_error, "AUC": run.auc}
     if run.recipe.at_steps(run.problem.steps).threshold.any():
         columns["selected"] = run.fraction_selected
@@ -239,8 +233,6 @@ def _solver(run: "Trajectory") -> str:
     """How the run was solved; evaluations and accuracy may differ between machines."""
     result = run.summary()
     steps = counted(result["confirmed_steps"], "step")
-    if set(result["starts"]) == {"closed form"}:
-        return f"Solved in closed form, {steps}."
     starts = ", ".join(f"{count} {name}" for name, count in result["starts"].items())
     alone, accuracy = result["step_accuracy"], result["accuracy"]
     confirmed = "not confirmed" if alone is None else f"{steps} confirmed to {alone:.1e} each"

@@ -30,11 +30,12 @@ def _solver() -> None:
 def _other_ways() -> None:
     from ..problem import Problem
     from ..recipe import Recipe
-    from ..theory.solve import solve, supervised_row
+    from ..theory.solve import solve
+    from ..theory.supervised import supervised_model
 
     problem = Problem(0.5, 2.0, 0.4, 0.5625, steps=2)
     solve(problem.replace(loss="squared"), Recipe(threshold=0.5))
-    supervised_row(problem.replace(rho_u=0.3), 0.05)
+    supervised_model(problem.replace(rho_u=0.3), 0.05)
 
 
 def _shapes() -> None:

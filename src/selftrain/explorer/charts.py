@@ -119,9 +119,9 @@ def shaped_laws(theme: Theme, run: Any, t: int) -> Figure:
     deviation, and the training logits of both classes.
     """
     directions = np.eye(run.problem.clusters.features)
-    spreads = [run.weights.along(one)[1][t] for one in directions]
+    spreads = [math.sqrt(run.weights.along(one).variance[t]) for one in directions]
     weights = line(
-        np.arange(1, len(spreads) + 1), run.weights.mean(t), "weights", theme.run, mode="markers",
+        np.arange(1, len(spreads) + 1), run.weights.vector(t), "weights", theme.run, mode="markers",
         error_y={"type": "data", "array": listed(spreads), "thickness": 1.2, "width": 2},
     )  # fmt: skip
     return figure(

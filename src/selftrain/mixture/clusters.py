@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Clusters", "Modes"]
+__all__ = ["Clusters", "Modes", "sphere"]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -397,3 +397,9 @@ def _directions(k: Any, features: int) -> int:
 def _freeze(owner: Clusters, name: str, array: Array) -> None:
     array.setflags(write=False)
     object.__setattr__(owner, name, array)
+
+
+@lru_cache(maxsize=4096)
+def sphere(delta: float) -> Clusters:
+    r"""Return the paper's clusters, noise of variance $\Delta$ in every direction, as one mode."""
+    return Clusters(np.ones(1), delta)

@@ -33,11 +33,15 @@ from ..losses import Logistic, Squared
 from ..observables import generalization_error
 from ..problem import Problem
 from ..recipe import Recipe
-from .engines.squared.stage import ClosedStage
 from .solve import solve
-from .step.given import Given
+from .stages import Stages
+from .step.solver import solve_stage
+from .tolerances import confirmable, exponent_of
 
 __all__ = ["FadedState", "faded_limit", "last_step"]
+
+TIGHT = 1e-12
+"""Tolerance of a step of the map of directions, whose fixed point is sought to rounding."""
 
 
 @dataclass(frozen=True)
@@ -151,22 +155,30 @@ class _Step:
             raise InvalidInput("loss", loss.name, "the logistic and the squared loss are accepted")
         if type(recipe.label_function) is not SoftLabels or not values.sharpness[t - 1] < math.inf:
             raise InvalidInput("labels", "hard", "soft labels fade; hard ones do not")
-        self.t, self.batch = t, (alpha, rho, delta)
         self.slope = 0.25 if type(loss) is Logistic else 1.0
-        self.ridge = float(values.lambda_u[t - 1]) / self.slope
-        self.threshold = float(values.threshold[t - 1])
-        self.sharpness = float(values.sharpness[t - 1])
+        squared = problem.replace(
+            loss="squared",
+            pseudo_loss=None,
+            steps=1,
+            alpha_u=alpha,
+            rho_u=rho,
+            delta_u=delta,
+            test=None,
+            batches="fresh",
+        )
+        small = Recipe(
+            lambda_u=float(values.lambda_u[t - 1]) / self.slope,
+            threshold=float(values.threshold[t - 1]),
+            sharpness=float(values.sharpness[t - 1]),
+        )
+        self.stages = Stages(squared, small)
 
     def __call__(self, cosine: float, misalignment: float | None = None) -> _Direction:
         """The direction after the step."""
-        nu2 = (1.0 - cosine) * (1.0 + cosine) if misalignment is None else misalignment
-        recipe = (self.ridge, self.threshold, self.sharpness)
-        given = Given(1.0, cosine, nu2, 0.0, *self.batch, *recipe, fixed_bias=False)
-        stage = ClosedStage(self.t, given)
-        a, eta, _, log_r, log_chi = stage.unknowns()
-        a += stage.offset
-        m = cosine * a + nu2 * eta
-        v = nu2 * (a - cosine * eta) ** 2 + math.exp(2 * log_r)
-        q = m * m + v
-        chi = math.exp(log_chi) / self.slope
-        return _Direction(m / math.sqrt(q), v / q, chi, math.log(q))
+        off = (1.0 - cosine) * (1.0 + cosine) if misalignment is None else misalignment
+        old = self.stages.space.law(np.array([cosine]), np.array([off]))
+        stage = self.stages.stage(1, old, 0.0)
+        solution = solve_stage(stage, exponent_of(TIGHT), confirmable(TIGHT))
+        new, (q, v, _, chi) = stage.algebra.advance(solution.x, stage.ridge, stage.labels.gamma)
+        m = float(new.mean[0])
+        return _Direction(m / math.sqrt(q), v / q, chi / self.slope, math.log(q))

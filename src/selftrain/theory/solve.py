@@ -1,68 +1,34 @@
 r"""`solve`: the large-system limit of iterative self-training, for any problem and recipe.
 
-Which engine solves a problem is decided in `engines.engine`.
+Here one of two engines is chosen: `exact` where every sample is used once, `memory` where samples
+are reused.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any
 
-import numpy as np
-
-from ..arrays import Array
-from ..errors import InvalidInput, StageError
+from ..errors import InvalidInput
 from ..fields import number
 from ..problem import Problem
+from ..protocol import every_sample_once
 from ..recipe import Recipe
 from ..runtime.progress import ProgressOption, checked_progress
-from .engines.engine import Stage, labeled_group, select
-from .state import state_before
-from .step.table import Record
+from .exact import solve_exact
 from .tolerances import TOLERANCE, TOLERANCES
 from .trajectory import Trajectory
-
-if TYPE_CHECKING:
-    from .kept import KeptSteps
 
 __all__ = ["solve"]
 
 
-@overload
 def solve(
     problem: Problem,
     recipe: Recipe,
     tolerance: float | None = None,
     on_failure: str = "raise",
     warm_start: Trajectory | None = None,
-    every: None = None,
     progress: ProgressOption = None,
-) -> Trajectory: ...
-
-
-@overload
-def solve(
-    problem: Problem,
-    recipe: Recipe,
-    tolerance: float | None = None,
-    on_failure: str = "raise",
-    warm_start: Trajectory | None = None,
-    *,
-    every: int,
-    progress: ProgressOption = None,
-) -> KeptSteps: ...
-
-
-def solve(
-    problem: Problem,
-    recipe: Recipe,
-    tolerance: float | None = None,
-    on_failure: str = "raise",
-    warm_start: Trajectory | None = None,
-    every: int | None = None,
-    progress: ProgressOption = None,
-) -> Trajectory | KeptSteps:
+) -> Trajectory:
     """Solve the self-consistent equations of every step (Definition `def: self-consistent
     equations`).
 
@@ -80,7 +46,6 @@ def solve(
             with NaN after it and the error in `failure`.
         warm_start: the run of a similar problem and recipe, of as many steps, from which this one
             is found in fewer evaluations. It changes the result within the tolerance only.
-        every: keep the steps 0, k, 2k, ... and the last one only, as `KeptSteps`: for long runs.
         progress: None, True, False or a function of a `ProgressReport` (`runtime.progress`).
 
     Returns:
@@ -96,35 +61,15 @@ def solve(
     _check(problem, recipe, on_failure, warm_start)
     checked_progress(progress)
     recipe.at_steps(problem.steps)
-    if every is not None:
-        from .kept import keep
-
-        every = checked_every(every)
-        whole = solve(problem, recipe, tolerance, on_failure, warm_start, progress=progress)
-        return keep(whole, every)
-    if not problem.memoryless:
-        if problem.shaped:
-            from .memory.shaped import solve_shaped_memory
-
-            wanted = None if tolerance is None else checked_tolerance(tolerance)
-            return solve_shaped_memory(problem, recipe, wanted, on_failure, progress)
-        return _with_memory(problem, recipe, tolerance, on_failure, progress)
-    tolerance = TOLERANCE if tolerance is None else checked_tolerance(tolerance)
+    if every_sample_once(problem):
+        wanted = TOLERANCE if tolerance is None else checked_tolerance(tolerance)
+        return solve_exact(problem, recipe, wanted, on_failure, warm_start, progress)
     if problem.shaped:
-        from .shapes.engine import solve_shaped
+        from .memory.shaped import solve_shaped_memory
 
-        return solve_shaped(problem, recipe, tolerance, on_failure, warm_start, progress)
-    record = Record(problem, recipe, tolerance, warm_start)
-    engine = select(problem, recipe)
-    with record.reporting(progress):
-        try:
-            engine.run(record)
-        except StageError as error:
-            if on_failure == "raise":
-                raise
-            record.truncate(error.step)
-            record.failure = error
-    return record.trajectory()
+        asked = None if tolerance is None else checked_tolerance(tolerance)
+        return solve_shaped_memory(problem, recipe, asked, on_failure, progress)
+    return _with_memory(problem, recipe, tolerance, on_failure, progress)
 
 
 def _with_memory(
@@ -149,57 +94,6 @@ def checked_tolerance(tolerance: Any) -> float:
     least, most = TOLERANCES
     accepted = "a number between 1e-13 and 1e-3 is accepted"
     return number("tolerance", tolerance, lambda value: least <= value <= most, accepted)
-
-
-def checked_every(every: Any) -> int:
-    """How many steps lie between those that are kept."""
-    accepted = "a whole number of steps, 1 or more, is accepted"
-    return int(number("every", every, lambda k: 1 <= k < math.inf and k % 1 == 0, accepted))
-
-
-def all_groups(problem: Problem) -> Array:
-    r"""Labelled set and batches, as if all were labelled: columns ($\alpha, \rho, \Delta$), equal
-    ones merged.
-    """
-    batches = problem.unlabeled
-    kinds, where = np.unique(
-        np.array([np.append(problem.rho, batches.rho), np.append(problem.delta, batches.delta)]),
-        axis=1,
-        return_inverse=True,
-    )
-    alpha = np.bincount(where.ravel(), np.append(problem.alpha_l, problem.new_rows))
-    return np.vstack([alpha, kinds])
-
-
-def supervised_row(problem: Problem, ridge: float, tolerance: float = TOLERANCE) -> Array:
-    r"""m, v, B, $\chi$, ... (order of `trajectory.STATE`) of the fit to all points with their true
-    labels.
-    """
-    record = Record(
-        problem.labeled_alone(),
-        Recipe(lambda_l=ridge),
-        tolerance,
-    )
-    engine = select(problem, record.recipe)
-    groups = all_groups(problem)
-    rho = 0.5 if np.all(groups[1] == 0.5) else math.nan
-    stage = engine.supervised(problem.loss_function, groups, ridge)
-    solution = stage.solution(record.exponent, record.confirmable)
-    record.store(0, solution, stage.frame, rho=rho)
-    row: Array = record.rows[0]
-    return row
-
-
-def stages(trajectory: Trajectory, steps: Iterable[int]) -> Iterator[Stage]:
-    """The stage equations of some solved steps of a trajectory."""
-    problem, recipe = trajectory.problem, trajectory.recipe
-    engine = select(problem, recipe)
-    for t in steps:
-        if t == 0:
-            group = labeled_group(problem)
-            yield engine.supervised(problem.loss_function, group, recipe.lambda_l)
-            continue
-        yield engine.self_training(problem, recipe, t, state_before(trajectory, t))
 
 
 def _check(problem: Any, recipe: Any, on_failure: Any, warm_start: Any) -> None:

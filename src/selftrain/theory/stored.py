@@ -1,8 +1,7 @@
 """Runs in files: what `Trajectory.save` writes and `Trajectory.load` reads.
 
-A file has every quantity over the steps and how they were found. To that comes what the kind of the
-run adds: the parts of the weights where rows are used again (`memory.result`), the laws of the
-weights on clusters with a shape (`shapes.trajectory`, `memory.shaped_trajectory`).
+A file has every quantity over the steps, how they were found, and what the run needs beyond them:
+conjugates and laws of the weights, and the units of weights that have faded (`fading`).
 """
 
 from __future__ import annotations
@@ -17,10 +16,25 @@ from ..errors import StageError
 from ..problem import Problem
 from ..recipe import Recipe
 from ..runtime.files import stored, write_netcdf
-from .trajectory import STATE, SolverStats, Trajectory
+from .fading import Fading
+from .geometry.space import space_of_problem
+from .stats import STATE, SolverStats
 
 if TYPE_CHECKING:
     import xarray as xr
+
+    from .trajectory import Trajectory
+
+EXACT = {
+    "unknowns": ("t", "unknown"),
+    "gammas": ("t",),
+    "weight_means": ("t", "mode"),
+    "weight_spreads": ("t", "mode", "other"),
+}
+"""What a file has of the steps of the exact engine, with its dimensions."""
+
+TESTED = {"logit_variances": ("t", "class"), "off_best": ("t",)}
+"""What the test samples see of the weights."""
 
 
 def save(run: Trajectory, path: str | Path) -> Path:
@@ -36,35 +50,43 @@ def as_dataset(run: Trajectory) -> xr.Dataset:
     data["solver_nodes"] = ("t", np.asarray(stats.nodes, dtype="i4"))
     data["solver_accuracy"] = ("t", stats.accuracy)
     data.attrs["solver"] = json.dumps({"tolerance": stats.tolerance, "start": list(stats.start)})
-    for part in run.parts():
-        data = data.merge(part, combine_attrs="no_conflicts")
+    for name, dims in (TESTED | EXACT).items():
+        values = getattr(run, name)
+        if values is None:
+            continue
+        data[name] = (dims[: values.ndim], values)
+    for part in (run.reuse, run.fading):
+        if part is not None:
+            data = data.merge(part.to_dataset(), combine_attrs="no_conflicts")
     return data
 
 
-def load(path: str | Path) -> Trajectory:
+def load(kind: type[Trajectory], path: str | Path) -> Trajectory:
     """Read what `save` wrote."""
     with stored(path, "Trajectory") as data:
-        return from_dataset(data)
+        return from_dataset(kind, data)
 
 
-def from_dataset(data: xr.Dataset) -> Trajectory:
+def from_dataset(kind: type[Trajectory], data: xr.Dataset) -> Trajectory:
     """The run of a dataset that `as_dataset` made."""
     problem = Problem.from_json(data.attrs["problem"])
     stats = _stats(data)
-    state: dict[str, Any] = {name: data[name].values.astype(float) for name in STATE}
+    names = [*STATE, *TESTED, *(name for name in EXACT if name in data)]
+    arrays: dict[str, Any] = {name: data[name].values.astype(float) for name in names}
     collapsed = int(data.attrs["collapsed_at"])
     failure = json.loads(data.attrs["failure"])
-    if not len(stats.start) == len(state["m"]) == problem.steps + 1 > collapsed:
+    if not len(stats.start) == len(arrays["m"]) == problem.steps + 1 > collapsed:
         raise ValueError("its arrays do not fit its problem")
-    kind = _kind(data)
     return kind(
         problem,
         Recipe.from_json(data.attrs["recipe"]),
-        **state,
+        **arrays,
         stats=stats,
         collapsed_at=None if collapsed < 0 else collapsed,
         failure=None if failure is None else StageError.from_dict(failure),
-        **kind.from_parts(data, problem),
+        fading=Fading.from_dataset(data),
+        reuse=_reuse(data),
+        space=space_of_problem(problem) if "weight_means" in data else None,
     )
 
 
@@ -79,14 +101,11 @@ def _stats(data: xr.Dataset) -> SolverStats:
     )
 
 
-def _kind(data: xr.Dataset) -> type[Trajectory]:
-    """The class of a stored run, by what it adds."""
-    if "shape_pairs" in data:
-        from .memory.shaped_trajectory import ShapedMemoryTrajectory
+def _reuse(data: xr.Dataset) -> Any:
+    """What reused samples add to a stored run."""
+    from .memory.result import Memory
+    from .memory.shaped_result import ShapedMemory
 
-        return ShapedMemoryTrajectory
-    if "shape_means" in data:
-        from .shapes.trajectory import ShapedTrajectory
-
-        return ShapedTrajectory
-    return Trajectory
+    if "memory_loadings" in data:
+        return Memory.from_dataset(data)
+    return ShapedMemory.from_dataset(data) if "shape_pairs" in data else None

@@ -63,13 +63,27 @@ DAMPED = 0.1
 """Newton steps larger than this are kept inside a plausible range."""
 
 LONGEST_LOG_STEP = 1.5
-"""The longest Newton step in ln r and ln chi: a factor of 4.5."""
+"""The longest Newton step in the logarithms of conjugates: a factor of 4.5."""
 
 LONGEST_STEP = 2.0
 """The longest Newton step of the weights, in units of their norm."""
 
-LARGEST_LOG = 345.0
-"""Beyond this ln r or ln chi, their squares overflow."""
+LARGEST_LOG = 700.0
+"""Beyond this logarithm a conjugate overflows."""
+
+NO_STIFFNESS = 1e-3
+"""A stiffness below this share of the ridge hardly matters: starts do not go below it, and Newton
+steps from there down are not bounded.
+"""
+
+STALLED = 0.3
+"""Newton steps near the root that shrink by less than this factor meet the error of their rule."""
+
+START_RULE = 16.0
+"""Exponent of the rules of a start: averages to 1e-7."""
+
+STILL = 1e-9
+"""The new noise of a model that does not move, in units of the logits: small, and not zero."""
 
 NEWTON_STEPS = 25
 """Newton steps from a start before it is given up; the damped way to the root takes 8 to 15."""
@@ -80,19 +94,8 @@ NEWTON_STEPS_NEAR = 7
 RELATIVE_SHARPNESS = 4.0
 """Up to this sharpness the unknowns are differences to the (sharpened) old state."""
 
-LEFT_OF_OLD = 0.05
-"""A step that is expected to keep more than this share of the old weights is solved for its
-change.
-"""
-
-CHANGE_OF_FORM = 0.01
-"""The form of the unknowns is changed when less than this share would be left, or would be new."""
-
 NO_UPDATE = 0.3
 """The state without update is a start while lambda chi is below this."""
-
-SPARE_POINTS = 1.05
-"""It exists for more selected points per feature than one; a little more keeps chi finite."""
 
 SMALLEST, LARGEST = 1e-125, 1e125
 """Norms of the weights beyond these lose digits when they are squared."""

@@ -1,9 +1,14 @@
-r"""The result of `solve`: order parameters over the steps, what follows from them, how they were
-found.
+r"""The result of `solve`, one class for every kind of problem: order parameters over the steps,
+what follows from them, how they were found.
 
 A `Trajectory` stores $m, v = q - m^2, B, \chi, R$ and the conjugates $\hat Q, \hat\chi, \hat m,
 \hat R$ of Definition `def: self-consistent equations`; everything else (errors, laws, frames,
 plots) is derived from these on demand.
+
+With general covariances the names keep their meaning: m is the mean logit of a class without the
+bias, $\mu\cdot\beta$; q is $|\beta|^2$; overlap is $\beta\cdot\beta'$ and chi the mean response
+of a weight, tr G/N. What a sphere gets from q alone, the variance of the logits, is
+`logit_variances`, one for each class.
 """
 
 from __future__ import annotations
@@ -13,17 +18,20 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import log_ndtr, ndtr
 
 from .. import observables
 from ..arrays import Array
 from ..errors import InvalidInput, StageError
+from ..fields import expand
 from ..observables import SYMBOLS
 from ..problem import Problem
 from ..recipe import Recipe
+from .stats import SolverStats
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,47 +40,44 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
 
     from .fading import Fading
+    from .geometry.space import Space
     from .laws import GaussianLogits, LogitLaw, WeightLaw
-    from .laws.logits import StepFields
-    from .memory.result import Memory
-    from .memory.row_law import RowLaw
+    from .thinned import ThinnedRun
 
-__all__ = ["SolverStats", "Trajectory"]
+__all__ = ["ReuseRecord", "Trajectory"]
 
 
-@dataclass(frozen=True, eq=False)
-class SolverStats:
-    """How each step was obtained; arrays over t = 0..T.
+class ReuseRecord(Protocol):
+    """What the causal engine adds to a run in which samples are reused.
 
     Attributes:
-        tolerance: relative accuracy that was asked for.
-        evaluations: evaluations of the stage equations (with Jacobian), confirmations included.
-        nodes: quadrature nodes of the last evaluation (0: closed form).
-        accuracy: to how much of its state each step, by itself, was confirmed: the relative size of
-            the last Newton step. What later steps make of these errors is in `Trajectory.accuracy`.
-        start: where the accepted iteration began ("predicted", "no update", ...).
+        measured: of the samples in use, rows over t: selected share of the unlabelled ones,
+            accuracy of their labels, of selected labels, their mean loss, mean loss of labelled
+            samples that are used again.
+        response: $\\chi_{ts}$.
     """
 
-    tolerance: float
-    evaluations: Array
-    nodes: Array
-    accuracy: Array
-    start: tuple[str, ...]
+    @property
+    def measured(self) -> Array: ...
 
-    def summary(self) -> dict[str, Any]:
-        """Totals, as plain values."""
-        solved = self.evaluations > 0
-        confirmed = self.accuracy[np.isfinite(self.accuracy)]
-        starts = [name for name, used in zip(self.start, solved, strict=True) if used]
-        return {
-            "tolerance": self.tolerance,
-            "evaluations": int(self.evaluations.sum()),
-            "evaluations_per_step": float(self.evaluations[solved].mean()) if solved.any() else 0.0,
-            "nodes_max": int(self.nodes.max(initial=0)),
-            "step_accuracy": float(confirmed.max()) if confirmed.size else None,
-            "confirmed_steps": int(confirmed.size),
-            "starts": {name: starts.count(name) for name in sorted(set(starts))},
-        }
+    @property
+    def response(self) -> Array: ...
+
+    def overlaps(self, run: Trajectory) -> Array:
+        """Overlaps of the weights of all pairs of steps."""
+        ...
+
+    def weights(self, run: Trajectory) -> WeightLaw:
+        """The law of the weights."""
+        ...
+
+    def training_logits(self, run: Trajectory, t: int, samples: str | None) -> LogitLaw:
+        """The law of the training logits of a step."""
+        ...
+
+    def to_dataset(self) -> xr.Dataset:
+        """As a dataset, for a file."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +86,7 @@ class Trajectory:
 
     Attributes:
         m: overlap with the cluster direction, $v \cdot w / N$ (`eq: meaning of m`, `eq:macro
-            quantities`).
+            quantities`); $\mu\cdot\beta$ of the test clusters.
         v: squared norm of the weights off that direction, $q - m^2$.
         bias: $B$ (`eq: meaning of B`).
         chi: linear susceptibility $\chi$ (`eq: meaning of chi`; minus the response to $+\epsilon
@@ -90,15 +95,23 @@ class Trajectory:
             0).
         q_hat, chi_hat, m_hat, r_hat: the conjugates: confidence, noise, signal and propagation of
             the effective process of a weight (`eq: effective w intuitive`; r_hat is NaN at t = 0).
+            With general covariances times the mean variance of a feature.
         collapsed_at: first step whose pseudo-labels are all of one class, or None. From there on
             `error` is that of predicting one class and every other quantity is NaN.
         failure: why the run ended early (only with `on_failure="partial"`), or None. From
             that step on everything is NaN.
         stats: how it was obtained.
-        memory: what rows that are used again add (`theory.memory`), None if there are none.
+        logit_variances: $\beta^T\Sigma_s\beta$ on the test clusters, columns (negative, positive);
+            $\Delta q$ for a sphere.
+        off_best: $\beta^T\bar\Sigma\beta$ off the best direction, in the metric of the noise.
+        reuse: what reused samples add, None if every sample is used once.
         fading: the state of steps whose weights underflow (`theory.fading`), None if none do.
             Error, cosine and whatever does not depend on the scale of the weights is exact there;
             m, v, ... are as floating-point numbers have them, and `log_q` is always a number.
+        space: the coordinates of the weights (`geometry`); with them `unknowns` and `gammas` (the
+            conjugates of each step, as `geometry.modes` orders them, and the sharpness they are
+            measured from), `weight_means` and `weight_spreads` (the law of the weights in the units
+            of each step). None of these where samples are reused.
     """
 
     problem: Problem
@@ -115,8 +128,22 @@ class Trajectory:
     stats: SolverStats = field(repr=False)
     collapsed_at: int | None = None
     failure: StageError | None = None
-    memory: Memory | None = field(default=None, repr=False)
+    reuse: ReuseRecord | None = field(default=None, repr=False)
     fading: Fading | None = field(default=None, repr=False)
+    logit_variances: Array = field(default=None, repr=False)  # type: ignore[arg-type]
+    off_best: Array = field(default=None, repr=False)  # type: ignore[arg-type]
+    space: Space | None = field(default=None, repr=False)
+    unknowns: Array | None = field(default=None, repr=False)
+    gammas: Array | None = field(default=None, repr=False)
+    weight_means: Array | None = field(default=None, repr=False)
+    weight_spreads: Array | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.logit_variances is None:
+            delta = self.problem.test_mixture.delta
+            both = np.repeat((delta * self.q)[:, None], 2, axis=1)
+            object.__setattr__(self, "logit_variances", both)
+            object.__setattr__(self, "off_best", delta * self.v)
 
     def __repr__(self) -> str:
         last = self.good_steps - 1
@@ -140,14 +167,15 @@ class Trajectory:
 
     @property
     def q(self) -> Array:
-        """Squared norm of the weights, $q$ (`eq: meaning of q`)."""
-        return self.m**2 + self.v
+        r"""Squared norm of the weights, $q$ (`eq: meaning of q`); $|\beta|^2$."""
+        q: Array = (self.m / self.problem.test_clusters.length) ** 2 + self.v
+        return q
 
     @property
     def log_q(self) -> Array:
         """Natural logarithm of q, also where q underflows."""
         with np.errstate(divide="ignore"):
-            log_q: Array = np.log(self._scaled_q)
+            log_q: Array = np.log(self.scaled_q)
         return log_q if self.fading is None else log_q - 2 * np.log(2.0) * self.fading.exponents
 
     def scaled(self, name: str) -> Array:
@@ -159,60 +187,202 @@ class Trajectory:
         return np.asarray(getattr(self, name))
 
     @property
-    def _scaled_q(self) -> Array:
-        q: Array = self.scaled("m") ** 2 + self.scaled("v")
+    def scaled_q(self) -> Array:
+        """q in the units of each step."""
+        along = self.scaled("m") / self.problem.test_clusters.length
+        q: Array = along**2 + self.scaled("v")
         return q
+
+    def law(self, t: int) -> Any:
+        """The law of the weights of a solved step in the coordinates of `space`, in the units of
+        the step.
+        """
+        assert self.space is not None
+        assert self.weight_means is not None
+        assert self.weight_spreads is not None
+        return self.space.law(self.weight_means[t], self.weight_spreads[t])
+
+    def model_before(self, t: int) -> tuple[Any, float]:
+        """Weights and bias that step t starts from, in the units of step t."""
+        assert self.space is not None
+        if t == 0:
+            return self.space.no_weights(), 0.0
+        (mean, variance), factor = self.law(t - 1), float(self.unit_changes[t])
+        bias = float(self.scaled("bias")[t - 1])
+        return self.space.law(mean * factor, variance * factor**2), bias * factor
+
+    @property
+    def unit_changes(self) -> Array:
+        """By what weights and bias after step t - 1 are multiplied to be in the units of step t;
+        one where nothing fades.
+        """
+        if self.fading is None:
+            return np.ones(self.problem.steps + 1)
+        return np.ldexp(1.0, np.diff(self.fading.exponents, prepend=0))
 
     @cached_property
     def error(self) -> Array:
-        r"""$\epsilon_g$ on the test mixture (`pred: generalization error`, `eq: rs generalization
-        error`).
+        r"""$\epsilon_g = \rho H((m+B)/\sqrt{q_+}) + (1-\rho) H((m-B)/\sqrt{q_-})$ on the test
+        mixture (`pred: generalization error`, `eq: rs generalization error`); for a sphere
+        $q_\pm = \Delta q$.
         """
-        test = self.problem.test_mixture
-        rho, delta = np.asarray(test.rho), np.asarray(test.delta)
-        error = observables.generalization_error(
-            self.scaled("m"), self._scaled_q, self.scaled("bias"), rho, delta
-        )
-        if self.collapsed_at is not None:
-            error[self.collapsed_at :] = 1 - test.rho if self.predicts_positive else test.rho
+        rho = self.problem.test_mixture.rho
+        negative, positive = self.class_errors.T
+        error: Array = rho * positive + (1 - rho) * negative
         return error
+
+    @cached_property
+    def class_errors(self) -> Array:
+        """The error within each class of the test clusters, columns (negative, positive)."""
+        negative, positive = np.sqrt(self.scaled("logit_variances").T)
+        m, bias = self.scaled("m"), self.scaled("bias")
+        errors = np.column_stack([ndtr(-(m - bias) / negative), ndtr(-(m + bias) / positive)])
+        if self.collapsed_at is not None:
+            errors[self.collapsed_at :] = [1.0, 0.0] if self.predicts_positive else [0.0, 1.0]
+        return errors
+
+    @property
+    def balanced_error(self) -> Array:
+        """The mean of the two class errors."""
+        balanced: Array = self.class_errors.mean(axis=1)
+        return balanced
+
+    @property
+    def auc(self) -> Array:
+        r"""P(a positive sample has the larger logit): $\Phi(2m/\sqrt{q_- + q_+})$."""
+        variances = self.scaled("logit_variances")
+        auc: Array = ndtr(2 * self.scaled("m") / np.sqrt(variances.sum(axis=1)))
+        return auc
 
     @property
     def cosine(self) -> Array:
-        r"""$m/\sqrt q$ (`eq: cosine similarity`)."""
-        m = self.scaled("m")
-        return m / np.hypot(m, np.sqrt(self.scaled("v")))
+        r"""$m/\sqrt q$ (`eq: cosine similarity`); with general covariances the cosine to the best
+        direction in the metric of the average noise.
+
+        NaN if the means differ where the noise has no variance: there is no best direction then.
+        """
+        along, across = self._to_best
+        return along / np.hypot(along, np.sqrt(across))
 
     @property
     def one_minus_cosine(self) -> Array:
         """1 - cosine, without cancellation."""
-        return observables.one_minus_cosine(self.scaled("m"), self.scaled("v"))
+        return observables.one_minus_cosine(*self._to_best)
+
+    @property
+    def _to_best(self) -> tuple[Array, Array]:
+        """The weights along the best direction, and their square off it."""
+        best = self.problem.test_clusters.separation
+        along = self.scaled("m") / best if np.isfinite(best) else np.full(self.m.shape, np.nan)
+        return along, self.scaled("off_best")
 
     @property
     def bias_to_norm(self) -> Array:
         r"""$B/\sqrt q$, what imbalance inflates."""
-        return self.scaled("bias") / np.sqrt(self._scaled_q)
+        return self.scaled("bias") / np.sqrt(self.scaled_q)
+
+    @property
+    def thresholds(self) -> Array:
+        r"""What $|\tilde h|$ is compared with in steps 1..T: $\Gamma\sqrt{q'}$, in units of half
+        the distance of the labelled class means.
+        """
+        return self._thresholds_at(self.q)
+
+    def _thresholds_at(self, q: Array) -> Array:
+        factors = self.recipe.at_steps(self.problem.steps).threshold
+        limits: Array = factors * np.sqrt(q[:-1]) * self.problem.sample_clusters[0].length
+        return limits
 
     @property
     def fraction_selected(self) -> Array:
-        """Share of the batch that the threshold keeps (NaN at t = 0)."""
-        if self.memory is not None:
-            return np.array(self.memory.measured[0])
-        return self._of_labels(observables.fraction_selected, self._thresholds)
+        """Share of the batch that the threshold selects (NaN at t = 0)."""
+        if self.reuse is not None:
+            return np.array(self.reuse.measured[0])
+        right, wrong = self._selected
+        factors = np.append(1.0, self.recipe.at_steps(self.problem.steps).threshold)
+        return np.where(factors == 0, 0 * right + 1.0, right + wrong)
 
     @property
     def pseudo_label_accuracy(self) -> Array:
         """Agreement of all pseudo-labels of step t with the truth (NaN at t = 0)."""
-        if self.memory is not None:
-            return np.array(self.memory.measured[1])
-        return self._of_labels(observables.selected_accuracy, np.zeros(self.problem.steps))
+        if self.reuse is not None:
+            return np.array(self.reuse.measured[1])
+        return self._shares_at(np.zeros(self.problem.steps))[0]
 
     @property
     def selected_label_accuracy(self) -> Array:
         """Agreement of the selected pseudo-labels of step t with the truth (NaN at t = 0)."""
-        if self.memory is not None:
-            return np.array(self.memory.measured[2])
-        return self._of_labels(observables.selected_accuracy, self._thresholds)
+        if self.reuse is not None:
+            return np.array(self.reuse.measured[2])
+        right, wrong = self._selected
+        accuracy: Array = right / (right + wrong)
+        return accuracy
+
+    @cached_property
+    def on_batch(self) -> Array:
+        r"""m, $q_-$ and $q_+$ of the model of step t - 1 on the batch of step t, in the units of
+        step t - 1, rows t = 1..T; NaN from the first step without a state.
+        """
+        from .geometry.space import space_of_problem
+
+        space = space_of_problem(self.problem)  # a gradient looks at runs of other problems
+        found = np.full((self.problem.steps, 3), np.nan)
+        last, batches = min(self.good_steps, self.problem.steps), self.problem.batch_clusters
+        sets = {id(one): one for one in (*batches, self.problem.test_clusters)}
+        if last and len(set(sets.values())) == 1:  # every batch is the test set
+            found[:last, 0] = self.scaled("m")[:last]
+            found[:last, 1:] = self.scaled("logit_variances")[:last]
+            return found
+        for t in range(last):
+            m, *squares = space.projections(self.law(t), batches[t])
+            found[t] = m, squares[0], squares[-1]
+        return found
+
+    @property
+    def scaled_thresholds(self) -> Array:
+        """`thresholds` in the units of the labelling step."""
+        return self._thresholds_at(self.scaled_q)
+
+    @property
+    def _selected(self) -> tuple[Array, Array]:
+        return self._shares_at(self.scaled_thresholds)
+
+    def _shares_at(self, limits: Array) -> tuple[Array, Array]:
+        """Shares of the batch of step t that are selected on the right and on the wrong side of the
+        plane.
+        """
+        m, negative, positive = self.on_batch.T
+        bias, rho = self.scaled("bias")[:-1], self.problem.unlabeled.rho
+        right, wrong = np.full((2, self.problem.steps + 1), np.nan)
+        right[1:] = wrong[1:] = 0.0
+        for sign, share, q in ((1.0, rho, positive), (-1.0, 1 - rho, negative)):
+            right[1:] += share * ndtr((m + sign * bias - limits) / np.sqrt(q))
+            wrong[1:] += share * ndtr((-m - sign * bias - limits) / np.sqrt(q))
+        right[self.good_steps :] = wrong[self.good_steps :] = np.nan
+        return right, wrong
+
+    @property
+    def predicts_positive(self) -> bool | None:
+        """Whether the labels that ended a collapsed run are positive, the side on which the batch
+        lies; None if the run did not collapse.
+        """
+        if self.collapsed_at is None:
+            return None
+        last = self.collapsed_at - 1
+        bias = float(self.scaled("bias")[last])
+        if self.space is None:
+            return bias > 0
+        m, negative, positive = self.on_batch[last]
+        limit = self.scaled_thresholds[last]
+        rho = float(self.problem.unlabeled.rho[last])
+        sides = [
+            np.logaddexp(
+                np.log(rho) + log_ndtr((side * (m + bias) - limit) / np.sqrt(positive)),
+                np.log1p(-rho) + log_ndtr((side * (bias - m) - limit) / np.sqrt(negative)),
+            )
+            for side in (1.0, -1.0)
+        ]
+        return bool(sides[0] > sides[1])
 
     @cached_property
     def accuracy(self) -> Array:
@@ -231,19 +401,23 @@ class Trajectory:
 
     @cached_property
     def train_loss(self) -> Array:
-        """Mean loss of a training point that was selected, at the minimum; of the unlabelled rows
+        """Mean loss of a training sample that was selected, at the minimum; of the unlabelled ones
         from step 1 on.
         """
-        if self.memory is not None:
-            return np.array(self.memory.measured[3])
-        from .diagnostics import train_loss
+        return self.train_loss_at(self.t)
 
-        return train_loss(self, self.t)
+    def train_loss_at(self, steps: NDArray[np.int64]) -> Array:
+        """The training loss of some steps: it takes a pass over the equations of each."""
+        if self.reuse is not None:
+            return np.array(self.reuse.measured[3][steps])
+        from .train_loss import train_loss
+
+        return train_loss(self, steps)
 
     @property
     def objective(self) -> Array:
-        r"""Minimum of the objective per feature, $\alpha E[1_{sel}\, l] + \lambda q/2$, kept
-        labelled rows included.
+        r"""Minimum of the objective per feature, $\alpha E[1_{sel}\, l] + \lambda q/2$, labelled
+        samples that are used again included.
         """
         return self.objective_with(self.train_loss)
 
@@ -253,47 +427,50 @@ class Trajectory:
         ridge = np.append(self.recipe.lambda_l, self.recipe.at_steps(self.problem.steps).lambda_u)
         share = np.append(1.0, self.fraction_selected[1:])
         objective: Array = alpha * share * train_loss + 0.5 * ridge * self.q
-        if self.memory is not None:
-            kept = np.asarray(self.problem.row_groups[0].weights)
-            loss = np.where(kept > 0, np.append(0.0, self.memory.measured[4, 1:]), 0.0)
-            objective = objective + self.problem.alpha_l * kept * loss
+        if self.reuse is not None:
+            weights = np.append(
+                1.0, expand("keep_labeled", self.problem.keep_labeled, len(share) - 1)
+            )
+            loss = np.append(0.0, self.reuse.measured[4, 1:])
+            objective = objective + self.problem.alpha_l * np.where(
+                weights > 0, weights * loss, 0.0
+            )
         return objective
 
     @property
     def overlaps(self) -> Array:
         r"""$C_{ts} = w^{(t)} \cdot w^{(s)}/N$ of all pairs of steps, shape (T+1, T+1)."""
-        overlaps: Array = np.outer(self.m, self.m) + self.weights.covariance
-        return overlaps
+        if self.reuse is not None:
+            return self.reuse.overlaps(self)
+        from .laws.weights import overlaps_of
+
+        return overlaps_of(self)
 
     @property
     def response(self) -> Array:
         r"""$\chi_{ts}$, how the weights of step t answer a field on the weights at step s; lower
         triangular, $\chi_{tt} = \chi$.
 
-        Without memory $\chi^{-1}$ has the diagonal $\hat Q + \lambda$ and $-\hat R$ below it, so
-        only chains of steps answer.
+        Where every sample is used once, only chains of steps answer.
         """
-        if self.memory is not None:
-            return self.memory.response
-        response = np.diag(self.chi)
-        for t in range(1, self.problem.steps + 1):
-            response[t, :t] = self.chi[t] * self.r_hat[t] * response[t - 1, :t]
-        return response
+        if self.reuse is not None:
+            return self.reuse.response
+        from .laws.weights import response_of
+
+        return response_of(self)
 
     @property
     def weights(self) -> WeightLaw:
         """The law of the weights (Predictions `pred: rs generating functional w`, `pred: w
-        effective average`).
+        effective average`): of one feature, with general covariances along any direction.
         """
-        from .laws import WeightLaw
+        if self.reuse is not None:
+            return self.reuse.weights(self)
+        from .laws.weights import weights_of
 
-        if self.memory is not None:
-            from .memory.laws import JointWeightLaw
+        return weights_of(self)
 
-            return JointWeightLaw(self)
-        return WeightLaw(self)
-
-    def training_logits(self, t: int = -1, samples: str | None = None) -> LogitLaw | RowLaw:
+    def training_logits(self, t: int = -1, samples: str | None = None) -> LogitLaw:
         """The law of the training logits of step t (Prediction `pred: u effective average`).
 
         Arguments:
@@ -301,19 +478,14 @@ class Trajectory:
             samples: None: the samples that step t is fitted to, without labelled ones from step 1
                 on; "labeled": the labelled samples, in a step that reuses them.
         """
-        if self.memory is not None:
-            from .memory.laws import RowLogitLaw
-
-            return RowLogitLaw(self, t, samples)
+        if self.reuse is not None:
+            return self.reuse.training_logits(self, t, samples)
         if samples is not None:
-            accepted = 'None is accepted; "labeled" where labelled samples are reused'
+            accepted = 'must be None, or "labeled" where labelled samples are reused'
             raise InvalidInput("samples", samples, accepted)
-        from .laws import LogitLaw
-        from .laws.weights import solved_step
+        from .laws.logits import training_logits
 
-        step = solved_step(self, t)
-        loss, labeler = self.problem.loss_at(step), self.recipe.label_function
-        return LogitLaw(step, self._step_fields(step), loss, labeler)
+        return training_logits(self, t)
 
     def test_logits(self, t: int = -1) -> GaussianLogits:
         """The law of the logits of fresh samples of the test mixture at step t: a Gaussian for each
@@ -324,19 +496,15 @@ class Trajectory:
 
         step = solved_step(self, t)
         m, bias = float(self.m[step]), float(self.bias[step])
+        negative, positive = np.sqrt(self.logit_variances[step]).tolist()
         rho = float(self.problem.test_mixture.rho)
-        return GaussianLogits((bias - m, bias + m), self._test_spreads(step), rho)
+        return GaussianLogits((bias - m, bias + m), (negative, positive), rho)
 
-    def _step_fields(self, t: int) -> StepFields:
-        """The Gaussian fields of the training points of a solved step."""
-        from .laws.logits import fields_of
+    def every(self, k: int) -> ThinnedRun:
+        """Return steps 0, k, 2k, ... and the last one only: for long runs."""
+        from .thinned import thin
 
-        return fields_of(self, t)
-
-    def _test_spreads(self, t: int) -> tuple[float, float]:
-        """Standard deviations of the test logits in the negative and the positive class."""
-        spread = float(np.sqrt(self.problem.test_mixture.delta * self.q[t]))
-        return spread, spread
+        return thin(self, k)
 
     def to_frame(self) -> pd.DataFrame:
         """All quantities, one row per step, indexed by t."""
@@ -385,54 +553,7 @@ class Trajectory:
         """Read what `save` wrote."""
         from .stored import load
 
-        return load(path)
-
-    def parts(self) -> list[xr.Dataset]:
-        """What a file of this run has beyond its quantities over t."""
-        return [part.to_dataset() for part in (self.memory, self.fading) if part is not None]
-
-    @classmethod
-    def from_parts(cls, data: xr.Dataset, problem: Problem) -> dict[str, Any]:
-        """The fields that `parts` stored."""
-        from .fading import Fading
-        from .memory.result import Memory
-
-        memory = Memory.from_dataset(data) if "memory_loadings" in data else None
-        return {"memory": memory, "fading": Fading.from_dataset(data)}
-
-    @property
-    def predicts_positive(self) -> bool | None:
-        """Whether the labels that ended a collapsed run are positive; None if the run did not
-        collapse.
-
-        It is the sign of the bias unless domains jump.
-        """
-        if self.collapsed_at is None:
-            return None
-        last = self.collapsed_at - 1
-        batches = self.problem.unlabeled
-        return observables.selects_positive(
-            float(self.scaled("m")[last]),
-            float(self._scaled_q[last]),
-            float(self.scaled("bias")[last]),
-            float(batches.rho[last]),
-            float(batches.delta[last]),
-            float(self._thresholds[last]),
-        )
-
-    @property
-    def _thresholds(self) -> Array:
-        return self.recipe.at_steps(self.problem.steps).threshold
-
-    def _of_labels(self, measure: Any, threshold: Array) -> Array:
-        """An observable of the labelling model t-1 on the batch of step t."""
-        batches = self.problem.unlabeled
-        if self.problem.steps == 0:
-            return np.full(1, np.nan)
-        m, q, bias = self.scaled("m"), self._scaled_q, self.scaled("bias")
-        values = measure(m[:-1], q[:-1], bias[:-1], batches.rho, batches.delta, threshold)
-        values[np.isnan(self.m[1:])] = np.nan
-        return np.append(np.nan, values)
+        return load(Trajectory, path)
 
     def _columns(self) -> dict[str, Array]:
         return {name: getattr(self, name) for name in SYMBOLS}
@@ -447,7 +568,3 @@ class Trajectory:
             "collapsed_at": -1 if self.collapsed_at is None else self.collapsed_at,
             "failure": json.dumps(failure),
         }
-
-
-STATE = ("m", "v", "bias", "chi", "overlap", "q_hat", "chi_hat", "m_hat", "r_hat")
-"""The order parameters that are solved for; the names of the stored arrays."""

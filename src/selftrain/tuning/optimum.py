@@ -18,7 +18,7 @@ from ..errors import StageError
 from ..problem import Problem
 from ..recipe import Recipe
 from ..theory.bayes import BayesLimits, bayes_error
-from ..theory.shapes.limits import best_linear_error
+from ..theory.limits import best_linear_error
 from ..theory.solve import solve
 from ..theory.tolerances import TOLERANCE
 from ..theory.trajectory import Trajectory

@@ -13,6 +13,7 @@ from typing import Any
 from ..recipe import Recipe
 from ..runtime.files import stored, write_netcdf
 from ..theory.stored import as_dataset, from_dataset
+from ..theory.trajectory import Trajectory
 from .optimum import Improvement, Optimum
 from .supervised import SupervisedFit, SupervisedOptimum
 
@@ -40,7 +41,7 @@ def load(path: str | Path) -> Optimum:
         search = json.loads(data.attrs["search"])
         return Optimum(
             recipe=Recipe.from_json(search["recipe"]),
-            trajectory=from_dataset(data),
+            trajectory=from_dataset(Trajectory, data),
             path=tuple(
                 Improvement(solves, error, Recipe.from_json(recipe))
                 for solves, error, recipe in search["path"]

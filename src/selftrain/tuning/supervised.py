@@ -15,10 +15,9 @@ from scipy.optimize import minimize_scalar
 
 from ..errors import InvalidInput, StageError
 from ..fields import number
-from ..observables import generalization_error
 from ..problem import Problem
-from ..recipe import Recipe
-from ..theory.solve import checked_tolerance, solve, supervised_row
+from ..theory.solve import checked_tolerance
+from ..theory.supervised import supervised_model
 from .bounds import LARGEST_RIDGE, LARGEST_SUPERVISED_RIDGE, SMALLEST_RIDGE
 
 __all__ = ["SupervisedFit", "SupervisedOptimum", "supervised_fit", "supervised_optimum"]
@@ -60,13 +59,8 @@ def supervised_fit(problem: Problem, ridge: float, tolerance: float = 1e-10) -> 
     if not isinstance(problem, Problem):
         raise InvalidInput("problem", problem, "a selftrain.Problem is accepted")
     tolerance = checked_tolerance(tolerance)
-    if problem.shaped:
-        run = solve(problem.all_labeled(), Recipe(lambda_l=ridge), tolerance)
-        return SupervisedFit(float(run.error[0]), ridge, float(run.cosine[0]))
-    m, v, bias = supervised_row(problem, ridge, tolerance)[:3]
-    test = problem.test_mixture
-    error = generalization_error(m, m * m + v, bias, test.rho, test.delta)
-    return SupervisedFit(float(error), ridge, float(m / math.hypot(m, math.sqrt(v))))
+    model = supervised_model(problem, ridge, tolerance)
+    return SupervisedFit(model.error, ridge, model.cosine)
 
 
 def supervised_optimum(

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from selftrain import Clusters, InvalidInput, NoGradient, Problem, Recipe, gradient, optimize, solve
-from selftrain.theory.shapes.limits import best_linear_error
+from selftrain.theory.limits import best_linear_error
 
 COMMON: dict[str, Any] = {"alpha_l": 0.5, "alpha_u": 2.0, "rho": 0.4, "steps": 3}
 SPHERE = Problem(**COMMON, delta=0.5)
@@ -130,7 +130,7 @@ def test_the_gradient_of_the_sphere(recipe: Recipe) -> None:
             np.testing.assert_allclose(
                 found[name], expected[name], rtol=0, atol=1e-9 * scale, err_msg=f"{of} {name}"
             )
-    with pytest.raises(NoGradient, match="clusters have a shape in its place"):
+    with pytest.raises(NoGradient, match="clusters have covariances in its place"):
         found["delta"]
 
 
@@ -162,8 +162,8 @@ def test_functions_of_the_run_and_of_its_weights(shape: str) -> None:
         np.testing.assert_allclose(found[name], expected, rtol=1e-7, atol=1e-9)
 
     def along(run: Any) -> float:
-        means, spreads = run.weights.along(direction)
-        return float(means[-1] + spreads[-1] ** 2)
+        law = run.weights.along(direction)
+        return float(law.mean[-1] + law.variance[-1])
 
     slope = gradient(run, along)
     for name, now in (("lambda_l", 0.05), ("lambda_u", 0.03)):

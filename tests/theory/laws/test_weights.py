@@ -11,7 +11,6 @@ from scipy.stats import norm
 from selftrain.errors import ConvergenceError, InvalidInput
 from selftrain.problem import Problem
 from selftrain.recipe import Recipe
-from selftrain.theory.laws import WeightLaw
 from selftrain.theory.solve import solve
 
 PROBLEM = Problem(alpha_l=0.5, alpha_u=2.0, rho=0.4, delta=0.5625, steps=3)
@@ -27,7 +26,7 @@ RECIPES = {
 @pytest.mark.parametrize("name", RECIPES)
 def test_weights_have_the_order_parameters_as_moments(name: str) -> None:
     run = solve(PROBLEM, RECIPES[name])
-    law = WeightLaw(run)
+    law = run.weights
     np.testing.assert_allclose(law.mean, run.m)
     np.testing.assert_allclose(np.diag(law.covariance), run.v, rtol=1e-14)
     neighbours = np.diag(law.covariance, 1) + law.mean[1:] * law.mean[:-1]
@@ -38,7 +37,7 @@ def test_weights_have_the_order_parameters_as_moments(name: str) -> None:
 
 def test_weights_of_distant_steps_in_closed_form() -> None:
     """The characteristic function of two and of three steps, and Wick's theorem."""
-    law = WeightLaw(solve(PROBLEM, RECIPES["selection"]))
+    law = solve(PROBLEM, RECIPES["selection"]).weights
     mean, cov = law.mean, law.covariance
     for steps in ((0, 3), (3, 0), (1, 2, 3), (2, 2)):
         shift, spread = mean[list(steps)], cov[np.ix_(steps, steps)]
@@ -50,7 +49,7 @@ def test_weights_of_distant_steps_in_closed_form() -> None:
 
 
 def test_sampled_weights_follow_the_covariance() -> None:
-    law = WeightLaw(solve(PROBLEM, RECIPES["soft"]))
+    law = solve(PROBLEM, RECIPES["soft"]).weights
     paths = law.sample(200_000, seed=3)
     assert paths.shape == (200_000, 4)
     cov = law.covariance
@@ -69,7 +68,7 @@ def test_density_and_cdf_of_weights_are_those_of_a_gaussian() -> None:
 
 
 def test_expectations_that_quadrature_cannot_give_say_so() -> None:
-    law = WeightLaw(solve(PROBLEM, RECIPES["soft"]))
+    law = solve(PROBLEM, RECIPES["soft"]).weights
     with pytest.raises(ConvergenceError, match="average it over sample"):
         law.expect(lambda w: np.where(w > 0.123, 1.0, 0.0), steps=1)
     with pytest.raises(InvalidInput, match="one to three steps"):

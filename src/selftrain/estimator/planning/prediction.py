@@ -9,7 +9,6 @@ paper: a supervised step, then steps on fresh parts of the unlabelled rows.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import cast
 
 import numpy as np
 from scipy.special import ndtr
@@ -17,7 +16,6 @@ from scipy.special import ndtr
 from ...errors import StageError
 from ...problem import Problem
 from ...recipe import Recipe
-from ...theory.shapes.trajectory import ShapedTrajectory
 from ...theory.solve import solve
 from ..folds import RIDGES
 from .shape import Shape
@@ -44,11 +42,7 @@ def supervised_error(shape: Shape, rows: float, ridge: float | None) -> float:
     size = clusters.features
     problem = Problem(alpha_l=rows / size, alpha_u=1.0, rho=0.5, clusters=clusters, steps=0)
     recipe = Recipe(lambda_l=_lambda(shape, ridge))
-    return float(_solved(problem, recipe).class_errors[0].mean())
-
-
-def _solved(problem: Problem, recipe: Recipe) -> ShapedTrajectory:
-    return cast(ShapedTrajectory, solve(problem, recipe))
+    return float(solve(problem, recipe).class_errors[0].mean())
 
 
 def _lambda(shape: Shape, ridge: float) -> float:
@@ -64,7 +58,7 @@ def _variance(shape: Shape) -> float:
 
 def trained_error(shape: Shape, labeled: int, unlabeled: int, recipe: Recipe) -> float:
     """Balanced error of the paper's self-training, thresholds between the classes."""
-    run = _solved(_problem(shape, labeled, unlabeled), recipe)
+    run = solve(_problem(shape, labeled, unlabeled), recipe)
     if run.collapsed_at is not None:
         return 0.5
     return float(ndtr(-run.m[-1] / np.sqrt(run.logit_variances[-1])).mean())

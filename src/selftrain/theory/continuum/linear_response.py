@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from ...arrays import Array
 from ...errors import NoExpansion, SelfTrainError
 from ...losses import Loss, fixed_kinks
-from ..quadrature.rules import PANEL_W, PANEL_X
+from ..averages.quadrature.rules import PANEL_W, PANEL_X
 from ..state import State
 
 SETTLED = 1e-13

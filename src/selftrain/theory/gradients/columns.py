@@ -2,8 +2,8 @@ r"""From the derivatives of L in the results of a step to those in its law of th
 unknowns and its fields.
 
 The results of a step are the columns of a trajectory: m, v and the variances of the logits on the
-test samples, the bias, the susceptibility $\mathrm{tr}\,G/N$, the overlap $\beta\cdot\beta'$, sums
-of the conjugates, the strengths $c_k$. All are explicit in what the reverse pass carries.
+test samples, the bias, the susceptibility $\mathrm{tr}\,G/N$, the overlap $\beta\cdot\beta'$ and
+sums of the conjugates. All are explicit in what the reverse pass carries.
 """
 
 from __future__ import annotations
@@ -15,18 +15,17 @@ import numpy as np
 
 from ...arrays import Array
 from ...runtime.kernels import kernel
-from ..shapes.matrices import FullWeights
-from ..shapes.modes import BIAS, FIRST, HAT_M, Noise, Weights
-from ..trajectory import STATE
-from .pulls import FIRST_FIELD
+from ..geometry.matrices import FullWeights
+from ..geometry.modes import BIAS, FIRST, HAT_M, Noise, Weights
+from ..stats import STATE
 
-COLUMNS = (*STATE, "off_best", "logit_variances", "strengths")
-"""The columns of a run; the last two have one entry for each class (negative, positive)."""
+COLUMNS = (*STATE, "off_best", "logit_variances")
+"""The columns of a run; the last has one entry for each class (negative, positive)."""
 
-WIDTH = len(COLUMNS) + 2
+WIDTH = len(COLUMNS) + 1
 
 M, V, B, CHI, OVERLAP, Q_HAT, CHI_HAT, M_HAT, R_HAT, OFF_BEST = range(10)
-VARIANCES, STRENGTHS = 10, 12
+VARIANCES = 10
 
 
 class Seen(NamedTuple):
@@ -80,11 +79,9 @@ def add_law_of_matrices(
 
 
 @kernel(error_model="numpy")
-def add_unknowns(
-    column: Any, x: Any, gamma: float, scales: Any, by_unknowns: Any, pulls: Any
-) -> float:
-    """Add the derivatives in the unknowns and in the strengths; that in the scale of the noise,
-    which sums of conjugates have by themselves.
+def add_unknowns(column: Any, x: Any, gamma: float, scales: Any, by_unknowns: Any) -> float:
+    """Add the derivatives in the unknowns; that in the scale of the noise, which sums of conjugates
+    have by themselves.
     """
     groups = scales.shape[0]
     t0, q0, x0 = FIRST, FIRST + groups, FIRST + 2 * groups
@@ -98,7 +95,4 @@ def add_unknowns(
         by_unknowns[x0 + k] += column[CHI_HAT] * chi
         by_unknowns[t0 + k] -= column[R_HAT] * scales[k]
         by_scale += by_stiff + column[CHI_HAT] * chi - column[R_HAT] * scales[k] * x[t0 + k]
-    for k in range(2):
-        place = FIRST_FIELD + 1 + 2 * groups + min(k, groups - 1)
-        pulls[place] += column[STRENGTHS + k]
     return by_scale

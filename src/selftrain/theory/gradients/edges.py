@@ -14,12 +14,10 @@ import numpy as np
 
 from ...arrays import Array
 from ...runtime.kernels import kernel
-from ..engines.logistic.averages import logistic_averages
-from ..engines.logistic.logits import Logits
-from ..shapes.averages import At, PointSet
-from ..shapes.equations import Labelling
-from ..shapes.modes import BIAS
-from ..step.averages import BLANK
+from ..averages.batch import SQUARED, At, Batch, Labelling
+from ..averages.logistic.logistic import logistic_averages
+from ..averages.logistic.logits import Logits
+from ..averages.record import BLANK
 
 E_CLASS, E_PLACE, E_WEIGHT, E_F, E_FF, E_K, E_LIMIT, E_SHARPNESS = range(8)
 r"""A jump: class s, place $g_e$, weight, fall of the averages of f, f^2 and k across it, and the
@@ -36,27 +34,23 @@ def edges_for(groups: int) -> Array:
 
 @kernel(error_model="numpy")
 def fill_edges(
-    at: At, labels: Labelling, points: PointSet, squared: bool, exponent: float, shares: Any,
-    edges: Any,
-) -> bool:  # fmt: skip
+    at: At, labels: Labelling, batch: Batch, exponent: float, moments: Any, edges: Any
+) -> bool:
     """Fill the edges of every group, for labels that are soft or hard; False if a rule is too long.
 
     Without a limit and with soft labels the two sides meet without a jump, and what is left is the
     derivative in a limit that opens a gap there.
     """
     groups = labels.roots.shape[0]
-    together = points.threshold == 0.0 and not math.isinf(points.sharpness)
+    together = batch.limit == 0.0 and not math.isinf(batch.sharpness)
     node = np.empty((4, 1))
     found = BLANK.copy()
-    edges[:] = 0.0
     for k in range(groups):
-        rho = points.rho if groups == 1 else float(k)
-        part = 1.0 if groups == 1 else (1.0 - points.rho if k == 0 else points.rho)
-        selected = shares[k] / (points.alpha * part)
+        rho, selected = batch.groups[1, k], moments[k].share / batch.groups[0, k]
         root, change = labels.roots[k], at.anchor - labels.gamma
         logits = Logits(
-            labels.gamma, points.sharpness, at.fields[0, 0] + change * labels.m,
-            (at.fields[1 + k, 0] + change) * root, at.x[BIAS], at.fields[1 + groups + k, 0],
+            labels.gamma, batch.sharpness, at.fields[0, 0] + change * labels.m,
+            (at.fields[1 + k, 0] + change) * root, at.lift, at.fields[1 + groups + k, 0],
             at.fields[1 + 2 * groups + k, 0],
         )  # fmt: skip
         count = 0
@@ -65,23 +59,25 @@ def fill_edges(
                 weight = rho if s > 0.0 else 1.0 - rho
                 edge = edges[k, count]
                 count += 1
+                for j in range(COLUMNS):
+                    edge[j] = 0.0
                 if weight == 0.0:
                     continue
-                logit = side * points.threshold
+                logit = side * batch.limit
                 g = (logit - s * labels.m - labels.bias) / root
                 if together and side < 0.0:
-                    edge[:] = edges[k, count - 3]
-                    for j in (E_F, E_FF, E_K, E_LIMIT):
-                        edge[j] = -edge[j]
+                    for j in range(COLUMNS):
+                        turned = j in (E_F, E_FF, E_K, E_LIMIT)
+                        edge[j] = -edges[k, count - 3, j] if turned else edges[k, count - 3, j]
                     continue
                 edge[E_CLASS], edge[E_PLACE], edge[E_LIMIT] = s, g, side
                 edge[E_WEIGHT] = weight * math.exp(-0.5 * g * g) / math.sqrt(2.0 * math.pi)
                 edge[E_WEIGHT] /= selected
-                if squared:
+                if batch.loss == SQUARED:
                     _squared(logits, s, g, logit, side, found[0])
                 else:
                     node[0, 0], node[1, 0], node[2, 0] = s, g, 1.0
-                    node[3, 0] = side * max(points.threshold, 1e-300)
+                    node[3, 0] = side * max(batch.limit, 1e-300)
                     found[0] = BLANK[0]
                     if logistic_averages(node, 1, logits, exponent, None, found[0]) < 0:
                         return False
@@ -108,7 +104,9 @@ def fill_sharp(labels: Labelling, sharpness: float, moments: Any, sharp: Any) ->
     r"""Fill the derivatives of the averages in the sharpness for labels with the logit $y =
     \gamma\tilde h$; the gain $\partial y/\partial\tilde h$.
     """
-    sharp[:] = 0.0
+    for k in range(sharp.shape[0]):
+        for j in range(5):
+            sharp[k, j] = 0.0
     if math.isinf(sharpness):
         return 0.0
     m, bias = labels.m, labels.bias

@@ -1,6 +1,6 @@
 r"""The equations of a step in reverse: from its unknowns to fields, labels and batch.
 
-At a solved step the equations $F(x; \theta) = 0$ of `shapes.equations` define the unknowns. With
+At a solved step the equations $F(x; \theta) = 0$ of `step.equations` define the unknowns. With
 $\bar x$ the derivatives of L in them, $\lambda = -F_x^{-T}\bar x$ and $dL/d\theta = \lambda\cdot
 F_\theta$. F depends on $\theta$ through averages of X = f, s f, $g_1$ f, $f^2$, k over the samples
 of a group, and each of them moves in four ways:
@@ -25,8 +25,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...runtime.kernels import kernel
-from ..shapes.equations import Labelling
-from ..shapes.modes import BIAS, FIRST, HAT_M
+from ..averages.batch import Labelling
+from ..geometry.modes import BIAS, FIRST, HAT_M
 from .edges import E_CLASS, E_F, E_FF, E_K, E_LIMIT, E_PLACE, E_SHARPNESS, E_WEIGHT
 from .pulls import FIRST_FIELD, LIMIT, OLD_BIAS, OLD_M, POSITIVE, SHARPNESS, LinearStep
 
@@ -43,7 +43,7 @@ class Moves(NamedTuple):
     r"""The averages of a solved step and how they move.
 
     Attributes:
-        moments, shares: averages and selected samples per feature of every group.
+        moments: a record of averages for every group.
         positive: proportion of positives in every group.
         gain: $\partial y/\partial\tilde h$ of the logit y of the label.
         sharp: derivatives of E[f], E[s f], E[g f], E[f^2], E[k] through the label in the sharpness,
@@ -52,7 +52,6 @@ class Moves(NamedTuple):
     """
 
     moments: Any
-    shares: Any
     positive: Any
     gain: float
     sharp: Any
@@ -89,16 +88,19 @@ def pull_equations(step: Equations, bars: Any, pulls: Any) -> float:
     part = np.empty(pulls.shape[0])
     condition = 0.0
     for sign in (1.0, -1.0):
-        right[:] = bars
+        for j in range(size):
+            right[j] = bars[j]
         _one_parity(right, sign, HAT_M, BIAS, FIRST, step.labels.roots.shape[0])
         if sign < 0.0 and _is_rounding(right, bars, unit, step.labels.roots.shape[0]):
             break
         condition = max(condition, solve_transposed(step.system, unit, right, adjoint))
         _one_parity(adjoint, sign, HAT_M, BIAS, FIRST, step.labels.roots.shape[0])
-        part[:] = 0.0
+        for j in range(part.shape[0]):
+            part[j] = 0.0
         _pull_averages(step, adjoint, part)
         _one_parity_of_pulls(part, sign, step.labels.roots.shape[0])
-        pulls += part
+        for j in range(part.shape[0]):
+            pulls[j] += part[j]
     return condition
 
 
@@ -147,7 +149,8 @@ def _units(step: Equations, out: Any) -> None:
         along = (fields[1 + k, 0] + anchor) * step.labels.roots[k]
         scale = max(scale, math.hypot(along, fields[1 + groups + k, 0]))
         stiffness = max(stiffness, math.exp(x[FIRST + groups + k]))
-    out[:] = 1.0
+    for j in range(out.shape[0]):
+        out[j] = 1.0
     out[HAT_M] = abs(x[HAT_M]) + (step.at.ridge + stiffness) * scale
     out[BIAS] = abs(x[BIAS] + step.labels.gamma * step.labels.bias) + scale
     for k in range(groups):
@@ -164,7 +167,8 @@ def _pull_averages(step: Equations, adjoint: Any, pulls: Any) -> None:
     t0, q0, x0 = FIRST, FIRST + groups, FIRST + 2 * groups
     first = FIRST_FIELD + 1
     for k in range(groups):
-        e, a, root = step.moves.moments[k], step.moves.shares[k], labels.roots[k]
+        e, root = step.moves.moments[k], labels.roots[k]
+        a = e.share
         change = fields[1 + k, 0] + (step.at.anchor - labels.gamma)  # psi - gamma_0
         psi = fields[1 + k, 0] + step.at.anchor
         by_t = 0.0 if step.given else a * adjoint[t0 + k]

@@ -22,15 +22,9 @@ from ...fields import whole
 from ...labelers import HardLabels
 from ...observables import SYMBOLS
 from ...runtime.progress import Progress, ProgressOption, checked_progress
-from ..accuracy import derivatives
-from ..shapes.trajectory import ShapedTrajectory
-from ..state import solution, unit_changes
 from ..trajectory import Trajectory
 from . import pulls
-from .backward import Solution, pull_back
-from .objective import Partials, partials
 from .results import Results, results
-from .step_derivatives import ALPHA, DELTA, FIELDS, RHO, RIDGE, SHARPNESS, THRESHOLD
 from .sweep import Slopes, sweep
 
 __all__ = ["Gradient", "gradient"]
@@ -141,31 +135,17 @@ def gradient(
     trajectory.problem.needs_fresh_rows("the gradient")
     checked_progress(progress)
     name, step = _quantity(trajectory, of, at)
-    if isinstance(trajectory, ShapedTrajectory):
-        return _general(trajectory, of, name, step, progress)
     last = trajectory.good_steps - 1 if step is None else step
-    wanted = partials(trajectory, of, step)
-    if of == "error" and not wanted.rows.any():
+    wanted = results(trajectory, of, step)
+    if of == "error" and not wanted.wanted.columns.any():
         raise NoGradient(
             f"the error of step {step} is that of one class: no state near it has another"
         )
-    states, unknowns = solution(trajectory, last)
     with Progress(last + 1, "steps", progress, often=True) as bar:
-        parts = []
-        for start in range(0, last + 1, PIECE):
-            steps = range(start, min(start + PIECE, last + 1))
-            parts.append(derivatives(trajectory, states, unknowns, steps))
-            bar.reach(steps.stop)
-    jacobians, moves = (np.concatenate(each) for each in zip(*parts, strict=True))
-    slopes, condition = np.empty((last + 1, FIELDS)), np.empty(last + 1)
-    try:
-        solved = Solution(states, unknowns, jacobians, unit_changes(trajectory))
-        pull_back(solved, moves, wanted.rows[: last + 1].copy(), slopes, condition)
-    except np.linalg.LinAlgError:
-        raise NoGradient("a stage of the run has singular equations") from None
-    _check(slopes, condition)
+        slopes = sweep(trajectory, wanted.wanted, last, bar)
+    _check(np.column_stack([slopes.pulls, slopes.rest]), slopes.condition)
     entries, missing = _entries(trajectory, slopes, wanted)
-    return Gradient(name, step, wanted.value, condition, entries, missing)
+    return Gradient(name, step, wanted.value, slopes.condition, entries, missing)
 
 
 def _quantity(trajectory: Trajectory, of: Any, at: Any) -> tuple[str, int | None]:
@@ -214,78 +194,12 @@ def _check(slopes: Array, condition: Array) -> None:
 
 
 def _entries(
-    trajectory: Trajectory, slopes: Array, wanted: Partials
-) -> tuple[dict[str, float | Array], dict[str, str]]:
-    """Derivatives by the names of problem and recipe, and why some do not exist."""
-    problem, recipe = trajectory.problem, trajectory.recipe
-    steps, last = problem.steps, slopes.shape[0] - 1
-
-    def each(column: int) -> Array:
-        return np.append(slopes[1:, column], np.zeros(steps - last))
-
-    found: dict[str, float | Array] = {
-        "lambda_l": slopes[0, RIDGE],
-        "lambda_u": each(RIDGE),
-        "threshold": each(THRESHOLD),
-        "alpha_l": slopes[0, ALPHA],
-        "alpha_u": each(ALPHA),
-        "rho": slopes[0, RHO],
-        "rho_u": each(RHO),
-        "delta": slopes[0, DELTA],
-        "delta_u": each(DELTA),
-    }
-    missing = {}
-    sharpness = recipe.at_steps(steps).sharpness
-    hard = np.isinf(sharpness) | isinstance(recipe.label_function, HardLabels)
-    if hard.any():
-        reason = f"the labels are hard at step {int(np.argmax(hard)) + 1}"
-        missing = {"sharpness": reason, "annealing": reason}
-    else:
-        t, anneal = np.arange(1, steps + 1), np.broadcast_to(recipe.annealing, steps)
-        by_gamma = each(SHARPNESS)
-        found["sharpness"] = by_gamma * (1.0 + anneal * t)
-        by_step = by_gamma * np.broadcast_to(recipe.sharpness, steps) * t
-        found["annealing"] = by_step if isinstance(recipe.annealing, tuple) else by_step.sum()
-    for name, extra in wanted.direct.items():
-        if name in found:
-            found[name] = found[name] + extra
-    for name, follower in (("rho", "rho_u"), ("delta", "delta_u")):
-        if getattr(problem, follower) is None:
-            found[name] = found[name] + np.sum(found[follower])
-    return {
-        name: value if isinstance(value, np.ndarray) and value.ndim else float(value)
-        for name, value in found.items()
-    }, missing
-
-
-def _general(
-    run: ShapedTrajectory,
-    of: str | Callable[[Any], float],
-    title: str,
-    step: int | None,
-    progress: ProgressOption,
-) -> Gradient:
-    """The gradient of a run with general covariances."""
-    last = run.good_steps - 1 if step is None else step
-    wanted = results(run, of, step)
-    if of == "error" and not wanted.wanted.columns.any():
-        raise NoGradient(
-            f"the error of step {step} is that of one class: no state near it has another"
-        )
-    with Progress(last + 1, "steps", progress, often=True) as bar:
-        slopes = sweep(run, wanted.wanted, last, bar)
-    _check(np.column_stack([slopes.pulls, slopes.rest]), slopes.condition)
-    entries, missing = _general_entries(run, slopes, wanted)
-    return Gradient(title, step, wanted.value, slopes.condition, entries, missing)
-
-
-def _general_entries(
-    run: ShapedTrajectory, slopes: Slopes, wanted: Results
+    run: Trajectory, slopes: Slopes, wanted: Results
 ) -> tuple[dict[str, float | Array], dict[str, str]]:
     """Derivatives by the names of problem and recipe, and why some do not exist."""
     problem, recipe = run.problem, run.recipe
     steps, last = problem.steps, len(slopes.pulls) - 1
-    assert problem.clusters is not None
+    assert run.space is not None
     alpha = np.append(problem.alpha_l, problem.unlabeled.alpha)[: last + 1]
     rho = np.append(problem.rho, problem.unlabeled.rho)[: last + 1]
     groups = run.space.groups
@@ -293,7 +207,7 @@ def _general_entries(
     by_rho = slopes.pulls[:, pulls.POSITIVE]
     if groups == 2:
         by_rho = weights[:, 1] / rho - weights[:, 0] / (1.0 - rho)
-    norms = np.append(0.0, np.sqrt(run._scaled_q)[:last] * problem.clusters.length)
+    norms = np.append(0.0, np.sqrt(run.scaled_q)[:last] * problem.sample_clusters[0].length)
 
     def each(slope: Array) -> Array:
         return np.append(slope[1:], np.zeros(steps - last))
@@ -308,7 +222,13 @@ def _general_entries(
         "rho": by_rho[0],
         "rho_u": each(by_rho),
     }
-    missing = dict.fromkeys(("delta", "delta_u"), "clusters have a shape in its place")
+    missing = {}
+    if problem.clusters is None:
+        by_scale = slopes.rest[:, pulls.SCALE]
+        by_delta = by_scale / np.append(problem.delta, problem.unlabeled.delta)[: last + 1]
+        found |= {"delta": by_delta[0], "delta_u": each(by_delta)}
+    else:
+        missing = dict.fromkeys(("delta", "delta_u"), "clusters have covariances in its place")
     hard = np.isinf(recipe.at_steps(steps).sharpness) | isinstance(
         recipe.label_function, HardLabels
     )
@@ -323,9 +243,10 @@ def _general_entries(
         found["annealing"] = by_step if isinstance(recipe.annealing, tuple) else by_step.sum()
     for name, extra in wanted.direct.items():
         if name in found:
-            found[name] = found[name] + extra
-    if problem.rho_u is None:
-        found["rho"] = found["rho"] + np.sum(found["rho_u"])
+            found[name] = found[name] + (extra if np.ndim(found[name]) else np.sum(extra))
+    for name, follower in (("rho", "rho_u"), ("delta", "delta_u")):
+        if name in found and getattr(problem, follower) is None:
+            found[name] = found[name] + np.sum(found[follower])
     return {
         name: value if isinstance(value, np.ndarray) and value.ndim else float(value)
         for name, value in found.items()

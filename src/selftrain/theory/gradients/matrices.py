@@ -1,7 +1,7 @@
 r"""The linear half of a step in reverse, for covariances without common directions.
 
 The derivatives of `modes` with matrices in place of numbers. With $K = D + a$ the map from the old
-weights to the new ones (`shapes.matrices`), $Z = \sum_k\hat\chi_k\Sigma_k/N$ and derivatives of L
+weights to the new ones (`geometry.matrices`), $Z = \sum_k\hat\chi_k\Sigma_k/N$ and derivatives of L
 written with a bar,
 
     \beta = \hat m G \mu + K \beta' + \dots         V = K V' K^T + G Z G
@@ -15,8 +15,8 @@ from __future__ import annotations
 import numpy as np
 
 from ...arrays import Array
-from ..shapes.matrices import MatrixStep
-from ..shapes.modes import FIRST, HAT_M
+from ..geometry.matrices import MatrixStep
+from ..geometry.modes import FIRST, HAT_M
 from .modes import scale_of
 from .pulls import FIRST_FIELD, LIMIT, OLD_M, RIDGE, SCALE, Bars, LinearStep, Pulled
 
@@ -29,7 +29,7 @@ def pull_matrices(
     k, n, (b, v) = step.groups, step.features, step.old
     q0, x0, first = FIRST + k, FIRST + 2 * k, FIRST_FIELD + 1
     hat_t, hat_q, hat_chi = x[FIRST:q0], np.exp(x[q0:x0]), np.exp(x[x0:])
-    inverse = step._inverse(hat_q, ridge)
+    inverse = step.inverse(hat_q, ridge)
     assert inverse is not None
     identity = np.eye(n)
     top = sum(

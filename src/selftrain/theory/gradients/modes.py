@@ -1,7 +1,7 @@
 r"""The linear half of a step in reverse, where covariances are diagonal.
 
-With the notation of `shapes.modes`, $\kappa_i = \delta_i + a$ the part of its old weight that mode
-i keeps and $N_i = g_i^2\sum_k\hat\chi_k s_{ki}/N$ its new noise,
+With the notation of `geometry.modes`, $\kappa_i = \delta_i + a$ the part of its old weight that
+mode i keeps and $N_i = g_i^2\sum_k\hat\chi_k s_{ki}/N$ its new noise,
 
     b_i = g_i \hat m \mu_i + \kappa_i b'_i          V_i = \kappa_i^2 V'_i + N_i
     m = \sum_i \mu_i b_i                            c_k = \sum_i s_{ki} g_i/N
@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from ...runtime.kernels import kernel
-from ..shapes.modes import FIRST, HAT_M, Noise, Weights
+from ..geometry.modes import FIRST, HAT_M, Noise, Weights
 from .pulls import FIRST_FIELD, LIMIT, OLD_M, RIDGE, SCALE, Bars, LinearStep, Pulled
 
 

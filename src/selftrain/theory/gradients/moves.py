@@ -9,13 +9,14 @@ import numpy as np
 
 from ...arrays import Array
 from ...runtime.kernels import kernel
-from ..engines.generic.engine import MASS, SHARP
-from ..shapes.averages import At, GenericGroup, Room, logistic_groups, logistic_labelled
-from ..shapes.modes import BIAS, FIRST
-from ..shapes.points import GenericAverages, LogisticAverages, SquaredAverages
-from ..step.averages import Extra, blank, named
+from ..averages.batch import At, batch_averages
+from ..averages.compiled import CompiledAverages
+from ..averages.generic.averages import GenericAverages
+from ..averages.generic.panels import MASS, SHARP
+from ..averages.record import Extra, blank, named
+from ..geometry.modes import FIRST
 from ..tolerances import REFINED
-from .edges import COLUMNS, edges_for, fill_edges, fill_sharp
+from .edges import edges_for, fill_edges, fill_sharp
 from .equations import Moves
 
 LABELS = Extra(loss=False, labels=True)
@@ -60,60 +61,44 @@ def rule_of(exponent: float, small: bool, first: bool, roots: Any, fields: Any) 
     return exponent + REFINED if large else exponent
 
 
-def moves_of(
-    averages: Any, x: Array, fields: Array, anchor: float, exponent: float
-) -> Moves | None:
+def moves_of(averages: CompiledAverages | GenericAverages, at: At, exponent: float) -> Moves | None:
     """The averages of a step at its solution and how they move; None if they are not finite."""
     if isinstance(averages, GenericAverages):
-        return _of_any(averages, x, fields, anchor, exponent)
-    labels, points, groups = averages.labels, averages.points, averages.groups
-    at, squared = At(x, fields, anchor), isinstance(averages, SquaredAverages)
-    if squared:
-        found = averages.at(x, fields, anchor, exponent)
-        if found is None:
-            return None
-        moments, shares, _ = found
-    else:
-        assert isinstance(averages, LogisticAverages)
-        moments, shares = blank(groups), np.zeros(groups)
-        room = Room(averages.nodes, moments, shares)
-        if averages.first:
-            used = logistic_labelled(at, points, exponent, LABELS, room)
-        else:
-            used = logistic_groups(at, labels, points, exponent, LABELS, room)
-        if used <= 0:
-            return None
+        return _of_any(averages, at, exponent)
+    labels, batch, room = averages.labels, averages.batch, averages.room
+    groups = len(labels.roots)
+    if batch_averages(at, labels, batch, exponent, LABELS, room) <= 0:
+        return None
     edges, sharp, gain = edges_for(groups), np.zeros((groups, 5)), 0.0
-    if not averages.first:
-        if not fill_edges(at, labels, points, squared, exponent, shares, edges):
+    if not batch.given:
+        if not fill_edges(at, labels, batch, exponent, room.moments, edges):
             return None
-        gain = fill_sharp(labels, points.sharpness, moments, sharp)
-    return Moves(moments, shares, np.full(groups, points.rho), gain, sharp, edges)
+        gain = fill_sharp(labels, batch.sharpness, room.moments, sharp)
+    return Moves(room.moments, batch.groups[1], gain, sharp, edges)
 
 
-def _of_any(
-    averages: GenericAverages, x: Array, fields: Array, anchor: float, exponent: float
-) -> Moves | None:
+def _of_any(averages: GenericAverages, at: At, exponent: float) -> Moves | None:
     """The same for any loss and any labeler, whose labels are differentiated by differences."""
-    n, labels, rho = averages.groups, averages.labels, averages.points.rho
-    if averages.first:
-        found = averages.at(x, fields, anchor, exponent)
+    batch, n = averages.batch, len(averages.labels.roots)
+    if batch.given:
+        found = averages.at(at, exponent)
         if found is None:
             return None
-        return Moves(*found[:2], np.full(n, rho), 0.0, np.zeros((n, 5)), edges_for(n))
-    moments, shares, sharp, edges = blank(n), averages._parts.copy(), np.zeros((n, 5)), []
-    for k, group in enumerate(averages._of):
-        assert isinstance(group, GenericGroup)
-        root = float(labels.roots[k])
-        m, tilt = fields[0, 0] + anchor * labels.m, (fields[1 + k, 0] + anchor) * root
-        z = np.array([m, x[BIAS], tilt, fields[1 + n + k, 0], fields[1 + 2 * n + k, 0]])
-        integrals, _ = group._integrals(z, exponent, with_labels=True)
+        return Moves(found[0], batch.groups[1], 0.0, np.zeros((n, 5)), edges_for(n))
+    moments, sharp, edges = blank(n), np.zeros((n, 5)), []
+    for k, group in enumerate(averages.groups):
+        new = averages.new_fields(k, at)
+        integrals, _ = group.integrals(new, exponent, with_labels=True)
         if not np.isfinite(integrals).all():
             return None
+        share = float(integrals[MASS])
         moments[k] = named(integrals)
-        shares[k] *= integrals[MASS]
+        moments[k].share = batch.groups[0, k] * share
         sharp[k] = integrals[SHARP]
-        rows = group._edges(z, exponent, float(integrals[MASS]))
-        edges.append(np.column_stack([rows[:, :6], rows[:, 7] / root, rows[:, 8]]))
-    table = np.array(edges).reshape(n, -1, COLUMNS)
-    return Moves(moments, shares, np.full(n, rho), 1.0, sharp, table)
+        edges.append(group.edges(new, exponent, share))
+    return Moves(moments, batch.groups[1], 1.0, sharp, _table(edges))
+
+
+def _table(edges: list[Array]) -> Array:
+    """The edges of all groups, as many for each: a label jumps at the same logits in all."""
+    return np.array(edges)

@@ -10,19 +10,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.special import ndtr
 
 from ...arrays import Array
-from ..shapes.trajectory import ShapedTrajectory
-from ..trajectory import STATE
-from .columns import COLUMNS, OFF_BEST, STRENGTHS, VARIANCES, B, M, V
+from ..stats import STATE
+from .columns import COLUMNS, OFF_BEST, VARIANCES, B, M, V
 from .differences import AT_ZERO, SCALARS, as_number, differences
 from .pulls import FIRST_FIELD, LIMIT, OLD_BIAS, OLD_M
 from .sweep import Wanted, nothing_wanted
+
+if TYPE_CHECKING:
+    from ..trajectory import Trajectory
 
 
 @dataclass(frozen=True)
@@ -40,9 +41,7 @@ class Results:
     direct: dict[str, float | Array] = field(default_factory=dict)
 
 
-def results(
-    run: ShapedTrajectory, of: str | Callable[[ShapedTrajectory], float], at: int | None
-) -> Results:
+def results(run: Trajectory, of: str | Callable[[Trajectory], float], at: int | None) -> Results:
     """The derivatives of a recorded quantity at step `at`, or of a function of the run."""
     if callable(of):
         return _by_differences(run, of)
@@ -54,7 +53,8 @@ def results(
         column[COLUMNS.index(of)] = 1.0
         return Results(value, wanted)
     if of == "error":
-        return Results(value, wanted, _error(run, at, column))
+        direct = _error(run, at, column)
+        return Results(value, wanted, direct | _in_test(run, "delta", _by_noise(run, wanted)))
     if of in _OF_COLUMNS:
         _OF_COLUMNS[of](run, at, column)
         return Results(value, wanted)
@@ -63,7 +63,7 @@ def results(
     return _by_differences(run, lambda other: float(getattr(other, of)[at]))
 
 
-def _error(run: ShapedTrajectory, at: int, column: Array) -> dict[str, float | Array]:
+def _error(run: Trajectory, at: int, column: Array) -> dict[str, float | Array]:
     r"""Of $\rho H((m+B)/\sqrt{q_+}) + (1-\rho) H((m-B)/\sqrt{q_-})$, and in the test mixture."""
     m, bias = float(run.scaled("m")[at]), float(run.scaled("bias")[at])
     rho, variances, tails = run.problem.test_mixture.rho, run.scaled("logit_variances")[at], []
@@ -75,29 +75,39 @@ def _error(run: ShapedTrajectory, at: int, column: Array) -> dict[str, float | A
         column[B] += sign * density / scale
         column[VARIANCES + k] = -0.5 * density * z / variances[k]
         tails.append(float(ndtr(-z)))
-    return _in_test_rho(run, tails[1] - tails[0])
+    return _in_test(run, "rho", tails[1] - tails[0])
 
 
-def _in_test_rho(run: ShapedTrajectory, by_rho: float) -> dict[str, float | Array]:
-    """A derivative in the proportion of positives of the test mixture, by the name of what sets
-    it.
-    """
+def _in_test(run: Trajectory, name: str, slope: float) -> dict[str, float | Array]:
+    """A derivative in rho or delta of the test mixture, by the name of what sets it."""
     problem = run.problem
     if isinstance(problem.test, tuple):
         return {}
     if problem.test == "labeled" or problem.steps == 0:
-        return {"rho": by_rho}
+        return {name: slope}
     last = np.zeros(problem.steps)
-    last[-1] = by_rho
-    return {"rho_u": last}
+    last[-1] = slope
+    return {f"{name}_u": last}
 
 
-def _q(run: ShapedTrajectory, at: int, column: Array) -> None:
+def _by_noise(run: Trajectory, wanted: Wanted) -> float:
+    r"""The derivative in $\Delta$ of the test samples, at fixed weights: the variances of the
+    logits and the weights off the best direction, in the metric of the noise, grow with it.
+    """
+    if run.problem.clusters is not None:
+        return 0.0
+    variances, off = run.scaled("logit_variances"), run.scaled("off_best")
+    slopes = wanted.columns[:, VARIANCES:] * variances
+    total = np.nansum(slopes) + np.nansum(wanted.columns[:, OFF_BEST] * off)
+    return float(total) / run.problem.test_mixture.delta
+
+
+def _q(run: Trajectory, at: int, column: Array) -> None:
     m, length = float(run.scaled("m")[at]), run.problem.test_clusters.length
     column[M], column[V] = 2 * m / length**2, 1.0
 
 
-def _cosine(run: ShapedTrajectory, at: int, column: Array, sign: float = 1.0) -> None:
+def _cosine(run: Trajectory, at: int, column: Array, sign: float = 1.0) -> None:
     """Of the cosine; q^(3/2) would underflow where q does not."""
     best = run.problem.test_clusters.separation
     m, off = float(run.scaled("m")[at]) / best, float(run.scaled("off_best")[at])
@@ -106,11 +116,11 @@ def _cosine(run: ShapedTrajectory, at: int, column: Array, sign: float = 1.0) ->
     column[M], column[OFF_BEST] = sign * off / q / root / best, -sign * 0.5 * m / root / q
 
 
-def _one_minus_cosine(run: ShapedTrajectory, at: int, column: Array) -> None:
+def _one_minus_cosine(run: Trajectory, at: int, column: Array) -> None:
     _cosine(run, at, column, -1.0)
 
 
-def _bias_to_norm(run: ShapedTrajectory, at: int, column: Array) -> None:
+def _bias_to_norm(run: Trajectory, at: int, column: Array) -> None:
     m, v, bias = (float(run.scaled(name)[at]) for name in STATE[:3])
     length = run.problem.test_clusters.length
     q = (m / length) ** 2 + v
@@ -118,7 +128,7 @@ def _bias_to_norm(run: ShapedTrajectory, at: int, column: Array) -> None:
     column[B] = 1.0 / math.sqrt(q)
 
 
-_OF_COLUMNS: dict[str, Callable[[ShapedTrajectory, int, Array], None]] = {
+_OF_COLUMNS: dict[str, Callable[[Trajectory, int, Array], None]] = {
     "q": _q,
     "cosine": _cosine,
     "one_minus_cosine": _one_minus_cosine,
@@ -129,13 +139,14 @@ _OF_COLUMNS: dict[str, Callable[[ShapedTrajectory, int, Array], None]] = {
 _SELECTIONS = ("fraction_selected", "pseudo_label_accuracy", "selected_label_accuracy")
 
 
-def _selection(run: ShapedTrajectory, of: str, at: int, pulls: Array) -> dict[str, float | Array]:
+def _selection(run: Trajectory, of: str, at: int, pulls: Array) -> dict[str, float | Array]:
     r"""Of the share of the batch that is selected, on the right and on the wrong side of the
     plane: $\sum_s p_s H((\pm\text{limit} \mp (m' + sB'))/\sqrt{q'_s})$.
     """
-    (m, *squares), groups = run.on_batch(at - 1), run.space.groups
+    assert run.space is not None
+    (m, *squares), groups = run.on_batch[at - 1], run.space.groups
     bias, rho = float(run.scaled("bias")[at - 1]), float(run.problem.unlabeled.rho[at - 1])
-    limit = 0.0 if of == "pseudo_label_accuracy" else float(run._limits[at - 1])
+    limit = 0.0 if of == "pseudo_label_accuracy" else float(run.scaled_thresholds[at - 1])
     sums, table = np.zeros(2), np.zeros((2, pulls.size))
     by_rho = np.zeros(2)
     for k, (sign, share) in enumerate(((-1.0, 1.0 - rho), (1.0, rho))):
@@ -164,14 +175,12 @@ def _selection(run: ShapedTrajectory, of: str, at: int, pulls: Array) -> dict[st
 
 
 _FIELDS = {
-    "problem": ("alpha_l", "alpha_u", "rho", "rho_u"),
+    "problem": ("alpha_l", "alpha_u", "rho", "rho_u", "delta", "delta_u"),
     "recipe": ("lambda_l", "lambda_u", "threshold", "sharpness", "annealing"),
 }
 
 
-def _by_differences(
-    run: ShapedTrajectory, function: Callable[[ShapedTrajectory], float]
-) -> Results:
+def _by_differences(run: Trajectory, function: Callable[[Trajectory], float]) -> Results:
     run = _spelled_out(run)
     value = as_number(function(run))
     wanted = nothing_wanted(run)
@@ -188,16 +197,19 @@ def _by_differences(
         else:
             wanted.columns[:, place : place + (now.size // len(now))] = slope.reshape(len(now), -1)
     wanted = wanted._replace(**_in_laws(run, function, value))
-    return Results(value, wanted, _direct(run, function, value))
+    direct = _direct(run, function, value)
+    for name, own in _in_test(run, "delta", _by_noise(run, wanted)).items():
+        direct[name] = np.asarray(direct.get(name, 0.0)) + own
+    return Results(value, wanted, direct)
 
 
 def _places() -> list[tuple[str, int]]:
     """The arrays of a run that L may look at, and where their derivatives go."""
-    columns = [(name, i) for i, name in enumerate(COLUMNS[:-2])]
-    return [*columns, ("logit_variances", VARIANCES), ("strengths", STRENGTHS), ("unknowns", 0)]
+    columns = [(name, i) for i, name in enumerate(COLUMNS[:-1])]
+    return [*columns, ("logit_variances", VARIANCES), ("unknowns", 0)]
 
 
-def _scales(run: ShapedTrajectory, name: str, now: Array) -> Array:
+def _scales(run: Trajectory, name: str, now: Array) -> Array:
     """What a change of a column is measured by."""
     norm = np.sqrt(run.q)
     if name == "m":
@@ -208,48 +220,49 @@ def _scales(run: ShapedTrajectory, name: str, now: Array) -> Array:
         return np.asarray(norm * norm)
     if name == "unknowns":
         size = np.abs(now)
-        size[:, 2 + run.space.groups :] = 1.0
+        size[:, 2 + (size.shape[1] - 2) // 3 :] = 1.0
         size[:, 1] = np.abs(run.bias) + norm
         return np.asarray(size)
     return np.abs(now)
 
 
 def _in_laws(
-    run: ShapedTrajectory, function: Callable[[ShapedTrajectory], float], value: float
+    run: Trajectory, function: Callable[[Trajectory], float], value: float
 ) -> dict[str, Array]:
     """Derivatives in the laws of the weights, if L looks at them."""
-    laws = run.history
-    arrays = {name: np.array([getattr(law, name) for law in laws]) for name in ("mean", "variance")}
-
-    def at(name: str, values: Array) -> float:
-        moved = arrays | {name: values.reshape(arrays[name].shape)}
-        pairs = zip(moved["mean"], moved["variance"], strict=True)
-        history = tuple(type(laws[0])(*pair) for pair in pairs)
-        return as_number(function(replace(run, history=history)))
-
+    count = run.good_steps
+    names = {"means": "weight_means", "spreads": "weight_spreads"}
     slopes = {}
-    for name, target in (("mean", "means"), ("variance", "spreads")):
-        now = arrays[name]
-        flat = now.reshape(len(now), -1)
+    for target, name in names.items():
+        now = getattr(run, name)[:count]
+        flat = now.reshape(count, -1)
         size = np.abs(flat).max(axis=1, keepdims=True) + 0.0 * flat
-        found = differences(partial(at, name), now.ravel(), size.ravel(), value)
-        slopes[target] = found.reshape(now.shape)
+
+        def at(values: Array, name: str = name, shape: Any = now.shape) -> float:
+            moved = getattr(run, name).copy()
+            moved[:count] = values.reshape(shape)
+            changed: Any = {name: moved}
+            return as_number(function(replace(run, **changed)))
+
+        slopes[target] = differences(at, now.ravel(), size.ravel(), value).reshape(now.shape)
     if not any(slope.any() for slope in slopes.values()):
         return {}
-    steps = run.problem.steps + 1 - len(laws)
+    steps = run.problem.steps + 1 - count
     return {
         name: np.concatenate([x, np.zeros((steps, *x.shape[1:]))]) for name, x in slopes.items()
     }
 
 
 def _direct(
-    run: ShapedTrajectory, function: Callable[[ShapedTrajectory], float], value: float
+    run: Trajectory, function: Callable[[Trajectory], float], value: float
 ) -> dict[str, float | Array]:
     """Derivatives in problem and recipe where L names them itself."""
     direct: dict[str, float | Array] = {}
     for word, names in _FIELDS.items():
         given = getattr(run, word)
         for name in names:
+            if getattr(given, name) is None:  # clusters in place of delta
+                continue
             entries = np.atleast_1d(np.asarray(getattr(given, name), dtype=float))
 
             def when(
@@ -264,18 +277,18 @@ def _direct(
                 scale = np.minimum(scale, 1.0 - entries)
             slope = differences(when, entries, scale, value)
             direct[name] = float(slope[0]) if name in SCALARS else slope
-    if run.problem.steps > 0 and not isinstance(run.recipe.annealing, tuple):
-        direct["annealing"] = float(np.sum(direct["annealing"]))
     return direct
 
 
-def _spelled_out(run: ShapedTrajectory) -> ShapedTrajectory:
+def _spelled_out(run: Trajectory) -> Trajectory:
     """The same run with every per-step entry of problem and recipe written out."""
     problem, recipe = run.problem, run.recipe
     steps, batches = problem.steps, problem.unlabeled
     if steps == 0:
         return run
     values = {"alpha_u": tuple(batches.alpha.tolist()), "rho_u": tuple(batches.rho.tolist())}
+    if problem.clusters is None:
+        values["delta_u"] = tuple(batches.delta.tolist())
     choices = {
         name: tuple(np.broadcast_to(getattr(recipe, name), steps).tolist())
         for name in ("lambda_u", "threshold", "sharpness", "annealing")

@@ -26,8 +26,10 @@ from ...arrays import Array
 from ...errors import InvalidInput
 from ...labelers import Labeler
 from ...losses import Loss, fixed_kinks
-from ..quadrature.panels import Index, graded, integrate
-from ..quadrature.prox import proximal
+from ..averages.quadrature.panels import Index, graded, integrate
+from ..averages.quadrature.prox import proximal
+from ..stages import Stages
+from .weights import solved_step
 
 if TYPE_CHECKING:
     from ..trajectory import Trajectory
@@ -72,36 +74,41 @@ NO_PREVIOUS = (math.nan, math.nan)
 """The previous logits of step 0."""
 
 
+def training_logits(trajectory: Trajectory, t: int) -> LogitLaw:
+    """Return the law of the training logits of a step in which every sample is used once."""
+    step = solved_step(trajectory, t)
+    loss, labeler = trajectory.problem.loss_at(step), trajectory.recipe.label_function
+    return LogitLaw(step, fields_of(trajectory, step), loss, labeler)
+
+
 def fields_of(trajectory: Trajectory, t: int) -> StepFields:
-    """The fields of a solved step on the sphere."""
-    problem, recipe = trajectory.problem, trajectory.recipe
-    m, v, bias, chi = (
-        float(values[t]) for values in (trajectory.m, trajectory.v, trajectory.bias, trajectory.chi)
-    )
-    means = (bias - m, bias + m)
+    """Return the fields of the training samples of a solved step, from its conjugates."""
+    assert trajectory.unknowns is not None
+    assert trajectory.gammas is not None
+    stage = Stages(trajectory.problem, trajectory.recipe).stage(t, *trajectory.model_before(t))
+    labels, gamma = stage.labels, float(trajectory.gammas[t])
+    # measured from the sharpened old weights, as the step itself is: the change does not cancel
+    found = stage.algebra.fields(trajectory.unknowns[t], stage.ridge, gamma, gamma)[:, 0]
+    shift, tilts, across, strengths = found[0], *found[1:].reshape(3, -1)
+    m, bias = float(shift) + gamma * labels.m, float(trajectory.bias[t])
+    means, problem = (bias - m, bias + m), trajectory.problem
     if t == 0:
-        rho, delta = problem.labeled
-        across, strength = math.sqrt(delta * (m**2 + v)), chi * delta
         return StepFields(
-            rho, 0.0, 1.0, NO_PREVIOUS, NO_PREVIOUS, means, (0.0, 0.0), (across, across),
-            (strength, strength),
+            problem.rho, 0.0, 1.0, NO_PREVIOUS, NO_PREVIOUS, means, (0.0, 0.0), _pair(across),
+            _pair(strengths),
         )  # fmt: skip
-    rho, delta = (float(values[t - 1]) for values in problem.unlabeled[1:])
-    settings = recipe.at_steps(problem.steps)
-    last_m, last_v, last_bias = (
-        float(values[t - 1]) for values in (trajectory.m, trajectory.v, trajectory.bias)
-    )
-    last_q = last_m**2 + last_v
-    threshold = float(settings.threshold[t - 1]) * math.sqrt(last_q)
-    last_scale = math.sqrt(delta * last_q)
-    along = float(trajectory.overlap[t]) * math.sqrt(delta / last_q)
-    fresh = trajectory.chi_hat[t] + trajectory.m_hat[t] ** 2 * last_v / last_q
-    across, strength = math.sqrt(delta * fresh) * chi, chi * delta
+    along = (tilts + gamma) * labels.roots
+    sharpness = trajectory.recipe.at_steps(problem.steps).sharpness[t - 1]
     return StepFields(
-        rho, threshold, float(settings.sharpness[t - 1]),
-        (last_bias - last_m, last_bias + last_m), (last_scale, last_scale),
-        means, (along, along), (across, across), (strength, strength),
+        float(problem.unlabeled.rho[t - 1]), float(trajectory.thresholds[t - 1]), float(sharpness),
+        (labels.bias - labels.m, labels.bias + labels.m), _pair(labels.roots), means, _pair(along),
+        _pair(across), _pair(strengths),
     )  # fmt: skip
+
+
+def _pair(values: Array) -> tuple[float, float]:
+    """One value for both classes, or one for each (negative, positive)."""
+    return float(values[0]), float(values[-1])
 
 
 class LogitLaw:

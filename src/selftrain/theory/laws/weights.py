@@ -1,4 +1,4 @@
-r"""The law of the weights: one feature's coefficients over the steps.
+r"""The law of the weights over the steps: of one feature, or along a direction.
 
 Predictions `pred: rs generating functional w` and `pred: w effective average`: the coefficients of
 one feature, in units where every entry of v is 1, behave like the Gaussian process `eq: GP of w`,
@@ -6,21 +6,25 @@ one feature, in units where every entry of v is 1, behave like the Gaussian proc
 $$w^{(t)} = \chi^{(t)}\left(\hat m^{(t)} + \hat R^{(t)} w^{(t-1)} +
 \sqrt{\hat\chi^{(t)}}\,\xi_w^{(t)}\right), \qquad \xi_w^{(t)} \sim N(0, 1).$$
 
-Its means are m, its variances $v = q - m^2$, its covariances between neighbours $R - m m'$.
+Its means are m, its variances $v = q - m^2$, its covariances between neighbours $R - m m'$. With
+general covariances the same holds mode by mode, or for matrices: $\beta^{(t)} = K_t\beta^{(t-1)} +
+\dots$ with $K_t = G\sum_k\hat R_k\Sigma_k$.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import ndtr, roots_hermitenorm
 
 from ...arrays import Array
 from ...errors import ConvergenceError, InvalidInput
+from ..stages import Stages
 
 if TYPE_CHECKING:
     from ..trajectory import Trajectory
@@ -29,7 +33,13 @@ _SIZES = {1: (24, 48, 96, 192, 384), 2: (24, 48, 96, 192, 384), 3: (16, 32, 64, 
 
 
 class WeightLaw:
-    """A Gaussian Markov chain over t = 0..T; steps without a solved state are NaN.
+    """A Gaussian process over t = 0..T: one coefficient, or the weights along a direction; steps
+    without a solved state are NaN.
+
+    Arguments:
+        trajectory: the run.
+        mean, variance: of every step.
+        covariance: of all pairs of steps.
 
     >>> from selftrain import Problem, Recipe, solve
     >>> run = solve(Problem(0.5, 2.0, 0.4, 0.75**2, steps=2), Recipe())
@@ -40,38 +50,27 @@ class WeightLaw:
     True
     """
 
-    def __init__(self, trajectory: Trajectory) -> None:
-        self._trajectory = trajectory
-        self._gain = np.append(0.0, trajectory.r_hat[1:] * trajectory.chi[1:])
-        self._noise = np.sqrt(trajectory.chi_hat) * trajectory.chi
+    def __init__(
+        self, trajectory: Trajectory, mean: Array, variance: Array, covariance: Array | None = None
+    ) -> None:
+        self._trajectory, self.mean, self.variance = trajectory, mean, variance
+        if covariance is not None:
+            self.covariance = covariance
 
     def __repr__(self) -> str:
         return f"WeightLaw(steps 0..{self._trajectory.problem.steps})"
 
-    @property
-    def mean(self) -> Array:
-        """E[w] at each step, equal to m."""
-        return self._trajectory.m.copy()
-
     @cached_property
     def covariance(self) -> Array:
-        r"""$\mathrm{Cov}(w^{(s)}, w^{(t)}) = v^{(s)} \prod_{k=s+1}^{t} \hat R^{(k)}\chi^{(k)}$ for
-        s <= t, shape (T+1, T+1).
-        """
-        variance = self._trajectory.v
-        covariance = np.diag(variance)
-        for t in range(1, variance.size):
-            covariance[:t, t] = covariance[:t, t - 1] * self._gain[t]
-            covariance[t, :t] = covariance[:t, t]
-        return covariance
+        """Covariances of all pairs of steps, shape (T+1, T+1)."""
+        raise NotImplementedError
 
     def sample(self, size: int, seed: int | np.random.Generator | None = None) -> Array:
         """Independent paths, shape (size, T+1)."""
-        noise = np.random.default_rng(seed).standard_normal((size, self._noise.size))
-        drift = self._trajectory.m_hat * self._trajectory.chi
-        paths = drift + self._noise * noise
-        for t in range(1, self._noise.size):
-            paths[:, t] += self._gain[t] * paths[:, t - 1]
+        good = self._trajectory.good_steps
+        paths = np.full((size, self.mean.size), np.nan)
+        noise = np.random.default_rng(seed).standard_normal((size, self.mean.size))[:, :good]
+        paths[:, :good] = self.mean[:good] + noise @ _root(self.covariance[:good, :good]).T
         return paths
 
     def density(self, x: Array, t: int = -1) -> Array:
@@ -104,7 +103,7 @@ class WeightLaw:
         chosen = [steps] if isinstance(steps, (int, np.integer)) else list(steps)
         indices = [solved_step(self._trajectory, t) for t in chosen]
         if len(indices) not in _SIZES:
-            accepted = "one to three steps are accepted; average over sample(size) for more"
+            accepted = "must be one to three steps; average over sample(size) for more"
             raise InvalidInput("steps", steps, accepted)
         last = math.nan
         for size in _SIZES[len(indices)]:
@@ -123,33 +122,145 @@ class WeightLaw:
 
     def _moments(self, t: int) -> tuple[float, float]:
         index = solved_step(self._trajectory, t)
-        return float(self._trajectory.m[index]), math.sqrt(self._trajectory.v[index])
+        return float(self.mean[index]), math.sqrt(self.variance[index])
 
     def _nodes(self, indices: list[int], size: int) -> tuple[list[Array], Array]:
-        """Weights at the steps on a tensor grid, built along the chain, and their probabilities."""
+        """Weights at the steps on a tensor grid, and their probabilities."""
         nodes, single = roots_hermitenorm(size)
         single = single / single.sum()
         grids = [grid.ravel() for grid in np.meshgrid(*[nodes] * len(indices), indexing="ij")]
         shares = [share.ravel() for share in np.meshgrid(*[single] * len(indices), indexing="ij")]
-        found: dict[int, Array] = {}
-        before: int | None = None
-        for t, noise in zip(sorted(indices), grids, strict=True):
-            mean, deviation = self._moments(t)
-            if before is None:
-                found[t] = mean + deviation * noise
-            else:
-                gain, fresh = self._between(before, t)
-                found[t] = mean + gain * (found[before] - self._moments(before)[0]) + fresh * noise
-            before = t
-        return [found[t] for t in indices], np.prod(shares, axis=0)
+        if len(indices) == 1:
+            root = np.sqrt(self.variance[indices])[:, None]
+        else:
+            root = _root(self.covariance[np.ix_(indices, indices)])
+        weights = self.mean[indices][:, None] + root @ np.array(grids)
+        return list(weights), np.prod(shares, axis=0)
 
-    def _between(self, s: int, t: int) -> tuple[float, float]:
-        r"""Gain and fresh noise of $w^{(t)}$ given $w^{(s)}$, s <= t."""
-        gain, variance = 1.0, 0.0
-        for k in range(s + 1, t + 1):
-            gain *= self._gain[k]
-            variance = self._gain[k] ** 2 * variance + self._noise[k] ** 2
-        return gain, math.sqrt(variance)
+
+def _root(covariance: Array) -> Array:
+    """A lower triangular root of a covariance; steps that hardly differ have pivots of zero."""
+    root, rest = np.zeros_like(covariance), covariance.copy()
+    for k in range(len(rest)):
+        if rest[k, k] > 0:
+            root[k:, k] = rest[k:, k] / math.sqrt(rest[k, k])
+            rest[k:, k:] -= np.outer(root[k:, k], root[k:, k])
+    return root
+
+
+def weights_of(run: Trajectory) -> DirectedWeights:
+    r"""Return the law of the weights along the cluster direction: of any feature of a sphere."""
+    mean = run.problem.test_clusters.mean
+    return DirectedWeights(run, mean / np.linalg.norm(mean))
+
+
+class DirectedWeights(WeightLaw):
+    r"""The law of $u\cdot\beta$ over the steps for a direction u of the features.
+
+    By default u points along the difference of the class means; a sphere is the same in every
+    feature.
+    """
+
+    def __init__(self, trajectory: Trajectory, direction: Array):
+        self._units, self._direction = _units(trajectory), direction
+        assert trajectory.space is not None
+        means, variances = np.full((2, trajectory.m.size), np.nan)
+        for t in range(trajectory.good_steps):
+            law = trajectory.law(t)
+            seen = trajectory.space.mean_of(law, trajectory.problem.test_clusters) @ direction
+            means[t] = seen * self._units[t]
+            variances[t] = trajectory.space.along(law.variance, direction) * self._units[t] ** 2
+        super().__init__(trajectory, means, variances)
+
+    @cached_property
+    def covariance(self) -> Array:
+        """Covariances of all pairs of steps, shape (T+1, T+1)."""
+        return _covariance_along(self._trajectory, self._direction)
+
+    def vector(self, t: int = -1) -> Array:
+        """The mean of the weights of step t, one entry per feature."""
+        run, step = self._trajectory, range(self._trajectory.m.size)[t]
+        assert run.space is not None
+        mean = run.space.mean_of(run.law(step), run.problem.test_clusters)
+        return np.asarray(self._units[step] * np.asarray(mean, dtype=float))
+
+    def along(self, direction: ArrayLike) -> DirectedWeights:
+        """The law of the weights along another direction of the features."""
+        u, run = np.asarray(direction, dtype=float), self._trajectory
+        assert run.space is not None
+        if u.shape != (run.space.features,):
+            accepted = f"must be a vector with {run.space.features} entries"
+            raise InvalidInput("direction", direction, accepted)
+        return DirectedWeights(run, u)
+
+
+def _covariance_along(run: Trajectory, u: Array) -> Array:
+    r"""Covariances of $u\cdot\beta$ of all pairs of steps."""
+    assert run.space is not None
+    space = run.space
+    lower = _over_pairs(run, _spreads(run), lambda alive: space.along(alive, u))
+    return _both_sides(lower)
+
+
+def overlaps_of(run: Trajectory) -> Array:
+    r"""Return $\beta^{(t)}\cdot\beta^{(s)}$ of all pairs of steps."""
+    assert run.space is not None
+    assert run.weight_means is not None
+    means = run.weight_means * _units(run)[:, None]
+    fluctuating = _over_pairs(run, _spreads(run), run.space.trace)
+    overlaps: Array = means @ means.T + _both_sides(fluctuating)
+    return overlaps
+
+
+def response_of(run: Trajectory) -> Array:
+    """Return how the weights of step t answer a field on those of step s, lower triangular."""
+    assert run.space is not None
+    space = run.space
+    first = [answer for _, answer in _chains(run)]
+    response = _over_pairs(run, first, lambda alive: space.trace(alive) / space.features)
+    return np.where(np.tri(run.m.size, dtype=bool), response, 0.0)
+
+
+def _units(run: Trajectory) -> Array:
+    """The units of the weights of each step."""
+    if run.fading is None:
+        return np.ones(run.m.size)
+    return np.ldexp(1.0, -run.fading.exponents)
+
+
+def _spreads(run: Trajectory) -> list[Array]:
+    """The covariance of the weights of each solved step, in its own units."""
+    assert run.weight_spreads is not None
+    units = _units(run)
+    return [run.weight_spreads[t] * units[t] ** 2 for t in range(run.good_steps)]
+
+
+def _chains(run: Trajectory) -> Iterator[tuple[Array, Array]]:
+    """By what the weights of the step before live on in each step, and the response of each."""
+    assert run.unknowns is not None
+    assert run.gammas is not None
+    stages = Stages(run.problem, run.recipe)
+    for t in range(run.good_steps):
+        stage = stages.stage(t, *run.model_before(t))
+        yield stage.algebra.chain(run.unknowns[t], stage.ridge, float(run.gammas[t]))
+
+
+def _over_pairs(run: Trajectory, first: list[Array], of: Callable[[Array], Array]) -> Array:
+    """A lower triangular table over pairs of steps t >= s: a function of what step s began with,
+    `first[s]`, as it lives on in step t.
+    """
+    table = np.full((run.m.size, run.m.size), np.nan)
+    alive = np.empty((run.good_steps, *first[0].shape)) if first else np.empty(0)
+    for t, (turn, _) in enumerate(_chains(run)):
+        alive[:t] = turn * alive[:t] if turn.ndim == 1 else turn @ alive[:t]
+        alive[t] = first[t]
+        table[t, : t + 1] = of(alive[: t + 1])
+    return table
+
+
+def _both_sides(lower: Array) -> Array:
+    """A symmetric matrix from its lower triangle."""
+    return np.where(np.tri(len(lower), dtype=bool), lower, lower.T)
 
 
 def solved_step(trajectory: Trajectory, t: int) -> int:

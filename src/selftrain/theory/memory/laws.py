@@ -9,58 +9,21 @@ have been fitted.
 from __future__ import annotations
 
 import math
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.special import roots_hermitenorm
 
 from ...arrays import Array
 from ...rows import RowGroup
-from ..laws.weights import WeightLaw, solved_step
+from ..laws.weights import solved_step
 from .bank import scrambled
 from .process import Labels, Once, Path, Returning
+from .result import Memory
 from .row_law import POINTS, RowLaw, SeenRows, groups_asked
 from .sums import Layout
 
 if TYPE_CHECKING:
     from ..trajectory import Trajectory
-
-
-class JointWeightLaw(WeightLaw):
-    """The weights of all steps, jointly Gaussian; the methods are those of `WeightLaw`."""
-
-    def __init__(self, trajectory: Trajectory) -> None:
-        super().__init__(trajectory)
-        assert trajectory.memory is not None
-        self._loadings = trajectory.memory.loadings
-
-    @cached_property
-    def covariance(self) -> Array:
-        r"""$\Lambda\Lambda^\top$, shape (T+1, T+1)."""
-        return np.asarray(self._loadings @ self._loadings.T)
-
-    def sample(self, size: int, seed: int | np.random.Generator | None = None) -> Array:
-        """Independent paths, shape (size, T+1)."""
-        noise = np.random.default_rng(seed).standard_normal((size, self._loadings.shape[0]))
-        good = self._trajectory.good_steps
-        paths = np.full(noise.shape, np.nan)
-        paths[:, :good] = (
-            self._trajectory.m[:good] + noise[:, :good] @ self._loadings[:good, :good].T
-        )
-        return paths
-
-    def _nodes(self, indices: list[int], size: int) -> tuple[list[Array], Array]:
-        nodes, single = roots_hermitenorm(size)
-        single = single / single.sum()
-        steps = sorted(set(indices))
-        grids = np.meshgrid(*[nodes] * len(steps), indexing="ij")
-        shares = np.meshgrid(*[single] * len(steps), indexing="ij")
-        noise = np.stack([grid.ravel() for grid in grids])
-        part = self._loadings[steps]
-        factor = np.linalg.cholesky(part @ part.T)
-        found = dict(zip(steps, self._trajectory.m[steps][:, None] + factor @ noise, strict=True))
-        return [found[t] for t in indices], np.prod([share.ravel() for share in shares], axis=0)
 
 
 class RowLogitLaw(RowLaw):
@@ -81,10 +44,10 @@ class RowLogitLaw(RowLaw):
     def __init__(self, trajectory: Trajectory, t: int = -1, samples: str | None = None) -> None:
         step = solved_step(trajectory, t)
         problem = trajectory.problem
-        assert trajectory.memory is not None
+        assert isinstance(trajectory.reuse, Memory)
         super().__init__(step, samples, problem.loss_function, [])
         values = (trajectory.bias, trajectory.m, trajectory.chi)
-        self._path = trajectory.memory.path(*values, step)
+        self._path = trajectory.reuse.path(*values, step)
         self._recipe, self._steps = trajectory.recipe, problem.steps
         groups = groups_asked(problem.row_groups, step, samples)
         self._strength = float(trajectory.chi[step]) * groups[0].delta

@@ -15,7 +15,7 @@ from ...problem import Problem
 from ...recipe import Recipe
 from ...rows import RowGroup
 from ...runtime.progress import Progress
-from ..step.ending import Ending
+from ..ending import Ending
 from ..tolerances import COLLAPSED_MASS, ONLY_BIAS
 from ..trajectory import Trajectory
 from .bank import Draw, grid, scrambled

@@ -17,7 +17,7 @@ import numpy as np
 from ...arrays import Array
 from ...losses import Logistic, Loss, Squared
 from ...runtime.kernels import kernel
-from ..quadrature.prox import proximal
+from ..averages.quadrature.prox import proximal
 
 _WARM, _COLD = 6, 200
 """Halley's steps from the last known logit, and Newton's from 0 behind that (where they converge

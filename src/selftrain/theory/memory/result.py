@@ -10,16 +10,19 @@ the training rows. Response and overlaps follow: $\chi = \Lambda\Phi^{-1}$, $C =
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.linalg import solve_triangular
 
 from ...arrays import Array
+from ..laws.weights import WeightLaw
 from .process import Path
 
 if TYPE_CHECKING:
     import xarray as xr
+
+    from ..trajectory import Trajectory
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +55,21 @@ class Memory:
             self.slopes[:good, :good].T, self.loadings[:good, :good].T
         ).T
         return response
+
+    def overlaps(self, run: Trajectory) -> Array:
+        r"""$m m^\top + \Lambda\Lambda^\top$."""
+        overlaps: Array = np.outer(run.m, run.m) + self.loadings @ self.loadings.T
+        return overlaps
+
+    def weights(self, run: Trajectory) -> WeightLaw:
+        """The law of a weight over the steps."""
+        return WeightLaw(run, run.m.copy(), run.v.copy(), self.loadings @ self.loadings.T)
+
+    def training_logits(self, run: Trajectory, t: int, samples: str | None) -> Any:
+        """The law of the training logits of a step."""
+        from .laws import RowLogitLaw
+
+        return RowLogitLaw(run, t, samples)
 
     @property
     def _resolved(self) -> int:

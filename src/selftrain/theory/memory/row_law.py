@@ -88,7 +88,7 @@ class RowLaw:
 
     def sample(self, size: int, seed: int | np.random.Generator | None = None) -> LogitSample:
         """Rows drawn from the bank, with fresh noise in the last step."""
-        from ..quadrature.prox import proximal
+        from ..averages.quadrature.prox import proximal
 
         rng = np.random.default_rng(seed)
         signs, shares, previous, target, weight, center = (

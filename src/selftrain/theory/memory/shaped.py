@@ -20,18 +20,17 @@ from ...problem import Problem
 from ...recipe import Recipe
 from ...runtime.parallel import one_thread
 from ...runtime.progress import Progress, ProgressOption
-from ..shapes.engine import law_of, mean_variance, space_of
-from ..shapes.matrices import MatrixSpace
-from ..shapes.modes import FIRST
-from ..shapes.trajectory import ShapedTrajectory
-from ..trajectory import STATE, SolverStats
+from ..geometry.matrices import MatrixSpace
+from ..geometry.space import mean_variance, space_of
+from ..stats import STATE, SolverStats
+from ..trajectory import Trajectory
 from .algebra import FullMatrices, Hats, Operators, PerMode, RowFields, WeightHistory
 from .anderson import WINDOW, fixed_point
 from .process import Labels
 from .scrambles import BANKS, accuracy_of_mean, size_needed
 from .shaped_labels import label_quality, one_class, training_loss
+from .shaped_result import ShapedMemory
 from .shaped_rows import ClassRows, class_rows
-from .shaped_trajectory import ShapedMemoryTrajectory
 from .solve import jumps
 
 FEWEST_POINTS, MOST_POINTS = 2**10, 2**16
@@ -70,7 +69,7 @@ def solve_shaped_memory(
     wanted: float | None,
     on_failure: str,
     progress: ProgressOption = None,
-) -> ShapedTrajectory:
+) -> Trajectory:
     """The run of a problem with clusters in which rows are used again."""
     _one_shape(problem)
     tolerance = DEFAULT_TOLERANCE if wanted is None else wanted
@@ -88,7 +87,7 @@ def solve_shaped_memory(
     return _trajectory(problem, recipe, tolerance, banks, accuracy, points, failure)
 
 
-def run_one_shaped_bank(problem: Problem, recipe: Recipe, points: int) -> ShapedTrajectory:
+def run_one_shaped_bank(problem: Problem, recipe: Recipe, points: int) -> Trajectory:
     """The run on one bank that is the same for all recipes, of no stated accuracy."""
     _one_shape(problem)
     with one_thread():
@@ -319,13 +318,13 @@ def _trajectory(
     accuracy: Array,
     points: int,
     failure: StageError | None,
-) -> ShapedTrajectory:
+) -> Trajectory:
     """The mean over the banks, as a trajectory on clusters."""
     shape, steps = problem.test_clusters, problem.steps
     space = space_of([shape])
     count = len(banks[0].bias)
     columns = {name: np.full(steps + 1, np.nan) for name in STATE}
-    variances, strengths = np.full((2, steps + 1, 2), np.nan)
+    variances = np.full((steps + 1, 2), np.nan)
     off_best = np.full(steps + 1, np.nan)
     scale = np.array([mean_variance(s, shape.features) for s in shape.covariances])
     scale = np.array([scale[0], scale[-1]])
@@ -340,7 +339,7 @@ def _trajectory(
             np.mean([bank.history.covariance(t, s) for bank in banks], axis=0)
             for s in range(t + 1)
         ]  # fmt: skip
-        made: Any = law_of(space, mean, across[t])
+        made: Any = space.law(mean, across[t])
         history.append(made)
         do = banks[0].history.operators
         one = np.ones_like(mean) if across[t].ndim == 1 else np.eye(mean.size)
@@ -350,14 +349,14 @@ def _trajectory(
             )
             gains = [do.trace(one, bank.history.rows[t].responses[s]) for bank in banks]
             response[t, s] = float(np.mean(gains)) / features
-        m, *squares = space.projections(made, shape)
-        v, off_best[t] = space.off(made, shape)
-        variances[t] = [squares[0], squares[-1]]
+        m, *_ = space.projections(made, shape)
+        _, v, off_best[t : t + 1], variances[t : t + 1] = space.observed(
+            mean[None], across[t][None], shape
+        )
         logit_overlaps[t, :, : t + 1] = np.mean([b.fields[t].overlaps for b in banks], axis=0)
         kicks[t, :, : t + 1] = np.mean([bank.fields[t].kicks for bank in banks], axis=0)
-        strengths[t] = kicks[t, :, t]
         hats = [bank.hats[t] for bank in banks]
-        columns["m"][t], columns["v"][t] = m, v
+        columns["m"][t], columns["v"][t] = m, v[0]
         columns["bias"][t] = np.mean([bank.bias[t] for bank in banks])
         columns["chi"][t] = response[t, t]
         columns["q_hat"][t] = np.mean([scale @ hat.q[:, t] for hat in hats])
@@ -369,13 +368,17 @@ def _trajectory(
     evaluations = np.sum([bank.evaluations for bank in banks], axis=0)
     nodes = np.where(np.arange(steps + 1) < count, 2.0 * points, 0.0)
     starts = (*["no update"] * count, *[""] * (steps + 1 - count))
-    unknown = np.full((steps + 1, FIRST + 3 * space.groups), np.nan)
-    return ShapedMemoryTrajectory(
-        problem, recipe, **columns,
+    means = np.full((steps + 1, *history[0].mean.shape), np.nan)
+    spreads = np.full((steps + 1, *history[0].variance.shape), np.nan)
+    for t, law in enumerate(history):
+        means[t], spreads[t] = law
+    measured = np.vstack([np.mean([bank.measured for bank in banks], axis=0), np.zeros(steps + 1)])
+    record = ShapedMemory(measured, overlaps, response, logit_overlaps, kicks)
+    quantities: dict[str, Any] = columns
+    return Trajectory(
+        problem, recipe, **quantities,
         stats=SolverStats(tolerance, evaluations, nodes, accuracy, starts),
-        collapsed_at=banks[0].collapsed_at, failure=failure, memory=None, fading=None,
-        logit_variances=variances, strengths=strengths, off_best=off_best, unknowns=unknown,
-        gammas=np.zeros(steps + 1), history=tuple(history), space=space,
-        measured=np.mean([bank.measured for bank in banks], axis=0),
-        pairs=overlaps, answers=response, logit_overlaps=logit_overlaps, kicks=kicks,
+        collapsed_at=banks[0].collapsed_at, failure=failure, reuse=record,
+        logit_variances=variances, off_best=off_best, weight_means=means, weight_spreads=spreads,
+        space=space,
     )  # fmt: skip

@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from ..step.ending import Ending
+from ..ending import Ending
 from ..tolerances import COLLAPSED_MASS
 from .shaped_rows import ClassRows
 

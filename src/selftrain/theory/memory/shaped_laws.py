@@ -16,10 +16,11 @@ from ..laws.weights import solved_step
 from .algebra import RowFields
 from .process import Labels
 from .row_law import POINTS, RowLaw, SeenRows, groups_asked
+from .shaped_result import ShapedMemory
 from .shaped_rows import ClassRows, class_rows
 
 if TYPE_CHECKING:
-    from .shaped_trajectory import ShapedMemoryTrajectory
+    from ..trajectory import Trajectory
 
 
 class ShapedRowLogitLaw(RowLaw):
@@ -39,9 +40,7 @@ class ShapedRowLogitLaw(RowLaw):
     True
     """
 
-    def __init__(
-        self, trajectory: ShapedMemoryTrajectory, t: int = -1, samples: str | None = None
-    ) -> None:
+    def __init__(self, trajectory: Trajectory, t: int = -1, samples: str | None = None) -> None:
         step = solved_step(trajectory, t)
         problem = trajectory.problem
         groups = groups_asked(problem.row_groups, step, samples)
@@ -75,7 +74,9 @@ class ShapedRowLogitLaw(RowLaw):
     def _fields(self, t: int) -> RowFields:
         run = self._run
         m = float(run.m[t])
-        return RowFields(m, run.logit_overlaps[t, :, : t + 1], run.kicks[t, :, : t + 1])
+        part = run.reuse
+        assert isinstance(part, ShapedMemory)
+        return RowFields(m, part.logit_overlaps[t, :, : t + 1], part.kicks[t, :, : t + 1])
 
     def _labels(self, t: int) -> Labels | None:
         if t == 0:

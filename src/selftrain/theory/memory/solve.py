@@ -22,7 +22,8 @@ from ...problem import Problem
 from ...recipe import Recipe
 from ...runtime.parallel import one_thread
 from ...runtime.progress import Progress, ProgressOption
-from ..trajectory import STATE, SolverStats, Trajectory
+from ..stats import STATE, SolverStats
+from ..trajectory import Trajectory
 from .process import Path
 from .replicate import MEASURED, BankSource, Counts, Replicate, ReturningRows, run_bank
 from .result import Memory
@@ -380,7 +381,7 @@ def _trajectory(
         stats=SolverStats(tolerance, spent, nodes, accuracy, tuple(starts)),
         collapsed_at=collapsed_at,
         failure=failure,
-        memory=memory,
+        reuse=memory,
     )
 
 

@@ -1,1 +1,1 @@
-"""One step: its equations, how they are solved and confirmed, where the results go."""
+"""One step: its equations, Newton's method on them, and the slower ways behind it."""

@@ -1,42 +1,162 @@
-"""Newton's method on the equations of any stage, with a bounded step."""
+"""Newton's method for one step, compiled: diagonal covariances, logistic or squared loss."""
 
 from __future__ import annotations
 
 import math
+from typing import Any, NamedTuple
 
-from ...arrays import Array
-from ..tolerances import DAMPED, LARGEST_LOG
-from .equations import LOG_CHI, LOG_R, damping
-from .stage import Counter, step_from
+import numpy as np
 
-LIMIT = 40
-"""Newton steps from a start; damped, the way to the root takes 8 to 15."""
+from ...runtime.kernels import kernel
+from ..averages.batch import At, Batch, Labelling, Room, batch_averages, room_for
+from ..geometry.modes import BIAS, FIRST, Noise, Weights, mode_sums
+from ..tolerances import BACK_TO_ROUGH, DAMPED, LARGEST_LOG, REFINED, ROUGH, ROUGH_STEP, STALLED
+from .equations import assemble, newton_step
 
 
-def newton(
-    evaluate: Counter,
-    start: Array,
-    ridge: float,
-    exponent: float,
-    enough: float,
-    limit: int = LIMIT,
-) -> Array | None:
-    """The root of a stage for some ridge, to a last step of size `enough`; None if it does not
-    settle.
+class StepSetting(NamedTuple):
+    r"""What a step is given.
+
+    Attributes:
+        noise, old: its samples and the old weights in the coordinates of the modes.
+        labels, batch: the labelling model and the samples it labels.
+        softness: $q'_k/|\beta'|^2$, the variance of each group that the old weights see.
+        fixed_bias: the value of a fixed bias, measured from $\gamma_0 B'$; NaN if it is trained.
     """
-    stage = evaluate.stage
-    z = start.copy()
-    for _ in range(limit):
-        at = evaluate(z, ridge, exponent)
-        if at is None:
-            return None
-        size, step = step_from(stage, z, at)
+
+    noise: Noise
+    old: Weights
+    labels: Labelling
+    batch: Batch
+    softness: Any
+    fixed_bias: float
+
+
+class Work(NamedTuple):
+    """Arrays that an evaluation writes to: averages, fields, equations (then the Newton step)."""
+
+    room: Room
+    fields: Any
+    system: Any
+
+
+class Effort(NamedTuple):
+    """How Newton's method is carried out.
+
+    Attributes:
+        exponent: of the rule.
+        enough: size of the last step before the confirmation.
+        tolerance: what the confirmation demands.
+        limit: how many steps.
+        near: whether it begins near the root.
+        agrees: whether a first step below the tolerance is a confirmation: the point was
+            extrapolated from steps on other rules.
+    """
+
+    exponent: float
+    enough: float
+    tolerance: float
+    limit: int
+    near: bool
+    agrees: bool
+
+
+def work_for(groups: int) -> Work:
+    """Return arrays for the evaluations of a run."""
+    size = FIRST + 3 * groups
+    fields, system = np.zeros((1 + 3 * groups, size + 1)), np.zeros((size, size + 1))
+    return Work(room_for(groups), fields, system)
+
+
+@kernel(error_model="numpy")
+def anchor_of(x: Any, ridge: float, gamma: float, softness: Any) -> float:
+    """The multiple of the old weights that the fields are measured from: none where the ridge
+    leaves little of them.
+    """
+    groups = softness.shape[0]
+    stiffness = 0.0
+    for k in range(groups):
+        stiffness += math.exp(x[FIRST + groups + k]) * softness[k]
+    return gamma if ridge < stiffness else 0.0
+
+
+@kernel(error_model="numpy")
+def finite(table: Any) -> bool:
+    """Whether a table has finite numbers only."""
+    total = 0.0
+    for i in range(table.shape[0]):
+        for j in range(table.shape[1]):
+            total += 0.0 * table[i, j]
+    return total == 0.0
+
+
+@kernel(error_model="numpy", inline="always")  # called once: one level less to compile
+def evaluate(
+    x: Any, ridge: float, exponent: float, setting: StepSetting, work: Work
+) -> tuple[int, float, float]:
+    """Nodes used, size of the Newton step (infinite if there is none) and the factor that bounds
+    it; the step is in column 0 of `work.system`.
+    """
+    labels, fields, room = setting.labels, work.fields, work.room
+    anchor = anchor_of(x, ridge, labels.gamma, setting.softness)
+    mode_sums(x, ridge, labels.gamma, anchor, setting.noise, setting.old, fields)
+    if not finite(fields):
+        return 0, math.inf, 0.0
+    used = batch_averages(At(x[BIAS], fields, anchor), labels, setting.batch, exponent, None, room)
+    if used <= 0:
+        return 0, math.inf, 0.0
+    fixed = (anchor, setting.fixed_bias, 1.0 if setting.batch.given else 0.0)
+    assemble(x, fields, room.moments, labels, fixed, work.system)
+    if not finite(work.system):
+        return 0, math.inf, 0.0
+    size, factor = newton_step(x, fields, labels, anchor, ridge, setting.softness, work.system)
+    return used, size, factor
+
+
+@kernel(error_model="numpy")
+def enough_of_rough(size: float, last: float) -> bool:
+    """Whether a Newton step on the rough rule ends about where that rule can tell no more: it is
+    small, or rather small and hardly smaller than the last one.
+    """
+    return size <= ROUGH_STEP or STALLED * last < size <= BACK_TO_ROUGH
+
+
+@kernel(error_model="numpy", inline="always")  # called once: one level less to compile
+def newton_confirmed(
+    x: Any, ridge: float, effort: Effort, setting: StepSetting, work: Work
+) -> tuple[float, int, int]:
+    """Newton's method from x, in place, with the confirmation; accuracy (inf: failed), evaluations,
+    nodes.
+
+    Far from the root a rough rule is as good as a fine one: it is used until a step on it is small,
+    from the beginning unless x is known to be near. When a step is small enough, the next one is
+    made on the refined rule: its size is the accuracy.
+    """
+    used = 0
+    fine = effort.exponent
+    rough = min(ROUGH, fine)
+    rule = fine if effort.near else rough
+    logs = FIRST + setting.noise.variances.shape[0]
+    last = math.inf
+    for iteration in range(effort.limit):
+        used, size, factor = evaluate(x, ridge, rule, setting, work)
         if not size < math.inf:
-            return None
-        factor = damping(z, step, stage.frame) if size > DAMPED else 1.0
-        z += factor * step
-        if not max(abs(z[LOG_R]), abs(z[LOG_CHI])) < LARGEST_LOG:
-            return None
-        if size <= enough:
-            return z
-    return None
+            return math.inf, iteration + 1, used
+        if not size > DAMPED:
+            factor = 1.0
+        for j in range(x.shape[0]):
+            x[j] += factor * work.system[j, 0]
+            if j >= logs and not abs(x[j]) < LARGEST_LOG:
+                return math.inf, iteration + 1, used
+        if rule > fine:
+            return size, iteration + 1, used
+        if rule == fine and size <= effort.enough:
+            if effort.agrees and iteration == 0 and size <= effort.tolerance:
+                return size, 1, used
+            rule = fine + REFINED
+        elif enough_of_rough(size, last):
+            rule = fine
+        elif size > BACK_TO_ROUGH:
+            rule = rough
+        last = size
+    return math.inf, effort.limit, used

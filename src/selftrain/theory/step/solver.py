@@ -1,83 +1,110 @@
-r"""One step, solved for certain: Newton from several starts, continuation in the ridge, the convex
-objective.
+r"""One step, solved for certain: Newton's method from several starts, and continuation in the
+ridge.
 
-For steps on which the compiled march did not converge, and for losses that have no compiled engine.
-The root is unique, because the equations are the stationarity conditions of a convex function
-(`convex`), so whichever way finds it, a Newton step below the tolerance on a refined rule is proof.
+The root is unique (`equations`), so whichever way finds it, a Newton step below the tolerance on a
+refined rule is proof.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
 
 from ...arrays import Array
-from ..tolerances import ACCEPTED, LEVELS, REFINED, last_step_of
-from .continuation import continue_in_ridge
-from .convex import minimize
-from .ending import Ending
-from .newton import newton
-from .stage import Counter, IterativeStage, StageSolution, step_from
-
-WAYS: tuple[tuple[str, Callable[[Counter, float, float], Array | None]], ...] = (
-    ("continuation", continue_in_ridge),
-    ("convex", minimize),
-)
-"""What is tried, in this order, after Newton's method from the starts of a stage."""
-
-POLISH = 8
-"""Newton steps on a refined rule, from a root of the coarser one."""
+from ..ending import Ending
+from ..tolerances import ACCEPTED, CONTINUATION_STEP, LEVELS, REFINED, last_step_of
+from .stage import Stage
 
 
-def solve_stage(stage: IterativeStage, exponent: float, tolerance: float) -> StageSolution:
-    """The root of a step, confirmed on a refined rule, or `ConvergenceError`.
-
-    Arguments:
-        stage: the equations.
-        exponent: rules err by exp(-exponent) to begin with.
-        tolerance: relative accuracy of the unknowns.
+class Solution(NamedTuple):
+    """Unknowns of a solved step and how they were found; `exponent` is that of the rule before the
+    one that confirmed.
     """
-    evaluate = Counter(stage)
-    ridge, enough = stage.frame.ridge, last_step_of(tolerance)
-    accepted = max(ACCEPTED, tolerance)
-    best, best_accuracy, best_start = None, math.inf, ""
-    for start, way in _ways(evaluate, exponent, enough):
-        z = way
+
+    x: Array
+    start: str
+    evaluations: int
+    nodes: int
+    accuracy: float
+    exponent: float
+
+
+def solve_stage(
+    stage: Stage, exponent: float, tolerance: float, guess: Array | None = None
+) -> Solution:
+    """The root of a step, confirmed on a refined rule, or `ConvergenceError`."""
+    best, best_accuracy, best_start, best_rule = None, math.inf, "", exponent
+    enough = last_step_of(tolerance)
+    for name, x in _ways(stage, exponent, enough, guess):
+        if x is None:
+            continue
         for level in range(LEVELS + 1):
-            if z is None:
-                break
             rule = exponent + (level + 1) * REFINED
-            at = evaluate(z, ridge, rule)
-            if at is None:
-                break
-            accuracy, _ = step_from(stage, z, at)
+            accuracy, _, step = stage.step_from(x, stage.ridge, rule)
             if accuracy < best_accuracy:
-                best, best_accuracy, best_start = z, accuracy, start
+                best, best_accuracy, best_start = x, accuracy, name
+                best_rule = rule - REFINED
             if accuracy <= tolerance:
-                return StageSolution(z, start, evaluate.evaluations, evaluate.points, accuracy)
-            z = newton(evaluate, z, ridge, rule, enough, POLISH)
-        if best_accuracy <= accepted:
+                return Solution(x, name, stage.evaluations, stage.used, accuracy, best_rule)
+            better: Array | None = x + step
+            if accuracy > enough:
+                better = stage.newton(x, stage.ridge, rule, enough, limit=8, near=True)
+            if better is None:
+                break
+            x = better
+        if best_accuracy <= max(ACCEPTED, tolerance):
             break
-    if best is not None and best_accuracy <= accepted:
-        return StageSolution(best, best_start, evaluate.evaluations, evaluate.points, best_accuracy)
-    names = ("a", "eta", "bias", "log_r", "log_chi")
-    state = {} if best is None else dict(zip(names, best, strict=True))
-    residual = math.nan if best is None else best_accuracy
-    raise Ending.UNCONFIRMED.error(stage.step, state, residual, hint=_hint(stage))
-
-
-def _ways(evaluate: Counter, exponent: float, enough: float) -> Iterator[tuple[str, Array | None]]:
-    stage = evaluate.stage
-    for name, z in stage.starts():
-        yield name, newton(evaluate, z, stage.frame.ridge, exponent, enough)
-    for name, way in WAYS:
-        yield name, way(evaluate, exponent, enough)
-
-
-def _hint(stage: IterativeStage) -> str:
-    if stage.frame.first and stage.frame.ridge == 0:
-        return (
-            "; without ridge the labelled data may be separable, so no finite minimiser exists: "
-            "use lambda_l > 0"
+    if best is not None and best_accuracy <= max(ACCEPTED, tolerance):
+        return Solution(best, best_start, stage.evaluations, stage.used, best_accuracy, best_rule)
+    hint = ""
+    if stage.t == 0 and stage.ridge == 0:
+        hint = (
+            "; without ridge the labelled data may be separable, so no finite minimiser exists: use"
+            " lambda_l > 0"
         )
-    return ""
+    residual = best_accuracy if best is not None else math.nan
+    raise Ending.UNCONFIRMED.error(stage.t, residual=residual, hint=hint)
+
+
+def _ways(
+    stage: Stage, exponent: float, enough: float, guess: Array | None
+) -> Iterator[tuple[str, Array | None]]:
+    for name, x in stage.starts(guess):
+        limit = 12 if name == "predicted" else 40
+        yield name, stage.newton(x, stage.ridge, exponent, enough, limit)
+    yield "continuation", _continue_in_ridge(stage, exponent, enough)
+
+
+def _continue_in_ridge(stage: Stage, exponent: float, enough: float) -> Array | None:
+    r"""Follow the root from large $\lambda$, where it is explicit, down to the ridge of the
+    step.
+    """
+    target = math.log(stage.ridge) if stage.ridge > 0 else -30.0
+    start = stage.explicit()
+    stiffness = float(np.exp(start[stage.log_q]) @ stage.algebra.softness)
+    here = max(target, math.log(10.0 * stiffness))
+    x = None
+    while x is None and here < 60.0:
+        x = stage.newton(start, math.exp(here), exponent, 1e-4, limit=12)
+        here += 0.0 if x is not None else 2.0
+    stride, before, last = 1.0, None, here
+    while x is not None and here > target:
+        while True:
+            there = max(target, here - stride)
+            ahead = x if before is None else x + (x - before) * (there - here) / (here - last)
+            found = stage.newton(ahead, math.exp(there), exponent, 1e-4, limit=10)
+            if found is None and before is not None:
+                found = stage.newton(x, math.exp(there), exponent, 1e-4, limit=10)
+            if found is not None:
+                break
+            stride *= 0.4
+            if stride < CONTINUATION_STEP:
+                return None
+        before, last = x, here
+        x, here, stride = found, there, min(stride * 1.6, 3.0)
+    if x is None:
+        return None
+    return stage.newton(x, stage.ridge, exponent, enough, limit=12)

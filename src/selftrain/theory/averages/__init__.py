@@ -1,0 +1,1 @@
+"""The averages over one batch of two classes, by quadrature: logistic, squared, any other loss."""

@@ -1,0 +1,1 @@
+"""Averages of any loss and labeler, in numpy."""

@@ -1,0 +1,143 @@
+"""The averages of a step for any loss and any labeler as its equations ask for them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ....arrays import Array
+from ....labelers import Labeler
+from ....losses import Loss
+from ...geometry.modes import FIRST
+from ...tolerances import EMPTY_SHARE, START_RULE
+from ..batch import At, Batch, Labelling
+from ..quadrature.outer import OldModel
+from ..record import blank, named
+from ..without_weights import explicit_unknowns
+from .gather import gather
+from .noise import Effort, noise_averages
+from .panels import MASS, GroupIntegrals, NewFields
+
+SELECTED_RULE = START_RULE + 8.0
+"""Exponent of the rule that picks points for a start: panels are not refined there."""
+
+
+class GenericAverages:
+    """Any loss and any labeler.
+
+    Arguments:
+        t: the step.
+        loss, labeler: of the step.
+        labels: the labelling model (of zeros at step 0).
+        batch: the samples.
+    """
+
+    def __init__(self, t: int, loss: Loss, labeler: Labeler, labels: Labelling, batch: Batch):
+        self.loss, self.labels, self.batch, self.effort = loss, labels, batch, Effort(t)
+        self.groups = [
+            GroupIntegrals(loss, labeler, self._old(k), self.effort)
+            for k in range(0 if batch.given else len(labels.roots))
+        ]
+
+    def _old(self, k: int) -> OldModel:
+        labels, batch = self.labels, self.batch
+        return OldModel(
+            labels.m, float(labels.roots[k]), labels.bias, float(batch.groups[1, k]), batch.limit,
+            batch.sharpness,
+        )  # fmt: skip
+
+    def new_fields(self, k: int, at: At) -> NewFields:
+        """The new logits of a group."""
+        labels, groups = self.labels, len(self.labels.roots)
+        return NewFields(
+            float(at.fields[0, 0]) + at.anchor * labels.m,
+            at.lift + labels.gamma * labels.bias,
+            (float(at.fields[1 + k, 0]) + at.anchor) * float(labels.roots[k]),
+            float(at.fields[1 + groups + k, 0]),
+            float(at.fields[1 + 2 * groups + k, 0]),
+        )
+
+    def at(self, at: At, exponent: float, with_loss: bool = False) -> tuple[Any, int] | None:
+        """See `step.stage.Averages`."""
+        moments, used = blank(len(self.labels.roots)), 0
+        for k, (weight, positive) in enumerate(self.batch.groups.T):
+            new = self.new_fields(k, at)
+            if self.batch.given:
+                moments[k] = self._labeled(new, positive, exponent)
+                moments[k].share, used = weight, used + 2
+                continue
+            integrals, points = self.groups[k].integrals(new, exponent)
+            moments[k] = named(integrals)
+            moments[k].share, used = weight * integrals[MASS], used + points
+        return (moments, used) if np.isfinite(moments.f).all() else None
+
+    def _labeled(self, new: NewFields, rho: float, exponent: float) -> Any:
+        """The averages of a group whose labels are given."""
+        sign, share = np.array([1.0, -1.0]), np.array([rho, 1.0 - rho])
+        fields = new.at(sign, 0 * sign, np.array(self.loss.classes[::-1]), share)
+        inner, _ = noise_averages(self.loss, fields, exponent, effort=self.effort)
+        return named(gather(sign, 0 * sign, share, inner))
+
+    def start(self, fixed_bias: float, x: Array) -> float:
+        """See `step.stage.Averages`: the averages are sums over points of a rough rule."""
+        parts = [self._selected(k) for k in range(len(self.labels.roots))]
+        weight = np.concatenate([part[2] for part in parts])
+        target = np.concatenate([part[3] for part in parts])
+        if weight.size == 0 or weight.sum() < EMPTY_SHARE:
+            return math.nan
+        bias = self.labels.bias
+        if math.isnan(fixed_bias):
+            bias = _best_constant(self.loss, target, weight)
+        moments = blank(len(parts))
+        for k, (s, g, w, y) in enumerate(parts):
+            at = np.full(s.size, bias)
+            f, curvature = self.loss.slope(y, at), self.loss.curvature(y, at)
+            e, part = moments[k], w / w.sum()
+            e.sf, e.gf, e.ff, e.k = part @ (s * f), part @ (g * f), part @ f**2, part @ curvature
+            e.share = w.sum()
+        explicit_unknowns(moments, self.labels, bias, x)
+        if self.batch.given:
+            x[FIRST : FIRST + len(parts)] = 0.0
+        return self._rarer(target, weight / weight.sum())
+
+    def _selected(self, k: int) -> tuple[Array, Array, Array, Array]:
+        """Selected points of a group: class, g1, weight, target."""
+        weight, rho = (float(value) for value in self.batch.groups[:, k])
+        if self.batch.given:
+            sign = np.array([1.0, -1.0])
+            shares = weight * np.array([rho, 1.0 - rho])
+            return sign, 0 * sign, shares, np.array(self.loss.classes[::-1])
+        s, g, w, target, share = self.groups[k].selected(SELECTED_RULE)
+        alive = w > 0
+        return s[alive], g[alive], w[alive] * share * weight, target[alive]
+
+    def _rarer(self, target: Array, weight: Array) -> float:
+        """Distance of the mean target from the nearer class, in units of that of the classes; one
+        half if targets lie outside.
+        """
+        low, high = self.loss.classes
+        if target.min() < low or target.max() > high:
+            return 0.5
+        return float(min(weight @ (target - low), weight @ (high - target)) / (high - low))
+
+
+def _best_constant(loss: Loss, target: Array, weight: Array) -> float:
+    """The bias that minimises the loss of a model without weights."""
+    lo, hi = -1.0, 1.0
+
+    def slope(bias: float) -> float:
+        return float(weight @ loss.slope(target, np.full(target.size, bias)))
+
+    while slope(lo) > 0 and lo > -600:
+        lo *= 2
+    while slope(hi) < 0 and hi < 600:
+        hi *= 2
+    for _ in range(80):
+        middle = 0.5 * (lo + hi)
+        if slope(middle) > 0:
+            hi = middle
+        else:
+            lo = middle
+    return 0.5 * (lo + hi)

@@ -1,0 +1,210 @@
+r"""The averages of one group of samples for any loss and any labeler, in plain numpy.
+
+What `noise` gives as a function of the previous noise $g_1$ is integrated by 16-point panels split
+at thresholds and jumps of the label, and split further until two parts agree with the whole. What
+labels do is in `targets`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from ....arrays import Array
+from ....labelers import Labeler
+from ....losses import Loss
+from ..quadrature.outer import OldModel
+from ..quadrature.rules import PANEL_W, PANEL_X
+from ..record import COUNT, position
+from .gather import gather, gather_labels, gather_sharpness
+from .noise import INNER, LABEL, MOST_AT_ONCE, SPLIT, Effort, Fields, noise_averages
+from .targets import Targets
+
+SHARP, MASS, COLUMNS = slice(COUNT, COUNT + 5), COUNT + 5, COUNT + 6
+"""Columns of the integrals over a panel after the averages: derivatives in the sharpness, selected
+mass.
+"""
+
+CONVERGED = (*(position(name) for name in ("f", "ff", "k", "gf", "sf")), MASS)
+"""Integrals that enter the equations, and that the panels are refined for; the others only steer
+Newton.
+"""
+
+
+class NewFields(NamedTuple):
+    r"""The new logits of a group: $h = s\,$`mean` + `bias` + `tilt` $g_1$ + `noise` $g_2$;
+    `strength` is c of the proximal map.
+    """
+
+    mean: float
+    bias: float
+    tilt: float
+    noise: float
+    strength: float
+
+    def at(self, s: Array, g: Array, target: Array, weight: Array) -> Fields:
+        """The fields at weighted points (s, g1) with given targets."""
+        centre = s * self.mean + self.bias + self.tilt * g
+        return Fields(target, centre, weight, self.noise, self.strength)
+
+
+class GroupIntegrals:
+    """The averages over the samples of one group whose labels a model gave.
+
+    Arguments:
+        loss, labeler: of the step.
+        old: the labelling model on the group.
+        effort: counts the panels of the step.
+    """
+
+    def __init__(self, loss: Loss, labeler: Labeler, old: OldModel, effort: Effort):
+        self.loss, self.old, self.effort = loss, old, effort
+        self.targets = Targets(labeler, loss, old.sharpness)
+
+    def selected(self, exponent: float) -> tuple[Array, Array, Array, Array, float]:
+        """Selected points: class, g1, weight (sum one), target; and the selected share."""
+        return self._points(self._cuts(exponent))
+
+    def _cuts(self, exponent: float) -> list[tuple[float, Array]]:
+        """Ends of panels in g1 for the two classes: thresholds, jumps, and a coarse grid."""
+        mean, spread, bias, _, limit, sharpness = self.old
+        jumps = [0.0, *self.targets.jumps]
+        wide = 0.0 if math.isinf(sharpness) else sharpness * spread
+        cuts = []
+        for s in (1.0, -1.0):
+            centre = s * mean + bias
+            inner = [(jump - centre) / spread for jump in jumps]
+            edges = [(side * limit - centre) / spread for side in (-1.0, 1.0)]
+            deep = max(0.0, min(-edges[0], edges[1])) if limit > 0 else 0.0
+            reach = math.sqrt(deep**2 + 2 * exponent) + min(wide, abs(centre) / spread)
+            low, high = -reach, reach
+            points = np.array([low, high, *np.linspace(low, high, 9)[1:-1], *inner, *edges])
+            cuts.append((s, np.unique(np.clip(points, low, high))))
+        return cuts
+
+    def _points(self, cuts: list[tuple[float, Array]]) -> tuple[Array, Array, Array, Array, float]:
+        """Selected points: class, g1, weight (sum one), target; and the selected fraction."""
+        mean, spread, bias, rho, limit, _ = self.old
+        rows = []
+        for s, edges in cuts:
+            half = 0.5 * np.diff(edges)[:, None]
+            g = (edges[:-1, None] + half * (1 + PANEL_X)).ravel()
+            w = (half * PANEL_W).ravel() * (rho if s > 0 else 1 - rho)
+            previous = s * mean + bias + spread * g
+            keep = np.abs(previous) > limit
+            rows.append(np.array([np.full(g.size, s), g, w, previous])[:, keep])
+        s, g, w, previous = np.concatenate(rows, axis=1)
+        if s.size == 0:
+            return s, g, w, previous, 0.0
+        w = w * np.exp(-0.5 * g * g) / math.sqrt(2 * math.pi)
+        share = float(w.sum())
+        if share == 0.0:
+            return s, g, w, previous, 0.0
+        return s, g, w / share, self.targets.at(previous), share
+
+    def integrals(
+        self, new: NewFields, exponent: float, with_labels: bool = False
+    ) -> tuple[Array, int]:
+        """The averages over selected points, their share (`MASS`), and the points used.
+
+        Panels are bisected until they agree with their halves.
+        """
+        tolerance = math.exp(-exponent)
+        watched = [*CONVERGED, *(map(position, ("y", "fy", "ky")) if with_labels else ())]
+        done, points = np.zeros(COLUMNS), 0
+        pending = [
+            (s, lo, hi) for s, edges in self._cuts(exponent) for lo, hi in itertools.pairwise(edges)
+        ]
+        whole, sizes = self._panels(new, pending, exponent, with_labels)
+        scale = np.abs(whole).sum(axis=0) + 1e-300
+        begun = self.effort.panels
+        for _ in range(40):
+            halves = [
+                piece
+                for s, lo, hi in pending
+                for piece in ((s, lo, lo + SPLIT * (hi - lo)), (s, lo + SPLIT * (hi - lo), hi))
+            ]
+            split, _ = self._panels(new, halves, exponent, with_labels, sizes)
+            points += 16 * len(halves)
+            both = split.reshape(len(pending), 2, -1).sum(axis=1)
+            error = (np.abs(both - whole) / scale)[:, watched].max(axis=1)
+            good = error <= max(10 * tolerance, 1e-14)
+            done += both[good].sum(axis=0)
+            too_many = self.effort.panels - begun > MOST_AT_ONCE
+            if good.all() or too_many or not np.isfinite(both).all():
+                done += both[~good].sum(axis=0)
+                done[:] = np.nan if too_many and not good.all() else done
+                break
+            bad = np.repeat(~good, 2)
+            pending = [piece for piece, keep in zip(halves, bad, strict=True) if keep]
+            whole = split[bad]
+        done[:MASS] /= done[MASS]
+        return done, points
+
+    def _panels(
+        self,
+        new: NewFields,
+        panels: list[tuple[float, float, float]],
+        exponent: float,
+        with_labels: bool,
+        sizes: Array | None = None,
+    ) -> tuple[Array, Array]:
+        """The integrals over each panel (class, from, to), zero where nothing is selected; the
+        sizes of `noise_averages`.
+        """
+        mean, spread, bias, rho, limit, _ = self.old
+        table = np.array(panels)
+        half = 0.5 * (table[:, 2] - table[:, 1])[:, None]
+        g = (table[:, 1][:, None] + half * (1 + PANEL_X)).ravel()
+        s = np.repeat(table[:, 0], 16)
+        w = (half * PANEL_W).ravel() * np.where(s > 0, rho, 1 - rho)
+        w = w * np.exp(-0.5 * g * g) / math.sqrt(2 * math.pi)
+        previous = s * mean + bias + spread * g
+        w = np.where(np.abs(previous) > limit, w, 0.0)
+        live = w > 0
+        inner = np.zeros((INNER + LABEL * with_labels, g.size))
+        if live.any():
+            fields = new.at(s[live], g[live], self.targets.at(previous[live]), w[live])
+            inner[:, live], sizes = noise_averages(
+                self.loss, fields, exponent, with_labels, sizes, effort=self.effort
+            )
+        by_logit, by_sharpness = np.zeros(g.size), np.zeros(g.size)
+        if with_labels:
+            by_logit[live], by_sharpness[live] = self.targets.slopes(previous[live])
+        out = np.zeros((len(panels), COLUMNS))
+        for i in range(len(panels)):
+            part = slice(16 * i, 16 * i + 16)
+            points = s[part], g[part]
+            out[i, :COUNT] = gather(*points, w[part], inner[:, part])
+            out[i, MASS] = w[part].sum()
+            if with_labels:
+                gather_labels(*points, w[part] * by_logit[part], inner[:, part], out[i])
+                weight = w[part] * by_sharpness[part]
+                out[i, SHARP] = gather_sharpness(*points, weight, inner[:, part])
+        return out, np.ones(5) if sizes is None else sizes
+
+    def edges(self, new: NewFields, exponent: float, share: float) -> Array:
+        """Where the integrand jumps, at both thresholds and where the label jumps among selected
+        points: class, g1, density, by how much f, f^2 and k fall, the side of a threshold (else 0),
+        the derivative of the place of a jump in the sharpness.
+        """
+        mean, spread, bias, rho, limit, _ = self.old
+        places = [(side * limit, side, 0.0) for side in (1.0, -1.0)]
+        for jump, moves in zip(self.targets.jumps, self.targets.jump_slopes(), strict=True):
+            if abs(jump) > limit:
+                places.append((jump, 0.0, moves))
+        rows = []
+        for (logit, side, moves), s in itertools.product(places, (1.0, -1.0)):
+            g = (logit - s * mean - bias) / spread
+            near = 1e-9 * (abs(logit) + 1e-9 * spread)
+            beside = np.array([logit - near, logit + near])
+            fields = new.at(np.full(2, s), np.full(2, g), self.targets.at(beside), np.ones(2))
+            f, ff, k = noise_averages(self.loss, fields, exponent, effort=self.effort)[0][:3]
+            kept = np.array([side <= 0, side >= 0])  # which side of the edge is selected
+            falls = [float((row * kept) @ [1.0, -1.0]) for row in (f, ff, k)]
+            weight = (rho if s > 0 else 1 - rho) * math.exp(-0.5 * g * g) / math.sqrt(2 * math.pi)
+            rows.append([s, g, weight / share, *falls, side, moves])
+        return np.array(rows)

@@ -1,0 +1,1 @@
+"""Averages of the logistic loss, compiled."""

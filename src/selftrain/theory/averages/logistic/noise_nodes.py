@@ -1,0 +1,342 @@
+r"""Averages over the new noise on fixed nodes: the prox of many points at once, in vector code.
+
+For one node of the new noise all outer nodes are handled together, by loops without branches.
+Points are mirrored so that the label prefers the upper class: $p = \sigma(y)$ with $y \ge 0$. The
+unknown of a point is $u = x - y$, the root of $g(u) = u + c f - d$ with $d = h - y$; g bends at x =
+0 only. Newton steps with their second-order correction are made for all points until all have
+settled; a step across x = 0, away from the root, ends there, from where plain Newton steps are
+monotone.
+
+$f = -\sigma(x)\,\sigma(-y)\,\mathrm{expm1}(-u)$ keeps its relative accuracy where x and y are
+nearly equal. A hard label is $y = \infty$: there u is x itself and $f = -\sigma(-x)$.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ....runtime.kernels import kernel
+from ...tolerances import INNER_CAPACITY
+from ..quadrature.exponential import exponentials
+from ..quadrature.rules import inner_rule
+from ..record import Extra
+from .logits import Logits
+
+BLOCK = 256
+"""Outer nodes handled together: their table stays in the nearest cache."""
+
+LANES = 8
+"""Blocks are filled up to a multiple of this, so that vector loops leave no rest."""
+
+U, D, SIGN, E, LOW, EDGE, WEIGHT, CLASS, OLD = range(0, 9 * BLOCK, BLOCK)
+r"""Where the columns of a block begin in its flat table: u; $h - y$ without new noise; the sign of
+the label; $e^{-y}$; $\sigma(-y)$; -y, where x = 0; the weight; the class s; the previous noise
+$g_1$. Constants, so that the compiler knows that columns do not overlap.
+"""
+
+TABLE = 9 * BLOCK
+"""Size of the table."""
+
+LARGEST_LABEL = 500.0
+"""Logits of labels are clipped to this: f beyond it is too small for its square to be a number."""
+
+NEAR = 0.5
+"""Up to this first-order u, or to three times this change of the logit, a point starts from the
+second-order expansion in the change.
+"""
+
+SETTLED = 1e-10
+"""When the squares of the last steps of a block add up to less, the rest is of third order in
+them.
+"""
+
+ROUNDING = 1e-25
+"""The square of a step below this share of the square of u is rounding."""
+
+BENT_PASSES = 12
+"""Passes with the second-order correction; plain Newton steps follow, monotone from any point."""
+
+PASSES = 200
+"""Passes before a block is given up."""
+
+
+class Noise(NamedTuple):
+    r"""What the points of a pass share: the node $g_2$ and its weight, the noise $b g_2$, the
+    strength c, and 1 for hard labels (else 0).
+    """
+
+    node: float
+    weight: float
+    noise: float
+    strength: float
+    hard: float
+
+
+@kernel(error_model="numpy")
+def over_noise_nodes(
+    nodes: Any,
+    count: int,
+    logits: Logits,
+    exponent: float,
+    extra: Extra | None,
+    out: Any,
+) -> int:
+    """`averages.logistic_averages` for small new noise; the points used, -1 if a prox was not
+    found.
+    """
+    places = np.empty(INNER_CAPACITY)
+    weights = np.empty(INNER_CAPACITY)
+    room = np.empty(TABLE)
+    inner = inner_rule(logits.noise, exponent, places, weights)
+    hard = 1.0 if math.isinf(logits.sharpness) else 0.0
+    passes = 0  # as many as the last node needed
+    for first in range(0, count, BLOCK):
+        size = min(BLOCK, count - first)
+        _fill(nodes, first, size, logits, room)
+        size += -size % LANES
+        for i in range(inner):
+            n = places[i]
+            point = Noise(n, weights[i], logits.noise * n, logits.strength, hard)
+            _start(room, size, point)
+            moved = math.inf
+            for _ in range(passes):
+                moved = _approach(room, size, point, 0.5)
+            while not _sums(room, size, point, out) <= SETTLED:
+                if passes == PASSES:
+                    return -1
+                moved = _approach(room, size, point, 0.5 if passes < BENT_PASSES else 0.0)
+                passes += 1
+            if extra is not None:
+                if extra.labels:
+                    _label_sums(room, size, point, out)
+                if extra.loss:
+                    _approach(room, size, point, 0.0)
+                    out.loss += point.weight * _loss(room, size)
+            passes = min(passes - 1 if moved <= SETTLED else passes, BENT_PASSES)
+    return count * inner
+
+
+@kernel(error_model="numpy", fastmath={"contract"})
+def _fill(nodes: Any, first: int, size: int, logits: Logits, room: Any) -> None:
+    """The table of a block of outer nodes; the rest of its last lanes has no weight."""
+    hard = math.isinf(logits.sharpness)
+    scale = 0.0 if hard else logits.sharpness
+    relative = logits.base == scale  # then the old logits cancel in h - y
+    for j in range(size):
+        s = nodes[0, first + j]
+        g = nodes[1, first + j]
+        previous = nodes[3, first + j]
+        sign = 1.0 if previous > 0.0 else -1.0
+        y = scale * abs(previous)
+        height = min(y, LARGEST_LABEL)
+        change = s * logits.shift + logits.bias + logits.tilt * g
+        other = sign * (change + logits.base * previous) - height
+        power, _ = exponentials(-height)
+        room[D + j] = sign * change if relative and y <= LARGEST_LABEL else other
+        room[SIGN + j] = sign
+        room[E + j] = power
+        room[LOW + j] = 0.0 if hard else power / (1.0 + power)
+        room[EDGE + j] = -height
+        room[WEIGHT + j] = nodes[2, first + j]
+        room[CLASS + j] = s
+        room[OLD + j] = g
+    for j in range(size, size + -size % LANES):
+        for column in (D, SIGN, LOW, EDGE, WEIGHT, CLASS, OLD):
+            room[column + j] = 0.0
+        room[E + j] = 1.0
+
+
+@kernel(error_model="numpy", fastmath={"contract"}, forceinline=True)
+def _at(
+    u: float, d: float, e: float, low: float, c: float, hard: float
+) -> tuple[float, float, float, float, float]:
+    r"""f, l'', $1 - 2\sigma(x)$, the slope $1/(1 + c l'')$ and the Newton step at u."""
+    power, less_one = exponentials(-u)
+    weight = e * power
+    top = 1.0 / (1.0 + weight)
+    f = -top * (low * less_one + hard * weight)
+    curvature = top * top * weight
+    slope = 1.0 / (1.0 + c * curvature)
+    return f, curvature, (weight - 1.0) * top, slope, ((d - u) - c * f) * slope
+
+
+@kernel(error_model="numpy", fastmath={"contract"}, forceinline=True)
+def _at_root(
+    u: float, d: float, e: float, low: float, c: float, hard: float
+) -> tuple[float, float, float, float, float]:
+    """f, k, k' and 1 - ck at the root near u, up to third order in the step to it, and the square
+    of that step.
+    """
+    f, curvature, bend, slope, step = _at(u, d, e, low, c, hard)
+    excess = step * step - ROUNDING * u * u
+    third = curvature * bend
+    fourth = curvature * (1.0 - 6.0 * curvature)
+    step -= 0.5 * c * third * slope * step * step
+    rise = step * (curvature + 0.5 * step * third)
+    f += rise
+    bend -= 2.0 * rise
+    curvature += step * (third + 0.5 * step * fourth)
+    slope = 1.0 / (1.0 + c * curvature)
+    k = curvature * slope
+    return f, k, k * slope * slope * bend, slope, (0.0 if excess <= 0.0 else excess)
+
+
+@kernel(error_model="numpy", fastmath={"contract", "reassoc", "nsz"})
+def _start(room: Any, size: int, point: Noise) -> None:
+    """A first u for every point of a block."""
+    noise, c = point.noise, point.strength
+    for j in range(size):
+        low = room[LOW + j]
+        edge = room[EDGE + j]
+        d = room[D + j] + room[SIGN + j] * noise
+        curve = c * low * (1.0 - low)
+        slope = 1.0 / (1.0 + curve)
+        near = d * slope
+        near -= 0.5 * curve * (2.0 * low - 1.0) * slope * near * near
+        above = d > edge + c * (low - 0.5)
+        far = max(edge, d - c * low) if above else min(edge, d + c * (1.0 - low))
+        room[U + j] = near if abs(d) * min(slope, 1.0 / 3.0) < NEAR else far
+
+
+@kernel(error_model="numpy", fastmath={"contract", "reassoc", "nsz"})
+def _approach(room: Any, size: int, point: Noise, bent: float) -> float:
+    """One step of every point of a block; the sum of the squares of these steps."""
+    noise, c, hard = point.noise, point.strength, point.hard
+    moved = 0.0
+    for j in range(size):
+        u = room[U + j]
+        low = room[LOW + j]
+        edge = room[EDGE + j]
+        d = room[D + j] + room[SIGN + j] * noise
+        _, curvature, bend, slope, step = _at(u, d, room[E + j], low, c, hard)
+        excess = step * step - ROUNDING * u * u
+        moved += 0.0 if excess <= 0.0 else excess
+        lean = bent * c * curvature * bend * slope * step
+        u += step * (1.0 - min(max(lean, -0.5), 0.5))
+        above = d > edge + c * (low - 0.5)
+        room[U + j] = max(u, edge) if above else min(u, edge)
+    return moved
+
+
+@kernel(error_model="numpy", fastmath={"contract", "reassoc", "nsz"})
+def _sums(room: Any, size: int, point: Noise, out: Any) -> float:
+    """Add the averages over the points of a block to `out`, unless their last steps are large.
+
+    Returns the sum of the squares of these steps.
+    """
+    noise, c, hard = point.noise, point.strength, point.hard
+    f0 = fs = fg = ff = k0 = ks = kg = ksg = kgg = 0.0
+    fk0 = fks = fkg = ffk = q0 = qs = qg = fq = kk = moved = 0.0
+    for j in range(size):
+        sign, s, g = room[SIGN + j], room[CLASS + j], room[OLD + j]
+        d = room[D + j] + sign * noise
+        f, k, q, _, excess = _at_root(room[U + j], d, room[E + j], room[LOW + j], c, hard)
+        moved += excess
+        w = room[WEIGHT + j]
+        wf, wk, wq = w * sign * f, w * k, w * sign * q
+        f0 += wf
+        fs += wf * s
+        fg += wf * g
+        ff += w * f * f
+        k0 += wk
+        ks += wk * s
+        kg += wk * g
+        ksg += wk * s * g
+        kgg += wk * g * g
+        kk += wk * k
+        ffk += wk * f * f
+        fk0 += wf * k
+        fks += wf * k * s
+        fkg += wf * k * g
+        q0 += wq
+        qs += wq * s
+        qg += wq * g
+        fq += w * f * q
+    if not moved <= SETTLED:
+        return moved
+    w, n = point.weight, point.node
+    out.f += w * f0
+    out.sf += w * fs
+    out.gf += w * fg
+    out.ff += w * ff
+    out.k += w * k0
+    out.sk += w * ks
+    out.gk += w * kg
+    out.nk += w * n * k0
+    out.sgk += w * ksg
+    out.snk += w * n * ks
+    out.ggk += w * kgg
+    out.gnk += w * n * kg
+    out.fk += w * fk0
+    out.sfk += w * fks
+    out.gfk += w * fkg
+    out.nfk += w * n * fk0
+    out.ffk += w * ffk
+    out.k3 += w * q0
+    out.sk3 += w * qs
+    out.gk3 += w * qg
+    out.nk3 += w * n * q0
+    out.fk3 += w * fq
+    out.kk += w * kk
+    return moved
+
+
+@kernel(error_model="numpy", fastmath={"contract", "reassoc", "nsz"})
+def _label_sums(room: Any, size: int, point: Noise, out: Any) -> None:
+    r"""Add the averages of derivatives in the label: $\partial f/\partial y = -p'(1 - ck)$ with $p'
+    = \sigma(y)\sigma(-y)$. Under a strong prox 1 - ck is small, and c k would lose it.
+    """
+    noise, c, hard = point.noise, point.strength, point.hard
+    sgf = sff = y0 = ys = yg = ysg = ygg = fy0 = fys = fyg = ky0 = kys = kyg = 0.0
+    for j in range(size):
+        sign, s, g, low = room[SIGN + j], room[CLASS + j], room[OLD + j], room[LOW + j]
+        d = room[D + j] + sign * noise
+        f, _, q, rest, _ = _at_root(room[U + j], d, room[E + j], low, c, hard)
+        w = room[WEIGHT + j]
+        sgf += w * sign * f * s * g
+        sff += w * f * f * s
+        gain = w * low * (1.0 - low)
+        y = -gain * rest
+        fy = y * sign * f
+        ky = gain * c * sign * q
+        y0 += y
+        ys += y * s
+        yg += y * g
+        ysg += y * s * g
+        ygg += y * g * g
+        fy0 += fy
+        fys += fy * s
+        fyg += fy * g
+        ky0 += ky
+        kys += ky * s
+        kyg += ky * g
+    w = point.weight
+    out.sgf += w * sgf
+    out.sff += w * sff
+    out.y += w * y0
+    out.sy += w * ys
+    out.gy += w * yg
+    out.sgy += w * ysg
+    out.ggy += w * ygg
+    out.fy += w * fy0
+    out.sfy += w * fys
+    out.gfy += w * fyg
+    out.ky += w * ky0
+    out.sky += w * kys
+    out.gky += w * kyg
+
+
+@kernel(error_model="numpy")
+def _loss(room: Any, size: int) -> float:
+    r"""The average loss of a block: $\ln(1 + e^{-|x|})$ and, by the side of x, $(1 - p)x$ or
+    $-px$.
+    """
+    total = 0.0
+    for j in range(size):
+        x = room[U + j] - room[EDGE + j]
+        slope = room[LOW + j] if x >= 0.0 else room[LOW + j] - 1.0
+        total += room[WEIGHT + j] * (math.log1p(math.exp(-abs(x))) + slope * x)
+    return total

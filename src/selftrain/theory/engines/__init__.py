@@ -1,1 +1,0 @@
-"""Ways to take the averages of a step: compiled logistic, closed-form squared, any other loss."""

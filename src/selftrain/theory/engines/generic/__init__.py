@@ -1,1 +1,0 @@
-"""The engine for any loss and labeler, in plain numpy."""

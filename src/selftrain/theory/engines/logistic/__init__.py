@@ -1,1 +1,0 @@
-"""The engine for the logistic loss, compiled."""

@@ -1,1 +1,0 @@
-"""The squared loss: every step in closed form."""

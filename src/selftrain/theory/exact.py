@@ -1,0 +1,292 @@
+"""The exact engine: every sample is used once, two classes; step after step by quadrature.
+
+Where losses and covariances allow, `step.march` solves the run in compiled code. Other steps, and
+those that do not converge there, are a `Stage`, solved by `step.solver`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..arrays import Array
+from ..errors import InvalidInput, StageError
+from ..problem import Problem
+from ..recipe import Recipe
+from ..runtime.progress import Progress, ProgressOption
+from .averages.batch import Labelling
+from .ending import Ending, before_step
+from .fading import DEGREES, Fading, is_homogeneous, shift, unscaled
+from .geometry.modes import BIAS, FIRST, HAT_M
+from .geometry.space import threads_of
+from .stages import Stages
+from .stats import START_NAMES, STATE, SolverStats
+from .step.equations import unknown_scales
+from .step.march import (
+    ACCURACY,
+    CHI,
+    EVALUATIONS,
+    NODES,
+    OLD_BIAS,
+    OVERLAP,
+    START,
+    Demands,
+    Table,
+    march,
+)
+from .step.prediction import LONGEST_HISTORY, extrapolated
+from .step.solver import Solution, solve_stage
+from .step.stage import Stage
+from .tolerances import (
+    COLLAPSED_MASS,
+    LEVELS,
+    REFINED,
+    confirmable,
+    exponent_of,
+    last_step_of,
+)
+from .trajectory import Trajectory
+
+MARCHED = 200_000
+"""Modes times steps of compiled code between two reports of progress."""
+
+
+def solve_exact(
+    problem: Problem,
+    recipe: Recipe,
+    tolerance: float,
+    on_failure: str = "raise",
+    warm_start: Trajectory | None = None,
+    progress: ProgressOption = None,
+) -> Trajectory:
+    """Solve a problem in which every sample is used once; arguments as of `solve`."""
+    if recipe.lambda_l == 0 and math.isinf(problem.sample_clusters[0].separation):
+        accepted = "must be > 0: the means differ in a direction in which the noise has no variance"
+        raise InvalidInput("lambda_l", recipe.lambda_l, accepted)
+    run = Run(problem, recipe, tolerance, warm_start)
+    with Progress(problem.steps + 1, "steps", progress, often=True) as bar, threads_of(run.space):
+        try:
+            run.solve(bar)
+        except StageError as error:
+            if on_failure == "raise":
+                raise
+            run.failure = error
+    return run.trajectory()
+
+
+class Run:
+    """A run while it is solved.
+
+    Attributes:
+        table: what is stored of every step; step t, and the weights it starts from, are in units of
+            $2^{-e_t}$ with `exponents` $e_t$ (`theory.fading`).
+        near: unknowns of a similar run with their gamma, NaN where there is none.
+        since: the first step whose unknowns are in the units of the weights.
+        done: steps solved so far.
+    """
+
+    def __init__(
+        self, problem: Problem, recipe: Recipe, tolerance: float, warm: Trajectory | None = None
+    ):
+        self.problem, self.recipe, self.tolerance = problem, recipe, tolerance
+        self.stages = Stages(problem, recipe)
+        self.space = self.stages.space
+        size, blank = problem.steps + 1, self.space.no_weights()
+        counts = np.zeros((size, 3), dtype=np.int64)
+        counts[:, START] = -1
+        self.table = Table(
+            np.full((size, FIRST + 3 * self.space.groups + 1), np.nan),
+            np.full((size, *blank.mean.shape), np.nan),
+            np.full((size, *blank.variance.shape), np.nan),
+            np.full((size, 4), np.nan),
+            counts,
+        )
+        self.exponents = np.zeros(size, dtype=np.int64)
+        self.homogeneous = is_homogeneous(problem, recipe)
+        self.near = np.full_like(self.table.unknowns, np.nan)
+        if warm is not None and warm.unknowns is not None:
+            self._begin_near(warm)
+        self.since, self.done = 1, 0
+        self.collapsed_at: int | None = None
+        self.failure: StageError | None = None
+
+    def _begin_near(self, warm: Trajectory) -> None:
+        """Take the unknowns of a similar run, up to the first step whose weights have faded."""
+        assert warm.unknowns is not None
+        assert warm.gammas is not None
+        good = warm.good_steps
+        if warm.fading is not None:
+            good = min(good, int(np.argmax(warm.fading.exponents > 0)))
+        if warm.unknowns.shape[1] == self.near.shape[1] - 1:
+            self.near[:good, :-1], self.near[:good, -1] = warm.unknowns[:good], warm.gammas[:good]
+
+    def solve(self, bar: Progress) -> None:
+        """Fill the table."""
+        t, exponent = 0, exponent_of(self.tolerance)
+        finest = exponent + LEVELS * REFINED
+        compiled = self._compiled() if self.stages.compiled else None
+        while t <= self.problem.steps:
+            if compiled is not None and not (t == self.since > 1):
+                t, ending = compiled(t, exponent)
+                self.done = t
+                bar.reach(t)
+                if ending == Ending.SOLVED:
+                    continue
+                if ending == Ending.COLLAPSED:
+                    self.collapsed_at = t
+                    return
+                if ending == Ending.EMPTY:
+                    raise self._error(t, ending)
+            old, bias = self._before(t)
+            if old is None:
+                self.collapsed_at = t
+                return
+            stage = self.stages.stage(t, old, bias)
+            mass = stage.label_mass() if t > 0 else 0.5
+            if math.isnan(mass):
+                raise self._error(t, Ending.EMPTY)
+            if not self.recipe.fix_bias and mass < COLLAPSED_MASS:
+                self.collapsed_at = t
+                return
+            guess = self._guess(t, stage.labels)
+            solution = solve_stage(stage, exponent, confirmable(self.tolerance), guess)
+            exponent = min(solution.exponent, finest)  # the next step will need this rule too
+            self._store(t, stage, solution, bias)
+            t = self.done = t + 1
+            bar.reach(t)
+
+    def _compiled(self) -> Callable[[int, float], tuple[int, Ending]]:
+        """A function that solves steps from some t on in compiled code, and returns the first that
+        was not, and how it ended.
+        """
+        stages, tolerance = self.stages, confirmable(self.tolerance)
+        samples = stages.samples
+        enough, piece = last_step_of(tolerance), 1 + MARCHED // samples.mean.shape[1]
+
+        def run(t: int, exponent: float) -> tuple[int, Ending]:
+            faded = bool(self.exponents[t] > 0)
+            demands = Demands(
+                exponent, enough, tolerance, self.recipe.fix_bias, self.since, faded
+            )  # fmt: skip
+            steps = (t, min(self.problem.steps + 1, t + piece))
+            done, ending = march(
+                steps, samples, stages.schedule, self.near, demands, self.table, stages.work
+            )
+            return done, Ending(ending)
+
+        return run
+
+    def _before(self, t: int) -> tuple[Any, float]:
+        """Weights and bias that step t starts from, in range; no weights if nothing but the bias is
+        left. Raises if they overflow or underflow.
+        """
+        if t == 0:
+            return self.space.no_weights(), 0.0
+        mean, spread = self.table.means[t - 1], self.table.spreads[t - 1]
+        bias = float(self.table.numbers[t - 1, OLD_BIAS])
+        law: Any = self.space.law(mean, spread)
+        logits = math.sqrt(max(self.space.projections(law, self.stages.sets[t])[1:]))
+        faded = bool(self.exponents[t] > 0)
+        ending = Ending(before_step(logits, bias, self.recipe.fix_bias, faded))
+        if ending == Ending.COLLAPSED:
+            return None, bias
+        if ending == Ending.SOLVED:
+            return law, bias
+        power = shift(logits, int(self.exponents[t])) if self.homogeneous else 0
+        if power == 0:
+            raise self._error(t, ending)
+        self.exponents[t:] += power
+        self.since = t
+        self.near[:] = np.nan  # the similar run is in other units
+        return self.space.law(mean * 2.0**power, spread * 4.0**power), bias * 2.0**power
+
+    def _guess(self, t: int, labels: Labelling) -> Array | None:
+        """The unknowns of step t, extrapolated from the steps before, or those of a similar run."""
+        if not math.isnan(self.near[t, -1]):
+            return np.array(self.near[t, :-1])
+        begin, unknowns = max(1, t - LONGEST_HISTORY), self.table.unknowns
+        if t < 2 or np.any((unknowns[begin:t, -1] > 0) != (labels.gamma > 0)):
+            return None
+        scale = np.empty(unknowns.shape[1] - 1)
+        unknown_scales(unknowns[t - 1], labels, scale)
+        before = unknowns[begin:t, :-1].copy()
+        power = (self.exponents[t] - self.exponents[begin:t]).astype(float)[:, None]
+        before[:, [HAT_M, BIAS]] *= 2.0**power
+        before[:, FIRST + 2 * self.space.groups :] += 2 * power * math.log(2.0)
+        return extrapolated(before, scale)
+
+    def _store(self, t: int, stage: Stage, solution: Solution, bias: float) -> None:
+        """Enter the solution of step t; `bias` is the old one."""
+        table, x, gamma = self.table, solution.x.copy(), stage.labels.gamma
+        if self.stages.balanced[t] and bias == 0.0:
+            x[BIAS] = 0.0
+        (table.means[t], table.spreads[t]), out = stage.algebra.advance(x, stage.ridge, gamma)
+        table.unknowns[t] = np.append(x, gamma)
+        table.numbers[t] = gamma * bias + x[BIAS], out[3], out[2], solution.accuracy
+        start = START_NAMES.index(solution.start)
+        table.counts[t] = solution.evaluations, solution.nodes, start
+
+    def _error(self, t: int, ending: Ending) -> StageError:
+        """The error of a run that `ending` ends before step t, with the state of the last step."""
+        threshold = None
+        if ending == Ending.EMPTY:
+            threshold = float(self.recipe.at_steps(self.problem.steps).threshold[t - 1])
+        exponent = self.exponents[t - 1 : t]
+        state = {
+            name: float(unscaled(name, column[t - 1 : t], exponent)[0])
+            for name, column in self._columns().items()
+            if name in STATE
+        }
+        return ending.error(t, state, threshold=threshold)
+
+    def _columns(self) -> dict[str, Array]:
+        """Every quantity over the steps, in the units of each."""
+        good, table, size = slice(self.done), self.table, self.problem.steps + 1
+        m, v, off_best, variances = (
+            np.full(shape, np.nan) for shape in (size, size, size, (size, 2))
+        )
+        seen = self.space.observed(table.means[good], table.spreads[good], self.stages.test)
+        m[good], v[good], off_best[good], variances[good] = seen
+        gamma, groups = table.unknowns[:, -1:], self.space.groups
+        hat_t, log_q, log_chi = (
+            table.unknowns[:, FIRST + k * groups : FIRST + (k + 1) * groups] for k in range(3)
+        )
+        scales, hat_q = self.stages.scales, np.exp(log_q)
+        sums = (hat_q, np.exp(log_chi), gamma * hat_q - hat_t)
+        q_hat, chi_hat, r_hat = ((scales * hat).sum(axis=1) for hat in sums)
+        overlap = table.numbers[:, OVERLAP].copy()
+        overlap[0] = r_hat[0] = np.nan
+        values = (
+            m, v, table.numbers[:, OLD_BIAS].copy(), table.numbers[:, CHI].copy(), overlap, q_hat,
+            chi_hat, table.unknowns[:, HAT_M].copy(), r_hat,
+        )  # fmt: skip
+        named = dict(zip(STATE, values, strict=True))
+        return named | {"off_best": off_best, "logit_variances": variances}
+
+    def trajectory(self) -> Trajectory:
+        """The finished result."""
+        table, done = self.table, self.done
+        for array in (table.unknowns, table.means, table.spreads, table.numbers):
+            array[done:] = np.nan
+        table.counts[done:] = 0, 0, -1
+        columns, fading = self._columns(), None
+        if self.exponents.any():
+            scaled = {name: column for name, column in columns.items() if name in DEGREES}
+            fading = Fading(self.exponents, scaled)
+            columns = {name: unscaled(name, x, self.exponents) for name, x in columns.items()}
+        names = ("", *START_NAMES)
+        stats = SolverStats(
+            self.tolerance, table.counts[:, EVALUATIONS].copy(), table.counts[:, NODES].copy(),
+            table.numbers[:, ACCURACY].copy(),
+            tuple(names[1 + start] for start in table.counts[:, START].tolist()),
+        )  # fmt: skip
+        quantities: dict[str, Any] = columns
+        return Trajectory(
+            self.problem, self.recipe, **quantities, stats=stats, collapsed_at=self.collapsed_at,
+            failure=self.failure, fading=fading, space=self.space,
+            unknowns=table.unknowns[:, :-1], gammas=table.unknowns[:, -1],
+            weight_means=table.means, weight_spreads=table.spreads,
+        )  # fmt: skip

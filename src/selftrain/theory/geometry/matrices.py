@@ -1,0 +1,257 @@
+r"""The linear half of a step for covariances without common directions: the sums of `modes` as
+traces of matrices.
+
+The law of the weights is a mean vector b and a covariance V. With $A_r = \Sigma_r G$ and $\beta -
+a\beta' = D\beta' + \dots$,
+
+    D = G[(\gamma_0 - a) \sum_k \hat Q_k \Sigma_k - a\lambda - \sum_k T_k \Sigma_k]
+    d = \hat m G \mu + D b'
+    \partial D/\partial T_r = -A_r^T
+    \partial D/\partial\ln\hat Q_r = \hat Q_r A_r^T (\gamma_0 - a - D)
+    \partial d/\partial\ln\hat Q_r = \hat Q_r A_r^T ((\gamma_0 - a) b' - d)
+
+and every field and derivative is a trace of products of these, taken entry by entry.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg.lapack import dpotrf, dpotri
+
+from ...arrays import Array
+from ...mixture.clusters import Clusters
+from .modes import FIRST, HAT_M
+
+
+class FullWeights(NamedTuple):
+    """The law of the weights: mean and covariance."""
+
+    mean: Array
+    variance: Array
+
+
+class MatrixSpace:
+    """The sets of points of a problem, in the coordinates of the rows."""
+
+    basis = group = None
+
+    def __init__(self, shapes: list[Clusters]):
+        self.features = shapes[0].features
+        self.groups = 1 + any(shape.pair for shape in shapes)
+        self._sets = {shape: self._matrices(shape) for shape in set(shapes)}
+
+    def _matrices(self, shape: Clusters) -> tuple[Array, ...]:
+        full = [
+            matrix if matrix.ndim == 2 else np.diag(np.broadcast_to(matrix, self.features))
+            for matrix in shape.covariances
+        ]
+        return tuple(full) if len(full) == self.groups else (full[0],) * self.groups
+
+    @staticmethod
+    def law(mean: Array, variance: Array) -> FullWeights:
+        """The law of the weights from its arrays."""
+        return FullWeights(mean, variance)
+
+    def no_weights(self) -> FullWeights:
+        """The weights before step 0."""
+        return FullWeights(np.zeros(self.features), np.zeros((self.features, self.features)))
+
+    def projections(self, weights: FullWeights, shape: Clusters) -> Array:
+        r"""m and $q_k$ of the logits of these points."""
+        b, v = weights
+        squares = [float(b @ s @ b + (s * v).sum()) for s in self._sets[shape]]
+        return np.array([float(shape.mean @ b), *squares])
+
+    def square(self, weights: FullWeights, shape: Clusters) -> float:
+        r"""$|\beta|^2$."""
+        return float(weights.mean @ weights.mean + np.trace(weights.variance))
+
+    def observed(self, means: Array, spreads: Array, clusters: Clusters) -> tuple[Array, ...]:
+        """What a set of samples sees of the weights of many steps, as in `Spectrum`."""
+        mean, separation = clusters.mean, clusters.separation
+        m, matrices = means @ mean, self._sets[clusters]
+        plain = means - (m / clusters.length**2)[:, None] * mean
+        v = (plain**2).sum(axis=1) + self.trace(spreads)
+        off = np.full(m.shape, np.nan)
+        if np.isfinite(separation):
+            average = np.asarray(sum(matrices)) / self.groups
+            best = np.linalg.lstsq(average, mean, rcond=None)[0]
+            off = _squares(average, means - (m / separation**2)[:, None] * best, spreads)
+        squares = np.column_stack([_squares(s, means, spreads) for s in matrices])
+        return m, v, off, squares if self.groups == 2 else np.repeat(squares, 2, axis=1)
+
+    def mean_of(self, weights: FullWeights, shape: Clusters) -> Array:
+        """The mean of the weights in the coordinates of the rows."""
+        return weights.mean
+
+    def along(self, spreads: Array, direction: Array) -> Array:
+        """Variances along a direction of the features, of one covariance of weights or several."""
+        return np.asarray(spreads @ direction @ direction)
+
+    def trace(self, spreads: Array) -> Array:
+        """Traces of one matrix, or several."""
+        return np.asarray(np.trace(spreads, axis1=-2, axis2=-1))
+
+    def step(self, old: FullWeights, shape: Clusters) -> MatrixStep:
+        """The algebra of a step that starts from the weights `old`."""
+        return MatrixStep(shape.mean, self._sets[shape], old)
+
+    def supervised(self, groups: list[tuple[Clusters, int]]) -> MatrixStep:
+        """The algebra of a supervised fit to groups of samples, as in `Spectrum`."""
+        matrices = tuple(self._sets[clusters][k] for clusters, k in groups)
+        return MatrixStep(groups[0][0].mean, matrices, self.no_weights())
+
+
+class MatrixStep:
+    """The linear half of one step, by traces."""
+
+    def __init__(self, mean: Array, matrices: tuple[Array, ...], old: FullWeights):
+        self.mean, self.matrices, self.old = mean, matrices, old
+        self.groups, self.features = len(matrices), len(mean)
+        self.length = float(np.linalg.norm(mean))
+        self.first = not old.mean.any()
+
+    @cached_property
+    def softness(self) -> Array:
+        b, v = self.old
+        if self.first:
+            return np.array([np.trace(s) / self.features for s in self.matrices])
+        whole = float(b @ b + np.trace(v))
+        return np.array([(b @ s @ b + (s * v).sum()) / whole for s in self.matrices])
+
+    @cached_property
+    def _seen(self) -> list[tuple[Array, Array, float]]:
+        r"""$V'\Sigma_k$, $\Sigma_k b'$ and $q'_k$."""
+        b, v = self.old
+        rows = [(v @ s, s @ b) for s in self.matrices]
+        return [(vs, sb, float(b @ sb + np.trace(vs))) for vs, sb in rows]
+
+    def fields(self, x: Array, ridge: float, gamma: float, anchor: float) -> Array:
+        k, n = self.groups, self.features
+        q0, x0 = FIRST + k, FIRST + 2 * k
+        hat_q, hat_chi = np.exp(x[q0:x0]), np.exp(x[x0:])
+        out = np.zeros((1 + 3 * k, x.size + 1))
+        inverse = self.inverse(hat_q, ridge)
+        if inverse is None:
+            out[:] = np.nan
+            return out
+        a = [s @ inverse for s in self.matrices]
+        self._means(x, (inverse, a), (ridge, gamma, anchor), out)
+        blur = sum(value * ar for value, ar in zip(hat_chi, a, strict=True)) / n
+        for i in range(k):
+            noise, c = out[1 + k + i], out[1 + 2 * k + i]
+            pairs = np.array([(a[i] * ar.T).sum() / n for ar in a])
+            c[0] = np.trace(a[i]) / n
+            c[1 + q0 : 1 + x0] = -hat_q * pairs
+            noise[1 + x0 :] = hat_chi * pairs
+            noise[0] += hat_chi @ pairs
+            mixed = blur @ a[i] + a[i] @ blur
+            noise[1 + q0 : 1 + x0] -= hat_q * [(ar.T * mixed).sum() for ar in a]
+            noise[0] = np.sqrt(noise[0])
+            noise[1:] *= 0.5 / noise[0]
+        return out
+
+    def _means(
+        self,
+        x: Array,
+        products: tuple[Array, list[Array]],
+        scales: tuple[float, float, float],
+        out: Array,
+    ) -> None:
+        """Rows of m, psi, and what mean and old weights add to the squared noise."""
+        (inverse, a), (ridge, gamma, anchor) = products, scales
+        k, (b, v) = self.groups, self.old
+        t0, q0 = FIRST, FIRST + self.groups
+        hat_t, hat_q = x[t0:q0], np.exp(x[q0 : q0 + k])
+        lift, keep = inverse @ self.mean, gamma - anchor
+        d = x[HAT_M] * lift
+        turn = np.zeros_like(inverse)
+        if not self.first:
+            top = sum(
+                (keep * q - t) * s for q, t, s in zip(hat_q, hat_t, self.matrices, strict=True)
+            )
+            turn = inverse @ top - anchor * ridge * inverse
+            d = d + turn @ b
+        moves = [lift, *(-(ar.T @ b) for ar in a)]
+        moves += [q * (ar.T @ (keep * b - d)) for q, ar in zip(hat_q, a, strict=True)]
+        places = [1 + HAT_M, *range(1 + t0, 1 + q0 + k)]
+        out[0, 0] = self.mean @ d
+        out[0, places] = [self.mean @ move for move in moves]
+        spread = turn @ v if not self.first else v
+        for i, s in enumerate(self.matrices):
+            psi_row, noise = out[1 + i], out[1 + k + i]
+            rest = d
+            if not self.first:
+                seen, sb, old_q = self._seen[i]
+                psi_row[0] = (sb @ d + (seen * turn.T).sum()) / old_q
+                psi_row[places] = [sb @ move for move in moves]
+                wide = spread @ s
+                flat = np.array([(seen * ar).sum() for ar in a])
+                psi_row[1 + t0 : 1 + q0] -= flat
+                turned = np.array([(wide * ar).sum() for ar in a])
+                psi_row[1 + q0 : 1 + q0 + k] += hat_q * (keep * flat - turned)
+                psi_row[places] /= old_q
+                psi = psi_row[0]
+                rest = d - psi * b
+                pull = s @ (spread - psi * v)
+                noise[0] = (pull * turn).sum() - psi * np.trace(pull)
+                flat = np.array([(ar.T * pull).sum() for ar in a])
+                cross = turn @ pull.T
+                turned = np.array([(ar * cross).sum() for ar in a])
+                noise[1 + t0 : 1 + q0] -= 2 * flat
+                noise[1 + q0 : 1 + q0 + k] += 2 * hat_q * (keep * flat - turned)
+            sr = s @ rest
+            noise[0] += rest @ sr
+            noise[places] += [2 * (sr @ move) for move in moves]
+
+    def chain(self, x: Array, ridge: float, gamma: float) -> tuple[Array, Array]:
+        r"""$G\sum_k \hat R_k\Sigma_k$, by which old weights live on, and G."""
+        hat_t, log_q, _ = x[FIRST:].reshape(3, self.groups)
+        hat_q = np.exp(log_q)
+        inverse = self.inverse(hat_q, ridge)
+        assert inverse is not None
+        parts = zip(hat_q, hat_t, self.matrices, strict=True)
+        return inverse @ sum((gamma * q - t) * s for q, t, s in parts), inverse
+
+    def advance(self, x: Array, ridge: float, gamma: float) -> tuple[FullWeights, Array]:
+        r"""The new weights, and ($|\beta|^2$, its part off the mean, $\beta\cdot\beta'$, tr G /
+        N).
+        """
+        turn, inverse = self.chain(x, ridge, gamma)
+        hat_chi = np.exp(x[FIRST + 2 * self.groups :])
+        b, v = self.old
+        mean = x[HAT_M] * (inverse @ self.mean) + turn @ b
+        blur = sum(chi * s for chi, s in zip(hat_chi, self.matrices, strict=True)) / self.features
+        variance = turn @ v @ turn.T + inverse @ blur @ inverse
+        variance = 0.5 * (variance + variance.T)
+        square = float(mean @ mean + np.trace(variance))
+        off = mean - (self.mean @ mean) / self.length**2 * self.mean
+        overlap = float(mean @ b + (turn * v).sum())
+        numbers = [
+            square,
+            off @ off + np.trace(variance),
+            overlap,
+            np.trace(inverse) / self.features,
+        ]
+        return FullWeights(mean, variance), np.array(numbers)
+
+    def inverse(self, hat_q: Array, ridge: float) -> Array | None:
+        total = sum(q * s for q, s in zip(hat_q, self.matrices, strict=True))
+        total = total + ridge * np.eye(self.features)
+        factor, bad = dpotrf(total, lower=1)
+        if bad:
+            return None
+        inverse, bad = dpotri(factor, lower=1)
+        if bad:
+            return None
+        lower = np.tril(inverse, -1)
+        return np.asarray(lower + lower.T + np.diag(np.diag(inverse)), dtype=float)
+
+
+def _squares(matrix: Array, means: Array, spreads: Array) -> Array:
+    r"""$b^T\Sigma b + \mathrm{tr}(\Sigma V)$ of many laws."""
+    squares: Array = ((means @ matrix) * means).sum(axis=1) + (spreads * matrix).sum(axis=(1, 2))
+    return squares

@@ -1,0 +1,128 @@
+"""What every step of a run is given, and its equations as a `Stage`: two classes, every sample used
+once.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from ..arrays import Array
+from ..labelers import HardLabels
+from ..problem import Problem
+from ..recipe import Recipe
+from .averages.batch import OTHER, Batch, Labelling, kind_of, reference_sharpness
+from .averages.compiled import CompiledAverages
+from .averages.generic.averages import GenericAverages
+from .geometry.mirror import own_mirrors, treats_classes_alike
+from .geometry.space import mean_variance, space_of_problem
+from .geometry.spectrum import Spectrum
+from .step.march import BALANCED, LOSS, RIDGE, ROW, SHARPNESS, THRESHOLD, Samples, Schedule
+from .step.newton import work_for
+from .step.stage import Stage
+
+
+class Stages:
+    """The steps of a problem with a recipe.
+
+    Attributes:
+        space: the coordinates of the weights.
+        sets: the clusters of steps 0..T; `distinct` lists different ones, the test set included.
+        schedule: what steps are given apart from the weights, arrays over the steps.
+        length: half the distance of the labelled class means, the unit of the thresholds.
+        work: arrays for the evaluations of compiled steps.
+    """
+
+    def __init__(self, problem: Problem, recipe: Recipe):
+        self.problem, self.recipe = problem, recipe
+        self.test, self.sets = problem.test_clusters, problem.sample_clusters
+        self.space = space_of_problem(problem)
+        self.length = self.sets[0].length
+        self.work = work_for(self.space.groups)
+        distinct = {id(one): one for one in (*self.sets, self.test)}
+        self.distinct = [*dict.fromkeys(distinct.values())]
+        self._rows = {key: self.distinct.index(one) for key, one in distinct.items()}
+        self.test_row = self._rows[id(self.test)]
+        self.schedule = self._schedule()
+
+    def _schedule(self) -> Schedule:
+        """Write out what every step is given."""
+        problem, recipe = self.problem, self.recipe
+        values, batches, size = recipe.at_steps(problem.steps), problem.unlabeled, problem.steps + 1
+        numbers, kinds = np.empty((size, 3)), np.empty((size, 3), dtype=np.int64)
+        numbers[0] = 0.0, math.inf, recipe.lambda_l
+        numbers[1:, THRESHOLD], numbers[1:, RIDGE] = values.threshold, values.lambda_u
+        hard = isinstance(recipe.label_function, HardLabels)
+        numbers[1:, SHARPNESS] = math.inf if hard else values.sharpness
+        rho, alpha = (
+            np.append(problem.rho, batches.rho),
+            np.append(problem.alpha_l, batches.alpha),
+        )
+        groups = np.empty((size, 2, self.space.groups))
+        groups[:, 0, 0], groups[:, 1, 0] = alpha, rho
+        if self.space.groups == 2:
+            groups[:, 0, 0], groups[:, 0, 1] = alpha * (1.0 - rho), alpha * rho
+            groups[:, 1] = 0.0, 1.0
+        balanced = rho == 0.5
+        if balanced.any():
+            balanced &= treats_classes_alike(problem, recipe) & own_mirrors(self.sets)
+        kinds[:, LOSS] = kind_of(problem.loss_at(1), recipe.label_function)
+        kinds[0, LOSS] = kind_of(problem.loss_at(0), recipe.label_function)
+        kinds[:, ROW] = [self._rows[id(one)] for one in self.sets]
+        kinds[:, BALANCED] = balanced
+        return Schedule(numbers, kinds, groups)
+
+    @property
+    def balanced(self) -> Array:
+        """Whether a bias of zero remains zero, for every step."""
+        return np.asarray(self.schedule.kinds[:, BALANCED])
+
+    @cached_property
+    def scales(self) -> Array:
+        """The mean variance of a feature in every group, a row for every step."""
+        rows = []
+        for clusters in self.distinct:
+            found = [mean_variance(s, clusters.features) for s in clusters.covariances]
+            rows.append(found if len(found) == self.space.groups else found * self.space.groups)
+        return np.asarray(np.array(rows)[self.schedule.kinds[:, ROW]])
+
+    @cached_property
+    def samples(self) -> Samples:
+        """The sets of samples as compiled code takes them."""
+        assert isinstance(self.space, Spectrum)
+        noises = [self.space.noise(clusters) for clusters in self.distinct]
+        return Samples(
+            np.array([noise.mean for noise in noises]),
+            np.array([noise.variances for noise in noises]),
+            noises[0].copies, noises[0].features, self.length,
+        )  # fmt: skip
+
+    @property
+    def compiled(self) -> bool:
+        """Whether `step.march` solves these steps."""
+        return OTHER not in self.schedule.kinds[:2, LOSS] and isinstance(self.space, Spectrum)
+
+    def stage(self, t: int, old: Any, bias: float) -> Stage:
+        """The equations of step t from the weights and the bias before it."""
+        plan, clusters, limit = self.schedule, self.sets[t], 0.0
+        threshold, sharpness, ridge = (float(value) for value in plan.numbers[t])
+        kind = int(plan.kinds[t, LOSS])
+        labels = Labelling(0.0, np.ones(self.space.groups), 0.0, 0.0)
+        if t > 0:
+            m, *squares = self.space.projections(old, clusters)
+            norm = math.sqrt(self.space.square(old, clusters)) * self.length
+            limit = threshold * norm
+            gamma = float(reference_sharpness(kind, sharpness))
+            labels = Labelling(float(m), np.sqrt(np.array(squares)), bias, gamma)
+        batch = Batch(plan.groups[t], limit, sharpness, t == 0, kind)
+        averages: CompiledAverages | GenericAverages
+        if kind == OTHER:
+            loss, labeler = self.problem.loss_at(t), self.recipe.label_function
+            averages = GenericAverages(t, loss, labeler, labels, batch)
+        else:
+            averages = CompiledAverages(labels, batch, self.work.room)
+        algebra = self.space.step(old, clusters)
+        return Stage(t, algebra, averages, ridge, self.recipe.fix_bias)

@@ -1,0 +1,84 @@
+"""The supervised fit to all samples of a problem, as if all were labelled."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import ndtr
+
+from ..errors import InvalidInput
+from ..labelers import SoftLabels
+from ..mixture.clusters import Clusters
+from ..observables import one_minus_cosine
+from ..problem import Problem
+from ..protocol import new_samples
+from ..recipe import Recipe
+from .averages.batch import OTHER, Batch, Labelling, kind_of, room_for
+from .averages.compiled import CompiledAverages
+from .averages.generic.averages import GenericAverages
+from .geometry.mirror import own_mirrors, treats_classes_alike
+from .geometry.modes import BIAS
+from .geometry.space import space_of, threads_of
+from .step.solver import solve_stage
+from .step.stage import Stage
+from .tolerances import TOLERANCE, confirmable, exponent_of
+
+
+class SupervisedModel(NamedTuple):
+    """What a supervised fit gives on the test mixture: error and cosine."""
+
+    error: float
+    cosine: float
+
+
+def supervised_model(
+    problem: Problem, ridge: float, tolerance: float = TOLERANCE
+) -> SupervisedModel:
+    """Fit all samples of a problem with their true labels.
+
+    Under domain shift every batch keeps its proportions and its covariance; the class means must
+    be the same.
+    """
+    sets, test = problem.sample_clusters, problem.test_clusters
+    if any(not np.array_equal(one.mean, sets[0].mean) for one in set(sets)):
+        accepted = "must have the class means of clusters: all samples enter one fit"
+        raise InvalidInput("clusters_u", problem.clusters_u, accepted)
+    alpha = np.append(problem.alpha_l, new_samples(problem))
+    rho = np.append(problem.rho, problem.unlabeled.rho)
+    # samples of one class with one covariance are one group; both classes are one if they share it
+    groups: dict[tuple[Clusters, int], list[float]] = {}
+    for one, a, r in zip(sets, alpha, rho, strict=True):
+        parts = [(0, a * (1 - r), 0.0), (1, a * r, a * r)] if one.pair else [(0, a, a * r)]
+        for k, count, positive in parts:
+            total = groups.setdefault((one, k), [0.0, 0.0])
+            total[0] += count
+            total[1] += positive
+    weights, positives = np.array(list(groups.values())).T
+    space = space_of([*dict.fromkeys([*sets, test])])
+    algebra = space.supervised([*groups])
+    loss, labeler = problem.loss_function, SoftLabels()
+    labels = Labelling(0.0, np.ones(weights.size), 0.0, 0.0)
+    kind = kind_of(loss, labeler)
+    batch = Batch(np.array([weights, positives / weights]), 0.0, math.inf, True, kind)
+    averages: CompiledAverages | GenericAverages
+    if kind == OTHER:
+        averages = GenericAverages(0, loss, labeler, labels, batch)
+    else:
+        averages = CompiledAverages(labels, batch, room_for(weights.size))
+    stage = Stage(0, algebra, averages, ridge, False)
+    with threads_of(space):
+        solution = solve_stage(stage, exponent_of(tolerance), confirmable(tolerance))
+        law: Any
+        law, _ = algebra.advance(solution.x, ridge, 0.0)
+    m, *squares = space.projections(law, test)
+    balanced = bool(np.all(rho == 0.5)) and own_mirrors(sets)[-1]
+    alone = problem.labeled_alone()
+    bias = 0.0 if balanced and treats_classes_alike(alone, Recipe()) else float(solution.x[BIAS])
+    negative, positive = math.sqrt(squares[0]), math.sqrt(squares[-1])
+    share = problem.test_mixture.rho
+    error = share * ndtr(-(m + bias) / positive) + (1 - share) * ndtr(-(m - bias) / negative)
+    off = space.observed(law.mean[None], law.variance[None], test)[2]
+    along = np.array([m / test.separation])
+    return SupervisedModel(float(error), 1.0 - float(one_minus_cosine(along, off)[0]))
