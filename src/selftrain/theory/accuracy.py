@@ -4,7 +4,8 @@ Each step is confirmed to a relative accuracy of its own (`SolverStats.accuracy`
 it shrink or magnify that error, by the derivative of the new state (m, v, B) in the old one. Here
 the set of possible errors is an ellipsoid. A step maps it linearly, and adds an ellipsoid of its
 own errors; of all ellipsoids around the sum, the one of least trace is kept. So errors that always
-point the same way are counted in full.
+point the same way are counted in full. Where the weights have several modes, the state is their law
+(`gradients.directions`).
 
 m is measured by $\sqrt q$, v by $2\sqrt{q v}$ (so $\sqrt v$ by $\sqrt q$), B by itself and the
 spread of the logits.
@@ -19,6 +20,7 @@ import numpy as np
 
 from ..arrays import Array
 from ..runtime.kernels import kernel
+from .gradients.directions import carry_directions
 from .gradients.maps import has_one_mode, state_maps
 
 if TYPE_CHECKING:
@@ -31,23 +33,30 @@ ROUNDING = float(np.finfo(float).eps)
 def carried(trajectory: Trajectory) -> Array:
     r"""Return the relative accuracy of the state after each step.
 
-    Infinite from the step on whose derivatives do not exist; NaN after the last solved step. With
-    several modes the errors of all of them would have to be carried: NaN. Where samples are reused
-    each replicate goes through all steps, so what the replicates differ by is what was carried.
+    Infinite from the step on whose derivatives do not exist; NaN after the last solved step. Where
+    samples are reused each replicate goes through all steps, so what the replicates differ by is
+    what was carried.
     """
     accuracy = np.full(trajectory.problem.steps + 1, np.nan)
     last = trajectory.good_steps - 1
     if trajectory.reuse is not None:
         return np.fmax.accumulate(trajectory.stats.accuracy) + 0.0 * trajectory.m
-    if last < 0 or not has_one_mode(trajectory):
+    if last < 0:
+        return accuracy
+    own = np.maximum(trajectory.stats.accuracy[: last + 1], ROUNDING)
+    if not has_one_mode(trajectory):
+        accuracy[: last + 1] = carry_directions(trajectory, last, own)
         return accuracy
     maps, count = state_maps(trajectory, last)
-    q, bias = trajectory.scaled_q[: last + 1], trajectory.scaled("bias")[: last + 1]
-    spread = np.sqrt(trajectory.scaled("logit_variances")[: last + 1, 1])
-    units = np.column_stack(
-        [np.sqrt(q), 2.0 * np.sqrt(q * trajectory.scaled("v")[: last + 1]), np.abs(bias) + spread]
-    )
-    own = np.maximum(trajectory.stats.accuracy[: last + 1], ROUNDING)
+    q, v, bias, variance = (
+        values[: last + 1]
+        for values in (
+            trajectory.scaled_q, trajectory.scaled("v"), trajectory.scaled("bias"),
+            trajectory.scaled("logit_variances")[:, 1],
+        )
+    )  # fmt: skip
+    norm = np.sqrt(q)  # q v would underflow where its root does not
+    units = np.column_stack([norm, 2.0 * norm * np.sqrt(v), np.abs(bias) + np.sqrt(variance)])
     done = carry(maps[:count], units, own, bias == 0.0, trajectory.recipe.fix_bias, accuracy)
     accuracy[done : last + 1] = math.inf
     return accuracy
@@ -76,9 +85,10 @@ def carry(maps: Any, units: Any, own: Any, no_bias: Any, fixed_bias: bool, accur
         _sum(through, added, spread)
         worst = 0.0
         for i in range(3):
-            worst = max(worst, math.sqrt((spread[i] ** 2).sum()))
-        if not worst < math.inf:
-            return t
+            size = math.sqrt((spread[i] ** 2).sum())
+            if not size < math.inf:
+                return t
+            worst = max(worst, size)
         accuracy[t] = worst
     return int(maps.shape[0])
 

@@ -17,7 +17,10 @@ from ...runtime.kernels import kernel
 from ..averages.batch import SQUARED, At, Batch, Labelling
 from ..averages.logistic.logistic import logistic_averages
 from ..averages.logistic.logits import Logits
-from ..averages.record import BLANK
+from ..averages.record import BLANK, Extra
+
+LABELS = Extra(loss=False, labels=True)
+"""What derivatives need besides the averages of the equations."""
 
 E_CLASS, E_PLACE, E_WEIGHT, E_F, E_FF, E_K, E_LIMIT, E_SHARPNESS = range(8)
 r"""A jump: class s, place $g_e$, weight, fall of the averages of f, f^2 and k across it, and the
@@ -43,7 +46,7 @@ def fill_edges(
     """
     groups = labels.roots.shape[0]
     together = batch.limit == 0.0 and not math.isinf(batch.sharpness)
-    node = np.empty((4, 1))
+    nodes = np.empty((4, 2))
     found = BLANK.copy()
     for k in range(groups):
         rho, selected = batch.groups[1, k], moments[k].share / batch.groups[0, k]
@@ -53,50 +56,53 @@ def fill_edges(
             (at.fields[1 + k, 0] + change) * root, at.lift, at.fields[1 + groups + k, 0],
             at.fields[1 + 2 * groups + k, 0],
         )  # fmt: skip
-        count = 0
-        for side in (1.0, -1.0):
-            for s in (1.0, -1.0):
-                weight = rho if s > 0.0 else 1.0 - rho
-                edge = edges[k, count]
-                count += 1
-                for j in range(COLUMNS):
-                    edge[j] = 0.0
-                if weight == 0.0:
-                    continue
-                logit = side * batch.limit
-                g = (logit - s * labels.m - labels.bias) / root
-                if together and side < 0.0:
-                    for j in range(COLUMNS):
-                        turned = j in (E_F, E_FF, E_K, E_LIMIT)
-                        edge[j] = -edges[k, count - 3, j] if turned else edges[k, count - 3, j]
-                    continue
-                edge[E_CLASS], edge[E_PLACE], edge[E_LIMIT] = s, g, side
-                edge[E_WEIGHT] = weight * math.exp(-0.5 * g * g) / math.sqrt(2.0 * math.pi)
-                edge[E_WEIGHT] /= selected
+        for place in range(2):
+            side = 1.0 - 2.0 * place
+            # both classes in one rule: the average of one is (E[X] + s E[s X])/2
+            for i in range(2):
+                s = 1.0 - 2.0 * i
+                nodes[0, i] = s
+                nodes[1, i] = (side * batch.limit - s * labels.m - labels.bias) / root
+                nodes[2, i] = 1.0
+                nodes[3, i] = side * max(batch.limit, 1e-300)
+            e = found[0]
+            if not (together and place == 1):
+                found[0] = BLANK[0]
                 if batch.loss == SQUARED:
-                    _squared(logits, s, g, logit, side, found[0])
-                else:
-                    node[0, 0], node[1, 0], node[2, 0] = s, g, 1.0
-                    node[3, 0] = side * max(batch.limit, 1e-300)
-                    found[0] = BLANK[0]
-                    if logistic_averages(node, 1, logits, exponent, None, found[0]) < 0:
-                        return False
-                edge[E_F], edge[E_FF] = -side * found[0].f, -side * found[0].ff
-                edge[E_K] = -side * found[0].k
+                    _squared(logits, nodes, side * batch.limit, side, e)
+                elif logistic_averages(nodes, 2, logits, exponent, LABELS, e) < 0:
+                    return False
+            for i in range(2):
+                s, g, edge = nodes[0, i], nodes[1, i], edges[k, 2 * place + i]
+                weight = rho if s > 0.0 else 1.0 - rho
+                edge[E_CLASS], edge[E_PLACE], edge[E_LIMIT], edge[E_SHARPNESS] = s, g, side, 0.0
+                edge[E_WEIGHT] = (
+                    weight * math.exp(-0.5 * g * g) / (math.sqrt(2.0 * math.pi) * selected)
+                )
+                edge[E_F] = -0.5 * side * (e.f + s * e.sf)
+                edge[E_FF] = -0.5 * side * (e.ff + s * e.sff)
+                edge[E_K] = -0.5 * side * (e.k + s * e.sk)
     return True
 
 
 @kernel(error_model="numpy")
-def _squared(logits: Logits, s: float, g: float, logit: float, side: float, e: Any) -> None:
-    """The averages of f, f^2 and k of the squared loss at one previous logit."""
+def _squared(logits: Logits, nodes: Any, logit: float, side: float, e: Any) -> None:
+    """Add the averages of the squared loss over two nodes at one previous logit."""
     gain = 1.0 / (1.0 + logits.strength)
     if math.isinf(logits.sharpness):
         off = logits.base * logit - side
     else:
         off = (logits.base - logits.sharpness) * logit
-    e.f = gain * (off + s * logits.shift + logits.bias + logits.tilt * g)
-    e.ff = e.f**2 + (gain * logits.noise) ** 2
-    e.k = gain
+    for i in range(2):
+        s, g = nodes[0, i], nodes[1, i]
+        f = gain * (off + s * logits.shift + logits.bias + logits.tilt * g)
+        ff = f * f + (gain * logits.noise) ** 2
+        e.f += f
+        e.sf += s * f
+        e.ff += ff
+        e.sff += s * ff
+        e.k += gain
+        e.sk += s * gain
 
 
 @kernel(error_model="numpy")

@@ -78,17 +78,17 @@ def pull_equations(step: Equations, bars: Any, pulls: Any) -> float:
     """Add to `pulls` what the derivatives `bars` in the unknowns come from; the condition of the
     step.
     """
-    size = bars.shape[0]
-    unit, right, adjoint = np.empty(size), np.empty(size), np.empty(size)
-    _units(step, unit)
+    room = np.empty((3, bars.shape[0]))
+    unit, right, adjoint = room[0], room[1], room[2]
+    unit_of_unknowns(step, unit)
     if not step.mirrored:
         condition = solve_transposed(step.system, unit, bars, adjoint)
-        _pull_averages(step, adjoint, pulls)
+        pull_averages(step, adjoint, pulls)
         return condition
     part = np.empty(pulls.shape[0])
     condition = 0.0
     for sign in (1.0, -1.0):
-        for j in range(size):
+        for j in range(bars.shape[0]):
             right[j] = bars[j]
         _one_parity(right, sign, HAT_M, BIAS, FIRST, step.labels.roots.shape[0])
         if sign < 0.0 and _is_rounding(right, bars, unit, step.labels.roots.shape[0]):
@@ -97,7 +97,7 @@ def pull_equations(step: Equations, bars: Any, pulls: Any) -> float:
         _one_parity(adjoint, sign, HAT_M, BIAS, FIRST, step.labels.roots.shape[0])
         for j in range(part.shape[0]):
             part[j] = 0.0
-        _pull_averages(step, adjoint, part)
+        pull_averages(step, adjoint, part)
         _one_parity_of_pulls(part, sign, step.labels.roots.shape[0])
         for j in range(part.shape[0]):
             pulls[j] += part[j]
@@ -138,7 +138,7 @@ def _one_parity_of_pulls(pulls: Any, sign: float, groups: int) -> None:
 
 
 @kernel(error_model="numpy")
-def _units(step: Equations, out: Any) -> None:
+def unit_of_unknowns(step: Equations, out: Any) -> None:
     """What changes of the unknowns are compared with: the bias with the logits, conjugates with
     those that would make the weights, logarithms with 1.
     """
@@ -160,7 +160,7 @@ def _units(step: Equations, out: Any) -> None:
 
 
 @kernel(error_model="numpy")
-def _pull_averages(step: Equations, adjoint: Any, pulls: Any) -> None:
+def pull_averages(step: Equations, adjoint: Any, pulls: Any) -> None:
     r"""Add $\lambda\cdot F_\theta$ for every $\theta$ of `pulls`; `adjoint` is $\lambda$."""
     labels, fields = step.labels, step.at.fields
     groups = labels.roots.shape[0]
@@ -228,13 +228,16 @@ def solve_transposed(system: Any, unit: Any, right: Any, out: Any) -> float:
     again: without that, rounding takes three digits of derivatives there.
     """
     size = right.shape[0]
-    matrix, rows, left = np.empty((size, size)), np.zeros(size), np.empty(size)
+    room = np.empty((2 * size + 2, size))
+    matrix, inverse, rows, left = room[:size], room[size : 2 * size], room[-2], room[-1]
     for i in range(size):
+        top = 0.0
         for j in range(size):
-            rows[i] = max(rows[i], abs(system[i, 1 + j]) * unit[j])
+            top = max(top, abs(system[i, 1 + j]) * unit[j])
         for j in range(size):
-            matrix[i, j] = system[i, 1 + j] * unit[j] / rows[i]
-    inverse = matrix.copy()
+            matrix[i, j] = system[i, 1 + j] * unit[j] / top
+            inverse[i, j] = matrix[i, j]
+        rows[i] = top
     if not _invert(inverse):
         out[:] = math.nan
         return math.nan
@@ -247,12 +250,17 @@ def solve_transposed(system: Any, unit: Any, right: Any, out: Any) -> float:
         for i in range(size):
             for j in range(size):
                 out[i] += inverse[j, i] * left[j]
-    worst = 0.0
-    for k in range(size):
-        left[k] = np.abs(matrix[k]).sum()
-        out[k] /= rows[k]
     for i in range(size):
-        worst = max(worst, (np.abs(inverse[i]) * left).sum())
+        out[i] /= rows[i]
+        left[i] = 0.0
+        for j in range(size):
+            left[i] += abs(matrix[i, j])
+    worst = 0.0
+    for i in range(size):
+        total = 0.0
+        for k in range(size):
+            total += abs(inverse[i, k]) * left[k]
+        worst = max(worst, total)
     return worst
 
 

@@ -40,9 +40,9 @@ def pull_modes(
     groups, size = noise.variances.shape
     t0, q0, x0 = FIRST, FIRST + groups, FIRST + 2 * groups
     first = FIRST_FIELD + 1
-    stiff, chi = np.empty(groups), np.empty(groups)
-    turn, wide, width, seen = np.zeros(groups), np.zeros(groups), np.zeros(groups), np.zeros(groups)
-    roots, square = np.zeros(groups), 0.0
+    room = np.zeros((7, groups))
+    stiff, chi, turn, wide, width, seen = room[0], room[1], room[2], room[3], room[4], room[5]
+    roots, square = room[6], 0.0
     for k in range(groups):
         stiff[k], chi[k] = math.exp(x[q0 + k]), math.exp(x[x0 + k])
         wide[k] = 0.5 * pulls[first + groups + k] / fields[1 + groups + k, 0]

@@ -13,13 +13,11 @@ from ..averages.batch import At, batch_averages
 from ..averages.compiled import CompiledAverages
 from ..averages.generic.averages import GenericAverages
 from ..averages.generic.panels import MASS, SHARP
-from ..averages.record import Extra, blank, named
+from ..averages.record import blank, named
 from ..geometry.modes import FIRST
 from ..tolerances import REFINED
-from .edges import edges_for, fill_edges, fill_sharp
+from .edges import LABELS, edges_for, fill_edges, fill_sharp
 from .equations import Moves
-
-LABELS = Extra(loss=False, labels=True)
 
 SMALL_STEP = 1e-4
 r"""Below this $\lambda/(\lambda + \hat Q)$ a step changes the weights by less than the solver's

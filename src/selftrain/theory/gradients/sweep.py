@@ -38,11 +38,11 @@ from .columns import (
     add_law_of_modes,
     add_unknowns,
 )
-from .edges import fill_edges, fill_sharp
+from .edges import LABELS, fill_edges, fill_sharp
 from .equations import Equations, Moves, pull_equations
 from .matrices import pull_matrices
 from .modes import pull_modes
-from .moves import LABELS, is_small, moves_of, rule_of
+from .moves import is_small, moves_of, rule_of
 from .pulls import LIFT, OLD_BIAS, SCALE, Bars, LinearStep, Pulled, pulls_for
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def pull_step(
     stage = stages.stage(t, old, old_bias)
     mirrored = bool(stages.balanced[t] and old_bias == 0.0)
     assert run.unknowns is not None
-    equations = _equations(stage, run.unknowns[t], exponent, mirrored)
+    equations = equations_of(stage, run.unknowns[t], exponent, mirrored)
     at, gamma, column, pulls = equations.at, stage.labels.gamma, wanted.columns[t], slopes.pulls[t]
     mean, variance = carried.mean, carried.variance
     if len(wanted.means):
@@ -145,12 +145,12 @@ def pull_step(
     linear, limit = stage.algebra, stage.averages.batch.limit
     direct = wanted.unknowns[t].copy()
     by_scale = add_unknowns(column, at.x, gamma, stages.scales[t], direct)
-    _pull_linear(linear, at, limit, bars, pulls, out)
+    pull_linear(linear, at, limit, bars, pulls, out)
     by_unknowns = out.x + direct
     by_unknowns[BIAS] += carried.bias[0] + pulls[LIFT]
     by_bias = gamma * (column[B] + carried.bias[0])
     slopes.condition[t] = pull_equations(equations, by_unknowns, pulls)
-    _pull_linear(linear, at, limit, bars, pulls, out)
+    pull_linear(linear, at, limit, bars, pulls, out)
     slopes.rest[t, SCALE] += by_scale
     unit = float(run.unit_changes[t])
     mean *= unit
@@ -158,7 +158,7 @@ def pull_step(
     carried.bias[0] = unit * (by_bias + pulls[OLD_BIAS])
 
 
-def _equations(stage: Stage, unknowns: Array, exponent: float, mirrored: bool) -> Equations:
+def equations_of(stage: Stage, unknowns: Array, exponent: float, mirrored: bool) -> Equations:
     """The equations of a step at its solution, on the rule that derivatives need.
 
     Where a step changes the weights by little, its unknowns are made more exact first.
@@ -187,7 +187,7 @@ def _equations(stage: Stage, unknowns: Array, exponent: float, mirrored: bool) -
     return Equations(at, labels, moves, system, first, held, mirrored)
 
 
-def _pull_linear(
+def pull_linear(
     linear: Any, at: LinearStep, limit: float, bars: Bars, pulls: Array, out: Pulled
 ) -> None:
     """The linear half of a step in reverse, in its coordinates."""
