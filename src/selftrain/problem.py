@@ -236,6 +236,12 @@ class Problem(Portable):
             return (self.clusters, *self.clusters_u)
         return (self.clusters, *((self.clusters_u or self.clusters,) * self.steps))
 
+    @cached_property
+    def distinct_clusters(self) -> tuple[Clusters, ...]:
+        """The different clusters among those of the samples and the test set."""
+        every = (*self.sample_clusters, self.test_clusters)
+        return tuple(dict.fromkeys({id(one): one for one in every}.values()))
+
     @property
     def batch_clusters(self) -> tuple[Clusters, ...]:
         """The clusters of the unlabelled batches, one per step."""

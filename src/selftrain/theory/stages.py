@@ -42,10 +42,7 @@ class Stages:
         self.space = space_of_problem(problem)
         self.length = self.sets[0].length
         self.work = work_for(self.space.groups)
-        distinct = {id(one): one for one in (*self.sets, self.test)}
-        self.distinct = [*dict.fromkeys(distinct.values())]
-        self._rows = {key: self.distinct.index(one) for key, one in distinct.items()}
-        self.test_row = self._rows[id(self.test)]
+        self.distinct = problem.distinct_clusters
         self.schedule = self._schedule()
 
     def _schedule(self) -> Schedule:
@@ -71,7 +68,9 @@ class Stages:
             balanced &= treats_classes_alike(problem, recipe) & own_mirrors(self.sets)
         kinds[:, LOSS] = kind_of(problem.loss_at(1), recipe.label_function)
         kinds[0, LOSS] = kind_of(problem.loss_at(0), recipe.label_function)
-        kinds[:, ROW] = [self._rows[id(one)] for one in self.sets]
+        kinds[:, ROW] = 0
+        if len(self.distinct) > 1:
+            kinds[:, ROW] = [self.distinct.index(one) for one in self.sets]
         kinds[:, BALANCED] = balanced
         return Schedule(numbers, kinds, groups)
 

@@ -19,18 +19,6 @@ TINY = 1e-290
 
 
 @kernel(error_model="numpy")
-def _without_weights(labels: Labelling, batch: Batch, bias: float, room: Room) -> int:
-    """Averages of a model that is a bias alone, left in `room`; the nodes used."""
-    groups = labels.roots.shape[0]
-    fields = np.zeros((1 + 3 * groups, 1))
-    for k in range(groups):
-        fields[1 + groups + k, 0] = STILL * labels.roots[k]
-        fields[1 + 2 * groups + k, 0] = 1e-12
-    at = At(bias - labels.gamma * labels.bias, fields, 0.0)
-    return batch_averages(at, labels, batch, START_RULE, None, room)
-
-
-@kernel(error_model="numpy")
 def mean_label(moments: Any) -> float:
     """Minus the mean of f over all groups: at a bias of zero, the mean label off its middle."""
     pull = total = 0.0
@@ -62,23 +50,31 @@ def explicit_start(labels: Labelling, batch: Batch, fixed_bias: float, room: Roo
     nothing is selected, -1 if the rule would be too long. Soft labels of the squared loss have no
     class to collapse into.
     """
-    used = _without_weights(labels, batch, 0.0, room)
-    if used <= 0:
-        return -1.0 if used < 0 else math.nan
-    mean = mean_label(room.moments)
-    if batch.loss == SQUARED:
-        mass = 0.5 * (1.0 - abs(mean)) if math.isinf(batch.sharpness) else 0.5
-        bias = mean
-    else:
-        mass = 0.5 - abs(mean)
-        positive = min(max(0.5 + mean, 1e-14), 1.0 - 1e-14)
-        bias = math.log(positive / (1.0 - positive))
-    if not math.isnan(fixed_bias):
-        bias = labels.bias
-    if _without_weights(labels, batch, bias, room) <= 0:
-        return -1.0
+    groups = labels.roots.shape[0]
+    fields = np.zeros((1 + 3 * groups, 1))
+    for k in range(groups):
+        fields[1 + groups + k, 0] = STILL * labels.roots[k]
+        fields[1 + 2 * groups + k, 0] = 1e-12
+    bias = mass = 0.0
+    for best in range(2):  # a bias of zero shows the labels; then the averages at the best one
+        at = At(bias - labels.gamma * labels.bias, fields, 0.0)
+        used = batch_averages(at, labels, batch, START_RULE, None, room)
+        if used <= 0:
+            return -1.0 if used < 0 or best else math.nan
+        if best:
+            break
+        mean = mean_label(room.moments)
+        if batch.loss == SQUARED:
+            mass = 0.5 * (1.0 - abs(mean)) if math.isinf(batch.sharpness) else 0.5
+            bias = mean
+        else:
+            mass = 0.5 - abs(mean)
+            positive = min(max(0.5 + mean, 1e-14), 1.0 - 1e-14)
+            bias = math.log(positive / (1.0 - positive))
+        if not math.isnan(fixed_bias):
+            bias = labels.bias
     explicit_unknowns(room.moments, labels, bias, x)
     if batch.given:
-        for k in range(labels.roots.shape[0]):
+        for k in range(groups):
             x[FIRST + k] = 0.0
     return mass

@@ -25,8 +25,7 @@ def space_of(sets: list[Clusters]) -> Space:
 
 def space_of_problem(problem: Problem) -> Space:
     """Return the coordinates that suit all sets of samples of a problem."""
-    sets = {id(one): one for one in (*problem.sample_clusters, problem.test_clusters)}
-    return space_of(list(sets.values()))
+    return space_of(list(problem.distinct_clusters))
 
 
 def threads_of(space: Space) -> AbstractContextManager[object]:

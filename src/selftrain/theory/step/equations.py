@@ -154,7 +154,7 @@ def newton_step(
     factor that bounds it; the step is left in column 0 of `system`.
 
     The size is measured where it matters: in m, $\psi_k$, noise_k and $c_k$, in the bias and in the
-    logarithms of $\hat Q$ and $\hat\chi$.
+    logarithms of $\hat Q$ and $\sqrt{\hat\chi}$.
     """
     size = x.shape[0]
     groups = (size - 2) // 3
@@ -184,12 +184,15 @@ def newton_step(
         worst = max(worst, abs(_along(fields, row, system)) / fields[row, 0])
         row += groups
         worst = max(worst, abs(_along(fields, row, system)) / fields[row, 0])
-        for place in (FIRST + groups + k, FIRST + 2 * groups + k):
-            worst = max(worst, abs(system[place, 0]))
-            stiff = place < FIRST + 2 * groups
-            stiff = stiff and math.exp(x[place]) * softness[k] < NO_STIFFNESS * ridge
-            if not (stiff and system[place, 0] < 0.0):
-                factor = min(factor, LONGEST_LOG_STEP / abs(system[place, 0]))
+        stiff, noisy = FIRST + groups + k, FIRST + 2 * groups + k
+        worst = max(worst, abs(system[stiff, 0]))
+        worst = max(
+            worst, 0.5 * abs(system[noisy, 0])
+        )  # of the root of hat chi, a scale of weights
+        factor = min(factor, LONGEST_LOG_STEP / abs(system[noisy, 0]))
+        counts = math.exp(x[stiff]) * softness[k] >= NO_STIFFNESS * ridge
+        if counts or system[stiff, 0] > 0.0:
+            factor = min(factor, LONGEST_LOG_STEP / abs(system[stiff, 0]))
     bias = x[BIAS] + labels.gamma * labels.bias
     worst = max(worst, abs(system[BIAS, 0]) / (abs(bias) + scale))
     longest = LONGEST_STEP * (scale + old_scale)

@@ -53,6 +53,11 @@ OLD_BIAS, CHI, OVERLAP, ACCURACY = range(4)
 EVALUATIONS, NODES, START = range(3)
 """Columns of `Table.numbers` and `Table.counts`."""
 
+MODERATE = 20.0
+"""Half of the labels of a class whose mean logit is smaller than this have at least exp(-20) of
+either class.
+"""
+
 PREDICTED, EXPLICIT, NO_UPDATE = range(3)
 """Where Newton's method began: positions in `stats.START_NAMES`."""
 
@@ -302,6 +307,8 @@ def _both_classes(labels: Labelling, batch: Batch) -> bool:
     """
     soft = batch.sharpness < math.inf
     if soft and batch.loss == SQUARED:
+        return True
+    if batch.limit == 0.0 and batch.sharpness * (abs(labels.m) + abs(labels.bias)) < MODERATE:
         return True
     up = down = total = 0.0
     for k in range(labels.roots.shape[0]):

@@ -24,17 +24,19 @@ def extrapolated(rows: Array, scale: Array) -> Array:
     array([25.])
     """
     table, ahead = rows.copy(), np.empty(rows.shape[1])
-    extrapolate(table, len(table), scale, ahead)
+    extrapolate(table, len(table), scale.copy(), ahead)
     return ahead
 
 
 @kernel(error_model="numpy")
 def extrapolate(table: Any, count: int, scale: Any, ahead: Any) -> None:
     """`extrapolated` from the first `count` rows, which become their differences, the last row
-    first.
+    first; `scale` becomes its inverse.
     """
     size = ahead.shape[0]
     best, smallest = 1, math.inf
+    for j in range(size):
+        scale[j] = 1.0 / scale[j]
     for j in range(size):
         ahead[j] = table[count - 1, j]
     for order in range(1, count):
@@ -43,7 +45,7 @@ def extrapolate(table: Any, count: int, scale: Any, ahead: Any) -> None:
             for j in range(size):
                 table[i, j] = table[i + 1, j] - table[i, j]
         for j in range(size):
-            largest = max(largest, abs(table[count - 1 - order, j]) / scale[j])
+            largest = max(largest, abs(table[count - 1 - order, j]) * scale[j])
         if largest < smallest:
             best, smallest = order, largest
     if best == count - 1:
