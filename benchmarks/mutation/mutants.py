@@ -7,10 +7,10 @@ fail kill it. One that survives is either a change that no result can show, or a
     python -m benchmarks mutants --count 200 --seed 1 --out mutants.csv theory/step theory/engines
 
 Kernels run here as plain Python: compiling again for every mutant would take a minute. A survey
-first runs the tests of `TESTS` once, selects those that pass in `--each` seconds, and notes which
-functions each of them calls. A mutant then meets the tests that call its function, those of its
-folder and the quickest first, until one fails. The tests are collected once: every mutant is a copy
-of the process that has collected them. The same command resumes from `--survey` and `--out`.
+first runs the tests of the package once, selects those that pass in `--each` seconds, and notes
+which functions each of them calls. A mutant then meets the tests that call its function, those of
+its folder and the quickest first, until one fails. The tests are collected once: every mutant is a
+copy of the process that has collected them. The same command resumes from `--survey` and `--out`.
 """
 
 from __future__ import annotations
@@ -43,30 +43,8 @@ from .faults import Fault, faults, put
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "selftrain"
 
-TESTS = {
-    "simulation": (
-        "tests/simulation/designs",
-        "tests/simulation/frame",
-        "tests/simulation/test_failures.py",
-        "tests/simulation/test_law.py",
-        "tests/simulation/test_simulate.py",
-    ),
-    "theory": (
-        "tests/evidence",
-        "tests/theory/engines",
-        "tests/theory/gradients",
-        "tests/theory/step",
-        "tests/theory/quadrature",
-        "tests/theory/shapes",
-        "tests/theory/test_accuracy.py",
-        "tests/theory/test_faded.py",
-        "tests/theory/test_solve.py",
-        "tests/theory/test_tiny_ridges.py",
-        "tests/theory/test_two_losses.py",
-        "tests/theory/test_warm_start.py",
-    ),
-}
-"""Where the tests of a package are."""
+FURTHER_TESTS = {"theory": ("tests/evidence",)}
+"""Tests of a package outside its own folder of `tests`."""
 
 PATIENCE, GRACE = 4.0, 2.0
 """A test that takes so many times its usual time, and these seconds, has noticed the fault."""
@@ -330,7 +308,12 @@ def main(command: str, arguments: Sequence[str]) -> int:
         list(survivors(asked.again)) if asked.again else drawn(asked.rooms, asked.count, asked.seed)
     )
     packages = sorted({room.split("/")[0] for room in asked.rooms})
-    tests = [str(ROOT / path) for package in packages for path in TESTS[package]]
+    folders = [
+        folder
+        for package in packages
+        for folder in (f"tests/{package}", *FURTHER_TESTS.get(package, ()))
+    ]
+    tests = [str(ROOT / folder) for folder in folders]
     settings = ["-p", "no:cacheprovider", "-p", "no:xdist", "-W", "ignore::RuntimeWarning",
                "--capture=no", f"--rootdir={ROOT}",
                f"--config-file={ROOT / 'pyproject.toml'}"]  # fmt: skip
