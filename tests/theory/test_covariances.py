@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from selftrain import Clusters, InvalidInput, Problem, Recipe, solve
+from selftrain import Clusters, InvalidInput, Problem, Recipe, simulate, solve
 
 _spec = importlib.util.spec_from_file_location("picard", Path(__file__).parent / "picard.py")
 assert _spec is not None
@@ -177,6 +177,25 @@ def test_batches_with_their_own_shape() -> None:
     assert (
         abs(plain.error[-1] - solve(Problem(**common, clusters=shapes[0]), recipe).error[-1]) > 1e-3
     )
+
+
+def test_thresholds_are_in_units_of_the_labelled_means() -> None:
+    """Batches whose class means are twice as far apart: theory and simulation compare logits with
+    the same threshold, and in the simulation it is not twice as large.
+    """
+    draw = np.random.default_rng(4)
+    mean, one, other = draw.normal(size=(3, 400))
+    mean /= np.linalg.norm(mean)
+    labelled, batch = Clusters(mean, np.exp(0.5 * one)), Clusters(2.0 * mean, np.exp(0.5 * other))
+    problem = Problem(0.8, 3.0, 0.4, clusters=labelled, clusters_u=batch, steps=2)
+    recipe = Recipe(0.1, 0.1, threshold=0.5)
+    seen = simulate(problem, recipe, seeds=16, probes=0)
+    z = seen.compare(solve(problem, recipe)).z
+    for name in ("m", "q", "bias", "error", "overlap", "fraction_selected", "train_loss"):
+        assert np.nanmax(np.abs(z[name])) < 4.0, (name, z[name])
+    doubled = solve(problem, recipe.replace(threshold=1.0)).fraction_selected[1:]
+    selected = seen.values("fraction_selected")[:, 1:]
+    assert (np.abs(selected.mean(axis=0) - doubled) > 10 * selected.std(axis=0) / 4).all()
 
 
 def test_a_loss_written_by_a_user(plain_logistic: Any, plain_squared: Any) -> None:

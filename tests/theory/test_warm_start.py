@@ -55,10 +55,13 @@ def test_a_near_run_may_have_collapsed() -> None:
     assert differ(run, solve(PROBLEM.replace(rho=0.2), PLAIN)) < 1e-8
 
 
-def test_closed_forms_need_no_start() -> None:
+def test_closed_forms_end_in_the_same_root() -> None:
+    """The averages of the squared loss have no error of a rule: the root is the same to rounding,
+    wherever Newton's method begins.
+    """
     problem = PROBLEM.replace(loss="squared")
     run = solve(problem, PLAIN, warm_start=solve(problem, PLAIN.replace(lambda_u=0.1)))
-    assert differ(run, solve(problem, PLAIN)) == 0
+    assert differ(run, solve(problem, PLAIN)) < 1e-13
 
 
 def test_losses_without_an_engine_of_their_own() -> None:
