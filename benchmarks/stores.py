@@ -1,4 +1,4 @@
-"""Where finished points could be stored: our parts, SQLite, Parquet and Zarr, on the same points.
+"""Where finished points could be stored: our SQLite file, plain SQLite, Parquet and Zarr.
 
     python -m benchmarks stores [--points 10000]
 
@@ -6,13 +6,12 @@ Each store takes batches as a sweep gives them, every batch on disk before the n
 processor time to write and to read all, bytes, and what becomes of a flipped bit: noticed,
 harmless, or a wrong number that nobody notices. Every store has its checksums on: Parquet those of
 its pages, Zarr those of its chunks (crc32c; the file with names and keys has none). SQLite has none
-that Python's module offers (an extension, cksumvfs, would add them), so it is measured as it comes,
-and with a digest in every row. Zarr is measured if it is installed.
+that Python's module offers (an extension, cksumvfs, would add them), so it is measured as it comes;
+our store has a digest in every row. Zarr is measured if it is installed.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import random
@@ -26,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from selftrain.sweep.store import Finished, Store
+from selftrain.sweeps.store import Finished, Store
 
 from .options import parser
 from .speed.measure import seconds
@@ -49,17 +48,18 @@ def points(count: int) -> list[Finished]:
 
 
 class Ours:
-    """Numbered parts with a SHA-256 digest."""
+    """The store of sweeps: SQLite, with the values as JSON and a digest in every row."""
 
     def write(self, folder: Path, found: list[Finished]) -> None:
-        store = Store(folder)
+        store = Store(folder / "points.db")
         with store.writing():
             for at in range(0, len(found), BATCH):
                 store.add(found[at : at + BATCH])
+        (folder / "points.db.lock").unlink()
 
     def read(self, folder: Path) -> dict[str, tuple[Any, ...]]:
-        store = Store(folder)
-        if store.damaged:
+        store = Store(folder / "points.db")
+        if store.damage:
             raise ValueError("damaged")
         return {key: _row(one.values) for key, one in store._points.items()}
 
@@ -93,44 +93,6 @@ class Sqlite:
             }
         finally:
             base.close()
-
-
-class SqliteDigests(Sqlite):
-    """The same, with the SHA-256 digest of a row beside it, checked when it is read."""
-
-    def write(self, folder: Path, found: list[Finished]) -> None:
-        base = sqlite3.connect(folder / "points.db")
-        base.execute("create table p (key text primary key, seconds real, row blob, digest blob)")
-        for at in range(0, len(found), BATCH):
-            rows = [(one.key, one.seconds, self._packed(one)) for one in found[at : at + BATCH]]
-            with base:
-                base.executemany(
-                    "insert into p values (?, ?, ?, ?)",
-                    [(*row, self._digest(*row)) for row in rows],
-                )
-        base.close()
-
-    def read(self, folder: Path) -> dict[str, tuple[Any, ...]]:
-        base = sqlite3.connect(folder / "points.db")
-        known = {}
-        try:
-            for key, seconds, row, digest in base.execute(
-                "select key, seconds, row, digest from p"
-            ):
-                if self._digest(key, seconds, row) != digest:
-                    raise ValueError("damaged")
-                known[key] = tuple(np.frombuffer(row))
-        finally:
-            base.close()
-        return known
-
-    @staticmethod
-    def _packed(one: Finished) -> bytes:
-        return np.array(_row(one.values)).tobytes()
-
-    @staticmethod
-    def _digest(key: str, seconds: float, row: bytes) -> bytes:
-        return hashlib.sha256(f"{key} {seconds!r} ".encode() + row).digest()
 
 
 class Parquet:
@@ -250,7 +212,7 @@ def main(command: str, arguments: Sequence[str]) -> int:
     found = points(asked.points)
     expected = {one.key: _row(one.values) for one in found}
     some = found[: 5 * BATCH]
-    for kind in (Ours(), Sqlite(), SqliteDigests(), Parquet(), Zarr()):
+    for kind in (Ours(), Sqlite(), Parquet(), Zarr()):
         name = type(kind).__name__
         folder = Path(tempfile.mkdtemp())
 

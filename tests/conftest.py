@@ -25,7 +25,7 @@ SLOW = (
     "report",
     "runtime/test_kernels",
     "simulation",
-    "sweep",
+    "sweeps",
     "theory/continuum",
     "theory/test_steep",
     "theory/gradients",

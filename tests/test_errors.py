@@ -16,8 +16,7 @@ from selftrain.errors import (
     nearest,
 )
 from selftrain.simulation.ensemble import SeedError
-from selftrain.sweep.cluster import Unreachable
-from selftrain.sweep.store import StoreError
+from selftrain.sweeps import StoreError, Unreachable
 
 
 def test_invalid_input_names_field_value_and_what_is_accepted():

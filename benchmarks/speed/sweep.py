@@ -20,11 +20,11 @@ import joblib
 import numpy as np
 import xarray as xr
 
-from selftrain.sweep.api import plan_of
-from selftrain.sweep.api import sweep as run
-from selftrain.sweep.grid import geometric, linear
-from selftrain.sweep.run import complete
-from selftrain.sweep.store import KeptInMemory
+from selftrain.sweeps.api import plan_of
+from selftrain.sweeps.api import sweep as run
+from selftrain.sweeps.grid import geometric, linear
+from selftrain.sweeps.run import complete
+from selftrain.sweeps.store import Memory
 from selftrain.theory.solve import solve
 
 from .measure import Line, seconds, timed
@@ -95,7 +95,7 @@ def _overhead(side: int) -> Iterator[Line]:
         for at in range(3):
             loop = min(loop, seconds(partial(_plain_loop, axes)))
             memory = min(memory, seconds(partial(_ours, axes, workers=0)))
-            stored = partial(_ours, axes, workers=0, store=f"{folder}/{at}")
+            stored = partial(_ours, axes, workers=0, store=f"{folder}/{at}.db")
             store = min(store, seconds(stored))
     per_point = 1e3 / side**2
     note = f"{side**2} points, processor time, shortest of three"
@@ -127,7 +127,7 @@ def _account(axes: Axes, few: Axes, **how: Any) -> tuple[float, float]:
     """Return milliseconds of processor time per point, in workers and here, without the start."""
     spent, count, taken = [], [], 0.0
     for over in (few, axes):
-        plan, memory = plan_of(PROBLEM, RECIPE, over, keep=KEEP), KeptInMemory()
+        plan, memory = plan_of(PROBLEM, RECIPE, over, keep=KEEP), Memory()
         begin = time.process_time()
         complete([plan.whole], memory, progress=False, **how)
         spent.append(time.process_time() - begin)

@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from .runtime.progress import ProgressReport
     from .simulation.ensemble import Ensemble, SeedError
     from .simulation.simulate import simulate
-    from .sweep.api import sweep
-    from .sweep.cluster import Unreachable
-    from .sweep.grid import geometric
-    from .sweep.store import StoreError
+    from .sweeps.api import sweep
+    from .sweeps.cluster import Unreachable
+    from .sweeps.grid import geometric
+    from .sweeps.store import StoreError
     from .theory.bayes import bayes_error
     from .theory.continuum.best_direction import best_direction
     from .theory.continuum.continuum import continuum
@@ -67,15 +67,15 @@ _homes = {
     "SelfTrainError": ".errors",
     "SelfTrainingLinearClassifier": ".estimator.classifier",
     "StageError": ".errors",
-    "StoreError": ".sweep.store",
-    "Unreachable": ".sweep.cluster",
+    "StoreError": ".sweeps.store",
+    "Unreachable": ".sweeps.cluster",
     "State": ".theory.state",
     "Trajectory": ".theory.trajectory",
     "bayes_error": ".theory.bayes",
     "best_direction": ".theory.continuum.best_direction",
     "continuum": ".theory.continuum.continuum",
     "first_order": ".theory.continuum.expansion",
-    "geometric": ".sweep.grid",
+    "geometric": ".sweeps.grid",
     "gradient": ".theory.gradients.gradient",
     "optimize": ".tuning.optimize",
     "plan": ".estimator.planning.plan",
@@ -84,6 +84,7 @@ _homes = {
     "solve": ".theory.solve",
     "squared_closed_form": ".theory.continuum.squared_closed_form",
     "supervised_optimum": ".tuning.supervised",
+    "sweep": ".sweeps.api",
 }
 
 __all__ = [
@@ -131,8 +132,8 @@ def __getattr__(name: str) -> Any:
     """Import a public name when it is first asked for, so that the command line starts fast."""
     if name == "__version__":
         return import_module("importlib.metadata").version("selftrain")
-    if name == "sweep":  # the package itself, which can be called
-        return import_module(".sweep", __name__)
+    if name == "sweeps":
+        return import_module(".sweeps", __name__)
     if name == "paper":
         import_module(".paper.figure", __name__)
         return import_module(".paper", __name__)

@@ -15,7 +15,7 @@ import pytest
 import xarray as xr
 
 from selftrain import InvalidInput
-from selftrain.sweep.gridfile import read_grid
+from selftrain.cli.gridfile import read_grid
 
 OWN = """
 def product(x, y):
@@ -57,27 +57,27 @@ def selftrain(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]
 
 
 def test_a_grid_is_computed_reported_exported_and_drawn(folder: Path) -> None:
-    ran = selftrain(folder, "run", "grid.toml", "--store", "s", "--workers", "2", "--json")
+    ran = selftrain(folder, "run", "grid.toml", "--store", "s.db", "--workers", "2", "--json")
     assert ran.returncode == 1, ran.stderr
     told = json.loads(ran.stdout)
     assert (told["points"], told["done"], told["failed"]) == (6, 5, 1)
     assert told["failures"] == [{"at": "x=4, y=10.0", "reason": "ValueError: too large"}]
     assert "6 points of own:product: x (3) x y (2)" in ran.stderr
     assert "s each (a sample of 3)" in ran.stderr
-    status = selftrain(folder, "status", "s")
+    status = selftrain(folder, "status", "s.db")
     assert status.returncode == 1
-    assert status.stdout == "5 done, 1 failed, 0 missing: s\n"
+    assert status.stdout == "5 done, 1 failed, 0 missing: s.db\n"
     assert "failed: ValueError: too large at x=4, y=10.0" in status.stderr
-    assert selftrain(folder, "export", "s", "--to", "csv", "--out", "a.csv").returncode == 0
+    assert selftrain(folder, "export", "s.db", "--to", "csv", "--out", "a.csv").returncode == 0
     with (folder / "a.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert list(rows[0]) == ["x", "y", "product", "status", "reason"]
     assert [row["product"] for row in rows] == ["1.0", "10.0", "2.0", "20.0", "4.0", ""]
     assert [row["status"] for row in rows] == ["done"] * 5 + ["failed"]
-    assert selftrain(folder, "export", "s", "--to", "netcdf", "--out", "a.nc").returncode == 0
+    assert selftrain(folder, "export", "s.db", "--to", "netcdf", "--out", "a.nc").returncode == 0
     with xr.open_dataset(folder / "a.nc", engine="scipy") as data:
         assert float(data["product"].sel(x=2, y=10.0)) == 20.0
-    drawn = selftrain(folder, "plot", "s", "product", "--out", "a.png")
+    drawn = selftrain(folder, "plot", "s.db", "product", "--out", "a.png")
     assert drawn.returncode == 0, drawn.stderr
     assert (folder / "a.png").read_bytes().startswith(b"\x89PNG")
 
@@ -85,15 +85,15 @@ def test_a_grid_is_computed_reported_exported_and_drawn(folder: Path) -> None:
 def test_parquet_has_the_same_rows(folder: Path) -> None:
     import pandas as pd
 
-    selftrain(folder, "run", "grid.toml", "--store", "s", "--workers", "0")
-    made = selftrain(folder, "export", "s", "--to", "parquet", "--out", "a.parquet")
+    selftrain(folder, "run", "grid.toml", "--store", "s.db", "--workers", "0")
+    made = selftrain(folder, "export", "s.db", "--to", "parquet", "--out", "a.parquet")
     assert made.returncode == 0, made.stderr
     table = pd.read_parquet(folder / "a.parquet")
     assert table["product"].dropna().tolist() == [1.0, 10.0, 2.0, 20.0, 4.0]
 
 
 def test_a_check_computes_a_sample_only(folder: Path) -> None:
-    checked = selftrain(folder, "run", "grid.toml", "--store", "s", "--check", "--json")
+    checked = selftrain(folder, "run", "grid.toml", "--store", "s.db", "--check", "--json")
     assert checked.returncode == 0, checked.stderr
     told = json.loads(checked.stdout)
     assert (told["points"], told["sampled"], told["missing"]) == (6, 3, 3)
@@ -142,8 +142,8 @@ def test_a_file_with_a_typo_is_refused(tmp_path: Path, old: str, new: str, messa
 
 def test_nothing_runs_and_nothing_is_written_for_a_wrong_file(folder: Path) -> None:
     (folder / "grid.toml").write_text(SOLVE.replace("rho = [", "rhoo = ["))
-    ran = selftrain(folder, "run", "grid.toml", "--store", "s")
+    ran = selftrain(folder, "run", "grid.toml", "--store", "s.db")
     assert ran.returncode == 2
     assert ran.stderr.count("\n") == 1
-    assert not (folder / "s").exists()
-    assert selftrain(folder, "status", "s").returncode == 2
+    assert not (folder / "s.db").exists()
+    assert selftrain(folder, "status", "s.db").returncode == 2

@@ -18,8 +18,8 @@ from pathlib import Path
 import pytest
 
 import selftrain
-from selftrain.sweep import gridfile
-from selftrain.sweep.gridfile import plan_of_tables
+from selftrain.cli import gridfile
+from selftrain.cli.gridfile import plan_of_tables
 
 SOURCE = Path(selftrain.__file__).parent
 SECTION = re.compile(r"^\w+( \w+)?:$")  # "Arguments:", "Returns:", of which entries are indented

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from selftrain import Recipe, solve
-from selftrain.sweep.gridfile import read_grid
+from selftrain.cli.gridfile import read_grid
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "sweep.md").read_text()

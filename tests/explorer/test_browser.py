@@ -260,8 +260,8 @@ def test_a_table_of_the_visitor_gives_a_plan_and_a_curve(browser, address, tmp_p
 def test_a_click_on_an_opened_sweep_loads_the_point(browser, tmp_path):
     problem = Problem(0.5, 2.0, 0.4, 0.5625, steps=4)
     over = {"rho": [0.3, 0.4, 0.5], "lambda_u": [0.02, 0.05, 0.1]}
-    sweep(problem, Recipe(0.05), over=over, keep=("error",), workers=0, store=tmp_path / "grid")
-    with serving(str(tmp_path / "grid")) as (place, _, lines):
+    sweep(problem, Recipe(0.05), over=over, keep=("error",), workers=0, store=tmp_path / "grid.db")
+    with serving(str(tmp_path / "grid.db")) as (place, _, lines):
         visit(browser, place)
         wait(browser, lambda: browser.find_elements(By.CSS_SELECTOR, "#map .nsewdrag"))
         target = browser.find_element(By.CSS_SELECTOR, "#map .nsewdrag")

@@ -13,8 +13,8 @@ from selftrain.explorer.opened import open_path
 def test_a_sweep_opens_as_a_map_whose_points_are_pages(tmp_path):
     problem = Problem(0.5, 2.0, 0.4, 0.5625, steps=3)
     over = {"rho": [0.3, 0.4, 0.5], "lambda_u": [0.01, 0.1]}
-    data = sweep(problem, Recipe(), over=over, keep=("error",), workers=0, store=tmp_path / "s")
-    opened = open_path(tmp_path / "s")
+    data = sweep(problem, Recipe(), over=over, keep=("error",), workers=0, store=tmp_path / "s.db")
+    opened = open_path(tmp_path / "s.db")
     place = (opened.axes.index("rho"), opened.axes.index("lambda_u"))
     indices = [0, 0]
     indices[place[0]], indices[place[1]] = 2, 1

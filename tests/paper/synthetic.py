@@ -16,8 +16,7 @@ import numpy as np
 
 from selftrain.paper.computations import finite
 from selftrain.paper.figure import Data, Figure
-from selftrain.sweep import Task
-from selftrain.sweep.gather import gather
+from selftrain.sweeps import Task, gather
 
 T = 2 ** np.arange(11)
 
@@ -32,7 +31,7 @@ def _dataset(task: Task, noise: float, salt: int) -> Any:
         task.computation.function.__name__, task.computation.function.__module__.split(".")[-1]
     ]
     values = [_noisy(make, point, noise, salt) for point in task.grid.points]
-    return gather(task.computation, task.grid, values)
+    return gather(task.grid, task.computation.outputs, values)
 
 
 def _noisy(

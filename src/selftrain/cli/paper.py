@@ -153,9 +153,9 @@ def _folder(out: Path | None, quick: bool) -> Path:
 def _about(one: Any, quick: bool, folder: Path) -> dict[str, Any]:
     from ..paper.run import read_record
     from ..paper.variation import parameters
-    from ..sweep import Store
+    from ..sweeps import Store
 
-    store = Store(folder / "points")
+    store = Store(folder / "points.db")
     tasks = one.tasks(quick).values()
     points = sum(len(task.grid) for task in tasks)
     stored = sum(task.stored(store) for task in tasks)

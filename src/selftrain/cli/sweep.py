@@ -16,9 +16,9 @@ from ..errors import InvalidInput, nearest
 from .output import check_output, counted, print_json, remark, save_figure, writing
 
 if TYPE_CHECKING:
-    from ..sweep.cluster import Cluster
-    from ..sweep.dataset import Sweep
-    from ..sweep.plan import SweepPlan
+    from ..sweeps import Sweep
+    from ..sweeps.cluster import Cluster
+    from ..sweeps.plan import SweepPlan
 
 INCOMPLETE = 1
 FORMATS = ("csv", "netcdf", "parquet")
@@ -28,7 +28,7 @@ app = typer.Typer(
 )
 
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout, nothing else.")]
-StoreArgument = Annotated[Path, typer.Argument(metavar="STORE", help="Folder of the points.")]
+StoreArgument = Annotated[Path, typer.Argument(metavar="STORE", help="File of the points.")]
 
 
 @app.command("run")
@@ -37,8 +37,8 @@ def run(
     store: Annotated[
         Path | None,
         typer.Option(
-            metavar="DIR",
-            help="Folder that keeps the points; default: runs/ and the name of the grid file.",
+            metavar="FILE",
+            help="SQLite file for the points; default: runs/ and the name of the grid, .db.",
             show_default=False,
         ),
     ] = None,
@@ -73,29 +73,30 @@ def run(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Compute what is missing of a grid; the same command goes on where it was ended."""
-    from ..sweep.api import checked_limits, checked_workers, run_plan, sample
-    from ..sweep.gridfile import read_grid
+    """Compute the missing grid points; run again to resume."""
+    from ..runtime.parallel import whole_workers
+    from ..sweeps.api import checked_limits, run_plan, sample
+    from .gridfile import read_grid
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if retry not in (None, "failed"):
         raise InvalidInput("retry", retry, '"failed" is accepted')
     plan = read_grid(grid)
-    folder = store or Path("runs", grid.stem)
+    file = store or Path("runs", f"{grid.stem}.db")
     limits = checked_limits(time_limit, None if memory_limit is None else int(memory_limit * 1e6))
-    processes = checked_workers(workers)
+    processes = whole_workers(workers)
     remark(_size(plan))
     cluster = None if scheduler is None else _cluster(scheduler)
     try:
-        cost = sample(plan, folder, limits=limits, notice=remark)
+        cost = sample(plan, file, limits=limits, notice=remark)
         remark(cost.sentence(processes if cluster is None else cluster.slots))
         if check:
             if as_json:
-                print_json({"grid": str(grid), "store": str(folder), **cost.to_dict()})
+                print_json({"grid": str(grid), "store": str(file), **cost.to_dict()})
             return
         data, failures = run_plan(
             plan,
-            folder,
+            file,
             workers=processes,
             scheduler=cluster,
             retry=retry is not None,
@@ -103,19 +104,19 @@ def run(
             notice=remark,
         )
     except KeyboardInterrupt:
-        remark("Interrupted: finished points are kept, and the same command goes on from there.")
+        remark("Interrupted: finished points are stored; run the same command again to resume.")
         raise
     for failure in failures[:5]:
         remark(f"failed: {failure}")
     if len(failures) > 5:
-        remark(f"... and {len(failures) - 5} more; `selftrain sweep status {folder}` lists them")
-    _report(folder, data, as_json)
+        remark(f"... and {len(failures) - 5} more; `selftrain sweep status {file}` lists them")
+    _report(file, data, as_json)
 
 
 @app.command("status")
 def status(store: StoreArgument, as_json: AsJson = False) -> None:
     """How much of a grid a store holds, and why points failed."""
-    from ..sweep.api import load
+    from ..sweeps import load
 
     data = load(store)
     if not as_json and "reason" in data:
@@ -135,13 +136,13 @@ def export(
 ) -> None:
     """Write what a store holds as one file: a row per point (csv, parquet), or labelled arrays."""
     from ..runtime.files import replacing, write_netcdf
-    from ..sweep.api import load
+    from ..sweeps import load
 
     if to not in FORMATS:
         raise InvalidInput("to", to, f"unknown format; {nearest(to, FORMATS)}")
     data = load(store)
     suffix = {"csv": "csv", "netcdf": "nc", "parquet": "parquet"}[to]
-    target = out or Path(f"{store.resolve().name}.{suffix}")
+    target = out or Path(f"{store.resolve().stem}.{suffix}")
     check_output("out", target)
     with writing(target):
         if to == "netcdf":
@@ -177,9 +178,9 @@ def plot(
     ] = None,
 ) -> None:
     """Draw what a store holds: lines over one axis, a map over two."""
-    from ..sweep.api import load
+    from ..sweeps import load
 
-    target = out or Path(f"{store.resolve().name}.png")
+    target = out or Path(f"{store.resolve().stem}.png")
     check_output("out", target, ("png", "pdf", "svg"))
     figure = load(store).plot(name, title=title)
     save_figure(figure, target)
@@ -188,7 +189,7 @@ def plot(
 
 def as_table(data: Sweep) -> Any:
     """One row per point: its axes, its values, what became of it."""
-    from ..sweep.dataset import STATUS
+    from ..sweeps.dataset import STATUS
 
     table = data.to_dataframe().reset_index()
     table["status"] = [STATUS[int(value)] for value in table["status"]]
@@ -210,7 +211,7 @@ def failed_points(data: Sweep) -> list[dict[str, str]]:
 
 def _cluster(scheduler: str) -> Cluster:
     """The cluster at an address: asked before anything is computed."""
-    from ..sweep.cluster import Cluster
+    from ..sweeps.cluster import Cluster
 
     return Cluster(scheduler)
 
@@ -222,9 +223,9 @@ def _size(plan: SweepPlan) -> str:
     return f"{counted(len(plan.grid), 'point')} of {plan.task}: {axes}"
 
 
-def _report(folder: Path, data: Sweep, as_json: bool) -> None:
+def _report(file: Path, data: Sweep, as_json: bool) -> None:
     """How many points are done, failed and missing; the exit code says whether all are there."""
-    from ..sweep.dataset import DONE, FAILED, MISSING
+    from ..sweeps.dataset import DONE, FAILED, MISSING
 
     states = data["status"].values
     counts = {
@@ -234,10 +235,10 @@ def _report(folder: Path, data: Sweep, as_json: bool) -> None:
     }
     if as_json:
         reasons = failed_points(data) if counts["failed"] else []
-        result = {"store": str(folder), "points": int(states.size), **counts, "failures": reasons}
+        result = {"store": str(file), "points": int(states.size), **counts, "failures": reasons}
         print_json(result)
     else:
-        typer.echo(", ".join(f"{count} {name}" for name, count in counts.items()) + f": {folder}")
+        typer.echo(", ".join(f"{count} {name}" for name, count in counts.items()) + f": {file}")
     if counts["done"] < states.size:
         raise typer.Exit(INCOMPLETE)
 

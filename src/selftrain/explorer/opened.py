@@ -18,6 +18,7 @@ from .page_state import FLAGS, NAMES, NUMBERS, PageState
 __all__ = ["Map", "open_path"]
 
 ASIDE = ("status", "reason")
+SQLITE = b"SQLite format 3\0"
 
 
 class Map(NamedTuple):
@@ -60,10 +61,10 @@ def open_path(path: str | Path) -> PageState | Map:
     place = Path(path)
     if not place.exists():
         raise InvalidInput("path", str(path), "a saved run or a sweep is accepted")
-    if place.is_dir():
-        from ..sweep import load
+    if place.is_dir() or _is_store(place):
+        from ..sweeps import load
 
-        return _map(load(place), place.name)
+        return _map(load(place), place.stem)
     import xarray as xr
 
     from .. import Trajectory
@@ -79,6 +80,12 @@ def open_path(path: str | Path) -> PageState | Map:
         return _map(data, place.stem)
     run = Trajectory.load(place)
     return PageState().with_values(_fields(run.problem.to_dict(), run.recipe.to_dict()))
+
+
+def _is_store(path: Path) -> bool:
+    """Return whether a file is one of SQLite, as stores of sweeps are."""
+    with path.open("rb") as file:
+        return file.read(len(SQLITE)) == SQLITE
 
 
 def _fields(problem: dict[str, Any], recipe: dict[str, Any]) -> dict[str, Any]:

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import SelfTrainError
 from ..runtime.progress import ProgressOption
-from ..sweep import Store, Task, complete
-from ..sweep.store import KeptInMemory
+from ..sweeps import Store, Task, complete
+from ..sweeps.store import Memory
 from .ruling import Ruling, verdict_of
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ class Figure:
             workers: processes at once; -1: as many as there are cores; 0: all work is done here.
             progress: None, True, False or a function of a `ProgressReport` (`runtime.progress`).
         """
-        tasks, keeper = self.tasks(quick), store if store is not None else KeptInMemory()
+        tasks, keeper = self.tasks(quick), store if store is not None else Memory()
         failures = complete(list(tasks.values()), keeper, workers=workers, progress=progress)
         if failures:
             raise SelfTrainError(f"{self.id}: {failures[0]}")

@@ -3,7 +3,7 @@
 A run leaves in its folder, for each figure, `<id>.png` and `<id>.pdf`, its data as netCDF, and the
 record `<id>.json`: caption, claims and findings with the numbers measured, parameters, seeds,
 versions. `times.json` has the seconds, apart from the records, so that a run that was stopped and
-resumed leaves the same files as one that was not. `points/` keeps every computed point.
+resumed leaves the same files as one that was not. `points.db` stores every computed point.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from ..runtime.files import forget_parts, replacing, write_netcdf, write_text
 from ..runtime.parallel import local_processes, stop_now
 from ..runtime.progress import Progress, ProgressOption
-from ..sweep import Failure, Store, Task, complete
+from ..sweeps import Failure, Store, Task, complete
 from .figure import Data, Figure
 from .registry import figures
 from .variation import varied
@@ -72,7 +72,7 @@ def run(
     folder = writable(Path(out))
     forget_parts(folder)
     begin = time.perf_counter()
-    store = Store(folder / "points")
+    store = Store(folder / "points.db")
     tasks = {one.id: one.tasks(quick) for one in asked}
     failures = complete(
         [task for parts in tasks.values() for task in parts.values()],

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..sweep import Grid, Task
+from ..sweeps import Grid, Task
 from .computations.chains import CHAIN
 
 ALPHA_L, ALPHA_U, DELTA = 0.5, 2.0, 0.75**2

@@ -17,7 +17,7 @@ from typing import Any
 from ..errors import InvalidInput, nearest
 from ..problem import Problem
 from ..recipe import Recipe
-from ..sweep import Grid, Task
+from ..sweeps import Grid, Task
 from .figure import Claim, Data, Figure, Finding, Tasks
 
 OF_PROBLEM = ("alpha_l", "alpha_u", "rho", "delta", "steps")

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...problem import Problem
 from ...recipe import Recipe
-from ...sweep import Computation, Output
+from ...sweeps import Computation, Output
 from ...tuning.optimum import Optimum
 from .chains import RIDGES, helped_starts, plain_starts
 from .tuned import tuned

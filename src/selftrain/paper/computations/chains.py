@@ -18,7 +18,7 @@ from ...arrays import Array
 from ...errors import NoGradient, StageError
 from ...problem import Problem
 from ...recipe import Recipe
-from ...sweep import Computation, Output
+from ...sweeps import Computation, Output
 from ...theory.bayes import BayesLimits, bayes_error
 from ...theory.faded import last_step
 from ...tuning.bounds import DEFAULT_BOUNDS, LARGEST_RIDGE, SMALLEST_RIDGE

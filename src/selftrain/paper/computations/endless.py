@@ -13,7 +13,7 @@ from scipy.special import ndtr
 
 from ...problem import Problem
 from ...recipe import Recipe
-from ...sweep import Computation, Output
+from ...sweeps import Computation, Output
 from ...theory.faded import FadedState, faded_limit
 from ...tuning.bounds import LARGEST_RIDGE, SMALLEST_RIDGE
 

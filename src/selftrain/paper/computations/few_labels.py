@@ -19,7 +19,7 @@ from ...observables import generalization_error
 from ...problem import Problem
 from ...recipe import Recipe
 from ...simulation.simulate import simulate
-from ...sweep import Computation, Output
+from ...sweeps import Computation, Output
 from ...tuning.optimum import Optimum
 from .chains import RIDGES, helped_starts, plain_starts
 from .tuned import tuned

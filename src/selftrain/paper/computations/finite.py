@@ -17,7 +17,7 @@ from scipy.special import ndtri
 from ...arrays import Array
 from ...problem import Problem
 from ...simulation.simulate import simulate
-from ...sweep import Computation, Output
+from ...sweeps import Computation, Output
 from ...theory.bayes import bayes_path
 from ...tuning.optimum import Optimum
 from .chains import CHOSEN, RIDGES, plain_starts, selected

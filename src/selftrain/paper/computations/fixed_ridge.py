@@ -10,7 +10,7 @@ import numpy as np
 
 from ...problem import Problem
 from ...recipe import Recipe
-from ...sweep import Computation, Output
+from ...sweeps import Computation, Output
 from ...theory.faded import last_step
 
 OVER_T = ("T",)

@@ -13,7 +13,7 @@ import numpy as np
 from ...errors import SelfTrainError
 from ...problem import Problem
 from ...recipe import Recipe
-from ...sweep import Computation, Output
+from ...sweeps import Computation, Output
 from ...theory.continuum.best_direction import best_direction
 from ...theory.continuum.continuum import continuum
 from ...theory.continuum.expansion import first_order

@@ -19,7 +19,7 @@ from ...observables import generalization_error
 from ...problem import Problem
 from ...recipe import Recipe
 from ...simulation.simulate import simulate
-from ...sweep import Computation, Output
+from ...sweeps import Computation, Output
 from ...theory.bayes import bayes_error
 from ...theory.continuum.best_direction import best_direction
 from ...theory.continuum.expansion import first_order, measured_noise

@@ -21,7 +21,7 @@ from ...problem import Problem
 from ...recipe import Recipe
 from ...simulation.shaped_ensemble import ShapedEnsemble
 from ...simulation.simulate import simulate
-from ...sweep import Computation, Output
+from ...sweeps import Computation, Output
 from ...tables import Table, standardised
 from ...theory.solve import solve
 

@@ -16,7 +16,7 @@ from ...errors import NoGradient
 from ...problem import Problem
 from ...recipe import Recipe
 from ...simulation.simulate import simulate
-from ...sweep import Computation, Output
+from ...sweeps import Computation, Output
 from ...tuning.optimize import optimize
 from ...tuning.optimum import Optimum
 

@@ -19,7 +19,7 @@ from ...errors import NoGradient, StageError
 from ...problem import Problem
 from ...recipe import Recipe
 from ...simulation.simulate import simulate
-from ...sweep import Computation, Output
+from ...sweeps import Computation, Output
 from ...tuning.bounds import LARGEST_RIDGE, SMALLEST_RIDGE
 from ...tuning.optimize import optimize
 from ...tuning.optimum import Optimum

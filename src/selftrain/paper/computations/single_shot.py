@@ -14,7 +14,7 @@ from ...errors import StageError
 from ...problem import Problem
 from ...recipe import Recipe
 from ...simulation.simulate import simulate
-from ...sweep import Computation, Output
+from ...sweeps import Computation, Output
 from ...theory.solve import solve
 from ...theory.trajectory import Trajectory
 from ...tuning.optimum import Optimum

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...sweep import Grid, Task
+from ...sweeps import Grid, Task
 from ..computations.ablation import ABLATION, WAYS
 from ..figure import Claim, Data, Figure, Finding, Place, fixed
 from ..judge import ROUNDING, listed, numbers

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...arrays import Array
-from ...sweep import Task
+from ...sweeps import Task
 from ..figure import Claim, Data, Figure, Finding, Place
 from ..judge import listed, numbers, power_law
 from ..ruling import Bar, at_full_size, below, positive

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...arrays import Array
-from ...sweep import Grid, Task
+from ...sweeps import Grid, Task
 from ..computations.chains import CHAIN
 from ..computations.endless import ENDLESS
 from ..figure import Claim, Data, Figure, Finding, Place

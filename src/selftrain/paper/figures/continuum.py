@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ...sweep import Grid, Task
+from ...sweeps import Grid, Task
 from ..computations.paths import PATH
 from ..figure import Claim, Data, Figure, Finding, Place
 from ..judge import above_bayes, listed, numbers

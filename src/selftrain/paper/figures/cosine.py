@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from ...sweep import Grid, Task
+from ...sweeps import Grid, Task
 from ..computations.chains import CHAIN
 from ..figure import Claim, Data, Figure, Finding, Place, fixed
 from ..judge import last_slope, listed, numbers

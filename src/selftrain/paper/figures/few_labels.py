@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ...sweep import Grid, Task
+from ...sweeps import Grid, Task
 from ..computations.few_labels import FEW_LABELS, FEW_LABELS_RUN
 from ..figure import Claim, Data, Figure, Finding, Place
 from ..judge import above_bayes, by_size, listed, numbers

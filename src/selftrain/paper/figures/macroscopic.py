@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from ...sweep import Grid, Task
+from ...sweeps import Grid, Task
 from ..computations.finite import RUN, SHOWN, THEORY
 from ..figure import Claim, Data, Figure, Finding, Place
 from ..judge import Agreement, agreement, by_size, listed, numbers

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ...sweep import Task
+from ...sweeps import Task
 from ..figure import Claim, Data, Figure, Finding, Place
 from .macroscopic import FROM_PAPER, SEEDS, SEEDS_QUICK, caption, draw, judge, powers, runs
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...sweep import Task
+from ...sweeps import Task
 from ...tuning.bounds import LARGEST_RIDGE, SMALLEST_RIDGE
 from ..figure import Claim, Data, Figure, Finding, Place
 from ..judge import PowerLaw, listed, numbers, power_law

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...sweep import Grid, Task
+from ...sweeps import Grid, Task
 from ..computations.predictions import (
     ALGORITHM1,
     INFINITE_RIDGE,

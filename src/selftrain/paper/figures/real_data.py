@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...sweep import Grid, Task
+from ...sweeps import Grid, Task
 from ..computations.real_rows import REAL_ROWS, RECIPES, THEORIES
 from ..figure import Claim, Data, Figure, Finding, Place
 from ..judge import numbers

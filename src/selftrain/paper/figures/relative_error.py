@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...sweep import Task
+from ...sweeps import Task
 from ..figure import Claim, Data, Figure, Finding, Place
 from ..judge import above_bayes, last_slope, listed, numbers, worst
 from ..ruling import Bar, above, at_full_size, below, everywhere, positive

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ...sweep import Grid, Task
+from ...sweeps import Grid, Task
 from ..computations.reuse import BOUNDS, REUSE
 from ..figure import Claim, Data, Figure, Finding, Place
 from ..judge import agreement, listed, numbers

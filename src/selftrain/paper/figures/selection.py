@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...sweep import Grid, Task
+from ...sweeps import Grid, Task
 from ..computations.chains import CHAIN
 from ..figure import Claim, Data, Figure, Finding, Place, fixed
 from ..judge import above_bayes, listed, numbers

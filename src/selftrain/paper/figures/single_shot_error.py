@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...arrays import Array
-from ...sweep import Grid, Task
+from ...sweeps import Grid, Task
 from ..computations.single_shot import SINGLE_SHOT, SINGLE_SHOT_RUN
 from ..figure import Claim, Data, Figure, Finding, Place
 from ..judge import above_bayes, by_size, listed, numbers, power_law

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...sweep import Grid, Task
+from ...sweeps import Grid, Task
 from ..computations.single_shot import SINGLE_SHOT
 from ..figure import Claim, Data, Figure, Finding, Place, fixed
 from ..judge import listed, numbers

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...sweep import Grid, Task
+from ...sweeps import Grid, Task
 from ..computations.finite import HISTOGRAM, SHARES
 from ..figure import Claim, Data, Figure, Finding, Place
 from ..judge import Agreement, agreement, by_size, numbers

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from ...sweep import Task
+from ...sweeps import Task
 from ..figure import Claim, Data, Figure, Finding, Place
 from .weights_logits import (
     FROM_PAPER,

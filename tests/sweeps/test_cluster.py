@@ -19,7 +19,7 @@ import pytest
 from distributed import Client, LocalCluster
 
 from selftrain import Problem, Recipe, SelfTrainError, sweep
-from selftrain.sweep.cluster import Unreachable
+from selftrain.sweeps import Unreachable
 
 # Another package may be called "tests" where workers look, so functions of this file travel whole.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
@@ -49,7 +49,7 @@ def test_numbers_are_those_of_this_machine_to_the_last_bit(client: Any, tmp_path
     there = sweep(PROBLEM, Recipe(), over=axes, keep=("error", "q"), scheduler=address)
     assert there.identical(here)
     kept = sweep(
-        PROBLEM, Recipe(), over=axes, keep=("error", "q"), scheduler=client, store=tmp_path
+        PROBLEM, Recipe(), over=axes, keep=("error", "q"), scheduler=client, store=tmp_path / "s.db"
     )
     assert kept.identical(here)
 
@@ -121,7 +121,7 @@ def test_points_that_wait_behind_one_that_ends_the_only_worker_are_not_blamed() 
 
 def pretend(name: str, shown: str) -> None:
     """Let the process where this runs say it has another version."""
-    import selftrain.sweep.cluster as here
+    import selftrain.sweeps.cluster as here
 
     true = importlib.metadata.version
     here.version = lambda library: shown if library == name else true(library)  # type: ignore[attr-defined]

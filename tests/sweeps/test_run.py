@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
-import io
 import os
+import random
 import signal
+import sqlite3
 import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import closing
 from importlib.util import module_from_spec, spec_from_file_location
 from inspect import getsource
 from pathlib import Path
@@ -20,18 +21,10 @@ import numpy as np
 import pytest
 
 from selftrain import Problem, Recipe, SelfTrainError, solve
-from selftrain.sweep import Computation, Grid, Output, Store, Task, complete
-from selftrain.sweep.batches import BATCH_SECONDS, Job, Queue
-from selftrain.sweep.store import (
-    FORMAT,
-    LIST,
-    MAGIC,
-    DamagedPart,
-    Finished,
-    StoreError,
-    pack,
-    read_part,
-)
+from selftrain.sweeps import Computation, Grid, Memory, Output, Store, StoreError, Task, complete
+from selftrain.sweeps.run import BATCH_SECONDS, Job, Queue
+from selftrain.sweeps.store import FORMAT, Finished, _digest
+from selftrain.sweeps.worker import Limits
 
 sys.path.insert(0, str(Path(__file__).parent))
 from call_log import FILE, note, noted
@@ -60,7 +53,7 @@ GRID = Grid({"rho": (0.3, 0.5), "ridge": (0.01, 0.1)})
 def store(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(FILE, str(tmp_path_factory.mktemp("calls") / "calls"))
-        yield Store(tmp_path)
+        yield Store(tmp_path / "points.db")
 
 
 def forget_calls() -> None:
@@ -110,68 +103,116 @@ def test_a_changed_version_computes_everything_that_has_it_and_nothing_else(stor
     assert Task(other, Grid({"ridge": (0.1,)})).stored(store) == 1
 
 
-@pytest.mark.parametrize("harm", ["flip", "cut", "empty", "other", "odd"])
-def test_a_damaged_part_is_noticed_and_its_points_computed_anew(store: Store, harm: str) -> None:
+def flip(content: bytearray, at: int, bit: int = 0) -> None:
+    content[at] ^= 1 << bit
+
+
+def cut(content: bytearray) -> None:
+    del content[len(content) // 2 :]
+
+
+def overwrite(content: bytearray) -> None:
+    content[4096 * 2 : 4096 * 3] = bytes(4096)
+
+
+HARM: dict[str, Callable[[bytearray], object]] = {
+    "a number": lambda content: flip(content, content.rindex(b'"<f8"') + 20),
+    "a key": lambda content: flip(content, content.index(b"tests.sweeps") - 10),
+    "cut": cut,
+    "a page": overwrite,
+    "the header": lambda content: flip(content, 5),
+    "the schema": lambda content: flip(content, content.index(b"CREATE TABLE points") + 3),
+    "the size of a page": lambda content: flip(content, 16, 3),
+}
+
+
+@pytest.mark.parametrize("harm", HARM)
+def test_damage_is_noticed_and_its_points_computed_again(store: Store, harm: str) -> None:
+    """Whatever it hits, a resumed run has the values of the one before."""
     task = Task(WORK, GRID)
     finish(task, store)
     whole = task.load(store)
-    path = sorted(store.folder.glob("*.points"))[0]
-    content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 1
-    odd = pack([Finished("a key", {"error": np.zeros(2)}, 0.0)])
-    path.write_bytes(
-        {
-            "flip": bytes(content),
-            "cut": bytes(content)[: len(content) // 2],
-            "empty": b"",
-            "other": b"not points at all\n",
-            "odd": odd,
-        }[harm]
-    )
-    again = Store(store.folder)
-    with pytest.raises(SelfTrainError, match=str(path) if harm != "odd" else "not in the store"):
-        task.load(again)
+    content = bytearray(store.path.read_bytes())
+    HARM[harm](content)
+    store.path.write_bytes(content)
+    again = Store(store.path)
+    if task.stored(again) < len(GRID):
+        with pytest.raises(SelfTrainError, match=f"damaged: {store.path}"):
+            task.load(again)
     forget_calls()
     notices = finish(task, again)
-    assert [str(path) in notice for notice in notices] == ([] if harm == "odd" else [True])
-    assert 0 < len(noted()) < len(GRID)
+    assert notices
+    assert all(str(store.path) in notice for notice in notices)
     assert task.load(again).identical(whole)
-    assert finish(task, Store(store.folder)) == []
+    assert store.path.with_name("points.db.damaged").exists()
+    assert finish(task, Store(store.path)) == []
+
+
+def test_no_flipped_bit_changes_a_value(store: Store) -> None:
+    """In the header, where every bit has a meaning, and at 400 places anywhere."""
+    task = Task(WORK, GRID)
+    finish(task, store)
+    values = {key: store.get(key) for key in task.keys(store)}
+    clean, chance = store.path.read_bytes(), random.Random(0)
+    places = [(at, bit) for at in range(100) for bit in range(8)]
+    places += [(chance.randrange(len(clean)), chance.randrange(8)) for _ in range(400)]
+    for at, bit in places:
+        content = bytearray(clean)
+        flip(content, at, bit)
+        store.path.write_bytes(content)
+        found = Store(store.path)
+        for key, point in values.items():
+            read = found.get(key)
+            assert found.damage if read is None else same(read, point), (at, bit)
+
+
+def same(one: Finished | None, other: Finished | None) -> bool:
+    assert one is not None
+    assert other is not None
+    values = all(np.array_equal(one.values[name], other.values[name]) for name in other.values)
+    return values and one.seconds == other.seconds and one.reason == other.reason
+
+
+def test_values_come_back_to_the_last_bit(tmp_path: Path) -> None:
+    draw = np.random.default_rng(1)
+    values = {
+        "floats": draw.standard_normal((2, 3)) * 10.0 ** draw.integers(-300, 300, (2, 3)),
+        "odd": np.array([np.nan, np.inf, -np.inf, -0.0, 5e-324]),
+        "single": np.float32(0.1),
+        "whole": np.array([2**63 - 1, -(2**63)]),
+        "large": np.uint64(2**64 - 1),
+        "truth": np.array([True, False]),
+        "text": np.array(["a", "longer, \u00e9"]),
+        "none": np.zeros((0, 3)),
+    }
+    store = Store(tmp_path / "s.db")
+    with store.writing():
+        store.add([Finished("key", values, 0.25, None, "task", {"x": 1})])
+    read = Store(tmp_path / "s.db").get("key")
+    assert read is not None
+    for name, value in values.items():
+        found = read.values[name]
+        assert (found.dtype, found.shape) == (np.asarray(value).dtype, np.asarray(value).shape)
+        assert found.tobytes() == np.asarray(value).tobytes()
 
 
 @pytest.mark.parametrize(
-    "listed",
-    [
-        "[1]",
-        "{}",
-        "[[1, 2, 3, 4, 5]]",
-        '[["k", "x", null, 0, 0]]',
-        '[["k", 1, null, 0, 9]]',
-        "nonsense",
-    ],
+    "packed", ["[1]", "3", '{"a": 1}', '{"a": ["<f8", [2], [1.0]]}', "nonsense"]
 )
-def test_odd_contents_with_a_right_checksum_are_damage_and_no_raw_error(
-    tmp_path: Path, listed: str
+def test_odd_contents_with_a_right_digest_are_damage_and_no_raw_error(
+    store: Store, packed: str
 ) -> None:
-    body = io.BytesIO()
-    np.savez(body, **{LIST: np.array(listed), "0/error": np.zeros(3)})
-    content = body.getvalue()
-    path = tmp_path / "00000001.points"
-    digest = hashlib.sha256(content).hexdigest().encode()
-    path.write_bytes(b"%s %d %s\n%s" % (MAGIC, FORMAT, digest, content))
-    if listed == "{}":
-        assert read_part(path) == []
-        return
-    with pytest.raises(DamagedPart, match=str(path)):
-        read_part(path)
+    row = ("key", "task", "null", packed, 0.1, None)
+    with store.writing():
+        store._write("points", [(*row, _digest(*row))])
+    assert Store(store.path).damage == [f"{store.path}: row 1 of its points"]
 
 
-def test_a_store_of_another_format_is_refused(store: Store) -> None:
-    finish(Task(WORK, GRID), store)
-    path = next(store.folder.glob("*.points"))
-    path.write_bytes(path.read_bytes().replace(b"points %d" % FORMAT, b"points 77", 1))
-    with pytest.raises(StoreError, match="format 77"):
-        Store(store.folder)
+def test_a_store_of_another_format_is_rejected(store: Store) -> None:
+    with store.writing():
+        store.describe(format="77")
+    with pytest.raises(StoreError, match=f"format 77, .* format {FORMAT}"):
+        Store(store.path)
 
 
 def test_a_point_that_fails_is_told_and_the_others_are_kept(store: Store) -> None:
@@ -205,7 +246,7 @@ def test_points_are_the_same_in_other_processes(
     work = Computation(module_of(tmp_path, "on_the_path").last_error, OUTPUTS)
     task = Task(work, GRID)
     finish(task, store)
-    elsewhere = Store(tmp_path / "elsewhere")
+    elsewhere = Store(tmp_path / "elsewhere.db")
     assert complete([task], elsewhere, workers=2) == []
     assert task.load(elsewhere).identical(task.load(store))
 
@@ -220,20 +261,21 @@ def test_cheap_points_travel_together_and_long_ones_alone() -> None:
     work = Computation(refused, None, seconds=lambda **_: 1.0)
     cheap = [Job(str(i), work, {"x": i}, BATCH_SECONDS / 5) for i in range(200)]
     long = [Job(str(-i), work, {"x": -i}, 3 * BATCH_SECONDS) for i in range(2)]
-    queue = Queue([*long, *cheap], slots=2)
+    queue = Queue([*long, *cheap], Memory(), Limits())
+    queue.slots = 2
     batches = []
     while queue:
         batches.append(queue.take())
-    sizes = [len(batch.jobs) for batch in batches]
+    sizes = [len(batch) for batch in batches]
     assert sizes[:4] == [1, 1, 5, 5]
     assert sizes[-1] == 1, "the last batches are small, so that all workers end together"
-    assert [job for batch in batches for job in batch.jobs] == [*long, *cheap]
+    assert [job for batch in batches for job in batch] == [*long, *cheap]
 
 
 SLOW = textwrap.dedent(
     """
     import sys, time
-    from selftrain.sweep import Computation, Grid, Output, Store, Task, complete
+    from selftrain.sweeps import Computation, Grid, Output, Store, Task, complete
 
     def square(x):
         time.sleep(0.15)
@@ -252,8 +294,8 @@ SLOW = textwrap.dedent(
 def test_a_run_that_was_ended_resumes_with_what_it_had(tmp_path: Path, ended: int) -> None:
     script = tmp_path / "slow.py"
     script.write_text(SLOW)
-    folder = tmp_path / "points"
-    command = [sys.executable, str(script), str(folder)]
+    file = tmp_path / "points.db"
+    command = [sys.executable, str(script), str(file)]
     first = subprocess.Popen(
         command,
         stdout=subprocess.PIPE,
@@ -263,13 +305,22 @@ def test_a_run_that_was_ended_resumes_with_what_it_had(tmp_path: Path, ended: in
         ),  # ignored in background jobs
     )
     limit = time.monotonic() + 60
-    while len(list(folder.rglob("*.points"))) < 4 and time.monotonic() < limit:
+    while len(rows(file)) < 4 and time.monotonic() < limit:
         time.sleep(0.02)
     os.kill(first.pid, ended)
     first.communicate(timeout=30)
-    kept = {path: path.stat().st_mtime_ns for path in folder.rglob("*.points")}
-    assert 4 <= len(kept) < 40
+    before = rows(file)
+    assert 4 <= len(before) < 40
     resumed = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert {path: path.stat().st_mtime_ns for path in kept} == kept
+    assert before <= rows(file)
     assert resumed.stdout.strip() == str([x**2 / 3 for x in range(40)])
-    assert not list(folder.rglob("*.part"))
+    assert sorted(path.name for path in tmp_path.glob("points*")) == ["points.db", "points.db.lock"]
+
+
+def rows(file: Path) -> set[tuple[object, ...]]:
+    """All rows of a store that may be growing."""
+    if not file.exists():
+        return set()
+    with closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as base:
+        tables = base.execute("select count(*) from sqlite_master").fetchone()[0]
+        return set(base.execute("select rowid, * from points")) if tables else set()

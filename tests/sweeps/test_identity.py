@@ -7,10 +7,12 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 import textwrap
 from collections.abc import Callable
+from contextlib import closing
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -22,8 +24,8 @@ from scipy.special import expit
 
 from selftrain import InvalidInput, Problem, Recipe, SelfTrainError, solve, sweep
 from selftrain.losses import register
-from selftrain.sweep.computation import Computation
-from selftrain.sweep.identity import identify
+from selftrain.sweeps import Computation
+from selftrain.sweeps.identity import identify
 
 HERE = Path(__file__).parent
 CASES = [
@@ -91,7 +93,7 @@ def test_a_loss_with_another_attribute_gets_other_values(tmp_path: Path, given_a
         start, axes = given, {"rho": [0.4]}
         if given_as == "axis":
             start, axes = problem, {"loss": [loss.name]}
-        data = sweep(start, Recipe(), over=axes, workers=0, store=tmp_path)
+        data = sweep(start, Recipe(), over=axes, workers=0, store=tmp_path / "s.db")
         assert float(data["error"][0]) == solve(given, Recipe()).error[-1]
         seen.append(float(data["error"][0]))
     assert seen[0] != seen[1]
@@ -136,10 +138,10 @@ def test_state_of_an_imported_module_counts(
 ) -> None:
     own = imported(tmp_path, monkeypatch, "own_state", MODULE)
     for scale in (1, 20):
-        assert value(own.scaled(scale), tmp_path / "closure") == scale
-        assert value(own.Scaler(scale).times, tmp_path / "method") == scale
+        assert value(own.scaled(scale), tmp_path / "closure.db") == scale
+        assert value(own.Scaler(scale).times, tmp_path / "method.db") == scale
         monkeypatch.setattr(own, "SCALE", scale)
-        assert value(own.constant, tmp_path / "constant") == scale
+        assert value(own.constant, tmp_path / "constant.db") == scale
 
 
 def test_a_module_that_a_function_names_counts_by_what_it_names(
@@ -180,7 +182,7 @@ def test_what_was_changed_in_a_module_reaches_workers(
     own = imported(tmp_path, monkeypatch, "own_changed", text)
     assert own.f(3.0) == 6
     monkeypatch.setattr(own, "SCALE", 5)
-    for store, how in ((None, {}), (tmp_path / "store", {}), (None, {"time_limit": 60.0})):
+    for store, how in ((None, {}), (tmp_path / "store.db", {}), (None, {"time_limit": 60.0})):
         assert value(own.f, store, workers=1, **how) == 5
     assert own.MEMO == {3.0: 6}
 
@@ -194,7 +196,7 @@ def test_workers_that_would_compute_something_else_are_noticed(
     own = imported(tmp_path, monkeypatch, "own_importing", text)
     assert value(own.f, None, workers=1) == 2
     monkeypatch.setattr(deep, "SCALE", 5)
-    for store in (None, tmp_path / "store"):
+    for store in (None, tmp_path / "store.db"):
         with pytest.raises(SelfTrainError, match="a worker would compute something else"):
             value(own.f, store, workers=1)
 
@@ -212,7 +214,7 @@ DIGEST = """
 import sys
 sys.path.insert(0, sys.argv[1])
 import own.jobs.points as points
-from selftrain.sweep import Computation
+from selftrain.sweeps import Computation
 print(Computation(points.point, None).digest)
 """
 
@@ -247,7 +249,7 @@ import numpy as np
 from numba import njit
 from scipy.stats import norm
 from selftrain import Problem, Recipe, sweep
-from selftrain.sweep import Computation
+from selftrain.sweeps import Computation
 
 class Color(enum.Enum):
     RED = "r"
@@ -333,15 +335,16 @@ if __name__ == "__main__":
 def test_the_same_computation_has_the_same_key_in_every_process(tmp_path: Path) -> None:
     """Whatever the seed of hashes; a worker finds what this process sent, and a sweep resumes."""
     (tmp_path / "steady.py").write_text(STEADY)
-    script = [sys.executable, str(tmp_path / "steady.py"), str(tmp_path / "s")]
-    seen, parts = [], []
+    script = [sys.executable, str(tmp_path / "steady.py"), str(tmp_path / "s.db")]
+    seen, rows = [], []
     for seed in ("1", "2"):
         seen.append(printed(script, PYTHONHASHSEED=seed).splitlines())
-        parts.append(sorted(path.name for path in (tmp_path / "s").glob("*.points")))
+        with closing(sqlite3.connect(tmp_path / "s.db")) as base:
+            rows.append(base.execute("select rowid, * from points order by key").fetchall())
     assert seen[0] == seen[1]
     assert seen[0][0] == seen[0][1]
     assert seen[0][2] == "[0, 0, 0, 0]"
-    assert parts[0] == parts[1] != []
+    assert rows[0] == rows[1] != []
 
 
 def test_sharing_and_addresses_do_not_count() -> None:
@@ -392,7 +395,7 @@ def test_what_has_no_identity_is_rejected_with_its_name(tmp_path: Path) -> None:
             with pytest.raises(InvalidInput, match=rf"global {name} \(.*without a store"):
                 Computation(space["task"], None).key({"x": 1})
             with pytest.raises(InvalidInput, match=name):
-                value(space["task"], tmp_path)
+                value(space["task"], tmp_path / "s.db")
         with pytest.raises(InvalidInput, match="it cannot be sent"):  # the last is a generator
             value(space["task"], None)
 
@@ -403,4 +406,4 @@ def evaluates(x: float) -> Any:
 
 def test_code_that_hides_what_it_uses_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="it calls eval"):
-        value(evaluates, tmp_path)
+        value(evaluates, tmp_path / "s.db")

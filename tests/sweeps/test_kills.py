@@ -8,21 +8,19 @@ import os
 import random
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import textwrap
 import time
 from collections.abc import Callable
-from concurrent.futures import BrokenExecutor
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
 
 from selftrain import SelfTrainError, sweep
-from selftrain.sweep import load
-from selftrain.sweep.backends import LostProcess, Processes
-from selftrain.sweep.store import Store, StoreError
+from selftrain.sweeps import Store, StoreError, load
 
 sys.path.insert(0, str(Path(__file__).parent))
 from deadly_points import blocked, endless, greedy, slowly, suicidal
@@ -31,8 +29,8 @@ AXIS = tuple(range(120))
 WORKER_KILLS = 6
 
 
-def run(folder: Path | None, workers: int) -> object:
-    return sweep(over={"x": AXIS}, task=slowly, workers=workers, store=folder, progress=False)
+def run(file: Path | None, workers: int) -> object:
+    return sweep(over={"x": AXIS}, task=slowly, workers=workers, store=file, progress=False)
 
 
 @pytest.fixture(scope="module")
@@ -54,8 +52,16 @@ def in_child(action: Callable[[], object]) -> int:
     return child
 
 
-def parts(folder: Path) -> int:
-    return len(list(folder.glob("*.points")))
+def stored(file: Path) -> int:
+    """How many points a store has."""
+    if not file.exists():
+        return 0
+    with (
+        suppress(sqlite3.Error),
+        closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as base,
+    ):
+        return int(base.execute("select count(*) from points").fetchone()[0])
+    return 0
 
 
 def ended(child: int) -> int | None:
@@ -68,18 +74,16 @@ def ended(child: int) -> int | None:
 def test_a_driver_killed_at_random_moments_resumes(
     tmp_path: Path, undisturbed: object, workers: int
 ) -> None:
-    """A kill may come at any moment: before the first part, between two, or while one is
-    written.
-    """
+    """A kill may come at any moment: before the first transaction, between two, or within one."""
     chance = random.Random(workers)
-    folders = [tmp_path / "0"]
+    files = [tmp_path / "0.db"]
     killed = 0
     while killed < (36 if workers == 0 else 4):
-        before = parts(folders[-1])
-        child = in_child(lambda: run(folders[-1], workers))
+        before = stored(files[-1])
+        child = in_child(lambda: run(files[-1], workers))
         limit = time.monotonic() + 60
         code = None
-        while workers and code is None and parts(folders[-1]) == before:
+        while workers and code is None and stored(files[-1]) == before:
             assert time.monotonic() < limit
             time.sleep(0.01)
             code = ended(child)
@@ -91,10 +95,10 @@ def test_a_driver_killed_at_random_moments_resumes(
             killed += 1
         else:
             assert code == 0
-            folders.append(tmp_path / str(len(folders)))
-    for folder in folders:
-        assert run(folder, 0).identical(undisturbed)  # type: ignore[attr-defined]
-        assert not list(folder.glob(".*.part"))
+            files.append(tmp_path / f"{len(files)}.db")
+    for file in files:
+        assert run(file, 0).identical(undisturbed)  # type: ignore[attr-defined]
+        assert not list(tmp_path.glob("*.damaged"))
 
 
 def workers_of(driver: int) -> list[int]:
@@ -107,14 +111,14 @@ def workers_of(driver: int) -> list[int]:
                 line = (folder / "cmdline").read_bytes()
             except OSError:
                 continue
-            if int(state[1]) == driver and b"popen_loky" in line:
+            if int(state[1]) == driver and b"children import run" in line:
                 found.append(int(folder.name))
     return found
 
 
-def kill_workers(folder: Path, most: int, chance: random.Random) -> int:
-    """Run in a child whose workers are killed as parts appear; how many were."""
-    child = in_child(lambda: run(folder, 2))
+def kill_workers(file: Path, most: int, chance: random.Random) -> int:
+    """Run in a child whose workers are killed as points appear; how many were."""
+    child = in_child(lambda: run(file, 2))
     killed, seen = 0, 0
     limit = time.monotonic() + 300
     code = None
@@ -122,8 +126,8 @@ def kill_workers(folder: Path, most: int, chance: random.Random) -> int:
         if (code := ended(child)) is not None:
             break
         found = workers_of(child)
-        if parts(folder) > seen and found:
-            seen = parts(folder)
+        if stored(file) > seen and found:
+            seen = stored(file)
             time.sleep(chance.uniform(0.0, 0.05))
             with suppress(ProcessLookupError):
                 os.kill(chance.choice(found), signal.SIGKILL)
@@ -140,31 +144,12 @@ def test_workers_killed_at_random_moments_are_replaced(tmp_path: Path, undisturb
     chance = random.Random(3)
     killed = 0
     for at in range(WORKER_KILLS):
-        folder = tmp_path / str(at)
-        killed += kill_workers(folder, WORKER_KILLS - killed, chance)
-        assert load(folder).identical(undisturbed)  # type: ignore[arg-type]
+        file = tmp_path / f"{at}.db"
+        killed += kill_workers(file, WORKER_KILLS - killed, chance)
+        assert load(file).identical(undisturbed)  # type: ignore[arg-type]
         if killed == WORKER_KILLS:
             return
     pytest.fail(f"only {killed} workers could be killed")
-
-
-def test_a_pool_that_was_lost_before_a_batch_is_sent_is_replaced() -> None:
-    """Between two looks a worker can die: the next batch then meets a pool that is gone."""
-    pool = Processes(1)
-    try:
-        assert not isinstance(pool.submit(b"").exception(60), BrokenExecutor)
-        for worker in workers_of(os.getpid()):
-            os.kill(worker, signal.SIGKILL)
-        limit = time.monotonic() + 60
-        while not isinstance(pool.submit(b"").exception(60), BrokenExecutor):
-            assert time.monotonic() < limit
-        error = pool.submit(b"").exception(60)
-        assert error is not None
-        assert pool.loss(error) is LostProcess.ALL
-        pool.restart()
-        assert not isinstance(pool.submit(b"").exception(60), BrokenExecutor)
-    finally:
-        pool.close(now=True)
 
 
 def test_a_point_that_ends_its_process_is_found_and_the_others_are_kept() -> None:
@@ -189,7 +174,7 @@ def children() -> set[int]:
         with suppress(OSError):
             state = stat.read_text().rpartition(")")[2].split()
             line = (stat.parent / "cmdline").read_bytes()
-            if int(state[1]) == os.getpid() and state[0] != "Z" and b"isolated" in line:
+            if int(state[1]) == os.getpid() and state[0] != "Z" and b"children import run" in line:
                 found.add(int(stat.parent.name))
     return found
 
@@ -252,27 +237,32 @@ def test_a_limit_of_time_ends_a_point_under_a_debugger_and_one_that_catches_it()
     assert done.stdout.split("\n")[:2] == ["[0, 1, 0]"] * 2, done.stderr
 
 
-def test_of_two_drivers_one_is_refused(tmp_path: Path) -> None:
-    child = in_child(lambda: run(tmp_path, 0))
+def test_of_two_drivers_one_is_rejected(tmp_path: Path) -> None:
+    file = tmp_path / "s.db"
+    child = in_child(lambda: run(file, 0))
     limit = time.monotonic() + 60
-    while not parts(tmp_path) and time.monotonic() < limit:
+    while not stored(file) and time.monotonic() < limit:
         time.sleep(0.01)
     with pytest.raises(StoreError, match=rf"process {child} .*computes into this store"):
-        run(tmp_path, 0)
-    assert load(tmp_path)["status"].values.min() == 0
+        run(file, 0)
+    assert load(file)["status"].values.min() == 0
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
-    run(tmp_path, 0)
+    run(file, 0)
 
 
 def test_times_of_files_mean_nothing(tmp_path: Path, undisturbed: object) -> None:
-    """A clock that was set back, or files that were copied, change nothing."""
-    run(tmp_path, 0)
-    for at, path in enumerate(sorted(tmp_path.glob("*.points"))):
-        os.utime(path, (2e9 - at, 2e9 - at))
-    before = parts(tmp_path)
-    assert run(tmp_path, 0).identical(undisturbed)  # type: ignore[attr-defined]
-    assert parts(tmp_path) == before
+    """A clock that was set back, or a file that was copied, changes nothing."""
+    file = tmp_path / "s.db"
+    run(file, 0)
+    os.utime(file, (2e9, 2e9))
+    copy = Path(shutil.copy(file, tmp_path / "copy.db"))
+    with closing(sqlite3.connect(file)) as base:
+        before = base.execute("select rowid, * from points").fetchall()
+    for one in (file, copy):
+        assert run(one, 0).identical(undisturbed)  # type: ignore[attr-defined]
+        with closing(sqlite3.connect(one)) as base:
+            assert base.execute("select rowid, * from points").fetchall() == before
 
 
 SMALL_DISK = textwrap.dedent(
@@ -295,7 +285,7 @@ SMALL_DISK = textwrap.dedent(
 
 def isolated(script: Path, folder: Path, mount: str) -> subprocess.CompletedProcess[str]:
     """Run a script with a file system of its own mounted on a folder."""
-    command = f'mount {mount} "{folder}" && exec "{sys.executable}" "{script}" "{folder}/s"'
+    command = f'mount {mount} "{folder}" && exec "{sys.executable}" "{script}" "{folder}/s.db"'
     return subprocess.run(
         ["unshare", "-rm", "sh", "-c", command], capture_output=True, text=True, check=False
     )
@@ -317,7 +307,7 @@ def test_a_full_disk_is_named(tmp_path: Path) -> None:
     ran = isolated(script, folder, "-t tmpfs -o size=1m tmpfs")
     file, _, reason = ran.stdout.strip().partition("|")
     assert reason == "No space left on device", ran.stderr
-    assert file.endswith(".points")
+    assert file == str(folder / "s.db")
 
 
 @needs_mounts
@@ -336,8 +326,25 @@ def test_a_folder_that_cannot_be_written_is_refused_before_anything_runs(tmp_pat
     assert ran.stdout.count("\n") == 1
 
 
-def test_a_file_in_the_place_of_a_store_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
+def test_a_place_that_cannot_be_a_store_is_rejected(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
     with pytest.raises(SelfTrainError, match="cannot be written"):
+        run(tmp_path / "file" / "s.db", 0)
+    with pytest.raises(StoreError, match="it is not a store of sweeps"):
         run(tmp_path / "file", 0)
-    assert len(Store(tmp_path)) == 0
+    assert (tmp_path / "file").read_text() == "mine"
+    with pytest.raises(StoreError, match="it is a folder; a store is a file"):
+        run(tmp_path, 0)
+    with closing(sqlite3.connect(tmp_path / "other.db")) as base:
+        base.execute("create table cats (name text)")
+    with pytest.raises(StoreError, match="it is not a store of sweeps"):
+        run(tmp_path / "other.db", 0)
+    assert len(Store(tmp_path / "none.db")) == 0
+    assert not (tmp_path / "none.db").exists()
+
+
+def test_a_store_of_selftrain_1_is_named(tmp_path: Path) -> None:
+    (tmp_path / "00000001.points").write_bytes(b"selftrain points 2 ...")
+    for open_it in (load, lambda folder: run(folder, 0)):
+        with pytest.raises(StoreError, match=r"a store of selftrain 1.*use another name"):
+            open_it(tmp_path)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from selftrain import SelfTrainError
-from selftrain.sweep import Grid
+from selftrain.sweeps import Grid
 
 
 def test_every_combination_once() -> None:

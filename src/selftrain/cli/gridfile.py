@@ -33,10 +33,10 @@ from ..errors import InvalidInput, nearest
 from ..fields import parse_toml
 from ..problem import Problem
 from ..recipe import Recipe
-from .api import plan_of
-from .grid import geometric, linear
-from .kinds import KINDS
-from .plan import SweepPlan
+from ..sweeps.api import plan_of
+from ..sweeps.grid import geometric, linear
+from ..sweeps.plan import SweepPlan
+from ..sweeps.tasks import KINDS
 
 KEYS = ("task", "over", "keep", "problem", "recipe", "options", "axes")
 TABLES = ("problem", "recipe", "options", "axes")

@@ -166,7 +166,7 @@ TASKS = {
 if __name__ == "__main__":
     found = {}
     for name, task in TASKS.items():
-        store = f"{sys.argv[1]}/{name}"
+        store = f"{sys.argv[1]}/{name}.db"
         data = sweep(over={"x": [1.0]}, task=task, store=store, workers=0, progress=False)
         assert data["status"].values.tolist() == [0], (name, data["reason"].values)
         found[name] = float(data["value"].values[0])

@@ -1,0 +1,248 @@
+"""`sweep`: a diagram in one call. `load`: what a store holds so far."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import InvalidInput
+from ..fields import number, whole
+from ..problem import Problem
+from ..recipe import Recipe
+from ..runtime.parallel import cores, whole_workers
+from ..runtime.progress import ProgressOption, checked_progress, clock
+from .computation import name_of
+from .grid import Grid
+from .plan import SweepPlan, as_tuples, outputs_of
+from .run import Failure, complete
+from .store import Memory, Store, StoreError
+from .tasks import KINDS
+from .worker import Limits
+
+if TYPE_CHECKING:
+    from .dataset import Sweep
+
+
+def sweep(
+    problem: Problem | None = None,
+    recipe: Recipe | None = None,
+    over: Mapping[str, Any] | None = None,
+    task: str | Callable[..., Any] = "solve",
+    keep: Sequence[str] = (),
+    store: str | Path | None = None,
+    workers: int | None = None,
+    scheduler: Any = None,
+    *,
+    options: Mapping[str, Any] | None = None,
+    retry: bool = False,
+    time_limit: float | None = None,
+    memory_limit: int | None = None,
+    progress: ProgressOption = None,
+    notice: Callable[[str], None] | None = None,
+) -> Sweep:
+    r"""Compute a task at every point of a grid.
+
+    Arguments:
+        problem, recipe: what all points share (`recipe`: default `Recipe()`).
+        over: the axes: fields of the problem or the recipe with the values they take. Fields that
+            vary together are one axis: `{"case": {"rho": [...], "alpha_u": [...]}}`.
+        task: "solve", "optimize", "simulate", "continuum"; or a function, called with the problem
+            and the recipe of a point, and with axes that are no fields of these by name. It returns
+            a number, or numbers and arrays by name.
+        keep: quantities to store, at the end of a run; `error_path` is the whole run over t.
+            Default: the errors of the task and what goes with them.
+        store: an SQLite file for finished points, so that the same call resumes; default: none.
+        workers: processes; 0: all work is done here, -1: as many as cores. Default: all cores if
+            the work is worth starting them.
+        scheduler: the address of a Dask scheduler, or a `distributed.Client`.
+        options: arguments of the task, as of the function of its name: `{"over": ("lambda_l",
+            "lambda_u")}` for "optimize", `{"features": 4096, "seeds": 8}` for "simulate".
+        retry: compute points of the store again that failed before.
+        time_limit, memory_limit: seconds and bytes that a point may take; beyond, it has failed.
+        progress: None, True, False or a function of a `ProgressReport` (`runtime.progress`).
+        notice: is called with a sentence about each damage of the store; default: `print`.
+
+    Returns:
+        An `xarray.Dataset` over the axes, NaN where a point failed; `status` and `reason` say which
+        and why; `.plot()` draws it.
+
+    >>> from selftrain import Problem, Recipe, geometric, sweep
+    >>> problem = Problem(alpha_l=0.5, alpha_u=2.0, rho=0.4, delta=0.75**2, steps=4)
+    >>> axes = {"rho": [0.3, 0.5], "lambda_u": geometric(0.01, 0.1, 3)}
+    >>> data = sweep(problem, Recipe(), over=axes, keep=("error", "cosine"), workers=0)
+    >>> data["error"].dims, data["error"].attrs["symbol"]
+    (('rho', 'lambda_u'), '\\epsilon_g')
+    """
+    plan = plan_of(problem, recipe, over, task, keep, options)
+    data, _ = run_plan(
+        plan,
+        store,
+        workers=None if workers is None else whole_workers(workers),
+        scheduler=scheduler,
+        retry=retry,
+        limits=checked_limits(time_limit, memory_limit),
+        progress=checked_progress(progress),
+        notice=notice or print,
+    )
+    return data
+
+
+def load(store: str | Path) -> Sweep:
+    """Return what a store holds so far of the grid that was last computed into it.
+
+    It may be called while the store grows: points that are not there yet are NaN.
+    """
+    from .dataset import as_dataset
+
+    found = Store(store)
+    if "plan" not in found.about:
+        if found.damage:
+            raise StoreError(f"{found.damage[0]} is damaged; the same sweep writes it again")
+        raise InvalidInput("store", str(store), "no sweep was computed into this file")
+    plan = json.loads(found.about["plan"])
+    grid, outputs = Grid(as_tuples(plan["axes"])), outputs_of(plan["about"]["task"], plan["keep"])
+    names = plan["keep"] if outputs is None else outputs
+    points = [found.get(key, names) for key in plan["keys"]]
+    return as_dataset(grid, outputs, plan["keep"], points, plan["about"])
+
+
+def plan_of(
+    problem: Problem | None,
+    recipe: Recipe | None,
+    over: Mapping[str, Any] | None,
+    task: str | Callable[..., Any] = "solve",
+    keep: Sequence[str] = (),
+    options: Mapping[str, Any] | None = None,
+) -> SweepPlan:
+    """Return the checked plan of a call."""
+    for name, value, good, accepted in (
+        ("problem", problem, isinstance(problem, Problem | None), "must be a selftrain.Problem"),
+        ("recipe", recipe, isinstance(recipe, Recipe | None), "must be a selftrain.Recipe"),
+        ("over", over, isinstance(over, Mapping) and over, "must map axes to their values"),
+        ("task", task, callable(task) or isinstance(task, str),
+         f"must be a function or one of {', '.join(KINDS)}"),
+        ("keep", keep, isinstance(keep, Sequence) and not isinstance(keep, str),
+         "must be a sequence of names"),
+        ("options", options, isinstance(options, Mapping | None), "must map names to values"),
+    ):  # fmt: skip
+        if not good:
+            raise InvalidInput(name, value, accepted)
+    assert over is not None
+    function = task if callable(task) else None
+    return SweepPlan(
+        task if isinstance(task, str) else name_of(task),
+        function,
+        problem,
+        Recipe() if problem is not None and recipe is None else recipe,
+        {str(axis): _axis(axis, values) for axis, values in over.items()},
+        tuple(keep),
+        as_tuples(options or {}),
+    )
+
+
+@contextmanager
+def _opened(plan: SweepPlan, file: str | Path | None) -> Iterator[Memory]:
+    """Open the store of a plan for writing, and say in it what is computed."""
+    store = Memory() if file is None else Store(file)
+    with store.writing():
+        if isinstance(store, Store):
+            written = {"axes": plan.grid.to_dict()["axes"], "keep": plan.keep, "about": plan.about}
+            store.describe(plan=json.dumps({**written, "keys": plan.whole.keys(store)}))
+        yield store
+
+
+def run_plan(plan: SweepPlan, file: str | Path | None, **how: Any) -> tuple[Sweep, list[Failure]]:
+    """Compute what is missing of a plan; return the dataset, and the points that failed."""
+    from .dataset import as_dataset
+
+    with _opened(plan, file) as store:
+        failures = complete([plan.whole], store, **how)
+    found = plan.whole.find(store)
+    return as_dataset(plan.grid, plan.outputs, plan.keep, found, plan.about), failures
+
+
+@dataclass(frozen=True)
+class Cost:
+    """How many points a plan has, how many are missing, and what a sample of them took.
+
+    Attributes:
+        seconds: of processor time per point, of the sample and of points that were there; None if
+            none was missing.
+    """
+
+    points: int
+    missing: int
+    sampled: int
+    seconds: float | None
+
+    def sentence(self, workers: int | None) -> str:
+        """Return the cost in words."""
+        if self.seconds is None:
+            return f"all {self.points} points are there"
+        if not self.missing:
+            return f"nothing is left to compute after a sample of {self.sampled}"
+        count = cores(-1 if workers is None else workers)
+        whole = clock(self.missing * self.seconds / count)
+        return (
+            f"{self.missing} of {self.points} points are missing, {self.seconds:.3g} s each (a "
+            f"sample of {self.sampled}): about {whole} with {count} at once"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values."""
+        return asdict(self)
+
+
+def sample(plan: SweepPlan, file: str | Path, **how: Any) -> Cost:
+    """Compute a few of the missing points, far from each other; say what the rest will take."""
+    task = plan.whole
+    with _opened(plan, file) as store:
+        found = task.find(store)
+        missing = [at for at, one in enumerate(found) if one is None]
+        if not missing:
+            return Cost(len(found), 0, 0, None)
+        taken: list[float] = []
+        for at in dict.fromkeys((missing[0], missing[-1], missing[len(missing) // 2])):
+            begin = time.monotonic()
+            complete([task], store, workers=0, progress=False, only=[at], **how)
+            done = task.find(store)[at]
+            taken.append(0.0 if done is None else done.seconds)
+            if len(taken) > 1 and time.monotonic() - begin > LONG_SAMPLE:
+                break
+    later = taken[1:] or taken  # the first point may have compiled kernels
+    before = sorted(one.seconds for one in found if one is not None)[:-1]  # and so the slowest
+    left = sum(one is None for one in task.find(store))
+    return Cost(len(found), left, len(missing) - left, float(np.mean([*before, *later])))
+
+
+LONG_SAMPLE = 5.0
+"""A point that takes longer is sample enough."""
+
+
+def _axis(axis: Any, values: Any) -> Any:
+    """Return the values of an axis as plain tuples."""
+    if isinstance(values, Mapping):
+        return {str(name): _axis(name, column) for name, column in values.items()}
+    if hasattr(values, "__array__"):
+        values = np.asarray(values).tolist()
+    if isinstance(values, (str, bytes)) or not isinstance(values, Sequence):
+        raise InvalidInput(str(axis), values, "an axis is a sequence of one value or more")
+    return as_tuples([one.item() if isinstance(one, np.generic) else one for one in values])
+
+
+def checked_limits(seconds: Any, memory: Any) -> Limits:
+    """Return the most that a point may take: seconds and bytes."""
+    if seconds is not None:
+        accepted = "must be a number of seconds > 0"
+        seconds = number("time_limit", seconds, lambda value: 0 < value < 1e9, accepted)
+    if memory is not None:
+        accepted = "must be a whole number of bytes > 0"
+        memory = whole("memory_limit", memory, lambda n: 0 < n < 2**62, accepted)
+    return Limits(seconds, memory)

@@ -1,0 +1,199 @@
+"""The result of a sweep: finished points as one labelled dataset that draws itself.
+
+Its dimensions are the axes of the grid, then those of each output.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from json import dumps
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+
+from ..errors import InvalidInput, SelfTrainError
+from .computation import Output
+from .grid import Grid
+from .store import Finished
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+DONE, FAILED, MISSING = 0, 1, 2
+STATUS = ("done", "failed", "missing")
+
+SYMBOLS = {
+    "alpha_l": r"\alpha_L",
+    "alpha_u": r"\alpha_U",
+    "rho": r"\rho",
+    "delta": r"\Delta",
+    "steps": "T",
+    "rho_u": r"\rho_U",
+    "delta_u": r"\Delta_U",
+    "lambda_l": r"\lambda_L",
+    "lambda_u": r"\lambda_U",
+    "threshold": r"\Gamma",
+    "sharpness": r"\gamma",
+    "annealing": "a",
+    "features": "N",
+    "until": r"\tau",
+}
+"""Of the parameters that axes are made of."""
+
+
+class Sweep(xr.Dataset):  # type: ignore[no-untyped-call]  # its hook for subclasses
+    """Quantities over the axes of a grid, with their symbols and units.
+
+    A dataset of xarray in everything, and `plot` draws the diagram. The variable `status` says of
+    each point whether it is done (0), failed (1) or missing (2); `reason`, if any failed, says why.
+    """
+
+    __slots__ = ()
+
+    @property
+    def plot(self) -> Any:  # type: ignore[override]  # a property of xarray, too, in another way
+        """Call it to draw the diagram; the methods of xarray's accessor are there as well."""
+        return _Plot(self)
+
+    def _repr_html_(self) -> str:
+        from ..plots.notebook import sweep_card
+
+        return sweep_card(self) + super()._repr_html_()
+
+
+class _Plot:
+    def __init__(self, data: Sweep) -> None:
+        self._data = data
+
+    def __call__(
+        self, name: str | None = None, *, title: str | None = None, ax: Axes | None = None
+    ) -> Figure:
+        """Draw lines over one axis, a map over two; see `selftrain.plots.sweep`."""
+        from ..plots.sweep import plot_sweep
+
+        return plot_sweep(self._data, name, title=title, ax=ax)
+
+    def __getattr__(self, name: str) -> Any:
+        data = self._data
+        return getattr(xr.Dataset(data.data_vars, data.coords, data.attrs).plot, name)
+
+
+def as_dataset(
+    grid: Grid,
+    outputs: Mapping[str, Output] | None,
+    keep: Sequence[str],
+    found: Sequence[Finished | None],
+    about: Mapping[str, str],
+) -> Sweep:
+    """Return what is known of the points of a sweep, in the order of its grid.
+
+    Arguments:
+        outputs: what the points return; None: whatever they do, of which `keep` is shown, if any.
+        about: attributes of the dataset.
+    """
+    values = [one.values if one is not None and one.reason is None else None for one in found]
+    data = gather(grid, outputs, values, keep if outputs is None and keep else None)
+    states = [MISSING if one is None else DONE if one.reason is None else FAILED for one in found]
+    flags = {
+        "flag_values": np.array([DONE, FAILED, MISSING], dtype="i4"),
+        "flag_meanings": " ".join(STATUS),
+    }
+    axes = tuple(grid.axes)
+    data["status"] = (axes, np.array(states, dtype="i4").reshape(grid.shape), flags)
+    if FAILED in states:
+        reasons = [one.reason or "" if one is not None else "" for one in found]
+        data["reason"] = (axes, np.array(reasons, dtype=str).reshape(grid.shape))
+    attributes = {"kind": "selftrain.Sweep", **about, "version": version("selftrain")}
+    return Sweep(data.data_vars, coords=data.coords, attrs=attributes)
+
+
+def gather(
+    grid: Grid,
+    outputs: Mapping[str, Output] | None,
+    values: Sequence[Mapping[str, Any] | None],
+    names: Sequence[str] | None = None,
+) -> xr.Dataset:
+    """Return the values of all points, in the order of `grid.points`, as a dataset; NaN for None.
+
+    Every variable has its symbol and unit as attributes; the dataset has what all points share.
+
+    Arguments:
+        outputs: what the points return; None: whatever the first did.
+        names: the outputs that are shown; default: all.
+
+    >>> grid = Grid({"x": (1.0, 2.0)}, fixed={"y": 3.0})
+    >>> gather(grid, {"sum": Output("x + y")}, [{"sum": 4.0}, {"sum": 5.0}])["sum"].values.tolist()
+    [4.0, 5.0]
+    """
+    if len(values) != len(grid):
+        raise InvalidInput("values", len(values), f"one for each of {len(grid)} points is needed")
+    if outputs is None:
+        first: Mapping[str, Any] = next((one for one in values if one is not None), {})
+        outputs = {
+            name: Output(name, tuple(f"{name}_{axis}" for axis in range(np.ndim(value))))
+            for name, value in first.items()
+        }
+    outputs = {name: one for name, one in outputs.items() if names is None or name in names}
+    own = {name for output in outputs.values() for name in output.dims}
+    variables: dict[str, Any] = {}
+    coordinates = _coordinates(grid)
+    for name, output in outputs.items():
+        entries = [None if one is None else _entry(name, output, one) for one in values]
+        known = [entry for entry in entries if entry is not None]
+        about = {"symbol": output.symbol, "units": output.unit}
+        if name not in own:
+            variables[name] = ((*grid.axes, *output.dims), _stacked(name, entries, grid), about)
+        elif any(not np.array_equal(entry, known[0]) for entry in known):
+            raise InvalidInput(name, known[0], "all points need the same coordinate")
+        elif known:
+            coordinates[name] = (name, known[0], about)
+    return xr.Dataset(variables, coords=coordinates, attrs={"fixed": dumps(dict(grid.fixed))})
+
+
+def _entry(name: str, output: Output, values: Mapping[str, Any]) -> Any:
+    """Return the value of an output at a point, checked against what was declared of it."""
+    if name not in values:
+        raise SelfTrainError(
+            f"a point has no value of {name!r}: it has {', '.join(values) or 'none'}"
+        )
+    entry = np.asarray(values[name])
+    if entry.ndim != len(output.dims) or entry.dtype.kind not in "biufUS":
+        raise SelfTrainError(
+            f"a value of {name!r} is {entry.dtype} of shape {entry.shape}: numbers over "
+            f"({', '.join(output.dims)}) are expected"
+        )
+    return entry
+
+
+def _stacked(name: str, entries: Sequence[Any], grid: Grid) -> Any:
+    """Return all entries in one array over the grid, NaN where there is none."""
+    shapes = sorted({entry.shape for entry in entries if entry is not None})
+    if len(shapes) > 1:
+        raise SelfTrainError(
+            f"the values of {name!r} have different shapes, {shapes[0]} and {shapes[1]}: "
+            "points of one dataset need the same"
+        )
+    shape = shapes[0] if shapes else ()
+    missing = np.full(shape, np.nan)
+    filled = [missing if entry is None else entry for entry in entries]
+    return np.stack(filled).reshape(*grid.shape, *shape)
+
+
+def _coordinates(grid: Grid) -> dict[str, Any]:
+    """Return the values along each axis; an axis of several parameters is counted, and has them
+    beside it. Numbers stay as they are; others count by their text.
+    """
+    coordinates: dict[str, Any] = {}
+    for axis, size in zip(grid.axes, grid.shape, strict=True):
+        columns = grid.columns(axis)
+        if axis not in columns:
+            coordinates[axis] = np.arange(size)
+        for name, column in columns.items():
+            simple = all(isinstance(value, (int, float)) for value in column)
+            shown = list(column) if simple else [str(value) for value in column]
+            about = {"symbol": SYMBOLS[name], "units": "1"} if name in SYMBOLS else {}
+            coordinates[name] = (axis, shown, about)
+    return coordinates

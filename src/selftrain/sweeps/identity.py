@@ -1,0 +1,624 @@
+"""What a computation is, identified by value: its code and all the state that the code reaches.
+
+A stored value may be used again only if the same call would compute it again. `identify` follows a
+function through its bytecode, default arguments and closure, the globals and the attributes of
+modules it names (in nested functions too), and the functions, classes and instances behind them.
+Every value counts by its content, never by its address, so the same computation has the same
+identity in every process. Comments, docstrings and layout do not count.
+
+Two kinds of code are not followed this way. Installed libraries count by name and version. This
+package counts by the syntax trees of the files that were reached, and of all that they import
+inside the package. What has no content to compare (an open file, a generator, a
+compiled function without a name) is rejected, with its name.
+"""
+
+from __future__ import annotations
+
+import ast
+import copyreg
+import dis
+import functools
+import hashlib
+import os
+import struct
+import sys
+import sysconfig
+import threading
+import types
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import is_dataclass
+from enum import Enum
+from functools import cache
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple, ParamSpec, TypeVar
+
+import numpy as np
+
+from ..errors import InvalidInput, SelfTrainError
+
+PACKAGE = __name__.partition(".")[0]
+ROOT = Path(__file__).parents[1]
+
+WITHOUT_EQUATIONS = ("cli", "explorer", "plots", "report", "runtime", "sweeps")
+"""Subpackages that compute no value of a point: imports of them do not count."""
+
+TASKS = f"{PACKAGE}.sweeps.tasks"
+"""The functions of known tasks count by value, so that each depends on its own engine only."""
+
+ACCEPTED = (
+    "a store cannot tell what is computed with it; create it inside the function, pass plain "
+    "numbers or arrays instead, or sweep without a store"
+)
+
+SCRIPTS = ("__main__", "__mp_main__")
+"""Names of a script. A worker has another one by this name: the program that it was started by."""
+
+HIDING = ("eval", "exec", "globals", "__import__")
+"""Builtins whose callers use names that their code does not show."""
+
+NO_PART = {
+    *("__dict__", "__weakref__", "__doc__", "__module__", "__annotations__", "__orig_bases__"),
+    *("__slotnames__", "_abc_impl", "__dataclass_params__", "__dataclass_fields__"),
+    *("__firstlineno__", "__static_attributes__"),
+}
+"""Entries of a class that compute nothing, or repeat what others say."""
+
+LOCKS = (type(threading.Lock()), type(threading.RLock()))
+_DESCRIPTORS = (
+    types.MethodDescriptorType, types.WrapperDescriptorType, types.ClassMethodDescriptorType,
+    types.GetSetDescriptorType, types.MemberDescriptorType,
+)  # fmt: skip
+_DISPATCH = functools.singledispatch(len).__code__  # type: ignore[attr-defined]
+_STANDARD = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib")})
+
+
+class Identity(NamedTuple):
+    """A digest of all that was reached, and the modules met: of this package, of the user."""
+
+    digest: str
+    modules: frozenset[str]
+    own: frozenset[str]
+
+
+def identify(*things: Any) -> Identity:
+    """Return the identity of functions and other values.
+
+    >>> def power(n):
+    ...     return lambda x: x**n
+    >>> identify(power(2)) == identify(power(2)), identify(power(2)) == identify(power(3))
+    (True, False)
+    """
+    walk = _Walk()
+    try:
+        return walk.run(things)
+    except RecursionError:
+        raise InvalidInput("task", walk.place, f"nested too deep: {ACCEPTED}") from None
+
+
+class _Attributes(NamedTuple):
+    """A module that code names, and all names of that code: its attributes may be among them."""
+
+    module: types.ModuleType
+    names: frozenset[str]
+
+
+class _Walk:
+    """One pass over all that is reachable.
+
+    Data is written where it stands. Functions, classes, modules and instances are numbered in the
+    order in which they are met and written once, one after the other: they may refer to each other
+    in circles.
+    """
+
+    def __init__(self) -> None:
+        self.place = "the function"
+        self._hash = hashlib.sha256()
+        self._modules: set[str] = set()
+        self._own: set[str] = set()
+        self._numbers: dict[Any, int] = {}
+        self._waiting: deque[tuple[str, Any]] = deque()
+        self._alive: list[Any] = []  # an address says who it is only as long as the object lives
+        self._open: list[int] = []
+
+    def run(self, things: Iterable[Any]) -> Identity:
+        for thing in things:
+            self._visit(thing)
+        while self._waiting:
+            self.place, value = self._waiting.popleft()
+            word = ""  # the one before a part says in messages where it was found
+            for part in self._parts(value):
+                self._visit(part, word)
+                word = part if type(part) is str else ""
+        return Identity(self._hash.hexdigest(), frozenset(self._modules), frozenset(self._own))
+
+    def _say(self, *words: Any) -> None:
+        """Add words, each with its length, so that no two sequences look alike."""
+        for word in words:
+            content = word if isinstance(word, bytes) else str(word).encode("utf-8", "replace")
+            self._hash.update(b"%d:" % len(content) + content)
+
+    def _visit(self, value: Any, label: str = "") -> None:
+        kind = type(value)
+        if value is None or kind in (bool, int, complex, type(Ellipsis), type(NotImplemented)):
+            self._say(kind.__name__, repr(value))
+        elif kind is float:
+            self._say("float", struct.pack("<d", value))
+        elif kind in (str, bytes, bytearray):
+            self._say(kind.__name__, value)
+        elif isinstance(value, np.generic) and kind is not np.void:
+            self._say("scalar", value.dtype.str, value.tobytes())
+        elif kind is np.ndarray:
+            self._say("array", value.dtype.descr, value.shape)
+            objects = value.dtype.hasobject
+            self._visit(value.ravel().tolist() if objects else value.tobytes(), label)
+        elif kind in (tuple, list, dict, set, frozenset, types.MappingProxyType):
+            self._container(value, label)
+        else:
+            self._refer(value, label)
+
+    def _container(self, value: Any, label: str) -> None:
+        if id(value) in self._open:
+            self._say("circle", len(self._open) - self._open.index(id(value)))
+            return
+        self._open.append(id(value))
+        self._say(type(value).__name__, len(value))
+        if isinstance(value, (set, frozenset)):
+            self._say(*sorted(self._aside(entry) for entry in value))
+        elif isinstance(value, (tuple, list)):
+            for at, entry in enumerate(value):
+                self._visit(entry, f"{label}[{at}]")
+        else:  # in its order, which a function that goes through it sees
+            for key, entry in value.items():
+                self._visit(key, label)
+                self._visit(entry, f"{label}[{key!r}]")
+        self._open.pop()
+
+    def _aside(self, value: Any) -> str:
+        """Return a digest on its own: entries of a set are sorted by it."""
+        other = _Walk()
+        other.place = self.place
+        found = other.run([value])
+        self._modules |= found.modules
+        self._own |= found.own
+        return found.digest
+
+    def _refer(self, value: Any, label: str) -> None:
+        """Refer to an object by its number; the first time, put it on the list."""
+        named = isinstance(value, _Attributes)
+        key = (id(value.module), value.names) if named else id(value)
+        known = key in self._numbers
+        self._say("object", self._numbers.setdefault(key, len(self._numbers)))
+        if not known:
+            self._alive.append(value)
+            self._waiting.append((f"{self.place}: {label}" if label else self.place, value))
+
+    def _parts(self, value: Any) -> Iterable[Any]:
+        """Return what an object is made of, by its kind."""
+        kind = type(value)
+        if isinstance(value, types.FunctionType):
+            return self._function(value)
+        if isinstance(value, type):
+            return self._class(value)
+        if isinstance(value, types.ModuleType):
+            return self._module(value, ())
+        if kind is _Attributes:
+            return self._module(*value)
+        if isinstance(value, types.MethodType):
+            return "method", value.__func__, "self", value.__self__
+        if isinstance(value, (staticmethod, classmethod)):
+            return kind.__name__, value.__func__
+        if isinstance(value, property):
+            return "property", value.fget, value.fset, value.fdel
+        if isinstance(value, functools.cached_property):
+            return "cached property", value.func, value.attrname
+        if isinstance(value, functools.partial):
+            return "partial", value.func, value.args, value.keywords, value.__dict__
+        if isinstance(value, functools._lru_cache_wrapper):
+            return "cached", value.__wrapped__, value.cache_parameters()
+        if isinstance(value, types.CodeType):
+            return _Spoken(value).words
+        if isinstance(value, _DESCRIPTORS):
+            return "descriptor", value.__objclass__, value.__name__
+        if isinstance(value, (types.BuiltinFunctionType, types.MethodWrapperType)):
+            bound = value.__self__
+            if bound is not None and not isinstance(bound, types.ModuleType):
+                return "builtin", value.__name__, bound
+            home = str(value.__module__ or getattr(bound, "__name__", ""))
+            return "builtin", value.__name__, *self._compiled(value, home)
+        if isinstance(value, (*LOCKS, TypeVar, ParamSpec)):
+            return "stateless", kind.__name__
+        if kind.__module__.startswith("numba.") and (python := _python_of(value)):
+            fixed = None if getattr(value, "_can_compile", True) else str(value.signatures)
+            return "compiled", python, getattr(value, "targetoptions", None), fixed
+        return self._instance(value)
+
+    def _function(self, function: types.FunctionType) -> Iterator[Any]:
+        home = str(function.__globals__.get("__name__", ""))
+        origin, release = self._meet(home)
+        if function is import_module:
+            self._check_visible("__import__")
+        # a wrapper made by a library bears the name of what it wraps, which is not the library's
+        if origin != "own" and function.__module__ == home and is_named(function):
+            yield from (origin, home, function.__qualname__, release)
+        elif function.__code__ == _DISPATCH:  # but not by the cache of what it found
+            yield from ("single dispatch", dict(function.__dict__["registry"]))
+        else:
+            spoken = _Spoken(function.__code__)
+            yield from ("function", origin, release, *spoken.words)
+            yield from ("default arguments", function.__defaults__ or ())
+            yield from _sorted(function.__kwdefaults__ or {})
+            yield from _sorted(function.__dict__)
+            cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+            for name, cell in cells:
+                try:
+                    yield from (f"{name} of its closure", cell.cell_contents)
+                except ValueError:
+                    yield "empty"
+            if origin == "own":
+                yield from self._globals(function, spoken)
+
+    def _globals(self, function: types.FunctionType, spoken: _Spoken) -> Iterator[Any]:
+        """Globals and modules that the code of a function names."""
+        for name in sorted(spoken.loaded):
+            yield f"global {name}"
+            if name in function.__globals__:
+                value = function.__globals__[name]
+                named = isinstance(value, types.ModuleType)
+                yield _Attributes(value, spoken.names) if named else value
+            else:
+                self._check_visible(name)
+        for name, level, wanted in sorted(spoken.imported):
+            package = function.__globals__.get("__package__") or ""
+            for module in _modules_of("." * level + name, package, wanted):
+                yield from ("import", name, _Attributes(module, spoken.names))
+
+    def _check_visible(self, name: str) -> None:
+        """Reject code that uses what it does not name."""
+        if name in HIDING:
+            accepted = f"it calls {name}, so {ACCEPTED.replace('with it', 'there')}"
+            raise InvalidInput("task", self.place, accepted)
+
+    def _module(self, module: types.ModuleType, names: Iterable[str]) -> Iterator[Any]:
+        """A module by the attributes that the code may mean."""
+        home = module.__name__
+        if home == PACKAGE:
+            public = sorted(set(names) & set(module.__all__))
+            self._modules.update([] if public else [PACKAGE])
+            yield from ("package", *(getattr(module, name) for name in public))
+            return
+        origin, release = self._meet(home)
+        yield from ("module", origin, home, release)
+        if origin != "own":
+            return
+        content = vars(module)
+        found = sorted(name for name in {*names, "__getattr__"} if name in content)
+        if not found:  # handed on, or looked up by a name that only the run knows
+            found = sorted(name for name in content if not name.startswith("__"))
+        if not str(getattr(module, "__file__", None) or ".py").endswith(".py"):
+            yield hashlib.sha256(Path(str(module.__file__)).read_bytes()).digest()
+        for name in found:
+            inner = content[name]
+            if isinstance(inner, types.ModuleType):
+                inner = _Attributes(inner, frozenset(names))
+            yield from (f"{home}.{name}", inner)
+
+    def _class(self, kind: type) -> Iterator[Any]:
+        origin, release = self._meet(kind.__module__)
+        if origin != "own" and (is_named(kind) or kind.__module__ == "builtins"):
+            yield from ("class", kind.__module__, kind.__qualname__, release)
+            return
+        yield from ("class", kind.__qualname__, type(kind), *kind.__bases__)
+        if is_dataclass(kind):
+            for name, entry in kind.__dataclass_fields__.items():
+                yield from (name, entry.default, entry.metadata)
+        own = {
+            name: entry
+            for name, entry in vars(kind).items()
+            if name not in NO_PART and not isinstance(entry, types.MemberDescriptorType)
+        }  # members are what __slots__ says
+        if issubclass(kind, Enum):  # combinations of flags are added when they are first used
+            own = {**own, "_value2member_map_": None}
+        yield from _sorted(own)
+
+    def _compiled(self, value: Any, home: str) -> tuple[Any, ...]:
+        """A compiled function: by its name, and by the file it is from."""
+        origin, release = self._meet(home)
+        words = ("compiled", home, getattr(value, "__qualname__", ""), release)
+        if origin != "own":
+            return words
+        file = str(getattr(sys.modules.get(home), "__file__", ""))
+        if not is_named(value) or not file:
+            raise self._unknown(value)
+        return *words, hashlib.sha256(Path(file).read_bytes()).digest()
+
+    def _instance(self, value: Any) -> Iterable[Any]:
+        """Any other object: its class and the state that a copy of it would get."""
+        kind = type(value)
+        reduced = _reduced(value)
+        rebuild, arguments, state, items, pairs = (*reduced, *(None,) * 5)[:5]
+        bare = isinstance(arguments, tuple) and len(arguments) == 1 and arguments[0] is kind
+        empty = bare and (state is None or state == {}) and items is None and pairs is None
+        named = None if empty else _name_in_library(value)
+        if named is not None:  # made by a library for all its users, as the distributions of scipy
+            return "library", *named, _release(named[0])
+        if not reduced:
+            if callable(value) and is_named(value):
+                return self._compiled(value, str(value.__module__))
+            raise self._unknown(value)
+        parts = ("instance", kind, rebuild, arguments, list(items or ()), dict(pairs or ()))
+        if isinstance(state, tuple) and all(isinstance(part, (dict, type(None))) for part in state):
+            state = {name: part[name] for part in state if part for name in part}  # slots, too
+        if isinstance(state, dict) and all(isinstance(name, str) for name in state):
+            cached = functools.cached_property  # what it has left there does not count
+            own = {n: v for n, v in state.items() if not isinstance(getattr(kind, n, None), cached)}
+            return *parts, *_sorted(own)
+        return *parts, "its state", state
+
+    def _meet(self, home: str) -> tuple[str, str]:
+        """Note a module; return whose it is, and the version if it is of a library."""
+        origin = _origin(home)
+        if home.partition(".")[0] == PACKAGE:
+            self._modules.add(home)
+        elif origin == "own":
+            self._own.add(home)
+        return origin, _release(home) if origin == "library" else ""
+
+    def _unknown(self, value: Any) -> InvalidInput:
+        kind = type(value)
+        return InvalidInput("task", f"{self.place} ({kind.__module__}.{kind.__name__})", ACCEPTED)
+
+
+def _sorted(named: Mapping[str, Any]) -> Iterator[Any]:
+    yield len(named)
+    for name in sorted(named):
+        yield from (name, named[name])
+
+
+class _Spoken:
+    """A piece of code and all code nested in it, in words.
+
+    Attributes:
+        words: its bytecode with the constants and names it means, without lines and docstrings.
+        loaded: names looked up among globals.
+        imported: modules of import statements: name, level, and what is taken from them.
+        names: all names, attributes among them.
+    """
+
+    def __init__(self, code: types.CodeType) -> None:
+        self.words: list[Any] = ["code"]
+        self.loaded: set[str] = set()
+        self.imported: set[tuple[str, int, tuple[str, ...]]] = set()
+        self.names: frozenset[str] = frozenset()
+        self._read(code)
+
+    def _read(self, code: types.CodeType) -> None:
+        arguments = code.co_argcount + code.co_kwonlyargcount
+        counts = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags)
+        self.words += [*counts, code.co_varnames[:arguments], code.co_exceptiontable]
+        self.names |= frozenset(code.co_names)
+        before: list[Any] = [0, None]
+        for step in dis.get_instructions(code):
+            if isinstance(step.argval, types.CodeType):
+                self.words.append(step.opname)
+                self._read(step.argval)
+            elif step.opcode in dis.hasconst:
+                self.words += [step.opname, step.argval]
+            else:
+                self.words += [step.opname, step.arg, str(step.argval)]
+            if step.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
+                self.loaded.add(str(step.argval))
+            elif step.opname == "IMPORT_NAME":
+                level, wanted = before[-2:]
+                self.imported.add((str(step.argval), int(level or 0), tuple(wanted or ())))
+            before.append(step.argval)
+
+
+def _modules_of(name: str, package: str, wanted: tuple[str, ...]) -> Iterator[types.ModuleType]:
+    """Yield the modules behind an import statement; none if it fails, as it would there."""
+    try:
+        module = import_module(name, package)
+        yield module if wanted else sys.modules[module.__name__.partition(".")[0]]
+    except Exception:  # whatever a module raises when it is imported
+        return
+    for part in wanted:
+        if hasattr(module, "__path__") and not hasattr(module, part):
+            yield from _modules_of(f"{module.__name__}.{part}", "", ("",))
+
+
+def _origin(module: str) -> str:
+    """Return whose code a module is: "package" (this one), "library" (installed) or "own"."""
+    top = module.partition(".")[0]
+    if top == PACKAGE and module != TASKS:
+        return "package"
+    if top in SCRIPTS or module == TASKS:
+        return "own"
+    loaded, file = sys.modules.get(module) or sys.modules.get(top), None
+    if loaded is not None:
+        file = getattr(loaded, "__file__", None)
+    else:  # a copy of a function may arrive before its module is imported
+        try:
+            found = find_spec(top)
+        except (ImportError, ValueError):
+            found = None
+        file = None if found is None else found.origin
+    if file is None:
+        return "library" if top in sys.stdlib_module_names else "own"
+    installed = not {"site-packages", "dist-packages"}.isdisjoint(Path(file).parts)
+    return "library" if installed or file.startswith(_STANDARD) else "own"
+
+
+@cache
+def _release(module: str) -> str:
+    """Return the version of an installed library; none for a part of Python."""
+    library = module.partition(".")[0]
+    if library in sys.stdlib_module_names:
+        return ""
+    try:
+        found = getattr(import_module(library), "__version__", None)
+        return found if isinstance(found, str) else version(library)
+    except (ImportError, PackageNotFoundError, ValueError):
+        return ""
+
+
+def is_named(value: Any) -> bool:
+    """Return whether an object is what its module has under its name."""
+    found: Any = sys.modules.get(getattr(value, "__module__", None) or "")
+    for part in str(getattr(value, "__qualname__", "<none>")).split("."):
+        found = getattr(found, part, None)
+    return found is value
+
+
+def _name_in_library(value: Any) -> tuple[str, str] | None:
+    """Return module and name of an object that a library has made: where its class is defined, or
+    under the name that the object itself has.
+    """
+    home = type(value).__module__
+    if _origin(home) != "library":
+        return None
+    content = vars(sys.modules[home]) if home in sys.modules else {}
+    names = [name for name in sorted(content) if content[name] is value]
+    own = getattr(value, "__name__", None)
+    if not names and isinstance(own, str):  # in which module depends on what is loaded
+        for name in list(sys.modules):
+            found = getattr(sys.modules[name], "__dict__", {})
+            if found.get(own) is value and _origin(name) == "library":
+                names = [own]
+    return (home, names[0]) if names else None
+
+
+def _reduced(value: Any) -> tuple[Any, ...]:
+    """Return what a copy is made from; nothing if there can be none, or if it is found by name."""
+    kind = type(value)
+    if isinstance(value, Iterator) and kind.__module__ in ("builtins", "itertools", "_io"):
+        return ()  # it would be used up
+    reduce = copyreg.dispatch_table.get(kind)
+    try:
+        found = value.__reduce_ex__(4) if reduce is None else reduce(value)
+    except Exception:  # whatever says here that it cannot be copied
+        return ()
+    return () if isinstance(found, str) else tuple(found)
+
+
+def _python_of(compiled: Any) -> Any:
+    """Return the Python function behind one that numba compiles."""
+    names = ("py_func", "_pyfunc", "_dispatcher", "gufunc_builder")
+    return next((found for name in names if (found := getattr(compiled, name, None))), None)
+
+
+class Source(NamedTuple):
+    """A file of this package, with the name of its module."""
+
+    module: str
+    path: Path
+
+
+@cache
+def code_digest(modules: frozenset[str]) -> str:
+    """Return the digest of the code behind modules of this package.
+
+    >>> len(code_digest(frozenset({"selftrain.theory.solve"})))
+    64
+    """
+    found = [one.module.encode() + b"\n" + _read(one)[0] for one in _behind(modules)]
+    return hashlib.sha256(b"".join(found)).hexdigest()
+
+
+@cache
+def fingerprint() -> str:
+    """Return the digest of all files with equations, which every process of a sweep must share."""
+    files = sorted((one.module, one.path.read_bytes()) for one in _located(PACKAGE, PACKAGE))
+    return hashlib.sha256(repr(files).encode()).hexdigest()
+
+
+@cache
+def _behind(modules: frozenset[str]) -> tuple[Source, ...]:
+    found = {one for name in modules for one in _located(name, PACKAGE) for one in sources(one)}
+    return tuple(sorted(found))
+
+
+def sources(root: Source) -> set[Source]:
+    """Return the file of a module and of everything it imports in this package."""
+    found, waiting = {root}, [root]
+    while waiting:
+        source = waiting.pop()
+        for name in _read(source)[1]:
+            new = [one for one in _located(name, str(source.path)) if one not in found]
+            found.update(new)
+            waiting += new
+    return found
+
+
+def _located(name: str, where: str) -> Iterable[Source]:
+    """Return the files behind a dotted name: a module, the module that a public name comes from, or
+    every file with equations if it is the package itself.
+    """
+    parts = name.split(".")
+    if name == PACKAGE:
+        files = (path.relative_to(ROOT).with_suffix("").parts for path in ROOT.rglob("*.py"))
+        names = (".".join((PACKAGE, *file)).removesuffix(".__init__") for file in files)
+        return [one for name in names if name != PACKAGE for one in _located(name, where)]
+    if parts[0] != PACKAGE or parts[1] in WITHOUT_EQUATIONS:
+        return ()
+    for depth in range(len(parts), 1, -1):
+        place, module = ROOT.joinpath(*parts[1:depth]), ".".join(parts[:depth])
+        for path in (place / "__init__.py", place.with_suffix(".py")):
+            if path.is_file():
+                return (Source(module, path),)
+    home = getattr(getattr(sys.modules[PACKAGE], parts[1], None), "__module__", None) or ""
+    if not home.startswith(f"{PACKAGE}."):
+        raise SelfTrainError(f"{where}: it imports {name}, which is not there")
+    return _located(home, where)
+
+
+@cache
+def _read(source: Source) -> tuple[bytes, frozenset[str]]:
+    """Return the digest of the syntax tree of a file, and the dotted names it imports, at its top
+    or in its functions: not those for type checkers, nor what a package gives only when asked.
+    """
+    tree = ast.parse(source.path.read_text(encoding="utf-8"))
+    parents = source.module.split(".")
+    names = {".".join(parents[:depth]) for depth in range(2, len(parents))}
+    package = parents if source.path.name == "__init__.py" else parents[:-1]
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+            waiting += node.orelse
+        elif not (isinstance(node, ast.FunctionDef) and node.name == "__getattr__"):
+            waiting += ast.iter_child_nodes(node)
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) + 1 - node.level] if node.level else []
+            base = [*base, *filter(None, [node.module])]
+            names.update(".".join([*base, alias.name]) for alias in node.names)
+        elif isinstance(node, ast.Call):
+            called = getattr(node.func, "id", getattr(node.func, "attr", ""))
+            if called in ("import_module", "__import__"):
+                raise SelfTrainError(
+                    f"{source.path}, line {node.lineno}: a computed import cannot be followed; "
+                    "import by a statement, so that stored points know what they depend on"
+                )
+    return hashlib.sha256(syntax(tree).encode()).digest(), frozenset(names)
+
+
+def syntax(source: str | ast.Module) -> str:
+    """Return the syntax tree of a source without its docstrings.
+
+    >>> syntax('def f():\\n    "Says."\\n    return 1  # one') == syntax("def f(): return 1")
+    True
+    >>> syntax("x = 1") == syntax("x = 2")
+    False
+    """
+    tree = ast.parse(source) if isinstance(source, str) else source
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+            first = node.body[0] if node.body else None
+            text = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
+            if text and isinstance(first.value.value, str):  # type: ignore[union-attr]
+                node.body = node.body[1:] or [ast.Pass()]
+    return ast.dump(tree)

@@ -1,0 +1,293 @@
+"""The tasks by name: what each computes at a point, can keep, keeps unless asked, and checks first.
+
+Each is a function of a problem, a recipe, the names that are asked for, and options of its own. It
+returns a number per name, the value at the end of the run; a name with `_path` behind it is the
+whole run over t.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import InvalidInput, nearest
+from ..fields import number, whole
+from ..observables import SYMBOLS
+from ..problem import Problem
+from ..recipe import Recipe
+from .computation import Output
+
+if TYPE_CHECKING:
+    from ..theory.trajectory import Trajectory
+
+PATH, STANDARD_ERROR = "_path", "_se"
+LIMITS = {
+    "bayes": ("semi_supervised", r"\epsilon_{Bayes}"),
+    "bayes_labeled_only": ("labeled_only", r"\epsilon_{Bayes}^{(L)}"),
+    "bayes_all_labeled": ("all_labeled", r"\epsilon_{Bayes}^{(SL)}"),
+}
+RUN = {
+    **{name: Output(symbol) for name, symbol in SYMBOLS.items()},
+    "collapsed_at": Output(r"t_{collapse}"),
+    **{name: Output(symbol) for name, (_, symbol) in LIMITS.items()},
+    "t": Output("t", ("t",)),
+    **{name + PATH: Output(symbol, ("t",)) for name, symbol in SYMBOLS.items()},
+}
+CHOSEN = {
+    "lambda_l": Output(r"\lambda_L^*"),
+    "lambda_u": Output(r"\lambda_U^*"),
+    "threshold": Output(r"\Gamma^*"),
+    "sharpness": Output(r"\gamma^*"),
+    "annealing": Output("a^*"),
+}
+OPTIMUM = {
+    **RUN,
+    **CHOSEN,
+    "labeled_only": Output(r"\epsilon_g^{(L)}"),
+    "supervised": Output(r"\epsilon_g^{(SL)}"),
+    "gain": Output(r"\epsilon_g^{(L)} - \epsilon_g"),
+    "excess": Output(r"\epsilon_g - \epsilon_{Bayes}"),
+    "solves": Output("runs of the solver"),
+    "first_order": Output(r"\|\nabla\epsilon_g\|_\infty"),
+    "second_order": Output("least curvature"),
+}
+MEANS = {
+    "q": "q",
+    "m": "m",
+    "bias": "B",
+    "chi": r"\chi",
+    "overlap": "R",
+    "error": r"\epsilon_g",
+    "cosine": r"m/\sqrt{q}",
+    "test_error": "share of errors",
+    "fraction_selected": r"P_{sel}",
+    "pseudo_label_accuracy": r"P(\hat y = y)",
+    "collapsed": "share of collapsed systems",
+}
+ENSEMBLE = {
+    **{name: Output(symbol) for name, symbol in MEANS.items()},
+    **{name + STANDARD_ERROR: Output(symbol + r"\ (s.e.)") for name, symbol in MEANS.items()},
+}
+CONTINUUM = {
+    **{name: RUN[name] for name in ("m", "q", "bias", "cosine", "error")},
+    "until": Output(r"\tau"),
+    "half_aligned": Output(r"\tau_{1/2}"),
+    "aligned": Output(r"\tau_{0.99}"),
+    "best_tau": Output(r"\tau^*"),
+    "best_error": Output(r"\min_\tau \epsilon_g"),
+}
+
+
+def solved(problem: Problem, recipe: Recipe, keep: Sequence[str], **options: Any) -> dict[str, Any]:
+    """Return quantities of the large-system limit, at the end of the run or over all steps."""
+    from .. import solve
+
+    return _of_run(solve(problem, recipe, **options), keep)
+
+
+def _of_run(run: Trajectory, keep: Sequence[str]) -> dict[str, Any]:
+    from .. import bayes_error
+
+    limits = bayes_error(run.problem) if any(name in LIMITS for name in keep) else None
+    found: dict[str, Any] = {}
+    for name in keep:
+        if name == "t":
+            found[name] = run.t
+        elif name == "collapsed_at":
+            found[name] = _as_number(run.collapsed_at)
+        elif name in LIMITS:
+            found[name] = float(getattr(limits, LIMITS[name][0]))
+        elif name.endswith(PATH):
+            found[name] = np.asarray(getattr(run, name.removesuffix(PATH)))
+        else:
+            found[name] = float(getattr(run, name)[-1])
+    return found
+
+
+def _as_number(value: Any) -> float:
+    """Return a number: NaN for None, the last entry of a schedule."""
+    return math.nan if value is None else float(value[-1] if isinstance(value, tuple) else value)
+
+
+def check_solve(problem: Problem, recipe: Recipe, **options: Any) -> None:
+    """Reject what `solve` would reject."""
+    from ..theory.solve import checked_tolerance
+
+    if "tolerance" in options:
+        checked_tolerance(options["tolerance"])
+
+
+def tuned(problem: Problem, recipe: Recipe, keep: Sequence[str], **options: Any) -> dict[str, Any]:
+    """Return quantities of the recipe with the smallest error.
+
+    As far as `recipe` differs from the default, the search begins there and keeps what it does not
+    vary.
+    """
+    from .. import optimize
+
+    best = optimize(problem, start=_given(recipe), **options)
+    known: dict[str, Callable[[], Any]] = {
+        "labeled_only": lambda: best.labeled_only.error,
+        "supervised": lambda: best.supervised.error,
+        "gain": lambda: best.labeled_only.error - best.error,
+        "excess": lambda: best.error - best.bayes.semi_supervised,
+        "solves": lambda: float(best.solves),
+        "first_order": lambda: best.first_order,
+        "second_order": lambda: best.second_order,
+    }
+    found = _of_run(best.trajectory, [name for name in keep if name not in {*known, *CHOSEN}])
+    found |= {name: known[name]() for name in keep if name in known}
+    return found | {n: _as_number(getattr(best.recipe, n)) for n in keep if n in CHOSEN}
+
+
+def check_optimize(problem: Problem, recipe: Recipe, **options: Any) -> None:
+    """Reject what `optimize` would reject."""
+    from ..tuning.optimize import METHODS
+    from ..tuning.variables import variables, without_bias
+
+    check_solve(problem, recipe, **options)
+    over, schedule = options.get("over", ("lambda_l", "lambda_u")), options.get("schedule", ())
+    names = without_bias(over, schedule)[0]
+    variables(problem, names, schedule, options.get("bounds"), _given(recipe))
+    method = options.get("method", METHODS[0])
+    if method not in METHODS:
+        raise InvalidInput("method", method, f"unknown method; {nearest(str(method), METHODS)}")
+
+
+def _given(recipe: Recipe) -> dict[str, Any] | None:
+    """Return where a recipe differs from the default."""
+    given = {name: getattr(recipe, name) for name in Recipe.__dataclass_fields__}
+    return {n: value for n, value in given.items() if value != getattr(Recipe(), n)} or None
+
+
+def simulated(
+    problem: Problem, recipe: Recipe, keep: Sequence[str], **options: Any
+) -> dict[str, Any]:
+    """Return means over seeds and their standard errors, at the end of the run. A seed that failed
+    raises: a mean over the others would be another quantity.
+    """
+    from .. import simulate
+
+    ensemble = simulate(problem, recipe, progress=False, on_failure="partial", **options)
+    for failure in ensemble.failures.values():
+        raise failure
+    found: dict[str, Any] = {}
+    for name in keep:
+        bare = name.removesuffix(STANDARD_ERROR)
+        last = ensemble.collapsed_at >= 0 if bare == "collapsed" else getattr(ensemble, bare)[:, -1]
+        last = np.asarray(last, dtype=float)
+        if bare == name:
+            found[name] = float(last.mean())
+        else:
+            spread = last.std(ddof=1) / math.sqrt(last.size) if last.size > 1 else math.nan
+            found[name] = float(spread)
+    return found
+
+
+def check_simulate(problem: Problem, recipe: Recipe, **options: Any) -> None:
+    """Reject what `simulate` would reject."""
+    from ..simulation import simulate as rules
+
+    if "features" in options:
+        size = options["features"]
+        whole("features", size, lambda n: 2 <= n <= rules.MOST_FEATURES, rules.FEATURES)
+    if "seeds" in options and not isinstance(options["seeds"], tuple):
+        whole("seeds", options["seeds"], lambda n: n >= 1, "1 seed or more is needed")
+    if "method" in options and options["method"] not in rules.METHODS:
+        accepted = f"unknown method; {nearest(str(options['method']), rules.METHODS)}"
+        raise InvalidInput("method", options["method"], accepted)
+    if "tolerance" in options:
+        number("tolerance", options["tolerance"], *rules.TOLERANCE)
+
+
+def continuous(
+    problem: Problem, recipe: Recipe, keep: Sequence[str], **options: Any
+) -> dict[str, Any]:
+    """Return quantities at the end of the path of small ridges, and its best time."""
+    from .. import continuum
+
+    path = continuum(problem, recipe, **options)
+    last = path(path.until)
+    known: dict[str, Callable[[], float]] = {
+        "until": lambda: path.until,
+        "half_aligned": lambda: _as_number(path.half_aligned),
+        "aligned": lambda: _as_number(path.aligned),
+        "best_tau": lambda: path.best.tau,
+        "best_error": lambda: path.best.error,
+    }
+    return {name: known[name]() if name in known else float(getattr(last, name)) for name in keep}
+
+
+def check_continuum(problem: Problem, recipe: Recipe, **options: Any) -> None:
+    """Reject what `continuum` would reject."""
+    from ..theory.continuum.timeline import check_continuous
+
+    check_continuous(problem, recipe)
+    check_solve(problem, recipe, **options)
+    if "until" in options:
+        accepted = "must be a finite number > 0"
+        number("until", options["until"], lambda value: 0 < value < math.inf, accepted)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A task that is known by name.
+
+    Attributes:
+        function: computes a point.
+        check: rejects a point that it could not compute.
+        outputs: all that it can keep.
+        default: what it keeps if nothing is asked for.
+        options: names of arguments that it takes besides problem and recipe.
+        axes: options that may vary over the grid.
+    """
+
+    function: Callable[..., dict[str, Any]]
+    check: Callable[..., None]
+    outputs: Mapping[str, Output]
+    default: tuple[str, ...]
+    options: tuple[str, ...]
+    axes: tuple[str, ...] = ()
+
+    def kept(self, keep: Sequence[str]) -> dict[str, Output]:
+        """Return the outputs of these names, in their order; an unknown one is rejected."""
+        names = tuple(keep) or self.default
+        for name in names:
+            if name not in self.outputs:
+                plain = [known for known in self.outputs if not known.endswith(PATH)]
+                raise InvalidInput("keep", name, f"unknown quantity; {nearest(str(name), plain)}")
+        if any(name.endswith(PATH) for name in names) and "t" not in names:
+            names = ("t", *names)
+        return {name: self.outputs[name] for name in names}
+
+
+KINDS = {
+    "solve": Kind(solved, check_solve, RUN, ("error", "cosine", "collapsed_at"), ("tolerance",)),
+    "optimize": Kind(
+        tuned,
+        check_optimize,
+        OPTIMUM,
+        ("error", "labeled_only", "bayes"),
+        ("over", "bounds", "schedule", "starts", "tolerance", "limit", "method"),
+    ),
+    "simulate": Kind(
+        simulated,
+        check_simulate,
+        ENSEMBLE,
+        ("error", "error_se"),
+        ("features", "seeds", "method", "probes", "tolerance"),
+        ("features",),
+    ),
+    "continuum": Kind(
+        continuous,
+        check_continuum,
+        CONTINUUM,
+        ("error", "cosine"),
+        ("until", "tolerance"),
+        ("until",),
+    ),
+}
