@@ -30,7 +30,7 @@ SLOW = (
     "theory/test_steep",
     "theory/gradients",
     "theory/laws",
-    "theory/memory",
+    "theory/causal",
     "theory/test_covariances",
     "theory/test_stored",
     "tuning",

@@ -20,9 +20,7 @@ from scipy.sparse.csgraph import connected_components
 
 SOURCE = Path(__file__).parents[1] / "src" / "selftrain"
 
-KNOWN = frozenset(
-    f"selftrain.theory.memory.{name}" for name in ("laws", "result", "shaped_laws", "shaped_result")
-)
+KNOWN: frozenset[str] = frozenset()
 """Modules of `theory` that are still in cycles. This list may only become shorter."""
 
 Graph = dict[str, set[str]]

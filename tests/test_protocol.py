@@ -9,6 +9,7 @@ from selftrain import Clusters, Problem, Recipe, bayes_error
 from selftrain.errors import InvalidInput
 from selftrain.labelers import get_labeler
 from selftrain.losses import get_loss
+from selftrain.mixture.clusters import sphere
 from selftrain.protocol import Fit, Protocol, PseudoLabels, SampleGroup, Use, protocol_of
 
 WORDS = {"alpha_l": 0.5, "alpha_u": 2.0, "rho": 0.4, "delta": 0.5, "steps": 3}
@@ -16,18 +17,21 @@ WORDS = {"alpha_l": 0.5, "alpha_u": 2.0, "rho": 0.4, "delta": 0.5, "steps": 3}
 
 def test_groups_of_a_batch_that_returns() -> None:
     problem = Problem(**WORDS, batches=("a", "b", "a"), keep_labeled=(0.0, 1.0, 0.5))
-    labeled, first, second = problem.row_groups
-    assert labeled.labeled
-    assert labeled.weights == (1.0, 0.0, 1.0, 0.5)
-    assert (first.name, first.alpha, first.steps) == ("a", 2.0, (1, 3))
-    assert second.steps == (2,)
+    protocol = protocol_of(problem, Recipe())
+    labeled, first, second = protocol.uses
+    assert [group.labeled for group in protocol.groups] == [True, False, False]
+    assert {t: use.weight for t, use in labeled.items()} == {0: 1.0, 2: 1.0, 3: 0.5}
+    assert (protocol.groups[1].name, protocol.groups[1].alpha) == ("a", 2.0)
+    assert sorted(first) == [1, 3]
+    assert sorted(second) == [2]
     assert problem.new_rows.tolist() == [2.0, 2.0, 0.0]
 
 
 def test_parts_of_a_pool_share_the_rows_of_a_step() -> None:
     problem = Problem(**WORDS, batches=("a+b", "b + c", "c+a"))
-    assert [group.alpha for group in problem.row_groups[1:]] == [1.0, 1.0, 1.0]
-    assert [group.steps for group in problem.row_groups[1:]] == [(1, 3), (1, 2), (2, 3)]
+    protocol = protocol_of(problem, Recipe())
+    assert [group.alpha for group in protocol.groups[1:]] == [1.0, 1.0, 1.0]
+    assert [sorted(uses) for uses in protocol.uses[1:]] == [[1, 3], [1, 2], [2, 3]]
     assert problem.new_rows.tolist() == [2.0, 1.0, 0.0]
 
 
@@ -44,8 +48,8 @@ def test_parts_of_a_pool_share_the_rows_of_a_step() -> None:
         ({"keep_labeled": 1, "steps": 0}, True),
     ],
 )
-def test_memoryless(fields: dict, expected: bool) -> None:
-    assert Problem(**{**WORDS, **fields}).memoryless is expected
+def test_every_sample_once(fields: dict, expected: bool) -> None:
+    assert Problem(**{**WORDS, **fields}).every_sample_once is expected
 
 
 @pytest.mark.parametrize(
@@ -95,7 +99,7 @@ def test_protocol_of_a_run_with_everything() -> None:
         lambda_l=0.1, lambda_u=(0.2, 0.3, 0.4), threshold=(0, 0.5, 0), annealing=1.0, fix_bias=True
     )
     protocol = protocol_of(problem, recipe)
-    assert [(g.name, g.alpha, g.proportions, g.noise) for g in protocol.groups] == [
+    assert [(g.name, g.alpha, g.proportions, g.law.sphere) for g in protocol.groups] == [
         ("labeled", 0.5, (0.6, 0.4), 0.5),
         ("a", 2.0, (0.6, 0.4), 0.5),
         ("b", 2.0, (0.6, 0.4), 0.5),
@@ -134,7 +138,7 @@ def test_clusters_that_return_must_not_change() -> None:
     shapes = [Clusters([1.0, 0.5], [0.5, 0.4]), Clusters([1.0, 0.5], [0.5, 0.6])]
     words = {"alpha_l": 0.5, "alpha_u": 2.0, "rho": 0.4, "clusters": shapes[0], "steps": 2}
     groups = protocol_of(Problem(**words, clusters_u=tuple(shapes)), Recipe()).groups
-    assert [group.noise for group in groups] == [shapes[0], *shapes]
+    assert [group.law for group in groups] == [shapes[0], *shapes]
     with pytest.raises(InvalidInput, match="must keep their clusters"):
         Problem(**words, clusters_u=tuple(shapes), batches="reused")
 
@@ -142,7 +146,7 @@ def test_clusters_that_return_must_not_change() -> None:
 def test_labels_come_from_earlier_fits() -> None:
     labels = PseudoLabels(1, 1.0, 0.0, get_labeler("soft"))
     fit = Fit(0.1, get_loss("logistic"), (Use(0, 1.0),))
-    group = SampleGroup("labeled", 1.0, (0.5, 0.5), 0.5)
+    group = SampleGroup("labeled", 1.0, (0.5, 0.5), sphere(0.5))
     Protocol((group,), (fit, fit, fit._replace(uses=(Use(0, 1.0, labels),))))
     with pytest.raises(InvalidInput, match="teacher"):
         Protocol((group,), (fit, fit._replace(uses=(Use(0, 1.0, labels),))))

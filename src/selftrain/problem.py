@@ -15,20 +15,13 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from . import protocol
 from .arrays import Array
 from .errors import InvalidInput
 from .fields import LARGEST, RANGE, SMALLEST, Portable, Schedule, expand, number, schedule
 from .losses import Loss, get_loss, same_loss
 from .mixture.clusters import Clusters, sphere
-from .protocol import (
-    LABELED,
-    BatchNames,
-    batch_names,
-    every_sample_once,
-    new_samples,
-    sample_groups,
-)
-from .rows import RowGroup, unlabeled_groups
+from .protocol import BatchNames, batch_names, new_samples, sample_groups
 
 __all__ = ["Batches", "Mixture", "Problem"]
 
@@ -170,25 +163,16 @@ class Problem(Portable):
         self._put("batches", batch_names(self.batches))
         self._put("keep_labeled", schedule("keep_labeled", self.keep_labeled, *_WEIGHT))
         expand("keep_labeled", self.keep_labeled, self.steps)
-        if self.pseudo_loss is not None and not self.memoryless:
+        if self.pseudo_loss is not None and not self.every_sample_once:
             accepted = "with data reuse one loss for all steps is accepted"
             raise InvalidInput("pseudo_loss", self.pseudo_loss, accepted)
         if self.batches != "fresh":
             sample_groups(self)
 
-    @property
-    def row_groups(self) -> tuple[RowGroup, ...]:
-        """The groups of rows that are used together: the labelled rows, then the unlabelled ones by
-        first use.
-        """
-        kept = (1.0, *expand("keep_labeled", self.keep_labeled, self.steps).tolist())
-        labeled = RowGroup(LABELED, self.alpha_l, *self.labeled, kept)
-        return (labeled, *unlabeled_groups(self.batches, *self.unlabeled))
-
     @cached_property
-    def memoryless(self) -> bool:
+    def every_sample_once(self) -> bool:
         """Whether no sample is used by two fits, as in the paper."""
-        return every_sample_once(self)
+        return protocol.every_sample_once(self)
 
     def labeled_alone(self) -> Self:
         """The labelled rows of this problem and step 0 alone, measured on the labelled mixture."""
@@ -199,7 +183,7 @@ class Problem(Portable):
 
     def needs_fresh_rows(self, verb: str) -> None:
         """Refuse a problem in which rows are used again, for what is known without that only."""
-        if not self.memoryless:
+        if not self.every_sample_once:
             field = "batches" if np.all(np.asarray(self.keep_labeled) == 0) else "keep_labeled"
             accepted = f'{verb} is known for batches="fresh" and keep_labeled=0 only'
             raise InvalidInput(field, getattr(self, field), accepted)

@@ -61,13 +61,13 @@ class SampleGroup(NamedTuple):
         name: its name; `LABELED` for the labelled samples.
         alpha: samples per feature.
         proportions: share of every class, of sum one; with two classes (negative, positive).
-        noise: the law of a sample within its class: the variance $\Delta$, or clusters.
+        law: the clusters that samples come from; a sphere has one mode.
     """
 
     name: str
     alpha: float
     proportions: tuple[float, ...]
-    noise: float | Clusters
+    law: Clusters
 
     @property
     def labeled(self) -> bool:
@@ -196,17 +196,16 @@ def sample_groups(problem: Problem) -> tuple[SampleGroup, ...]:
     Raises:
         InvalidInput: a part that is used again would have another size or law than before.
     """
-    shaped = problem.clusters is not None
-    own = problem.clusters if shaped else problem.delta
-    assert own is not None
-    groups = {LABELED: SampleGroup(LABELED, problem.alpha_l, _proportions(problem.rho), own)}
-    batches = problem.unlabeled
-    laws: Sequence[float | Clusters] = problem.batch_clusters if shaped else batches.delta.tolist()
+    laws, batches = problem.sample_clusters, problem.unlabeled
+    groups = {LABELED: SampleGroup(LABELED, problem.alpha_l, _proportions(problem.rho), laws[0])}
+    first: dict[str, int] = {}
     for t, parts in enumerate(parts_of(problem.batches, problem.steps), start=1):
         rho, alpha = float(batches.rho[t - 1]), float(batches.alpha[t - 1]) / len(parts)
         for part in parts:
-            now = SampleGroup(part, alpha, _proportions(rho), laws[t - 1])
-            _same(groups.setdefault(part, now), now, t)
+            now = SampleGroup(part, alpha, _proportions(rho), laws[t])
+            before = groups.setdefault(part, now)
+            if first.setdefault(part, t) < t:
+                _check_same(problem, before, now, t)
     return tuple(groups.values())
 
 
@@ -215,18 +214,17 @@ def _proportions(rho: float) -> tuple[float, float]:
     return 1 - rho, rho
 
 
-def _same(before: SampleGroup, now: SampleGroup, t: int) -> None:
-    """Check that a group has not changed when step t uses it."""
+def _check_same(problem: Problem, before: SampleGroup, now: SampleGroup, t: int) -> None:
+    """Check that a group has not changed when step t uses it again."""
     numbers = {
         "alpha_u": (before.alpha, now.alpha),
         "rho_u": (before.proportions[1], now.proportions[1]),
     }
-    if isinstance(before.noise, Clusters) or isinstance(now.noise, Clusters):
-        if now.noise != before.noise:
-            accepted = "samples that are reused must keep their clusters"
-            raise InvalidInput("clusters_u", now.noise, accepted)
-    else:
-        numbers["delta_u"] = (before.noise, now.noise)
+    if not problem.shaped:
+        numbers["delta_u"] = (before.law.sphere, now.law.sphere)
+    elif now.law != before.law:
+        accepted = "samples that are reused must keep their clusters"
+        raise InvalidInput("clusters_u", now.law, accepted)
     for name, (old, new) in numbers.items():
         if abs(old - new) > 1e-12 * abs(old):
             accepted = (

@@ -157,7 +157,7 @@ def test_results_are_what_they_were(name: str) -> None:
     assert run.failure is None
     assert run.collapsed_at == case["end_step"]
     # with data reuse both are estimates, each as accurate as is stored
-    estimates = 1 if run.problem.memoryless else 2
+    estimates = 1 if run.problem.every_sample_once else 2
     allowed = ACCURATE + estimates * np.array(case["accuracy"])
     for quantity, found in differences(run, case).items():
         with np.errstate(invalid="ignore"):

@@ -200,12 +200,12 @@ VERBS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "solve": ("steps", lambda p: solve(PROBLEM, RECIPE, progress=p)),
     "squared": ("steps", lambda p: solve(PROBLEM.replace(loss="squared"), RECIPE, progress=p)),
     "shapes": ("steps", lambda p: solve(SHAPED, RECIPE, progress=p)),
-    "rows used again": (
-        "steps of banks",
+    "data reuse": (
+        "steps of replicates",
         lambda p: solve(PROBLEM.replace(batches="reused", steps=5), RECIPE, 1e-3, progress=p),
     ),
-    "shapes, rows used again": (
-        "steps of banks",
+    "general covariance, data reuse": (
+        "steps of replicates",
         lambda p: solve(SHAPED.replace(batches="reused"), RECIPE, 1e-3, progress=p),
     ),
     "gradient": ("steps", lambda p: gradient(solve(PROBLEM, RECIPE), progress=p)),

@@ -141,7 +141,7 @@ def test_rows_used_again_are_judged_by_their_own_theory() -> None:
     again = PROBLEM.replace(batches="reused", keep_labeled=0.5, loss="squared", steps=2)
     found = simulate(again, Recipe(), 3000, 8, probes=0).compare(solve(again, Recipe()))
     assert found.consistent(), str(found)
-    assert found.theory.memory is not None
+    assert found.theory.reuse is not None
 
 
 def test_a_real_deviation_that_is_small_is_a_fact_of_its_own(runs: Ensemble) -> None:

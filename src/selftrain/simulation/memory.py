@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 
 from ..errors import InvalidInput
+from ..protocol import protocol_of
 from .plan import RunPlan
 
 FRAME_DIRECTIONS = 20
@@ -26,8 +27,7 @@ def available_memory() -> int:
 def needed_memory(plan: RunPlan, method: str, workers: int) -> int:
     """Bytes that the workers hold at the peak."""
     rows = max(step.rows for step in plan.steps)
-    everything = plan.problem.row_groups if plan.returns else ()
-    stored = sum(round(group.alpha * plan.features) for group in everything if len(group.steps) > 1)
+    stored = sum(round(alpha * plan.features) for alpha in _reused(plan)) if plan.returns else 0
     total = max(rows, stored + (0 if stored == 0 else rows))
     if method == "dense":
         each = 8 * plan.features * total + 8 * 10 * total
@@ -37,6 +37,13 @@ def needed_memory(plan: RunPlan, method: str, workers: int) -> int:
     else:
         each = rows * (8 * FRAME_DIRECTIONS + 8 * 6)
     return workers * each
+
+
+def _reused(plan: RunPlan) -> list[float]:
+    """Samples per feature of the groups that several fits use."""
+    protocol = protocol_of(plan.problem, plan.recipe)
+    pairs = zip(protocol.groups, protocol.uses, strict=True)
+    return [group.alpha for group, uses in pairs if len(uses) > 1]
 
 
 def check_memory(

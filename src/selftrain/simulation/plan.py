@@ -54,7 +54,7 @@ class RunPlan(NamedTuple):
     @property
     def returns(self) -> bool:
         """Whether some row is used again."""
-        return not self.problem.memoryless
+        return not self.problem.every_sample_once
 
     def last_use(self, part: str) -> int:
         """The last step that uses a set of unlabelled rows."""

@@ -1,7 +1,7 @@
 r"""`solve`: the large-system limit of iterative self-training, for any problem and recipe.
 
-Here one of two engines is chosen: `exact` where every sample is used once, `memory` where samples
-are reused.
+Here one of two engines is chosen: `exact` where every sample is used once, `causal` where samples
+are reused, after the steps before that.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from ..problem import Problem
 from ..protocol import every_sample_once
 from ..recipe import Recipe
 from ..runtime.progress import ProgressOption, checked_progress
+from .causal.known import before_reuse, ended_early
+from .causal.solve import solve_causal
 from .exact import solve_exact
 from .tolerances import TOLERANCE, TOLERANCES
 from .trajectory import Trajectory
@@ -37,11 +39,11 @@ def solve(
         recipe: hyperparameters.
         tolerance: relative accuracy of the state of each step, between 1e-13 and 1e-3; default:
             1e-10. Where rounding or a kinked loss forbids it, a step is accepted up to 1e-8;
-            `stats.accuracy` reports what was reached. With rows used again (`Problem(batches=...,
-            keep_labeled=...)`) averages are over banks of rows: from 1e-7 on; default: 1e-5, or
-            1e-4 where hard labels or a threshold jump, accepted up to ten times that where more
-            than 131,072 rows per bank would be needed (`stats.accuracy` reports it). Squared loss
-            without these stays exact.
+            `stats.accuracy` reports what was reached. With data reuse (`Problem(batches=...,
+            keep_labeled=...)`) averages are over quasi-Monte Carlo samples: from 1e-7 on; default:
+            1e-5, or 1e-4 where hard labels or a threshold jump and for general covariances,
+            accepted up to ten times that where replicates of more than 131,072 points would be
+            needed (`stats.accuracy` reports it). Squared loss without jumps stays exact.
         on_failure: "raise" a `StageError`, or return the "partial" trajectory up to the failure,
             with NaN after it and the error in `failure`.
         warm_start: the run of a similar problem and recipe, of as many steps, from which this one
@@ -64,29 +66,11 @@ def solve(
     if every_sample_once(problem):
         wanted = TOLERANCE if tolerance is None else checked_tolerance(tolerance)
         return solve_exact(problem, recipe, wanted, on_failure, warm_start, progress)
-    if problem.shaped:
-        from .memory.shaped import solve_shaped_memory
-
-        asked = None if tolerance is None else checked_tolerance(tolerance)
-        return solve_shaped_memory(problem, recipe, asked, on_failure, progress)
-    return _with_memory(problem, recipe, tolerance, on_failure, progress)
-
-
-def _with_memory(
-    problem: Problem,
-    recipe: Recipe,
-    tolerance: float | None,
-    on_failure: str,
-    progress: ProgressOption,
-) -> Trajectory:
-    """A run in which rows are used again: exact up to there, then with memory."""
-    from .memory.solve import before_return, ended_early, solve_memory
-
-    wanted = None if tolerance is None else checked_tolerance(tolerance)
-    first = solve(*before_return(problem, recipe), on_failure=on_failure, progress=False)
+    asked = None if tolerance is None else checked_tolerance(tolerance)
+    first = solve(*before_reuse(problem, recipe), on_failure=on_failure, progress=False)
     if first.collapsed_at is not None or first.failure is not None:
         return ended_early(problem, recipe, first)
-    return solve_memory(problem, recipe, wanted, on_failure, first, progress)
+    return solve_causal(problem, recipe, asked, on_failure, first, progress)
 
 
 def checked_tolerance(tolerance: Any) -> float:

@@ -16,6 +16,7 @@ from ..errors import StageError
 from ..problem import Problem
 from ..recipe import Recipe
 from ..runtime.files import stored, write_netcdf
+from .causal.result import Reuse
 from .fading import Fading
 from .geometry.space import space_of_problem
 from .stats import STATE, SolverStats
@@ -85,7 +86,7 @@ def from_dataset(kind: type[Trajectory], data: xr.Dataset) -> Trajectory:
         collapsed_at=None if collapsed < 0 else collapsed,
         failure=None if failure is None else StageError.from_dict(failure),
         fading=Fading.from_dataset(data),
-        reuse=_reuse(data),
+        reuse=Reuse.from_dataset(data),
         space=space_of_problem(problem) if "weight_means" in data else None,
     )
 
@@ -99,13 +100,3 @@ def _stats(data: xr.Dataset) -> SolverStats:
         data["solver_accuracy"].values.astype(float),
         tuple(solver["start"]),
     )
-
-
-def _reuse(data: xr.Dataset) -> Any:
-    """What reused samples add to a stored run."""
-    from .memory.result import Memory
-    from .memory.shaped_result import ShapedMemory
-
-    if "memory_loadings" in data:
-        return Memory.from_dataset(data)
-    return ShapedMemory.from_dataset(data) if "shape_pairs" in data else None

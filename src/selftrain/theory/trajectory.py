@@ -39,10 +39,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
+    from .causal.laws import TrainingLogits
     from .fading import Fading
     from .geometry.space import Space
     from .laws import GaussianLogits, LogitLaw, WeightLaw
     from .thinned import ThinnedRun
+
+    AnyLogitLaw = LogitLaw | TrainingLogits
 
 __all__ = ["ReuseRecord", "Trajectory"]
 
@@ -71,7 +74,7 @@ class ReuseRecord(Protocol):
         """The law of the weights."""
         ...
 
-    def training_logits(self, run: Trajectory, t: int, samples: str | None) -> LogitLaw:
+    def training_logits(self, run: Trajectory, t: int, samples: str | None) -> AnyLogitLaw:
         """The law of the training logits of a step."""
         ...
 
@@ -469,7 +472,7 @@ class Trajectory:
 
         return weights_of(self)
 
-    def training_logits(self, t: int = -1, samples: str | None = None) -> LogitLaw:
+    def training_logits(self, t: int = -1, samples: str | None = None) -> AnyLogitLaw:
         """The law of the training logits of step t (Prediction `pred: u effective average`).
 
         Arguments:

@@ -14,9 +14,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..arrays import Array
+from ..protocol import protocol_of
 from ..recipe import Recipe
-from ..theory.memory.shaped import run_one_shaped_bank
-from ..theory.memory.solve import before_return, jumps, run_one_bank
+from ..theory.causal.known import before_reuse
+from ..theory.causal.solve import run_one_replicate
 from ..theory.solve import solve
 from ..theory.trajectory import Trajectory
 from .search import WORST, Index, Search
@@ -43,12 +44,10 @@ class BankSearch(Search):
 
     def run(self, recipe: Recipe, tolerance: float) -> Trajectory:
         """The run on the bank, started from the one before."""
-        if self.problem.shaped:
-            return run_one_shaped_bank(self.problem, recipe, self.points)
-        exact = solve(*before_return(self.problem, recipe))
+        exact = solve(*before_reuse(self.problem, recipe))
         if exact.collapsed_at is not None:
             return exact
-        found = run_one_bank(self.problem, recipe, exact, self.points, self.near)
+        found = run_one_replicate(self.problem, recipe, exact, self.points, self.near)
         self.near = found.moves
         return found.trajectory
 
@@ -101,4 +100,4 @@ class BankSearch(Search):
     def _jumps(self, x: Array) -> bool:
         """Whether labels jump, here or where the search may go."""
         recipe = self.variables.recipe(x)
-        return "threshold" in self.variables.names or jumps(self.problem, recipe)
+        return "threshold" in self.variables.names or protocol_of(self.problem, recipe).jumps

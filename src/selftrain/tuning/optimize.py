@@ -89,12 +89,12 @@ def optimize(
     free, begin = variables(problem, over, schedule, bounds, start)
     _check_schedule(problem, free.schedule, method)
     ridge = free.bounds.get("lambda_l", DEFAULT_BOUNDS["lambda_l"])
-    tolerance = TOLERANCE if wanted is None or not problem.memoryless else wanted
-    final = wanted if not problem.memoryless else tolerance
+    tolerance = TOLERANCE if wanted is None or not problem.every_sample_once else wanted
+    final = wanted if not problem.every_sample_once else tolerance
     alone = labeled_optimum(problem, ridge, tolerance)
     plan = _Plan(method, starts, DEFAULT if start is None else GIVEN, alone.error, tolerance)
     with Progress(None, "runs", progress) as bar:
-        search = (Search if problem.memoryless else BankSearch)(problem, free, limit, bar)
+        search = (Search if problem.every_sample_once else BankSearch)(problem, free, limit, bar)
         found = _best_bias(search, begin, plan) if either else _descended(search, begin, plan)
         x, first, second = _finished(search, found, plan)
         recipe, came_from = search.variables.recipe(x), found.start
@@ -214,7 +214,7 @@ def _checked(
 def _check_schedule(problem: Problem, schedule: tuple[str, ...], method: str) -> None:
     if method == "nelder-mead" and schedule:
         raise InvalidInput("schedule", schedule, "nelder-mead optimises constants only")
-    if schedule and not problem.memoryless:
+    if schedule and not problem.every_sample_once:
         accepted = "where rows are used again constants are optimised, no schedules"
         raise InvalidInput("schedule", schedule, accepted)
 

@@ -158,7 +158,7 @@ class Optimum:
         if self._supervised is not None:
             return self._supervised
         ridge = self.bounds.get("lambda_l", DEFAULT_BOUNDS["lambda_l"])
-        fine = self.trajectory.stats.tolerance if self.problem.memoryless else TOLERANCE
+        fine = self.trajectory.stats.tolerance if self.problem.every_sample_once else TOLERANCE
         return supervised_optimum(self.problem, ridge, fine)
 
     @cached_property
@@ -231,7 +231,7 @@ class Optimum:
         them and they are worth it.
         """
         allowed = self.recipe.fix_bias and "annealing" in self.bounds
-        if allowed or not self.problem.memoryless:
+        if allowed or not self.problem.every_sample_once:
             return ""
         errors = []
         for recipe in heuristic_recipes(Recipe(fix_bias=True), self.problem.steps):

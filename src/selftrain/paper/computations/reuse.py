@@ -60,7 +60,7 @@ def best(
                 bounds={name: BOUNDS[name] for name in names},
                 start=start.replace(annealing=0.1, fix_bias=True) if heuristics else start,
                 starts=1,
-                tolerance=1e-9 if problem.memoryless else TOLERANCE,
+                tolerance=1e-9 if problem.every_sample_once else TOLERANCE,
             )
         except NoGradient as error:
             trouble = error

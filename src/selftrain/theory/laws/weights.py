@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -184,14 +184,14 @@ class DirectedWeights(WeightLaw):
         mean = run.space.mean_of(run.law(step), run.problem.test_clusters)
         return np.asarray(self._units[step] * np.asarray(mean, dtype=float))
 
-    def along(self, direction: ArrayLike) -> DirectedWeights:
+    def along(self, direction: ArrayLike) -> Self:
         """The law of the weights along another direction of the features."""
         u, run = np.asarray(direction, dtype=float), self._trajectory
         assert run.space is not None
         if u.shape != (run.space.features,):
             accepted = f"must be a vector with {run.space.features} entries"
             raise InvalidInput("direction", direction, accepted)
-        return DirectedWeights(run, u)
+        return type(self)(run, u)
 
 
 def _covariance_along(run: Trajectory, u: Array) -> Array:

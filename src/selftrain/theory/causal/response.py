@@ -1,7 +1,7 @@
-r"""How a row answers its field: trained logit, slope of the loss there, and the derivatives of that
-slope.
+r"""How a sample answers its field: trained logit, slope of the loss there, and the derivatives of
+that slope.
 
-A row with field H, target p and weight k has the trained logit $u = H - c f$, $f = k\,\partial_2
+A sample with field H, target p and weight k has the trained logit $u = H - c f$, $f = k\,\partial_2
 l(p, u)$, the proximal map of $c k l$. The equations of a step need f, $d = \partial f/\partial H =
 e/(1 + c e)$ and $\partial d/\partial H = e'/(1 + c e)^3$ with $e = k\,\partial_2^2 l$. Logistic
 loss: compiled; squared loss: explicit; any other: by `quadrature.prox`.
@@ -29,8 +29,10 @@ _LAST_HALLEY, _LAST_NEWTON = 1e-5, 1e-8
 """
 
 
-class RowAnswer(NamedTuple):
-    """Trained logits u, slopes f, their derivatives d in the field and the derivatives of those."""
+class Answer(NamedTuple):
+    """Trained logits u (points, d), slopes f, their derivatives d in the field (points, d, d), and
+    the derivatives of those.
+    """
 
     u: Array
     f: Array
@@ -38,28 +40,36 @@ class RowAnswer(NamedTuple):
     bend: Array
 
     @classmethod
-    def empty(cls, rows: int) -> RowAnswer:
-        return cls(*(np.zeros(rows) for _ in range(4)))
+    def empty(cls, points: int, components: int = 1) -> Answer:
+        """Return arrays of zeros."""
+        sizes = [(points, *[components] * axes) for axes in (1, 1, 2, 3)]
+        return cls(*(np.zeros(size) for size in sizes))
+
+    def part(self, here: slice) -> Answer:
+        """Return a view of some points."""
+        return Answer(*(values[here] for values in self))
 
 
 def respond(
-    loss: Loss, field: Array, target: Array, weight: Array, strength: float, out: RowAnswer
+    loss: Loss, field: Array, target: Array, weight: Array, strength: Array, out: Answer
 ) -> None:
-    """Fill `out`, whose logits are taken as the start."""
+    """Fill `out`, whose logits are taken as the start; logits of one component."""
+    field, c = field[:, 0], float(strength[0, 0])
+    u, f, d, bend = out.u[:, 0], out.f[:, 0], out.d[:, 0, 0], out.bend[:, 0, 0, 0]
     if type(loss) is Logistic:
-        _logistic(field, target, weight, strength, out)
+        _logistic(field, target, weight, c, (u, f, d, bend))
         return
     if type(loss) is Squared:
-        out.f[:] = weight * (field - target) / (1.0 + strength * weight)
-        out.u[:] = field - strength * out.f
-        out.d[:] = weight / (1.0 + strength * weight)
-        out.bend[:] = 0.0
+        f[:] = weight * (field - target) / (1.0 + c * weight)
+        u[:] = field - c * f
+        d[:] = weight / (1.0 + c * weight)
+        bend[:] = 0.0
         return
-    out.u[:] = proximal(loss, target, field, strength * weight)
-    stretch = 1.0 + strength * weight * loss.curvature(target, out.u)
-    out.f[:] = np.where(weight > 0, weight * loss.slope(target, out.u), 0.0)
-    out.d[:] = weight * loss.curvature(target, out.u) / stretch
-    out.bend[:] = weight * loss.third(target, out.u) / stretch**3
+    u[:] = proximal(loss, target, field, c * weight)
+    stretch = 1.0 + c * weight * loss.curvature(target, u)
+    f[:] = np.where(weight > 0, weight * loss.slope(target, u), 0.0)
+    d[:] = weight * loss.curvature(target, u) / stretch
+    bend[:] = weight * loss.third(target, u) / stretch**3
 
 
 @kernel(error_model="numpy")

@@ -1,17 +1,17 @@
-"""What is stated of the mean over banks is true as often as it says."""
+"""What is stated of the mean over replicates is true as often as it says."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from selftrain.theory.memory.scrambles import BANKS, CONFIDENCE, accuracy_of_mean, size_needed
+from selftrain.theory.causal.agreement import CONFIDENCE, REPLICATES, accuracy_of_mean, size_needed
 
 
-@pytest.mark.parametrize("banks", [4, BANKS])
-def test_the_stated_accuracy_holds_as_often_as_it_says(banks: int) -> None:
+@pytest.mark.parametrize("replicates", [4, REPLICATES])
+def test_the_stated_accuracy_holds_as_often_as_it_says(replicates: int) -> None:
     runs = 40_000
-    found = 3.0 + 0.2 * np.random.default_rng(1).normal(size=(banks, runs))
+    found = 3.0 + 0.2 * np.random.default_rng(1).normal(size=(replicates, runs))
     stated = accuracy_of_mean(found, np.full(runs, 3.0))
     held = np.mean(np.abs(found.mean(axis=0) / 3.0 - 1.0) <= stated)
     assert held == pytest.approx(CONFIDENCE, abs=4 * np.sqrt(0.01 / runs))

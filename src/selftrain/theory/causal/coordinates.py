@@ -1,0 +1,124 @@
+r"""The coordinates of the weights: the sets of samples of a protocol, by modes or as matrices.
+
+A set of samples has the means of its classes and a covariance for each. Where all covariances are
+diagonal in one basis, operators on the weights are numbers per mode; the sphere is one mode. Else
+they are matrices. Weights are arrays (d, n, c): d components of the logit, n coordinates, and c
+columns, of which the first is the mean and the others are the parts along independent Gaussian
+numbers (a mode of several features counts them with the root of their number).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+from ...arrays import Array
+from ...mixture.clusters import Clusters
+from ..geometry.matrices import MatrixSpace
+from ..geometry.space import mean_variance, space_of
+
+
+class SampleSet(NamedTuple):
+    """A law of samples: the means of the classes, (n, K), and the covariance of each class."""
+
+    means: Array
+    sources: tuple[int, ...]
+
+
+class Source(NamedTuple):
+    r"""A covariance $\Sigma$: as numbers (n,) or a matrix (n, n), its root as the noise (n, j) that
+    samples with it put on the weights, and the mean variance of a feature.
+    """
+
+    sigma: Array
+    noise: Array
+    variance: float
+
+
+class Coordinates:
+    """The sets of samples of a protocol in the coordinates of the weights.
+
+    Arguments:
+        laws: the clusters of every group, and of the test samples.
+    """
+
+    def __init__(self, laws: Iterable[Clusters]):
+        self.sources: list[Source] = []
+        self.sets: dict[Clusters, SampleSet] = {}
+        distinct = list(dict.fromkeys(laws))
+        axes = space_of(distinct)
+        self.features = float(axes.features)
+        for law in distinct:
+            scales = [mean_variance(s, law.features) for s in law.covariances]
+            if isinstance(axes, MatrixSpace):
+                self.copies, mean = np.ones(law.features), law.mean
+                pairs = zip(law.covariances, scales, strict=True)
+                sources = [self._full(covariance, scale) for covariance, scale in pairs]
+            else:
+                noise = axes.noise(law)
+                self.copies, mean = noise.copies, noise.mean
+                variances = noise.variances[: len(scales)]
+                roots = np.sqrt(variances * noise.copies / self.features)[..., None]
+                sources = [Source(*parts) for parts in zip(variances, roots, scales, strict=True)]
+            ends = (len(self.sources), len(self.sources) + len(sources) - 1)
+            self.sets[law] = SampleSet(np.stack([-mean, mean], axis=1), ends)
+            self.sources.extend(sources)
+
+    def _full(self, covariance: Array, scale: float) -> Source:
+        size = int(self.features)
+        full = covariance if covariance.ndim == 2 else np.diag(np.broadcast_to(covariance, size))
+        values, vectors = np.linalg.eigh(full)
+        root = (vectors * np.sqrt(np.maximum(values, 0.0) / size)) @ vectors.T
+        return Source(full, root, scale)
+
+    @property
+    def size(self) -> int:
+        """The number n of coordinates."""
+        return len(self.copies)
+
+    @property
+    def by_modes(self) -> bool:
+        """Whether operators are numbers per mode."""
+        return self.sources[0].sigma.ndim == 1
+
+    def sigma(self, a: int, x: Array) -> Array:
+        r"""Apply $\Sigma_a$ to weights (..., n, c)."""
+        sigma = self.sources[a].sigma
+        if sigma.ndim == 1:
+            return np.asarray(sigma[:, None] * x)
+        return np.asarray(sigma @ x)
+
+    def gain(self, ridge: float, stiffness: dict[int, Array], size: int) -> Array:
+        r"""Return $G = (\lambda + \sum_a \hat Q_a \Sigma_a)^{-1}$ for logits of `size` components:
+        (n, d, d) by modes, else one matrix over components and coordinates.
+        """
+        one = np.eye(size)
+        if self.by_modes:
+            total = np.broadcast_to(ridge * one, (self.size, size, size))
+            for a, q in stiffness.items():
+                total = total + self.sources[a].sigma[:, None, None] * q
+            return 1.0 / total if size == 1 else np.asarray(np.linalg.inv(total))
+        full = ridge * np.eye(size * self.size)
+        for a, q in stiffness.items():
+            full = full + np.kron(q, self.sources[a].sigma)
+        return np.asarray(np.linalg.inv(full))
+
+    def apply(self, gain: Array, x: Array) -> Array:
+        """Apply G to weights (..., d, n, c)."""
+        size = x.shape[-3]
+        if self.by_modes:
+            if size == 1:
+                return np.asarray(gain[:, 0] * x)
+            return np.asarray(np.einsum("nij,...jnc->...inc", gain, x))
+        if size == 1:
+            return np.asarray(gain @ x)
+        flat = x.reshape(*x.shape[:-3], size * self.size, x.shape[-1])
+        return np.asarray(gain @ flat).reshape(x.shape)
+
+
+def inner(x: Array, y: Array) -> Array:
+    """Return the products of weights (..., d, n, c) with others (r, n, c): (..., d, r)."""
+    size = y.shape[-1] * y.shape[-2]
+    return np.asarray(x.reshape(*x.shape[:-2], size) @ y.reshape(-1, size).T)

@@ -1,0 +1,470 @@
+r"""All fits on one replicate: the causal loop over the fits, and what is measured of the samples on
+the way.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...arrays import Array
+from ...protocol import Fit, Protocol, Use
+from ...runtime.progress import Progress
+from ..ending import Ending
+from ..tolerances import COLLAPSED_MASS, ONLY_BIAS
+from .cells import Cell, LinearCell, seen_by
+from .coordinates import Coordinates
+from .draws import Draw, grid, scrambled
+from .step import CausalStep, Member, exact_averages, looked_at, no_update_start, solve_step
+from .weights import Hats, Law, Layout, WeightHistory, inverse
+
+Counts = NDArray[np.int64]
+
+MEASURED = (
+    "fraction_selected",
+    "pseudo_label_accuracy",
+    "selected_label_accuracy",
+    "train_loss",
+    "kept_loss",
+)
+
+
+class PointSource(NamedTuple):
+    """Where the points of a replicate come from: Sobol points with a seed, a grid of a level, or
+    (neither) exact moments.
+    """
+
+    points: int = 0
+    seed: np.random.SeedSequence | None = None
+    level: int = 0
+
+    @property
+    def size(self) -> float:
+        """About how many points, as a measure of the work."""
+        return float(max(self.points, self.level**3, 1))
+
+    def draws(self, groups: int) -> list[Draw | None]:
+        """Return the points of each group."""
+        if self.level:
+            return [grid(self.level)] * groups
+        if self.points == 0 or self.seed is None:
+            return [None] * groups
+        return [scrambled(self.points, own) for own in self.seed.spawn(groups)]
+
+
+class Known(NamedTuple):
+    """A fit that is known exactly: bias and conjugates, $\\hat Q_{t,t-1}$ the only one of a row."""
+
+    bias: float
+    mean: float
+    stiffness: Array
+    propagation: Array
+    fresh: Array
+
+
+class Setting(NamedTuple):
+    """A protocol, and the part of it that is known exactly.
+
+    Attributes:
+        test: the law of test samples.
+        known: the fits before any sample is reused.
+        begin: the first fit on points; the first that uses samples which are reused.
+        last: the last fit to solve.
+        length: half the distance of the class means, the unit of thresholds.
+        bar: shows every fit of every replicate; a fit counts as long as there are points.
+    """
+
+    protocol: Protocol
+    space: Coordinates
+    test: Law
+    known: tuple[Known, ...]
+    begin: int
+    last: int
+    length: float
+    bar: Progress | None = None
+
+    def expect(self, source: PointSource, replicates: int = 1) -> None:
+        """Announce the fits of some replicates."""
+        if self.bar is not None:
+            steps = replicates * (self.last + 1 - self.begin)
+            self.bar.extend(steps, steps * source.size)
+
+
+class Replicate(NamedTuple):
+    r"""The answer of one replicate; arrays over t = 0..T.
+
+    Attributes:
+        history: the weights.
+        bias: of every fit.
+        hats: the conjugates of every fit.
+        strengths: $X_{tt}$ for every covariance, (sources, T+1).
+        gains: $\mathrm{tr}\,G_t/N$.
+        moves: how far the solution of each fit is from its plain start, for another replicate to
+            start from.
+        measured: rows of `MEASURED`.
+        collapsed_at: the first fit without two classes of labels, or None.
+        evaluations: evaluations of the equations of each fit.
+        points: of the largest group, for each class.
+    """
+
+    history: WeightHistory
+    bias: Array
+    hats: list[Hats]
+    factors: list[dict[int, Array]]
+    strengths: Array
+    gains: Array
+    moves: dict[int, Array]
+    measured: Array
+    collapsed_at: int | None
+    evaluations: Counts
+    points: int
+
+
+class CausalRun:
+    """The loop over the fits of one replicate.
+
+    Arguments:
+        setting: what is solved.
+        source: of the points; exact moments for a linear problem.
+        near: the moves of a run nearby (another replicate or recipe), to start from.
+    """
+
+    def __init__(
+        self, setting: Setting, source: PointSource, near: dict[int, Array] | None = None
+    ) -> None:
+        protocol, space = setting.protocol, setting.space
+        self.setting, self.source, self.near = setting, source, near
+        self.groups, steps = protocol.groups, protocol.steps
+        self.draws = source.draws(len(self.groups))
+        noises: dict[int, int] = {}
+        for fit in protocol.fits:
+            laws = {self.groups[use.group].law for use in fit.uses}
+            for a in {a for law in laws for a in space.sets[law].sources}:
+                noises[a] = noises.get(a, 0) + 1
+        self.history = WeightHistory(space, steps + 1, 1, noises)
+        self.bias = np.full(steps + 1, np.nan)
+        self.hats: list[Hats] = []
+        self.factors: list[dict[int, Array]] = []
+        self.strengths = np.full((len(space.sources), steps + 1), np.nan)
+        self.gains = np.full(steps + 1, np.nan)
+        self.moves: dict[int, Array] = {}
+        self.measured = np.full((len(MEASURED), steps + 1), np.nan)
+        self.evaluations = np.zeros(steps + 1, dtype=np.int64)
+        self.present: dict[int, list[Member]] = {}
+        self.lost: dict[int, Array] = {}
+        self.points = 0
+
+    def solve(self) -> Replicate:
+        """Solve all fits."""
+        setting, collapsed_at = self.setting, None
+        for t in range(setting.begin):
+            self._enter_known(t)
+        for t in range(setting.begin, setting.last + 1):
+            if not self._fit(t, setting.protocol.fits[t]):
+                collapsed_at = t
+                break
+            if setting.bar is not None:
+                setting.bar.advance(expected=self.source.size)
+        return Replicate(
+            self.history, self.bias, self.hats, self.factors, self.strengths, self.gains,
+            self.moves, self.measured, collapsed_at, self.evaluations, self.points,
+        )  # fmt: skip
+
+    def _enter_known(self, t: int) -> None:
+        """Take a fit that is known exactly, before any on points."""
+        layout = self._layout(self.setting.protocol.fits[t])
+        hats = self._hats_of(t, layout)
+        self._take(t, layout, layout.pack(np.array([self.setting.known[t].bias]), hats))
+
+    def _layout(self, fit: Fit) -> Layout:
+        groups = [self.groups[use.group] for use in fit.uses]
+        laws = {group.law: len(group.proportions) for group in groups}
+        sources = {a for law in laws for a in self.setting.space.sets[law].sources}
+        return self.history.layout(laws, sorted(sources))
+
+    def _hats_of(self, t: int, layout: Layout) -> Hats:
+        """The conjugates of a known fit in the bases of this replicate."""
+        known = self.setting.known[t]
+        law, sources = next(iter(layout.laws)), list(layout.sources)
+        along, slopes = {}, {}
+        for place, (a, (r, k)) in enumerate(layout.sources.items()):
+            row = self.history.coordinates(a, t - 1)[:, :r] if t else np.zeros((1, r))
+            along[a], slopes[a] = known.propagation[place] * row, np.zeros((1, k))
+        squares = [
+            {a: np.full((1, 1), values[place]) for place, a in enumerate(sources)}
+            for values in (known.stiffness, known.fresh)
+        ]
+        means = {law: 0.5 * known.mean * np.array([[-1.0, 1.0]])}
+        return Hats(means, squares[0], along, slopes, squares[1])
+
+    def _fit(self, t: int, fit: Fit) -> bool:
+        """Solve fit t and let all samples take it; False if its labels have collapsed."""
+        trained = fit.bias_of is None
+        if t > 0 and trained and self._faded(t):
+            return False
+        self._bring(t, fit)
+        members = [member for use in fit.uses for member in self.present[use.group]]
+        if t > 0:
+            self.measured[:3, t] = label_quality(fit, self.present)
+            if one_class(t, fit, self.present, trained, self._state(t - 1)):
+                return False
+        for member in members:
+            member.cell.place(t)
+        layout = self._layout(fit)
+        fixed = None if trained else np.array([self.bias[fit.bias_of or 0]])
+        used = [use.group for use in fit.uses]
+        idle = self._idle(layout, used) if exact_averages(members) else {}
+        stage = CausalStep(t, members, self.history, layout, fit.ridge, fixed, idle)
+        plain = self._plain_start(stage)
+        found = solve_step(stage, [*self._shifted(stage, plain), plain])
+        self.moves[t], self.evaluations[t] = _move(plain, found.z, layout), found.evaluations
+        self._take(t, layout, found.z, used)
+        self.measured[3:, t] = losses(fit, self.present, self.groups)
+        later = self.setting.protocol.fits[t + 1 :]
+        needed = {use.group for after in later for use in after.uses}
+        for g in [g for g in self.present if g not in needed]:
+            for cell, _, a in self.present.pop(g):
+                self.lost[a] = self.lost[a] + cell.gram(len(self.history.bases[a].columns))
+        return True
+
+    def _bring(self, t: int, fit: Fit) -> None:
+        """Draw the samples of a fit at their first use, and label all."""
+        for use in fit.uses:
+            if use.group not in self.present:
+                self.present[use.group] = self._draw(use.group, t)
+            edge = 0.0
+            if use.labels is not None:
+                norm = math.sqrt(self.history.square(use.labels.teacher))
+                edge = use.labels.threshold * norm * self.setting.length
+            for member in self.present[use.group]:
+                member.cell.label(t, use, edge)
+
+    def _draw(self, g: int, t: int) -> list[Member]:
+        """The cells of a group, which have seen the fits before t that matter for them."""
+        protocol, draw, group = self.setting.protocol, self.draws[g], self.groups[g]
+        uses = {s: use for s, use in protocol.uses[g].items() if s <= self.setting.last}
+        seen, loss = seen_by(uses), protocol.fits[t].loss
+        members = []
+        for kind in range(len(group.proportions)):
+            if draw is None:
+                cell: Cell = LinearCell(group, loss, kind, seen)
+            else:
+                cell = Cell(group, loss, kind, seen, draw)
+            a = self.setting.space.sets[group.law].sources[kind]
+            members.append(Member(cell, group.law, a))
+            for s in seen:
+                if s < t:
+                    rows = self.history.coordinates(a, s)
+                    cell.meet(s, self._mean(group.law, kind, s), rows)
+            if draw is not None:
+                self.points = max(self.points, cell.points)
+        return members
+
+    def _mean(self, law: Law, kind: int, t: int) -> Array:
+        """The mean logit of a class under fit t."""
+        return np.asarray(self.history.means(law, self.history.fits[t])[:, kind] + self.bias[t])
+
+    def _plain_start(self, stage: CausalStep) -> Array:
+        """Where Newton's method begins without a run nearby: the exact fit, else the one before."""
+        t, known = stage.t, self.setting.known
+        if t < len(known):
+            return stage.layout.pack(np.array([known[t].bias]), self._hats_of(t, stage.layout))
+        return no_update_start(stage, self.bias[t - 1 : t])
+
+    def _shifted(self, stage: CausalStep, plain: Array) -> list[Array]:
+        """The plain start, moved as in a run nearby if that has the same unknowns.
+
+        The moves of late fits are small, and replicates agree on them far better than on the
+        coordinates themselves, whose directions are mostly noise of the replicate by then.
+        """
+        if self.near is None or stage.t not in self.near or self.near[stage.t].size != plain.size:
+            return []
+        move, start = self.near[stage.t], plain + self.near[stage.t]
+        for at in stage.layout.fresh.values():
+            start[at] = plain[at] * np.exp(move[at])
+        if stage.bias is not None:
+            start[stage.layout.bias] = stage.bias
+        return [np.asarray(start)]
+
+    def _take(self, t: int, layout: Layout, z: Array, used: Sequence[int] = ()) -> None:
+        """Enter the solution of fit t, and let all samples take it, used or not."""
+        history, setting = self.history, self.setting
+        bias, hats = layout.unpack(z)
+        trial = history.trial(setting.protocol.fits[t].ridge, hats)
+        watched = {m.source for pair in self.present.values() for m in pair} | {*layout.sources}
+        fields = {a: history.see(a, trial, hats)[0] for a in watched}
+        means = history.means(setting.test, trial.w)
+        self.bias[t] = bias[0]
+        states = []
+        for g, pair in self.present.items():
+            for member in pair:
+                cell, logits = member.cell, np.zeros(0)
+                if t in cell.seen:
+                    own = fields[member.source]
+                    mean = history.means(member.law, trial.w)[:, cell.kind] + bias
+                    cell.place(t)
+                    theta = cell.combine(looked_at(cell, own, mean)[0])
+                    logits = cell.columns[:, : theta.shape[1]] @ theta[0]
+                    if g in used:
+                        cell.averages(theta, own.strength, False)
+                        logits = cell.answer.u[:, 0].copy()
+                states.append((g, member, logits))
+        rests: dict[Member, Array] = {}
+        if used:
+            made = {a: self._what_is_new(a, used, rests) for a in layout.sources}
+            hats = hats._replace(
+                slopes={a: slopes for a, (slopes, _) in made.items()},
+                fresh={a: square for a, (_, square) in made.items()},
+            )
+        factors = history.enter(trial, hats.fresh, hats.slopes)
+        q = history.square(t)
+        if not (math.isfinite(q) and q > 0):
+            ending = Ending.FADED if q == 0 else Ending.OVERFLOW
+            raise ending.error(t, {"m": float(means[0, -1]), "bias": float(bias[0])})
+        for a in layout.sources:
+            self._lose(a, hats.slopes[a], factors[a])
+        for g, member, logits in states:
+            new: Array = np.zeros((member.cell.points, 0))
+            if member in rests and factors[member.source].size:
+                new = rests[member] @ inverse(factors[member.source]).T
+            member.cell.finish(t, history.coordinates(member.source, t), new, logits)
+            member.cell.forget(self._teachers(g, t))
+        self.hats.append(hats)
+        self.factors.append(factors)
+        for a, own in fields.items():
+            self.strengths[a, t] = float(own.strength[0, 0])
+        one = trial.gain[:, 0, 0] if setting.space.by_modes else np.diag(trial.gain)
+        self.gains[t] = float(setting.space.copies @ one) / setting.space.features
+
+    def _what_is_new(
+        self, a: int, used: Sequence[int], rests: dict[Member, Array]
+    ) -> tuple[Array, Array]:
+        r"""Split the slopes of a fit into their parts along the functions so far and a rest, twice:
+        the rest is small against what it is made of.
+
+        Arguments:
+            rests: takes the rest of every sample of covariance a, in use or not.
+
+        Returns:
+            $\Phi_{tk}$, and the square of the rest.
+        """
+        count = len(self.history.bases[a].columns)
+        slopes: Array = np.zeros((1, count))
+        lost = self.lost.get(a, np.zeros((0, 0)))
+        mine = [(g, m) for g, pair in self.present.items() for m in pair if m.source == a]
+        for g, member in mine:
+            f = member.cell.answer.f
+            rests[member] = f.copy() if g in used else np.zeros_like(f)
+        for _ in range(2):
+            overlap: Array = -slopes @ lost
+            for _, member in mine:
+                cell, weighted = member.cell, member.cell.weights[:, None] * rests[member]
+                if cell.reactions:
+                    part = cell.share * weighted.T @ cell.functions
+                    overlap[:, -len(cell.reactions) :] += part
+            slopes += overlap
+            for _, member in mine:
+                if known := len(member.cell.reactions):
+                    rests[member] -= member.cell.functions @ overlap[:, -known:].T
+        square: Array = slopes @ lost @ slopes.T
+        for _, member in mine:
+            weighted = member.cell.weights[:, None] * rests[member]
+            square = square + member.cell.share * weighted.T @ rests[member]
+        return slopes, square
+
+    def _lose(self, a: int, slopes: Array, factor: Array) -> None:
+        """Extend the sums over samples that are gone by the new functions of slopes."""
+        lost = self.lost.get(a, np.zeros((0, 0)))
+        if not factor.size:
+            return
+        if not self.present:  # a known fit: its own samples are gone
+            self.lost[a] = np.eye(len(lost) + len(factor))
+            return
+        share = inverse(factor) @ slopes
+        row = -lost @ share.T
+        self.lost[a] = np.block([[lost, row], [row.T, -row.T @ share.T]])
+
+    def _idle(self, layout: Layout, used: Sequence[int]) -> dict[int, Array]:
+        """The sums over products of functions of slopes, of samples that a fit does not use."""
+        idle = {}
+        for a, (_, count) in layout.sources.items():
+            idle[a] = self.lost.get(a, np.zeros((0, 0))).copy()
+            for g, pair in self.present.items():
+                for member in pair:
+                    if g not in used and member.source == a:
+                        idle[a] += member.cell.gram(count)
+        return idle
+
+    def _teachers(self, g: int, t: int) -> set[int]:
+        """The fits whose logits label the samples of a group after fit t."""
+        uses = self.setting.protocol.uses[g].items()
+        return {use.labels.teacher for s, use in uses if s > t and use.labels is not None}
+
+    def _faded(self, t: int) -> bool:
+        """Whether nothing but the bias is left of the fit before."""
+        norm = math.sqrt(self.history.square(t - 1)) * self.setting.length
+        return bool(norm < ONLY_BIAS * abs(self.bias[t - 1]))
+
+    def _state(self, t: int) -> dict[str, float]:
+        return {"q": self.history.square(t), "bias": float(self.bias[t])}
+
+
+def _move(plain: Array, z: Array, layout: Layout) -> Array:
+    """From the plain start to the solution; for new squares, the logarithm of the ratio."""
+    move = z - plain
+    for at in layout.fresh.values():
+        move[at] = np.log(z[at] / plain[at])
+    return np.asarray(move)
+
+
+def _pseudo(fit: Fit) -> list[Use]:
+    return [use for use in fit.uses if use.labels is not None]
+
+
+def label_quality(fit: Fit, present: dict[int, list[Member]]) -> tuple[float, float, float]:
+    """Return the share of pseudo-labelled samples that are selected, the accuracy of all labels,
+    and of the selected ones.
+    """
+    parts = [
+        member.cell.quality(use.labels.teacher)
+        for use in fit.uses if use.labels is not None
+        for member in present[use.group]
+    ]  # fmt: skip
+    total, selected, right, both = (sum(column) for column in zip(*parts, strict=True))
+    return selected / total, right / total, both / selected if selected else math.nan
+
+
+def one_class(
+    t: int, fit: Fit, present: dict[int, list[Member]], trained: bool, state: dict[str, float]
+) -> bool:
+    """Return whether the labels of a fit have collapsed; a fit without any sample raises."""
+    if len(_pseudo(fit)) < len(fit.uses):
+        return False
+    masses = [member.cell.label_mass() for use in fit.uses for member in present[use.group]]
+    total, down, up = (sum(column) for column in zip(*masses, strict=True))
+    if total == 0:
+        raise Ending.EMPTY.error(t, state)
+    return trained and min(down, up) < COLLAPSED_MASS * total
+
+
+def losses(
+    fit: Fit, present: dict[int, list[Member]], groups: object = None
+) -> tuple[float, float]:
+    """Return the mean loss of the selected pseudo-labelled samples (of those with given labels if
+    there are no others), and of those with given labels next to them.
+    """
+    means = []
+    for given in (False, True):
+        parts = [
+            member.cell.loss_sums()
+            for use in fit.uses if (use.labels is None) == given
+            for member in present[use.group]
+        ]  # fmt: skip
+        count, loss = sum(part[0] for part in parts), sum(part[1] for part in parts)
+        means.append(loss / count if count else math.nan)
+    plain, kept = means
+    return (plain, kept) if _pseudo(fit) else (kept, math.nan)

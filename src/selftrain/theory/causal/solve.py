@@ -1,0 +1,313 @@
+r"""`solve_causal`: all fits on several replicates that are scrambled independently, enlarged until
+they agree.
+
+The result is the mean over the replicates, its accuracy what Student's law gives for that mean
+(`agreement`), step by step, in the norm of the weights. A linear problem has exact averages and one
+"replicate" of no points. Where few Gaussian numbers make a sample and nothing jumps, grids take the
+place of replicates, each confirmed by a finer one.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from ...arrays import Array
+from ...errors import ConvergenceError, InvalidInput, StageError
+from ...labelers import SoftLabels
+from ...losses import Squared
+from ...problem import Problem
+from ...protocol import Protocol, protocol_of
+from ...recipe import Recipe
+from ...runtime.parallel import one_thread
+from ...runtime.progress import Progress, ProgressOption
+from ..trajectory import Trajectory
+from .agreement import REPLICATES, accuracy_of_mean, size_needed
+from .cells import seen_by
+from .coordinates import Coordinates
+from .known import known_fits
+from .mean import Outcome, mean_trajectory
+from .replicate import CausalRun, Counts, PointSource, Replicate, Setting
+from .result import found
+
+SMOOTH_TOLERANCE, JUMP_TOLERANCE = 1e-5, 1e-4
+"""Accuracy that is asked for by default: of smooth labels, and of labels that jump (hard ones, a
+threshold) or general covariances.
+"""
+
+ACCEPTED = 10.0
+"""A run without a tolerance of its own is accepted up to so many times the default one, with the
+accuracy it has.
+"""
+
+EXACT_TOLERANCE = 1e-10
+"""The default where averages are exact."""
+
+SMALLEST_TOLERANCE = 1e-7
+FEWEST_POINTS, USUAL_POINTS, MOST_POINTS = 2**10, 2**16, 2**18
+GROWTH = 2
+"""Points of the smallest replicate, of the largest one by default and on demand, for each class and
+group, and how replicates grow.
+"""
+
+GRID_NUMBERS, GRID_LEVELS = 4, (12, 18, 24, 30)
+"""Samples of so few Gaussian numbers, without jumps, are averaged on grids of these levels, each
+confirmed by the next.
+"""
+
+
+class Asked(NamedTuple):
+    """The accuracy that is wanted, the one that is accepted from the largest replicate, and the
+    sizes of replicates.
+    """
+
+    tolerance: float
+    accepted: float
+    sizes: tuple[int, ...]
+
+
+def default_tolerance(protocol: Protocol) -> float:
+    """Return 1e-10 if averages are exact, else what replicates reach in seconds."""
+    if linear(protocol):
+        return EXACT_TOLERANCE
+    sphere = all(group.law.features == 1 for group in protocol.groups)
+    return SMOOTH_TOLERANCE if sphere and not protocol.jumps else JUMP_TOLERANCE
+
+
+def linear(protocol: Protocol) -> bool:
+    """Return whether labels and slopes are linear in the fields, so that averages are exact."""
+    labels = [use.labels for fit in protocol.fits for use in fit.uses if use.labels is not None]
+    soft = all(type(made.labeler) is SoftLabels and not made.jumps for made in labels)
+    return soft and all(type(fit.loss) is Squared for fit in protocol.fits)
+
+
+def solve_causal(
+    problem: Problem,
+    recipe: Recipe,
+    wanted: float | None,
+    on_failure: str,
+    exact: Trajectory,
+    progress: ProgressOption = None,
+) -> Trajectory:
+    """Solve a problem in which samples are reused.
+
+    Arguments:
+        wanted: the tolerance; None: the default one, and up to ten times more where replicates of
+            usual size do not reach it.
+        exact: the run of the steps before samples are reused.
+    """
+    setting = setting_of(problem, recipe, exact)
+    with (
+        Progress(0, "steps of replicates", progress, expected=0.0, often=True) as bar,
+        one_thread(),
+    ):
+        search = ReplicateSearch(problem, recipe, setting._replace(bar=bar), exact)
+        return search.solve(wanted, on_failure)
+
+
+class OneReplicate(NamedTuple):
+    """A run on one replicate, of no stated accuracy, and the moves of its steps for a run nearby to
+    start from.
+    """
+
+    trajectory: Trajectory
+    moves: dict[int, Array]
+
+
+def run_one_replicate(
+    problem: Problem,
+    recipe: Recipe,
+    exact: Trajectory,
+    points: int,
+    near: dict[int, Array] | None = None,
+) -> OneReplicate:
+    """Solve on one replicate that is the same for all recipes: a smooth function of them, which a
+    search can follow.
+    """
+    setting = setting_of(problem, recipe, exact)
+    size = 0 if linear(setting.protocol) else points
+    with one_thread():
+        run = CausalRun(setting, PointSource(size, np.random.SeedSequence(points)), near).solve()
+    search = ReplicateSearch(problem, recipe, setting, exact)
+    unknown = np.full(problem.steps + 1, np.nan)
+    return OneReplicate(search.trajectory(math.nan, [run], unknown, run.evaluations), run.moves)
+
+
+def setting_of(problem: Problem, recipe: Recipe, exact: Trajectory) -> Setting:
+    """Write out what the replicates of a problem solve."""
+    protocol = protocol_of(problem, recipe)
+    begin = min((min(uses) for uses in protocol.uses if len(uses) > 1), default=0)
+    test, length = problem.test_clusters, problem.sample_clusters[0].length
+    space = Coordinates([*(group.law for group in protocol.groups), test])
+    known = known_fits(protocol, exact)
+    return Setting(protocol, space, test, known, begin, problem.steps, length)
+
+
+def most_numbers(protocol: Protocol) -> int:
+    """Return the most Gaussian numbers that the logits of a sample depend on."""
+    return max(len(seen_by(uses)) for uses in protocol.uses if uses)
+
+
+class ReplicateSearch:
+    """The search for replicates that are large enough."""
+
+    def __init__(
+        self, problem: Problem, recipe: Recipe, setting: Setting, exact: Trajectory
+    ) -> None:
+        self.problem, self.recipe, self.setting, self.exact = problem, recipe, setting, exact
+
+    def solve(self, wanted: float | None, on_failure: str) -> Trajectory:
+        """Solve to the tolerance, or say why not."""
+        protocol = self.setting.protocol
+        tolerance = default_tolerance(protocol) if wanted is None else wanted
+        if linear(protocol):
+            return self._attempt(Asked(tolerance, tolerance, (0,)), on_failure)
+        if tolerance < SMALLEST_TOLERANCE:
+            accepted = (
+                f"with data reuse a number from {SMALLEST_TOLERANCE:g} to 1e-3 is accepted "
+                "(averages are over quasi-Monte Carlo samples)"
+            )
+            raise InvalidInput("tolerance", tolerance, accepted)
+        if most_numbers(protocol) <= GRID_NUMBERS and not protocol.jumps:
+            confirmed = self._on_grids(tolerance)
+            if confirmed is not None:
+                return confirmed
+        most = USUAL_POINTS if wanted is None else MOST_POINTS
+        count = round(math.log(most / FEWEST_POINTS, GROWTH)) + 1
+        sizes = tuple(FEWEST_POINTS * GROWTH**level for level in range(count))
+        enough = ACCEPTED * tolerance if wanted is None else tolerance
+        return self._attempt(Asked(tolerance, enough, sizes), on_failure)
+
+    def _on_grids(self, tolerance: float) -> Trajectory | None:
+        """The run on a grid that a finer one confirms; None if the levels at hand do not confirm
+        each other.
+        """
+        before: Replicate | None = None
+        evaluations = np.zeros(self.problem.steps + 1, dtype=np.int64)
+        for level in GRID_LEVELS:
+            source = PointSource(level=level)
+            self.setting.expect(source)
+            try:
+                run = CausalRun(self.setting, source, before.moves if before else None).solve()
+            except StageError:
+                return None
+            evaluations += run.evaluations
+            if before is not None and run.collapsed_at == before.collapsed_at:
+                accuracy = self._gap(before, run)
+                if float(np.nanmax(accuracy)) <= tolerance:
+                    return self.trajectory(tolerance, [run], accuracy, evaluations)
+            before = run
+        return None
+
+    def _attempt(self, asked: Asked, on_failure: str) -> Trajectory:
+        try:
+            return self._enlarge(asked)
+        except StageError as error:
+            if on_failure == "raise":
+                raise
+            self.setting = self.setting._replace(last=error.step - 1)
+            if isinstance(error, ConvergenceError):
+                asked = asked._replace(accepted=math.inf)
+            return self._enlarge(asked, error)
+
+    def _enlarge(self, asked: Asked, failure: StageError | None = None) -> Trajectory:
+        """Replicates of growing size until their mean is known to the tolerance. A step that few
+        points do not determine is tried again on more.
+        """
+        near: dict[int, Array] | None = None
+        evaluations = np.zeros(self.problem.steps + 1, dtype=np.int64)
+        worst, at, needed = math.inf, self.setting.begin, 0.0
+        for points in asked.sizes:
+            last = points == asked.sizes[-1]
+            if points < needed and not last:
+                continue
+            try:
+                runs = self._replicates(points, near)
+            except StageError:
+                if last:
+                    raise
+                continue
+            near = runs[-1].moves
+            evaluations += np.sum([run.evaluations for run in runs], axis=0)
+            ends = {run.collapsed_at for run in runs}
+            if len(ends) > 1:
+                at, worst = min(end for end in ends if end is not None), math.inf
+                if not (last and _unseen(runs, at)):
+                    continue
+                runs = [run._replace(collapsed_at=at) for run in runs]
+            accuracy = self._accuracy(runs)
+            worst = float(np.nanmax(accuracy, initial=0.0))
+            at = int(np.nanargmax(np.nan_to_num(accuracy)))
+            if worst <= (asked.accepted if last else asked.tolerance):
+                return self.trajectory(asked.tolerance, runs, accuracy, evaluations, failure)
+            needed = size_needed(points, worst, asked.tolerance, self.setting.protocol.jumps)
+        samples = f"{REPLICATES} replicates of {2 * asked.sizes[-1]} points per group"
+        if math.isinf(worst):
+            reason = f"{samples} disagree on whether the labels have collapsed into one class"
+        else:
+            reason = (
+                f"{samples} know this step to {worst:.1e}, not to the tolerance "
+                f"{asked.accepted:g}: a larger tolerance is accepted"
+            )
+        raise ConvergenceError(at, reason, {}, worst)
+
+    def _replicates(self, points: int, near: dict[int, Array] | None) -> list[Replicate]:
+        """Solve on as many replicates as there are for one size."""
+        count = REPLICATES if points else 1
+        self.setting.expect(PointSource(points), count)
+        runs = []
+        for seed in np.random.SeedSequence(points).spawn(count):
+            runs.append(CausalRun(self.setting, PointSource(points, seed), near).solve())
+            near = runs[-1].moves
+        return runs
+
+    def _states(self, run: Replicate) -> tuple[Array, Array]:
+        r"""m, q, variances of test logits, B, $\ln\chi$ and R of a replicate, each over t up to a
+        collapse, and what they are compared with.
+        """
+        end = self.problem.steps + 1 if run.collapsed_at is None else run.collapsed_at
+        made = found(run, self.setting)
+        q = np.diag(made.stored["pairs"])
+        variances, bias = made.variances.T, made.state["bias"]
+        norm = np.sqrt(q) * self.setting.length
+        rest = (made.state["overlap"], np.log(made.state["chi"]))
+        states = np.array([made.state["m"], bias, q, rest[0], *variances, rest[1]])
+        scale = np.array([norm, norm + np.abs(bias), q, q, *variances, np.ones(q.size)])
+        return states[:, :end], scale[:, :end]
+
+    def _gap(self, coarse: Replicate, fine: Replicate) -> Array:
+        """How far two runs are apart, relative, for each step."""
+        (one, _), (other, scale) = self._states(coarse), self._states(fine)
+        accuracy = np.zeros(self.problem.steps + 1)
+        accuracy[: one.shape[1]] = np.fmax.reduce(np.abs(one - other) / scale, axis=0)
+        return accuracy
+
+    def _accuracy(self, runs: list[Replicate]) -> Array:
+        """How well the mean over replicates is known, relative, for each step."""
+        states, scales = zip(*(self._states(run) for run in runs), strict=True)
+        accuracy = np.zeros(self.problem.steps + 1)
+        if len(runs) > 1:
+            error = accuracy_of_mean(np.array(states), np.mean(scales, axis=0))
+            accuracy[: error.shape[1]] = np.fmax.reduce(error, axis=0)
+        return accuracy
+
+    def trajectory(
+        self, tolerance: float, runs: list[Replicate], accuracy: Array, evaluations: Counts,
+        failure: StageError | None = None,
+    ) -> Trajectory:  # fmt: skip
+        """Return the mean over the replicates, with the exact values of the steps before reuse."""
+        collapsed_at = runs[0].collapsed_at
+        end = self.setting.last + 1 if collapsed_at is None else collapsed_at
+        outcome = Outcome(
+            end, tolerance, accuracy, evaluations, runs[0].points, collapsed_at, failure
+        )  # fmt: skip
+        parts = [found(run, self.setting) for run in runs]
+        return mean_trajectory(self.problem, self.recipe, self.exact, parts, outcome)
+
+
+def _unseen(runs: list[Replicate], t: int) -> bool:
+    """Whether a class of labels is too rare at step t for the points to see, on average."""
+    gone = sum(run.collapsed_at is not None and run.collapsed_at <= t for run in runs)
+    return gone >= len(runs) / 2

@@ -1,0 +1,489 @@
+r"""One fit: its equations on the conjugates, and Newton's method.
+
+With $\langle\cdot\rangle$ the sum over the samples in use, weighted by $\alpha$, the conjugates of
+fit t satisfy
+
+$$\hat m_k = -\langle f\rangle_k,\quad \langle f\rangle = 0,\quad \hat Q_{tt} = \langle D\rangle,
+\quad \tilde Q_{tr} = \langle f z_r\rangle - \hat Q_{tt}L_{tr},\quad \Phi_{tk} = \langle
+f\varphi_k\rangle,\quad \Phi_{tt}\Phi_{tt}^\top = \langle f f^\top\rangle - \sum_k
+\Phi_{tk}\Phi_{tk}^\top .$$
+
+The third is Stein's identity $E[f\xi_r] = \sum_s \hat Q_{ts}C_{sr}$: labels are data of the step,
+so no jump is differentiated. f depends on the fields of the step through H and $X_{tt}$ only, so
+the Jacobian needs averages of D with products of columns, and no derivatives of the history. Given
+$\hat Q_{tt}$ the equations are those of a convex problem.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.linalg import lu_factor, lu_solve
+
+from ...arrays import Array
+from ...errors import ConvergenceError
+from .cells import Cell, CellAverages, LinearCell, Seen
+from .weights import FAINT, Fields, Hats, Law, Layout, Trial, WeightHistory, factor, inverse
+
+REMAINS, REMAINS_EXACTLY = 1e-10, 1e-14
+"""The error that the last step of Newton's method may leave, relative to the weights: on points
+(below that of any replicate, and small enough for differences between recipes), and where averages
+are exact.
+"""
+
+CONTRACTS = 0.05
+"""A Jacobian is used again while each step is smaller than the one before by this factor."""
+
+KNOWN = 1e-4
+"""The last change of a new square, relative, unless it is faint."""
+
+DIFFERENCE = 1e-12
+"""On points a new square is a difference of averages, known to this share of them."""
+
+SURE = 1e-3
+"""Steps this small are not tested for descent."""
+
+MOST_NEWTON = 40
+SMALLEST_FRACTION = 1e-3
+
+MOST_SUGGESTED = 8
+"""Newton steps from a start that a run nearby suggests: it is left for the plain start after these,
+or at a step that has to be shortened.
+"""
+
+LARGEST_RIDGE = 1e3
+
+MOST_SUBSTITUTIONS = 30
+
+SMALL_REST = (1e-6, 1e-4)
+"""Share of the new direction in the square of the weights where a plain start has none: at least,
+and per unit of the ridge.
+"""
+
+
+class Member(NamedTuple):
+    """A cell in a fit, with the law and the covariance of its samples."""
+
+    cell: Cell
+    law: Law
+    source: int
+
+
+class Evaluation(NamedTuple):
+    """Residuals of the equations, their Jacobian, and the map from steps of the unknowns to
+    relative changes of the weights and the bias.
+    """
+
+    residual: Array
+    jacobian: Array | None = None
+    primal: Array | None = None
+
+
+class Solved(NamedTuple):
+    """Unknowns of a step and how many evaluations they took."""
+
+    z: Array
+    evaluations: int
+
+
+class _Stuck(Exception):
+    """Newton's method did not settle; carries evaluations and the last relative step."""
+
+    def __init__(self, evaluations: int, size: float):
+        super().__init__()
+        self.evaluations, self.size = evaluations, size
+
+
+class Totals:
+    """Sums over the cells in use, by laws and covariances, with derivatives in all unknowns (one
+    more axis before) if there are any.
+    """
+
+    def __init__(self, layout: Layout, lead: tuple[int, ...]) -> None:
+        d = layout.components
+        self.means = {law: np.zeros((*lead, d, count)) for law, count in layout.laws.items()}
+        self.stiffness = {a: np.zeros((*lead, d, d)) for a in layout.sources}
+        self.square = {a: np.zeros((*lead, d, d)) for a in layout.sources}
+        self.along = {a: np.zeros((*lead, d, r)) for a, (r, _) in layout.sources.items()}
+        self.slopes = {a: np.zeros((*lead, d, k)) for a, (_, k) in layout.sources.items()}
+
+    def add(self, member: Member, f: Array, square: Array, stiffness: Array, off: Array) -> None:
+        """Add $E[f y]$, $E[f f]$ and $E[D]$ of a cell.
+
+        Arguments:
+            off: what the new Gaussian number has of the known ones that the cell has not seen.
+        """
+        cell, a = member.cell, member.source
+        self.means[member.law][..., cell.kind] -= cell.share * f[..., 0]
+        self.stiffness[a] += cell.share * stiffness
+        self.square[a] += cell.share * square
+        if cell.along:
+            rows = cell.view.rows[:, : self.along[a].shape[-1]]
+            self.along[a] += cell.share * f[..., cell.along] @ rows
+        self.along[a] += cell.share * f[..., cell.used :] @ off
+        if cell.reactions:
+            self.slopes[a][..., -len(cell.reactions) :] += cell.share * f[..., cell.reactions]
+
+
+class CausalStep(NamedTuple):
+    r"""One fit to solve: what it is fitted to, its ridge, its bias if that is not trained; where
+    averages are exact, the sums over products of $\varphi$ of samples that it does not use.
+    """
+
+    t: int
+    members: Sequence[Member]
+    history: WeightHistory
+    layout: Layout
+    ridge: float
+    bias: Array | None
+    idle: dict[int, Array]
+
+    @property
+    def laws(self) -> list[Law]:
+        """The laws of the samples in use."""
+        return list(self.layout.laws)
+
+    def evaluate(self, z: Array, slopes: bool) -> Evaluation:
+        """Return the residuals at the unknowns z; with `slopes`, their Jacobian too."""
+        layout, history = self.layout, self.history
+        bias, hats = layout.unpack(z)
+        trial = history.trial(self.ridge, hats)
+        seen = {a: history.see(a, trial, hats) for a in layout.sources}
+        fields = {a: found[0] for a, found in seen.items()}
+        means = {law: history.means(law, trial.w) + bias[:, None] for law in layout.laws}
+        found = Totals(layout, ())
+        changes, slope_of = Totals(layout, (layout.size,)), None
+        if slopes:
+            outside = {a: found[1] for a, found in seen.items()}
+            slope_of = history.slopes(trial, hats, layout, outside)
+            for moved in slope_of[0].values():
+                moved[layout.bias] += np.eye(layout.components)[:, :, None]
+        for member in self.members:
+            cell, own = member.cell, fields[member.source]
+            given, tilt = looked_at(cell, own, means[member.law][:, cell.kind])
+            theta = cell.combine(given)
+            averages = cell.averages(theta, own.strength, slopes)
+            found.add(member, averages.f, averages.square, averages.stiffness, tilt)
+            if slope_of is not None:
+                change = slope_of[1][member.source]
+                along, turn = cell.view.along(change.along)
+                half = turn @ (given.new @ tilt).T
+                bend = factor_slope(given.new, change.rest + half + half.swapaxes(-1, -2))
+                mean = slope_of[0][member.law][..., cell.kind]
+                turned = cell.combine(Seen(mean, along, bend, change.react, change.strength))
+                changes.add(member, *moved_averages(averages, turned, change.strength), tilt)
+                turn = inverse(given.new) @ (turn - bend @ tilt)
+                changes.along[member.source] += cell.share * averages.f[:, cell.used :] @ turn
+        residual = self._residual(hats, bias, fields, found)
+        if slope_of is None:
+            return Evaluation(residual)
+        jacobian = self._jacobian(hats, fields, found, changes, slope_of[1])
+        return Evaluation(residual, jacobian, self._primal(bias, fields, slope_of))
+
+    def _residual(self, hats: Hats, bias: Array, fields: dict[int, Fields], found: Totals) -> Array:
+        layout = self.layout
+        residual = np.zeros(layout.size)
+        for law, at in layout.means.items():
+            residual[at] = (hats.means[law] - found.means[law]).ravel()
+            residual[layout.bias] -= found.means[law].sum(axis=1)
+        if self.bias is not None:
+            residual[layout.bias] = bias - self.bias
+        for a in layout.sources:
+            mine, slopes = fields[a].along, found.slopes[a]
+            along = hats.along[a] + hats.stiffness[a] @ mine - found.along[a]
+            square = hats.fresh[a] - new_square(self, a, found)
+            soft = inverse(hats.stiffness[a]) - inverse(found.stiffness[a])
+            residual[layout.softness[a]] = soft[layout.low]
+            residual[layout.along[a]] = along.ravel()
+            residual[layout.slopes[a]] = (hats.slopes[a] - slopes).ravel()
+            residual[layout.fresh[a]] = square[layout.low]
+        return residual
+
+    def _jacobian(
+        self, hats: Hats, fields: dict[int, Fields], found: Totals, changes: Totals,
+        slope_of: dict[int, Fields],
+    ) -> Array:  # fmt: skip
+        layout = self.layout
+        jacobian = np.eye(layout.size)
+        jacobian[layout.bias] = 0.0
+        for law, at in layout.means.items():
+            jacobian[at] -= changes.means[law].reshape(layout.size, -1).T
+            jacobian[layout.bias] -= changes.means[law].sum(axis=-1).T
+        if self.bias is not None:
+            jacobian[layout.bias] = np.eye(layout.size)[layout.bias]
+        low = layout.low
+        for a in layout.sources:
+            soft = inverse(found.stiffness[a])
+            jacobian[layout.softness[a]] += (soft @ changes.stiffness[a] @ soft)[:, *low].T
+            along = hats.stiffness[a] @ slope_of[a].along - changes.along[a]
+            along[layout.softness[a]] += layout.stiffening(hats.stiffness[a]) @ fields[a].along
+            jacobian[layout.along[a]] += along.reshape(layout.size, -1).T
+            jacobian[layout.slopes[a]] -= changes.slopes[a].reshape(layout.size, -1).T
+            half = changes.slopes[a] @ found.slopes[a].T
+            square = half + half.swapaxes(-1, -2) - changes.square[a]
+            jacobian[layout.fresh[a]] += square[:, *low].T
+        return jacobian
+
+    def _primal(
+        self, bias: Array, fields: dict[int, Fields],
+        slope_of: tuple[dict[Law, Array], dict[int, Fields]],
+    ) -> Array:  # fmt: skip
+        """Relative changes of what samples see per step of the unknowns."""
+        layout, size = self.layout, self.layout.size
+        norms, parts = [], []
+        for a, own in fields.items():
+            square = float((own.along**2).sum() + np.trace(own.rest))
+            norm, change = np.sqrt(square), slope_of[1][a]
+            norms.append(norm)
+            reaction = np.sqrt((own.react**2).sum() + square)
+            parts += [
+                change.along.reshape(size, -1) / norm,
+                change.rest.reshape(size, -1) / square,
+                change.react.reshape(size, -1) / reaction,
+                change.strength.reshape(size, -1) / np.trace(own.strength),
+            ]
+        norm = max(norms)
+        parts += [change.reshape(size, -1) / norm for change in slope_of[0].values()]
+        shift = np.zeros((size, layout.components))
+        shift[layout.bias] = np.eye(layout.components) / (norm + np.abs(bias).max())
+        return np.concatenate([*parts, shift], axis=1).T
+
+    def knows(self, z: Array, step: Array) -> bool:
+        """Return whether a step hardly changes new squares, or they are too faint to matter."""
+        faint = FAINT if self.idle else DIFFERENCE
+        for a, at in self.layout.fresh.items():
+            square, slopes = z[at], z[self.layout.slopes[a]]
+            whole = float(np.abs(square).sum() + slopes @ slopes)
+            change = float(np.abs(step[at]).max())
+            if change > KNOWN * float(np.abs(square).max()) and change > faint * whole:
+                return False
+        return True
+
+    def moved(self, z: Array, step: Array, fraction: float) -> Array:
+        """Return z after a fraction of the step; squares stay positive."""
+        moved = z + fraction * step
+        for at in (*self.layout.fresh.values(), *self.layout.softness.values()):
+            before, after = (self.layout.symmetric(values[at]) for values in (z, moved))
+            if np.linalg.eigvalsh(after).min() < 0.05 * np.linalg.eigvalsh(before).min():
+                moved[at] = 0.05 * z[at]
+        return np.asarray(moved)
+
+
+def looked_at(cell: Cell, fields: Fields, mean: Array) -> tuple[Seen, Array]:
+    """Return what a cell is given of a fit, and what its new Gaussian number has of the known ones
+    that it has not seen.
+    """
+    along, off = cell.view.along(fields.along)
+    new = factor(fields.rest + off @ off.T)
+    return Seen(mean, along, new, fields.react, fields.strength), inverse(new) @ off
+
+
+def factor_slope(root: Array, change: Array) -> Array:
+    """Return the derivatives of a factor, given those of its square, (..., d, d)."""
+    if root.shape == (1, 1):
+        return np.asarray(change / (2.0 * root))
+    left = inverse(root)
+    inside = left @ change @ left.T
+    lower = (
+        np.tril(inside)
+        - 0.5 * np.eye(len(root)) * np.diagonal(inside, axis1=-2, axis2=-1)[..., None]
+    )
+    return np.asarray(root @ lower)
+
+
+def moved_averages(at: CellAverages, theta: Array, strength: Array) -> tuple[Array, Array, Array]:
+    r"""Return the derivatives of $E[f y]$, $E[f f]$, $E[D]$, for those of the coefficients and of
+    the strength: $df = D(dH - dX f)$.
+    """
+    size, d, columns = theta.shape
+    flat, kick = theta.reshape(size, -1), strength.reshape(size, d * d)
+    # axes: j k (c) b -> (k b), j c
+    f = flat @ at.curved.transpose(1, 3, 0, 2).reshape(d * columns, -1)
+    f -= kick @ at.pulled.transpose(1, 2, 0, 3).reshape(d * d, -1)
+    half = flat @ at.pulled.transpose(1, 3, 0, 2).reshape(d * columns, -1)
+    half -= kick @ at.pulled_f.transpose(1, 3, 0, 2).reshape(d * d, -1)
+    half = half.reshape(size, d, d)
+    stiffness = flat @ at.bent.transpose(2, 3, 0, 1).reshape(d * columns, -1)
+    stiffness -= kick @ at.bent_f.transpose(2, 3, 0, 1).reshape(d * d, -1)
+    stiffness -= kick @ at.double.transpose(1, 2, 0, 3).reshape(d * d, -1)
+    return (
+        f.reshape(size, d, columns), half + half.swapaxes(-1, -2), stiffness.reshape(size, d, d)
+    )  # fmt: skip
+
+
+def solve_step(stage: CausalStep, starts: Sequence[Array]) -> Solved:
+    """Solve a fit by Newton's method from the starts, with all patience for the last one, else
+    along decreasing ridges.
+    """
+    spent = 0
+    for start in starts:
+        try:
+            z, used = _newton(stage, start, suggested=start is not starts[-1])
+            return Solved(z, spent + used)
+        except _Stuck as stuck:
+            spent += stuck.evaluations
+    ridges = np.geomspace(max(LARGEST_RIDGE * stage.ridge, LARGEST_RIDGE), stage.ridge, 13)
+    bias = starts[-1][stage.layout.bias]
+    z = large_ridge_start(stage._replace(ridge=float(ridges[0])), bias)
+    try:
+        for ridge in ridges:
+            z, used = _newton(stage._replace(ridge=float(ridge)), z)
+            spent += used
+    except _Stuck as stuck:
+        reason = "Newton's method did not settle on the replicate, nor along decreasing ridges"
+        state = {"bias": float(bias[0])}
+        raise ConvergenceError(stage.t, reason, state, stuck.size) from None
+    return Solved(z, spent)
+
+
+def _newton(stage: CausalStep, start: Array, *, suggested: bool = False) -> Solved:
+    most = MOST_SUGGESTED if suggested else MOST_NEWTON
+    shortest = 1.0 if suggested else SMALLEST_FRACTION
+    remains = REMAINS_EXACTLY if exact_averages(stage.members) else REMAINS
+    z, evaluations, size = start.copy(), 1, np.inf
+    here = stage.evaluate(z, True)
+    system, ratio = _System.of(here), 1.0
+    for _ in range(most):
+        step, size = system.step(here.residual)
+        if not np.isfinite(size):
+            break
+        # a new Jacobian leaves the square of its step, an old one the same share as before
+        left = ratio if system.used else size
+        if size * left <= remains and stage.knows(z, step):
+            return Solved(stage.moved(z, step, 1.0), evaluations)
+        fraction = 1.0
+        while True:
+            moved = stage.moved(z, step, fraction)
+            again = size * CONTRACTS > SURE
+            following = stage.evaluate(moved, again)
+            evaluations += 1
+            simplified = system.step(following.residual)[1]
+            if size <= SURE or simplified <= (1.0 - 0.25 * fraction) * size:
+                break
+            fraction *= 0.5
+            if fraction < shortest:
+                raise _Stuck(evaluations, size)
+        z, here, ratio, system.used = moved, following, simplified / size, True
+        if following.jacobian is None and not ratio <= CONTRACTS:
+            here = stage.evaluate(z, True)
+            evaluations += 1
+        if here.jacobian is not None:
+            system = _System.of(here)
+    raise _Stuck(evaluations, size)
+
+
+class _System:
+    """A factorised Jacobian, rows brought to size one, and what its steps mean for the weights."""
+
+    def __init__(self, factors: Any, scale: Array, primal: Array) -> None:
+        self._factors, self._scale, self._primal = factors, scale, primal
+        self.used = False
+
+    @classmethod
+    def of(cls, at: Evaluation) -> _System:
+        assert at.jacobian is not None
+        assert at.primal is not None
+        scale = np.abs(at.jacobian).max(axis=1)
+        good = bool(np.all(np.isfinite(scale)) and np.all(scale > 0))
+        good = good and bool(np.all(np.isfinite(at.primal)))
+        factors = lu_factor(at.jacobian / scale[:, None], check_finite=False) if good else None
+        if factors is not None and np.any(np.diag(factors[0]) == 0):
+            factors = None
+        return cls(factors, scale, at.primal)
+
+    def step(self, residual: Array) -> tuple[Array, float]:
+        """Return the Newton step and its relative size."""
+        if self._factors is None or not np.all(np.isfinite(residual)):
+            return np.full(residual.size, np.nan), np.inf
+        step = -lu_solve(self._factors, residual / self._scale, check_finite=False)
+        return step, float(np.abs(self._primal @ step).max())
+
+
+def large_ridge_start(stage: CausalStep, bias: Array) -> Array:
+    """Return the unknowns for a large ridge: slopes at the bias alone."""
+    history = stage.history
+    shape = (stage.layout.components, history.space.size, history.count)
+    return start_at(stage, np.zeros(shape), bias)
+
+
+def no_update_start(stage: CausalStep, bias: Array) -> Array:
+    """Return the unknowns that the weights of the fit before give, with this fit's labels."""
+    history = stage.history
+    return start_at(stage, history.fits[-1][:, :, : history.count], bias)
+
+
+def start_at(stage: CausalStep, w: Array, bias: Array) -> Array:
+    """Return the conjugates that the slopes of the loss at the logits of given weights have."""
+    history, layout = stage.history, stage.layout
+    d = layout.components
+    bias = bias if stage.bias is None else stage.bias
+    trial = Trial(w, {}, history.space.gain(stage.ridge, {}, d))
+    found = Totals(layout, ())
+    seen = {a: history.see(a, trial)[0] for a in layout.sources}
+    parts = []
+    for member in stage.members:
+        cell, own = member.cell, seen[member.source]
+        mean = history.means(member.law, w)[:, cell.kind] + bias
+        part, off = cell.view.along(own.along)
+        theta = cell.combine(Seen(mean, part, np.zeros((d, d)), own.react, own.strength))
+        parts.append((member, *cell.start_averages(theta), off))
+    stiffness, strengths = _start_stiffness(stage)
+    for member, f, square, off in parts:
+        own_stiffness = member.cell.start_stiffness(strengths[member.source])
+        f[:, member.cell.used :] = own_stiffness  # by Stein's identity
+        found.add(member, f, square, own_stiffness, off)
+    along = {a: found.along[a] - stiffness[a] @ seen[a].along for a in layout.sources}
+    fresh = {}
+    share = max(SMALL_REST[0], SMALL_REST[1] * min(1.0, stage.ridge))
+    for a, own in seen.items():
+        slopes = found.slopes[a]
+        square = found.square[a] - slopes @ slopes.T
+        scale = float(np.trace(found.square[a]))
+        least = share * float((own.along**2).sum()) / np.trace(strengths[a]) ** 2
+        low = max(least, 1e2 * FAINT * scale, 1e-290)
+        fresh[a] = square if np.linalg.eigvalsh(square).min() > low else low * np.eye(d)
+    return layout.pack(bias, Hats(found.means, stiffness, along, found.slopes, fresh))
+
+
+def _start_stiffness(stage: CausalStep) -> tuple[dict[int, Array], dict[int, Array]]:
+    """Stiffness and strength of a start, which depend on each other, by substitution."""
+    history, layout = stage.history, stage.layout
+    d = layout.components
+    stiffness = {a: np.zeros((d, d)) for a in layout.sources}
+    strengths: dict[int, Array] = {}
+    for _ in range(MOST_SUBSTITUTIONS):
+        gain, before = history.space.gain(stage.ridge, stiffness, d), strengths
+        strengths = {a: history.strength(a, gain) for a in layout.sources}
+        stiffness = {a: np.zeros((d, d)) for a in layout.sources}
+        for cell, _, a in stage.members:
+            stiffness[a] += cell.share * cell.start_stiffness(strengths[a])
+        if before and all(
+            np.abs(strengths[a] - before[a]).max() <= 0.01 * np.trace(before[a]) for a in before
+        ):
+            break
+    return stiffness, strengths
+
+
+def exact_averages(members: Sequence[Member]) -> bool:
+    """Return whether the averages of these samples are exact."""
+    return all(isinstance(member.cell, LinearCell) for member in members)
+
+
+def new_square(stage: CausalStep, a: int, found: Totals) -> Array:
+    r"""Return $\langle f f^\top\rangle - \Phi\Phi^\top$, what is new in the slopes of a fit.
+
+    Where averages are exact it fades by a factor a step, until a difference would be rounding: it
+    is the square of $f - \Phi\varphi$, which has $f = 0$ for samples that are not in use.
+    """
+    slopes = found.slopes[a]
+    if not stage.idle:
+        return np.asarray(found.square[a] - slopes @ slopes.T)
+    square = slopes @ stage.idle[a] @ slopes.T
+    for cell, _, source in stage.members:
+        if source == a:
+            known = slopes[:, slopes.shape[1] - len(cell.reactions) :]
+            rest = cell.answer.f - cell.functions @ known.T
+            square = square + cell.share * rest.T @ rest
+    return np.asarray(square)
