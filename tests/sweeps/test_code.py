@@ -66,3 +66,5 @@ def test_imports_for_type_checkers_do_not_count(tmp_path: Path) -> None:
 
 def test_syntax_leaves_out_what_is_no_code() -> None:
     assert syntax('"""Says."""\nx = 1  # one') == syntax("x = 1") != syntax("x = 2")
+    for first in ("def f(): return {!r}", "def f(): x = {!r}", "x = {!r}"):
+        assert syntax(first.format("a")) != syntax(first.format("b"))

@@ -28,8 +28,9 @@ from selftrain import (
     solve,
     sweep,
 )
+from selftrain.cli.cost import sample
 from selftrain.sweeps import StoreError, linear, load
-from selftrain.sweeps.api import plan_of, sample
+from selftrain.sweeps.api import plan_of
 
 sys.path.insert(0, str(Path(__file__).parent))
 from call_log import FILE, note, noted

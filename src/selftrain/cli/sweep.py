@@ -75,7 +75,8 @@ def run(
 ) -> None:
     """Compute the missing grid points; run again to resume."""
     from ..runtime.parallel import whole_workers
-    from ..sweeps.api import checked_limits, run_plan, sample
+    from ..sweeps.api import checked_limits, run_plan
+    from .cost import sample
     from .gridfile import read_grid
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,8 +14,8 @@ from ..errors import InvalidInput
 from ..fields import number, whole
 from ..problem import Problem
 from ..recipe import Recipe
-from ..runtime.parallel import cores, whole_workers
-from ..runtime.progress import ProgressOption, checked_progress, clock
+from ..runtime.parallel import whole_workers
+from ..runtime.progress import ProgressOption, checked_progress
 from .computation import name_of
 from .grid import Grid
 from .plan import SweepPlan, as_tuples, outputs_of
@@ -148,7 +146,7 @@ def plan_of(
 
 
 @contextmanager
-def _opened(plan: SweepPlan, file: str | Path | None) -> Iterator[Memory]:
+def opened(plan: SweepPlan, file: str | Path | None) -> Iterator[Memory]:
     """Open the store of a plan for writing, and say in it what is computed."""
     store = Memory() if file is None else Store(file)
     with store.writing():
@@ -162,68 +160,10 @@ def run_plan(plan: SweepPlan, file: str | Path | None, **how: Any) -> tuple[Swee
     """Compute what is missing of a plan; return the dataset, and the points that failed."""
     from .dataset import as_dataset
 
-    with _opened(plan, file) as store:
+    with opened(plan, file) as store:
         failures = complete([plan.whole], store, **how)
     found = plan.whole.find(store)
     return as_dataset(plan.grid, plan.outputs, plan.keep, found, plan.about), failures
-
-
-@dataclass(frozen=True)
-class Cost:
-    """How many points a plan has, how many are missing, and what a sample of them took.
-
-    Attributes:
-        seconds: of processor time per point, of the sample and of points that were there; None if
-            none was missing.
-    """
-
-    points: int
-    missing: int
-    sampled: int
-    seconds: float | None
-
-    def sentence(self, workers: int | None) -> str:
-        """Return the cost in words."""
-        if self.seconds is None:
-            return f"all {self.points} points are there"
-        if not self.missing:
-            return f"nothing is left to compute after a sample of {self.sampled}"
-        count = cores(-1 if workers is None else workers)
-        whole = clock(self.missing * self.seconds / count)
-        return (
-            f"{self.missing} of {self.points} points are missing, {self.seconds:.3g} s each (a "
-            f"sample of {self.sampled}): about {whole} with {count} at once"
-        )
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values."""
-        return asdict(self)
-
-
-def sample(plan: SweepPlan, file: str | Path, **how: Any) -> Cost:
-    """Compute a few of the missing points, far from each other; say what the rest will take."""
-    task = plan.whole
-    with _opened(plan, file) as store:
-        found = task.find(store)
-        missing = [at for at, one in enumerate(found) if one is None]
-        if not missing:
-            return Cost(len(found), 0, 0, None)
-        taken: list[float] = []
-        for at in dict.fromkeys((missing[0], missing[-1], missing[len(missing) // 2])):
-            begin = time.monotonic()
-            complete([task], store, workers=0, progress=False, only=[at], **how)
-            done = task.find(store)[at]
-            taken.append(0.0 if done is None else done.seconds)
-            if len(taken) > 1 and time.monotonic() - begin > LONG_SAMPLE:
-                break
-    later = taken[1:] or taken  # the first point may have compiled kernels
-    before = sorted(one.seconds for one in found if one is not None)[:-1]  # and so the slowest
-    left = sum(one is None for one in task.find(store))
-    return Cost(len(found), left, len(missing) - left, float(np.mean([*before, *later])))
-
-
-LONG_SAMPLE = 5.0
-"""A point that takes longer is sample enough."""
 
 
 def _axis(axis: Any, values: Any) -> Any:

@@ -26,21 +26,11 @@ DONE, FAILED, MISSING = 0, 1, 2
 STATUS = ("done", "failed", "missing")
 
 SYMBOLS = {
-    "alpha_l": r"\alpha_L",
-    "alpha_u": r"\alpha_U",
-    "rho": r"\rho",
-    "delta": r"\Delta",
-    "steps": "T",
-    "rho_u": r"\rho_U",
-    "delta_u": r"\Delta_U",
-    "lambda_l": r"\lambda_L",
-    "lambda_u": r"\lambda_U",
-    "threshold": r"\Gamma",
-    "sharpness": r"\gamma",
-    "annealing": "a",
-    "features": "N",
-    "until": r"\tau",
-}
+    "alpha_l": r"\alpha_L", "alpha_u": r"\alpha_U", "rho": r"\rho", "delta": r"\Delta",
+    "steps": "T", "rho_u": r"\rho_U", "delta_u": r"\Delta_U", "lambda_l": r"\lambda_L",
+    "lambda_u": r"\lambda_U", "threshold": r"\Gamma", "sharpness": r"\gamma", "annealing": "a",
+    "features": "N", "until": r"\tau",
+}  # fmt: skip
 """Of the parameters that axes are made of."""
 
 

@@ -4,11 +4,9 @@ A stored value may be used again only if the same call would compute it again. `
 function through its bytecode, default arguments and closure, the globals and the attributes of
 modules it names (in nested functions too), and the functions, classes and instances behind them.
 Every value counts by its content, never by its address, so the same computation has the same
-identity in every process. Comments, docstrings and layout do not count.
-
-Two kinds of code are not followed this way. Installed libraries count by name and version. This
-package counts by the syntax trees of the files that were reached, and of all that they import
-inside the package. What has no content to compare (an open file, a generator, a
+identity in every process. Comments, docstrings and layout do not count. Installed libraries count
+by name and version, this package by the syntax trees of the files that were reached and of all that
+they import inside the package. What has no content to compare (an open file, a generator, a
 compiled function without a name) is rejected, with its name.
 """
 
@@ -26,13 +24,14 @@ import sysconfig
 import threading
 import types
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import is_dataclass
 from enum import Enum
 from functools import cache
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
@@ -42,7 +41,6 @@ from ..errors import InvalidInput, SelfTrainError
 
 PACKAGE = __name__.partition(".")[0]
 ROOT = Path(__file__).parents[1]
-
 WITHOUT_EQUATIONS = ("cli", "explorer", "plots", "report", "runtime", "sweeps")
 """Subpackages that compute no value of a point: imports of them do not count."""
 
@@ -53,7 +51,6 @@ ACCEPTED = (
     "a store cannot tell what is computed with it; create it inside the function, pass plain "
     "numbers or arrays instead, or sweep without a store"
 )
-
 SCRIPTS = ("__main__", "__mp_main__")
 """Names of a script. A worker has another one by this name: the program that it was started by."""
 
@@ -61,10 +58,10 @@ HIDING = ("eval", "exec", "globals", "__import__")
 """Builtins whose callers use names that their code does not show."""
 
 NO_PART = {
-    *("__dict__", "__weakref__", "__doc__", "__module__", "__annotations__", "__orig_bases__"),
-    *("__slotnames__", "_abc_impl", "__dataclass_params__", "__dataclass_fields__"),
-    *("__firstlineno__", "__static_attributes__"),
-}
+    "__dict__", "__weakref__", "__doc__", "__module__", "__annotations__", "__orig_bases__",
+    "__slotnames__", "_abc_impl", "__dataclass_params__", "__dataclass_fields__",
+    "__firstlineno__", "__static_attributes__",
+}  # fmt: skip
 """Entries of a class that compute nothing, or repeat what others say."""
 
 LOCKS = (type(threading.Lock()), type(threading.RLock()))
@@ -72,6 +69,17 @@ _DESCRIPTORS = (
     types.MethodDescriptorType, types.WrapperDescriptorType, types.ClassMethodDescriptorType,
     types.GetSetDescriptorType, types.MemberDescriptorType,
 )  # fmt: skip
+_MADE_OF: tuple[tuple[Any, Callable[[Any], Iterable[Any]]], ...] = (
+    (types.MethodType, lambda it: ("method", it.__func__, "self", it.__self__)),
+    ((staticmethod, classmethod), lambda it: (type(it).__name__, it.__func__)),
+    (property, lambda it: ("property", it.fget, it.fset, it.fdel)),
+    (functools.cached_property, lambda it: ("cached property", it.func, it.attrname)),
+    (functools.partial, lambda it: ("partial", it.func, it.args, it.keywords, it.__dict__)),
+    (functools._lru_cache_wrapper, lambda it: ("cached", it.__wrapped__, it.cache_parameters())),
+    (types.CodeType, lambda it: _Spoken(it).words),
+    (_DESCRIPTORS, lambda it: ("descriptor", it.__objclass__, it.__name__)),
+    ((*LOCKS, TypeVar, ParamSpec), lambda it: ("stateless", type(it).__name__)),
+)
 _DISPATCH = functools.singledispatch(len).__code__  # type: ignore[attr-defined]
 _STANDARD = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib")})
 
@@ -92,11 +100,7 @@ def identify(*things: Any) -> Identity:
     >>> identify(power(2)) == identify(power(2)), identify(power(2)) == identify(power(3))
     (True, False)
     """
-    walk = _Walk()
-    try:
-        return walk.run(things)
-    except RecursionError:
-        raise InvalidInput("task", walk.place, f"nested too deep: {ACCEPTED}") from None
+    return _Walk().run(things)
 
 
 class _Attributes(NamedTuple):
@@ -107,32 +111,31 @@ class _Attributes(NamedTuple):
 
 
 class _Walk:
-    """One pass over all that is reachable.
-
-    Data is written where it stands. Functions, classes, modules and instances are numbered in the
-    order in which they are met and written once, one after the other: they may refer to each other
-    in circles.
+    """One pass over all that is reachable. Data is written where it stands. Functions, classes,
+    modules and instances are numbered in the order in which they are met and written once, one
+    after the other: they may refer to each other in circles.
     """
 
-    def __init__(self) -> None:
-        self.place = "the function"
-        self._hash = hashlib.sha256()
-        self._modules: set[str] = set()
-        self._own: set[str] = set()
+    def __init__(self, place: str = "the function") -> None:
+        self._place, self._hash = place, hashlib.sha256()
+        self._modules, self._own = set[str](), set[str]()
         self._numbers: dict[Any, int] = {}
         self._waiting: deque[tuple[str, Any]] = deque()
         self._alive: list[Any] = []  # an address says who it is only as long as the object lives
         self._open: list[int] = []
 
     def run(self, things: Iterable[Any]) -> Identity:
-        for thing in things:
-            self._visit(thing)
-        while self._waiting:
-            self.place, value = self._waiting.popleft()
-            word = ""  # the one before a part says in messages where it was found
-            for part in self._parts(value):
-                self._visit(part, word)
-                word = part if type(part) is str else ""
+        try:
+            for thing in things:
+                self._visit(thing)
+            while self._waiting:
+                self._place, value = self._waiting.popleft()
+                word = ""  # the one before a part says in messages where it was found
+                for part in self._parts(value):
+                    self._visit(part, word)
+                    word = part if type(part) is str else ""
+        except RecursionError:
+            raise InvalidInput("task", self._place, f"nested too deep: {ACCEPTED}") from None
         return Identity(self._hash.hexdigest(), frozenset(self._modules), frozenset(self._own))
 
     def _say(self, *words: Any) -> None:
@@ -167,24 +170,15 @@ class _Walk:
         self._open.append(id(value))
         self._say(type(value).__name__, len(value))
         if isinstance(value, (set, frozenset)):
-            self._say(*sorted(self._aside(entry) for entry in value))
-        elif isinstance(value, (tuple, list)):
-            for at, entry in enumerate(value):
-                self._visit(entry, f"{label}[{at}]")
-        else:  # in its order, which a function that goes through it sees
-            for key, entry in value.items():
-                self._visit(key, label)
-                self._visit(entry, f"{label}[{key!r}]")
+            found = [_Walk(self._place).run([entry]) for entry in value]
+            self._modules.update(*(one.modules for one in found))
+            self._own.update(*(one.own for one in found))
+            self._say(*sorted(one.digest for one in found))
+        else:  # a dictionary in its order, which a function that goes through it sees
+            row = isinstance(value, (tuple, list))
+            for entry in value if row else chain.from_iterable(value.items()):
+                self._visit(entry, label)
         self._open.pop()
-
-    def _aside(self, value: Any) -> str:
-        """Return a digest on its own: entries of a set are sorted by it."""
-        other = _Walk()
-        other.place = self.place
-        found = other.run([value])
-        self._modules |= found.modules
-        self._own |= found.own
-        return found.digest
 
     def _refer(self, value: Any, label: str) -> None:
         """Refer to an object by its number; the first time, put it on the list."""
@@ -194,7 +188,7 @@ class _Walk:
         self._say("object", self._numbers.setdefault(key, len(self._numbers)))
         if not known:
             self._alive.append(value)
-            self._waiting.append((f"{self.place}: {label}" if label else self.place, value))
+            self._waiting.append((f"{self._place}: {label}" if label else self._place, value))
 
     def _parts(self, value: Any) -> Iterable[Any]:
         """Return what an object is made of, by its kind."""
@@ -205,32 +199,17 @@ class _Walk:
             return self._class(value)
         if isinstance(value, types.ModuleType):
             return self._module(value, ())
-        if kind is _Attributes:
+        if isinstance(value, _Attributes):
             return self._module(*value)
-        if isinstance(value, types.MethodType):
-            return "method", value.__func__, "self", value.__self__
-        if isinstance(value, (staticmethod, classmethod)):
-            return kind.__name__, value.__func__
-        if isinstance(value, property):
-            return "property", value.fget, value.fset, value.fdel
-        if isinstance(value, functools.cached_property):
-            return "cached property", value.func, value.attrname
-        if isinstance(value, functools.partial):
-            return "partial", value.func, value.args, value.keywords, value.__dict__
-        if isinstance(value, functools._lru_cache_wrapper):
-            return "cached", value.__wrapped__, value.cache_parameters()
-        if isinstance(value, types.CodeType):
-            return _Spoken(value).words
-        if isinstance(value, _DESCRIPTORS):
-            return "descriptor", value.__objclass__, value.__name__
+        for kinds, made_of in _MADE_OF:
+            if isinstance(value, kinds):
+                return made_of(value)
         if isinstance(value, (types.BuiltinFunctionType, types.MethodWrapperType)):
             bound = value.__self__
             if bound is not None and not isinstance(bound, types.ModuleType):
                 return "builtin", value.__name__, bound
             home = str(value.__module__ or getattr(bound, "__name__", ""))
             return "builtin", value.__name__, *self._compiled(value, home)
-        if isinstance(value, (*LOCKS, TypeVar, ParamSpec)):
-            return "stateless", kind.__name__
         if kind.__module__.startswith("numba.") and (python := _python_of(value)):
             fixed = None if getattr(value, "_can_compile", True) else str(value.signatures)
             return "compiled", python, getattr(value, "targetoptions", None), fixed
@@ -252,8 +231,8 @@ class _Walk:
             yield from ("default arguments", function.__defaults__ or ())
             yield from _sorted(function.__kwdefaults__ or {})
             yield from _sorted(function.__dict__)
-            cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
-            for name, cell in cells:
+            names = function.__code__.co_freevars
+            for name, cell in zip(names, function.__closure__ or (), strict=True):
                 try:
                     yield from (f"{name} of its closure", cell.cell_contents)
                 except ValueError:
@@ -262,7 +241,7 @@ class _Walk:
                 yield from self._globals(function, spoken)
 
     def _globals(self, function: types.FunctionType, spoken: _Spoken) -> Iterator[Any]:
-        """Globals and modules that the code of a function names."""
+        """Yield globals and modules that the code of a function names."""
         for name in sorted(spoken.loaded):
             yield f"global {name}"
             if name in function.__globals__:
@@ -280,10 +259,10 @@ class _Walk:
         """Reject code that uses what it does not name."""
         if name in HIDING:
             accepted = f"it calls {name}, so {ACCEPTED.replace('with it', 'there')}"
-            raise InvalidInput("task", self.place, accepted)
+            raise InvalidInput("task", self._place, accepted)
 
     def _module(self, module: types.ModuleType, names: Iterable[str]) -> Iterator[Any]:
-        """A module by the attributes that the code may mean."""
+        """Yield the attributes of a module that the code may mean."""
         home = module.__name__
         if home == PACKAGE:
             public = sorted(set(names) & set(module.__all__))
@@ -302,9 +281,8 @@ class _Walk:
             yield hashlib.sha256(Path(str(module.__file__)).read_bytes()).digest()
         for name in found:
             inner = content[name]
-            if isinstance(inner, types.ModuleType):
-                inner = _Attributes(inner, frozenset(names))
-            yield from (f"{home}.{name}", inner)
+            named = isinstance(inner, types.ModuleType)
+            yield from (f"{home}.{name}", _Attributes(inner, frozenset(names)) if named else inner)
 
     def _class(self, kind: type) -> Iterator[Any]:
         origin, release = self._meet(kind.__module__)
@@ -315,17 +293,15 @@ class _Walk:
         if is_dataclass(kind):
             for name, entry in kind.__dataclass_fields__.items():
                 yield from (name, entry.default, entry.metadata)
-        own = {
-            name: entry
-            for name, entry in vars(kind).items()
-            if name not in NO_PART and not isinstance(entry, types.MemberDescriptorType)
-        }  # members are what __slots__ says
+        left_out = types.MemberDescriptorType  # they are what __slots__ says
+        own = {name: entry for name, entry in vars(kind).items() if name not in NO_PART}
+        own = {name: entry for name, entry in own.items() if not isinstance(entry, left_out)}
         if issubclass(kind, Enum):  # combinations of flags are added when they are first used
-            own = {**own, "_value2member_map_": None}
+            own["_value2member_map_"] = None
         yield from _sorted(own)
 
     def _compiled(self, value: Any, home: str) -> tuple[Any, ...]:
-        """A compiled function: by its name, and by the file it is from."""
+        """Return the name of a compiled function, and the content of its file."""
         origin, release = self._meet(home)
         words = ("compiled", home, getattr(value, "__qualname__", ""), release)
         if origin != "own":
@@ -336,9 +312,8 @@ class _Walk:
         return *words, hashlib.sha256(Path(file).read_bytes()).digest()
 
     def _instance(self, value: Any) -> Iterable[Any]:
-        """Any other object: its class and the state that a copy of it would get."""
-        kind = type(value)
-        reduced = _reduced(value)
+        """Return the class of any other object, and the state that a copy of it would get."""
+        kind, reduced = type(value), _reduced(value)
         rebuild, arguments, state, items, pairs = (*reduced, *(None,) * 5)[:5]
         bare = isinstance(arguments, tuple) and len(arguments) == 1 and arguments[0] is kind
         empty = bare and (state is None or state == {}) and items is None and pairs is None
@@ -352,11 +327,11 @@ class _Walk:
         parts = ("instance", kind, rebuild, arguments, list(items or ()), dict(pairs or ()))
         if isinstance(state, tuple) and all(isinstance(part, (dict, type(None))) for part in state):
             state = {name: part[name] for part in state if part for name in part}  # slots, too
-        if isinstance(state, dict) and all(isinstance(name, str) for name in state):
-            cached = functools.cached_property  # what it has left there does not count
-            own = {n: v for n, v in state.items() if not isinstance(getattr(kind, n, None), cached)}
-            return *parts, *_sorted(own)
-        return *parts, "its state", state
+        if not (isinstance(state, dict) and all(isinstance(name, str) for name in state)):
+            return *parts, "its state", state
+        cached = functools.cached_property  # what it has left there does not count
+        own = {n: part for n, part in state.items() if not isinstance(getattr(kind, n, 0), cached)}
+        return *parts, *_sorted(own)
 
     def _meet(self, home: str) -> tuple[str, str]:
         """Note a module; return whose it is, and the version if it is of a library."""
@@ -369,13 +344,12 @@ class _Walk:
 
     def _unknown(self, value: Any) -> InvalidInput:
         kind = type(value)
-        return InvalidInput("task", f"{self.place} ({kind.__module__}.{kind.__name__})", ACCEPTED)
+        return InvalidInput("task", f"{self._place} ({kind.__module__}.{kind.__name__})", ACCEPTED)
 
 
 def _sorted(named: Mapping[str, Any]) -> Iterator[Any]:
     yield len(named)
-    for name in sorted(named):
-        yield from (name, named[name])
+    yield from chain.from_iterable((name, named[name]) for name in sorted(named))
 
 
 class _Spoken:
@@ -390,15 +364,14 @@ class _Spoken:
 
     def __init__(self, code: types.CodeType) -> None:
         self.words: list[Any] = ["code"]
-        self.loaded: set[str] = set()
+        self.loaded, self.names = set[str](), frozenset[str]()
         self.imported: set[tuple[str, int, tuple[str, ...]]] = set()
-        self.names: frozenset[str] = frozenset()
         self._read(code)
 
     def _read(self, code: types.CodeType) -> None:
-        arguments = code.co_argcount + code.co_kwonlyargcount
+        arguments = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
         counts = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags)
-        self.words += [*counts, code.co_varnames[:arguments], code.co_exceptiontable]
+        self.words += [*counts, arguments, code.co_exceptiontable]
         self.names |= frozenset(code.co_names)
         before: list[Any] = [0, None]
         for step in dis.get_instructions(code):
@@ -432,19 +405,15 @@ def _modules_of(name: str, package: str, wanted: tuple[str, ...]) -> Iterator[ty
 def _origin(module: str) -> str:
     """Return whose code a module is: "package" (this one), "library" (installed) or "own"."""
     top = module.partition(".")[0]
-    if top == PACKAGE and module != TASKS:
-        return "package"
-    if top in SCRIPTS or module == TASKS:
-        return "own"
-    loaded, file = sys.modules.get(module) or sys.modules.get(top), None
-    if loaded is not None:
-        file = getattr(loaded, "__file__", None)
-    else:  # a copy of a function may arrive before its module is imported
+    if top == PACKAGE or top in SCRIPTS:
+        return "package" if top == PACKAGE and module != TASKS else "own"
+    loaded = sys.modules.get(module) or sys.modules.get(top)
+    file = getattr(loaded, "__file__", None)
+    if loaded is None:  # a copy of a function may arrive before its module is imported
         try:
-            found = find_spec(top)
+            file = getattr(find_spec(top), "origin", None)
         except (ImportError, ValueError):
-            found = None
-        file = None if found is None else found.origin
+            file = None
     if file is None:
         return "library" if top in sys.stdlib_module_names else "own"
     installed = not {"site-packages", "dist-packages"}.isdisjoint(Path(file).parts)
@@ -483,10 +452,9 @@ def _name_in_library(value: Any) -> tuple[str, str] | None:
     names = [name for name in sorted(content) if content[name] is value]
     own = getattr(value, "__name__", None)
     if not names and isinstance(own, str):  # in which module depends on what is loaded
-        for name in list(sys.modules):
-            found = getattr(sys.modules[name], "__dict__", {})
-            if found.get(own) is value and _origin(name) == "library":
-                names = [own]
+        loaded = [(name, getattr(one, "__dict__", {})) for name, one in sys.modules.items()]
+        homes = [name for name, content in loaded if content.get(own) is value]
+        names = [own] if any(_origin(name) == "library" for name in homes) else []
     return (home, names[0]) if names else None
 
 
@@ -523,7 +491,8 @@ def code_digest(modules: frozenset[str]) -> str:
     >>> len(code_digest(frozenset({"selftrain.theory.solve"})))
     64
     """
-    found = [one.module.encode() + b"\n" + _read(one)[0] for one in _behind(modules)]
+    behind = {one for name in modules for root in _located(name, name) for one in sources(root)}
+    found = [one.module.encode() + b"\n" + _read(one)[0] for one in sorted(behind)]
     return hashlib.sha256(b"".join(found)).hexdigest()
 
 
@@ -534,33 +503,27 @@ def fingerprint() -> str:
     return hashlib.sha256(repr(files).encode()).hexdigest()
 
 
-@cache
-def _behind(modules: frozenset[str]) -> tuple[Source, ...]:
-    found = {one for name in modules for one in _located(name, PACKAGE) for one in sources(one)}
-    return tuple(sorted(found))
-
-
 def sources(root: Source) -> set[Source]:
     """Return the file of a module and of everything it imports in this package."""
     found, waiting = {root}, [root]
     while waiting:
         source = waiting.pop()
-        for name in _read(source)[1]:
-            new = [one for one in _located(name, str(source.path)) if one not in found]
-            found.update(new)
-            waiting += new
+        new = {one for name in _read(source)[1] for one in _located(name, str(source.path))} - found
+        found |= new
+        waiting += new
     return found
 
 
-def _located(name: str, where: str) -> Iterable[Source]:
+@cache
+def _located(name: str, where: str) -> tuple[Source, ...]:
     """Return the files behind a dotted name: a module, the module that a public name comes from, or
     every file with equations if it is the package itself.
     """
     parts = name.split(".")
     if name == PACKAGE:
         files = (path.relative_to(ROOT).with_suffix("").parts for path in ROOT.rglob("*.py"))
-        names = (".".join((PACKAGE, *file)).removesuffix(".__init__") for file in files)
-        return [one for name in names if name != PACKAGE for one in _located(name, where)]
+        names = {".".join((PACKAGE, *file)).removesuffix(".__init__") for file in files}
+        return tuple(one for name in names - {PACKAGE} for one in _located(name, where))
     if parts[0] != PACKAGE or parts[1] in WITHOUT_EQUATIONS:
         return ()
     for depth in range(len(parts), 1, -1):
@@ -611,14 +574,11 @@ def syntax(source: str | ast.Module) -> str:
 
     >>> syntax('def f():\\n    "Says."\\n    return 1  # one') == syntax("def f(): return 1")
     True
-    >>> syntax("x = 1") == syntax("x = 2")
-    False
     """
     tree = ast.parse(source) if isinstance(source, str) else source
     for node in ast.walk(tree):
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
-            first = node.body[0] if node.body else None
-            text = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
-            if text and isinstance(first.value.value, str):  # type: ignore[union-attr]
-                node.body = node.body[1:] or [ast.Pass()]
+            match node.body:
+                case [ast.Expr(value=ast.Constant(value=str())), *rest]:
+                    node.body = rest or [ast.Pass()]
     return ast.dump(tree)

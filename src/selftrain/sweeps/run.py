@@ -223,16 +223,16 @@ def complete(
             for executor, stop in _executors(queue, workers, scheduler, limits):
                 try:
                     for jobs, results in _stream(queue, executor, stop):
-                        done = list(zip(jobs, results, strict=True))
-                        store.add([_finished(job, result) for job, result in done])
+                        store.add([_finished(*both) for both in zip(jobs, results, strict=True)])
+                        reasons = [result.reason for result in results]
                         failed = [
-                            Failure(job.computation, job.point, result.reason)
-                            for job, result in done
-                            if result.reason is not None
+                            Failure(job.computation, job.point, reason)
+                            for job, reason in zip(jobs, reasons, strict=True)
+                            if reason is not None
                         ]
                         failures += failed
                         expected = sum(job.seconds for job in jobs)
-                        bar.advance(len(done), failed=len(failed), expected=expected)
+                        bar.advance(len(jobs), failed=len(failed), expected=expected)
                 except BaseException:
                     executor.close(now=True)
                     raise
@@ -283,13 +283,15 @@ def _executors(
 
 
 class Queue:
-    """Jobs that wait, given out in batches whose size follows from the time that others took."""
+    """Jobs that wait, given out in batches whose size follows from the time that others took;
+    `back` has batches to be taken next.
+    """
 
     def __init__(self, jobs: Iterable[Job], store: Memory, limits: Limits) -> None:
         self.slots = 1
         self._store, self._limits = store, limits
         self._waiting: dict[int, deque[Job]] = {}
-        self._back: deque[list[Job]] = deque()
+        self.back: deque[list[Job]] = deque()
         self._pace: dict[int, float] = {}
         self._packed: dict[int, Packed] = {}
         for job in jobs:
@@ -298,7 +300,7 @@ class Queue:
                 self._pace[id(job.computation)] = 1.0
 
     def __bool__(self) -> bool:
-        return bool(self._back) or any(self._waiting.values())
+        return bool(self.back) or any(self._waiting.values())
 
     @property
     def seconds(self) -> float:
@@ -307,8 +309,8 @@ class Queue:
 
     def take(self) -> list[Job]:
         """Take the next batch: of the computation whose next point takes longest."""
-        if self._back:
-            return self._back.popleft()
+        if self.back:
+            return self.back.popleft()
         jobs = max(filter(None, self._waiting.values()), key=lambda jobs: self._expected(jobs[0]))
         taken, room = [jobs.popleft()], 0.0
         if id(taken[0].computation) in self._pace:
@@ -318,10 +320,6 @@ class Queue:
             room -= self._expected(jobs[0])
             taken.append(jobs.popleft())
         return taken
-
-    def give_back(self, jobs: list[Job]) -> None:
-        """Take back jobs that are to be taken next."""
-        self._back.append(jobs)
 
     def learn(self, jobs: Sequence[Job], results: Sequence[Result]) -> None:
         """Note how long points took, against what was expected; the first, which may compile,
@@ -377,7 +375,7 @@ def _stream(
                 for job in jobs:
                     losses[job.key] = losses.get(job.key, 0) + 1
                 if losses[jobs[0].key] == 1:
-                    queue.give_back(jobs)
+                    queue.back.append(jobs)
                 elif losses[jobs[0].key] < MOST_LOSSES or len(jobs) > 1:
                     suspects.extend([job] for job in jobs)
                 else:
@@ -386,12 +384,12 @@ def _stream(
             if results[-1].reason == DIFFERS and not batch.function.whole:
                 with suppress(InvalidInput):
                     queue.packed(jobs, whole=True)
-                    queue.give_back(jobs)
+                    queue.back.append(jobs)
                     continue
             if results[-1].ends:
                 end = results.pop().reason
             if results:
-                queue.learn(jobs, results)
+                queue.learn(jobs[: len(results)], results)
                 yield jobs[: len(results)], results
         if end is not None:
             raise SelfTrainError(end)

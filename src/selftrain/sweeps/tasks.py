@@ -38,48 +38,32 @@ RUN = {
     **{name + PATH: Output(symbol, ("t",)) for name, symbol in SYMBOLS.items()},
 }
 CHOSEN = {
-    "lambda_l": Output(r"\lambda_L^*"),
-    "lambda_u": Output(r"\lambda_U^*"),
-    "threshold": Output(r"\Gamma^*"),
-    "sharpness": Output(r"\gamma^*"),
-    "annealing": Output("a^*"),
-}
+    "lambda_l": Output(r"\lambda_L^*"), "lambda_u": Output(r"\lambda_U^*"),
+    "threshold": Output(r"\Gamma^*"), "sharpness": Output(r"\gamma^*"), "annealing": Output("a^*"),
+}  # fmt: skip
 OPTIMUM = {
-    **RUN,
-    **CHOSEN,
-    "labeled_only": Output(r"\epsilon_g^{(L)}"),
-    "supervised": Output(r"\epsilon_g^{(SL)}"),
+    **RUN, **CHOSEN,
+    "labeled_only": Output(r"\epsilon_g^{(L)}"), "supervised": Output(r"\epsilon_g^{(SL)}"),
     "gain": Output(r"\epsilon_g^{(L)} - \epsilon_g"),
-    "excess": Output(r"\epsilon_g - \epsilon_{Bayes}"),
-    "solves": Output("runs of the solver"),
+    "excess": Output(r"\epsilon_g - \epsilon_{Bayes}"), "solves": Output("runs of the solver"),
     "first_order": Output(r"\|\nabla\epsilon_g\|_\infty"),
     "second_order": Output("least curvature"),
-}
+}  # fmt: skip
 MEANS = {
-    "q": "q",
-    "m": "m",
-    "bias": "B",
-    "chi": r"\chi",
-    "overlap": "R",
-    "error": r"\epsilon_g",
-    "cosine": r"m/\sqrt{q}",
-    "test_error": "share of errors",
-    "fraction_selected": r"P_{sel}",
-    "pseudo_label_accuracy": r"P(\hat y = y)",
-    "collapsed": "share of collapsed systems",
-}
+    "q": "q", "m": "m", "bias": "B", "chi": r"\chi", "overlap": "R", "error": r"\epsilon_g",
+    "cosine": r"m/\sqrt{q}", "test_error": "share of errors", "fraction_selected": r"P_{sel}",
+    "pseudo_label_accuracy": r"P(\hat y = y)", "collapsed": "share of collapsed systems",
+}  # fmt: skip
 ENSEMBLE = {
     **{name: Output(symbol) for name, symbol in MEANS.items()},
     **{name + STANDARD_ERROR: Output(symbol + r"\ (s.e.)") for name, symbol in MEANS.items()},
 }
 CONTINUUM = {
     **{name: RUN[name] for name in ("m", "q", "bias", "cosine", "error")},
-    "until": Output(r"\tau"),
-    "half_aligned": Output(r"\tau_{1/2}"),
-    "aligned": Output(r"\tau_{0.99}"),
-    "best_tau": Output(r"\tau^*"),
+    "until": Output(r"\tau"), "half_aligned": Output(r"\tau_{1/2}"),
+    "aligned": Output(r"\tau_{0.99}"), "best_tau": Output(r"\tau^*"),
     "best_error": Output(r"\min_\tau \epsilon_g"),
-}
+}  # fmt: skip
 
 
 def solved(problem: Problem, recipe: Recipe, keep: Sequence[str], **options: Any) -> dict[str, Any]:
@@ -265,29 +249,16 @@ class Kind:
         return {name: self.outputs[name] for name in names}
 
 
+SEARCH = ("over", "bounds", "schedule", "starts", "tolerance", "limit", "method")
+PACE = ("until", "tolerance")
+SYSTEMS = ("features", "seeds", "method", "probes", "tolerance")
 KINDS = {
     "solve": Kind(solved, check_solve, RUN, ("error", "cosine", "collapsed_at"), ("tolerance",)),
-    "optimize": Kind(
-        tuned,
-        check_optimize,
-        OPTIMUM,
-        ("error", "labeled_only", "bayes"),
-        ("over", "bounds", "schedule", "starts", "tolerance", "limit", "method"),
-    ),
+    "optimize": Kind(tuned, check_optimize, OPTIMUM, ("error", "labeled_only", "bayes"), SEARCH),
     "simulate": Kind(
-        simulated,
-        check_simulate,
-        ENSEMBLE,
-        ("error", "error_se"),
-        ("features", "seeds", "method", "probes", "tolerance"),
-        ("features",),
+        simulated, check_simulate, ENSEMBLE, ("error", "error_se"), SYSTEMS, ("features",)
     ),
     "continuum": Kind(
-        continuous,
-        check_continuum,
-        CONTINUUM,
-        ("error", "cosine"),
-        ("until", "tolerance"),
-        ("until",),
+        continuous, check_continuum, CONTINUUM, ("error", "cosine"), PACE, ("until",)
     ),
 }
