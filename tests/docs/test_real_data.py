@@ -13,6 +13,7 @@ import pytest
 
 from selftrain import Clusters, Problem, Recipe, solve
 from selftrain.cli import main
+from selftrain.theory.laws.logits import fields_of
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "real-data.md").read_text()
@@ -82,8 +83,8 @@ def test_solved_runs_obey_the_equations_of_the_page(pair: bool, recipe: Recipe) 
         m, q, overlaps, strengths = seen
         assert m == pytest.approx(run.m[t], rel=1e-9)
         np.testing.assert_allclose(q, run.logit_variances[t, :groups], rtol=1e-9)
-        np.testing.assert_allclose(strengths, run.strengths[t, :groups], rtol=1e-9)
-        np.testing.assert_allclose(law[0], run.weights.mean(t), rtol=1e-8, atol=1e-10)
+        np.testing.assert_allclose(strengths, fields_of(run, t).strengths[:groups], rtol=1e-9)
+        np.testing.assert_allclose(law[0], run.weights.vector(t), rtol=1e-8, atol=1e-10)
         assert law[0] @ law[0] + np.trace(law[1]) == pytest.approx(run.q[t], rel=1e-9)
         both = (m, *(list(part) * (3 - groups) for part in (q, overlaps, strengths)))
         alpha, rho = (2.6, 0.4) if t else (1.3, 0.35)
@@ -118,7 +119,7 @@ def test_modes_of_the_page_are_its_matrices() -> None:
         v = (hat_r**2 * spectrum**2 * old_v + hat_chi * spectrum / n) * gain**2
         assert along @ b == pytest.approx(run.m[t], rel=1e-9)
         assert spectrum @ (b**2 + v) == pytest.approx(run.logit_variances[t, 0], rel=1e-9)
-        assert spectrum @ gain / n == pytest.approx(run.strengths[t, 0], rel=1e-9)
-        np.testing.assert_allclose(basis @ b, run.weights.mean(t), rtol=1e-8, atol=1e-10)
+        assert spectrum @ gain / n == pytest.approx(fields_of(run, t).strengths[0], rel=1e-9)
+        np.testing.assert_allclose(basis @ b, run.weights.vector(t), rtol=1e-8, atol=1e-10)
     overlap = (b @ old_b) + (hat_r * spectrum * old_v * gain).sum()
     assert overlap == pytest.approx(run.overlap[1], rel=1e-9)

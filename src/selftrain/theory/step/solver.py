@@ -62,8 +62,8 @@ def solve_stage(
     hint = ""
     if stage.t == 0 and stage.ridge == 0:
         hint = (
-            "; without ridge the labelled data may be separable, so no finite minimiser exists: use"
-            " lambda_l > 0"
+            "; without ridge there may be no unique minimiser, as with fewer samples than features,"
+            " or no finite one, as with separable data: use lambda_l > 0"
         )
     residual = best_accuracy if best is not None else math.nan
     raise Ending.UNCONFIRMED.error(stage.t, residual=residual, hint=hint)
