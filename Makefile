@@ -7,6 +7,7 @@
 # make bench-check measures again, and names what became slower than on that page
 # make coverage    the lines of src that neither a test nor a benchmark reaches (three quarters of an hour)
 # make wheel       wheel and source archive in dist/
+# make wheel-check the same, checked, and the wheel run in an environment of its own
 # make docs        the documentation as a site: out/docs/index.html
 # make browser     what the tests of the page need: Chromium and its driver, axe-core
 # make robustness  thousands of random problems, each confirmed or refused
@@ -19,9 +20,10 @@ READY  := $(VENV)/.ready
 TESTED := $(VENV)/.ready-for-tests
 WARM   := $(VENV)/.warm
 WORKERS ?= 2
+CONSTRAINTS ?= constraints.txt
 AXE    := 4.11.1
 
-.PHONY: setup run paper check fast test lint format docs bench bench-check coverage wheel browser robustness clean
+.PHONY: setup run paper check fast test lint format docs bench bench-check coverage wheel wheel-check browser robustness clean
 
 setup: $(WARM)
 
@@ -29,7 +31,7 @@ run: $(READY)
 	$(BIN)/python -m selftrain.report --out out
 
 paper: $(READY)
-	$(PIP) install --constraint constraints.txt mlxtend
+	$(PIP) install --constraint $(CONSTRAINTS) mlxtend
 	$(BIN)/selftrain paper run --quick --out out/quick
 	$(BIN)/selftrain paper run --out out/paper
 	$(BIN)/python -m selftrain.report.document out/paper docs out/quick
@@ -57,7 +59,7 @@ format: $(TESTED)
 	$(BIN)/ruff format .
 
 docs: $(TESTED)
-	$(PIP) install --constraint constraints.txt --group docs
+	$(PIP) install --constraint $(CONSTRAINTS) --group docs
 	$(BIN)/python -m sphinx -W --keep-going -q docs out/docs
 	@echo "the documentation is in out/docs/index.html"
 
@@ -75,8 +77,19 @@ coverage: $(TESTED) browser
 	$(BIN)/python -m coverage report
 
 wheel: $(READY)
-	$(PIP) install --constraint constraints.txt build
+	$(PIP) install --constraint $(CONSTRAINTS) build
+	rm -rf dist
 	$(BIN)/python -m build --outdir dist
+
+# Outside the clone, so that nothing but the wheel can be imported.
+wheel-check: wheel
+	$(PIP) install --constraint $(CONSTRAINTS) twine
+	$(BIN)/python -m twine check --strict dist/*
+	rm -rf build/wheel && $(PYTHON) -m venv build/wheel
+	build/wheel/bin/python -m pip --quiet install dist/*.whl
+	cd build/wheel && bin/selftrain --version
+	cd build/wheel && bin/selftrain solve --alpha-l 0.5 --alpha-u 2 --rho 0.4 --delta 0.5625 --steps 16 --json >/dev/null
+	cd build/wheel && ! bin/python -c 'import benchmarks' 2>/dev/null
 
 robustness: $(READY)
 	$(BIN)/python -m benchmarks robustness --docs docs/numerics.md
@@ -98,8 +111,8 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 # pip would compile modules on one core, plotly's thousands among them, of which few are ever imported.
-$(READY): pyproject.toml constraints.txt | $(BIN)/python
-	$(PIP) install --no-compile --constraint constraints.txt --editable '.[explore]'
+$(READY): pyproject.toml $(CONSTRAINTS) | $(BIN)/python
+	$(PIP) install --no-compile --constraint $(CONSTRAINTS) --editable '.[explore]'
 	-@$(BIN)/python -m compileall -qq -j 0 -x 'plotly|/tests?/' $(VENV)/lib src
 	@touch $@
 
@@ -110,5 +123,5 @@ $(WARM): $(READY)
 # `--group` needs pip 25.1; Python 3.11 brings an older one.
 $(TESTED): $(READY)
 	$(PIP) install --upgrade pip
-	$(PIP) install --constraint constraints.txt --group dev
+	$(PIP) install --constraint $(CONSTRAINTS) --group dev
 	@touch $@
