@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.special import expit
 
+from benchmarks.confirmation.user_losses import Huber, Steep
 from selftrain import Clusters, Problem, Recipe, Trajectory, solve
 
 FILE = Path(__file__).parents[1] / "reference" / "frozen.json"
@@ -27,59 +27,6 @@ ACCURATE = 1e-10
 
 SMALLEST_LOG_Q = -600.0
 """Below this ln q the state itself underflows; ln q, cosine and error are still exact."""
-
-
-class Steep:
-    """The logistic loss in other units, l(k x)/k."""
-
-    classes = (0.0, 1.0)
-    kinks = ()
-
-    def __init__(self, k: float) -> None:
-        self.k, self.name = k, f"steep {k:g}"
-
-    def link(self, logit: Any) -> Any:
-        return expit(self.k * logit)
-
-    def value(self, target: Any, logit: Any) -> Any:
-        return np.logaddexp(0.0, self.k * logit) / self.k - target * logit
-
-    def slope(self, target: Any, logit: Any) -> Any:
-        return (1 - target) * expit(self.k * logit) - target * expit(-self.k * logit)
-
-    def curvature(self, target: Any, logit: Any) -> Any:
-        return self.k * expit(self.k * logit) * expit(-self.k * logit) + 0 * target
-
-    def third(self, target: Any, logit: Any) -> Any:
-        return -self.k * np.tanh(0.5 * self.k * logit) * self.curvature(target, logit)
-
-
-class Huber:
-    """Half the squared distance to the target up to a width, linear beyond."""
-
-    classes = (-1.0, 1.0)
-
-    def __init__(self, width: float) -> None:
-        self.width, self.name = width, f"huber {width:g}"
-
-    def kinks(self, target: Any) -> Any:
-        return target - self.width, target + self.width
-
-    def link(self, logit: Any) -> Any:
-        return np.asarray(logit, dtype=float)
-
-    def value(self, target: Any, logit: Any) -> Any:
-        off = np.abs(logit - target)
-        return np.where(off < self.width, 0.5 * off**2, self.width * (off - 0.5 * self.width))
-
-    def slope(self, target: Any, logit: Any) -> Any:
-        return np.clip(logit - target, -self.width, self.width)
-
-    def curvature(self, target: Any, logit: Any) -> Any:
-        return 1.0 * (np.abs(logit - target) < self.width)
-
-    def third(self, target: Any, logit: Any) -> Any:
-        return np.zeros(np.broadcast(target, logit).shape)
 
 
 LOSSES = {"steep": Steep, "huber": Huber}
