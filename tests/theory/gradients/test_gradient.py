@@ -541,3 +541,23 @@ def test_a_threshold_of_shrinking_weights_leaves_its_start() -> None:
     problem = BALANCED.replace(steps=100)
     found = optimize(problem, over=("threshold",), start=SHRINKING)
     assert found.error == pytest.approx(0.18474197, abs=1e-8)  # Nelder and Mead's method
+
+
+def test_a_threshold_where_the_units_of_faded_weights_change() -> None:
+    """The limit of a step is in the units of the step, the weights that set it in those of the step
+    before.
+    """
+    problem = BALANCED.replace(steps=500)
+    run = solve(problem, SHRINKING, tolerance=1e-12)
+    assert run.fading is not None
+    at = int(np.argmax(run.fading.exponents > 0))
+    assert 0 < at < 500
+
+    def error(x: float) -> float:
+        limits = tuple(x if t == at else 0.5 for t in range(1, 501))
+        moved = solve(problem, SHRINKING.replace(threshold=limits), tolerance=1e-12)
+        return float(moved.error[at])
+
+    change = (error(0.5 + 1e-4) - error(0.5 - 1e-4)) / 2e-4
+    assert abs(change) > 1e-3
+    assert gradient(run, at=at)["threshold"][at - 1] == pytest.approx(change, rel=1e-6)

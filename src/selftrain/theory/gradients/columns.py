@@ -1,5 +1,5 @@
-r"""From the derivatives of L in the results of a step to those in its law of the weights, its
-unknowns and its fields.
+r"""From the derivatives of L in the results of a run to those in laws of the weights and unknowns,
+where the reverse pass begins.
 
 The results of a step are the columns of a trajectory: m, v and the variances of the logits on the
 test samples, the bias, the susceptibility $\mathrm{tr}\,G/N$, the overlap $\beta\cdot\beta'$ and
@@ -8,16 +8,21 @@ sums of the conjugates. All are explicit in what the reverse pass carries.
 
 from __future__ import annotations
 
-import math
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ...arrays import Array
-from ...runtime.kernels import kernel
-from ..geometry.matrices import FullWeights
-from ..geometry.modes import BIAS, FIRST, HAT_M, Noise, Weights
+from ...mixture.clusters import Clusters
+from ..geometry.matrices import MatrixSpace
+from ..geometry.modes import BIAS, FIRST, HAT_M
+from ..geometry.spectrum import Spectrum
+from ..stages import Stages
 from ..stats import STATE
+from .pulls import pulls_for
+
+if TYPE_CHECKING:
+    from ..trajectory import Trajectory
 
 COLUMNS = (*STATE, "off_best", "logit_variances")
 """The columns of a run; the last has one entry for each class (negative, positive)."""
@@ -27,72 +32,133 @@ WIDTH = len(COLUMNS) + 1
 M, V, B, CHI, OVERLAP, Q_HAT, CHI_HAT, M_HAT, R_HAT, OFF_BEST = range(10)
 VARIANCES = 10
 
+OF_LAW = [M, V, OFF_BEST, VARIANCES, VARIANCES + 1]
+"""Columns that are made of the law of the weights."""
 
-class Seen(NamedTuple):
-    """The test samples of a spectrum: their modes, average variances, best direction and
-    separation.
+
+class Wanted(NamedTuple):
+    """Derivatives of L in the results of a run, by themselves: arrays over the steps.
+
+    Attributes:
+        columns: in the columns of the run.
+        means, spreads: in the laws of the weights; of no steps where L does not look at them.
+        unknowns: in the unknowns.
+        pulls: in fields and labels (`pulls`).
     """
 
-    noise: Noise
-    average: Any
-    best: Any
-    separation: float
+    columns: Array
+    means: Array
+    spreads: Array
+    unknowns: Array
+    pulls: Array
 
 
-@kernel(error_model="numpy")
-def add_law_of_modes(column: Any, test: Seen, weights: Weights, mean: Any, variance: Any) -> None:
-    """Add the derivatives in the law of the weights."""
-    noise = test.noise
-    groups, size = noise.variances.shape
-    m = length = 0.0
-    for i in range(size):
-        m += noise.mean[i] * weights.mean[i]
-        length += noise.mean[i] ** 2
-    plain, metric = m / length, m / test.separation**2
-    for i in range(size):
-        b, copies = weights.mean[i], noise.copies[i]
-        by_square = 0.0
-        for k in range(2):
-            by_square += column[VARIANCES + k] * noise.variances[min(k, groups - 1), i]
-        by_best = column[OFF_BEST] * test.average[i]
-        mean[i] += column[M] * noise.mean[i] + 2.0 * by_square * b
-        mean[i] += 2.0 * column[V] * (b - plain * noise.mean[i])
-        mean[i] += 2.0 * by_best * (b - metric * test.best[i])
-        variance[i] += copies * (column[V] + by_square + by_best)
+def nothing_wanted(run: Trajectory) -> Wanted:
+    """Return zeros, to be filled."""
+    assert run.space is not None
+    steps, groups = run.problem.steps + 1, run.space.groups
+    law = run.space.no_weights()
+    return Wanted(
+        np.zeros((steps, WIDTH)),
+        np.zeros((0, *law.mean.shape)),
+        np.zeros((0, *law.variance.shape)),
+        np.zeros((steps, FIRST + 3 * groups)),
+        pulls_for(groups, steps),
+    )
 
 
-def add_law_of_matrices(
-    column: Array, space: Any, shape: Any, weights: FullWeights, mean: Array, variance: Array
-) -> None:
+class Seeds(NamedTuple):
+    r"""What L adds to the derivatives that are carried, step by step.
+
+    Attributes:
+        numbers: in the unknowns, then in $\beta\cdot\beta'$, $\mathrm{tr}\,G/N$ and the bias.
+        places: the row of every step in `means` and `spreads`, -1 where L does not look at its law.
+        means, spreads: in the laws of the weights.
+    """
+
+    numbers: Any
+    places: Any
+    means: Any
+    spreads: Any
+
+
+def seeds_of(run: Trajectory, stages: Stages, wanted: Wanted, last: int) -> tuple[Seeds, Array]:
+    """Return the seeds of steps 0..`last`, and the derivatives in the scale of the noise that sums
+    of conjugates have by themselves.
+    """
+    numbers, by_scale = _in_unknowns(run, stages, wanted, last)
+    looks = wanted.columns[: last + 1, OF_LAW].any(axis=1)
+    if len(wanted.means):
+        looks |= wanted.means[: last + 1].reshape(last + 1, -1).any(axis=1)
+        looks |= wanted.spreads[: last + 1].reshape(last + 1, -1).any(axis=1)
+    places = np.where(looks, np.cumsum(looks) - 1, -1)
+    assert run.weight_means is not None
+    assert run.weight_spreads is not None
+    rows = np.flatnonzero(looks)
+    column, laws = wanted.columns[rows], (run.weight_means[rows], run.weight_spreads[rows])
+    if isinstance(stages.space, Spectrum):
+        means, spreads = _in_modes(column, stages.space, stages.test, *laws)
+    else:
+        means, spreads = _in_matrices(column, stages.space, stages.test, *laws)
+    if len(wanted.means):
+        means += wanted.means[rows]
+        spreads += wanted.spreads[rows]
+    return Seeds(numbers, places, means, spreads), by_scale
+
+
+def _in_unknowns(run: Trajectory, stages: Stages, wanted: Wanted, last: int) -> tuple[Array, Array]:
+    """The numbers of the seeds, and the derivatives in the scale of the noise."""
+    assert run.unknowns is not None
+    assert run.gammas is not None
+    part, groups = slice(last + 1), stages.space.groups
+    column, scales = wanted.columns[part], stages.scales[part]
+    hat_t, log_q, log_chi = np.moveaxis(
+        run.unknowns[part, FIRST:].reshape(last + 1, 3, groups), 1, 0
+    )
+    by_r = column[:, R_HAT, None]
+    by_q = (column[:, Q_HAT, None] + run.gammas[part, None] * by_r) * scales * np.exp(log_q)
+    by_chi = column[:, CHI_HAT, None] * scales * np.exp(log_chi)
+    numbers = np.zeros((last + 1, FIRST + 3 * groups + 3))
+    numbers[:, HAT_M], numbers[:, BIAS] = column[:, M_HAT], column[:, B]
+    numbers[:, FIRST:-3] = np.hstack([-by_r * scales, by_q, by_chi])
+    numbers[:, :-3] += wanted.unknowns[part]
+    numbers[1:, -3] = column[1:, OVERLAP]
+    numbers[:, -2], numbers[:, -1] = column[:, CHI], column[:, B]
+    return numbers, (by_q + by_chi - by_r * scales * hat_t).sum(axis=1)
+
+
+def _in_modes(
+    column: Array, space: Spectrum, clusters: Clusters, means: Array, spreads: Array
+) -> tuple[Array, Array]:
+    """The derivatives in the laws of the weights of some steps, rows of `means` and `spreads`."""
+    (mu, variances, copies, _), (average, best) = (
+        space.noise(clusters),
+        space.best_direction(clusters),
+    )
+    m, by_off = (means @ mu)[:, None], column[:, V, None]
+    by_best = column[:, OFF_BEST, None] * average
+    by_square = column[:, [VARIANCES, VARIANCES + 1]] @ variances[[0, -1]]
+    by_mean = column[:, M, None] * mu + 2.0 * by_square * means
+    by_mean += 2.0 * by_off * (means - m / float(mu @ mu) * mu)
+    by_mean += 2.0 * by_best * (means - m / clusters.separation**2 * best)
+    return by_mean, copies * (by_off + by_square + by_best) + 0.0 * spreads
+
+
+def _in_matrices(
+    column: Array, space: MatrixSpace, clusters: Clusters, means: Array, spreads: Array
+) -> tuple[Array, Array]:
     """The same for weights with a covariance."""
-    matrices = space.step(weights, shape).matrices
-    b, m = weights.mean, float(shape.mean @ weights.mean)
-    squares = column[VARIANCES] * matrices[0] + column[VARIANCES + 1] * matrices[-1]
-    mean += column[M] * shape.mean + 2.0 * squares @ b
-    mean += 2.0 * column[V] * (b - m / shape.length**2 * shape.mean)
-    variance += squares + column[V] * np.eye(b.size)
-    if column[OFF_BEST] != 0.0:
-        average = sum(matrices) / len(matrices)
-        best = np.linalg.lstsq(average, shape.mean, rcond=None)[0]
-        mean += 2.0 * column[OFF_BEST] * average @ (b - m / shape.separation**2 * best)
-        variance += column[OFF_BEST] * average
-
-
-@kernel(error_model="numpy")
-def add_unknowns(column: Any, x: Any, gamma: float, scales: Any, by_unknowns: Any) -> float:
-    """Add the derivatives in the unknowns; that in the scale of the noise, which sums of conjugates
-    have by themselves.
-    """
-    groups = scales.shape[0]
-    t0, q0, x0 = FIRST, FIRST + groups, FIRST + 2 * groups
-    by_unknowns[HAT_M] += column[M_HAT]
-    by_unknowns[BIAS] += column[B]
-    by_scale = 0.0
-    for k in range(groups):
-        stiff, chi = scales[k] * math.exp(x[q0 + k]), scales[k] * math.exp(x[x0 + k])
-        by_stiff = (column[Q_HAT] + gamma * column[R_HAT]) * stiff
-        by_unknowns[q0 + k] += by_stiff
-        by_unknowns[x0 + k] += column[CHI_HAT] * chi
-        by_unknowns[t0 + k] -= column[R_HAT] * scales[k]
-        by_scale += by_stiff + column[CHI_HAT] * chi - column[R_HAT] * scales[k] * x[t0 + k]
-    return by_scale
+    mu, (first, *_, last) = clusters.mean, [*2 * space.step(space.no_weights(), clusters).matrices]
+    m, by_off, by_best = means @ mu, column[:, V], column[:, OFF_BEST]
+    spread = np.multiply.outer(column[:, VARIANCES], first)
+    spread += np.multiply.outer(column[:, VARIANCES + 1], last)
+    by_mean = np.outer(column[:, M], mu) + 2.0 * np.einsum("tij,tj->ti", spread, means)
+    by_mean += 2.0 * by_off[:, None] * (means - np.outer(m / clusters.length**2, mu))
+    spread += np.multiply.outer(by_off, np.eye(mu.size))
+    if by_best.any():
+        average = 0.5 * (first + last)
+        best = np.linalg.lstsq(average, mu, rcond=None)[0]
+        rest = means - np.outer(m / clusters.separation**2, best)
+        by_mean += 2.0 * by_best[:, None] * (rest @ average)
+        spread += np.multiply.outer(by_best, average)
+    return by_mean, spread

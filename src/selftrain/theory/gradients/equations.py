@@ -78,27 +78,31 @@ def pull_equations(step: Equations, bars: Any, pulls: Any) -> float:
     """Add to `pulls` what the derivatives `bars` in the unknowns come from; the condition of the
     step.
     """
-    room = np.empty((3, bars.shape[0]))
-    unit, right, adjoint = room[0], room[1], room[2]
-    unit_of_unknowns(step, unit)
-    if not step.mirrored:
-        condition = solve_transposed(step.system, unit, bars, adjoint)
-        pull_averages(step, adjoint, pulls)
-        return condition
+    groups, size = step.labels.roots.shape[0], bars.shape[0]
+    # all small arrays in one: to allocate them takes as long as to solve the system
+    room = np.empty((2 * size + 6, size))
+    unit, right, adjoint, work = room[0], room[1], room[2], room[3:]
     part = np.empty(pulls.shape[0])
+    unit_of_unknowns(step, unit)
     condition = 0.0
-    for sign in (1.0, -1.0):
-        for j in range(bars.shape[0]):
+    for k in range(2 if step.mirrored else 1):
+        sign = 1.0 - 2.0 * k
+        for j in range(size):
             right[j] = bars[j]
-        _one_parity(right, sign, HAT_M, BIAS, FIRST, step.labels.roots.shape[0])
-        if sign < 0.0 and _is_rounding(right, bars, unit, step.labels.roots.shape[0]):
-            break
-        condition = max(condition, solve_transposed(step.system, unit, right, adjoint))
-        _one_parity(adjoint, sign, HAT_M, BIAS, FIRST, step.labels.roots.shape[0])
         for j in range(part.shape[0]):
             part[j] = 0.0
+        if step.mirrored:
+            _one_parity(right, sign, HAT_M, BIAS, FIRST, groups)
+            if k == 1 and _is_rounding(right, bars, unit, groups):
+                break
+        found = solve_transposed(step.system, unit, right, adjoint, work)
+        if not found <= condition:  # NaN counts
+            condition = found
+        if step.mirrored:
+            _one_parity(adjoint, sign, HAT_M, BIAS, FIRST, groups)
         pull_averages(step, adjoint, part)
-        _one_parity_of_pulls(part, sign, step.labels.roots.shape[0])
+        if step.mirrored:
+            _one_parity_of_pulls(part, sign, groups)
         for j in range(part.shape[0]):
             pulls[j] += part[j]
     return condition
@@ -218,18 +222,17 @@ def pull_averages(step: Equations, adjoint: Any, pulls: Any) -> None:
 
 
 @kernel(error_model="numpy")
-def solve_transposed(system: Any, unit: Any, right: Any, out: Any) -> float:
+def solve_transposed(system: Any, unit: Any, right: Any, out: Any, room: Any) -> float:
     r"""Solve $F_x^T\lambda = -$`right`; the condition, NaN if there is no solution: the largest
     relative change of an unknown when every entry of the Jacobian (`system` without its first
-    column) changes by one part.
+    column) changes by one part. `room` has 2n + 3 rows for intermediate results.
 
     Near a collapse rows and columns differ by many orders. They are brought to one size first, the
     columns by the scales of the unknowns (`unit`), and what the solution leaves over is solved for
     again: without that, rounding takes three digits of derivatives there.
     """
     size = right.shape[0]
-    room = np.empty((2 * size + 2, size))
-    matrix, inverse, rows, left = room[:size], room[size : 2 * size], room[-2], room[-1]
+    matrix, inverse, rows, left = room[:size], room[size : 2 * size], room[-3], room[-2]
     for i in range(size):
         top = 0.0
         for j in range(size):
@@ -238,7 +241,7 @@ def solve_transposed(system: Any, unit: Any, right: Any, out: Any) -> float:
             matrix[i, j] = system[i, 1 + j] * unit[j] / top
             inverse[i, j] = matrix[i, j]
         rows[i] = top
-    if not _invert(inverse):
+    if not _invert(inverse, room[-1]):
         out[:] = math.nan
         return math.nan
     out[:] = 0.0
@@ -265,10 +268,11 @@ def solve_transposed(system: Any, unit: Any, right: Any, out: Any) -> float:
 
 
 @kernel(error_model="numpy")
-def _invert(matrix: Any) -> bool:
-    """Invert a small matrix in place by Gauss-Jordan elimination with partial pivoting."""
+def _invert(matrix: Any, order: Any) -> bool:
+    """Invert a small matrix in place by Gauss-Jordan elimination with partial pivoting; `order` has
+    room for the rows that changed places.
+    """
     size = matrix.shape[0]
-    order = np.empty(size, dtype=np.int64)
     for k in range(size):
         best = k
         for i in range(k + 1, size):
@@ -288,7 +292,8 @@ def _invert(matrix: Any) -> bool:
                 for j in range(size):
                     matrix[i, j] -= factor * matrix[k, j]
     for k in range(size - 1, -1, -1):
-        if order[k] != k:
+        other = int(order[k])
+        if other != k:
             for i in range(size):
-                matrix[i, k], matrix[i, order[k]] = matrix[i, order[k]], matrix[i, k]
+                matrix[i, k], matrix[i, other] = matrix[i, other], matrix[i, k]
     return True

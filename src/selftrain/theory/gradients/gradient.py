@@ -25,7 +25,7 @@ from ...runtime.progress import Progress, ProgressOption, checked_progress
 from ..trajectory import Trajectory
 from . import pulls
 from .results import Results, results
-from .sweep import Slopes, sweep
+from .sweep import sweep
 
 __all__ = ["Gradient", "gradient"]
 
@@ -143,7 +143,7 @@ def gradient(
         )
     with Progress(last + 1, "steps", progress, often=True) as bar:
         slopes = sweep(trajectory, wanted.wanted, last, bar)
-    _check(np.column_stack([slopes.pulls, slopes.rest]), slopes.condition)
+    _check(slopes.table[:, :-1], slopes.condition)
     entries, missing = _entries(trajectory, slopes, wanted)
     return Gradient(name, step, wanted.value, slopes.condition, entries, missing)
 
@@ -194,7 +194,7 @@ def _check(slopes: Array, condition: Array) -> None:
 
 
 def _entries(
-    run: Trajectory, slopes: Slopes, wanted: Results
+    run: Trajectory, slopes: pulls.Slopes, wanted: Results
 ) -> tuple[dict[str, float | Array], dict[str, str]]:
     """Derivatives by the names of problem and recipe, and why some do not exist."""
     problem, recipe = run.problem, run.recipe
@@ -207,7 +207,9 @@ def _entries(
     by_rho = slopes.pulls[:, pulls.POSITIVE]
     if groups == 2:
         by_rho = weights[:, 1] / rho - weights[:, 0] / (1.0 - rho)
-    norms = np.append(0.0, np.sqrt(run.scaled_q)[:last] * problem.sample_clusters[0].length)
+    norms = np.zeros(last + 1)  # in the units of the step that starts from these weights
+    norms[1:] = np.sqrt(run.scaled_q[:last]) * run.unit_changes[1 : last + 1]
+    norms *= problem.sample_clusters[0].length
 
     def each(slope: Array) -> Array:
         return np.append(slope[1:], np.zeros(steps - last))

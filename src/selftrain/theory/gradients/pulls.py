@@ -75,3 +75,44 @@ class Pulled(NamedTuple):
 
 RIDGE, SCALE = range(2)
 """Entries of `Pulled.rest`."""
+
+
+class Carried(NamedTuple):
+    """Derivatives of L in the models between steps: law of the weights and bias.
+
+    One row passes from step to step; or there is a row for every step, which is then pulled back by
+    itself.
+    """
+
+    mean: Any
+    variance: Any
+    bias: Any
+
+
+def carried_for(law: Any, rows: int = 1) -> Carried:
+    """Return zeros in the coordinates of a law of the weights."""
+    mean, variance = (np.zeros((rows, *part.shape)) for part in law)
+    return Carried(mean, variance, np.zeros(rows))
+
+
+class Slopes(NamedTuple):
+    """Derivatives of L in what every step is given: a row for every step, with the pulls on fields
+    and labels, those on ridge and scale, and the condition of the step.
+    """
+
+    table: Any
+
+    @property
+    def pulls(self) -> Array:
+        """Derivatives in fields and labels."""
+        return np.asarray(self.table[:, :-3])
+
+    @property
+    def rest(self) -> Array:
+        """Derivatives in the ridge and in the scale of the noise."""
+        return np.asarray(self.table[:, -3:-1])
+
+    @property
+    def condition(self) -> Array:
+        """The conditions of the steps."""
+        return np.asarray(self.table[:, -1])

@@ -17,10 +17,9 @@ from scipy.special import ndtr
 
 from ...arrays import Array
 from ..stats import STATE
-from .columns import COLUMNS, OFF_BEST, VARIANCES, B, M, V
+from .columns import COLUMNS, OFF_BEST, VARIANCES, B, M, V, Wanted, nothing_wanted
 from .differences import AT_ZERO, SCALARS, as_number, differences
 from .pulls import FIRST_FIELD, LIMIT, OLD_BIAS, OLD_M
-from .sweep import Wanted, nothing_wanted
 
 if TYPE_CHECKING:
     from ..trajectory import Trajectory
