@@ -52,49 +52,28 @@ def generalization_error(
     return error
 
 
-def fraction_selected(
-    m: Array, q: Array, bias: Array, rho: Array, delta: Array, threshold: Array
-) -> Array:
-    r"""$P(|\tilde h| > \Gamma\sqrt q)$ on a batch $(\rho, \Delta)$ for the labelling model (m, q,
-    B).
-    """
-    correct, wrong = _selected_by_side(m, q, bias, rho, delta, threshold)
-    return np.where(np.asarray(threshold) == 0, 1.0, correct + wrong)
-
-
-def selected_accuracy(
-    m: Array, q: Array, bias: Array, rho: Array, delta: Array, threshold: Array
-) -> Array:
-    """Share of the selected points whose pseudo-label has the sign of the true class."""
-    correct, wrong = _selected_by_side(m, q, bias, rho, delta, threshold)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return correct / (correct + wrong)
-
-
-def _selected_by_side(
-    m: Array, q: Array, bias: Array, rho: Array, delta: Array, threshold: Array
+def selected_shares(
+    m: Array, variances: tuple[Array, Array], bias: Array, rho: Array, limit: Array
 ) -> tuple[Array, Array]:
-    """Probability of being selected on the right and on the wrong side of the plane."""
-    root = np.sqrt(q)
-    scale = np.sqrt(delta) * root
-    correct, wrong = np.zeros(()), np.zeros(())
-    for sign, share in ((1.0, rho), (-1.0, 1 - rho)):
-        correct = correct + share * ndtr((m + sign * bias - threshold * root) / scale)
-        wrong = wrong + share * ndtr((-m - sign * bias - threshold * root) / scale)
-    return correct, wrong
+    r"""Probability that a sample is selected, $|\tilde h| >$ `limit`, on the right and on the wrong
+    side of the plane; `variances` of the logits in the negative and the positive class.
+    """
+    right, wrong = np.zeros(()), np.zeros(())
+    for sign, share, q in zip((-1.0, 1.0), (1 - rho, rho), variances, strict=True):
+        right = right + share * ndtr((m + sign * bias - limit) / np.sqrt(q))
+        wrong = wrong + share * ndtr((-m - sign * bias - limit) / np.sqrt(q))
+    return right, wrong
 
 
 def selects_positive(
-    m: float, q: float, bias: float, rho: float, delta: float, threshold: float
+    m: float, variances: tuple[float, float], bias: float, rho: float, limit: float
 ) -> bool:
-    r"""Whether more of the selected points lie on the positive side, $\tilde h > \Gamma\sqrt q$,
-    than on the other.
-    """
-    scale = math.sqrt(delta * q)
+    r"""Whether more of the selected samples lie on the positive side than on the other."""
+    negative, positive = (math.sqrt(q) for q in variances)
     sides = [
         np.logaddexp(
-            math.log(rho) + log_ndtr((side * (m + bias) - threshold * math.sqrt(q)) / scale),
-            math.log1p(-rho) + log_ndtr((side * (bias - m) - threshold * math.sqrt(q)) / scale),
+            math.log(rho) + log_ndtr((side * (m + bias) - limit) / positive),
+            math.log1p(-rho) + log_ndtr((side * (bias - m) - limit) / negative),
         )
         for side in (1.0, -1.0)
     ]

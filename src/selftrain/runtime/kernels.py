@@ -70,12 +70,6 @@ def cache_folder(file: Path) -> Path | None:
     return base / f"{module}-{digest[:20]}"
 
 
-def any_kept(package: Path) -> bool:
-    """Whether machine code of some kernel of a package is kept from earlier processes."""
-    base = _writable_base(package, os.environ.get("NUMBA_CACHE_DIR", ""))
-    return base is not None and any(base.glob("*/*.nbi"))
-
-
 @cache
 def _writable_base(root: Path, asked: str) -> Path | None:
     """The first folder that can be written to, of those that may keep the code of a package."""

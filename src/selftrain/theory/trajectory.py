@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_ndtr, ndtr
+from scipy.special import ndtr
 
 from .. import observables
 from ..arrays import Array
@@ -356,10 +356,8 @@ class Trajectory:
         m, negative, positive = self.on_batch.T
         bias, rho = self.scaled("bias")[:-1], self.problem.unlabeled.rho
         right, wrong = np.full((2, self.problem.steps + 1), np.nan)
-        right[1:] = wrong[1:] = 0.0
-        for sign, share, q in ((1.0, rho, positive), (-1.0, 1 - rho, negative)):
-            right[1:] += share * ndtr((m + sign * bias - limits) / np.sqrt(q))
-            wrong[1:] += share * ndtr((-m - sign * bias - limits) / np.sqrt(q))
+        shares = observables.selected_shares(m, (negative, positive), bias, rho, limits)
+        right[1:], wrong[1:] = shares
         right[self.good_steps :] = wrong[self.good_steps :] = np.nan
         return right, wrong
 
@@ -377,14 +375,7 @@ class Trajectory:
         m, negative, positive = self.on_batch[last]
         limit = self.scaled_thresholds[last]
         rho = float(self.problem.unlabeled.rho[last])
-        sides = [
-            np.logaddexp(
-                np.log(rho) + log_ndtr((side * (m + bias) - limit) / np.sqrt(positive)),
-                np.log1p(-rho) + log_ndtr((side * (bias - m) - limit) / np.sqrt(negative)),
-            )
-            for side in (1.0, -1.0)
-        ]
-        return bool(sides[0] > sides[1])
+        return observables.selects_positive(m, (negative, positive), bias, rho, limit)
 
     @cached_property
     def accuracy(self) -> Array:

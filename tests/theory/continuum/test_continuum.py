@@ -19,7 +19,7 @@ from selftrain import (
     squared_closed_form,
 )
 from selftrain.errors import InvalidInput, NoExpansion, SelfTrainError
-from selftrain.observables import fraction_selected
+from selftrain.observables import selected_shares
 
 REFERENCE = Problem(alpha_l=0.5, alpha_u=2.0, rho=0.4, delta=0.75**2, steps=100)
 
@@ -241,9 +241,11 @@ def test_selection_that_rejects_too_much_on_the_way_ends_the_path() -> None:
     assert isinstance(path.failure, NoExpansion)
     assert path.until == pytest.approx(0.0079658, abs=1e-5)
     last = path(path.until)
-    share = fraction_selected(
-        last.m, last.q, last.bias, np.array(0.6), np.array(0.5), np.array(0.5)
+    variance = 0.5 * last.q
+    shares = selected_shares(
+        last.m, (variance, variance), last.bias, np.array(0.6), 0.5 * np.sqrt(last.q)
     )
+    share = sum(shares)
     assert 1.4615 * float(share) == pytest.approx(1.0, abs=1e-3)
     assert path.first_order(0.0).points > 1.002
     with pytest.raises(NoExpansion, match=r"at tau = 0\.00796"):
