@@ -22,6 +22,11 @@ CONFIDENCE = 0.99
 within twice the standard error 730 did.
 """
 
+TWICE = 0.65
+"""Twice as many replicates know their mean about this much better: fewer standard errors make the
+interval (2.9, not 3.5), each is smaller by the root of two, and a tenth is added for chance.
+"""
+
 SMOOTH_GAIN, JUMP_GAIN = 1.0, 0.65
 """The error of a replicate falls about as its size to the minus this: 1.1 was measured for smooth
 labels and 8 or 16 steps, 0.65 for a threshold.

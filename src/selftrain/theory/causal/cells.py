@@ -239,18 +239,30 @@ class Cell:
             self.along.append(self.used)
             self.used += 1
 
-    @property
-    def functions(self) -> Array:
-        """The functions of the slopes so far, in columns."""
-        return self.columns[:, self.reactions]
+    def with_functions(self, values: Array, count: int) -> Array:
+        """Return the sums over products of values (points, d) with the functions of slopes; zero
+        for those before the first use, (d, count).
+        """
+        sums, known = np.zeros((values.shape[1], count)), len(self.reactions)
+        weighted = self.share * self.weights[:, None] * values
+        if known:  # products with all columns: a choice of columns would be a copy
+            products = weighted.T @ self.columns[:, : self.used]
+            sums[:, count - known :] = products[:, self.reactions]
+        return sums
+
+    def combined(self, slopes: Array) -> Array:
+        """Return the functions of slopes combined with coefficients (d, count), (points, d)."""
+        known, theta = len(self.reactions), np.zeros((len(slopes), self.used))
+        if known:
+            theta[:, self.reactions] = slopes[:, -known:]
+        return np.asarray(self.columns[:, : self.used] @ theta.T)
 
     def gram(self, count: int) -> Array:
-        """Return the sums over products of the last functions of slopes, as (count, count)."""
+        """Return the sums over products of functions of slopes, (count, count)."""
         gram, known = np.zeros((count, count)), len(self.reactions)
-        functions = self.functions
-        gram[count - known :, count - known :] = (
-            self.share * (functions * self.weights[:, None]).T @ functions
-        )
+        if known:
+            functions = self.columns[:, self.reactions]
+            gram[-known:] = self.with_functions(functions, count)
         return gram
 
     def finish(self, t: int, rows: Array, new: Array, logits: Array) -> None:

@@ -208,10 +208,7 @@ class Process:
                 logits, f = cell.answer.u[:, 0].copy(), cell.answer.f
         slopes, new = self._reuse.slopes[a, s], np.zeros((cell.points, 0))
         if slopes[s] ** 2 > FAINT * float(slopes @ slopes):
-            known = slopes[self._functions(a, s)][
-                len(self._functions(a, s)) - len(cell.reactions) :
-            ]
-            new = (f - (cell.functions @ known)[:, None]) / slopes[s]
+            new = (f - cell.combined(slopes[None, self._functions(a, s)])) / slopes[s]
         cell.finish(s, rows, new, logits)
 
     def _last(self, cell: Cell, a: int, t: int, g: int) -> BeforeNoise:

@@ -362,14 +362,10 @@ class CausalRun:
         for _ in range(2):
             overlap: Array = -slopes @ lost
             for _, member in mine:
-                cell, weighted = member.cell, member.cell.weights[:, None] * rests[member]
-                if cell.reactions:
-                    part = cell.share * weighted.T @ cell.functions
-                    overlap[:, -len(cell.reactions) :] += part
+                overlap += member.cell.with_functions(rests[member], count)
             slopes += overlap
             for _, member in mine:
-                if known := len(member.cell.reactions):
-                    rests[member] -= member.cell.functions @ overlap[:, -known:].T
+                rests[member] -= member.cell.combined(overlap)
         square: Array = slopes @ lost @ slopes.T
         for _, member in mine:
             weighted = member.cell.weights[:, None] * rests[member]

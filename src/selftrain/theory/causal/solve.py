@@ -24,7 +24,7 @@ from ...recipe import Recipe
 from ...runtime.parallel import one_thread
 from ...runtime.progress import Progress, ProgressOption
 from ..trajectory import Trajectory
-from .agreement import REPLICATES, accuracy_of_mean, size_needed
+from .agreement import REPLICATES, TWICE, accuracy_of_mean, size_needed
 from .cells import seen_by
 from .coordinates import Coordinates
 from .known import known_fits
@@ -225,21 +225,21 @@ class ReplicateSearch:
                 continue
             try:
                 runs = self._replicates(points, near)
+                worst, at, accuracy = self._judge(runs)
+                if asked.tolerance < worst <= asked.tolerance / TWICE:
+                    runs += self._replicates(points, runs[-1].moves, REPLICATES)
+                    worst, at, accuracy = self._judge(runs)
             except StageError:
                 if last:
                     raise
                 continue
             near = runs[-1].moves
             evaluations += np.sum([run.evaluations for run in runs], axis=0)
-            ends = {run.collapsed_at for run in runs}
-            if len(ends) > 1:
-                at, worst = min(end for end in ends if end is not None), math.inf
+            if math.isinf(worst):
                 if not (last and _unseen(runs, at)):
                     continue
                 runs = [run._replace(collapsed_at=at) for run in runs]
-            accuracy = self._accuracy(runs)
-            worst = float(np.nanmax(accuracy, initial=0.0))
-            at = int(np.nanargmax(np.nan_to_num(accuracy)))
+                worst, at, accuracy = self._judge(runs)
             if worst <= (asked.accepted if last else asked.tolerance):
                 return self.trajectory(asked.tolerance, runs, accuracy, evaluations, failure)
             needed = size_needed(points, worst, asked.tolerance, self.setting.protocol.jumps)
@@ -253,15 +253,29 @@ class ReplicateSearch:
             )
         raise ConvergenceError(at, reason, {}, worst)
 
-    def _replicates(self, points: int, near: dict[int, Array] | None) -> list[Replicate]:
-        """Solve on as many replicates as there are for one size."""
+    def _replicates(
+        self, points: int, near: dict[int, Array] | None, begin: int = 0
+    ) -> list[Replicate]:
+        """Solve on as many replicates as there are for one size, or on as many more."""
         count = REPLICATES if points else 1
         self.setting.expect(PointSource(points), count)
         runs = []
-        for seed in np.random.SeedSequence(points).spawn(count):
+        for seed in np.random.SeedSequence(points).spawn(begin + count)[begin:]:
             runs.append(CausalRun(self.setting, PointSource(points, seed), near).solve())
             near = runs[-1].moves
         return runs
+
+    def _judge(self, runs: list[Replicate]) -> tuple[float, int, Array]:
+        """How well the worst step is known, which one it is, and how well all are; infinity if the
+        replicates disagree on a collapse.
+        """
+        ends = {run.collapsed_at for run in runs}
+        if len(ends) > 1:
+            at = min(end for end in ends if end is not None)
+            return math.inf, at, np.zeros(0)
+        accuracy = self._accuracy(runs)
+        worst = float(np.nanmax(accuracy, initial=0.0))
+        return worst, int(np.nanargmax(np.nan_to_num(accuracy))), accuracy
 
     def _states(self, run: Replicate) -> tuple[Array, Array]:
         r"""m, q, variances of test logits, B, $\ln\chi$ and R of a replicate, each over t up to a

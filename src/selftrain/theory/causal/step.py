@@ -36,8 +36,10 @@ are exact.
 CONTRACTS = 0.05
 """A Jacobian is used again while each step is smaller than the one before by this factor."""
 
-KNOWN = 1e-4
-"""The last change of a new square, relative, unless it is faint."""
+KNOWN, KNOWN_EXACTLY = 1e-2, 1e-4
+"""The last change of a new square, relative, unless it is faint: on points, and where averages are
+exact.
+"""
 
 DIFFERENCE = 1e-12
 """On points a new square is a difference of averages, known to this share of them."""
@@ -252,12 +254,12 @@ class CausalStep(NamedTuple):
 
     def knows(self, z: Array, step: Array) -> bool:
         """Return whether a step hardly changes new squares, or they are too faint to matter."""
-        faint = FAINT if self.idle else DIFFERENCE
+        known, faint = (KNOWN_EXACTLY, FAINT) if self.idle else (KNOWN, DIFFERENCE)
         for a, at in self.layout.fresh.items():
             square, slopes = z[at], z[self.layout.slopes[a]]
             whole = float(np.abs(square).sum() + slopes @ slopes)
             change = float(np.abs(step[at]).max())
-            if change > KNOWN * float(np.abs(square).max()) and change > faint * whole:
+            if change > known * float(np.abs(square).max()) and change > faint * whole:
                 return False
         return True
 
@@ -483,7 +485,6 @@ def new_square(stage: CausalStep, a: int, found: Totals) -> Array:
     square = slopes @ stage.idle[a] @ slopes.T
     for cell, _, source in stage.members:
         if source == a:
-            known = slopes[:, slopes.shape[1] - len(cell.reactions) :]
-            rest = cell.answer.f - cell.functions @ known.T
+            rest = cell.answer.f - cell.combined(slopes)
             square = square + cell.share * rest.T @ rest
     return np.asarray(square)
