@@ -51,7 +51,7 @@ def solve_stage(
                 return Solution(x, name, stage.evaluations, stage.used, accuracy, best_rule)
             better: Array | None = x + step
             if accuracy > enough:
-                better = stage.newton(x, stage.ridge, rule, enough, limit=8, near=True)
+                better = stage.newton(x, stage.ridge, rule, enough, 8, may_be_rough=False)
             if better is None:
                 break
             x = better
@@ -88,16 +88,16 @@ def _continue_in_ridge(stage: Stage, exponent: float, enough: float) -> Array | 
     here = max(target, math.log(10.0 * stiffness))
     x = None
     while x is None and here < 60.0:
-        x = stage.newton(start, math.exp(here), exponent, 1e-4, limit=12)
+        x = stage.newton(start, math.exp(here), exponent, 1e-4, 12, may_be_rough=False)
         here += 0.0 if x is not None else 2.0
     stride, before, last = 1.0, None, here
     while x is not None and here > target:
         while True:
             there = max(target, here - stride)
             ahead = x if before is None else x + (x - before) * (there - here) / (here - last)
-            found = stage.newton(ahead, math.exp(there), exponent, 1e-4, limit=10)
+            found = stage.newton(ahead, math.exp(there), exponent, 1e-4, 10, may_be_rough=False)
             if found is None and before is not None:
-                found = stage.newton(x, math.exp(there), exponent, 1e-4, limit=10)
+                found = stage.newton(x, math.exp(there), exponent, 1e-4, 10, may_be_rough=False)
             if found is not None:
                 break
             stride *= 0.4
@@ -107,4 +107,4 @@ def _continue_in_ridge(stage: Stage, exponent: float, enough: float) -> Array | 
         x, here, stride = found, there, min(stride * 1.6, 3.0)
     if x is None:
         return None
-    return stage.newton(x, stage.ridge, exponent, enough, limit=12)
+    return stage.newton(x, stage.ridge, exponent, enough, 12, may_be_rough=False)

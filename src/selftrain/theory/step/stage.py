@@ -143,13 +143,17 @@ class Stage:
         exponent: float,
         enough: float,
         limit: int = 40,
-        near: bool = False,
+        may_be_rough: bool = True,
     ) -> Array | None:
         """Newton's method with a bounded step, on a rough rule while the root is far; None if it
         does not settle.
+
+        Without ridge to speak of the equations may be nearly singular, and the error of a rough
+        rule leads astray: where the start is near, or certainty matters, it is not used.
         """
         x, last = start.copy(), math.inf
-        rough = not near and exponent > ROUGH
+        may_be_rough = may_be_rough and exponent > ROUGH
+        rough = may_be_rough
         for _ in range(limit):
             size, factor, step = self.step_from(x, ridge, ROUGH if rough else exponent)
             if not size < math.inf:
@@ -162,7 +166,7 @@ class Stage:
             if rough:
                 rough = not enough_of_rough(size, last)
             else:
-                rough = exponent > ROUGH and size > BACK_TO_ROUGH
+                rough = may_be_rough and size > BACK_TO_ROUGH
             last = size
         return None
 

@@ -23,6 +23,11 @@ from .panels import MASS, GroupIntegrals, NewFields
 SELECTED_RULE = START_RULE + 8.0
 """Exponent of the rule that picks points for a start: panels are not refined there."""
 
+FLAT = 1e-2
+"""A loss whose curvature at the bias is below this share of that between its neighbours is flat
+there, as Huber's is beyond its width: a start takes the latter.
+"""
+
 
 class GenericAverages:
     """Any loss and any labeler.
@@ -96,6 +101,8 @@ class GenericAverages:
             f, curvature = self.loss.slope(y, at), self.loss.curvature(y, at)
             e, part = moments[k], w / w.sum()
             e.sf, e.gf, e.ff, e.k = part @ (s * f), part @ (g * f), part @ f**2, part @ curvature
+            chord = part @ (self.loss.slope(y, at + 1.0) - self.loss.slope(y, at - 1.0)) / 2.0
+            e.k = chord if e.k < FLAT * chord else e.k
             e.share = w.sum()
         explicit_unknowns(moments, self.labels, bias, x)
         if self.batch.given:
