@@ -14,7 +14,10 @@ from hypothesis import settings
 from scipy.special import expit
 
 SLOW = (
-    "benchmarks",
+    "benchmarks/speed/test_simulation",
+    "benchmarks/speed/test_theory",
+    "benchmarks/test_comparison",
+    "benchmarks/test_confirmation",
     "cli",
     "docs",
     "estimator",
