@@ -172,6 +172,17 @@ def fails_at_first(x: float) -> float:
     return 2 * x
 
 
+def names_no_text(x: float) -> float:
+    raise ValueError("a file named \udcff")
+
+
+def test_a_reason_that_is_no_text_is_stored_as_one(tmp_path: Path) -> None:
+    how: dict[str, Any] = {"over": {"x": [1.0]}, "task": names_no_text, "workers": 0}
+    data = sweep(**how, store=tmp_path / "s.db")
+    assert str(data["reason"].values[0]) == r"ValueError: a file named \udcff"
+    assert load(tmp_path / "s.db").identical(data)
+
+
 def test_failed_points_are_computed_again_only_if_asked(tmp_path: Path) -> None:
     axes = {"x": [1.0, 2.0]}
     arguments: dict[str, Any] = {"over": axes, "task": fails_at_first, "workers": 0}

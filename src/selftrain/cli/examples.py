@@ -24,7 +24,7 @@ EXAMPLES = {
         "--lambda-u 0.01",
     ),
     "plan": ("selftrain plan rows.csv --target y", "selftrain plan rows.csv --target y --json"),
-    "explore": ("selftrain explore", "selftrain explore runs/diagram --port 8060"),
+    "explore": ("selftrain explore", "selftrain explore runs/diagram.db --port 8060"),
     "warmup": ("selftrain warmup",),
     "paper": ("selftrain paper list", "selftrain paper run cosine --quick --out out/paper"),
     "paper list": ("selftrain paper list", "selftrain paper list --json"),
@@ -33,16 +33,16 @@ EXAMPLES = {
         "selftrain paper run cosine fig9 --out out/paper",
     ),
     "sweep": (
-        "selftrain sweep run grid.toml --store runs/diagram",
-        "selftrain sweep export runs/diagram --to csv --out diagram.csv",
+        "selftrain sweep run grid.toml --store runs/diagram.db",
+        "selftrain sweep export runs/diagram.db --to csv --out diagram.csv",
     ),
     "sweep run": (
-        "selftrain sweep run grid.toml --store runs/diagram",
+        "selftrain sweep run grid.toml --store runs/diagram.db",
         "selftrain sweep run grid.toml --scheduler tcp://127.0.0.1:8786",
     ),
-    "sweep status": ("selftrain sweep status runs/diagram",),
-    "sweep export": ("selftrain sweep export runs/diagram --to csv --out diagram.csv",),
-    "sweep plot": ("selftrain sweep plot runs/diagram --out diagram.png",),
+    "sweep status": ("selftrain sweep status runs/diagram.db",),
+    "sweep export": ("selftrain sweep export runs/diagram.db --to csv --out diagram.csv",),
+    "sweep plot": ("selftrain sweep plot runs/diagram.db --out diagram.png",),
 }
 
 

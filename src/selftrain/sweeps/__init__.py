@@ -18,23 +18,9 @@ if TYPE_CHECKING:
     from .dataset import Sweep, gather
 
 __all__ = [
-    "Computation",
-    "Failure",
-    "Grid",
-    "Memory",
-    "Output",
-    "Store",
-    "StoreError",
-    "Sweep",
-    "Task",
-    "Unreachable",
-    "complete",
-    "gather",
-    "geometric",
-    "linear",
-    "load",
-    "sweep",
-]
+    "Computation", "Failure", "Grid", "Memory", "Output", "Store", "StoreError", "Sweep", "Task",
+    "Unreachable", "complete", "gather", "geometric", "linear", "load", "sweep",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

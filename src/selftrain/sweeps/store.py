@@ -38,7 +38,7 @@ create table if not exists points (key text primary key, task text, parameters t
 commit;"""
 
 
-NO_DAMAGE = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_IOERR", "SQLITE_PERM", "SQLITE_NOMEM")
+NO_DAMAGE = tuple(f"SQLITE_{name}" for name in ("BUSY", "LOCKED", "IOERR", "PERM", "CANTOPEN"))
 """Errors that say nothing about the content of a file."""
 
 

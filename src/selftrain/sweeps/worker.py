@@ -192,8 +192,9 @@ def _in_memory(size: int | None) -> Iterator[None]:
 
 
 def in_words(error: BaseException) -> str:
-    """Return an error as one line."""
-    return " ".join(f"{type(error).__name__}: {error}".split())
+    """Return an error as one line that can be written anywhere."""
+    line = " ".join(f"{type(error).__name__}: {error}".split())
+    return line.encode("utf-8", "backslashreplace").decode()
 
 
 class Children:
