@@ -18,7 +18,6 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from ...arrays import Array
@@ -46,6 +45,27 @@ class Seen(NamedTuple):
     new: Array
     react: Array
     strength: Array
+
+
+class BeforeNumber(NamedTuple):
+    """Samples before the last Gaussian number of a logit: the mean of H and its spread; target,
+    weight and strength of the fit (weight 0: the logit is H).
+    """
+
+    center: Array
+    spread: float
+    target: Array
+    weight: Array
+    strength: float
+
+    def above(self, logit: float, loss: Loss) -> Array:
+        """Return P(u > logit) of each sample: u grows with H."""
+        pull = np.zeros(self.center.size)
+        used = self.weight > 0
+        if used.any():
+            slope = loss.slope(self.target[used], np.full(int(used.sum()), logit))
+            pull[used] = self.strength * self.weight[used] * slope
+        return np.asarray(ndtr((self.center - logit - pull) / self.spread))
 
 
 class CellAverages(NamedTuple):
@@ -134,6 +154,8 @@ class Cell:
         self.reactions: list[int] = []
         self.answer = Answer.empty(points)
         self.logits: dict[int, Array] = {}
+        self.before: dict[int, BeforeNumber] = {}
+        self.edge = 0.0
         self.target: Array = np.zeros(points)
         self.weight: Array = np.zeros(points)
         self._curvature: Array = self.weight
@@ -162,9 +184,10 @@ class Cell:
     def label(self, t: int, use: Use, edge: float) -> None:
         """Set targets and weights of fit t; `edge` is the threshold on the logit."""
         if use.labels is None:
-            self.target[:] = self.loss.classes[self.kind]
-            self.weight[:] = use.weight
+            self.target = np.full(self.points, self.loss.classes[self.kind])
+            self.weight = np.full(self.points, use.weight)
             return
+        self.edge = edge
         logits = self.logits[use.labels.teacher]
         labels = use.labels.labeler.target(logits, use.labels.sharpness, self.loss)
         self.target = np.array(labels, dtype=np.float64)
@@ -229,10 +252,20 @@ class Cell:
     def meet(self, t: int, mean: Array, rows: Array) -> None:
         """See fit t before the first use: the logits are Gaussian."""
         self.place(t)
-        lives = self.view.extend(rows)
-        self._keep_numbers(lives)
-        along = self.view.along(rows)[0]
-        self.logits[t] = self.columns[:, self.along] @ along[0] + mean[0] * self.columns[:, 0]
+        along, off = self.view.along(rows)
+        theta = np.zeros((1, self.used + 1))
+        theta[:, 0], theta[:, self.along] = mean, along
+        theta[:, self.used] = math.sqrt(float(off[0] @ off[0]))
+        self.logits[t] = self.columns[:, : self.used + 1] @ theta[0]
+        self.remember(t, theta, 0.0)
+        self._keep_numbers(self.view.extend(rows))
+
+    def remember(self, t: int, theta: Array, strength: float) -> None:
+        """Store what the law of the logits of fit t needs; strength 0 if it does not use them."""
+        center = self.columns[:, : self.used] @ theta[0, : self.used]
+        weight = self.weight if strength > 0 else np.zeros(self.points)
+        spread = max(float(theta[0, self.used]), 1e-290)
+        self.before[t] = BeforeNumber(center, spread, self.target, weight, strength)
 
     def _keep_numbers(self, lives: list[int]) -> None:
         for _ in lives:
@@ -284,13 +317,20 @@ class Cell:
     def forget(self, needed: set[int]) -> None:
         """Drop the logits that no later fit asks for."""
         self.logits = {t: logit for t, logit in self.logits.items() if t in needed}
+        self.before = {t: known for t, known in self.before.items() if t in needed}
 
     def quality(self, teacher: int) -> tuple[float, float, float, float]:
-        """Return samples, selected ones, right labels, right and selected labels, per feature."""
-        chosen, right = self.weight > 0, (self.logits[teacher] > 0) == bool(self.kind)
-        parts: list[NDArray[np.bool_]] = [chosen, right, chosen & right]
-        selected, correct, both = (self.share * float(self.weights @ part) for part in parts)
-        return self.share, selected, correct, both
+        """Return samples, selected ones, right labels, right and selected labels, per feature.
+
+        The average over the last Gaussian number of the logit is exact: no count jumps.
+        """
+        before, edge = self.before[teacher], self.edge
+        high, low, positive = (before.above(at, self.loss) for at in (edge, -edge, 0.0))
+        right = positive if self.kind else 1.0 - positive
+        both = high if self.kind else 1.0 - low
+        parts = (high + 1.0 - low, right, both)
+        selected, correct, chosen = (self.share * float(self.weights @ part) for part in parts)
+        return self.share, selected, correct, chosen
 
     def label_mass(self) -> tuple[float, float, float]:
         """Return the weight of the selected samples, and what the labels give to either class."""

@@ -9,6 +9,7 @@ with the fields that the replicates of the run agreed on.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -167,8 +168,10 @@ def asked_groups(protocol: Protocol, t: int, samples: str | None) -> list[int]:
 class Process:
     """Samples that follow the fields of a run."""
 
-    def __init__(self, run: Trajectory, reuse: Reuse, protocol: Protocol) -> None:
-        self._run, self._reuse, self._protocol = run, reuse, protocol
+    def __init__(
+        self, run: Trajectory, reuse: Reuse, protocol: Protocol, points: int = POINTS
+    ) -> None:
+        self._run, self._reuse, self._protocol, self._points = run, reuse, protocol, points
         laws = [group.law for group in protocol.groups]
         self._space = Coordinates([*laws, run.problem.test_clusters])
         self._laws = list(self._space.sets)
@@ -176,17 +179,32 @@ class Process:
 
     def before_noise(self, g: int, t: int) -> list[BeforeNoise]:
         """Return both classes of a group, followed up to the new number of step t."""
+        return [self._last(cell, a, t, g) for cell, a in self._followed(g, t)]
+
+    def quality(self, t: int) -> Array:
+        """Return the share of pseudo-labelled samples that step t selects, the accuracy of all
+        labels, and of the selected ones.
+        """
+        parts = []
+        for use in self._protocol.fits[t].uses:
+            if use.labels is not None:
+                for cell, _ in self._followed(use.group, t):
+                    cell.label(t, use, self._edge(use.labels))
+                    parts.append(cell.quality(use.labels.teacher))
+        total, selected, right, both = np.sum(parts, axis=0)
+        return np.array([selected / total, right / total, both / selected])
+
+    def _followed(self, g: int, t: int) -> Iterator[tuple[Cell, int]]:
+        """The classes of a group after the steps before t, with their covariances."""
         group, uses = self._protocol.groups[g], self._protocol.uses[g]
         seen = seen_by({s: use for s, use in uses.items() if s <= t})
-        parts = []
         for kind in range(len(group.proportions)):
-            draw = scrambled(POINTS, np.random.SeedSequence(g))
+            draw = scrambled(self._points, np.random.SeedSequence(g))
             cell = Cell(group, self._protocol.fits[t].loss, kind, seen, draw)
             a = self._space.sets[group.law].sources[kind]
             for s in range(seen[0], t):
                 self._follow(cell, a, s, min(uses), g)
-            parts.append(self._last(cell, a, t, g))
-        return parts
+            yield cell, a
 
     def _follow(self, cell: Cell, a: int, s: int, first: int, g: int) -> None:
         """Let a cell take step s."""
@@ -206,6 +224,8 @@ class Process:
             if use is not None:
                 cell.averages(theta, self._strength(a, s), False)
                 logits, f = cell.answer.u[:, 0].copy(), cell.answer.f
+            strength = float(self._strength(a, s)[0, 0])
+            cell.remember(s, theta, strength if use is not None else 0.0)
         slopes, new = self._reuse.slopes[a, s], np.zeros((cell.points, 0))
         if slopes[s] ** 2 > FAINT * float(slopes @ slopes):
             new = (f - cell.combined(slopes[None, self._functions(a, s)])) / slopes[s]

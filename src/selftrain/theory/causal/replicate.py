@@ -312,6 +312,8 @@ class CausalRun:
                     if g in used:
                         cell.averages(theta, own.strength, False)
                         logits = cell.answer.u[:, 0].copy()
+                    if t in self._teachers(g, t):
+                        cell.remember(t, theta, float(own.strength[0, 0]) if g in used else 0.0)
                 states.append((g, member, logits))
         rests: dict[Member, Array] = {}
         if used:

@@ -28,9 +28,10 @@ from .agreement import REPLICATES, TWICE, accuracy_of_mean, size_needed
 from .cells import seen_by
 from .coordinates import Coordinates
 from .known import known_fits
+from .laws import Process
 from .mean import Outcome, mean_trajectory
 from .replicate import CausalRun, Counts, PointSource, Replicate, Setting
-from .result import found
+from .result import Reuse, found
 
 SMOOTH_TOLERANCE, JUMP_TOLERANCE = 1e-5, 1e-4
 """Accuracy that is asked for by default: of smooth labels, and of labels that jump (hard ones, a
@@ -56,6 +57,10 @@ GRID_NUMBERS, GRID_LEVELS = 4, (12, 18, 24, 30)
 """Samples of so few Gaussian numbers, without jumps, are averaged on grids of these levels, each
 confirmed by the next.
 """
+
+
+COUNTED_POINTS = 2**15
+"""Points on which labels are counted where averages are on a grid."""
 
 
 class Asked(NamedTuple):
@@ -197,9 +202,17 @@ class ReplicateSearch:
             if before is not None and run.collapsed_at == before.collapsed_at:
                 accuracy = self._gap(before, run)
                 if float(np.nanmax(accuracy)) <= tolerance:
-                    return self.trajectory(tolerance, [run], accuracy, evaluations)
+                    return self._counted(self.trajectory(tolerance, [run], accuracy, evaluations))
             before = run
         return None
+
+    def _counted(self, run: Trajectory) -> Trajectory:
+        """Count selected samples and right labels on points: a grid does not resolve a jump."""
+        assert isinstance(run.reuse, Reuse)
+        process = Process(run, run.reuse, self.setting.protocol, COUNTED_POINTS)
+        for t in range(min(self.exact.good_steps, run.good_steps), run.good_steps):
+            run.reuse.measured[:3, t] = process.quality(t)
+        return run
 
     def _attempt(self, asked: Asked, on_failure: str) -> Trajectory:
         try:

@@ -1,0 +1,83 @@
+"""Protocols through the causal engine: numbers of another program, one mode in two ways, groups of
+different covariances.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from selftrain import Clusters, Problem, Recipe, Trajectory, simulate, solve
+
+BASE = {"alpha_l": 0.8, "alpha_u": 2.2, "rho": 0.35, "delta": 0.6, "steps": 5}
+RIDGES = {"lambda_l": 0.05, "lambda_u": 0.03}
+
+PROTOTYPE = {
+    "labels kept": (
+        {"keep_labeled": 1.0}, {}, [3.1669, 3.8363, 4.1989, 4.3817, 4.4717, 4.5163],
+    ),
+    "batch reused": (
+        {"batches": "reused"}, {}, [3.1669, 1.9938, 1.4696, 1.1621, 0.9560, 0.8067],
+    ),
+    "both, annealed, bias fixed": (
+        {"batches": "reused", "keep_labeled": 1.0}, {"annealing": 0.3, "fix_bias": True},
+        [3.1669, 4.7890, 6.5906, 8.2165, 9.4558, 10.2905],
+    ),
+}  # fmt: skip
+"""q by substitution on one set of 65,536 points per group, a separate program."""
+
+
+@pytest.mark.parametrize("mode", PROTOTYPE)
+def test_norms_of_a_separate_program(mode: str) -> None:
+    fields, words, q = PROTOTYPE[mode]
+    run = solve(Problem(**BASE, **fields), Recipe(**RIDGES, **words), tolerance=3e-4)
+    np.testing.assert_allclose(run.q, q, rtol=1.5e-3)
+
+
+def same(one: Trajectory, other: Trajectory, rtol: float) -> None:
+    for name in ("m", "v", "bias", "chi", "overlap", "error", "fraction_selected", "train_loss"):
+        np.testing.assert_allclose(
+            getattr(one, name), getattr(other, name), rtol=rtol, err_msg=name
+        )
+    np.testing.assert_allclose(one.overlaps, other.overlaps, rtol=rtol)
+
+
+def test_a_sphere_is_one_mode() -> None:
+    """The same points, the same numbers."""
+    fields = {"batches": ("a", "b", "a"), "keep_labeled": 0.5, "steps": 3}
+    recipe = Recipe(**RIDGES, threshold=0.2)
+    sphere = solve(Problem(**{**BASE, **fields}), recipe, tolerance=1e-3)
+    words = {name: value for name, value in BASE.items() if name != "delta"}
+    mode = Problem(**{**words, **fields}, clusters=Clusters([1.0], [BASE["delta"]]))
+    same(solve(mode, recipe, tolerance=1e-3), sphere, 1e-9)
+
+
+def test_squared_loss_has_exact_averages_on_general_covariances() -> None:
+    """Equal variances in thirty features are a sphere, and both are exact."""
+    mean = np.random.default_rng(0).normal(size=30)
+    clusters = Clusters(mean / np.linalg.norm(mean), np.full(30, BASE["delta"]))
+    words = {name: value for name, value in BASE.items() if name != "delta"}
+    again = {"loss": "squared", "batches": "reused", "keep_labeled": 0.7}
+    sphere = solve(Problem(**BASE, **again), Recipe(**RIDGES))
+    run = solve(Problem(**words, **again, clusters=clusters), Recipe(**RIDGES))
+    assert run.stats.tolerance == 1e-10
+    same(run, sphere, 1e-9)
+
+
+def test_groups_of_different_covariances_against_finite_systems() -> None:
+    random = np.random.default_rng(5)
+    mean = random.normal(size=150)
+    mean *= 1.2 / np.linalg.norm(mean)
+    first, second = np.exp(0.6 * random.normal(size=(2, 150)))
+    problem = Problem(
+        alpha_l=1.0, alpha_u=2.0, rho=0.4, steps=2, clusters=Clusters(mean, first),
+        clusters_u=Clusters(0.9 * mean, second), batches="reused", keep_labeled=1.0,
+        test="unlabeled",
+    )  # fmt: skip
+    recipe = Recipe(lambda_l=0.2, lambda_u=0.1, sharpness=1.2)
+    run = solve(problem, recipe, tolerance=1e-3)
+    ensemble = simulate(problem, recipe, seeds=24, probes=0)
+    comparison = ensemble.compare(run)
+    assert np.abs(comparison.scores).max() < 4, comparison.worst
+    other = solve(problem.replace(clusters_u=None, test="labeled"), recipe, tolerance=1e-3)
+    assert abs(other.pseudo_label_accuracy[2] - run.pseudo_label_accuracy[2]) > 0.02
