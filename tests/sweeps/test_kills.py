@@ -14,13 +14,15 @@ import sys
 import textwrap
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
 
 from selftrain import SelfTrainError, sweep
-from selftrain.sweeps import Store, StoreError, load
+from selftrain.sweeps import Computation, Store, StoreError, load
+from selftrain.sweeps.worker import Batch, Children, Limits, pack_function
 
 sys.path.insert(0, str(Path(__file__).parent))
 from deadly_points import blocked, endless, greedy, slowly, suicidal
@@ -150,6 +152,23 @@ def test_workers_killed_at_random_moments_are_replaced(tmp_path: Path, undisturb
         if killed == WORKER_KILLS:
             return
     pytest.fail(f"only {killed} workers could be killed")
+
+
+def test_processes_that_ended_while_they_were_idle_are_replaced() -> None:
+    """However many: none of them says anything about the batch that finds it gone."""
+    children = Children()
+    packed = pack_function(Computation(slowly, None), stored=False)
+    batch = Batch(packed, [{"x": 1}], Limits())
+    try:
+        with ThreadPoolExecutor(4) as threads:
+            list(threads.map(children.compute, [batch] * 4))
+            idle = workers_of(os.getpid())
+            assert len(idle) == 4
+            for worker in idle:
+                os.kill(worker, signal.SIGKILL)
+            assert [one.reason for one in children.compute(batch)] == [None]
+    finally:
+        children.close()
 
 
 def test_a_point_that_ends_its_process_is_found_and_the_others_are_kept() -> None:

@@ -217,7 +217,7 @@ class Children:
         seconds, ended, not_begun = batch.limits.seconds, 0, 0
         while len(done) < len(batch.points) and not (done and done[-1].ends):
             rest = batch._replace(points=batch.points[len(done) :])
-            child = self._take(fresh=ended > 0)
+            child = self._take(fresh=ended + not_begun > 0)
             try:
                 for result in child.answers(rest, ended > 0 or seconds is not None, seconds):
                     done.append(result)
@@ -252,7 +252,7 @@ class Children:
         """End all processes; work under way is lost."""
         with self._lock:
             self._closed = True
-            for child in self._busy:
+            for child in tuple(self._busy):
                 child.kill()
             for child in self._idle:
                 child.end()
