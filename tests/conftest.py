@@ -1,4 +1,5 @@
-"""Shared by all tests: patience with slow machines, and built-in losses as a user would write them.
+"""Shared by all tests: which are slow, patience with slow machines, and built-in losses as a user
+would write them.
 
 The losses written out again take the engine for any loss.
 """
@@ -13,43 +14,22 @@ import pytest
 from hypothesis import settings
 from scipy.special import expit
 
-SLOW = (
-    "benchmarks/speed/test_simulation",
-    "benchmarks/speed/test_theory",
-    "benchmarks/test_comparison",
-    "benchmarks/test_confirmation",
-    "cli",
-    "docs",
-    "estimator",
-    "evidence",
-    "explorer",
-    "paper",
-    "plots",
-    "report",
-    "runtime/test_kernels",
-    "simulation",
-    "sweeps",
-    "theory/continuum",
-    "theory/test_steep",
-    "theory/gradients",
-    "theory/laws",
-    "theory/causal",
-    "theory/test_covariances",
-    "theory/test_stored",
-    "tuning",
-)
-"""Folders and files of tests that `make check` leaves out. The reference trajectories stay in."""
+
+def left_out() -> list[str]:
+    """What `make check` leaves out, as `slow.txt` lists it."""
+    lines = (Path(__file__).parent / "slow.txt").read_text().splitlines()
+    return [line for line in lines if line and not line.startswith("#")]
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark the slow tests."""
-    tests = Path(__file__).parent
+    tests, slow = Path(__file__).parent, set(left_out())
     for item in items:
-        path = item.path
-        if not path.is_relative_to(tests) or path.name == "test_reference.py":
+        if not item.path.is_relative_to(tests):
             continue
-        place = path.relative_to(tests).with_suffix("")
-        if any(place.is_relative_to(slow) for slow in SLOW):
+        place = item.path.relative_to(tests).with_suffix("")
+        test = f"{place.as_posix()}::{getattr(item, 'originalname', item.name)}"
+        if slow.intersection([place.as_posix(), test]):
             item.add_marker(pytest.mark.slow)
 
 
@@ -101,6 +81,11 @@ class PlainSquared:
 
     def third(self, target: Any, logit: Any) -> Any:
         return 0 * (logit - target)
+
+
+@pytest.fixture
+def slow_tests() -> list[str]:
+    return left_out()
 
 
 @pytest.fixture
