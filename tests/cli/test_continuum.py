@@ -3,7 +3,9 @@
 import json
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,13 +17,19 @@ PROBLEM = (
 )
 
 
-def selftrain(*arguments: str) -> subprocess.CompletedProcess[str]:
+def in_a_process(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "selftrain", "continuum", *PROBLEM, *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=300)
 
 
+@pytest.fixture
+def asked(selftrain: Any) -> Any:
+    """The command with the problem and more arguments, in this process."""
+    return partial(selftrain, "continuum", *PROBLEM)
+
+
 def test_json_has_the_names_of_the_api() -> None:
-    done = selftrain("--json", "--until", "0.3", "--compare")
+    done = in_a_process("--json", "--until", "0.3", "--compare")
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     told = json.loads(done.stdout, parse_constant=pytest.fail)
@@ -42,9 +50,9 @@ def test_json_has_the_names_of_the_api() -> None:
     assert {"problem", "recipe", "version", "solver"} <= set(told)
 
 
-def test_table_and_figure(tmp_path: Path) -> None:
+def test_table_and_figure(asked: Any, tmp_path: Path) -> None:
     figure = tmp_path / "path.png"
-    done = selftrain("--plot", str(figure), "--loss", "squared", "--compare")
+    done = asked("--plot", str(figure), "--loss", "squared", "--compare")
     assert done.returncode == 0, done.stderr
     header = next(line for line in done.stdout.splitlines() if "cosine" in line)
     assert header.split() == ["τ", "q", "m", "B", "B/√q", "error", "cosine", "M"]
@@ -65,8 +73,10 @@ def test_table_and_figure(tmp_path: Path) -> None:
         (("--plot", "path.txt"), 2, "a name ending in one of"),
     ],
 )
-def test_refusals_are_one_line(arguments: tuple[str, ...], code: int, message: str) -> None:
-    done = selftrain(*arguments)
+def test_refusals_are_one_line(
+    asked: Any, arguments: tuple[str, ...], code: int, message: str
+) -> None:
+    done = asked(*arguments)
     assert done.returncode == code
     assert done.stdout == ""
     assert message in done.stderr
@@ -76,14 +86,14 @@ def test_refusals_are_one_line(arguments: tuple[str, ...], code: int, message: s
 ENDING = ("--steps", "2", "--alpha-u", "2,0.9", "--lambda-u", "0.05")
 
 
-def test_the_part_that_exists_can_be_had(tmp_path: Path) -> None:
+def test_the_part_that_exists_can_be_had(asked: Any, tmp_path: Path) -> None:
     """A second batch with too few points: by default nothing, asked to, the path up to there; exit
     code 1 in both cases.
     """
-    done = selftrain(*ENDING)
+    done = asked(*ENDING)
     assert (done.returncode, done.stdout) == (1, "")
     figure = tmp_path / "path.png"
-    done = selftrain(*ENDING, "--on-failure", "partial", "--json", "--plot", str(figure))
+    done = asked(*ENDING, "--on-failure", "partial", "--json", "--plot", str(figure))
     assert done.returncode == 1
     told = json.loads(done.stdout, parse_constant=pytest.fail)
     assert told["until"] == told["failure"]["tau"] == pytest.approx(0.05)
@@ -92,14 +102,14 @@ def test_the_part_that_exists_can_be_had(tmp_path: Path) -> None:
     assert len(done.stderr.splitlines()) == 1
     assert "at tau = 0.05: alpha_u times the selected share = 0.9" in done.stderr
     assert figure.stat().st_size > 1000
-    done = selftrain(*ENDING, "--on-failure", "partial", "--compare")
+    done = asked(*ENDING, "--on-failure", "partial", "--compare")
     assert done.returncode == 1
     assert "Ended early, at τ = 0.05." in done.stdout
     assert "over 1 steps" not in done.stdout
     assert "largest difference over 1 step:" in done.stdout
 
 
-def test_a_whole_path_has_no_failure() -> None:
-    done = selftrain("--json", "--loss", "squared", "--on-failure", "partial")
+def test_a_whole_path_has_no_failure(asked: Any) -> None:
+    done = asked("--json", "--loss", "squared", "--on-failure", "partial")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["failure"] is None

@@ -5,7 +5,6 @@ sees them.
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,6 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import StandardScaler
 
 from selftrain import Clusters, Problem, Recipe, Trajectory, simulate, solve
-from selftrain.cli import main
 
 ROWS = ("--target", "y", "--labels", "60", "--batches", "2x90", "--reduce", "10")
 RECIPE = ("--lambda-l", "0.3", "--lambda-u", "0.1")
@@ -39,18 +37,6 @@ def file(table: tuple[Any, Any], tmp_path_factory: pytest.TempPathFactory) -> Pa
     ]
     path.write_text("\n".join([",".join(names), *text]))
     return path
-
-
-@pytest.fixture
-def selftrain(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
-    def call(*arguments: Any) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["selftrain", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            main.run()
-        out, err = capsys.readouterr()
-        return int(ended.value.code or 0), out, err
-
-    return call
 
 
 def expected(table: tuple[Any, Any]) -> tuple[Problem, Recipe, Any]:

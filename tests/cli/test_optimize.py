@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from functools import partial
 
 import pytest
 
@@ -20,14 +21,20 @@ PROBLEM = [
 ]
 
 
-def run(*options, problem=PROBLEM):
-    command = [sys.executable, "-m", "selftrain", "optimize", *problem, *options]
+def in_a_process(*options):
+    command = [sys.executable, "-m", "selftrain", "optimize", *PROBLEM, *options]
     return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture
+def asked(selftrain):
+    """The command with the problem and more options, in this process."""
+    return partial(selftrain, "optimize", *PROBLEM)
 
 
 def test_json(tmp_path):
     figure, stored = tmp_path / "best.png", tmp_path / "best.nc"
-    done = run(
+    done = in_a_process(
         "--over", "lambda_l,lambda_u,threshold", "--schedule", "lambda_u", "--bounds",
         "lambda_u=1e-6:0.1,threshold=0:1", "--json", "--plot", str(figure), "--save", str(stored),
     )  # fmt: skip
@@ -43,8 +50,8 @@ def test_json(tmp_path):
     assert stored.stat().st_size > 1000
 
 
-def test_table_and_start():
-    done = run("--over", "lambda_u", "--lambda-l", "0.02", "--fix-bias")
+def test_table_and_start(asked):
+    done = asked("--over", "lambda_u", "--lambda-l", "0.02", "--fix-bias")
     assert done.returncode == 0, done.stderr
     assert "upper" in done.stdout
     assert "Self-training lowers the error" in done.stdout
@@ -66,8 +73,8 @@ def test_table_and_start():
         (["--plot", "here.txt"], "png"),
     ],
 )
-def test_bad_usage(options, reason):
-    done = run(*options)
+def test_bad_usage(asked, options, reason):
+    done = asked(*options)
     assert done.returncode == 2
     assert reason in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1

@@ -23,13 +23,16 @@ def ran(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     )  # fmt: skip
 
 
-def test_list_has_every_figure(tmp_path: Path) -> None:
+def test_list_has_every_figure(
+    tmp_path: Path, selftrain: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     done = ran("list", "--json", cwd=tmp_path)
     assert done.returncode == 0
     told: dict[str, Any] = json.loads(done.stdout)
     assert [one["id"] for one in told["figures"]] == list(IDS)
     assert {one["state"] for one in told["figures"]} == {"not made"}
-    shown = ran("list", cwd=tmp_path).stdout
+    monkeypatch.chdir(tmp_path)
+    shown = selftrain("paper", "list").stdout
     assert all(name in shown for name in IDS)
 
 
@@ -44,9 +47,15 @@ def test_list_has_every_figure(tmp_path: Path) -> None:
     ],
 )
 def test_bad_input_is_one_line(
-    tmp_path: Path, arguments: tuple[str, ...], code: int, said: str
+    selftrain: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: tuple[str, ...],
+    code: int,
+    said: str,
 ) -> None:
-    done = ran(*arguments, cwd=tmp_path)
+    monkeypatch.chdir(tmp_path)
+    done = selftrain("paper", *arguments)
     assert done.returncode == code
     assert done.stdout == ""
     assert said in done.stderr

@@ -4,7 +4,9 @@ import json
 import re
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,13 +18,19 @@ PROBLEM = [
 ]
 
 
-def selftrain(*arguments: str) -> subprocess.CompletedProcess[str]:
+def in_a_process(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "selftrain", "simulate", *PROBLEM, *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=300)
 
 
+@pytest.fixture
+def asked(selftrain: Any) -> Any:
+    """The command with the problem and more arguments, in this process."""
+    return partial(selftrain, "simulate", *PROBLEM)
+
+
 def test_json_has_the_names_of_the_api() -> None:
-    done = selftrain("--features", "200", "--seeds", "3", "--json", "--compare")
+    done = in_a_process("--features", "200", "--seeds", "3", "--json", "--compare")
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
     assert done.stderr == ""
@@ -51,9 +59,9 @@ def test_json_has_the_names_of_the_api() -> None:
     assert {"problem", "recipe", "version", "std", "sem", "seeds"} <= set(told)
 
 
-def test_table_figure_and_file(tmp_path: Path) -> None:
+def test_table_figure_and_file(asked: Any, tmp_path: Path) -> None:
     figure, stored = tmp_path / "runs.png", tmp_path / "runs.nc"
-    done = selftrain(
+    done = asked(
         *("--features", "100", "--seeds", "2", "--method", "dense", "--compare"),
         *("--plot", str(figure), "--save", str(stored)),
     )
@@ -68,13 +76,13 @@ def test_table_figure_and_file(tmp_path: Path) -> None:
     assert stored.stat().st_size > 1000
 
 
-def test_verdict_is_said_in_words() -> None:
-    done = selftrain("--features", "8000", "--compare", "--threshold", "0.2")
+def test_verdict_is_said_in_words(asked: Any) -> None:
+    done = asked("--features", "8000", "--compare", "--threshold", "0.2")
     assert done.returncode == 0, done.stderr
     assert re.match(r"agree to \d(\.\d)? %, ", done.stdout.splitlines()[-1])
     header = next(line for line in done.stdout.splitlines() if "cosine" in line)
     assert header.split()[-2:] == ["selected", "seeds"]
-    done = selftrain("--features", "8000", "--compare", "--threshold", "0.2", "--within", "0.001")
+    done = asked("--features", "8000", "--compare", "--threshold", "0.2", "--within", "0.001")
     assert done.stdout.splitlines()[-1].startswith("cannot tell: ")
 
 
@@ -89,38 +97,38 @@ def test_verdict_is_said_in_words() -> None:
         (("--probes", "100000000000"), "a whole number from 0 to 10,000"),
     ],
 )
-def test_bad_values_are_exit_code_2(arguments: tuple[str, ...], message: str) -> None:
-    done = selftrain(*arguments)
+def test_bad_values_are_exit_code_2(asked: Any, arguments: tuple[str, ...], message: str) -> None:
+    done = asked(*arguments)
     assert done.returncode == 2
     assert done.stdout == ""
     assert message in done.stderr
     assert len(done.stderr.splitlines()) == 1
 
 
-def test_failed_seeds_are_told_and_end_with_exit_code_1() -> None:
+def test_failed_seeds_are_told_and_end_with_exit_code_1(asked: Any) -> None:
     flags = ("--features", "60", "--seeds", "2", "--threshold", "9")
-    done = selftrain(*flags)
+    done = asked(*flags)
     assert done.returncode == 1
     assert done.stdout == ""
     assert done.stderr.startswith("selftrain: 2 of 2 seeds failed: seed 0, step 1: the threshold 9")
-    done = selftrain(*flags, "--on-failure", "partial", "--json", "--compare")
+    done = asked(*flags, "--on-failure", "partial", "--json", "--compare")
     assert done.returncode == 1
     told = json.loads(done.stdout)
     assert [failure["step"] for failure in told["failures"]] == [1, 1]
     assert told["q"][0][1] is None
-    done = selftrain(*flags, "--on-failure", "partial")
+    done = asked(*flags, "--on-failure", "partial")
     assert "2 of 2 seeds failed, and are left out from there on." in done.stdout
 
 
-def test_one_seed_is_no_comparison() -> None:
-    done = selftrain("--features", "60", "--seeds", "1", "--json", "--compare")
+def test_one_seed_is_no_comparison(asked: Any) -> None:
+    done = asked("--features", "60", "--seeds", "1", "--json", "--compare")
     told = json.loads(done.stdout)["compare"]
     assert told["consistent"] is None
     assert told["worst"] is None
 
 
 def test_a_warning_is_one_line() -> None:
-    done = selftrain("--features", "60", "--seeds", "2", "--keep-labeled", "1")
+    done = in_a_process("--features", "60", "--seeds", "2", "--keep-labeled", "1")
     assert done.returncode == 0
     (line,) = done.stderr.splitlines()
     assert line.startswith("Warning: keep_labeled with sharpness 1")

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from selftrain import Problem, Recipe, Trajectory, solve
-from selftrain.cli import main
 from selftrain.cli.options import FLAGS, read_value
 from selftrain.cli.output import StepRows, print_json, strict
 from selftrain.cli.solve import MOST_ROWS, rows_shown
@@ -32,20 +31,6 @@ steps = 4
 lambda_l = 0.05
 lambda_u = 0.05
 """
-
-
-@pytest.fixture
-def selftrain(monkeypatch, capsys):
-    """Run the command in this process; gives exit code, stdout and stderr."""
-
-    def call(*arguments):
-        monkeypatch.setattr(sys, "argv", ["selftrain", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            main.run()
-        out, err = capsys.readouterr()
-        return ended.value.code or 0, out, err
-
-    return call
 
 
 @pytest.fixture

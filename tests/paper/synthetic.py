@@ -44,8 +44,7 @@ def _noisy(
     for name, value in make(rng, **point).items():
         array = np.asarray(value)
         if noise and array.dtype.kind == "f" and name not in FIXED:
-            factor = np.exp(noise * rng.standard_normal(_whole(array.shape)))
-            array = array * factor[tuple(slice(0, n) for n in array.shape)]
+            array = array * np.exp(noise * _normals(int(rng.integers(2**62)), array.shape))
         made[name] = array
     return made
 
@@ -53,9 +52,12 @@ def _noisy(
 FIXED = {"T", "t", "way", "step", "level", "along", "share"}
 
 
-def _whole(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """As large as the longest version, so that short ones have the same first numbers."""
-    return tuple(max(n, 256) if n <= 256 else n for n in shape)
+def _normals(seed: int, shape: tuple[int, ...]) -> Any:
+    """Normal numbers, those of an entry by its place: shorter versions have the same first ones."""
+    numbers = np.empty(shape)
+    for place in np.ndindex(shape[:-1]):
+        numbers[place] = np.random.default_rng([seed, *place]).standard_normal(shape[-1:])
+    return numbers
 
 
 def chain(
