@@ -15,7 +15,7 @@ import numpy as np
 
 from ...arrays import Array
 from ..ending import Ending
-from ..tolerances import ACCEPTED, CONTINUATION_STEP, LEVELS, REFINED, last_step_of
+from ..tolerances import ACCEPTED, ALTERNATE, CONTINUATION_STEP, LEVELS, REFINED, last_step_of
 from .stage import Stage
 
 
@@ -44,9 +44,13 @@ def solve_stage(
         for level in range(LEVELS + 1):
             rule = exponent + (level + 1) * REFINED
             accuracy, _, step = stage.step_from(x, stage.ridge, rule)
+            if accuracy == math.inf and level == 0:
+                # bends that rounding does not let a rule resolve so finely: a little finer will do
+                rule = exponent + ALTERNATE
+                accuracy, _, step = stage.step_from(x, stage.ridge, rule)
             if accuracy < best_accuracy:
                 best, best_accuracy, best_start = x, accuracy, name
-                best_rule = rule - REFINED
+                best_rule = exponent + level * REFINED
             if accuracy <= tolerance:
                 return Solution(x, name, stage.evaluations, stage.used, accuracy, best_rule)
             better: Array | None = x + step
