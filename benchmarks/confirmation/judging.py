@@ -30,6 +30,11 @@ step, not a bound.
 PATIENCE = 2.0
 """Seconds of processor time that extended precision may take for a step; else it is undecided."""
 
+BEYOND_ROUNDING = 1e-6
+"""A distance on settled averages that the rounding of `independent` does not explain: the step is
+wrong even if extended precision takes too long to agree.
+"""
+
 WORDS = ("none", "confirmed", "covered", "undecided", "wrong")
 """What can be said of a step, from good to bad; "none" if it was not checked."""
 
@@ -94,7 +99,8 @@ def judged(step: independent.Step, z: Any, said: float) -> tuple[independent.Ver
             with limited(PATIENCE):
                 verdict = extended.correction(step, z)
         except TimeoutError:
-            return verdict, "undecided"
+            far = verdict.settled and verdict.distance > max(BEYOND_ROUNDING, COVERED * said)
+            return verdict, "wrong" if far else "undecided"
     return verdict, word(verdict, said)
 
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from benchmarks.confirmation import extended, independent
+from benchmarks.confirmation import extended, independent, judging
 from benchmarks.confirmation.independent_noise import (
     Label,
     inner_huber,
@@ -33,6 +33,13 @@ def test_a_solved_step_is_confirmed_and_a_moved_one_is_not(recipe, t):
     assert 1e-7 < verdict.distance < 1e-4
     assert word(verdict, 1e-12) == "wrong"
     assert word(verdict, 1e-4) == "covered"
+
+
+def test_a_gross_error_is_wrong_even_without_extended_precision(monkeypatch):
+    step, z = equations(solve(PROBLEM, RECIPES[0]), 2)
+    monkeypatch.setattr(judging, "PATIENCE", 1e-3)
+    assert judged(step, z + np.array([0, 1e-4, 0, 0, 0]), 1e-12)[1] == "wrong"
+    assert judged(step, z + np.array([0, 1e-7, 0, 0, 0]), 1e-12)[1] == "undecided"
 
 
 def test_both_engines_find_the_same_root():
