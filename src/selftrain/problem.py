@@ -245,26 +245,6 @@ class Problem(Portable):
         rho, delta = self.test_mixture
         return (rho, self.test_clusters) if self.shaped else (rho, delta)
 
-    def all_labeled(self) -> Problem:
-        """The supervised fit to every row of a problem with clusters: all of one shape, as if all
-        were labelled.
-        """
-        assert self.clusters is not None
-        if any(shape != self.clusters for shape in self.batch_clusters):
-            accepted = "every row labelled is one fit only where all rows have one shape"
-            raise InvalidInput("clusters_u", self.clusters_u, accepted)
-        alpha = np.append(self.alpha_l, self.new_rows)
-        rho = float(alpha @ np.append(self.rho, self.unlabeled.rho) / alpha.sum())
-        return Problem(
-            alpha_l=float(alpha.sum()),
-            alpha_u=1.0,
-            rho=rho,
-            steps=0,
-            loss=self.loss,
-            clusters=self.clusters,
-            test=self.test_pair,
-        )
-
     @property
     def loss_function(self) -> Loss:
         """The loss of the labelled step as an object."""

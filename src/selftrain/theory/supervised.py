@@ -18,6 +18,7 @@ from ..recipe import Recipe
 from .averages.batch import OTHER, Batch, Labelling, kind_of, room_for
 from .averages.compiled import CompiledAverages
 from .averages.generic.averages import GenericAverages
+from .exact import solve_exact
 from .geometry.mirror import own_mirrors, treats_classes_alike
 from .geometry.modes import BIAS
 from .geometry.space import space_of, threads_of
@@ -47,6 +48,13 @@ def supervised_model(
         raise InvalidInput("clusters_u", problem.clusters_u, accepted)
     alpha = np.append(problem.alpha_l, new_samples(problem))
     rho = np.append(problem.rho, problem.unlabeled.rho)
+    if len(set(sets)) == 1:
+        share = float(rho[0] if np.all(rho == rho[0]) else alpha @ rho / alpha.sum())
+        alone = problem.labeled_alone().replace(
+            alpha_l=float(alpha.sum()), rho=share, test=problem.test_pair
+        )
+        run = solve_exact(alone, Recipe(lambda_l=ridge), tolerance)
+        return SupervisedModel(float(run.error[0]), float(run.cosine[0]))
     # samples of one class with one covariance are one group; both classes are one if they share it
     groups: dict[tuple[Clusters, int], list[float]] = {}
     for one, a, r in zip(sets, alpha, rho, strict=True):

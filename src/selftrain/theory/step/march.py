@@ -165,16 +165,11 @@ def march(
         known = _alike(t, demands.since, labels.gamma, table.unknowns, near)
         agrees = known >= NEIGHBOURS and not is_near and t < end - 1 and t - refined < CONFIRM_EVERY
         agrees = agrees and plan.kinds[t, LOSS] != SQUARED  # cheap, and exact with one step more
-        predicted = (known > 0 or is_near) and (
-            t == 0 or demands.fixed_bias or _both_classes(labels, setting.batch)
-        )
+        predicted = known > 0 or is_near
+        sure = t == 0 or demands.fixed_bias or _both_classes(labels, setting.batch)
         evaluations, accuracy, begun = 0, math.inf, PREDICTED
         for attempt in range(2):
-            if attempt == 0:
-                if not predicted:
-                    continue
-                _predict(t, known, table.unknowns, near, labels, history, x)
-            else:
+            if attempt == 1 or (predicted and not sure):
                 mass = explicit_start(labels, setting.batch, setting.fixed_bias, work.room, x)
                 if math.isnan(mass):
                     return t, Ending.EMPTY
@@ -182,6 +177,11 @@ def march(
                     return t, Ending.UNCONFIRMED
                 if t > 0 and not demands.fixed_bias and mass < COLLAPSED_MASS:
                     return t, Ending.COLLAPSED
+            if attempt == 0:
+                if not predicted:
+                    continue
+                _predict(t, known, table.unknowns, near, labels, history, x)
+            else:
                 raise_stiffness(x, ridge, setting.softness)
                 begun = NO_UPDATE if no_update_start(setting, ridge, work, x) else EXPLICIT
             limit = NEWTON_STEPS_NEAR if attempt == 0 else NEWTON_STEPS
