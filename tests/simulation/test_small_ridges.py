@@ -22,7 +22,7 @@ def labelled_data(recipe: Recipe, features: int, seed: int) -> tuple[np.ndarray,
     center = np.full(features, features**-0.5)
     drawn = explicit.draw(step, step.rows, center, explicit.dense_noise, generator(seed, 0))
     matrix = np.column_stack([drawn.design.times(one) for one in np.eye(features)])
-    return matrix, drawn.signs
+    return matrix, np.where(drawn.positive, 1.0, -1.0)
 
 
 def newton(matrix: np.ndarray, signs: np.ndarray, ridge: float) -> tuple[np.ndarray, float]:

@@ -12,10 +12,9 @@ import numpy as np
 
 from ..arrays import Array
 from ..errors import InvalidInput
-from ..fields import expand
 from ..losses import Loss
 from ..problem import Mixture, Problem
-from ..protocol import parts_of
+from ..protocol import Protocol, parts_of, protocol_of
 from ..recipe import Recipe
 
 
@@ -33,19 +32,13 @@ class StepPlan(NamedTuple):
 
 
 class RunPlan(NamedTuple):
-    """The steps of a run and what is common to them.
-
-    Attributes:
-        parts: names of the sets of unlabelled rows that each step uses; none at step 0.
-        kept: weight of the labelled rows in each step; 1 at step 0.
-    """
+    """The steps of a run and what is common to them; `protocol` says what is fitted to what."""
 
     problem: Problem
     recipe: Recipe
     features: int
     steps: tuple[StepPlan, ...]
-    parts: tuple[tuple[str, ...], ...]
-    kept: Array
+    protocol: Protocol
 
     @property
     def test(self) -> Mixture:
@@ -53,23 +46,31 @@ class RunPlan(NamedTuple):
 
     @property
     def returns(self) -> bool:
-        """Whether some row is used again."""
+        """Whether some sample is reused."""
         return not self.problem.every_sample_once
 
-    def last_use(self, part: str) -> int:
-        """The last step that uses a set of unlabelled rows."""
-        return max(t for t, parts in enumerate(self.parts) if part in parts)
+    def size(self, group: int) -> int:
+        """The samples of a group."""
+        return round(self.protocol.groups[group].alpha * self.features)
 
-    def new_parts(self, t: int) -> tuple[str, ...]:
-        """The sets of unlabelled rows that step t is the first to use."""
-        seen = {part for parts in self.parts[:t] for part in parts}
-        return tuple(part for part in self.parts[t] if part not in seen)
+    def new_groups(self, t: int) -> tuple[int, ...]:
+        """The groups that fit t is the first to use."""
+        uses = self.protocol.uses
+        return tuple(use.group for use in self.protocol.fits[t].uses if min(uses[use.group]) == t)
 
     def new_rows(self, t: int) -> int:
-        """Rows that step t is the first to use."""
-        if t == 0:
-            return self.steps[0].rows
-        return self.steps[t].rows // len(self.parts[t]) * len(self.new_parts(t))
+        """Samples that fit t is the first to use."""
+        return sum(self.size(group) for group in self.new_groups(t))
+
+    def is_last_use(self, group: int, t: int) -> bool:
+        """Whether no fit after t uses a group."""
+        return max(self.protocol.uses[group]) <= t
+
+    @property
+    def labels_stay(self) -> bool:
+        """Whether every fit has the labelled samples with the weight of fit 0."""
+        uses = self.protocol.uses[0]
+        return all(t in uses and uses[t].weight == 1 for t in range(len(self.steps)))
 
     @property
     def alphas(self) -> Array:
@@ -124,7 +125,6 @@ def plan_run(problem: Problem, recipe: Recipe, features: int) -> RunPlan:
             f" needed: {least} features or more are accepted",
         )
     rows = rows * count
-    kept = np.append(1.0, expand("keep_labeled", problem.keep_labeled, problem.steps))
     first = StepPlan(
         0, problem.loss_at(0), int(rows[0]), problem.rho, problem.delta, recipe.lambda_l * features,
         np.nan, np.nan,
@@ -142,4 +142,4 @@ def plan_run(problem: Problem, recipe: Recipe, features: int) -> RunPlan:
         )
         for t in range(problem.steps)
     )
-    return RunPlan(problem, recipe, features, (first, *later), parts, kept)
+    return RunPlan(problem, recipe, features, (first, *later), protocol_of(problem, recipe))

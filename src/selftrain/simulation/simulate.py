@@ -250,12 +250,7 @@ def _warn_if_idle(plan: RunPlan) -> None:
     """Kept labels with sharpness 1 and one ridge: the previous model is already the minimum."""
     later = plan.steps[1:]
     idle = [step.t for step in later if step.sharpness == 1 and step.ridge == plan.steps[0].ridge]
-    if (
-        bool(np.all(plan.kept == 1))
-        and later
-        and len(idle) == len(later)
-        and plan.recipe.labeler == "soft"
-    ):
+    if plan.labels_stay and later and len(idle) == len(later) and plan.recipe.labeler == "soft":
         warnings.warn(
             "keep_labeled with sharpness 1 and lambda_u = lambda_l changes nothing: the model of "
             "step 0 already minimises every later objective",

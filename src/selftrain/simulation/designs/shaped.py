@@ -13,6 +13,7 @@ from scipy.stats import rankdata
 from ...arrays import Array
 from ...errors import InvalidInput
 from ...mixture.from_data import labelled_rows
+from ..fitted_to import GroupSamples
 from ..plan import RunPlan, StepPlan
 from ..random.streams import generator
 from ..seed_record import Mask
@@ -120,36 +121,33 @@ class TableSource:
 
 
 class Pool:
-    """The rows of a seed: drawn at their first use, kept until their last."""
+    """The samples of a seed: drawn at their first use, stored until their last."""
 
     def __init__(self, plan: RunPlan, source: SourceOfRows):
         self._plan, self._source = plan, source
-        self._parts: dict[str, Drawn] = {}
-        self._labeled: Drawn | None = None
+        self._groups: dict[int, GroupSamples] = {}
 
-    def batch(self, step: StepPlan) -> Drawn:
-        """The rows of a step: the labelled ones at step 0, else all parts that it names."""
-        plan, new = self._plan, self._plan.new_parts(step.t)
-        if step.t == 0:
-            drawn = self._source.draw(step)
-            self._labeled = drawn if np.any(plan.kept[1:] > 0) else None
-            return drawn
-        if new:
-            drawn = self._source.draw(step._replace(rows=plan.new_rows(step.t)))
-            for place, name in enumerate(new):
-                mine = slice(place, None, len(new))  # every part has its share of both classes
-                self._parts[name] = Drawn(drawn.rows[mine], drawn.positive[mine])
-        parts = [self._parts[name] for name in plan.parts[step.t]]
-        for name in plan.parts[step.t]:
-            if plan.last_use(name) == step.t:
-                del self._parts[name]
-        if len(parts) == 1:
-            return parts[0]
-        return Drawn(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+    def samples(self, group: int) -> GroupSamples:
+        """The samples of a group."""
+        return self._groups[group]
 
-    def kept(self, step: StepPlan) -> Drawn | None:
-        """The labelled rows, if a later step uses them again."""
-        return self._labeled if step.t > 0 and self._plan.kept[step.t] > 0 else None
+    def draw(self, step: StepPlan) -> None:
+        """Draw the groups that a fit is the first to use; each has its share of both classes."""
+        new = self._plan.new_groups(step.t)
+        if not new:
+            return
+        sizes = [self._plan.size(group) for group in new]
+        drawn = self._source.draw(step._replace(rows=sum(sizes)))
+        places = np.concatenate([(np.arange(size) + 0.5) / size for size in sizes])
+        order = np.repeat(new, sizes)[np.argsort(places, kind="stable")]
+        for group in new:
+            mine = order == group
+            self._groups[group] = GroupSamples(drawn.rows[mine], drawn.positive[mine])
+
+    def forget(self, t: int) -> None:
+        """Drop the samples that no fit after t uses."""
+        for group in [group for group in self._groups if self._plan.is_last_use(group, t)]:
+            del self._groups[group]
 
 
 def row_table(plan: RunPlan, rows: Any) -> Drawn:

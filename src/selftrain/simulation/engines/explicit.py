@@ -9,27 +9,25 @@ against, the path for losses of the user's own, and the one that knows rows that
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 
 from ...arrays import Array
 from ..designs.design import ClusterRows, Design, Stacked, Stored
 from ..designs.revealed import RevealedGaussian
+from ..fitted_to import GroupSamples, Model, fitted_to
 from ..linear.fit import Fit
 from ..linear.susceptibility import susceptibility
 from ..plan import RunPlan, StepPlan
 from ..pseudo_labels import (
     check_selection,
-    label_quality,
     majority_positive,
     one_class,
-    targets_of,
     vanished,
 )
 from ..random.streams import PROBES, TEST, generator
-from ..seed_record import ASKED_NOTHING, Mask, SeedOptions, SeedRecord, sample_error
-from .step_fit import FitRows, fit_step
+from ..seed_record import ASKED_NOTHING, SeedOptions, SeedRecord, sample_error
+from .step_fit import fit_step
 
 Noise = Callable[[int, int, np.random.Generator], Design]
 
@@ -44,13 +42,6 @@ def revealed_noise(rows: int, columns: int, random: np.random.Generator) -> Desi
     return RevealedGaussian(rows, columns, random)
 
 
-class LabeledRows(NamedTuple):
-    """Rows of a mixture: the design and the classes (+1 or -1) behind it."""
-
-    design: Design
-    signs: Array
-
-
 def run_steps(
     plan: RunPlan, noise: Noise, record: SeedRecord, options: SeedOptions = ASKED_NOTHING
 ) -> bool:
@@ -59,37 +50,30 @@ def run_steps(
     """
     seed, center = record.seed, np.full(plan.features, plan.features**-0.5)
     pool = _Pool(plan, noise, center, seed)
-    weights, bias = np.zeros(plan.features), 0.0
+    models = [Model(np.zeros(plan.features), 0.0)]
     # Probes ask a revealed matrix more than the fit did: if a later fit asks it too, they wait.
     asked_again = noise is revealed_noise and plan.returns
     probed: list[tuple[StepPlan, Design, Array]] = []
     for step in plan.steps:
         if options.stopped():
             return False
-        batch = pool.batch(step)
-        if step.t == 0:
-            targets = np.where(batch.signs > 0, step.loss.classes[1], step.loss.classes[0])
-            selected = np.ones(step.rows, dtype=bool)
-            trained, quality = True, {}
-        else:
-            logits = batch.design.times(weights) + bias
-            targets = targets_of(plan.recipe.label_function, logits, step, step.loss)
-            selected = np.abs(logits) > step.threshold * np.linalg.norm(weights)
-            trained = not plan.recipe.fix_bias
-            quality = label_quality(logits, selected, batch.signs > 0)
-        kept = pool.labeled if step.t > 0 and plan.kept[step.t] > 0 else None
+        weights, bias = models[-1]
+        pool.draw(step)
+        sample = fitted_to(plan, step.t, pool.samples, models[1:], 1.0, _stacked)
+        rows, targets, selected = sample.rows, sample.targets, sample.selected
+        trained = plan.protocol.fits[step.t].bias_of is None
         faded = step.t > 0 and vanished(float(np.linalg.norm(weights)), bias, trained)
-        if kept is None and not faded:
-            check_selection(step, selected, float(weights @ weights), bias)
-        if kept is None and (faded or (trained and one_class(targets[selected], step.loss))):
-            positive = majority_positive(targets[selected], step.loss, bias)
-            record.collapse(step.t, positive)
-            break
-        rows = _rows(batch, targets, selected, kept, step, float(plan.kept[step.t]))
+        if not sample.mixed:
+            if not faded:
+                check_selection(step, selected, float(weights @ weights), bias)
+            if faded or (trained and one_class(targets[selected], step.loss)):
+                record.collapse(step.t, majority_positive(targets[selected], step.loss, bias))
+                break
         found = fit_step(step, rows, trained, weights, bias, options.tolerance)
         after = measure(found, weights if step.t else None, center)
+        quality = sample.quality
         record.put(step.t, **after, directions=found.products, fit_error=found.error, **quality)
-        train = step.loss.value(targets, found.logits[: step.rows])[selected]
+        train = step.loss.value(targets, found.logits[: targets.size])[selected]
         record.put(step.t, train_loss=float(train.mean()) if train.size else float("nan"))
         q = after["m"] ** 2 + after["v"]
         random = generator(seed, step.t, TEST)
@@ -99,10 +83,10 @@ def run_steps(
             probed.append((step, rows.design, found.curvature))
         if not asked_again:
             _probe(record, probed, options.probes)
-        weights, bias = found.weights, found.bias
-        written = weights * np.sqrt(plan.features)
-        record.keep(options, written, found.logits[: step.rows], selected, batch.signs > 0)
-        del batch, kept, rows  # a dense matrix goes before the next one is drawn
+        models.append(Model(found.weights, found.bias))
+        written = found.weights * np.sqrt(plan.features)
+        record.keep(options, written, found.logits[: targets.size], selected, sample.positive)
+        del sample, rows  # a dense matrix goes before the next one is drawn
         pool.forget(step.t)
     _probe(record, probed, options.probes)
     return True
@@ -118,47 +102,40 @@ def _probe(record: SeedRecord, probed: list[tuple[StepPlan, Design, Array]], pro
 
 
 class _Pool:
-    """The rows of a seed: drawn at their first use, kept until their last."""
+    """The samples of a seed: drawn at their first use, stored until their last."""
 
     def __init__(self, plan: RunPlan, noise: Noise, center: Array, seed: int):
         self._plan, self._noise, self._center, self._seed = plan, noise, center, seed
-        self._parts: dict[str, LabeledRows] = {}
-        self.labeled: LabeledRows | None = None
+        self._groups: dict[int, GroupSamples] = {}
 
-    def batch(self, step: StepPlan) -> LabeledRows:
-        """The rows of a step: the labelled ones at step 0, else all parts that it names."""
+    def samples(self, group: int) -> GroupSamples:
+        """The samples of a group."""
+        return self._groups[group]
+
+    def draw(self, step: StepPlan) -> None:
+        """Draw the groups that a fit is the first to use."""
         random = generator(self._seed, step.t)
-        if step.t == 0:
-            drawn = draw(step, step.rows, self._center, self._noise, random)
-            self.labeled = drawn if np.any(self._plan.kept[1:] > 0) else None
-            return drawn
-        names = self._plan.parts[step.t]
-        for name in names:
-            if name not in self._parts:
-                rows = step.rows // len(names)
-                self._parts[name] = draw(step, rows, self._center, self._noise, random)
-        parts = [self._parts[name] for name in names]
-        if len(parts) == 1:
-            return parts[0]
-        signs = np.concatenate([part.signs for part in parts])
-        return LabeledRows(Stacked(*(part.design for part in parts)), signs)
+        for group in self._plan.new_groups(step.t):
+            count = self._plan.size(group)
+            self._groups[group] = draw(step, count, self._center, self._noise, random)
 
     def forget(self, t: int) -> None:
-        """Let go of rows that no step after t uses."""
-        for name in self._plan.parts[t]:
-            if self._plan.last_use(name) == t:
-                del self._parts[name]
-        if not np.any(self._plan.kept[t + 1 :] > 0):
-            self.labeled = None
+        """Drop the samples that no fit after t uses."""
+        for group in [group for group in self._groups if self._plan.is_last_use(group, t)]:
+            del self._groups[group]
+
+
+def _stacked(designs: list[Design]) -> Design:
+    return designs[0] if len(designs) == 1 else Stacked(*designs)
 
 
 def draw(
     step: StepPlan, rows: int, center: Array, noise: Noise, random: np.random.Generator
-) -> LabeledRows:
-    """Rows of the mixture of this step."""
+) -> GroupSamples:
+    """Samples of the mixture of this step."""
     signs = np.where(random.random(rows) < step.rho, 1.0, -1.0)
     entries = noise(rows, center.size, random)
-    return LabeledRows(ClusterRows(entries, signs, center, step.delta), signs)
+    return GroupSamples(ClusterRows(entries, signs, center, step.delta), signs > 0)
 
 
 def measure(found: Fit, before: Array | None, center: Array) -> dict[str, float]:
@@ -171,23 +148,3 @@ def measure(found: Fit, before: Array | None, center: Array) -> dict[str, float]
         "bias": found.bias,
         "overlap": float("nan") if before is None else float(before @ found.weights),
     }
-
-
-def _rows(
-    batch: LabeledRows,
-    targets: Array,
-    selected: Mask,
-    kept: LabeledRows | None,
-    step: StepPlan,
-    weight: float,
-) -> FitRows:
-    """The rows of a fit: the batch, then the labelled rows with their weight, if they are kept."""
-    chosen = selected.astype(float)
-    if kept is None:
-        return FitRows(batch.design, targets, chosen)
-    truth = np.where(kept.signs > 0, step.loss.classes[1], step.loss.classes[0])
-    return FitRows(
-        Stacked(batch.design, kept.design),
-        np.append(targets, truth),
-        np.append(chosen, np.full(truth.size, weight)),
-    )
