@@ -210,7 +210,7 @@ VERBS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     ),
     "gradient": ("steps", lambda p: gradient(solve(PROBLEM, RECIPE), progress=p)),
     "gradient of shapes": (
-        "slopes",
+        "steps",
         lambda p: gradient(solve(SHAPED, RECIPE), progress=p)["lambda_u"],
     ),
     "continuum": ("evaluations", lambda p: continuum(PROBLEM, RECIPE, progress=p)),

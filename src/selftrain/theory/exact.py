@@ -51,7 +51,9 @@ from .tolerances import (
 from .trajectory import Trajectory
 
 MARCHED = 200_000
-"""Modes times steps of compiled code between two reports of progress."""
+"""Modes times steps of compiled code between two reports of progress; a step by itself counts as 20
+modes.
+"""
 
 
 def solve_exact(
@@ -164,7 +166,7 @@ class Run:
         """
         stages, tolerance = self.stages, confirmable(self.tolerance)
         samples = stages.samples
-        enough, piece = last_step_of(tolerance), 1 + MARCHED // samples.mean.shape[1]
+        enough, piece = last_step_of(tolerance), 1 + MARCHED // (20 + samples.mean.shape[1])
 
         def run(t: int, exponent: float) -> tuple[int, Ending]:
             faded = bool(self.exponents[t] > 0)

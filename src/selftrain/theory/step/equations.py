@@ -15,6 +15,21 @@ A group is a class with its own covariance, or both classes where they share one
 conjugates $\hat R$, integrated by parts and measured from $\gamma_0\hat Q$, so that a step that
 hardly moves is a small one. The step is a convex problem (docs/numerics.md), so its solution is
 unique and a confirmed residual is proof.
+
+Where each equation of the paper's definition is (step t, step 0):
+
+    \hat Q     `eq:rs-saddle-hatq`, `eq:rs-saddle-qhat0`        here
+    \hat\chi   `eq:rs-saddle-hatchi`, `eq:rs-saddle-chihat0`    here
+    \hat m     `eq:rs-saddle-hatm`, `eq:rs-saddle-mhat0`        here
+    \hat R     `eq:rs-saddle-hatr`                              by parts: T = \gamma_0\hat Q - \hat R
+    B          `eq:rs-saddle-b`, `eq:rs-saddle-b0`              here
+    q, m, R    `eq:rs-saddle-q`, `eq:rs-saddle-m`, `eq:rs-saddle-r`,
+               `eq:rs-saddle-q0`, `eq:rs-saddle-m0`             `geometry.modes.advance`
+    \chi       `eq:rs-saddle-chi`, `eq:rs-saddle-chi0`          `geometry.modes.advance`: tr G/N
+    \hat u     `eq:rs-saddle-uhat`, `eq:rs-saddle-uhat0`        `averages.logistic.logits.prox`
+    h          `eq:rs-saddle-local-field1`, `eq:rs-saddle-local-field2`,
+               `eq:rs-saddle-local-field0`
+               (`eq: intuitive hu1`, `eq: intuitive hu2`)       `averages.batch`
 """
 
 from __future__ import annotations
