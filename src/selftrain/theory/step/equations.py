@@ -21,7 +21,7 @@ Where each equation of the paper's definition is (step t, step 0):
     \hat Q     `eq:rs-saddle-hatq`, `eq:rs-saddle-qhat0`        here
     \hat\chi   `eq:rs-saddle-hatchi`, `eq:rs-saddle-chihat0`    here
     \hat m     `eq:rs-saddle-hatm`, `eq:rs-saddle-mhat0`        here
-    \hat R     `eq:rs-saddle-hatr`                              by parts: T = \gamma_0\hat Q - \hat R
+    \hat R     `eq:rs-saddle-hatr`                              by parts, in T
     B          `eq:rs-saddle-b`, `eq:rs-saddle-b0`              here
     q, m, R    `eq:rs-saddle-q`, `eq:rs-saddle-m`, `eq:rs-saddle-r`,
                `eq:rs-saddle-q0`, `eq:rs-saddle-m0`             `geometry.modes.advance`
