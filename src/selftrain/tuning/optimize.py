@@ -19,9 +19,9 @@ from ..runtime.progress import Progress, ProgressOption, checked_progress
 from ..theory.solve import checked_tolerance, solve
 from ..theory.tolerances import TOLERANCE
 from ..theory.trajectory import Trajectory
-from .banks import BankSearch
 from .bounds import DEFAULT_BOUNDS
 from .optimum import Optimum, active_bounds, labeled_optimum
+from .reuse import ReuseSearch
 from .search import ROUGH, ROUGHLY, WORST, Search
 from .starts import (
     DEFAULT,
@@ -94,7 +94,7 @@ def optimize(
     alone = labeled_optimum(problem, ridge, tolerance)
     plan = _Plan(method, starts, DEFAULT if start is None else GIVEN, alone.error, tolerance)
     with Progress(None, "runs", progress) as bar:
-        search = (Search if problem.every_sample_once else BankSearch)(problem, free, limit, bar)
+        search = (Search if problem.every_sample_once else ReuseSearch)(problem, free, limit, bar)
         found = _best_bias(search, begin, plan) if either else _descended(search, begin, plan)
         x, first, second = _finished(search, found, plan)
         recipe, came_from = search.variables.recipe(x), found.start
@@ -158,7 +158,7 @@ def _best_bias(search: Search, begin: Recipe, plan: _Plan) -> Descent:
 def _descended(search: Search, begin: Recipe, plan: _Plan) -> Descent:
     """Near the best optimum that was found."""
     there = Start(plan.name, search.variables.coordinates(begin))
-    if isinstance(search, BankSearch):
+    if isinstance(search, ReuseSearch):
         count = plan.starts or (SEVERAL if plan.anywhere else 1)
         others = [Start(SPREAD, x) for x in spread(search.variables, 2 * (count - 1))]
         known = known_recipes(search.variables, begin) if count > 1 else []
@@ -175,7 +175,7 @@ def _descended(search: Search, begin: Recipe, plan: _Plan) -> Descent:
 
 def _finished(search: Search, found: Descent, plan: _Plan) -> tuple[Array, float, float]:
     """The coordinates of the optimum, and its `conditions`."""
-    if plan.method == "nelder-mead" and not isinstance(search, BankSearch):
+    if plan.method == "nelder-mead" and not isinstance(search, ReuseSearch):
         return found.x, *search.conditions(found.x, plan.tolerance)
     return search.finish(found.x, plan.tolerance)
 

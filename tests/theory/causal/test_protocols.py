@@ -4,10 +4,19 @@ different covariances.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from selftrain import Clusters, Problem, Recipe, Trajectory, simulate, solve
+from selftrain.protocol import PseudoLabels, Use
+from selftrain.simulation.engines.explicit import dense_noise, run_steps
+from selftrain.simulation.plan import plan_run
+from selftrain.simulation.seed_record import SeedRecord
+from selftrain.theory.causal import solve as causal
+from selftrain.theory.causal.known import before_reuse
+from selftrain.theory.causal.replicate import CausalRun, PointSource
 
 BASE = {"alpha_l": 0.8, "alpha_u": 2.2, "rho": 0.35, "delta": 0.6, "steps": 5}
 RIDGES = {"lambda_l": 0.05, "lambda_u": 0.03}
@@ -81,3 +90,29 @@ def test_groups_of_different_covariances_against_finite_systems() -> None:
     assert np.abs(comparison.scores).max() < 4, comparison.worst
     other = solve(problem.replace(clusters_u=None, test="labeled"), recipe, tolerance=1e-3)
     assert abs(other.pseudo_label_accuracy[2] - run.pseudo_label_accuracy[2]) > 0.02
+
+
+def test_an_earlier_teacher_relabels_the_labelled_samples() -> None:
+    """Fit 3 takes its labels from fit 1, for the labelled samples too: no problem says that, but
+    both engines run any protocol.
+    """
+    problem = Problem(**{**BASE, "steps": 3}, batches="reused", keep_labeled=0.5)
+    recipe = Recipe(lambda_l=0.3, lambda_u=0.2)
+    plan = plan_run(problem, recipe, 400)
+    fits = list(plan.protocol.fits)
+    made = PseudoLabels(1, 1.5, 0.0, recipe.label_function)
+    fits[3] = fits[3]._replace(uses=(Use(0, 0.5, made), Use(1, 1.0, made)))
+    protocol = replace(plan.protocol, fits=tuple(fits))
+    found = []
+    for seed in range(16):
+        record = SeedRecord(seed, 3)
+        run_steps(plan._replace(protocol=protocol), dense_noise, record)
+        m, v, bias = (record.values[name] for name in ("m", "v", "bias"))
+        found.append([m, m**2 + v, bias])
+    exact = solve(*before_reuse(problem, recipe))
+    setting = causal.setting_of(problem, recipe, exact)._replace(protocol=protocol)
+    run = CausalRun(setting, PointSource(2**13, np.random.SeedSequence(0))).solve()
+    m = run.history.means(setting.test, np.array(run.history.fits))[:, 0, -1]
+    theory = np.array([m, [run.history.square(t) for t in range(4)], run.bias])
+    error = np.std(found, axis=0, ddof=1) / 4
+    assert np.abs((np.mean(found, axis=0) - theory) / error).max() < 4

@@ -1,10 +1,10 @@
-r"""The search where rows are used again: the error on one bank of rows, its slopes by differences.
+r"""The search where samples are reused: the error on one replicate, its slopes by differences.
 
-The theory with memory is an average over banks (`theory.memory`). One bank that stays the same for
-all recipes makes the error a smooth function of them, a little off the true one; the optimum on it
-is off by the square of that, and the run that is returned is solved on as many banks as its
-tolerance needs. Hard labels and thresholds make the error on a bank jump: then the search is a
-simplex, and its end is not confirmed by slopes.
+The theory of data reuse is an average over replicates (`theory.causal`). One replicate that stays
+the same for all recipes makes the error a smooth function of them, a little off the true one; the
+optimum on it is off by the square of that, and the run that is returned is solved on as many
+replicates as its tolerance needs. Hard labels and thresholds make the error on points jump: then
+the search is a simplex, and its end is not confirmed by slopes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .search import WORST, Index, Search
 from .starts import Descent, Start
 
 ROUGH_POINTS, POINTS = 2**10, 2**11
-"""Rows of the bank for each class and group, while starts are followed and at the end: off by about
+"""Points for each class and group, while starts are followed and at the end: off by about
 1e-3 and 5e-4.
 """
 
@@ -36,14 +36,14 @@ ROUGHLY, STATIONARY = 3e-5, 5e-7
 
 
 @dataclass
-class BankSearch(Search):
-    """A `Search` on one bank of rows."""
+class ReuseSearch(Search):
+    """A `Search` on one replicate."""
 
     near: dict[int, Array] | None = field(default=None)
     points: int = ROUGH_POINTS
 
     def run(self, recipe: Recipe, tolerance: float) -> Trajectory:
-        """The run on the bank, started from the one before."""
+        """The run on the replicate, started from the one before."""
         exact = solve(*before_reuse(self.problem, recipe))
         if exact.collapsed_at is not None:
             return exact
@@ -83,7 +83,7 @@ class BankSearch(Search):
         return min(ways, key=lambda found: found.value)
 
     def finish(self, x: Array, tolerance: float) -> tuple[Array, float, float]:
-        """To the optimum on a larger bank, and what slopes say of it; nothing where the error
+        """To the optimum on more points, and what slopes say of it; nothing where the error
         jumps.
         """
         self.points, self.best = POINTS, np.inf

@@ -1,4 +1,4 @@
-"""Tuning where rows are used again."""
+"""Tuning with data reuse."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ def test_no_recipe_around_is_better() -> None:
                 assert solve(PROBLEM, Recipe(*ridges)).error[-1] >= best.error - 1e-9
 
 
-def test_a_bank_leads_to_the_optimum_of_many() -> None:
+def test_one_replicate_leads_to_the_optimum_of_many() -> None:
     problem = PROBLEM.replace(loss="logistic", steps=2)
     best = optimize(problem, ("lambda_u",), start=Recipe(), tolerance=1e-4)
     for factor in (0.7, 1.4):
