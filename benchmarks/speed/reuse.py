@@ -16,8 +16,9 @@ from selftrain.problem import Problem
 from selftrain.recipe import Recipe
 from selftrain.theory.causal import replicate
 from selftrain.theory.causal.known import before_reuse
+from selftrain.theory.causal.newton import Solved
 from selftrain.theory.causal.solve import run_one_replicate
-from selftrain.theory.causal.step import CausalStep, Solved
+from selftrain.theory.causal.step import CausalStep
 from selftrain.theory.solve import solve
 
 from .measure import Line, seconds

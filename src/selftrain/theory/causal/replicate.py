@@ -12,14 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...arrays import Array
-from ...protocol import Fit, Protocol, Use
+from ...protocol import Fit, Protocol
 from ...runtime.progress import Progress
 from ..ending import Ending
-from ..tolerances import COLLAPSED_MASS, ONLY_BIAS
-from .cells import Cell, LinearCell, seen_by
+from ..tolerances import ONLY_BIAS
+from .cells import Cell, seen_by
 from .coordinates import Coordinates
 from .draws import Draw, grid, scrambled
-from .step import CausalStep, Member, exact_averages, looked_at, no_update_start, solve_step
+from .linear import LinearCell
+from .measured import label_quality, losses, one_class
+from .newton import solve_step
+from .starts import no_update_start
+from .step import CausalStep, Member, exact_averages, looked_at
 from .weights import Hats, Law, Layout, WeightHistory, inverse
 
 Counts = NDArray[np.int64]
@@ -223,7 +227,7 @@ class CausalRun:
         found = solve_step(stage, [*self._shifted(stage, plain), plain])
         self.moves[t], self.evaluations[t] = _move(plain, found.z, layout), found.evaluations
         self._take(t, layout, found.z, used)
-        self.measured[3:, t] = losses(fit, self.present, self.groups)
+        self.measured[3:, t] = losses(fit, self.present)
         later = self.setting.protocol.fits[t + 1 :]
         needed = {use.group for after in later for use in after.uses}
         for g in [g for g in self.present if g not in needed]:
@@ -417,52 +421,3 @@ def _move(plain: Array, z: Array, layout: Layout) -> Array:
     for at in layout.fresh.values():
         move[at] = np.log(z[at] / plain[at])
     return np.asarray(move)
-
-
-def _pseudo(fit: Fit) -> list[Use]:
-    return [use for use in fit.uses if use.labels is not None]
-
-
-def label_quality(fit: Fit, present: dict[int, list[Member]]) -> tuple[float, float, float]:
-    """Return the share of pseudo-labelled samples that are selected, the accuracy of all labels,
-    and of the selected ones.
-    """
-    parts = [
-        member.cell.quality(use.labels.teacher)
-        for use in fit.uses if use.labels is not None
-        for member in present[use.group]
-    ]  # fmt: skip
-    total, selected, right, both = (sum(column) for column in zip(*parts, strict=True))
-    return selected / total, right / total, both / selected if selected else math.nan
-
-
-def one_class(
-    t: int, fit: Fit, present: dict[int, list[Member]], trained: bool, state: dict[str, float]
-) -> bool:
-    """Return whether the labels of a fit have collapsed; a fit without any sample raises."""
-    if len(_pseudo(fit)) < len(fit.uses):
-        return False
-    masses = [member.cell.label_mass() for use in fit.uses for member in present[use.group]]
-    total, down, up = (sum(column) for column in zip(*masses, strict=True))
-    if total == 0:
-        raise Ending.EMPTY.error(t, state)
-    return trained and min(down, up) < COLLAPSED_MASS * total
-
-
-def losses(
-    fit: Fit, present: dict[int, list[Member]], groups: object = None
-) -> tuple[float, float]:
-    """Return the mean loss of the selected pseudo-labelled samples (of those with given labels if
-    there are no others), and of those with given labels next to them.
-    """
-    means = []
-    for given in (False, True):
-        parts = [
-            member.cell.loss_sums()
-            for use in fit.uses if (use.labels is None) == given
-            for member in present[use.group]
-        ]  # fmt: skip
-        count, loss = sum(part[0] for part in parts), sum(part[1] for part in parts)
-        means.append(loss / count if count else math.nan)
-    plain, kept = means
-    return (plain, kept) if _pseudo(fit) else (kept, math.nan)

@@ -1,4 +1,4 @@
-r"""One fit: its equations on the conjugates, and Newton's method.
+r"""One fit: its equations on the conjugates, with their Jacobian.
 
 With $\langle\cdot\rangle$ the sum over the samples in use, weighted by $\alpha$, the conjugates of
 fit t satisfy
@@ -8,7 +8,7 @@ $$\hat m_k = -\langle f\rangle_k,\quad \langle f\rangle = 0,\quad \hat Q_{tt} = 
 f\varphi_k\rangle,\quad \Phi_{tt}\Phi_{tt}^\top = \langle f f^\top\rangle - \sum_k
 \Phi_{tk}\Phi_{tk}^\top .$$
 
-The third is Stein's identity $E[f\xi_r] = \sum_s \hat Q_{ts}C_{sr}$: labels are data of the step,
+The fourth is Stein's identity $E[f\xi_r] = \sum_s \hat Q_{ts}C_{sr}$: labels are data of the step,
 so no jump is differentiated. f depends on the fields of the step through H and $X_{tt}$ only, so
 the Jacobian needs averages of D with products of columns, and no derivatives of the history. Given
 $\hat Q_{tt}$ the equations are those of a convex problem.
@@ -17,24 +17,14 @@ $\hat Q_{tt}$ the equations are those of a convex problem.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import lu_factor, lu_solve
 
 from ...arrays import Array
-from ...errors import ConvergenceError
-from .cells import Cell, CellAverages, LinearCell, Seen
-from .weights import FAINT, Fields, Hats, Law, Layout, Trial, WeightHistory, factor, inverse
-
-REMAINS, REMAINS_EXACTLY = 1e-10, 1e-14
-"""The error that the last step of Newton's method may leave, relative to the weights: on points
-(below that of any replicate, and small enough for differences between recipes), and where averages
-are exact.
-"""
-
-CONTRACTS = 0.05
-"""A Jacobian is used again while each step is smaller than the one before by this factor."""
+from .cells import Cell, CellAverages, Seen
+from .linear import LinearCell
+from .weights import FAINT, Fields, Hats, Law, Layout, WeightHistory, factor, inverse
 
 KNOWN, KNOWN_EXACTLY = 1e-2, 1e-4
 """The last change of a new square, relative, unless it is faint: on points, and where averages are
@@ -43,26 +33,6 @@ exact.
 
 DIFFERENCE = 1e-12
 """On points a new square is a difference of averages, known to this share of them."""
-
-SURE = 1e-3
-"""Steps this small are not tested for descent."""
-
-MOST_NEWTON = 40
-SMALLEST_FRACTION = 1e-3
-
-MOST_SUGGESTED = 8
-"""Newton steps from a start that a run nearby suggests: it is left for the plain start after these,
-or at a step that has to be shortened.
-"""
-
-LARGEST_RIDGE = 1e3
-
-MOST_SUBSTITUTIONS = 30
-
-SMALL_REST = (1e-6, 1e-4)
-"""Share of the new direction in the square of the weights where a plain start has none: at least,
-and per unit of the ridge.
-"""
 
 
 class Member(NamedTuple):
@@ -81,21 +51,6 @@ class Evaluation(NamedTuple):
     residual: Array
     jacobian: Array | None = None
     primal: Array | None = None
-
-
-class Solved(NamedTuple):
-    """Unknowns of a step and how many evaluations they took."""
-
-    z: Array
-    evaluations: int
-
-
-class _Stuck(Exception):
-    """Newton's method did not settle; carries evaluations and the last relative step."""
-
-    def __init__(self, evaluations: int, size: float):
-        super().__init__()
-        self.evaluations, self.size = evaluations, size
 
 
 class Totals:
@@ -313,159 +268,6 @@ def moved_averages(at: CellAverages, theta: Array, strength: Array) -> tuple[Arr
     return (
         f.reshape(size, d, columns), half + half.swapaxes(-1, -2), stiffness.reshape(size, d, d)
     )  # fmt: skip
-
-
-def solve_step(stage: CausalStep, starts: Sequence[Array]) -> Solved:
-    """Solve a fit by Newton's method from the starts, with all patience for the last one, else
-    along decreasing ridges.
-    """
-    spent = 0
-    for start in starts:
-        try:
-            z, used = _newton(stage, start, suggested=start is not starts[-1])
-            return Solved(z, spent + used)
-        except _Stuck as stuck:
-            spent += stuck.evaluations
-    ridges = np.geomspace(max(LARGEST_RIDGE * stage.ridge, LARGEST_RIDGE), stage.ridge, 13)
-    bias = starts[-1][stage.layout.bias]
-    z = large_ridge_start(stage._replace(ridge=float(ridges[0])), bias)
-    try:
-        for ridge in ridges:
-            z, used = _newton(stage._replace(ridge=float(ridge)), z)
-            spent += used
-    except _Stuck as stuck:
-        reason = "Newton's method did not settle on the replicate, nor along decreasing ridges"
-        state = {"bias": float(bias[0])}
-        raise ConvergenceError(stage.t, reason, state, stuck.size) from None
-    return Solved(z, spent)
-
-
-def _newton(stage: CausalStep, start: Array, *, suggested: bool = False) -> Solved:
-    most = MOST_SUGGESTED if suggested else MOST_NEWTON
-    shortest = 1.0 if suggested else SMALLEST_FRACTION
-    remains = REMAINS_EXACTLY if exact_averages(stage.members) else REMAINS
-    z, evaluations, size = start.copy(), 1, np.inf
-    here = stage.evaluate(z, True)
-    system, ratio = _System.of(here), 1.0
-    for _ in range(most):
-        step, size = system.step(here.residual)
-        if not np.isfinite(size):
-            break
-        # a new Jacobian leaves the square of its step, an old one the same share as before
-        left = ratio if system.used else size
-        if size * left <= remains and stage.knows(z, step):
-            return Solved(stage.moved(z, step, 1.0), evaluations)
-        fraction = 1.0
-        while True:
-            moved = stage.moved(z, step, fraction)
-            again = size * CONTRACTS > SURE
-            following = stage.evaluate(moved, again)
-            evaluations += 1
-            simplified = system.step(following.residual)[1]
-            if size <= SURE or simplified <= (1.0 - 0.25 * fraction) * size:
-                break
-            fraction *= 0.5
-            if fraction < shortest:
-                raise _Stuck(evaluations, size)
-        z, here, ratio, system.used = moved, following, simplified / size, True
-        if following.jacobian is None and not ratio <= CONTRACTS:
-            here = stage.evaluate(z, True)
-            evaluations += 1
-        if here.jacobian is not None:
-            system = _System.of(here)
-    raise _Stuck(evaluations, size)
-
-
-class _System:
-    """A factorised Jacobian, rows brought to size one, and what its steps mean for the weights."""
-
-    def __init__(self, factors: Any, scale: Array, primal: Array) -> None:
-        self._factors, self._scale, self._primal = factors, scale, primal
-        self.used = False
-
-    @classmethod
-    def of(cls, at: Evaluation) -> _System:
-        assert at.jacobian is not None
-        assert at.primal is not None
-        scale = np.abs(at.jacobian).max(axis=1)
-        good = bool(np.all(np.isfinite(scale)) and np.all(scale > 0))
-        good = good and bool(np.all(np.isfinite(at.primal)))
-        factors = lu_factor(at.jacobian / scale[:, None], check_finite=False) if good else None
-        if factors is not None and np.any(np.diag(factors[0]) == 0):
-            factors = None
-        return cls(factors, scale, at.primal)
-
-    def step(self, residual: Array) -> tuple[Array, float]:
-        """Return the Newton step and its relative size."""
-        if self._factors is None or not np.all(np.isfinite(residual)):
-            return np.full(residual.size, np.nan), np.inf
-        step = -lu_solve(self._factors, residual / self._scale, check_finite=False)
-        return step, float(np.abs(self._primal @ step).max())
-
-
-def large_ridge_start(stage: CausalStep, bias: Array) -> Array:
-    """Return the unknowns for a large ridge: slopes at the bias alone."""
-    history = stage.history
-    shape = (stage.layout.components, history.space.size, history.count)
-    return start_at(stage, np.zeros(shape), bias)
-
-
-def no_update_start(stage: CausalStep, bias: Array) -> Array:
-    """Return the unknowns that the weights of the fit before give, with this fit's labels."""
-    history = stage.history
-    return start_at(stage, history.fits[-1][:, :, : history.count], bias)
-
-
-def start_at(stage: CausalStep, w: Array, bias: Array) -> Array:
-    """Return the conjugates that the slopes of the loss at the logits of given weights have."""
-    history, layout = stage.history, stage.layout
-    d = layout.components
-    bias = bias if stage.bias is None else stage.bias
-    trial = Trial(w, {}, history.space.gain(stage.ridge, {}, d))
-    found = Totals(layout, ())
-    seen = {a: history.see(a, trial)[0] for a in layout.sources}
-    parts = []
-    for member in stage.members:
-        cell, own = member.cell, seen[member.source]
-        mean = history.means(member.law, w)[:, cell.kind] + bias
-        part, off = cell.view.along(own.along)
-        theta = cell.combine(Seen(mean, part, np.zeros((d, d)), own.react, own.strength))
-        parts.append((member, *cell.start_averages(theta), off))
-    stiffness, strengths = _start_stiffness(stage)
-    for member, f, square, off in parts:
-        own_stiffness = member.cell.start_stiffness(strengths[member.source])
-        f[:, member.cell.used :] = own_stiffness  # by Stein's identity
-        found.add(member, f, square, own_stiffness, off)
-    along = {a: found.along[a] - stiffness[a] @ seen[a].along for a in layout.sources}
-    fresh = {}
-    share = max(SMALL_REST[0], SMALL_REST[1] * min(1.0, stage.ridge))
-    for a, own in seen.items():
-        slopes = found.slopes[a]
-        square = found.square[a] - slopes @ slopes.T
-        scale = float(np.trace(found.square[a]))
-        least = share * float((own.along**2).sum()) / np.trace(strengths[a]) ** 2
-        low = max(least, 1e2 * FAINT * scale, 1e-290)
-        fresh[a] = square if np.linalg.eigvalsh(square).min() > low else low * np.eye(d)
-    return layout.pack(bias, Hats(found.means, stiffness, along, found.slopes, fresh))
-
-
-def _start_stiffness(stage: CausalStep) -> tuple[dict[int, Array], dict[int, Array]]:
-    """Stiffness and strength of a start, which depend on each other, by substitution."""
-    history, layout = stage.history, stage.layout
-    d = layout.components
-    stiffness = {a: np.zeros((d, d)) for a in layout.sources}
-    strengths: dict[int, Array] = {}
-    for _ in range(MOST_SUBSTITUTIONS):
-        gain, before = history.space.gain(stage.ridge, stiffness, d), strengths
-        strengths = {a: history.strength(a, gain) for a in layout.sources}
-        stiffness = {a: np.zeros((d, d)) for a in layout.sources}
-        for cell, _, a in stage.members:
-            stiffness[a] += cell.share * cell.start_stiffness(strengths[a])
-        if before and all(
-            np.abs(strengths[a] - before[a]).max() <= 0.01 * np.trace(before[a]) for a in before
-        ):
-            break
-    return stiffness, strengths
 
 
 def exact_averages(members: Sequence[Member]) -> bool:

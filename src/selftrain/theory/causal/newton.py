@@ -1,0 +1,144 @@
+"""The solution of one fit: damped Newton on its conjugates, else along decreasing ridges.
+
+A step is shortened until the next one, with the same Jacobian, is smaller in what it changes of the
+weights (a test that does not depend on units). A Jacobian is used again while steps shrink fast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.linalg import lu_factor, lu_solve
+
+from ...arrays import Array
+from ...errors import ConvergenceError
+from .starts import large_ridge_start
+from .step import CausalStep, Evaluation, exact_averages
+
+REMAINS, REMAINS_EXACTLY = 1e-10, 1e-14
+"""The error that the last step of Newton's method may leave, relative to the weights: on points
+(below that of any replicate, and small enough for differences between recipes), and where averages
+are exact.
+"""
+
+CONTRACTS = 0.05
+"""A Jacobian is used again while each step is smaller than the one before by this factor."""
+
+SURE = 1e-3
+"""Steps this small are not tested for descent."""
+
+MOST_NEWTON = 40
+
+SMALLEST_FRACTION = 1e-3
+
+MOST_SUGGESTED = 8
+"""Newton steps from a start that a run nearby suggests: it is left for the plain start after these,
+or at a step that has to be shortened.
+"""
+
+LARGEST_RIDGE = 1e3
+
+
+class Solved(NamedTuple):
+    """Unknowns of a step and how many evaluations they took."""
+
+    z: Array
+    evaluations: int
+
+
+class _Stuck(Exception):
+    """Newton's method did not settle; carries evaluations and the last relative step."""
+
+    def __init__(self, evaluations: int, size: float):
+        super().__init__()
+        self.evaluations, self.size = evaluations, size
+
+
+def solve_step(stage: CausalStep, starts: Sequence[Array]) -> Solved:
+    """Solve a fit by Newton's method from the starts, with all patience for the last one, else
+    along decreasing ridges.
+    """
+    spent = 0
+    for start in starts:
+        try:
+            z, used = _newton(stage, start, suggested=start is not starts[-1])
+            return Solved(z, spent + used)
+        except _Stuck as stuck:
+            spent += stuck.evaluations
+    ridges = np.geomspace(max(LARGEST_RIDGE * stage.ridge, LARGEST_RIDGE), stage.ridge, 13)
+    bias = starts[-1][stage.layout.bias]
+    z = large_ridge_start(stage._replace(ridge=float(ridges[0])), bias)
+    try:
+        for ridge in ridges:
+            z, used = _newton(stage._replace(ridge=float(ridge)), z)
+            spent += used
+    except _Stuck as stuck:
+        reason = "Newton's method did not settle on the replicate, nor along decreasing ridges"
+        state = {"bias": float(bias[0])}
+        raise ConvergenceError(stage.t, reason, state, stuck.size) from None
+    return Solved(z, spent)
+
+
+def _newton(stage: CausalStep, start: Array, *, suggested: bool = False) -> Solved:
+    most = MOST_SUGGESTED if suggested else MOST_NEWTON
+    shortest = 1.0 if suggested else SMALLEST_FRACTION
+    remains = REMAINS_EXACTLY if exact_averages(stage.members) else REMAINS
+    z, evaluations, size = start.copy(), 1, np.inf
+    here = stage.evaluate(z, True)
+    system, ratio = _System.of(here), 1.0
+    for _ in range(most):
+        step, size = system.step(here.residual)
+        if not np.isfinite(size):
+            break
+        # a new Jacobian leaves the square of its step, an old one the same share as before
+        left = ratio if system.used else size
+        if size * left <= remains and stage.knows(z, step):
+            return Solved(stage.moved(z, step, 1.0), evaluations)
+        fraction = 1.0
+        while True:
+            moved = stage.moved(z, step, fraction)
+            again = size * CONTRACTS > SURE
+            following = stage.evaluate(moved, again)
+            evaluations += 1
+            simplified = system.step(following.residual)[1]
+            if size <= SURE or simplified <= (1.0 - 0.25 * fraction) * size:
+                break
+            fraction *= 0.5
+            if fraction < shortest:
+                raise _Stuck(evaluations, size)
+        z, here, ratio, system.used = moved, following, simplified / size, True
+        if following.jacobian is None and not ratio <= CONTRACTS:
+            here = stage.evaluate(z, True)
+            evaluations += 1
+        if here.jacobian is not None:
+            system = _System.of(here)
+    raise _Stuck(evaluations, size)
+
+
+class _System:
+    """A factorised Jacobian, rows brought to size one, and what its steps mean for the weights."""
+
+    def __init__(self, factors: Any, scale: Array, primal: Array) -> None:
+        self._factors, self._scale, self._primal = factors, scale, primal
+        self.used = False
+
+    @classmethod
+    def of(cls, at: Evaluation) -> _System:
+        assert at.jacobian is not None
+        assert at.primal is not None
+        scale = np.abs(at.jacobian).max(axis=1)
+        good = bool(np.all(np.isfinite(scale)) and np.all(scale > 0))
+        good = good and bool(np.all(np.isfinite(at.primal)))
+        factors = lu_factor(at.jacobian / scale[:, None], check_finite=False) if good else None
+        if factors is not None and np.any(np.diag(factors[0]) == 0):
+            factors = None
+        return cls(factors, scale, at.primal)
+
+    def step(self, residual: Array) -> tuple[Array, float]:
+        """Return the Newton step and its relative size."""
+        if self._factors is None or not np.all(np.isfinite(residual)):
+            return np.full(residual.size, np.nan), np.inf
+        step = -lu_solve(self._factors, residual / self._scale, check_finite=False)
+        return step, float(np.abs(self._primal @ step).max())

@@ -1,0 +1,82 @@
+"""Where Newton's method begins: the conjugates of the slopes at the logits of given weights."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...arrays import Array
+from .cells import Seen
+from .step import CausalStep, Totals
+from .weights import FAINT, Hats, Trial
+
+MOST_SUBSTITUTIONS = 30
+
+SMALL_REST = (1e-6, 1e-4)
+"""Share of the new direction in the square of the weights where a plain start has none: at least,
+and per unit of the ridge.
+"""
+
+
+def large_ridge_start(stage: CausalStep, bias: Array) -> Array:
+    """Return the unknowns for a large ridge: slopes at the bias alone."""
+    history = stage.history
+    shape = (stage.layout.components, history.space.size, history.count)
+    return start_at(stage, np.zeros(shape), bias)
+
+
+def no_update_start(stage: CausalStep, bias: Array) -> Array:
+    """Return the unknowns that the weights of the fit before give, with this fit's labels."""
+    history = stage.history
+    return start_at(stage, history.fits[-1][:, :, : history.count], bias)
+
+
+def start_at(stage: CausalStep, w: Array, bias: Array) -> Array:
+    """Return the conjugates that the slopes of the loss at the logits of given weights have."""
+    history, layout = stage.history, stage.layout
+    d = layout.components
+    bias = bias if stage.bias is None else stage.bias
+    trial = Trial(w, {}, history.space.gain(stage.ridge, {}, d))
+    found = Totals(layout, ())
+    seen = {a: history.see(a, trial)[0] for a in layout.sources}
+    parts = []
+    for member in stage.members:
+        cell, own = member.cell, seen[member.source]
+        mean = history.means(member.law, w)[:, cell.kind] + bias
+        part, off = cell.view.along(own.along)
+        theta = cell.combine(Seen(mean, part, np.zeros((d, d)), own.react, own.strength))
+        parts.append((member, *cell.start_averages(theta), off))
+    stiffness, strengths = _start_stiffness(stage)
+    for member, f, square, off in parts:
+        own_stiffness = member.cell.start_stiffness(strengths[member.source])
+        f[:, member.cell.used :] = own_stiffness  # by Stein's identity
+        found.add(member, f, square, own_stiffness, off)
+    along = {a: found.along[a] - stiffness[a] @ seen[a].along for a in layout.sources}
+    fresh = {}
+    share = max(SMALL_REST[0], SMALL_REST[1] * min(1.0, stage.ridge))
+    for a, own in seen.items():
+        slopes = found.slopes[a]
+        square = found.square[a] - slopes @ slopes.T
+        scale = float(np.trace(found.square[a]))
+        least = share * float((own.along**2).sum()) / np.trace(strengths[a]) ** 2
+        low = max(least, 1e2 * FAINT * scale, 1e-290)
+        fresh[a] = square if np.linalg.eigvalsh(square).min() > low else low * np.eye(d)
+    return layout.pack(bias, Hats(found.means, stiffness, along, found.slopes, fresh))
+
+
+def _start_stiffness(stage: CausalStep) -> tuple[dict[int, Array], dict[int, Array]]:
+    """Stiffness and strength of a start, which depend on each other, by substitution."""
+    history, layout = stage.history, stage.layout
+    d = layout.components
+    stiffness = {a: np.zeros((d, d)) for a in layout.sources}
+    strengths: dict[int, Array] = {}
+    for _ in range(MOST_SUBSTITUTIONS):
+        gain, before = history.space.gain(stage.ridge, stiffness, d), strengths
+        strengths = {a: history.strength(a, gain) for a in layout.sources}
+        stiffness = {a: np.zeros((d, d)) for a in layout.sources}
+        for cell, _, a in stage.members:
+            stiffness[a] += cell.share * cell.start_stiffness(strengths[a])
+        if before and all(
+            np.abs(strengths[a] - before[a]).max() <= 0.01 * np.trace(before[a]) for a in before
+        ):
+            break
+    return stiffness, strengths
