@@ -6,6 +6,8 @@ The losses written out again take the engine for any loss.
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,8 @@ import numpy as np
 import pytest
 from hypothesis import settings
 from scipy.special import expit
+
+from selftrain.runtime.parallel import one_thread
 
 
 def left_out() -> list[str]:
@@ -31,6 +35,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         test = f"{place.as_posix()}::{getattr(item, 'originalname', item.name)}"
         if slow.intersection([place.as_posix(), test]):
             item.add_marker(pytest.mark.slow)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_thread_each() -> Iterator[None]:
+    """Linear algebra on one thread, here and in processes that tests start: the workers of pytest
+    share the cores, and threads that wait for each other take ten times the processor time.
+    """
+    for library in ("OPENBLAS", "OMP"):
+        os.environ.setdefault(f"{library}_NUM_THREADS", "1")
+    with one_thread():
+        yield
 
 
 settings.register_profile("patient", deadline=None)
