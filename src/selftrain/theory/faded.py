@@ -179,6 +179,7 @@ class _Step:
         old = self.stages.space.law(np.array([cosine]), np.array([off]))
         stage = self.stages.stage(1, old, 0.0)
         solution = solve_stage(stage, exponent_of(TIGHT), confirmable(TIGHT))
-        new, (q, v, _, chi) = stage.algebra.advance(solution.x, stage.ridge, stage.labels.gamma)
+        new, numbers = stage.algebra.advance(solution.x, stage.ridge, stage.labels.gamma)
+        q, v, _, chi = numbers.tolist()
         m = float(new.mean[0])
         return _Direction(m / math.sqrt(q), v / q, chi / self.slope, math.log(q))
