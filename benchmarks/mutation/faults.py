@@ -136,12 +136,16 @@ def _change(node: Any) -> bool:
 
 
 def _replace_code(fault: Fault, code: CodeType) -> None:
-    """Change functions in place, so that every module that imported them has the fault."""
+    """Change functions in place, so that every module that imported them has the fault.
+
+    Functions are told by ``type``: ``isinstance`` looks through a weak proxy, which raises once
+    its object is gone.
+    """
     new = next(part for part in _codes(code) if part.co_qualname == fault.owner)
     found = [
         known
         for known in gc.get_objects()
-        if isinstance(known, FunctionType)
+        if type(known) is FunctionType
         and known.__code__.co_filename == fault.file
         and known.__code__.co_qualname == fault.owner
     ]
