@@ -34,7 +34,7 @@ RANGE = "from 1e-100 to 1e100"
 
 def number(field: str, value: Any, accepts: Callable[[float], bool], accepted: str) -> float:
     """`value` as a float, or `InvalidInput` that names the field and what it accepts."""
-    value = _from_array(value)
+    value = from_array(value)
     if isinstance(value, str) and value.strip().lower() in ("inf", "+inf", "infinity"):
         value = math.inf
     if isinstance(value, bool) or not isinstance(value, Real):
@@ -65,7 +65,7 @@ def whole(field: str, value: Any, accepts: Callable[[int], bool], accepted: str)
 
 def schedule(field: str, value: Any, accepts: Callable[[float], bool], accepted: str) -> Schedule:
     """A number, or a sequence of numbers with one entry per step, as a float or a tuple."""
-    value = _from_array(value)
+    value = from_array(value)
     if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
         return tuple(
             number(f"{field}[{index}]", entry, accepts, accepted)
@@ -201,7 +201,7 @@ def parse_toml(text: str, source: str | Path) -> dict[str, Any]:
         ) from None
 
 
-def _from_array(value: Any) -> Any:
+def from_array(value: Any) -> Any:
     """Arrays, and what turns into one (a pandas series, a numpy scalar), as plain Python values."""
     return np.asarray(value).tolist() if hasattr(value, "__array__") else value
 

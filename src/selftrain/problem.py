@@ -21,6 +21,7 @@ from .errors import InvalidInput
 from .fields import LARGEST, RANGE, SMALLEST, Portable, Schedule, expand, number, schedule
 from .losses import Loss, get_loss, same_loss
 from .mixture.clusters import Clusters, sphere
+from .mixture.label_noise import LabelNoise, check_label_noise, label_matrix
 from .protocol import BatchNames, batch_names, new_samples, sample_groups
 
 __all__ = ["Batches", "Mixture", "Problem"]
@@ -73,6 +74,8 @@ class Problem(Portable):
             joined by "+" are parts of a pool.
         keep_labeled: weight of the labelled rows in the loss of every later step, 0 (the paper) or
             more; a number or one per step.
+        label_noise: share of wrong labels among the given ones, or the matrix P(given | true), a
+            row for every true class (negative, positive).
 
     >>> Problem(alpha_l=0.5, alpha_u=2.0, rho=0.4, delta=0.75**2, steps=16)
     Problem(alpha_l=0.5, alpha_u=2, rho=0.4, delta=0.5625, steps=16, loss='logistic')
@@ -92,12 +95,14 @@ class Problem(Portable):
     batches: BatchNames = "fresh"
     keep_labeled: Schedule = 0.0
     pseudo_loss: str | Loss | None = None
+    label_noise: LabelNoise = 0.0
 
-    _unsaid = ("batches", "keep_labeled")
+    _unsaid = ("batches", "keep_labeled", "label_noise")
 
     def __post_init__(self) -> None:
         self._put("alpha_l", number("alpha_l", self.alpha_l, *_POSITIVE))
         self._put("rho", number("rho", self.rho, *_SHARE))
+        self._put("label_noise", check_label_noise(self.label_noise))
         self._put_shape()
         self._put("steps", _whole("steps", self.steps))
         self._put("alpha_u", schedule("alpha_u", self.alpha_u, *_POSITIVE))
@@ -187,6 +192,12 @@ class Problem(Portable):
             field = "batches" if np.all(np.asarray(self.keep_labeled) == 0) else "keep_labeled"
             accepted = f'{verb} is known for batches="fresh" and keep_labeled=0 only'
             raise InvalidInput(field, getattr(self, field), accepted)
+
+    @cached_property
+    def wrong_labels(self) -> Array:
+        """Share of wrong ones among the given labels of the negative and the positive class."""
+        matrix = label_matrix(self.label_noise)
+        return np.array([matrix[0, 1], matrix[1, 0]])
 
     @property
     def new_rows(self) -> Array:

@@ -72,7 +72,7 @@ class Stages:
         if len(self.distinct) > 1:
             kinds[:, ROW] = [self.distinct.index(one) for one in self.sets]
         kinds[:, BALANCED] = balanced
-        return Schedule(numbers, kinds, groups)
+        return Schedule(numbers, kinds, groups, problem.wrong_labels)
 
     @property
     def balanced(self) -> Array:
@@ -116,7 +116,7 @@ class Stages:
             limit = threshold * norm
             gamma = float(reference_sharpness(kind, sharpness))
             labels = Labelling(float(m), np.sqrt(np.array(squares)), bias, gamma)
-        batch = Batch(plan.groups[t], limit, sharpness, t == 0, kind)
+        batch = Batch(plan.groups[t], limit, sharpness, t == 0, kind, plan.wrong)
         averages: CompiledAverages | GenericAverages
         if kind == OTHER:
             loss, labeler = self.problem.loss_at(t), self.recipe.label_function

@@ -69,7 +69,9 @@ def supervised_model(
     loss, labeler = problem.loss_function, SoftLabels()
     labels = Labelling(0.0, np.ones(weights.size), 0.0, 0.0)
     kind = kind_of(loss, labeler)
-    batch = Batch(np.array([weights, positives / weights]), 0.0, math.inf, True, kind)
+    batch = Batch(
+        np.array([weights, positives / weights]), 0.0, math.inf, True, kind, problem.wrong_labels
+    )
     averages: CompiledAverages | GenericAverages
     if kind == OTHER:
         averages = GenericAverages(0, loss, labeler, labels, batch)

@@ -119,7 +119,7 @@ def asked(
     values += [*NOISES[where][:count], *STRENGTHS[:count]]
     at = At(BIAS - gamma * OLD_BIAS, np.array(values)[:, None], anchor)
     labelling = Labelling(M, np.array(ROOTS[:count]), OLD_BIAS, gamma)
-    return at, labelling, Batch(groups, limit, sharpness, False, loss)
+    return at, labelling, Batch(groups, limit, sharpness, False, loss, np.zeros(2))
 
 
 def check(moments: np.recarray, loss: str, case: tuple[str, str, Array], rel: float) -> None:

@@ -17,6 +17,7 @@ from ...labelers import HardLabels, Labeler, SoftLabels
 from ...losses import Logistic, Loss, Squared
 from ...runtime.kernels import kernel
 from ..tolerances import CAPACITY, EMPTY_LOG_SHARE, RELATIVE_SHARPNESS
+from .given_labels import given_labels
 from .logistic.logistic import logistic_averages
 from .logistic.logits import Logits
 from .quadrature.outer import NewModel, OldModel, outer_rule
@@ -36,6 +37,7 @@ class Batch(NamedTuple):
         sharpness: of the labels; infinite for hard and for given ones.
         given: whether the labels are given (step 0).
         loss: `LOGISTIC`, `SQUARED` or `OTHER`.
+        wrong: share of wrong ones among the given labels of the negative and the positive class.
     """
 
     groups: Any
@@ -43,6 +45,7 @@ class Batch(NamedTuple):
     sharpness: float
     given: bool
     loss: int
+    wrong: Any
 
 
 class Labelling(NamedTuple):
@@ -118,9 +121,11 @@ def batch_averages(
         )
         room.moments[k] = BLANK[0]
         if batch.loss == SQUARED:
-            more, log_share = squared_averages(old, batch.given, logits, room.moments[k])
+            more, log_share = squared_averages(
+                old, batch.given, batch.wrong, logits, room.moments[k]
+            )
         else:
-            more, log_share = _logistic(old, batch.given, logits, at, exponent, extra, room, k)
+            more, log_share = _logistic(old, batch, logits, at, exponent, extra, room, k)
         if more <= 0:
             return more
         used += more
@@ -130,12 +135,12 @@ def batch_averages(
 
 @kernel(error_model="numpy", inline="always")  # called once: one level less to compile
 def _logistic(
-    old: OldModel, given: bool, logits: Logits, at: At, exponent: float, extra: Extra | None,
+    old: OldModel, batch: Batch, logits: Logits, at: At, exponent: float, extra: Extra | None,
     room: Room, k: int,
 ) -> tuple[int, float]:  # fmt: skip
     """The averages of one group, and the logarithm of its selected share."""
-    if given:
-        count, log_share = true_labels(old.rho, room.nodes), 0.0
+    if batch.given:
+        count, log_share = given_labels(old.rho, batch.wrong, room.nodes), 0.0
     else:
         psi = at.fields[1 + k, 0] + at.anchor
         m = at.fields[0, 0] + at.anchor * old.mean
@@ -149,17 +154,3 @@ def _logistic(
     if count <= 0:
         return count, log_share
     return logistic_averages(room.nodes, count, logits, exponent, extra, room.moments[k]), log_share
-
-
-@kernel(error_model="numpy")
-def true_labels(rho: float, nodes: Any) -> int:
-    """The outer nodes of given labels: one per class that occurs, labelled by its sign."""
-    count = 0
-    for side in range(2):
-        s = 1.0 - 2.0 * side
-        weight = rho if side == 0 else 1.0 - rho
-        if weight > 0.0:
-            nodes[0, count], nodes[1, count] = s, 0.0
-            nodes[2, count], nodes[3, count] = weight, s
-            count += 1
-    return count

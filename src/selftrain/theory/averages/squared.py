@@ -18,12 +18,15 @@ from typing import Any
 
 from ...runtime.kernels import kernel
 from ..tolerances import EMPTY_SHARE
+from .given_labels import given_share
 from .logistic.logits import Logits
 from .quadrature.outer import OldModel
 
 
 @kernel(error_model="numpy")
-def squared_averages(old: OldModel, given: bool, logits: Logits, e: Any) -> tuple[int, float]:
+def squared_averages(
+    old: OldModel, given: bool, wrong: Any, logits: Logits, e: Any
+) -> tuple[int, float]:
     """Fill the record `e` of a group; pieces used (0: nothing is selected), logarithm of the
     selected share.
     """
@@ -33,10 +36,11 @@ def squared_averages(old: OldModel, given: bool, logits: Logits, e: Any) -> tupl
         sign = 1.0 if piece < 2 else -1.0
         side = 1.0 - 2.0 * (piece % 2)
         weight = old.rho if sign > 0.0 else 1.0 - old.rho
-        if given and side < 0.0:
-            continue
         if given:
-            p, mean, spread, constant, slope = weight, 0.0, 1.0, -sign, 0.0
+            p = given_share(sign, side, old.rho, wrong)
+            if not p > 0.0:
+                continue
+            mean, spread, constant, slope = 0.0, 1.0, -side, 0.0
         else:
             centre = sign * old.mean + old.bias
             edge = (old.limit - side * centre) / old.spread  # the region side * g1 > edge

@@ -89,6 +89,9 @@ def _in_order(columns: Array) -> Array:
 
 def treats_classes_alike(problem: Problem, recipe: Recipe) -> bool:
     """Whether losses and labels are the same in the mirror."""
+    negative, positive = problem.wrong_labels
+    if negative != positive:
+        return False
     sharpness = np.unique(recipe.at_steps(problem.steps).sharpness)
     losses = (problem.loss_at(t) for t in (0, 1))
     return all(_loss_alike(loss, recipe.label_function, sharpness) for loss in losses)

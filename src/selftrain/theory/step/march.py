@@ -87,11 +87,13 @@ class Schedule(NamedTuple):
         kinds: row of the set of samples, loss (`averages.batch`), whether a bias of zero remains
             zero.
         groups: samples per feature and proportion of positives of every group.
+        wrong: share of wrong ones among the given labels of the negative and the positive class.
     """
 
     numbers: Any
     kinds: Any
     groups: Any
+    wrong: Any
 
 
 class Demands(NamedTuple):
@@ -245,7 +247,7 @@ def setting_of(
             softness[k] = 0.0
             for i in range(modes):
                 softness[k] += noise.variances[k, i] * noise.copies[i] / total
-        batch = Batch(plan.groups[0], 0.0, math.inf, True, loss)
+        batch = Batch(plan.groups[0], 0.0, math.inf, True, loss, plan.wrong)
         return StepSetting(noise, old, Labelling(0.0, roots, 0.0, 0.0), batch, softness, math.nan)
     projections(old, noise, projected)
     gamma = reference_sharpness(loss, sharpness)
@@ -253,7 +255,7 @@ def setting_of(
         roots[k] = math.sqrt(projected[1 + k])
         softness[k] = projected[1 + k] / square
     limit = plan.numbers[t, THRESHOLD] * math.sqrt(square) * fixed[1]
-    batch = Batch(plan.groups[t], limit, sharpness, False, loss)
+    batch = Batch(plan.groups[t], limit, sharpness, False, loss, plan.wrong)
     held = (1.0 - gamma) * bias if fixed[0] else math.nan
     return StepSetting(
         noise, old, Labelling(projected[0], roots, bias, gamma), batch, softness, held

@@ -13,6 +13,7 @@ from ....losses import Loss
 from ...geometry.modes import FIRST
 from ...tolerances import EMPTY_SHARE, START_RULE
 from ..batch import At, Batch, Labelling
+from ..given_labels import given_share
 from ..quadrature.outer import OldModel
 from ..record import blank, named
 from ..without_weights import explicit_unknowns
@@ -80,10 +81,18 @@ class GenericAverages:
 
     def _labeled(self, new: NewFields, rho: float, exponent: float) -> Any:
         """The averages of a group whose labels are given."""
-        sign, share = np.array([1.0, -1.0]), np.array([rho, 1.0 - rho])
-        fields = new.at(sign, 0 * sign, np.array(self.loss.classes[::-1]), share)
+        sign, share, target = self._given(rho)
+        fields = new.at(sign, 0 * sign, target, share)
         inner, _ = noise_averages(self.loss, fields, exponent, effort=self.effort)
         return named(gather(sign, 0 * sign, share, inner))
+
+    def _given(self, rho: float) -> tuple[Array, Array, Array]:
+        """The pairs of class and given label that occur: class, share, target."""
+        sign, label = np.array([1.0, -1.0, 1.0, -1.0]), np.array([1.0, -1.0, -1.0, 1.0])
+        wrong = self.batch.wrong
+        share = np.array([given_share(*pair, rho, wrong) for pair in zip(sign, label, strict=True)])
+        target = np.where(label > 0, self.loss.classes[1], self.loss.classes[0])
+        return sign[share > 0], share[share > 0], target[share > 0]
 
     def start(self, fixed_bias: float, x: Array) -> float:
         """See `step.stage.Averages`: the averages are sums over points of a rough rule."""
@@ -113,9 +122,8 @@ class GenericAverages:
         """Selected points of a group: class, g1, weight, target."""
         weight, rho = (float(value) for value in self.batch.groups[:, k])
         if self.batch.given:
-            sign = np.array([1.0, -1.0])
-            shares = weight * np.array([rho, 1.0 - rho])
-            return sign, 0 * sign, shares, np.array(self.loss.classes[::-1])
+            sign, share, target = self._given(rho)
+            return sign, 0 * sign, weight * share, target
         s, g, w, target, share = self.groups[k].selected(SELECTED_RULE)
         alive = w > 0
         return s[alive], g[alive], w[alive] * share * weight, target[alive]

@@ -1,0 +1,70 @@
+"""Wrong labels: the probabilities of the given label for each true class."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..arrays import Array
+from ..errors import InvalidInput
+from ..fields import from_array, number
+
+__all__ = ["LabelNoise", "check_label_noise", "label_matrix"]
+
+LabelNoise = float | tuple[tuple[float, ...], ...]
+
+ROUNDING = 1e-9
+"""By this much the probabilities of a class may differ from a sum of one."""
+
+
+def check_label_noise(value: Any, classes: int = 2) -> LabelNoise:
+    """Validate the field `label_noise`: a share of wrong labels, or a matrix P(given | true).
+
+    >>> check_label_noise([[0.9, 0.1], [0.2, 0.8]])
+    ((0.9, 0.1), (0.2, 0.8))
+    """
+    value = from_array(value)
+    most = (classes - 1) / classes
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        accepted = (
+            f"a share of wrong labels from 0 to below {most:.4g} (where labels of {classes} classes"
+            " say nothing), or a matrix of P(given label | true class) is accepted"
+        )
+        return number("label_noise", value, lambda share: 0 <= share < most, accepted)
+    accepted = f"a matrix P(given | true) needs {classes} rows of {classes} probabilities"
+    rows = [row for row in value if isinstance(row, Sequence) and not isinstance(row, str)]
+    if len(rows) != len(value) or [len(row) for row in rows] != [classes] * classes:
+        raise InvalidInput("label_noise", value, accepted)
+    probability = (lambda entry: 0 <= entry <= 1, "a probability from 0 to 1 is accepted")
+    matrix = np.array([
+        [number(f"label_noise[{k}][{j}]", entry, *probability) for j, entry in enumerate(row)]
+        for k, row in enumerate(rows)
+    ])  # fmt: skip
+    for k, total in enumerate(matrix.sum(axis=1)):
+        if abs(total - 1.0) > ROUNDING:
+            accepted = f"the probabilities of row {k} must sum to one, not to {total:.6g}"
+            raise InvalidInput("label_noise", value, accepted)
+    for label in range(classes):
+        rival = int(np.argmax(np.delete(matrix[:, label], label)))
+        rival += rival >= label
+        if matrix[rival, label] >= matrix[label, label]:
+            accepted = (
+                f"label {label} must be likelier in class {label} than in class {rival}, or the"
+                " labels of these classes say nothing, or the contrary"
+            )
+            raise InvalidInput("label_noise", value, accepted)
+    return tuple(tuple(row) for row in matrix.tolist())
+
+
+def label_matrix(noise: LabelNoise, classes: int = 2) -> Array:
+    """Return P(given | true), a row for every true class; a number means any other class alike.
+
+    >>> label_matrix(0.3, 3).round(2).tolist()
+    [[0.7, 0.15, 0.15], [0.15, 0.7, 0.15], [0.15, 0.15, 0.7]]
+    """
+    if isinstance(noise, tuple):
+        return np.array(noise)
+    wrong = noise / (classes - 1)
+    return np.full((classes, classes), wrong) + (1.0 - noise - wrong) * np.eye(classes)
