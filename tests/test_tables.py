@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from selftrain import InvalidInput
+from selftrain.errors import InvalidInput
 from selftrain.estimator.planning.csv_rows import read_csv_rows
 from selftrain.tables import Table, read_table, standardised
 

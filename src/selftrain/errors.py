@@ -1,9 +1,7 @@
-"""Everything that can go wrong, as types a caller can catch.
+"""All errors of the package, as types that a caller can catch.
 
-All errors derive from `SelfTrainError`. Wrong input is an `InvalidInput` (also a
-`ValueError`); a step of the theory that has no trustworthy solution is a `StageError`,
-which carries the step, the last state and the residual that was reached; a step without
-an expansion in its ridge is a `NoExpansion`.
+All derive from `SelfTrainError`. Wrong input is an `InvalidInput` (also a `ValueError`); a step
+without a confirmed solution is a `StageError`, with the step, the last state and the residual.
 """
 
 from __future__ import annotations
@@ -15,6 +13,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .simulation.ensemble import Ensemble
     from .theory.state import State
 
 __all__ = [
@@ -23,9 +22,12 @@ __all__ = [
     "InvalidInput",
     "NoExpansion",
     "NoGradient",
+    "SeedError",
     "SelfTrainError",
     "StageError",
     "StateOverflow",
+    "StoreError",
+    "Unreachable",
     "nearest",
 ]
 
@@ -35,14 +37,21 @@ class SelfTrainError(Exception):
 
 
 class InvalidInput(SelfTrainError, ValueError):
-    """A value the caller gave is outside what is accepted.
+    """A value of the caller is invalid.
 
-    The message is one line: the field, the value, what would be accepted.
+    The message is one line with the field, the value, and what must hold.
+
+    >>> print(InvalidInput("rho", 1.5, "must be strictly between 0 and 1"))
+    rho must be strictly between 0 and 1, got 1.5
+    >>> print(InvalidInput("colour", "red", "unknown key; known: rho"))
+    colour = 'red': unknown key; known: rho
     """
 
     def __init__(self, field: str, value: Any, accepted: str):
         self.field, self.value, self.accepted = field, value, accepted
-        super().__init__(f"{field} = {_short(value)}: {accepted}")
+        rule = accepted.startswith(("must ", "needs "))
+        message = f"{field} {accepted}, got {_short(value)}"
+        super().__init__(message if rule else f"{field} = {_short(value)}: {accepted}")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (type(self), (self.field, self.value, self.accepted))
@@ -145,7 +154,38 @@ class NoExpansion(SelfTrainError):
 
 
 class NoGradient(SelfTrainError):
-    """A derivative that was asked for does not exist, or cannot be computed to any accuracy."""
+    """A derivative that does not exist, or cannot be computed to any accuracy."""
+
+
+class SeedError(StageError):
+    """Some seeds of a simulation failed; the others are in `ensemble`.
+
+    Attributes:
+        ensemble: all seeds, the failed ones up to their failure.
+        failures: the error of each failed seed, by seed; step, reason, state and residual are those
+            of the first.
+    """
+
+    def __init__(self, ensemble: Ensemble):
+        self.ensemble, self.failures = ensemble, ensemble.failures
+        seed, first = next(iter(self.failures.items()))
+        super().__init__(first.step, first.reason, first.state, first.residual)
+        count = len(ensemble.seeds)
+        message = f"seed {seed}, {first}"
+        if count > 1:
+            message = f"{len(self.failures)} of {count} seeds failed: {message}"
+        self.args = (message,)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (type(self), (self.ensemble,))
+
+
+class StoreError(SelfTrainError):
+    """A file that cannot be used as the store of a sweep: another format, in use, not writable."""
+
+
+class Unreachable(SelfTrainError):
+    """No Dask scheduler answers at the address, or it has no workers."""
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -23,7 +23,7 @@ from benchmarks.comparison.tasks import (
     split,
     table_sources,
 )
-from selftrain import InvalidInput
+from selftrain.errors import InvalidInput
 
 FEW = (
     "supervised",

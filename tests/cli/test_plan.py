@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from selftrain import InvalidInput
 from selftrain.cli.main import app
+from selftrain.errors import InvalidInput
 from selftrain.estimator.planning import csv_rows
 from selftrain.estimator.planning.csv_rows import read_csv_rows
 

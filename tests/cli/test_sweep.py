@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 import xarray as xr
 
-from selftrain import InvalidInput
 from selftrain.cli.gridfile import read_grid
+from selftrain.errors import InvalidInput
 
 OWN = """
 def product(x, y):

@@ -31,7 +31,7 @@ def test_ten_lines_lead_from_a_csv_to_plan_fit_and_plot(
 
 
 def test_every_name_of_the_page_is_one_of_a_plan() -> None:
-    from selftrain import Plan
+    from selftrain.results import Plan
 
     table = PAGE.split("## What it reports")[1].split("## ")[0]
     named = set(re.findall(r"`(\w+)", table.replace("`class_weight", "")))

@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 from distributed import Client
 
-from selftrain import InvalidInput, SelfTrainingLinearClassifier
+from selftrain import SelfTrainingLinearClassifier
+from selftrain.errors import InvalidInput
 
 
 @pytest.fixture(scope="module")

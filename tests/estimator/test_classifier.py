@@ -15,7 +15,8 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from selftrain import InvalidInput, SelfTrainingLinearClassifier
+from selftrain import SelfTrainingLinearClassifier
+from selftrain.errors import InvalidInput
 from selftrain.estimator.evaluation import LabeledFolds, labeled_scorer
 from selftrain.estimator.preprocessing import extremes, find_basis
 from selftrain.estimator.rows import as_rows

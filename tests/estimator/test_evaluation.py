@@ -7,7 +7,8 @@ from sklearn.dummy import DummyClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score
 
-from selftrain import InvalidInput, SelfTrainingLinearClassifier
+from selftrain import SelfTrainingLinearClassifier
+from selftrain.errors import InvalidInput
 from selftrain.estimator.evaluation import LabeledFolds, labeled_learning_curve, labeled_scorer
 
 

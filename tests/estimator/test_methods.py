@@ -6,15 +6,8 @@ import numpy as np
 import pytest
 from scipy.special import expit, ndtr
 
-from selftrain import (
-    EmptySelection,
-    InvalidInput,
-    Problem,
-    Recipe,
-    SelfTrainingLinearClassifier,
-    bayes_error,
-    solve,
-)
+from selftrain import Problem, Recipe, SelfTrainingLinearClassifier, bayes_error, solve
+from selftrain.errors import EmptySelection, InvalidInput
 from selftrain.estimator.normality import departure
 from selftrain.estimator.prepared import prepare
 

@@ -10,7 +10,8 @@ import pytest
 import scipy.sparse
 from sklearn.datasets import load_digits
 
-from selftrain import InvalidInput, Recipe, SelfTrainingLinearClassifier, plan
+from selftrain import Recipe, SelfTrainingLinearClassifier, plan
+from selftrain.errors import InvalidInput
 from selftrain.estimator.prepared import prepare
 from selftrain.simulation.linear.fit import FitError
 

@@ -9,7 +9,8 @@ import random
 
 import pytest
 
-from selftrain import InvalidInput, Problem, Recipe, SelfTrainError, simulate, solve
+from selftrain import Problem, Recipe, SelfTrainError, simulate, solve
+from selftrain.errors import InvalidInput
 
 PROBLEM = {"alpha_l": 0.5, "alpha_u": 2.0, "rho": 0.4, "delta": 0.5625, "steps": 1}
 ENDS = (1e-100, 1e-50, 1e-20, 1e20, 1e50, 1e100)

@@ -5,7 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from selftrain import InvalidInput, Problem, Recipe, SelfTrainError, solve, sweep
+from selftrain import Problem, Recipe, SelfTrainError, solve, sweep
+from selftrain.errors import InvalidInput
 from selftrain.explorer import charts
 from selftrain.explorer.opened import open_path
 

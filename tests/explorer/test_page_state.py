@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from selftrain import InvalidInput, Problem, Recipe
+from selftrain import Problem, Recipe
+from selftrain.errors import InvalidInput
 from selftrain.explorer.controls import CONTROLS
 from selftrain.explorer.page_state import VIEWS, PageState, default_texts
 from selftrain.explorer.presets import PRESETS

@@ -9,7 +9,8 @@ import sys
 import numpy as np
 import pytest
 
-from selftrain import Clusters, InvalidInput, Problem, Recipe, solve
+from selftrain import Clusters, Problem, Recipe, solve
+from selftrain.errors import InvalidInput
 from selftrain.explorer.answers import answer
 from selftrain.explorer.directions import read_shape, repeated, write_shape
 from selftrain.explorer.opened import open_path

@@ -18,7 +18,8 @@ from scipy.special import ndtr
 from sklearn.covariance import LedoitWolf, ShrunkCovariance, ledoit_wolf, oas
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
-from selftrain import Clusters, InvalidInput, Problem
+from selftrain import Clusters, Problem
+from selftrain.errors import InvalidInput
 
 
 @pytest.mark.parametrize(

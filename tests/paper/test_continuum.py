@@ -11,7 +11,8 @@ import pytest
 import xarray as xr
 from scipy.optimize import minimize
 
-from selftrain import Problem, Recipe, continuum, squared_closed_form
+from selftrain import Problem, Recipe, continuum
+from selftrain.expansions import squared_closed_form
 from selftrain.paper.computations.paths import path
 from selftrain.paper.figures.continuum import draw
 

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 import selftrain
-from selftrain import InvalidInput, Problem, Recipe, solve
+from selftrain import Problem, Recipe, solve
+from selftrain.errors import InvalidInput
 from selftrain.paper.registry import IDS, figure
 from selftrain.paper.run import run
 from selftrain.paper.variation import parameters

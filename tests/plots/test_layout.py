@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from matplotlib.figure import Figure
 
-from selftrain import Clusters, InvalidInput, Problem, Recipe, continuum, optimize, simulate, solve
+from selftrain import Clusters, Problem, Recipe, continuum, optimize, simulate, solve
+from selftrain.errors import InvalidInput
 from selftrain.plots.continuum import plot_path, plot_paths
 from selftrain.plots.ensemble import plot_ensemble
 

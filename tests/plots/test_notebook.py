@@ -100,7 +100,7 @@ def test_one_panel_is_drawn_on_the_axes_of_the_caller(results):
 
 
 def test_a_misspelt_panel_or_field_is_named_with_the_near_one(results):
-    from selftrain import InvalidInput
+    from selftrain.errors import InvalidInput
 
     with pytest.raises(InvalidInput, match="cosine"):
         results["run"][0].plot(panel="cosin")

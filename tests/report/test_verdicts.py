@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from selftrain import InvalidInput
+from selftrain.errors import InvalidInput
 from selftrain.paper.registry import IDS
 from selftrain.report.counts import contradictions
 from selftrain.report.document import write

@@ -20,9 +20,7 @@ import pytest
 
 from selftrain import (
     Clusters,
-    InvalidInput,
     Problem,
-    ProgressReport,
     Recipe,
     SelfTrainingLinearClassifier,
     continuum,
@@ -33,6 +31,8 @@ from selftrain import (
     solve,
     sweep,
 )
+from selftrain.errors import InvalidInput
+from selftrain.results import ProgressReport
 from selftrain.runtime import displays, progress
 from selftrain.runtime.progress import Progress, quiet
 from selftrain.theory import exact

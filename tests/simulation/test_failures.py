@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from selftrain import Ensemble, Problem, Recipe, simulate, solve
-from selftrain.errors import ConvergenceError, EmptySelection, InvalidInput
-from selftrain.simulation.ensemble import SeedError
+from selftrain.errors import ConvergenceError, EmptySelection, InvalidInput, SeedError
 
 PROBLEM = Problem(alpha_l=0.5, alpha_u=2.0, rho=0.4, delta=0.5625, steps=3)
 METHODS = ["matrix-free", "revealed", "dense"]

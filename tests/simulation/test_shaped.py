@@ -14,7 +14,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.preprocessing import StandardScaler
 
-from selftrain import Clusters, Ensemble, InvalidInput, Problem, Recipe, simulate, solve
+from selftrain import Clusters, Ensemble, Problem, Recipe, simulate, solve
+from selftrain.errors import InvalidInput
 from selftrain.simulation.designs.shaped import TableSource, row_table
 from selftrain.simulation.plan import plan_run
 

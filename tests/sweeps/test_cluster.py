@@ -19,7 +19,7 @@ import pytest
 from distributed import Client, LocalCluster
 
 from selftrain import Problem, Recipe, SelfTrainError, sweep
-from selftrain.sweeps import Unreachable
+from selftrain.errors import Unreachable
 
 # Another package may be called "tests" where workers look, so functions of this file travel whole.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])

@@ -22,7 +22,8 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from selftrain import InvalidInput, Problem, Recipe, SelfTrainError, solve, sweep
+from selftrain import Problem, Recipe, SelfTrainError, solve, sweep
+from selftrain.errors import InvalidInput
 from selftrain.losses import register
 from selftrain.sweeps import Computation
 from selftrain.sweeps.identity import identify

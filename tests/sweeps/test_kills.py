@@ -21,7 +21,8 @@ from pathlib import Path
 import pytest
 
 from selftrain import SelfTrainError, sweep
-from selftrain.sweeps import Computation, Store, StoreError, load
+from selftrain.errors import StoreError
+from selftrain.sweeps import Computation, Store, load
 from selftrain.sweeps.worker import Batch, Children, Limits, pack_function
 
 sys.path.insert(0, str(Path(__file__).parent))

@@ -21,7 +21,8 @@ import numpy as np
 import pytest
 
 from selftrain import Problem, Recipe, SelfTrainError, solve
-from selftrain.sweeps import Computation, Grid, Memory, Output, Store, StoreError, Task, complete
+from selftrain.errors import StoreError
+from selftrain.sweeps import Computation, Grid, Memory, Output, Store, Task, complete
 from selftrain.sweeps.run import BATCH_SECONDS, Job, Queue
 from selftrain.sweeps.store import FORMAT, Finished, _digest
 from selftrain.sweeps.worker import Limits

@@ -16,7 +16,6 @@ import pytest
 import xarray as xr
 
 from selftrain import (
-    InvalidInput,
     Problem,
     Recipe,
     SelfTrainError,
@@ -29,7 +28,8 @@ from selftrain import (
     sweep,
 )
 from selftrain.cli.cost import sample
-from selftrain.sweeps import StoreError, linear, load
+from selftrain.errors import InvalidInput, StoreError
+from selftrain.sweeps import linear, load
 from selftrain.sweeps.api import plan_of
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -227,31 +227,31 @@ def test_a_store_opens_while_it_grows(tmp_path: Path) -> None:
         ({"over": {"rho": [0.3, 1.4]}}, "rho = 1.4"),
         ({"over": {"rho": [0.3, 0.3]}}, "all different"),
         ({"over": {"rho": 0.3}}, "rho = 0.3: an axis is a sequence"),
-        ({"over": {}}, "over ="),
+        ({"over": {}}, "over must map axes"),
         ({"over": {"rho": []}}, "rho ="),
         ({"task": "sovle"}, "did you mean 'solve'"),
         ({"keep": ("eror",)}, "did you mean 'error'"),
-        ({"keep": "error"}, "keep ="),
+        ({"keep": "error"}, "keep must be a sequence"),
         ({"options": {"features": 3}}, "features = 3: unknown option"),
         ({"task": "optimize", "options": {"over": ("lambda_u",)}, "over": {"lambda_u": [0.1]}},
          "it is optimised at every point"),
         ({"keep": ("error_path",), "over": {"steps": [1, 2]}}, "no common path"),
         ({"over": {"a": {"rho": [0.1, 0.2], "alpha_u": [1.0]}}}, "as many values each"),
         ({"workers": -2}, "workers = -2"),
-        ({"time_limit": 0}, "time_limit = 0"),
+        ({"time_limit": 0}, "time_limit must be .*, got 0"),
         ({"problem": None}, "needs a problem"),
         ({"task": "optimize", "options": {"over": ("lambda_z",)}}, "did you mean 'lambda_u'"),
         ({"task": "optimize", "options": {"bounds": {"lambda_u": (1, 0.1)}}}, "low < high"),
         ({"task": "optimize", "recipe": Recipe(lambda_u=5.0)}, "a start within the bounds"),
         ({"task": "simulate", "options": {"seeds": 0}}, "seeds = 0"),
         ({"task": "simulate", "over": {"features": [100, 1]}}, "features = 1"),
-        ({"task": "continuum", "options": {"until": -1}}, "until = -1"),
+        ({"task": "continuum", "options": {"until": -1}}, "until must be .* > 0, got -1"),
         ({"options": {"tolerance": -1}}, "tolerance = -1"),
         ({"problem": None, "recipe": None, "task": product, "over": {"x": [1], "y": [1], "z": [1]}},
          "unexpected keyword argument 'z'"),
         ({"problem": None, "recipe": None, "task": product, "over": {"x": [1]}},
          "missing a required argument: 'y'"),
-        ({"recipe": 1}, "recipe = 1"),
+        ({"recipe": 1}, "recipe must be a selftrain.Recipe, got 1"),
     ],
 )  # fmt: skip
 def test_what_is_no_sweep_is_refused_before_anything_runs(

@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from selftrain import Clusters, InvalidInput, Problem, Recipe, simulate, solve
+from selftrain import Clusters, Problem, Recipe, simulate, solve
+from selftrain.errors import InvalidInput
 from selftrain.theory.laws.logits import fields_of
 
 _spec = importlib.util.spec_from_file_location("picard", Path(__file__).parent / "picard.py")

@@ -9,7 +9,9 @@ import math
 import numpy as np
 import pytest
 
-from selftrain import InvalidInput, Problem, Recipe, SelfTrainError, solve, squared_closed_form
+from selftrain import Problem, Recipe, SelfTrainError, solve
+from selftrain.errors import InvalidInput
+from selftrain.expansions import squared_closed_form
 from selftrain.theory.faded import _Step, faded_limit, last_step
 
 DELTA = 0.75**2

@@ -14,18 +14,10 @@ import pytest
 from scipy.special import ndtr
 from typer.testing import CliRunner
 
-from selftrain import (
-    Clusters,
-    InvalidInput,
-    NoGradient,
-    Problem,
-    Recipe,
-    Trajectory,
-    gradient,
-    solve,
-    squared_closed_form,
-)
+from selftrain import Clusters, Problem, Recipe, Trajectory, gradient, solve
 from selftrain.cli.main import app
+from selftrain.errors import InvalidInput, NoGradient
+from selftrain.expansions import squared_closed_form
 
 DELTA = 0.75**2
 PROBLEM = Problem(0.5, 0.25, 0.5, DELTA, steps=2000)

@@ -50,7 +50,7 @@ def test_a_collapse_between_thinned_steps_is_known() -> None:
 
 @pytest.mark.parametrize("every", [0, -1, 1.5, "many", True])
 def test_what_is_no_number_of_steps(every: object) -> None:
-    with pytest.raises(InvalidInput, match=r"every = .*must be a whole number of steps, 1 or more"):
+    with pytest.raises(InvalidInput, match="every must be a whole number of steps, 1 or more"):
         solve(PROBLEM, RECIPE).every(every)
 
 

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from selftrain import Problem, ProgressReport, Recipe, optimize, solve, supervised_optimum
+from selftrain import Problem, Recipe, optimize, solve, supervised_optimum
 from selftrain.errors import InvalidInput, NoGradient
+from selftrain.results import ProgressReport
 from selftrain.theory.bayes import bayes_error
 from selftrain.tuning.bounds import DEFAULT_BOUNDS
 from selftrain.tuning.variables import derivative, forward, inverse

@@ -97,7 +97,7 @@ def simulate(
     if data is not None:
         remark(str(data))
 
-    from ..simulation.ensemble import SeedError
+    from ..errors import SeedError
     from ..simulation.simulate import simulate as run_simulation
 
     rows = None if data is None or surrogate else data.rows

@@ -14,18 +14,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .. import (
-    InvalidInput,
-    NoExpansion,
     Problem,
     Recipe,
     SelfTrainError,
-    StageError,
     Trajectory,
     bayes_error,
     continuum,
     solve,
     supervised_optimum,
 )
+from ..errors import InvalidInput, NoExpansion, StageError
 from . import charts, drawing
 from .drawing import Level, Theme
 from .page_state import PageState

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from .. import ContinuumPath, Trajectory
+from .. import Trajectory
 from ..arrays import Array
+from ..results import ContinuumPath
 from .drawing import (
     GREEN,
     ORANGE,

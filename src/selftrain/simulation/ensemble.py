@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from ..theory.trajectory import Trajectory
     from .comparison import Comparison
 
-__all__ = ["Ensemble", "SeedError", "Vectors"]
+__all__ = ["Ensemble", "Vectors"]
 
 
 @dataclass(frozen=True)
@@ -341,29 +341,6 @@ class Ensemble:
                 [{"seed": seed, **error.to_dict()} for seed, error in self.failures.items()]
             ),
         }
-
-
-class SeedError(StageError):
-    """Some seeds of a simulation failed; the others are there.
-
-    Attributes:
-        ensemble: all seeds, with what the failed ones have up to their failure.
-        failures: the error of each failed seed, by seed; step, reason, state and residual are those
-            of the first.
-    """
-
-    def __init__(self, ensemble: Ensemble):
-        self.ensemble, self.failures = ensemble, ensemble.failures
-        seed, first = next(iter(self.failures.items()))
-        super().__init__(first.step, first.reason, first.state, first.residual)
-        count = len(ensemble.seeds)
-        message = f"seed {seed}, {first}"
-        if count > 1:
-            message = f"{len(self.failures)} of {count} seeds failed: {message}"
-        self.args = (message,)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return (type(self), (self.ensemble,))
 
 
 def _vectors(record: SeedRecord) -> Vectors:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from ..errors import InvalidInput, StageError, nearest
+from ..errors import InvalidInput, SeedError, StageError, nearest
 from ..fields import number, whole
 from ..problem import Problem
 from ..recipe import Recipe
@@ -27,7 +27,7 @@ from ..runtime.parallel import cores, in_threads, whole_workers
 from ..runtime.progress import Progress, ProgressOption, checked_progress
 from .designs.shaped import Drawn, row_table
 from .engines import explicit
-from .ensemble import Ensemble, SeedError
+from .ensemble import Ensemble
 from .memory import check_memory
 from .plan import RunPlan, plan_run
 from .seed_record import MEASURED, SeedOptions, SeedRecord

@@ -8,18 +8,17 @@ finished points, `complete` computes what is missing, `gather` makes one labelle
 from typing import TYPE_CHECKING, Any
 
 from .api import load, sweep
-from .cluster import Unreachable
 from .computation import Computation, Output
 from .grid import Grid, geometric, linear
 from .run import Failure, Task, complete
-from .store import Memory, Store, StoreError
+from .store import Memory, Store
 
 if TYPE_CHECKING:
     from .dataset import Sweep, gather
 
 __all__ = [
-    "Computation", "Failure", "Grid", "Memory", "Output", "Store", "StoreError", "Sweep", "Task",
-    "Unreachable", "complete", "gather", "geometric", "linear", "load", "sweep",
+    "Computation", "Failure", "Grid", "Memory", "Output", "Store", "Sweep", "Task",
+    "complete", "gather", "geometric", "linear", "load", "sweep",
 ]  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import InvalidInput
+from ..errors import InvalidInput, StoreError
 from ..fields import number, whole
 from ..problem import Problem
 from ..recipe import Recipe
@@ -20,7 +20,7 @@ from .computation import name_of
 from .grid import Grid
 from .plan import SweepPlan, as_tuples, outputs_of
 from .run import Failure, complete
-from .store import Memory, Store, StoreError
+from .store import Memory, Store
 from .tasks import KINDS
 from .worker import Limits
 

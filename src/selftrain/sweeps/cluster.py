@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from ..errors import InvalidInput, SelfTrainError
+from ..errors import InvalidInput, SelfTrainError, Unreachable
 from .run import Here
 from .worker import Batch, Result, compute, in_words
 
@@ -29,10 +29,6 @@ LOOK, ALONE = 2.0, 60.0
 """Seconds between two looks at the workers, and until a scheduler without any is given up."""
 
 LIBRARIES = ("selftrain", "numpy", "scipy", "numba")
-
-
-class Unreachable(SelfTrainError):
-    """No scheduler answers at the address, or it has no workers."""
 
 
 class Cluster(Here):

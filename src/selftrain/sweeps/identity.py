@@ -265,7 +265,7 @@ class _Walk:
         """Yield the attributes of a module that the code may mean."""
         home = module.__name__
         if home == PACKAGE:
-            public = sorted(set(names) & set(module.__all__))
+            public = sorted(set(names) & set(dir(module)))
             self._modules.update([] if public else [PACKAGE])
             yield from ("package", *(getattr(module, name) for name in public))
             return

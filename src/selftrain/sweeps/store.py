@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import SelfTrainError
+from ..errors import StoreError
 from .computation import Computation
 from .grid import Point
 
@@ -40,10 +40,6 @@ commit;"""
 
 NO_DAMAGE = tuple(f"SQLITE_{name}" for name in ("BUSY", "LOCKED", "IOERR", "PERM", "CANTOPEN"))
 """Errors that say nothing about the content of a file."""
-
-
-class StoreError(SelfTrainError):
-    """A file that cannot be used as a store: of another format, in use, or not writable."""
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from .laws import GaussianLogits, LogitLaw, WeightLaw
     from .thinned import ThinnedRun
 
-    AnyLogitLaw = LogitLaw | TrainingLogits
+    AnyLogitLaw: TypeAlias = LogitLaw | TrainingLogits
 
 __all__ = ["ReuseRecord", "Trajectory"]
 

@@ -14,9 +14,11 @@ import scipy.sparse
 from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.metrics import balanced_accuracy_score
 
-from selftrain import InvalidInput, Plan, SelfTrainingLinearClassifier, plan
+from selftrain import SelfTrainingLinearClassifier, plan
+from selftrain.errors import InvalidInput
 from selftrain.estimator.planning import inputs
 from selftrain.estimator.planning.inputs import read_input
+from selftrain.results import Plan
 
 
 @pytest.fixture(scope="module")

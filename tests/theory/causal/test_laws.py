@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from selftrain import InvalidInput, Problem, Recipe, Trajectory, solve
+from selftrain import Problem, Recipe, Trajectory, solve
+from selftrain.errors import InvalidInput
 
 SIZE = 40_000
 

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from selftrain import Problem, Recipe, best_direction, simulate, solve, squared_closed_form
+from selftrain import Problem, Recipe, simulate, solve
 from selftrain.errors import InvalidInput
+from selftrain.expansions import best_direction, squared_closed_form
 
 TURNING = Problem(alpha_l=0.5, alpha_u=4.0, rho=0.15, delta=1.2, steps=1)
 

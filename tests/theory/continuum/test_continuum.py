@@ -9,17 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from selftrain import (
-    ContinuumPath,
-    Problem,
-    Recipe,
-    continuum,
-    simulate,
-    solve,
-    squared_closed_form,
-)
+from selftrain import Problem, Recipe, continuum, simulate, solve
 from selftrain.errors import InvalidInput, NoExpansion, SelfTrainError
+from selftrain.expansions import squared_closed_form
 from selftrain.observables import selected_shares
+from selftrain.results import ContinuumPath
 
 REFERENCE = Problem(alpha_l=0.5, alpha_u=2.0, rho=0.4, delta=0.75**2, steps=100)
 

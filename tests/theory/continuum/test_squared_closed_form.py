@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from selftrain import Problem, Recipe, continuum, solve, squared_closed_form
+from selftrain import Problem, Recipe, continuum, solve
 from selftrain.errors import InvalidInput, NoExpansion
+from selftrain.expansions import squared_closed_form
 
 BASE = Problem(0.5, 2.0, 0.4, 0.75**2, steps=40, loss="squared")
 

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from selftrain import Clusters, InvalidInput, NoGradient, Problem, Recipe, gradient, optimize, solve
+from selftrain import Clusters, Problem, Recipe, gradient, optimize, solve
+from selftrain.errors import InvalidInput, NoGradient
 from selftrain.theory.limits import best_linear_error
 
 COMMON: dict[str, Any] = {"alpha_l": 0.5, "alpha_u": 2.0, "rho": 0.4, "steps": 3}

@@ -1,0 +1,26 @@
+"""Expansions of one self-training step in a small ridge, and closed forms of the squared loss.
+
+`selftrain.continuum` follows many such steps in continuous time; docs/continuum.md derives both.
+"""
+
+from .theory.continuum.best_direction import BestDirection, best_direction
+from .theory.continuum.expansion import (
+    FirstOrder,
+    SecondOrderNoise,
+    first_order,
+    second_order_noise,
+)
+from .theory.continuum.squared_closed_form import SquaredClosedForm, squared_closed_form
+from .theory.state import State
+
+__all__ = [
+    "BestDirection",
+    "FirstOrder",
+    "SecondOrderNoise",
+    "SquaredClosedForm",
+    "State",
+    "best_direction",
+    "first_order",
+    "second_order_noise",
+    "squared_closed_form",
+]
