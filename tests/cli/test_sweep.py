@@ -120,7 +120,7 @@ def test_the_plan_of_a_file(tmp_path: Path) -> None:
         ("steps = 4", "stesp = 4", "did you mean 'steps'"),
         ("lambda_l = 0.05", "lambda_l = -1", "lambda_l = -1"),
         ("points = 10", "point = 10", r"alpha_u.point = 10: unknown key; did you mean 'points'"),
-        ("points = 10", "points = 0", r"alpha_u.points = 0"),
+        ("points = 10", "points = 0", r"alpha_u.points must be .*, got 0"),
         ("from = 1.2", "from = -1.2", r"alpha_u.from = -1.2"),
         ('scale = "log"', 'scale = "lgo"', "did you mean 'log'"),
         ("rho = [0.3, 0.5]", "rho = 0.3", "rho = 0.3"),

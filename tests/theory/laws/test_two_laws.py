@@ -110,5 +110,5 @@ def test_samples_that_were_not_reused_are_rejected() -> None:
         for space in ({"delta": DELTA}, {"clusters": Clusters([1.0], [DELTA])})
     ]
     for run in runs:
-        with pytest.raises(InvalidInput, match="samples = 'labeled'"):
+        with pytest.raises(InvalidInput, match=r"samples must be None.*got 'labeled'"):
             run.training_logits(1, samples="labeled")
