@@ -71,7 +71,8 @@ def _scikit_learn() -> tuple[float, float, float]:
     """
     from sklearn.linear_model import LogisticRegression
 
-    step = plan_run(REFERENCE.replace(steps=1), RECIPE, FEATURES).steps[1]
+    plan = plan_run(REFERENCE.replace(steps=1), RECIPE, FEATURES)
+    count, ridge = plan.rows(1), plan.ridge(1)
     center = np.full(FEATURES, FEATURES**-0.5)
     loss = REFERENCE.loss_function
     before = 0.95 * center + 1.13 * _across(center)
@@ -79,18 +80,18 @@ def _scikit_learn() -> tuple[float, float, float]:
 
     def data() -> None:
         random = generator(0, 1)
-        signs = np.where(random.random(step.rows) < step.rho, 1.0, -1.0)
-        rows = np.sqrt(step.delta) * random.standard_normal((step.rows, FEATURES))
+        signs = np.where(random.random(count) < REFERENCE.rho, 1.0, -1.0)
+        rows = np.sqrt(REFERENCE.delta) * random.standard_normal((count, FEATURES))
         rows += signs[:, None] * center
         targets = loss.link(rows @ before - 0.48)
         shares = np.concatenate([targets, 1 - targets])
-        made[:] = [np.concatenate([rows, rows]), np.repeat([1, 0], step.rows), shares]
+        made[:] = [np.concatenate([rows, rows]), np.repeat([1, 0], count), shares]
 
     drawing = seconds(data)
     rows, labels, shares = made
-    exact = fit(rows[: step.rows], shares[: step.rows], loss, step.ridge).weights
+    exact = fit(rows[:count], shares[:count], loss, ridge).weights
     for tol in (1e-4, 1e-5, 1e-6, 1e-7):
-        model = LogisticRegression(C=1 / step.ridge, tol=tol, max_iter=5000)
+        model = LogisticRegression(C=1 / ridge, tol=tol, max_iter=5000)
         fitting = seconds(partial(model.fit, rows, labels, sample_weight=shares))
         weights = model.coef_[0]
         error = abs(float(weights @ weights) / float(exact @ exact) - 1)

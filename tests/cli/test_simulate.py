@@ -141,12 +141,13 @@ def test_an_interrupt_is_not_a_result(tmp_path: Path) -> None:
     stored = tmp_path / "runs.nc"
     stored.write_bytes(b"of a whole run")
     code = (
-        "from selftrain.simulation.engines import matrix_free\n"
-        "run_steps = matrix_free.run_steps\n"
-        "def work(plan, record, options):\n"
+        "import importlib\n"
+        "module = importlib.import_module('selftrain.simulation.simulate')\n"
+        "run_seed = module.run_seed\n"
+        "def work(plan, engine, record, options):\n"
         "    if record.seed == 2: raise KeyboardInterrupt\n"
-        "    return run_steps(plan, record, options)\n"
-        "matrix_free.run_steps = work\n"
+        "    return run_seed(plan, engine, record, options)\n"
+        "module.run_seed = work\n"
         "from selftrain.cli.main import run\n"
         "run()\n"
     )

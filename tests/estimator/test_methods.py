@@ -160,7 +160,7 @@ def test_the_papers_recipe_follows_the_theory(name):
 
 def test_the_papers_recipe_says_what_it_cannot_do():
     rows, target, *_ = clusters(20, 40, 200, 0.4, 0.5, 0)
-    with pytest.raises(EmptySelection, match="rejects every row"):
+    with pytest.raises(EmptySelection, match="rejects every point"):
         SelfTrainingLinearClassifier("paper", recipe=Recipe(threshold=1e3)).fit(rows, target)
     with pytest.raises(InvalidInput, match="anchor"):
         SelfTrainingLinearClassifier("paper", anchor=3.0).fit(rows, target)

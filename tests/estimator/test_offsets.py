@@ -11,9 +11,8 @@ import scipy.sparse
 from sklearn.datasets import load_digits
 
 from selftrain import Recipe, SelfTrainingLinearClassifier, plan
-from selftrain.errors import InvalidInput
+from selftrain.errors import ConvergenceError, InvalidInput
 from selftrain.estimator.prepared import prepare
-from selftrain.simulation.linear.fit import FitError
 
 OFFSETS = {
     "1e8": 1e8,
@@ -118,7 +117,7 @@ def test_a_plan_does_not_depend_on_the_offset(rows):
 def test_a_fixed_bias_belongs_to_the_origin_of_the_user(rows):
     """With an offset it is another problem; where its digits are gone, the fit says so."""
     X, y = rows
-    with pytest.raises(FitError, match="did not settle"):
+    with pytest.raises(ConvergenceError, match="did not settle"):
         decisions(X + 1e10, y, method="paper", recipe=Recipe(fix_bias=True))
 
 

@@ -153,7 +153,12 @@ def test_a_real_deviation_that_is_small_is_a_fact_of_its_own(runs: Ensemble) -> 
         for name in (*MEASURED, "test_error")
         if name not in ("test_error", "directions", "fit_error")
     }
-    near = dataclasses.replace(runs, **exact, test_error=theory.error * noise)
+    errors = theory.class_errors * noise[..., None]
+    variances = theory.logit_variances * np.ones((6, 1, 1))
+    near = dataclasses.replace(
+        runs, **exact, test_error=theory.error * noise, class_errors=errors,
+        logit_variances=variances,
+    )  # fmt: skip
     assert near.compare(theory).consistent()
     off = dataclasses.replace(near, chi=1.01 * near.chi).compare(theory)
     assert off.verdict.startswith("agree to 1 %")

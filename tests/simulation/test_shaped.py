@@ -16,7 +16,7 @@ from sklearn.preprocessing import StandardScaler
 
 from selftrain import Clusters, Ensemble, Problem, Recipe, simulate, solve
 from selftrain.errors import InvalidInput
-from selftrain.simulation.designs.shaped import TableSource, row_table
+from selftrain.simulation.designs.sources import TableSource, sample_table
 from selftrain.simulation.plan import plan_run
 
 
@@ -70,14 +70,14 @@ def test_the_first_step_on_rows_is_the_fit_of_scikit_learn() -> None:
     recipe = Recipe(lambda_l=0.1, lambda_u=0.1)
     seen = simulate(problem, recipe, rows=(X, y), seeds=[4], tolerance=1e-8)
     plan = plan_run(problem, recipe, 30)
-    source = TableSource(plan, row_table(plan, (X, y)), 4)
-    first = source.draw(plan.steps[0])
+    source = TableSource(plan, sample_table(plan, (X, y)), 4)
+    first = source.draw(0)[0]
     assert first.positive.sum() == 36
     model = LogisticRegression(C=1 / (0.1 * 30), tol=1e-10, max_iter=5000)
-    model.fit(first.rows, first.positive)
+    model.fit(first.design.matrix, first.positive)
     assert seen.bias[0, 0] == pytest.approx(model.intercept_[0], rel=1e-4)
     assert seen.m[0, 0] == pytest.approx(clusters.mean @ model.coef_[0], rel=1e-4)
-    used = np.concatenate([source._chosen[0], source._chosen[1]])
+    used = np.concatenate([source.chosen[0], source.chosen[1]])
     assert len(set(used)) == 60 + 90
     rest = np.setdiff1d(np.arange(len(y)), used)
     wrong = model.predict(clusters.project(X)[rest]) != (y[rest] == 1)
@@ -129,7 +129,9 @@ def test_what_rows_cannot_do_is_said() -> None:
     X, y = cancer()
     clusters = Clusters.from_data(X, y)
     problem = Problem(alpha_l=2.0, alpha_u=8.0, rho=0.6, clusters=clusters, steps=2)
-    with pytest.raises(InvalidInput, match="some must be left to measure the error; there are 212"):
+    with pytest.raises(
+        InvalidInput, match="some must be held out to measure the error; there are 212"
+    ):
         simulate(problem, Recipe(), rows=(X, y))
     with pytest.raises(InvalidInput, match="two classes are needed; here are 1"):
         simulate(problem, Recipe(), rows=(X, 0 * y))

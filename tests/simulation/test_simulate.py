@@ -10,6 +10,7 @@ from selftrain.errors import InvalidInput, StageError
 from selftrain.runtime.progress import Progress
 from selftrain.simulation.engines import matrix_free
 from selftrain.simulation.plan import plan_run
+from selftrain.simulation.run import run_seed
 from selftrain.simulation.seed_record import SeedOptions, SeedRecord
 
 PROBLEM = Problem(alpha_l=0.5, alpha_u=2.0, rho=0.4, delta=0.5625, steps=2)
@@ -28,10 +29,13 @@ def test_a_seed_gives_the_same_numbers_in_any_company(method: str) -> None:
 def test_room_for_columns_does_not_matter() -> None:
     """Also where a fit outgrows single precision, and whatever the probes have taken."""
     plan = plan_run(PROBLEM, Recipe(lambda_u=2e-3, sharpness=2.0), 300)
-    small, large, probed = SeedRecord(1, 2), SeedRecord(1, 2), SeedRecord(1, 2)
-    matrix_free.run_steps(plan, small, room=4)
-    matrix_free.run_steps(plan, large, room=100)
-    matrix_free.run_steps(plan, probed, SeedOptions(probes=3), room=4)
+
+    def run(probes: int, room: int) -> SeedRecord:
+        record, options = SeedRecord(1, 2), SeedOptions(probes)
+        run_seed(plan, matrix_free.FrameEngine(plan, options, 1, room), record, options)
+        return record
+
+    small, large, probed = run(0, 4), run(0, 100), run(3, 4)
     assert small.values["directions"][1] > matrix_free.SINGLE
     for name, values in small.values.items():
         np.testing.assert_array_equal(values, large.values[name])
@@ -272,7 +276,7 @@ def test_an_interrupt_before_the_first_seed_is_one(monkeypatch: pytest.MonkeyPat
     def interrupt(*arguments: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(matrix_free, "run_steps", interrupt)
+    monkeypatch.setattr("selftrain.simulation.simulate.run_seed", interrupt)
     with pytest.raises(KeyboardInterrupt):
         simulate(PROBLEM, RECIPE, 60, 3, probes=0)
 

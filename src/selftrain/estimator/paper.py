@@ -1,35 +1,60 @@
-"""The paper's self-training to the letter (`eq: update of ST`), on a user's rows.
+"""The paper's self-training to the letter (`eq: update of ST`), on a user's samples.
 
-Step 0 fits the labelled rows. Every later step takes a batch of unlabelled rows that no step has
-used, labels it by the logits of the model before, leaves out rows below the threshold and fits the
-rest; labelled rows do not come back. Columns stay as they are: the theory has clusters at plus and
-minus a mean, so with a fixed bias a midpoint far from 0 should be taken off first. A trained bias
-makes the offset of a column arbitrary; rows are then measured from a point among them, for an
-offset that is large against the spread would take the digits of the fit. The ridge is per column,
-as in `solve`.
+Step 0 fits the labelled samples. Every later step takes a batch of unlabelled samples that no step
+has used, labels it by the logits of the model before, rejects samples below the threshold and fits
+the rest: the protocol of `solve`, run by the engine of `simulate`. Columns stay as they are: the
+theory has clusters at plus and minus a mean, so with a fixed bias a midpoint far from 0 should be
+subtracted first. A trained bias makes the offset of a column arbitrary; samples are then measured
+from one of them, because an offset that is large against the spread would take the digits of the
+fit. The ridge is per column, as in `solve`.
 """
 
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from scipy.special import expit
 
 from ..arrays import Array
-from ..errors import EmptySelection
-from ..losses import Logistic
+from ..errors import StageError
+from ..problem import Problem
+from ..protocol import protocol_of
 from ..recipe import Recipe
-from ..simulation.linear.fit import Fit, fit
-from ..simulation.pseudo_labels import one_class
+from ..simulation.designs.sources import Samples
+from ..simulation.engines.explicit import ExplicitEngine
+from ..simulation.linear.fit import Fit
+from ..simulation.run import Collapse, run_fits
 from .rows import is_dask, is_sparse
 from .training import Fitted
 
 STEPS = 8
-"""Batches when the user does not say: half of the 16 steps of the reference problem, for rows are
-few.
+"""Batches when the user does not say: half of the 16 steps of the reference problem, because
+samples are few.
 """
+
+
+class UserSamples:
+    """The samples of a user as the source of a run: labelled ones, then one batch per step.
+
+    Arguments:
+        matrix, classes, weights: of all samples; -1 for a sample without label.
+        groups: indices of the samples of every step.
+        fix_bias: a fixed bias belongs to the origin of the user.
+    """
+
+    def __init__(
+        self, matrix: Any, classes: Array, weights: Array, groups: list[Any], fix_bias: bool
+    ):
+        self.matrix, self.classes, self.weights, self.groups = matrix, classes, weights, groups
+        self.origin = _origin(_taken(matrix, groups[0]), fix_bias)
+
+    def draw(self, t: int) -> dict[int, Samples]:
+        chosen = self.groups[t]
+        rows = _from(self.origin, _taken(self.matrix, chosen))
+        return {t: Samples(rows, self.classes[chosen] > 0, self.weights[chosen])}
 
 
 def follow_recipe(
@@ -43,59 +68,44 @@ def follow_recipe(
     """Run a recipe on one two-class problem.
 
     Arguments:
-        classes: 0 or 1, -1 for a row without label.
-        steps: batches that the unlabelled rows are dealt into.
+        classes: 0 or 1, -1 for a sample without label.
+        steps: batches that the unlabelled samples are dealt into.
     """
-    loss, columns = Logistic(), matrix.shape[1]
     known = np.flatnonzero(classes >= 0)
-    batches = _dealt(np.flatnonzero(classes < 0), steps, random)
-    values = recipe.at_steps(steps)
-    labeled = _taken(matrix, known)
-    origin = _origin(labeled, recipe.fix_bias)
-    model = fit(
-        _from(origin, labeled),
-        classes[known].astype(float),
-        loss,
-        recipe.lambda_l * columns,
-        rows=weights[known],
+    groups = [known, *_dealt(np.flatnonzero(classes < 0), steps, random)]
+    # Amounts and clusters are those of the samples; the protocol only says what is fitted to what.
+    protocol = protocol_of(Problem(1.0, 1.0, 0.5, 1.0, steps), recipe)
+    protocol = replace(
+        protocol, groups=protocol.groups[: len(groups)], fits=protocol.fits[: len(groups)]
     )
-    history = [_entry(0, model, origin, 1.0)]
-    for t, batch in enumerate(batches, start=1):
-        rows = _from(origin, _taken(matrix, batch))
-        logits = np.asarray(rows @ model.weights) + model.bias
-        size = float(np.linalg.norm(model.weights))
-        selected = np.abs(logits) > values.threshold[t - 1] * size
-        if not selected.any():
-            reason = f"the threshold {values.threshold[t - 1]:g} rejects every row of the batch"
-            raise EmptySelection(
-                t, reason, {"q": size**2, "bias": _bias(model, origin)}, float("nan")
-            )
-        targets = recipe.label_function.target(logits, float(values.sharpness[t - 1]), loss)
-        if one_class(targets[selected], loss) and not recipe.fix_bias:
-            warnings.warn(
-                f"all labels of step {t} are of one class; the model of step {t - 1} is kept",
-                UserWarning,
-                stacklevel=6,
-            )
-            break
-        model = fit(
-            rows,
-            targets,
-            loss,
-            float(values.lambda_u[t - 1]) * columns,
-            rows=selected * weights[batch],
-            fit_bias=not recipe.fix_bias,
-            weights=model.weights,
-            bias=model.bias,
-        )
-        history.append(_entry(t, model, origin, float(selected.mean())))
-    return _fitted(matrix, known, weights, model, origin, history)
+    source = UserSamples(matrix, classes, weights, groups, recipe.fix_bias)
+    engine = ExplicitEngine(protocol, source, matrix.shape[1], tolerance=1e-6)
+    history = []
+    try:
+        for done in run_fits(protocol, engine):
+            if isinstance(done, Collapse):
+                warnings.warn(
+                    f"all labels of step {done.t} are of one class; the model of step {done.t - 1} "
+                    "is used",
+                    UserWarning,
+                    stacklevel=6,
+                )
+                break
+            selected = float(done.batch.selected.mean())
+            history.append(_entry(done.t, engine.models[-1], source.origin, selected))
+            engine.forget(done.t)
+    except StageError as error:
+        if not engine.models:
+            raise
+        state = {**error.state, "bias": _bias(engine.models[-1], source.origin)}
+        raise type(error)(error.step, error.reason, state, error.residual) from None
+    return _fitted(matrix, known, weights, engine.models[-1], source.origin, history)
 
 
 def _origin(rows: Any, fix_bias: bool) -> Array | None:
-    """The point that rows are measured from; None to take them as they are.
+    """Return the point that samples are measured from; None to take them as they are.
 
-    A bias that is fixed belongs to the origin of the user, and sparse rows would become dense.
+    A fixed bias belongs to the origin of the user, and sparse samples would become dense.
     """
     return None if fix_bias or is_sparse(rows) else np.asarray(rows[0], dtype=float)
 
@@ -105,12 +115,12 @@ def _from(origin: Array | None, rows: Any) -> Any:
 
 
 def _bias(model: Fit, origin: Array | None) -> float:
-    """The bias in the user's units."""
+    """Return the bias in the user's units."""
     return float(model.bias if origin is None else model.bias - origin @ model.weights)
 
 
 def _dealt(rows: Any, steps: int, random: np.random.RandomState) -> list[Any]:
-    """Batches of equal size, in random order; rows that do not fill a batch are left out."""
+    """Return batches of equal size, in random order, without the samples that do not fill one."""
     if len(rows) == 0 or steps == 0:
         return []
     size = max(1, len(rows) // steps)
@@ -124,8 +134,8 @@ def _taken(matrix: Any, rows: Any) -> Any:
 
 
 def _entry(t: int, model: Fit, origin: Array | None, selected: float) -> dict[str, Any]:
-    """What `solve` reports of a step, as far as rows show it; q is the squared norm of the
-    weights.
+    """Return what `solve` reports of a step, as far as samples show it; q is the squared norm of
+    the weights.
     """
     square = float(model.weights @ model.weights)
     return {"step": t, "q": square, "bias": _bias(model, origin), "selected": selected}
@@ -139,7 +149,7 @@ def _fitted(
     origin: Array | None,
     history: list[dict[str, Any]],
 ) -> Fitted:
-    """The last model; the share of the positive class is what it gives all rows on average."""
+    """Return the last model; the share of the positive class is its mean over all samples."""
     bias = _bias(model, origin)
     logits = np.asarray(matrix @ model.weights) + bias
     share = float(np.clip(np.average(expit(logits), weights=weights), 1e-6, 1 - 1e-6))

@@ -1,15 +1,13 @@
 r"""The result of `simulate`: the quantities of `Trajectory` with a leading seed axis.
 
-Stored are the measured numbers of every seed and step; norm, cosine and error follow from
-$m$, $v = q - m^2$ and $B$ by the same formulas as in the theory. `compare` puts an ensemble
-next to a `Trajectory`.
+Stored are the measured numbers of every seed and step; norm, cosine and error follow from these by
+the formulas of the theory. `compare` puts an ensemble next to a `Trajectory`.
 """
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -20,12 +18,13 @@ from numpy.typing import NDArray
 from .. import observables
 from ..arrays import Array
 from ..errors import InvalidInput, StageError, nearest
+from ..mixture.clusters import Clusters
 from ..observables import SYMBOLS
 from ..problem import Problem
 from ..recipe import Recipe
 from ..runtime.files import stored, write_netcdf
 from .plan import RunPlan
-from .seed_record import MEASURED, Mask, SeedRecord
+from .seed_record import BY_CLASS, MEASURED, Mask, SeedRecord
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,20 +59,26 @@ class Ensemble:
     r"""Finite-size self-training runs; every quantity is an array (seeds, steps + 1).
 
     Attributes:
-        features: N; `alpha`: rows per feature of each step as drawn, M/N.
+        features: N; `alpha`: samples per feature of each step as drawn, M/N.
         seeds: the seeds, in the order of the leading axis.
-        method: the engine that ran.
+        method: the engine that ran; "gaussian" for samples of a general covariance, "rows" for real
+            samples.
         m, v, bias, chi, overlap: as in `Trajectory`, measured on the fitted weights.
+        logit_variances: of the logits within each class, (seeds, steps + 1, 2), negative then
+            positive: those of the test mixture, or of the held-out samples.
+        class_errors: the same for the errors.
+        auc: P(a positive sample has the larger logit), for the test mixture or the held-out
+            samples.
         test_error: share of errors on a fresh test sample of as many points as the batch.
         fraction_selected, pseudo_label_accuracy, selected_label_accuracy, train_loss: measured on
-            the rows of the batch (on the batch only, if labelled rows are kept).
+            the batch, without labelled samples that keep their labels.
         directions: directions of the data that were used ("matrix-free"), or products.
         fit_error: estimated relative error of the fit, larger than the tolerance asked for where
             rounding leaves no more; 1 where the weights are smaller than their error, and zero.
         collapsed_at: for each seed the first step that is not fitted because all its labels
             are of one class, or nothing but the bias is left of the model that gives them; -1 if
-            none. From there on `error` is that of predicting one class and every other quantity is
-            NaN.
+            none. From there on errors are those of predicting one class and every other quantity
+            is NaN.
         predicts_positive: the class a collapsed seed predicts.
         failures: why and where a seed failed, by seed. From that step on all its quantities are
             NaN.
@@ -91,6 +96,7 @@ class Ensemble:
     bias: Array
     chi: Array
     overlap: Array
+    auc: Array
     test_error: Array
     fraction_selected: Array
     pseudo_label_accuracy: Array
@@ -98,6 +104,8 @@ class Ensemble:
     train_loss: Array
     directions: Array
     fit_error: Array
+    logit_variances: Array
+    class_errors: Array
     collapsed_at: NDArray[np.int_]
     predicts_positive: Mask
     failures: dict[int, StageError] = field(default_factory=dict)
@@ -110,7 +118,7 @@ class Ensemble:
     ) -> Ensemble:
         """Stack the records of the seeds."""
         stacked: dict[str, Any] = {
-            name: np.array([one.values[name] for one in records]) for name in MEASURED
+            name: np.array([one.values[name] for one in records]) for name in (*MEASURED, *BY_CLASS)
         }
         kept = any(one.weights or one.logits for one in records)
         return cls(
@@ -151,31 +159,41 @@ class Ensemble:
     @property
     def q(self) -> Array:
         r"""$\|w\|^2/N$."""
-        return self.m**2 + self.v
+        q: Array = (self.m / self.problem.test_clusters.length) ** 2 + self.v
+        return q
 
-    @cached_property
+    @property
     def error(self) -> Array:
-        r"""$\epsilon_g$ on the test mixture, by the formula from m, q and B."""
-        test = self.problem.test_mixture
-        with np.errstate(divide="ignore", invalid="ignore"):
-            error = observables.generalization_error(
-                self.m, self.q, self.bias, np.asarray(test.rho), np.asarray(test.delta)
-            )
-        for row, step in enumerate(self.collapsed_at):
-            if step >= 0:
-                error[row, step:] = 1 - test.rho if self.predicts_positive[row] else test.rho
+        r"""$\epsilon_g$ at the class proportions of the test mixture."""
+        rho = self.problem.test_mixture.rho
+        error: Array = (1 - rho) * self.class_errors[..., 0] + rho * self.class_errors[..., 1]
         return error
 
     @property
+    def balanced_error(self) -> Array:
+        """The mean of the two class errors."""
+        balanced: Array = self.class_errors.mean(axis=-1)
+        return balanced
+
+    @property
     def cosine(self) -> Array:
-        r"""$m/\sqrt q$."""
+        r"""$m/\sqrt q$; with a general covariance the cosine to the best direction in the metric of
+        the average noise.
+        """
+        law = self.problem.test_clusters
         with np.errstate(divide="ignore", invalid="ignore"):
-            return self.m / np.hypot(self.m, np.sqrt(self.v))
+            if _is_sphere(law):
+                return np.asarray(self.m / law.length / np.sqrt(self.q))
+            spread = np.sqrt(self.logit_variances.mean(axis=-1))
+            return np.asarray(self.m / (law.separation * spread))
 
     @property
     def one_minus_cosine(self) -> Array:
-        """1 - cosine, without cancellation."""
-        return observables.one_minus_cosine(self.m, self.v)
+        """1 - cosine, without cancellation for spheres."""
+        law = self.problem.test_clusters
+        if _is_sphere(law):
+            return observables.one_minus_cosine(self.m / law.length, self.v)
+        return 1.0 - self.cosine
 
     @property
     def bias_to_norm(self) -> Array:
@@ -185,8 +203,8 @@ class Ensemble:
 
     @property
     def objective(self) -> Array:
-        r"""Minimum of the objective per feature (the batch part of it, if labelled rows are
-        kept).
+        r"""Minimum of the objective per feature, without labelled samples that keep their
+        labels.
         """
         ridge = np.append(self.recipe.lambda_l, self.recipe.at_steps(self.problem.steps).lambda_u)
         share = np.where(self.t == 0, 1.0, self.fraction_selected)
@@ -247,6 +265,9 @@ class Ensemble:
         dataset = xr.Dataset(
             data, coords={"seed": self.seeds, "t": self.t}, attrs=self._attributes()
         )
+        for name in BY_CLASS:
+            dataset[name] = (("seed", "t", "side"), getattr(self, name))
+        dataset = dataset.assign_coords(side=["negative", "positive"])
         dataset["alpha"] = ("t", self.alpha)
         dataset["collapsed_at"] = ("seed", self.collapsed_at)
         dataset["predicts_positive"] = ("seed", self.predicts_positive.astype("i4"))
@@ -285,7 +306,9 @@ class Ensemble:
         """Read what `save` wrote."""
         with stored(path, "Ensemble") as data:
             run = json.loads(data.attrs["run"])
-            measured: dict[str, Any] = {name: data[name].values.astype(float) for name in MEASURED}
+            measured: dict[str, Any] = {
+                name: data[name].values.astype(float) for name in (*MEASURED, *BY_CLASS)
+            }
             problem = Problem.from_json(data.attrs["problem"])
             recipe = Recipe.from_json(data.attrs["recipe"])
             if measured["m"].shape != (data["seed"].size, problem.steps + 1):
@@ -294,8 +317,7 @@ class Ensemble:
                 failure["seed"]: StageError.from_dict(failure)
                 for failure in json.loads(data.attrs["failures"])
             }
-            kind, more = cls._of_file(problem, data)
-            return kind(
+            return cls(
                 problem,
                 recipe,
                 run["features"],
@@ -307,17 +329,7 @@ class Ensemble:
                 predicts_positive=data["predicts_positive"].values.astype(bool),
                 failures=failures,
                 seconds=run["seconds"],
-                **more,
             )
-
-    @classmethod
-    def _of_file(cls, problem: Problem, data: xr.Dataset) -> tuple[type[Ensemble], dict[str, Any]]:
-        """The kind of ensemble that a file has, and the fields of that kind alone."""
-        if not problem.shaped:
-            return cls, {}
-        from .shaped_ensemble import ShapedEnsemble, own_fields
-
-        return ShapedEnsemble, own_fields(data)
 
     def _some(self, name: str) -> Array:
         """The count as floats, NaN where it is zero."""
@@ -343,6 +355,11 @@ class Ensemble:
         }
 
 
+def _is_sphere(law: Clusters) -> bool:
+    """Return whether the noise has one variance in all directions."""
+    return not law.pair and law.covariance.ndim == 0
+
+
 def _vectors(record: SeedRecord) -> Vectors:
     return Vectors(
         tuple(record.weights),
@@ -352,5 +369,7 @@ def _vectors(record: SeedRecord) -> Vectors:
     )
 
 
-DERIVED = ("q", "error", "cosine", "one_minus_cosine", "bias_to_norm", "objective")
+DERIVED = (
+    "q", "error", "balanced_error", "cosine", "one_minus_cosine", "bias_to_norm", "objective",
+)  # fmt: skip
 NAMES = (*DERIVED, *MEASURED)

@@ -70,10 +70,10 @@ def shares(ensemble: Ensemble, theory: Trajectory) -> Iterable[Shares]:
     """Every distribution that two seeds or more have. With a general covariance the weights of
     different directions have no common law.
     """
-    shaped = theory.problem.shaped
+    one_law = theory.problem.clusters is None
     for t in range(theory.good_steps):
         weights = [seed.weights[t] for seed in ensemble.vectors if len(seed.weights) > t]
-        if len(weights) > 1 and not shaped:
+        if len(weights) > 1 and one_law:
             at = np.quantile(np.concatenate(weights), LEVELS)
             yield _shares("weights", t, None, weights, at, theory.weights.cdf(at, t))
         rows = [seed for seed in ensemble.vectors if len(seed.logits) > t]

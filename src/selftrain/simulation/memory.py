@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 
 from ..errors import InvalidInput
-from ..protocol import protocol_of
 from .plan import RunPlan
 
 FRAME_DIRECTIONS = 20
@@ -25,31 +24,25 @@ def available_memory() -> int:
 
 
 def needed_memory(plan: RunPlan, method: str, workers: int) -> int:
-    """Bytes that the workers hold at the peak."""
-    rows = max(step.rows for step in plan.steps)
-    stored = sum(round(alpha * plan.features) for alpha in _reused(plan)) if plan.returns else 0
-    total = max(rows, stored + (0 if stored == 0 else rows))
-    if method == "dense":
-        each = 8 * plan.features * total + 8 * 10 * total
+    """Return the bytes that the workers hold at the peak."""
+    rows = max(plan.rows(t) for t in range(len(plan.protocol.fits)))
+    pairs = zip(plan.sizes, plan.protocol.uses, strict=True)
+    stored = sum(size for size, uses in pairs if len(uses) > 1)
+    total = rows + stored
+    if method == "matrix-free":
+        each = rows * (8 * FRAME_DIRECTIONS + 8 * 6)
     elif method == "revealed":
-        asked = REVEALED_DIRECTIONS * (len(plan.steps) if plan.returns else 1)
+        asked = REVEALED_DIRECTIONS * (len(plan.protocol.fits) if stored else 1)
         each = 8 * 2 * (total + plan.features) * min(asked, plan.features)
     else:
-        each = rows * (8 * FRAME_DIRECTIONS + 8 * 6)
+        each = 8 * plan.features * total + 8 * 10 * total
     return workers * each
-
-
-def _reused(plan: RunPlan) -> list[float]:
-    """Samples per feature of the groups that several fits use."""
-    protocol = protocol_of(plan.problem, plan.recipe)
-    pairs = zip(protocol.groups, protocol.uses, strict=True)
-    return [group.alpha for group, uses in pairs if len(uses) > 1]
 
 
 def check_memory(
     plan: RunPlan, method: str, workers: int, seeds: int, kept: int, limit: int | None
 ) -> None:
-    """Refuse a run that does not fit, with what it needs and what would fit.
+    """Reject a run that does not fit, with what it needs and what would fit.
 
     Arguments:
         kept: numbers stored for every seed: the measured quantities, and vectors if asked for.
@@ -70,7 +63,9 @@ def check_memory(
         )
     features = plan.features
     share = needed / room
-    fitting = int(features / share**0.5 if method == "dense" else features / share)
+    fitting = int(
+        features / share**0.5 if method not in ("matrix-free", "revealed") else features / share
+    )
     advice = f"about {fitting:,} features would fit"
     if method == "dense":
         advice += ", and method='matrix-free' needs no matrix"

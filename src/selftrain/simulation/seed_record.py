@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
 
 from ..arrays import Array
 from ..errors import StageError
-from ..problem import Mixture
 
 Mask = NDArray[np.bool_]
 
@@ -22,6 +20,7 @@ MEASURED = (
     "bias",
     "chi",
     "overlap",
+    "auc",
     "test_error",
     "fraction_selected",
     "pseudo_label_accuracy",
@@ -30,6 +29,10 @@ MEASURED = (
     "directions",
     "fit_error",
 )
+"""Measured quantities, one number per step."""
+
+BY_CLASS = ("logit_variances", "class_errors")
+"""Measured quantities, one number per step and class."""
 
 
 class SeedOptions(NamedTuple):
@@ -37,9 +40,9 @@ class SeedOptions(NamedTuple):
 
     Attributes:
         probes: random probes of the susceptibility per step.
-        keep_weights, keep_logits: keep the vectors themselves.
+        keep_weights, keep_logits: store the vectors themselves.
         tolerance: relative accuracy of a fit.
-        stopped: asked before every step; True ends the seed there.
+        stopped: asked after every step; True ends the seed there.
     """
 
     probes: int = 0
@@ -49,15 +52,12 @@ class SeedOptions(NamedTuple):
     stopped: Callable[[], bool] = lambda: False
 
 
-ASKED_NOTHING = SeedOptions()
-
-
 @dataclass
 class SeedRecord:
     """Measured quantities of one seed over t = 0..T, NaN where there is none.
 
     Attributes:
-        values: arrays over the steps by name (`MEASURED`).
+        values: arrays over the steps by name (`MEASURED`, `BY_CLASS`).
         collapsed_at: first step that was not fitted because its labels are of one class, or -1.
         collapsed_positive: the class predicted from there on.
         failure: why the seed ended early, if neither the last step nor a collapse ended it.
@@ -76,39 +76,16 @@ class SeedRecord:
     classes: list[Mask] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        for name in MEASURED:
-            self.values[name] = np.full(self.steps + 1, np.nan)
+        count = self.steps + 1
+        self.values = {name: np.full(count, np.nan) for name in MEASURED}
+        self.values |= {name: np.full((count, 2), np.nan) for name in BY_CLASS}
 
-    def put(self, step: int, **measured: float) -> None:
+    def put(self, step: int, **measured: Any) -> None:
+        """Enter measured values of a step."""
         for name, value in measured.items():
             self.values[name][step] = value
 
     def collapse(self, step: int, positive: bool) -> None:
+        """Enter that the run collapsed: from this step on one class is predicted."""
         self.collapsed_at, self.collapsed_positive = step, bool(positive)
-
-    def keep(
-        self, options: SeedOptions, weights: Array, logits: Array, selected: Mask, classes: Mask
-    ) -> None:
-        """Keep the vectors of a step, if they were asked for."""
-        if options.keep_weights:
-            self.weights.append(weights)
-        if options.keep_logits:
-            self.logits.append(logits)
-            self.selected.append(selected)
-            self.classes.append(classes)
-
-
-def sample_error(
-    m: float, q: float, bias: float, test: Mixture, rows: int, random: np.random.Generator
-) -> float:
-    r"""Share of errors on `rows` fresh test points.
-
-    Given the weights, the logit of a fresh point is exactly $s m + B + \sqrt{\Delta q}\,g$, so the
-    number of errors in each class is binomial.
-    """
-    scale = np.sqrt(test.delta * q)
-    positive = int(random.binomial(rows, test.rho))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        missed = np.nan_to_num(ndtr(np.array([-(m + bias), -(m - bias)]) / scale), nan=0.5)
-    wrong = random.binomial(positive, missed[0]) + random.binomial(rows - positive, missed[1])
-    return float(wrong) / rows
+        self.values["class_errors"][step:] = [1.0, 0.0] if positive else [0.0, 1.0]

@@ -1,8 +1,8 @@
 r"""`simulate`: finite-size self-training, many seeds, as an `Ensemble`.
 
-Three engines run the same algorithm, exactly in law: "dense" draws every entry of every batch,
-"revealed" draws what products ask for (`designs/revealed.py`), "matrix-free" keeps no vector of N
-entries at all (`matrix_free.py`).
+Three methods run the same algorithm (`run.py`), exactly in law: "dense" draws every entry of every
+batch, "revealed" draws what products ask for (`designs/revealed.py`), "matrix-free" stores no
+vector of N entries at all (`engines/matrix_free.py`).
 """
 
 from __future__ import annotations
@@ -21,22 +21,24 @@ from threadpoolctl import threadpool_limits
 
 from ..errors import InvalidInput, SeedError, StageError, nearest
 from ..fields import number, whole
+from ..labelers import SoftLabels
 from ..problem import Problem
+from ..protocol import Fit
 from ..recipe import Recipe
 from ..runtime.parallel import cores, in_threads, whole_workers
 from ..runtime.progress import Progress, ProgressOption, checked_progress
-from .designs.shaped import Drawn, row_table
-from .engines import explicit
+from .designs.sources import NOISES, GaussianSource, Table, TableSource, TestedSource, sample_table
+from .engines.explicit import SeedEngine
 from .ensemble import Ensemble
 from .memory import check_memory
 from .plan import RunPlan, plan_run
+from .run import run_seed
 from .seed_record import MEASURED, SeedOptions, SeedRecord
-from .shaped_ensemble import GAUSSIAN, ROWS, ShapedEnsemble
 
 __all__ = ["simulate", "whole"]
 
 METHODS = ("dense", "matrix-free", "revealed")
-NOISES = {"dense": explicit.dense_noise, "revealed": explicit.revealed_noise}
+GAUSSIAN, ROWS = "gaussian", "rows"
 
 SeedRunner = Callable[[SeedRecord, SeedOptions], bool]
 
@@ -106,7 +108,7 @@ def simulate(
     size = _size(problem, features, rows)
     plan = plan_run(problem, recipe, size)
     engine = _engine(plan, method, rows)
-    table = row_table(plan, rows) if engine == ROWS else None
+    table = sample_table(plan, rows) if engine == ROWS else None
     jobs = whole_workers(workers)
     options = SeedOptions(
         whole("probes", probes, lambda n: 0 <= n <= MOST_PROBES, PROBES),
@@ -115,17 +117,17 @@ def simulate(
         number("tolerance", tolerance, *TOLERANCE),
     )
     several = min(cores(jobs), len(chosen))
-    kept = sum(len(MEASURED) + keep_weights * size + keep_logits * step.rows for step in plan.steps)
+    fits = range(len(plan.protocol.fits))
+    kept = sum(len(MEASURED) + keep_weights * size + keep_logits * plan.rows(t) for t in fits)
     limit = None if memory is None else whole("memory", memory, lambda n: n >= 1, BYTES)
-    check_memory(plan, "dense" if problem.shaped else engine, several, len(chosen), kept, limit)
+    check_memory(plan, engine, several, len(chosen), kept, limit)
     _warn_if_idle(plan)
     begin = time.perf_counter()
-    run_seed = _seed_runner(plan, engine, table)
-    records = _run_all(plan, chosen, run_seed, options, several, progress)
+    runner = partial(_run_one, plan, engine, table)
+    records = _run_all(plan, chosen, runner, options, several, progress)
     if not records:
         raise KeyboardInterrupt
-    kind = ShapedEnsemble if problem.shaped else Ensemble
-    ensemble = kind.from_records(plan, engine, records, time.perf_counter() - begin)
+    ensemble = Ensemble.from_records(plan, engine, records, time.perf_counter() - begin)
     if ensemble.failures and on_failure == "raise":
         raise SeedError(ensemble)
     return ensemble
@@ -165,8 +167,10 @@ def _size(problem: Problem, features: int | None, rows: Any) -> int:
 
 
 def _engine(plan: RunPlan, method: str, rows: Any) -> str:
-    """The engine that runs: the frame needs a loss it has compiled and fresh batches."""
-    if plan.problem.shaped:
+    """Return the engine that runs: the matrix-free one needs a loss it has compiled and fresh
+    batches.
+    """
+    if not plan.embedded:
         return GAUSSIAN if rows is None else ROWS
     if method != "matrix-free":
         return method
@@ -175,23 +179,26 @@ def _engine(plan: RunPlan, method: str, rows: Any) -> str:
     return "matrix-free" if supports(plan) else "revealed"
 
 
-def _seed_runner(plan: RunPlan, engine: str, table: Drawn | None) -> SeedRunner:
-    """What runs all steps of a seed and enters them into its record; False if it was stopped."""
-    if plan.problem.shaped:
-        from .engines import shaped
-
-        return partial(shaped.run_steps, plan, table)
+def _run_one(
+    plan: RunPlan, engine: str, table: Table | None, record: SeedRecord, options: SeedOptions
+) -> bool:
+    """Run all fits of a seed and enter them into its record; False if it was stopped."""
     if engine == "matrix-free":
-        from .engines import matrix_free
+        from .engines.matrix_free import FrameEngine
 
-        return partial(matrix_free.run_steps, plan)
-    return partial(explicit.run_steps, plan, NOISES[engine])
+        return run_seed(plan, FrameEngine(plan, options, record.seed), record, options)
+    source: TestedSource
+    if table is not None:
+        source = TableSource(plan, table, record.seed)
+    else:
+        source = GaussianSource(plan, record.seed, NOISES.get(engine, NOISES["dense"]))
+    return run_seed(plan, SeedEngine(plan, source, options.tolerance), record, options)
 
 
 def _run_all(
     plan: RunPlan,
     seeds: Sequence[int],
-    run_seed: SeedRunner,
+    runner: SeedRunner,
     options: SeedOptions,
     workers: int,
     progress: ProgressOption,
@@ -205,9 +212,9 @@ def _run_all(
     done: dict[int, SeedRecord] = {}
 
     def work(seed: int) -> None:
-        record = SeedRecord(seed, len(plan.steps) - 1)
+        record = SeedRecord(seed, plan.protocol.steps)
         try:
-            ended = run_seed(record, options)
+            ended = runner(record, options)
         except StageError as error:
             record.failure, ended = error, True
         if ended:
@@ -247,10 +254,18 @@ def _seeds(seeds: int | Sequence[int]) -> list[int]:
 
 
 def _warn_if_idle(plan: RunPlan) -> None:
-    """Kept labels with sharpness 1 and one ridge: the previous model is already the minimum."""
-    later = plan.steps[1:]
-    idle = [step.t for step in later if step.sharpness == 1 and step.ridge == plan.steps[0].ridge]
-    if plan.labels_stay and later and len(idle) == len(later) and plan.recipe.labeler == "soft":
+    """Warn of fits that change nothing: labelled samples with the weight of fit 0, its ridge, and
+    labels of sharpness 1, which the previous model already minimises.
+    """
+    first, *later = plan.protocol.fits
+
+    def idle(fit: Fit) -> bool:
+        given = [use for use in fit.uses if use.labels is None]
+        made = [use.labels for use in fit.uses if use.labels is not None]
+        soft = all(one.sharpness == 1 and one.labeler == SoftLabels() for one in made)
+        return given == list(first.uses) and soft and fit.ridge == first.ridge
+
+    if later and all(map(idle, later)):
         warnings.warn(
             "keep_labeled with sharpness 1 and lambda_u = lambda_l changes nothing: the model of "
             "step 0 already minimises every later objective",

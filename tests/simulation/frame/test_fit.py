@@ -32,14 +32,13 @@ SETTINGS = {
 }
 
 
-def batch(setting: str, features: int, seed: int) -> tuple[matrix_free._RevealedRows, bool]:
+def batch(setting: str, features: int, seed: int) -> tuple[matrix_free.RevealedRows, bool]:
     """Step 1 from a given state, ready to be fitted; whether the bias is trained."""
     problem, recipe = SETTINGS[setting]
     base = {"alpha_l": 0.5, "alpha_u": 2.0, "rho": 0.4, "delta": 0.5625, "steps": 1}
     plan = plan_run(Problem(**{**base, **problem}), Recipe(**recipe), features)
-    loss = SQUARED if plan.problem.loss == "squared" else LOGISTIC
-    columns = matrix_free._Room(plan.steps[1].rows, 32)
-    rows = matrix_free._RevealedRows(plan, plan.steps[1], seed, loss, columns, STATE, BIAS)
+    columns = matrix_free._Room(plan.rows(1), 32)
+    rows = matrix_free.RevealedRows(plan, 1, seed, columns, STATE, BIAS)
     return rows, not plan.recipe.fix_bias
 
 
@@ -69,7 +68,7 @@ def test_a_tight_fit_is_the_minimum_over_the_columns_it_revealed(
     matrix = rows.columns.x[: point.size, : rows.targets.size].T.astype(float)
     loss = Squared() if rows.loss == SQUARED else Logistic()
     options = {"fit_bias": trained, "bias": BIAS, "tolerance": 1e-11}
-    direct = fit(matrix, rows.targets, loss, rows.step.ridge, **options)
+    direct = fit(matrix, rows.targets, loss, rows.ridge, **options)
     np.testing.assert_allclose(point, direct.weights, atol=1e-7 * np.linalg.norm(point))
     assert bias == pytest.approx(direct.bias, abs=1e-7)
 
@@ -87,7 +86,7 @@ def test_revealed_columns_have_their_law(setting: str) -> None:
     x = rows.columns.x[2 : 2 + count, : rows.targets.size].astype(float)
     np.testing.assert_allclose(u @ u.T, np.eye(count), atol=1e-5)
     lengths = rows._law().lengths[2 : 2 + count]
-    along = x @ u.T / np.sqrt(rows.step.delta)
+    along = x @ u.T / rows.scale
     np.testing.assert_allclose(np.tril(along), np.diag(lengths), atol=1e-4)
 
 

@@ -46,19 +46,16 @@ def test_the_error_that_is_stated_covers_the_true_one(labelled, ridge, seed):
     features = 100
     problem = Problem(labelled, 2.0, 0.4, 0.5625, steps=0)
     plan = plan_run(problem, Recipe(ridge), features)
-    step = plan.steps[0]
-    room = matrix_free._Room(step.rows, matrix_free.SINGLE)
-    batch = matrix_free._RevealedRows(
-        plan, step, seed, matrix_free.LOGISTIC, room, np.zeros(2), 0.0
-    )
+    room = matrix_free._Room(plan.rows(0), matrix_free.SINGLE)
+    batch = matrix_free.RevealedRows(plan, 0, seed, room, np.zeros(2), 0.0)
     point, bias, stated = batch.fit(np.zeros(2), 0.0, True, 1e-4)
     known = room.x[: batch.frame].astype(float).T
     residuals = room.u[: batch.revealed].astype(float).T
-    fresh = np.random.default_rng(seed).standard_normal((step.rows, features - batch.frame))
+    fresh = np.random.default_rng(seed).standard_normal((batch.rows, features - batch.frame))
     fresh -= residuals @ (residuals.T @ fresh)
-    matrix = np.column_stack([known, np.sqrt(step.delta) * fresh])
+    matrix = np.column_stack([known, batch.scale * fresh])
     start = np.concatenate([point, np.zeros(features - batch.frame), [bias]])
-    *weights, true_bias = minimiser(matrix, batch.targets, step.ridge, start)
+    *weights, true_bias = minimiser(matrix, batch.targets, batch.ridge, start)
     q = np.dot(weights, weights)
     size = np.sqrt(q)
     off = (

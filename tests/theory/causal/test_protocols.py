@@ -11,9 +11,11 @@ import pytest
 
 from selftrain import Clusters, Problem, Recipe, Trajectory, simulate, solve
 from selftrain.protocol import PseudoLabels, Use
-from selftrain.simulation.engines.explicit import dense_noise, run_steps
+from selftrain.simulation.designs.sources import GaussianSource
+from selftrain.simulation.engines.explicit import SeedEngine
 from selftrain.simulation.plan import plan_run
-from selftrain.simulation.seed_record import SeedRecord
+from selftrain.simulation.run import run_seed
+from selftrain.simulation.seed_record import SeedOptions, SeedRecord
 from selftrain.theory.causal import solve as causal
 from selftrain.theory.causal.known import before_reuse
 from selftrain.theory.causal.replicate import CausalRun, PointSource
@@ -105,8 +107,9 @@ def test_an_earlier_teacher_relabels_the_labelled_samples() -> None:
     protocol = replace(plan.protocol, fits=tuple(fits))
     found = []
     for seed in range(16):
-        record = SeedRecord(seed, 3)
-        run_steps(plan._replace(protocol=protocol), dense_noise, record)
+        record, other = SeedRecord(seed, 3), plan._replace(protocol=protocol)
+        engine = SeedEngine(other, GaussianSource(other, seed), 1e-6)
+        run_seed(other, engine, record, SeedOptions())
         m, v, bias = (record.values[name] for name in ("m", "v", "bias"))
         found.append([m, m**2 + v, bias])
     exact = solve(*before_reuse(problem, recipe))

@@ -19,7 +19,6 @@ from ...errors import InvalidInput
 from ...mixture.clusters import Clusters
 from ...problem import Problem
 from ...recipe import Recipe
-from ...simulation.shaped_ensemble import ShapedEnsemble
 from ...simulation.simulate import simulate
 from ...sweeps import Computation, Output
 from ...tables import Table, standardised
@@ -129,7 +128,6 @@ def _measured(
     )
     made = {name: runs.mean("error"), f"{name}_sem": runs.sem("error")}
     if rows is not None:
-        assert isinstance(runs, ShapedEnsemble)
         made["table_sem"] = _of_the_table(runs.class_errors.mean(axis=0), rows[1], problem.rho)
     return made
 

@@ -1,150 +1,202 @@
-"""One seed of self-training with explicit weights, on dense or revealed matrices.
+"""Fits with weights as vectors and samples as design matrices: dense, revealed, real.
 
-The algorithm as it is written in `eq: loss labeled` and `eq: update of ST`, one line of code
-a line of mathematics: this is the reference that the fast engine (`matrix_free.py`) is checked
-against, the path for losses of the user's own, and the one that knows rows that are used again
-(labelled rows kept, batches that return).
+The algorithm as it is written in `eq: loss labeled` and `eq: update of ST`, for any protocol, any
+loss and any labeler: this is the reference that the fast engine (`matrix_free.py`) is checked
+against.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
 from ...arrays import Array
-from ..designs.design import ClusterRows, Design, Stacked, Stored
+from ...errors import ConvergenceError
+from ...losses import Logistic, Squared, check_derivatives, check_within
+from ...protocol import Fit as ProtocolFit
+from ...protocol import Protocol, Use
+from ..designs.design import Design, Stacked, as_design
 from ..designs.revealed import RevealedGaussian
-from ..fitted_to import GroupSamples, Model, fitted_to
-from ..linear.fit import Fit
+from ..designs.sources import Samples, SampleSource, TestedSource
+from ..labels import Labelled, label_quality, pseudo_targets
+from ..linear.fit import Fit, FitError, fit
 from ..linear.susceptibility import susceptibility
-from ..plan import RunPlan, StepPlan
-from ..pseudo_labels import (
-    check_selection,
-    majority_positive,
-    one_class,
-    vanished,
-)
-from ..random.streams import PROBES, TEST, generator
-from ..seed_record import ASKED_NOTHING, SeedOptions, SeedRecord, sample_error
-from .step_fit import fit_step
+from ..plan import RunPlan
+from ..run import Measured
+from ..seed_record import Mask
 
-Noise = Callable[[int, int, np.random.Generator], Design]
+CLOSER = 0.01
+"""The fit is more accurate than its q, m and B have to be, by this factor."""
+
+CHECKED = 200
+"""Logits of a fit at which a loss of the user's own is checked."""
 
 
-def dense_noise(rows: int, columns: int, random: np.random.Generator) -> Design:
-    """Standard normal entries, all of them drawn and stored."""
-    return Stored(random.standard_normal((rows, columns)))
+class FitSamples(NamedTuple):
+    """The samples of a fit: design, targets, weights; those of the batch come first."""
+
+    design: Design
+    targets: Array
+    weights: Array
 
 
-def revealed_noise(rows: int, columns: int, random: np.random.Generator) -> Design:
-    """Standard normal entries, drawn only as far as products ask."""
-    return RevealedGaussian(rows, columns, random)
+class ExplicitEngine:
+    """Samples and models of one run.
 
+    Arguments:
+        protocol: which fit uses which samples.
+        source: of the samples.
+        features: N; a ridge is multiplied by it.
+        tolerance: relative accuracy of q, m and B.
 
-def run_steps(
-    plan: RunPlan, noise: Noise, record: SeedRecord, options: SeedOptions = ASKED_NOTHING
-) -> bool:
-    """Run all steps of one seed and enter them into its record; False if `stopped` asked for it on
-    the way.
+    Attributes:
+        models: the fits so far.
     """
-    seed, center = record.seed, np.full(plan.features, plan.features**-0.5)
-    pool = _Pool(plan, noise, center, seed)
-    models = [Model(np.zeros(plan.features), 0.0)]
-    # Probes ask a revealed matrix more than the fit did: if a later fit asks it too, they wait.
-    asked_again = noise is revealed_noise and plan.returns
-    probed: list[tuple[StepPlan, Design, Array]] = []
-    for step in plan.steps:
-        if options.stopped():
-            return False
-        weights, bias = models[-1]
-        pool.draw(step)
-        sample = fitted_to(plan, step.t, pool.samples, models[1:], 1.0, _stacked)
-        rows, targets, selected = sample.rows, sample.targets, sample.selected
-        trained = plan.protocol.fits[step.t].bias_of is None
-        faded = step.t > 0 and vanished(float(np.linalg.norm(weights)), bias, trained)
-        if not sample.mixed:
-            if not faded:
-                check_selection(step, selected, float(weights @ weights), bias)
-            if faded or (trained and one_class(targets[selected], step.loss)):
-                record.collapse(step.t, majority_positive(targets[selected], step.loss, bias))
-                break
-        found = fit_step(step, rows, trained, weights, bias, options.tolerance)
-        after = measure(found, weights if step.t else None, center)
-        quality = sample.quality
-        record.put(step.t, **after, directions=found.products, fit_error=found.error, **quality)
-        train = step.loss.value(targets, found.logits[: targets.size])[selected]
-        record.put(step.t, train_loss=float(train.mean()) if train.size else float("nan"))
-        q = after["m"] ** 2 + after["v"]
-        random = generator(seed, step.t, TEST)
-        wrong = sample_error(after["m"], q, found.bias, plan.test, step.rows, random)
-        record.put(step.t, test_error=wrong)
-        if options.probes:
-            probed.append((step, rows.design, found.curvature))
-        if not asked_again:
-            _probe(record, probed, options.probes)
-        models.append(Model(found.weights, found.bias))
-        written = found.weights * np.sqrt(plan.features)
-        record.keep(options, written, found.logits[: targets.size], selected, sample.positive)
-        del sample, rows  # a dense matrix goes before the next one is drawn
-        pool.forget(step.t)
-    _probe(record, probed, options.probes)
-    return True
 
+    def __init__(self, protocol: Protocol, source: SampleSource, features: int, tolerance: float):
+        self.protocol, self.source, self.features = protocol, source, features
+        self.tolerance = CLOSER * tolerance
+        self.models: list[Fit] = []
+        self._groups: dict[int, Samples] = {}
 
-def _probe(record: SeedRecord, probed: list[tuple[StepPlan, Design, Array]], probes: int) -> None:
-    """Measure the susceptibility of the steps in the list, and empty it."""
-    while probed:
-        step, design, curvature = probed.pop(0)
-        random = generator(record.seed, step.t, PROBES)
-        chi = susceptibility(design, curvature, step.ridge, probes, random)
-        record.put(step.t, chi=chi)
+    def model(self, t: int) -> tuple[float, float]:
+        return float(np.linalg.norm(self.models[t].weights)), self.models[t].bias
 
+    def label(self, t: int) -> Labelled:
+        self._groups |= self.source.draw(t)
+        step = self.protocol.fits[t]
+        made = [use for use in step.uses if use.labels is not None]
+        uses = [*made, *(use for use in step.uses if use.labels is None)]
+        parts = [self._groups[use.group] for use in uses]
+        labels = [self._labels(t, use, part) for use, part in zip(uses, parts, strict=True)]
+        targets, selected, logits = (np.concatenate(column) for column in zip(*labels, strict=True))
+        each = [
+            np.full(part.positive.size, use.weight) for use, part in zip(uses, parts, strict=True)
+        ]
+        weights = np.concatenate(each) * selected
+        if any(part.weights is not None for part in parts):
+            weights *= np.concatenate([part.weights for part in parts])
+        designs = [as_design(part.design) for part in parts]
+        self._samples = FitSamples(
+            designs[0] if len(designs) == 1 else Stacked(*designs), targets, weights
+        )
+        count = sum(part.positive.size for part in parts[: len(made)]) or targets.size
+        self._targets, self._selected = targets[:count], selected[:count]
+        truth = np.concatenate([part.positive for part in parts])[:count]
+        quality = label_quality(logits, self._selected, truth) if made else {}
+        mixed = 0 < len(made) < len(uses)
+        return Labelled(targets[:count][self._selected], self._selected, truth, mixed, quality)
 
-class _Pool:
-    """The samples of a seed: drawn at their first use, stored until their last."""
+    def _labels(self, t: int, use: Use, part: Samples) -> tuple[Array, Mask, Array]:
+        """Return targets, selected samples, and the logits that made the labels."""
+        loss, labels = self.protocol.fits[t].loss, use.labels
+        if labels is None:
+            negative, positive = loss.classes
+            everything = np.ones(part.positive.size, dtype=bool)
+            return np.where(part.positive, positive, negative), everything, np.zeros(0)
+        teacher = self.models[labels.teacher]
+        logits = as_design(part.design).times(teacher.weights) + teacher.bias
+        unit = float(np.linalg.norm(teacher.weights)) * self.protocol.groups[0].law.length
+        targets = pseudo_targets(labels, logits, loss, t)
+        return targets, np.abs(logits) > labels.threshold * unit, logits
 
-    def __init__(self, plan: RunPlan, noise: Noise, center: Array, seed: int):
-        self._plan, self._noise, self._center, self._seed = plan, noise, center, seed
-        self._groups: dict[int, GroupSamples] = {}
+    def fit(self, t: int) -> None:
+        step = self.protocol.fits[t]
+        weights, bias = np.zeros(self._samples.design.shape[1]), 0.0
+        if self.models:
+            weights, bias = self.models[-1].weights, self.models[-1].bias
+        if step.bias_of is not None:
+            bias = self.models[step.bias_of].bias
+        ridge = step.ridge * self.features
+        self.models.append(_fit(t, step, self._samples, ridge, weights, bias, self.tolerance))
 
-    def samples(self, group: int) -> GroupSamples:
-        """The samples of a group."""
-        return self._groups[group]
-
-    def draw(self, step: StepPlan) -> None:
-        """Draw the groups that a fit is the first to use."""
-        random = generator(self._seed, step.t)
-        for group in self._plan.new_groups(step.t):
-            count = self._plan.size(group)
-            self._groups[group] = draw(step, count, self._center, self._noise, random)
+    def logits(self, t: int) -> Array:
+        """Return the logits of the batch after fit t."""
+        return self.models[t].logits[: self._targets.size]
 
     def forget(self, t: int) -> None:
         """Drop the samples that no fit after t uses."""
-        for group in [group for group in self._groups if self._plan.is_last_use(group, t)]:
-            del self._groups[group]
+        del self._samples
+        used = self.protocol.uses
+        self._groups = {one: part for one, part in self._groups.items() if max(used[one]) > t}
 
 
-def _stacked(designs: list[Design]) -> Design:
-    return designs[0] if len(designs) == 1 else Stacked(*designs)
+class SeedEngine(ExplicitEngine):
+    """An engine of the simulation, whose fits are measured.
+
+    Arguments:
+        plan: of the run.
+        source: of the samples.
+        tolerance: relative accuracy of q, m and B.
+    """
+
+    def __init__(self, plan: RunPlan, source: TestedSource, tolerance: float):
+        super().__init__(plan.protocol, source, plan.features, tolerance)
+        self.tested = source
+        # Probes ask a revealed matrix more than the fit did: if a later fit asks it too, they wait.
+        revealed = getattr(source, "noise", None) is RevealedGaussian
+        self.probes_wait = revealed and not plan.protocol.every_sample_once
+
+    def measured(self, t: int) -> dict[str, float]:
+        found, mean, loss = self.models[t], self.tested.mean, self.protocol.fits[t].loss
+        m = float(mean @ found.weights)
+        off = found.weights - m / float(mean @ mean) * mean
+        train = loss.value(self._targets, self.logits(t))[self._selected]
+        return {
+            "m": m,
+            "v": float(off @ off),
+            "bias": found.bias,
+            "overlap": float(self.models[t - 1].weights @ found.weights) if t else np.nan,
+            "train_loss": float(train.mean()) if train.size else np.nan,
+            "directions": found.products,
+            "fit_error": found.error,
+        }
+
+    def rule(self, t: int) -> Measured:
+        return self.tested.test(self.models[t].weights, self.models[t].bias)
+
+    def probe(self, t: int) -> Callable[[int, np.random.Generator], float]:
+        ridge = self.protocol.fits[t].ridge * self.features
+        return partial(susceptibility, self._samples.design, self.models[t].curvature, ridge)
+
+    def weights(self, t: int) -> Array:
+        return np.asarray(self.models[t].weights * np.sqrt(self.features))
 
 
-def draw(
-    step: StepPlan, rows: int, center: Array, noise: Noise, random: np.random.Generator
-) -> GroupSamples:
-    """Samples of the mixture of this step."""
-    signs = np.where(random.random(rows) < step.rho, 1.0, -1.0)
-    entries = noise(rows, center.size, random)
-    return GroupSamples(ClusterRows(entries, signs, center, step.delta), signs > 0)
-
-
-def measure(found: Fit, before: Array | None, center: Array) -> dict[str, float]:
-    """m, v = q - m^2, B and R of a fit."""
-    m = float(center @ found.weights)
-    across = found.weights - m * center
-    return {
-        "m": m,
-        "v": float(across @ across),
-        "bias": found.bias,
-        "overlap": float("nan") if before is None else float(before @ found.weights),
-    }
+def _fit(
+    t: int,
+    step: ProtocolFit,
+    samples: FitSamples,
+    ridge: float,
+    weights: Array,
+    bias: float,
+    tolerance: float,
+) -> Fit:
+    """Return the minimiser on these samples, from the weights and the bias of an earlier fit; its
+    failure is an error of this step.
+    """
+    users_own = type(step.loss) not in (Logistic, Squared)
+    try:
+        found = fit(
+            samples.design,
+            samples.targets,
+            step.loss,
+            ridge,
+            rows=samples.weights,
+            fit_bias=step.bias_of is None,
+            weights=weights,
+            bias=bias,
+            tolerance=tolerance,
+        )
+    except FitError as error:
+        if users_own and np.isfinite(error.reach):
+            check_within(step.loss, 2.0 * error.reach)  # a contradiction is the better reason
+        state = {"bias": bias, "norm": float(np.linalg.norm(weights))}
+        raise ConvergenceError(t, str(error), state, float("nan")) from None
+    if users_own:
+        some = slice(None, None, max(1, found.logits.size // CHECKED))
+        check_derivatives(step.loss, samples.targets[some], found.logits[some])
+    return found

@@ -8,6 +8,7 @@ histogram is wanted, are drawn afterwards with exactly the law they have given t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from ...arrays import Array
 from ...errors import ConvergenceError
 from ...labelers import SoftLabels
 from ...losses import Logistic, Squared
+from ...protocol import PseudoLabels
 from ..frame.fit import FULL, SETTLED, FitStart, Law, fit_frame
 from ..frame.passes import (
     LOGISTIC,
@@ -30,18 +32,12 @@ from ..frame.passes import (
     total_loss,
 )
 from ..frame.probe import probe_frame
-from ..plan import RunPlan, StepPlan
-from ..pseudo_labels import (
-    check_selection,
-    label_quality,
-    majority_positive,
-    one_class,
-    targets_of,
-    vanished,
-)
+from ..labels import Labelled, label_quality, pseudo_targets
+from ..plan import RunPlan
 from ..random.normals import fill_normals, fill_signs
-from ..random.streams import COLUMNS, LENGTHS, LOGITS, PROBES, TEST, WEIGHTS, generator, stream
-from ..seed_record import ASKED_NOTHING, Mask, SeedOptions, SeedRecord, sample_error
+from ..random.streams import COLUMNS, LENGTHS, LOGITS, WEIGHTS, generator, stream
+from ..run import Measured, gaussian_rule
+from ..seed_record import Mask, SeedOptions
 
 SIGNS = 2**31
 """The stream of the classes; streams 0, 1, ... are the columns."""
@@ -56,58 +52,94 @@ CHUNK = 1 << 16
 
 
 def supports(plan: RunPlan) -> bool:
-    """Whether this engine knows the loss and the variant."""
-    known = all(type(step.loss) in (Logistic, Squared) for step in plan.steps)
-    return known and not plan.returns
-
-
-def run_steps(
-    plan: RunPlan, record: SeedRecord, options: SeedOptions = ASKED_NOTHING, room: int = SINGLE
-) -> bool:
-    """Run all steps of one seed and enter them into its record; False if `stopped` asked for it on
-    the way.
+    """Return whether this engine knows the losses and the protocol: labelled samples, then fresh
+    batches of one kind that the fit before has labelled.
     """
-    seed = record.seed
-    columns = _Room(max(step.rows for step in plan.steps), room)
-    histogram = _Weights(plan.features) if options.keep_weights else None
-    state = np.zeros(2)
-    bias = 0.0
-    for step in plan.steps:
-        if options.stopped():
-            return False
-        loss = LOGISTIC if type(step.loss) is Logistic else SQUARED
-        batch = _RevealedRows(plan, step, seed, loss, columns, state, bias)
-        train_bias = step.t == 0 or not plan.recipe.fix_bias
-        faded = step.t > 0 and vanished(float(np.linalg.norm(state)), bias, train_bias)
-        if not faded:
-            check_selection(step, batch.selected, float(state @ state), bias)
-        if faded or (train_bias and one_class(batch.targets, step.loss)):
-            record.collapse(step.t, majority_positive(batch.targets, step.loss, bias))
-            break
-        point, bias, error = batch.fit(state, bias, train_bias, options.tolerance)
-        across = float(point[1:] @ point[1:])
-        m, before, state = float(point[0]), state, np.array([point[0], np.sqrt(across)])
-        record.put(step.t, m=m, v=across, bias=bias, directions=point.size, fit_error=error)
-        record.put(step.t, **batch.quality)
-        if step.t:
-            record.put(step.t, overlap=float(before @ point[:2]))
-        mean = total_loss(loss, batch.logits, batch.targets) / batch.targets.size
-        random = generator(seed, step.t, TEST)
-        wrong = sample_error(m, m**2 + across, bias, plan.test, step.rows, random)
-        record.put(step.t, train_loss=mean, test_error=wrong)
-        if options.keep_logits:
-            random = generator(seed, step.t, LOGITS)
-            record.logits.append(batch.all_logits(point, bias, random))
-            record.selected.append(batch.selected)
-            record.classes.append(batch.positive)
-        if histogram is not None:
-            random = generator(seed, step.t, WEIGHTS)
-            record.weights.append(histogram.draw(point, random))
-        if options.probes:
-            random = generator(seed, step.t, PROBES)
-            chi = np.mean([batch.probe(random) for _ in range(options.probes)])
-            record.put(step.t, chi=float(chi))
-    return True
+    protocol = plan.protocol
+
+    def known(t: int) -> bool:
+        fit = protocol.fits[t]
+        first, *others = [(protocol.groups[use.group], use) for use in fit.uses]
+        labels = first[1].labels
+        alike = all(
+            group.law == first[0].law
+            and group.proportions == first[0].proportions
+            and use.labels == labels
+            for group, use in others
+        )
+        teacher = -1 if labels is None else labels.teacher
+        weights = all(use.weight == 1 for use in fit.uses)
+        return type(fit.loss) in (Logistic, Squared) and alike and weights and teacher == t - 1
+
+    return protocol.every_sample_once and all(map(known, range(len(protocol.fits))))
+
+
+class FrameEngine:
+    """Samples and models of one seed.
+
+    Arguments:
+        plan: of the run.
+        options: how the seed is run.
+        seed: of the random numbers.
+        room: columns to begin with.
+    """
+
+    probes_wait = False
+
+    def __init__(self, plan: RunPlan, options: SeedOptions, seed: int, room: int = SINGLE):
+        self.plan, self.seed, self.tolerance = plan, seed, options.tolerance
+        self.columns = _Room(max(map(plan.rows, range(len(plan.protocol.fits)))), room)
+        self.histogram = _Weights(plan.features) if options.keep_weights else None
+        self.points: list[tuple[Array, float]] = [(np.zeros(2), 0.0)]
+
+    def model(self, t: int) -> tuple[float, float]:
+        state, bias = self.points[t + 1]
+        return float(np.linalg.norm(state)), bias
+
+    def label(self, t: int) -> Labelled:
+        self.batch = batch = RevealedRows(self.plan, t, self.seed, self.columns, *self.points[-1])
+        return Labelled(batch.targets, batch.selected, batch.positive, False, batch.quality)
+
+    def fit(self, t: int) -> None:
+        copied = self.plan.protocol.fits[t].bias_of
+        state, bias = self.points[-1]
+        bias = bias if copied is None else self.points[copied + 1][1]
+        self.point, bias, self.error = self.batch.fit(state, bias, copied is None, self.tolerance)
+        across = float(self.point[1:] @ self.point[1:])
+        self.points.append((np.array([self.point[0], np.sqrt(across)]), bias))
+
+    def measured(self, t: int) -> dict[str, float]:
+        point, batch = self.point, self.batch
+        return {
+            "m": float(point[0]),
+            "v": float(point[1:] @ point[1:]),
+            "bias": self.points[-1][1],
+            "overlap": float(self.points[t][0] @ point[:2]) if t else np.nan,
+            "train_loss": total_loss(batch.loss, batch.logits, batch.targets) / batch.targets.size,
+            "directions": point.size,
+            "fit_error": self.error,
+        }
+
+    def rule(self, t: int) -> Measured:
+        q = float(self.point[0]) ** 2 + float(self.point[1:] @ self.point[1:])
+        delta = self.plan.problem.test_mixture.delta
+        return gaussian_rule(float(self.point[0]), self.points[-1][1], np.full(2, delta * q))
+
+    def probe(self, t: int) -> Callable[[int, np.random.Generator], float]:
+        return lambda probes, random: float(
+            np.mean([self.batch.probe(random) for _ in range(probes)])
+        )
+
+    def weights(self, t: int) -> Array:
+        assert self.histogram is not None
+        return self.histogram.draw(self.point, generator(self.seed, t, WEIGHTS))
+
+    def logits(self, t: int) -> Array:
+        random = generator(self.seed, t, LOGITS)
+        return self.batch.all_logits(self.point, self.points[-1][1], random)
+
+    def forget(self, t: int) -> None:
+        """Nothing to drop: the room for columns is used again."""
 
 
 class _Room:
@@ -140,63 +172,57 @@ def _grown(columns: NDArray[Any], kept: int, rows: int, room: int, precise: bool
     return larger
 
 
-class _RevealedRows:
-    """The rows of one step: drawn, labelled, selected; then fitted and probed."""
+class RevealedRows:
+    """The samples of fit t: drawn, labelled, selected; then fitted and probed."""
 
-    def __init__(
-        self,
-        plan: RunPlan,
-        step: StepPlan,
-        seed: int,
-        loss: int,
-        columns: _Room,
-        state: Array,
-        bias: float,
-    ):
-        self.plan, self.step, self.loss, self.columns = plan, step, loss, columns
-        self.key = stream(seed, step.t, COLUMNS).generate_state(1, np.uint64)[0]
-        self.lengths_seed = stream(seed, step.t, LENGTHS)
-        self.frame = 1 if step.t == 0 else 2
-        self.revealed = 0
-        signs = np.empty(step.rows, np.float32)
-        fill_signs(self.key, SIGNS, step.rho, signs)
+    def __init__(self, plan: RunPlan, t: int, seed: int, columns: _Room, state: Array, bias: float):
+        self.step = step = plan.protocol.fits[t]
+        labels, group = step.uses[0].labels, plan.protocol.groups[step.uses[0].group]
+        self.t, self.columns, self.features = t, columns, plan.features
+        self.rows, self.ridge = plan.rows(t), plan.ridge(t)
+        self.loss = LOGISTIC if type(step.loss) is Logistic else SQUARED
+        self.scale = float(np.sqrt(group.law.covariances[0]))
+        self.key = stream(seed, t, COLUMNS).generate_state(1, np.uint64)[0]
+        self.lengths_seed = stream(seed, t, LENGTHS)
+        self.frame, self.revealed = 1 if t == 0 else 2, 0
+        signs = np.empty(self.rows, np.float32)
+        fill_signs(self.key, SIGNS, group.proportions[1], signs)
         x = columns.x
         for j in range(self.frame):
-            column = x[j, : step.rows]
+            column = x[j, : self.rows]
             fill_normals(self.key, j, 0, column)
-            column *= np.float32(np.sqrt(step.delta))
-        x[0, : step.rows] += signs
+            column *= np.float32(self.scale)
+        x[0, : self.rows] += signs
         self.positive: Mask = signs > 0
-        self.selected: Mask = np.ones(step.rows, dtype=bool)
+        self.selected: Mask = np.ones(self.rows, dtype=bool)
         self.quality: dict[str, float] = {}
         self.rejected = np.empty((2, 0))
-        if step.t == 0:
+        if labels is None:
             negative, positive = step.loss.classes
             self.targets = np.where(self.positive, positive, negative)
         else:
-            self.targets = self._label(state, bias)
+            self.targets = self._label(labels, state, bias)
         count = self.targets.size
         self.logits, self._base, self._change = np.empty(count), np.empty(count), np.empty(count)
 
-    def _label(self, state: Array, bias: float) -> Array:
-        """Targets of the selected rows; the columns are packed to these."""
-        step, x = self.step, self.columns.x
-        logits = np.empty(step.rows)
-        for here in _chunks(step.rows):
+    def _label(self, labels: PseudoLabels, state: Array, bias: float) -> Array:
+        """Return the targets of the selected samples; the columns are packed to these."""
+        x = self.columns.x
+        logits = np.empty(self.rows)
+        for here in _chunks(self.rows):
             logits[here] = state[0] * x[0, here].astype(float) + state[1] * x[1, here] + bias
-        if step.threshold > 0 or not logits.all():
-            self.selected = np.abs(logits) > step.threshold * float(np.hypot(state[0], state[1]))
+        if labels.threshold > 0 or not logits.all():
+            self.selected = np.abs(logits) > labels.threshold * float(np.hypot(state[0], state[1]))
         self.quality = label_quality(logits, self.selected, self.positive)
         if not self.selected.all():
-            self.rejected = x[:2, : step.rows][:, ~self.selected].astype(float)
+            self.rejected = x[:2, : self.rows][:, ~self.selected].astype(float)
             logits = logits[self.selected]
-            x[:2, : logits.size] = x[:2, : step.rows][:, self.selected]
-        labeler = self.plan.recipe.label_function
-        if type(labeler) is SoftLabels and np.isfinite(step.sharpness):
-            soft_targets(self.loss, step.sharpness, logits)
+            x[:2, : logits.size] = x[:2, : self.rows][:, self.selected]
+        if type(labels.labeler) is SoftLabels and np.isfinite(labels.sharpness):
+            soft_targets(self.loss, labels.sharpness, logits)
         else:
             for here in _chunks(logits.size):
-                logits[here] = targets_of(labeler, logits[here], step, step.loss)
+                logits[here] = pseudo_targets(labels, logits[here], self.step.loss, self.t)
         return logits
 
     def fit(
@@ -205,12 +231,12 @@ class _RevealedRows:
         """Coordinates of the minimiser in the frame, its bias, and the relative error of both;
         weights smaller than what rounding leaves of them are zero, and their error is 1.
         """
-        step, start = self.step, self.frame
+        start = self.frame
         while True:
             columns = self.columns
             room = columns.usable
             point = np.zeros(room)
-            if step.t:
+            if self.t:
                 point[:2] = state
             ended, frame, revealed, found, error, blur = fit_frame(
                 self.loss,
@@ -231,12 +257,12 @@ class _RevealedRows:
                 with np.errstate(over="ignore"):  # weights that run away
                     norm = float(np.linalg.norm(point[:frame]))
                 reason = "the fit did not settle"
-                if step.ridge == 0:
+                if self.ridge == 0:
                     reason += ": without ridge the minimum may not exist"
-                raise ConvergenceError(step.t, reason, {"norm": norm, "bias": found}, error)
+                raise ConvergenceError(self.t, reason, {"norm": norm, "bias": found}, error)
             if room > MOST:
                 raise ConvergenceError(
-                    step.t,
+                    self.t,
                     f"the fit needs more than {MOST} directions: the ridge is too small",
                     {"bias": found},
                     error,
@@ -245,7 +271,7 @@ class _RevealedRows:
 
     def probe(self, random: np.random.Generator) -> float:
         r"""One estimate of $\chi$: a random probe through the inverse Hessian at the minimiser."""
-        features, count = self.plan.features, self.targets.size
+        features, count = self.features, self.targets.size
         coordinates = np.append(random.standard_normal(self.frame), 0.0)
         outside = features - self.frame
         coordinates[-1] = np.sqrt(random.chisquare(outside)) if outside > 0 else 0.0
@@ -270,19 +296,19 @@ class _RevealedRows:
         """Logits of all rows; those of rejected rows, which nothing has asked, are drawn now."""
         if self.selected.all():
             return self.logits.copy()
-        logits = np.empty(self.step.rows)
+        logits = np.empty(self.rows)
         logits[self.selected] = self.logits
-        spread = np.sqrt(self.step.delta * float(point[2:] @ point[2:]))
+        spread = self.scale * float(np.linalg.norm(point[2:]))
         unseen = random.standard_normal(self.rejected.shape[1])
         logits[~self.selected] = point[:2] @ self.rejected + spread * unseen + bias
         return logits
 
     def _law(self) -> Law:
         """What the rest of the batch is drawn from; the lengths are the same for any room."""
-        free = self.plan.features - np.arange(len(self.columns.x) + 1)
+        free = self.features - np.arange(len(self.columns.x) + 1)
         random = np.random.Generator(np.random.Philox(self.lengths_seed))
         lengths = np.sqrt(np.where(free > 0, random.chisquare(np.maximum(free, 1)), 0.0))
-        return Law(self.step.ridge, float(np.sqrt(self.step.delta)), lengths, self.key)
+        return Law(self.ridge, self.scale, lengths, self.key)
 
 
 class _Weights:

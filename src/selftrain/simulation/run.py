@@ -1,0 +1,174 @@
+"""The loop over the fits of a protocol, the same for every engine, and what a seed records of it.
+
+`run_fits` labels, checks and fits, one fit after the other (`eq: loss labeled`, `eq: update of
+ST`). The engines differ in how they hold samples and weights: `engines/explicit.py` has vectors and
+matrices (synthetic or real samples, and those of the classifier), `engines/matrix_free.py` neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from scipy.special import ndtr
+
+from ..arrays import Array
+from ..protocol import Protocol as TrainingProtocol
+from .labels import Labelled, check_selection, majority_positive, one_class, vanished
+from .plan import RunPlan
+from .random.streams import PROBES, TEST, generator
+from .seed_record import SeedOptions, SeedRecord
+
+
+class Engine(Protocol):
+    """Samples and models of one run."""
+
+    def label(self, t: int) -> Labelled:
+        """Draw the new samples of fit t and label the batch."""
+        ...
+
+    def fit(self, t: int) -> None:
+        """Fit what `label` has prepared."""
+        ...
+
+    def model(self, t: int) -> tuple[float, float]:
+        """Return the norm of the weights and the bias of fit t."""
+        ...
+
+
+class Collapse(NamedTuple):
+    """The end of a run: the batch of fit t, or its teacher, knows one class only."""
+
+    t: int
+    positive: bool
+
+
+class Fitted(NamedTuple):
+    """Fit t is done."""
+
+    t: int
+    batch: Labelled
+
+
+def run_fits(protocol: TrainingProtocol, engine: Engine) -> Iterator[Fitted | Collapse]:
+    """Make all fits in order; a collapse is the last item.
+
+    Raises:
+        EmptySelection: the threshold rejects every sample of a batch.
+        ConvergenceError: a fit has no minimum, or did not converge.
+    """
+    for t, fit in enumerate(protocol.fits):
+        batch, trained = engine.label(t), fit.bias_of is None
+        made = [use.labels for use in fit.uses if use.labels is not None]
+        if not batch.mixed:
+            teachers = [engine.model(labels.teacher) for labels in made]
+            faded = bool(made) and all(vanished(*one, trained) for one in teachers)
+            if made and not faded:
+                check_selection(t, made[0], batch.selected, teachers[0])
+            if faded or (trained and one_class(batch.targets, fit.loss)):
+                bias = teachers[0][1] if teachers else 0.0
+                yield Collapse(t, majority_positive(batch.targets, fit.loss, bias))
+                return
+        engine.fit(t)
+        yield Fitted(t, batch)
+
+
+class Measured(NamedTuple):
+    """What a linear rule does on test samples.
+
+    Attributes:
+        variances: of its logits within each class, negative then positive.
+        errors: within each class.
+        auc: P(a positive sample has the larger logit).
+    """
+
+    variances: Array
+    errors: Array
+    auc: float
+
+
+def gaussian_rule(m: float, bias: float, variances: Array) -> Measured:
+    """Return what a rule does on Gaussian clusters with mean logits -m and m around its bias."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        scores = np.array([bias - m, -m - bias, 2 * m]) / np.sqrt([*variances, variances.sum()])
+    *errors, auc = np.nan_to_num(ndtr(scores), nan=0.5)
+    return Measured(variances, np.array(errors), float(auc))
+
+
+class SeedEngine(Engine, Protocol):
+    """An engine whose fits can be measured."""
+
+    probes_wait: bool
+    """Whether probes of the susceptibility have to wait for the last fit."""
+
+    def measured(self, t: int) -> dict[str, float]:
+        """Return m, v, bias, overlap, train_loss, directions and fit_error of fit t, the last."""
+        ...
+
+    def rule(self, t: int) -> Measured:
+        """Return what fit t does on test samples."""
+        ...
+
+    def probe(self, t: int) -> Callable[[int, np.random.Generator], float]:
+        """Return a function that estimates the susceptibility of fit t by so many probes."""
+        ...
+
+    def weights(self, t: int) -> Array:
+        """Return w of fit t, N entries."""
+        ...
+
+    def logits(self, t: int) -> Array:
+        """Return the logits of the batch after fit t."""
+        ...
+
+    def forget(self, t: int) -> None:
+        """Drop what no fit after t needs."""
+        ...
+
+
+def run_seed(plan: RunPlan, engine: SeedEngine, record: SeedRecord, options: SeedOptions) -> bool:
+    """Run one seed and enter what is measured into its record; False if it was stopped."""
+    seed = record.seed
+    waiting: list[tuple[int, Any]] = []
+
+    def probe() -> None:
+        while waiting:
+            t, estimate = waiting.pop(0)
+            record.put(t, chi=estimate(options.probes, generator(seed, t, PROBES)))
+
+    for done in run_fits(plan.protocol, engine):
+        t = done.t
+        if isinstance(done, Collapse):
+            record.collapse(t, done.positive)
+            break
+        rule = engine.rule(t)
+        record.put(t, **engine.measured(t), **done.batch.quality)
+        record.put(t, logit_variances=rule.variances, class_errors=rule.errors, auc=rule.auc)
+        wrong = sampled_error(rule.errors, plan.problem.test_mixture.rho, plan.rows(t), seed, t)
+        record.put(t, test_error=wrong)
+        if options.probes:
+            waiting.append((t, engine.probe(t)))
+        if not engine.probes_wait:
+            probe()
+        if options.keep_weights:
+            record.weights.append(engine.weights(t))
+        if options.keep_logits:
+            record.logits.append(engine.logits(t))
+            record.selected.append(done.batch.selected)
+            record.classes.append(done.batch.truth)
+        engine.forget(t)
+        if options.stopped() and t < plan.protocol.steps:
+            return False
+    probe()
+    return True
+
+
+def sampled_error(errors: Array, rho: float, rows: int, seed: int, t: int) -> float:
+    """Return the share of errors on so many fresh test samples: given the weights, the number of
+    errors in each class is binomial.
+    """
+    random = generator(seed, t, TEST)
+    positive = int(random.binomial(rows, rho))
+    wrong = random.binomial(positive, errors[1]) + random.binomial(rows - positive, errors[0])
+    return float(wrong) / rows
