@@ -11,6 +11,10 @@ where $M_s(y; \rho) = E[s \tanh(s y + \sqrt y g + \frac12\log\frac{\rho}{1-\rho}
 squared posterior mean of a hidden label s = ±1 at signal-to-noise ratio y, is what an unlabelled
 point is worth in labelled ones. Every distinct point counts once; at step t the batches up to t
 count. No recipe can have a lower error, so this is the reference line of every error plot.
+
+Where given labels are wrong with known probabilities, a labelled point is an unlabelled one whose
+label is positive with the probability that its given label leaves: samples of either given label
+are a batch with a proportion of its own.
 """
 
 from __future__ import annotations
@@ -47,7 +51,7 @@ class BayesLimits:
 
     Attributes:
         semi_supervised: from the labelled points and the unlabelled batches.
-        all_labeled: if every label were given.
+        all_labeled: if every point were labelled, with the label noise of the labelled ones.
         labeled_only: from the labelled points alone.
         overlap_semi_supervised, overlap_all_labeled, overlap_labeled_only: M of each.
     """
@@ -78,8 +82,11 @@ def bayes_error(problem: Problem, upto: int | None = None) -> BayesLimits:
     asked = problem.steps if upto is None else upto
     accepted = f"a step from 0 to {problem.steps} is accepted"
     steps = whole("upto", asked, lambda n: 0 <= n <= problem.steps, accepted)
-    batches = _Batches(problem, np.array([steps]))
-    log_odds = np.concatenate([batches.solve(), np.log(batches.most), [math.log(batches.least)]])
+    log_odds = np.concatenate([
+        _Batches(problem, np.array([steps])).solve(),
+        _Batches(problem, np.array([steps]), all_labeled=True).solve(),
+        _Batches(problem, np.array([0])).solve(),
+    ])  # fmt: skip
     errors = optimal_error(log_odds, problem.test_mixture)
     return BayesLimits(*errors.tolist(), *expit(log_odds).tolist())
 
@@ -154,18 +161,46 @@ class Chebyshev(NamedTuple):
         return value, slope
 
 
-class _Batches:
-    """The batches of a problem with equal ones merged, counted up to each of several steps."""
+def _labeled(rows: Array, wrong: Array) -> Array:
+    """Split batches by their given labels: the posterior of the class is the new proportion.
 
-    def __init__(self, problem: Problem, upto: NDArray[np.int_]) -> None:
+    Rows are (step, worth, rho, delta); where no label is wrong a class is known, and one is said
+    to be positive.
+    """
+    step, worth, rho, delta = rows
+    if not wrong.any():
+        return np.array([step, worth, np.ones(step.size), delta])
+    parts = []
+    for flipped, kept in ((wrong[0], 1.0 - wrong[1]), (1.0 - wrong[0], wrong[1])):
+        share = (1.0 - rho) * flipped + rho * kept
+        parts.append([step, worth * share, rho * kept / share, delta])
+    both = np.concatenate(parts, axis=1)
+    return np.asarray(both[:, np.argsort(both[0], kind="stable")])
+
+
+class _Batches:
+    """The samples of a problem, equal ones merged, counted up to each of several steps."""
+
+    def __init__(self, problem: Problem, upto: NDArray[np.int_], all_labeled: bool = False) -> None:
         problem.needs_sphere("the Bayes limit with an unknown direction")
-        alpha, (_, rho, delta) = problem.new_rows, problem.unlabeled
-        self.least = problem.alpha_l / problem.delta
-        kinds, kind = np.unique(np.stack([rho, delta], axis=1), axis=0, return_inverse=True)
+        rho, delta = problem.labeled
+        first = np.array([[0.0], [problem.alpha_l / delta], [rho], [delta]])
+        steps, (_, rhos, deltas) = np.arange(1, problem.steps + 1), problem.unlabeled
+        batches = np.array([steps, problem.new_rows / deltas, rhos, deltas])
+        rows = [_labeled(first, problem.wrong_labels), batches]
+        if all_labeled:
+            rows[1] = _labeled(batches, problem.wrong_labels)
+        step, worth, rhos, deltas = np.concatenate(rows, axis=1)
+        known = (rhos == 0.0) | (rhos == 1.0)
+        total = np.append(0.0, np.cumsum(np.where(known, worth, 0.0)))
+        self.least = total[np.searchsorted(step, upto, side="right")]
+        step, self.worth, rhos, deltas = (x[~known] for x in (step, worth, rhos, deltas))
+        # what the labels alone say of the samples of step 0
+        self.floor = self.least + self.worth[step == 0] @ (2.0 * rhos[step == 0] - 1.0) ** 2
+        kinds, kind = np.unique(np.stack([rhos, deltas], axis=1), axis=0, return_inverse=True)
         self.kinds = [Mixture(float(rho), float(delta)) for rho, delta in kinds]
-        self.kind, self.worth, self.upto = kind.ravel(), alpha / delta, upto
-        total = np.append(0.0, np.cumsum(self.worth))
-        self.most = self.least + total[upto]
+        self.kind, self.upto = kind.ravel(), np.searchsorted(step, upto, side="right")
+        self.most = self.least + np.append(0.0, np.cumsum(self.worth))[self.upto]
         self.series = self._series() if len(self.kinds) > 1 and upto.size > 1 else None
 
     def _series(self) -> Chebyshev | None:
@@ -174,7 +209,7 @@ class _Batches:
 
         The series of all steps take one row of numbers per step; None if they do not converge.
         """
-        low, high = math.log(self.least), math.log(float(self.most.max()))
+        low, high = math.log(float(self.floor.min())), math.log(float(self.most.max()))
         for size in (24, 48, 96, 192):
             angle = math.pi * (np.arange(size) + 0.5) / size
             overlap = expit(0.5 * (low + high) + 0.5 * (high - low) * np.cos(angle))
@@ -194,7 +229,7 @@ class _Batches:
             value, slope = self.series(log_odds)
             return self.least + value, slope
         overlap = expit(log_odds)
-        value, slope = np.full(overlap.shape, self.least), np.zeros(overlap.shape)
+        value, slope = self.least.copy(), np.zeros(overlap.shape)
         for i, mixture in enumerate(self.kinds):
             of_kind = np.where(self.kind == i, self.worth, 0.0)
             amount = np.append(0.0, np.cumsum(of_kind))[self.upto]
@@ -208,10 +243,10 @@ class _Batches:
         r"""The root of $\omega - \log\kappa(M)$ in $\omega = \log(M/(1-M))$, one for each of the
         steps.
 
-        It is bracketed by labelled points only ($M_s = 0$) and by all labels given ($M_s = 1$), and
-        unique because $M_s(y)/y$ decreases. Newton's method stays inside the bracket.
+        It is bracketed by what labels alone say ($M_s = 0$) and by all labels known ($M_s = 1$),
+        and unique because $M_s(y)/y$ decreases. Newton's method stays inside the bracket.
         """
-        low, high = np.full(self.most.shape, math.log(self.least)), np.log(self.most)
+        low, high = np.log(self.floor), np.log(self.most)
         root: Array = high.copy()
         for _ in range(200):
             value, slope = self.kappa(root)

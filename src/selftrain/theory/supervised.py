@@ -37,7 +37,7 @@ class SupervisedModel(NamedTuple):
 def supervised_model(
     problem: Problem, ridge: float, tolerance: float = TOLERANCE
 ) -> SupervisedModel:
-    """Fit all samples of a problem with their true labels.
+    """Fit all samples of a problem, labelled with the label noise of the labelled ones.
 
     Under domain shift every batch keeps its proportions and its covariance; the class means must
     be the same.

@@ -13,7 +13,7 @@ from ...runtime.kernels import kernel
 @kernel(error_model="numpy")
 def given_share(sign: float, label: float, rho: float, wrong: Any) -> float:
     """The share of samples of class `sign` with the given label `label`, both -1 or 1."""
-    flipped = wrong[1] if sign > 0.0 else wrong[0]
+    flipped: float = wrong[1] if sign > 0.0 else wrong[0]
     return (rho if sign > 0.0 else 1.0 - rho) * (1.0 - flipped if sign == label else flipped)
 
 

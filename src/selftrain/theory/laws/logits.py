@@ -57,6 +57,7 @@ class StepFields(NamedTuple):
         rho: share of the positive class.
         threshold: what $|\tilde h|$ is compared with.
         sharpness: $\gamma$ of the labels.
+        wrong: share of wrong ones among given labels (step 0).
     """
 
     rho: float
@@ -68,6 +69,7 @@ class StepFields(NamedTuple):
     along: tuple[float, float]
     across: tuple[float, float]
     strengths: tuple[float, float]
+    wrong: tuple[float, float] = (0.0, 0.0)
 
 
 NO_PREVIOUS = (math.nan, math.nan)
@@ -95,7 +97,7 @@ def fields_of(trajectory: Trajectory, t: int) -> StepFields:
     if t == 0:
         return StepFields(
             problem.rho, 0.0, 1.0, NO_PREVIOUS, NO_PREVIOUS, means, (0.0, 0.0), _pair(across),
-            _pair(strengths),
+            _pair(strengths), _pair(problem.wrong_labels),
         )  # fmt: skip
     along = (tilts + gamma) * labels.roots
     sharpness = trajectory.recipe.at_steps(problem.steps).sharpness[t - 1]
@@ -188,7 +190,8 @@ class LogitLaw:
         )  # fmt: skip
         field = means + along * first + across * second
         if self.t == 0:
-            target = np.asarray(self._loss.classes, dtype=float)[y]
+            flipped = rng.random(size) < np.array(self._fields.wrong)[y]
+            target = np.asarray(self._loss.classes, dtype=float)[np.where(flipped, 1 - y, y)]
             u = proximal(self._loss, target, field, strengths)
             return LogitSample(y, np.full(size, np.nan), u, np.full(size, True))
         previous = last_means + last_scales * first
@@ -211,8 +214,11 @@ class LogitLaw:
             if log_share == -math.inf:
                 continue
             if self.t == 0:
-                z, stretch = self._standardized(label, np.zeros(()), logit)
-                result += math.exp(log_share - total) * self._profile(label, z, stretch, density)
+                wrong, at_zero = self._fields.wrong[label], np.zeros(())
+                for given, chance in ((label, 1.0 - wrong), (1 - label, wrong)):
+                    z, stretch = self._standardized(label, at_zero, logit, given)
+                    profile = self._profile(label, z, stretch, density)
+                    result += chance * math.exp(log_share - total) * profile
                 continue
             for start in range(0, logit.size, _BLOCK):
                 block = slice(start, start + _BLOCK)
@@ -284,14 +290,16 @@ class LogitLaw:
         with np.errstate(divide="ignore"):
             return np.clip(9e-7 / np.abs(far - near), 1e-13, 1.0)
 
-    def _standardized(self, y: int, noise: Array, logit: Array) -> tuple[Array, Array]:
+    def _standardized(
+        self, y: int, noise: Array, logit: Array, given: int = 0
+    ) -> tuple[Array, Array]:
         r"""$(U + c\,\partial_2 l - E[h \mid y, \xi_1])/\sqrt{\Delta(q - R^2/q')}$ and $1 +
-        c\,\partial_2^2 l$.
+        c\,\partial_2^2 l$; at step 0 with the label `given`.
         """
         fields = self._fields
         strength = np.asarray(fields.strengths[y])
         if self.t == 0:
-            target = np.asarray(float(self._loss.classes[y]))
+            target = np.asarray(float(self._loss.classes[given]))
         else:
             previous = fields.previous_means[y] + fields.previous_scales[y] * noise
             target = self._labeler.target(previous, self._sharpness, self._loss)

@@ -122,8 +122,8 @@ class GenericAverages:
         """Selected points of a group: class, g1, weight, target."""
         weight, rho = (float(value) for value in self.batch.groups[:, k])
         if self.batch.given:
-            sign, share, target = self._given(rho)
-            return sign, 0 * sign, weight * share, target
+            sign, shares, target = self._given(rho)
+            return sign, 0 * sign, weight * shares, target
         s, g, w, target, share = self.groups[k].selected(SELECTED_RULE)
         alive = w > 0
         return s[alive], g[alive], w[alive] * share * weight, target[alive]
