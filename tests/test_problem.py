@@ -26,7 +26,7 @@ def refusal(**changes):
 
 @pytest.mark.parametrize("rho", [0.0, 1.0, -0.1, 1.5, math.nan, math.inf, "half", None, True])
 def test_rho_outside_the_open_interval(rho):
-    assert refusal(rho=rho) == f"rho = {rho!r}: a number strictly between 0 and 1 is accepted"
+    assert refusal(rho=rho) == f"rho = {rho!r}: must be strictly between 0 and 1"
 
 
 @pytest.mark.parametrize("field", ["alpha_l", "delta"])
@@ -85,9 +85,7 @@ def test_loss_must_be_a_name_or_a_loss_object(loss):
 
 @pytest.mark.parametrize("test", ["train", (0.5,), (0.5, 1.0, 2.0), 0.3, np.ones(3)])
 def test_test_mixture_of_the_wrong_form(test):
-    assert refusal(test=test).endswith(
-        ': "labeled", "unlabeled" or a pair (rho, delta) is accepted'
-    )
+    assert refusal(test=test).endswith(': must be "labeled", "unlabeled" or a pair (rho, delta)')
 
 
 def test_test_mixture_out_of_range():

@@ -61,7 +61,6 @@ def test_every_sample_once(fields: dict, expected: bool) -> None:
         ({"batches": ("a", "", "b")}, "batches[1] = ''"),
         ({"batches": ("a", 1, "b")}, "batches[1] = 1"),
         ({"batches": ("a", "a+a", "b")}, "once per step"),
-        ({"batches": ("a", "labeled", "b")}, "taken"),
         ({"batches": "reused", "alpha_u": (1, 1, 2)}, "alpha_u = 2.0: samples that are reused"),
         ({"batches": ("a", "b", "a"), "rho_u": (0.1, 0.2, 0.3)}, "rho_u = 0.3"),
         ({"batches": ("a", "b", "a+b")}, "parts of a step share its alpha_u equally"),
@@ -150,5 +149,5 @@ def test_labels_come_from_earlier_fits() -> None:
     Protocol((group,), (fit, fit, fit._replace(uses=(Use(0, 1.0, labels),))))
     with pytest.raises(InvalidInput, match="teacher"):
         Protocol((group,), (fit, fit._replace(uses=(Use(0, 1.0, labels),))))
-    with pytest.raises(InvalidInput, match="teacher"):
+    with pytest.raises(InvalidInput, match="bias_of"):
         Protocol((group,), (fit._replace(bias_of=0),))

@@ -22,7 +22,15 @@ from .fields import LARGEST, RANGE, SMALLEST, Portable, Schedule, expand, number
 from .losses import Loss, get_loss, same_loss
 from .mixture.clusters import Clusters, sphere
 from .mixture.label_noise import LabelNoise, check_label_noise, label_matrix
-from .protocol import BatchNames, batch_names, new_samples, sample_groups
+from .protocol import (
+    LABELED,
+    BatchNames,
+    batch_names,
+    new_samples,
+    parts_of,
+    proportions_of,
+    sample_groups,
+)
 
 __all__ = ["Batches", "Mixture", "Problem"]
 
@@ -37,7 +45,9 @@ class Mixture(NamedTuple):
 
 
 class Batches(NamedTuple):
-    """The unlabelled batches of steps 1, 2, ..., each an array over steps."""
+    """The unlabelled batches of steps 1, 2, ..., each an array over steps; with K > 2 classes rho
+    has a row of proportions for each step.
+    """
 
     alpha: Array
     rho: Array
@@ -51,8 +61,10 @@ class Problem(Portable):
     Arguments:
         alpha_l: labelled points per feature, $\alpha_L > 0$.
         alpha_u: unlabelled points per feature in each step, $\alpha_U > 0$; a number or one per
-            step.
-        rho: share of the positive class among the labelled points, in (0, 1).
+            step. Not needed if every step relabels the labelled samples (`batches="labeled"`).
+        rho: proportion of the positive class among the labelled samples, in (0, 1); for K classes
+            their proportions, which sum to one, with `clusters` of K means. Two proportions
+            (negative, positive) are the binary problem.
         delta: variance of the noise of the labelled points, $\Delta > 0$.
         steps: number of self-training steps T after the supervised step 0.
         loss: name of a loss, or a loss object ("squared" codes the classes as -1 and +1, so that
@@ -69,27 +81,29 @@ class Problem(Portable):
             paper defines it by the labelled law (`eq:data generation generr y`) and computes it
             with the unlabelled one (`eq: macro generalization error`); they differ under domain
             shift only. With clusters a mixture is `(rho, clusters)`.
-        batches: which unlabelled rows a step uses: "fresh" (the paper), "reused" (the same rows in
-            every step), or a name per step, `("a", "b", "a")`: rows of that name come back. Names
-            joined by "+" are parts of a pool.
-        keep_labeled: weight of the labelled rows in the loss of every later step, 0 (the paper) or
-            more; a number or one per step.
-        label_noise: share of wrong labels among the given ones, or the matrix P(given | true), a
-            row for every true class (negative, positive).
+        batches: which samples a step labels by itself: "fresh" (the paper), "reused" (the same
+            samples in every step), "labeled" (the labelled samples: self-distillation),
+            "labeled+fresh", "labeled+reused", or a name per step, `("a", "b", "a")`: samples of
+            that name come back. Names joined by "+" are parts of a pool.
+        keep_labeled: weight of the labelled samples with their given labels in the loss of every
+            later step, 0 (the paper) or more; a number or one per step. A step that relabels them
+            has both labels.
+        label_noise: probability that a given label is wrong (another class, at random), below
+            (K - 1)/K; or the matrix P(given | true), one row per true class.
 
     >>> Problem(alpha_l=0.5, alpha_u=2.0, rho=0.4, delta=0.75**2, steps=16)
     Problem(alpha_l=0.5, alpha_u=2, rho=0.4, delta=0.5625, steps=16, loss='logistic')
     """
 
     alpha_l: float
-    alpha_u: Schedule
-    rho: float
+    alpha_u: Schedule = None  # type: ignore[assignment]  # None only where no batch is unlabelled
+    rho: Any = None  # not optional: it follows a field that is
     delta: float = None  # type: ignore[assignment]  # None only where clusters are given
     steps: int = None  # type: ignore[assignment]  # not optional: it follows a field that is
     loss: str | Loss = "logistic"
-    rho_u: Schedule | None = None
+    rho_u: Any = None
     delta_u: Schedule | None = None
-    test: str | tuple[float, float] | tuple[float, Clusters] | None = None
+    test: str | tuple[Any, Any] | None = None
     clusters: Clusters | None = None
     clusters_u: Clusters | tuple[Clusters, ...] | None = None
     batches: BatchNames = "fresh"
@@ -101,19 +115,21 @@ class Problem(Portable):
 
     def __post_init__(self) -> None:
         self._put("alpha_l", number("alpha_l", self.alpha_l, *_POSITIVE))
-        self._put("rho", number("rho", self.rho, *_SHARE))
-        self._put("label_noise", check_label_noise(self.label_noise))
+        self._put("rho", _prior("rho", self.rho))
         self._put_shape()
         self._put("steps", _whole("steps", self.steps))
-        self._put("alpha_u", schedule("alpha_u", self.alpha_u, *_POSITIVE))
+        self._put("batches", batch_names(self.batches))
+        if self.alpha_u is not None or self._draws_unlabeled:
+            self._put("alpha_u", schedule("alpha_u", self.alpha_u, *_POSITIVE))
         if self.rho_u is not None:
-            self._put("rho_u", schedule("rho_u", self.rho_u, *_SHARE))
+            self._put("rho_u", self._batch_proportions())
         if self.delta_u is not None:
             self._put("delta_u", schedule("delta_u", self.delta_u, *_POSITIVE))
         self._put_losses()
-        self._put("test", _test(self.test, self.clusters.features if self.clusters else None))
+        self._put("test", _test(self.test, self.classes, self.clusters))
         if self.test == "unlabeled" and self.steps == 0:
             raise InvalidInput("test", "unlabeled", "with steps = 0 there is no unlabelled batch")
+        self._put("label_noise", check_label_noise(self.label_noise, self.classes))
         _ = self.unlabeled
         self._put_rows()
 
@@ -125,10 +141,51 @@ class Problem(Portable):
     @classmethod
     def _required(cls, values: Mapping[str, Any]) -> list[str]:
         shape = "delta" if values.get("clusters") is None else "clusters"
-        return [*super()._required(values), shape, "steps"]
+        alone = values.get("batches") == LABELED
+        return [*super()._required(values), *([] if alone else ["alpha_u"]), "rho", shape, "steps"]
+
+    @property
+    def classes(self) -> int:
+        """The number K of classes."""
+        return len(self.rho) if isinstance(self.rho, tuple) else 2
+
+    @property
+    def _draws_unlabeled(self) -> bool:
+        """Whether some step uses samples without given labels."""
+        steps = self.steps if isinstance(self.batches, tuple) else 1
+        return any(part != LABELED for parts in parts_of(self.batches, steps) for part in parts)
+
+    def _batch_proportions(self) -> Any:
+        """Check `rho_u`: a schedule; of K classes proportions, or some for each step."""
+        if self.classes == 2:
+            return schedule("rho_u", self.rho_u, *_SHARE)
+        several = np.ndim(self.rho_u) == 2
+        rows = self.rho_u if several else [self.rho_u]
+        if np.ndim(self.rho_u) == 0 or (several and len(rows) != self.steps):
+            accepted = f"must be {self.classes} proportions, or one such sequence per step"
+            raise InvalidInput("rho_u", self.rho_u, accepted)
+        found = tuple(_prior("rho_u", row, self.classes) for row in rows)
+        return found if several else found[0]
+
+    @cached_property
+    def given_labels(self) -> Array:
+        """P(given label | true class), one row per true class."""
+        return label_matrix(self.label_noise, self.classes)
+
+    def needs_two_classes(self, verb: str) -> None:
+        """Reject more than two classes, for what is known for two only."""
+        if self.classes > 2:
+            accepted = f"{verb} is known for two classes only: use solve or simulate"
+            raise InvalidInput("rho", self.rho, accepted)
 
     def _put_shape(self) -> None:
         """Check `delta` or `clusters`, whichever was given."""
+        if self.clusters is None and self.classes > 2:
+            accepted = (
+                f"{self.classes} classes need clusters with as many means, for instance "
+                f"Clusters.simplex({self.classes}, distance, delta)"
+            )
+            raise InvalidInput("clusters", None, accepted)
         if self.clusters is None and self.clusters_u is None:
             self._put("delta", number("delta", self.delta, *_POSITIVE))
             return
@@ -138,11 +195,17 @@ class Problem(Portable):
                 raise InvalidInput(name, getattr(self, name), accepted)
         self._put("clusters", _shape("clusters", self.clusters))
         assert self.clusters is not None
+        if self.clusters.classes != self.classes:
+            accepted = (
+                f"rho has {self.classes} proportions and clusters have {self.clusters.classes} "
+                "means: give as many of both"
+            )
+            raise InvalidInput("clusters", self.clusters, accepted)
         if self.clusters_u is None:
             return
         several = isinstance(self.clusters_u, Sequence)
         shapes = tuple(self.clusters_u) if several else (self.clusters_u,)  # type: ignore[arg-type]
-        shapes = tuple(_shape("clusters_u", shape, self.clusters.features) for shape in shapes)
+        shapes = tuple(_shape("clusters_u", shape, self.clusters) for shape in shapes)
         if several and len(shapes) != self.steps:
             accepted = f"a sequence needs one entry per step: {self.steps}, not {len(shapes)}"
             raise InvalidInput("clusters_u", shapes, accepted)
@@ -164,8 +227,7 @@ class Problem(Portable):
             self._put("pseudo_loss", None)
 
     def _put_rows(self) -> None:
-        """Check which rows the steps use."""
-        self._put("batches", batch_names(self.batches))
+        """Check which samples the steps use."""
         self._put("keep_labeled", schedule("keep_labeled", self.keep_labeled, *_WEIGHT))
         expand("keep_labeled", self.keep_labeled, self.steps)
         if self.pseudo_loss is not None and not self.every_sample_once:
@@ -187,7 +249,8 @@ class Problem(Portable):
         )  # fmt: skip
 
     def needs_fresh_rows(self, verb: str) -> None:
-        """Refuse a problem in which rows are used again, for what is known without that only."""
+        """Reject a problem in which samples are reused, for what is known without that only."""
+        self.needs_two_classes(verb)
         if not self.every_sample_once:
             field = "batches" if np.all(np.asarray(self.keep_labeled) == 0) else "keep_labeled"
             accepted = f'{verb} is known for batches="fresh" and keep_labeled=0 only'
@@ -196,7 +259,7 @@ class Problem(Portable):
     @cached_property
     def wrong_labels(self) -> Array:
         """Share of wrong ones among the given labels of the negative and the positive class."""
-        matrix = label_matrix(self.label_noise)
+        matrix = self.given_labels
         return np.array([matrix[0, 1], matrix[1, 0]])
 
     @property
@@ -210,7 +273,8 @@ class Problem(Portable):
         return self.clusters is not None
 
     def needs_sphere(self, verb: str) -> None:
-        """Refuse a problem with clusters, for what is known for spheres only."""
+        """Reject a problem with clusters, for what is known for spheres only."""
+        self.needs_two_classes(verb)
         if self.shaped:
             accepted = (
                 f"{verb} is known for spherical clusters only: give delta in place of clusters"
@@ -251,7 +315,7 @@ class Problem(Portable):
         return self.sample_clusters[0 if self.test == "labeled" else -1]
 
     @property
-    def test_pair(self) -> tuple[float, float] | tuple[float, Clusters]:
+    def test_pair(self) -> tuple[Any, Any]:
         """The test mixture as `test` takes it: (rho, delta), or (rho, clusters)."""
         rho, delta = self.test_mixture
         return (rho, self.test_clusters) if self.shaped else (rho, delta)
@@ -283,10 +347,13 @@ class Problem(Portable):
         delta = self.delta if self.delta_u is None else self.delta_u
         if self.shaped:
             delta = math.nan
+        alpha = 0.0 if self.alpha_u is None else self.alpha_u
+        if self.classes > 2:
+            rows = np.broadcast_to(np.array(rho, dtype=float), (self.steps, self.classes))
+        else:
+            rows = expand("rho_u", rho, self.steps)
         return Batches(
-            expand("alpha_u", self.alpha_u, self.steps),
-            expand("rho_u", rho, self.steps),
-            expand("delta_u", delta, self.steps),
+            expand("alpha_u", alpha, self.steps), rows, expand("delta_u", delta, self.steps)
         )
 
     @property
@@ -298,11 +365,14 @@ class Problem(Portable):
     def test_mixture(self) -> Mixture:
         """The mixture on which the error is measured."""
         if isinstance(self.test, tuple):
-            return Mixture(self.test[0], math.nan if self.shaped else float(self.test[1]))  # type: ignore[arg-type]
+            return Mixture(self.test[0], math.nan if self.shaped else float(self.test[1]))
         if self.test == "labeled" or self.steps == 0:
             return self.labeled
         batches = self.unlabeled
-        return Mixture(float(batches.rho[-1]), float(batches.delta[-1]))
+        rho: Any = batches.rho[-1].tolist()
+        if self.classes > 2:
+            rho = tuple(rho)
+        return Mixture(rho, float(batches.delta[-1]))
 
 
 MOST_STEPS = 10_000_000
@@ -324,29 +394,36 @@ def _whole(field: str, value: Any) -> int:
     )
 
 
-def _test(
-    value: Any, features: int | None
-) -> str | tuple[float, float] | tuple[float, Clusters] | None:
+def _prior(field: str, value: Any, classes: int | None = None) -> float | tuple[float, ...]:
+    """Class proportions; those of two classes as the one of the positive class."""
+    shares = proportions_of(field, value)
+    if classes is not None and len(shares) != classes:
+        raise InvalidInput(field, value, f"must be {classes} proportions, one for each class")
+    return shares if len(shares) > 2 else shares[1]
+
+
+def _test(value: Any, classes: int, clusters: Clusters | None) -> str | tuple[Any, Any] | None:
     if value is None or (isinstance(value, str) and value in ("labeled", "unlabeled")):
         return value
-    second = "delta" if features is None else "clusters"
+    second = "delta" if clusters is None else "clusters"
     if isinstance(value, (Sequence, np.ndarray)) and not isinstance(value, str) and len(value) == 2:
-        rho = number("test rho", value[0], *_SHARE)
-        if features is not None:
-            return (rho, _shape("test clusters", value[1], features))
+        rho = _prior("test rho", value[0], classes)
+        if clusters is not None:
+            return (rho, _shape("test clusters", value[1], clusters))
         return (rho, number("test delta", value[1], *_POSITIVE))
-    accepted = f'"labeled", "unlabeled" or a pair (rho, {second}) is accepted'
+    accepted = f'must be "labeled", "unlabeled" or a pair (rho, {second})'
     raise InvalidInput("test", value, accepted)
 
 
-def _shape(field: str, value: Any, features: int | None = None) -> Clusters:
+def _shape(field: str, value: Any, first: Clusters | None = None) -> Clusters:
     if isinstance(value, Mapping):
         value = Clusters.from_dict(value)
     if not isinstance(value, Clusters):
-        raise InvalidInput(field, value, "a selftrain.Clusters is accepted")
-    if features is not None and value.features != features:
-        accepted = (
-            f"clusters of as many features as those of the labelled rows, {features}, are accepted"
-        )
+        raise InvalidInput(field, value, "must be a selftrain.Clusters")
+    if first is not None and value.features != first.features:
+        accepted = f"must have as many features as those of the labelled samples, {first.features}"
+        raise InvalidInput(field, value, accepted)
+    if first is not None and value.classes != first.classes:
+        accepted = f"must have as many means as those of the labelled samples, {first.classes}"
         raise InvalidInput(field, value, accepted)
     return value

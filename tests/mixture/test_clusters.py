@@ -25,7 +25,7 @@ from selftrain.errors import InvalidInput
 @pytest.mark.parametrize(
     ("mean", "covariance", "sentence"),
     [
-        ([0.0, 0.0], 1.0, "cannot be separated"),
+        ([0.0, 0.0], 1.0, "cannot be told apart"),
         ([1.0, math.nan], 1.0, "finite numbers are accepted"),
         ([], 1.0, "one entry per feature"),
         ("x", 1.0, "numbers are accepted"),
@@ -41,7 +41,7 @@ from selftrain.errors import InvalidInput
         ([1.0, 0.0], (1.0, 2.0, 3.0), "a tuple has two covariances"),
         ([1.0, 0.0], (1.0, np.array([1.0, math.inf])), "positive covariance = .*finite"),
         ([1.0, 0.0], 1e200, "a largest variance from 1e-100 to 1e100"),
-        ([1e-200, 0.0], 1.0, "a largest entry from 1e-100 to 1e100"),
+        ([1e-200, 0.0], 1.0, "the largest entry must be from 1e-100 to 1e100"),
     ],
 )
 def test_refusals(mean: Any, covariance: Any, sentence: str) -> None:
@@ -51,7 +51,7 @@ def test_refusals(mean: Any, covariance: Any, sentence: str) -> None:
 
 def test_names_are_as_many_as_features() -> None:
     for names in (("a",), "ab"):
-        with pytest.raises(InvalidInput, match="2 names are accepted"):
+        with pytest.raises(InvalidInput, match="must be 2 names"):
             Clusters([1.0, 0.0], 1.0, names=names)  # type: ignore[arg-type]
 
 
@@ -93,12 +93,12 @@ def test_rows_that_do_not_do() -> None:
     X, y = rows()
     for labels, sentence in (
         (0 * y, "two classes are needed; here are 1"),
-        (np.arange(len(y)), "two classes are needed"),
+        (np.arange(len(y)), "at least two rows of each class"),
         (y[:5], "one class per row"),
         ((np.arange(len(y)) == 0), "at least two rows of each class"),
         (np.where(y, 1.0, np.nan), "every row needs a class"),
         (np.where(y, "yes", None), "every row needs a class"),
-        (np.where(y, "yes", np.array(3, dtype=object)), "classes of one type"),
+        (np.where(y, "yes", np.array(3, dtype=object)), "classes must be of one type"),
     ):
         with pytest.raises(InvalidInput, match=sentence):
             Clusters.from_data(X, labels)

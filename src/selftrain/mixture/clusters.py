@@ -1,9 +1,9 @@
-r"""The shape of the data: two clusters with their own covariances, in the units of the rows.
+r"""Gaussian clusters of any covariance, in the units of the samples.
 
-$x = $ midpoint $+ s\mu + z$ with $s = \pm 1$ and $z \sim N(0, \Sigma_s)$. `mean` is $\mu$, half the
-difference of the two class means; `covariance` is $\Sigma$, or a pair. The paper's clusters are the
-sphere $\Sigma = \Delta I$, $|\mu| = 1$. `Problem(clusters=...)` takes such a shape in place of
-`delta`.
+Two classes: $x = $ midpoint $+ s\mu + z$ with $s = \pm 1$ and $z \sim N(0, \Sigma_s)$. `mean` is
+$\mu$, half the difference of the two class means; `covariance` is $\Sigma$, or a pair. The paper's
+clusters are the sphere $\Sigma = \Delta I$, $|\mu| = 1$. K classes have `means` $\mu_k$ in place of
+`mean`, and one covariance. `Problem(clusters=...)` takes clusters in place of `delta`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +20,7 @@ import numpy as np
 from ..arrays import Array
 from ..errors import InvalidInput
 from ..fields import LARGEST, RANGE, SMALLEST, whole
+from .class_means import ClassModes, checked_means, class_modes, means_of_gram, simplex_gram
 from .common_axes import Modes, modes_of
 from .covariances import SAME_MEAN, VANISHING, checked, eigen, finite, one_or_two, widened
 from .from_data import RowSource, as_rows, estimate, factored, leading_directions
@@ -33,7 +35,7 @@ __all__ = ["Clusters", "Modes", "sphere"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Clusters:
-    r"""Two Gaussian clusters of any shape.
+    r"""Gaussian clusters, two or more, of any covariance.
 
     Arguments:
         mean: $\mu$, half the difference of the class means (positive minus negative), one entry per
@@ -45,6 +47,8 @@ class Clusters:
         directions: the columns that rows were projected on (`reduce`), or None.
         kept: share of the squared separation that a reduction kept.
         shrunk: whether the covariance was pulled towards a sphere of all these features.
+        means: in place of `mean`, the means $\mu_k$ of K classes, one row each, relative to the
+            midpoint (for two classes that is put in their middle). All classes have one covariance.
 
     >>> clusters = Clusters(mean=[1.0, 0.5, 0.0], covariance=[1.0, 0.25, 4.0])
     >>> clusters
@@ -53,53 +57,97 @@ class Clusters:
     1.6154
     """
 
-    mean: Array
-    covariance: Any
+    mean: Any = None  # an array; None for more than two classes
+    covariance: Any = None
     midpoint: Array | None = None
     names: tuple[str, ...] | None = None
     directions: Array | None = None
     kept: float = 1.0
     shrunk: bool = False
+    means: Any = None  # an array, always set: rows -mean, mean of two classes
     _rows: RowSource | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
-        mean = finite("mean", self.mean)
-        if mean.ndim != 1 or mean.size == 0:
-            raise InvalidInput("mean", self.mean, "a vector with one entry per feature is accepted")
-        if not np.any(mean):
-            accepted = (
-                "classes with a mean of zero cannot be separated; any other vector is accepted"
-            )
-            raise InvalidInput("mean", self.mean, accepted)
-        if not SMALLEST <= float(np.abs(mean).max()) <= LARGEST:
-            raise InvalidInput("mean", self.mean, f"a largest entry {RANGE} is accepted")
-        _freeze(self, "mean", mean)
+        if self.covariance is None:
+            raise InvalidInput("covariance", None, "must be given, a number for a sphere")
+        if self.means is not None and self.mean is None:
+            self._put_means(checked_means("means", self.means))
+        else:
+            self._put_mean()
         given = one_or_two(self.covariance)
         names = (
             ("covariance",) if len(given) == 1 else ("negative covariance", "positive covariance")
         )
+        if len(given) == 2 and self.classes > 2:
+            accepted = f"must be one covariance for all {self.classes} classes"
+            raise InvalidInput("covariance", self.covariance, accepted)
+        features = self.features
         both = tuple(
-            checked(name, value, mean.size) for name, value in zip(names, given, strict=True)
+            checked(name, value, features) for name, value in zip(names, given, strict=True)
         )
         object.__setattr__(self, "covariance", both if len(both) > 1 else both[0])
-        midpoint = np.zeros(mean.size) if self.midpoint is None else self.midpoint
-        midpoint = finite("midpoint", midpoint)
         if self.directions is not None:
             directions = finite("directions", self.directions)
-            if directions.ndim != 2 or directions.shape[1] != mean.size:
-                accepted = f"a matrix with {mean.size} columns is accepted"
+            if directions.ndim != 2 or directions.shape[1] != features:
+                accepted = f"must be a matrix with {features} columns"
                 raise InvalidInput("directions", self.directions, accepted)
             _freeze(self, "directions", directions)
-        rows = mean.size if self.directions is None else len(self.directions)
-        if self.midpoint is None:
-            midpoint = np.zeros(rows)
+        rows = features if self.directions is None else len(self.directions)
+        midpoint = finite("midpoint", np.zeros(rows) if self.midpoint is None else self.midpoint)
         if midpoint.shape != (rows,):
-            raise InvalidInput("midpoint", self.midpoint, f"a vector of {rows} entries is accepted")
+            raise InvalidInput("midpoint", self.midpoint, f"must be a vector of {rows} entries")
         _freeze(self, "midpoint", midpoint)
         if self.names is not None:
             if isinstance(self.names, str) or len(self.names) != rows:
-                raise InvalidInput("names", self.names, f"{rows} names are accepted")
+                raise InvalidInput("names", self.names, f"must be {rows} names")
             object.__setattr__(self, "names", tuple(str(name) for name in self.names))
+
+    def _put_mean(self) -> None:
+        """Check the mean of two classes."""
+        mean = finite("mean", self.mean)
+        if mean.ndim != 1 or mean.size == 0:
+            raise InvalidInput("mean", self.mean, "must be a vector with one entry per feature")
+        if not np.any(mean):
+            accepted = "must not be zero: classes with the same mean cannot be told apart"
+            raise InvalidInput("mean", self.mean, accepted)
+        if not SMALLEST <= float(np.abs(mean).max()) <= LARGEST:
+            raise InvalidInput("mean", self.mean, f"the largest entry must be {RANGE}")
+        _freeze(self, "mean", mean)
+        _freeze(self, "means", np.stack([-mean, mean]))
+
+    def _put_means(self, means: Array) -> None:
+        """Take the means of K classes; two classes get their midpoint."""
+        if len(means) > 2:
+            _freeze(self, "means", means)
+            return
+        middle, half = 0.5 * (means[0] + means[1]), 0.5 * (means[1] - means[0])
+        if self.directions is not None:
+            middle = np.asarray(self.directions) @ middle
+        if np.any(middle):
+            midpoint = middle if self.midpoint is None else self.midpoint + middle
+            object.__setattr__(self, "midpoint", midpoint)
+        object.__setattr__(self, "mean", half)
+        self._put_mean()
+
+    @classmethod
+    def from_gram(cls, gram: Any, delta: float) -> Clusters:
+        r"""Return spheres of variance $\Delta$ around means with these products $\mu_k\cdot\mu_l$.
+
+        The features of spheres stand for any number of features: a simulation chooses its own.
+
+        >>> Clusters.from_gram([[2, 0, 0], [0, 1, 0], [0, 0, 1]], 0.5)
+        Clusters(3 classes, 3 features, one covariance, separation 1)
+        """
+        return cls(means=means_of_gram(gram), covariance=delta)
+
+    @classmethod
+    def simplex(cls, classes: int, distance: float, delta: float) -> Clusters:
+        r"""Return spheres of variance $\Delta$ around means that all have the same distance.
+
+        >>> Clusters.simplex(3, distance=2.0, delta=1.0).length
+        1.0
+        """
+        return cls.from_gram(simplex_gram(classes, distance), delta)
 
     @classmethod
     def from_data(
@@ -115,11 +163,12 @@ class Clusters:
         Arguments:
             X: rows by features: an array, a DataFrame or a sparse matrix. Standardise it first if
                 its columns have different units: the ridge treats all directions alike.
-            y: the class of each row, two different values; the larger one is the positive class.
+            y: the class of each row, two or more different values, in increasing order; the larger
+                one of two is the positive class.
             shrinkage: "auto" or "ledoit-wolf" and "oas" (the estimators of scikit-learn), or a
                 number in [0, 1]: the weight of the sphere of the same trace (0: the plain
                 covariance).
-            common: one covariance for both classes, or (False) one for each.
+            common: one covariance for all classes, or (False) one for each of two.
             directions: keep so many leading directions of the rows, as `reduce` does.
 
         >>> import numpy as np
@@ -130,7 +179,7 @@ class Clusters:
         source = RowSource(X, y, shrinkage, common)
         if directions is not None:
             return cls._along_leading(source, directions)
-        shape = cls(*estimate(source), shrunk=shrinkage != 0)
+        shape = cls(**estimate(source)._asdict(), shrunk=shrinkage != 0)
         object.__setattr__(shape, "_rows", source)
         return shape
 
@@ -144,19 +193,22 @@ class Clusters:
         """
         inner = source if outer is None else source._replace(X=outer.project(source.X))
         found = factored(inner)
-        k = _directions(k, found.mean.size)
+        k = _directions(k, found.midpoint.size)
         basis, kept = leading_directions(found, k)
         along = (as_rows(inner.X)[0] - found.midpoint) @ basis
-        mean, covariance, *_ = estimate(source._replace(X=along))
+        small = estimate(source._replace(X=along))
         names, midpoint = found.names, found.midpoint
         if outer is not None:
             assert outer.directions is not None
             assert outer.midpoint is not None
             names, midpoint = outer.names, outer.midpoint
             basis, kept = outer.directions @ basis, outer.kept * kept
-        small = cls(mean, covariance, midpoint, names, basis, kept, source.shrinkage != 0)
-        object.__setattr__(small, "_rows", source)
-        return small
+        reduced = cls(
+            small.mean, small.covariance, midpoint, names, basis, kept, source.shrinkage != 0,
+            small.means,
+        )  # fmt: skip
+        object.__setattr__(reduced, "_rows", source)
+        return reduced
 
     def __getstate__(self) -> dict[str, Any]:
         """For other processes: the shape without the rows it was estimated from."""
@@ -164,7 +216,10 @@ class Clusters:
 
     def __repr__(self) -> str:
         kind = "two covariances" if self.pair else "one covariance"
-        return f"Clusters({self.features} features, {kind}, separation {self.separation:.6g})"
+        count = f"{self.classes} classes, " if self.classes > 2 else ""
+        return (
+            f"Clusters({count}{self.features} features, {kind}, separation {self.separation:.6g})"
+        )
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Clusters) and self._key == other._key
@@ -174,13 +229,19 @@ class Clusters:
 
     @cached_property
     def _key(self) -> tuple[Any, ...]:
-        arrays = [self.mean, *self.covariances, self.midpoint, self.directions]
+        means = self.means if self.mean is None else self.mean
+        arrays = [means, *self.covariances, self.midpoint, self.directions]
         return tuple((a.shape, a.tobytes()) for a in arrays if a is not None)
+
+    @property
+    def classes(self) -> int:
+        """K, the number of classes."""
+        return len(self.means)
 
     @property
     def features(self) -> int:
         """N, the number of features."""
-        return int(self.mean.size)
+        return int(self.means.shape[1])
 
     def same_directions(self, other: Clusters) -> bool:
         """Whether the features of both shapes are the same directions of the rows."""
@@ -205,8 +266,13 @@ class Clusters:
 
     @property
     def length(self) -> float:
-        r"""$|\mu|$, half the distance of the class means."""
-        return float(np.linalg.norm(self.mean))
+        r"""$|\mu|$, half the distance of the class means; of more than two, half the root of the
+        mean square of their distances.
+        """
+        if self.mean is not None:
+            return float(np.linalg.norm(self.mean))
+        off = self.means - self.means.mean(axis=0)
+        return math.sqrt(float((off**2).sum()) / (2 * (self.classes - 1)))
 
     @property
     def average(self) -> Array:
@@ -220,16 +286,20 @@ class Clusters:
     @cached_property
     def separation(self) -> float:
         r"""$\sqrt{\mu^T \Sigma^{-1} \mu}$: half the distance of the means in units of the (average)
-        noise.
+        noise; of more than two classes, of the two nearest.
 
         With one covariance no rule errs less than H(separation) on balanced classes. Infinite if
         the means differ where the noise has no variance.
         """
-        spectrum, mean = self.spectrum
+        spectrum, means = self.spectrum
         alive = spectrum > VANISHING * spectrum.max()
-        if np.linalg.norm(mean[~alive]) > SAME_MEAN * self.length:
-            return math.inf
-        return float(np.sqrt((mean[alive] ** 2 / spectrum[alive]).sum()))
+        pairs = [means] if self.mean is not None else _halves(means)
+        found = []
+        for half in pairs:
+            beyond = np.linalg.norm(half[~alive]) > SAME_MEAN * self.length
+            square = float((half[alive] ** 2 / spectrum[alive]).sum())
+            found.append(math.inf if beyond else math.sqrt(square))
+        return min(found)
 
     @property
     def effective_dimension(self) -> float:
@@ -249,15 +319,20 @@ class Clusters:
 
     @cached_property
     def spectrum(self) -> tuple[Array, Array]:
-        """Variances of the average covariance, largest first, and the mean along their
-        directions.
+        """Variances of the average covariance, largest first, and the mean along their directions
+        (the means of more than two classes, in rows).
         """
-        average = self.average
+        average, means = self.average, self.means if self.mean is None else self.mean
         if average.ndim == 1:
             order = np.argsort(-average, kind="stable")
-            return average[order], self.mean[order]
+            return average[order], means[..., order]
         values, vectors = eigen(average)
-        return values[::-1], (self.mean @ vectors)[::-1]
+        return values[::-1], (means @ vectors)[..., ::-1]
+
+    @cached_property
+    def class_modes(self) -> ClassModes:
+        """The means of more than two classes in the modes of their covariance."""
+        return class_modes(self.means, self.covariance)
 
     @cached_property
     def modes(self) -> Modes | None:
@@ -277,8 +352,10 @@ class Clusters:
         >>> round(Clusters(mean=[1.0, 0.0], covariance=[1.0, 4.0]).best_rule().error, 6)
         0.158655
         """
+        if self.classes > 2:
+            raise InvalidInput("clusters", self, "the best linear rule is for two classes only")
         if not 0 < rho < 1:
-            raise InvalidInput("rho", rho, "a number strictly between 0 and 1 is accepted")
+            raise InvalidInput("rho", rho, "must be strictly between 0 and 1")
         if math.isinf(self.separation):
             accepted = (
                 "the means differ where the noise has no variance: the best rule makes no error"
@@ -313,7 +390,10 @@ class Clusters:
         """The k leading principal directions of the rows, as columns."""
         average = self.average
         total = np.diag(average) if average.ndim == 1 else average
-        _, vectors = np.linalg.eigh(total + np.outer(self.mean, self.mean))
+        between = self.means.T @ self.means / self.classes
+        if self.mean is not None:
+            between = np.outer(self.mean, self.mean)
+        _, vectors = np.linalg.eigh(total + between)
         basis = vectors[:, ::-1][:, :k]
         return basis * np.where(basis[np.abs(basis).argmax(axis=0), np.arange(k)] < 0, -1.0, 1.0)
 
@@ -325,12 +405,10 @@ class Clusters:
             inside = basis.T @ (wide[:, None] * basis if wide.ndim == 1 else wide @ basis)
             shapes.append(0.5 * (inside + inside.T))
         directions = basis if self.directions is None else self.directions @ basis
+        covariance = tuple(shapes) if self.pair else shapes[0]
+        means = (None, self.means @ basis) if self.mean is None else (self.mean @ basis, None)
         small = Clusters(
-            self.mean @ basis,
-            tuple(shapes) if self.pair else shapes[0],
-            self.midpoint,
-            self.names,
-            directions,
+            means[0], covariance, self.midpoint, self.names, directions, means=means[1]
         )
         whole, left = self.separation**2, small.separation**2
         share = 1.0 if math.isinf(left) else (0.0 if math.isinf(whole) else left / whole)
@@ -349,7 +427,9 @@ class Clusters:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON; `from_dict` gives the shape back."""
-        plain: dict[str, Any] = {"mean": self.mean.tolist()}
+        plain: dict[str, Any] = {"means": self.means.tolist()}
+        if self.mean is not None:
+            plain = {"mean": self.mean.tolist()}
         if self.pair:
             negative, positive = (matrix.tolist() for matrix in self.covariances)
             plain["covariance"] = {"negative": negative, "positive": positive}
@@ -369,9 +449,10 @@ class Clusters:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Clusters:
         """The inverse of `to_dict`."""
-        known = {"mean", "covariance", "midpoint", "names", "directions", "kept", "shrunk"}
-        if not {"mean", "covariance"} <= set(values) <= known:
-            accepted = "a mapping with mean and covariance is accepted"
+        known = {"covariance", "midpoint", "names", "directions", "kept", "shrunk"}
+        means = {"mean", "means"} & set(values)
+        if len(means) != 1 or not {"covariance"} <= set(values) <= known | means:
+            accepted = "must be a mapping with mean (or means) and covariance"
             raise InvalidInput("clusters", dict(values), accepted)
         fields = dict(values)
         covariance = fields.pop("covariance")
@@ -386,6 +467,12 @@ class Clusters:
         from ..plots.clusters import plot_clusters
 
         return plot_clusters(self, panel=panel, ax=ax)
+
+
+def _halves(means: Array) -> list[Array]:
+    """Half the differences of all pairs of means."""
+    pairs = combinations(range(len(means)), 2)
+    return [0.5 * (means[one] - means[other]) for one, other in pairs]
 
 
 def _directions(k: Any, features: int) -> int:

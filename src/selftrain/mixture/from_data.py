@@ -20,14 +20,15 @@ from .covariances import SAME_MEAN, VANISHING, finite
 
 
 class Estimate(NamedTuple):
-    """Mean, covariance, midpoint and names of the columns of labelled rows, as `Clusters` takes
-    them.
+    """Mean (of two classes) or means, covariance, midpoint and names of the columns of labelled
+    rows, as `Clusters` takes them.
     """
 
-    mean: Array
+    mean: Array | None
     covariance: Any
     midpoint: Array
     names: tuple[str, ...] | None
+    means: Array | None
 
 
 class RowSource(NamedTuple):
@@ -59,16 +60,18 @@ class Factor(NamedTuple):
 
 
 class Factored(NamedTuple):
-    """An estimate whose covariances (one, or negative and positive) are factored."""
+    """An estimate whose covariances (one, or negative and positive) are factored; `means` are
+    relative to the midpoint.
+    """
 
-    mean: Array
+    means: Array
     covariances: tuple[Factor, ...]
     midpoint: Array
     names: tuple[str, ...] | None
 
     @property
     def average(self) -> Factor:
-        """The average covariance of the two classes."""
+        """The average covariance of the classes."""
         count = len(self.covariances)
         rows = np.concatenate([each.rows for each in self.covariances]) / math.sqrt(count)
         return Factor(rows, sum(each.level for each in self.covariances) / count)
@@ -85,12 +88,17 @@ def estimate(source: RowSource) -> Estimate:
     """The shape of labelled rows; see `Clusters.from_data`."""
     found = factored(source)
     both = tuple(each.matrix() for each in found.covariances)
-    return Estimate(found.mean, both[0] if len(both) == 1 else both, found.midpoint, found.names)
+    two = len(found.means) == 2
+    return Estimate(
+        found.means[1] if two else None, both[0] if len(both) == 1 else both, found.midpoint,
+        found.names, None if two else found.means,
+    )  # fmt: skip
 
 
 def factored(source: RowSource) -> Factored:
     """The shape of labelled rows, their covariances not yet multiplied out."""
-    rows, labels, names = labelled_rows(source.X, source.y)
+    rows, labels, names = classified_rows(source.X, source.y)
+    kinds = int(labels.max()) + 1
     constant = np.flatnonzero(np.ptp(rows, axis=0) == 0)
     if constant.size:
         which = ", ".join(names[i] if names else str(i) for i in constant[:5])
@@ -98,22 +106,26 @@ def factored(source: RowSource) -> Factored:
         raise InvalidInput("X", f"{constant.size} constant columns", accepted)
     origin = rows[0].copy()
     rows -= origin  # sums of columns with a large offset would lose the digits of their spread
-    sides = [rows[~labels], rows[labels]]
-    for name, side in zip(("negative", "positive"), sides, strict=True):
+    sides = [rows[labels == kind] for kind in range(kinds)]
+    for kind, side in enumerate(sides):
         if len(side) < 2:
-            accepted = (
-                f"at least two rows of each class are needed; the {name} class has {len(side)}"
-            )
+            name = ("negative class", "positive class")[kind] if kinds == 2 else f"class {kind}"
+            accepted = f"at least two rows of each class are needed; the {name} has {len(side)}"
             raise InvalidInput("y", f"{len(side)} rows", accepted)
+    if kinds > 2 and not source.common:
+        accepted = f"must be True for {kinds} classes: they have one covariance"
+        raise InvalidInput("common", source.common, accepted)
     centres = [side.mean(axis=0) for side in sides]
     centred = [side - centre for side, centre in zip(sides, centres, strict=True)]
     groups = [np.concatenate(centred)] if source.common else centred
-    return Factored(
-        0.5 * (centres[1] - centres[0]),
-        tuple(_shrunk(group, source.shrinkage) for group in groups),
-        origin + 0.5 * (centres[1] + centres[0]),
-        names,
-    )
+    if kinds == 2:
+        half, middle = 0.5 * (centres[1] - centres[0]), 0.5 * (centres[1] + centres[0])
+        means = np.stack([-half, half])
+    else:
+        middle = np.mean(centres, axis=0)
+        means = np.array(centres) - middle
+    shrunk = tuple(_shrunk(group, source.shrinkage) for group in groups)
+    return Factored(means, shrunk, origin + middle, names)
 
 
 def leading_directions(found: Factored, k: int) -> Reduction:
@@ -122,14 +134,17 @@ def leading_directions(found: Factored, k: int) -> Reduction:
     Every direction has its largest entry positive. Beyond the rank of the rows the noise is the
     same in all directions, and any that are left serve.
     """
-    average = found.average
-    stacked = np.vstack([average.rows, found.mean])
+    average, classes = found.average, len(found.means)
+    # the scatter of the means: of two that are opposite, one is enough
+    between = found.means[1:] if classes == 2 else found.means / math.sqrt(classes)
+    stacked = np.vstack([average.rows, between])
     short = max(0, k - len(stacked))  # rows of zeros ask for directions without variance too
     padded = np.pad(stacked, ((0, short), (0, 0)))
     basis = np.linalg.svd(padded, full_matrices=False)[2][:k].T
     basis = basis * np.where(basis[np.abs(basis).argmax(axis=0), np.arange(k)] < 0, -1.0, 1.0)
-    whole = squared_separation(found.mean, average)
-    left = squared_separation(found.mean @ basis, average.along(basis))
+    along = average.along(basis)
+    whole = sum(squared_separation(mean, average) for mean in between)
+    left = sum(squared_separation(mean @ basis, along) for mean in between)
     kept = 1.0 if math.isinf(left) else (0.0 if math.isinf(whole) else left / whole)
     return Reduction(basis, kept)
 
@@ -216,26 +231,32 @@ def as_rows(X: Any) -> tuple[Array, tuple[str, ...] | None]:
     return rows, names
 
 
-def labelled_rows(X: Any, y: Any) -> tuple[Array, Any, tuple[str, ...] | None]:
-    """Rows, whether each is of the positive class, names of the columns."""
+def classified_rows(X: Any, y: Any) -> tuple[Array, Any, tuple[str, ...] | None]:
+    """Return rows, the index of the class of each, names of the columns."""
     import pandas as pd
 
     rows, names = as_rows(X)
     values = np.asarray(y)
     if values.shape != (len(rows),):
-        accepted = (
-            f"one class per row is accepted: {len(rows)} of them, not the shape {values.shape}"
-        )
+        accepted = f"one class per row is needed: {len(rows)} of them, not the shape {values.shape}"
         raise InvalidInput("y", values, accepted)
     if pd.isna(values).any():
         raise InvalidInput("y", values, "every row needs a class; some have none")
     try:
-        kinds = np.unique(values)
+        kinds, index = np.unique(values, return_inverse=True)
     except TypeError:
-        accepted = "classes of one type are accepted, all numbers or all words"
+        accepted = "classes must be of one type, all numbers or all words"
         raise InvalidInput("y", values, accepted) from None
-    if kinds.size != 2:
-        shown: Sequence[Any] = kinds[:5].tolist()
-        accepted = f"two classes are needed; here are {kinds.size}"
+    if kinds.size < 2:
+        raise InvalidInput("y", kinds.tolist(), f"two classes are needed; here are {kinds.size}")
+    return rows, index.ravel(), names
+
+
+def labelled_rows(X: Any, y: Any) -> tuple[Array, Any, tuple[str, ...] | None]:
+    """Return rows of two classes, whether each is of the positive one, names of the columns."""
+    rows, index, names = classified_rows(X, y)
+    if index.max() > 1:
+        shown: Sequence[Any] = np.unique(np.asarray(y))[:5].tolist()
+        accepted = f"two classes are needed; here are {int(index.max()) + 1}"
         raise InvalidInput("y", shown, accepted)
-    return rows, values == kinds[1], names
+    return rows, index == 1, names
