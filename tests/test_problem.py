@@ -33,24 +33,23 @@ def test_rho_outside_the_open_interval(rho):
 @pytest.mark.parametrize("value", [0.0, -1.0, math.nan, math.inf, "x", None, 10**400])
 def test_amounts_and_variances_must_be_positive(field, value):
     message = refusal(**{field: value})
-    assert message.startswith(f"{field} = ")
-    assert message.endswith(": a finite number > 0 is accepted (from 1e-100 to 1e100)")
+    assert message.startswith(f"{field} must be a finite number > 0 (from 1e-100 to 1e100), got ")
 
 
 @pytest.mark.parametrize("field", ["alpha_u", "delta_u"])
 def test_schedules_must_be_positive_at_every_step(field):
     assert refusal(**{field: 0.0}) == (
-        f"{field} = 0.0: a finite number > 0 is accepted (from 1e-100 to 1e100), "
-        "or a sequence with one entry per step"
+        f"{field} must be a finite number > 0 (from 1e-100 to 1e100), "
+        "or a sequence with one entry per step, got 0.0"
     )
     assert refusal(**{field: [1.0, -2.0, 1.0]}) == (
-        f"{field}[1] = -2.0: a finite number > 0 is accepted (from 1e-100 to 1e100)"
+        f"{field}[1] must be a finite number > 0 (from 1e-100 to 1e100), got -2.0"
     )
-    assert refusal(**{field: [1.0, 2.0, math.nan]}).startswith(f"{field}[2] = nan: ")
+    assert refusal(**{field: [1.0, 2.0, math.nan]}).startswith(f"{field}[2] must be ")
 
 
 def test_rho_u_must_be_a_share_at_every_step():
-    assert refusal(rho_u=[0.5, 0.5, 1.0]).startswith("rho_u[2] = 1.0: ")
+    assert refusal(rho_u=[0.5, 0.5, 1.0]).startswith("rho_u[2] must be strictly between 0 and 1")
 
 
 @pytest.mark.parametrize("field", ["alpha_u", "rho_u", "delta_u"])
@@ -60,14 +59,13 @@ def test_sequence_of_the_wrong_length(field):
 
 
 def test_matrix_is_not_a_schedule():
-    assert refusal(alpha_u=np.ones((3, 2))).startswith("alpha_u[0] = [1.0, 1.0]: ")
+    assert refusal(alpha_u=np.ones((3, 2))).startswith("alpha_u[0] must be ")
 
 
 @pytest.mark.parametrize("steps", [-1, 1.5, math.nan, math.inf, "many", 10**9, 10**400, None])
 def test_steps_must_be_a_whole_number_that_fits(steps):
     message = refusal(steps=steps)
-    assert message.startswith("steps = ")
-    assert message.endswith(": a whole number from 0 to 10000000 is accepted")
+    assert message.startswith("steps must be a whole number from 0 to 10000000, got ")
 
 
 def test_unknown_loss_suggests_the_near_one():
@@ -91,7 +89,7 @@ def test_test_mixture_of_the_wrong_form(test):
 
 def test_test_mixture_out_of_range():
     assert refusal(test=(1.5, 1.0)).startswith("test rho must be ")
-    assert refusal(test=(0.5, -1.0)).startswith("test delta = -1.0: ")
+    assert refusal(test=(0.5, -1.0)).endswith(", got -1.0")
 
 
 def test_no_batch_to_test_on_without_steps():

@@ -64,8 +64,8 @@ def test_every_sample_once(fields: dict, expected: bool) -> None:
         ({"batches": "reused", "alpha_u": (1, 1, 2)}, "alpha_u = 2.0: samples that are reused"),
         ({"batches": ("a", "b", "a"), "rho_u": (0.1, 0.2, 0.3)}, "rho_u = 0.3"),
         ({"batches": ("a", "b", "a+b")}, "parts of a step share its alpha_u equally"),
-        ({"keep_labeled": -1.0}, "keep_labeled = -1.0"),
-        ({"keep_labeled": float("inf")}, "keep_labeled = inf"),
+        ({"keep_labeled": -1.0}, "keep_labeled must be a finite number >= 0"),
+        ({"keep_labeled": float("inf")}, "keep_labeled must be a finite number >= 0"),
         ({"keep_labeled": (1.0, 1.0)}, "keep_labeled"),
     ],
 )

@@ -24,13 +24,6 @@ from .errors import InvalidInput, nearest
 
 Schedule = float | tuple[float, ...]
 
-SMALLEST, LARGEST = 1e-100, 1e100
-"""The range of amounts, variances, ridges, sharpnesses: products of two or three of them are still
-numbers.
-"""
-
-RANGE = "from 1e-100 to 1e100"
-
 
 def number(field: str, value: Any, accepts: Callable[[float], bool], accepted: str) -> float:
     """`value` as a float, or `InvalidInput` that names the field and what it accepts."""

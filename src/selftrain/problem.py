@@ -18,10 +18,11 @@ import numpy as np
 from . import protocol
 from .arrays import Array
 from .errors import InvalidInput
-from .fields import LARGEST, RANGE, SMALLEST, Portable, Schedule, expand, number, schedule
+from .fields import Portable, Schedule, expand, number, schedule
 from .losses import Loss, get_loss, same_loss
 from .mixture.clusters import Clusters, sphere
 from .mixture.label_noise import LabelNoise, check_label_noise, label_matrix
+from .parameters import range_of
 from .protocol import (
     LABELED,
     BatchNames,
@@ -114,17 +115,17 @@ class Problem(Portable):
     _unsaid = ("batches", "keep_labeled", "label_noise")
 
     def __post_init__(self) -> None:
-        self._put("alpha_l", number("alpha_l", self.alpha_l, *_POSITIVE))
+        self._put("alpha_l", number("alpha_l", self.alpha_l, *range_of("alpha_l")))
         self._put("rho", _prior("rho", self.rho))
         self._put_shape()
-        self._put("steps", _whole("steps", self.steps))
+        self._put("steps", int(number("steps", self.steps, *range_of("steps"))))
         self._put("batches", batch_names(self.batches))
         if self.alpha_u is not None or self._draws_unlabeled:
-            self._put("alpha_u", schedule("alpha_u", self.alpha_u, *_POSITIVE))
+            self._put("alpha_u", schedule("alpha_u", self.alpha_u, *range_of("alpha_u")))
         if self.rho_u is not None:
             self._put("rho_u", self._batch_proportions())
         if self.delta_u is not None:
-            self._put("delta_u", schedule("delta_u", self.delta_u, *_POSITIVE))
+            self._put("delta_u", schedule("delta_u", self.delta_u, *range_of("delta_u")))
         self._put_losses()
         self._put("test", _test(self.test, self.classes, self.clusters))
         if self.test == "unlabeled" and self.steps == 0:
@@ -158,7 +159,7 @@ class Problem(Portable):
     def _batch_proportions(self) -> Any:
         """Check `rho_u`: a schedule; of K classes proportions, or some for each step."""
         if self.classes == 2:
-            return schedule("rho_u", self.rho_u, *_SHARE)
+            return schedule("rho_u", self.rho_u, *range_of("rho_u"))
         several = np.ndim(self.rho_u) == 2
         rows = self.rho_u if several else [self.rho_u]
         if np.ndim(self.rho_u) == 0 or (several and len(rows) != self.steps):
@@ -187,7 +188,7 @@ class Problem(Portable):
             )
             raise InvalidInput("clusters", None, accepted)
         if self.clusters is None and self.clusters_u is None:
-            self._put("delta", number("delta", self.delta, *_POSITIVE))
+            self._put("delta", number("delta", self.delta, *range_of("delta")))
             return
         for name in ("delta", "delta_u"):
             if getattr(self, name) is not None:
@@ -228,7 +229,8 @@ class Problem(Portable):
 
     def _put_rows(self) -> None:
         """Check which samples the steps use."""
-        self._put("keep_labeled", schedule("keep_labeled", self.keep_labeled, *_WEIGHT))
+        weight = schedule("keep_labeled", self.keep_labeled, *range_of("keep_labeled"))
+        self._put("keep_labeled", weight)
         expand("keep_labeled", self.keep_labeled, self.steps)
         if self.pseudo_loss is not None and not self.every_sample_once:
             accepted = "with data reuse one loss for all steps is accepted"
@@ -375,25 +377,6 @@ class Problem(Portable):
         return Mixture(rho, float(batches.delta[-1]))
 
 
-MOST_STEPS = 10_000_000
-_POSITIVE = (
-    lambda value: SMALLEST <= value <= LARGEST,
-    f"a finite number > 0 is accepted ({RANGE})",
-)
-_WEIGHT = (
-    lambda value: value == 0 or SMALLEST <= value <= LARGEST,
-    f"a finite number >= 0 is accepted (0, or {RANGE})",
-)
-_SHARE = (lambda value: 0 < value < 1, "a number strictly between 0 and 1 is accepted")
-
-
-def _whole(field: str, value: Any) -> int:
-    accepted = f"a whole number from 0 to {MOST_STEPS} is accepted"
-    return int(
-        number(field, value, lambda entry: 0 <= entry <= MOST_STEPS and entry % 1 == 0, accepted)
-    )
-
-
 def _prior(field: str, value: Any, classes: int | None = None) -> float | tuple[float, ...]:
     """Class proportions; those of two classes as the one of the positive class."""
     shares = proportions_of(field, value)
@@ -410,7 +393,7 @@ def _test(value: Any, classes: int, clusters: Clusters | None) -> str | tuple[An
         rho = _prior("test rho", value[0], classes)
         if clusters is not None:
             return (rho, _shape("test clusters", value[1], clusters))
-        return (rho, number("test delta", value[1], *_POSITIVE))
+        return (rho, number("test delta", value[1], *range_of("delta")))
     accepted = f'must be "labeled", "unlabeled" or a pair (rho, {second})'
     raise InvalidInput("test", value, accepted)
 

@@ -28,11 +28,12 @@ import numpy as np
 
 from .arrays import Array
 from .errors import InvalidInput
-from .fields import LARGEST, RANGE, SMALLEST, expand, number, whole
+from .fields import expand, number, whole
 from .labelers import HardLabels, Labeler, SoftLabels, get_labeler
 from .losses import Logistic, Loss, Squared, get_loss
 from .mixture.clusters import Clusters, sphere
 from .mixture.label_noise import check_label_noise, label_matrix
+from .parameters import LARGEST, SMALLEST, SPAN
 
 if TYPE_CHECKING:
     from .problem import Problem
@@ -64,8 +65,8 @@ LABELED = "labeled"
 UNITY = 1e-9
 """Proportions, and rows of label noise, may miss the sum one by this much."""
 
-_AMOUNT = (lambda x: SMALLEST <= x <= LARGEST, f"must be a number > 0 ({RANGE})")
-_WEIGHT = (lambda x: x == 0 or SMALLEST <= x <= LARGEST, f"must be 0 or a number {RANGE}")
+_AMOUNT = (lambda x: SMALLEST <= x <= LARGEST, f"must be a number > 0 ({SPAN})")
+_WEIGHT = (lambda x: x == 0 or SMALLEST <= x <= LARGEST, f"must be 0 or a number {SPAN}")
 
 
 @dataclass(frozen=True)
@@ -255,7 +256,7 @@ class Protocol:
         if classes > 2 and type(labeler) not in (SoftLabels, HardLabels):
             accepted = f'must be "soft" or "hard" for {classes} classes'
             raise InvalidInput("labeler", getattr(labeler, "name", labeler), accepted)
-        accepted = f"must be a number > 0 ({RANGE}), or inf for hard labels"
+        accepted = f"must be a number > 0 ({SPAN}), or inf for hard labels"
         number("sharpness", labels.sharpness, lambda x: x >= SMALLEST, accepted)
         number("threshold", labels.threshold, lambda x: 0 <= x <= LARGEST, "must be a number >= 0")
         return labels._replace(labeler=labeler)

@@ -16,8 +16,9 @@ import numpy as np
 
 from .arrays import Array
 from .errors import InvalidInput
-from .fields import LARGEST, RANGE, SMALLEST, Portable, Schedule, expand, number, schedule
+from .fields import Portable, Schedule, expand, number, schedule
 from .labelers import Labeler, get_labeler
+from .parameters import range_of
 
 __all__ = ["Recipe", "StepValues"]
 
@@ -57,13 +58,11 @@ class Recipe(Portable):
     labeler: str | Labeler = "soft"
 
     def __post_init__(self) -> None:
-        self._put("lambda_l", number("lambda_l", self.lambda_l, *_NOT_NEGATIVE))
-        self._put("lambda_u", schedule("lambda_u", self.lambda_u, *_RIDGE))
-        self._put("threshold", schedule("threshold", self.threshold, *_DEGREE))
-        self._put("sharpness", schedule("sharpness", self.sharpness, *_SHARPNESS))
-        self._put("annealing", schedule("annealing", self.annealing, *_DEGREE))
+        self._put("lambda_l", number("lambda_l", self.lambda_l, *range_of("lambda_l")))
+        for name in ("lambda_u", "threshold", "sharpness", "annealing"):
+            self._put(name, schedule(name, getattr(self, name), *range_of(name)))
         if not isinstance(self.fix_bias, (bool, np.bool_)):
-            raise InvalidInput("fix_bias", self.fix_bias, "True or False is accepted")
+            raise InvalidInput("fix_bias", self.fix_bias, "must be True or False")
         self._put("fix_bias", bool(self.fix_bias))
         get_labeler(self.labeler)
 
@@ -93,24 +92,3 @@ class Recipe(Portable):
         )
         self._put("_written_out", (steps, values))
         return values
-
-
-_NOT_NEGATIVE = (
-    lambda value: value == 0 or SMALLEST <= value <= LARGEST,
-    f"a finite number >= 0 is accepted (0, or {RANGE})",
-)
-_DEGREE = (
-    lambda value: 0 <= value <= LARGEST,
-    f"a finite number >= 0 is accepted (up to {LARGEST:g})",
-)
-_SHARPNESS = (
-    lambda value: SMALLEST <= value <= LARGEST or value == np.inf,
-    f"a number > 0 is accepted, inf for hard labels ({RANGE})",
-)
-_RIDGE = (
-    lambda value: SMALLEST <= value <= LARGEST,
-    (
-        "a finite number > 0 is accepted (without ridge the previous model already minimises the "
-        f"loss of its own soft labels, so the step changes nothing; {RANGE})"
-    ),
-)

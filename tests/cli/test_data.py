@@ -64,17 +64,17 @@ def test_solve_is_what_the_api_says(
     assert told["limits"]["best_linear"] == pytest.approx(
         problem.clusters.best_rule(problem.rho).error
     )  # type: ignore[union-attr]
-    assert told["limits"]["best_linear"] < told["limits"]["every_label"] < run.error[0]
+    assert told["limits"]["best_linear"] < told["limits"]["supervised"] < run.error[0]
     assert told["data"]["constant"] == ["same"]
     assert told["data"]["directions"] == 10
     assert "1 constant column left out; 10 leading directions keep" in err
     code, out, _ = selftrain("solve", "--data", file, *ROWS, *RECIPE)
     assert code == 0
-    assert "No linear rule errs less than" in out
+    assert "Best linear rule on these clusters" in out
     assert "has no meaning for clusters with a shape" in out
 
 
-def test_simulate_draws_the_rows_or_their_surrogate(
+def test_simulate_draws_the_rows_or_synthetic_gaussian_data(
     selftrain: Call, file: Path, table: tuple[Any, Any], tmp_path: Path
 ) -> None:
     problem, recipe, rows = expected(table)
@@ -84,7 +84,7 @@ def test_simulate_draws_the_rows_or_their_surrogate(
     assert code == 0, err
     assert "real rows" in out
     assert plot.stat().st_size > 10_000
-    for more, given in (((), (rows, table[1])), (("--surrogate",), None)):
+    for more, given in (((), (rows, table[1])), (("--gaussian",), None)):
         _, out, _ = selftrain(*common, *more, "--json")
         seen = simulate(problem, recipe, seeds=3, rows=given)
         np.testing.assert_allclose(json.loads(out)["error"], seen.error, rtol=1e-6)
@@ -98,7 +98,7 @@ def test_simulate_draws_the_rows_or_their_surrogate(
         (("--target", "y", "--batches", "2x90"), "--labels is needed with --data"),
         (("--target", "y", "--labels", "60"), "--batches is needed with --data"),
         (("--target", "y", "--labels", "60", "--batches", "2*90"), "steps times rows, as in 6x600"),
-        (("--target", "y", "--labels", "0", "--batches", "2x90"), "a whole number from 1 on"),
+        (("--target", "y", "--labels", "0", "--batches", "2x90"), "must be a whole number >= 1"),
         (("--target", "z", "--labels", "60", "--batches", "2x90"), "no such column"),
         ((*ROWS, "--delta", "0.5"), "with --data it follows from the rows"),
         ((*ROWS, "--reduce", "99"), "a whole number from 1 to 30"),

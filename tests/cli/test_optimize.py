@@ -68,7 +68,7 @@ def test_table_and_start(asked):
         (["--bounds", "lambda_u=a:b"], "two finite numbers"),
         (["--lambda-u", "0.5"], "within the bounds"),
         (["--lambda-u", "0.05", "--bounds", "lambda_u=1e-6:1e-3"], "within the bounds"),
-        (["--bounds", "lambda_u=1e-6:1e-3,lambda_u=1e-6:1e-2"], "accepted once"),
+        (["--bounds", "lambda_u=1e-6:1e-3,lambda_u=1e-6:1e-2"], "bounds of a name once"),
         (["--starts", "x"], "starts"),
         (["--plot", "here.txt"], "png"),
     ],

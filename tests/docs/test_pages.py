@@ -47,8 +47,7 @@ def test_the_index_of_figures_has_them_all() -> None:
         assert f"| {figure.place.number or 'ours'} | " in row
 
 
-def test_the_page_of_errors_has_every_error_and_all_are_exported() -> None:
-    import selftrain
+def test_the_page_of_errors_has_every_error() -> None:
     from selftrain import errors
 
     page = (DOCS / "errors.md").read_text("utf-8")
@@ -59,7 +58,6 @@ def test_the_page_of_errors_has_every_error_and_all_are_exported() -> None:
     ]
     for name in classes:
         assert f"`{name}`" in page
-        assert getattr(selftrain, name) is getattr(errors, name)
 
 
 def numbers(pattern: str, page: str) -> list[list[str]]:

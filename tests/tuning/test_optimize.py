@@ -12,9 +12,9 @@ from scipy.optimize import minimize
 
 from selftrain import Problem, Recipe, optimize, solve, supervised_optimum
 from selftrain.errors import InvalidInput, NoGradient
+from selftrain.parameters import SEARCH_BOUNDS
 from selftrain.results import ProgressReport
 from selftrain.theory.bayes import bayes_error
-from selftrain.tuning.bounds import DEFAULT_BOUNDS
 from selftrain.tuning.variables import derivative, forward, inverse
 
 PROBLEM = Problem(alpha_l=0.5, alpha_u=2.0, rho=0.5, delta=0.75**2, steps=16)
@@ -142,7 +142,7 @@ def test_progress_is_told() -> None:
     assert seen[-1].best == pytest.approx(best.error, abs=1e-8)
 
 
-@pytest.mark.parametrize("name", list(DEFAULT_BOUNDS))
+@pytest.mark.parametrize("name", list(SEARCH_BOUNDS))
 def test_coordinates(name: str) -> None:
     values = np.array([0.11, 0.5, 2.0])
     x = forward(name, values)

@@ -1,18 +1,11 @@
 """`selftrain continuum`: a run in the limit of small ridge, in continuous time."""
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .files import AsJson, OutputFiles
-from .options import read_value, takes
-from .output import (
-    print_json,
-    print_table,
-    remark,
-    terminal,
-)
+from .options import AsJson, OnFailure, Plot, option, read_value, takes
+from .output import OutputFiles, make_table, print_json, print_table, remark, terminal
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -31,31 +24,15 @@ def continuum(
     recipe: "Recipe",
     until: Annotated[
         str | None,
-        typer.Option(
-            metavar="X",
-            help="Time τ = λ_U t at which to end. Default: where the discrete run ends.",
-            show_default=False,
-        ),
+        option("Last time τ = λ_U t. Default: that of the last step of the discrete run.", "X"),
     ] = None,
     tolerance: Annotated[str, typer.Option(metavar="X", help="Accuracy of the path.")] = "1e-10",
-    on_failure: Annotated[
-        Literal["raise", "partial"],
-        typer.Option(
-            help="When the path runs into a time without an expansion: nothing, or the path up to "
-            "there. The exit code is 1 in both cases."
-        ),
-    ] = "raise",
+    on_failure: OnFailure = "raise",
     compare: Annotated[
-        bool,
-        typer.Option(
-            "--compare", metavar="", help="Solve the discrete run, too, and show how far it is."
-        ),
+        bool, option("Solve the discrete run, too, and show the difference.", "", "--compare")
     ] = False,
     json: AsJson = False,
-    plot: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Draw the path (png, pdf, svg).", show_default=False),
-    ] = None,
+    plot: Plot = None,
 ) -> None:
     """Follow self-training in continuous time: many steps with a small ridge."""
     files = OutputFiles(plot, quiet=json).check()
@@ -78,7 +55,7 @@ def continuum(
 
 
 def describe(path: "ContinuumPath", run: "Trajectory | None" = None) -> dict[str, Any]:
-    """A path as plain values under the names of the API."""
+    """Return a path as plain values under the names of the API."""
     from dataclasses import asdict
 
     result: dict[str, Any] = {
@@ -118,7 +95,7 @@ def _show(path: "ContinuumPath", run: "Trajectory | None") -> None:
     remark(f"Confirmed to {path.accuracy:.1e}; {path.evaluations} evaluations.")
 
 
-_WHERE = {"start": "at the start", "interior": "on the way", "end": "at the end"}
+_WHERE = {"start": "at the start", "interior": "in between", "end": "at the end"}
 
 
 def _when(tau: float | None) -> str:
@@ -128,17 +105,10 @@ def _when(tau: float | None) -> str:
 
 
 def _table(path: "ContinuumPath") -> "Table":
-    from rich import box
-    from rich.table import Table
-
-    frame = path.to_frame(ROWS)
     columns = {
         "q": "q", "m": "m", "bias": "B", "bias_to_norm": "B/√q", "error": "error",
         "cosine": "cosine", "squared_cosine": "M",
     }  # fmt: skip
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
-    for title in ("τ", *columns.values()):
-        table.add_column(title, justify="right", no_wrap=True)
-    for tau, row in frame[list(columns)].iterrows():
-        table.add_row(f"{tau:.6g}", *(f"{value:.6g}" for value in row))
-    return table
+    frame = path.to_frame(ROWS)[list(columns)]
+    rows = ([f"{value:.6g}" for value in (tau, *row)] for tau, row in frame.iterrows())
+    return make_table(["τ", *columns.values()], rows)

@@ -1,8 +1,8 @@
-"""The flags of a table of rows: `--data rows.csv --target y --labels 100 --batches 6x600` in place
-of a problem in numbers.
+"""Flags of a CSV file in place of a problem in numbers: `--data rows.csv --target y --labels 100
+--batches 6x600`.
 
 The clusters are those of the rows (standardised unless `--raw`), the amounts are rows per feature,
-the share of the positive class is that of the table unless `--rho` is given.
+the proportion of the positive class is that of the file unless `--rho` is given.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ FLAGS = (
     Flag("data", "CSV file of rows: the problem is that of its clusters.", "FILE", text=True),
     Flag("target", "Column of the file with the class.", "NAME", text=True),
     Flag("labels", "Rows with labels.", "M"),
-    Flag("reduce", "Leading directions of the rows to keep.", "K", "all"),
+    Flag("reduce", "Leading directions of the rows to use.", "K", "all"),
     Flag("shrinkage", "Of the covariance: auto, oas, or a number from 0 to 1.", "X", "auto"),
-    Flag("two_covariances", "One covariance for each class.", default="no", kind=bool),
-    Flag("raw", "Keep the units of the columns.", default="no", kind=bool),
+    Flag("two_covariances", "One covariance for each class.", default="no", switch=True),
+    Flag("raw", "Keep the units of the columns.", default="no", switch=True),
 )
 
 REPLACED = ("alpha_l", "alpha_u", "delta", "steps", "rho_u", "delta_u", "test")
-"""Flags of a problem in numbers that a table of rows replaces."""
+"""Flags of a problem in numbers that the file replaces."""
 
 BATCHES = (
-    "steps times rows, as in 6x600, or rows per step, as in 600,600,300, is accepted;"
-    " which rows they are may follow: 6x600:reused, 3x600:a,b,a"
+    "must be steps times rows, as in 6x600, or rows per step, as in 600,600,300; which rows they"
+    " are may follow: 6x600:reused, 3x600:a,b,a"
 )
 
 
@@ -47,11 +47,11 @@ class Data(NamedTuple):
 
     @property
     def rows(self) -> tuple[Any, Any]:
-        """What `simulate(rows=...)` takes."""
+        """The argument `rows` of `simulate`."""
         return self.table.X, self.table.y
 
     def to_dict(self) -> dict[str, Any]:
-        """What was made of the table, as plain values."""
+        """Return what was made of the file, as plain values."""
         clusters = self.problem.clusters
         assert clusters is not None
         return {
@@ -84,9 +84,7 @@ class Data(NamedTuple):
 
 
 def read_data(given: dict[str, Any], values: Mapping[str, Any]) -> Data | None:
-    """The problem that these flags describe, None if there is no `--data`; `values` are those of
-    the problem in numbers.
-    """
+    """Return the data of these flags, None without `--data`; `values` are of the other flags."""
     flags = {flag.field: given.pop(flag.field) for flag in FLAGS}
     if flags["data"] is None:
         for name, value in flags.items():
@@ -130,13 +128,13 @@ def _made(flags: Mapping[str, Any], values: dict[str, Any]) -> Data:
 
 
 def batch_sizes(text: Any) -> tuple[list[int], Any]:
-    """Rows of each step, and which rows they are, as `Problem` takes it.
+    """Return the rows of each step, and which rows they are, as `Problem` takes it.
 
     >>> batch_sizes("3x600"), batch_sizes("600,300:a,b")
     (([600, 600, 600], 'fresh'), ([600, 300], ['a', 'b']))
     """
     if text is None:
-        raise InvalidInput("batches", text, f"--batches is needed with --data; {BATCHES}")
+        raise InvalidInput("batches", text, f"--batches is needed with --data; it {BATCHES}")
     amounts, colon, which = (part.strip() for part in str(text).partition(":"))
     found = re.fullmatch(r"(\d+)x(\d+)", amounts)
     if found:
@@ -154,5 +152,5 @@ def batch_sizes(text: Any) -> tuple[list[int], Any]:
 def _count(field: str, text: Any) -> int:
     value = read_value(str(text))
     if not isinstance(value, int) or value < 1:
-        raise InvalidInput(field, text, "a whole number from 1 on is accepted")
+        raise InvalidInput(field, text, "must be a whole number >= 1")
     return value

@@ -46,6 +46,6 @@ EXAMPLES = {
 }
 
 
-def epilog(verb: str) -> str:
-    """The examples of a verb, one paragraph each."""
-    return "\n\n".join(["Examples:", *(f"`{line}`" for line in EXAMPLES[verb])])
+def epilog(command: str) -> str:
+    """Return the examples of a command, one paragraph each."""
+    return "\n\n".join(["Examples:", *(f"`{line}`" for line in EXAMPLES[command])])

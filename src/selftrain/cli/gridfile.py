@@ -37,6 +37,7 @@ from ..sweeps.api import plan_of
 from ..sweeps.grid import geometric, linear
 from ..sweeps.plan import SweepPlan
 from ..sweeps.tasks import KINDS
+from .options import read_text
 
 KEYS = ("task", "over", "keep", "problem", "recipe", "options", "axes")
 TABLES = ("problem", "recipe", "options", "axes")
@@ -48,96 +49,63 @@ SCALES: Mapping[str, Callable[[float, float, int], tuple[float, ...]]] = {
 
 
 def read_grid(path: str | Path) -> SweepPlan:
-    """The plan of a grid file, or an error that names what is wrong in it."""
+    """Return the plan of a grid file, or raise an error that names what is wrong in it."""
     file = Path(path)
-    try:
-        text = file.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise InvalidInput("grid", str(path), f"cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise InvalidInput("grid", str(path), "a TOML file in UTF-8 is accepted") from None
-    return plan_of_tables(parse_toml(text, file), file.resolve().parent)
+    return plan_of_tables(parse_toml(read_text("grid", file), file), file.resolve().parent)
 
 
 def plan_of_tables(tables: Mapping[str, Any], folder: Path) -> SweepPlan:
-    """The plan of the tables of a grid file; functions are looked for in `folder`, too."""
+    """Return the plan of the tables of a grid file; functions may be modules of `folder`."""
     for name, content in tables.items():
         if name not in KEYS:
             raise InvalidInput(name, content, f"unknown key; {nearest(name, KEYS)}")
         if name in TABLES and not isinstance(content, Mapping):
-            raise InvalidInput(name, content, f"a table [{name}] is expected")
+            raise InvalidInput(name, content, f"must be a table [{name}]")
     axes = {name: _axis(name, values) for name, values in tables.get("axes", {}).items()}
     if not axes:
-        raise InvalidInput("axes", {}, "a table [axes] with one axis or more is needed")
+        raise InvalidInput("axes", {}, "must be a table [axes] with one axis or more")
     task = tables.get("task", "solve")
     if not isinstance(task, str):
-        raise InvalidInput("task", task, f"a name is accepted: {', '.join(KINDS)}, module:function")
+        raise InvalidInput("task", task, f"must be one of {', '.join(KINDS)}, module:function")
     options = dict(tables.get("options", {}))
     if "over" in tables:
         if task != "optimize":
             raise InvalidInput("over", tables["over"], "it belongs to the task optimize")
         options["over"] = _names("over", tables["over"])
-    varied = [name for axis, values in axes.items() for name in _parameters(axis, values)]
-    _check_names(task, varied)
+    columns: dict[str, Any] = {}
+    for axis, values in axes.items():
+        columns |= values if isinstance(values, Mapping) else {axis: values}
+    if task in KINDS:
+        known = [*Problem.__dataclass_fields__, *Recipe.__dataclass_fields__, *KINDS[task].axes]
+        for name in columns:
+            if name not in known:
+                raise InvalidInput("axes", name, f"unknown parameter; {nearest(name, known)}")
+    fixed = {name: dict(tables.get(name, {})) for name in ("problem", "recipe")}
+    for table in fixed.values():
+        for name, value in table.items():
+            if name in columns:
+                raise InvalidInput(name, value, "it is an axis, and fixed as well")
+    # the first values of the axes complete the problem
+    first = {n: column[0] for n, column in columns.items() if n in Problem.__dataclass_fields__}
     plain = task not in KINDS and "problem" not in tables
     return plan_of(
-        None if plain else _problem(tables.get("problem", {}), axes, varied),
-        None if plain else _recipe(tables.get("recipe", {}), varied),
+        None if plain else Problem.from_dict({**fixed["problem"], **first}),
+        None if plain else Recipe.from_dict(fixed["recipe"]),
         axes,
-        task if task in KINDS or not _is_dotted(task) else _function(task, folder),
+        _function(task, folder) if task not in KINDS and (":" in task or "." in task) else task,
         _names("keep", tables.get("keep", [])),
         options,
     )
 
 
-def _check_names(task: str, varied: list[str]) -> None:
-    """Axes of a known task are fields of the problem, of the recipe, or options of the task."""
-    if task in KINDS:
-        known = [*Problem.__dataclass_fields__, *Recipe.__dataclass_fields__, *KINDS[task].axes]
-        for name in varied:
-            if name not in known:
-                raise InvalidInput("axes", name, f"unknown parameter; {nearest(name, known)}")
-
-
-def _problem(table: Mapping[str, Any], axes: Mapping[str, Any], varied: list[str]) -> Problem:
-    """The problem of the file, with the first values of the axes that complete it."""
-    return Problem.from_dict({**_not_varied(dict(table), varied), **_first(axes, varied, Problem)})
-
-
-def _recipe(table: Mapping[str, Any], varied: list[str]) -> Recipe:
-    return Recipe.from_dict(_not_varied(dict(table), varied))
-
-
-def _not_varied(table: dict[str, Any], varied: list[str]) -> dict[str, Any]:
-    for name, value in table.items():
-        if name in varied:
-            raise InvalidInput(name, value, "it is an axis, and fixed as well")
-    return table
-
-
-def _first(axes: Mapping[str, Any], varied: list[str], word: type[Problem]) -> dict[str, Any]:
-    """The first value of every axis that is a field of the word."""
-    found: dict[str, Any] = {}
-    for axis, values in axes.items():
-        columns = values if isinstance(values, Mapping) else {axis: values}
-        for name, column in columns.items():
-            if name in word.__dataclass_fields__ and name in varied:
-                found[name] = column[0]
-    return found
-
-
-def _parameters(axis: str, values: Any) -> tuple[str, ...]:
-    return tuple(values) if isinstance(values, Mapping) else (axis,)
-
-
 def _axis(name: str, values: Any) -> Any:
-    """An axis as a list, as a range, or as several lists of parameters that vary together."""
+    """Read an axis: a list, a range, or several lists of parameters that vary together."""
     if isinstance(values, list):
         if not values:
-            raise InvalidInput(name, values, "an axis is a list of one value or more")
+            raise InvalidInput(name, values, "must be a list of one value or more")
         return values
     if not isinstance(values, Mapping):
-        raise InvalidInput(name, values, "a list, a range or a table of lists is accepted")
+        raise InvalidInput(name, values, "must be a list, a range or a table of lists")
     if not set(values) & set(RANGE):
         return {key: _axis(f"{name}.{key}", column) for key, column in values.items()}
     for key, value in values.items():
@@ -157,25 +125,21 @@ def _axis(name: str, values: Any) -> Any:
 
 def _names(field: str, value: Any) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
-        raise InvalidInput(field, value, "a list of names is accepted")
+        raise InvalidInput(field, value, "must be a list of names")
     return tuple(value)
 
 
-def _is_dotted(task: str) -> bool:
-    return ":" in task or "." in task
-
-
 def _function(task: str, folder: Path) -> Callable[..., Any]:
-    """The function behind "module:function" or "module.function"."""
+    """Import the function "module:function" or "module.function"."""
     module, _, name = task.replace(":", ".").rpartition(".")
     if str(folder) not in sys.path:
         sys.path.insert(0, str(folder))
     try:
         found = getattr(import_module(module), name)
     except (ImportError, AttributeError, ValueError) as error:
-        accepted = f"a function that can be imported from {folder} is accepted ({error})"
+        accepted = f"must be a function that can be imported from {folder} ({error})"
         raise InvalidInput("task", task, accepted) from None
     if not callable(found):
-        raise InvalidInput("task", task, "a function is accepted")
+        raise InvalidInput("task", task, "must be a function")
     function: Callable[..., Any] = found
     return function

@@ -1,4 +1,4 @@
-"""Entry point of the command line: the verbs, and what every way to end means to the shell.
+"""Entry point of the command line: the commands, and the exit code of every way to end.
 
 Exit codes: 0 done, 1 it could not (one line on stderr says why), 2 bad usage, a value out of
 range included, 130 interrupted.
@@ -33,8 +33,8 @@ app = typer.Typer(
     epilog=epilog(""),
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for verb in (solve, simulate, optimize, continuum, plan, explore, warmup):
-    app.command(epilog=epilog(verb.__name__))(verb)
+for function in (solve, simulate, optimize, continuum, plan, explore, warmup):
+    app.command(epilog=epilog(function.__name__))(function)
 for name, group in (("paper", paper), ("sweep", sweep)):
     app.add_typer(group, name=name, epilog=epilog(name))
     for command in group.registered_commands:
@@ -54,21 +54,14 @@ def _selftrain(
     version: Annotated[
         bool,
         typer.Option(
-            "--version",
-            help="Print the version.",
-            metavar="",
-            callback=_print_version,
-            is_eager=True,
+            "--version", help="Print the version.", callback=_print_version, is_eager=True
         ),
     ] = False,
     debug: Annotated[
-        bool,
-        typer.Option(
-            "--debug", help="Show the traceback of an error; anywhere on the line.", metavar=""
-        ),
+        bool, typer.Option("--debug", help="Show the traceback of an error; anywhere on the line.")
     ] = False,
 ) -> None:
-    """The flags of all verbs. `run` has taken `--debug` by now: it may stand behind a verb, too."""
+    """Take the flags of all commands; `run` has taken `--debug` by now, wherever it stood."""
 
 
 _debug = False
@@ -83,26 +76,22 @@ def run() -> None:
     try:
         code = app(arguments, prog_name="selftrain", standalone_mode=False)
     except TyperException as error:
-        code = _refuse(error.format_message(), error.exit_code)
-    except InvalidInput as error:
-        code = _refuse(str(error), 2)
+        code = _fail(error.format_message(), error.exit_code)
     except SelfTrainError as error:
-        code = _refuse(str(error), 1)
+        code = _fail(str(error), 2 if isinstance(error, InvalidInput) else 1)
     except OSError as error:
-        code = _refuse(f"{error.filename}: {error.strerror}" if error.filename else str(error), 1)
+        code = _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error), 1)
     except ArithmeticError as error:
-        code = _refuse(f"numbers too large or too small to compute with ({error})", 1)
+        code = _fail(f"overflow or underflow ({error})", 1)
     except MemoryError:
-        code = _refuse("not enough memory for a run of this size", 1)
+        code = _fail("not enough memory for a run of this size", 1)
     except KeyboardInterrupt:
         code = 130
     sys.exit(code)
 
 
-def _refuse(reason: str, code: int) -> int:
-    """Say on stderr, in one line (broken between words on a terminal), why there is no result; with
-    --debug, where it came from.
-    """
+def _fail(reason: str, code: int) -> int:
+    """Say in one line on stderr why there is no result; with --debug, where it came from."""
     if _debug:
         traceback.print_exc()
     if reason:

@@ -1,36 +1,59 @@
-"""Flags that describe a problem and a recipe, shared by the verbs.
+"""Flags that describe a problem and a recipe, shared by the commands.
 
-`@takes("problem", "recipe")` gives a verb those flags and `--config`, and calls it with a
-`Problem` and a `Recipe` made from the file and the flags, the flags winning. Values are handed
-over as they were written: `Problem` and `Recipe` judge them, so the command line refuses what
-the API refuses, in the same sentence.
+`@takes("problem", "recipe")` gives a command those flags, from the table of parameters, and
+`--config`; it is called with a `Problem` and a `Recipe` made from the file and the flags, which
+win. Values are handed over as they were written: `Problem` and `Recipe` validate them.
 """
 
 import inspect
 from collections.abc import Callable, Mapping
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 from typer.exceptions import TyperException
 
 from ..errors import InvalidInput, nearest
+from ..parameters import PARAMETERS, REQUIRED, Parameter
 
 if TYPE_CHECKING:
     from ..fields import Portable
 
-Verb = Callable[..., None]
+Command = Callable[..., None]
+
+
+def option(help: str, metavar: str = "", *names: str) -> Any:
+    """Return an option of typer that shows no default."""
+    return typer.Option(*names, metavar=metavar, help=help, show_default=False)
+
+
+AsJson = Annotated[bool, option("One JSON object on stdout, nothing else.", "", "--json")]
+Plot = Annotated[Path | None, option("Draw the result (png, pdf, svg).", "FILE")]
+Save = Annotated[Path | None, option("Store the result (nc), for its load().", "FILE")]
+OnFailure = Annotated[
+    Literal["raise", "partial"],
+    typer.Option(
+        help="After a failure: no result, or the part before it. The exit code is 1 in both cases."
+    ),
+]
+Workers = Annotated[
+    int, typer.Option(metavar="W", help="Processes at once; -1: all cores, 0: this process only.")
+]
+Tolerance = Annotated[
+    str | None,
+    option("Relative accuracy of the state. Default: 1e-10; 1e-5 or 1e-4 with data reuse.", "X"),
+]
 
 
 class Flag(NamedTuple):
-    """One field of a word as a flag; `text` fields are names and are not read as numbers."""
+    """A flag of a command; `text` is not read as a number, a `switch` has no value."""
 
     field: str
     help: str
     metavar: str = "X"
     default: str = ""
-    kind: type = str
+    switch: bool = False
     text: bool = False
 
     @property
@@ -38,78 +61,50 @@ class Flag(NamedTuple):
         return "--" + self.field.replace("_", "-")
 
     def parameter(self, panel: str) -> inspect.Parameter:
-        """The flag as typer wants it: a parameter that is None unless the flag was given."""
-        switch = f"/--no-{self.field.replace('_', '-')}" if self.kind is bool else ""
+        """Return the flag as typer wants it: a parameter that is None unless it was given."""
+        names = f"{self.option}/--no-{self.option[2:]}" if self.switch else self.option
         option = typer.Option(
-            self.option + switch,
+            names,
             help=self.help + (f" Default: {self.default}." if self.default else ""),
-            metavar="" if self.kind is bool else self.metavar,
+            metavar="" if self.switch else self.metavar,
             show_default=False,
             rich_help_panel=panel,
         )
-        kind: Any = bool | None if self.kind is bool else str | None
+        kind: Any = bool | None if self.switch else str | None
+        annotation = Annotated[kind, option]
         return inspect.Parameter(
-            self.field,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=None,
-            annotation=Annotated[kind, option],
+            self.field, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation
         )
 
 
-_EACH = "X[,X...]"
+METAVARS = {"steps": "T", "test": "RHO,DELTA", "batches": "NAME[,NAME...]"}
+MORE = {"batches": "; with --data their numbers, 6x600 or 6x600:reused"}
+
+
+def _flag(one: Parameter) -> Flag:
+    switch, text = isinstance(one.default, bool), isinstance(one.default, str)
+    text = text or one.name == "pseudo_loss"
+    default = "" if one.default in (REQUIRED, None) else f"{one.default}"
+    if isinstance(one.default, float):
+        default = f"{one.default:g}"
+    number = "X[,X...]" if one.per_step else "X"
+    return Flag(
+        one.name,
+        one.sentence[0].upper() + one.sentence[1:] + MORE.get(one.name, "") + ".",
+        METAVARS.get(one.name, "NAME" if text else number),
+        "no" if switch else default,
+        switch,
+        text,
+    )
+
 
 FLAGS: Mapping[str, tuple[Flag, ...]] = {
-    "problem": (
-        Flag("alpha_l", "Labelled points per feature."),
-        Flag("alpha_u", "Unlabelled points per feature in each step.", _EACH),
-        Flag("rho", "Share of the positive class."),
-        Flag("delta", "Variance of the noise."),
-        Flag("steps", "Self-training steps after the supervised step 0.", "T"),
-        Flag(
-            "loss",
-            "Name of the loss: logistic, squared (classes coded as -1 and +1).",
-            "NAME",
-            "logistic",
-            text=True,
-        ),
-        Flag(
-            "pseudo_loss",
-            "Name of the loss of the self-training steps.",
-            "NAME",
-            "that of --loss",
-            text=True,
-        ),
-        Flag("rho_u", "Share of the positive class in the batches.", _EACH, "that of --rho"),
-        Flag("delta_u", "Variance of the noise in the batches.", _EACH, "that of --delta"),
-        Flag(
-            "test",
-            "Mixture of the error: labeled, unlabeled, or its share and variance.",
-            "RHO,DELTA",
-            "that of the last batch",
-        ),
-        Flag(
-            "batches",
-            "Unlabelled rows of the steps: fresh, reused, or a name per step (a,b,a; a+b for"
-            " parts); with --data their numbers, 6x600 or 6x600:reused.",
-            "NAME[,NAME...]",
-            "fresh",
-            text=True,
-        ),
-        Flag("keep_labeled", "Weight of the labelled rows in every later step.", _EACH, "0"),
-    ),
-    "recipe": (
-        Flag("lambda_l", "Ridge of the supervised step.", default="0.05"),
-        Flag("lambda_u", "Ridge of the self-training steps.", _EACH, "0.05"),
-        Flag("threshold", "Γ: reject |logit| below Γ √q, with √q = |w|/√N.", _EACH, "0"),
-        Flag("sharpness", "Sharpness of the pseudo-labels; inf for hard ones.", _EACH, "1"),
-        Flag("annealing", "a: the sharpness of step t is multiplied by 1 + a t.", _EACH, "0"),
-        Flag("fix_bias", "Keep the bias of step 0.", default="no", kind=bool),
-        Flag("labeler", "Name of the labeler: soft, hard.", "NAME", "soft", text=True),
-    ),
+    home: tuple(_flag(one) for one in PARAMETERS.values() if one.home == home)
+    for home in ("problem", "recipe")
 }
 
 _TABLES = {"problem": "problem", "recipe": "recipe", "start": "recipe"}
-"""The flags, and the table of a file, that make each word."""
+"""The flags, and the table of a file, that make each input."""
 
 _PANELS = {
     "data": "Data, in place of amounts and noise of a problem",
@@ -123,11 +118,9 @@ _CONFIG = inspect.Parameter(
     default=None,
     annotation=Annotated[
         Path | None,
-        typer.Option(
-            "--config",
-            help="TOML or JSON file with the tables \\[problem] and \\[recipe]; flags win over it.",
-            metavar="FILE",
-            show_default=False,
+        option(
+            "TOML or JSON file with the tables \\[problem] and \\[recipe]; flags win over it.",
+            "FILE",
         ),
     ],
 )
@@ -146,87 +139,80 @@ class MissingFlags(TyperException):
         )
 
 
-def takes(*inputs: str) -> Callable[[Verb], Verb]:
-    """Give a verb the flags of these inputs ("problem", "recipe"); it is called with both.
+def takes(*inputs: str) -> Callable[[Command], Command]:
+    """Give a command the flags of these inputs ("problem", "recipe"); it is called with both.
 
-    "start" is a recipe too, but the verb gets only the fields that were given. "data" adds the
-    flags of a table of rows, from which the problem is made if they are given; the verb gets it as
+    "start" is a recipe too, but the command gets only the fields that were given. "data" adds the
+    flags of a CSV file, from which the problem is made if they are given; the command gets it as
     well, or None.
     """
 
-    def decorate(verb: Verb) -> Verb:
+    def decorate(command: Command) -> Command:
         from_rows = "data" in inputs
-        made_of = tuple(word for word in inputs if word != "data")
+        made_of = tuple(name for name in inputs if name != "data")
         own = [
             parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
-            for name, parameter in inspect.signature(verb).parameters.items()
+            for name, parameter in inspect.signature(command).parameters.items()
             if name not in inputs
         ]
-        shared = [
-            flag.parameter(_PANELS[_TABLES[word]])
-            for word in made_of
-            for flag in FLAGS[_TABLES[word]]
-        ]
+        flags = {table: FLAGS[table] for table in (_TABLES[name] for name in made_of)}
         if from_rows:
             from .data import FLAGS as OF_DATA
 
-            shared += [flag.parameter(_PANELS["data"]) for flag in OF_DATA]
+            flags["data"] = OF_DATA
 
-        @wraps(verb)
-        def command(**given: Any) -> None:
+        @wraps(command)
+        def decorated(**given: Any) -> None:
             tables = _read_config(given.pop("config"))
             made: dict[str, Any] = {}
-            for word in made_of:
-                values = _values(word, tables.get(_TABLES[word], {}), given)
-                if word == "problem" and from_rows:
+            for name in made_of:
+                values = _values(name, tables.get(_TABLES[name], {}), given)
+                if name == "problem" and from_rows:
                     from .data import read_data
 
                     made["data"] = read_data(given, values)
-                if word == "problem" and made.get("data") is not None:
-                    made[word] = made["data"].problem
-                else:
-                    made[word] = _word(word, values)
-            verb(**made, **given)
+                rows = made.get("data") if name == "problem" else None
+                made[name] = _made(name, values) if rows is None else rows.problem
+            command(**made, **given)
 
+        shared = [flag.parameter(_PANELS[table]) for table in flags for flag in flags[table]]
         parameters = [*shared, *own, _CONFIG]
-        command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        command.__annotations__ = {entry.name: entry.annotation for entry in parameters}
-        return command
+        decorated.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        decorated.__annotations__ = {entry.name: entry.annotation for entry in parameters}
+        return decorated
 
     return decorate
 
 
-def _values(word: str, table: Mapping[str, Any], given: dict[str, Any]) -> dict[str, Any]:
-    """The fields of a word from its table in the file and from its flags, which are taken out of
-    `given`.
-    """
+def _values(name: str, table: Mapping[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of an input from its table and its flags, which are taken from `given`."""
     values = dict(table)
-    for flag in FLAGS[_TABLES[word]]:
+    for flag in FLAGS[_TABLES[name]]:
         value = given.pop(flag.field)
         if value is not None:
-            values[flag.field] = read_value(value) if flag.kind is str and not flag.text else value
+            values[flag.field] = value if flag.switch or flag.text else read_value(value)
     return values
 
 
-def _word(word: str, values: dict[str, Any]) -> "Portable | dict[str, Any]":
-    """The word made of its fields."""
+def _made(name: str, values: dict[str, Any]) -> "Portable | dict[str, Any]":
+    """Make an input of its fields."""
     from ..problem import Problem
     from ..recipe import Recipe
 
-    if word == "recipe":
+    if name == "recipe":
         return Recipe.from_dict(values)
-    if word == "start":
+    if name == "start":
         written = Recipe.from_dict(values).to_dict()
-        return {name: written[name] for name in values}
+        return {field: written[field] for field in values}
     needed = set(Problem._required(values)) - set(values)
-    missing = [flag.option for flag in FLAGS[word] if flag.field in needed]
-    if missing and all(name in Problem.__dataclass_fields__ for name in values):
+    missing = [flag.option for flag in FLAGS[name] if flag.field in needed]
+    if missing and all(field in Problem.__dataclass_fields__ for field in values):
         raise MissingFlags(missing)
     return Problem.from_dict(values)
 
 
 def read_value(text: str) -> Any:
-    """What a flag says: a number, a list of them, or the text itself.
+    """Return what a flag says: a number, a list of them, or the text itself.
 
     >>> read_value("0.05"), read_value("0.1,0.05"), read_value("inf"), read_value("labeled")
     (0.05, [0.1, 0.05], inf, 'labeled')
@@ -245,28 +231,32 @@ def _number(text: str) -> int | float | str:
     return text
 
 
+def read_text(field: str, path: Path) -> str:
+    """Return the content of a file in UTF-8, or reject it under the name of the flag."""
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise InvalidInput(field, str(path), f"cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise InvalidInput(field, str(path), "must be a file in UTF-8") from None
+
+
 def _read_config(path: Path | None) -> dict[str, Any]:
     if path is None:
         return {}
     from ..fields import parse_toml
 
-    if path.suffix.lower() not in (".toml", ".json"):
-        raise InvalidInput("config", str(path), "a name ending in .toml or .json is accepted")
-
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise InvalidInput("config", str(path), f"cannot be read: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise InvalidInput("config", str(path), "a file in UTF-8 is accepted") from None
-    tables = _parse_json(text, path) if path.suffix.lower() == ".json" else parse_toml(text, path)
+    kind = path.suffix.lower()
+    if kind not in (".toml", ".json"):
+        raise InvalidInput("config", str(path), "must be a name ending in .toml or .json")
+    text = read_text("config", path)
+    tables = _parse_json(text, path) if kind == ".json" else parse_toml(text, path)
     for name, content in tables.items():
         _check_table(name, content)
     return tables
 
 
 def _parse_json(text: str, path: Path) -> dict[str, Any]:
-    """The tables of a JSON text, which is an object of objects."""
     import json
 
     try:
@@ -274,7 +264,7 @@ def _parse_json(text: str, path: Path) -> dict[str, Any]:
     except json.JSONDecodeError as error:
         raise InvalidInput("config", str(path), f"not JSON: {error}") from None
     if not isinstance(tables, dict):
-        raise InvalidInput("config", str(path), "a JSON object with problem and recipe is accepted")
+        raise InvalidInput("config", str(path), "must be a JSON object with problem and recipe")
     return tables
 
 
@@ -283,13 +273,13 @@ def _check_table(name: str, content: Any) -> None:
     if name not in FLAGS:
         raise InvalidInput(name, content, f"unknown table; {nearest(name, FLAGS)}")
     if not isinstance(content, dict):
-        raise InvalidInput(name, content, f"a table [{name}] is expected")
+        raise InvalidInput(name, content, f"must be a table [{name}]")
     for key, value in content.items():
         _check_home(key, value, name)
 
 
 def _check_home(key: str, value: Any, table: str | None = None) -> None:
-    """Refuse a key of the other table, or one outside of all tables, with the name of its table."""
-    for word, flags in FLAGS.items():
-        if word != table and key in (flag.field for flag in flags):
-            raise InvalidInput(key, value, f"this key belongs in the table [{word}]")
+    """Reject a key of the other table, or one outside of all tables, with the name of its table."""
+    for name, flags in FLAGS.items():
+        if name != table and key in (flag.field for flag in flags):
+            raise InvalidInput(key, value, f"this key belongs in the table [{name}]")

@@ -1,4 +1,4 @@
-"""What verbs write: strict JSON, tables for a terminal, files, remarks on stderr.
+"""What commands write: strict JSON, tables for a terminal, files, remarks on stderr.
 
 JSON knows neither NaN nor infinity: they become null and the string "inf" (or "-inf").
 """
@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
@@ -28,7 +28,7 @@ TABLE_WIDTH = 120
 
 PICTURES = ("png", "pdf", "svg", "eps", "jpg")
 STORED = ("nc",)
-"""How the names of files end that verbs draw and store."""
+"""How the names of files end that commands draw and store."""
 
 MOST_WANTED = ("error", "cosine")
 """Columns that stay however narrow a terminal is."""
@@ -46,7 +46,7 @@ class StepRows:
 
 
 def print_json(result: Mapping[str, Any], **inputs: Portable) -> None:
-    """One JSON object on stdout: the result of a verb, its inputs, the version.
+    """Write one JSON object to stdout: the result of a command, its inputs, the version.
 
     `StepRows` are written as they come, a million of them in the memory of one.
     """
@@ -59,7 +59,10 @@ def print_json(result: Mapping[str, Any], **inputs: Portable) -> None:
     for name, value in whole.items():
         write(f"{before}{json.dumps(str(name))}: ")
         if isinstance(value, StepRows):
-            _write_rows(value)
+            write("[")
+            for at, row in enumerate(value):
+                write((", " if at else "") + json.dumps(row, allow_nan=False))
+            write("]")
         else:
             write(json.dumps(strict(value), allow_nan=False))
         before = ", "
@@ -67,16 +70,8 @@ def print_json(result: Mapping[str, Any], **inputs: Portable) -> None:
     sys.stdout.flush()
 
 
-def _write_rows(rows: StepRows) -> None:
-    before = "["
-    for row in rows:
-        sys.stdout.write(before + json.dumps(row, allow_nan=False))
-        before = ", "
-    sys.stdout.write("]" if before == ", " else "[]")
-
-
 def strict(value: Any) -> Any:
-    """The same value with nothing in it that JSON does not know.
+    """Return a value with nothing in it that JSON does not know.
 
     >>> strict({"a": (1.5, float("nan"), float("inf"))})
     {'a': [1.5, None, 'inf']}
@@ -93,9 +88,7 @@ def strict(value: Any) -> Any:
 
 
 def terminal() -> Console:
-    """A console on stdout: sentences are broken between words on a terminal and not at all in a
-    pipe, where every table has room.
-    """
+    """Return a console on stdout; nothing wraps in a pipe, where every table has room."""
     from rich.console import Console
 
     console = Console(highlight=False)
@@ -104,8 +97,29 @@ def terminal() -> Console:
     return console
 
 
+def make_table(
+    titles: Sequence[str], rows: Iterable[Sequence[str]], left: Sequence[str] = (), **style: Any
+) -> Table:
+    """Return a table; columns are numbers, never broken, unless they are named in `left`."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False, **style)
+    for title in titles:
+        number = title not in left
+        table.add_column(title, justify="right" if number else "left", no_wrap=number)
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def cell(value: float) -> str:
+    """Return a number for a table, a dash for NaN."""
+    return "-" if value != value else f"{value:.6g}"
+
+
 def print_table(console: Console, table: Table) -> None:
-    """The table on stdout, without blanks at the ends of lines.
+    """Print a table without blanks at the ends of lines.
 
     Where it is too wide, columns are left out, the last first, and named: no number is ever cut
     off. The first column, the error and the cosine stay.
@@ -127,7 +141,7 @@ def print_table(console: Console, table: Table) -> None:
 
 
 def _without(table: Table, left_out: Column) -> Table:
-    """The table anew with the other columns: rich numbers columns when a table is made."""
+    """Return a table of the other columns: rich numbers columns when a table is made."""
     from rich.table import Table
 
     columns = [column for column in table.columns if column is not left_out]
@@ -144,7 +158,7 @@ def _without(table: Table, left_out: Column) -> Table:
 
 
 def _keep_numbers_whole(table: Table) -> None:
-    """Columns of numbers are as wide as the widest of them: rich would break "0.43 %" in two."""
+    """Make columns of numbers as wide as the widest of them: rich would break "0.43 %" in two."""
     from rich.cells import cell_len
 
     for column in table.columns:
@@ -153,7 +167,7 @@ def _keep_numbers_whole(table: Table) -> None:
 
 
 def remark(text: str) -> None:
-    """A line about the work rather than of the result: on stderr."""
+    """Print a line about the work rather than of the result, on stderr."""
     from rich.console import Console
     from rich.markup import escape
 
@@ -162,7 +176,7 @@ def remark(text: str) -> None:
 
 
 def counted(count: int, noun: str) -> str:
-    """A number and its noun.
+    """Return a number and its noun.
 
     >>> counted(1, "step"), counted(2, "step")
     ('1 step', '2 steps')
@@ -171,14 +185,15 @@ def counted(count: int, noun: str) -> str:
 
 
 def check_output(field: str, path: Path, suffixes: tuple[str, ...] = ()) -> None:
-    """Refuse a path that cannot be written before the work is done rather than after it."""
+    """Reject a path that cannot be written, before the work rather than after it."""
     if path.is_dir():
         raise IsADirectoryError(21, "is a folder, a file name is needed", str(path))
     if not path.parent.is_dir():
         raise FileNotFoundError(2, "no such folder", str(path.parent))
     known = path.suffix.lower().removeprefix(".") in suffixes
     if suffixes and not known and not path.is_char_device():
-        raise InvalidInput(field, str(path), f"a name ending in one of: {', '.join(suffixes)}")
+        accepted = f"must be a name ending in one of: {', '.join(suffixes)}"
+        raise InvalidInput(field, str(path), accepted)
 
 
 @contextmanager
@@ -191,8 +206,40 @@ def writing(path: Path) -> Iterator[None]:
 
 
 def save_figure(figure: Figure, path: Path) -> None:
-    """Write a figure, whole or not at all: a full disk leaves the old one."""
+    """Write a figure, whole or not at all."""
     from ..runtime.files import replacing
 
     with writing(path), replacing(path) as part:
         figure.savefig(part, format=path.suffix.lower().removeprefix("."))
+
+
+class OutputFiles(NamedTuple):
+    """Where figure and result go, None: nowhere; `quiet` leaves out the remarks on stderr."""
+
+    plot: Path | None
+    save: Path | None = None
+    quiet: bool = False
+
+    def check(self) -> OutputFiles:
+        """Reject what cannot be written, before the work."""
+        if self.plot is not None:
+            check_output("plot", self.plot, PICTURES)
+        if self.save is not None:
+            check_output("save", self.save, STORED)
+        return self
+
+    def write(
+        self, draw: Callable[[], Figure], store: Callable[[Path], object] | None = None
+    ) -> None:
+        """Write what was asked for, after the work."""
+        if self.plot is not None:
+            save_figure(draw(), self.plot)
+            self._remark(f"Figure: {self.plot}")
+        if self.save is not None and store is not None:
+            with writing(self.save):
+                store(self.save)
+            self._remark(f"Saved: {self.save}")
+
+    def _remark(self, text: str) -> None:
+        if not self.quiet:
+            remark(text)

@@ -8,28 +8,23 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import InvalidInput
-from .output import counted, print_json, print_table, remark, terminal
+from .options import AsJson, Workers, option
+from .output import counted, make_table, print_json, print_table, remark, terminal
 
 if TYPE_CHECKING:
     from ..paper.run import FigureOutcome
 
 app = typer.Typer(help="Regenerate the figures of the paper.", no_args_is_help=True)
 
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout, nothing else.")]
 Quick = Annotated[bool, typer.Option("--quick", help="Coarser grids, fewer seeds: two minutes.")]
 Out = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="DIR",
-        help="Folder of the figures; default: out/paper, out/quick with --quick.",
-        show_default=False,
-    ),
+    Path | None, option("Folder of the figures; default: out/paper, out/quick with --quick.", "DIR")
 ]
 
 
 @app.command("list")
 def list_figures(quick: Quick = False, out: Out = None, as_json: AsJson = False) -> None:
-    """All figures: id, what it is in the paper, what it costs, whether it was made."""
+    """List all figures: id, place in the paper, cost, state."""
     from ..paper.registry import figures
 
     folder = _folder(out, quick)
@@ -37,16 +32,14 @@ def list_figures(quick: Quick = False, out: Out = None, as_json: AsJson = False)
     if as_json:
         print_json({"figures": rows, "out": str(folder)})
         return
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
-    for name in ("id", "what it shows", "in the paper", "cost", "state"):
-        table.add_column(name, no_wrap=name in ("id", "cost", "state"))
-    for one in rows:
-        table.add_row(
-            one["id"], one["title"], one["place"], f"{one['seconds']:.0f} s", one["state"]
-        )
+    titles = ("id", "what it shows", "in the paper", "cost", "state")
+    cells = (
+        (one["id"], one["title"], one["place"], f"{one['seconds']:.0f} s", one["state"])
+        for one in rows
+    )
+    table = make_table(titles, cells, left=titles)
+    for column in (table.columns[at] for at in (0, 3, 4)):
+        column.no_wrap = True
     print_table(terminal(), table)
     remark(
         "Cost: seconds of one core, points that figures share counted with each. State: in"
@@ -66,44 +59,33 @@ def run_figures(
     ] = None,
     changes: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
+            "Other parameters: rho=0.3,alpha_l=0.2; several values where a figure has several:"
+            " rho=0.3,0.1.",
+            "NAME=VALUE,...",
             "--set",
-            metavar="NAME=VALUE,...",
-            help=(
-                "Other parameters: rho=0.3,alpha_l=0.2; several values where a figure has several:"
-                " rho=0.3,0.1."
-            ),
-            show_default=False,
         ),
     ] = None,
     quick: Quick = False,
     out: Out = None,
-    workers: Annotated[
-        int, typer.Option(metavar="W", help="Processes at once; -1: all cores, 0: this one alone.")
-    ] = -1,
+    workers: Workers = -1,
     as_json: AsJson = False,
 ) -> None:
     """Compute, draw and judge figures; what was computed before is not computed again."""
     from ..paper.run import run
+    from ..runtime.parallel import whole_workers
 
-    folder = _folder(out, quick)
-    if not -1 <= workers <= 1024:
-        raise InvalidInput("workers", workers, "-1, or a whole number from 0 to 1024, is accepted")
+    folder, varied = _folder(out, quick), _changes(changes or [])
+    workers = whole_workers(workers)
     try:
-        outcomes = run(
-            figures or (),
-            quick,
-            folder,
-            workers=workers,
-            notice=remark,
-            changes=_changes(changes or []),
-        )
+        outcomes = run(figures or (), quick, folder, workers=workers, notice=remark, changes=varied)
     except KeyboardInterrupt:
-        remark("Interrupted: finished points are kept, and the same command goes on from there.")
+        remark("Interrupted: finished points are stored; run the same command again to resume.")
         raise
     _write_page(folder, quick, [one.id for one in outcomes])
     if as_json:
-        print_json({"figures": [_plain(one) for one in outcomes], "out": str(folder)})
+        made = [{**vars(one), "failures": list(one.failures)} for one in outcomes]
+        print_json({"figures": made, "out": str(folder)})
     else:
         _show(outcomes, folder)
     if any(one.record is None for one in outcomes):
@@ -111,7 +93,7 @@ def run_figures(
 
 
 def _changes(given: list[str]) -> dict[str, tuple[float, ...]]:
-    """What --set says: names with their values.
+    """Read --set: names with their values.
 
     >>> _changes(["rho=0.3,0.1,alpha_l=0.2"])
     {'rho': (0.3, 0.1), 'alpha_l': (0.2,)}
@@ -126,13 +108,13 @@ def _changes(given: list[str]) -> dict[str, tuple[float, ...]]:
         except ValueError:
             number = None
         if not name or number is None:
-            raise InvalidInput("set", part, "NAME=VALUE is accepted, as in rho=0.3,alpha_l=0.2")
+            raise InvalidInput("set", part, "must be NAME=VALUE, as in rho=0.3,alpha_l=0.2")
         found[name] = (*found.get(name, ()), number)
     return found
 
 
 def _write_page(folder: Path, quick: bool, made: list[str]) -> None:
-    """One HTML page of all figures of this kind that the folder has, and of those just made."""
+    """Write an HTML page of all figures of this kind in the folder."""
     from ..paper.registry import IDS
     from ..paper.run import read_record
     from ..report.page import claims_list, figure_section, page
@@ -153,6 +135,7 @@ def _folder(out: Path | None, quick: bool) -> Path:
 def _about(one: Any, quick: bool, folder: Path) -> dict[str, Any]:
     from ..paper.run import read_record
     from ..paper.variation import parameters
+    from ..report.counts import count
     from ..sweeps import Store
 
     store = Store(folder / "points.db")
@@ -162,7 +145,7 @@ def _about(one: Any, quick: bool, folder: Path) -> dict[str, Any]:
     record = read_record(folder, one.id)
     state = "not made"
     if stored == points and record is not None and record["quick"] == quick:
-        state = f"made, {_score(record)}"
+        state = f"made, claims: {count(record['claims'])}"
     elif stored:
         state = f"{stored} of {points} points"
     return {
@@ -177,43 +160,26 @@ def _about(one: Any, quick: bool, folder: Path) -> dict[str, Any]:
     }
 
 
-def _score(record: Any) -> str:
-    from ..report.counts import count
-
-    return f"claims: {count(record['claims'])}"
-
-
-def _plain(one: FigureOutcome) -> dict[str, Any]:
-    return {"id": one.id, "record": one.record, "failures": list(one.failures)}
-
-
 def _show(outcomes: list[FigureOutcome], folder: Path) -> None:
-    from rich import box
-    from rich.table import Table
-
     from ..paper.variation import NOT_JUDGED
     from ..report.counts import claims_of, count, findings_of, verdict
 
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False, show_lines=True)
-    for name, width in (
-        ("figure", 18),
-        ("the paper says, or we find", 54),
-        ("verdict", 13),
-        ("found", None),
-    ):
-        table.add_column(name, width=width)
+    rows: list[tuple[str, ...]] = []
     for one in outcomes:
         if one.record is not None:
             for claim in one.record["claims"]:
                 case = f" ({claim['case']})" if claim["case"] else ""
                 quoted = f"“{claim['quote']}”{case}"
-                table.add_row(one.id, quoted, verdict(claim, one.record), claim["found"])
+                rows.append((one.id, quoted, verdict(claim, one.record), claim["found"]))
             for finding in one.record["findings"]:
                 judged = verdict(finding, one.record)
-                table.add_row(one.id, f"(ours) {finding['says']}", judged, finding["found"])
-        for failure in one.failures:
-            table.add_row(one.id, "could not be computed", "", failure)
-    if table.row_count:
+                rows.append((one.id, f"(ours) {finding['says']}", judged, finding["found"]))
+        rows += [(one.id, "could not be computed", "", failure) for failure in one.failures]
+    if rows:
+        titles = ("figure", "the paper says, or we find", "verdict", "found")
+        table = make_table(titles, rows, left=titles, show_lines=True)
+        for column, width in zip(table.columns, (18, 54, 13), strict=False):
+            column.width = width
         console = terminal()
         console.width = max(console.width, 140)
         print_table(console, table)

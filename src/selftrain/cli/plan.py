@@ -7,9 +7,8 @@ from typing import Annotated
 
 import typer
 
-from .output import check_output, print_json, remark, terminal, writing
-
-PICTURES = ("png", "svg", "pdf")
+from .options import AsJson, option
+from .output import OutputFiles, print_json, terminal
 
 
 def plan(
@@ -18,48 +17,28 @@ def plan(
     unlabeled: Annotated[
         str,
         typer.Option(
-            "--unlabeled",
-            help="What stands in the target where the class is not known; empty cells count too.",
-            metavar="TEXT",
+            help="Marker of unlabelled rows in the target; empty cells count too.", metavar="TEXT"
         ),
     ] = "-1",
     positive: Annotated[
         str | None,
-        typer.Option(
-            "--positive",
-            help="The class to plan against all others; needed with more than two.",
-            metavar="CLASS",
-            show_default=False,
-        ),
+        option("The class to plan against all others; needed with more than two.", "CLASS"),
     ] = None,
-    encode: Annotated[
-        bool, typer.Option("--encode", help="Make columns of 0 and 1 out of columns of text.")
-    ] = False,
-    seed: Annotated[
-        int, typer.Option("--seed", help="Of folds, samples and draws.", min=0, metavar="K")
-    ] = 0,
-    plot: Annotated[
-        Path | None,
-        typer.Option(
-            "--plot", help="Draw the plan into this file.", metavar="FILE", show_default=False
-        ),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+    encode: Annotated[bool, option("One-hot encode columns of text.", "", "--encode")] = False,
+    seed: Annotated[int, typer.Option(help="Of folds, samples and draws.", min=0, metavar="K")] = 0,
+    plot: Annotated[Path | None, option("Draw the plan (png, pdf, svg).", "FILE")] = None,
+    json: AsJson = False,
 ) -> None:
     """Say whether self-training is worth it on rows of which few are labelled."""
-    if plot is not None:
-        check_output("plot", plot, PICTURES)
+    files = OutputFiles(plot).check()
 
     from ..estimator.planning.plan import plan_file
 
     advice = plan_file(
         rows, target, unlabeled=unlabeled, positive=positive, encode=encode, seed=seed
     )
-    if plot is not None:
-        with writing(plot):
-            advice.plot().savefig(plot)
-        remark(f"Figure: {plot}")
-    if as_json:
+    files.write(advice.plot)
+    if json:
         print_json(advice.to_dict())
     else:
         terminal().print(str(advice), markup=False)

@@ -1,5 +1,6 @@
 """`selftrain simulate`: finite-size runs, as a table, as JSON, as a figure, against the theory."""
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -7,17 +8,18 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from ..errors import InvalidInput
-from .files import AsJson, OutputFiles
-from .options import takes
+from ..errors import InvalidInput, SeedError
+from .options import AsJson, OnFailure, Plot, Save, option, takes
 from .output import (
+    OutputFiles,
     counted,
+    make_table,
     print_json,
     print_table,
     remark,
     terminal,
 )
-from .solve import rows_shown
+from .solve import COLUMNS, rows_shown
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -37,18 +39,10 @@ def simulate(
     recipe: "Recipe",
     data: "Data | None",
     features: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            help="Number of features. Default: 8192, with --data that of its rows.",
-            show_default=False,
-        ),
+        int | None, option("Number of features. Default: 8192, with --data that of its rows.", "N")
     ] = None,
-    surrogate: Annotated[
-        bool,
-        typer.Option(
-            "--surrogate", metavar="", help="With --data: Gaussian rows of its shape, not its rows."
-        ),
+    gaussian: Annotated[
+        bool, option("With --data: synthetic Gaussian data in place of its rows.", "", "--gaussian")
     ] = False,
     seeds: Annotated[int, typer.Option(metavar="K", help="Number of independent runs.")] = 16,
     method: Annotated[
@@ -60,59 +54,36 @@ def simulate(
     ] = 1,
     workers: Annotated[
         int,
-        typer.Option(
-            metavar="W", help="Seeds that run at once; 0: in this process, -1: all cores."
-        ),
+        typer.Option(metavar="W", help="Seeds at once; 0: in this process, -1: all cores."),
     ] = 1,
-    on_failure: Annotated[
-        Literal["raise", "partial"],
-        typer.Option(
-            help="When a step of a seed has no fit: nothing, or the other seeds. "
-            "The exit code is 1 in both cases."
-        ),
-    ] = "raise",
+    on_failure: OnFailure = "raise",
     compare: Annotated[
-        bool,
-        typer.Option("--compare", metavar="", help="Solve the theory and judge the runs by it."),
+        bool, option("Solve the theory and compare the runs with it.", "", "--compare")
     ] = False,
     within: Annotated[
         float,
         typer.Option(metavar="X", help="Runs and theory agree if every deviation is below this."),
     ] = 0.1,
     json: AsJson = False,
-    plot: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Draw the runs (png, pdf, svg).", show_default=False),
-    ] = None,
-    save: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Store the runs, for Ensemble.load.", show_default=False),
-    ] = None,
+    plot: Plot = None,
+    save: Save = None,
 ) -> None:
     """Simulate self-training on finite data, once per seed."""
     files = OutputFiles(plot, save, quiet=json).check()
 
-    if surrogate and data is None:
-        raise InvalidInput("surrogate", surrogate, "this flag belongs to --data FILE")
+    if gaussian and data is None:
+        raise InvalidInput("gaussian", gaussian, "this flag belongs to --data FILE")
     if data is not None:
         remark(str(data))
 
-    from ..errors import SeedError
     from ..simulation.simulate import simulate as run_simulation
 
-    rows = None if data is None or surrogate else data.rows
+    rows = None if data is None or gaussian else data.rows
     with _warnings_as_remarks():
         ensemble = run_simulation(
-            problem,
-            recipe,
-            features,
-            seeds,
-            method,
-            rows=rows,
-            probes=probes,
-            workers=workers,
+            problem, recipe, features, seeds, method, rows=rows, probes=probes, workers=workers,
             on_failure=on_failure,
-        )
+        )  # fmt: skip
     if len(ensemble.seeds) < seeds:
         _keep_part(ensemble, seeds, save)
         raise KeyboardInterrupt
@@ -132,7 +103,7 @@ def simulate(
         from ..plots.ensemble import plot_ensemble
 
         drawn = [ensemble]
-        if rows is not None:  # Gaussian rows of the same shape beside them
+        if rows is not None:  # synthetic Gaussian data beside them
             drawn.insert(0, run_simulation(problem, recipe, seeds=seeds, probes=0))
         return plot_ensemble(drawn, theory, spread="std")
 
@@ -143,7 +114,7 @@ def simulate(
 
 @contextmanager
 def _warnings_as_remarks() -> Iterator[None]:
-    """Warnings of the package, such as rows that are used twice, go to stderr as one line each."""
+    """Write warnings of the package to stderr, one line each."""
     import warnings
 
     with warnings.catch_warnings(record=True) as warned:
@@ -154,9 +125,7 @@ def _warnings_as_remarks() -> Iterator[None]:
 
 
 def _keep_part(ensemble: "Ensemble", seeds: int, save: Path | None) -> None:
-    """After an interrupt: the seeds that are done go to a file of their own, never over that of a
-    whole run.
-    """
+    """Save the seeds that are done after an interrupt, never over the file of a whole run."""
     remark(f"Interrupted: {len(ensemble.seeds)} of {counted(seeds, 'seed')} are done.")
     if save is not None:
         part = save.with_name(f"{save.stem}.partial{save.suffix}")
@@ -165,9 +134,11 @@ def _keep_part(ensemble: "Ensemble", seeds: int, save: Path | None) -> None:
 
 
 def describe(ensemble: "Ensemble", comparison: "Comparison | None" = None) -> dict[str, Any]:
-    """Runs as plain values: every quantity (seeds, steps + 1) by name, then its statistics over
-    t.
-    """
+    """Return runs as plain values: statistics over t, and every quantity (seeds, steps + 1)."""
+    statistics = {
+        kind: {name: getattr(ensemble, kind)(name) for name in ensemble.names}
+        for kind in ("mean", "std", "sem")
+    }
     result: dict[str, Any] = {
         "features": ensemble.features,
         "seeds": ensemble.seeds,
@@ -179,9 +150,7 @@ def describe(ensemble: "Ensemble", comparison: "Comparison | None" = None) -> di
             for seed, error in ensemble.failures.items()
         ],
         "count": ensemble.count(),
-        "mean": {name: ensemble.mean(name) for name in ensemble.names},
-        "std": {name: ensemble.std(name) for name in ensemble.names},
-        "sem": {name: ensemble.sem(name) for name in ensemble.names},
+        **statistics,
         **{name: ensemble.values(name) for name in ensemble.names},
     }
     if comparison is not None:
@@ -226,20 +195,16 @@ def _show(ensemble: "Ensemble", comparison: "Comparison | None") -> None:
 
 def _show_comparison(console: "Console", comparison: "Comparison") -> None:
     """Deviations as a table that fits the terminal, then what they mean."""
-    from rich import box
-    from rich.table import Table
-
-    from ..simulation.comparison import COLUMNS, percent
+    from ..simulation.comparison import COLUMNS as TITLES
+    from ..simulation.comparison import percent
 
     sentences = str(comparison).splitlines()
     if comparison.judged:
-        table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
-        for title in COLUMNS:
-            justify: Any = "left" if title == COLUMNS[0] else "right"
-            table.add_column(title, justify=justify, no_wrap=True)
+        rows = []
         for name, one in comparison.judged.items():
             numbers = (one.pooled, one.by_chance, one.detectable, one.at_most)
-            table.add_row(name, f"{percent(one.largest)} at {one.at}", *map(percent, numbers))
+            rows.append([name, f"{percent(one.largest)} at {one.at}", *map(percent, numbers)])
+        table = make_table(TITLES, rows, left=TITLES[:1])
         print_table(console, table)
         sentences = sentences[1 + len(comparison.judged) :]
     for sentence in sentences:
@@ -247,41 +212,25 @@ def _show_comparison(console: "Console", comparison: "Comparison") -> None:
 
 
 def _table(ensemble: "Ensemble") -> "Table":
-    """The columns of `selftrain solve`, then how many seeds have a state at the step."""
-    from rich import box
-    from rich.table import Table
-
-    columns = {
-        "q": "q",
-        "m": "m",
-        "B": "bias",
-        "χ": "chi",
-        "R": "overlap",
-        "error": "error",
-        "cosine": "cosine",
-    }
+    """Return the columns of `selftrain solve`, and how many seeds have a state at the step."""
+    columns = dict(COLUMNS)
     if ensemble.recipe.at_steps(ensemble.problem.steps).threshold.any():
         columns["selected"] = "fraction_selected"
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
-    for title in ("t", *columns, "seeds"):
-        table.add_column(title, justify="right", no_wrap=True)
-    means = {name: ensemble.mean(name) for name in columns.values()}
-    errors = {name: ensemble.sem(name) for name in columns.values()}
+    values = [(ensemble.mean(name), ensemble.sem(name)) for name in columns.values()]
     count = ensemble.count()
-    for t in rows_shown(ensemble.problem.steps):
-        cells = [_cell(means[name][t], errors[name][t]) for name in means]
-        table.add_row(str(t), *cells, str(count[t]))
-    return table
+    rows = (
+        [str(t), *(_cell(mean[t], error[t]) for mean, error in values), str(count[t])]
+        for t in rows_shown(ensemble.problem.steps)
+    )
+    return make_table(["t", *columns, "seeds"], rows)
 
 
 def _cell(mean: float, error: float) -> str:
-    """A number with its standard error in brackets.
+    """Return a number with its standard error in brackets.
 
     >>> _cell(0.123456, 0.00123), _cell(float("nan"), 0.0)
     ('0.1235(12)', '-')
     """
-    import math
-
     if not math.isfinite(mean):
         return "-"
     if not (math.isfinite(error) and error > 0):

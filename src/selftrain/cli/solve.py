@@ -1,18 +1,15 @@
-"""`selftrain solve`: the large-system limit of a run, as a table, as JSON, as a figure, as a
-file.
-"""
+"""`selftrain solve`: the large-system limit of a run, as a table, JSON, a figure or a file."""
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
-
-import typer
+from typing import TYPE_CHECKING, Annotated, Any
 
 from ..errors import InvalidInput
-from .files import AsJson, OutputFiles
-from .options import read_value, takes
+from .options import AsJson, OnFailure, Plot, Save, Tolerance, option, read_value, takes
 from .output import (
+    OutputFiles,
     StepRows,
+    cell,
     counted,
+    make_table,
     print_json,
     print_table,
     remark,
@@ -26,9 +23,16 @@ if TYPE_CHECKING:
     from ..recipe import Recipe
     from ..theory.thinned import ThinnedRun
     from ..theory.trajectory import Trajectory
+    from ..tuning.limits import Limits
     from .data import Data
 
 MOST_ROWS = 33
+
+COLUMNS = {
+    "q": "q", "m": "m", "B": "bias", "χ": "chi", "R": "overlap", "error": "error",
+    "cosine": "cosine",
+}  # fmt: skip
+"""Quantities of a table over t, by their titles."""
 
 
 @takes("problem", "recipe", "data")
@@ -36,43 +40,12 @@ def solve(
     problem: "Problem",
     recipe: "Recipe",
     data: "Data | None",
-    tolerance: Annotated[
-        str | None,
-        typer.Option(
-            metavar="X",
-            help=(
-                "Relative accuracy of the state. Default: 1e-10; 1e-5 or 1e-4 where rows are used"
-                " again."
-            ),
-            show_default=False,
-        ),
-    ] = None,
-    on_failure: Annotated[
-        Literal["raise", "partial"],
-        typer.Option(
-            help="When a step has no confirmed solution: nothing, or the steps before it. "
-            "The exit code is 1 in both cases."
-        ),
-    ] = "raise",
-    every: Annotated[
-        int | None,
-        typer.Option(
-            metavar="K",
-            help="Give every K-th step and the last one, of a long run.",
-            show_default=False,
-        ),
-    ] = None,
+    tolerance: Tolerance = None,
+    on_failure: OnFailure = "raise",
+    every: Annotated[int | None, option("Show every K-th step and the last one.", "K")] = None,
     json: AsJson = False,
-    plot: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Draw the run (png, pdf, svg).", show_default=False),
-    ] = None,
-    save: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Store the run, for Trajectory.load.", show_default=False
-        ),
-    ] = None,
+    plot: Plot = None,
+    save: Save = None,
 ) -> None:
     """Solve the theory of a self-training run: what a large system does, step by step."""
     files = OutputFiles(plot, save, quiet=json).check()
@@ -80,12 +53,13 @@ def solve(
         raise InvalidInput("every", every, "--json or a table; --plot and --save take every step")
 
     from ..theory.solve import solve as solve_theory
+    from ..tuning.limits import Limits
 
     if data is not None:
         remark(str(data))
     wanted = None if tolerance is None else read_value(tolerance)
     run = solve_theory(problem, recipe, wanted, on_failure)
-    limits = _limits(problem)
+    limits = Limits(problem)
     shown = run if every is None else run.every(every)
     if json:
         result = describe(shown, limits) | ({} if data is None else {"data": data.to_dict()})
@@ -97,81 +71,36 @@ def solve(
         raise run.failure
 
 
-def describe(run: "Trajectory | ThinnedRun", limits: "KnownLimits") -> dict[str, Any]:
-    """A solved run as plain values under the names of the API."""
+def describe(run: "Trajectory | ThinnedRun", limits: "Limits") -> dict[str, Any]:
+    """Return a solved run as plain values under the names of the API."""
     from ..theory.thinned import QUANTITIES
 
+    names = ("step", "reason", "state", "residual")
     failure = run.failure
     return {
         "steps": StepRows({"t": run.t, **{name: getattr(run, name) for name in QUANTITIES}}),
-        **limits.values,
+        **limits.to_dict(),
         "solver": run.summary(),
         "collapsed_at": run.collapsed_at,
-        "failure": (
-            None
-            if failure is None
-            else {
-                "step": failure.step,
-                "reason": failure.reason,
-                "state": failure.state,
-                "residual": failure.residual,
-            }
-        ),
+        "failure": failure and {name: getattr(failure, name) for name in names},
     }
 
 
-class KnownLimits(NamedTuple):
-    """What cannot be beaten: plain values for JSON, and a sentence."""
-
-    values: dict[str, Any]
-    sentence: str
-
-
-def _limits(problem: "Problem") -> KnownLimits:
-    """The Bayes limits of a sphere; of a shape the best linear rule and every label given."""
-    if problem.shaped:
-        return _limits_of_a_shape(problem)
-    from ..theory.bayes import bayes_error
-
-    bayes = bayes_error(problem)
-    sentence = (
-        f"No method errs less than {bayes.semi_supervised:.6g} on these data, "
-        f"{bayes.all_labeled:.6g} were all of them labelled, "
-        f"{bayes.labeled_only:.6g} with the labelled ones only (Bayes)."
-    )
-    names = ("semi_supervised", "all_labeled", "labeled_only")
-    return KnownLimits({"bayes": {name: getattr(bayes, name) for name in names}}, sentence)
-
-
-def _limits_of_a_shape(problem: "Problem") -> KnownLimits:
-    from ..theory.limits import NO_BAYES_LIMIT, best_linear_error
-    from ..tuning.supervised import supervised_optimum
-
-    best, every = best_linear_error(problem), supervised_optimum(problem).unbounded
-    assert every is not None
-    values = {"best_linear": best, "every_label": every.error, "every_label_ridge": every.ridge}
-    sentence = (
-        f"No linear rule errs less than {best:.6g} on these clusters; with every label of these"
-        f" rows the best ridge, {every.ridge:.3g}, reaches {every.error:.6g}. {NO_BAYES_LIMIT}"
-    )
-    return KnownLimits({"bayes": None, "limits": values}, sentence)
-
-
-def _show(run: "Trajectory", limits: KnownLimits, kept: list[int] | None) -> None:
+def _show(run: "Trajectory", limits: "Limits", kept: list[int] | None) -> None:
     console = terminal()
     console.print(f"[bold]{run.problem!r}[/bold]\n[bold]{run.recipe!r}[/bold]")
     rows = rows_shown(run.problem.steps, run.collapsed_at) if kept is None else kept
     print_table(console, _table(run, rows))
     if len(rows) <= run.problem.steps:
         console.print(f"{len(rows)} of {run.problem.steps + 1} steps shown; --json has all.")
-    for sentence in (*_ending(run), limits.sentence):
+    for sentence in (*_ending(run), limits.sentence()):
         console.print(sentence)
     remark(_solver(run))
 
 
 def rows_shown(steps: int, collapsed_at: int | None = None) -> list[int]:
-    """Steps worth a row: all of a short run; of a long one the first, the last, and others
-    ever farther apart, because early steps change most. The collapse is among them.
+    """Return the steps that are shown: all of a short run; of a long one the first, the last, the
+    collapse, and others ever farther apart, because early steps change most.
 
     >>> rows_shown(3)
     [0, 1, 2, 3]
@@ -188,36 +117,17 @@ def rows_shown(steps: int, collapsed_at: int | None = None) -> list[int]:
 
 
 def _table(run: "Trajectory", rows: list[int]) -> "Table":
-    from rich import box
-    from rich.table import Table
-
-    columns = {
-        "q": run.q,
-        "m": run.m,
-        "B": run.bias,
-        "χ": run.chi,
-        "R": run.overlap,
-        "error": run.error,
-        "cosine": run.cosine,
-    }
+    columns = {title: getattr(run, name) for title, name in COLUMNS.items()}
     if run.problem.clusters is not None:
         columns |= {"balanced": run.balanced_error, "AUC": run.auc}
     if run.recipe.at_steps(run.problem.steps).threshold.any():
         columns["selected"] = run.fraction_selected
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
-    for name in ("t", *columns):
-        table.add_column(name, justify="right", no_wrap=True)
-    for t in rows:
-        table.add_row(str(t), *(_cell(values[t]) for values in columns.values()))
-    return table
-
-
-def _cell(value: float) -> str:
-    return "-" if value != value else f"{value:.6g}"
+    cells = ([str(t), *(cell(values[t]) for values in columns.values())] for t in rows)
+    return make_table(["t", *columns], cells)
 
 
 def _ending(run: "Trajectory") -> list[str]:
-    """In words, how the run ended if not at its last step in good order."""
+    """Say how the run ended, if not at its last step in good order."""
     if run.failure is not None:
         return [f"[bold]Stopped at step {run.failure.step}[/bold]: {run.failure.reason}."]
     if run.collapsed_at is None:
@@ -225,12 +135,12 @@ def _ending(run: "Trajectory") -> list[str]:
     guess = "positive" if run.predicts_positive else "negative"
     return [
         f"[bold]Collapsed at step {run.collapsed_at}[/bold]: the pseudo-labels are all of the "
-        f"{guess} class, and from there on the error is that of always answering {guess}."
+        f"{guess} class, and from there on the error is that of always predicting {guess}."
     ]
 
 
 def _solver(run: "Trajectory") -> str:
-    """How the run was solved; evaluations and accuracy may differ between machines."""
+    """Say how the run was solved; evaluations and accuracy may differ between machines."""
     result = run.summary()
     steps = counted(result["confirmed_steps"], "step")
     starts = ", ".join(f"{count} {name}" for name, count in result["starts"].items())

@@ -7,27 +7,27 @@ a run was interrupted (ctrl-C, or the signal by which batch systems end a job).
 from __future__ import annotations
 
 import signal
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ..errors import InvalidInput, nearest
+from .options import AsJson, Workers, option
 from .output import check_output, counted, print_json, remark, save_figure, writing
 
 if TYPE_CHECKING:
     from ..sweeps import Sweep
-    from ..sweeps.cluster import Cluster
     from ..sweeps.plan import SweepPlan
 
 INCOMPLETE = 1
-FORMATS = ("csv", "netcdf", "parquet")
+SUFFIXES = {"csv": "csv", "netcdf": "nc", "parquet": "parquet"}
 
 app = typer.Typer(
     help="Compute grids of points, on this machine or a cluster.", no_args_is_help=True
 )
 
-AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout, nothing else.")]
 StoreArgument = Annotated[Path, typer.Argument(metavar="STORE", help="File of the points.")]
 
 
@@ -36,40 +36,17 @@ def run(
     grid: Annotated[Path, typer.Argument(metavar="GRID.toml", help="What to compute.")],
     store: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="SQLite file for the points; default: runs/ and the name of the grid, .db.",
-            show_default=False,
-        ),
+        option("SQLite file for the points; default: runs/ and the name of the grid, .db.", "FILE"),
     ] = None,
-    workers: Annotated[
-        int, typer.Option(metavar="W", help="Processes at once; -1: all cores, 0: this one alone.")
-    ] = -1,
+    workers: Workers = -1,
     scheduler: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ADDRESS",
-            help="Compute on the Dask cluster of this scheduler.",
-            show_default=False,
-        ),
+        str | None, option("Compute on the Dask cluster of this scheduler.", "ADDRESS")
     ] = None,
-    retry: Annotated[
-        str | None,
-        typer.Option(
-            metavar="failed", help="Compute points again that failed.", show_default=False
-        ),
-    ] = None,
-    time_limit: Annotated[
-        float | None,
-        typer.Option(metavar="S", help="Seconds a point may take.", show_default=False),
-    ] = None,
-    memory_limit: Annotated[
-        float | None,
-        typer.Option(metavar="MB", help="Megabytes a point may take.", show_default=False),
-    ] = None,
+    retry: Annotated[str | None, option("Compute points again that failed.", "failed")] = None,
+    time_limit: Annotated[float | None, option("Seconds a point may take.", "S")] = None,
+    memory_limit: Annotated[float | None, option("Megabytes a point may take.", "MB")] = None,
     check: Annotated[
-        bool,
-        typer.Option("--check", help="Check the file, count and estimate; compute a sample only."),
+        bool, option("Check the file, count and estimate; compute a sample only.", "", "--check")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -81,13 +58,17 @@ def run(
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     if retry not in (None, "failed"):
-        raise InvalidInput("retry", retry, '"failed" is accepted')
+        raise InvalidInput("retry", retry, 'must be "failed"')
     plan = read_grid(grid)
     file = store or Path("runs", f"{grid.stem}.db")
     limits = checked_limits(time_limit, None if memory_limit is None else int(memory_limit * 1e6))
     processes = whole_workers(workers)
     remark(_size(plan))
-    cluster = None if scheduler is None else _cluster(scheduler)
+    cluster = None
+    if scheduler is not None:  # it is asked before anything is computed
+        from ..sweeps.cluster import Cluster
+
+        cluster = Cluster(scheduler)
     try:
         cost = sample(plan, file, limits=limits, notice=remark)
         remark(cost.sentence(processes if cluster is None else cluster.slots))
@@ -96,14 +77,9 @@ def run(
                 print_json({"grid": str(grid), "store": str(file), **cost.to_dict()})
             return
         data, failures = run_plan(
-            plan,
-            file,
-            workers=processes,
-            scheduler=cluster,
-            retry=retry is not None,
-            limits=limits,
-            notice=remark,
-        )
+            plan, file, workers=processes, scheduler=cluster, retry=retry is not None,
+            limits=limits, notice=remark,
+        )  # fmt: skip
     except KeyboardInterrupt:
         remark("Interrupted: finished points are stored; run the same command again to resume.")
         raise
@@ -116,7 +92,7 @@ def run(
 
 @app.command("status")
 def status(store: StoreArgument, as_json: AsJson = False) -> None:
-    """How much of a grid a store holds, and why points failed."""
+    """Show how much of a grid a store holds, and why points failed."""
     from ..sweeps import load
 
     data = load(store)
@@ -130,32 +106,25 @@ def status(store: StoreArgument, as_json: AsJson = False) -> None:
 def export(
     store: StoreArgument,
     to: Annotated[str, typer.Option("--to", metavar="FORMAT", help="csv, netcdf or parquet.")],
-    out: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Default: the name of the store.", show_default=False),
-    ] = None,
+    out: Annotated[Path | None, option("Default: the name of the store.", "FILE")] = None,
 ) -> None:
     """Write what a store holds as one file: a row per point (csv, parquet), or labelled arrays."""
     from ..runtime.files import replacing, write_netcdf
     from ..sweeps import load
 
-    if to not in FORMATS:
-        raise InvalidInput("to", to, f"unknown format; {nearest(to, FORMATS)}")
+    if to not in SUFFIXES:
+        raise InvalidInput("to", to, f"unknown format; {nearest(to, SUFFIXES)}")
+    if to == "parquet" and find_spec("pyarrow") is None:
+        raise InvalidInput("to", to, 'it needs pyarrow: pip install ".[parquet]" in a clone')
     data = load(store)
-    suffix = {"csv": "csv", "netcdf": "nc", "parquet": "parquet"}[to]
-    target = out or Path(f"{store.resolve().stem}.{suffix}")
+    target = out or Path(f"{store.resolve().stem}.{SUFFIXES[to]}")
     check_output("out", target)
     with writing(target):
         if to == "netcdf":
             write_netcdf(data, target)
         else:
-            table = as_table(data)
             with replacing(target) as part:
-                if to == "csv":
-                    table.to_csv(part, index=False)
-                else:
-                    _needs_pyarrow()
-                    table.to_parquet(part, index=False)
+                getattr(as_table(data), f"to_{to}")(part, index=False)
     remark(f"{counted(int(data['status'].size), 'point')} in {target}")
 
 
@@ -167,29 +136,21 @@ def plot(
         typer.Argument(metavar="[QUANTITY]", help="Default: the first.", show_default=False),
     ] = None,
     out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="png, pdf or svg; default: the name of the store.",
-            show_default=False,
-        ),
+        Path | None, option("png, pdf or svg; default: the name of the store.", "FILE")
     ] = None,
-    title: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="Above the picture.", show_default=False)
-    ] = None,
+    title: Annotated[str | None, option("Above the picture.", "TEXT")] = None,
 ) -> None:
     """Draw what a store holds: lines over one axis, a map over two."""
     from ..sweeps import load
 
     target = out or Path(f"{store.resolve().stem}.png")
     check_output("out", target, ("png", "pdf", "svg"))
-    figure = load(store).plot(name, title=title)
-    save_figure(figure, target)
+    save_figure(load(store).plot(name, title=title), target)
     remark(f"Figure: {target}")
 
 
 def as_table(data: Sweep) -> Any:
-    """One row per point: its axes, its values, what became of it."""
+    """Return one row per point: its axes, values and status."""
     from ..sweeps.dataset import STATUS
 
     table = data.to_dataframe().reset_index()
@@ -200,7 +161,7 @@ def as_table(data: Sweep) -> Any:
 
 
 def failed_points(data: Sweep) -> list[dict[str, str]]:
-    """Where points failed, and why."""
+    """Return where points failed, and why."""
     table = as_table(data)
     axes = [str(name) for name in data["status"].coords]
     failed = table[table["status"] == "failed"].drop_duplicates(subset=axes)
@@ -208,13 +169,6 @@ def failed_points(data: Sweep) -> list[dict[str, str]]:
         {"at": ", ".join(f"{name}={row[name]}" for name in axes), "reason": str(row["reason"])}
         for _, row in failed.iterrows()
     ]
-
-
-def _cluster(scheduler: str) -> Cluster:
-    """The cluster at an address: asked before anything is computed."""
-    from ..sweeps.cluster import Cluster
-
-    return Cluster(scheduler)
 
 
 def _size(plan: SweepPlan) -> str:
@@ -225,15 +179,11 @@ def _size(plan: SweepPlan) -> str:
 
 
 def _report(file: Path, data: Sweep, as_json: bool) -> None:
-    """How many points are done, failed and missing; the exit code says whether all are there."""
-    from ..sweeps.dataset import DONE, FAILED, MISSING
+    """Count points that are done, failed and missing; exit with 1 unless all are done."""
+    from ..sweeps.dataset import STATUS
 
     states = data["status"].values
-    counts = {
-        "done": int((states == DONE).sum()),
-        "failed": int((states == FAILED).sum()),
-        "missing": int((states == MISSING).sum()),
-    }
+    counts = {name: int((states == state).sum()) for state, name in enumerate(STATUS)}
     if as_json:
         reasons = failed_points(data) if counts["failed"] else []
         result = {"store": str(file), "points": int(states.size), **counts, "failures": reasons}
@@ -242,11 +192,3 @@ def _report(file: Path, data: Sweep, as_json: bool) -> None:
         typer.echo(", ".join(f"{count} {name}" for name, count in counts.items()) + f": {file}")
     if counts["done"] < states.size:
         raise typer.Exit(INCOMPLETE)
-
-
-def _needs_pyarrow() -> None:
-    from importlib.util import find_spec
-
-    if find_spec("pyarrow") is None:
-        accepted = 'it needs pyarrow: pip install ".[parquet]" in a clone'
-        raise InvalidInput("to", "parquet", accepted) from None

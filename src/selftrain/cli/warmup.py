@@ -11,67 +11,34 @@ import typer
 def warmup() -> None:
     """Compile what the solver, its gradients and the simulator need (a minute or two, once)."""
     begun = time.monotonic()
-    for number, (name, part) in enumerate(_PARTS, start=1):
-        typer.echo(f"compiling {number}/{len(_PARTS)}: {name} ...", err=True, nl=False)
+    parts = _parts()
+    for number, (name, part) in enumerate(parts.items(), start=1):
+        typer.echo(f"compiling {number}/{len(parts)}: {name} ...", err=True, nl=False)
         start = time.monotonic()
         part()
         typer.echo(f" {time.monotonic() - start:.1f} s", err=True)
     typer.echo(f"ready in {time.monotonic() - begun:.0f} s", err=True)
 
 
-def _solver() -> None:
-    from ..problem import Problem
-    from ..recipe import Recipe
-    from ..theory.solve import solve
+def _parts() -> dict[str, Callable[[], object]]:
+    """Return calls that need all kernels between them."""
+    import numpy as np
 
-    solve(Problem(0.5, 2.0, 0.4, 0.5625, steps=2), Recipe()).summary()
-
-
-def _other_ways() -> None:
-    from ..problem import Problem
-    from ..recipe import Recipe
-    from ..theory.solve import solve
+    from .. import Clusters, Problem, Recipe, gradient, simulate, solve
     from ..theory.supervised import supervised_model
 
     problem = Problem(0.5, 2.0, 0.4, 0.5625, steps=2)
-    solve(problem.replace(loss="squared"), Recipe(threshold=0.5))
-    supervised_model(problem.replace(rho_u=0.3), 0.05)
-
-
-def _shapes() -> None:
-    import numpy as np
-
-    from ..mixture.clusters import Clusters
-    from ..problem import Problem
-    from ..recipe import Recipe
-    from ..theory.solve import solve
-
     clusters = Clusters(mean=np.array([1.0, 0.3]), covariance=np.array([0.5, 2.0]))
-    for loss in ("logistic", "squared"):
-        solve(Problem(0.5, 2.0, 0.4, clusters=clusters, steps=4, loss=loss), Recipe())
-
-
-def _gradients() -> None:
-    from ..problem import Problem
-    from ..recipe import Recipe
-    from ..theory.gradients.gradient import gradient
-    from ..theory.solve import solve
-
-    gradient(solve(Problem(0.5, 2.0, 0.4, 0.5625, steps=2), Recipe()))
-
-
-def _simulator() -> None:
-    from .. import simulate
-    from ..problem import Problem
-    from ..recipe import Recipe
-
-    simulate(Problem(0.5, 2.0, 0.4, 0.5625, steps=1), Recipe(), features=64, seeds=1)
-
-
-_PARTS: tuple[tuple[str, Callable[[], None]], ...] = (
-    ("the solver", _solver),
-    ("its other ways", _other_ways),
-    ("clusters with a shape", _shapes),
-    ("gradients", _gradients),
-    ("the simulator", _simulator),
-)
+    general = Problem(0.5, 2.0, 0.4, clusters=clusters, steps=4)
+    return {
+        "the solver": lambda: solve(problem, Recipe()).summary(),
+        "the squared loss, selection, the supervised baseline": lambda: (
+            solve(problem.replace(loss="squared"), Recipe(threshold=0.5)),
+            supervised_model(problem.replace(rho_u=0.3), 0.05),
+        ),
+        "general covariances": lambda: [
+            solve(general.replace(loss=loss), Recipe()) for loss in ("logistic", "squared")
+        ],
+        "gradients": lambda: gradient(solve(problem, Recipe())),
+        "the simulator": lambda: simulate(problem.replace(steps=1), Recipe(), features=64, seeds=1),
+    }

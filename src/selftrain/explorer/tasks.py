@@ -122,10 +122,10 @@ def _last_error(state: PageState) -> float:
 
 def _within_control(name: str) -> tuple[float, float]:
     """The bounds of a search, so that its control accepts what it finds."""
-    from ..tuning.bounds import DEFAULT_BOUNDS
+    from ..parameters import SEARCH_BOUNDS
 
     control = NUMBERS[name]
-    return max(control.low, DEFAULT_BOUNDS[name][0]), min(control.high, DEFAULT_BOUNDS[name][1])
+    return max(control.low, SEARCH_BOUNDS[name][0]), min(control.high, SEARCH_BOUNDS[name][1])
 
 
 def _listening(messages: list[Message], work: Any) -> Iterator[Message]:

@@ -11,7 +11,8 @@ import numpy as np
 
 from ..arrays import Array
 from ..errors import InvalidInput
-from ..fields import LARGEST, RANGE, SMALLEST, number, whole
+from ..fields import number, whole
+from ..parameters import LARGEST, SMALLEST, SPAN
 from .covariances import ASYMMETRY, NEGATIVE, SAME_MEAN, eigen, finite, widened
 
 MOST_CLASSES = 1000
@@ -37,7 +38,7 @@ def checked_means(field: str, value: Any) -> Array:
         accepted = "must be a matrix with one row per class and one column per feature"
         raise InvalidInput(field, value, accepted)
     if not SMALLEST <= float(np.abs(means).max()) <= LARGEST:
-        raise InvalidInput(field, value, f"the largest entry must be {RANGE}")
+        raise InvalidInput(field, value, f"the largest entry must be {SPAN}")
     scale = float(np.abs(means).max())
     for one, other in combinations(range(len(means)), 2):
         if float(np.abs(means[one] - means[other]).max()) <= SAME_MEAN * scale:
@@ -78,7 +79,7 @@ def simplex_gram(classes: Any, distance: Any) -> Array:
     """Return the Gram matrix of K means around zero, each two of them at the same distance."""
     accepted = f"must be a whole number of classes from 2 to {MOST_CLASSES}"
     count = whole("classes", classes, lambda n: 2 <= n <= MOST_CLASSES, accepted)
-    accepted = f"must be a number > 0 ({RANGE})"
+    accepted = f"must be a number > 0 ({SPAN})"
     length = number("distance", distance, lambda x: SMALLEST <= x <= LARGEST, accepted)
     return np.asarray(0.5 * length**2 * (np.eye(count) - 1.0 / count))
 

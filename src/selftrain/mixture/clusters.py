@@ -19,7 +19,8 @@ import numpy as np
 
 from ..arrays import Array
 from ..errors import InvalidInput
-from ..fields import LARGEST, RANGE, SMALLEST, whole
+from ..fields import whole
+from ..parameters import LARGEST, SMALLEST, SPAN
 from .class_means import ClassModes, checked_means, class_modes, means_of_gram, simplex_gram
 from .common_axes import Modes, modes_of
 from .covariances import SAME_MEAN, VANISHING, checked, eigen, finite, one_or_two, widened
@@ -111,7 +112,7 @@ class Clusters:
             accepted = "must not be zero: classes with the same mean cannot be told apart"
             raise InvalidInput("mean", self.mean, accepted)
         if not SMALLEST <= float(np.abs(mean).max()) <= LARGEST:
-            raise InvalidInput("mean", self.mean, f"the largest entry must be {RANGE}")
+            raise InvalidInput("mean", self.mean, f"the largest entry must be {SPAN}")
         _freeze(self, "mean", mean)
         _freeze(self, "means", np.stack([-mean, mean]))
 

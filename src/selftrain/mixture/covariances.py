@@ -8,7 +8,7 @@ import numpy as np
 
 from ..arrays import Array
 from ..errors import InvalidInput
-from ..fields import LARGEST, RANGE, SMALLEST
+from ..parameters import LARGEST, SMALLEST, SPAN
 
 ASYMMETRY = 1e-8
 """A covariance may differ from its transpose by this much, relative to its largest entry."""
@@ -67,7 +67,7 @@ def checked(name: str, value: Any, features: int) -> Array:
     if not highest > 0:
         raise InvalidInput(name, value, "some variance has to be greater than zero")
     if not SMALLEST <= highest <= LARGEST:
-        raise InvalidInput(name, value, f"a largest variance {RANGE} is accepted")
+        raise InvalidInput(name, value, f"must have a largest variance {SPAN}")
     matrix.setflags(write=False)
     return matrix
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..parameters import PARAMETERS
 from .style import (
     BLACK,
     BLUE,
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from ..tuning.optimum import Optimum
 
 COLORS = {"lambda_u": YELLOW, "threshold": GREEN, "sharpness": SKY}
-LABELS = {"lambda_u": r"$\lambda_U$", "threshold": r"$\Gamma$", "sharpness": r"$\gamma$"}
 
 
 def plot_optimum(optimum: Optimum, *, panel: str | None = None, ax: Axes | None = None) -> Figure:
@@ -96,7 +96,7 @@ def draw_recipe(ax: Axes, optimum: Optimum) -> None:
     ]
     for name in shown:
         values = getattr(written, name)
-        ax.plot(t, values, color=COLORS[name], label=LABELS[name])
+        ax.plot(t, values, color=COLORS[name], label=f"${PARAMETERS[name].symbol}$")
     positive = all((getattr(written, name) > 0).all() for name in shown)
     if shown and positive:
         logarithmic(ax)

@@ -13,13 +13,13 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from ..paper.computations.tuned import tuned
+from ..parameters import SEARCH_BOUNDS
 from ..problem import Problem
 from ..recipe import Recipe
 from ..runtime.progress import ProgressOption
 from ..theory.bayes import BayesLimits, bayes_error
 from ..theory.solve import solve
 from ..theory.trajectory import Trajectory
-from ..tuning.bounds import DEFAULT_BOUNDS
 from ..tuning.supervised import SupervisedOptimum, supervised_optimum
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 PROBLEM = Problem(alpha_l=0.5, alpha_u=2.0, rho=0.2, delta=0.75**2, steps=16)
 
 RIDGES = ("lambda_l", "lambda_u")
-BOUNDS = {name: DEFAULT_BOUNDS[name] for name in (*RIDGES, "annealing")}
+BOUNDS = {name: SEARCH_BOUNDS[name] for name in (*RIDGES, "annealing")}
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ import numpy as np
 import xarray as xr
 
 from ..errors import InvalidInput, SelfTrainError
+from ..parameters import PARAMETERS
 from .computation import Output
 from .grid import Grid
 from .store import Finished
@@ -24,14 +25,8 @@ if TYPE_CHECKING:
 
 DONE, FAILED, MISSING = 0, 1, 2
 STATUS = ("done", "failed", "missing")
-
-SYMBOLS = {
-    "alpha_l": r"\alpha_L", "alpha_u": r"\alpha_U", "rho": r"\rho", "delta": r"\Delta",
-    "steps": "T", "rho_u": r"\rho_U", "delta_u": r"\Delta_U", "lambda_l": r"\lambda_L",
-    "lambda_u": r"\lambda_U", "threshold": r"\Gamma", "sharpness": r"\gamma", "annealing": "a",
-    "features": "N", "until": r"\tau",
-}  # fmt: skip
-"""Of the parameters that axes are made of."""
+OPTIONS = {"features": "N", "until": r"\tau"}
+"""Symbols of options of a task that may be axes."""
 
 
 class Sweep(xr.Dataset):  # type: ignore[no-untyped-call]  # its hook for subclasses
@@ -184,6 +179,7 @@ def _coordinates(grid: Grid) -> dict[str, Any]:
         for name, column in columns.items():
             simple = all(isinstance(value, (int, float)) for value in column)
             shown = list(column) if simple else [str(value) for value in column]
-            about = {"symbol": SYMBOLS[name], "units": "1"} if name in SYMBOLS else {}
+            symbol = PARAMETERS[name].symbol if name in PARAMETERS else OPTIONS.get(name)
+            about = {"symbol": symbol, "units": "1"} if symbol else {}
             coordinates[name] = (axis, shown, about)
     return coordinates

@@ -17,6 +17,7 @@ import numpy as np
 from ..errors import InvalidInput, nearest
 from ..fields import number, whole
 from ..observables import SYMBOLS
+from ..parameters import PARAMETERS, SEARCH_BOUNDS
 from ..problem import Problem
 from ..recipe import Recipe
 from .computation import Output
@@ -37,10 +38,7 @@ RUN = {
     "t": Output("t", ("t",)),
     **{name + PATH: Output(symbol, ("t",)) for name, symbol in SYMBOLS.items()},
 }
-CHOSEN = {
-    "lambda_l": Output(r"\lambda_L^*"), "lambda_u": Output(r"\lambda_U^*"),
-    "threshold": Output(r"\Gamma^*"), "sharpness": Output(r"\gamma^*"), "annealing": Output("a^*"),
-}  # fmt: skip
+CHOSEN = {name: Output(f"{PARAMETERS[name].symbol}^*") for name in SEARCH_BOUNDS}
 OPTIMUM = {
     **RUN, **CHOSEN,
     "labeled_only": Output(r"\epsilon_g^{(L)}"), "supervised": Output(r"\epsilon_g^{(SL)}"),

@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 from ..arrays import Array
 from ..errors import InvalidInput, NoGradient, StageError, nearest
 from ..fields import number
+from ..parameters import SEARCH_BOUNDS
 from ..problem import Problem
 from ..recipe import Recipe
 from ..runtime.progress import Progress, ProgressOption, checked_progress
 from ..theory.solve import checked_tolerance, solve
 from ..theory.tolerances import TOLERANCE
 from ..theory.trajectory import Trajectory
-from .bounds import DEFAULT_BOUNDS
 from .optimum import Optimum, active_bounds, labeled_optimum
 from .reuse import ReuseSearch
 from .search import ROUGH, ROUGHLY, WORST, Search
@@ -88,7 +88,7 @@ def optimize(
     over, either = without_bias(over, schedule)
     free, begin = variables(problem, over, schedule, bounds, start)
     _check_schedule(problem, free.schedule, method)
-    ridge = free.bounds.get("lambda_l", DEFAULT_BOUNDS["lambda_l"])
+    ridge = free.bounds.get("lambda_l", SEARCH_BOUNDS["lambda_l"])
     tolerance = TOLERANCE if wanted is None or not problem.every_sample_once else wanted
     final = wanted if not problem.every_sample_once else tolerance
     alone = labeled_optimum(problem, ridge, tolerance)

@@ -15,16 +15,16 @@ from scipy.optimize import minimize_scalar
 
 from ..arrays import Array
 from ..errors import StageError
+from ..parameters import SEARCH_BOUNDS
 from ..problem import Problem
 from ..recipe import Recipe
-from ..theory.bayes import BayesLimits, bayes_error
-from ..theory.limits import best_linear_error
+from ..theory.bayes import BayesLimits
 from ..theory.solve import solve
 from ..theory.tolerances import TOLERANCE
 from ..theory.trajectory import Trajectory
-from .bounds import DEFAULT_BOUNDS
 from .heuristics import heuristic_recipes
-from .supervised import SupervisedFit, SupervisedOptimum, supervised_optimum
+from .limits import Limits
+from .supervised import SupervisedFit, SupervisedOptimum
 from .variables import Variables
 
 if TYPE_CHECKING:
@@ -151,27 +151,26 @@ class Optimum:
         return bool(self.second_order < FLAT)
 
     @cached_property
-    def supervised(self) -> SupervisedOptimum:
-        """The best supervised fit to all points with their labels, its ridge in the same bounds;
-        found when it is asked for.
-        """
-        if self._supervised is not None:
-            return self._supervised
-        ridge = self.bounds.get("lambda_l", DEFAULT_BOUNDS["lambda_l"])
+    def limits(self) -> Limits:
+        """What the error is compared with, each computed when it is first used."""
+        ridge = self.bounds.get("lambda_l", SEARCH_BOUNDS["lambda_l"])
         fine = self.trajectory.stats.tolerance if self.problem.every_sample_once else TOLERANCE
-        return supervised_optimum(self.problem, ridge, fine)
+        return Limits(self.problem, ridge, fine)
 
-    @cached_property
+    @property
+    def supervised(self) -> SupervisedOptimum:
+        """The best fully supervised fit, its ridge in the same bounds."""
+        return self._supervised or self.limits.supervised
+
+    @property
     def bayes(self) -> BayesLimits:
-        """The limits no method can beat; clusters with a shape have none, and are refused."""
-        return bayes_error(self.problem)
+        """The Bayes errors; known for spherical clusters only, others are rejected."""
+        return self.limits.bayes
 
-    @cached_property
+    @property
     def limit(self) -> float:
-        """What no method can beat; for clusters with a shape, what no linear rule can."""
-        if self.problem.shaped:
-            return best_linear_error(self.problem)
-        return self.bayes.semi_supervised
+        """The Bayes error; for general covariances, the error of the best linear rule."""
+        return self.limits.lowest
 
     @property
     def against(self) -> dict[str, float]:

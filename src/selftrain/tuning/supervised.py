@@ -15,10 +15,10 @@ from scipy.optimize import minimize_scalar
 
 from ..errors import InvalidInput, StageError
 from ..fields import number
+from ..parameters import LARGEST_RIDGE, LARGEST_SUPERVISED_RIDGE, SMALLEST_RIDGE
 from ..problem import Problem
 from ..theory.solve import checked_tolerance
 from ..theory.supervised import supervised_model
-from .bounds import LARGEST_RIDGE, LARGEST_SUPERVISED_RIDGE, SMALLEST_RIDGE
 
 __all__ = ["SupervisedFit", "SupervisedOptimum", "supervised_fit", "supervised_optimum"]
 

@@ -19,10 +19,10 @@ from ..arrays import Array
 from ..errors import InvalidInput, nearest
 from ..fields import number
 from ..labelers import HardLabels
+from ..parameters import SEARCH_BOUNDS, SMALLEST_RIDGE
 from ..problem import Problem
 from ..recipe import Recipe
 from ..theory.gradients.gradient import Gradient
-from .bounds import DEFAULT_BOUNDS, SMALLEST_RIDGE
 
 PER_STEP = ("lambda_u", "threshold", "sharpness")
 """What may be free at every step; annealing is a way to write a schedule of the sharpness."""
@@ -139,7 +139,7 @@ def variables(
     constants = tuple(name for name in _names("over", over) if name not in free)
     names = (*constants, *free)
     if not names:
-        raise InvalidInput("over", over, f"at least one of {', '.join(DEFAULT_BOUNDS)} is accepted")
+        raise InvalidInput("over", over, f"at least one of {', '.join(SEARCH_BOUNDS)} is accepted")
     for name in free:
         if name not in PER_STEP:
             accepted = f"free at every step may be {', '.join(PER_STEP)}"
@@ -182,7 +182,7 @@ def without_bias(over: Any, schedule: Any) -> tuple[tuple[str, ...], bool]:
         return over, False
     numbers = tuple(name for name in names if name != BIAS)
     if not numbers and not schedule:
-        accepted = f"besides {BIAS} at least one of {', '.join(DEFAULT_BOUNDS)} is needed"
+        accepted = f"besides {BIAS} at least one of {', '.join(SEARCH_BOUNDS)} is needed"
         raise InvalidInput("over", over, accepted)
     return numbers, True
 
@@ -193,8 +193,8 @@ def _names(field: str, value: Any) -> tuple[str, ...]:
     if not isinstance(value, Sequence):
         raise InvalidInput(field, value, "a sequence of names is accepted")
     for name in value:
-        if not isinstance(name, str) or name not in DEFAULT_BOUNDS:
-            raise InvalidInput(field, name, f"unknown name; {nearest(str(name), DEFAULT_BOUNDS)}")
+        if not isinstance(name, str) or name not in SEARCH_BOUNDS:
+            raise InvalidInput(field, name, f"unknown name; {nearest(str(name), SEARCH_BOUNDS)}")
     if len(set(value)) < len(value):
         raise InvalidInput(field, value, "each name is accepted once")
     return tuple(value)
@@ -207,7 +207,7 @@ def _bounds(bounds: Any, names: tuple[str, ...]) -> dict[str, tuple[float, float
     for name in given:
         if name not in names:
             raise InvalidInput("bounds", name, f"not optimised here; {nearest(str(name), names)}")
-    return {name: _pair(name, given.get(name, DEFAULT_BOUNDS[name])) for name in names}
+    return {name: _pair(name, given.get(name, SEARCH_BOUNDS[name])) for name in names}
 
 
 def _pair(name: str, pair: Any) -> tuple[float, float]:

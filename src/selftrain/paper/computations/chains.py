@@ -16,12 +16,12 @@ from scipy.optimize import minimize
 
 from ...arrays import Array
 from ...errors import NoGradient, StageError
+from ...parameters import LARGEST_RIDGE, SEARCH_BOUNDS, SMALLEST_RIDGE
 from ...problem import Problem
 from ...recipe import Recipe
 from ...sweeps import Computation, Output
 from ...theory.bayes import BayesLimits, bayes_error
 from ...theory.faded import last_step
-from ...tuning.bounds import DEFAULT_BOUNDS, LARGEST_RIDGE, SMALLEST_RIDGE
 from ...tuning.optimum import Optimum, labeled_optimum
 from ...tuning.supervised import SupervisedFit, SupervisedOptimum, supervised_optimum
 from .hardness import hardness
@@ -179,7 +179,7 @@ def _faded_row(problem: Problem, start: Recipe, selection: bool) -> tuple[Recipe
 
     The direction has forgotten step 0 by then, so the ridge of the labelled fit stays as it is.
     """
-    bounds = [(math.log(SMALLEST_RIDGE), math.log(LARGEST_RIDGE)), DEFAULT_BOUNDS["threshold"]]
+    bounds = [(math.log(SMALLEST_RIDGE), math.log(LARGEST_RIDGE)), SEARCH_BOUNDS["threshold"]]
     bounds = bounds if selection else bounds[:1]
 
     def recipe(at: Any) -> Recipe:

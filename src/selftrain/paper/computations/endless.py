@@ -11,11 +11,11 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import ndtr
 
+from ...parameters import LARGEST_RIDGE, SMALLEST_RIDGE
 from ...problem import Problem
 from ...recipe import Recipe
 from ...sweeps import Computation, Output
 from ...theory.faded import FadedState, faded_limit
-from ...tuning.bounds import LARGEST_RIDGE, SMALLEST_RIDGE
 
 
 def endless(alpha_u: float, delta: float) -> dict[str, Any]:

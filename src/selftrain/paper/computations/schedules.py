@@ -16,11 +16,11 @@ import numpy as np
 
 from ...arrays import Array
 from ...errors import NoGradient, StageError
+from ...parameters import LARGEST_RIDGE, SMALLEST_RIDGE
 from ...problem import Problem
 from ...recipe import Recipe
 from ...simulation.simulate import simulate
 from ...sweeps import Computation, Output
-from ...tuning.bounds import LARGEST_RIDGE, SMALLEST_RIDGE
 from ...tuning.optimize import optimize
 from ...tuning.optimum import Optimum
 from .chains import RIDGES, helped_starts, plain_starts, selected

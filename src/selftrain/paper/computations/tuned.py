@@ -12,9 +12,9 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from ...errors import NoGradient, StageError
+from ...parameters import LARGEST_RIDGE, SMALLEST_RIDGE
 from ...problem import Problem
 from ...recipe import Recipe
-from ...tuning.bounds import LARGEST_RIDGE, SMALLEST_RIDGE
 from ...tuning.optimize import optimize
 from ...tuning.optimum import Optimum
 from ...tuning.search import ROUGH, ROUGHLY, WORST, Search

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ...parameters import LARGEST_RIDGE, SMALLEST_RIDGE
 from ...sweeps import Task
-from ...tuning.bounds import LARGEST_RIDGE, SMALLEST_RIDGE
 from ..figure import Claim, Data, Figure, Finding, Place
 from ..judge import PowerLaw, listed, numbers, power_law
 from ..ruling import Bar, above, at_full_size, below, positive, somewhere

@@ -1,0 +1,84 @@
+"""What self-training is compared with: the lowest errors possible, and the fully supervised fit.
+
+The command line, the page and `Optimum` take them from here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from ..parameters import SEARCH_BOUNDS
+from ..problem import Problem
+from ..theory.bayes import BayesLimits, bayes_error
+from ..theory.limits import NO_BAYES_LIMIT, best_linear_error
+from .supervised import SupervisedOptimum, supervised_optimum
+
+__all__ = ["BAYES", "Limits"]
+
+BAYES = ("semi_supervised", "all_labeled", "labeled_only")
+"""The Bayes errors, as `BayesLimits` calls them."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Errors to compare a run of a problem with, each computed when it is first used.
+
+    Arguments:
+        bounds: of the ridge of the fully supervised fit.
+        tolerance: relative accuracy of that fit.
+
+    >>> limits = Limits(Problem(alpha_l=0.5, alpha_u=2.0, rho=0.4, delta=0.75**2, steps=16))
+    >>> limits.sentence(4)[:35]
+    'Bayes error: 0.0912 with these data'
+    """
+
+    problem: Problem
+    bounds: tuple[float, float] = SEARCH_BOUNDS["lambda_l"]
+    tolerance: float = 1e-10
+
+    @cached_property
+    def bayes(self) -> BayesLimits:
+        """The Bayes errors; known for spherical clusters only, others are rejected."""
+        return bayes_error(self.problem)
+
+    @cached_property
+    def supervised(self) -> SupervisedOptimum:
+        """The best fully supervised fit: all samples with their labels."""
+        return supervised_optimum(self.problem, self.bounds, self.tolerance)
+
+    @cached_property
+    def lowest(self) -> float:
+        """The Bayes error; for general covariances, the error of the best linear rule."""
+        if self.problem.shaped:
+            return best_linear_error(self.problem)
+        return self.bayes.semi_supervised
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values under the names of the API."""
+        if not self.problem.shaped:
+            return {"bayes": {name: getattr(self.bayes, name) for name in BAYES}}
+        free = self.supervised.unbounded
+        assert free is not None
+        values = {
+            "best_linear": self.lowest,
+            "supervised": free.error,
+            "supervised_ridge": free.ridge,
+        }
+        return {"bayes": None, "limits": values}
+
+    def sentence(self, digits: int = 6) -> str:
+        """Say the limits in words."""
+        if not self.problem.shaped:
+            errors = [f"{getattr(self.bayes, name):.{digits}g}" for name in BAYES]
+            return (
+                f"Bayes error: {errors[0]} with these data, {errors[1]} with all labels, "
+                f"{errors[2]} with the labelled samples only."
+            )
+        free = self.supervised.unbounded
+        assert free is not None
+        return (
+            f"Best linear rule on these clusters: error {self.lowest:.{digits}g}. Fully supervised "
+            f"with the best ridge {free.ridge:.3g}: {free.error:.{digits}g}. {NO_BAYES_LIMIT}"
+        )
