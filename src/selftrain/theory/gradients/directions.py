@@ -5,8 +5,8 @@ a vector and a matrix), too many numbers for an ellipsoid of errors. But a step 
 few unknowns only, and what it makes of old errors is $\delta x = -F_x^{-1}F_\theta\,\delta\theta$
 in the same unknowns, besides the part of the old weights that lives on. So errors lie along few
 directions, and those are carried: a matrix whose columns span the ellipsoid. Every step maps the
-columns, adds one for each of its unknowns, and keeps the `MOST` largest of all. The size of what is
-left out is carried as well, as if it grew like the rest.
+columns, adds one for each of its unknowns, and continues with the `MOST` largest of all. The size
+of the others is carried as well, as if it grew like the rest.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from ..geometry.space import threads_of
 from ..stages import Stages
 from ..step.stage import Stage
 from ..tolerances import exponent_of
-from .equations import Equations, pull_averages, unit_of_unknowns
-from .pulls import OLD_BIAS, Bars, Pulled, pulls_for
-from .sweep import equations_of, pull_linear
+from .adjoint import pull_averages, unit_of_unknowns
+from .pulls import OLD_BIAS, SolvedStep, StepNumbers, pulls_for, reversed_for
+from .reverse_pass import pull_linear, solution_of
 
 if TYPE_CHECKING:
     from ..trajectory import Trajectory
@@ -54,27 +54,31 @@ def carry_directions(run: Trajectory, last: int, own: Array) -> Array:
             units = _units(run, t)
             try:
                 stage = stages.stage(t, old, bias)
-                equations = equations_of(stage, run.unknowns[t], exponent, mirrored)
-                step = _Step(stages, stage, equations, before)
+                solved, numbers = solution_of(stage, run.unknowns[t], exponent, mirrored)
+                step = _Step(stages, stage, solved, numbers, before)
                 kept = step.mapped(columns * before[:, None]) / units[:, None]
                 made = step.made(own[t]) / units[:, None]
                 if mirrored:
                     kept[-1] = made[-1] = 0.0  # the bias is exactly zero
-                columns, rest = _sum(columns, kept, made, rest)
+                columns, rest = around_both(columns, kept, made, rest)
             except (ConvergenceError, np.linalg.LinAlgError):
                 break
             accuracy[t] = rest + _largest(run, t, columns)
     return accuracy
 
 
-def _sum(before: Array, kept: Array, made: Array, rest: float) -> tuple[Array, float]:
-    """The ellipsoid of least trace around the sum of old and new errors, along its largest
+def around_both(before: Array, kept: Array, made: Array, rest: float = 0.0) -> tuple[Array, float]:
+    """Return the ellipsoid of least trace around the sum of two ellipsoids, along its largest
     directions, and the size of the others.
+
+    Ellipsoids are given by columns that span them. `kept` is what a step made of `before`, of which
+    directions of the size `rest` were left out; `made` are its own errors.
     """
     size, more = float(np.linalg.norm(kept)), float(np.linalg.norm(made))
     if size > 0.0 and more > 0.0:
         rest *= size / float(np.linalg.norm(before))
         kept, made = kept * math.sqrt(1.0 + more / size), made * math.sqrt(1.0 + size / more)
+    # not through the product of the columns: that loses half of the digits of a thin ellipsoid
     left, values, _ = np.linalg.svd(np.hstack([kept, made]), full_matrices=False)
     return left[:, :MOST] * values[:MOST], rest + float(np.linalg.norm(values[MOST:]))
 
@@ -110,9 +114,8 @@ def _largest(run: Trajectory, t: int, columns: Array) -> float:
         laws = [_shifted(law, sign * step) for step in steps.T]
         means, spreads = (np.array(each) for each in zip(*laws, strict=True))
         ends.append(run.space.observed(means, spreads, test)[:2])
-    cuts = _cuts(run)
     by_m, by_v = ((up - down) * size / (2.0 * h) for up, down in zip(*ends, strict=True))
-    rows = [by_m / (test.length * units[0]), by_v / units[cuts[0]], columns[-1]]
+    rows = [by_m / (test.length * units[0]), by_v / units[_cuts(run)[0]], columns[-1]]
     return max(float(np.linalg.norm(row)) for row in rows)
 
 
@@ -123,27 +126,25 @@ def _shifted(law: Any, step: Array) -> Any:
 
 
 class _Step:
-    """A step as a map of errors: of the model before it, and of its own unknowns.
-
-    Arguments:
-        stages: of the run.
-        stage, equations: the step at its solution.
-        units: of the model before it.
+    """A step at its solution as a map of errors: of the model before it, measured in `units`, and
+    of its own unknowns.
     """
 
-    def __init__(self, stages: Stages, stage: Stage, equations: Equations, units: Array):
+    def __init__(
+        self, stages: Stages, stage: Stage, step: SolvedStep, at: StepNumbers, units: Array
+    ):
         self.space, self.clusters = stages.space, stages.sets[stage.t]
-        self.algebra: Any = stage.algebra
-        self.limit = stage.averages.batch.limit
-        self.equations, self.units = equations, units
-        self.scale = np.empty(equations.at.x.size)
-        unit_of_unknowns(equations, self.scale)
+        self.stage, self.step, self.at, self.units = stage, step, at, units
+        algebra: Any = stage.algebra
+        self.old = algebra.old
+        self.scale = np.empty(step.x.size)
+        unit_of_unknowns(step, at, self.scale)
 
     def mapped(self, columns: Array) -> Array:
         """What becomes of errors of the model before the step."""
         if columns.shape[1] == 0:
             return columns
-        matrix = self.equations.system[:, 1:] * self.scale
+        matrix = self.step.system[:, 1:] * self.scale
         rows = np.abs(matrix).max(axis=1)
         right = (self._slopes() @ columns) / rows[:, None]
         moves = -np.linalg.solve(matrix / rows[:, None], right) * self.scale[:, None]
@@ -152,26 +153,24 @@ class _Step:
 
     def made(self, own: float) -> Array:
         """The errors that a relative accuracy of the step stands for (`newton_step`)."""
-        labels, (x, _, gamma, _, fields) = self.equations.labels, self.equations.at
-        logits = self.scale[BIAS] - abs(x[BIAS] + gamma * labels.bias)
+        x, fields, roots, *_ = self.step
+        logits = self.scale[BIAS] - abs(x[BIAS] + self.at.gamma * self.at.bias)
         errors = np.full(x.size, own)
         errors[HAT_M] = own * logits / abs(fields[0, 1 + HAT_M])
-        errors[BIAS] = 0.0 if self.equations.fixed_bias else own * self.scale[BIAS]
-        for k in range(len(labels.roots)):
-            turn = abs(fields[1 + k, 1 + FIRST + k]) * labels.roots[k]
-            errors[FIRST + k] = 0.0 if self.equations.given else own * logits / turn
+        errors[BIAS] = 0.0 if self.at.fixed_bias else own * self.scale[BIAS]
+        for k in range(len(roots)):
+            turn = abs(fields[1 + k, 1 + FIRST + k]) * roots[k]
+            errors[FIRST + k] = 0.0 if self.at.given else own * logits / turn
         nothing = np.zeros(self.units.size)
         return np.array([self._moved(nothing, move) for move in np.diag(errors) if move.any()]).T
 
     def _slopes(self) -> Array:
         r"""$F_\theta$: derivatives of the equations in the model before the step."""
-        at, (mean, variance) = self.equations.at, self.algebra.old
-        bars = Bars(np.zeros_like(mean), np.zeros_like(variance), 0.0, 0.0)
-        out = Pulled(np.zeros(at.x.size), np.zeros_like(mean), np.zeros_like(variance), np.zeros(2))
-        pulls, rows = pulls_for(len(self.equations.labels.roots), at.x.size), []
-        for adjoint, pull in zip(np.eye(at.x.size), pulls, strict=True):
-            pull_averages(self.equations, adjoint, pull)
-            pull_linear(self.algebra, at, self.limit, bars, pull, out)
+        out, size = reversed_for(self.old, self.stage.groups), self.step.x.size
+        pulls, rows = pulls_for(self.stage.groups, size), []
+        for adjoint, pull in zip(np.eye(size), pulls, strict=True):
+            pull_averages(self.step, self.at, adjoint, pull)
+            pull_linear(self.stage, self.step, self.at, pull, out)
             rows.append(np.hstack([out.mean, out.variance.ravel(), pull[OLD_BIAS]]))
         return np.array(rows)
 
@@ -182,10 +181,10 @@ class _Step:
         size = max(np.abs(direction / self.units).max(), np.abs(move / self.scale).max())
         if size == 0.0:
             return np.zeros(self.units.size)
-        h, at, old, ends = DIFFERENCE / size, self.equations.at, self.algebra.old, []
+        h, x, at, ends = DIFFERENCE / size, self.step.x, self.at, []
         for step in (h, -h):
-            algebra = self.space.step(_shifted(old, step * direction), self.clusters)
-            new, _ = algebra.advance(at.x + step * move, at.ridge, at.gamma)
+            algebra = self.space.step(_shifted(self.old, step * direction), self.clusters)
+            new, _ = algebra.advance(x + step * move, at.ridge, at.gamma)
             ends.append(np.hstack([new.mean, new.variance.ravel()]))
         by_bias = at.gamma * direction[-1] + move[BIAS]
         return np.append((ends[0] - ends[1]) / (2.0 * h), by_bias)

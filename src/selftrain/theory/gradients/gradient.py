@@ -25,7 +25,7 @@ from ...runtime.progress import Progress, ProgressOption, checked_progress
 from ..trajectory import Trajectory
 from . import pulls
 from .results import Results, results
-from .sweep import sweep
+from .reverse_pass import reverse_pass
 
 __all__ = ["Gradient", "gradient"]
 
@@ -33,10 +33,6 @@ ILL_CONDITIONED = 1e11
 """Beyond this a stage magnifies the rounding of its averages so much that nothing is left of a
 derivative.
 """
-
-
-PIECE = 8192
-"""Steps that are differentiated before progress is reported."""
 
 FADED = 1e-180
 """Below this q, its powers underflow."""
@@ -131,7 +127,7 @@ def gradient(
     (0.000996, (16,))
     """
     if not isinstance(trajectory, Trajectory):
-        raise InvalidInput("trajectory", trajectory, "a result of selftrain.solve is accepted")
+        raise InvalidInput("trajectory", trajectory, "must be a result of selftrain.solve")
     trajectory.problem.needs_fresh_rows("the gradient")
     checked_progress(progress)
     name, step = _quantity(trajectory, of, at)
@@ -142,33 +138,32 @@ def gradient(
             f"the error of step {step} is that of one class: no state near it has another"
         )
     with Progress(last + 1, "steps", progress, often=True) as bar:
-        slopes = sweep(trajectory, wanted.wanted, last, bar)
-    _check(slopes.table[:, :-1], slopes.condition)
+        slopes = reverse_pass(trajectory, wanted.wanted, last, bar)
+    condition = slopes[:, pulls.CONDITION].copy()
+    _check(slopes, condition)
     entries, missing = _entries(trajectory, slopes, wanted)
-    return Gradient(name, step, wanted.value, slopes.condition, entries, missing)
+    return Gradient(name, step, wanted.value, condition, entries, missing)
 
 
 def _quantity(trajectory: Trajectory, of: Any, at: Any) -> tuple[str, int | None]:
-    """Name and step of what is to be differentiated; raises where there is nothing to
-    differentiate.
-    """
+    """Name and step of what is to be differentiated; raise if it has no derivative."""
     end = trajectory.good_steps
     total = trajectory.problem.steps + 1
     why = "the run failed" if trajectory.failure is not None else "the labels collapsed"
     if callable(of):
         if trajectory.fading is not None:
-            raise NoGradient(
-                "the weights of the run have faded: no function of it has a derivative"
-            )
+            raise NoGradient("the weights of the run have faded: no function of it is smooth")
         if end < total:
             raise NoGradient(f"{why} at step {end}: a function of the run has no derivative there")
         if at != -1:
-            raise InvalidInput("at", at, "a function of the whole run is taken at no step")
+            raise InvalidInput(
+                "at", at, "must be left out: a function of the whole run is taken at no step"
+            )
         return getattr(of, "__name__", "function"), None
     if not isinstance(of, str) or of not in SYMBOLS:
-        accepted = f"a function or a recorded quantity is accepted; {nearest(str(of), SYMBOLS)}"
+        accepted = f"must be a function or a recorded quantity; {nearest(str(of), SYMBOLS)}"
         raise InvalidInput("of", of, accepted)
-    accepted = f"a step from 0 to {total - 1}, or from the end, is accepted"
+    accepted = f"must be a step from 0 to {total - 1}, or a negative one from the end"
     step = whole("at", at, lambda n: -total <= n < total, accepted) % total
     if step >= end:
         raise NoGradient(f"{why} at step {end}: nothing has a derivative from there on")
@@ -188,68 +183,57 @@ def _check(slopes: Array, condition: Array) -> None:
         )
     if not np.isfinite(slopes).all():
         step = int(np.argmin(np.isfinite(slopes).all(axis=1)))
-        raise NoGradient(
-            f"the derivatives of step {step} are too large for the numbers of a computer"
-        )
+        raise NoGradient(f"the derivatives of step {step} overflow")
 
 
 def _entries(
-    run: Trajectory, slopes: pulls.Slopes, wanted: Results
+    run: Trajectory, slopes: Array, wanted: Results
 ) -> tuple[dict[str, float | Array], dict[str, str]]:
     """Derivatives by the names of problem and recipe, and why some do not exist."""
     problem, recipe = run.problem, run.recipe
-    steps, last = problem.steps, len(slopes.pulls) - 1
+    steps, last = problem.steps, len(slopes) - 1
     assert run.space is not None
-    alpha = np.append(problem.alpha_l, problem.unlabeled.alpha)[: last + 1]
-    rho = np.append(problem.rho, problem.unlabeled.rho)[: last + 1]
-    groups = run.space.groups
-    weights = slopes.pulls[:, pulls.FIRST_FIELD + 1 + 4 * groups :]
-    by_rho = slopes.pulls[:, pulls.POSITIVE]
+    groups, part = run.space.groups, slice(last + 1)
+    alpha = np.append(problem.alpha_l, problem.unlabeled.alpha)[part]
+    rho = np.append(problem.rho, problem.unlabeled.rho)[part]
+    weights = slopes[:, pulls.BY_GROUP + 4 * groups :]
+    by_alpha, by_rho = weights.sum(axis=1) / alpha, slopes[:, pulls.POSITIVE]
     if groups == 2:
         by_rho = weights[:, 1] / rho - weights[:, 0] / (1.0 - rho)
     norms = np.zeros(last + 1)  # in the units of the step that starts from these weights
     norms[1:] = np.sqrt(run.scaled_q[:last]) * run.unit_changes[1 : last + 1]
-    norms *= problem.sample_clusters[0].length
+    by_threshold = slopes[:, pulls.LIMIT] * norms * problem.sample_clusters[0].length
+    found: dict[str, Any] = {}
+    missing: dict[str, str] = {}
 
-    def each(slope: Array) -> Array:
-        return np.append(slope[1:], np.zeros(steps - last))
+    def enter(first: str, others: str, slope: Array) -> None:
+        found[first], found[others] = slope[0], np.append(slope[1:], np.zeros(steps - last))
 
-    by_alpha = weights.sum(axis=1) / alpha
-    found: dict[str, float | Array] = {
-        "lambda_l": slopes.rest[0, pulls.RIDGE],
-        "lambda_u": each(slopes.rest[:, pulls.RIDGE]),
-        "threshold": each(slopes.pulls[:, pulls.LIMIT] * norms),
-        "alpha_l": by_alpha[0],
-        "alpha_u": each(by_alpha),
-        "rho": by_rho[0],
-        "rho_u": each(by_rho),
-    }
-    missing = {}
+    enter("lambda_l", "lambda_u", slopes[:, pulls.RIDGE])
+    enter("", "threshold", by_threshold)
+    enter("alpha_l", "alpha_u", by_alpha)
+    enter("rho", "rho_u", by_rho)
     if problem.clusters is None:
-        by_scale = slopes.rest[:, pulls.SCALE]
-        by_delta = by_scale / np.append(problem.delta, problem.unlabeled.delta)[: last + 1]
-        found |= {"delta": by_delta[0], "delta_u": each(by_delta)}
+        delta = np.append(problem.delta, problem.unlabeled.delta)[part]
+        enter("delta", "delta_u", slopes[:, pulls.SCALE] / delta)
     else:
-        missing = dict.fromkeys(("delta", "delta_u"), "clusters have covariances in its place")
-    hard = np.isinf(recipe.at_steps(steps).sharpness) | isinstance(
-        recipe.label_function, HardLabels
-    )
+        missing |= dict.fromkeys(("delta", "delta_u"), "clusters have covariances in its place")
+    hard = np.isinf(recipe.at_steps(steps).sharpness)
+    hard |= isinstance(recipe.label_function, HardLabels)
     if hard.any():
         reason = f"the labels are hard at step {int(np.argmax(hard)) + 1}"
         missing |= {"sharpness": reason, "annealing": reason}
     else:
-        t, anneal = np.arange(1, steps + 1), np.broadcast_to(recipe.annealing, steps)
-        by_gamma = each(slopes.pulls[:, pulls.SHARPNESS])
-        found["sharpness"] = by_gamma * (1.0 + anneal * t)
+        enter("", "sharpness", slopes[:, pulls.SHARPNESS])
+        t, by_gamma = np.arange(1, steps + 1), found["sharpness"]
         by_step = by_gamma * np.broadcast_to(recipe.sharpness, steps) * t
         found["annealing"] = by_step if isinstance(recipe.annealing, tuple) else by_step.sum()
+        found["sharpness"] = by_gamma * (1.0 + np.broadcast_to(recipe.annealing, steps) * t)
+    del found[""]  # step 0 has neither threshold nor sharpness
     for name, extra in wanted.direct.items():
         if name in found:
             found[name] = found[name] + (extra if np.ndim(found[name]) else np.sum(extra))
     for name, follower in (("rho", "rho_u"), ("delta", "delta_u")):
         if name in found and getattr(problem, follower) is None:
             found[name] = found[name] + np.sum(found[follower])
-    return {
-        name: value if isinstance(value, np.ndarray) and value.ndim else float(value)
-        for name, value in found.items()
-    }, missing
+    return {name: x if np.ndim(x) else float(x) for name, x in found.items()}, missing

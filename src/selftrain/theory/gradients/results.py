@@ -2,70 +2,90 @@ r"""The derivatives of a number L of a run in its results, and in problem and re
 them itself.
 
 For the generalisation error, for what is made of the columns of a step and for the selection these
-are formulas. For everything else (training loss, a user's function) they are central differences.
+are formulas. For everything else (training loss, a user's function) they are central differences,
+taken only where L changes at all: a block of entries that can be shaken without effect has
+derivative zero, and a search by halves finds it.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.special import ndtr
 
 from ...arrays import Array
+from ...errors import InvalidInput
 from ..stats import STATE
-from .columns import COLUMNS, OFF_BEST, VARIANCES, B, M, V, Wanted, nothing_wanted
-from .differences import AT_ZERO, SCALARS, as_number, differences
-from .pulls import FIRST_FIELD, LIMIT, OLD_BIAS, OLD_M
+from .pulls import BY_GROUP, LIMIT, OLD_BIAS, OLD_M
+from .seeds import COLUMNS, OFF_BEST, VARIANCES, B, M, V, Wanted, nothing_wanted
 
 if TYPE_CHECKING:
     from ..trajectory import Trajectory
 
+FIELDS = {
+    "problem": ("alpha_l", "alpha_u", "rho", "rho_u", "delta", "delta_u"),
+    "recipe": ("lambda_l", "lambda_u", "threshold", "sharpness", "annealing"),
+}
+"""What a run was given, as far as it is differentiated."""
 
-@dataclass(frozen=True)
-class Results:
-    """L and its derivatives.
+DIFFERENCE = 1e-5
+"""Relative size of a step of the central differences."""
 
-    Attributes:
-        value: L.
-        wanted: in the results of the run.
-        direct: in fields of problem and recipe that L depends on besides.
+AT_ZERO = 10.0
+"""The scale of a threshold, annealing, ... of 0: a one-sided difference over 1e-4 rises above the
+rounding of its ends.
+"""
+
+QUIET = 1e-12
+"""A relative change this small is the error of the averages, which use another rule at 0 than
+beside it.
+"""
+
+SELECTIONS = ("fraction_selected", "pseudo_label_accuracy", "selected_label_accuracy")
+
+Direct = dict[str, Any]
+"""Derivatives in fields of problem and recipe, by name."""
+
+
+class Results(NamedTuple):
+    """L, its derivatives in the results of the run, and those in fields of problem and recipe that
+    it depends on besides.
     """
 
     value: float
     wanted: Wanted
-    direct: dict[str, float | Array] = field(default_factory=dict)
+    direct: Direct
 
 
 def results(run: Trajectory, of: str | Callable[[Trajectory], float], at: int | None) -> Results:
-    """The derivatives of a recorded quantity at step `at`, or of a function of the run."""
+    """Return the derivatives of a recorded quantity at step `at`, or of a function of the run."""
     if callable(of):
         return _by_differences(run, of)
     assert at is not None
-    value = float(getattr(run, of)[at])
-    wanted = nothing_wanted(run)
+    wanted, direct = nothing_wanted(run), Direct()
     column = wanted.columns[at]
     if of in STATE:
         column[COLUMNS.index(of)] = 1.0
-        return Results(value, wanted)
-    if of == "error":
-        direct = _error(run, at, column)
-        return Results(value, wanted, direct | _in_test(run, "delta", _by_noise(run, wanted)))
-    if of in _OF_COLUMNS:
+    elif of == "error":
+        direct = _error(run, at, column) | _in_test(run, "delta", _by_noise(run, wanted))
+    elif of in _OF_COLUMNS:
         _OF_COLUMNS[of](run, at, column)
-        return Results(value, wanted)
-    if of in _SELECTIONS and at > 0:
-        return Results(value, wanted, _selection(run, of, at, wanted.pulls[at]))
-    return _by_differences(run, lambda other: float(getattr(other, of)[at]))
+    elif of in SELECTIONS and at > 0:
+        direct = _selection(run, of, at, wanted.pulls[at])
+    else:
+        return _by_differences(run, lambda other: float(getattr(other, of)[at]))
+    return Results(float(getattr(run, of)[at]), wanted, direct)
 
 
-def _error(run: Trajectory, at: int, column: Array) -> dict[str, float | Array]:
+def _error(run: Trajectory, at: int, column: Array) -> Direct:
     r"""Of $\rho H((m+B)/\sqrt{q_+}) + (1-\rho) H((m-B)/\sqrt{q_-})$, and in the test mixture."""
     m, bias = float(run.scaled("m")[at]), float(run.scaled("bias")[at])
-    rho, variances, tails = run.problem.test_mixture.rho, run.scaled("logit_variances")[at], []
+    rho, variances, by_rho = run.problem.test_mixture.rho, run.scaled("logit_variances")[at], 0.0
     for k, (sign, share) in enumerate(((-1.0, 1.0 - rho), (1.0, rho))):
         scale = math.sqrt(variances[k])
         z = (m + sign * bias) / scale
@@ -73,20 +93,18 @@ def _error(run: Trajectory, at: int, column: Array) -> dict[str, float | Array]:
         column[M] += density / scale
         column[B] += sign * density / scale
         column[VARIANCES + k] = -0.5 * density * z / variances[k]
-        tails.append(float(ndtr(-z)))
-    return _in_test(run, "rho", tails[1] - tails[0])
+        by_rho += sign * float(ndtr(-z))
+    return _in_test(run, "rho", by_rho)
 
 
-def _in_test(run: Trajectory, name: str, slope: float) -> dict[str, float | Array]:
+def _in_test(run: Trajectory, name: str, slope: float) -> Direct:
     """A derivative in rho or delta of the test mixture, by the name of what sets it."""
     problem = run.problem
     if isinstance(problem.test, tuple):
         return {}
     if problem.test == "labeled" or problem.steps == 0:
         return {name: slope}
-    last = np.zeros(problem.steps)
-    last[-1] = slope
-    return {f"{name}_u": last}
+    return {f"{name}_u": np.append(np.zeros(problem.steps - 1), slope)}
 
 
 def _by_noise(run: Trajectory, wanted: Wanted) -> float:
@@ -96,8 +114,8 @@ def _by_noise(run: Trajectory, wanted: Wanted) -> float:
     if run.problem.clusters is not None:
         return 0.0
     variances, off = run.scaled("logit_variances"), run.scaled("off_best")
-    slopes = wanted.columns[:, VARIANCES:] * variances
-    total = np.nansum(slopes) + np.nansum(wanted.columns[:, OFF_BEST] * off)
+    total = np.nansum(wanted.columns[:, VARIANCES:] * variances)
+    total += np.nansum(wanted.columns[:, OFF_BEST] * off)
     return float(total) / run.problem.test_mixture.delta
 
 
@@ -115,10 +133,6 @@ def _cosine(run: Trajectory, at: int, column: Array, sign: float = 1.0) -> None:
     column[M], column[OFF_BEST] = sign * off / q / root / best, -sign * 0.5 * m / root / q
 
 
-def _one_minus_cosine(run: Trajectory, at: int, column: Array) -> None:
-    _cosine(run, at, column, -1.0)
-
-
 def _bias_to_norm(run: Trajectory, at: int, column: Array) -> None:
     m, v, bias = (float(run.scaled(name)[at]) for name in STATE[:3])
     length = run.problem.test_clusters.length
@@ -130,15 +144,13 @@ def _bias_to_norm(run: Trajectory, at: int, column: Array) -> None:
 _OF_COLUMNS: dict[str, Callable[[Trajectory, int, Array], None]] = {
     "q": _q,
     "cosine": _cosine,
-    "one_minus_cosine": _one_minus_cosine,
+    "one_minus_cosine": lambda run, at, column: _cosine(run, at, column, -1.0),
     "bias_to_norm": _bias_to_norm,
 }
 """Derivatives of what is made of the columns of one step."""
 
-_SELECTIONS = ("fraction_selected", "pseudo_label_accuracy", "selected_label_accuracy")
 
-
-def _selection(run: Trajectory, of: str, at: int, pulls: Array) -> dict[str, float | Array]:
+def _selection(run: Trajectory, of: str, at: int, pulls: Array) -> Direct:
     r"""Of the share of the batch that is selected, on the right and on the wrong side of the
     plane: $\sum_s p_s H((\pm\text{limit} \mp (m' + sB'))/\sqrt{q'_s})$.
     """
@@ -146,8 +158,7 @@ def _selection(run: Trajectory, of: str, at: int, pulls: Array) -> dict[str, flo
     (m, *squares), groups = run.on_batch[at - 1], run.space.groups
     bias, rho = float(run.scaled("bias")[at - 1]), float(run.problem.unlabeled.rho[at - 1])
     limit = 0.0 if of == "pseudo_label_accuracy" else float(run.scaled_thresholds[at - 1])
-    sums, table = np.zeros(2), np.zeros((2, pulls.size))
-    by_rho = np.zeros(2)
+    sums, by_rho, table = np.zeros(2), np.zeros(2), np.zeros((2, pulls.size))
     for k, (sign, share) in enumerate(((-1.0, 1.0 - rho), (1.0, rho))):
         root = math.sqrt(squares[k])
         for wrong, side in enumerate((1.0, -1.0)):
@@ -158,14 +169,11 @@ def _selection(run: Trajectory, of: str, at: int, pulls: Array) -> dict[str, flo
             table[wrong, OLD_M] += side * density
             table[wrong, OLD_BIAS] += side * sign * density
             table[wrong, LIMIT] -= density
-            place = FIRST_FIELD + 1 + 3 * groups + min(k, groups - 1)
-            table[wrong, place] -= density * z
+            table[wrong, BY_GROUP + 3 * groups + min(k, groups - 1)] -= density * z
+    weights = np.ones(2)
     if of == "pseudo_label_accuracy":
-        weights = np.array([1.0, 0.0])
-        table[:, LIMIT] = 0.0
-    elif of == "fraction_selected":
-        weights = np.ones(2)
-    else:
+        weights, table[:, LIMIT] = np.array([1.0, 0.0]), 0.0
+    elif of == "selected_label_accuracy":
         weights = np.array([sums[1], -sums[0]]) / sums.sum() ** 2
     pulls += weights @ table
     each = np.zeros(run.problem.steps)
@@ -173,44 +181,58 @@ def _selection(run: Trajectory, of: str, at: int, pulls: Array) -> dict[str, flo
     return {"rho_u": each}
 
 
-_FIELDS = {
-    "problem": ("alpha_l", "alpha_u", "rho", "rho_u", "delta", "delta_u"),
-    "recipe": ("lambda_l", "lambda_u", "threshold", "sharpness", "annealing"),
-}
-
-
 def _by_differences(run: Trajectory, function: Callable[[Trajectory], float]) -> Results:
+    """The same for any function: differences in every array of the run and every number it was
+    given.
+    """
     run = _spelled_out(run)
-    value = as_number(function(run))
-    wanted = nothing_wanted(run)
-    for name, place in _places():
+    value = _as_number(function(run))
+    wanted, direct = nothing_wanted(run), Direct()
+
+    def slope_in(now: Array, scale: Array, changed: Callable[[Array], dict[str, Any]]) -> Array:
+        def moved(values: Array) -> float:
+            return _as_number(function(replace(run, **changed(values.reshape(now.shape)))))
+
+        return _differences(moved, now.ravel(), scale.ravel(), value).reshape(now.shape)
+
+    slopes = {}
+    for name in (*COLUMNS, "unknowns", "weight_means", "weight_spreads"):
         now = np.asarray(getattr(run, name), dtype=float)
-        scale = _scales(run, name, now)
+        slopes[name] = slope_in(now, _scales(run, name, now), partial(_named, name))
+    wanted.unknowns[:] = slopes["unknowns"]
+    wanted.columns[:] = np.column_stack([slopes[name] for name in COLUMNS])
+    laws = slopes["weight_means"], slopes["weight_spreads"]
+    if any(law.any() for law in laws):
+        wanted = wanted._replace(means=laws[0], spreads=laws[1])
+    for word, names in FIELDS.items():
+        given = getattr(run, word)
+        for name in names:
+            entry = getattr(given, name)
+            if entry is None:  # clusters in place of delta
+                continue
 
-        def at(values: Array, name: str = name, shape: Any = now.shape) -> float:
-            return as_number(function(replace(run, **{name: values.reshape(shape)})))  # type: ignore[arg-type]
+            def changed(x: Array, word: str = word, given: Any = given, name: str = name) -> Any:
+                one = not isinstance(getattr(given, name), tuple)
+                return {word: given.replace(**{name: float(x[0]) if one else tuple(x.tolist())})}
 
-        slope = differences(at, now.ravel(), scale.ravel(), value).reshape(now.shape)
-        if name == "unknowns":
-            wanted.unknowns[:] = slope
-        else:
-            wanted.columns[:, place : place + (now.size // len(now))] = slope.reshape(len(now), -1)
-    wanted = wanted._replace(**_in_laws(run, function, value))
-    direct = _direct(run, function, value)
+            now = np.atleast_1d(np.asarray(entry, dtype=float))
+            scale = np.where(now == 0.0, AT_ZERO, np.abs(now))
+            if name.startswith("rho"):
+                scale = np.minimum(scale, 1.0 - now)
+            slope = slope_in(now, scale, changed)
+            direct[name] = slope if isinstance(entry, tuple) else float(slope[0])
     for name, own in _in_test(run, "delta", _by_noise(run, wanted)).items():
         direct[name] = np.asarray(direct.get(name, 0.0)) + own
     return Results(value, wanted, direct)
 
 
-def _places() -> list[tuple[str, int]]:
-    """The arrays of a run that L may look at, and where their derivatives go."""
-    columns = [(name, i) for i, name in enumerate(COLUMNS[:-1])]
-    return [*columns, ("logit_variances", VARIANCES), ("unknowns", 0)]
+def _named(name: str, value: Array) -> dict[str, Any]:
+    return {name: value}
 
 
 def _scales(run: Trajectory, name: str, now: Array) -> Array:
-    """What a change of a column is measured by."""
-    norm = np.sqrt(run.q)
+    """What a change of an array of the run is measured by."""
+    norm, size = np.sqrt(run.q), np.abs(now)
     if name == "m":
         return np.asarray(norm * run.problem.test_clusters.length)
     if name == "bias":
@@ -218,65 +240,12 @@ def _scales(run: Trajectory, name: str, now: Array) -> Array:
     if name == "overlap":
         return np.asarray(norm * norm)
     if name == "unknowns":
-        size = np.abs(now)
         size[:, 2 + (size.shape[1] - 2) // 3 :] = 1.0
         size[:, 1] = np.abs(run.bias) + norm
-        return np.asarray(size)
-    return np.abs(now)
-
-
-def _in_laws(
-    run: Trajectory, function: Callable[[Trajectory], float], value: float
-) -> dict[str, Array]:
-    """Derivatives in the laws of the weights, if L looks at them."""
-    count = run.good_steps
-    names = {"means": "weight_means", "spreads": "weight_spreads"}
-    slopes = {}
-    for target, name in names.items():
-        now = getattr(run, name)[:count]
-        flat = now.reshape(count, -1)
-        size = np.abs(flat).max(axis=1, keepdims=True) + 0.0 * flat
-
-        def at(values: Array, name: str = name, shape: Any = now.shape) -> float:
-            moved = getattr(run, name).copy()
-            moved[:count] = values.reshape(shape)
-            changed: Any = {name: moved}
-            return as_number(function(replace(run, **changed)))
-
-        slopes[target] = differences(at, now.ravel(), size.ravel(), value).reshape(now.shape)
-    if not any(slope.any() for slope in slopes.values()):
-        return {}
-    steps = run.problem.steps + 1 - count
-    return {
-        name: np.concatenate([x, np.zeros((steps, *x.shape[1:]))]) for name, x in slopes.items()
-    }
-
-
-def _direct(
-    run: Trajectory, function: Callable[[Trajectory], float], value: float
-) -> dict[str, float | Array]:
-    """Derivatives in problem and recipe where L names them itself."""
-    direct: dict[str, float | Array] = {}
-    for word, names in _FIELDS.items():
-        given = getattr(run, word)
-        for name in names:
-            if getattr(given, name) is None:  # clusters in place of delta
-                continue
-            entries = np.atleast_1d(np.asarray(getattr(given, name), dtype=float))
-
-            def when(
-                values: Array, word: str = word, given: Any = given, name: str = name
-            ) -> float:
-                scalar = name in SCALARS or not isinstance(getattr(given, name), tuple)
-                entry = float(values[0]) if scalar else tuple(values.tolist())
-                return as_number(function(replace(run, **{word: given.replace(**{name: entry})})))
-
-            scale = np.where(entries == 0.0, AT_ZERO, np.abs(entries))
-            if name.startswith("rho"):
-                scale = np.minimum(scale, 1.0 - entries)
-            slope = differences(when, entries, scale, value)
-            direct[name] = float(slope[0]) if name in SCALARS else slope
-    return direct
+    if name.startswith("weight_"):
+        flat = size.reshape(len(size), -1)
+        flat[:] = flat.max(axis=1, keepdims=True)
+    return size
 
 
 def _spelled_out(run: Trajectory) -> Trajectory:
@@ -290,6 +259,59 @@ def _spelled_out(run: Trajectory) -> Trajectory:
         values["delta_u"] = tuple(batches.delta.tolist())
     choices = {
         name: tuple(np.broadcast_to(getattr(recipe, name), steps).tolist())
-        for name in ("lambda_u", "threshold", "sharpness", "annealing")
+        for name in FIELDS["recipe"][1:]
     }
     return replace(run, problem=problem.replace(**values), recipe=recipe.replace(**choices))
+
+
+def _differences(
+    function: Callable[[Array], float], at: Array, scale: Array, value: float
+) -> Array:
+    """Return the gradient of a function of an array. A zero with a one-sided domain (a threshold,
+    an annealing of 0) takes a difference from above.
+    """
+    slope = np.zeros(at.size)
+    shake = np.random.default_rng(0).uniform(0.5, 1.0, at.size)
+    movable = np.isfinite(at) & (scale > 0)
+
+    def search(low: int, high: int) -> None:
+        block = np.zeros(at.size, dtype=bool)
+        block[low:high] = movable[low:high]
+        if not block.any():
+            return
+        if function(np.where(block, at + DIFFERENCE * shake * scale, at)) == value:
+            return
+        if high - low > 1:
+            middle = (low + high) // 2
+            search(low, middle)
+            search(middle, high)
+            return
+        step = DIFFERENCE * scale[low]
+        if at[low] == 0.0:
+            one, two = (function(_moved(at, low, k * step)) for k in (1, 2))
+            if max(abs(one - value), abs(two - value)) > QUIET * abs(value):
+                slope[low] = (4 * one - two - 3 * value) / (2 * step)
+        else:
+            up, down = (function(_moved(at, low, k * step)) for k in (1, -1))
+            slope[low] = (up - down) / (2 * step)
+
+    search(0, at.size)
+    return slope
+
+
+def _moved(at: Array, index: int, by: float) -> Array:
+    moved = at.copy()
+    moved[index] += by
+    return moved
+
+
+def _as_number(value: Any) -> float:
+    """Return what a function of a run returned; raise if it is not one finite number."""
+    accepted = "must be a function that returns one finite number"
+    try:
+        result = np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        raise InvalidInput("of", value, accepted) from None
+    if result.size != 1 or not np.isfinite(result).all():
+        raise InvalidInput("of", value, accepted)
+    return float(result.reshape(()))

@@ -145,14 +145,12 @@ def march(
     refined = first - 1  # the last step that was confirmed on the refined rule
     t = first
     while t < end:
-        row = plan.kinds[t, ROW]
-        noise = Noise(samples.mean[row], samples.variances[row], samples.copies, samples.features)
         old = Weights(nothing, nothing)
         bias = 0.0
         if t > 0:
             old = Weights(table.means[t - 1], table.spreads[t - 1])
             bias = table.numbers[t - 1, OLD_BIAS]
-        setting = setting_of(t, noise, old, bias, plan, (demands.fixed_bias, samples.length), seen)
+        setting = setting_of(t, samples, plan, old, bias, demands.fixed_bias, seen)
         labels = setting.labels
         if t > 0:
             spread = labels.roots[0]
@@ -213,7 +211,8 @@ def march(
             refined = t
         if plan.kinds[t, BALANCED] == 1 and bias == 0.0:
             x[BIAS] = 0.0
-        advance(x, ridge, labels.gamma, noise, old, Weights(table.means[t], table.spreads[t]), out)
+        new = Weights(table.means[t], table.spreads[t])
+        advance(x, ridge, labels.gamma, setting.noise, old, new, out)
         for j in range(size):
             table.unknowns[t, j] = x[j]
         table.unknowns[t, size] = labels.gamma
@@ -228,12 +227,13 @@ def march(
 
 @kernel(error_model="numpy", inline="always")  # called once: one level less to compile
 def setting_of(
-    t: int, noise: Noise, old: Weights, bias: float, plan: Schedule, fixed: tuple[bool, float],
-    seen: Any,
-) -> StepSetting:  # fmt: skip
-    """What step t is given. `fixed`: whether the bias is, and the unit of the thresholds; `seen`
-    has room for what a batch sees of the old weights.
+    t: int, samples: Samples, plan: Schedule, old: Weights, bias: float, fixed_bias: bool, seen: Any
+) -> StepSetting:
+    """What step t is given, from the old weights and bias; `seen` has room for what a batch sees of
+    them.
     """
+    row = plan.kinds[t, ROW]
+    noise = Noise(samples.mean[row], samples.variances[row], samples.copies, samples.features)
     groups, modes = noise.variances.shape
     loss, sharpness = plan.kinds[t, LOSS], plan.numbers[t, SHARPNESS]
     projected, roots, softness = seen[0], seen[1, :groups], seen[2, :groups]
@@ -254,9 +254,9 @@ def setting_of(
     for k in range(groups):
         roots[k] = math.sqrt(projected[1 + k])
         softness[k] = projected[1 + k] / square
-    limit = plan.numbers[t, THRESHOLD] * math.sqrt(square) * fixed[1]
+    limit = plan.numbers[t, THRESHOLD] * math.sqrt(square) * samples.length
     batch = Batch(plan.groups[t], limit, sharpness, False, loss, plan.wrong)
-    held = (1.0 - gamma) * bias if fixed[0] else math.nan
+    held = (1.0 - gamma) * bias if fixed_bias else math.nan
     return StepSetting(
         noise, old, Labelling(projected[0], roots, bias, gamma), batch, softness, held
     )

@@ -19,34 +19,42 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from ...runtime.kernels import kernel
 from ..geometry.modes import FIRST, HAT_M, Noise, Weights
-from .pulls import FIRST_FIELD, LIMIT, OLD_M, RIDGE, SCALE, Bars, LinearStep, Pulled
+from .pulls import (
+    BY_GROUP,
+    FIELD_M,
+    LIMIT,
+    OLD_M,
+    RIDGE,
+    SCALE,
+    Reversed,
+    SolvedStep,
+    StepNumbers,
+)  # fmt: skip
 
 
-@kernel(error_model="numpy")
+@kernel(error_model="numpy", _nrt=False)
 def pull_modes(
-    at: LinearStep, noise: Noise, old: Weights, limit: float, bars: Bars, pulls: Any, out: Pulled
+    step: SolvedStep, at: StepNumbers, noise: Noise, old: Weights, pulls: Any, out: Reversed
 ) -> None:
-    r"""Fill `out` with the derivatives in unknowns, old law, ridge and scale.
-
-    Arguments:
-        limit: what $|\tilde h|$ is compared with, in proportion to $|\beta'|$.
-        pulls: derivatives in the fields and in what the labels see of the old law (`pulls`).
+    """Fill `out` with the derivatives in unknowns and old law, and `pulls` with those in ridge and
+    scale, from those in the new law and the other `pulls`.
     """
-    x, ridge, gamma, anchor, fields = at
+    x, fields, gamma, anchor = step.x, step.fields, at.gamma, at.anchor
+    overlap, response = out.ends[0], out.ends[1]
     groups, size = noise.variances.shape
     t0, q0, x0 = FIRST, FIRST + groups, FIRST + 2 * groups
-    first = FIRST_FIELD + 1
-    room = np.zeros((7, groups))
+    room = out.room
+    for i in range(7):
+        for k in range(groups):
+            room[i, k] = 0.0
     stiff, chi, turn, wide, width, seen = room[0], room[1], room[2], room[3], room[4], room[5]
     roots, square = room[6], 0.0
     for k in range(groups):
         stiff[k], chi[k] = math.exp(x[q0 + k]), math.exp(x[x0 + k])
-        wide[k] = 0.5 * pulls[first + groups + k] / fields[1 + groups + k, 0]
-        width[k] = pulls[first + 2 * groups + k] / noise.features
+        wide[k] = 0.5 * pulls[BY_GROUP + groups + k] / fields[1 + groups + k, 0]
+        width[k] = pulls[BY_GROUP + 2 * groups + k] / noise.features
     for i in range(size):
         b = old.mean[i]
         spread = b * b + noise.copies[i] * old.variance[i]
@@ -55,13 +63,13 @@ def pull_modes(
             seen[k] += noise.variances[k, i] * spread
     for k in range(groups):
         if seen[k] > 0.0:
-            turn[k] = pulls[first + k] / seen[k]
+            turn[k] = pulls[BY_GROUP + k] / seen[k]
             roots[k] = math.sqrt(seen[k])
-            seen[k] = 0.5 * pulls[first + 3 * groups + k] / roots[k]
-    norm = 0.5 * pulls[LIMIT] * limit / square if square > 0.0 else 0.0
+            seen[k] = 0.5 * pulls[BY_GROUP + 3 * groups + k] / roots[k]
+    norm = 0.5 * pulls[LIMIT] * at.limit / square if square > 0.0 else 0.0
     hat_m = x[HAT_M]
     out.x[:] = 0.0
-    out.rest[:] = 0.0
+    pulls[RIDGE] = 0.0
     for i in range(size):
         mu, copies, b, v = noise.mean[i], noise.copies[i], old.mean[i], old.variance[i]
         total = pull = push = fresh = fresh_pull = 0.0
@@ -72,15 +80,15 @@ def pull_modes(
             fresh += chi[k] * s
             push += width[k] * s
             fresh_pull += wide[k] * s
-        g = 1.0 / (ridge + total)
-        delta = g * ((gamma - anchor) * total - anchor * ridge - pull)
+        g = 1.0 / (at.ridge + total)
+        delta = g * ((gamma - anchor) * total - anchor * at.ridge - pull)
         keep = delta + anchor
         change = g * hat_m * mu + delta * b
-        by_mean = bars.mean[i] + pulls[FIRST_FIELD] * mu + bars.overlap * b
-        by_keep = 2.0 * bars.variance[i] * keep * v + bars.overlap * copies * v
-        old_mean = by_mean * keep + bars.overlap * (change + anchor * b) + pulls[OLD_M] * mu
+        by_mean = out.new_mean[i] + pulls[FIELD_M] * mu + overlap * b
+        by_keep = 2.0 * out.new_variance[i] * keep * v + overlap * copies * v
+        old_mean = by_mean * keep + overlap * (change + anchor * b) + pulls[OLD_M] * mu
         old_mean += 2.0 * norm * b
-        old_variance = bars.variance[i] * keep * keep + (bars.overlap * keep + norm) * copies
+        old_variance = out.new_variance[i] * keep * keep + (overlap * keep + norm) * copies
         for k in range(groups):
             s = noise.variances[k, i]
             psi = fields[1 + k, 0]
@@ -91,13 +99,13 @@ def pull_modes(
                 turn[k] * (left + off * b) + 2.0 * (wide[k] * left * off + seen[k] * b)
             )
             old_variance += s * copies * (off * (turn[k] + wide[k] * off) + seen[k])
-        by_fresh = g * g / noise.features * (bars.variance[i] + copies * fresh_pull)
+        by_fresh = g * g / noise.features * (out.new_variance[i] + copies * fresh_pull)
         # in g, without what it does in keep = g (gamma S - tau)
-        by_gain = 2.0 * by_fresh * fresh / g + copies * (push + bars.response / noise.features)
+        by_gain = 2.0 * by_fresh * fresh / g + copies * (push + response / noise.features)
         by_gain += by_mean * hat_m * mu
         by_total = g * (by_keep + by_mean * b) * (gamma - anchor - delta) - by_gain * g * g
         by_pull = -g * (by_keep + by_mean * b)
-        out.rest[RIDGE] += by_pull * keep - by_gain * g * g
+        pulls[RIDGE] += by_pull * keep - by_gain * g * g
         out.x[HAT_M] += by_mean * g * mu
         for k in range(groups):
             s = noise.variances[k, i]
@@ -106,21 +114,20 @@ def pull_modes(
             out.x[x0 + k] += by_fresh * s * chi[k]
         out.mean[i] = old_mean
         out.variance[i] = old_variance
-    out.rest[SCALE] = scale_of(x, fields, roots, pulls, out.x)
+    pulls[SCALE] = scale_of(x, fields, roots, pulls, out.x)
 
 
-@kernel(error_model="numpy")
+@kernel(error_model="numpy", _nrt=False)
 def scale_of(x: Any, fields: Any, roots: Any, pulls: Any, by_unknowns: Any) -> float:
     """The derivative in the logarithm of a common factor of all covariances, from those in the
     unknowns: a factor multiplies conjugates where the weights are concerned, and the logits.
     """
     groups = (x.shape[0] - FIRST) // 3
     t0, q0, x0 = FIRST, FIRST + groups, FIRST + 2 * groups
-    first = FIRST_FIELD + 1
     total = 0.0
     for k in range(groups):
         total += x[t0 + k] * by_unknowns[t0 + k] + by_unknowns[q0 + k] + by_unknowns[x0 + k]
-        total += 0.5 * pulls[first + groups + k] * fields[1 + groups + k, 0]
-        total += pulls[first + 2 * groups + k] * fields[1 + 2 * groups + k, 0]
-        total += 0.5 * pulls[first + 3 * groups + k] * roots[k]
+        total += 0.5 * pulls[BY_GROUP + groups + k] * fields[1 + groups + k, 0]
+        total += pulls[BY_GROUP + 2 * groups + k] * fields[1 + 2 * groups + k, 0]
+        total += 0.5 * pulls[BY_GROUP + 3 * groups + k] * roots[k]
     return total

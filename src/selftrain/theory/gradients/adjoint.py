@@ -20,15 +20,24 @@ rounding, which steps that shrink the weights magnify: even and odd parts are pu
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import Any
 
 from ...runtime.kernels import kernel
-from ..averages.batch import Labelling
 from ..geometry.modes import BIAS, FIRST, HAT_M
-from .edges import E_CLASS, E_F, E_FF, E_K, E_LIMIT, E_PLACE, E_SHARPNESS, E_WEIGHT
-from .pulls import FIRST_FIELD, LIMIT, OLD_BIAS, OLD_M, POSITIVE, SHARPNESS, LinearStep
+from .moved_averages import E_CLASS, E_F, E_FF, E_K, E_LIMIT, E_PLACE, E_SHARPNESS, E_WEIGHT
+from .pulls import (
+    BY_GROUP,
+    CONDITION,
+    FIELD_M,
+    LIMIT,
+    OLD_BIAS,
+    OLD_M,
+    POSITIVE,
+    SHARPNESS,
+    Reversed,
+    SolvedStep,
+    StepNumbers,
+)  # fmt: skip
 
 ODD_ROUNDING = 1e-12
 """Where groups change places in the mirror, sums over them differ by rounding: an odd part smaller
@@ -39,76 +48,38 @@ REFINEMENTS = 3
 """Solutions of a system: the first, and two for what it left over."""
 
 
-class Moves(NamedTuple):
-    r"""The averages of a solved step and how they move.
-
-    Attributes:
-        moments: a record of averages for every group.
-        positive: proportion of positives in every group.
-        gain: $\partial y/\partial\tilde h$ of the logit y of the label.
-        sharp: derivatives of E[f], E[s f], E[g f], E[f^2], E[k] through the label in the sharpness,
-            a row for every group.
-        edges: the jumps of every group (`edges`).
+@kernel(error_model="numpy", _nrt=False)
+def pull_equations(step: SolvedStep, at: StepNumbers, pulls: Any, out: Reversed) -> None:
+    """Add to `pulls` what the derivatives in the unknowns, `out.x`, come from, and set the
+    condition of the step.
     """
-
-    moments: Any
-    positive: Any
-    gain: float
-    sharp: Any
-    edges: Any
-
-
-class Equations(NamedTuple):
-    """The equations of a solved step: their linear half, the labelling model, the averages, the
-    system of residuals and Jacobian, and whether the labels are given, the bias fixed, the step its
-    own mirror image.
-    """
-
-    at: LinearStep
-    labels: Labelling
-    moves: Moves
-    system: Any
-    given: bool
-    fixed_bias: bool
-    mirrored: bool
-
-
-@kernel(error_model="numpy")
-def pull_equations(step: Equations, bars: Any, pulls: Any) -> float:
-    """Add to `pulls` what the derivatives `bars` in the unknowns come from; the condition of the
-    step.
-    """
-    groups, size = step.labels.roots.shape[0], bars.shape[0]
-    # all small arrays in one: to allocate them takes as long as to solve the system
-    room = np.empty((2 * size + 6, size))
-    unit, right, adjoint, work = room[0], room[1], room[2], room[3:]
-    part = np.empty(pulls.shape[0])
-    unit_of_unknowns(step, unit)
-    condition = 0.0
-    for k in range(2 if step.mirrored else 1):
+    groups, bars, part, rows = step.roots.shape[0], out.x, out.part, out.rows
+    size, unit, right, adjoint, work = bars.shape[0], rows[0], rows[1], rows[2], rows[3:]
+    unit_of_unknowns(step, at, unit)
+    pulls[CONDITION] = 0.0
+    for k in range(2 if at.mirrored else 1):
         sign = 1.0 - 2.0 * k
         for j in range(size):
             right[j] = bars[j]
         for j in range(part.shape[0]):
             part[j] = 0.0
-        if step.mirrored:
+        if at.mirrored:
             _one_parity(right, sign, HAT_M, BIAS, FIRST, groups)
             if k == 1 and _is_rounding(right, bars, unit, groups):
                 break
-        found = solve_transposed(step.system, unit, right, adjoint, work)
-        if not found <= condition:  # NaN counts
-            condition = found
-        if step.mirrored:
+        condition = solve_transposed(step.system, unit, right, adjoint, work)
+        if not condition <= pulls[CONDITION]:  # NaN counts
+            pulls[CONDITION] = condition
+        if at.mirrored:
             _one_parity(adjoint, sign, HAT_M, BIAS, FIRST, groups)
-        pull_averages(step, adjoint, part)
-        if step.mirrored:
+        pull_averages(step, at, adjoint, part)
+        if at.mirrored:
             _one_parity_of_pulls(part, sign, groups)
         for j in range(part.shape[0]):
             pulls[j] += part[j]
-    return condition
 
 
-@kernel(error_model="numpy")
+@kernel(error_model="numpy", _nrt=False)
 def _one_parity(values: Any, sign: float, even: int, odd: int, first: int, groups: int) -> None:
     """Leave what the mirror multiplies by `sign`: one entry that it leaves alone, one that it turns
     around, and from `first` on entries of the groups, which change places.
@@ -121,7 +92,7 @@ def _one_parity(values: Any, sign: float, even: int, odd: int, first: int, group
         values[i + groups - 1] = sign * mean
 
 
-@kernel(error_model="numpy")
+@kernel(error_model="numpy", _nrt=False)
 def _is_rounding(odd: Any, bars: Any, unit: Any, groups: int) -> bool:
     """Whether the odd part of `bars` is zero, or what rounding has left."""
     largest = whole = 0.0
@@ -131,52 +102,51 @@ def _is_rounding(odd: Any, bars: Any, unit: Any, groups: int) -> bool:
     return largest <= (ODD_ROUNDING * whole if groups > 1 else 0.0)
 
 
-@kernel(error_model="numpy")
+@kernel(error_model="numpy", _nrt=False)
 def _one_parity_of_pulls(pulls: Any, sign: float, groups: int) -> None:
     """The same for the pulls of a step."""
-    _one_parity(pulls, sign, FIRST_FIELD, OLD_BIAS, FIRST_FIELD + 1, groups)
+    _one_parity(pulls, sign, FIELD_M, OLD_BIAS, BY_GROUP, groups)
     if sign > 0.0:
         pulls[POSITIVE] = 0.0
     else:
         pulls[OLD_M] = pulls[LIMIT] = pulls[SHARPNESS] = 0.0
 
 
-@kernel(error_model="numpy")
-def unit_of_unknowns(step: Equations, out: Any) -> None:
+@kernel(error_model="numpy", _nrt=False)
+def unit_of_unknowns(step: SolvedStep, at: StepNumbers, out: Any) -> None:
     """What changes of the unknowns are compared with: the bias with the logits, conjugates with
     those that would make the weights, logarithms with 1.
     """
-    x, fields, anchor = step.at.x, step.at.fields, step.at.anchor
-    groups = step.labels.roots.shape[0]
-    scale, stiffness = abs(fields[0, 0] + anchor * step.labels.m), 0.0
+    x, fields, roots = step.x, step.fields, step.roots
+    groups = roots.shape[0]
+    scale, stiffness = abs(fields[0, 0] + at.anchor * at.m), 0.0
     for k in range(groups):
-        along = (fields[1 + k, 0] + anchor) * step.labels.roots[k]
+        along = (fields[1 + k, 0] + at.anchor) * roots[k]
         scale = max(scale, math.hypot(along, fields[1 + groups + k, 0]))
         stiffness = max(stiffness, math.exp(x[FIRST + groups + k]))
     for j in range(out.shape[0]):
         out[j] = 1.0
-    out[HAT_M] = abs(x[HAT_M]) + (step.at.ridge + stiffness) * scale
-    out[BIAS] = abs(x[BIAS] + step.labels.gamma * step.labels.bias) + scale
+    out[HAT_M] = abs(x[HAT_M]) + (at.ridge + stiffness) * scale
+    out[BIAS] = abs(x[BIAS] + at.gamma * at.bias) + scale
     for k in range(groups):
         out[FIRST + k] = math.exp(x[FIRST + groups + k])
-        if not step.given:
-            out[FIRST + k] *= scale / step.labels.roots[k]
+        if not at.given:
+            out[FIRST + k] *= scale / roots[k]
 
 
-@kernel(error_model="numpy")
-def pull_averages(step: Equations, adjoint: Any, pulls: Any) -> None:
+@kernel(error_model="numpy", _nrt=False)
+def pull_averages(step: SolvedStep, at: StepNumbers, adjoint: Any, pulls: Any) -> None:
     r"""Add $\lambda\cdot F_\theta$ for every $\theta$ of `pulls`; `adjoint` is $\lambda$."""
-    labels, fields = step.labels, step.at.fields
-    groups = labels.roots.shape[0]
+    fields, roots, moments = step.fields, step.roots, step.moments
+    edges, sharp, rho = step.edges, step.sharp, step.positive[0]
+    groups = roots.shape[0]
     t0, q0, x0 = FIRST, FIRST + groups, FIRST + 2 * groups
-    first = FIRST_FIELD + 1
     for k in range(groups):
-        e, root = step.moves.moments[k], labels.roots[k]
-        a = e.share
-        change = fields[1 + k, 0] + (step.at.anchor - labels.gamma)  # psi - gamma_0
-        psi = fields[1 + k, 0] + step.at.anchor
-        by_t = 0.0 if step.given else a * adjoint[t0 + k]
-        w_f = 0.0 if step.fixed_bias else a * adjoint[BIAS]
+        e, root = moments[k], roots[k]
+        a, psi = e.share, fields[1 + k, 0] + at.anchor
+        change = fields[1 + k, 0] + (at.anchor - at.gamma)  # psi - gamma_0
+        by_t = 0.0 if at.given else a * adjoint[t0 + k]
+        w_f = 0.0 if at.fixed_bias else a * adjoint[BIAS]
         w_s = a * adjoint[HAT_M]
         w_g = -by_t / root
         w_ff = -adjoint[x0 + k] / e.ff
@@ -190,38 +160,41 @@ def pull_averages(step: Equations, adjoint: Any, pulls: Any) -> None:
         by_label = w_f * e.y + w_s * e.sy + w_g * e.gy + two * e.fy + w_k * e.ky
         by_label_m = w_f * e.sy + w_s * e.y + w_g * e.sgy + two * e.sfy + w_k * e.sky
         by_label_g = w_f * e.gy + w_s * e.sgy + w_g * e.ggy + two * e.gfy + w_k * e.gky
-        gain, sharp = step.moves.gain, step.moves.sharp[k]
-        pulls[FIRST_FIELD] += by_m
-        pulls[first + k] += by_tilt * root + by_t * e.k
-        pulls[first + groups + k] += by_noise
-        pulls[first + 2 * groups + k] -= by_c
-        if not step.given:
-            pulls[OLD_M] += gain * by_label_m
-            pulls[OLD_BIAS] += labels.gamma * by_lift + gain * by_label
-            pulls[first + 3 * groups + k] += by_tilt * psi + gain * by_label_g
-            pulls[first + 3 * groups + k] += by_t * e.gf / (root * root)
-            pulls[SHARPNESS] += w_f * sharp[0] + w_s * sharp[1] + w_g * sharp[2]
-            pulls[SHARPNESS] += w_ff * sharp[3] + w_k * sharp[4]
-            for edge in step.moves.edges[k]:
-                s, g = edge[E_CLASS], edge[E_PLACE]
-                moved = (w_f + w_s * s + w_g * g) * edge[E_F] + w_ff * edge[E_FF] + w_k * edge[E_K]
-                moved *= edge[E_WEIGHT] / root
+        pulls[FIELD_M] += by_m
+        pulls[BY_GROUP + k] += by_tilt * root + by_t * e.k
+        pulls[BY_GROUP + groups + k] += by_noise
+        pulls[BY_GROUP + 2 * groups + k] -= by_c
+        if not at.given:
+            pulls[OLD_M] += at.gain * by_label_m
+            pulls[OLD_BIAS] += at.gamma * by_lift + at.gain * by_label
+            pulls[BY_GROUP + 3 * groups + k] += by_tilt * psi + at.gain * by_label_g
+            pulls[BY_GROUP + 3 * groups + k] += by_t * e.gf / (root * root)
+            if at.soft:  # the label has the logit gamma h~
+                by_gamma = at.m * by_label_m + at.bias * by_label + root * by_label_g
+            else:
+                by_gamma = w_f * sharp[k, 0] + w_s * sharp[k, 1] + w_g * sharp[k, 2]
+                by_gamma += w_ff * sharp[k, 3] + w_k * sharp[k, 4]
+            pulls[SHARPNESS] += by_gamma
+            for j in range(edges.shape[1]):  # entry by entry: a row of an array is slow to make
+                s, g = edges[k, j, E_CLASS], edges[k, j, E_PLACE]
+                moved = (w_f + w_s * s + w_g * g) * edges[k, j, E_F]
+                moved += w_ff * edges[k, j, E_FF] + w_k * edges[k, j, E_K]
+                moved *= edges[k, j, E_WEIGHT] / root
                 pulls[OLD_M] -= moved * s
                 pulls[OLD_BIAS] -= moved
-                pulls[first + 3 * groups + k] -= moved * g
-                pulls[LIMIT] += moved * edge[E_LIMIT]
-                pulls[SHARPNESS] += moved * edge[E_SHARPNESS]
+                pulls[BY_GROUP + 3 * groups + k] -= moved * g
+                pulls[LIMIT] += moved * edges[k, j, E_LIMIT]
+                pulls[SHARPNESS] += moved * edges[k, j, E_SHARPNESS]
         whole = w_f * e.f + w_s * e.sf + w_g * e.gf + w_ff * e.ff + w_k * e.k
-        pulls[first + 4 * groups + k] += whole
+        pulls[BY_GROUP + 4 * groups + k] += whole
         if groups == 1:
             signed = w_f * e.sf + w_s * e.f + w_g * e.sgf + w_ff * e.sff + w_k * e.sk
-            rho = step.moves.positive[0]
             pulls[POSITIVE] += 0.5 * ((whole + signed) / rho - (whole - signed) / (1.0 - rho))
-    if step.fixed_bias and not step.given:
-        pulls[OLD_BIAS] -= (1.0 - labels.gamma) * adjoint[BIAS]
+    if at.fixed_bias and not at.given:
+        pulls[OLD_BIAS] -= (1.0 - at.gamma) * adjoint[BIAS]
 
 
-@kernel(error_model="numpy")
+@kernel(error_model="numpy", _nrt=False)
 def solve_transposed(system: Any, unit: Any, right: Any, out: Any, room: Any) -> float:
     r"""Solve $F_x^T\lambda = -$`right`; the condition, NaN if there is no solution: the largest
     relative change of an unknown when every entry of the Jacobian (`system` without its first
@@ -267,7 +240,7 @@ def solve_transposed(system: Any, unit: Any, right: Any, out: Any, room: Any) ->
     return worst
 
 
-@kernel(error_model="numpy")
+@kernel(error_model="numpy", _nrt=False)
 def _invert(matrix: Any, order: Any) -> bool:
     """Invert a small matrix in place by Gauss-Jordan elimination with partial pivoting; `order` has
     room for the rows that changed places.

@@ -27,23 +27,16 @@ if TYPE_CHECKING:
 COLUMNS = (*STATE, "off_best", "logit_variances")
 """The columns of a run; the last has one entry for each class (negative, positive)."""
 
-WIDTH = len(COLUMNS) + 1
-
-M, V, B, CHI, OVERLAP, Q_HAT, CHI_HAT, M_HAT, R_HAT, OFF_BEST = range(10)
-VARIANCES = 10
+M, V, B, CHI, OVERLAP, Q_HAT, CHI_HAT, M_HAT, R_HAT, OFF_BEST, VARIANCES = range(11)
 
 OF_LAW = [M, V, OFF_BEST, VARIANCES, VARIANCES + 1]
 """Columns that are made of the law of the weights."""
 
 
 class Wanted(NamedTuple):
-    """Derivatives of L in the results of a run, by themselves: arrays over the steps.
-
-    Attributes:
-        columns: in the columns of the run.
-        means, spreads: in the laws of the weights; of no steps where L does not look at them.
-        unknowns: in the unknowns.
-        pulls: in fields and labels (`pulls`).
+    """Derivatives of L in the results of a run: in its columns, in the laws of the weights (of no
+    steps where L does not look at them), in the unknowns, in fields and labels (`pulls`). Arrays
+    over the steps.
     """
 
     columns: Array
@@ -59,7 +52,7 @@ def nothing_wanted(run: Trajectory) -> Wanted:
     steps, groups = run.problem.steps + 1, run.space.groups
     law = run.space.no_weights()
     return Wanted(
-        np.zeros((steps, WIDTH)),
+        np.zeros((steps, VARIANCES + 2)),
         np.zeros((0, *law.mean.shape)),
         np.zeros((0, *law.variance.shape)),
         np.zeros((steps, FIRST + 3 * groups)),
@@ -88,13 +81,12 @@ def seeds_of(run: Trajectory, stages: Stages, wanted: Wanted, last: int) -> tupl
     """
     numbers, by_scale = _in_unknowns(run, stages, wanted, last)
     looks = wanted.columns[: last + 1, OF_LAW].any(axis=1)
-    if len(wanted.means):
-        looks |= wanted.means[: last + 1].reshape(last + 1, -1).any(axis=1)
-        looks |= wanted.spreads[: last + 1].reshape(last + 1, -1).any(axis=1)
-    places = np.where(looks, np.cumsum(looks) - 1, -1)
+    for law in (wanted.means, wanted.spreads):
+        if len(law):
+            looks |= law[: last + 1].reshape(last + 1, -1).any(axis=1)
+    places, rows = np.where(looks, np.cumsum(looks) - 1, -1), np.flatnonzero(looks)
     assert run.weight_means is not None
     assert run.weight_spreads is not None
-    rows = np.flatnonzero(looks)
     column, laws = wanted.columns[rows], (run.weight_means[rows], run.weight_spreads[rows])
     if isinstance(stages.space, Spectrum):
         means, spreads = _in_modes(column, stages.space, stages.test, *laws)
@@ -131,10 +123,8 @@ def _in_modes(
     column: Array, space: Spectrum, clusters: Clusters, means: Array, spreads: Array
 ) -> tuple[Array, Array]:
     """The derivatives in the laws of the weights of some steps, rows of `means` and `spreads`."""
-    (mu, variances, copies, _), (average, best) = (
-        space.noise(clusters),
-        space.best_direction(clusters),
-    )
+    mu, variances, copies, _ = space.noise(clusters)
+    average, best = space.best_direction(clusters)
     m, by_off = (means @ mu)[:, None], column[:, V, None]
     by_best = column[:, OFF_BEST, None] * average
     by_square = column[:, [VARIANCES, VARIANCES + 1]] @ variances[[0, -1]]

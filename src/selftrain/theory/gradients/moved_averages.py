@@ -1,0 +1,189 @@
+r"""The averages of a solved step and how they move, for every loss.
+
+Where the integrand jumps, at the limits of a selection and where labels jump, it has an edge, at
+the previous noise $g_e = (\tilde h_e - s m' - B')/\sqrt{q'_k}$ of a group. The row of an edge holds
+the fall of the averages of f, $f^2$ and k across it, averaged over the new noise, and how the logit
+$\tilde h_e$ moves with the limit and the sharpness.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...arrays import Array
+from ...runtime.kernels import kernel
+from ..averages.batch import SQUARED, At, Batch, Labelling, Room, batch_averages
+from ..averages.compiled import CompiledAverages
+from ..averages.generic.averages import GenericAverages
+from ..averages.generic.panels import MASS, SHARP
+from ..averages.logistic.logistic import logistic_averages
+from ..averages.logistic.logits import Logits
+from ..averages.record import BLANK, Extra, blank, named
+from ..geometry.modes import FIRST
+from ..tolerances import REFINED
+
+LABELS = Extra(loss=False, labels=True)
+"""What derivatives need besides the averages of the equations."""
+
+E_CLASS, E_PLACE, E_WEIGHT, E_F, E_FF, E_K, E_LIMIT, E_SHARPNESS = range(8)
+r"""An edge: class s, place $g_e$, weight, fall of the averages of f, f^2 and k across it, and the
+derivatives of the logit at which it sits.
+"""
+
+SMALL_STEP = 1e-4
+r"""Below this $\lambda/(\lambda + \hat Q)$ a step changes the weights by less than the solver's
+tolerance can resolve.
+"""
+
+LARGE_LOGITS = 5.0
+"""Beyond this scale of the old logits the averages of k' are small differences and need a finer
+rule.
+"""
+
+STRONG_PROX = 1e3
+"""Beyond this strength c the prox bends sharply, and k' lives in its bends: averages of f are right
+long before those of k' are. They take twice the refinement.
+"""
+
+
+class Moves(NamedTuple):
+    """The averages of a solved step and how they move: fields of `SolvedStep` and `StepNumbers`."""
+
+    moments: Any
+    sharp: Any
+    edges: Any
+    gain: float = 0.0
+    soft: bool = False
+
+
+def edges_for(groups: int) -> Array:
+    """Return room for the edges of a step with soft or hard labels: two limits, two classes."""
+    return np.zeros((groups, 4, 8))
+
+
+@kernel(error_model="numpy", _nrt=False)
+def is_small(x: Any, ridge: float, softness: Any) -> bool:
+    """Whether a step changes the weights so little that its unknowns need more digits."""
+    groups = softness.shape[0]
+    stiffness = 0.0
+    for k in range(groups):
+        stiffness += math.exp(x[FIRST + groups + k]) * softness[k]
+    return ridge < SMALL_STEP * (ridge + stiffness)
+
+
+@kernel(error_model="numpy", _nrt=False)
+def rule_of(exponent: float, small: bool, first: bool, roots: Any, fields: Any) -> float:
+    """The exponent of the rule that derivatives are taken on."""
+    groups = roots.shape[0]
+    large = small or first
+    for k in range(groups):
+        if fields[1 + 2 * groups + k, 0] > STRONG_PROX:
+            return exponent + 2.0 * REFINED
+        large = large or roots[k] > LARGE_LOGITS
+    return exponent + REFINED if large else exponent
+
+
+@kernel(error_model="numpy", _nrt=False)
+def fill_edges(
+    at: At, labels: Labelling, batch: Batch, exponent: float, room: Room, found: Any, edges: Any
+) -> bool:
+    """Fill the edges of every group, for labels that are soft or hard; False if a rule is too long.
+    `found` has room for the averages at one edge.
+
+    Without a limit and with soft labels the two sides meet without a jump, and what is left is the
+    derivative in a limit that opens a gap there.
+    """
+    groups, nodes, fields, moments = labels.roots.shape[0], room.nodes, at.fields, room.moments
+    together = batch.limit == 0.0 and not math.isinf(batch.sharpness)
+    e = found[0]
+    for k in range(groups):
+        rho, selected = batch.groups[1, k], moments[k].share / batch.groups[0, k]
+        root, change = labels.roots[k], at.anchor - labels.gamma
+        logits = Logits(
+            labels.gamma, batch.sharpness, fields[0, 0] + change * labels.m,
+            (fields[1 + k, 0] + change) * root, at.lift, fields[1 + groups + k, 0],
+            fields[1 + 2 * groups + k, 0],
+        )  # fmt: skip
+        for place in range(2):
+            side = 1.0 - 2.0 * place
+            # both classes in one rule: the average of one is (E[X] + s E[s X])/2
+            for i in range(2):
+                s = 1.0 - 2.0 * i
+                nodes[0, i] = s
+                nodes[1, i] = (side * batch.limit - s * labels.m - labels.bias) / root
+                nodes[2, i] = 1.0
+                nodes[3, i] = side * max(batch.limit, 1e-300)
+            if not (together and place == 1):
+                found[0] = BLANK[0]
+                if batch.loss == SQUARED:
+                    _squared(logits, nodes, side * batch.limit, side, e)
+                elif logistic_averages(nodes, 2, logits, exponent, LABELS, e) < 0:
+                    return False
+            for i in range(2):
+                s, g, j = nodes[0, i], nodes[1, i], 2 * place + i
+                weight = (rho if s > 0.0 else 1.0 - rho) * math.exp(-0.5 * g * g)
+                edges[k, j, E_CLASS], edges[k, j, E_PLACE] = s, g
+                edges[k, j, E_LIMIT], edges[k, j, E_SHARPNESS] = side, 0.0
+                edges[k, j, E_WEIGHT] = weight / (math.sqrt(2.0 * math.pi) * selected)
+                edges[k, j, E_F] = -0.5 * side * (e.f + s * e.sf)
+                edges[k, j, E_FF] = -0.5 * side * (e.ff + s * e.sff)
+                edges[k, j, E_K] = -0.5 * side * (e.k + s * e.sk)
+    return True
+
+
+@kernel(error_model="numpy", _nrt=False)
+def _squared(logits: Logits, nodes: Any, logit: float, side: float, e: Any) -> None:
+    """Add the averages of the squared loss over two nodes at one previous logit."""
+    gain = 1.0 / (1.0 + logits.strength)
+    if math.isinf(logits.sharpness):
+        off = logits.base * logit - side
+    else:
+        off = (logits.base - logits.sharpness) * logit
+    for i in range(2):
+        s, g = nodes[0, i], nodes[1, i]
+        f = gain * (off + s * logits.shift + logits.bias + logits.tilt * g)
+        ff = f * f + (gain * logits.noise) ** 2
+        e.f += f
+        e.sf += s * f
+        e.ff += ff
+        e.sff += s * ff
+        e.k += gain
+        e.sk += s * gain
+
+
+def moves_of(averages: CompiledAverages | GenericAverages, at: At, exponent: float) -> Moves | None:
+    """Return the averages of a step at its solution and how they move; None if they are not
+    finite. Labels of other losses and labelers are differentiated by differences.
+    """
+    batch, n = averages.batch, len(averages.labels.roots)
+    moments, sharp, edges = blank(n), np.zeros((n, 5)), edges_for(n)
+    if isinstance(averages, CompiledAverages):
+        labels, room = averages.labels, averages.room
+        if batch_averages(at, labels, batch, exponent, LABELS, room) <= 0:
+            return None
+        if not batch.given and not fill_edges(
+            at, labels, batch, exponent, room, BLANK.copy(), edges
+        ):
+            return None
+        soft = not batch.given and math.isfinite(batch.sharpness)
+        gain = float(batch.sharpness) if soft else 0.0
+        return Moves(room.moments, sharp, edges, gain, soft)
+    if batch.given:
+        found = averages.at(at, exponent)
+        return None if found is None else Moves(found[0], sharp, edges)
+    rows = []
+    for k, group in enumerate(averages.groups):
+        new = averages.new_fields(k, at)
+        integrals, _ = group.integrals(new, exponent, with_labels=True)
+        if not np.isfinite(integrals).all():
+            return None
+        share = float(integrals[MASS])
+        moments[k] = named(integrals)
+        moments[k].share = batch.groups[0, k] * share
+        sharp[k] = integrals[SHARP]
+        rows.append(group.edges(new, exponent, share))
+    # a label jumps at the same logits in all groups: as many edges for each
+    return Moves(moments, sharp, np.array(rows), gain=1.0)

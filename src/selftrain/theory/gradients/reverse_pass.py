@@ -1,0 +1,166 @@
+r"""The reverse pass over a run: from the last step to the first.
+
+Carried along are the derivatives of L in the law of the weights and in the bias. At every step
+those in its own results (`seeds`) are added. The linear half of the step turns them into
+derivatives in the unknowns, its equations turn these into derivatives in fields, labels and batch,
+and from all of them the linear half gives those in the old law, for the step before. Where
+`step.march` solves the run, the pass is compiled (`compiled_pass`).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...arrays import Array
+from ...errors import ConvergenceError
+from ...runtime.progress import Progress
+from ..averages.batch import At
+from ..geometry.modes import BIAS
+from ..geometry.space import threads_of
+from ..geometry.spectrum import SpectralStep
+from ..stages import Stages
+from ..step.equations import assemble
+from ..step.newton import anchor_of
+from ..step.stage import Stage
+from ..tolerances import exponent_of
+from .adjoint import pull_equations
+from .compiled_pass import SolvedRun, pull_run, rooms_for
+from .moved_averages import is_small, moves_of, rule_of
+from .pulls import (
+    OLD_BIAS,
+    SCALE,
+    Carried,
+    Reversed,
+    SolvedStep,
+    StepNumbers,
+    carried_for,
+    reversed_for,
+)  # fmt: skip
+from .reversed_matrices import pull_matrices
+from .reversed_modes import pull_modes
+from .seeds import Seeds, Wanted, seeds_of
+
+if TYPE_CHECKING:
+    from ..trajectory import Trajectory
+
+TOO_LONG = "its averages need more nodes than there is room for"
+
+PIECE = 200_000
+"""Modes times steps that are differentiated before progress is reported."""
+
+
+def reverse_pass(
+    run: Trajectory, wanted: Wanted, last: int, bar: Progress, carried: Carried | None = None
+) -> Array:
+    """Return the derivatives of L in what steps 0..`last` are given, a row of `pulls` for each.
+
+    Arguments:
+        wanted: the derivatives in the results of the run.
+        bar: hears of the progress.
+        carried: where the derivatives in the models between steps are put; one row by default.
+    """
+    stages = Stages(run.problem, run.recipe)
+    seeds, by_scale = seeds_of(run, stages, wanted, last)
+    slopes, exponent = wanted.pulls[: last + 1].copy(), exponent_of(run.stats.tolerance)
+    assert run.unknowns is not None
+    law = stages.space.no_weights()
+    linear = reversed_for(law, stages.space.groups)
+    if carried is None:
+        carried = carried_for(law)
+    if stages.compiled:
+        numbers = np.column_stack([run.unknowns, run.scaled("bias"), run.unit_changes])
+        solved = SolvedRun(
+            stages.samples, stages.schedule, exponent, run.recipe.fix_bias, numbers,
+            run.weight_means, run.weight_spreads,
+        )  # fmt: skip
+        rooms = rooms_for(stages.work, linear)
+        piece = 1 + PIECE // stages.samples.mean.shape[1]
+        for end in range(last, -1, -piece):
+            steps = (end, max(-1, end - piece))
+            failed = pull_run(steps, solved, seeds, rooms, carried, slopes)
+            if failed >= 0:
+                raise ConvergenceError(failed, TOO_LONG, {}, math.nan)
+            bar.reach(last - steps[1])
+    else:
+        with threads_of(stages.space):
+            for t in range(last, -1, -1):
+                stage = stages.stage(t, *run.model_before(t))
+                mirrored = bool(stages.balanced[t] and stage.labels.bias == 0.0)
+                solution = solution_of(stage, run.unknowns[t], exponent, mirrored)
+                row = t if len(carried.bias) > 1 else 0
+                at = Carried(*(part[row : row + 1] for part in carried))
+                _pull_step(stage, solution, linear, seeds, at, slopes[t])
+                for part, power in zip(at, (1, 2, 1), strict=True):
+                    part *= float(run.unit_changes[t]) ** power
+                bar.reach(last + 1 - t)
+    slopes[:, SCALE] += by_scale
+    return slopes
+
+
+def _pull_step(
+    stage: Stage, solution: tuple[SolvedStep, StepNumbers], linear: Reversed, seeds: Seeds,
+    carried: Carried, pulls: Array,
+) -> None:  # fmt: skip
+    """Make one step of the pass, for any loss and any covariances, in the units of the step."""
+    (step, at), t, place = solution, stage.t, seeds.places[stage.t]
+    linear.new_mean[:], linear.new_variance[:] = carried.mean[0], carried.variance[0]
+    if place >= 0:
+        linear.new_mean[:] += seeds.means[place]
+        linear.new_variance[:] += seeds.spreads[place]
+    linear.ends[:] = seeds.numbers[t, -3:-1]
+    pull_linear(stage, step, at, pulls, linear)
+    linear.x[:] += seeds.numbers[t, :-3]
+    linear.x[BIAS] += carried.bias[0]
+    pull_equations(step, at, pulls, linear)
+    pull_linear(stage, step, at, pulls, linear)
+    carried.mean[0], carried.variance[0] = linear.mean, linear.variance
+    carried.bias[0] = at.gamma * (seeds.numbers[t, -1] + carried.bias[0]) + pulls[OLD_BIAS]
+
+
+def solution_of(
+    stage: Stage, unknowns: Array, exponent: float, mirrored: bool
+) -> tuple[SolvedStep, StepNumbers]:
+    """Return a step at its solution, on the rule that derivatives need.
+
+    Where a step changes the weights by little, its unknowns are made more exact first.
+    """
+    x, labels, ridge, first = unknowns.copy(), stage.labels, stage.ridge, stage.t == 0
+    softness, gamma, batch = stage.algebra.softness, labels.gamma, stage.averages.batch
+    small = not first and bool(is_small(x, ridge, softness))
+    anchor = anchor_of(x, ridge, gamma, softness)
+    fields = stage.algebra.fields(x, ridge, gamma, anchor)
+    rule = rule_of(exponent, small, first, labels.roots, fields)
+    if small:
+        size, _, step = stage.step_from(x, ridge, rule)
+        if size < math.inf:
+            x += step
+        if mirrored:
+            x[BIAS] = 0.0
+        fields = stage.algebra.fields(x, ridge, gamma, anchor)
+    averages: Any = stage.averages
+    moves = moves_of(averages, At(float(x[BIAS]), fields, anchor), rule)
+    if moves is None:
+        raise ConvergenceError(stage.t, TOO_LONG, {}, math.nan)
+    moments, sharp, edges, gain, soft = moves
+    system, held = np.empty((x.size, x.size + 1)), not math.isnan(stage.fixed_bias)
+    assemble(x, fields, moments, labels, (anchor, stage.fixed_bias, float(first)), system)
+    numbers = StepNumbers(
+        ridge, float(batch.limit), gamma, anchor, labels.m, labels.bias, gain, soft, first, held,
+        mirrored,
+    )  # fmt: skip
+    positive = np.array(batch.groups[1])
+    return SolvedStep(x, fields, labels.roots, moments, positive, sharp, edges, system), numbers
+
+
+def pull_linear(
+    stage: Stage, step: SolvedStep, at: StepNumbers, pulls: Array, out: Reversed
+) -> None:
+    """Fill `out` by the linear half of a step in reverse, in its coordinates."""
+    linear: Any = stage.algebra
+    if isinstance(linear, SpectralStep):
+        pull_modes(step, at, linear.noise, linear.old, pulls, out)
+    else:
+        pull_matrices(step, at, linear, pulls, out)
