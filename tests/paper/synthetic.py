@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from selftrain.paper.computations import finite
-from selftrain.paper.figure import Data, Figure
+from selftrain.paper.entry import Data, Figure
 from selftrain.sweeps import Task, gather
 
 T = 2 ** np.arange(11)

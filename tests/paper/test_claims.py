@@ -220,7 +220,7 @@ def test_a_verdict_is_judged_again_at_other_bars() -> None:
     assert uncertain.holds is None
     assert uncertain.flips == "twice of 0.1: holds; half of 0.1: does not hold"
     assert decided(positive("x", 1.0)).flips == "no bar"
-    assert at_full_size(False, below("x", 0.08, near)).flips == "no"
+    assert at_full_size(below("x", 0.08, near)).version(full=False).flips == "no"
 
 
 @pytest.mark.parametrize("name", IDS)
@@ -293,6 +293,7 @@ def test_power_laws() -> None:
 
 def test_an_error_below_the_limit_is_a_finding_that_fails() -> None:
     error, bayes = xr.DataArray([0.1, 0.2]), xr.DataArray([0.09, 0.21])
-    assert above_bayes(error, bayes, full=False).holds is False
-    assert above_bayes(error, 0.5 * bayes, full=False).holds is None
-    assert above_bayes(error, 0.5 * bayes, full=True).holds is True
+    below_limit, above_limit = (above_bayes(error, limit).ruling for limit in (bayes, 0.5 * bayes))
+    assert below_limit.version(full=False).holds is False
+    assert above_limit.version(full=False).holds is None
+    assert above_limit.holds is True

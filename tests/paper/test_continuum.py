@@ -14,7 +14,7 @@ from scipy.optimize import minimize
 from selftrain import Problem, Recipe, continuum
 from selftrain.expansions import squared_closed_form
 from selftrain.paper.computations.paths import path
-from selftrain.paper.figures.continuum import draw
+from selftrain.paper.registry import figure
 
 SETTING = {"alpha_l": 0.5, "alpha_u": 2.0, "rho": 0.2, "delta": 0.75**2, "loss": "squared"}
 
@@ -55,9 +55,9 @@ def test_a_row_for_each_number_of_steps_and_a_column_for_each_share(panel: dict[
         }
     )
     axes = {"loss": ["squared"], "steps": [8, 64], "rho": [0.2]}
-    figure = draw({"paths": one.expand_dims(axes)})
-    assert len(figure.axes) == 2
-    for steps, ax in zip((8, 64), figure.axes, strict=True):
+    drawing = figure("continuum").draw({"paths": one.expand_dims(axes)})
+    assert len(drawing.axes) == 2
+    for steps, ax in zip((8, 64), drawing.axes, strict=True):
         assert f"$T={steps}$, $\\rho=0.2$" in ax.get_title(loc="left")
         (mark,) = (line for line in ax.lines if line.get_label() == r"$\tau_M$")
         assert np.ravel(mark.get_xdata())[0] == panel["time_scale"]

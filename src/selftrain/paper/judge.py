@@ -1,25 +1,57 @@
-"""What verdicts are made of: agreement with power, fitted powers, numbers in words."""
+"""Tools to judge a statement: agreement within errors, fitted powers, numbers in words."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy import stats
 
-from ..arrays import Array
-from .figure import Data, Finding
-from .ruling import Bar, Criterion, below, everywhere
+from .entry import Data, Judged
+from .ruling import Bar, Criterion, Ruling, below, everywhere
 
 if TYPE_CHECKING:
     import xarray as xr
 
-
 LEVEL = 1e-3
-"""A difference counts as real if chance makes one as large in one of a thousand figures."""
-
+"""A difference is real if chance makes one as large in one of a thousand figures."""
 
 ROUNDING = Bar(1e-9, "a thousand times the accuracy of the solver")
+
+
+def judged(
+    key: str,
+    ruling: Ruling,
+    found: str,
+    *,
+    case: Any = "",
+    values: Any = None,
+    **numbers: Any,
+) -> Judged:
+    """Judge one statement of a figure.
+
+    Arguments:
+        key: the statement's key in the file of the paper.
+        ruling: the criteria that decide.
+        found: what was found, in words and numbers.
+        case: the case, if one statement is judged in several.
+        values: values for placeholders of the statement that are not constants of the module.
+        numbers: numbers for the record; those that are not finite are left out.
+    """
+    finite = {name: float(value) for name, value in numbers.items() if np.isfinite(value)}
+    return Judged(key, ruling, found, finite, case, values or {})
+
+
+def above_bayes(error: xr.DataArray, bayes: xr.DataArray) -> Judged:
+    """Judge that no tuned recipe is below the Bayes error."""
+    gap = float((error / bayes).min())
+    return judged(
+        "above-bayes",
+        everywhere(below("largest shortfall", 1 - gap, ROUNDING)),
+        f"The smallest ratio of an error to its Bayes error is {gap:.5f}.",
+        smallest_ratio=gap,
+    )
 
 
 class Agreement(NamedTuple):
@@ -27,9 +59,8 @@ class Agreement(NamedTuple):
 
     Attributes:
         largest: the largest distance of a mean from the theory, in the units of its scale.
-        at_most: what it is at most, every mean with a one-sided confidence of 95 %.
-        at_least: what it is at least: the largest distance less what chance makes of it in one of
-            a thousand figures.
+        at_most: upper bound of that distance, every mean with a one-sided confidence of 95 %.
+        at_least: the largest distance minus what chance makes of it in one of a thousand figures.
         detectable: a distance that would be seen with a power of 90 %, at the noisiest mean.
     """
 
@@ -39,14 +70,14 @@ class Agreement(NamedTuple):
     detectable: float
 
     def within(self, what: str, bar: Bar) -> Criterion:
-        """All means must be within a distance of the theory: they are if they are so with
-        confidence, they are not if one is farther beyond chance.
+        """Require all means within a distance of the theory: met if they are with confidence, not
+        met if one is farther beyond chance.
         """
         return below(what, self.largest, bar, self.at_least, self.at_most)
 
 
 def agreement(gap: Any, error: Any, seeds: int) -> Agreement:
-    """How far means over seeds are from a theory, from their gaps and standard errors.
+    """Measure how far means over seeds are from a theory, from their gaps and standard errors.
 
     >>> bar = Bar(0.05, "an example")
     >>> agreement([0.01, -0.02], [0.001, 0.001], seeds=16).within("gap", bar).met()
@@ -67,8 +98,15 @@ def agreement(gap: Any, error: Any, seeds: int) -> Agreement:
     )
 
 
+def over_seeds(values: xr.DataArray, theory: Any = 0.0, scale: Any = 1.0) -> Agreement:
+    """Measure how far the mean over seeds is from a theory, in units of a scale."""
+    seeds = values.sizes["seed"]
+    error = values.std("seed", ddof=1) / np.sqrt(seeds) / scale
+    return agreement((values.mean("seed") - theory) / scale, error, seeds)
+
+
 class PowerLaw(NamedTuple):
-    """y = amplitude * x^exponent, and the largest factor by which a point is off."""
+    """A fit y = amplitude * x^exponent, and the largest factor by which a point is off."""
 
     exponent: float
     amplitude: float
@@ -76,7 +114,7 @@ class PowerLaw(NamedTuple):
 
 
 def power_law(x: Any, y: Any) -> PowerLaw:
-    """Least squares in logarithms.
+    """Fit a power law by least squares in logarithms.
 
     >>> law = power_law([1, 2, 4], [3, 1.5, 0.75])
     >>> round(law.exponent, 12), round(law.amplitude, 12), round(law.off, 12)
@@ -89,50 +127,32 @@ def power_law(x: Any, y: Any) -> PowerLaw:
 
 
 def last_slope(x: Any, y: Any, points: int = 3) -> float:
-    """The slope of log y against log x over the last points."""
+    """Return the slope of log y against log x over the last points."""
     return power_law(np.asarray(x)[-points:], np.asarray(y)[-points:]).exponent
 
 
-def worst(values: xr.DataArray) -> tuple[float, str]:
-    """The largest value and where it is, in words."""
-    at = values.argmax(...)
-    place = values[{str(name): index for name, index in at.items()}]
-    where = ", ".join(
-        f"{name} = {_shown(place[name].item())}" for name in values.dims if name in place.coords
-    )
-    return float(place), where
-
-
 def by_size(data: Data) -> list[tuple[int, xr.Dataset]]:
-    """The datasets named N1024 and the like, finite systems, by their N."""
+    """Return the datasets of finite systems, named N1024 and the like, sorted by N."""
     sizes = [(int(part[1:]), one) for part, one in data.items() if part.startswith("N")]
     return sorted(sizes, key=lambda entry: entry[0])
 
 
-def above_bayes(error: xr.DataArray, bayes: xr.DataArray, full: bool) -> Finding:
-    """No tuned recipe is below the limit no method can beat."""
-    gap = float((error / bayes).min())
-    return Finding(
-        says="No error is below the Bayes limit of the same data.",
-        ruling=everywhere(full, below("largest shortfall", 1 - gap, ROUNDING)),
-        found=f"The smallest ratio of an error to its Bayes limit is {gap:.5f}.",
-        numbers={"smallest_ratio": gap},
-    )
+def listed(values: Any, form: str = "{:.3g}", names: Any = None) -> str:
+    """List values with their names; a value that rounds to zero has no sign.
 
+    Arguments:
+        values: a mapping, a DataArray over one axis, or an array that `names` belong to.
+        form: how a value is written.
 
-def numbers(**values: Any) -> dict[str, float]:
-    """Numbers for a record; what is not finite is left out, because JSON does not know it."""
-    return {name: float(value) for name, value in values.items() if np.isfinite(value)}
-
-
-def listed(names: Any, values: Array, form: str = "{:.3g}") -> str:
-    """Pairs in words; a value that rounds to zero has no sign.
-
-    >>> listed([0.5, 0.2], np.array([1.0, 2.5]))
+    >>> listed({0.5: 1.0, 0.2: 2.5})
     '0.5: 1, 0.2: 2.5'
-    >>> listed([0.5], np.array([-1e-9]), "{:.2%}")
+    >>> listed([-1e-9], "{:.2%}", names=[0.5])
     '0.5: 0.00%'
     """
+    if isinstance(values, Mapping):
+        names, values = list(values), list(values.values())
+    elif names is None:
+        names = values[values.dims[0]]
 
     def number(value: float) -> str:
         text = form.format(value)
@@ -141,6 +161,16 @@ def listed(names: Any, values: Array, form: str = "{:.3g}") -> str:
     return ", ".join(
         f"{_shown(name)}: {number(float(value))}"
         for name, value in zip(np.asarray(names).tolist(), np.ravel(values), strict=True)
+    )
+
+
+def listed_by(
+    axis: str, values: xr.DataArray, form: str = "{:.3g}", label: str = "", names: Any = None
+) -> str:
+    """List values over one axis for each value of another: "rho = 0.4: 1: 0.2, 2: 0.1; ..."."""
+    return "; ".join(
+        f"{label or axis} = {_shown(place)}: {listed(values.sel({axis: place}), form, names)}"
+        for place in values[axis].values.tolist()
     )
 
 

@@ -1,46 +1,24 @@
-"""All figures, in the order of the paper; those of our own stand after the one they belong to, or
-at the end.
-"""
+"""All figures of all papers, found by id, number or LaTeX label."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from importlib import import_module
+from functools import cache
 from typing import Any
 
 from ..errors import InvalidInput, nearest
-from .figure import Figure, Place
+from .entry import Figure
+from .papers import PAPERS, paper
 from .variation import varied
 
-IDS = (
-    "weights-logits",
-    "macroscopic",
-    "predictions",
-    "relative-error",
-    "cosine",
-    "selection",
-    "batch-size",
-    "optimal-ridge",
-    "continuum",
-    "heuristics",
-    "ablation",
-    "few-labels",
-    "annealing",
-    "weights-logits-all",
-    "macroscopic-all",
-    "susceptibility",
-    "single-shot-ridge",
-    "single-shot-error",
-    "schedules",
-    "reuse",
-    "real-data",
-)
+IDS = tuple(name for one in PAPERS for name in paper(one).figures)
+"""The ids of all figures, paper by paper, in the order in which they are listed."""
 
 
 def figure(name: str, **changes: Any) -> Figure:
-    """A figure by its id, its number in the paper or its LaTeX label; with other parameters, if
-    some are given.
+    """Return a figure by its id, its number in the paper or its LaTeX label, with other parameters
+    if some are given.
 
     Arguments:
         name: "cosine", "fig4" or "fig: cosine similarity".
@@ -54,38 +32,39 @@ def figure(name: str, **changes: Any) -> Figure:
     >>> figure("cosine", rho=0.3, alpha_l=0.2).id
     'cosine-rho0.3-alpha_l0.2'
     """
-    found = _own(_id(name))
+    found = _known()[_id(name)]
     return varied(found, changes) if changes else found
 
 
 def figures(names: Iterable[str] = ()) -> list[Figure]:
-    """The figures of these names, each once, in the order of the paper; all if none is given."""
-    asked = {_id(name) for name in names} or set(IDS)
-    return [_own(name) for name in IDS if name in asked]
+    """Return figures by their names or that of their paper, each once, in order; all by default."""
+    asked = {
+        one for name in names for one in (paper(name).figures if name in PAPERS else [_id(name)])
+    }
+    return [one for name, one in _known().items() if name in asked or not asked]
 
 
-def _own(name: str) -> Figure:
-    """A figure with the parameters of the paper."""
-    module = import_module(f".figures.{name.replace('-', '_')}", __package__)
-    found: Figure = module.FIGURE
-    return found
+@cache
+def _known() -> dict[str, Figure]:
+    """All figures with the parameters of their papers."""
+    home = f"{__package__}.figures."
+    return {
+        name: Figure(name, one, home + name.replace("-", "_"), texts)
+        for one in PAPERS
+        for name, texts in paper(one).figures.items()
+    }
 
 
 def _id(name: str) -> str:
-    """The id of what is called so."""
+    """The id of the figure of that name."""
     if name in IDS:
         return name
-    numbers = {place.number: name for name, place in _places().items() if place.number is not None}
-    labels = {place.label: name for name, place in _places().items() if place.label}
     number = re.fullmatch(r"fig(?:ure)?[ .-]*(\d+)", name.strip(), re.IGNORECASE)
-    if number is not None:
-        if int(number[1]) in numbers:
-            return numbers[int(number[1])]
-        raise InvalidInput("figure", name, f"the paper has fig1 to fig{max(numbers)}")
-    if name in labels:
-        return labels[name]
+    for one in _known().values():
+        place = one.texts
+        if name == place.get("label") or (number and int(number[1]) == place.get("number")):
+            return one.id
+    if number:
+        last = max(one.texts.get("number", 0) for one in _known().values())
+        raise InvalidInput("figure", name, f"the paper has fig1 to fig{last}")
     raise InvalidInput("figure", name, f"unknown figure; {nearest(name, IDS)}")
-
-
-def _places() -> dict[str, Place]:
-    return {name: _own(name).place for name in IDS}

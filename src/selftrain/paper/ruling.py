@@ -1,41 +1,31 @@
-"""How a verdict comes about: measured numbers, each on the right side of its bar or not, and what
-the verdict would be at other bars.
+"""Verdicts from numbers: each measured number lies on the right side of its bar or not.
 
 A `Criterion` is a number with the range it is known to lie in, and the `Bar` it must be below or
-above; an order or a sign has no bar. A `Ruling` is a set of criteria that must all be met, and who
-may decide: a quick version has only some of the cases. Bars are deviations (0.01 for "a ratio below
-1.01"), so that twice and half of one make sense; `Ruling.sensitivity` judges again at both.
+above; a sign or an order has no bar. A `Ruling` is a set of criteria that must all be met. Bars
+are deviations (0.01 for "a ratio below 1.01"), so that doubling and halving one makes sense:
+`Ruling.sensitivity` is the verdict at both.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 HOLDS, FAILS, OPEN = "holds", "does not hold", "cannot tell"
-VERDICTS = (HOLDS, FAILS, OPEN)
-"""What a verdict can be. A quick version says `OPEN` where the full run could say something
-else.
-"""
+"""The verdicts. A quick version says `OPEN` wherever the full one could say something else."""
 
 NO_BAR = "no bar"
 
 
 def verdict_of(holds: bool | None) -> str:
-    """The verdict in words."""
+    """Return the verdict in words."""
     return {True: HOLDS, False: FAILS, None: OPEN}[holds]
 
 
-@dataclass(frozen=True)
-class Bar:
-    """A number that decides.
-
-    Attributes:
-        size: how large; a deviation, a rate or a share, positive.
-        why: the reason for this size.
-    """
+class Bar(NamedTuple):
+    """A number that decides: a positive deviation, rate or proportion, and the reason for it."""
 
     size: float
     why: str
@@ -48,7 +38,7 @@ class Criterion:
     Attributes:
         what: what was measured.
         value: the number.
-        low, high: the range it is known to lie in; both are `value` where it is exact.
+        low, high: the range it is known to lie in; both are `value` if it is exact.
         bar: what it is compared with; None for zero, a sign or an order.
         is_above: it must lie above the bar; False: below.
     """
@@ -61,8 +51,8 @@ class Criterion:
     is_above: bool
 
     def met(self, factor: float = 1.0) -> bool | None:
-        """Whether it lies where it must if the bar were so many times as high; None if its range
-        has the bar inside, or it is missing.
+        """Return whether it is met with the bar times a factor; None if its range contains the bar
+        or the number is missing.
         """
         level = 0.0 if self.bar is None else factor * self.bar.size
         if math.isnan(self.low) or math.isnan(self.high):
@@ -72,11 +62,15 @@ class Criterion:
         return True if self.high < level else None if self.low < level else False
 
     def to_dict(self) -> dict[str, Any]:
-        """For a record; what is not finite is None, because JSON does not know it."""
+        """Return a dictionary for JSON; numbers that are not finite are None."""
+        value, low, high = (
+            number if math.isfinite(number) else None
+            for number in (self.value, self.low, self.high)
+        )
         return {
             "what": self.what,
-            "value": _finite(self.value),
-            "range": [_finite(self.low), _finite(self.high)],
+            "value": value,
+            "range": [low, high],
             "side": "above" if self.is_above else "below",
             "bar": None if self.bar is None else self.bar.size,
             "why": "a sign or an order" if self.bar is None else self.bar.why,
@@ -84,7 +78,7 @@ class Criterion:
 
 
 def below(what: str, value: Any, bar: Bar, low: Any = None, high: Any = None) -> Criterion:
-    """A number that must be below a bar.
+    """Require a number below a bar.
 
     >>> below("excess", 0.02, Bar(0.05, "5 % are visible")).met()
     True
@@ -95,7 +89,7 @@ def below(what: str, value: Any, bar: Bar, low: Any = None, high: Any = None) ->
 
 
 def above(what: str, value: Any, bar: Bar, low: Any = None, high: Any = None) -> Criterion:
-    """A number that must be above a bar.
+    """Require a number above a bar.
 
     >>> above("gain", 0.02, Bar(0.05, "5 % are visible")).met()
     False
@@ -104,47 +98,44 @@ def above(what: str, value: Any, bar: Bar, low: Any = None, high: Any = None) ->
 
 
 def positive(what: str, value: Any) -> Criterion:
-    """A number that must be above zero: a sign or an order, without a bar.
+    """Require a number above zero: a sign or an order, without a bar.
 
     >>> positive("smallest increase", 0.5).met(2.0)
     True
     """
-    return _criterion(what, value, None, True, None, None)
+    return _criterion(what, value, None, True)
 
 
 def _criterion(
-    what: str, value: Any, bar: Bar | None, is_above: bool, low: Any, high: Any
+    what: str, value: Any, bar: Bar | None, is_above: bool, low: Any = None, high: Any = None
 ) -> Criterion:
-    number = float(value)
-    return Criterion(
-        what,
-        number,
-        number if low is None else float(low),
-        number if high is None else float(high),
-        bar,
-        is_above,
-    )
+    least, most = (float(value if end is None else end) for end in (low, high))
+    return Criterion(what, float(value), least, most, bar, is_above)
 
 
 class Sensitivity(NamedTuple):
-    """What a verdict would be at twice and at half of one of its bars."""
+    """The verdict at twice and at half of one bar."""
 
     bar: Bar
     twice: bool | None
     half: bool | None
 
 
-Rule = Callable[[bool | None, bool], bool | None]
-"""What may be said, from whether the criteria are met and whether the version is the full one."""
+Rule = Callable[[bool | None], bool | None]
+"""The verdict of a quick version, from whether the criteria are met."""
 
 
 @dataclass(frozen=True)
 class Ruling:
-    """Criteria that must all be met, and what the version may say of them."""
+    """Criteria that must all be met, and what a quick version may conclude from them."""
 
     criteria: tuple[Criterion, ...]
-    rule: Rule
-    full: bool
+    quick_rule: Rule
+    full: bool = True
+
+    def version(self, full: bool) -> Ruling:
+        """Return the ruling on data of the full version, or of the quick one."""
+        return replace(self, full=full)
 
     @property
     def holds(self) -> bool | None:
@@ -153,7 +144,7 @@ class Ruling:
 
     @property
     def sensitivity(self) -> tuple[Sensitivity, ...]:
-        """The verdict at twice and at half of each bar, the others as they are."""
+        """The verdict at twice and at half of each bar, the others unchanged."""
         bars = dict.fromkeys(one.bar for one in self.criteria if one.bar is not None)
         return tuple(
             Sensitivity(bar, self._judged(bar, 2.0), self._judged(bar, 0.5)) for bar in bars
@@ -161,7 +152,7 @@ class Ruling:
 
     @property
     def flips(self) -> str:
-        """In words: which verdict another bar would lead to; "no" if none, "no bar" without one.
+        """Verdicts at other bars that differ; "no" if none does, "no bar" if there is no bar.
 
         >>> few = Bar(0.05, "5 % are visible")
         >>> decided(below("excess", 0.02, few)).flips
@@ -182,15 +173,12 @@ class Ruling:
         return "; ".join(other) or "no"
 
     def to_dict(self) -> dict[str, Any]:
+        """Return a dictionary for JSON."""
         return {
             "criteria": [one.to_dict() for one in self.criteria],
             "sensitivity": [
-                {
-                    "bar": one.bar.size,
-                    "twice": verdict_of(one.twice),
-                    "half": verdict_of(one.half),
-                }
-                for one in self.sensitivity
+                {"bar": bar.size, "twice": verdict_of(twice), "half": verdict_of(half)}
+                for bar, twice, half in self.sensitivity
             ],
             "flips": self.flips,
         }
@@ -198,54 +186,34 @@ class Ruling:
     def _judged(self, changed: Bar | None, factor: float) -> bool | None:
         met = [one.met(factor if one.bar == changed else 1.0) for one in self.criteria]
         together = False if False in met else None if None in met else True
-        return self.rule(together, self.full)
+        return together if self.full else self.quick_rule(together)
 
 
-def everywhere(full: bool, *criteria: Criterion) -> Ruling:
-    """On a statement about every case: some of the cases can refute it, not prove it.
+def everywhere(*criteria: Criterion) -> Ruling:
+    """Rule on a statement about every case: some of the cases can refute it, not prove it.
 
-    >>> good, bad = positive("x", 1.0), positive("x", -1.0)
-    >>> everywhere(False, good).holds, everywhere(False, bad).holds, everywhere(True, good).holds
+    >>> good, bad = (everywhere(positive("x", value)) for value in (1.0, -1.0))
+    >>> good.version(full=False).holds, bad.version(full=False).holds, good.holds
     (None, False, True)
     """
-    return Ruling(criteria, _refuted_by_some, full)
+    return Ruling(criteria, lambda holds: False if holds is False else None)
 
 
-def somewhere(full: bool, *criteria: Criterion) -> Ruling:
-    """On a statement about some case: some of the cases can prove it, not refute it.
+def somewhere(*criteria: Criterion) -> Ruling:
+    """Rule on a statement about some case: some of the cases can prove it, not refute it.
 
-    >>> good, bad = positive("x", 1.0), positive("x", -1.0)
-    >>> somewhere(False, good).holds, somewhere(False, bad).holds, somewhere(True, bad).holds
+    >>> good, bad = (somewhere(positive("x", value)) for value in (1.0, -1.0))
+    >>> good.version(full=False).holds, bad.version(full=False).holds, bad.holds
     (True, None, False)
     """
-    return Ruling(criteria, _proved_by_some, full)
+    return Ruling(criteria, lambda holds: True if holds else None)
 
 
-def at_full_size(full: bool, *criteria: Criterion) -> Ruling:
-    """On a statement that only the long runs, or the many seeds, of the full version decide."""
-    return Ruling(criteria, _full_only, full)
+def at_full_size(*criteria: Criterion) -> Ruling:
+    """Rule on a statement that only the long runs or many seeds of the full version decide."""
+    return Ruling(criteria, lambda holds: None)
 
 
 def decided(*criteria: Criterion) -> Ruling:
-    """On a statement of which both versions have all cases."""
-    return Ruling(criteria, _as_it_is, True)
-
-
-def _refuted_by_some(holds: bool | None, full: bool) -> bool | None:
-    return holds if full or holds is False else None
-
-
-def _proved_by_some(holds: bool | None, full: bool) -> bool | None:
-    return holds if full or holds is True else None
-
-
-def _full_only(holds: bool | None, full: bool) -> bool | None:
-    return holds if full else None
-
-
-def _as_it_is(holds: bool | None, full: bool) -> bool | None:
-    return holds
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
+    """Rule on a statement for which both versions have all cases."""
+    return Ruling(criteria, lambda holds: holds)

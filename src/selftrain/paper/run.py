@@ -23,7 +23,7 @@ from ..runtime.files import forget_parts, replacing, write_netcdf, write_text
 from ..runtime.parallel import local_processes, stop_now
 from ..runtime.progress import Progress, ProgressOption
 from ..sweeps import Failure, Store, Task, complete
-from .figure import Data, Figure
+from .entry import Data, Figure
 from .registry import figures
 from .variation import varied
 

@@ -1,33 +1,34 @@
-r"""The setting that the figures share: where the paper says it, as it says; where it is open,
-chosen here.
+r"""The setting shared by the figures, from the paper where it gives one.
 
 Section 3.4 fixes $(\alpha_L, \alpha_U, \Delta) = (0.5, 2, 0.75^2)$ for the comparison with
 experiments (in the names of its picture files), the caption of `fig: vs continuous squared loss`
-for continuous time; the same $(\alpha_L, \alpha_U)$ is taken where captions name $(\rho, \Delta)$
+for continuous time; the same $(\alpha_L, \alpha_U)$ is used where captions name $(\rho, \Delta)$
 only.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ..sweeps import Grid, Task
+from ..sweeps import Computation, Grid, Task
 from .computations.chains import CHAIN
 
 ALPHA_L, ALPHA_U, DELTA = 0.5, 2.0, 0.75**2
+AMOUNTS = {"alpha_l": ALPHA_L, "alpha_u": ALPHA_U, "delta": DELTA}
 RHOS = (0.5, 0.495, 0.4, 0.2)
-"""The shares of the positive class that the paper names."""
+"""The proportions of the positive class that the paper names."""
 
 BETWEEN = 0.3
-"""A share of our own, between the last two."""
+"""A proportion of our own, between the last two."""
 
-DELTAS = (1.0, 0.75**2)
-LONGEST, LONGEST_QUICK = 1024, 8
+WIDE = 1.0
+r"""The larger $\Delta$ of the paper."""
 
-EXPERIMENT = {"alpha_l": ALPHA_L, "alpha_u": ALPHA_U, "delta": DELTA, "steps": 16}
+DELTAS = (WIDE, DELTA)
+EXPERIMENT = {**AMOUNTS, "steps": 16}
 """The setting of the finite-size experiments."""
 
-RIDGES = r"$\lambda_L, \lambda_U \in (0, 0.1]$"
 TUNED = (
     r"tuned for every $T$ for the error of the last step, no domain shift, logistic loss, "
     r"$\lambda_L, \lambda_U \in (0, 0.1]$"
@@ -35,11 +36,20 @@ TUNED = (
 """What Section 4.1 fixes for all its figures."""
 
 OPEN_AMOUNTS = rf"$(\alpha_L, \alpha_U) = ({ALPHA_L:g}, {ALPHA_U:g})$"
+SECTION_3_4 = rf"$(\alpha_L, \alpha_U, \Delta) = ({ALPHA_L:g}, {ALPHA_U:g}, {DELTA:g})$"
 
 
 def longest(quick: bool) -> int:
-    """The largest T."""
-    return LONGEST_QUICK if quick else LONGEST
+    """Return the largest T."""
+    return 8 if quick else 1024
+
+
+def chains(quick: bool, axes: Mapping[str, Iterable[Any]], **fixed: Any) -> Task:
+    """Return tuned runs against T; what neither the axes nor `fixed` have is as usual."""
+    usual = {**AMOUNTS, "selection": False, "heuristics": False, "longest": longest(quick)}
+    grid = {name: tuple(values) for name, values in axes.items()}
+    rest = {name: value for name, value in (usual | fixed).items() if name not in grid}
+    return Task(CHAIN, Grid(grid, rest))
 
 
 def cases(
@@ -48,12 +58,32 @@ def cases(
     heuristics: tuple[bool, ...] = (False,),
     rhos: tuple[float, ...] = RHOS,
 ) -> Task:
-    r"""Tuned runs against T for several $(\rho, \Delta)$."""
+    r"""Return tuned runs against T for several $(\rho, \Delta)$."""
     axes: dict[str, Any] = {
         "rho": rhos,
         "delta": DELTAS[1:] if quick else DELTAS,
         "selection": selection,
         "heuristics": heuristics,
     }
-    fixed = {"alpha_l": ALPHA_L, "alpha_u": ALPHA_U, "longest": longest(quick)}
-    return Task(CHAIN, Grid(axes, fixed))
+    return chains(quick, axes)
+
+
+def with_systems(
+    theory: Computation,
+    system: Computation,
+    axes: Mapping[str, Any],
+    fixed: Mapping[str, Any],
+    seeds: Mapping[int, int],
+) -> dict[str, Task]:
+    """Return the task of a theory, and those of finite systems, named by N.
+
+    Arguments:
+        theory, system: the computations.
+        axes, fixed: what both have in common.
+        seeds: number of systems for each N.
+    """
+    tasks = {"theory": Task(theory, Grid(dict(axes), dict(fixed)))}
+    for features, count in seeds.items():
+        grid = Grid({**axes, "seed": tuple(range(count))}, {**fixed, "features": features})
+        tasks[f"N{features}"] = Task(system, grid)
+    return tasks

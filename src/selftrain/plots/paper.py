@@ -1,10 +1,10 @@
-r"""Pieces that the figures of the paper share: one colour for one $\rho$, markers and dashes as the
-captions say.
+r"""Elements that the figures of papers share: one colour for one $\rho$, markers and dashes as in
+the captions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import cycle, product
 from string import ascii_lowercase
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, YELLOW, logarithmic
+from .style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, SKY, YELLOW, logarithmic, styled
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -21,25 +21,43 @@ if TYPE_CHECKING:
     from matplotlib.lines import Line2D
 
 RHO_COLORS = {0.5: BLACK, 0.495: BLUE, 0.4: GREEN, 0.2: ORANGE}
-"""The shares of the paper."""
+"""Colours of the class proportions of the paper."""
 
 SERIES = (BLACK, BLUE, SKY, GREEN, YELLOW, ORANGE, PURPLE, GREY)
-"""Colours of series that are not of different rho."""
+"""Colours of series that do not differ by rho."""
 
 DASHED = (0, (4, 2))
 DOTTED = (0, (1, 1.5))
+SIZE_MARKERS = "os^Dv"
+"""Markers of finite systems, from small to large."""
+
 JUMP = 8.0
-"""Neighbours on a logarithmic axis that differ by a larger factor are in different valleys: no line
-joins them.
+"""Neighbours on a logarithmic axis that differ by a larger factor belong to different local minima;
+no line joins them.
 """
+
+
+def finished(
+    draw: Callable[[Any], tuple[Figure, Sequence[Line2D]]], data: Mapping[str, xr.Dataset]
+) -> Figure:
+    """Draw a figure in the common style, with letters on its panels and a legend on the right.
+
+    Arguments:
+        draw: returns the figure and the entries of its legend.
+    """
+    with styled():
+        figure, handles = draw(data)
+        if len(figure.axes) > 1:
+            letter(figure.axes)
+        if handles:
+            legend_right(figure, handles)
+    return figure
 
 
 def canvas(
     rows: int, columns: int, width: float, height: float, **options: Any
 ) -> tuple[Figure, NDArray[Any]]:
-    """A figure of so many panels, and its axes as an array of that shape; call inside
-    `styled()`.
-    """
+    """Return a figure with a grid of panels, and its axes as an array of that shape."""
     from .canvas import new_picture
 
     figure = new_picture(width, height, 160)
@@ -62,45 +80,69 @@ def series(
     filled: bool = True,
     jump: float | None = None,
 ) -> None:
-    """A curve with markers: filled ones on a solid line, or white ones on a dashed line.
+    """Draw a curve with markers: filled ones on a solid line, or white ones on a dashed line.
 
     Arguments:
         jump: break the line between neighbours that differ by more than this factor.
     """
     x, y = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
-    ends = np.arange(1, y.size)
+    breaks = np.arange(1, y.size)[:0]
     if jump is not None:
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = np.abs(np.diff(np.log(np.where(y > 0, y, np.nan))))
-        ends = ends[ratio > np.log(jump)]
-    else:
-        ends = ends[:0]
+        breaks = np.arange(1, y.size)[ratio > np.log(jump)]
     ax.plot(
-        np.insert(x, ends, np.nan),
-        np.insert(y, ends, np.nan),
-        color=color,
-        marker=marker,
-        linestyle="solid" if filled else DASHED,
-        mfc=color if filled else "white",
-        markersize=4,
+        np.insert(x, breaks, np.nan), np.insert(y, breaks, np.nan), color=color, marker=marker,
+        linestyle="solid" if filled else DASHED, mfc=color if filled else "white", markersize=4,
         linewidth=1.2,
-    )
+    )  # fmt: skip
+
+
+def measured(
+    ax: Axes,
+    x: Any,
+    mean: Any,
+    spread: Any,
+    color: str,
+    marker: str,
+    size: float = 3.5,
+) -> None:
+    """Draw markers with error bars."""
+    ax.errorbar(
+        x, mean, spread, color=color, marker=marker, linestyle="none", markersize=size,
+        elinewidth=0.8,
+    )  # fmt: skip
+
+
+def systems(ax: Axes, x: Any, values: xr.DataArray, color: str, marker: str, **size: Any) -> None:
+    """Draw the mean and standard deviation of finite systems over their seeds."""
+    measured(ax, x, values.mean("seed"), values.std("seed", ddof=1), color, marker, **size)
+
+
+def size_legend(
+    sizes: Iterable[tuple[int, xr.Dataset]], colors: Sequence[str] = SERIES[1:]
+) -> list[Line2D]:
+    """Return legend entries of finite systems: N and the number of seeds."""
+    return [
+        handle(f"N = {features:,}\n{one.seed.size} seeds", color, marker, "none")
+        for (features, one), color, marker in zip(sizes, colors, SIZE_MARKERS, strict=False)
+    ]
 
 
 def reference(ax: Axes, x: Any, y: Any, color: str = GREY, dashes: Any = DOTTED) -> None:
-    """What a curve is compared with: a thin line without markers."""
+    """Draw a thin line without markers, to compare curves with."""
     ax.plot(x, y, color=color, linestyle=dashes, linewidth=1.0)
 
 
 def bound(ax: Axes, value: float, color: str = GREY) -> None:
-    """A bound of a search: a thin dotted line across the panel."""
+    """Draw a bound of a search: a thin dotted line across the panel."""
     ax.axhline(value, color=color, linewidth=0.9, linestyle=DOTTED)
 
 
 def lengths_axis(
     axes: Iterable[Axes], lengths: Sequence[int], label: str = "total number of steps $T$"
 ) -> None:
-    """T over powers of two; every second number where they are many."""
+    """Label T over powers of two; every second number if there are many."""
     from matplotlib.ticker import FixedLocator, NullLocator
 
     for ax in axes:
@@ -113,20 +155,18 @@ def lengths_axis(
 
 
 def few_ticks(ax: Axes) -> None:
-    """Few numbers along x, as powers of ten where they are small: plain digits of 1e-10 would run
-    into each other.
-    """
+    """Set few numbers along x, as powers of ten if they are small: the digits of 1e-10 overlap."""
+
+    def short(value: float, _: Any) -> str:
+        digits, _, power = f"{value:.3g}".partition("e")
+        return rf"${digits}\cdot 10^{{{int(power)}}}$" if power else digits
+
     ax.locator_params(axis="x", nbins=4)
-    ax.xaxis.set_major_formatter(lambda value, _: _short(value))
-
-
-def _short(value: float) -> str:
-    digits, _, power = f"{value:.3g}".partition("e")
-    return rf"${digits}\cdot 10^{{{int(power)}}}$" if power else digits
+    ax.xaxis.set_major_formatter(short)
 
 
 def ratio_ticks(axes: Iterable[Axes]) -> None:
-    """A logarithmic axis of ratios near one, with plain numbers over its whole range."""
+    """Set a logarithmic axis of ratios near one, with plain numbers over its whole range."""
     steps = (0.7, 0.8, 0.9, 1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 7, 10, 15, 20)
     for ax in axes:
         ax.set_yscale("log")
@@ -142,7 +182,7 @@ def ratio_ticks(axes: Iterable[Axes]) -> None:
 def handle(
     text: str, color: str = GREY, marker: str = "", line: Any = "solid", filled: bool = True
 ) -> Line2D:
-    """An entry of a legend."""
+    """Return an entry of a legend."""
     from matplotlib.lines import Line2D
 
     return Line2D(
@@ -151,8 +191,18 @@ def handle(
     )  # fmt: skip
 
 
+def switch_legend(on: str, off: str) -> list[Line2D]:
+    """Return the entries of filled markers on solid lines and of white ones on dashed lines."""
+    return [handle(on, GREY, "o"), handle(off, GREY, "o", DASHED, filled=False)]
+
+
+def value_legend(symbol: str, colors: Mapping[float, str], note: str = "") -> list[Line2D]:
+    """Return an entry for each value of a parameter."""
+    return [handle(f"${symbol}={value:g}${note}", color, "o") for value, color in colors.items()]
+
+
 def rho_colors(rhos: Iterable[float]) -> dict[float, str]:
-    r"""A colour for each $\rho$: those of the paper always have the same, others get what is left.
+    r"""Return a colour for each $\rho$: those of the paper always have the same.
 
     >>> rho_colors([0.5, 0.3])[0.5] == rho_colors([0.5, 0.4])[0.5]
     True
@@ -164,44 +214,55 @@ def rho_colors(rhos: Iterable[float]) -> dict[float, str]:
 
 
 def rho_legend(rhos: Iterable[float]) -> list[Line2D]:
-    r"""Entries for the colours of $\rho$."""
-    return [handle(rf"$\rho={rho:g}$", color, "o") for rho, color in rho_colors(rhos).items()]
+    r"""Return legend entries of the colours of $\rho$."""
+    return value_legend(r"\rho", rho_colors(rhos))
 
 
 def legend_right(figure: Figure, handles: Sequence[Line2D]) -> None:
-    """One legend for all panels, at the right of the figure."""
+    """Put one legend for all panels at the right of the figure."""
     figure.legend(handles=list(handles), loc="outside right upper", fontsize=7.5, frameon=False)
 
 
-def legend_under(figure: Figure, handles: Sequence[Line2D], columns: int = 4) -> None:
-    """One legend for all panels, under the figure."""
-    figure.legend(
-        handles=list(handles),
-        loc="outside lower center",
-        fontsize=7.5,
-        frameon=False,
-        ncols=columns,
-    )
-
-
 def positive(values: Any) -> Any:
-    """Values for a logarithmic axis: what is not positive is left out."""
+    """Replace what is not positive by NaN, for a logarithmic axis."""
     values = np.asarray(values, dtype=float)
     return np.where(values > 0, values, np.nan)
 
 
-def draw_ratio(chains: xr.Dataset, switch: str, on: str, off: str) -> Figure:
-    r"""Error over that of supervised learning against T: raw, deviation from one, and the lines to
-    compare with.
+def delta_columns(
+    chains: xr.Dataset, rows: int, width: float, margin: float, height: float
+) -> tuple[Figure, NDArray[Any], list[xr.Dataset]]:
+    r"""Return a figure with a column of panels over T for each $\Delta$, and the data of each."""
+    deltas, lengths = chains.delta.values.tolist(), chains.T.values.tolist()
+    size = (width * len(deltas) + margin, height)
+    figure, axes = canvas(rows, len(deltas), *size, sharex=True, sharey="row")
+    for column, delta in zip(axes.T, deltas, strict=True):
+        column[0].set_title(rf"$\Delta = {delta:g}$")
+        lengths_axis(column, lengths)
+        for ax in column[:-1]:
+            ax.set_xlabel("")
+    return figure, axes, [chains.sel(delta=delta) for delta in deltas]
+
+
+def label_rows(axes: NDArray[Any], *labels: str) -> None:
+    """Label the y-axis of each row of panels."""
+    for ax, label in zip(axes[:, 0], labels, strict=True):
+        ax.set_ylabel(label)
+
+
+def draw_ratio(
+    chains: xr.Dataset, switch: str, on: str, off: str
+) -> tuple[Figure, Sequence[Line2D]]:
+    r"""Draw the error over that of supervised learning against T: raw, deviation from one, and
+    reference lines.
 
     Columns are of $\Delta$, colours of $\rho$; `switch` names the axis that is filled (`on`) or
     white (`off`).
     """
-    deltas, colors = chains.delta.values.tolist(), rho_colors(chains.rho.values)
-    figure, axes = canvas(3, len(deltas), 3.4 * len(deltas) + 2.2, 7.6, sharex=True, sharey="row")
-    for column, delta in zip(axes.T, deltas, strict=True):
-        raw, apart, lines = column
-        for case in each(chains.sel(delta=delta), ("rho", switch)):
+    colors = rho_colors(chains.rho.values)
+    figure, axes, cases = delta_columns(chains, 3, 3.4, 2.2, 7.6)
+    for (raw, apart, lines), at_delta in zip(axes.T, cases, strict=True):
+        for case in each(at_delta, ("rho", switch)):
             ratio = case["error"] / case["supervised"]
             color, filled = colors[float(case.rho)], bool(case[switch])
             series(raw, case.T, ratio, color, "o", filled)
@@ -210,45 +271,34 @@ def draw_ratio(chains: xr.Dataset, switch: str, on: str, off: str) -> Figure:
                 reference(lines, case.T, case["bayes"] / case["supervised"], color)
                 other = case["supervised_any_ridge"] / case["supervised"]
                 reference(lines, case.T, other, color, DASHED)
-        raw.set_title(rf"$\Delta = {delta:g}$")
         logarithmic(apart)
-        lengths_axis(column, chains.T.values.tolist())
-        raw.set_xlabel("")
-        apart.set_xlabel("")
-    labels = (
+    label_rows(
+        axes,
         r"$\epsilon_g^{(T)} / \epsilon_g^{(SL)}$",
         r"$|1 - \epsilon_g^{(T)} / \epsilon_g^{(SL)}|$",
         r"line over $\epsilon_g^{(SL)}$",
     )
-    for ax, label in zip(axes[:, 0], labels, strict=True):
-        ax.set_ylabel(label)
-    letter(axes.ravel())
-    legend_right(
-        figure,
-        [
-            *rho_legend(chains.rho.values),
-            handle(on, GREY, "o"),
-            handle(off, GREY, "o", DASHED, filled=False),
-            handle("below: supervised,\nany ridge", GREY, "", DASHED),
-            handle("below: Bayes limit", GREY, "", DOTTED),
-        ],
-    )
-    return figure
+    return figure, [
+        *rho_legend(chains.rho.values),
+        *switch_legend(on, off),
+        handle("below: supervised,\nany ridge", GREY, "", DASHED),
+        handle("below: Bayes limit", GREY, "", DOTTED),
+    ]
 
 
 def batch_colors(chains: xr.Dataset) -> dict[float, str]:
-    r"""A colour for each $\alpha_U$."""
+    r"""Return a colour for each $\alpha_U$."""
     return dict(zip(chains.alpha_u.values.tolist(), cycle(SERIES), strict=False))
 
 
 def draw_batches(ax: Axes, values: xr.DataArray, filled: bool) -> None:
-    r"""Values against T in one panel, a colour for each $\alpha_U$."""
+    r"""Draw values against T in one panel, a colour for each $\alpha_U$."""
     for alpha, color in batch_colors(values.to_dataset(name="values")).items():
         series(ax, values["T"], values.sel(alpha_u=alpha), color, "o", filled)
     lengths_axis((ax,), values["T"].values.tolist())
 
 
 def each(data: xr.Dataset, names: Sequence[str]) -> Iterator[xr.Dataset]:
-    """The dataset at every combination of some of its axes."""
+    """Yield the dataset at every combination of some of its axes."""
     for values in product(*(data[name].values for name in names)):
         yield data.sel(dict(zip(names, values, strict=True)))

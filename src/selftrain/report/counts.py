@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from ..paper.figure import NEEDS_THE_FULL_RUN
 from ..paper.ruling import FAILS, HOLDS, NO_BAR, OPEN
 
 Record = Mapping[str, Any]
+NEEDS_THE_FULL_RUN = "needs the full run"
 
 
 class Counts(NamedTuple):

@@ -1,21 +1,18 @@
-r"""Which of the two heuristics does it: neither, annealed labels only, a fixed bias only, both."""
+"""Which of the two heuristics matters: neither, annealed labels only, a fixed bias only, both."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ...sweeps import Grid, Task
 from ..computations.ablation import ABLATION, WAYS
-from ..figure import Claim, Data, Figure, Finding, Place, fixed
-from ..judge import ROUNDING, listed, numbers
+from ..entry import Data, Drawn, Judged, fixed
+from ..judge import ROUNDING, judged, listed, listed_by
 from ..ruling import Bar, above, below, decided, everywhere, positive
-from ..setting import ALPHA_L, ALPHA_U, DELTA, RHOS, TUNED
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Drawing
+from ..setting import AMOUNTS, RHOS
 
 NEITHER, ANNEALING, BIAS, BOTH = range(len(WAYS))
 STEPS = 16
@@ -24,145 +21,84 @@ MUCH = Bar(0.25, "a quarter of the error")
 
 
 def tasks(quick: bool) -> Mapping[str, Task]:
-    axes: dict[str, Any] = {"rho": RHOS[2:] if quick else RHOS}
-    setting = {"alpha_l": ALPHA_L, "alpha_u": ALPHA_U, "delta": DELTA, "steps": STEPS}
-    return {"ways": Task(ABLATION, Grid(axes, setting))}
+    axes = {"rho": RHOS[2:] if quick else RHOS}
+    return {"ways": Task(ABLATION, Grid(axes, {**AMOUNTS, "steps": STEPS}))}
 
 
-def draw(data: Data) -> Drawing:
-    from ...plots.paper import DOTTED, canvas, handle, legend_right
-    from ...plots.style import BLACK, BLUE, GREEN, GREY, ORANGE, styled
+def draw(data: Data) -> Drawn:
+    from ...plots import paper as pic
+    from ...plots import style
 
     ways = data["ways"]
-    colors = (GREY, GREEN, BLUE, ORANGE)
+    colors = (style.GREY, style.GREEN, style.BLUE, style.ORANGE)
     width = 0.8 / len(WAYS)
-    with styled():
-        figure, axes = canvas(1, 1, 7.2, 3.6)
-        ax = axes[0, 0]
-        places = np.arange(ways.rho.size)
-        for way, color in enumerate(colors):
-            ratio = (ways["error"] / ways["supervised"]).isel(way=way).values
-            at = places + width * (way - 1.5)
-            ax.bar(at, ratio, width * 0.92, color=color)
-            for x, value in zip(at, ratio, strict=True):
-                foot = {"ha": "center", "va": "bottom", "fontsize": 7, "color": "white"}
-                ax.text(x, 0.04, f"{value:.2f}", **foot)  # lines cross the bars higher up
-        for place, rho in zip(places, ways.rho.values, strict=True):
-            one = ways.sel(rho=rho)
-            for name, dashes in (("bayes", DOTTED), ("labeled_only", "solid")):
-                height = float(one[name] / one["supervised"])
-                ends = (place - 0.44, place + 0.44)
-                ax.plot(ends, (height, height), color=BLACK, linestyle=dashes, linewidth=1.0)
-        ax.set_ylim(0, 1.12 * float((ways["error"] / ways["supervised"]).max()))
-        top = float(
-            max(ax.get_ylim()[1], 1.08 * float((ways["labeled_only"] / ways["supervised"]).max()))
-        )
-        ax.set_ylim(0, top)
-        ax.set_xticks(places, [rf"$\rho={rho:g}$" for rho in ways.rho.values])
-        ax.set_ylabel(r"$\epsilon_g^{(T)} / \epsilon_g^{(SL)}$")
-        legend_right(
-            figure,
-            [
-                *(
-                    handle(name, color, "s", "none")
-                    for name, color in zip(WAYS, colors, strict=True)
-                ),
-                handle("labelled points\nonly, tuned", BLACK),
-                handle("Bayes limit", BLACK, "", DOTTED),
-            ],
-        )
-    return figure
+    figure, axes = pic.canvas(1, 1, 7.2, 3.6)
+    ax = axes[0, 0]
+    places = np.arange(ways.rho.size)
+    over = ways / ways["supervised"]
+    for way, color in enumerate(colors):
+        ratio = over["error"].isel(way=way).values
+        at = places + width * (way - 1.5)
+        ax.bar(at, ratio, width * 0.92, color=color)
+        for x, value in zip(at, ratio, strict=True):
+            foot = {"ha": "center", "va": "bottom", "fontsize": 7, "color": "white"}
+            ax.text(x, 0.04, f"{value:.2f}", **foot)  # lines cross the bars higher up
+    for name, dashes in (("bayes", pic.DOTTED), ("labeled_only", "solid")):
+        for place, height in zip(places, over[name].values, strict=True):
+            pic.reference(ax, (place - 0.44, place + 0.44), (height,) * 2, style.BLACK, dashes)
+    ax.set_ylim(0, max(1.12 * float(over["error"].max()), 1.08 * float(over["labeled_only"].max())))
+    ax.set_xticks(places, [rf"$\rho={rho:g}$" for rho in ways.rho.values])
+    ax.set_ylabel(r"$\epsilon_g^{(T)} / \epsilon_g^{(SL)}$")
+    return figure, [
+        *(pic.handle(name, color, "s", "none") for name, color in zip(WAYS, colors, strict=True)),
+        pic.handle("labelled points\nonly, tuned", style.BLACK),
+        pic.handle("Bayes limit", style.BLACK, "", pic.DOTTED),
+    ]
 
 
-def claims(data: Data, full: bool) -> list[Claim]:
-    return []
-
-
-def findings(data: Data, full: bool) -> list[Finding]:
+def judge(data: Data) -> list[Judged]:
     ways = data["ways"]
     ratio = ways["error"] / ways["supervised"]
     skewed = ratio.sel(rho=[0.4, 0.2])
-    alone = 1 - skewed.isel(way=[ANNEALING, BIAS]) / skewed.isel(way=NEITHER)
-    both = 1 - skewed.isel(way=BOTH) / skewed.isel(way=NEITHER)
+    gain = 1 - skewed / skewed.isel(way=NEITHER)
+    of_way = [ratio.isel(way=way) for way in range(len(WAYS))]
+    best = ways["annealing"]
     return [
-        Finding(
-            says=(
-                f"Neither heuristic does it alone: after {STEPS} steps at rho = 0.4 and 0.2"
-                f" annealing alone lowers the error by less than {LITTLE.size:.0%}, a fixed bias"
-                f" alone raises it, and both together lower it by more than {MUCH.size:.0%}."
+        judged(
+            "neither-alone",
+            decided(
+                below("largest gain of annealing alone", gain.isel(way=ANNEALING).max(), LITTLE),
+                positive("smallest loss of a fixed bias alone", -gain.isel(way=BIAS).max()),
+                above("smallest gain of both", gain.isel(way=BOTH).min(), MUCH),
             ),
-            ruling=decided(
-                below("largest gain of annealing alone", alone.isel(way=0).max(), LITTLE),
-                positive("smallest loss of a fixed bias alone", -alone.isel(way=1).max()),
-                above("smallest gain of both", both.min(), MUCH),
-            ),
-            found="Error over that of supervised learning (ridge in (0, 0.1]): "
-            + "; ".join(
-                f"rho = {float(rho):g}: {listed(WAYS, ratio.sel(rho=rho).values, '{:.3f}')}"
-                for rho in ways.rho
-            )
-            + ".",
-            numbers=numbers(
-                **{
-                    f"{WAYS[way].replace(' ', '_')}_{float(rho):g}": float(
-                        ratio.sel(rho=rho).isel(way=way)
-                    )
-                    for rho in ways.rho
-                    for way in range(len(WAYS))
-                }
-            ),
+            "Error over that of supervised learning (ridge in (0, 0.1]): "
+            f"{listed_by('rho', ratio, '{:.3f}', names=WAYS)}.",
+            **{
+                f"{name.replace(' ', '_')}_{rho:g}": of_way[way].sel(rho=rho)
+                for rho in ways.rho.values
+                for way, name in enumerate(WAYS)
+            },
         ),
-        Finding(
-            says=(
-                "More freedom is never worse (annealing within neither, both within a fixed bias;"
-                " to 1e-9)."
-            ),
-            ruling=everywhere(
-                full,
+        judged(
+            "more-freedom",
+            everywhere(
                 below(
                     "largest loss by annealing",
-                    (ratio.isel(way=ANNEALING) - ratio.isel(way=NEITHER)).max(),
+                    (of_way[ANNEALING] - of_way[NEITHER]).max(),
                     ROUNDING,
                 ),
                 below(
                     "largest loss by annealing, bias fixed",
-                    (ratio.isel(way=BOTH) - ratio.isel(way=BIAS)).max(),
+                    (of_way[BOTH] - of_way[BIAS]).max(),
                     ROUNDING,
                 ),
             ),
-            found=(
-                "Best annealing with the bias trained by rho:"
-                f" {listed(ways.rho, ways['annealing'].isel(way=ANNEALING).values)}; with it fixed:"
-                f" {listed(ways.rho, ways['annealing'].isel(way=BOTH).values)}."
-            ),
-            numbers=numbers(largest=(ratio.isel(way=BOTH) / ratio.isel(way=BIAS)).max()),
+            f"Best annealing with the bias trained by rho: {listed(best.isel(way=ANNEALING))};"
+            f" with it fixed: {listed(best.isel(way=BOTH))}.",
+            largest=(of_way[BOTH] / of_way[BIAS]).max(),
         ),
     ]
 
 
-def caption(data: Data) -> str:
-    return (
-        rf"Error after $T = {fixed(data['ways'], 'steps')}$ tuned steps over that of supervised"
-        r" learning with $\alpha_L + \alpha_U T$ labelled points per feature (ridge in $(0,"
-        r" 0.1]$), "
-        r"with neither heuristic, with annealed labels only, with a fixed bias only, and with both."
-        r" Lines: the best fit to the labelled points (solid) and the "
-        r"Bayes limit (dotted), over the same denominator."
-    )
-
-
-FIGURE = Figure(
-    "ablation",
-    "The two heuristics apart",
-    Place("beyond the paper, next to Figure 9, `fig: pseudo-label annealing`"),
-    tasks,
-    draw,
-    claims,
-    findings,
-    caption,
-    from_paper=(
-        rf"$(\alpha_L, \alpha_U, \Delta) = ({ALPHA_L:g}, {ALPHA_U:g}, {DELTA:g})$ as in Section"
-        rf" 3.4; {TUNED}."
-    ),
-    chosen=rf"$T = {STEPS}$, $\Gamma = 0$, $a \in [0, 10]$; the figure is ours.",
-)
+def caption_values(data: Data) -> dict[str, Any]:
+    return {"T": fixed(data["ways"], "steps")}

@@ -1,6 +1,4 @@
-r"""The squared cosine of tuned runs against its continuous-time limit, squared and logistic
-loss.
-"""
+"""The squared cosine of tuned runs against its continuous-time limit, squared and logistic loss."""
 
 from __future__ import annotations
 
@@ -9,73 +7,63 @@ from typing import TYPE_CHECKING, Any
 
 from ...sweeps import Grid, Task
 from ..computations.paths import PATH
-from ..figure import Claim, Data, Figure, Finding, Place
-from ..judge import above_bayes, listed, numbers
+from ..entry import Data, Drawn, Judged
+from ..judge import above_bayes, judged, listed, listed_by
 from ..ruling import Bar, Criterion, above, at_full_size, below, positive
-from ..setting import ALPHA_L, ALPHA_U, DELTA
+from ..setting import AMOUNTS
 
 if TYPE_CHECKING:
+    import xarray as xr
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure as Drawing
 
-LOSSES = ("squared", "logistic")
 FEW_TIMES = Bar(2.0, "in two time scales the odds of M grow by a factor of seven only")
 ALIGNED = Bar(0.01, "the level at which the direction counts as found")
 
 
 def tasks(quick: bool) -> Mapping[str, Task]:
     axes: dict[str, Any] = {
-        "loss": LOSSES,
+        "loss": ("squared", "logistic"),
         "steps": (16,) if quick else (64, 256, 1024),
         "rho": (0.2, 0.4, 0.5),
     }
-    fixed = {"alpha_l": ALPHA_L, "alpha_u": ALPHA_U, "delta": DELTA}
-    return {"paths": Task(PATH, Grid(axes, fixed))}
+    return {"paths": Task(PATH, Grid(axes, AMOUNTS))}
 
 
-def draw(data: Data) -> Drawing:
-    from ...plots.paper import DASHED, canvas, handle, legend_under, letter
-    from ...plots.style import BLUE, GREY, ORANGE, styled
+def draw(data: Data) -> Drawn:
+    from ...plots import paper as pic
+    from ...plots import style
 
     paths = data["paths"]
     rows = [(loss, steps) for loss in paths.loss.values for steps in paths.steps.values]
-    with styled():
-        figure, axes = canvas(len(rows), paths.rho.size, 7.8, 1.75 * len(rows) + 0.6, sharey=True)
-        for row, (loss, steps) in zip(axes, rows, strict=True):
-            for ax, rho in zip(row, paths.rho.values, strict=True):
-                _panel(ax, paths.sel(loss=loss, steps=steps, rho=rho))
-            row[0].set_ylabel("$M$")
-        for ax in axes[-1]:
-            ax.set_xlabel(r"$\tau = \lambda_U t$")
-        letter(axes.ravel())
-        legend_under(
-            figure,
-            [
-                handle(r"continuous time, $\lambda_U \to 0$", BLUE),
-                handle("discrete run", ORANGE, "", DASHED),
-                handle(r"$\tau_M$", GREY),
-            ],
-        )
-    return figure
+    height = 1.75 * len(rows) + 0.6
+    figure, axes = pic.canvas(len(rows), paths.rho.size, 7.8, height, sharey=True)
+    for row, (loss, steps) in zip(axes, rows, strict=True):
+        for ax, rho in zip(row, paths.rho.values, strict=True):
+            _panel(ax, paths.sel(loss=loss, steps=steps, rho=rho))
+        row[0].set_ylabel("$M$")
+    for ax in axes[-1]:
+        ax.set_xlabel(r"$\tau = \lambda_U t$")
+    entries = [
+        pic.handle(r"continuous time, $\lambda_U \to 0$", style.BLUE),
+        pic.handle("discrete run", style.ORANGE, "", pic.DASHED),
+        pic.handle(r"$\tau_M$", style.GREY),
+    ]
+    style.legend_under(figure, entries, columns=4)
+    return figure, []
 
 
-def _panel(ax: Axes, one: Any) -> None:
-    from ...plots.paper import DASHED, few_ticks
-    from ...plots.style import BLUE, GREY, ORANGE
+def _panel(ax: Axes, one: xr.Dataset) -> None:
+    from ...plots import paper as pic
+    from ...plots import style
 
-    ax.plot(one["tau"], one["squared_cosine"], color=BLUE, label=r"$\lambda_U \to 0$")
-    ax.plot(
-        one["tau_run"],
-        one["squared_cosine_run"],
-        color=ORANGE,
-        linestyle=DASHED,
-        label="discrete run",
-    )
+    ax.plot(one["tau"], one["squared_cosine"], color=style.BLUE, label=r"$\lambda_U \to 0$")
+    run: Any = {"color": style.ORANGE, "label": "discrete run"}
+    ax.plot(one["tau_run"], one["squared_cosine_run"], linestyle=pic.DASHED, **run)
     scale, end = float(one["time_scale"]), float(one["tau"][-1])
-    ax.axvline(scale, color=GREY, linewidth=0.9, label=r"$\tau_M$")
+    ax.axvline(scale, color=style.GREY, linewidth=0.9, label=r"$\tau_M$")
     ax.set_xlim(0, end)
     ax.set_ylim(0, 1.02)
-    few_ticks(ax)
+    pic.few_ticks(ax)
     steps, ridge = int(one.steps), float(one["lambda_u"])
     ax.set_title(
         rf"{one.loss.item()}, $T={steps}$, $\rho={float(one.rho):g}$" + "\n"
@@ -84,140 +72,68 @@ def _panel(ax: Axes, one: Any) -> None:
     )
 
 
-def claims(data: Data, full: bool) -> list[Claim]:
-    paths = data["paths"].sel(loss="squared")
-    apart, last = paths["apart"], _elapsed(paths).isel(steps=-1)
+def judge(data: Data) -> list[Judged]:
+    paths, logistic = (data["paths"].sel(loss=loss) for loss in ("squared", "logistic"))
     end = float(paths["squared_cosine"].isel(point=-1).min())
+    ridges = positive("smallest fall of the ridge", _falls(paths["lambda_u"]))
     return [
-        Claim(
-            quote=(
-                "As $T$ increases, $\\lambda_U^*$ decreases to justify the description by"
-                " continuous-time dynamics"
-            ),
-            test=(
-                "For every rho the best ridge and the largest difference of M between the discrete"
-                " run and the continuous one fall with every T."
-            ),
-            ruling=at_full_size(full, _nearer(paths), _smaller_ridges(paths)),
-            found=_differences(paths),
-            numbers=numbers(largest_at_end=apart.isel(steps=-1).max()),
+        judged(
+            "continuous",
+            at_full_size(_nearer(paths), ridges),
+            _differences(paths),
+            largest_at_end=paths["apart"].isel(steps=-1).max(),
         ),
-        Claim(
-            quote=(
-                "However, the elapsed time $\\lambda_U^* \\times t$ of the actual optimal"
-                " regularization parameter $\\lambda_U^*$ is not sufficiently larger than $\\tau_M$"
-                " when $\\rho\\neq 1/2$"
-            ),
-            test=(
-                f"lambda_U* T at the largest T is below {FEW_TIMES.size:g} tau_M at rho = 0.2 and"
-                " 0.4, and above it at rho = 0.5."
-            ),
-            ruling=at_full_size(full, *_ends_early(paths)),
-            found=_times(paths),
-            numbers=numbers(
-                **{f"elapsed_{float(r):g}": v for r, v in zip(paths.rho, last.values, strict=True)}
-            ),
+        judged(
+            "elapsed",
+            at_full_size(*_ends_early(paths)),
+            _times(paths),
+            **{f"elapsed_{float(one.rho):g}": one for one in _elapsed(paths)},
         ),
-        Claim(
-            quote="although $M_{\\tilde t}\\simeq 1$ at $\\tilde t\\gg1$ as expected",
-            test=(
-                "The continuous run is followed over at least eight time scales; for every rho and"
-                f" T its M ends above {1 - ALIGNED.size:g}."
-            ),
-            ruling=at_full_size(full, below("largest 1 - M at the end", 1 - end, ALIGNED)),
-            found=f"Smallest M at the end: {end:.5f}.",
-            numbers=numbers(smallest=end),
+        judged(
+            "aligned",
+            at_full_size(below("largest 1 - M at the end", 1 - end, ALIGNED)),
+            f"Smallest M at the end: {end:.5f}.",
+            smallest=end,
         ),
+        judged(
+            "logistic",
+            at_full_size(_nearer(logistic), *_ends_early(logistic)),
+            f"{_differences(logistic)} {_times(logistic)}",
+            largest_at_end=logistic["apart"].isel(steps=-1).max(),
+        ),
+        above_bayes(data["paths"]["error"], data["paths"]["bayes"]),
     ]
 
 
-def findings(data: Data, full: bool) -> list[Finding]:
-    paths = data["paths"].sel(loss="logistic")
-    return [
-        Finding(
-            says=(
-                "The same holds for the logistic loss: runs go over into continuous time, and those"
-                " of imbalanced classes end before their direction is aligned (the tests above)."
-            ),
-            ruling=at_full_size(full, _nearer(paths), *_ends_early(paths)),
-            found=f"{_differences(paths)} {_times(paths)}",
-            numbers=numbers(largest_at_end=paths["apart"].isel(steps=-1).max()),
-        ),
-        above_bayes(data["paths"]["error"], data["paths"]["bayes"], full),
-    ]
-
-
-def _nearer(paths: Any) -> Criterion:
-    """Runs come nearer to their limit with every T."""
+def _nearer(paths: xr.Dataset) -> Criterion:
+    """Require runs to approach their limit with every T."""
     return positive("smallest fall of the difference", _falls(paths["apart"]))
 
 
-def _smaller_ridges(paths: Any) -> Criterion:
-    return positive("smallest fall of the ridge", _falls(paths["lambda_u"]))
-
-
-def _falls(values: Any) -> float:
-    """The smallest fall from one T to the next; NaN if there is one T only."""
+def _falls(values: xr.DataArray) -> float:
+    """Return the smallest fall from one T to the next; NaN if there is one T only."""
     return float(-values.diff("steps").max()) if values.steps.size > 1 else float("nan")
 
 
-def _ends_early(paths: Any) -> tuple[Criterion, Criterion]:
-    """Imbalanced runs end within few time scales, balanced ones do not."""
-    last = _elapsed(paths).isel(steps=-1)
+def _ends_early(paths: xr.Dataset) -> tuple[Criterion, Criterion]:
+    """Require imbalanced runs to end within few time scales, and balanced ones not to."""
+    last = _elapsed(paths)
     return (
         below("most time scales, imbalanced", last.sel(rho=[0.2, 0.4]).max(), FEW_TIMES),
         above("time scales, balanced", last.sel(rho=0.5), FEW_TIMES),
     )
 
 
-def _elapsed(paths: Any) -> Any:
-    return paths["lambda_u"] * paths.steps / paths["time_scale"]
+def _elapsed(paths: xr.Dataset) -> xr.DataArray:
+    """Return the time of the longest runs in time scales."""
+    last = paths.isel(steps=-1)
+    return last["lambda_u"] * last["steps"] / last["time_scale"]
 
 
-def _differences(paths: Any) -> str:
-    return (
-        "Largest difference of M by T: "
-        + "; ".join(
-            f"rho = {rho:g}: {listed(paths.steps, paths['apart'].sel(rho=rho).values)}"
-            for rho in paths.rho.values
-        )
-        + "."
-    )
+def _differences(paths: xr.Dataset) -> str:
+    return f"Largest difference of M by T: {listed_by('rho', paths['apart'])}."
 
 
-def _times(paths: Any) -> str:
-    last = _elapsed(paths).isel(steps=-1)
-    return (
-        f"lambda_U* T / tau_M at T = {int(paths.steps[-1])} by rho:"
-        f" {listed(paths.rho, last.values)}."
-    )
-
-
-def caption(data: Data) -> str:
-    return (
-        r"Squared cosine $M = m^2/q$ of tuned runs (dashed, red) and of the continuous-time limit"
-        r" from the same start "
-        r"(solid, blue) against $\tau = \lambda_U t$; grey: $\tau_M$, the time in which the odds"
-        r" $M/(1-M)$ grow by a factor $e$, "
-        r"on average until $M = 0.99$ (a constant of the squared loss; beyond the end of some"
-        r" panels). The dashed run ends where its last step is. "
-        r"The panels of the logistic loss are ours."
-    )
-
-
-FIGURE = Figure(
-    "continuum",
-    "Discrete runs against continuous time",
-    Place("Section 4.2", 8, "fig: vs continuous squared loss"),
-    tasks,
-    draw,
-    claims,
-    findings,
-    caption,
-    from_paper=(
-        rf"$(\alpha_L, \alpha_U, \Delta) = ({ALPHA_L:g}, {ALPHA_U:g}, {DELTA:g})$, $T$ = 64, 256,"
-        r" 1024, $\rho$ = 0.2, 0.4, 0.5, squared loss, "
-        r"tuned for the last error."
-    ),
-    chosen=r"$\lambda_L, \lambda_U \in (0, 0.1]$, $\Gamma = 0$; the panels of the logistic loss.",
-)
+def _times(paths: xr.Dataset) -> str:
+    times = listed(_elapsed(paths))
+    return f"lambda_U* T / tau_M at T = {int(paths.steps[-1])} by rho: {times}."

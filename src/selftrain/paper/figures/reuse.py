@@ -1,5 +1,5 @@
-r"""Rows used again: the same unlabelled rows split into fresh batches, or all of them in every
-step; labels kept or not.
+"""Data reuse: unlabelled samples split into fresh batches or all of them in every step; labelled
+samples kept or not.
 """
 
 from __future__ import annotations
@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 from ...sweeps import Grid, Task
 from ..computations.reuse import BOUNDS, REUSE
-from ..figure import Claim, Data, Figure, Finding, Place
-from ..judge import agreement, listed, numbers
+from ..entry import Data, Drawn, Judged
+from ..judge import agreement, judged, listed
 from ..ruling import Bar, above, at_full_size, below, decided, everywhere, positive
 from ..setting import ALPHA_L, DELTA
 
 if TYPE_CHECKING:
     import xarray as xr
-    from matplotlib.figure import Figure as Drawing
 
-ROWS = 8.0
-r"""Unlabelled rows per feature, in all."""
+SAMPLES = 8.0
+"""Unlabelled samples per feature, in all."""
 
+(LOWEST, HIGHEST), STEEPEST = BOUNDS["lambda_l"], BOUNDS["annealing"][1]
 RHOS = (0.5, 0.4, 0.2)
 STEPS, STEPS_QUICK = 4, 2
 SPLITS = (1, 2, 4)
@@ -37,10 +37,9 @@ def tasks(quick: bool) -> Mapping[str, Task]:
         "heuristics": (True,) if quick else (False, True),
     }
     ways: dict[str, Any] = {"reused": (False, True), "kept": (False,) if quick else (False, True)}
-    fixed = {"alpha_l": ALPHA_L, "alpha_u": ROWS, "delta": DELTA}
-    finite = {"features": FEATURES, "seeds": 2 if quick else SEEDS}
-    whole = {**fixed, **finite, "steps": STEPS_QUICK if quick else STEPS}
-    split = {**fixed, "features": FEATURES, "seeds": 0, "reused": False, "kept": False}
+    fixed = {"alpha_l": ALPHA_L, "alpha_u": SAMPLES, "delta": DELTA, "features": FEATURES}
+    whole = {**fixed, "seeds": 2 if quick else SEEDS, "steps": STEPS_QUICK if quick else STEPS}
+    split = {**fixed, "seeds": 0, "reused": False, "kept": False}
     return {
         "theory": Task(REUSE, Grid({**cases, **ways}, whole)),
         **{
@@ -51,12 +50,12 @@ def tasks(quick: bool) -> Mapping[str, Task]:
 
 
 def last_errors(data: Data) -> xr.DataArray:
-    """The error of the last step, over rho, heuristics, reused, kept."""
+    """Return the error of the last step, over rho, heuristics, reused, kept."""
     return data["theory"]["error"].isel(t=-1)
 
 
 def splits(data: Data) -> dict[int, xr.DataArray]:
-    """The error of the last step by the number of fresh batches that the rows are split into."""
+    """Return the error of the last step by the number of fresh batches."""
     return {
         one.sizes["t"] - 1: one["error"].isel(t=-1)
         for name, one in data.items()
@@ -64,184 +63,113 @@ def splits(data: Data) -> dict[int, xr.DataArray]:
     }
 
 
-def draw(data: Data) -> Drawing:
-    from ...plots.paper import DASHED, DOTTED, canvas, handle, legend_right, letter
-    from ...plots.style import BLACK, BLUE, GREY, ORANGE, styled
+def draw(data: Data) -> Drawn:
+    from ...plots import paper as pic
+    from ...plots import style
 
     theory, fresh = data["theory"], splits(data)
-    colors = {False: BLUE, True: ORANGE}
+    colors = {False: style.BLUE, True: style.ORANGE}
     rhos, helped = theory.rho.values.tolist(), theory.heuristics.values.tolist()
-    with styled():
-        width = 2.5 * len(rhos) + 2.2
-        figure, axes = canvas(
-            len(helped), len(rhos), width, 2.7 * len(helped) + 0.3, sharex=True, sharey=True
-        )
-        for line, heuristics in zip(axes, helped, strict=True):
-            for ax, rho in zip(line, rhos, strict=True):
-                one = theory.sel(rho=rho, heuristics=heuristics)
-                for reused in one.reused.values.tolist():
-                    for kept in one.kept.values.tolist():
-                        way = {"reused": reused, "kept": kept}
-                        color = colors[reused]
-                        ax.plot(
-                            one.t, one["error"].sel(way), color=color, linewidth=1.2,
-                            linestyle=DASHED if kept else "solid",
-                        )  # fmt: skip
-                        ax.scatter(
-                            one.t, one["mean"].sel(way), s=10, color=color, zorder=3,
-                            facecolors="white" if kept else color, linewidths=0.8,
-                        )  # fmt: skip
-                ends = [float(e.sel(rho=rho, heuristics=heuristics)) for e in fresh.values()]
-                ax.plot(list(fresh), ends, color=BLACK, marker="D", linestyle="none", markersize=4)
-                limit = float(one["bayes"].mean())
-                ax.axhline(limit, color=GREY, linestyle=DOTTED, linewidth=1.0)
-                ax.set_title(rf"$\rho = {rho:g}$, {'both heuristics' if heuristics else 'naive'}")
-        for ax in axes[-1]:
-            ax.set_xlabel("step $t$")
-            ax.set_xticks(range(theory.t.size))
-        for ax in axes[:, 0]:
-            ax.set_ylabel(r"error  $\epsilon_g^{(t)}$")
-        letter(axes.ravel())
-        kept_line: Any = DASHED
-        legend_right(
-            figure,
-            [
-                handle("fresh batches", BLUE),
-                handle("and labels kept", BLUE, "", kept_line),
-                handle("all rows again", ORANGE),
-                handle("and labels kept", ORANGE, "", kept_line),
-                handle("fresh, split into\n$t$ batches", BLACK, "D", "none"),
-                handle("Bayes limit\nof all rows", GREY, "", DOTTED),
-                handle(f"N = {FEATURES:,},\nmean over seeds", GREY, "o", "none"),
-            ],
-        )
-    return figure
+    size = (2.5 * len(rhos) + 2.2, 2.7 * len(helped) + 0.3)
+    figure, axes = pic.canvas(len(helped), len(rhos), *size, sharex=True, sharey=True)
+    for ax, one in zip(axes.ravel(), pic.each(theory, ("heuristics", "rho")), strict=True):
+        for way in pic.each(one, ("reused", "kept")):
+            color, kept = colors[bool(way.reused)], bool(way.kept)
+            dashes: Any = pic.DASHED if kept else "solid"
+            ax.plot(one.t, way["error"], color=color, linewidth=1.2, linestyle=dashes)
+            faces = "white" if kept else color
+            look = {"s": 10, "color": color, "zorder": 3, "facecolors": faces, "linewidths": 0.8}
+            ax.scatter(one.t, way["mean"], **look)
+        case = {"rho": one.rho, "heuristics": one.heuristics}
+        ends = [float(error.sel(case)) for error in fresh.values()]
+        ax.plot(list(fresh), ends, color=style.BLACK, marker="D", linestyle="none", markersize=4)
+        limit = float(one["bayes"].mean())
+        ax.axhline(limit, color=style.GREY, linestyle=pic.DOTTED, linewidth=1.0)
+        words = "both heuristics" if bool(one.heuristics) else "naive"
+        ax.set_title(rf"$\rho = {float(one.rho):g}$, {words}")
+    for ax in axes[-1]:
+        ax.set_xlabel("step $t$")
+        ax.set_xticks(range(theory.t.size))
+    for ax in axes[:, 0]:
+        ax.set_ylabel(r"error  $\epsilon_g^{(t)}$")
+    return figure, [
+        pic.handle("fresh batches", style.BLUE),
+        pic.handle("and labels kept", style.BLUE, "", pic.DASHED),
+        pic.handle("all samples reused", style.ORANGE),
+        pic.handle("and labels kept", style.ORANGE, "", pic.DASHED),
+        pic.handle("fresh, split into\n$t$ batches", style.BLACK, "D", "none"),
+        pic.handle("Bayes error\nof all samples", style.GREY, "", pic.DOTTED),
+        pic.handle(f"N = {FEATURES:,},\nmean over seeds", style.GREY, "o", "none"),
+    ]
 
 
-def claims(data: Data, full: bool) -> list[Claim]:
-    return []
-
-
-def findings(data: Data, full: bool) -> list[Finding]:
+def judge(data: Data) -> list[Judged]:
     theory, error = data["theory"], last_errors(data)
     plain = error.sel(kept=False)
     again = plain.sel(reused=True) / plain.sel(reused=False)
-    found = [
-        Finding(
-            says=(
-                f"At the same number of steps, a split into {STEPS} fresh batches errs less than"
-                " all rows again in every step, with both heuristics, at every rho."
-            ),
-            ruling=at_full_size(
-                full, positive("smallest excess", again.sel(heuristics=True).min() - 1)
-            ),
-            found="Error with all rows again over that of the split: " + _by_rho(again) + ".",
-            numbers=numbers(smallest=again.sel(heuristics=True).min()),
-        )
+    smallest = again.sel(heuristics=True).min()
+    gap, error_bar = theory["mean"] / theory["error"] - 1, theory["spread"] / theory["error"]
+    followed = agreement(gap.values, error_bar.values / SEEDS**0.5, SEEDS)
+    bayes = float((theory["error"].isel(t=-1) / theory["bayes"]).min())
+    return [
+        judged(
+            "split",
+            at_full_size(positive("smallest excess", smallest - 1)),
+            f"Error with all samples reused over that of the split: {_by_rho(again)}.",
+            smallest=smallest,
+        ),
+        *(_full(error) if True in theory.kept else []),
+        judged(
+            "finite",
+            at_full_size(followed.within("largest distance", FOLLOWED)),
+            f"Largest distance {followed.largest:.2%}, at most {followed.at_most:.2%} ({SEEDS}"
+            " seeds).",
+            largest=followed.largest,
+            at_most=followed.at_most,
+        ),
+        judged(
+            "limit",
+            everywhere(below("largest shortfall", 1 - bayes, ACCURATE)),
+            f"The smallest ratio of an error to its Bayes error is {bayes:.4f}.",
+            smallest_ratio=bayes,
+        ),
     ]
-    if full:
-        keeping = error.sel(kept=True) / error.sel(kept=False)
-        mild, strong = keeping.sel(rho=[0.5, 0.4]), keeping.sel(rho=0.2)
-        gain = plain.sel(reused=True, heuristics=True) / plain.sel(reused=True, heuristics=False)
-        found += [
-            Finding(
-                says=(
-                    "Labelled rows that are kept in every step at full weight make the last error"
-                    " larger at rho = 0.5 and 0.4, in every way to use the rows, and at rho = 0.2"
-                    " they lower it by less than 5 %."
-                ),
-                ruling=decided(
-                    positive("smallest loss at rho = 0.5 and 0.4", mild.min() - 1),
-                    below("largest gain at rho = 0.2", 1 - strong.min(), LITTLE),
-                ),
-                found="Error with kept labels over that without: "
-                + "; ".join(
-                    f"{'reused' if reused else 'fresh'}, {_by_rho(keeping.sel(reused=reused))}"
-                    for reused in (False, True)
-                )
-                + ".",
-                numbers=numbers(mild=mild.min(), strong=strong.min()),
+
+
+def _full(error: xr.DataArray) -> list[Judged]:
+    """Judge what only the full version has: kept labels, and naive runs."""
+    keeping = error.sel(kept=True) / error.sel(kept=False)
+    mild, strong = keeping.sel(rho=[0.5, 0.4]), keeping.sel(rho=0.2)
+    reused = error.sel(reused=True, kept=False)
+    gain = reused.sel(heuristics=True) / reused.sel(heuristics=False)
+    largest = gain.sel(rho=[0.4, 0.2]).max()
+    ways = {"fresh": False, "reused": True}
+    return [
+        judged(
+            "kept",
+            decided(
+                positive("smallest loss at rho = 0.5 and 0.4", mild.min() - 1),
+                below("largest gain at rho = 0.2", 1 - strong.min(), LITTLE),
             ),
-            Finding(
-                says=(
-                    "With rows used again too, the heuristics matter where classes are unbalanced:"
-                    " at rho = 0.4 and 0.2 they lower the last error by more than a tenth."
-                ),
-                ruling=decided(
-                    above("smallest reduction", 1 - gain.sel(rho=[0.4, 0.2]).max(), MATTER)
-                ),
-                found=f"Error with over without, rows reused: {listed(gain.rho, gain.values)}.",
-                numbers=numbers(largest=gain.sel(rho=[0.4, 0.2]).max()),
-            ),
-        ]
-    return [*found, _agreement(data, full), _limit(theory, full)]
+            "Error with kept labels over that without: "
+            + "; ".join(
+                f"{words}, {_by_rho(keeping.sel(reused=way))}" for words, way in ways.items()
+            )
+            + ".",
+            mild=mild.min(),
+            strong=strong.min(),
+        ),
+        judged(
+            "heuristics",
+            decided(above("smallest reduction", 1 - largest, MATTER)),
+            f"Error with over without, samples reused: {listed(gain)}.",
+            largest=largest,
+        ),
+    ]
 
 
 def _by_rho(ratio: xr.DataArray) -> str:
     return "; ".join(
-        f"{'heuristics' if bool(one.heuristics) else 'naive'}: {listed(one.rho, one.values)}"
+        f"{'heuristics' if bool(one.heuristics) else 'naive'}: {listed(one)}"
         for one in ratio.transpose("heuristics", "rho")
     )
-
-
-def _agreement(data: Data, full: bool) -> Finding:
-    theory = data["theory"]
-    gap = theory["mean"] / theory["error"] - 1
-    error = theory["spread"] / theory["error"] / SEEDS**0.5
-    judged = agreement(gap.values, error.values, SEEDS)
-    return Finding(
-        says=(
-            f"Finite systems of N = {FEATURES} follow the theory in every way to use the rows: mean"
-            f" errors within {FOLLOWED.size:.0%}."
-        ),
-        ruling=at_full_size(full, judged.within("largest distance", FOLLOWED)),
-        found=(
-            f"Largest distance {judged.largest:.2%}, at most {judged.at_most:.2%} ({SEEDS} seeds)."
-        ),
-        numbers=numbers(largest=judged.largest, at_most=judged.at_most),
-    )
-
-
-def _limit(theory: xr.Dataset, full: bool) -> Finding:
-    ratio = float((theory["error"].isel(t=-1) / theory["bayes"]).min())
-    return Finding(
-        says="No error is below the Bayes limit of the same rows.",
-        ruling=everywhere(full, below("largest shortfall", 1 - ratio, ACCURATE)),
-        found=f"The smallest ratio of an error to its Bayes limit is {ratio:.4f}.",
-        numbers=numbers(smallest_ratio=ratio),
-    )
-
-
-def caption(data: Data) -> str:
-    return (
-        rf"{ROWS:g} unlabelled rows per feature and {ALPHA_L:g} labelled ones, in every panel."
-        r" Curves: the error over the steps in theory, the rows split into one fresh batch per"
-        r" step (blue) or all "
-        r"used again in every step (orange); dashed and white: the labelled rows kept with weight"
-        r" 1. Diamonds: the last error of runs that split the rows into $t$ fresh batches. Each run"
-        r" is tuned for "
-        r"its last error. Points: finite systems at the same recipes. Dotted: the limit that no"
-        r" method can beat on these rows. Above: naive self-training; below: bias fixed and labels"
-        r" annealed."
-    )
-
-
-FIGURE = Figure(
-    "reuse",
-    "Rows used again: split the rows, or use them all in every step?",
-    Place("beyond the paper: `docs/reuse.md`"),
-    tasks,
-    draw,
-    claims,
-    findings,
-    caption,
-    from_paper=(
-        rf"$\alpha_L = {ALPHA_L:g}$, $\Delta = {DELTA:g}$ as in Section 3.4, $\rho$ among those it"
-        r" names."
-    ),
-    chosen=(
-        rf"{ROWS:g} unlabelled rows per feature in all, $T = {STEPS}$, ridges in"
-        rf" $[{BOUNDS['lambda_l'][0]:g}, {BOUNDS['lambda_l'][1]:g}]$, $a$ in $[0,"
-        rf" {BOUNDS['annealing'][1]:g}]$, sizes and seeds; the figure is ours."
-    ),
-)

@@ -1,23 +1,18 @@
-r"""Best ridges of one step of self-training, allowed up to $10^4$: they run away when classes are
-balanced.
-"""
+"""Best ridges of one step of self-training up to 10,000: they diverge if classes are balanced."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ...sweeps import Grid, Task
 from ..computations.single_shot import SINGLE_SHOT
-from ..figure import Claim, Data, Figure, Finding, Place, fixed
-from ..judge import listed, numbers
+from ..entry import Data, Drawn, Judged, fixed
+from ..judge import judged, listed
 from ..ruling import Bar, above, below, decided
 from ..setting import ALPHA_L, DELTAS
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Drawing
 
 LARGEST = 1e4
 RHOS = (0.5, 0.495, 0.4)
@@ -25,7 +20,9 @@ RATIOS = tuple(float(2.0**k) for k in np.arange(-2, 7.5, 0.5))
 RATIOS_QUICK = (0.5, 4.0, 128.0)
 AT_BOUND = Bar(0.01, "a search ends at a bound to far less than a hundredth")
 JUMP = 100.0
-"""Ridges of neighbours that differ by a larger factor are in different valleys."""
+"""Ridges of neighbours that differ by a larger factor belong to different local minima."""
+
+RIDGES = ("lambda_l", "lambda_u")
 
 
 def tasks(quick: bool) -> Mapping[str, Task]:
@@ -37,118 +34,52 @@ def tasks(quick: bool) -> Mapping[str, Task]:
     return {"optima": Task(SINGLE_SHOT, Grid(axes, {"alpha_l": ALPHA_L, "largest": LARGEST}))}
 
 
-def draw(data: Data) -> Drawing:
-    from ...plots.paper import DOTTED, bound, canvas, handle, legend_right, letter, series
-    from ...plots.style import BLUE, GREY, ORANGE, logarithmic, styled
+def draw(data: Data) -> Drawn:
+    from ...plots import paper as pic
+    from ...plots import style
 
     optima = data["optima"]
     ratio = optima.alpha_u / fixed(optima, "alpha_l")
     rows, columns = optima.delta.size, optima.rho.size
-    ridges = (
-        ("lambda_l", r"$\lambda_L^*$", BLUE, "o"),
-        ("lambda_u", r"$\lambda_U^*$", ORANGE, "s"),
-    )
-    with styled():
-        figure, axes = canvas(
-            rows, columns, 2.8 * columns + 1.2, 2.3 * rows + 0.4, sharex=True, sharey=True
-        )
-        for row, delta in zip(axes, optima.delta.values, strict=True):
-            for ax, rho in zip(row, optima.rho.values, strict=True):
-                one = optima.sel(rho=rho, delta=delta)
-                for name, _, color, marker in ridges:
-                    series(ax, ratio, one[name], color, marker, jump=JUMP)
-                bound(ax, LARGEST)
-                ax.set_title(rf"$\rho={rho:g}$, $\Delta={delta:g}$")
-                ax.set_xscale("log", base=2)
-                logarithmic(ax)
-        for ax in axes[-1]:
-            ax.set_xlabel(r"$\alpha_U / \alpha_L$")
-        for ax in axes[:, 0]:
-            ax.set_ylabel("best ridge")
-        letter(axes.ravel())
-        entries = [handle(label, color, marker) for _, label, color, marker in ridges]
-        legend_right(figure, [*entries, handle("bound", GREY, "", DOTTED)])
-    return figure
+    looks = ((r"$\lambda_L^*$", style.BLUE, "o"), (r"$\lambda_U^*$", style.ORANGE, "s"))
+    size = (2.8 * columns + 1.2, 2.3 * rows + 0.4)
+    figure, axes = pic.canvas(rows, columns, *size, sharex=True, sharey=True)
+    for ax, one in zip(axes.ravel(), pic.each(optima, ("delta", "rho")), strict=True):
+        for name, (_, color, marker) in zip(RIDGES, looks, strict=True):
+            pic.series(ax, ratio, one[name], color, marker, jump=JUMP)
+        pic.bound(ax, LARGEST)
+        ax.set_title(rf"$\rho={float(one.rho):g}$, $\Delta={float(one.delta):g}$")
+        ax.set_xscale("log", base=2)
+        style.logarithmic(ax)
+    for ax in axes[-1]:
+        ax.set_xlabel(r"$\alpha_U / \alpha_L$")
+    for ax in axes[:, 0]:
+        ax.set_ylabel("best ridge")
+    bound = pic.handle("bound", style.GREY, "", pic.DOTTED)
+    return figure, [*(pic.handle(*look) for look in looks), bound]
 
 
-def claims(data: Data, full: bool) -> list[Claim]:
+def judge(data: Data) -> list[Judged]:
     optima = data["optima"]
-    largest = optima.sel(rho=0.5).isel(alpha_u=-1)
-    share = min(float(largest[name].min()) for name in ("lambda_l", "lambda_u")) / LARGEST
-    first = [
-        float(
-            (optima.alpha_u / ALPHA_L)
-            .where(optima["lambda_u"].sel(rho=0.5, delta=delta) > (1 - AT_BOUND.size) * LARGEST)
-            .min()
-        )
-        for delta in optima.delta.values
-    ]
+    ratio = optima.alpha_u / ALPHA_L
+    ridges = optima[list(RIDGES)].to_array("ridge").isel(alpha_u=-1)
+    share = float(ridges.sel(rho=0.5).min()) / LARGEST
+    at_bound = optima["lambda_u"].sel(rho=0.5) > (1 - AT_BOUND.size) * LARGEST
+    skewed = {rho: float(ridges.sel(rho=rho).max()) for rho in RHOS if rho < 0.5}
+    away = 1 - max(skewed.values()) / LARGEST
     return [
-        Claim(
-            quote=(
-                "When $\\rho=1/2$, both $\\lambda_*^{(0)}$ and $\\lambda_*^{(1)}$ show diverging"
-                " tendency as expected."
-            ),
-            test=(
-                "At rho = 0.5 and the largest alpha_U both ridges are at the bound of the search,"
-                f" {LARGEST:g} (more than {1 - AT_BOUND.size:g} of it), for both Delta."
-            ),
-            ruling=decided(below("largest distance from the bound", 1 - share, AT_BOUND)),
-            found=(
-                "Smallest share of the bound at alpha_U / alpha_L ="
-                f" {float(optima.alpha_u[-1] / ALPHA_L):g}: {share:.4g}. lambda_U* is at the bound"
-                f" from alpha_U / alpha_L = {listed(optima.delta, np.array(first))} on (by Delta)."
-            ),
-            numbers=numbers(share=share),
-        )
+        judged(
+            "diverge",
+            decided(below("largest distance from the bound", 1 - share, AT_BOUND)),
+            f"Smallest share of the bound at alpha_U / alpha_L = {float(ratio[-1]):g}:"
+            f" {share:.4g}. lambda_U* is at the bound from alpha_U / alpha_L ="
+            f" {listed(ratio.where(at_bound).min('alpha_u'))} on (by Delta).",
+            share=share,
+        ),
+        judged(
+            "imbalanced",
+            decided(above("smallest distance from the bound", away, AT_BOUND)),
+            f"Larger of the two ridges and of both Delta by rho: {listed(skewed)}.",
+            **{f"ridge_{rho:g}": value for rho, value in skewed.items()},
+        ),
     ]
-
-
-def findings(data: Data, full: bool) -> list[Finding]:
-    largest = data["optima"].isel(alpha_u=-1)
-    skewed = {
-        rho: float(max(largest[name].sel(rho=rho).max() for name in ("lambda_l", "lambda_u")))
-        for rho in RHOS
-        if rho < 0.5
-    }
-    return [
-        Finding(
-            says=(
-                "With imbalanced classes the ridges stay below the bound (at the largest alpha_U)."
-            ),
-            ruling=decided(
-                above(
-                    "smallest distance from the bound",
-                    1 - max(skewed.values()) / LARGEST,
-                    AT_BOUND,
-                )
-            ),
-            found=(
-                "Larger of the two ridges and of both Delta by rho: "
-                f"{listed(list(skewed), np.array(list(skewed.values())))}."
-            ),
-            numbers=numbers(**{f"ridge_{rho:g}": value for rho, value in skewed.items()}),
-        )
-    ]
-
-
-def caption(data: Data) -> str:
-    return (
-        r"Ridges that minimise the error after one step of self-training, in $(0, 10^4]^2$ (dotted:"
-        r" the bound), without "
-        r"selection. Neighbours in different valleys of the error are not joined."
-    )
-
-
-FIGURE = Figure(
-    "single-shot-ridge",
-    "Best ridges of a single step",
-    Place("Appendix H", 14, "fig: optimal lambda alphaU dependence single shot"),
-    tasks,
-    draw,
-    claims,
-    findings,
-    caption,
-    from_paper=r"$T = 1$, ridges in $(0, 10^4]$, $\rho$ = 0.5, 0.495, 0.4, $\Delta$ = 1, 0.5625.",
-    chosen=rf"$\alpha_L = {ALPHA_L:g}$, the range of $\alpha_U$.",
-)

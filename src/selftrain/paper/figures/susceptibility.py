@@ -1,6 +1,4 @@
-r"""$\chi^{(T)}$ of balanced runs for several sizes of batches: small batches make the fit
-unstable.
-"""
+r"""$\chi^{(T)}$ of balanced runs for several batch sizes: small batches make the fit unstable."""
 
 from __future__ import annotations
 
@@ -11,141 +9,78 @@ import numpy as np
 
 from ...sweeps import Grid, Task
 from ..computations.fixed_ridge import FIXED_RIDGE
-from ..figure import Claim, Data, Figure, Finding, Place, fixed
-from ..judge import listed, numbers
+from ..entry import Data, Drawn, Judged, fixed
+from ..judge import judged, listed
 from ..ruling import at_full_size, positive
-from ..setting import ALPHA_L, DELTA, TUNED, longest
-from .batch_size import BATCHES, BATCHES_QUICK, chains
+from ..setting import ALPHA_L, DELTA, longest
+from .batch_size import BATCHES, BATCHES_QUICK, balanced
 
 if TYPE_CHECKING:
     import xarray as xr
-    from matplotlib.figure import Figure as Drawing
 
-FIXED = {"lambda_l": 0.05, "lambda_u": 0.01}
+LAMBDA_L, LAMBDA_U = 0.05, 0.01
+"""The fixed ridges."""
 
 
 def tasks(quick: bool) -> Mapping[str, Task]:
-    batches = BATCHES_QUICK if quick else BATCHES
-    setting = {"alpha_l": ALPHA_L, "delta": DELTA, "longest": longest(quick), **FIXED}
-    return {
-        "chains": chains(quick),
-        "fixed": Task(FIXED_RIDGE, Grid({"alpha_u": batches}, setting)),
-    }
+    ridges = {"lambda_l": LAMBDA_L, "lambda_u": LAMBDA_U, "longest": longest(quick)}
+    batches = {"alpha_u": BATCHES_QUICK if quick else BATCHES}
+    grid = Grid(batches, {"alpha_l": ALPHA_L, "delta": DELTA, **ridges})
+    return {"chains": balanced(quick), "fixed": Task(FIXED_RIDGE, grid)}
 
 
-def draw(data: Data) -> Drawing:
-    from ...plots.paper import batch_colors, canvas, draw_batches, handle, legend_right, letter
-    from ...plots.style import logarithmic, styled
+def draw(data: Data) -> Drawn:
+    from ...plots import paper as pic
+    from ...plots import style
 
     chi, ridge = data["chains"]["chi"], fixed(data["fixed"], "lambda_u")
-    with styled():
-        figure, axes = canvas(1, 3, 11.0, 3.8, sharey=True)
-        panels = (
-            (data["fixed"]["chi"], rf"$\lambda_U = {ridge:g}$, $\Gamma = 0$", False),
-            (chi.sel(selection=False), r"tuned, $\Gamma = 0$", False),
-            (chi.sel(selection=True), r"tuned, $\Gamma$ too", True),
-        )
-        for ax, (values, title, filled) in zip(axes[0], panels, strict=True):
-            draw_batches(ax, values, filled)
-            ax.set_title(title)
-        logarithmic(axes[0, 0])
-        axes[0, 0].set_ylabel(r"$\chi^{(T)}$")
-        letter(axes[0])
-        legend_right(
-            figure,
-            [
-                handle(rf"$\alpha_U={alpha:g}$", color, "o")
-                for alpha, color in batch_colors(data["chains"]).items()
-            ],
-        )
-    return figure
-
-
-def claims(data: Data, full: bool) -> list[Claim]:
-    fixed_ridges = f"(lambda_L, lambda_U) = ({FIXED['lambda_l']:g}, {FIXED['lambda_u']:g})"
-    tuned = data["chains"]["chi"]
-    return [
-        _grows(data["fixed"]["chi"], f"fixed ridges, {fixed_ridges}", full),
-        _grows(tuned.sel(selection=False), "tuned, without selection", full),
-        _grows(tuned.sel(selection=True), "tuned, with selection", full),
-    ]
-
-
-def _grows(chi: xr.DataArray, case: str, full: bool) -> Claim:
-    """Whether the susceptibility grows as the batches shrink."""
-    last, batches = chi.isel(T=-1).values, chi.alpha_u.values
-    return Claim(
-        case=case,
-        quote=(
-            "as $\\alpha_U$ decreases, the linear susceptibility $\\chi^{(T)}$ becomes greater"
-            " at large iteration $T$"
-        ),
-        test=(
-            "The susceptibility at the largest T grows from each alpha_U to the next smaller one."
-        ),
-        ruling=at_full_size(full, positive("smallest growth", -np.diff(last).max())),
-        found=f"At T = {int(chi['T'][-1])} by alpha_U: {listed(batches, last)}.",
-        numbers=numbers(**{f"chi_{a:g}": value for a, value in zip(batches, last, strict=True)}),
+    figure, axes = pic.canvas(1, 3, 11.0, 3.8, sharey=True)
+    panels = (
+        (data["fixed"]["chi"], rf"$\lambda_U = {ridge:g}$, $\Gamma = 0$", False),
+        (chi.sel(selection=False), r"tuned, $\Gamma = 0$", False),
+        (chi.sel(selection=True), r"tuned, $\Gamma$ too", True),
     )
+    for ax, (values, title, filled) in zip(axes[0], panels, strict=True):
+        pic.draw_batches(ax, values, filled)
+        ax.set_title(title)
+    style.logarithmic(axes[0, 0])
+    axes[0, 0].set_ylabel(r"$\chi^{(T)}$")
+    return figure, pic.value_legend(r"\alpha_U", pic.batch_colors(data["chains"]))
 
 
-def findings(data: Data, full: bool) -> list[Finding]:
-    found = data["chains"]
-    last = found["chi"].isel(T=-1)
-    batches = found.alpha_u.values
-    enough = last.sel(alpha_u=batches >= 1)
-    small = last.sel(alpha_u=batches < 1)
-    ridge = found["lambda_u"].isel(T=-1).sel(selection=False)
+def judge(data: Data) -> list[Judged]:
+    tuned = data["chains"]["chi"]
+    last, ridge = tuned.isel(T=-1), data["chains"]["lambda_u"].isel(T=-1).sel(selection=False)
+    batches = tuned.alpha_u.values
+    enough, small = last.sel(alpha_u=batches >= 1), last.sel(alpha_u=batches < 1)
     room = 1 / ridge.sel(alpha_u=batches < 1) - small.sel(selection=False)
+    ridges = f"(lambda_L, lambda_U) = ({LAMBDA_L:g}, {LAMBDA_U:g})"
     return [
-        Finding(
-            says=(
-                "In tuned runs the order holds from alpha_U = 1 on, where the susceptibility is"
-                " largest; below it the best ridge is large again, and the susceptibility below"
-                " 1/lambda_U*."
-            ),
-            ruling=at_full_size(
-                full,
+        _grows(data["fixed"]["chi"], f"fixed ridges, {ridges}"),
+        _grows(tuned.sel(selection=False), "tuned, without selection"),
+        _grows(tuned.sel(selection=True), "tuned, with selection"),
+        judged(
+            "peak",
+            at_full_size(
                 positive("smallest growth from alpha_U = 1 on", -enough.diff("alpha_u").max()),
                 positive("excess of the largest", (enough.max("alpha_u") - small.max()).min()),
                 positive("smallest distance below 1/lambda_U*", room.min()),
             ),
-            found=(
-                f"At T = {int(found.T[-1])} by alpha_U:"
-                f" {listed(batches, last.sel(selection=False).values)} without selection,"
-                f" {listed(batches, last.sel(selection=True).values)} with; best ridges without"
-                f" selection: {listed(batches, ridge.values)}."
-            ),
-            numbers=numbers(
-                **{f"chi_{a:g}": float(last.sel(alpha_u=a, selection=False)) for a in batches}
-            ),
-        )
+            f"At T = {int(tuned['T'][-1])} by alpha_U: {listed(last.sel(selection=False))} without"
+            f" selection, {listed(last.sel(selection=True))} with; best ridges without selection:"
+            f" {listed(ridge)}.",
+            **{f"chi_{a:g}": last.sel(alpha_u=a, selection=False) for a in batches},
+        ),
     ]
 
 
-def caption(data: Data) -> str:
-    return (
-        r"Linear susceptibility $\chi^{(T)}$ of the last step against the number of steps: at fixed"
-        r" ridges (a), and of tuned runs without (b) "
-        r"and with (c) selection. Below $\alpha_U = 1$ the best ridge in (b, c) is at its bound,"
-        r" 0.1, or near it."
-        r" Where weights fade to less than any number, $\chi$ is that of their direction."
+def _grows(chi: xr.DataArray, case: str) -> Judged:
+    """Judge whether the susceptibility grows as the batches shrink."""
+    last = chi.isel(T=-1)
+    return judged(
+        "grows",
+        at_full_size(positive("smallest growth", -np.diff(last.values).max())),
+        f"At T = {int(chi['T'][-1])} by alpha_U: {listed(last)}.",
+        case=case,
+        **{f"chi_{float(one.alpha_u):g}": one for one in last},
     )
-
-
-FIGURE = Figure(
-    "susceptibility",
-    "Susceptibility against the number of steps",
-    Place("Appendix C", 13, "fig: partition dependence balanced susceptibility"),
-    tasks,
-    draw,
-    claims,
-    findings,
-    caption,
-    from_paper=rf"$(\rho, \Delta) = (1/2, 0.75^2)$; (b, c): {TUNED}.",
-    chosen=(
-        rf"$\alpha_L = {ALPHA_L:g}$; the $\alpha_U$ drawn; $(\lambda_L, \lambda_U) ="
-        rf" ({FIXED['lambda_l']:g}, {FIXED['lambda_u']:g})$ "
-        r"in (a); $T$ up to 1024; $\Gamma \in [0, 3]$."
-    ),
-)

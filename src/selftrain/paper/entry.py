@@ -1,0 +1,221 @@
+"""Figures: what one computes, how it is drawn, which statements it must bear out.
+
+A figure belongs to a paper (`papers`). Its module in `figures` has three functions: `tasks(quick)`
+says what to compute, `draw(data)` draws, `judge(data)` judges the statements; its texts are in the
+file of the paper.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..errors import SelfTrainError
+from ..runtime.progress import ProgressOption
+from ..sweeps import Store, Task, complete
+from ..sweeps.store import Memory
+from . import setting
+from .papers import filled
+from .ruling import Ruling, verdict_of
+from .variation import NOT_JUDGED, changed_tasks, described
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.figure import Figure as Drawing
+    from matplotlib.lines import Line2D
+
+Data = Mapping[str, "xr.Dataset"]
+"""The datasets of a figure by name, one for each of its tasks."""
+
+Drawn = tuple["Drawing", Sequence["Line2D"]]
+"""A drawing and the entries of its legend."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A statement and what the data say about it.
+
+    Attributes:
+        key: its key in the file of the paper.
+        ruling: the numbers that decide, with their bars.
+        found: what was found, in words and numbers.
+        numbers: the numbers themselves, by name.
+        case: the case, if one statement is judged in several.
+        values: values of placeholders in its texts.
+        texts: `quote` and `test` of a claim of the paper, `says` of a finding of ours.
+    """
+
+    key: str
+    ruling: Ruling
+    found: str
+    numbers: Mapping[str, float] = field(default_factory=dict)
+    case: str = ""
+    values: Mapping[str, Any] = field(default_factory=dict)
+    texts: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def holds(self) -> bool | None:
+        """Whether the statement holds; None if these data cannot tell."""
+        return self.ruling.holds
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a dictionary for JSON."""
+        case = {"case": self.case} if "quote" in self.texts else {}
+        return {
+            **self.texts,
+            **case,
+            "verdict": verdict_of(self.holds),
+            "found": self.found,
+            "numbers": dict(self.numbers),
+            **self.ruling.to_dict(),
+        }
+
+
+class Place(NamedTuple):
+    """Where a figure is in the paper.
+
+    Attributes:
+        section: the section that describes it.
+        number: its number; None for a figure of our own.
+        label: its LaTeX label.
+    """
+
+    section: str
+    number: int | None = None
+    label: str = ""
+
+    def __str__(self) -> str:
+        """
+        >>> str(Place("Section 4.1", 4, "fig: cosine similarity"))
+        'Figure 4, `fig: cosine similarity`, Section 4.1'
+        >>> str(Place("beyond the paper: `docs/gradients.md`"))
+        'beyond the paper: `docs/gradients.md`'
+        """
+        if self.number is None:
+            return self.section
+        return f"Figure {self.number}, `{self.label}`, {self.section}"
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure of a paper, or one of ours next to it.
+
+    Attributes:
+        id: its name on the command line.
+        paper: the id of the paper it belongs to.
+        module: the name of its module.
+        texts: its table in the file of the paper.
+        changes: parameters with other values than in the paper; its statements are not judged then.
+    """
+
+    id: str
+    paper: str
+    module: str
+    texts: Mapping[str, Any]
+    changes: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
+
+    @property
+    def title(self) -> str:
+        """What it shows."""
+        return self._text(self.texts["title"])
+
+    @property
+    def place(self) -> Place:
+        """Where it is in the paper."""
+        entries = (self.texts.get(name) for name in ("section", "number", "label"))
+        section, number, label = entries
+        return Place(self._text(section or ""), number, label or "")
+
+    @property
+    def from_paper(self) -> str:
+        """Parameters that the paper fixes."""
+        return self._text(self.texts["from_paper"])
+
+    @property
+    def chosen(self) -> str:
+        """Parameters that the paper leaves open, and their values here."""
+        text = self._text(self.texts["chosen"])
+        if not self.changes:
+            return text
+        return f"{text} Changed here: {described(self.changes)}. {NOT_JUDGED}"
+
+    def caption(self, data: Data) -> str:
+        """Return the caption: symbols and marks."""
+        own = getattr(self._own, "caption_values", None)
+        return self._text(self.texts["caption"], own(data) if own else {})
+
+    def tasks(self, quick: bool) -> Mapping[str, Task]:
+        """Return what to compute, by name; `quick` asks for coarser grids and fewer seeds."""
+        tasks: Mapping[str, Task] = self._own.tasks(quick)
+        return changed_tasks(tasks, self.changes) if self.changes else tasks
+
+    def draw(self, data: Data) -> Drawing:
+        """Draw the figure from its data."""
+        from ..plots.paper import finished
+
+        return finished(self._own.draw, data)
+
+    def claims(self, data: Data, full: bool) -> list[Judged]:
+        """Judge what the paper says about the figure, from data of the full or quick version."""
+        return self._judged("claims", data, full)
+
+    def findings(self, data: Data, full: bool) -> list[Judged]:
+        """Judge what we say about the figure, likewise."""
+        return self._judged("findings", data, full)
+
+    def compute(
+        self,
+        quick: bool = False,
+        store: Store | None = None,
+        *,
+        workers: int = -1,
+        progress: ProgressOption = None,
+    ) -> Data:
+        """Compute the data of the figure; points in the store are not computed again.
+
+        Arguments:
+            quick: coarser grids and fewer seeds.
+            store: where points are stored; default: in memory, for this call.
+            workers: number of processes; -1: one per core; 0: this process.
+            progress: None, True, False or a function of a `ProgressReport` (`runtime.progress`).
+        """
+        tasks, target = self.tasks(quick), store if store is not None else Memory()
+        failures = complete(list(tasks.values()), target, workers=workers, progress=progress)
+        if failures:
+            raise SelfTrainError(f"{self.id}: {failures[0]}")
+        return {part: task.load(target) for part, task in tasks.items()}
+
+    def plot(self, quick: bool = False, store: Store | None = None, **options: Any) -> Drawing:
+        """Compute the figure, as `compute` does, and draw it."""
+        return self.draw(self.compute(quick, store, **options))
+
+    @property
+    def _own(self) -> Any:
+        """The module of the figure."""
+        return import_module(self.module)
+
+    def _text(self, text: str, values: Mapping[str, Any] | None = None) -> str:
+        return filled(text, vars(setting) | vars(self._own) | dict(values or {}))
+
+    def _judged(self, kind: str, data: Data, full: bool) -> list[Judged]:
+        if self.changes:
+            return []
+        known: Mapping[str, Mapping[str, str]] = self.texts.get(kind, {})
+        judged: Sequence[Judged] = self._own.judge(data)
+        return [
+            replace(
+                one,
+                ruling=one.ruling.version(full),
+                texts={name: self._text(text, one.values) for name, text in known[one.key].items()},
+            )
+            for one in judged
+            if one.key in known
+        ]
+
+
+def fixed(data: xr.Dataset, name: str) -> Any:
+    """Return the value of a parameter that is the same at all points of a dataset."""
+    return json.loads(data.attrs["fixed"])[name]
