@@ -282,7 +282,7 @@ def draw_ratio(
         *rho_legend(chains.rho.values),
         *switch_legend(on, off),
         handle("below: supervised,\nany ridge", GREY, "", DASHED),
-        handle("below: Bayes limit", GREY, "", DOTTED),
+        handle("below: Bayes error", GREY, "", DOTTED),
     ]
 
 

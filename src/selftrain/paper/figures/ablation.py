@@ -51,8 +51,8 @@ def draw(data: Data) -> Drawn:
     ax.set_ylabel(r"$\epsilon_g^{(T)} / \epsilon_g^{(SL)}$")
     return figure, [
         *(pic.handle(name, color, "s", "none") for name, color in zip(WAYS, colors, strict=True)),
-        pic.handle("labelled points\nonly, tuned", style.BLACK),
-        pic.handle("Bayes limit", style.BLACK, "", pic.DOTTED),
+        pic.handle("labelled samples\nonly, tuned", style.BLACK),
+        pic.handle("Bayes error", style.BLACK, "", pic.DOTTED),
     ]
 
 

@@ -40,8 +40,8 @@ def draw(data: Data) -> Drawn:
         ("best_bias", style.BLACK, pic.DASHED, "with the best bias"),
         ("naive", style.PURPLE, "solid", "naive"),
         ("labeled_only", style.GREEN, "solid", "labelled only"),
-        ("supervised", style.GREY, "solid", "every label given"),
-        ("bayes", style.GREY, pic.DOTTED, "Bayes limit"),
+        ("supervised", style.GREY, "solid", "fully supervised"),
+        ("bayes", style.GREY, pic.DOTTED, "Bayes error"),
     )
     columns, labels = theory.rho.size, theory.alpha_l.values
     size = (3.4 * columns + 1.8, 6.2)

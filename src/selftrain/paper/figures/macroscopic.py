@@ -76,7 +76,7 @@ def draw(data: Data) -> Drawn:
     return figure, [
         pic.handle("theory", style.BLACK),
         *pic.size_legend(sizes),
-        pic.handle("Bayes limit", style.GREY, "", pic.DOTTED),
+        pic.handle("Bayes error", style.GREY, "", pic.DOTTED),
     ]
 
 
