@@ -1,5 +1,6 @@
 # The public names, each with its home, and the public modules: `__init__.py` reads this file.
 
+from . import datasets as datasets
 from . import errors as errors
 from . import expansions as expansions
 from . import labelers as labelers
