@@ -20,7 +20,7 @@ from .simulation.simulate import simulate as simulate
 from .sweeps.api import sweep as sweep
 from .sweeps.grid import geometric as geometric
 from .theory.bayes import bayes_error as bayes_error
-from .theory.continuum.continuum import continuum as continuum
+from .theory.continuum.continuous_time import continuum as continuum
 from .theory.gradients.gradient import gradient as gradient
 from .theory.solve import solve as solve
 from .theory.trajectory import Trajectory as Trajectory

@@ -66,7 +66,7 @@ def test_table_and_figure(asked: Any, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (("--sharpness", "2"), 2, "sharpness = 2.0: 1 is accepted"),
+        (("--sharpness", "2"), 2, "sharpness must be 1:"),
         (("--labeler", "hard"), 2, "labeler = 'hard'"),
         (("--until", "soon"), 2, "until = 'soon'"),
         (("--threshold", "1"), 1, "alpha_u times the selected share"),

@@ -13,7 +13,7 @@ import pytest
 from selftrain.paper.entry import Figure, Judged
 from selftrain.paper.registry import IDS, figure
 from selftrain.paper.ruling import Bar, below, decided
-from selftrain.symbols import to_html
+from selftrain.report.formulas import to_html
 
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "plots")]

@@ -37,7 +37,7 @@ def continuum(
     """Follow self-training in continuous time: many steps with a small ridge."""
     files = OutputFiles(plot, quiet=json).check()
 
-    from ..theory.continuum.continuum import continuum as follow
+    from ..theory.continuum.continuous_time import continuum as follow
     from ..theory.solve import solve
 
     end = None if until is None else read_value(until)

@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
 
     from ..arrays import Array
-    from ..theory.continuum.path import ContinuumPath
-    from ..theory.continuum.points import Points
+    from ..theory.continuum.path import ContinuumPath, Points
     from ..theory.trajectory import Trajectory
 
 _DASHES = (0, (3, 1.5))

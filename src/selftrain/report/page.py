@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..paper.ruling import FAILS, HOLDS, OPEN
-from ..symbols import to_html
+from .formulas import to_html
 from .counts import Record, claims_of, count, findings_of, verdict
 
 _STYLE = """

@@ -39,7 +39,7 @@ def headline() -> Figure:
 def continuum_path() -> Figure:
     """A path in continuous time with runs at two ridges."""
     from ..plots.continuum import plot_path
-    from ..theory.continuum.continuum import continuum
+    from ..theory.continuum.continuous_time import continuum
     from ..theory.solve import solve
 
     problem = REFERENCE.replace(steps=150)
@@ -53,7 +53,7 @@ def continuum_path() -> Figure:
 def continuum_imbalance() -> Figure:
     """Paths of four shares of the positive class."""
     from ..plots.continuum import plot_paths
-    from ..theory.continuum.continuum import continuum
+    from ..theory.continuum.continuous_time import continuum
 
     recipe = Recipe(lambda_u=0.002)
     return plot_paths(
@@ -70,7 +70,7 @@ def continuum_annealing() -> Figure:
 
     from ..observables import generalization_error
     from ..plots.continuum import plot_annealing
-    from ..theory.continuum.continuum import continuum
+    from ..theory.continuum.continuous_time import continuum
     from ..theory.solve import solve
 
     def recipe(dose: float, steps: int) -> Recipe:

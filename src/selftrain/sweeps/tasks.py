@@ -206,7 +206,7 @@ def continuous(
 
 def check_continuum(problem: Problem, recipe: Recipe, **options: Any) -> None:
     """Reject what `continuum` would reject."""
-    from ..theory.continuum.timeline import check_continuous
+    from ..theory.continuum.expansion import check_continuous
 
     check_continuous(problem, recipe)
     check_solve(problem, recipe, **options)

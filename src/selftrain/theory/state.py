@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from ..errors import InvalidInput
-from ..fields import number
+from ..fields import number, whole
 
 if TYPE_CHECKING:
     from .trajectory import Trajectory
@@ -35,21 +33,21 @@ class State:
     bias: float
 
     def __post_init__(self) -> None:
-        for name, accepts, accepted in _FIELDS:
-            object.__setattr__(self, name, number(name, getattr(self, name), accepts, accepted))
+        for name in ("m", "v", "bias"):
+            value = number(name, getattr(self, name), math.isfinite, "must be a finite number")
+            object.__setattr__(self, name, value)
+        if self.v < 0:
+            raise InvalidInput("v", self.v, "must be a finite number >= 0 (q - m^2)")
         if not 1e-307 <= self.q <= 1e307:
-            accepted = (
-                "weights that are not all zero, with m^2 + v from 1e-307 to 1e307, are accepted"
-            )
+            accepted = "must be weights that are not all zero, with m^2 + v from 1e-307 to 1e307"
             raise InvalidInput("m, v", (self.m, self.v), accepted)
 
     @classmethod
     def at(cls, trajectory: Trajectory, t: int) -> State:
         """The state after step t of a solved run."""
-        whole = isinstance(t, (int, np.integer)) and not isinstance(t, bool)
-        if not whole or not 0 <= t < trajectory.good_steps:
-            accepted = f"a solved step, from 0 to {trajectory.good_steps - 1}"
-            raise InvalidInput("t", t, accepted)
+        good = trajectory.good_steps
+        accepted = f"must be a solved step, from 0 to {good - 1}"
+        t = whole("t", t, lambda n: 0 <= n < good, accepted)
         values = (trajectory.m[t], trajectory.v[t], trajectory.bias[t])
         return cls(*(float(value) for value in values))
 
@@ -72,14 +70,3 @@ class State:
     def misalignment(self) -> float:
         r"""$\nu^2 = v/q = 1 - M$, to full relative accuracy."""
         return (math.sqrt(self.v) / self.norm) ** 2
-
-
-def _finite(value: float) -> bool:
-    return math.isfinite(value)
-
-
-_FIELDS: tuple[tuple[str, Any, str], ...] = (
-    ("m", _finite, "a finite number is accepted"),
-    ("v", lambda value: 0 <= value < math.inf, "a finite number >= 0 is accepted (q - m^2)"),
-    ("bias", _finite, "a finite number is accepted"),
-)

@@ -149,7 +149,9 @@ def test_the_floor_keeps_its_digits_at_tiny_ridges(ridge: float) -> None:
 )
 def test_times_that_are_none_are_named(tau: Any) -> None:
     form = squared_closed_form(BASE, Recipe())
-    with pytest.raises(InvalidInput, match="from 0 to 1e\\+300, are accepted") as refused:
+    with pytest.raises(
+        InvalidInput, match="tau must be one time or more, from 0 to 1e\\+300"
+    ) as refused:
         form(tau)
     assert refused.value.field == "tau"
 

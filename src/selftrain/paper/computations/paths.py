@@ -15,9 +15,8 @@ from ...problem import Problem
 from ...recipe import Recipe
 from ...sweeps import Computation, Output
 from ...theory.continuum.best_direction import best_direction
-from ...theory.continuum.continuum import continuum
-from ...theory.continuum.expansion import first_order
-from ...theory.continuum.timeline import start_of
+from ...theory.continuum.continuous_time import continuum
+from ...theory.continuum.expansion import first_order, start_of
 from ...tuning.optimum import Optimum
 from .chains import RIDGES, plain_starts
 from .tuned import tuned

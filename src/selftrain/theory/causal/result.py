@@ -5,14 +5,14 @@ reuse adds to it.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy.linalg import solve_triangular
 
 from ...arrays import Array
-from ..laws.weights import DirectedWeights, WeightLaw
+from ..laws.weights import WeightLaw, weights_of
 from .laws import TrainingLogits
 from .replicate import Replicate, Setting
 
@@ -74,9 +74,9 @@ class Reuse:
     def weights(self, run: Trajectory) -> WeightLaw:
         """Return the law of the weights; of a sphere for all steps together."""
         if run.problem.shaped:
-            mean = run.problem.test_clusters.mean
-            return ReusedWeights(run, mean / np.linalg.norm(mean))
-        return WeightLaw(run, run.m.copy(), run.v.copy(), self.pairs - np.outer(run.m, run.m))
+            return weights_of(run, _covariance_along)
+        covariance = partial(np.subtract, self.pairs, np.outer(run.m, run.m))
+        return WeightLaw(run, run.m.copy(), run.v.copy(), covariance)
 
     def training_logits(self, run: Trajectory, t: int, samples: str | None) -> TrainingLogits:
         """Return the law of the training logits of a step."""
@@ -103,16 +103,11 @@ class Reuse:
         return cls(**arrays, points=points, replicates=replicates)
 
 
-class ReusedWeights(DirectedWeights):
-    """The law of the weights along a direction, where samples are reused."""
-
-    @cached_property
-    def covariance(self) -> Array:
-        """Covariances of all pairs of steps, shape (T+1, T+1)."""
-        run = self._trajectory
-        assert run.space is not None
-        assert isinstance(run.reuse, Reuse)
-        return run.space.along(run.reuse.crossed, self._direction)
+def _covariance_along(run: Trajectory, direction: Array) -> Array:
+    """Covariances of the weights of all pairs of steps along a direction."""
+    assert run.space is not None
+    assert isinstance(run.reuse, Reuse)
+    return run.space.along(run.reuse.crossed, direction)
 
 
 class Found(NamedTuple):

@@ -21,12 +21,9 @@ from ...arrays import Array
 from ...errors import SelfTrainError
 from ...problem import Problem
 from ...recipe import Recipe
-from .continuum import follow
-from .expansion import first_order
-from .flow import LEVELS, unknowns
-from .path import ContinuumPath
-from .points import Points
-from .timeline import check_continuous, start_of
+from .continuous_time import LEVELS, follow, unknowns
+from .expansion import check_continuous, first_order, start_of
+from .path import ContinuumPath, Points
 
 __all__ = ["BestDirection", "best_direction"]
 

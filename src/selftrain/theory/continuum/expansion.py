@@ -5,14 +5,16 @@ The formal expansion $\Theta = \Theta_0 + \Theta_1\lambda + \dots$ of the self-c
 soft label (Assumption `assumption: loss`), with selection, with the bias trained or fixed.
 `first_order` gives the coefficients of Prediction `pred: differential equation`,
 `second_order_noise` the limits behind Prediction `pred: smoothing`. The averages and the linear
-system are in `response`.
+system are in `linear_response`. A path in continuous time starts from `start_of`, and its batches
+rule `stretches` of time.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,19 +25,13 @@ from ...labelers import Labeler
 from ...losses import Loss
 from ...problem import Problem
 from ...recipe import Recipe
+from ..solve import solve
 from ..state import State
 from ..trajectory import Trajectory
-from .linear_response import GivenBatch, respond
+from .linear_response import GivenBatch, Response, respond
 
-__all__ = [
-    "FirstOrder",
-    "SecondOrderNoise",
-    "batch_of",
-    "check_expandable",
-    "first_order",
-    "measured_noise",
-    "second_order_noise",
-]
+LARGEST_LOG = 340.0
+"""Weights may grow or shrink by up to e to this power: their squares are still numbers."""
 
 _LOGITS = np.linspace(-6.0, 6.0, 97)
 _SHARPER = 1.5
@@ -114,28 +110,32 @@ def first_order(
     -7.27
     8.77
     """
+    old, _, answer = _answer(problem, recipe, state, t)
+    return coefficients(old, answer, t)
+
+
+def _answer(
+    problem: Problem, recipe: Recipe, state: State | Trajectory, t: int
+) -> tuple[State, GivenBatch, Response]:
+    """The labelling model, the batch of step t, and how the step answers to its ridge."""
     check_expandable(problem, recipe)
-    batch, sharpening = batch_of(problem, recipe, t), sharpening_of(problem, recipe, t)
+    batch = batch_of(problem, recipe, t)
+    annealing = expand("annealing", recipe.annealing, problem.steps)
+    sharpening = float(annealing[t - 1] * t / recipe.at_steps(problem.steps).lambda_u[t - 1])
     old = _labelling_model(state, t)
-    return coefficients(problem.loss_at(1), old, batch, recipe.fix_bias, sharpening, t)
+    return old, batch, respond(problem.loss_at(1), old, batch, recipe.fix_bias, sharpening)
 
 
-def coefficients(
-    loss: Loss, old: State, batch: GivenBatch, fixed_bias: bool, sharpening: float, t: int = 1
-) -> FirstOrder:
-    r"""The first order of a step from `old` with labels of sharpness $1 + \lambda\epsilon$; `t` is
-    the step that an error names.
-    """
-    answer = respond(loss, old, batch, fixed_bias, sharpening)
+def coefficients(old: State, answer: Response, t: int = 1) -> FirstOrder:
+    r"""Return the first order of a step from `old`; `t` is the step that an error names."""
     omega, mu, nu2 = old.norm, old.cosine, old.misalignment
-    turn = omega * answer.turn
     found = FirstOrder(
         m1=omega * (answer.shrink * mu + nu2 * answer.turn),
         q1=2 * answer.shrink * old.q,
         v1=2 * (answer.shrink - mu * answer.turn) * old.v,
         bias1=answer.drift * omega,
         overlap1=answer.shrink * old.q,
-        m_hat1=turn / answer.chi,
+        m_hat1=omega * answer.turn / answer.chi,
         delta_hat1=1.0 - (mu * answer.turn - answer.shrink) / answer.chi,
         chi0=answer.chi,
         q_hat0=1.0 / answer.chi,
@@ -163,10 +163,7 @@ def second_order_noise(
     >>> round(float(measured_noise(run).chi_hat[1] / limit.chi_hat), 3)
     1.0
     """
-    check_expandable(problem, recipe)
-    batch, sharpening = batch_of(problem, recipe, t), sharpening_of(problem, recipe, t)
-    old = _labelling_model(state, t)
-    answer = respond(problem.loss_at(1), old, batch, recipe.fix_bias, sharpening)
+    old, batch, answer = _answer(problem, recipe, state, t)
     alpha, delta, stiffness = batch.alpha, batch.delta, answer.stiffness
     with np.errstate(over="ignore", invalid="ignore"):
         turn = np.float64(answer.turn) / answer.chi
@@ -178,7 +175,7 @@ def second_order_noise(
 
 
 def _check_range(t: int, old: State, **values: float) -> None:
-    """Refuse coefficients that are not numbers, with their names."""
+    """Reject coefficients that are not finite, with their names."""
     wrong = [name for name, value in values.items() if not math.isfinite(value)]
     if wrong:
         reason = f"{', '.join(wrong)} of the expansion in the ridge overflows"
@@ -199,49 +196,36 @@ def measured_noise(run: Trajectory) -> SecondOrderNoise:
 
 def batch_of(problem: Problem, recipe: Recipe, t: int) -> GivenBatch:
     """What step t is given besides the old model."""
-    accepted = f"a step from 1 to {problem.steps} is accepted"
+    accepted = f"must be a step from 1 to {problem.steps}"
     t = whole("t", t, lambda n: 1 <= n <= problem.steps, accepted)
     batches, values = problem.unlabeled, recipe.at_steps(problem.steps)
     row = (batches.alpha, batches.rho, batches.delta, values.threshold)
     return GivenBatch(*(float(column[t - 1]) for column in row))
 
 
-def sharpening_of(problem: Problem, recipe: Recipe, t: int) -> float:
-    r"""$\epsilon = a t/\lambda_U^{(t)}$: labels of step t have the sharpness $1 +
-    \lambda_U\epsilon$.
-    """
-    annealing = expand("annealing", recipe.annealing, problem.steps)
-    return float(annealing[t - 1] * t / recipe.at_steps(problem.steps).lambda_u[t - 1])
-
-
 def check_expandable(problem: Any, recipe: Any) -> None:
-    """Refuse what moves the model even without ridge, with the reason."""
-    if not isinstance(problem, Problem):
-        raise InvalidInput("problem", problem, "a selftrain.Problem is accepted")
-    if not isinstance(recipe, Recipe):
-        raise InvalidInput("recipe", recipe, "a selftrain.Recipe is accepted")
+    """Raise if something moves the model even without ridge, with the reason."""
+    for name, value, kind in (("problem", problem, Problem), ("recipe", recipe, Recipe)):
+        if not isinstance(value, kind):
+            raise InvalidInput(name, value, f"must be a selftrain.{kind.__name__}")
     problem.needs_sphere("the expansion in the ridge")
     problem.needs_fresh_rows("the expansion in the ridge")
-    reason = "is accepted: with sharpened labels a step moves the model by O(1) without any ridge"
     recipe.at_steps(problem.steps)
+    moves = "with others a step moves the model by O(1) without any ridge"
     if np.any(np.asarray(recipe.sharpness) != 1):
-        raise InvalidInput("sharpness", recipe.sharpness, f"1 {reason}")
+        raise InvalidInput("sharpness", recipe.sharpness, f"must be 1: {moves}")
     loss, labeler = problem.loss_at(1), recipe.label_function
-    own = np.asarray(loss.link(_LOGITS), dtype=float)
     if not _sharpens(labeler, loss, 1.0):
-        accepted = (
-            "labels equal to the link of the loss are accepted: with others a step moves "
-            "the model by O(1) without any ridge"
-        )
+        accepted = f"must give labels equal to the link of the loss: {moves}"
         raise InvalidInput("labeler", labeler.name, accepted)
     if np.any(np.asarray(recipe.annealing) != 0) and not _sharpens(labeler, loss, _SHARPER):
-        accepted = "with annealing its labels must be the link of the logit times the sharpness"
+        accepted = "must, with annealing, give the link of the logit times the sharpness"
         raise InvalidInput("labeler", labeler.name, accepted)
-    slope = np.abs(loss.slope(own, _LOGITS))
+    slope = np.abs(loss.slope(np.asarray(loss.link(_LOGITS), dtype=float), _LOGITS))
     if slope.max() > 1e-9:
         at = _LOGITS[int(np.argmax(slope))]
         accepted = (
-            "a loss whose slope vanishes at its own soft label is accepted: "
+            "must be a loss whose slope vanishes at its own soft label: "
             f"at the logit {at:g} and the label link({at:g}) it is {slope.max():.3g}"
         )
         raise InvalidInput("loss", loss.name, accepted)
@@ -257,11 +241,55 @@ def _sharpens(labeler: Labeler, loss: Loss, sharpness: float) -> bool:
 def _labelling_model(state: Any, t: int) -> State:
     if isinstance(state, Trajectory):
         if t > state.good_steps:
-            accepted = (
-                f"a step from 1 to {state.good_steps}, for which the run has a labelling model"
-            )
-            raise InvalidInput("t", t, f"{accepted}, is accepted")
+            accepted = f"must be a step from 1 to {state.good_steps}, which have a labelling model"
+            raise InvalidInput("t", t, accepted)
         return State.at(state, t - 1)
     if not isinstance(state, State):
-        raise InvalidInput("state", state, "a State(m, v, bias) or a Trajectory is accepted")
+        raise InvalidInput("state", state, "must be a State(m, v, bias) or a Trajectory")
     return state
+
+
+class Stretch(NamedTuple):
+    r"""A stretch of time over which the batches do not change.
+
+    Attributes:
+        begin: where it begins.
+        batch: what its steps are given.
+        sharpened: sharpening $\epsilon = (\gamma - 1)/\lambda_U$ of the labels at its beginning.
+        sharpens: the rate $\kappa = a/\lambda_U^2$ at which that grows.
+    """
+
+    begin: float
+    batch: GivenBatch
+    sharpened: float
+    sharpens: float
+
+    def sharpening(self, tau: float) -> float:
+        r"""$\epsilon$ at a time of this stretch."""
+        return self.sharpened + self.sharpens * (tau - self.begin)
+
+
+def check_continuous(problem: Any, recipe: Any) -> None:
+    """Raise if there is no limit of many steps with a small ridge, with the reason."""
+    check_expandable(problem, recipe)
+    if problem.steps == 0:
+        raise InvalidInput("steps", 0, "must be 1 or more, to say what a batch is")
+
+
+def start_of(problem: Problem, recipe: Recipe) -> State:
+    """Return the supervised model."""
+    first = problem.labeled_alone()
+    return State.at(solve(first, Recipe(lambda_l=recipe.lambda_l), tolerance=1e-13), 0)
+
+
+def stretches(problem: Problem, recipe: Recipe) -> Iterator[Stretch]:
+    """Yield the stretches of time with the same batches and the same pace of the sharpening."""
+    begin, before = 0.0, None
+    ridges = recipe.at_steps(problem.steps).lambda_u.tolist()
+    annealing = expand("annealing", recipe.annealing, problem.steps).tolist()
+    for t, (a, ridge) in enumerate(zip(annealing, ridges, strict=True), start=1):
+        batch = batch_of(problem, recipe, t)
+        now = (batch, a / ridge if a else 0.0, ridge if a else 0.0)
+        if now != before:
+            yield Stretch(begin, batch, a * (t - 1) / ridge, a / ridge / ridge)
+        begin, before = begin + ridge, now

@@ -1,9 +1,13 @@
-r"""A run in continuous time as an object: call it with a time, ask for its best time, compare it,
-draw it.
+r"""A run in continuous time as an object: call it with a time, ask for its best time, compare it
+with a discrete run, draw it.
+
+What is shown of it is made from $\ln\sqrt q$, the cosine, $1 - M$ and B, not from m and v: those
+underflow on long paths, the direction and its distance from the best one do not.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,14 +18,14 @@ from scipy.optimize import minimize_scalar
 
 from ...arrays import Array
 from ...errors import InvalidInput, SelfTrainError
-from ...fields import number
+from ...fields import number, whole
+from ...observables import generalization_error
 from ...problem import Problem
 from ...recipe import Recipe
+from ..state import State
 from ..trajectory import Trajectory
-from .comparison import ContinuumComparison, check_same, difference
-from .expansion import FirstOrder, coefficients
-from .points import NAMES, Points, points_at, times_of
-from .timeline import Stretch
+from .expansion import FirstOrder, Stretch, check_continuous, coefficients, stretches
+from .linear_response import respond
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,9 +33,74 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
-__all__ = ["Best", "ContinuumPath"]
+__all__ = ["Best", "ContinuumComparison", "ContinuumPath", "Points"]
 
 SHOWN = 201
+"""Times of a table, unless another number is asked for."""
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    r"""A path at some times: floats at one time, arrays at several.
+
+    Attributes:
+        tau: $\tau = \lambda_U t$.
+        m, v, bias: overlap, $q - m^2$, B.
+        q: squared norm of the weights.
+        cosine: $m/\sqrt q$.
+        squared_cosine: $M = m^2/q$.
+        one_minus_squared_cosine: $1 - M$, to full relative accuracy.
+        bias_to_norm: $B/\sqrt q$, what imbalance inflates.
+        error: generalisation error on the test mixture.
+    """
+
+    tau: Any
+    m: Any
+    v: Any
+    bias: Any
+    q: Any
+    cosine: Any
+    squared_cosine: Any
+    one_minus_squared_cosine: Any
+    bias_to_norm: Any
+    error: Any
+
+    @property
+    def state(self) -> State:
+        """The model at this (one) time."""
+        return State(float(self.m), float(self.v), float(self.bias))
+
+
+NAMES = tuple(Points.__dataclass_fields__)[1:]
+"""What `Points` has besides the time."""
+
+
+def points_at(
+    problem: Problem, tau: Array, log_norm: Array, cosine: Array, misalignment: Array, bias: Array
+) -> Points:
+    r"""Return points from $\ln\sqrt q$, $m/\sqrt q$, $1 - M$ and B at these times; floats if it is
+    one time.
+    """
+    norm = np.exp(log_norm)
+    with np.errstate(over="ignore", invalid="ignore"):
+        ratio = np.where(bias == 0, 0.0, bias * np.exp(-log_norm))
+    test = problem.test_mixture
+    error = generalization_error(cosine, np.ones(()), ratio, test.rho, test.delta)
+    m, v, q = norm * cosine, (norm * np.sqrt(misalignment)) ** 2, np.exp(2 * log_norm)
+    values = (tau, m, v, bias, q, cosine, cosine**2, misalignment, ratio, error)
+    return Points(*(float(value) if np.ndim(tau) == 0 else value for value in values))
+
+
+def times_of(tau: Any, until: float) -> Array:
+    """Return one time or several as an array; raise unless all lie between 0 and `until`."""
+    accepted = f"must be one time or more, from 0 to {until:g}"
+    try:
+        times = np.asarray(tau, dtype=float)
+    except (TypeError, ValueError):
+        raise InvalidInput("tau", tau, accepted) from None
+    if times.size == 0 or not np.all((times >= 0) & (times <= until)):
+        raise InvalidInput("tau", tau, accepted)
+    return times
 
 
 class Best(NamedTuple):
@@ -42,6 +111,36 @@ class Best(NamedTuple):
     tau: float
     error: float
     where: str
+
+
+@dataclass(frozen=True, eq=False)
+class ContinuumComparison:
+    r"""A discrete run minus the path, at the times of its steps.
+
+    Attributes:
+        tau: $\tau_t = \sum_{i \le t}\lambda_U^{(i)}$ of the steps the path reaches.
+        difference: arrays over those steps, by name (as in `Points`).
+    """
+
+    tau: Array
+    difference: dict[str, Array]
+
+    @property
+    def largest(self) -> dict[str, float]:
+        """The largest absolute difference of each quantity."""
+        return {name: float(np.abs(values).max()) for name, values in self.difference.items()}
+
+    def to_frame(self) -> pd.DataFrame:
+        """The differences, one row per step, indexed by tau."""
+        import pandas as pd
+
+        return pd.DataFrame(self.difference, index=pd.Index(self.tau, name="tau"))
+
+    def __str__(self) -> str:
+        largest, count = self.largest, self.tau.size - 1
+        names = ("m", "q", "bias", "cosine", "error")
+        shown = ", ".join(f"{name} {largest[name]:.2g}" for name in names)
+        return f"largest difference over {count} step{'' if count == 1 else 's'}: {shown}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,8 +155,7 @@ class ContinuumPath:
         accuracy: of $\ln\sqrt q$, $\mathrm{artanh}\cos$ and B: the largest difference between the
             two finest integrations, which take different steps (relative where |B| > 1), or the
             tolerance of the finest if that is larger. Of a path that ended early, up to 0.999
-            of its time: rates may diverge
-            where the expansion ends.
+            of its time: rates may diverge where the expansion ends.
         evaluations: of the right-hand side, all integrations together.
         failure: why the path ended early (only with `on_failure="partial"`), or None.
     """
@@ -83,12 +181,10 @@ class ContinuumPath:
 
     def __call__(self, tau: Any) -> Points:
         """The state at a time, or at several, between 0 and `until`."""
-        accepted = f"one time or more, from 0 to {self.until:g}, are accepted"
-        times = times_of(tau, accepted, self.until)
+        times = times_of(tau, self.until)
         log_norm, rapidity, bias = self._dense(times.ravel()).reshape(3, *times.shape)
-        return points_at(
-            self.problem, times, log_norm, np.tanh(rapidity), 1 / np.cosh(rapidity) ** 2, bias
-        )
+        misalignment = 1 / np.cosh(rapidity) ** 2
+        return points_at(self.problem, times, log_norm, np.tanh(rapidity), misalignment, bias)
 
     @property
     def tau(self) -> Array:
@@ -99,30 +195,27 @@ class ContinuumPath:
     def best(self) -> Best:
         """The time of the smallest error."""
         steps = self.tau
-        grid = np.unique(
-            np.concatenate([steps, *(steps[:-1] + k / 4 * np.diff(steps) for k in (1, 2, 3))])
-        )
+        between = [steps[:-1] + k / 4 * np.diff(steps) for k in (1, 2, 3)]
+        grid = np.unique(np.concatenate([steps, *between]))
         errors = self(grid).error
         at = int(np.argmin(errors))
-        ends = {0: "start", grid.size - 1: "end"}
-        low, high = grid[max(at - 1, 0)], grid[min(at + 1, grid.size - 1)]
         found = minimize_scalar(
-            lambda tau: self(tau).error, bounds=(low, high), method="bounded",
+            lambda tau: self(tau).error, method="bounded",
+            bounds=(grid[max(at - 1, 0)], grid[min(at + 1, grid.size - 1)]),
             options={"xatol": 1e-9 * self.until},
         )  # fmt: skip
         if found.fun < errors[at]:
             return Best(float(found.x), float(found.fun), "interior")
+        ends = {0: "start", grid.size - 1: "end"}
         return Best(float(grid[at]), float(errors[at]), ends.get(at, "interior"))
 
     def first_order(self, tau: float) -> FirstOrder:
         """The rates of change at a time: the coefficients of a step from there."""
-        accepted = f"one time from 0 to {self.until:g} is accepted"
+        accepted = f"must be one time from 0 to {self.until:g}"
         tau = number("tau", tau, lambda time: 0 <= time <= self.until, accepted)
-        stretch = self._stretch(tau)
-        return coefficients(
-            self.problem.loss_at(1), self(tau).state, stretch.batch, self.recipe.fix_bias,
-            stretch.sharpening(tau),
-        )  # fmt: skip
+        stretch = [stretch for stretch in self.stretches if stretch.begin <= tau][-1]
+        loss, old, fixed = self.problem.loss_at(1), self(tau).state, self.recipe.fix_bias
+        return coefficients(old, respond(loss, old, stretch.batch, fixed, stretch.sharpening(tau)))
 
     def compare(self, run: Trajectory) -> ContinuumComparison:
         r"""The discrete run at the same times $\tau_t = \sum_{i \le t}\lambda_U^{(i)}$.
@@ -130,16 +223,56 @@ class ContinuumPath:
         The run may have another ridge and another number of steps than the path, but the same
         labelled set, start, loss and batches.
         """
-        return difference(self, run)
+        self._check_same(run)
+        times = np.append(0.0, np.cumsum(run.recipe.at_steps(run.problem.steps).lambda_u))
+        times[np.isclose(times, self.until, rtol=1e-12, atol=0)] = self.until
+        within = (times <= self.until) & np.isfinite(run.m)
+        if within.sum() < 2:
+            accepted = f"must have its first step by the end of the path, tau = {self.until:g}"
+            raise InvalidInput("lambda_u", run.recipe.lambda_u, accepted)
+        here = self(times[within])
+        theirs = {"squared_cosine": run.m**2 / run.q, "one_minus_squared_cosine": run.v / run.q}
+        theirs |= {name: getattr(run, name) for name in NAMES if name not in theirs}
+        apart = {name: theirs[name][within] - getattr(here, name) for name in NAMES}
+        return ContinuumComparison(times[within], apart)
+
+    def _check_same(self, run: Any) -> None:
+        """Reject a run that does not go over into this path as its ridge goes to zero."""
+        if not isinstance(run, Trajectory):
+            raise InvalidInput("run", run, "must be a result of selftrain.solve")
+        check_continuous(run.problem, run.recipe)
+        ours, theirs = (
+            (
+                one.problem.alpha_l, one.problem.labeled, one.problem.loss_names,
+                one.problem.test_mixture, one.recipe.lambda_l, one.recipe.fix_bias,
+            )
+            for one in (self, run)
+        )  # fmt: skip
+        end = math.fsum(run.recipe.at_steps(run.problem.steps).lambda_u)
+        before = min(end, self.until) * (1 - 1e-12)
+        mine = [stretch for stretch in self.stretches if stretch.begin < before]
+        other = [one for one in stretches(run.problem, run.recipe) if one.begin < before]
+        same = len(mine) == len(other) and all(
+            a.batch == b.batch
+            and math.isclose(a.begin, b.begin, rel_tol=1e-9)
+            and math.isclose(a.sharpens, b.sharpens, rel_tol=1e-9)
+            and math.isclose(
+                a.sharpened, b.sharpened, rel_tol=1e-9, abs_tol=1e-9 * a.sharpens * end
+            )
+            for a, b in zip(mine, other, strict=True)
+        )
+        if ours != theirs or not same:
+            accepted = "must have the same labelled set, start, loss and batches as the path"
+            raise InvalidInput("run", run, accepted)
 
     def to_frame(self, points: int = SHOWN) -> pd.DataFrame:
         """All quantities at evenly spaced times, indexed by tau."""
         import pandas as pd
 
-        whole = isinstance(points, (int, np.integer)) and not isinstance(points, bool)
-        if not whole or points < 2:
-            raise InvalidInput("points", points, "a whole number of times, 2 or more, is accepted")
-        shown = self(np.linspace(0.0, self.until, points))
+        accepted = "must be a whole number of times, 2 or more"
+        shown = self(
+            np.linspace(0.0, self.until, whole("points", points, lambda n: n > 1, accepted))
+        )
         columns = {name: getattr(shown, name) for name in NAMES}
         return pd.DataFrame(columns, index=pd.Index(shown.tau, name="tau"))
 
@@ -163,13 +296,10 @@ class ContinuumPath:
         from ...plots.continuum import plot_path
 
         for run in runs:
-            check_same(self, run)
+            self._check_same(run)
         return plot_path(self, runs, panel=panel, ax=ax, figure=figure)
 
     def _repr_html_(self) -> str:
         from ...plots.notebook import path_card
 
         return path_card(self)
-
-    def _stretch(self, tau: float) -> Stretch:
-        return [stretch for stretch in self.stretches if stretch.begin <= tau][-1]

@@ -44,9 +44,8 @@ from ...losses import Squared
 from ...problem import Problem
 from ...recipe import Recipe
 from ..state import State
-from .flow import LARGEST_LOG
-from .points import Points, points_at, times_of
-from .timeline import check_continuous, start_of
+from .expansion import LARGEST_LOG, check_continuous, start_of
+from .path import Points, points_at, times_of
 
 __all__ = ["SquaredClosedForm", "StepMap", "squared_closed_form"]
 
@@ -91,7 +90,7 @@ class SquaredClosedForm:
     def __call__(self, tau: float | Array) -> Points:
         """The continuous-time limit at a time, or at several (`eq: continuous squared M`)."""
         last = math.sqrt(2 * LARGEST_LOG / self.sharpens) if self.sharpens else LARGEST
-        times = times_of(tau, f"one time or more, from 0 to {last:g}, are accepted", last)
+        times = times_of(tau, last)
         grown = 0.5 * self.sharpens * times**2
         if self._bias_is_a_source:
             log_v = math.log(self.start.v) - times / self.tau_v + 2 * grown
@@ -187,7 +186,7 @@ class SquaredClosedForm:
 
     def step(self, ridge: float) -> StepMap:
         r"""The map of one step at ridge $\lambda$."""
-        accepted = "a number > 0, at most 1e100, is accepted"
+        accepted = "must be a number > 0, at most 1e100"
         ridge = number("ridge", ridge, lambda value: 0 < value <= 1e100, accepted)
         alpha, _, delta = (float(column[0]) for column in self.problem.unlabeled)
         b = ridge + delta * (alpha - 1.0)
@@ -238,19 +237,19 @@ def squared_closed_form(problem: Problem, recipe: Recipe) -> SquaredClosedForm:
     """
     check_continuous(problem, recipe)
     if type(problem.loss_at(1)) is not Squared:
-        accepted = "'squared' is accepted; continuum() is for every loss"
+        accepted = "must be 'squared'; continuum() is for every loss"
         raise InvalidInput("loss", problem.loss_at(1).name, accepted)
     if np.any(recipe.at_steps(problem.steps).threshold != 0):
-        accepted = "0 is accepted; continuum() is for selection too"
+        accepted = "must be 0; continuum() is for selection too"
         raise InvalidInput("threshold", recipe.threshold, accepted)
     for name, column in zip(("alpha_u", "rho_u", "delta_u"), problem.unlabeled, strict=True):
         if np.any(column != column[0]):
-            accepted = "the same value in every step is accepted; continuum() is for schedules too"
+            accepted = "must be the same in every step; continuum() is for schedules too"
             raise InvalidInput(name, getattr(problem, name), accepted)
     annealing = expand("annealing", recipe.annealing, problem.steps).tolist()
     ridges = recipe.at_steps(problem.steps).lambda_u.tolist()
     if any(annealing) and (len(set(annealing)) > 1 or len(set(ridges)) > 1):
-        accepted = "with annealing both it and the ridge must be the same in every step"
+        accepted = "must be the same in every step, as must the ridge"
         raise InvalidInput("annealing", recipe.annealing, accepted)
     alpha, rho, delta = (float(column[0]) for column in problem.unlabeled)
     start = start_of(problem, recipe)

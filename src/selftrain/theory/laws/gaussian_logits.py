@@ -47,7 +47,7 @@ class GaussianLogits(NamedTuple):
 
     def _mixed(self, y: int | None, of_class: list[Array]) -> Array:
         if y not in (None, 0, 1):
-            raise InvalidInput("y", y, "0, 1, or None for both classes is accepted")
+            raise InvalidInput("y", y, "must be 0, 1, or None for both classes")
         if y is not None:
             return np.asarray(of_class[int(y)])
         return np.asarray((1 - self.rho) * of_class[0] + self.rho * of_class[1])

@@ -166,7 +166,7 @@ class LogitLaw:
         Its sum over y and its integral over both logits is 1.
         """
         if self.t == 0:
-            raise InvalidInput("t", 0, "a previous logit exists from step 1 on")
+            raise InvalidInput("t", 0, "must be 1 or more: a previous logit exists from step 1 on")
         (y,) = _classes(y)
         field, logit = np.broadcast_arrays(*(np.asarray(x, dtype=float) for x in (previous, u)))
         last_scale = self._fields.previous_scales[y]
@@ -182,15 +182,11 @@ class LogitLaw:
         rng = np.random.default_rng(seed)
         y = (rng.random(size) < self._rho).astype(int)
         first, second = rng.standard_normal((2, size))
-        means, along, across, strengths, last_means, last_scales = (
-            np.array(pair)[y] for pair in (
-                self._fields.means, self._fields.along, self._fields.across, self._fields.strengths,
-                self._fields.previous_means, self._fields.previous_scales,
-            )
-        )  # fmt: skip
+        pairs = np.array(self._fields[3:])[:, y]
+        last_means, last_scales, means, along, across, strengths, wrong = pairs
         field = means + along * first + across * second
         if self.t == 0:
-            flipped = rng.random(size) < np.array(self._fields.wrong)[y]
+            flipped = rng.random(size) < wrong
             target = np.asarray(self._loss.classes, dtype=float)[np.where(flipped, 1 - y, y)]
             u = proximal(self._loss, target, field, strengths)
             return LogitSample(y, np.full(size, np.nan), u, np.full(size, True))
@@ -222,8 +218,7 @@ class LogitLaw:
                 continue
             for start in range(0, logit.size, _BLOCK):
                 block = slice(start, start + _BLOCK)
-                part = self._integral(label, logit[block], selected, total, density)
-                result[block] += part
+                result[block] += self._integral(label, logit[block], selected, total, density)
         return result.reshape(values.shape)
 
     def _integral(
@@ -284,9 +279,7 @@ class LogitLaw:
 
     def _layer(self, y: int, logit: Array, center: Array, side: int) -> Array:
         """Width over which the standardised field changes by one, on one side of a center."""
-        near, far = (
-            self._standardized(y, center + side * offset, logit)[0] for offset in (1e-7, 1e-6)
-        )
+        near, far = (self._standardized(y, center + side * h, logit)[0] for h in (1e-7, 1e-6))
         with np.errstate(divide="ignore"):
             return np.clip(9e-7 / np.abs(far - near), 1e-13, 1.0)
 
@@ -345,10 +338,8 @@ class LogitLaw:
                 if selected:
                     share += float(np.logaddexp(log_ndtr(low), log_ndtr(-high)))
                 else:
-                    low, high = (low, high) if low + high < 0 else (-high, -low)
-                    share += float(
-                        log_ndtr(high) + np.log1p(-np.exp(log_ndtr(low) - log_ndtr(high)))
-                    )
+                    low, high = log_ndtr((low, high) if low + high < 0 else (-high, -low))
+                    share += float(high + np.log1p(-np.exp(low - high)))
             shares.append(share)
         return np.array(shares)
 
@@ -357,5 +348,5 @@ def _classes(y: int | None) -> tuple[int, ...]:
     if y is None:
         return (0, 1)
     if y not in (0, 1):
-        raise InvalidInput("y", y, "0, 1, or None for both classes is accepted")
+        raise InvalidInput("y", y, "must be 0, 1, or None for both classes")
     return (int(y),)

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
-from typing import TYPE_CHECKING, Self
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,6 +24,7 @@ from scipy.special import ndtr, roots_hermitenorm
 
 from ...arrays import Array
 from ...errors import ConvergenceError, InvalidInput
+from ...fields import whole
 from ..stages import Stages
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class WeightLaw:
     Arguments:
         trajectory: the run.
         mean, variance: of every step.
-        covariance: of all pairs of steps.
+        covariance: returns the covariances of all pairs of steps; called when they are needed.
 
     >>> from selftrain import Problem, Recipe, solve
     >>> run = solve(Problem(0.5, 2.0, 0.4, 0.75**2, steps=2), Recipe())
@@ -51,11 +52,10 @@ class WeightLaw:
     """
 
     def __init__(
-        self, trajectory: Trajectory, mean: Array, variance: Array, covariance: Array | None = None
+        self, trajectory: Trajectory, mean: Array, variance: Array, covariance: Callable[[], Array]
     ) -> None:
         self._trajectory, self.mean, self.variance = trajectory, mean, variance
-        if covariance is not None:
-            self.covariance = covariance
+        self._covariance = covariance
 
     def __repr__(self) -> str:
         return f"WeightLaw(steps 0..{self._trajectory.problem.steps})"
@@ -63,7 +63,7 @@ class WeightLaw:
     @cached_property
     def covariance(self) -> Array:
         """Covariances of all pairs of steps, shape (T+1, T+1)."""
-        raise NotImplementedError
+        return self._covariance()
 
     def sample(self, size: int, seed: int | np.random.Generator | None = None) -> Array:
         """Independent paths, shape (size, T+1)."""
@@ -85,22 +85,20 @@ class WeightLaw:
         return ndtr((np.asarray(x, dtype=float) - mean) / deviation)
 
     def expect(
-        self,
-        function: Callable[..., Array],
-        steps: int | Sequence[int] = -1,
+        self, function: Callable[..., Array], steps: int | Sequence[int] = -1,
         tolerance: float = 1e-10,
-    ) -> float:
+    ) -> float:  # fmt: skip
         """E[function(w at the first step, w at the second, ...)] for up to three steps.
 
         Gauss-Hermite rules of growing size are compared until two agree to `tolerance`, relative to
-        E|function|. A function that they cannot resolve (one that jumps) is an error, as are more
-        than three steps: average over `sample` instead.
+        E|function|. A function that they cannot resolve (one that jumps) raises, as do more than
+        three steps: average over `sample` instead.
 
         Arguments:
             function: called with one array for each of the steps, returns an array of that shape.
             steps: a step, or a sequence of them; negative ones count from the end.
         """
-        chosen = [steps] if isinstance(steps, (int, np.integer)) else list(steps)
+        chosen = [steps] if isinstance(steps, (int, np.integer)) else steps
         indices = [solved_step(self._trajectory, t) for t in chosen]
         if len(indices) not in _SIZES:
             accepted = "must be one to three steps; average over sample(size) for more"
@@ -113,12 +111,8 @@ class WeightLaw:
             if abs(value - last) <= tolerance * scale:
                 return value
             change, last = abs(value - last), value
-        raise ConvergenceError(
-            indices[-1],
-            "Gauss-Hermite rules do not resolve this function; average it over sample(size)",
-            {"expectation": last},
-            change / scale,
-        )
+        reason = "Gauss-Hermite rules do not resolve this function; average it over sample(size)"
+        raise ConvergenceError(indices[-1], reason, {"expectation": last}, change / scale)
 
     def _moments(self, t: int) -> tuple[float, float]:
         index = solved_step(self._trajectory, t)
@@ -148,34 +142,31 @@ def _root(covariance: Array) -> Array:
     return root
 
 
-def weights_of(run: Trajectory) -> DirectedWeights:
-    r"""Return the law of the weights along the cluster direction: of any feature of a sphere."""
+Along = Callable[["Trajectory", Array], Array]
+"""Covariances of the weights of all pairs of steps along a direction."""
+
+
+def weights_of(run: Trajectory, covariance: Along | None = None) -> DirectedWeights:
+    """Return the law of the weights along the cluster direction: of any feature of a sphere."""
     mean = run.problem.test_clusters.mean
-    return DirectedWeights(run, mean / np.linalg.norm(mean))
+    return DirectedWeights(run, mean / np.linalg.norm(mean), covariance or _covariance_along)
 
 
 class DirectedWeights(WeightLaw):
-    r"""The law of $u\cdot\beta$ over the steps for a direction u of the features.
-
-    By default u points along the difference of the class means; a sphere is the same in every
-    feature.
+    r"""The law of $u\cdot\beta$ over the steps for a direction u of the features, by default that
+    of the difference of the class means; a sphere is the same in every feature.
     """
 
-    def __init__(self, trajectory: Trajectory, direction: Array):
-        self._units, self._direction = _units(trajectory), direction
-        assert trajectory.space is not None
-        means, variances = np.full((2, trajectory.m.size), np.nan)
-        for t in range(trajectory.good_steps):
-            law = trajectory.law(t)
-            seen = trajectory.space.mean_of(law, trajectory.problem.test_clusters) @ direction
+    def __init__(self, run: Trajectory, direction: Array, covariance: Along):
+        self._units, self._along = _units(run), covariance
+        assert run.space is not None
+        means, variances = np.full((2, run.m.size), np.nan)
+        for t in range(run.good_steps):
+            law = run.law(t)
+            seen = run.space.mean_of(law, run.problem.test_clusters) @ direction
             means[t] = seen * self._units[t]
-            variances[t] = trajectory.space.along(law.variance, direction) * self._units[t] ** 2
-        super().__init__(trajectory, means, variances)
-
-    @cached_property
-    def covariance(self) -> Array:
-        """Covariances of all pairs of steps, shape (T+1, T+1)."""
-        return _covariance_along(self._trajectory, self._direction)
+            variances[t] = run.space.along(law.variance, direction) * self._units[t] ** 2
+        super().__init__(run, means, variances, partial(covariance, run, direction))
 
     def vector(self, t: int = -1) -> Array:
         """The mean of the weights of step t, one entry per feature."""
@@ -184,22 +175,20 @@ class DirectedWeights(WeightLaw):
         mean = run.space.mean_of(run.law(step), run.problem.test_clusters)
         return np.asarray(self._units[step] * np.asarray(mean, dtype=float))
 
-    def along(self, direction: ArrayLike) -> Self:
+    def along(self, direction: ArrayLike) -> DirectedWeights:
         """The law of the weights along another direction of the features."""
         u, run = np.asarray(direction, dtype=float), self._trajectory
         assert run.space is not None
         if u.shape != (run.space.features,):
             accepted = f"must be a vector with {run.space.features} entries"
             raise InvalidInput("direction", direction, accepted)
-        return type(self)(run, u)
+        return DirectedWeights(run, u, self._along)
 
 
 def _covariance_along(run: Trajectory, u: Array) -> Array:
-    r"""Covariances of $u\cdot\beta$ of all pairs of steps."""
     assert run.space is not None
     space = run.space
-    lower = _over_pairs(run, _spreads(run), lambda alive: space.along(alive, u))
-    return _both_sides(lower)
+    return _both_sides(_over_pairs(run, _spreads(run), lambda alive: space.along(alive, u)))
 
 
 def overlaps_of(run: Trajectory) -> Array:
@@ -264,17 +253,14 @@ def _both_sides(lower: Array) -> Array:
 
 
 def solved_step(trajectory: Trajectory, t: int) -> int:
-    """The index of step t (negative: from the end), if it has a solved state."""
-    steps = trajectory.problem.steps
-    whole = isinstance(t, (int, np.integer)) and not isinstance(t, bool)
-    if not whole or not -steps - 1 <= t <= steps:
-        raise InvalidInput("t", t, f"a step from 0 to {steps}, or a negative one from the end")
-    index = int(t) % (steps + 1)
-    if index >= trajectory.good_steps:
-        last = trajectory.good_steps - 1
+    """Return the index of step t (negative: from the end), if it has a solved state."""
+    steps, good = trajectory.problem.steps, trajectory.good_steps
+    accepted = f"must be a step from 0 to {steps}, or a negative one from the end"
+    index = whole("t", t, lambda n: -steps - 1 <= n <= steps, accepted) % (steps + 1)
+    if index >= good:
         why = "the labels collapsed into one class" if trajectory.failure is None else "it failed"
-        raise InvalidInput("t", t, f"the run has no state at step {index}: {why} after step {last}")
-    if trajectory.fading is not None and trajectory.fading.exponents[index] > 0:
-        accepted = f"the weights of step {index} underflow, and so do their laws"
+        accepted = f"must be a step with a state; {why} after step {good - 1}"
         raise InvalidInput("t", t, accepted)
+    if trajectory.fading is not None and trajectory.fading.exponents[index] > 0:
+        raise InvalidInput("t", t, f"the weights of step {index} underflow, and so do their laws")
     return index
