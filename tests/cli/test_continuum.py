@@ -67,8 +67,8 @@ def test_table_and_figure(asked: Any, tmp_path: Path) -> None:
     ("arguments", "code", "message"),
     [
         (("--sharpness", "2"), 2, "sharpness must be 1:"),
-        (("--labeler", "hard"), 2, "labeler = 'hard'"),
-        (("--until", "soon"), 2, "until = 'soon'"),
+        (("--labeler", "hard"), 2, "labeler must give"),
+        (("--until", "soon"), 2, "until must be a finite number > 0, got 'soon'"),
         (("--threshold", "1"), 1, "alpha_u times the selected share"),
         (("--plot", "path.txt"), 2, "a name ending in one of"),
     ],

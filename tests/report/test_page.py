@@ -12,8 +12,8 @@ import pytest
 from selftrain.paper.registry import figures
 from selftrain.report.counts import contradictions
 from selftrain.report.document import markdown
-from selftrain.report.page import Section, claims_list, figure_section, page
 from selftrain.report.formulas import to_html
+from selftrain.report.page import Section, claims_list, figure_section, page
 
 PIXEL = bytes.fromhex(
     "89504e470d0a1a0a0000000d4948445200000001000000010802000000907753de0000000c4944415408d763f8ff"

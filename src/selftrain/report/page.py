@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from ..paper.ruling import FAILS, HOLDS, OPEN
-from .formulas import to_html
 from .counts import Record, claims_of, count, findings_of, verdict
+from .formulas import to_html
 
 _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; color: #222; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; overflow-wrap: break-word; }

@@ -131,5 +131,5 @@ def test_a_start_beyond_the_usual_end_is_followed_for_a_decade(
 
 
 def test_without_a_step_there_is_no_batch_to_turn_to() -> None:
-    with pytest.raises(InvalidInput, match="steps must be 1 or more.*got 0"):
+    with pytest.raises(InvalidInput, match=r"steps must be 1 or more.*got 0"):
         best_direction(TURNING.replace(steps=0), Recipe())

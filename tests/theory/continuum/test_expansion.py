@@ -392,7 +392,7 @@ def test_bad_arguments_are_named() -> None:
             first_order(problem, Recipe(), state, t)
     with pytest.raises(InvalidInput, match="state"):
         first_order(problem, Recipe(), (1.0, 1.0, 0.0), 1)  # type: ignore[arg-type]
-    with pytest.raises(InvalidInput, match="v must be a finite number >= 0.*got -1"):
+    with pytest.raises(InvalidInput, match=r"v must be a finite number >= 0.*got -1"):
         State(1.0, -1.0, 0.0)
     with pytest.raises(InvalidInput, match="not all zero"):
         State(0.0, 0.0, 1.0)

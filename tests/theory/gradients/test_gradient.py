@@ -458,7 +458,7 @@ def test_refusals(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(NoGradient, match="collapsed at step"):
         gradient(collapsed, of=lambda run: float(run.error[0]))
     assert gradient(collapsed, at=2)["lambda_l"] != 0.0
-    with pytest.raises(InvalidInput, match="at must be a step from 0 to 8.*got 9"):
+    with pytest.raises(InvalidInput, match=r"at must be a step from 0 to 8.*got 9"):
         gradient(run, at=9)
     with pytest.raises(InvalidInput, match="did you mean 'error'"):
         gradient(run, of="eror")
