@@ -283,11 +283,11 @@ def test_a_rare_mark_is_not_blown_up_to_unit_variance():
     rows = as_rows(np.column_stack([table, mark]))
     ends = extremes(rows)
     basis = find_basis(rows, np.ones(800), ends, "table", 8.0, 5, np.random)
-    np.testing.assert_allclose(basis.scale[:4], table.std(axis=0))
-    assert basis.scale[4] == 1.5
+    np.testing.assert_allclose(basis.scaling.scale[:4], table.std(axis=0))
+    assert basis.scaling.scale[4] == 1.5
     sparse = scipy.sparse.csr_array(np.column_stack([table, mark]))
     again = find_basis(as_rows(sparse), np.ones(800), ends, "table", None, 5, np.random)
-    np.testing.assert_allclose(again.scale, basis.scale)
+    np.testing.assert_allclose(again.scaling.scale, basis.scaling.scale)
 
 
 def test_whole_numbers_with_gaps_stay_whole(cancer):

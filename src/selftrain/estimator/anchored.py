@@ -1,17 +1,16 @@
 """Anchored soft self-training of one two-class problem.
 
-Every step asks the present students for scores, turns their mean into soft labels by a mixture that
-the labelled rows anchor (`mixture.py`), and fits one student per metric to all rows, the labelled
-ones with their true class and a larger weight (`logistic.py`). Labelled rows enter the mixture with
-scores of models that have not seen them: scores of rows a model was fitted to look better separated
-than they are.
+Every step turns the mean score of the current students into soft labels by a mixture that the
+labelled samples anchor (`mixture.py`), and fits one student per metric to all samples, the labelled
+ones with their true class and a larger weight (`logistic.py`). Labelled samples enter the mixture
+with held-out scores: scores of samples that a model was fitted to look too well separated.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import expit
@@ -26,35 +25,79 @@ from .rows import Rows
 from .setting import Setting
 
 
-@dataclass(frozen=True)
-class Unlabeled:
-    """Unlabelled rows: coordinates and weights."""
+class Unlabeled(NamedTuple):
+    """Unlabelled samples: coordinates and weights."""
 
     coordinates: Rows
     weights: Array
 
 
-@dataclass(frozen=True)
-class Share:
-    """What is known of the share of the positive class.
+class Share(NamedTuple):
+    """What is known about the proportion of the positive class.
 
     Attributes:
-        known: the share itself, None if it is estimated.
-        from_labeled: whether labelled rows were drawn at random, so that they count.
+        known: the proportion itself, None if it is estimated.
+        from_labeled: whether labelled samples were drawn at random, so that they count.
     """
 
     known: float | None = None
     from_labeled: bool = True
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """The end of a run.
+class TwoClasses(NamedTuple):
+    """A two-class problem and how it is solved.
 
     Attributes:
-        coefficients, bias: of the score, whose zero is at even odds of the classes.
-        held_out: scores of the labelled rows from models without them.
-        unlabeled: scores of the unlabelled rows.
+        labeled, unlabeled: the samples.
+        setting: the constants of the method.
+        share: what is known about the class proportions.
+        tolerance: mean change of a soft label below which steps end.
+    """
+
+    labeled: Labeled
+    unlabeled: Unlabeled
+    setting: Setting
+    share: Share
+    tolerance: float
+
+    def mixture(
+        self, held_out: Array, scores: Array, start: ScoreMixture | None = None
+    ) -> ScoreMixture:
+        """Fit the mixture of scores of unlabelled samples, anchored by held-out scores."""
+        weights = self.setting.anchor * self.labeled.weights
+        return fit_mixture(
+            scores,
+            self.unlabeled.weights,
+            Anchors(held_out, self.labeled.classes, weights),
+            self.setting.shrinkage,
+            self.share.known,
+            1.0 if self.share.from_labeled else 0.0,
+            start,
+            self.setting.mixture_steps,
+        )
+
+    def start(self, metric: Array) -> Student:
+        """Fit a student to the labelled samples alone, with the scores of the others."""
+        student, out_of_fold, _ = supervised_start(self.labeled, metric)
+        scores = self.unlabeled.coordinates.column(
+            lambda block: block @ student.coefficients + student.bias
+        )
+        return student._replace(unlabeled=scores, held_out=out_of_fold)
+
+    def labels(self, mixture: ScoreMixture, scores: Array, step: int) -> Array:
+        """Return the soft labels of a step."""
+        sharpness = self.setting.sharpness * (1 + self.setting.annealing * step)
+        return np.asarray(expit(sharpness * mixture.log_odds(scores)))
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The result of a run.
+
+    Attributes:
+        coefficients, bias: of the score, which is zero at even odds of the classes.
+        held_out: scores of the labelled samples from models without them.
+        unlabeled: scores of the unlabelled samples.
         mixture: of the last scores.
         history: one entry per step.
         spread: standard deviation of the unlabelled scores, infinite if there are none.
@@ -69,40 +112,30 @@ class Outcome:
     spread: float = float("inf")
 
 
-def self_train(
-    labeled: Labeled,
-    unlabeled: Unlabeled,
-    metrics: Sequence[Array],
-    setting: Setting,
-    share: Share,
-    tolerance: float,
-    neighbours: bool = False,
-) -> Outcome:
+def self_train(problem: TwoClasses, metrics: Sequence[Array], neighbours: bool = False) -> Outcome:
     """Run anchored self-training.
 
     Arguments:
         metrics: squared lengths of the axes of every metric.
-        tolerance: mean change of a soft label below which steps end.
-        neighbours: let a graph of nearest neighbours teach too (`neighbours.py`).
+        neighbours: use a graph of nearest neighbours as a second teacher (`neighbours.py`).
     """
-    starts = [_start(labeled, unlabeled, metric) for metric in metrics]
+    labeled, unlabeled, setting = problem.labeled, problem.unlabeled, problem.setting
+    starts = [problem.start(metric) for metric in metrics]
     rows = float(unlabeled.weights.sum())
     if rows == 0 or setting.steps == 0:
-        result = combined(starts, [1.0 / len(starts)] * len(starts))
-        mixture = _mixture(result.unlabeled, result.held_out, labeled, unlabeled, setting, share)
-        return _outcome(result, unlabeled, mixture, [])
+        result = _mean(starts)
+        return _outcome(result, unlabeled, problem.mixture(result.held_out, result.unlabeled), [])
     first = combined(starts, [1.0 / (len(starts) * _spread(start, unlabeled)) for start in starts])
     table = Coordinates(labeled.coordinates, unlabeled.coordinates)
     graph = graph_scores(labeled, unlabeled.coordinates, metrics[0]) if neighbours else None
     students, teacher = starts, first
-    scores, mixture = _teach(teacher, graph, labeled, unlabeled, setting, share)
+    scores, mixture = _teach(problem, teacher, graph)
     history: list[dict[str, Any]] = []
     labels = np.full(len(unlabeled.weights), np.nan)
     for step in range(setting.steps):
-        sharpness = setting.sharpness * (1 + setting.annealing * step)
-        previous, labels = labels, expit(sharpness * mixture.log_odds(scores))
+        previous, labels = labels, problem.labels(mixture, scores, step)
         moved = float(unlabeled.weights @ np.abs(labels - previous)) / rows if step else np.inf
-        if moved < tolerance:
+        if moved < problem.tolerance:
             break
         targets = soft_targets(labels, labeled, unlabeled.weights, setting.anchor)
         students = [
@@ -111,52 +144,44 @@ def self_train(
             )
             for metric, student in zip(metrics, students, strict=True)
         ]
-        teacher = combined(students, [1.0 / len(students)] * len(students))
-        scores, mixture = _teach(teacher, graph, labeled, unlabeled, setting, share)
-        history.append(
-            {
-                "step": step + 1,
-                "share": mixture.share,
-                "separation": mixture.separation,
-                "moved": moved if step else float("nan"),
-            }
-        )
+        teacher = _mean(students)
+        scores, mixture = _teach(problem, teacher, graph)
+        history.append(history_entry(step, mixture, moved if step else float("nan")))
     if graph is None:
-        teacher = _with_caution(teacher, first, labeled, unlabeled, setting.caution)
+        teacher = _with_caution(problem, teacher, first)
     return _outcome(teacher, unlabeled, mixture, history)
 
 
-def _with_caution(
-    teacher: Student,
-    first: Student,
-    labeled: Labeled,
-    unlabeled: Unlabeled,
-    caution: float | None,
-) -> Student:
-    """The teacher with a part of the supervised start, brought to its scale."""
-    size = _spread(teacher, unlabeled) / _spread(first, unlabeled)
+def history_entry(step: int, mixture: ScoreMixture, moved: float) -> dict[str, Any]:
+    """Return what the history says about a step."""
+    share, separation = mixture.share, mixture.separation
+    return {"step": step + 1, "share": share, "separation": separation, "moved": moved}
+
+
+def _with_caution(problem: TwoClasses, teacher: Student, first: Student) -> Student:
+    """Mix a part of the supervised start, brought to the same scale, into the teacher."""
+    size = _spread(teacher, problem.unlabeled) / _spread(first, problem.unlabeled)
+    caution = problem.setting.caution
     if caution is None:
-        caution = share_of_start(teacher.held_out, size * first.held_out, labeled)
+        caution = share_of_start(teacher.held_out, size * first.held_out, problem.labeled)
     return combined([teacher, first], [1 - caution, caution * size])
 
 
 def combined(students: Sequence[Student], weights: Sequence[float]) -> Student:
-    """The weighted sum of students; being linear, it is a student too."""
+    """Return the weighted sum of students; it is linear, so it is a student too."""
 
-    def total(values: list[Any]) -> Any:
-        return sum(weight * value for weight, value in zip(weights, values, strict=True))
+    def total(field: int) -> Any:
+        return sum(weight * one[field] for weight, one in zip(weights, students, strict=True))
 
-    return Student(
-        total([student.coefficients for student in students]),
-        float(total([student.bias for student in students])),
-        total([student.labeled for student in students]),
-        total([student.unlabeled for student in students]),
-        total([student.held_out for student in students]),
-    )
+    return Student(*(total(field) for field in range(len(Student._fields))))
+
+
+def _mean(students: Sequence[Student]) -> Student:
+    return combined(students, [1.0 / len(students)] * len(students))
 
 
 def soft_targets(labels: Array, labeled: Labeled, weights: Array, anchor: float) -> RowTargets:
-    """Mass and pull of all rows, with both classes of the same total mass."""
+    """Return mass and pull of all samples, with the same total mass for both classes."""
     anchored = anchor * labeled.weights
     total = float(anchored.sum() + weights.sum())
     share = float(anchored @ labeled.classes + weights @ labels) / total
@@ -169,67 +194,27 @@ def soft_targets(labels: Array, labeled: Labeled, weights: Array, anchor: float)
     )
 
 
-def _start(labeled: Labeled, unlabeled: Unlabeled, metric: Array) -> Student:
-    """A student of the labelled rows alone, with the scores of the others."""
-    start = supervised_start(labeled, metric)
-    student = start.student
-    scores = unlabeled.coordinates.column(lambda block: block @ student.coefficients + student.bias)
-    return Student(student.coefficients, student.bias, student.labeled, scores, start.out_of_fold)
-
-
 def _spread(student: Student, unlabeled: Unlabeled) -> float:
-    """Standard deviation of the unlabelled scores: starts in two metrics differ in their scale."""
+    """Return the standard deviation of the unlabelled scores: the scale depends on the metric."""
     weights, scores = unlabeled.weights, student.unlabeled
     center = np.average(scores, weights=weights)
     return max(float(np.sqrt(np.average((scores - center) ** 2, weights=weights))), 1e-12)
 
 
 def _teach(
-    student: Student,
-    graph: GraphScores | None,
-    labeled: Labeled,
-    unlabeled: Unlabeled,
-    setting: Setting,
-    share: Share,
+    problem: TwoClasses, student: Student, graph: GraphScores | None
 ) -> tuple[Array, ScoreMixture]:
-    """Scores of the unlabelled rows from the student and the graph, and the mixture they make."""
+    """Return scores of the unlabelled samples from student and graph, and their mixture."""
     scores, own = student.unlabeled, student.held_out
     if graph is not None:
-        a, b = shares_of_teachers(own, graph.labeled, labeled)
+        a, b = shares_of_teachers(own, graph.labeled, problem.labeled)
         scores, own = a * scores + b * graph.unlabeled, a * own + b * graph.labeled
-    return scores, _mixture(scores, own, labeled, unlabeled, setting, share)
-
-
-def _mixture(
-    scores: Array,
-    held_out: Array,
-    labeled: Labeled,
-    unlabeled: Unlabeled,
-    setting: Setting,
-    share: Share,
-) -> ScoreMixture:
-    anchors = Anchors(held_out, labeled.classes, setting.anchor * labeled.weights)
-    return fit_mixture(
-        scores,
-        unlabeled.weights,
-        anchors,
-        setting.shrinkage,
-        share.known,
-        1.0 if share.from_labeled else 0.0,
-        limit=setting.mixture_steps,
-    )
+    return scores, problem.mixture(own, scores)
 
 
 def _outcome(
     student: Student, unlabeled: Unlabeled, mixture: ScoreMixture, history: list[dict[str, Any]]
 ) -> Outcome:
+    coefficients, bias, _, scores, held_out = student
     spread = _spread(student, unlabeled) if len(unlabeled.weights) else float("inf")
-    return Outcome(
-        student.coefficients,
-        student.bias,
-        student.held_out,
-        student.unlabeled,
-        mixture,
-        history,
-        spread,
-    )
+    return Outcome(coefficients, float(bias), held_out, scores, mixture, history, spread)

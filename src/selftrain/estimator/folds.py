@@ -7,7 +7,7 @@ same as repetition.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,8 +34,7 @@ elsewhere.
 """
 
 
-@dataclass(frozen=True)
-class Labeled:
+class Labeled(NamedTuple):
     """Different labelled rows of a two-class problem: coordinates, classes 0 or 1, weights,
     folds.
     """
@@ -46,8 +45,7 @@ class Labeled:
     folds: Array
 
 
-@dataclass(frozen=True)
-class Start:
+class Start(NamedTuple):
     """A supervised fit and the scores of its rows from folds without them."""
 
     student: Student
@@ -86,16 +84,16 @@ def supervised_start(labeled: Labeled, metric: Array) -> Start:
     lengths = np.sqrt(metric)
     rows = labeled.coordinates * lengths
     if rows.shape[1] <= rows.shape[0]:
-        return _in_user_metric(_start(replace(labeled, coordinates=rows)), np.diag(lengths))
+        return _in_user_metric(_start(labeled._replace(coordinates=rows)), np.diag(lengths))
     span, inside = np.linalg.qr(rows.T)
-    start = _start(replace(labeled, coordinates=inside.T))
+    start = _start(labeled._replace(coordinates=inside.T))
     return _in_user_metric(start, lengths[:, None] * span)
 
 
 def _in_user_metric(start: Start, back: Array) -> Start:
     """A start whose coefficients were found for rows times `back`."""
-    student = replace(start.student, coefficients=back @ start.student.coefficients)
-    return replace(start, student=student)
+    student = start.student
+    return start._replace(student=student._replace(coefficients=back @ student.coefficients))
 
 
 def _start(labeled: Labeled) -> Start:

@@ -1,11 +1,11 @@
-r"""Self-training of one two-class problem whose rows are two Gaussian clusters.
+r"""Self-training of one two-class problem whose samples are two Gaussian clusters.
 
 With one covariance $\Sigma$ the best score is $x^\top \Sigma^{-1} (\mu_1 - \mu_0)$, so soft labels
 need no fit: they give the means, the means give the score, and a mixture of the scores gives the
-next labels. It is expectation-maximisation, except that every row is scored by means it did not
-take part in. With few rows per direction that matters: a row that helped to make a mean looks
-closer to it than it is. The total covariance serves in place of $\Sigma$, which changes the length
-of the direction only; the metric $\Sigma^{-s}$ shrinks it towards the sphere (s = 0).
+next labels. This is expectation-maximisation, except that every sample is scored by means without
+it: with few samples per direction a sample that contributed to a mean looks closer to it than it
+is. The total covariance replaces $\Sigma$, which changes only the length of the direction; the
+metric $\Sigma^{-s}$ shrinks it towards the sphere (s = 0).
 """
 
 from __future__ import annotations
@@ -16,28 +16,25 @@ import numpy as np
 from scipy.special import expit
 
 from ..arrays import Array
-from .agreement import left_out_likelihood
-from .anchored import Outcome, Share, Unlabeled
-from .folds import Labeled, supervised_start
-from .mixture import Anchors, ScoreMixture, fit_mixture
+from .agreement import held_out_likelihood
+from .anchored import Outcome, TwoClasses, Unlabeled, history_entry
+from .folds import Labeled
+from .mixture import ScoreMixture
 from .rows import Block
-from .setting import Setting
 
 LEFT_OUT = 6
-"""One unlabelled row in so many is left out while the metric is chosen."""
+"""One unlabelled sample in this many is held out while the metric is chosen."""
 
 TRIAL_STEPS = 20
-"""Most steps of a run that is made to choose a metric: good ones and bad ones differ by then, and a
-run in many directions may creep for hundreds of steps."""
+"""Largest number of steps of a run that chooses a metric: good and bad ones differ by then, and a
+run in many directions may take hundreds of steps."""
 
 TRIALS = 6
-"""Most runs of a trial, each from the scores of the one before with a new mixture: stretched
-clusters may be found after 80 steps only. A trial in which the gain falls is not continued."""
+"""Largest number of runs of a trial, each from the scores of the previous one with a new mixture:
+stretched clusters may be found after 80 steps only. A trial ends when the gain falls."""
 
 CLEARLY = 2.0
-"""Log-likelihood, in nats, that a metric farther from the sphere must gain: odds of seven to
-one.
-"""
+"""Log-likelihood, in nats, that a metric farther from the sphere must gain: odds of 7 to 1."""
 
 
 class Means(NamedTuple):
@@ -48,133 +45,97 @@ class Means(NamedTuple):
 
 
 class PerRow(NamedTuple):
-    """Per labelled and unlabelled row: its score by means without it, or its squared length."""
+    """One number per labelled and unlabelled sample: its score, or its squared length."""
 
     labeled: Array
     unlabeled: Array
 
 
 def self_train_gaussian(
-    labeled: Labeled,
-    unlabeled: Unlabeled,
-    metric: Array,
-    setting: Setting,
-    share: Share,
-    tolerance: float,
-    start: Outcome | None = None,
+    problem: TwoClasses, metric: Array, start: Outcome | None = None
 ) -> Outcome:
-    """Run Gaussian self-training in one metric.
-
-    Arguments:
-        start: a run on a part of the rows to begin with; None: a supervised fit.
-
-    The others are those of `anchored.self_train`.
+    """Run Gaussian self-training in one metric, from a run on part of the samples or, by default,
+    from a supervised fit.
     """
-    if start is None:
-        scored = _supervised(labeled, unlabeled, metric)
-    else:
-        scored = PerRow(start.held_out, start.unlabeled)
-    mixture = _mixture(scored, labeled, unlabeled, setting, share)
-    labels = expit(mixture.log_odds(scored.unlabeled))
+    unlabeled = problem.unlabeled
+    begin = problem.start(metric) if start is None else start
+    scored = PerRow(begin.held_out, begin.unlabeled)
+    mixture = problem.mixture(*scored)
+    labels = np.asarray(expit(mixture.log_odds(scored.unlabeled)))
     rows = float(unlabeled.weights.sum())
     history: list[dict[str, Any]] = []
-    everything = _everything(labeled, unlabeled, setting.anchor)
-    means = _means(labeled, unlabeled, labels, setting.anchor, everything)
-    lengths = _lengths(labeled, unlabeled, metric)
-    near = None  # the supervised scores that came before are on another scale
-    for step in range(setting.steps if rows > 0 else 0):
-        sharpness = setting.sharpness * (1 + setting.annealing * step)
-        scored = _scored(means, lengths, labeled, unlabeled, labels, metric, setting.anchor)
-        near = mixture = _mixture(scored, labeled, unlabeled, setting, share, near)
-        previous, labels = labels, expit(sharpness * mixture.log_odds(scored.unlabeled))
-        means = _means(labeled, unlabeled, labels, setting.anchor, everything)
+    everything = _everything(problem)
+    means = _means(problem, labels, everything)
+    lengths = _lengths(problem, metric)
+    near = None  # the supervised scores of the start have another scale
+    for step in range(problem.setting.steps if rows > 0 else 0):
+        scored = _scored(problem, means, lengths, labels, metric)
+        near = mixture = problem.mixture(*scored, near)
+        previous, labels = labels, problem.labels(mixture, scored.unlabeled, step)
+        means = _means(problem, labels, everything)
         moved = float(unlabeled.weights @ np.abs(labels - previous)) / rows
-        history.append(
-            {
-                "step": step + 1,
-                "share": mixture.share,
-                "separation": mixture.separation,
-                "moved": moved,
-            }
-        )
-        if moved < tolerance:
+        history.append(history_entry(step, mixture, moved))
+        if moved < problem.tolerance:
             break
     return _outcome(means, scored, mixture, metric, history)
 
 
-def in_best_metric(
-    labeled: Labeled,
-    unlabeled: Unlabeled,
-    metrics: list[Array],
-    setting: Setting,
-    share: Share,
-    tolerance: float,
-) -> tuple[int, Outcome]:
-    """Which metric is best, and the run on all rows in it.
+def in_best_metric(problem: TwoClasses, metrics: list[Array]) -> tuple[int, Outcome]:
+    """Return the index of the best metric, and the run on all samples in it.
 
-    How far apart clusters lie cannot choose: with few rows per direction a full covariance finds
-    clusters in noise. In rows left out they are gone. So every metric is first tried without a part
-    of the rows, and judged there by how much better its mixture describes their scores than one
-    Gaussian does. Where no metric gains anything (a part of the rows was too few to find the
-    clusters), all rows take part and the labelled ones choose, each left out of a whole run. In
-    both cases the first metric that does as well as any is taken, in order from the sphere.
+    The distance of the clusters cannot choose: with few samples per direction a full covariance
+    finds clusters in noise, which are absent from held-out samples. So every metric is first tried
+    without part of the samples, and judged there by how much better its mixture describes their
+    scores than one Gaussian does. If no metric gains anything (the rest was too few to find the
+    clusters), all samples take part and cross-validation on the labelled ones chooses. In both
+    cases the first metric that is as good as any is taken, in order from the sphere.
     """
-    tried, gains = [], []
-    for metric in metrics:
-        run, gain = tried_out(labeled, unlabeled, metric, setting, share, tolerance)
-        tried.append(run)
-        gains.append(gain)
+    tried = [tried_out(problem, metric) for metric in metrics]
+    gains = [gain for _, gain in tried]
     if max(gains) > CLEARLY:
         best = _first_as_good_as_any(gains)
-        start = tried[best]
-        return best, self_train_gaussian(
-            labeled, unlabeled, metrics[best], setting, share, tolerance, start
-        )
-
-    short = setting._replace(steps=min(setting.steps, TRIAL_STEPS))
+        return best, self_train_gaussian(problem, metrics[best], tried[best][0])
+    short = _short(problem)
 
     def agreement(metric: Array) -> float:
         def fit(part: Labeled) -> tuple[Array, float]:
-            return in_population(
-                self_train_gaussian(part, unlabeled, metric, short, share, tolerance)
-            )
+            return in_population(self_train_gaussian(short._replace(labeled=part), metric))
 
-        return left_out_likelihood(labeled, fit)
+        return held_out_likelihood(problem.labeled, fit)
 
     best = _first_as_good_as_any([agreement(metric) for metric in metrics])
-    return best, self_train_gaussian(labeled, unlabeled, metrics[best], setting, share, tolerance)
+    return best, self_train_gaussian(problem, metrics[best])
 
 
 def tried_out(
-    labeled: Labeled,
-    unlabeled: Unlabeled,
-    metric: Array,
-    setting: Setting,
-    share: Share,
-    tolerance: float,
-    start: Outcome | None = None,
+    problem: TwoClasses, metric: Array, start: Outcome | None = None
 ) -> tuple[Outcome, float]:
-    """The best of some runs without a part of the unlabelled rows, each from the one before, and
-    what its mixture gains in that part.
+    """Return the best of some runs without part of the unlabelled samples, each from the previous
+    one, and what its mixture gains on that part.
     """
-    outside = np.arange(len(unlabeled.weights)) % LEFT_OUT == 0
-    part = Unlabeled(unlabeled.coordinates, unlabeled.weights * ~outside)
-    short = setting._replace(steps=min(setting.steps, TRIAL_STEPS))
+    coordinates, weights = problem.unlabeled
+    outside = np.arange(len(weights)) % LEFT_OUT == 0
+    part = _short(problem)._replace(unlabeled=Unlabeled(coordinates, weights * ~outside))
     best, gain = None, -np.inf
     for _ in range(TRIALS):
-        run = self_train_gaussian(labeled, part, metric, short, share, tolerance, best or start)
-        reached = _gain(run, unlabeled.weights * outside)
+        run = self_train_gaussian(part, metric, best or start)
+        reached = _gain(run, weights * outside)
         if best is not None and reached <= gain:
             break
         best, gain = run, reached
-        if run.history and run.history[-1]["moved"] < tolerance:
+        if run.history and run.history[-1]["moved"] < problem.tolerance:
             break
     assert best is not None
     return best, gain
 
 
+def _short(problem: TwoClasses) -> TwoClasses:
+    setting = problem.setting
+    return problem._replace(setting=setting._replace(steps=min(setting.steps, TRIAL_STEPS)))
+
+
 def in_population(run: Outcome) -> tuple[Array, float]:
-    """Coefficients and intercept of the population log-odds: the share is added to even odds."""
+    """Return coefficients and intercept of the population log-odds, from those at even odds."""
     share = run.mixture.share
     return run.coefficients, run.bias + float(np.log(share / (1 - share)))
 
@@ -184,9 +145,7 @@ def _first_as_good_as_any(values: list[float]) -> int:
 
 
 def _gain(run: Outcome, weights: Array) -> float:
-    """Log-likelihood of scores under the run's mixture less that under the Gaussian of their
-    own.
-    """
+    """Return the log-likelihood of scores under the run's mixture minus that under one Gaussian."""
     total = float(weights.sum())
     if total == 0:
         return 0.0
@@ -204,18 +163,10 @@ def _log_density(scores: Array, center: float, spread: float) -> Array:
     return np.asarray(-0.5 * ((scores - center) ** 2 / spread + np.log(spread)))
 
 
-def _supervised(labeled: Labeled, unlabeled: Unlabeled, metric: Array) -> PerRow:
-    start = supervised_start(labeled, metric)
-    student = start.student
-    scores = unlabeled.coordinates.column(lambda block: block @ student.coefficients + student.bias)
-    return PerRow(start.out_of_fold, scores)
-
-
-def _means(
-    labeled: Labeled, unlabeled: Unlabeled, labels: Array, anchor: float, everything: Means
-) -> Means:
-    """Class means under soft labels; what the positive class does not have, the other one has."""
-    own = anchor * labeled.weights * labeled.classes
+def _means(problem: TwoClasses, labels: Array, everything: Means) -> Means:
+    """Return class means under soft labels; the negative class has the rest."""
+    labeled, unlabeled = problem.labeled, problem.unlabeled
+    own = problem.setting.anchor * labeled.weights * labeled.classes
     others = unlabeled.weights * labels
     sums = own @ labeled.coordinates + _sum(unlabeled, others)
     mass = float(own.sum() + others.sum())
@@ -223,39 +174,36 @@ def _means(
     return Means(np.stack([everything.centers[0] - sums, sums]) / masses[:, None], masses)
 
 
-def _everything(labeled: Labeled, unlabeled: Unlabeled, anchor: float) -> Means:
-    """Sum and mass of all rows, which no step changes."""
-    own = anchor * labeled.weights
+def _everything(problem: TwoClasses) -> Means:
+    """Return sum and mass of all samples, which no step changes."""
+    labeled, unlabeled = problem.labeled, problem.unlabeled
+    own = problem.setting.anchor * labeled.weights
     sums = own @ labeled.coordinates + _sum(unlabeled, unlabeled.weights)
     mass = float(own.sum() + unlabeled.weights.sum())
     return Means(sums[None, :], np.array([mass]))
 
 
 def _sum(unlabeled: Unlabeled, weights: Array) -> Array:
-    """The weighted sum of the unlabelled rows."""
+    """Return the weighted sum of the unlabelled samples."""
     if not weights.size:
         return np.zeros(unlabeled.coordinates.shape[1])
     return unlabeled.coordinates.total(lambda block, part: (part @ block,), weights)[0]
 
 
-def _lengths(labeled: Labeled, unlabeled: Unlabeled, metric: Array) -> PerRow:
-    """Squared lengths of the rows, which no step changes."""
+def _lengths(problem: TwoClasses, metric: Array) -> PerRow:
+    """Return squared lengths of the samples, which no step changes."""
 
     def part(block: Block) -> Array:
         return np.asarray((block**2) @ metric)
 
-    return PerRow(part(labeled.coordinates), unlabeled.coordinates.column(part))
+    return PerRow(part(problem.labeled.coordinates), problem.unlabeled.coordinates.column(part))
 
 
 def _scored(
-    means: Means,
-    lengths: PerRow,
-    labeled: Labeled,
-    unlabeled: Unlabeled,
-    labels: Array,
-    metric: Array,
-    anchor: float,
+    problem: TwoClasses, means: Means, lengths: PerRow, labels: Array, metric: Array
 ) -> PerRow:
+    """Return the score of every sample by means without it."""
+    labeled, unlabeled = problem.labeled, problem.unlabeled
     dual = means.centers * metric
 
     def without(k: int, block: Block, length: Array, taken: Array) -> Array:
@@ -267,30 +215,10 @@ def _scored(
         taken = weight * label
         return without(1, block, length, taken) - without(0, block, length, weight - taken)
 
-    own = part(labeled.coordinates, lengths.labeled, anchor * labeled.weights, labeled.classes)
+    anchored = problem.setting.anchor * labeled.weights
+    own = part(labeled.coordinates, lengths.labeled, anchored, labeled.classes)
     others = unlabeled.coordinates.column(part, lengths.unlabeled, unlabeled.weights, labels)
     return PerRow(own, np.asarray(others))
-
-
-def _mixture(
-    scored: PerRow,
-    labeled: Labeled,
-    unlabeled: Unlabeled,
-    setting: Setting,
-    share: Share,
-    start: ScoreMixture | None = None,
-) -> ScoreMixture:
-    anchors = Anchors(scored.labeled, labeled.classes, setting.anchor * labeled.weights)
-    return fit_mixture(
-        scored.unlabeled,
-        unlabeled.weights,
-        anchors,
-        setting.shrinkage,
-        share.known,
-        1.0 if share.from_labeled else 0.0,
-        start,
-        setting.mixture_steps,
-    )
 
 
 def _outcome(
@@ -300,18 +228,13 @@ def _outcome(
     metric: Array,
     history: list[dict[str, Any]],
 ) -> Outcome:
-    """The score in units of log-odds at even odds: the mixture's line at its pooled variance."""
+    """Return the score as log-odds at even odds: the mixture's line at its pooled variance."""
     pooled = (1 - mixture.share) * mixture.variances[0] + mixture.share * mixture.variances[1]
     slope = (mixture.means[1] - mixture.means[0]) / pooled
     bias = -slope * 0.5 * (mixture.means[1] + mixture.means[0])
     direction = metric * (means.centers[1] - means.centers[0])
     low, high = (slope * center + bias for center in mixture.means)
     v0, v1 = (slope**2 * variance for variance in mixture.variances)
-    return Outcome(
-        slope * direction,
-        bias,
-        slope * scored.labeled + bias,
-        slope * scored.unlabeled + bias,
-        ScoreMixture((low, high), (v0, v1), mixture.share),
-        history,
-    )
+    found = ScoreMixture((low, high), (v0, v1), mixture.share)
+    own, others = (slope * scores + bias for scores in scored)
+    return Outcome(slope * direction, bias, own, others, found, history)

@@ -8,7 +8,6 @@ is formed; leaving a row out is one Newton step from the minimum.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
@@ -51,8 +50,7 @@ class RowTargets(NamedTuple):
     pull_unlabeled: Array
 
 
-@dataclass(frozen=True)
-class Student:
+class Student(NamedTuple):
     """A fitted model.
 
     Attributes:

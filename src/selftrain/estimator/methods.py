@@ -1,7 +1,7 @@
-"""Which method is run on the rows at hand, and how it fits one class against the rest.
+"""Choice of the method for the samples at hand, and how it fits one class against the rest.
 
-"anchored" becomes "gaussian" where rows pass for Gaussian clusters and labelled rows left out of
-whole runs agree in every class; nobody has to know in advance what rows look like.
+"anchored" becomes "gaussian" if the samples pass for Gaussian clusters and cross-validation of
+whole runs agrees in every class, so that nobody has to know in advance what the samples look like.
 """
 
 from __future__ import annotations
@@ -25,16 +25,14 @@ from .training import Candidate, Fitted, gaussian_if_it_agrees, train
 
 
 class Method(NamedTuple):
-    """What is run: its name, and a function that fits a class, given by its index, against the
-    rest.
-    """
+    """A method by its name, and a function that fits a class, given by its index."""
 
     name: str
     fit: Callable[[int], Fitted]
 
 
 def choose_method(rows: GivenRows, options: Options, random: np.random.RandomState) -> Method:
-    """The method that was asked for, or "gaussian" in place of "anchored"."""
+    """Return the requested method, or "gaussian" instead of "anchored"."""
     if options.method == "paper":
         return _paper(rows, options, random)
     shares = known_shares(options.share, rows.target.names)
@@ -72,17 +70,15 @@ def _prepare(
 
 
 def _may_change(options: Options, prepared: Prepared) -> bool:
-    """Whether "anchored" may become "gaussian": a table, and nothing that only it has was asked
-    for.
+    """Return whether "anchored" may become "gaussian": a table, and no constant of it is set.
 
-    Pixels and words are not Gaussian, though sums of many of them look so.
+    Pixels and words are not Gaussian, although sums of many of them look so.
     """
     free = options.method == "anchored" and options.neighbours is not True
     return free and prepared.kind == "table" and not options.sets_anchored
 
 
 def _looks_gaussian(prepared: Prepared) -> bool:
-    """Whether the unlabelled rows pass for Gaussian clusters."""
     return departure(prepared.unlabeled, prepared.basis.variances).small
 
 
@@ -93,7 +89,7 @@ def _gaussian_in_every_class(
     share_of: Callable[[int], Share],
     random: np.random.RandomState,
 ) -> dict[int, Fitted] | None:
-    """The Gaussian fit of every class, None if labelled rows speak against one of them."""
+    """Return the Gaussian fit of every class, None if labelled samples contradict one of them."""
     setting = options.setting(GAUSSIAN)
     prepared = _prepare(rows, options, setting, random)
     other = Candidate(replace(prepared, folds=own.prepared.folds), setting)
@@ -109,7 +105,7 @@ def _gaussian_in_every_class(
 
 
 def _paper(rows: GivenRows, options: Options, random: np.random.RandomState) -> Method:
-    """The paper's self-training; every class deals the rows into the same batches."""
+    """Return the paper's self-training; every class uses the same batches."""
     steps = options.changes.get("steps", STEPS)
     recipe = Recipe() if options.recipe is None else options.recipe
     seed = random.randint(2**31 - 1)

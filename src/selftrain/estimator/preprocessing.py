@@ -1,15 +1,14 @@
 r"""From a user's columns to a few directions, and back.
 
-Columns are centred and scaled (`table`: each to unit variance, marks of two values to a distance of
-2, and clipped while fitting; `shared`: all by one number, for images and text), then the leading
-principal directions are kept. A model is a vector u of coefficients of those coordinates; the
+Columns are centred and scaled (`table`: each to unit variance, those of two values to a distance of
+2, and clipped while fitting; `shared`: all by one number, for images and text), then projected on
+the leading principal directions. A model is a vector u of coefficients of those coordinates; the
 metric $\Sigma^{-s}$ enters as its penalty $\sum_j u_j^2 / \omega_j(s)$, with
 $\omega_j \propto \sigma_j^{-2s}$, so that all metrics share one table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -24,30 +23,24 @@ from .rows import Block, Rows, StoredRows, is_sparse
 
 EXACT_COLUMNS = 400
 EXACT_PER_DIRECTION = 4
-"""Up to so many columns, in all or per direction that is kept, the covariance is formed and its
-eigenvectors are exact; beyond, products with few random directions cost less.
-"""
+"""Up to so many columns, in all or per direction, the covariance is formed and its eigenvectors are
+exact; beyond, products with few random directions cost less."""
 
 OVERSAMPLING = 15
 POWER_STEPS = 2
 """Of the randomised singular value decomposition (Halko, Martinsson and Tropp, 2011)."""
 
 ROWS_PER_DIRECTION = 80
-"""Rows that the randomised decomposition looks at, per direction: more move the leading directions
-little and cost as much again.
-"""
+"""Rows per direction in the randomised decomposition: more hardly change the leading directions."""
 
 NEGLIGIBLE = 1e-10
-"""Directions with a variance below this share of the largest are rounding: dropped."""
-
+"""Directions with a variance below this fraction of the largest are rounding errors: dropped."""
 
 ROUNDING = 1e-9
-"""Relative error of a variance: by so little it may miss what a column of two values has."""
+"""Relative rounding error of the variance of a column with two values."""
 
 ROUNDED = 8
-"""A column whose values differ by so many units in the last place is constant: what differs is the
-rounding of whoever computed it.
-"""
+"""A column whose values differ by so many units in the last place is constant up to rounding."""
 
 NARROWEST = 1e-300
 """A range below this underflows when it is divided by: such a column counts as constant."""
@@ -62,7 +55,7 @@ class Extremes(NamedTuple):
 
     @property
     def constant(self) -> NDArray[np.bool_]:
-        """Which columns never change."""
+        """Columns that are constant."""
         largest = np.maximum(np.abs(self.low), np.abs(self.high))
         within = self.high - self.low <= ROUNDED * self.rounding * largest
         return np.asarray(within | (self.high - self.low < NARROWEST))
@@ -73,40 +66,71 @@ class Extremes(NamedTuple):
         return np.where(self.high > self.low, self.high - self.low, 1.0)
 
 
-@dataclass(frozen=True)
-class Basis:
-    """Principal directions of scaled columns.
+class Scaling(NamedTuple):
+    """How columns are centred and scaled.
 
     Attributes:
         center: mean of each column.
         scale: what a column is divided by; 0 drops it (a constant column).
-        clip: limit of scaled entries while fitting, None for none.
-        directions: orthonormal columns.
-        variances: of the rows along them.
+        clip: limit of scaled entries of dense rows while fitting, None for none.
     """
 
     center: Array
     scale: Array
     clip: float | None
+
+    @property
+    def inverse(self) -> Array:
+        """What a centred column is multiplied by; 0 for a column that is dropped."""
+        return np.divide(1.0, self.scale, out=np.zeros_like(self.scale), where=self.scale > 0)
+
+    def standard(self, block: Array) -> Array:
+        """Return the scaled entries of a dense block."""
+        entries = (block - self.center) * self.inverse
+        return entries if self.clip is None else np.clip(entries, -self.clip, self.clip, entries)
+
+    def times(self, block: Block, directions: Array) -> Array:
+        """Return scaled rows times a matrix; a sparse block is never made dense."""
+        if not is_sparse(block):
+            return np.asarray(self.standard(np.asarray(block)) @ directions)
+        scaled = directions * self.inverse[:, None]
+        return np.asarray(block @ scaled - self.center @ scaled)
+
+    def transposed_times(self, block: Block, vectors: Array) -> Array:
+        """Return the transpose of scaled sparse rows times a matrix."""
+        offset = np.outer(self.center, vectors.sum(axis=0))
+        return np.asarray((block.T @ vectors - offset) * self.inverse[:, None])
+
+
+@dataclass(frozen=True)
+class Basis:
+    """Principal directions of scaled columns.
+
+    Attributes:
+        scaling: how columns are scaled.
+        directions: orthonormal columns.
+        variances: of the samples along them.
+    """
+
+    scaling: Scaling
     directions: Array
     variances: Array
 
     def coordinates(self, block: Block) -> Array:
-        """Rows in the directions."""
-        return _standard_times(self.directions, block, self.center, self.scale, self.clip)
+        """Return rows in the directions."""
+        return self.scaling.times(block, self.directions)
 
     def weights(self, metric: float) -> Array:
-        r"""Squared lengths $\omega_j$ of the metric's axes, with mean squared length 1 of a row per
-        direction.
+        r"""Return squared lengths $\omega_j$ of the metric's axes, with mean squared length 1 of a
+        sample per direction.
         """
         lengths = self.variances ** (-metric)
         return np.asarray(lengths / np.mean(lengths * self.variances))
 
     def in_user_units(self, coefficients: Array, intercept: float) -> tuple[Array, float]:
-        """Coefficients of the user's columns and the intercept that belongs to them."""
-        inverse = np.divide(1.0, self.scale, out=np.zeros_like(self.scale), where=self.scale > 0)
-        own = (self.directions @ coefficients) * inverse
-        return own, float(intercept - own @ self.center)
+        """Return coefficients of the user's columns and the intercept that belongs to them."""
+        own = (self.directions @ coefficients) * self.scaling.inverse
+        return own, float(intercept - own @ self.scaling.center)
 
 
 def find_basis(
@@ -118,7 +142,7 @@ def find_basis(
     directions: int,
     random: np.random.RandomState,
 ) -> Basis:
-    """The basis of weighted rows.
+    """Find the basis of weighted rows.
 
     Arguments:
         ends: extremes of the rows.
@@ -132,33 +156,31 @@ def find_basis(
     else:
         clip = None
         scale = np.full(len(center), _root_mean_square(ends.span * deviation) or 1.0)
-    scale = np.where(ends.constant, 0.0, scale)
-    most = min(directions, int(np.count_nonzero(scale)), rows.shape[0])
+    scaling = Scaling(center, np.where(ends.constant, 0.0, scale), clip)
+    most = min(directions, int(np.count_nonzero(scaling.scale)), rows.shape[0])
     if most == 0:
-        empty = np.zeros((rows.shape[1], 1))
-        return Basis(center, scale, clip, empty, np.ones(1))
+        return Basis(scaling, np.zeros((rows.shape[1], 1)), np.ones(1))
     if rows.shape[1] <= max(EXACT_COLUMNS, EXACT_PER_DIRECTION * most):
-        found, spread = _exact(rows, weights, center, scale, clip, most)
+        found, spread = _exact(rows, weights, scaling, most)
     else:
         sampled, mass = _sample(rows, weights, ROWS_PER_DIRECTION * most, random)
-        found, spread = _randomised(sampled, mass, center, scale, clip, most, random)
+        found, spread = _randomised(sampled, mass, scaling, most, random)
     kept = spread > NEGLIGIBLE * spread.max()
-    return Basis(center, scale, clip, _signed(found[:, kept]), spread[kept])
+    return Basis(scaling, _signed(found[:, kept]), spread[kept])
 
 
 def _has_two_values(mean: Array, deviation: Array) -> Array:
-    """Which columns have two values, by the moments of columns that reach from 0 to 1.
+    """Return which columns have two values, by the moments of columns with range 0 to 1.
 
-    Such columns are divided by half of the distance: a rare mark divided by its standard deviation
-    would be a very large number on the few rows that have it. The variance is at most
-    (mean - lowest)(highest - mean), and as much only if a column has no third value (Bhatia and
-    Davis, 2000).
+    Such columns are divided by half of the distance: a rare indicator divided by its standard
+    deviation would be very large on the few rows that have it. The variance is at most (mean -
+    lowest)(highest - mean), with equality only for two values (Bhatia and Davis, 2000).
     """
     return np.asarray(deviation**2 >= (1 - ROUNDING) * mean * (1 - mean))
 
 
 def _root_mean_square(values: Array) -> float:
-    """Of numbers >= 0 whose squares may overflow."""
+    """Return the root mean square of numbers >= 0 whose squares may overflow."""
     largest = float(values.max())
     return largest and largest * float(np.sqrt(np.mean((values / largest) ** 2)))
 
@@ -166,9 +188,7 @@ def _root_mean_square(values: Array) -> float:
 def _sample(
     rows: Rows, weights: Array, count: int, random: np.random.RandomState
 ) -> tuple[Rows, Array]:
-    """So many random rows of a table in memory; all of them where there are no more, or on a
-    cluster.
-    """
+    """Draw random rows of a table in memory; all if there are no more, or on a cluster."""
     if not isinstance(rows, StoredRows) or rows.shape[0] <= count:
         return rows, weights
     which = np.sort(random.choice(rows.shape[0], count, replace=False))
@@ -176,10 +196,10 @@ def _sample(
 
 
 def shared_units(rows: Rows, ends: Extremes) -> bool:
-    """Whether all columns are of one kind (pixels, word counts) rather than a table of quantities.
+    """Return whether all columns are of one kind (pixels, word counts), unlike those of a table.
 
-    Sparse tables count as such. Dense ones when there are more than 30 columns that vary, all start
-    at the same smallest value, and the median column reaches half of the largest value.
+    Sparse tables count as such; dense ones if more than 30 columns vary, nearly all have the same
+    minimum, and the median column reaches half of the largest value.
     """
     if is_sparse(rows.matrix):
         return True
@@ -193,7 +213,7 @@ def shared_units(rows: Rows, ends: Extremes) -> bool:
 
 
 def moments(rows: Rows, weights: Array, ends: Extremes) -> tuple[Array, Array]:
-    """Weighted mean and standard deviation of every column that is brought to the range 0 to 1.
+    """Return weighted mean and standard deviation of every column, scaled to the range 0 to 1.
 
     Measured from the smallest value, an offset costs no digits however large it is; in units of the
     range, no square overflows or underflows. Two passes, for the same reason.
@@ -207,7 +227,7 @@ def moments(rows: Rows, weights: Array, ends: Extremes) -> tuple[Array, Array]:
 
 
 def extremes(rows: Rows) -> Extremes:
-    """Smallest and largest value of every column, which must be finite and so must its range."""
+    """Return smallest and largest value of every column; they and the range must be finite."""
     found = rows.column(_extremes).reshape(-1, 2, rows.shape[1])
     low, high = found[:, 0].min(axis=0), found[:, 1].max(axis=0)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -228,7 +248,7 @@ def _extremes(block: Block) -> Array:
 def _moment(
     block: Block, weights: Array, low: Array, span: Array, center: Array, power: int
 ) -> tuple[Array, ...]:
-    """Weighted sums of powers of the columns in their range, around `center`.
+    """Return weighted sums of powers of the columns in their range, around `center`.
 
     The entries of a sparse block that are not stored are zeros: they count with the weight that is
     left. A column without such entries has none left, which a difference of sums would miss.
@@ -245,44 +265,13 @@ def _moment(
     return (stored + left * (-low / span - center) ** power,)
 
 
-def _standard(block: Array, center: Array, scale: Array, clip: float | None) -> Array:
-    """Scaled entries of a dense block."""
-    inverse = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0)
-    entries = (block - center) * inverse
-    return entries if clip is None else np.clip(entries, -clip, clip, out=entries)
-
-
-def _standard_times(
-    directions: Array, block: Block, center: Array, scale: Array, clip: float | None
-) -> Array:
-    """Scaled rows times a matrix; a sparse block is never made dense."""
-    if not is_sparse(block):
-        return np.asarray(_standard(np.asarray(block), center, scale, clip) @ directions)
-    inverse = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0)
-    scaled = directions * inverse[:, None]
-    return np.asarray(block @ scaled - center @ scaled)
-
-
-def _standard_transposed_times(
-    block: Block, vectors: Array, center: Array, scale: Array, clip: float | None
-) -> Array:
-    if not is_sparse(block):
-        return np.asarray(_standard(np.asarray(block), center, scale, clip).T @ vectors)
-    inverse = np.divide(1.0, scale, out=np.zeros_like(scale), where=scale > 0)
-    return np.asarray(
-        (block.T @ vectors - np.outer(center, vectors.sum(axis=0))) * inverse[:, None]
-    )
-
-
-def _exact(
-    rows: Rows, weights: Array, center: Array, scale: Array, clip: float | None, most: int
-) -> tuple[Array, Array]:
-    """Leading eigenvectors of the covariance of scaled rows."""
+def _exact(rows: Rows, weights: Array, scaling: Scaling, most: int) -> tuple[Array, Array]:
+    """Return the leading eigenvectors of the covariance of scaled rows, and their eigenvalues."""
 
     def part(block: Block, weight: Array) -> tuple[Array, ...]:
         if is_sparse(block):
             block = block.toarray()
-        entries = _standard(np.asarray(block, dtype=float), center, scale, clip)
+        entries = scaling.standard(np.asarray(block, dtype=float))
         entries *= np.sqrt(weight)[:, None]
         return (entries.T @ entries,)  # one array and its transpose: half the products of two
 
@@ -294,31 +283,24 @@ def _exact(
 
 
 def _randomised(
-    rows: Rows,
-    weights: Array,
-    center: Array,
-    scale: Array,
-    clip: float | None,
-    most: int,
-    random: np.random.RandomState,
+    rows: Rows, weights: Array, scaling: Scaling, most: int, random: np.random.RandomState
 ) -> tuple[Array, Array]:
-    """The same from a few products: subspace iteration on the covariance from random directions."""
+    """Return the same by subspace iteration on the covariance from random directions."""
     columns = rows.shape[1]
     size = min(columns, most + OVERSAMPLING)
     found = random.standard_normal((columns, size)) / np.sqrt(columns)
-    image = _covariance_product(rows, weights, center, scale, clip)
     for _ in range(POWER_STEPS):
-        found = _orthonormal(image(found)[0])
-    found = _orthonormal(found)  # the second time for what rounding left of the first
-    inner = image(found)[1]
+        found = _orthonormal(_covariance_products(rows, weights, scaling, found)[0])
+    found = _orthonormal(found)  # again: the first time leaves rounding errors
+    inner = _covariance_products(rows, weights, scaling, found)[1]
     values, vectors = np.linalg.eigh(inner)
     leading = np.argsort(values)[::-1][:most]
     return found @ vectors[:, leading], np.maximum(values[leading], 0.0)
 
 
 def _orthonormal(columns: Array) -> Array:
-    """Orthonormal columns that span the same: by Cholesky's factor, two products of matrices where
-    Householder's reflections go column by column; these serve nearly dependent columns.
+    """Return orthonormal columns with the same span: by a Cholesky factor, or by Householder
+    reflections, which are slower, if the columns are nearly dependent.
     """
     try:
         return np.asarray(columns @ np.linalg.inv(np.linalg.cholesky(columns.T @ columns)).T)
@@ -326,32 +308,28 @@ def _orthonormal(columns: Array) -> Array:
         return np.asarray(np.linalg.qr(columns)[0])
 
 
-def _covariance_product(
-    rows: Rows, weights: Array, center: Array, scale: Array, clip: float | None
-) -> Callable[[Array], tuple[Array, Array]]:
-    """Directions to (covariance times directions, directions' own covariance), one pass each."""
-    mass = float(weights.sum())
+def _covariance_products(
+    rows: Rows, weights: Array, scaling: Scaling, directions: Array
+) -> tuple[Array, Array]:
+    """Return covariance times directions, and the covariance along them, in one pass."""
 
-    def times(directions: Array) -> tuple[Array, Array]:
-        def part(block: Block, weight: Array) -> tuple[Array, ...]:
-            if not is_sparse(block):
-                entries = _standard(np.asarray(block), center, scale, clip)
-                image = entries @ directions
-                weighted = image * weight[:, None]
-                return entries.T @ weighted, image.T @ weighted
-            image = _standard_times(directions, block, center, scale, clip)
+    def part(block: Block, weight: Array) -> tuple[Array, ...]:
+        if not is_sparse(block):
+            entries = scaling.standard(np.asarray(block))
+            image = entries @ directions
             weighted = image * weight[:, None]
-            outer = _standard_transposed_times(block, weighted, center, scale, clip)
-            return outer, image.T @ weighted
+            return entries.T @ weighted, image.T @ weighted
+        image = scaling.times(block, directions)
+        weighted = image * weight[:, None]
+        return scaling.transposed_times(block, weighted), image.T @ weighted
 
-        outer, inner = rows.total(part, weights)
-        return outer / mass, inner / mass
-
-    return times
+    mass = float(weights.sum())
+    outer, inner = rows.total(part, weights)
+    return outer / mass, inner / mass
 
 
 def _signed(directions: Array) -> Array:
-    """Every direction with its largest entry positive, so that a refit gives the same signs."""
+    """Make the largest entry of every direction positive, so that a refit has the same signs."""
     largest = np.abs(directions).argmax(axis=0)
     signs = np.sign(directions[largest, np.arange(directions.shape[1])])
     return np.asarray(directions * np.where(signs == 0, 1.0, signs))

@@ -1,15 +1,15 @@
-"""From prepared rows to a calibrated model of one class against the rest, in the user's units."""
+"""From prepared samples to a calibrated model of one class against the rest, in user units."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..arrays import Array
-from .agreement import AGAINST, left_out_likelihood, share_agrees
-from .anchored import Outcome, Share, self_train
+from .agreement import AGAINST, held_out_likelihood, share_agrees
+from .anchored import Outcome, Share, TwoClasses, self_train
 from .calibration import calibrate
 from .folds import Labeled
 from .gaussian import CLEARLY, in_best_metric, in_population, tried_out
@@ -18,22 +18,22 @@ from .preprocessing import Basis
 from .setting import Setting
 
 FARTHEST = 0.2
-"""Standard deviations of the scores by which labelled rows may move the place of even odds from the
-zero of the score. With a few rows of a rare class and scores of a small scale they would otherwise
-move it beyond all rows, and every row would be called the same."""
+"""Standard deviations of the scores by which labelled samples may move the threshold of even odds
+from zero. A few samples of a rare class would otherwise move it beyond all samples, and every
+sample would get the same class."""
 
 
 @dataclass(frozen=True)
 class Fitted:
-    """One class against the rest.
+    """A model of one class against the rest.
 
     Attributes:
         coefficients, intercept: of the population log-odds, in the user's units (in those of a
             basis before `in_user_units`).
-        share: estimated share of the class.
+        share: estimated proportion of the class.
         slope, shift: population log-odds = slope * score + shift.
         even: population log-odds at which the classes have even odds.
-        held_out: population log-odds of the labelled rows, from models without them.
+        held_out: population log-odds of the labelled samples, from models without them.
         history: one entry per step.
     """
 
@@ -47,12 +47,27 @@ class Fitted:
     history: list[dict[str, Any]]
 
 
-@dataclass(frozen=True)
-class Candidate:
-    """Rows as one of the two methods sees them, and its constants."""
+class Candidate(NamedTuple):
+    """Samples as one of the two methods sees them, and its constants."""
 
     prepared: Prepared
     setting: Setting
+
+    @property
+    def exponents(self) -> list[float]:
+        """Exponents of the metrics; the Gaussian method tries them in order from the sphere."""
+        given = self.setting.metrics
+        return sorted(given) if self.setting.gaussian else list(given)
+
+    @property
+    def metrics(self) -> list[Array]:
+        """Squared lengths of the axes of every metric."""
+        return [self.prepared.basis.weights(s) for s in self.exponents]
+
+    def against_rest(self, positive: int, share: Share, tolerance: float) -> TwoClasses:
+        """Return the problem of one class against all others."""
+        labeled = self.prepared.against_rest(positive)
+        return TwoClasses(labeled, self.prepared.unlabeled, self.setting, share, tolerance)
 
 
 def train(
@@ -64,24 +79,12 @@ def train(
     neighbours: bool = False,
 ) -> Fitted:
     """Self-train one class against the rest, and calibrate its probabilities."""
-    prepared, setting = candidate.prepared, candidate.setting
-    labeled = prepared.against_rest(positive)
-    if setting.gaussian:
-        return _train_gaussian(prepared, labeled, setting, share, tolerance)
-    outcome = _anchored(candidate, labeled, share, tolerance, neighbours)
-    return in_user_units(prepared.basis, calibrated(labeled, outcome, share, slope_spread))
-
-
-def _anchored(
-    candidate: Candidate,
-    labeled: Labeled,
-    share: Share,
-    tolerance: float,
-    neighbours: bool = False,
-) -> Outcome:
-    prepared, setting = candidate.prepared, candidate.setting
-    metrics = [prepared.basis.weights(s) for s in setting.metrics]
-    return self_train(labeled, prepared.unlabeled, metrics, setting, share, tolerance, neighbours)
+    problem, basis = candidate.against_rest(positive, share, tolerance), candidate.prepared.basis
+    if candidate.setting.gaussian:
+        best, found = in_best_metric(problem, candidate.metrics)
+        return _as_found(basis, found, candidate.exponents[best])
+    outcome = self_train(problem, candidate.metrics, neighbours)
+    return in_user_units(basis, calibrated(problem.labeled, outcome, share, slope_spread))
 
 
 def gaussian_if_it_agrees(
@@ -92,17 +95,17 @@ def gaussian_if_it_agrees(
     slope_spread: float,
     tolerance: float,
 ) -> Fitted | None:
-    """The Gaussian fit of one class, None where labelled rows left out speak for the anchored one.
+    """Return the Gaussian fit of one class, None if held-out labelled samples prefer the anchored
+    one.
 
-    Rows can look Gaussian without falling into two clusters that are the classes, and clusters can
-    be too faint to be found. So the clusters must lie as the classes do, the share must be one that
-    the labelled rows allow, and rows left out must be described better than by the share alone and
+    Samples can look Gaussian although the classes are not the two clusters, and clusters can be too
+    faint to be found. So the clusters must lie as the classes do, the labelled samples must allow
+    the proportion, and held-out samples must be described better than by the proportion alone and
     not clearly worse than by the anchored fit.
     """
-    rows, setting = gaussian.prepared, gaussian.setting
-    labeled, exponents = rows.against_rest(positive), sorted(setting.metrics)
-    metrics = [rows.basis.weights(s) for s in exponents]
-    best, found = in_best_metric(labeled, rows.unlabeled, metrics, setting, share, tolerance)
+    problem = gaussian.against_rest(positive, share, tolerance)
+    labeled, metrics = problem.labeled, gaussian.metrics
+    best, found = in_best_metric(problem, metrics)
     if found.history and found.history[-1]["separation"] <= 0:
         return None
     judged = share.known is None and share.from_labeled
@@ -110,11 +113,11 @@ def gaussian_if_it_agrees(
         return None
 
     def by_means(part: Labeled) -> tuple[Array, float]:
-        given = (part, rows.unlabeled, metrics[best], setting, share, tolerance)
-        run, gain = tried_out(*given)
-        if gain <= CLEARLY:  # it may have missed clusters that are there: begin where they are
+        some = problem._replace(labeled=part)
+        run, gain = tried_out(some, metrics[best])
+        if gain <= CLEARLY:  # it may have missed clusters that exist: start at those found
             scores = part.coordinates @ found.coefficients + found.bias
-            other, reached = tried_out(*given, replace(found, held_out=scores))
+            other, reached = tried_out(some, metrics[best], replace(found, held_out=scores))
             run = other if reached > max(gain, 0.0) + CLEARLY else run
         return in_population(run)
 
@@ -122,32 +125,23 @@ def gaussian_if_it_agrees(
         among = float(part.weights @ part.classes / part.weights.sum())
         return np.zeros(part.coordinates.shape[1]), _logit(among)
 
+    other = anchored.against_rest(positive, share, tolerance)
+
     def by_anchors(part: Labeled) -> tuple[Array, float]:
-        outcome = _anchored(anchored, part, share, tolerance)
-        found = calibrated(part, outcome, share, slope_spread)
-        return found.coefficients, found.intercept
+        outcome = self_train(other._replace(labeled=part), anchored.metrics)
+        fitted = calibrated(part, outcome, share, slope_spread)
+        return fitted.coefficients, fitted.intercept
 
-    described = left_out_likelihood(labeled, by_means)
-    if described <= left_out_likelihood(labeled, by_share):
+    described = held_out_likelihood(labeled, by_means)
+    if described <= held_out_likelihood(labeled, by_share):
         return None
-    other = anchored.prepared.against_rest(positive)
-    if left_out_likelihood(other, by_anchors) - described > AGAINST:
+    if held_out_likelihood(other.labeled, by_anchors) - described > AGAINST:
         return None
-    return _as_found(rows.basis, found, exponents[best])
-
-
-def _train_gaussian(
-    prepared: Prepared, labeled: Labeled, setting: Setting, share: Share, tolerance: float
-) -> Fitted:
-    """Choose the metric, self-train on all rows in it, and keep its log-odds as they are."""
-    exponents = sorted(setting.metrics)
-    rows, metrics = prepared.unlabeled, [prepared.basis.weights(s) for s in exponents]
-    best, found = in_best_metric(labeled, rows, metrics, setting, share, tolerance)
-    return _as_found(prepared.basis, found, exponents[best])
+    return _as_found(gaussian.prepared.basis, found, gaussian.exponents[best])
 
 
 def calibrated(labeled: Labeled, outcome: Outcome, share: Share, slope_spread: float) -> Fitted:
-    """Population log-odds of the coordinates, from scores at even odds."""
+    """Return population log-odds of the coordinates, from scores at even odds."""
     population = outcome.mixture.share
     among_labeled = float(labeled.weights @ labeled.classes / labeled.weights.sum())
     offset = 0.0 if share.from_labeled else _logit(among_labeled) - _logit(population)
@@ -169,17 +163,17 @@ def calibrated(labeled: Labeled, outcome: Outcome, share: Share, slope_spread: f
 
 
 def in_user_units(basis: Basis, fitted: Fitted) -> Fitted:
-    """A model of the coordinates as one of the user's columns."""
+    """Express a model of the coordinates in the user's columns."""
     own, intercept = basis.in_user_units(fitted.coefficients, fitted.intercept)
     return replace(fitted, coefficients=own, intercept=intercept)
 
 
 def _as_found(basis: Basis, outcome: Outcome, metric: float) -> Fitted:
-    """A run whose scores are log-odds already: the share is all that is added."""
-    shift = _logit(outcome.mixture.share)
+    """Return a run whose scores are log-odds already: only the class proportion is added."""
+    share = outcome.mixture.share
+    shift = _logit(share)
     own, intercept = basis.in_user_units(outcome.coefficients, outcome.bias + shift)
     history = [{"metric": metric, **entry} for entry in outcome.history]
-    share = outcome.mixture.share
     return Fitted(own, intercept, share, 1.0, shift, shift, outcome.held_out + shift, history)
 
 

@@ -20,7 +20,7 @@ from selftrain.estimator.planning.prediction import best_recipe, supervised_erro
 from selftrain.estimator.planning.shape import Shape, shape_of
 from selftrain.estimator.planning.surrogate import balanced_error
 from selftrain.estimator.prepared import Prepared
-from selftrain.estimator.preprocessing import Basis
+from selftrain.estimator.preprocessing import Basis, Scaling
 from selftrain.estimator.rows import StoredRows
 
 POSITIVE = np.array([30, 50, 12, 208])
@@ -164,7 +164,7 @@ def _soft_world(shape: Shape, labels: int, rows: int) -> tuple[Prepared, Evidenc
     best = 2 * np.linalg.solve(shape.clusters.covariance, shape.clusters.mean)
     scores = table @ best
     size = table.shape[1]
-    basis = Basis(np.zeros(size), np.ones(size), None, np.eye(size), table.var(axis=0))
+    basis = Basis(Scaling(np.zeros(size), np.ones(size), None), np.eye(size), table.var(axis=0))
     own = classes[:labels].astype(float)
     others = Unlabeled(StoredRows(table[labels:]), np.ones(rows - labels))
     ones = np.ones(labels)

@@ -20,7 +20,7 @@ from ...arrays import Array
 from ..anchored import Share, Unlabeled
 from ..folds import assign_folds, supervised_start
 from ..prepared import Prepared
-from ..preprocessing import Basis
+from ..preprocessing import Basis, Scaling
 from ..rows import StoredRows
 from ..setting import Setting
 from ..training import Candidate, train
@@ -91,7 +91,8 @@ class Evidence:
 def in_coordinates(prepared: Prepared) -> Prepared:
     """The same rows as a table whose columns are the principal directions."""
     size = prepared.basis.variances.size
-    plain = Basis(np.zeros(size), np.ones(size), None, np.eye(size), prepared.basis.variances)
+    scaling = Scaling(np.zeros(size), np.ones(size), None)
+    plain = Basis(scaling, np.eye(size), prepared.basis.variances)
     return replace(prepared, basis=plain)
 
 
