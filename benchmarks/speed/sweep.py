@@ -20,9 +20,9 @@ import joblib
 import numpy as np
 import xarray as xr
 
-from selftrain.sweeps.api import plan_of
 from selftrain.sweeps.api import sweep as run
 from selftrain.sweeps.grid import geometric, linear
+from selftrain.sweeps.plan import plan_of
 from selftrain.sweeps.run import complete
 from selftrain.sweeps.store import Memory
 from selftrain.theory.solve import solve

@@ -10,12 +10,24 @@ from pathlib import Path
 import pytest
 
 from selftrain import SelfTrainError, simulate, solve
-from selftrain.sweeps.identity import Source, sources, syntax
+from selftrain.runtime.sources import check_imports, sources
+from selftrain.sweeps.code import ROOT, WITHOUT_EQUATIONS, syntax
 
 
 def modules(function: object) -> set[str]:
-    module = sys.modules[function.__module__]
-    return {one.module for one in sources(Source(module.__name__, Path(str(module.__file__))))}
+    file = Path(str(sys.modules[function.__module__].__file__))
+    found = [one.relative_to(ROOT.parent) for one in sources(file, WITHOUT_EQUATIONS)]
+    return {".".join(one.with_suffix("").parts).removesuffix(".__init__") for one in found}
+
+
+@pytest.fixture
+def figure(tmp_path: Path) -> Path:
+    """Return a module of a small package, `made.paper.figure`, beside `made.theory.solve`."""
+    for folder in ("made", "made/paper", "made/theory"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "__init__.py").touch()
+    (tmp_path / "made" / "theory" / "solve.py").touch()
+    return tmp_path / "made" / "paper" / "figure.py"
 
 
 def test_every_module_that_solving_loads_is_part_of_its_digest() -> None:
@@ -42,26 +54,24 @@ def test_drawing_and_storing_are_no_part_of_it() -> None:
     assert rooms.isdisjoint({"plots", "sweeps", "cli", "report", "bench", "tuning", "paper"})
 
 
-def test_an_import_that_leads_nowhere_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "figure.py"
-    path.write_text("from ..theroy.solve import solve\n")
-    with pytest.raises(SelfTrainError, match=r"imports selftrain\.theroy\.solve"):
-        sources(Source("selftrain.paper.figure", path))
+def test_an_import_that_leads_nowhere_is_refused(figure: Path) -> None:
+    figure.write_text("from ..theroy.solve import solve\n")
+    with pytest.raises(SelfTrainError, match=r"imports made\.theroy\.solve"):
+        sources(figure)
 
 
-def test_a_computed_import_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "figure.py"
-    path.write_text("from importlib import import_module\nx = import_module('.' + __name__)\n")
+def test_a_computed_import_is_refused(figure: Path) -> None:
+    figure.write_text("from importlib import import_module\nx = import_module('.' + __name__)\n")
     with pytest.raises(SelfTrainError, match="computed import"):
-        sources(Source("selftrain.paper.figure", path))
+        check_imports(figure)
 
 
-def test_imports_for_type_checkers_do_not_count(tmp_path: Path) -> None:
-    path = tmp_path / "figure.py"
-    path.write_text("if TYPE_CHECKING:\n    from ..theory.solve import solve\n")
-    assert "selftrain.theory.solve" not in {
-        one.module for one in sources(Source("selftrain.paper.figure", path))
-    }
+def test_imports_for_type_checkers_do_not_count(figure: Path) -> None:
+    figure.write_text("if TYPE_CHECKING:\n    from ..theory.solve import solve\n")
+    assert "solve.py" not in {one.name for one in sources(figure)}
+    other = figure.with_name("other.py")
+    other.write_text("def f():\n    from ..theory.solve import solve\n")
+    assert "solve.py" in {one.name for one in sources(other)}
 
 
 def test_syntax_leaves_out_what_is_no_code() -> None:

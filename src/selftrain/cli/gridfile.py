@@ -33,9 +33,8 @@ from ..errors import InvalidInput, nearest
 from ..fields import parse_toml
 from ..problem import Problem
 from ..recipe import Recipe
-from ..sweeps.api import plan_of
 from ..sweeps.grid import geometric, linear
-from ..sweeps.plan import SweepPlan
+from ..sweeps.plan import SweepPlan, plan_of
 from ..sweeps.tasks import KINDS
 from .options import read_text
 

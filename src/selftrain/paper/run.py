@@ -196,7 +196,7 @@ def _record(one: Figure, quick: bool, data: Data) -> dict[str, Any]:
         "findings": [finding.to_dict() for finding in one.findings(data, not quick)],
         "parameters": {
             part: {"computation": task.computation.name, "version": task.computation.version}
-            | task.grid.to_dict()
+            | {"axes": dict(task.grid.axes), "fixed": dict(task.grid.fixed)}
             for part, task in tasks.items()
         },
         "seeds": {

@@ -1,12 +1,10 @@
-"""Compiled kernels, and a cache of their machine code that never runs old code.
+"""Compiled kernels, and a cache of their machine code that never runs outdated code.
 
-Numba keeps machine code of a function and compiles anew when the file of that function changes, but
-not when a file it calls into does: an edited quadrature rule would go on in its old form inside
-every kernel that uses it. `kernel` therefore keeps the code of a file in a folder named by a digest
-of all the sources that file stands on, through whatever packages its imports lead. The folder is
-inside NUMBA_CACHE_DIR if that is set, else in the `__pycache__` of the package, else (an
-installation one cannot write to) in the user's cache; where none of these can be written, kernels
-are compiled in every process.
+Numba stores the machine code of a function and compiles again when the file of that function
+changes, but not when a file that it calls into does. `kernel` therefore stores the code of a file
+in a folder named by a digest of all sources behind that file. The folder is inside NUMBA_CACHE_DIR
+if that is set, else in the `__pycache__` of the package, else in the user's cache; where none of
+these can be written, kernels are compiled in every process.
 """
 
 from __future__ import annotations
@@ -17,6 +15,7 @@ import inspect
 import os
 import pickle
 import shutil
+import sqlite3
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
@@ -31,8 +30,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def kernel(**options: Any) -> Callable[[Function], Function]:
-    """A decorator that compiles a function with numba (`options` are those of `njit`) and keeps its
-    code.
+    """Return a decorator that compiles a function with numba (`options` of `njit`) and stores it.
 
     >>> @kernel(error_model="numpy")
     ... def ratio(a: float, b: float) -> float:
@@ -45,7 +43,7 @@ def kernel(**options: Any) -> Callable[[Function], Function]:
     def compiled(function: Function) -> Function:
         # no kernel is passed on as a C function: that wrapper need not be compiled
         dispatcher = njit(**{"no_cfunc_wrapper": True, **options})(function)
-        store = _kept_code()
+        store = _stored_code()
         if cache_folder(Path(function.__code__.co_filename)) is not None:
             dispatcher._cache = store(function)
         return dispatcher  # type: ignore[no-any-return]
@@ -55,7 +53,7 @@ def kernel(**options: Any) -> Callable[[Function], Function]:
 
 @cache
 def cache_folder(file: Path) -> Path | None:
-    """Where the machine code of the kernels of a source file is kept; None if it cannot be."""
+    """Return where the machine code of a source file is stored; None if it cannot be."""
     if not file.is_file():
         return None
     import numba
@@ -72,7 +70,7 @@ def cache_folder(file: Path) -> Path | None:
 
 @cache
 def _writable_base(root: Path, asked: str) -> Path | None:
-    """The first folder that can be written to, of those that may keep the code of a package."""
+    """Return the first writable folder of those that may store the code of a package."""
     apart = f"{root.name}-{hashlib.sha256(str(root.resolve()).encode()).hexdigest()[:12]}"
     places = [Path(asked) / apart] if asked else [root / "__pycache__" / "kernels"]
     places.append(_user_cache() / apart)
@@ -93,20 +91,13 @@ def _user_cache() -> Path:
 
 
 @cache
-def _kept_code() -> Any:
-    """The class of numba's cache with our folders, files that are checked, one writer at a time.
-
-    Two processes that compile one function for different types at once would otherwise give both
-    results the same file name.
+def _stored_code() -> Any:
+    """Return numba's cache with our folders, checked files, and one writer at a time: two processes
+    that compile a function for different types would give both results the same file name.
     """
-    from numba.core.caching import (
-        CompileResultCacheImpl,
-        FunctionCache,
-        IndexDataCacheFile,
-        _CacheLocator,
-    )
+    from numba.core import caching
 
-    class Locator(_CacheLocator):
+    class Locator(caching._CacheLocator):
         def __init__(self, function: Any, file: str) -> None:
             folder = cache_folder(Path(file))
             assert folder is not None
@@ -126,14 +117,11 @@ def _kept_code() -> Any:
         def from_function(cls, py_func: Any, py_file: str) -> Locator:
             return cls(py_func, py_file)
 
-    class Found(CompileResultCacheImpl):
+    class Found(caching.CompileResultCacheImpl):
         _locator_classes: list[type[object]] = [Locator]  # noqa: RUF012 (declared so by numba)
 
-    class CheckedFiles(IndexDataCacheFile):
-        """Files that begin with a digest of what follows: a damaged one is as good as none.
-
-        Without it, bytes that happen to be readable would run as machine code.
-        """
+    class CheckedFiles(caching.IndexDataCacheFile):
+        """Files that begin with a digest of what follows: damaged bytes must not run as code."""
 
         def _save_index(self, overloads: Any) -> None:
             self._write(self._index_path, (self._source_stamp, overloads))
@@ -154,7 +142,7 @@ def _kept_code() -> Any:
                 file.write(hashlib.sha256(data).digest() + data)
 
         def _read(self, path: str) -> Any:
-            """The content of a file; None if it is missing, unreadable or damaged."""
+            """Return the content of a file; None if it is missing, unreadable or damaged."""
             try:
                 stored = Path(path).read_bytes()
             except OSError:
@@ -162,7 +150,7 @@ def _kept_code() -> Any:
             digest, data = stored[:32], stored[32:]
             return pickle.loads(data) if hashlib.sha256(data).digest() == digest else None
 
-    class KeptCode(FunctionCache):
+    class StoredCode(caching.FunctionCache):
         _impl_class = Found
 
         def __init__(self, function: Any) -> None:
@@ -183,20 +171,18 @@ def _kept_code() -> Any:
         def save_overload(self, sig: Any, data: Any) -> None:
             _check_records(Path(self._py_func.__code__.co_filename), data.signature.args)
             folder = Path(self.cache_path)
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError, sqlite3.OperationalError):
                 new = not folder.is_dir()
                 with _alone(folder):
                     super().save_overload(sig, data)  # type: ignore[no-untyped-call]
                 if new:
                     _forget_older(folder)
 
-    return KeptCode
+    return StoredCode
 
 
 def _check_records(file: Path, arguments: Iterable[Any]) -> None:
-    """Refuse a kernel that takes a record (a NamedTuple) of a file that its own does not import: a
-    change of the record would not be seen.
-    """
+    """Reject a kernel of a NamedTuple whose file it does not import: changes would go unseen."""
     known = {path.resolve() for path in sources(file)}
     for record in _records(arguments):
         home = Path(inspect.getfile(record)).resolve()
@@ -205,7 +191,7 @@ def _check_records(file: Path, arguments: Iterable[Any]) -> None:
 
 
 def _records(kinds: Iterable[Any]) -> Iterator[type[Any]]:
-    """The classes of records in types of numba."""
+    """Yield the NamedTuples in types of numba."""
     from numba.core import types
 
     for kind in kinds:
@@ -217,15 +203,12 @@ def _records(kinds: Iterable[Any]) -> Iterator[type[Any]]:
 
 @contextlib.contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """One process at a time may write to a folder (where the system knows locks)."""
+    """Let one process at a time write to a folder, by a lock of SQLite: it exists on every system,
+    and is released however the process ends.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    if sys.platform == "win32":
-        yield
-        return
-    import fcntl
-
-    with open(folder / "lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with contextlib.closing(sqlite3.connect(folder / "lock.db", timeout=60)) as lock:
+        lock.execute("begin exclusive")
         yield
 
 
@@ -241,8 +224,5 @@ def _forget_older(folder: Path) -> None:
 def _announce() -> None:
     """Say once why the first call after an installation takes a minute."""
     if watched():
-        print(
-            "selftrain: compiling, once after an installation or an update; this takes up to a"
-            " minute.",
-            file=sys.stderr,
-        )
+        message = "compiling, once after an installation or an update; this takes up to a minute."
+        print(f"selftrain: {message}", file=sys.stderr)

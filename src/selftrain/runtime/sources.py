@@ -1,26 +1,31 @@
-"""Which source files a module stands on: the file itself and all it imports from its own package.
+"""The source files behind a module: its own, and all that it imports from its package.
 
-Whoever keeps a result of code (compiled kernels, stored points) must notice when that code changes,
-however far away the change is. Imports are found in the text: at the top, inside functions, over
-several lines. Imports for type checking alone do not count. A file too many costs a computation, a
-file too few a wrong number: what looks like an import is taken for one.
+Whoever stores a result of code (compiled kernels, points of a sweep) must notice when that code
+changes, however far away. Imports are found in the text: at the top, inside functions, over several
+lines; not those for type checkers, nor what a package imports when a name is first used. A file too
+many costs a computation, a file too few a wrong number.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
-_TYPES_ONLY = re.compile(r"^if TYPE_CHECKING:[^\n]*\n(?:(?:[ \t][^\n]*)?\n)+", re.MULTILINE)
+from ..errors import SelfTrainError
+
+_NOT_LOADED = re.compile(
+    r"^(?:if TYPE_CHECKING:|def __getattr__\()[^\n]*\n(?:(?:[ \t][^\n]*)?\n)+", re.MULTILINE
+)
 _FROM = re.compile(r"^[ \t]*from[ \t]+([.\w]+)[ \t]+import[ \t]+(\([^)]*\)|[^\n]*)", re.MULTILINE)
 _IMPORT = re.compile(r"^[ \t]*import[ \t]+([^\n]+)", re.MULTILINE)
+_COMPUTED = re.compile(r"^[^#\n]*\b(?:import_module|__import__)\(", re.MULTILINE)
 
 
 def package_root(file: Path) -> Path:
-    """The folder of the outermost package that a file belongs to; its own folder if it is in none.
+    """Return the folder of the outermost package that a file belongs to; its own if in none.
 
     >>> package_root(Path(__file__)).name
     'selftrain'
@@ -31,25 +36,39 @@ def package_root(file: Path) -> Path:
     return folder
 
 
-def sources(file: Path) -> tuple[Path, ...]:
-    """A file and every file of its package that it imports, directly or through others, sorted.
+def sources(file: Path, without: Collection[str] = ()) -> tuple[Path, ...]:
+    """Return a file and every file of its package that it imports, directly or through others,
+    sorted; `without` names subpackages that do not count.
 
     >>> [path.name for path in sources(Path(__file__))]
-    ['sources.py']
+    ['errors.py', '__init__.py', 'sources.py']
     """
     root = package_root(file)
     found: set[Path] = set()
     waiting = [file]
     while waiting:
         here = waiting.pop()
-        if here not in found:
+        part = here.relative_to(root).parts[0] if here.is_relative_to(root) else ""
+        if here not in found and part not in without:
             found.add(here)
             waiting += _imported(here, root)
     return tuple(sorted(found))
 
 
+def check_imports(file: Path, without: Collection[str] = ()) -> None:
+    """Reject imports below a file that cannot be followed: computed ones."""
+    for source in sources(file, without):
+        text = _NOT_LOADED.sub("", source.read_text(encoding="utf-8"))
+        computed = _COMPUTED.search(text)
+        if computed:
+            raise SelfTrainError(
+                f"{source}: a computed import cannot be followed ({computed[0].strip()}...); "
+                "import by a statement, so that stored points know what they depend on"
+            )
+
+
 def sources_digest(files: Iterable[Path], root: Path) -> str:
-    """A digest of files, by their places below `root` and their contents."""
+    """Return a digest of files, by their places below `root` and their contents."""
     digest = hashlib.sha256()
     for file in files:
         digest.update(f"{file.relative_to(root).as_posix()}\n".encode())
@@ -59,13 +78,20 @@ def sources_digest(files: Iterable[Path], root: Path) -> str:
 
 @cache
 def _imported(file: Path, root: Path) -> tuple[Path, ...]:
-    """Files of the package that one file imports."""
-    text = _TYPES_ONLY.sub("", file.read_text(encoding="utf-8"))
-    found: list[Path] = []
+    """Return the files of the package that one file imports, those of its own packages included."""
+    text = _NOT_LOADED.sub("", file.read_text(encoding="utf-8"))
+    below = root in file.parents
+    found = [one / "__init__.py" for one in file.parents if below and root in one.parents]
+    found = [one for one in found if one.is_file()]
     for module, names in _FROM.findall(text):
         folder = _base(module, file, root)
         if folder is not None:
-            found += _files_of(folder, names)
+            files = list(_files_of(folder, names))
+            if not files:
+                raise SelfTrainError(
+                    f"{file}: it imports {_dotted(folder, root)}, which is not there"
+                )
+            found += files
     for modules in _IMPORT.findall(text):
         for module in modules.split(","):
             folder = _base(module.split(" as ")[0].strip(), file, root)
@@ -75,7 +101,7 @@ def _imported(file: Path, root: Path) -> tuple[Path, ...]:
 
 
 def _base(module: str, file: Path, root: Path) -> Path | None:
-    """Where a module of the package would be, without its ending; None for other packages."""
+    """Return where a module of the package would be, without suffix; None for other packages."""
     name = module.lstrip(".")
     dots = len(module) - len(name)
     if dots:
@@ -89,8 +115,12 @@ def _base(module: str, file: Path, root: Path) -> Path | None:
     return place.joinpath(*name.split(".")) if name else place
 
 
+def _dotted(place: Path, root: Path) -> str:
+    return ".".join(place.relative_to(root.parent).parts)
+
+
 def _files_of(place: Path, names: str) -> Iterator[Path]:
-    """Files behind `from place import names`: modules among the names, and `place` itself."""
+    """Yield the files of `from place import names`: modules among the names, or `place` itself."""
     if not place.is_dir():
         file = place.with_name(f"{place.name}.py")
         if file.is_file():

@@ -8,20 +8,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ..errors import InvalidInput, StoreError
 from ..fields import number, whole
 from ..problem import Problem
 from ..recipe import Recipe
 from ..runtime.parallel import whole_workers
 from ..runtime.progress import ProgressOption, checked_progress
-from .computation import name_of
-from .grid import Grid
-from .plan import SweepPlan, as_tuples, outputs_of
+from .grid import Grid, as_tuples
+from .plan import SweepPlan, outputs_of, plan_of
 from .run import Failure, complete
 from .store import Memory, Store
-from .tasks import KINDS
 from .worker import Limits
 
 if TYPE_CHECKING:
@@ -57,8 +53,8 @@ def sweep(
         keep: quantities to store, at the end of a run; `error_path` is the whole run over t.
             Default: the errors of the task and what goes with them.
         store: an SQLite file for finished points, so that the same call resumes; default: none.
-        workers: processes; 0: all work is done here, -1: as many as cores. Default: all cores if
-            the work is worth starting them.
+        workers: processes; 0: in this process, -1: all cores. Default: all cores if the work is
+            worth starting them.
         scheduler: the address of a Dask scheduler, or a `distributed.Client`.
         options: arguments of the task, as of the function of its name: `{"over": ("lambda_l",
             "lambda_u")}` for "optimize", `{"features": 4096, "seeds": 8}` for "simulate".
@@ -111,47 +107,13 @@ def load(store: str | Path) -> Sweep:
     return as_dataset(grid, outputs, plan["keep"], points, plan["about"])
 
 
-def plan_of(
-    problem: Problem | None,
-    recipe: Recipe | None,
-    over: Mapping[str, Any] | None,
-    task: str | Callable[..., Any] = "solve",
-    keep: Sequence[str] = (),
-    options: Mapping[str, Any] | None = None,
-) -> SweepPlan:
-    """Return the checked plan of a call."""
-    for name, value, good, accepted in (
-        ("problem", problem, isinstance(problem, Problem | None), "must be a selftrain.Problem"),
-        ("recipe", recipe, isinstance(recipe, Recipe | None), "must be a selftrain.Recipe"),
-        ("over", over, isinstance(over, Mapping) and over, "must map axes to their values"),
-        ("task", task, callable(task) or isinstance(task, str),
-         f"must be a function or one of {', '.join(KINDS)}"),
-        ("keep", keep, isinstance(keep, Sequence) and not isinstance(keep, str),
-         "must be a sequence of names"),
-        ("options", options, isinstance(options, Mapping | None), "must map names to values"),
-    ):  # fmt: skip
-        if not good:
-            raise InvalidInput(name, value, accepted)
-    assert over is not None
-    function = task if callable(task) else None
-    return SweepPlan(
-        task if isinstance(task, str) else name_of(task),
-        function,
-        problem,
-        Recipe() if problem is not None and recipe is None else recipe,
-        {str(axis): _axis(axis, values) for axis, values in over.items()},
-        tuple(keep),
-        as_tuples(options or {}),
-    )
-
-
 @contextmanager
 def opened(plan: SweepPlan, file: str | Path | None) -> Iterator[Memory]:
     """Open the store of a plan for writing, and say in it what is computed."""
     store = Memory() if file is None else Store(file)
     with store.writing():
         if isinstance(store, Store):
-            written = {"axes": plan.grid.to_dict()["axes"], "keep": plan.keep, "about": plan.about}
+            written = {"axes": dict(plan.axes), "keep": plan.keep, "about": plan.about}
             store.describe(plan=json.dumps({**written, "keys": plan.whole.keys(store)}))
         yield store
 
@@ -164,17 +126,6 @@ def run_plan(plan: SweepPlan, file: str | Path | None, **how: Any) -> tuple[Swee
         failures = complete([plan.whole], store, **how)
     found = plan.whole.find(store)
     return as_dataset(plan.grid, plan.outputs, plan.keep, found, plan.about), failures
-
-
-def _axis(axis: Any, values: Any) -> Any:
-    """Return the values of an axis as plain tuples."""
-    if isinstance(values, Mapping):
-        return {str(name): _axis(name, column) for name, column in values.items()}
-    if hasattr(values, "__array__"):
-        values = np.asarray(values).tolist()
-    if isinstance(values, (str, bytes)) or not isinstance(values, Sequence):
-        raise InvalidInput(str(axis), values, "an axis is a sequence of one value or more")
-    return as_tuples([one.item() if isinstance(one, np.generic) else one for one in values])
 
 
 def checked_limits(seconds: Any, memory: Any) -> Limits:

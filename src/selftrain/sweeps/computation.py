@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from .code import code_digest
 from .grid import Point
-from .identity import Identity, code_digest, identify
+from .identity import Identity, identify
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
@@ -129,16 +129,6 @@ class Grid:
     def _rows(self, axis: str) -> list[tuple[Value, ...]]:
         return list(zip(*self.columns(axis).values(), strict=True))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values, for a record."""
-        axes = {
-            axis: {name: list(column) for name, column in values.items()}
-            if isinstance(values, Mapping)
-            else list(values)
-            for axis, values in self.axes.items()
-        }
-        return {"axes": axes, "fixed": dict(self.fixed)}
-
 
 def _check_plain(name: str, value: Any) -> None:
     if isinstance(value, tuple):
@@ -149,3 +139,12 @@ def _check_plain(name: str, value: Any) -> None:
         raise InvalidInput(name, value, accepted)
     elif isinstance(value, float) and math.isnan(value):
         raise InvalidInput(name, value, "NaN is not allowed")
+
+
+def as_tuples(value: Any) -> Any:
+    """Return lists as tuples, all the way down: values of axes are never changed."""
+    if isinstance(value, Mapping):
+        return {name: as_tuples(entry) for name, entry in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return tuple(as_tuples(entry) for entry in value)
+    return value

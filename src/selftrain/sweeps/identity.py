@@ -12,48 +12,40 @@ compiled function without a name) is rejected, with its name.
 
 from __future__ import annotations
 
-import ast
-import copyreg
-import dis
 import functools
 import hashlib
-import os
 import struct
 import sys
-import sysconfig
 import threading
 import types
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import is_dataclass
 from enum import Enum
-from functools import cache
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
-from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 
-from ..errors import InvalidInput, SelfTrainError
-
-PACKAGE = __name__.partition(".")[0]
-ROOT = Path(__file__).parents[1]
-WITHOUT_EQUATIONS = ("cli", "explorer", "plots", "report", "runtime", "sweeps")
-"""Subpackages that compute no value of a point: imports of them do not count."""
-
-TASKS = f"{PACKAGE}.sweeps.tasks"
-"""The functions of known tasks count by value, so that each depends on its own engine only."""
+from ..errors import InvalidInput
+from .origins import (
+    PACKAGE,
+    Spoken,
+    is_named,
+    modules_of,
+    name_in_library,
+    origin_of,
+    python_of,
+    reduced_form,
+    release_of,
+)
 
 ACCEPTED = (
     "a store cannot tell what is computed with it; create it inside the function, pass plain "
     "numbers or arrays instead, or sweep without a store"
 )
-SCRIPTS = ("__main__", "__mp_main__")
-"""Names of a script. A worker has another one by this name: the program that it was started by."""
-
 HIDING = ("eval", "exec", "globals", "__import__")
 """Builtins whose callers use names that their code does not show."""
 
@@ -76,12 +68,11 @@ _MADE_OF: tuple[tuple[Any, Callable[[Any], Iterable[Any]]], ...] = (
     (functools.cached_property, lambda it: ("cached property", it.func, it.attrname)),
     (functools.partial, lambda it: ("partial", it.func, it.args, it.keywords, it.__dict__)),
     (functools._lru_cache_wrapper, lambda it: ("cached", it.__wrapped__, it.cache_parameters())),
-    (types.CodeType, lambda it: _Spoken(it).words),
+    (types.CodeType, lambda it: Spoken(it).words),
     (_DESCRIPTORS, lambda it: ("descriptor", it.__objclass__, it.__name__)),
     ((*LOCKS, TypeVar, ParamSpec), lambda it: ("stateless", type(it).__name__)),
 )
 _DISPATCH = functools.singledispatch(len).__code__  # type: ignore[attr-defined]
-_STANDARD = tuple({sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib")})
 
 
 class Identity(NamedTuple):
@@ -210,7 +201,7 @@ class _Walk:
                 return "builtin", value.__name__, bound
             home = str(value.__module__ or getattr(bound, "__name__", ""))
             return "builtin", value.__name__, *self._compiled(value, home)
-        if kind.__module__.startswith("numba.") and (python := _python_of(value)):
+        if kind.__module__.startswith("numba.") and (python := python_of(value)):
             fixed = None if getattr(value, "_can_compile", True) else str(value.signatures)
             return "compiled", python, getattr(value, "targetoptions", None), fixed
         return self._instance(value)
@@ -226,7 +217,7 @@ class _Walk:
         elif function.__code__ == _DISPATCH:  # but not by the cache of what it found
             yield from ("single dispatch", dict(function.__dict__["registry"]))
         else:
-            spoken = _Spoken(function.__code__)
+            spoken = Spoken(function.__code__)
             yield from ("function", origin, release, *spoken.words)
             yield from ("default arguments", function.__defaults__ or ())
             yield from _sorted(function.__kwdefaults__ or {})
@@ -240,7 +231,7 @@ class _Walk:
             if origin == "own":
                 yield from self._globals(function, spoken)
 
-    def _globals(self, function: types.FunctionType, spoken: _Spoken) -> Iterator[Any]:
+    def _globals(self, function: types.FunctionType, spoken: Spoken) -> Iterator[Any]:
         """Yield globals and modules that the code of a function names."""
         for name in sorted(spoken.loaded):
             yield f"global {name}"
@@ -252,7 +243,7 @@ class _Walk:
                 self._check_visible(name)
         for name, level, wanted in sorted(spoken.imported):
             package = function.__globals__.get("__package__") or ""
-            for module in _modules_of("." * level + name, package, wanted):
+            for module in modules_of("." * level + name, package, wanted):
                 yield from ("import", name, _Attributes(module, spoken.names))
 
     def _check_visible(self, name: str) -> None:
@@ -313,13 +304,13 @@ class _Walk:
 
     def _instance(self, value: Any) -> Iterable[Any]:
         """Return the class of any other object, and the state that a copy of it would get."""
-        kind, reduced = type(value), _reduced(value)
+        kind, reduced = type(value), reduced_form(value)
         rebuild, arguments, state, items, pairs = (*reduced, *(None,) * 5)[:5]
         bare = isinstance(arguments, tuple) and len(arguments) == 1 and arguments[0] is kind
         empty = bare and (state is None or state == {}) and items is None and pairs is None
-        named = None if empty else _name_in_library(value)
+        named = None if empty else name_in_library(value)
         if named is not None:  # made by a library for all its users, as the distributions of scipy
-            return "library", *named, _release(named[0])
+            return "library", *named, release_of(named[0])
         if not reduced:
             if callable(value) and is_named(value):
                 return self._compiled(value, str(value.__module__))
@@ -335,12 +326,12 @@ class _Walk:
 
     def _meet(self, home: str) -> tuple[str, str]:
         """Note a module; return whose it is, and the version if it is of a library."""
-        origin = _origin(home)
+        origin = origin_of(home)
         if home.partition(".")[0] == PACKAGE:
             self._modules.add(home)
         elif origin == "own":
             self._own.add(home)
-        return origin, _release(home) if origin == "library" else ""
+        return origin, release_of(home) if origin == "library" else ""
 
     def _unknown(self, value: Any) -> InvalidInput:
         kind = type(value)
@@ -350,235 +341,3 @@ class _Walk:
 def _sorted(named: Mapping[str, Any]) -> Iterator[Any]:
     yield len(named)
     yield from chain.from_iterable((name, named[name]) for name in sorted(named))
-
-
-class _Spoken:
-    """A piece of code and all code nested in it, in words.
-
-    Attributes:
-        words: its bytecode with the constants and names it means, without lines and docstrings.
-        loaded: names looked up among globals.
-        imported: modules of import statements: name, level, and what is taken from them.
-        names: all names, attributes among them.
-    """
-
-    def __init__(self, code: types.CodeType) -> None:
-        self.words: list[Any] = ["code"]
-        self.loaded, self.names = set[str](), frozenset[str]()
-        self.imported: set[tuple[str, int, tuple[str, ...]]] = set()
-        self._read(code)
-
-    def _read(self, code: types.CodeType) -> None:
-        arguments = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-        counts = (code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags)
-        self.words += [*counts, arguments, code.co_exceptiontable]
-        self.names |= frozenset(code.co_names)
-        before: list[Any] = [0, None]
-        for step in dis.get_instructions(code):
-            if isinstance(step.argval, types.CodeType):
-                self.words.append(step.opname)
-                self._read(step.argval)
-            elif step.opcode in dis.hasconst:
-                self.words += [step.opname, step.argval]
-            else:
-                self.words += [step.opname, step.arg, str(step.argval)]
-            if step.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
-                self.loaded.add(str(step.argval))
-            elif step.opname == "IMPORT_NAME":
-                level, wanted = before[-2:]
-                self.imported.add((str(step.argval), int(level or 0), tuple(wanted or ())))
-            before.append(step.argval)
-
-
-def _modules_of(name: str, package: str, wanted: tuple[str, ...]) -> Iterator[types.ModuleType]:
-    """Yield the modules behind an import statement; none if it fails, as it would there."""
-    try:
-        module = import_module(name, package)
-        yield module if wanted else sys.modules[module.__name__.partition(".")[0]]
-    except Exception:  # whatever a module raises when it is imported
-        return
-    for part in wanted:
-        if hasattr(module, "__path__") and not hasattr(module, part):
-            yield from _modules_of(f"{module.__name__}.{part}", "", ("",))
-
-
-def _origin(module: str) -> str:
-    """Return whose code a module is: "package" (this one), "library" (installed) or "own"."""
-    top = module.partition(".")[0]
-    if top == PACKAGE or top in SCRIPTS:
-        return "package" if top == PACKAGE and module != TASKS else "own"
-    loaded = sys.modules.get(module) or sys.modules.get(top)
-    file = getattr(loaded, "__file__", None)
-    if loaded is None:  # a copy of a function may arrive before its module is imported
-        try:
-            file = getattr(find_spec(top), "origin", None)
-        except (ImportError, ValueError):
-            file = None
-    if file is None:
-        return "library" if top in sys.stdlib_module_names else "own"
-    installed = not {"site-packages", "dist-packages"}.isdisjoint(Path(file).parts)
-    return "library" if installed or file.startswith(_STANDARD) else "own"
-
-
-@cache
-def _release(module: str) -> str:
-    """Return the version of an installed library; none for a part of Python."""
-    library = module.partition(".")[0]
-    if library in sys.stdlib_module_names:
-        return ""
-    try:
-        found = getattr(import_module(library), "__version__", None)
-        return found if isinstance(found, str) else version(library)
-    except (ImportError, PackageNotFoundError, ValueError):
-        return ""
-
-
-def is_named(value: Any) -> bool:
-    """Return whether an object is what its module has under its name."""
-    found: Any = sys.modules.get(getattr(value, "__module__", None) or "")
-    for part in str(getattr(value, "__qualname__", "<none>")).split("."):
-        found = getattr(found, part, None)
-    return found is value
-
-
-def _name_in_library(value: Any) -> tuple[str, str] | None:
-    """Return module and name of an object that a library has made: where its class is defined, or
-    under the name that the object itself has.
-    """
-    home = type(value).__module__
-    if _origin(home) != "library":
-        return None
-    content = vars(sys.modules[home]) if home in sys.modules else {}
-    names = [name for name in sorted(content) if content[name] is value]
-    own = getattr(value, "__name__", None)
-    if not names and isinstance(own, str):  # in which module depends on what is loaded
-        loaded = [(name, getattr(one, "__dict__", {})) for name, one in sys.modules.items()]
-        homes = [name for name, content in loaded if content.get(own) is value]
-        names = [own] if any(_origin(name) == "library" for name in homes) else []
-    return (home, names[0]) if names else None
-
-
-def _reduced(value: Any) -> tuple[Any, ...]:
-    """Return what a copy is made from; nothing if there can be none, or if it is found by name."""
-    kind = type(value)
-    if isinstance(value, Iterator) and kind.__module__ in ("builtins", "itertools", "_io"):
-        return ()  # it would be used up
-    reduce = copyreg.dispatch_table.get(kind)
-    try:
-        found = value.__reduce_ex__(4) if reduce is None else reduce(value)
-    except Exception:  # whatever says here that it cannot be copied
-        return ()
-    return () if isinstance(found, str) else tuple(found)
-
-
-def _python_of(compiled: Any) -> Any:
-    """Return the Python function behind one that numba compiles."""
-    names = ("py_func", "_pyfunc", "_dispatcher", "gufunc_builder")
-    return next((found for name in names if (found := getattr(compiled, name, None))), None)
-
-
-class Source(NamedTuple):
-    """A file of this package, with the name of its module."""
-
-    module: str
-    path: Path
-
-
-@cache
-def code_digest(modules: frozenset[str]) -> str:
-    """Return the digest of the code behind modules of this package.
-
-    >>> len(code_digest(frozenset({"selftrain.theory.solve"})))
-    64
-    """
-    behind = {one for name in modules for root in _located(name, name) for one in sources(root)}
-    found = [one.module.encode() + b"\n" + _read(one)[0] for one in sorted(behind)]
-    return hashlib.sha256(b"".join(found)).hexdigest()
-
-
-@cache
-def fingerprint() -> str:
-    """Return the digest of all files with equations, which every process of a sweep must share."""
-    files = sorted((one.module, one.path.read_bytes()) for one in _located(PACKAGE, PACKAGE))
-    return hashlib.sha256(repr(files).encode()).hexdigest()
-
-
-def sources(root: Source) -> set[Source]:
-    """Return the file of a module and of everything it imports in this package."""
-    found, waiting = {root}, [root]
-    while waiting:
-        source = waiting.pop()
-        new = {one for name in _read(source)[1] for one in _located(name, str(source.path))} - found
-        found |= new
-        waiting += new
-    return found
-
-
-@cache
-def _located(name: str, where: str) -> tuple[Source, ...]:
-    """Return the files behind a dotted name: a module, the module that a public name comes from, or
-    every file with equations if it is the package itself.
-    """
-    parts = name.split(".")
-    if name == PACKAGE:
-        files = (path.relative_to(ROOT).with_suffix("").parts for path in ROOT.rglob("*.py"))
-        names = {".".join((PACKAGE, *file)).removesuffix(".__init__") for file in files}
-        return tuple(one for name in names - {PACKAGE} for one in _located(name, where))
-    if parts[0] != PACKAGE or parts[1] in WITHOUT_EQUATIONS:
-        return ()
-    for depth in range(len(parts), 1, -1):
-        place, module = ROOT.joinpath(*parts[1:depth]), ".".join(parts[:depth])
-        for path in (place / "__init__.py", place.with_suffix(".py")):
-            if path.is_file():
-                return (Source(module, path),)
-    home = getattr(getattr(sys.modules[PACKAGE], parts[1], None), "__module__", None) or ""
-    if not home.startswith(f"{PACKAGE}."):
-        raise SelfTrainError(f"{where}: it imports {name}, which is not there")
-    return _located(home, where)
-
-
-@cache
-def _read(source: Source) -> tuple[bytes, frozenset[str]]:
-    """Return the digest of the syntax tree of a file, and the dotted names it imports, at its top
-    or in its functions: not those for type checkers, nor what a package gives only when asked.
-    """
-    tree = ast.parse(source.path.read_text(encoding="utf-8"))
-    parents = source.module.split(".")
-    names = {".".join(parents[:depth]) for depth in range(2, len(parents))}
-    package = parents if source.path.name == "__init__.py" else parents[:-1]
-    waiting: list[ast.AST] = [tree]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
-            waiting += node.orelse
-        elif not (isinstance(node, ast.FunctionDef) and node.name == "__getattr__"):
-            waiting += ast.iter_child_nodes(node)
-        if isinstance(node, ast.Import):
-            names.update(alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            base = package[: len(package) + 1 - node.level] if node.level else []
-            base = [*base, *filter(None, [node.module])]
-            names.update(".".join([*base, alias.name]) for alias in node.names)
-        elif isinstance(node, ast.Call):
-            called = getattr(node.func, "id", getattr(node.func, "attr", ""))
-            if called in ("import_module", "__import__"):
-                raise SelfTrainError(
-                    f"{source.path}, line {node.lineno}: a computed import cannot be followed; "
-                    "import by a statement, so that stored points know what they depend on"
-                )
-    return hashlib.sha256(syntax(tree).encode()).digest(), frozenset(names)
-
-
-def syntax(source: str | ast.Module) -> str:
-    """Return the syntax tree of a source without its docstrings.
-
-    >>> syntax('def f():\\n    "Says."\\n    return 1  # one') == syntax("def f(): return 1")
-    True
-    """
-    tree = ast.parse(source) if isinstance(source, str) else source
-    for node in ast.walk(tree):
-        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
-            match node.body:
-                case [ast.Expr(value=ast.Constant(value=str())), *rest]:
-                    node.body = rest or [ast.Pass()]
-    return ast.dump(tree)

@@ -17,8 +17,8 @@ import numpy as np
 from ..errors import InvalidInput, nearest
 from ..problem import Problem
 from ..recipe import Recipe
-from .computation import Computation, Output
-from .grid import Grid, Point
+from .computation import Computation, Output, name_of
+from .grid import Grid, Point, as_tuples
 from .identity import identify
 from .run import Task
 from .tasks import KINDS
@@ -95,10 +95,9 @@ class PointCall:
         """Return all else that the values of a point depend on, as plain values."""
         problem, recipe, others = self.at(point)
         about: dict[str, Any] = {"options": dict(self.options), "others": others}
-        if problem is not None:
-            about["problem"] = problem.to_dict()
-        if recipe is not None:
-            about["recipe"] = recipe.to_dict()
+        for name, part in (("problem", problem), ("recipe", recipe)):
+            if part is not None:
+                about[name] = part.to_dict()
         if not CHOSEN_BY_NAME.isdisjoint(point):
             about["computing"] = identify(_computing(problem, recipe)).digest
         return about
@@ -143,7 +142,7 @@ class SweepPlan:
 
     @property
     def outputs(self) -> dict[str, Output] | None:
-        """What is kept; None for a function that says so when it is called."""
+        """The quantities that are stored; None for a function of the user, which says so."""
         return outputs_of(self.task, self.keep)
 
     @cached_property
@@ -205,7 +204,7 @@ class SweepPlan:
 
     @property
     def about(self) -> dict[str, str]:
-        """What the dataset says of itself."""
+        """Attributes of the dataset."""
         found = {"task": self.task, "options": json.dumps(dict(self.options))}
         for name, part in (("problem", self.problem), ("recipe", self.recipe)):
             if part is not None:
@@ -213,15 +212,50 @@ class SweepPlan:
         return found
 
 
+def plan_of(
+    problem: Problem | None,
+    recipe: Recipe | None,
+    over: Mapping[str, Any] | None,
+    task: str | Callable[..., Any] = "solve",
+    keep: Sequence[str] = (),
+    options: Mapping[str, Any] | None = None,
+) -> SweepPlan:
+    """Return the checked plan of a call of `sweep`."""
+    for name, value, good, accepted in (
+        ("problem", problem, isinstance(problem, Problem | None), "must be a selftrain.Problem"),
+        ("recipe", recipe, isinstance(recipe, Recipe | None), "must be a selftrain.Recipe"),
+        ("over", over, isinstance(over, Mapping) and over, "must map axes to their values"),
+        ("task", task, callable(task) or isinstance(task, str),
+         f"must be a function or one of {', '.join(KINDS)}"),
+        ("keep", keep, isinstance(keep, Sequence) and not isinstance(keep, str),
+         "must be a sequence of names"),
+        ("options", options, isinstance(options, Mapping | None), "must map names to values"),
+    ):  # fmt: skip
+        if not good:
+            raise InvalidInput(name, value, accepted)
+    assert over is not None
+    return SweepPlan(
+        task if isinstance(task, str) else name_of(task),
+        task if callable(task) else None,
+        problem,
+        Recipe() if problem is not None and recipe is None else recipe,
+        {str(axis): _axis(axis, values) for axis, values in over.items()},
+        tuple(keep),
+        as_tuples(options or {}),
+    )
+
+
+def _axis(axis: Any, values: Any) -> Any:
+    """Return the values of an axis as plain tuples."""
+    if isinstance(values, Mapping):
+        return {str(name): _axis(name, column) for name, column in values.items()}
+    if hasattr(values, "__array__"):
+        values = np.asarray(values).tolist()
+    if isinstance(values, (str, bytes)) or not isinstance(values, Sequence):
+        raise InvalidInput(str(axis), values, "an axis is a sequence of one value or more")
+    return as_tuples([one.item() if isinstance(one, np.generic) else one for one in values])
+
+
 def outputs_of(task: str, keep: Sequence[str]) -> dict[str, Output] | None:
-    """Return what a task keeps of these names, or by default; None for a function of the user."""
+    """Return what a task stores of these names, or by default; None for a function of the user."""
     return KINDS[task].kept(keep) if task in KINDS else None
-
-
-def as_tuples(value: Any) -> Any:
-    """Return lists as tuples, all the way down: values of axes are never changed."""
-    if isinstance(value, Mapping):
-        return {name: as_tuples(entry) for name, entry in value.items()}
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return tuple(as_tuples(entry) for entry in value)
-    return value

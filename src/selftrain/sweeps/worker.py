@@ -25,9 +25,11 @@ from threadpoolctl import threadpool_limits
 from ..errors import InvalidInput, SelfTrainError
 from ..runtime.children import Child
 from ..runtime.progress import quiet
+from .code import fingerprint
 from .computation import Computation
 from .grid import Point
-from .identity import LOCKS, SCRIPTS, fingerprint, is_named
+from .identity import LOCKS
+from .origins import SCRIPTS, is_named
 
 KINDS_OF_VALUES = "biufU"
 """Kinds of arrays that a point may return: truth values, numbers of at most 64 bits, text."""
