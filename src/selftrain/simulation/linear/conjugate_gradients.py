@@ -34,24 +34,26 @@ class LinearSolution(NamedTuple):
 def conjugate_gradients(
     apply: Callable[[Array], Array], b: Array, tolerance: float, limit: int
 ) -> LinearSolution:
-    """Solve until the residual is below `tolerance` times the norm of b, or `limit` products."""
+    """Solve until the residual is below `tolerance` times the norm of b, or `limit` products; the
+    unknowns are an array of any shape.
+    """
     x = np.zeros_like(b)
     residual = b.copy()
-    square = float(residual @ residual)
+    square = float(np.vdot(residual, residual))
     goal = tolerance**2 * square
     direction = residual.copy()
     softest, iterations = np.inf, 0
     while square > goal and iterations < limit:
         image = apply(direction)
         iterations += 1
-        stiffness = float(direction @ image)
+        stiffness = float(np.vdot(direction, image))
         if not stiffness > 0:
             break
-        softest = min(softest, stiffness / float(direction @ direction))
+        softest = min(softest, stiffness / float(np.vdot(direction, direction)))
         step = square / stiffness
         x += step * direction
         residual -= step * image
-        before, square = square, float(residual @ residual)
+        before, square = square, float(np.vdot(residual, residual))
         direction *= square / before
         direction += residual
-    return LinearSolution(x, float(b @ x), float(np.sqrt(square)), softest, iterations)
+    return LinearSolution(x, float(np.vdot(b, x)), float(np.sqrt(square)), softest, iterations)

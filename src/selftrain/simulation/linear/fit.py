@@ -4,8 +4,10 @@ Minimises, over the weights c and the bias b,
 
 $$F(c, b) = \sum_i \omega_i\, l(t_i, (Xc)_i + b) + \tfrac{\kappa}{2} \|c\|^2$$
 
-with soft targets t, row weights $\omega$ (0 or 1 for selection) and no penalty on the bias, which
-may also be fixed. Of a simulation, $c = w/\sqrt N$ and $\kappa = \lambda N$ (`eq: update of ST`).
+with soft targets t, sample weights $\omega$ (0 or 1 for selection) and no penalty on the bias,
+which may also be fixed. Of a simulation, $c = w/\sqrt N$ and $\kappa = \lambda N$ (`eq: update of
+ST`). A logit is a number, or has d components: then c is N by d, b has d entries, slopes are vectors
+and curvatures matrices.
 
 The bias is eliminated exactly from every Newton system: with $D = \omega l''$ and the residuals
 $r = \omega l'$, the direction p solves $X^\top D (I - 1 d^\top) X p + \kappa p = -X^\top (r - d
@@ -23,7 +25,7 @@ import numpy as np
 
 from ...arrays import Array
 from ...errors import InvalidInput, SelfTrainError
-from ...losses import Logistic, Loss, Squared
+from ...losses import Logistic, Squared
 from ..designs.design import Design, as_design
 from .conjugate_gradients import conjugate_gradients
 
@@ -50,7 +52,7 @@ class Fit:
     Attributes:
         weights, bias: the minimiser.
         logits: X @ weights + bias.
-        curvature: second derivatives of the loss there, times the row weights.
+        curvature: second derivatives of the loss there, times the sample weights.
         iterations: Newton steps.
         products: products with X and with its transpose.
         error: estimated relative error of the weights (gradient over the softest curvature seen,
@@ -59,7 +61,7 @@ class Fit:
     """
 
     weights: Array
-    bias: float
+    bias: Any
     logits: Array
     curvature: Array
     iterations: int
@@ -70,13 +72,13 @@ class Fit:
 def fit(
     matrix: Any,
     targets: Array,
-    loss: Loss,
+    loss: Any,
     ridge: float,
     *,
     rows: Array | None = None,
     fit_bias: bool = True,
     weights: Array | None = None,
-    bias: float = 0.0,
+    bias: Any = 0.0,
     tolerance: float = 1e-8,
     limit: int = 200,
 ) -> Fit:
@@ -85,8 +87,10 @@ def fit(
 
     Arguments:
         matrix: anything `as_design` accepts.
-        targets: one per row, soft or hard.
-        rows: row weights; a boolean mask selects rows.
+        targets: one per sample, soft or hard.
+        loss: a `Loss`, or one of several components (`linear.classes`), with an array of as many
+            entries as `bias`.
+        rows: sample weights; a boolean mask selects samples.
         fit_bias: train the bias; otherwise it stays at `bias`.
         weights, bias: where to start.
         tolerance: relative accuracy of the weights and the bias.
@@ -99,7 +103,8 @@ def fit(
     """
     design = as_design(matrix)
     objective = _Objective(design, np.asarray(targets, dtype=float), loss, ridge, rows, fit_bias)
-    point = np.zeros(design.shape[1]) if weights is None else np.array(weights, dtype=float)
+    shape = (design.shape[1], *np.shape(bias))
+    point = np.zeros(shape) if weights is None else np.array(weights, dtype=float)
     logits = objective.logits(point, bias)
     first = error = last = np.inf
     moved, softest = np.inf, ridge
@@ -114,8 +119,8 @@ def fit(
         at_rest = ridge > 0 and 0.5 * last <= size <= max(local.rounding, 1e-14 * first)
         last = size
         settled = error <= tolerance and moved <= np.sqrt(tolerance)
-        bias_error = max(tolerance * (abs(bias) + scale), local.bias_rounding)
-        if (settled or at_rest) and abs(local.bias_step(0.0)) <= bias_error:
+        bias_error = max(tolerance * (np.abs(bias).max() + scale), local.bias_rounding)
+        if (settled or at_rest) and np.abs(local.bias_step(0.0)).max() <= bias_error:
             blur = local.rounding / stiffness if stiffness > 0 else 0.0
             lost = scale <= blur
             return Fit(
@@ -128,15 +133,15 @@ def fit(
                 1.0 if lost else max(error, blur / scale),
             )
         inner = conjugate_gradients(
-            local.curve, local.descent, min(0.1, size / first), 2 * design.shape[1] + 20
+            local.curve, local.descent, min(0.1, size / first), 2 * point.size + 20
         )
         seen = min(inner.softest, softest if softest > ridge else np.inf)
         softest = seen if np.isfinite(seen) else ridge
         image = objective.times(inner.x)
-        shift = local.bias_step(float(local.curvature @ image))
+        shift = local.bias_step(local.total_curvature(image))
         length = objective.line_search(point, logits, inner.x, image + shift)
         point = point + length * inner.x
-        bias += length * shift
+        bias = bias + length * shift
         logits = logits + length * (image + shift)
         moved = length * float(np.linalg.norm(inner.x)) / max(float(np.linalg.norm(point)), 1e-300)
         if not np.isfinite(moved):
@@ -157,21 +162,21 @@ class _Objective:
         self,
         design: Design,
         targets: Array,
-        loss: Loss,
+        loss: Any,
         ridge: float,
         rows: Array | None,
         fit_bias: bool,
     ):
         count = design.shape[0]
-        if targets.shape != (count,):
-            raise InvalidInput("targets", targets.shape, f"one per row is needed: {count}")
+        if targets.shape[:1] != (count,):
+            raise InvalidInput("targets", targets.shape, f"one per sample is needed: {count}")
         if not (np.isfinite(ridge) and ridge >= 0):
-            raise InvalidInput("ridge", ridge, "a finite number >= 0 is accepted")
+            raise InvalidInput("ridge", ridge, "must be a finite number >= 0")
         self.design, self.targets, self.loss = design, targets, loss
         self.ridge, self.fit_bias = ridge, fit_bias
         self.rows = np.ones(count) if rows is None else np.asarray(rows, dtype=float)
         if self.rows.shape != (count,):
-            raise InvalidInput("rows", self.rows.shape, f"one per row is needed: {count}")
+            raise InvalidInput("rows", self.rows.shape, f"one per sample is needed: {count}")
         self.products = 0
 
     def times(self, weights: Array) -> Array:
@@ -182,12 +187,16 @@ class _Objective:
         self.products += 1
         return self.design.transposed_times(rows)
 
-    def logits(self, point: Array, bias: float) -> Array:
-        image = self.times(point) if point.any() else np.zeros(self.design.shape[0])
-        return image + bias
+    def logits(self, point: Array, bias: Any) -> Array:
+        empty = (self.design.shape[0], *point.shape[1:])
+        return (self.times(point) if point.any() else np.zeros(empty)) + bias
+
+    def weighted(self, each: Array) -> Array:
+        """Return numbers, vectors or matrices of the samples times their weights."""
+        return self.rows.reshape(-1, *(1,) * (each.ndim - 1)) * each
 
     def slope(self, logits: Array) -> Array:
-        return self.rows * self.loss.slope(self.targets, logits)
+        return self.weighted(self.loss.slope(self.targets, logits))
 
     def coarseness(self, logits: Array, slopes: Array, curvature: Array) -> float:
         """Size of the numbers whose rounding the residuals carry: targets, the slopes themselves,
@@ -196,10 +205,11 @@ class _Objective:
         A target that is one of the classes is exact, and the built-in losses lose nothing beside
         it: their slopes are accurate however small they are.
         """
-        targets = self.rows * np.abs(self.targets)
+        targets = self.weighted(np.abs(self.targets))
         if type(self.loss) in (Logistic, Squared):
             targets[np.isin(self.targets, self.loss.classes)] = 0.0
-        return float(np.linalg.norm(targets + np.abs(slopes) + curvature * np.abs(logits)))
+        moved = times_curvature(curvature, np.abs(logits))
+        return float(np.linalg.norm(_sizes(targets) + _sizes(slopes) + _sizes(moved)))
 
     def line_search(self, point: Array, logits: Array, step: Array, image: Array) -> float:
         """A length at which the slope of F along the step has not grown; 1 where Newton is right.
@@ -207,12 +217,12 @@ class _Objective:
         Logits move by a few times their size at most: on a saturated loss, whose curvature has
         all but vanished, Newton's own length means nothing.
         """
-        along, stretch = self.ridge * float(point @ step), self.ridge * float(step @ step)
-        start = float(self.slope(logits) @ image) + along
+        along, stretch = self.ridge * _dot(point, step), self.ridge * _dot(step, step)
+        start = _dot(self.slope(logits), image) + along
         most = 4.0 * (1.0 + float(np.abs(logits).max(initial=0.0)))
         length = min(1.0, most / max(float(np.abs(image).max(initial=0.0)), 1e-300))
         for _ in range(60):
-            slope = float(self.slope(logits + length * image) @ image) + along + length * stretch
+            slope = _dot(self.slope(logits + length * image), image) + along + length * stretch
             if slope <= 0.9 * abs(start):
                 return length
             length *= max(0.1, min(0.7, abs(start) / (abs(start) + slope)))
@@ -224,27 +234,61 @@ class _Local:
 
     def __init__(self, objective: _Objective, point: Array, logits: Array):
         self.objective = objective
-        self.curvature = objective.rows * objective.loss.curvature(objective.targets, logits)
+        self.curvature = objective.weighted(objective.loss.curvature(objective.targets, logits))
         residual = objective.slope(logits)
-        total = float(self.curvature.sum())
-        self.total = total if total > 0 else float(objective.rows.sum()) or 1.0
-        self.pull = float(residual.sum()) if objective.fit_bias else 0.0
-        balanced = residual - self.curvature * (self.pull / self.total)
+        total = self.curvature.sum(axis=0)
+        weight = float(objective.rows.sum()) or 1.0
+        if total.ndim:
+            # Classes whose probabilities vanish leave directions of the bias without curvature.
+            self.inverse = np.linalg.pinv(total, hermitian=True)
+            self.total = max(float(np.linalg.norm(total, 2)), 1e-300)
+        else:
+            self.total = float(total) if total > 0 else weight
+        self.pull = residual.sum(axis=0) if objective.fit_bias else np.zeros(residual.shape[1:])
+        balanced = residual - times_curvature(self.curvature, self._bias(self.pull))
         image = objective.transposed_times(balanced)
         self.descent = -(image + objective.ridge * point)
         size = float(np.linalg.norm(balanced))
         grain = ROUNDING * objective.coarseness(logits, residual, self.curvature)
         self.rounding = grain * float(np.linalg.norm(image)) / size if size > 0 else 0.0
-        self.bias_rounding = grain * np.sqrt(residual.size) / self.total
+        self.bias_rounding = grain * np.sqrt(len(residual)) / self.total
+
+    def _bias(self, pull: Any) -> Any:
+        """Return the bias with this total slope."""
+        return self.inverse @ pull if np.ndim(pull) else pull / self.total
+
+    def total_curvature(self, image: Array) -> Any:
+        """Return the total slope that a change of the logits makes."""
+        if image.ndim == 1:
+            return self.curvature @ image
+        return np.einsum("mij,mj->i", self.curvature, image)
 
     def curve(self, direction: Array) -> Array:
         image = self.objective.times(direction)
         if self.objective.fit_bias:
-            image = image - float(self.curvature @ image) / self.total
-        return (
-            self.objective.transposed_times(self.curvature * image)
-            + self.objective.ridge * direction
-        )
+            image = image - self._bias(self.total_curvature(image))
+        moved = times_curvature(self.curvature, image)
+        return self.objective.transposed_times(moved) + self.objective.ridge * direction
 
-    def bias_step(self, coupling: float) -> float:
-        return -(self.pull + coupling) / self.total if self.objective.fit_bias else 0.0
+    def bias_step(self, coupling: Any) -> Any:
+        if not self.objective.fit_bias:
+            return 0.0 * self.pull
+        return -self._bias(self.pull + coupling)
+
+
+def times_curvature(curvature: Array, logits: Any) -> Array:
+    """Return the curvature of every sample times a number, or its matrix times a vector; one
+    vector for all samples will do.
+    """
+    if curvature.ndim == 1:
+        return np.asarray(curvature * logits)
+    return np.einsum("mij,...j->mi" if np.ndim(logits) == 1 else "mij,mj->mi", curvature, logits)
+
+
+def _dot(a: Array, b: Array) -> float:
+    return float(np.vdot(a, b))
+
+
+def _sizes(each: Array) -> Array:
+    """Return the size of the number or of the vector of every sample."""
+    return np.abs(each) if each.ndim == 1 else np.linalg.norm(each, axis=1)

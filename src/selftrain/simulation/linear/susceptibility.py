@@ -3,7 +3,8 @@ I)^{-1}$, by random probes.
 
 With $c = w/\sqrt N$ the matrix is $H = X^\top D X + \lambda N$ and $\chi = \mathrm{tr}\,H^{-1}$,
 the bias fixed. A probe z, uniform on the sphere of radius $\sqrt N$, gives $z^\top H^{-1} z$ with
-mean $\chi$ (Hutchinson) and a relative spread of order $N^{-1/2}$.
+mean $\chi$ (Hutchinson) and a relative spread of order $N^{-1/2}$. With d logits a sample, D has a
+block of d by d for each, z is N by d, and $\chi$ is the mean over the d components.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import numpy as np
 from ...arrays import Array
 from ..designs.design import Design
 from .conjugate_gradients import conjugate_gradients
+from .fit import times_curvature
 
 
 def susceptibility(
@@ -25,15 +27,15 @@ def susceptibility(
     >>> round(susceptibility(Stored(np.eye(2)), rows, 1.0, 1, generator), 9)
     1.0
     """
-    features = design.shape[1]
+    features, parts = design.shape[1], curvature.shape[1:2]
 
     def curve(direction: Array) -> Array:
-        image = design.times(direction)
-        return design.transposed_times(curvature * image) + ridge * direction
+        image = times_curvature(curvature, design.times(direction))
+        return design.transposed_times(image) + ridge * direction
 
     forms = []
     for _ in range(probes):
-        probe = random.standard_normal(features)
-        probe *= np.sqrt(features / (probe @ probe))
-        forms.append(conjugate_gradients(curve, probe, 1e-4, 2 * features + 20).form)
+        probe = random.standard_normal((features, *parts))
+        probe *= np.sqrt(features / np.vdot(probe, probe))
+        forms.append(conjugate_gradients(curve, probe, 1e-4, 2 * probe.size + 20).form)
     return float(np.mean(forms)) if forms else float("nan")
