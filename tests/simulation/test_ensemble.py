@@ -106,9 +106,9 @@ def test_comparison(runs: Ensemble) -> None:
     assert str(comparison).splitlines()[-1] == comparison.verdict
     with pytest.raises(InvalidInput, match="same problem"):
         runs.compare(solve(PROBLEM, Recipe()))
-    with pytest.raises(InvalidInput, match="trajectory = None: a Trajectory"):
+    with pytest.raises(InvalidInput, match="trajectory must be a Trajectory"):
         runs.compare(None)
-    with pytest.raises(InvalidInput, match=r"within = 0\.0: a number between 0 and 1"):
+    with pytest.raises(InvalidInput, match=r"within must be strictly between 0 and 1, got 0"):
         runs.compare(solve(PROBLEM, RECIPE), within=0.0)
 
 

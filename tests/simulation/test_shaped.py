@@ -72,9 +72,9 @@ def test_the_first_step_on_rows_is_the_fit_of_scikit_learn() -> None:
     plan = plan_run(problem, recipe, 30)
     source = TableSource(plan, sample_table(plan, (X, y)), 4)
     first = source.draw(0)[0]
-    assert first.positive.sum() == 36
+    assert first.classes.sum() == 36
     model = LogisticRegression(C=1 / (0.1 * 30), tol=1e-10, max_iter=5000)
-    model.fit(first.design.matrix, first.positive)
+    model.fit(first.design.matrix, first.classes)
     assert seen.bias[0, 0] == pytest.approx(model.intercept_[0], rel=1e-4)
     assert seen.m[0, 0] == pytest.approx(clusters.mean @ model.coef_[0], rel=1e-4)
     used = np.concatenate([source.chosen[0], source.chosen[1]])
@@ -139,5 +139,5 @@ def test_what_rows_cannot_do_is_said() -> None:
         simulate(problem, Recipe(), rows=X)
     with pytest.raises(InvalidInput, match="the clusters have 30 features"):
         simulate(problem, Recipe(), features=100)
-    with pytest.raises(InvalidInput, match="rows are drawn for a problem with clusters"):
+    with pytest.raises(InvalidInput, match="samples are drawn for a problem with clusters"):
         simulate(Problem(0.5, 1.0, 0.4, 0.5, steps=1), Recipe(), rows=(X, y))

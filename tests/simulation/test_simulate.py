@@ -206,10 +206,10 @@ def test_kept_labels_with_one_ridge_change_nothing_and_warn(threshold: float) ->
         ({"memory": 0}, "memory = 0: a whole number of bytes"),
         ({"memory": -1}, "memory = -1: a whole number of bytes"),
         ({"memory": "1GB"}, "memory = '1GB': a whole number of bytes"),
-        ({"keep_weights": 1}, "keep_weights = 1: True or False"),
+        ({"keep_weights": 1}, "keep_weights must be True or False, got 1"),
         ({"progress": "q"}, "progress = 'q': None, True, False or a function"),
         ({"tolerance": 1e-16}, "tolerance = 1e-16: a number from 1e-9"),
-        ({"on_failure": "ignore"}, "on_failure = 'ignore'"),
+        ({"on_failure": "ignore"}, "on_failure must be .*'ignore'"),
         ({"method": None}, "unknown method"),
         ({"seeds": 0}, "seeds"),
         ({"seeds": [1, 2, 1]}, "seed 1 is given twice"),
@@ -249,9 +249,9 @@ def test_the_smallest_size_is_what_the_refusal_says() -> None:
 
 
 def test_arguments_in_the_wrong_order() -> None:
-    with pytest.raises(InvalidInput, match=r"problem = .*a selftrain.Problem"):
+    with pytest.raises(InvalidInput, match=r"problem must be a selftrain.Problem or a Protocol"):
         simulate(RECIPE, PROBLEM)
-    with pytest.raises(InvalidInput, match=r"recipe = None: a selftrain.Recipe"):
+    with pytest.raises(InvalidInput, match=r"recipe must be a selftrain.Recipe, got None"):
         simulate(PROBLEM, None)
 
 

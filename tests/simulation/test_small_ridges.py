@@ -19,7 +19,7 @@ def labelled_data(recipe: Recipe, features: int, seed: int) -> tuple[np.ndarray,
     """The matrix and the classes (-1, 1) that the dense engine draws at step 0."""
     drawn = GaussianSource(plan_run(PROBLEM, recipe, features), seed).draw(0)[0]
     matrix = np.column_stack([drawn.design.times(one) for one in np.eye(features)])
-    return matrix, np.where(drawn.positive, 1.0, -1.0)
+    return matrix, np.where(drawn.classes == 1, 1.0, -1.0)
 
 
 def newton(matrix: np.ndarray, signs: np.ndarray, ridge: float) -> tuple[np.ndarray, float]:

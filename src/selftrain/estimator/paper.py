@@ -54,7 +54,8 @@ class UserSamples:
     def draw(self, t: int) -> dict[int, Samples]:
         chosen = self.groups[t]
         rows = _from(self.origin, _taken(self.matrix, chosen))
-        return {t: Samples(rows, self.classes[chosen] > 0, self.weights[chosen])}
+        known = (self.classes[chosen] > 0).astype(np.int64)
+        return {t: Samples(rows, known, known, self.weights[chosen])}
 
 
 def follow_recipe(

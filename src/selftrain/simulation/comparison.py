@@ -10,13 +10,15 @@ may be real and below the limit, or real and not yet known to be below or above.
 beside each verdict (`finite_size`). `deviation.py` has the statistics.
 
 A deviation is in units of a scale: the theory itself; for the bias $\sqrt{q + B^2}$, because B may
-be zero; for a share of rows one, so that a deviation counts rows in a hundred.
+be zero, and likewise for the entries of m and B of K classes; for a share of samples one, so that a
+deviation counts samples in a hundred.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,12 +28,12 @@ from ..errors import InvalidInput
 from ..fields import number
 from ..theory.trajectory import Trajectory
 from .deviation import Deviation, deviation
+from .ensemble import Ensemble, entries, seed_mean, seed_sem
 from .gaps import Gap, judge, shares
+from .plan import drawn_sizes
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from .ensemble import Ensemble
 
 COMPARED = (
     "q",
@@ -48,7 +50,23 @@ COMPARED = (
     "train_loss",
 )
 
+COMPARED_CLASSES = (
+    "q",
+    "m",
+    "bias",
+    "overlap",
+    "error",
+    "class_errors",
+    "test_error",
+    "fraction_selected",
+    "pseudo_label_accuracy",
+    "selected_label_accuracy",
+    "train_loss",
+)
+"""The same for more than two classes."""
+
 SHARES = (
+    "class_errors",
     "test_error",
     "fraction_selected",
     "pseudo_label_accuracy",
@@ -70,7 +88,7 @@ class Comparison:
     """How far a theory is from the runs.
 
     Attributes:
-        theory: the trajectory compared with, solved anew if M/N differs from alpha by rounding.
+        theory: the trajectory compared with, solved again if M/N differs from alpha by rounding.
         z: (mean over seeds - theory) / standard error, by name, over t (NaN where there is none,
             with fewer than two seeds for instance).
         deviations: by name: how large, whether more than chance, what would have been seen. Judged
@@ -196,8 +214,8 @@ def percent(value: float) -> str:
 
 
 def compare(ensemble: Ensemble, trajectory: Trajectory, within: float = WITHIN) -> Comparison:
-    """z-scores and relative deviations of all means, distances of all distributions that were kept,
-    and a verdict.
+    """Return z-scores and relative deviations of all means, distances of all distributions that
+    were stored, and a verdict; quantities of several entries (K classes) one by one.
 
     >>> from selftrain import Problem, Recipe, simulate, solve
     >>> problem, recipe = Problem(1.0, 2.0, 0.4, 0.5, steps=2), Recipe()
@@ -205,19 +223,19 @@ def compare(ensemble: Ensemble, trajectory: Trajectory, within: float = WITHIN) 
     >>> ensemble.compare(solve(problem, recipe)).consistent()
     True
     """
-    accepted = "a number between 0 and 1 is accepted"
-    within = number("within", within, lambda value: 0 < value < 1, accepted)
+    must = "must be strictly between 0 and 1"
+    within = number("within", within, lambda value: 0 < value < 1, must)
     theory = _as_drawn(ensemble, trajectory)
-    z = {name: _scores(ensemble, theory, name) for name in COMPARED}
-    laws = list(shares(ensemble, theory))
-    names = [name for name in COMPARED if np.isfinite(ensemble.values(name)).any()]
-    tests = len(names) + len(laws)
-    found = {name: _deviation(ensemble, theory, name, tests) for name in names}
+    pairs = list(_pairs(ensemble, theory))
+    laws = list(shares(ensemble, theory)) if ensemble.classes == 2 else []
+    known = [pair for pair in pairs if np.isfinite(pair.seen).any()]
+    tests = len(known) + len(laws)
+    found = {pair.name: _deviation(ensemble, pair, tests) for pair in known}
     return Comparison(
         theory,
-        z,
+        {pair.name: _scores(pair) for pair in pairs},
         {name: one for name, one in found.items() if one is not None},
-        ensemble.count("m"),
+        ensemble.count(),
         tuple(judge(one, ensemble.features, tests) for one in laws),
         within,
         complete=bool(np.isfinite(ensemble.error - theory.error).all()),
@@ -225,63 +243,73 @@ def compare(ensemble: Ensemble, trajectory: Trajectory, within: float = WITHIN) 
     )
 
 
+class _Pair(NamedTuple):
+    """A quantity of the runs, (seeds, steps + 1), and of the theory; its resolution (a share is
+    known no better than by one of all the samples), and the unit of deviations.
+    """
+
+    name: str
+    seen: Array
+    expected: Array
+    resolution: Array
+    unit: Array
+
+
+def _pairs(ensemble: Ensemble, theory: Trajectory) -> Iterator[_Pair]:
+    """List what is compared."""
+    for name in COMPARED if ensemble.classes == 2 else COMPARED_CLASSES:
+        expected = np.asarray(getattr(theory, "error" if name == "test_error" else name))
+        seen = ensemble.components(name)
+        for (key, runs), one in zip(seen.items(), entries(name, expected, 1).values(), strict=True):
+            resolution, unit = np.zeros(one.size), np.abs(one)
+            if name in SHARES:
+                count = np.maximum(np.isfinite(runs).sum(axis=0), 1)
+                resolution = 1.0 / (count * ensemble.alpha * ensemble.features)
+                unit = np.ones(one.size)
+            elif name == "bias" or np.ndim(expected) > 1:  # an entry may be zero
+                unit = np.hypot(one, np.sqrt(theory.q))
+            yield _Pair(key, runs, one, resolution, unit)
+
+
 def _as_drawn(ensemble: Ensemble, trajectory: Trajectory) -> Trajectory:
-    """The theory at the numbers of rows that were drawn."""
+    """Return the theory at the numbers of samples that were drawn."""
     if not isinstance(trajectory, Trajectory):
-        raise InvalidInput("trajectory", trajectory, "a Trajectory, from selftrain.solve")
+        raise InvalidInput("trajectory", trajectory, "must be a Trajectory, from selftrain.solve")
     same = trajectory.recipe == ensemble.recipe and trajectory.problem == ensemble.problem
     if not same:
-        raise InvalidInput("trajectory", trajectory, "one of the same problem and recipe is needed")
-    meant = np.append(ensemble.problem.alpha_l, ensemble.problem.unlabeled.alpha)
-    if np.allclose(meant, ensemble.alpha, rtol=1e-12, atol=0):
+        raise InvalidInput("trajectory", trajectory, "must be of the same problem and recipe")
+    protocol, features = ensemble.protocol, ensemble.features
+    drawn = drawn_sizes(protocol, features) / features
+    if np.allclose(drawn, [group.alpha for group in protocol.groups], rtol=1e-12, atol=0):
         return trajectory
     from ..theory.solve import solve
 
-    drawn = ensemble.problem.replace(
-        alpha_l=float(ensemble.alpha[0]), alpha_u=tuple(ensemble.alpha[1:].tolist())
-    )
-    return solve(drawn, ensemble.recipe, tolerance=trajectory.stats.tolerance)
+    unlabeled = [
+        float(sum(drawn[use.group] for use in fit.uses if not protocol.groups[use.group].labeled))
+        for fit in protocol.fits[1:]
+    ]
+    problem = ensemble.problem.replace(alpha_l=float(drawn[0]))
+    if any(unlabeled):
+        problem = problem.replace(alpha_u=tuple(unlabeled))
+    return solve(problem, ensemble.recipe, tolerance=trajectory.stats.tolerance)
 
 
-def _expected(theory: Trajectory, name: str) -> Array:
-    return np.asarray(getattr(theory, "error" if name == "test_error" else name))
-
-
-def _resolution(ensemble: Ensemble, name: str) -> Array:
-    """A share is known no better than by one of all the points."""
-    if name not in SHARES:
-        return np.zeros(ensemble.t.size)
-    points = np.maximum(ensemble.count(name), 1) * ensemble.alpha * ensemble.features
-    return np.asarray(1.0 / points)
-
-
-def _scores(ensemble: Ensemble, theory: Trajectory, name: str) -> Array:
-    expected, count = _expected(theory, name), ensemble.count(name)
-    difference = ensemble.mean(name) - expected
-    exact = np.abs(difference) <= EXACT * np.maximum(np.abs(expected), 1.0)
+def _scores(pair: _Pair) -> Array:
+    """Return the z-scores of a quantity."""
+    off = seed_mean(pair.seen) - pair.expected
+    exact = np.abs(off) <= EXACT * np.maximum(np.abs(pair.expected), 1.0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        error = np.fmax(ensemble.sem(name), _resolution(ensemble, name))
-        z = np.where(exact, 0.0, difference / error)
-    return np.asarray(np.where(count > 1, z, np.nan))
+        z = np.where(exact, 0.0, off / np.fmax(seed_sem(pair.seen), pair.resolution))
+    return np.asarray(np.where(np.isfinite(pair.seen).sum(axis=0) > 1, z, np.nan))
 
 
-def _deviation(ensemble: Ensemble, theory: Trajectory, name: str, tests: int) -> Deviation | None:
-    expected = _expected(theory, name)
-    off = ensemble.values(name) - expected
+def _deviation(ensemble: Ensemble, pair: _Pair, tests: int) -> Deviation | None:
+    """Judge the deviations of a quantity."""
+    off = pair.seen - pair.expected
     with np.errstate(divide="ignore", invalid="ignore"):
-        relative = np.where(
-            np.abs(off) <= EXACT * np.abs(expected), 0.0, off / _scale(theory, name)
-        )
-    return deviation(relative, ensemble.features, tests, _resolution(ensemble, name))
-
-
-def _scale(theory: Trajectory, name: str) -> Array:
-    """The unit of a deviation at each step."""
-    if name in SHARES:
-        return np.ones(theory.t.size)
-    if name == "bias":
-        return np.asarray(np.hypot(theory.bias, np.sqrt(theory.q)))
-    return np.abs(_expected(theory, name))
+        exact = np.abs(off) <= EXACT * np.abs(pair.expected)
+        relative = np.where(exact, 0.0, off / pair.unit)
+    return deviation(relative, ensemble.features, tests, pair.resolution)
 
 
 def _note(ensemble: Ensemble) -> str:

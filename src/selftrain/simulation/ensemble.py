@@ -21,10 +21,11 @@ from ..errors import InvalidInput, StageError, nearest
 from ..mixture.clusters import Clusters
 from ..observables import SYMBOLS
 from ..problem import Problem
+from ..protocol import Protocol, protocol_of
 from ..recipe import Recipe
 from ..runtime.files import stored, write_netcdf
 from .plan import RunPlan
-from .seed_record import BY_CLASS, MEASURED, Mask, SeedRecord
+from .seed_record import BY_CLASS, MEASURED, Mask, SeedRecord, shape_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,31 +45,38 @@ class Vectors:
 
     Attributes:
         weights: w, N entries each.
-        logits: logits of the batch after the fit; `selected`: which points the fit used;
-            `classes`: which are of the positive class.
+        logits: logits of the batch after the fit; `selected`: which samples the fit used;
+            `classes`: which are of the positive class, or the classes of K.
     """
 
     weights: tuple[Array, ...]
     logits: tuple[Array, ...]
     selected: tuple[Mask, ...]
-    classes: tuple[Mask, ...]
+    classes: tuple[Any, ...]
 
 
 @dataclass(frozen=True)
 class Ensemble:
     r"""Finite-size self-training runs; every quantity is an array (seeds, steps + 1).
 
+    With K > 2 classes a model has K scores of sum zero. Then `m` is (seeds, steps + 1, K, K), score
+    by true class, `bias` (seeds, steps + 1, K), minus infinity for a class that has no labels left;
+    q, v and overlap sum over the scores; chi is the mean over K - 1 logits, and there is no auc.
+
     Attributes:
+        protocol: what was fitted to what; `problem` and `recipe` it was made of, or None.
         features: N; `alpha`: samples per feature of each step as drawn, M/N.
         seeds: the seeds, in the order of the leading axis.
         method: the engine that ran; "gaussian" for samples of a general covariance, "rows" for real
             samples.
         m, v, bias, chi, overlap: as in `Trajectory`, measured on the fitted weights.
-        logit_variances: of the logits within each class, (seeds, steps + 1, 2), negative then
-            positive: those of the test mixture, or of the held-out samples.
-        class_errors: the same for the errors.
-        auc: P(a positive sample has the larger logit), for the test mixture or the held-out
-            samples.
+        class_errors: the error within each class, (seeds, steps + 1, K), for the test mixture or
+            the held-out samples; two classes are (negative, positive).
+        confusion: P(predicted class | true class), (seeds, steps + 1, K, K), a row for each true
+            class.
+        logit_variances: of the logits within each of two classes, or of the K scores.
+        label_shares: proportions of the predicted classes among the selected samples.
+        auc: P(a positive sample has the larger logit).
         test_error: share of errors on a fresh test sample of as many points as the batch.
         fraction_selected, pseudo_label_accuracy, selected_label_accuracy, train_loss: measured on
             the batch, without labelled samples that keep their labels.
@@ -79,7 +87,7 @@ class Ensemble:
             are of one class, or nothing but the bias is left of the model that gives them; -1 if
             none. From there on errors are those of predicting one class and every other quantity
             is NaN.
-        predicts_positive: the class a collapsed seed predicts.
+        predicts: the class that a collapsed seed predicts, -1 for others.
         failures: why and where a seed failed, by seed. From that step on all its quantities are
             NaN.
         vectors: weights and logits of each seed, if they were asked for.
@@ -87,6 +95,7 @@ class Ensemble:
 
     problem: Problem
     recipe: Recipe
+    protocol: Protocol = field(repr=False)
     features: int
     alpha: Array
     seeds: NDArray[np.int_]
@@ -106,8 +115,10 @@ class Ensemble:
     fit_error: Array
     logit_variances: Array
     class_errors: Array
+    label_shares: Array
+    confusion: Array
     collapsed_at: NDArray[np.int_]
-    predicts_positive: Mask
+    predicts: NDArray[np.int_]
     failures: dict[int, StageError] = field(default_factory=dict)
     seconds: float = float("nan")
     vectors: tuple[Vectors, ...] = field(default=(), repr=False)
@@ -122,15 +133,16 @@ class Ensemble:
         }
         kept = any(one.weights or one.logits for one in records)
         return cls(
-            plan.problem,
-            plan.recipe,
+            plan.problem,  # type: ignore[arg-type]  # None only for a protocol
+            plan.recipe,  # type: ignore[arg-type]
+            plan.protocol,
             plan.features,
             plan.alphas,
             np.array([one.seed for one in records]),
             method,
             **stacked,
             collapsed_at=np.array([one.collapsed_at for one in records]),
-            predicts_positive=np.array([one.collapsed_positive for one in records]),
+            predicts=np.array([one.predicts for one in records]),
             failures={one.seed: one.failure for one in records if one.failure is not None},
             seconds=seconds,
             vectors=tuple(_vectors(one) for one in records) if kept else (),
@@ -143,35 +155,58 @@ class Ensemble:
         error = self.mean("error")
         return (
             f"Ensemble(features={self.features}, seeds={len(self.seeds)}, steps="
-            f"{self.problem.steps}, error {error[0]:.6g} -> {error[-1]:.6g}{ended})"
+            f"{self.protocol.steps}, error {error[0]:.6g} -> {error[-1]:.6g}{ended})"
         )
+
+    @property
+    def classes(self) -> int:
+        """The number K of classes."""
+        return self.protocol.classes
 
     @property
     def names(self) -> tuple[str, ...]:
         """The quantities that `values`, `mean` and the tables know."""
-        return NAMES
+        return NAMES if self.classes == 2 else CLASS_NAMES
 
     @property
     def t(self) -> NDArray[np.int_]:
         """Step indices 0..T."""
-        return np.arange(self.problem.steps + 1)
+        return np.arange(self.protocol.steps + 1)
+
+    @property
+    def predicts_positive(self) -> Mask:
+        """Which of the collapsed seeds of two classes predict the positive one."""
+        return np.asarray(self.predicts == 1)
+
+    @property
+    def lost_at(self) -> NDArray[np.int_]:
+        """The first step without labels of a class, (seeds, K); -1 for classes that stay."""
+        lost = (
+            np.isneginf(self.bias) if self.classes > 2 else np.zeros(self.class_errors.shape, bool)
+        )
+        for seed in np.flatnonzero(self.collapsed_at >= 0):
+            lost[seed, self.collapsed_at[seed] :] = np.arange(self.classes) != self.predicts[seed]
+        return np.where(lost.any(axis=1), lost.argmax(axis=1), -1)
 
     @property
     def q(self) -> Array:
-        r"""$\|w\|^2/N$."""
-        q: Array = (self.m / self.problem.test_clusters.length) ** 2 + self.v
-        return q
+        r"""$\|w\|^2/N$, summed over the scores of K classes."""
+        law = self.protocol.test.law
+        if self.classes == 2:
+            return np.asarray((self.m / law.length) ** 2 + self.v)
+        inverse = np.linalg.pinv(law.means @ law.means.T)
+        along = np.einsum("...ck,kl,...cl->...", self.m, inverse, self.m)
+        return np.asarray(along + self.v)
 
     @property
     def error(self) -> Array:
         r"""$\epsilon_g$ at the class proportions of the test mixture."""
-        rho = self.problem.test_mixture.rho
-        error: Array = (1 - rho) * self.class_errors[..., 0] + rho * self.class_errors[..., 1]
-        return error
+        shares = self.protocol.test.proportions
+        return np.asarray(sum(p * self.class_errors[..., k] for k, p in enumerate(shares)))
 
     @property
     def balanced_error(self) -> Array:
-        """The mean of the two class errors."""
+        """The mean of the class errors."""
         balanced: Array = self.class_errors.mean(axis=-1)
         return balanced
 
@@ -180,7 +215,7 @@ class Ensemble:
         r"""$m/\sqrt q$; with a general covariance the cosine to the best direction in the metric of
         the average noise.
         """
-        law = self.problem.test_clusters
+        law = self.protocol.test.law
         with np.errstate(divide="ignore", invalid="ignore"):
             if _is_sphere(law):
                 return np.asarray(self.m / law.length / np.sqrt(self.q))
@@ -190,7 +225,7 @@ class Ensemble:
     @property
     def one_minus_cosine(self) -> Array:
         """1 - cosine, without cancellation for spheres."""
-        law = self.problem.test_clusters
+        law = self.protocol.test.law
         if _is_sphere(law):
             return observables.one_minus_cosine(self.m / law.length, self.v)
         return 1.0 - self.cosine
@@ -206,38 +241,34 @@ class Ensemble:
         r"""Minimum of the objective per feature, without labelled samples that keep their
         labels.
         """
-        ridge = np.append(self.recipe.lambda_l, self.recipe.at_steps(self.problem.steps).lambda_u)
+        ridge = np.array([fit.ridge for fit in self.protocol.fits])
         share = np.where(self.t == 0, 1.0, self.fraction_selected)
         batch = np.where(share == 0, 0.0, self.alpha * share * self.train_loss)
         return np.asarray(batch + 0.5 * ridge * self.q)
 
     def values(self, name: str) -> Array:
-        """A quantity by its name, (seeds, steps + 1)."""
-        if name not in self.names:
+        """Return a quantity by its name, (seeds, steps + 1), with K classes perhaps more axes."""
+        if name not in (*self.names, *BY_CLASS):
             raise InvalidInput("name", name, f"unknown quantity; {nearest(name, self.names)}")
         return np.asarray(getattr(self, name))
 
-    def count(self, name: str = "m") -> NDArray[np.int_]:
-        """How many seeds have a value at each step: failed ones have not, collapsed ones only of
-        `error`.
+    def count(self, name: str = "v") -> NDArray[np.int_]:
+        """Return how many seeds have a value at each step: failed ones have not, collapsed ones
+        only of the errors.
         """
         return np.asarray(np.isfinite(self.values(name)).sum(axis=0))
 
     def mean(self, name: str) -> Array:
-        """Mean over the seeds that have a value, at each step."""
-        with np.errstate(invalid="ignore"):
-            return np.asarray(np.nansum(self.values(name), axis=0) / self._some(name))
+        """Return the mean over the seeds that have a value, at each step."""
+        return seed_mean(self.values(name))
 
     def std(self, name: str) -> Array:
-        """Standard deviation over seeds, with n - 1 in the denominator."""
-        spread = self.values(name) - self.mean(name)
-        count = self._some(name)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return np.asarray(np.sqrt(np.nansum(spread**2, axis=0) / (count - 1)))
+        """Return the standard deviation over seeds, with n - 1 in the denominator."""
+        return seed_std(self.values(name))
 
     def sem(self, name: str) -> Array:
-        """Standard error of the mean."""
-        return np.asarray(self.std(name) / np.sqrt(self._some(name)))
+        """Return the standard error of the mean."""
+        return seed_sem(self.values(name))
 
     def compare(self, trajectory: Trajectory, within: float = 0.1) -> Comparison:
         """How far the theory is from these runs, and whether they agree within 10 %; see
@@ -247,30 +278,39 @@ class Ensemble:
 
         return compare(self, trajectory, within)
 
+    def components(self, name: str) -> dict[str, Array]:
+        """Return a quantity as arrays (seeds, steps + 1), one for each of its entries by name."""
+        return entries(name, self.values(name), 2)
+
     def to_frame(self) -> pd.DataFrame:
-        """All quantities, one row per seed and step, indexed by seed and t."""
+        """Return all quantities, one row per seed and step, indexed by seed and t."""
         import pandas as pd
 
         index = pd.MultiIndex.from_product([self.seeds, self.t], names=["seed", "t"])
-        return pd.DataFrame({name: self.values(name).ravel() for name in self.names}, index=index)
+        columns = {
+            key: one.ravel() for name in self.names for key, one in self.components(name).items()
+        }
+        return pd.DataFrame(columns, index=index)
 
     def to_xarray(self) -> xr.Dataset:
-        """All quantities over the dimensions seed and t, with symbols, problem and recipe."""
+        """Return all quantities over the dimensions seed, t and class, with symbols, problem and
+        recipe.
+        """
         import xarray as xr
 
-        data = {
-            name: (("seed", "t"), self.values(name), {"symbol": SYMBOLS.get(name, name)})
-            for name in self.names
+        axes = ("seed", "t", "class", "true")
+        values = {name: self.values(name) for name in (*self.names, *BY_CLASS)}
+        data: dict[str, Any] = {
+            name: (axes[: one.ndim], one, {"symbol": SYMBOLS.get(name, name)})
+            for name, one in values.items()
         }
-        dataset = xr.Dataset(
-            data, coords={"seed": self.seeds, "t": self.t}, attrs=self._attributes()
-        )
-        for name in BY_CLASS:
-            dataset[name] = (("seed", "t", "side"), getattr(self, name))
-        dataset = dataset.assign_coords(side=["negative", "positive"])
+        data["confusion"] = (("seed", "t", "true", "class"), self.confusion)
+        names = ["negative", "positive"] if self.classes == 2 else np.arange(self.classes)
+        coordinates = {"seed": self.seeds, "t": self.t, "class": names, "true": names}
+        dataset = xr.Dataset(data, coords=coordinates, attrs=self._attributes())
         dataset["alpha"] = ("t", self.alpha)
         dataset["collapsed_at"] = ("seed", self.collapsed_at)
-        dataset["predicts_positive"] = ("seed", self.predicts_positive.astype("i4"))
+        dataset["predicts"] = ("seed", self.predicts)
         return dataset
 
     def plot(
@@ -282,7 +322,7 @@ class Ensemble:
         spread: Literal["std", "sem"] = "std",
         limits: bool = True,
     ) -> Figure:
-        """Runs with error bars, the theory as lines; one `panel` of them on `ax`."""
+        """Draw the runs with error bars, the theory as lines; one `panel` of them on `ax`."""
         from ..plots.ensemble import plot_ensemble
 
         return plot_ensemble(self, trajectory, panel=panel, ax=ax, spread=spread, limits=limits)
@@ -293,12 +333,14 @@ class Ensemble:
         return ensemble_card(self)
 
     def save(self, path: str | Path) -> Path:
-        """Write all quantities (not the vectors) to a netCDF file; `Ensemble.load` gives them
-        back.
-        """
+        """Write all quantities (not the vectors) to a netCDF file for `Ensemble.load`."""
+        if self.problem is None:
+            accepted = "runs of a protocol cannot be saved: use to_xarray or to_frame"
+            raise InvalidInput("path", str(path), accepted)
         data = self.to_xarray()
         data["seed"] = data["seed"].astype(str)  # the file knows no integers of 64 bits
-        data["collapsed_at"] = data["collapsed_at"].astype("i4")
+        for name in ("collapsed_at", "predicts"):
+            data[name] = data[name].astype("i4")
         return write_netcdf(data, path)
 
     @classmethod
@@ -306,13 +348,16 @@ class Ensemble:
         """Read what `save` wrote."""
         with stored(path, "Ensemble") as data:
             run = json.loads(data.attrs["run"])
-            measured: dict[str, Any] = {
-                name: data[name].values.astype(float) for name in (*MEASURED, *BY_CLASS)
-            }
             problem = Problem.from_json(data.attrs["problem"])
             recipe = Recipe.from_json(data.attrs["recipe"])
-            if measured["m"].shape != (data["seed"].size, problem.steps + 1):
-                raise ValueError("its arrays do not fit its problem")
+            count = (data["seed"].size, problem.steps + 1)
+            measured: dict[str, Any] = {}
+            for name in (*MEASURED, *BY_CLASS):
+                shape = (*count, *shape_of(name, problem.classes))
+                found = data[name].values.astype(float) if name in data else np.full(shape, np.nan)
+                if found.shape != shape:
+                    raise ValueError("its arrays do not fit its problem")
+                measured[name] = found
             failures = {
                 failure["seed"]: StageError.from_dict(failure)
                 for failure in json.loads(data.attrs["failures"])
@@ -320,22 +365,17 @@ class Ensemble:
             return cls(
                 problem,
                 recipe,
+                protocol_of(problem, recipe),
                 run["features"],
                 data["alpha"].values.astype(float),
                 np.array([int(seed) for seed in data["seed"].values]),
                 run["method"],
                 **measured,
                 collapsed_at=data["collapsed_at"].values.astype(int),
-                predicts_positive=data["predicts_positive"].values.astype(bool),
+                predicts=data["predicts"].values.astype(int),
                 failures=failures,
                 seconds=run["seconds"],
             )
-
-    def _some(self, name: str) -> Array:
-        """The count as floats, NaN where it is zero."""
-        count = self.count(name).astype(float)
-        count[count == 0] = np.nan
-        return count
 
     def _attributes(self) -> dict[str, Any]:
         run = {
@@ -343,16 +383,52 @@ class Ensemble:
             "method": self.method,
             "seconds": self.seconds,
         }
+        given = {"problem": self.problem, "recipe": self.recipe}
         return {
             "kind": "selftrain.Ensemble",
             "version": version("selftrain"),
-            "problem": self.problem.to_json(),
-            "recipe": self.recipe.to_json(),
+            **{name: one.to_json() for name, one in given.items() if one is not None},
             "run": json.dumps(run),
             "failures": json.dumps(
                 [{"seed": seed, **error.to_dict()} for seed, error in self.failures.items()]
             ),
         }
+
+
+def _some(values: Array) -> Array:
+    """Return how many seeds have a value, as floats, NaN where none has."""
+    count = np.isfinite(values).sum(axis=0).astype(float)
+    return np.where(count == 0, np.nan, count)
+
+
+def seed_mean(values: Array) -> Array:
+    """Return the mean over the seeds, the first axis, that have a value."""
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.nansum(values, axis=0) / _some(values))
+
+
+def seed_std(values: Array) -> Array:
+    """Return the standard deviation over seeds, with n - 1 in the denominator."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        spread = np.nansum((values - seed_mean(values)) ** 2, axis=0)
+        return np.asarray(np.sqrt(spread / (_some(values) - 1)))
+
+
+def seed_sem(values: Array) -> Array:
+    """Return the standard error of the mean over seeds."""
+    return np.asarray(seed_std(values) / np.sqrt(_some(values)))
+
+
+def entries(name: str, values: Array, axes: int) -> dict[str, Array]:
+    """Return the entries of an array beyond its first axes, by name.
+
+    >>> list(entries("bias", np.zeros((4, 3)), 1))
+    ['bias[0]', 'bias[1]', 'bias[2]']
+    """
+    if values.ndim == axes:
+        return {name: values}
+    places = np.ndindex(*values.shape[axes:])
+    return {f"{name}[{','.join(map(str, at))}]": values[(..., *at)] for at in places}
 
 
 def _is_sphere(law: Clusters) -> bool:
@@ -369,7 +445,13 @@ def _vectors(record: SeedRecord) -> Vectors:
     )
 
 
-DERIVED = (
+NAMES = (
     "q", "error", "balanced_error", "cosine", "one_minus_cosine", "bias_to_norm", "objective",
+    *MEASURED,
 )  # fmt: skip
-NAMES = (*DERIVED, *MEASURED)
+"""Quantities of two classes."""
+
+CLASS_NAMES = (
+    "q", "error", "balanced_error", "objective", *(name for name in MEASURED if name != "auc"),
+)  # fmt: skip
+"""Quantities of more than two classes."""

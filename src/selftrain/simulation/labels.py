@@ -1,5 +1,8 @@
 """Labels of one fit: the targets, which samples are selected, what the labels are worth, and
 whether they can be fitted.
+
+A model of two classes gives a sample one logit and the target is a number; a model of K classes
+gives it K scores of sum zero and the target has one entry per class.
 """
 
 from __future__ import annotations
@@ -7,12 +10,24 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.special import softmax
 
 from ..arrays import Array
 from ..errors import NOTHING_SELECTED, EmptySelection, InvalidInput
-from ..losses import Logistic, Loss
+from ..labelers import HardLabels
+from ..losses import Logistic, Loss, Squared
 from ..protocol import PseudoLabels
 from .seed_record import Mask
+
+Classes = NDArray[np.int64]
+
+
+class Model(NamedTuple):
+    """The norm of the weights of a fit, and its bias (one number, or one per class)."""
+
+    norm: float
+    bias: Any
 
 
 class Labelled(NamedTuple):
@@ -21,22 +36,64 @@ class Labelled(NamedTuple):
     Attributes:
         targets: of the selected samples.
         selected: which samples of the batch the fit uses.
-        truth: whether a sample of the batch is of the positive class.
+        truth: the true classes of the batch.
         mixed: whether the fit has given labels besides the pseudo-labels.
         quality: what the pseudo-labels are worth.
     """
 
     targets: Array
     selected: Mask
-    truth: Mask
+    truth: Classes
     mixed: bool
-    quality: dict[str, float]
+    quality: dict[str, Any]
+
+
+def given_labels(truth: Classes, noise: Any, random: np.random.Generator) -> Classes:
+    """Return given labels: the true classes, or other ones with the probabilities P(given | true)
+    of `noise`.
+    """
+    if noise is None:
+        return truth
+    below = np.cumsum(np.array(noise), axis=1)[truth]
+    below[:, -1] = 1.0  # whatever rounding makes of the sum
+    return np.asarray((random.random(truth.size)[:, None] >= below).sum(axis=1))
+
+
+def class_targets(loss: Loss, classes: int) -> Array:
+    """Return the targets that stand for the classes, one row per class if they are vectors."""
+    return np.array(loss.classes) if classes == 2 else np.eye(classes)
+
+
+def predicted(logits: Array) -> Classes:
+    """Return the predicted classes."""
+    return np.asarray(logits.argmax(axis=1) if logits.ndim > 1 else (logits > 0).astype(np.int64))
+
+
+def confidence(logits: Array) -> Array:
+    """Return what selection compares: the size of a logit, or the gap of the two largest scores."""
+    if logits.ndim == 1:
+        return np.abs(logits)
+    second, first = np.partition(logits, -2, axis=1)[:, -2:].T
+    return np.asarray(first - second)
+
+
+def confidence_unit(weights: Array) -> float:
+    r"""Return the norm of the weights; with K classes the root of the mean square of $|w_k - w_l|$
+    over pairs of classes.
+    """
+    norm = float(np.linalg.norm(weights))
+    return norm if weights.ndim == 1 else norm * float(np.sqrt(2 / (weights.shape[1] - 1)))
 
 
 def pseudo_targets(labels: PseudoLabels, logits: Array, loss: Loss, t: int) -> Array:
     """Return what the labeler makes of these logits, validated: one finite number each, in [0, 1]
     for the logistic loss.
     """
+    if logits.ndim > 1:
+        if type(labels.labeler) is HardLabels or np.isinf(labels.sharpness):
+            return np.asarray(np.eye(logits.shape[1])[logits.argmax(axis=1)])
+        scores = labels.sharpness * logits
+        return scores if type(loss) is Squared else np.asarray(softmax(scores, axis=1))
     given: Any = labels.labeler.target(logits, labels.sharpness, loss)
     name = f"labeler {getattr(labels.labeler, 'name', labels.labeler)!r}, step {t}"
     try:
@@ -56,57 +113,63 @@ def pseudo_targets(labels: PseudoLabels, logits: Array, loss: Loss, t: int) -> A
     return targets
 
 
-def check_selection(
-    t: int, labels: PseudoLabels, selected: Mask, teacher: tuple[float, float]
-) -> None:
-    """Reject, as the theory does, a step for which the threshold leaves no sample; the teacher is
-    given by the norm of its weights and its bias.
-    """
+def check_selection(t: int, labels: PseudoLabels, selected: Mask, teacher: Model) -> None:
+    """Reject, as the theory does, a step for which the threshold leaves no sample."""
     if not selected.any():
         reason = NOTHING_SELECTED.format(threshold=f"{labels.threshold:g}")
-        state = {"q": teacher[0] ** 2, "bias": teacher[1]}
+        state = {"q": teacher.norm**2}
+        if np.ndim(teacher.bias) == 0:
+            state["bias"] = teacher.bias
         raise EmptySelection(t, reason, state, float("nan"))
 
 
-def label_quality(logits: Array, selected: Mask, truth: Mask) -> dict[str, float]:
-    """Return how many samples are selected, and how often the teacher has their class right."""
-    correct = (logits > 0) == truth
-    return {
+def label_quality(logits: Array, selected: Mask, truth: Classes) -> dict[str, Any]:
+    """Return how many samples are selected, how often the teacher has their class right, and the
+    proportions of the predicted classes among those selected.
+    """
+    classes = 2 if logits.ndim == 1 else logits.shape[1]
+    guess = predicted(logits)
+    correct = guess == truth
+    found: dict[str, Any] = {
         "fraction_selected": float(selected.mean()),
         "pseudo_label_accuracy": float(correct.mean()),
-        "selected_label_accuracy": float(correct[selected].mean()) if selected.any() else np.nan,
     }
+    if selected.any():
+        found["selected_label_accuracy"] = float(correct[selected].mean())
+        found["label_shares"] = np.bincount(guess[selected], minlength=classes) / selected.sum()
+    return found
 
 
-def one_class(targets: Array, loss: Loss) -> bool:
-    """Return whether the targets carry less than 1e-12 of one class, so that a trained bias would
-    diverge.
+def one_class(targets: Array, codes: Array) -> bool:
+    """Return whether the targets carry less than 1e-12 of all classes but one, so that a trained
+    bias would diverge; `codes` are the targets that stand for the classes.
 
     Under the squared loss it would not: the fit is w = 0 with the bias at the class. All samples
     are then predicted alike, so that is the same outcome, here as in the theory.
 
-    >>> from selftrain.losses import Logistic
-    >>> one_class(np.array([1.0, 1.0]), Logistic()), one_class(np.array([1.0, 0.9]), Logistic())
+    >>> codes = np.array([0.0, 1.0])
+    >>> one_class(np.array([1.0, 1.0]), codes), one_class(np.array([1.0, 0.9]), codes)
     (True, False)
     """
-    negative, positive = loss.classes
-    mass = min(float(np.abs(targets - end).mean()) for end in (negative, positive))
-    return mass < 1e-12 * (positive - negative)
+    mass = min(float(np.abs(targets - code).mean()) for code in codes)
+    return mass < 1e-12 * float(np.ptp(codes))
 
 
-def majority_positive(targets: Array, loss: Loss, bias: float) -> bool:
+def majority(targets: Array, codes: Array, bias: Any) -> int:
     """Return the class that a collapsed seed predicts: that of its targets, of its bias if it has
     none.
     """
-    if targets.size == 0:
-        return bias > 0
-    return float(targets.mean()) > 0.5 * sum(loss.classes)
+    if targets.ndim > 1:
+        return int(np.argmax(targets.mean(axis=0) if len(targets) else bias))
+    return int(float(targets.mean()) > 0.5 * codes.sum() if targets.size else bias > 0)
 
 
-def vanished(norm: float, bias: float, train_bias: bool) -> bool:
+def vanished(model: Model, train_bias: bool) -> bool:
     """Return whether nothing but the bias is left of the labelling model, as in the theory.
 
-    >>> vanished(1e-12, -3.0, True), vanished(1e-12, -3.0, False), vanished(0.1, -3.0, True)
-    (True, False, False)
+    >>> vanished(Model(1e-12, -3.0), True), vanished(Model(1e-12, -3.0), False)
+    (True, False)
     """
-    return norm < 1e-9 * abs(bias) and (train_bias or norm <= 1e-125)
+    bias = np.ravel(model.bias)
+    size = float(np.abs(bias[np.isfinite(bias)]).max())
+    return model.norm < 1e-9 * size and (train_bias or model.norm <= 1e-125)

@@ -12,6 +12,7 @@ import numpy as np
 
 from ..arrays import Array
 from ..errors import InvalidInput
+from ..mixture.clusters import Clusters
 from ..problem import Problem
 from ..protocol import Protocol, Use, protocol_of
 from ..recipe import Recipe
@@ -21,24 +22,36 @@ class RunPlan(NamedTuple):
     """What a seed runs.
 
     Attributes:
-        problem, recipe: as they were given.
-        features: N.
         protocol: which fit uses which samples.
+        features: N.
         sizes: the number of samples of every group.
+        problem, recipe: what the protocol was made of, or None.
     """
 
-    problem: Problem
-    recipe: Recipe
-    features: int
     protocol: Protocol
+    features: int
     sizes: tuple[int, ...]
+    problem: Problem | None = None
+    recipe: Recipe | None = None
 
     @property
     def embedded(self) -> bool:
-        """Whether the number of features is free: the clusters are spheres around means that lie
-        in any space.
+        """Whether the clusters are spheres that lie in a space of any number of features."""
+        return chooses_features(self.protocol)
+
+    @property
+    def directions(self) -> Array:
+        """The directions that the features of embedded clusters stand for, one row each; with one
+        of them every feature of the run has the same law.
         """
-        return self.problem.clusters is None
+        count = self.protocol.groups[0].law.features
+        if count == 1:
+            return np.full((1, self.features), self.features**-0.5)
+        return np.eye(count, self.features)
+
+    def means(self, law: Clusters) -> Array:
+        """Return the class means in the space of the run, one row per class."""
+        return np.asarray(law.means @ self.directions) if self.embedded else law.means
 
     def new_groups(self, t: int) -> tuple[int, ...]:
         """Return the groups that fit t is the first to use."""
@@ -73,29 +86,48 @@ VARIANCES = (1e-60, 1e60)
 """The simulators keep samples in single precision, whose numbers go from 1e-38 to 1e38."""
 
 
+def chooses_features(protocol: Protocol) -> bool:
+    """Return whether all clusters are spheres, given without a space: two by their distance, or
+    more than two classes.
+    """
+    laws = [group.law for group in (*protocol.groups, protocol.test)]
+    spheres = all(not law.pair and law.covariance.ndim == 0 for law in laws)
+    return spheres and (protocol.classes > 2 or laws[0].features == 1)
+
+
+def drawn_sizes(protocol: Protocol, features: int) -> Array:
+    """Return the number of samples of every group."""
+    alphas = np.array([group.alpha for group in protocol.groups])
+    return np.asarray(np.rint(alphas * features).astype(int))
+
+
 def plan_run(problem: Problem, recipe: Recipe, features: int) -> RunPlan:
-    """Return the plan of a simulation with `features` features, validated.
+    """Return the plan of a problem and a recipe with `features` features, validated.
 
     >>> problem = Problem(alpha_l=0.5, alpha_u=2, rho=0.4, delta=0.5, steps=2)
     >>> plan_run(problem, Recipe(), 100).sizes
     (50, 200, 200)
     """
-    protocol = protocol_of(problem, recipe)
-    for group in protocol.groups:
-        name = "alpha_l" if group.labeled else "alpha_u"
-        if group.alpha * features > MOST_ROWS:
-            accepted = (
-                f"at most {MOST_ROWS:.0e} samples can be drawn, not {group.alpha * features:.0e}: "
-                "fewer features or a smaller value"
-            )
-            raise InvalidInput(name, getattr(problem, name), accepted)
-        delta = group.law.sphere
-        if problem.clusters is None and not VARIANCES[0] <= delta <= VARIANCES[1]:
-            name = "delta" if group.labeled or problem.delta_u is None else "delta_u"
-            accepted = "a simulation needs variances from 1e-60 to 1e60"
-            raise InvalidInput(name, getattr(problem, name), accepted)
+    plan = plan_protocol(protocol_of(problem, recipe), features)
+    return plan._replace(problem=problem, recipe=recipe)
+
+
+def plan_protocol(protocol: Protocol, features: int) -> RunPlan:
+    """Return the plan of a protocol with `features` features, validated."""
     alphas = np.array([group.alpha for group in protocol.groups])
-    sizes = np.rint(alphas * features).astype(int)
+    largest = float(alphas.max()) * features
+    if largest > MOST_ROWS:
+        accepted = f"at most {MOST_ROWS:.0e} samples can be drawn, not {largest:.0e}"
+        raise InvalidInput("features", features, accepted)
+    if chooses_features(protocol):
+        for law in (group.law for group in (*protocol.groups, protocol.test)):
+            if not VARIANCES[0] <= float(law.covariance) <= VARIANCES[1]:
+                accepted = "must be from 1e-60 to 1e60 in a simulation"
+                raise InvalidInput("delta", float(law.covariance), accepted)
+        needed = protocol.groups[0].law.features
+        if features < needed:
+            raise InvalidInput("features", features, f"must be {needed} or more for these means")
+    sizes = drawn_sizes(protocol, features)
     if sizes.min() < 2:
         least = int(np.ceil(1.5 / alphas.min()))
         least += int(np.rint(least * alphas.min()) < 2)  # a half is rounded to the even number
@@ -105,4 +137,4 @@ def plan_run(problem: Problem, recipe: Recipe, features: int) -> RunPlan:
             " or more"
         )
         raise InvalidInput("features", features, accepted)
-    return RunPlan(problem, recipe, features, protocol, tuple(sizes.tolist()))
+    return RunPlan(protocol, features, tuple(sizes.tolist()))

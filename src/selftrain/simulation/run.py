@@ -14,8 +14,17 @@ import numpy as np
 from scipy.special import ndtr
 
 from ..arrays import Array
+from ..confusion import confusion_matrix
 from ..protocol import Protocol as TrainingProtocol
-from .labels import Labelled, check_selection, majority_positive, one_class, vanished
+from .labels import (
+    Labelled,
+    Model,
+    check_selection,
+    class_targets,
+    majority,
+    one_class,
+    vanished,
+)
 from .plan import RunPlan
 from .random.streams import PROBES, TEST, generator
 from .seed_record import SeedOptions, SeedRecord
@@ -32,8 +41,8 @@ class Engine(Protocol):
         """Fit what `label` has prepared."""
         ...
 
-    def model(self, t: int) -> tuple[float, float]:
-        """Return the norm of the weights and the bias of fit t."""
+    def model(self, t: int) -> Model:
+        """Return what labels have to know of fit t."""
         ...
 
 
@@ -41,7 +50,7 @@ class Collapse(NamedTuple):
     """The end of a run: the batch of fit t, or its teacher, knows one class only."""
 
     t: int
-    positive: bool
+    predicted: int
 
 
 class Fitted(NamedTuple):
@@ -61,39 +70,50 @@ def run_fits(protocol: TrainingProtocol, engine: Engine) -> Iterator[Fitted | Co
     for t, fit in enumerate(protocol.fits):
         batch, trained = engine.label(t), fit.bias_of is None
         made = [use.labels for use in fit.uses if use.labels is not None]
+        codes = class_targets(fit.loss, protocol.classes)
         if not batch.mixed:
             teachers = [engine.model(labels.teacher) for labels in made]
-            faded = bool(made) and all(vanished(*one, trained) for one in teachers)
+            faded = bool(made) and all(vanished(one, trained) for one in teachers)
             if made and not faded:
                 check_selection(t, made[0], batch.selected, teachers[0])
-            if faded or (trained and one_class(batch.targets, fit.loss)):
-                bias = teachers[0][1] if teachers else 0.0
-                yield Collapse(t, majority_positive(batch.targets, fit.loss, bias))
+            if faded or (trained and one_class(batch.targets, codes)):
+                bias = teachers[0].bias if teachers else 0.0
+                yield Collapse(t, majority(batch.targets, codes, bias))
                 return
         engine.fit(t)
         yield Fitted(t, batch)
 
 
-class Measured(NamedTuple):
-    """What a linear rule does on test samples.
-
-    Attributes:
-        variances: of its logits within each class, negative then positive.
-        errors: within each class.
-        auc: P(a positive sample has the larger logit).
+def gaussian_rule(m: float, bias: float, variances: Array) -> dict[str, Any]:
+    """Return what a rule does on two Gaussian clusters with mean logits -m and m around its
+    bias.
     """
-
-    variances: Array
-    errors: Array
-    auc: float
-
-
-def gaussian_rule(m: float, bias: float, variances: Array) -> Measured:
-    """Return what a rule does on Gaussian clusters with mean logits -m and m around its bias."""
     with np.errstate(divide="ignore", invalid="ignore"):
         scores = np.array([bias - m, -m - bias, 2 * m]) / np.sqrt([*variances, variances.sum()])
-    *errors, auc = np.nan_to_num(ndtr(scores), nan=0.5)
-    return Measured(variances, np.array(errors), float(auc))
+    below, above, auc = np.nan_to_num(ndtr(scores), nan=0.5)
+    confusion = np.array([[1 - below, below], [above, 1 - above]])
+    return {
+        "logit_variances": variances,
+        "class_errors": np.array([below, above]),
+        "confusion": confusion,
+        "auc": float(auc),
+    }
+
+
+def gaussian_scores(m: Array, bias: Array, covariance: Array) -> dict[str, Any]:
+    """Return what a rule does on K Gaussian clusters.
+
+    Arguments:
+        m: mean scores without the bias, one row per score, one column per true class.
+        bias: of the scores.
+        covariance: of the scores within a class.
+    """
+    confusion = confusion_matrix(m.T + bias, covariance)
+    return {
+        "logit_variances": np.diag(covariance),
+        "class_errors": 1 - np.diag(confusion),
+        "confusion": confusion,
+    }
 
 
 class SeedEngine(Engine, Protocol):
@@ -102,12 +122,14 @@ class SeedEngine(Engine, Protocol):
     probes_wait: bool
     """Whether probes of the susceptibility have to wait for the last fit."""
 
-    def measured(self, t: int) -> dict[str, float]:
+    def measured(self, t: int) -> dict[str, Any]:
         """Return m, v, bias, overlap, train_loss, directions and fit_error of fit t, the last."""
         ...
 
-    def rule(self, t: int) -> Measured:
-        """Return what fit t does on test samples."""
+    def rule(self, t: int) -> dict[str, Any]:
+        """Return what fit t does on test samples: variances of the logits, errors by class,
+        confusion matrix, area under the curve of two classes.
+        """
         ...
 
     def probe(self, t: int) -> Callable[[int, np.random.Generator], float]:
@@ -140,12 +162,13 @@ def run_seed(plan: RunPlan, engine: SeedEngine, record: SeedRecord, options: See
     for done in run_fits(plan.protocol, engine):
         t = done.t
         if isinstance(done, Collapse):
-            record.collapse(t, done.positive)
+            record.collapse(t, done.predicted)
             break
         rule = engine.rule(t)
-        record.put(t, **engine.measured(t), **done.batch.quality)
-        record.put(t, logit_variances=rule.variances, class_errors=rule.errors, auc=rule.auc)
-        wrong = sampled_error(rule.errors, plan.problem.test_mixture.rho, plan.rows(t), seed, t)
+        record.put(t, **engine.measured(t), **done.batch.quality, **rule)
+        shares = plan.protocol.test.proportions
+        random = generator(seed, t, TEST)
+        wrong = sampled_error(rule["class_errors"], shares, plan.rows(t), random)
         record.put(t, test_error=wrong)
         if options.probes:
             waiting.append((t, engine.probe(t)))
@@ -156,7 +179,8 @@ def run_seed(plan: RunPlan, engine: SeedEngine, record: SeedRecord, options: See
         if options.keep_logits:
             record.logits.append(engine.logits(t))
             record.selected.append(done.batch.selected)
-            record.classes.append(done.batch.truth)
+            truth = done.batch.truth
+            record.classes.append(truth == 1 if plan.protocol.classes == 2 else truth)
         engine.forget(t)
         if options.stopped() and t < plan.protocol.steps:
             return False
@@ -164,11 +188,15 @@ def run_seed(plan: RunPlan, engine: SeedEngine, record: SeedRecord, options: See
     return True
 
 
-def sampled_error(errors: Array, rho: float, rows: int, seed: int, t: int) -> float:
+def sampled_error(
+    errors: Array, shares: tuple[float, ...], rows: int, random: np.random.Generator
+) -> float:
     """Return the share of errors on so many fresh test samples: given the weights, the number of
     errors in each class is binomial.
     """
-    random = generator(seed, t, TEST)
-    positive = int(random.binomial(rows, rho))
-    wrong = random.binomial(positive, errors[1]) + random.binomial(rows - positive, errors[0])
-    return float(wrong) / rows
+    left, rest, wrong = rows, 1.0, 0
+    for k in range(len(shares) - 1, 0, -1):
+        count = int(random.binomial(left, min(shares[k] / rest, 1.0)))
+        wrong += int(random.binomial(count, errors[k]))
+        left, rest = left - count, rest - shares[k]
+    return float(wrong + random.binomial(left, errors[0])) / rows

@@ -29,10 +29,17 @@ MEASURED = (
     "directions",
     "fit_error",
 )
-"""Measured quantities, one number per step."""
+"""Measured quantities, one number per step; with K classes m has K by K of them and bias K."""
 
-BY_CLASS = ("logit_variances", "class_errors")
-"""Measured quantities, one number per step and class."""
+BY_CLASS = ("logit_variances", "class_errors", "label_shares", "confusion")
+"""Measured quantities with one number per step and class, or pair of classes."""
+
+
+def shape_of(name: str, classes: int) -> tuple[int, ...]:
+    """Return the shape of a quantity at one step."""
+    if name == "confusion" or (name == "m" and classes > 2):
+        return (classes, classes)
+    return (classes,) if name in BY_CLASS or (name == "bias" and classes > 2) else ()
 
 
 class SeedOptions(NamedTuple):
@@ -59,33 +66,37 @@ class SeedRecord:
     Attributes:
         values: arrays over the steps by name (`MEASURED`, `BY_CLASS`).
         collapsed_at: first step that was not fitted because its labels are of one class, or -1.
-        collapsed_positive: the class predicted from there on.
+        predicts: the class predicted from there on, or -1.
         failure: why the seed ended early, if neither the last step nor a collapse ended it.
-        weights, logits, selected, classes: per step, if they were asked for.
+        weights, logits, selected, classes (whether positive, or which of K): per step, if they were
+            asked for.
     """
 
     seed: int
     steps: int
+    classes_count: int = 2
     values: dict[str, Array] = field(default_factory=dict)
     collapsed_at: int = -1
-    collapsed_positive: bool = False
+    predicts: int = -1
     failure: StageError | None = None
     weights: list[Array] = field(default_factory=list)
     logits: list[Array] = field(default_factory=list)
     selected: list[Mask] = field(default_factory=list)
-    classes: list[Mask] = field(default_factory=list)
+    classes: list[Any] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        count = self.steps + 1
-        self.values = {name: np.full(count, np.nan) for name in MEASURED}
-        self.values |= {name: np.full((count, 2), np.nan) for name in BY_CLASS}
+        for name in (*MEASURED, *BY_CLASS):
+            shape = shape_of(name, self.classes_count)
+            self.values[name] = np.full((self.steps + 1, *shape), np.nan)
 
     def put(self, step: int, **measured: Any) -> None:
         """Enter measured values of a step."""
         for name, value in measured.items():
             self.values[name][step] = value
 
-    def collapse(self, step: int, positive: bool) -> None:
+    def collapse(self, step: int, predicted: int) -> None:
         """Enter that the run collapsed: from this step on one class is predicted."""
-        self.collapsed_at, self.collapsed_positive = step, bool(positive)
-        self.values["class_errors"][step:] = [1.0, 0.0] if positive else [0.0, 1.0]
+        self.collapsed_at, self.predicts = step, predicted
+        only = np.eye(self.classes_count)[predicted]
+        self.values["class_errors"][step:] = 1.0 - only
+        self.values["confusion"][step:] = only

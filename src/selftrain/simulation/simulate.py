@@ -23,7 +23,7 @@ from ..errors import InvalidInput, SeedError, StageError, nearest
 from ..fields import number, whole
 from ..labelers import SoftLabels
 from ..problem import Problem
-from ..protocol import Fit
+from ..protocol import Fit, Protocol, protocol_of
 from ..recipe import Recipe
 from ..runtime.parallel import cores, in_threads, whole_workers
 from ..runtime.progress import Progress, ProgressOption, checked_progress
@@ -31,7 +31,7 @@ from .designs.sources import NOISES, GaussianSource, Table, TableSource, TestedS
 from .engines.explicit import SeedEngine
 from .ensemble import Ensemble
 from .memory import check_memory
-from .plan import RunPlan, plan_run
+from .plan import RunPlan, chooses_features, plan_protocol
 from .run import run_seed
 from .seed_record import MEASURED, SeedOptions, SeedRecord
 
@@ -56,8 +56,8 @@ TOLERANCE = (lambda x: 1e-9 <= x < 0.1, "a number from 1e-9 to 0.1 is accepted")
 
 
 def simulate(
-    problem: Problem,
-    recipe: Recipe,
+    problem: Problem | Protocol,
+    recipe: Recipe | None = None,
     features: int | None = None,
     seeds: int | Sequence[int] = 16,
     method: str = "matrix-free",
@@ -75,25 +75,28 @@ def simulate(
     """Run self-training on finite data, once per seed.
 
     Arguments:
-        features: N, 8192 by default; with clusters it is theirs.
+        problem, recipe: what to run; or a `Protocol`, without a recipe.
+        features: N; by default 8192, 1000 with more than two classes. Clusters with a covariance
+            have their own.
         seeds: how many (0, 1, ...), or which; a seed gives the same numbers alone and with others.
-        method: "matrix-free", "revealed" or "dense".
-        rows: real rows (X, y), for a problem with clusters: every step draws its rows from them
-            without replacement, and errors are measured on the rows left over. Without `rows`,
+        method: "matrix-free", "revealed" or "dense". The matrix-free engine has two classes and
+            fresh batches; other spheres are "revealed", general covariances dense.
+        rows: real samples (X, y), for a problem with clusters: every step draws its samples from
+            them without replacement, and errors are measured on the held-out ones. Without `rows`,
             clusters are sampled ("dense").
         probes: random probes of the susceptibility per step; 0 leaves `chi` at NaN.
-        keep_weights, keep_logits: keep the vectors themselves, for histograms.
+        keep_weights, keep_logits: store the vectors themselves, for histograms.
         tolerance: relative accuracy of q, m and B in each fit, from 1e-9 to 0.1.
         workers: seeds that run at once, in threads; 0 or 1: one after the other, -1: as many as
             cores. The numbers do not depend on it.
         memory: bytes that may be taken; default: what is free.
         progress: None, True, False or a function of a `ProgressReport` (`runtime.progress`).
-        on_failure: when a step of a seed has no fit (the threshold rejects every point; without
-            ridge there is no minimum), its other steps are NaN and the error is in `failures`, the
-            other seeds go on. At the end "raise" raises a `SeedError` that carries the ensemble,
-            "partial" returns it.
+        on_failure: when a step of a seed has no fit (the threshold rejects every sample;
+            without ridge there is no minimum), its other steps are NaN and the error is in
+            `failures`, the other seeds go on. At the end "raise" raises a `SeedError` that carries
+            the ensemble, "partial" returns it.
 
-    An interrupt (ctrl-C) keeps the seeds that are done.
+    An interrupt (ctrl-C) returns the seeds that are done.
 
     >>> problem = Problem(alpha_l=0.5, alpha_u=2.0, rho=0.4, delta=0.75**2, steps=2)
     >>> ensemble = simulate(problem, Recipe(), features=256, seeds=4)
@@ -101,12 +104,14 @@ def simulate(
     (4, 3)
     """
     chosen = _seeds(seeds)
-    _check(problem, recipe, method, on_failure)
+    protocol = _checked(problem, recipe, method, on_failure)
     checked_progress(progress)
     for name, value in {"keep_weights": keep_weights, "keep_logits": keep_logits}.items():
         _switch(name, value)
-    size = _size(problem, features, rows)
-    plan = plan_run(problem, recipe, size)
+    size = _size(protocol, features, rows)
+    plan = plan_protocol(protocol, size)
+    if isinstance(problem, Problem):
+        plan = plan._replace(problem=problem, recipe=recipe)
     engine = _engine(plan, method, rows)
     table = sample_table(plan, rows) if engine == ROWS else None
     jobs = whole_workers(workers)
@@ -133,37 +138,44 @@ def simulate(
     return ensemble
 
 
-def _check(problem: Any, recipe: Any, method: Any, on_failure: Any) -> None:
-    if not isinstance(problem, Problem):
-        raise InvalidInput("problem", problem, "a selftrain.Problem is accepted")
-    if not isinstance(recipe, Recipe):
-        raise InvalidInput("recipe", recipe, "a selftrain.Recipe is accepted")
+def _checked(problem: Any, recipe: Any, method: Any, on_failure: Any) -> Protocol:
+    """Return the protocol to run."""
     if not isinstance(method, str) or method not in METHODS:
         raise InvalidInput("method", method, f"unknown method; {nearest(method, METHODS)}")
     if not isinstance(on_failure, str) or on_failure not in ("raise", "partial"):
-        raise InvalidInput("on_failure", on_failure, '"raise" or "partial" is accepted')
+        raise InvalidInput("on_failure", on_failure, 'must be "raise" or "partial"')
+    if isinstance(problem, Protocol):
+        if recipe is not None:
+            raise InvalidInput("recipe", recipe, "a protocol has its own ridges and labels")
+        return problem
+    if not isinstance(problem, Problem):
+        raise InvalidInput("problem", problem, "must be a selftrain.Problem or a Protocol")
+    if not isinstance(recipe, Recipe):
+        raise InvalidInput("recipe", recipe, "must be a selftrain.Recipe")
+    return protocol_of(problem, recipe)
 
 
 def _switch(name: str, value: Any) -> None:
     if not isinstance(value, (bool, np.bool_)):
-        raise InvalidInput(name, value, "True or False is accepted")
+        raise InvalidInput(name, value, "must be True or False")
 
 
-def _size(problem: Problem, features: int | None, rows: Any) -> int:
-    """The number of features."""
-    if problem.clusters is None:
+def _size(protocol: Protocol, features: int | None, rows: Any) -> int:
+    """Return the number of features."""
+    own = protocol.groups[0].law.features
+    if chooses_features(protocol):
         if rows is not None:
             accepted = (
-                "rows are drawn for a problem with clusters: Problem(clusters=Clusters.from_data(X,"
-                " y), ...)"
+                "samples are drawn for a problem with clusters: Problem(clusters="
+                "Clusters.from_data(X, y), ...)"
             )
             raise InvalidInput("rows", type(rows).__name__, accepted)
-        given = 8192 if features is None else features
+        usual = 8192 if protocol.classes == 2 else 1000
+        given = usual if features is None else features
         return whole("features", given, lambda n: 2 <= n <= MOST_FEATURES, FEATURES)
-    if features is not None and features != problem.clusters.features:
-        accepted = f"the clusters have {problem.clusters.features} features; leave it out"
-        raise InvalidInput("features", features, accepted)
-    return problem.clusters.features
+    if features is not None and features != own:
+        raise InvalidInput("features", features, f"the clusters have {own} features; leave it out")
+    return own
 
 
 def _engine(plan: RunPlan, method: str, rows: Any) -> str:
@@ -212,7 +224,7 @@ def _run_all(
     done: dict[int, SeedRecord] = {}
 
     def work(seed: int) -> None:
-        record = SeedRecord(seed, plan.protocol.steps)
+        record = SeedRecord(seed, plan.protocol.steps, plan.protocol.classes)
         try:
             ended = runner(record, options)
         except StageError as error:

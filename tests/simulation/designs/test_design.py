@@ -41,12 +41,15 @@ def test_the_fit_is_the_same_on_all(kind: str) -> None:
     assert here.bias == pytest.approx(there.bias, abs=1e-10)
 
 
-def test_clusters_are_noise_plus_a_rank_one_mean() -> None:
-    signs, center = np.sign(ROWS), np.full(12, 12**-0.5)
-    whole = np.outer(signs, center) + np.sqrt(0.7) * MATRIX
-    design = ClusterRows(Stored(MATRIX), signs, center, 0.7)
-    np.testing.assert_allclose(design.times(WEIGHTS), whole @ WEIGHTS, atol=1e-13)
-    np.testing.assert_allclose(design.transposed_times(ROWS), whole.T @ ROWS, atol=1e-13)
+@pytest.mark.parametrize("columns", [(), (3,)])
+def test_clusters_are_noise_around_means(columns: tuple[int, ...]) -> None:
+    random = np.random.default_rng(3)
+    places, directions = random.normal(size=(ROWS.size, 2)), random.normal(size=(2, 12))
+    whole = places @ directions + np.sqrt(0.7) * MATRIX
+    design = ClusterRows(Stored(MATRIX), places, directions, 0.7)
+    weights, rows = random.normal(size=(12, *columns)), random.normal(size=(ROWS.size, *columns))
+    np.testing.assert_allclose(design.times(weights), whole @ weights, atol=1e-13)
+    np.testing.assert_allclose(design.transposed_times(rows), whole.T @ rows, atol=1e-12)
 
 
 def test_refusals() -> None:

@@ -1,10 +1,10 @@
 r"""Design matrices: whatever gives the two products $X w$ and $X^\top r$.
 
-The fit (`linear/fit.py`) never looks inside a matrix. Here are the kinds that store their entries
-(`Stored`: a numpy array or a scipy sparse matrix; `Chunked`: a Dask array cut by rows) and the
-two that are made of others (`Stacked`: one above the other; `ClusterRows`: noise plus the rank-one
-mean of a two-cluster mixture). The Gaussian matrix that is revealed as it is asked lives in
-`designs/revealed.py`.
+The fit (`linear/fit.py`) never looks inside a matrix; w and r are vectors, or matrices of a few
+columns. Here are the kinds that store their entries (`Stored`: a numpy array or a scipy sparse
+matrix; `Chunked`: a Dask array cut by rows) and the two that are made of others (`Stacked`: one
+above the other; `ClusterRows`: noise around class means). The Gaussian matrix that is revealed as
+it is asked lives in `designs/revealed.py`.
 """
 
 from __future__ import annotations
@@ -90,21 +90,28 @@ class Stacked:
 
 
 class ClusterRows:
-    r"""$X = s\,e^\top + \sqrt\Delta Z$: signs s of the classes, unit vector $e = v/\sqrt N$, noise
-    Z.
+    r"""$X = S E + \sqrt\Delta Z$: noise Z around class means that lie in the span of a few
+    directions.
+
+    Arguments:
+        noise: Z.
+        coordinates: S, of the class mean of each sample, one row per sample.
+        directions: E, one row each.
+        delta: $\Delta$.
     """
 
-    def __init__(self, noise: Design, signs: Array, center: Array, delta: float):
-        self.noise, self.signs, self.center = noise, signs, center
-        self.scale = float(np.sqrt(delta))
+    def __init__(self, noise: Design, coordinates: Array, directions: Array, delta: float):
+        self.noise, self.scale = noise, float(np.sqrt(delta))
+        self.pairs = list(zip(np.ascontiguousarray(coordinates.T), directions, strict=True))
         self.shape = noise.shape
 
     def times(self, weights: Array) -> Array:
-        return self.signs * (self.center @ weights) + self.scale * self.noise.times(weights)
+        means = sum(np.multiply.outer(place, one @ weights) for place, one in self.pairs)
+        return np.asarray(means + self.scale * self.noise.times(weights))
 
     def transposed_times(self, rows: Array) -> Array:
-        along = float(self.signs @ rows)
-        return along * self.center + self.scale * self.noise.transposed_times(rows)
+        means = sum(np.multiply.outer(one, place @ rows) for place, one in self.pairs)
+        return np.asarray(means + self.scale * self.noise.transposed_times(rows))
 
 
 def as_design(matrix: Any) -> Design:

@@ -41,7 +41,11 @@ class RevealedGaussian:
         return self._product(rows, self._answered, self._asked)
 
     def _product(self, vector: Array, here: _Basis, there: _Basis) -> Array:
-        """The product with a vector of one side, which may reveal one more direction."""
+        """Return the product with a vector of one side, which may reveal one more direction, or
+        with the columns of a matrix.
+        """
+        if vector.ndim > 1:
+            return np.column_stack([self._product(one, here, there) for one in vector.T])
         inside, rest = here.split(vector)
         length = float(np.linalg.norm(rest))
         if length > 1e-13 * float(np.linalg.norm(vector)) and here.count < here.directions.shape[1]:

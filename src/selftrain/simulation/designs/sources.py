@@ -12,11 +12,11 @@ from scipy.stats import rankdata
 
 from ...arrays import Array
 from ...errors import InvalidInput
-from ...mixture.from_data import labelled_rows
+from ...mixture.from_data import classified_rows
+from ..labels import Classes, given_labels, predicted
 from ..plan import RunPlan
-from ..random.streams import generator
-from ..run import Measured, gaussian_rule
-from ..seed_record import Mask
+from ..random.streams import LABELS, generator
+from ..run import gaussian_rule, gaussian_scores
 from .design import ClusterRows, Design, Stored
 from .revealed import RevealedGaussian
 
@@ -24,10 +24,13 @@ Noise = Callable[[int, int, np.random.Generator], Design]
 
 
 class Samples(NamedTuple):
-    """The samples of a group: design matrix, true classes, weights (None: all one)."""
+    """The samples of a group: design matrix, true classes, given labels, weights (None: all
+    one).
+    """
 
     design: Any
-    positive: Mask
+    classes: Classes
+    given: Classes
     weights: Array | None = None
 
 
@@ -40,11 +43,11 @@ class SampleSource(Protocol):
 
 
 class TestedSource(SampleSource, Protocol):
-    """A source that can test a rule; `mean` is half the difference of the class means."""
+    """A source that can test a rule; `means` are those of the classes, one row each."""
 
-    mean: Array
+    means: Array
 
-    def test(self, weights: Array, bias: float) -> Measured:
+    def test(self, weights: Array, bias: Any) -> dict[str, Any]:
         """Return what a rule does on samples that were not used."""
         ...
 
@@ -68,39 +71,54 @@ class GaussianSource:
 
     def __init__(self, plan: RunPlan, seed: int, noise: Noise = dense_noise):
         self.plan, self.seed, self.noise = plan, seed, noise
-        self.law = plan.problem.test_clusters
-        self.mean = self.law.mean
-        if plan.embedded:
-            self.mean = np.full(plan.features, plan.features**-0.5)
+        self.law = plan.protocol.test.law
+        self.means = plan.means(self.law)
+        self.directions = plan.directions if plan.embedded else self.means
 
     def draw(self, t: int) -> dict[int, Samples]:
-        random = generator(self.seed, t)
-        return {group: self._samples(group, random) for group in self.plan.new_groups(t)}
+        random, wrong = generator(self.seed, t), generator(self.seed, t, LABELS)
+        return {group: self._samples(group, random, wrong) for group in self.plan.new_groups(t)}
 
-    def _samples(self, index: int, random: np.random.Generator) -> Samples:
+    def _samples(
+        self, index: int, random: np.random.Generator, wrong: np.random.Generator
+    ) -> Samples:
         group, size = self.plan.protocol.groups[index], self.plan.sizes[index]
-        positive = random.random(size) < group.proportions[1]
-        signs, first, *other = np.where(positive, 1.0, -1.0), *group.law.covariances
+        classes = drawn_classes(group.proportions, random.random(size))
+        given = given_labels(classes, group.label_noise, wrong)
+        means, (first, *other) = group.law.means[classes], group.law.covariances
         if self.plan.embedded:
             noise = self.noise(size, self.plan.features, random)
-            return Samples(ClusterRows(noise, signs, self.mean, float(first)), positive)
+            design = ClusterRows(noise, means, self.directions, float(first))
+            return Samples(design, classes, given)
         normals = random.standard_normal((size, group.law.features))
         rows = _coloured(normals, first)
         if other:
-            rows[positive] = _coloured(normals[positive], other[0])
-        return Samples(Stored(rows + signs[:, None] * group.law.mean), positive)
+            rows[classes == 1] = _coloured(normals[classes == 1], other[0])
+        return Samples(Stored(rows + means), classes, given)
 
-    def test(self, weights: Array, bias: float) -> Measured:
-        squares = [_square(weights, covariance) for covariance in self.law.covariances]
-        m = float(self.mean @ weights)
-        return gaussian_rule(m, bias, np.array([squares[0], squares[-1]]))
+    def test(self, weights: Array, bias: Any) -> dict[str, Any]:
+        products = [_products(weights, covariance) for covariance in self.law.covariances]
+        if weights.ndim > 1:
+            return gaussian_scores(weights.T @ self.means.T, bias, products[0])
+        m = float(self.means[1] @ weights)
+        return gaussian_rule(m, bias, np.array([products[0], products[-1]]))
+
+
+def drawn_classes(shares: tuple[float, ...], uniform: Array) -> Classes:
+    """Return classes with these proportions from uniform random numbers.
+
+    >>> drawn_classes((0.6, 0.4), np.array([0.1, 0.39, 0.41])).tolist()
+    [1, 1, 0]
+    """
+    ends = np.cumsum(shares[:0:-1])
+    return np.asarray(len(shares) - 1 - np.searchsorted(ends, uniform, side="right"))
 
 
 class Table(NamedTuple):
-    """Real samples relative to the midpoint, and which are of the positive class."""
+    """Real samples relative to the midpoint, and their classes."""
 
     rows: Array
-    positive: Mask
+    classes: Classes
 
 
 class TableSource:
@@ -113,17 +131,19 @@ class TableSource:
     """
 
     def __init__(self, plan: RunPlan, table: Table, seed: int):
-        self.plan, self.table, self.mean = plan, table, plan.problem.test_clusters.mean
+        self.plan, self.table, self.seed = plan, table, seed
+        self.means = plan.protocol.test.law.means
         random, counts = generator(seed, 0), _counts(plan)
-        ends = np.cumsum([(0, 0), *counts], axis=0)
+        ends = np.cumsum([np.zeros_like(counts[0]), *counts], axis=0)
         sides = [
-            random.permutation(np.flatnonzero(table.positive == side)) for side in (False, True)
+            random.permutation(np.flatnonzero(table.classes == k))
+            for k in range(plan.protocol.classes)
         ]
         self.chosen = [
-            np.concatenate([sides[k][ends[t, k] : ends[t + 1, k]] for k in (0, 1)])
+            np.concatenate([side[ends[t, k] : ends[t + 1, k]] for k, side in enumerate(sides)])
             for t in range(len(counts))
         ]
-        self.held_out = [sides[k][ends[-1, k] :] for k in (0, 1)]
+        self.held_out = [side[ends[-1, k] :] for k, side in enumerate(sides)]
 
     def draw(self, t: int) -> dict[int, Samples]:
         new = self.plan.new_groups(t)
@@ -133,48 +153,62 @@ class TableSource:
         sizes = [self.plan.sizes[group] for group in new]
         places = np.concatenate([(np.arange(size) + 0.5) / size for size in sizes])
         owner = np.repeat(new, sizes)[np.argsort(places, kind="stable")]
-        dealt = {group: self.chosen[t][owner == group] for group in new}
-        rows, positive = self.table
-        return {group: Samples(Stored(rows[one]), positive[one]) for group, one in dealt.items()}
+        wrong, drawn = generator(self.seed, t, LABELS), {}
+        for group in new:
+            mine = self.chosen[t][owner == group]
+            classes = self.table.classes[mine]
+            given = given_labels(classes, self.plan.protocol.groups[group].label_noise, wrong)
+            drawn[group] = Samples(Stored(self.table.rows[mine]), classes, given)
+        return drawn
 
-    def test(self, weights: Array, bias: float) -> Measured:
+    def test(self, weights: Array, bias: Any) -> dict[str, Any]:
         logits = [self.table.rows[rest] @ weights + bias for rest in self.held_out]
-        errors = np.array([np.mean(logits[0] > 0), np.mean(logits[1] <= 0)])
+        count = len(logits)
+        confusion = np.array(
+            [np.bincount(predicted(one), minlength=count) / len(one) for one in logits]
+        )
+        found = {"confusion": confusion, "class_errors": 1 - np.diag(confusion)}
+        if count > 2:
+            own = np.array([one[:, k].var() for k, one in enumerate(logits)])
+            return {**found, "logit_variances": own}
         below, above = (one.size for one in logits)
         ranks = rankdata(np.concatenate(logits))[below:]
         auc = (ranks.sum() - 0.5 * above * (above + 1)) / (below * above)
-        return Measured(np.array([one.var() for one in logits]), errors, float(auc))
+        variances = np.array([one.var() for one in logits])
+        errors = np.array([confusion[0, 1], confusion[1, 0]])
+        return {**found, "class_errors": errors, "logit_variances": variances, "auc": float(auc)}
 
 
 def sample_table(plan: RunPlan, rows: Any) -> Table:
     """Return the table of `rows=(X, y)`, checked to be large enough for the plan."""
-    clusters = plan.problem.clusters
-    assert clusters is not None
     if not isinstance(rows, tuple) or len(rows) != 2:
         raise InvalidInput("rows", type(rows).__name__, "a pair (X, y) is needed")
-    X, positive, _ = labelled_rows(*rows)
-    needed = np.array(_counts(plan)).sum(axis=0)
-    for side, name in enumerate(("negative", "positive")):
-        there = int((positive == bool(side)).sum())
-        if there <= needed[side]:
+    X, classes, _ = classified_rows(*rows)
+    count = plan.protocol.classes
+    if classes.max() + 1 != count:
+        accepted = f"y must have {count} classes, as the clusters; it has {classes.max() + 1}"
+        raise InvalidInput("rows", f"{len(X)} rows", accepted)
+    needed = np.sum(_counts(plan), axis=0)
+    for k, there in enumerate(np.bincount(classes, minlength=count)):
+        if there <= needed[k]:
+            name = ("negative class", "positive class")[k] if count == 2 else f"class {k}"
             accepted = (
-                f"the steps need {needed[side]} samples of the {name} class and some must be held "
-                f"out to measure the error; there are {there}"
+                f"the steps need {needed[k]} samples of the {name} and some must be held out to "
+                f"measure the error; there are {there}"
             )
             raise InvalidInput("rows", f"{len(X)} rows", accepted)
-    return Table(clusters.project(X), positive)
+    return Table(plan.protocol.groups[0].law.project(X), classes)
 
 
-def _counts(plan: RunPlan) -> list[tuple[int, int]]:
-    """Return the samples of the negative and the positive class that every fit is the first to
-    use.
-    """
+def _counts(plan: RunPlan) -> list[Any]:
+    """Return the samples of each class that every fit is the first to use."""
     counts = []
     for t in range(len(plan.protocol.fits)):
         new = plan.new_groups(t)
         size = sum(plan.sizes[group] for group in new)
-        up = round(plan.protocol.groups[new[0]].proportions[1] * size) if new else 0
-        counts.append((size - up, up))
+        shares = plan.protocol.groups[new[0] if new else 0].proportions
+        ends = np.rint(np.cumsum((0.0, *shares[:0:-1])) * size).astype(int)
+        counts.append(np.diff(np.append(ends, size))[::-1])
     return counts
 
 
@@ -186,7 +220,8 @@ def _coloured(normals: Array, covariance: Array) -> Array:
     return np.asarray((normals * np.sqrt(np.maximum(values, 0.0))) @ vectors.T, dtype=float)
 
 
-def _square(weights: Array, covariance: Array) -> float:
-    if covariance.ndim < 2:
-        return float((covariance * weights) @ weights)
-    return float(weights @ covariance @ weights)
+def _products(weights: Array, covariance: Array) -> Any:
+    """Return the variance of a logit, or the covariance of several."""
+    if covariance.ndim == 2:
+        return weights.T @ covariance @ weights
+    return (covariance * weights.T) @ weights

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,15 +17,24 @@ from ...arrays import Array
 from ...errors import ConvergenceError
 from ...losses import Logistic, Squared, check_derivatives, check_within
 from ...protocol import Fit as ProtocolFit
-from ...protocol import Protocol, Use
+from ...protocol import Protocol, PseudoLabels
 from ..designs.design import Design, Stacked, as_design
 from ..designs.revealed import RevealedGaussian
 from ..designs.sources import Samples, SampleSource, TestedSource
-from ..labels import Labelled, label_quality, pseudo_targets
+from ..labels import (
+    Labelled,
+    Model,
+    class_targets,
+    confidence,
+    confidence_unit,
+    label_quality,
+    predicted,
+    pseudo_targets,
+)
+from ..linear.classes import class_loss, fit_classes
 from ..linear.fit import Fit, FitError, fit
 from ..linear.susceptibility import susceptibility
 from ..plan import RunPlan
-from ..run import Measured
 from ..seed_record import Mask
 
 CLOSER = 0.01
@@ -62,50 +71,56 @@ class ExplicitEngine:
         self.models: list[Fit] = []
         self._groups: dict[int, Samples] = {}
 
-    def model(self, t: int) -> tuple[float, float]:
-        return float(np.linalg.norm(self.models[t].weights)), self.models[t].bias
+    def model(self, t: int) -> Model:
+        return Model(float(np.linalg.norm(self.models[t].weights)), self.models[t].bias)
 
     def label(self, t: int) -> Labelled:
         self._groups |= self.source.draw(t)
-        step = self.protocol.fits[t]
-        made = [use for use in step.uses if use.labels is not None]
-        uses = [*made, *(use for use in step.uses if use.labels is None)]
-        parts = [self._groups[use.group] for use in uses]
-        labels = [self._labels(t, use, part) for use, part in zip(uses, parts, strict=True)]
-        targets, selected, logits = (np.concatenate(column) for column in zip(*labels, strict=True))
-        each = [
-            np.full(part.positive.size, use.weight) for use, part in zip(uses, parts, strict=True)
-        ]
-        weights = np.concatenate(each) * selected
-        if any(part.weights is not None for part in parts):
-            weights *= np.concatenate([part.weights for part in parts])
+        uses = self.protocol.fits[t].uses
+        made = [(use.group, use.weight, use.labels) for use in uses if use.labels is not None]
+        kept = [use for use in uses if use.labels is None or use.given > 0]
+        # Samples with both kinds of labels are fitted twice, once to each of them.
+        given = [(use.group, use.weight if use.labels is None else use.given, None) for use in kept]
+        entries = [(self._groups[group], weight, labels) for group, weight, labels in made + given]
+        parts = [part for part, _, _ in entries]
+        labelled = [self._labels(t, part, labels) for part, _, labels in entries]
+        targets, selected, logits = (np.concatenate(one) for one in zip(*labelled, strict=True))
+        weights = np.repeat([weight for _, weight, _ in entries], [len(p.classes) for p in parts])
+        weights = weights * selected
+        if parts[0].weights is not None:
+            weights *= np.concatenate([np.asarray(part.weights) for part in parts])
         designs = [as_design(part.design) for part in parts]
-        self._samples = FitSamples(
-            designs[0] if len(designs) == 1 else Stacked(*designs), targets, weights
-        )
-        count = sum(part.positive.size for part in parts[: len(made)]) or targets.size
+        design = designs[0] if len(designs) == 1 else Stacked(*designs)
+        self._samples = FitSamples(design, targets, weights)
+        count = sum(len(part.classes) for part in parts[: len(made)]) or len(targets)
         self._targets, self._selected = targets[:count], selected[:count]
-        truth = np.concatenate([part.positive for part in parts])[:count]
+        truth = np.concatenate([part.classes for part in parts])[:count]
         quality = label_quality(logits, self._selected, truth) if made else {}
-        mixed = 0 < len(made) < len(uses)
+        mixed = bool(made and given)
         return Labelled(targets[:count][self._selected], self._selected, truth, mixed, quality)
 
-    def _labels(self, t: int, use: Use, part: Samples) -> tuple[Array, Mask, Array]:
+    def _labels(
+        self, t: int, part: Samples, labels: PseudoLabels | None
+    ) -> tuple[Array, Mask, Array]:
         """Return targets, selected samples, and the logits that made the labels."""
-        loss, labels = self.protocol.fits[t].loss, use.labels
+        loss, classes = self.protocol.fits[t].loss, self.protocol.classes
         if labels is None:
-            negative, positive = loss.classes
-            everything = np.ones(part.positive.size, dtype=bool)
-            return np.where(part.positive, positive, negative), everything, np.zeros(0)
+            everything = np.ones(len(part.given), dtype=bool)
+            nothing = np.zeros((0, classes) if classes > 2 else 0)
+            return class_targets(loss, classes)[part.given], everything, nothing
         teacher = self.models[labels.teacher]
         logits = as_design(part.design).times(teacher.weights) + teacher.bias
-        unit = float(np.linalg.norm(teacher.weights)) * self.protocol.groups[0].law.length
-        targets = pseudo_targets(labels, logits, loss, t)
-        return targets, np.abs(logits) > labels.threshold * unit, logits
+        unit = confidence_unit(teacher.weights) * self.protocol.length
+        selected = confidence(logits) > labels.threshold * unit
+        if labels.agree:
+            selected &= predicted(logits) == part.given
+        return pseudo_targets(labels, logits, loss, t), selected, logits
 
     def fit(self, t: int) -> None:
-        step = self.protocol.fits[t]
-        weights, bias = np.zeros(self._samples.design.shape[1]), 0.0
+        step, classes = self.protocol.fits[t], self.protocol.classes
+        shape = () if classes == 2 else (classes,)
+        weights = np.zeros((self._samples.design.shape[1], *shape))
+        bias: Any = np.zeros(shape) if shape else 0.0
         if self.models:
             weights, bias = self.models[-1].weights, self.models[-1].bias
         if step.bias_of is not None:
@@ -115,7 +130,7 @@ class ExplicitEngine:
 
     def logits(self, t: int) -> Array:
         """Return the logits of the batch after fit t."""
-        return self.models[t].logits[: self._targets.size]
+        return self.models[t].logits[: len(self._targets)]
 
     def forget(self, t: int) -> None:
         """Drop the samples that no fit after t uses."""
@@ -140,22 +155,40 @@ class SeedEngine(ExplicitEngine):
         revealed = getattr(source, "noise", None) is RevealedGaussian
         self.probes_wait = revealed and not plan.protocol.every_sample_once
 
-    def measured(self, t: int) -> dict[str, float]:
-        found, mean, loss = self.models[t], self.tested.mean, self.protocol.fits[t].loss
-        m = float(mean @ found.weights)
-        off = found.weights - m / float(mean @ mean) * mean
-        train = loss.value(self._targets, self.logits(t))[self._selected]
+    def measured(self, t: int) -> dict[str, Any]:
+        found, before = self.models[t], self.models[t - 1].weights
+        w, means = found.weights, self.tested.means
+        m: Any
+        if w.ndim == 1:
+            mean = means[1]
+            m = float(mean @ w)
+            off = w - m / float(mean @ mean) * mean
+        else:
+            m = w.T @ means.T
+            off = w - np.linalg.pinv(means) @ (means @ w)
         return {
             "m": m,
-            "v": float(off @ off),
+            "v": float(np.vdot(off, off)),
             "bias": found.bias,
-            "overlap": float(self.models[t - 1].weights @ found.weights) if t else np.nan,
-            "train_loss": float(train.mean()) if train.size else np.nan,
+            "overlap": float(np.vdot(before, w)) if t else np.nan,
+            "train_loss": self._train_loss(t),
             "directions": found.products,
             "fit_error": found.error,
         }
 
-    def rule(self, t: int) -> Measured:
+    def _train_loss(self, t: int) -> float:
+        """Return the mean loss of the selected samples of the batch."""
+        loss, logits = self.protocol.fits[t].loss, self.logits(t)[self._selected]
+        targets, classes = self._targets[self._selected], self.protocol.classes
+        if not len(targets):
+            return np.nan
+        if classes == 2:
+            return float(loss.value(targets, logits).mean())
+        alive = np.isfinite(self.models[t].bias)
+        inner = class_loss(loss, int(alive.sum()))
+        return float(inner.value(targets[:, alive], logits[:, alive] @ inner.basis).mean())
+
+    def rule(self, t: int) -> dict[str, Any]:
         return self.tested.test(self.models[t].weights, self.models[t].bias)
 
     def probe(self, t: int) -> Callable[[int, np.random.Generator], float]:
@@ -172,15 +205,16 @@ def _fit(
     samples: FitSamples,
     ridge: float,
     weights: Array,
-    bias: float,
+    bias: Any,
     tolerance: float,
 ) -> Fit:
     """Return the minimiser on these samples, from the weights and the bias of an earlier fit; its
     failure is an error of this step.
     """
     users_own = type(step.loss) not in (Logistic, Squared)
+    solver = fit if weights.ndim == 1 else fit_classes
     try:
-        found = fit(
+        found = solver(
             samples.design,
             samples.targets,
             step.loss,
@@ -194,7 +228,9 @@ def _fit(
     except FitError as error:
         if users_own and np.isfinite(error.reach):
             check_within(step.loss, 2.0 * error.reach)  # a contradiction is the better reason
-        state = {"bias": bias, "norm": float(np.linalg.norm(weights))}
+        state = {"norm": float(np.linalg.norm(weights))}
+        if weights.ndim == 1:
+            state["bias"] = bias
         raise ConvergenceError(t, str(error), state, float("nan")) from None
     if users_own:
         some = slice(None, None, max(1, found.logits.size // CHECKED))

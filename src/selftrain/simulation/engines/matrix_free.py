@@ -32,11 +32,11 @@ from ..frame.passes import (
     total_loss,
 )
 from ..frame.probe import probe_frame
-from ..labels import Labelled, label_quality, pseudo_targets
+from ..labels import Labelled, Model, given_labels, label_quality, pseudo_targets
 from ..plan import RunPlan
 from ..random.normals import fill_normals, fill_signs
-from ..random.streams import COLUMNS, LENGTHS, LOGITS, WEIGHTS, generator, stream
-from ..run import Measured, gaussian_rule
+from ..random.streams import COLUMNS, LABELS, LENGTHS, LOGITS, WEIGHTS, generator, stream
+from ..run import gaussian_rule
 from ..seed_record import Mask, SeedOptions
 
 SIGNS = 2**31
@@ -52,8 +52,8 @@ CHUNK = 1 << 16
 
 
 def supports(plan: RunPlan) -> bool:
-    """Return whether this engine knows the losses and the protocol: labelled samples, then fresh
-    batches of one kind that the fit before has labelled.
+    """Return whether this engine knows the losses and the protocol: two classes, labelled samples,
+    then fresh batches of one kind that the fit before has labelled.
     """
     protocol = plan.protocol
 
@@ -64,14 +64,17 @@ def supports(plan: RunPlan) -> bool:
         alike = all(
             group.law == first[0].law
             and group.proportions == first[0].proportions
+            and group.label_noise == first[0].label_noise
             and use.labels == labels
             for group, use in others
         )
         teacher = -1 if labels is None else labels.teacher
-        weights = all(use.weight == 1 for use in fit.uses)
-        return type(fit.loss) in (Logistic, Squared) and alike and weights and teacher == t - 1
+        plain = all(use.weight == 1 and use.given == 0 for use in fit.uses)
+        plain &= labels is None or not labels.agree
+        return type(fit.loss) in (Logistic, Squared) and alike and plain and teacher == t - 1
 
-    return protocol.every_sample_once and all(map(known, range(len(protocol.fits))))
+    once = protocol.every_sample_once and protocol.classes == 2 and protocol.length == 1
+    return once and all(map(known, range(len(protocol.fits))))
 
 
 class FrameEngine:
@@ -92,13 +95,13 @@ class FrameEngine:
         self.histogram = _Weights(plan.features) if options.keep_weights else None
         self.points: list[tuple[Array, float]] = [(np.zeros(2), 0.0)]
 
-    def model(self, t: int) -> tuple[float, float]:
+    def model(self, t: int) -> Model:
         state, bias = self.points[t + 1]
-        return float(np.linalg.norm(state)), bias
+        return Model(float(np.linalg.norm(state)), bias)
 
     def label(self, t: int) -> Labelled:
         self.batch = batch = RevealedRows(self.plan, t, self.seed, self.columns, *self.points[-1])
-        return Labelled(batch.targets, batch.selected, batch.positive, False, batch.quality)
+        return Labelled(batch.targets, batch.selected, batch.classes, False, batch.quality)
 
     def fit(self, t: int) -> None:
         copied = self.plan.protocol.fits[t].bias_of
@@ -108,7 +111,7 @@ class FrameEngine:
         across = float(self.point[1:] @ self.point[1:])
         self.points.append((np.array([self.point[0], np.sqrt(across)]), bias))
 
-    def measured(self, t: int) -> dict[str, float]:
+    def measured(self, t: int) -> dict[str, Any]:
         point, batch = self.point, self.batch
         return {
             "m": float(point[0]),
@@ -120,9 +123,9 @@ class FrameEngine:
             "fit_error": self.error,
         }
 
-    def rule(self, t: int) -> Measured:
+    def rule(self, t: int) -> dict[str, Any]:
         q = float(self.point[0]) ** 2 + float(self.point[1:] @ self.point[1:])
-        delta = self.plan.problem.test_mixture.delta
+        delta = float(self.plan.protocol.test.law.covariance)
         return gaussian_rule(float(self.point[0]), self.points[-1][1], np.full(2, delta * q))
 
     def probe(self, t: int) -> Callable[[int, np.random.Generator], float]:
@@ -193,13 +196,14 @@ class RevealedRows:
             fill_normals(self.key, j, 0, column)
             column *= np.float32(self.scale)
         x[0, : self.rows] += signs
-        self.positive: Mask = signs > 0
+        self.classes = (signs > 0).astype(np.int64)
         self.selected: Mask = np.ones(self.rows, dtype=bool)
-        self.quality: dict[str, float] = {}
+        self.quality: dict[str, Any] = {}
         self.rejected = np.empty((2, 0))
         if labels is None:
-            negative, positive = step.loss.classes
-            self.targets = np.where(self.positive, positive, negative)
+            random = generator(seed, t, LABELS)
+            given = given_labels(self.classes, group.label_noise, random)
+            self.targets = np.array(step.loss.classes)[given]
         else:
             self.targets = self._label(labels, state, bias)
         count = self.targets.size
@@ -213,7 +217,7 @@ class RevealedRows:
             logits[here] = state[0] * x[0, here].astype(float) + state[1] * x[1, here] + bias
         if labels.threshold > 0 or not logits.all():
             self.selected = np.abs(logits) > labels.threshold * float(np.hypot(state[0], state[1]))
-        self.quality = label_quality(logits, self.selected, self.positive)
+        self.quality = label_quality(logits, self.selected, self.classes)
         if not self.selected.all():
             self.rejected = x[:2, : self.rows][:, ~self.selected].astype(float)
             logits = logits[self.selected]

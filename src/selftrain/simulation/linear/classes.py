@@ -7,12 +7,19 @@ that of the multinomial fit of scikit-learn. Targets have one entry per class.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from scipy.special import logsumexp, softmax
 
 from ...arrays import Array
 from ...losses import Loss, Squared
 from ...protocol import class_basis
+from ..designs.design import Design
+from .fit import Fit, FitError, fit
+
+LOST = 1e-12
+"""A class with a smaller share of the labels is lost, as a class of two is in the theory."""
 
 
 class CrossEntropy:
@@ -25,7 +32,9 @@ class CrossEntropy:
 
     def value(self, target: Array, logit: Array) -> Array:
         scores = logit @ self.basis.T
-        total: Array = logsumexp(scores, axis=1) * target.sum(axis=1) - (target * scores).sum(axis=1)
+        total: Array = logsumexp(scores, axis=1) * target.sum(axis=1) - (target * scores).sum(
+            axis=1
+        )
         return total
 
     def slope(self, target: Array, logit: Array) -> Array:
@@ -61,3 +70,53 @@ ClassLoss = CrossEntropy | SquaredScores
 def class_loss(loss: Loss, classes: int) -> ClassLoss:
     """Return a loss of two classes written for K."""
     return SquaredScores(classes) if type(loss) is Squared else CrossEntropy(classes)
+
+
+def fit_classes(
+    design: Design,
+    targets: Array,
+    loss: Loss,
+    ridge: float,
+    *,
+    rows: Array,
+    fit_bias: bool,
+    weights: Array,
+    bias: Array,
+    tolerance: float,
+) -> Fit:
+    """Fit the scores of K classes; weights, bias and logits of the result have one column each.
+
+    A class without any label under the cross-entropy is lost: its trained bias goes to minus
+    infinity and its weights are zero.
+    """
+    mass = rows @ targets
+    alive = np.isfinite(bias)
+    if fit_bias:
+        alive = np.full(len(bias), True) if type(loss) is Squared else mass > LOST * mass.sum()
+    elif mass[~alive].any():
+        raise FitError("the bias that is copied excludes a class that has labels", np.inf)
+    inner = class_loss(loss, int(alive.sum()))
+    basis = inner.basis
+    found = fit(
+        design,
+        targets[:, alive],
+        inner,
+        ridge,
+        rows=rows,
+        fit_bias=fit_bias,
+        weights=weights[:, alive] @ basis,
+        bias=np.where(np.isfinite(bias), bias, 0.0)[alive] @ basis,
+        tolerance=tolerance,
+    )
+
+    def spread(inside: Array, other: float) -> Array:
+        whole = np.full((*inside.shape[:-1], len(bias)), other)
+        whole[..., alive] = inside @ basis.T
+        return whole
+
+    return replace(
+        found,
+        weights=spread(found.weights, 0.0),
+        bias=spread(found.bias, -np.inf),
+        logits=spread(found.logits, -np.inf),
+    )

@@ -6,8 +6,8 @@ $$F(c, b) = \sum_i \omega_i\, l(t_i, (Xc)_i + b) + \tfrac{\kappa}{2} \|c\|^2$$
 
 with soft targets t, sample weights $\omega$ (0 or 1 for selection) and no penalty on the bias,
 which may also be fixed. Of a simulation, $c = w/\sqrt N$ and $\kappa = \lambda N$ (`eq: update of
-ST`). A logit is a number, or has d components: then c is N by d, b has d entries, slopes are vectors
-and curvatures matrices.
+ST`). A logit is a number, or has d components: then c is N by d, b has d entries, slopes are
+vectors and curvatures matrices.
 
 The bias is eliminated exactly from every Newton system: with $D = \omega l''$ and the residuals
 $r = \omega l'$, the direction p solves $X^\top D (I - 1 d^\top) X p + \kappa p = -X^\top (r - d
@@ -189,11 +189,11 @@ class _Objective:
 
     def logits(self, point: Array, bias: Any) -> Array:
         empty = (self.design.shape[0], *point.shape[1:])
-        return (self.times(point) if point.any() else np.zeros(empty)) + bias
+        return np.asarray((self.times(point) if point.any() else np.zeros(empty)) + bias)
 
     def weighted(self, each: Array) -> Array:
         """Return numbers, vectors or matrices of the samples times their weights."""
-        return self.rows.reshape(-1, *(1,) * (each.ndim - 1)) * each
+        return np.asarray(self.rows.reshape(-1, *(1,) * (each.ndim - 1)) * each)
 
     def slope(self, logits: Array) -> Array:
         return self.weighted(self.loss.slope(self.targets, logits))
@@ -282,7 +282,8 @@ def times_curvature(curvature: Array, logits: Any) -> Array:
     """
     if curvature.ndim == 1:
         return np.asarray(curvature * logits)
-    return np.einsum("mij,...j->mi" if np.ndim(logits) == 1 else "mij,mj->mi", curvature, logits)
+    pairs = "mij,j->mi" if np.ndim(logits) == 1 else "mij,mj->mi"
+    return np.asarray(np.einsum(pairs, curvature, logits))
 
 
 def _dot(a: Array, b: Array) -> float:
@@ -291,4 +292,4 @@ def _dot(a: Array, b: Array) -> float:
 
 def _sizes(each: Array) -> Array:
     """Return the size of the number or of the vector of every sample."""
-    return np.abs(each) if each.ndim == 1 else np.linalg.norm(each, axis=1)
+    return np.asarray(np.abs(each) if each.ndim == 1 else np.linalg.norm(each, axis=1))

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import numpy as np
 
-DATA, COLUMNS, LENGTHS, TEST, LOGITS, WEIGHTS, PROBES = range(7)
+DATA, COLUMNS, LENGTHS, TEST, LOGITS, WEIGHTS, PROBES, LABELS = range(8)
 """Entries of a batch; columns of the frame and their lengths; test sample; rejected logits;
-weights; probes.
+weights; probes; wrong labels.
 """
 
 

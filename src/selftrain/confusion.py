@@ -1,0 +1,82 @@
+r"""The confusion matrix of a linear rule on Gaussian classes.
+
+Scores $s \sim N(\mu_k, C)$ in class k; the rule predicts the class of the largest score. That class
+j is predicted is the probability that $s_j - s_l > 0$ for all other l, an integral over K - 1
+dimensions. Conditioning one difference on those before (A. Genz, "Numerical computation of
+multivariate normal probabilities", 1992) leaves a smooth integrand on a cube of K - 2 dimensions,
+averaged over quasi-Monte Carlo points: accurate to 2e-6 for 3 classes, 3e-4 for 10.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+from scipy.special import ndtr, ndtri
+from scipy.stats import qmc
+
+from .arrays import Array
+
+__all__ = ["confusion_matrix"]
+
+POINTS = 2**12
+"""Quasi-Monte Carlo points, the same ones in every call."""
+
+TINY = 1e-14
+"""Variance added to a difference of scores, relative to the largest: rounding may make it
+negative."""
+
+
+def confusion_matrix(means: Array, covariance: Array) -> Array:
+    """Return P(predicted class | true class), one row per true class.
+
+    Arguments:
+        means: of the scores, one row per true class; minus infinity for a class that is never
+            predicted.
+        covariance: of the scores.
+
+    >>> means = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    >>> confusion_matrix(means, np.eye(3)).round(4)
+    array([[0.6337, 0.1831, 0.1831],
+           [0.1831, 0.6337, 0.1831],
+           [0.1831, 0.1831, 0.6337]])
+    """
+    found = np.zeros(means.shape)
+    alive = np.flatnonzero(np.isfinite(means).all(axis=0))
+    inner, noise = means[:, alive], covariance[np.ix_(alive, alive)]
+    if alive.size == 1 or not np.trace(noise) > 0:
+        found[np.arange(len(means)), alive[inner.argmax(axis=1)]] = 1.0
+        return found
+    for place, label in enumerate(alive):
+        others = np.delete(np.arange(alive.size), place)
+        off = inner[:, [place]] - inner[:, others]
+        minus = np.eye(alive.size)[place] - np.eye(alive.size)[others]
+        found[:, label] = _all_positive(off, minus @ noise @ minus.T)
+    return np.asarray(found / found.sum(axis=1, keepdims=True))
+
+
+def _all_positive(means: Array, covariance: Array) -> Array:
+    """Return the probability that all components are positive, for each row of means."""
+    # The components that are most often negative first: the integrand then varies least.
+    order = np.argsort((means / np.sqrt(np.diag(covariance) + 1e-300)).mean(axis=0))
+    means, covariance = means[:, order], covariance[np.ix_(order, order)]
+    size = len(covariance)
+    root = np.linalg.cholesky(covariance + TINY * np.trace(covariance) * np.eye(size))
+    cube = _cube(size - 1)
+    drawn = np.zeros((size, len(cube), len(means)))
+    product = np.ones((len(cube), len(means)))
+    for i in range(size):
+        edge = -(means[:, i] + np.tensordot(root[i, :i], drawn[:i], axes=1)) / root[i, i]
+        above = ndtr(-edge)
+        product = product * above
+        if i < size - 1:
+            drawn[i] = -ndtri(np.clip(above * cube[:, [i]], 1e-300, 1 - 1e-16))
+    return np.asarray(product.mean(axis=0))
+
+
+@lru_cache(maxsize=32)
+def _cube(dimensions: int) -> Array:
+    """Return quasi-Monte Carlo points; one point where there is nothing to integrate."""
+    if dimensions == 0:
+        return np.zeros((1, 0))
+    return np.asarray(qmc.Sobol(dimensions, rng=np.random.default_rng(0)).random(POINTS))
