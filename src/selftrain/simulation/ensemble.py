@@ -75,7 +75,8 @@ class Ensemble:
         confusion: P(predicted class | true class), (seeds, steps + 1, K, K), a row for each true
             class.
         logit_variances: of the logits within each of two classes, or of the K scores.
-        label_shares: proportions of the predicted classes among the selected samples.
+        label_shares: proportions of the classes among the pseudo-labels, soft ones in parts (among
+            the given labels where there are no others).
         auc: P(a positive sample has the larger logit).
         test_error: share of errors on a fresh test sample of as many points as the batch.
         fraction_selected, pseudo_label_accuracy, selected_label_accuracy, train_loss: measured on

@@ -38,7 +38,7 @@ class Labelled(NamedTuple):
         selected: which samples of the batch the fit uses.
         truth: the true classes of the batch.
         mixed: whether the fit has given labels besides the pseudo-labels.
-        quality: what the pseudo-labels are worth.
+        quality: what the labels are worth, and the shares of the classes among them.
     """
 
     targets: Array
@@ -124,20 +124,28 @@ def check_selection(t: int, labels: PseudoLabels, selected: Mask, teacher: Model
 
 
 def label_quality(logits: Array, selected: Mask, truth: Classes) -> dict[str, Any]:
-    """Return how many samples are selected, how often the teacher has their class right, and the
-    proportions of the predicted classes among those selected.
-    """
-    classes = 2 if logits.ndim == 1 else logits.shape[1]
-    guess = predicted(logits)
-    correct = guess == truth
-    found: dict[str, Any] = {
+    """Return how many samples are selected, and how often the teacher has their class right."""
+    correct = predicted(logits) == truth
+    return {
         "fraction_selected": float(selected.mean()),
         "pseudo_label_accuracy": float(correct.mean()),
+        "selected_label_accuracy": float(correct[selected].mean()) if selected.any() else np.nan,
     }
-    if selected.any():
-        found["selected_label_accuracy"] = float(correct[selected].mean())
-        found["label_shares"] = np.bincount(guess[selected], minlength=classes) / selected.sum()
-    return found
+
+
+def label_shares(targets: Array, weights: Array | None, codes: Array) -> Array:
+    """Return the proportions of the classes among labels, soft ones in parts; `codes` are the
+    targets that stand for the classes.
+
+    >>> label_shares(np.array([1.0, 0.8, 0.0]), None, np.array([0.0, 1.0])).round(3)
+    array([0.4, 0.6])
+    """
+    if targets.ndim == 1:
+        masses = np.abs(targets[:, None] - codes[::-1])
+    else:
+        masses = np.abs(targets - targets.mean(axis=1, keepdims=True) + 1 / len(codes))
+    mass = masses.sum(axis=0) if weights is None else weights @ masses
+    return np.asarray(mass / mass.sum() if mass.sum() > 0 else np.full(len(codes), np.nan))
 
 
 def one_class(targets: Array, codes: Array) -> bool:

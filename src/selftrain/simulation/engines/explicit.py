@@ -28,6 +28,7 @@ from ..labels import (
     confidence,
     confidence_unit,
     label_quality,
+    label_shares,
     predicted,
     pseudo_targets,
 )
@@ -85,17 +86,23 @@ class ExplicitEngine:
         parts = [part for part, _, _ in entries]
         labelled = [self._labels(t, part, labels) for part, _, labels in entries]
         targets, selected, logits = (np.concatenate(one) for one in zip(*labelled, strict=True))
-        weights = np.repeat([weight for _, weight, _ in entries], [len(p.classes) for p in parts])
-        weights = weights * selected
+        sizes = [len(part.classes) for part in parts]
+        weights = np.repeat([weight for _, weight, _ in entries], sizes) * selected
         if parts[0].weights is not None:
             weights *= np.concatenate([np.asarray(part.weights) for part in parts])
         designs = [as_design(part.design) for part in parts]
         design = designs[0] if len(designs) == 1 else Stacked(*designs)
         self._samples = FitSamples(design, targets, weights)
-        count = sum(len(part.classes) for part in parts[: len(made)]) or len(targets)
+        count = sum(sizes[: len(made)]) or len(targets)
         self._targets, self._selected = targets[:count], selected[:count]
         truth = np.concatenate([part.classes for part in parts])[:count]
-        quality = label_quality(logits, self._selected, truth) if made else {}
+        # Of samples with pseudo-labels; of all where there are none.
+        owned = {group for group, _, _ in made} or {group for group, _, _ in given}
+        mine = np.repeat([group in owned for group, _, _ in made + given], sizes)
+        codes = class_targets(self.protocol.fits[t].loss, self.protocol.classes)
+        quality: dict[str, Any] = {"label_shares": label_shares(targets, weights * mine, codes)}
+        if made:
+            quality |= label_quality(logits, self._selected, truth)
         mixed = bool(made and given)
         return Labelled(targets[:count][self._selected], self._selected, truth, mixed, quality)
 

@@ -32,7 +32,14 @@ from ..frame.passes import (
     total_loss,
 )
 from ..frame.probe import probe_frame
-from ..labels import Labelled, Model, given_labels, label_quality, pseudo_targets
+from ..labels import (
+    Labelled,
+    Model,
+    given_labels,
+    label_quality,
+    label_shares,
+    pseudo_targets,
+)
 from ..plan import RunPlan
 from ..random.normals import fill_normals, fill_signs
 from ..random.streams import COLUMNS, LABELS, LENGTHS, LOGITS, WEIGHTS, generator, stream
@@ -101,7 +108,9 @@ class FrameEngine:
 
     def label(self, t: int) -> Labelled:
         self.batch = batch = RevealedRows(self.plan, t, self.seed, self.columns, *self.points[-1])
-        return Labelled(batch.targets, batch.selected, batch.classes, False, batch.quality)
+        shares = label_shares(batch.targets, None, np.array(batch.step.loss.classes))
+        quality = {**batch.quality, "label_shares": shares}
+        return Labelled(batch.targets, batch.selected, batch.classes, False, quality)
 
     def fit(self, t: int) -> None:
         copied = self.plan.protocol.fits[t].bias_of
