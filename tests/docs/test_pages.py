@@ -13,7 +13,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 
 @pytest.mark.parametrize(
-    "page", ["first-run", "imbalance", "domain-shift", "add-a-labeler", "limits"]
+    "page", ["first-run", "imbalance", "domain-shift", "add-a-labeler", "limits", "label-noise"]
 )
 def test_examples(page: str, capsys: pytest.CaptureFixture[str]) -> None:
     text = (DOCS / f"{page}.md").read_text(encoding="utf-8")
