@@ -71,7 +71,7 @@ def test_solve_is_what_the_api_says(
     code, out, _ = selftrain("solve", "--data", file, *ROWS, *RECIPE)
     assert code == 0
     assert "Best linear rule on these clusters" in out
-    assert "has no meaning for clusters with a shape" in out
+    assert "has no meaning for general covariances" in out
 
 
 def test_simulate_draws_the_rows_or_synthetic_gaussian_data(

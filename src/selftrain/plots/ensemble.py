@@ -115,7 +115,7 @@ def draw_quantity(
 def _draw_limits(ax: Axes, problem: Problem) -> None:
     """What no method, or no linear rule, can beat."""
     if problem.shaped:
-        from ..theory.limits import best_linear_error
+        from ..theory.bayes import best_linear_error
 
         draw_best_linear(ax, best_linear_error(problem))
         return

@@ -105,7 +105,7 @@ def draw_error(ax: Axes, run: Trajectory, limits: bool = True) -> None:
             run.t[end:], run.error[end:], color=BLUE, linestyle="dotted", marker=hollow, mfc="w"
         )
     if limits and run.problem.shaped:
-        from ..theory.limits import best_linear_error
+        from ..theory.bayes import best_linear_error
 
         draw_best_linear(ax, best_linear_error(run.problem))
     elif limits:

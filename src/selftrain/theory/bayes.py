@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.polynomial import chebyshev
@@ -32,14 +31,12 @@ from ..arrays import Array
 from ..fields import whole
 from ..problem import Mixture, Problem
 
-__all__ = [
-    "BayesLimits",
-    "Chebyshev",
-    "bayes_error",
-    "bayes_path",
-    "label_overlap",
-    "optimal_error",
-]
+__all__ = ["BayesLimits", "bayes_error", "bayes_path", "best_linear_error", "label_overlap"]
+
+NO_BAYES_LIMIT = (
+    "The Bayes limit with an unknown direction has no meaning for general covariances: "
+    "it would need a law of means and covariances."
+)
 
 _TOLERANCE = 1e-17
 _SETTLED = 1e-14
@@ -70,7 +67,7 @@ class BayesLimits:
 
 
 def bayes_error(problem: Problem, upto: int | None = None) -> BayesLimits:
-    """The three limits of a problem.
+    """Return the three limits of a problem.
 
     Arguments:
         upto: count only the batches of steps 1..`upto`; default: all.
@@ -80,28 +77,45 @@ def bayes_error(problem: Problem, upto: int | None = None) -> BayesLimits:
     0.0937829670464
     """
     asked = problem.steps if upto is None else upto
-    accepted = f"a step from 0 to {problem.steps} is accepted"
+    accepted = f"must be a step from 0 to {problem.steps}"
     steps = whole("upto", asked, lambda n: 0 <= n <= problem.steps, accepted)
     log_odds = np.concatenate([
         _Batches(problem, np.array([steps])).solve(),
         _Batches(problem, np.array([steps]), all_labeled=True).solve(),
         _Batches(problem, np.array([0])).solve(),
     ])  # fmt: skip
-    errors = optimal_error(log_odds, problem.test_mixture)
+    errors = _optimal_error(log_odds, problem.test_mixture)
     return BayesLimits(*errors.tolist(), *expit(log_odds).tolist())
 
 
 def bayes_path(problem: Problem) -> Array:
-    """The semi-supervised limit at every step t = 0..T, from the batches up to t.
+    """Return the semi-supervised limit at every step t = 0..T, from the batches up to t.
 
     >>> bayes_path(Problem(0.5, 2.0, 0.5, 0.75**2, steps=3)).round(6).tolist()
     [0.180185, 0.122326, 0.109239, 0.103851]
     """
     batches = _Batches(problem, np.arange(problem.steps + 1))
-    return optimal_error(batches.solve(), problem.test_mixture)
+    return _optimal_error(batches.solve(), problem.test_mixture)
 
 
-def optimal_error(log_odds: Array, test: Mixture) -> Array:
+def best_linear_error(problem: Problem) -> float:
+    """Return the error of the best linear rule on the test mixture of a problem with clusters, if
+    everything is known. The Bayes limit would depend on how unknown means and covariances are
+    distributed; this does not.
+
+    >>> from selftrain import Clusters
+    >>> clusters = Clusters(mean=[1.0, 0.0], covariance=[1.0, 4.0])
+    >>> problem = Problem(alpha_l=2.0, alpha_u=4.0, rho=0.5, clusters=clusters, steps=1)
+    >>> round(best_linear_error(problem), 6)
+    0.158655
+    """
+    clusters = problem.test_clusters
+    if math.isinf(clusters.separation):
+        return 0.0
+    return clusters.best_rule(problem.test_mixture.rho).error
+
+
+def _optimal_error(log_odds: Array, test: Mixture) -> Array:
     r"""$\rho H(k + \tau) + (1-\rho) H(k - \tau)$, $k = \sqrt{M/\Delta}$, $\tau =
     \log(\rho/(1-\rho))/(2k)$, at $\log(M/(1-M))$.
     """
@@ -111,7 +125,7 @@ def optimal_error(log_odds: Array, test: Mixture) -> Array:
 
 
 def label_overlap(snr: Array, rho: float) -> tuple[Array, Array]:
-    r"""$M_s(y; \rho)$ and its derivative in y.
+    r"""Return $M_s(y; \rho)$ and its derivative in y.
 
     On the posterior the mean of $s\tanh$ is that of $\tanh^2$, a sum without cancellation, and the
     derivative is $E[\mathrm{sech}^4]$. The trapezoidal rule of step h errs by $e^{-2\pi^2/h^2}$
@@ -141,24 +155,6 @@ def label_overlap(snr: Array, rho: float) -> tuple[Array, Array]:
         value += share * (mean_square @ weight)
         slope += share * ((1 - mean_square) ** 2 @ weight)
     return value, slope
-
-
-class Chebyshev(NamedTuple):
-    """Series on one interval, one row of coefficients each."""
-
-    low: float
-    high: float
-    terms: Array
-
-    def __call__(self, at: Array) -> tuple[Array, Array]:
-        """The value and the derivative of each series at a point of its own."""
-        half = 0.5 * (self.high - self.low)
-        x = np.clip((at - self.low) / half - 1.0, -1.0, 1.0)
-        size = self.terms.shape[1]
-        value = (chebyshev.chebvander(x, size - 1) * self.terms).sum(axis=1)
-        slopes = chebyshev.chebder(self.terms, axis=1) / half
-        slope = (chebyshev.chebvander(x, size - 2) * slopes).sum(axis=1)
-        return value, slope
 
 
 def _labeled(rows: Array, wrong: Array) -> Array:
@@ -203,30 +199,31 @@ class _Batches:
         self.most = self.least + np.append(0.0, np.cumsum(self.worth))[self.upto]
         self.series = self._series() if len(self.kinds) > 1 and upto.size > 1 else None
 
-    def _series(self) -> Chebyshev | None:
-        r"""$\kappa$ of every step as a Chebyshev series in $\log(M/(1-M))$: a step adds its batch
-        to the one before.
-
-        The series of all steps take one row of numbers per step; None if they do not converge.
+    def _series(self) -> tuple[Array, Array] | None:
+        r"""The ends of an interval of $\log(M/(1-M))$ and there $\kappa$ of every step as a
+        Chebyshev series, a column each: a step adds its batch to the one before. None if they do
+        not converge.
         """
-        low, high = math.log(float(self.floor.min())), math.log(float(self.most.max()))
+        ends = np.log([float(self.floor.min()), float(self.most.max())])
         for size in (24, 48, 96, 192):
             angle = math.pi * (np.arange(size) + 0.5) / size
-            overlap = expit(0.5 * (low + high) + 0.5 * (high - low) * np.cos(angle))
-            values = np.array(
-                [label_overlap(overlap / mix.delta, mix.rho)[0] for mix in self.kinds]
-            )
-            terms = (2.0 / size) * values @ np.cos(angle[:, None] * np.arange(size))
+            overlap = expit(ends.mean() + 0.5 * (ends[1] - ends[0]) * np.cos(angle))
+            rows = [label_overlap(overlap / mix.delta, mix.rho)[0] for mix in self.kinds]
+            terms = (2.0 / size) * np.array(rows) @ np.cos(angle[:, None] * np.arange(size))
             terms[:, 0] *= 0.5
             if np.abs(terms[:, -4:]).max() < _SETTLED:
                 sums = np.vstack([np.zeros(size), (self.worth[:, None] * terms[self.kind])])
-                return Chebyshev(low, high, np.cumsum(sums, axis=0)[self.upto])
+                return ends, np.cumsum(sums, axis=0)[self.upto].T
         return None
 
     def kappa(self, log_odds: Array) -> tuple[Array, Array]:
         r"""$\kappa$ and its derivative in $\log(M/(1-M))$, at one M for each of the steps."""
         if self.series is not None:
-            value, slope = self.series(log_odds)
+            (low, high), terms = self.series
+            half = 0.5 * (high - low)
+            x = np.clip((log_odds - low) / half - 1.0, -1.0, 1.0)
+            value = chebyshev.chebval(x, terms, tensor=False)
+            slope = chebyshev.chebval(x, chebyshev.chebder(terms) / half, tensor=False)
             return self.least + value, slope
         overlap = expit(log_odds)
         value, slope = self.least.copy(), np.zeros(overlap.shape)

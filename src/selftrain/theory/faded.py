@@ -1,5 +1,5 @@
 r"""What becomes of a run whose weights fade: its last step for any number of steps, and the limit
-$T \to \infty$. How `solve` goes on where weights underflow is in `fading`.
+$T \to \infty$. How `solve` continues where weights underflow is in `fading`.
 
 A ridge shrinks the weights by a factor per step; below one point per feature ($\alpha_U P_{sel} <
 1$) by a factor that stays away from one however small the ridge, because a batch says nothing about
@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import brentq
@@ -71,8 +72,8 @@ class FadedState:
 
 
 def faded_limit(problem: Problem, recipe: Recipe) -> FadedState:
-    r"""The limit $T \to \infty$ of a run of balanced classes at constant hyperparameters: those of
-    its last step.
+    r"""Return the limit $T \to \infty$ of a run of balanced classes at the hyperparameters of its
+    last step.
 
     Arguments:
         problem: balanced classes in the batches, logistic or squared loss; its last batch is
@@ -85,7 +86,7 @@ def faded_limit(problem: Problem, recipe: Recipe) -> FadedState:
     (0.324012, 8.62943)
     """
     if problem.steps == 0:
-        raise InvalidInput("steps", 0, "a run of one step or more has a limit")
+        raise InvalidInput("steps", 0, "must be 1 or more")
     step = _Step(problem, recipe, problem.steps)
 
     def change(cosine: float) -> float:
@@ -98,14 +99,14 @@ def faded_limit(problem: Problem, recipe: Recipe) -> FadedState:
         fixed = high
     else:
         fixed = brentq(change, low, high, xtol=1e-16, rtol=1e-15)
-    there = step(fixed)
-    return FadedState(
-        there.error(problem), 1.0 - fixed, there.chi, -math.inf, math.exp(0.5 * there.log_growth)
-    )
+    there, test = step(fixed), problem.test_mixture
+    m, q, bias = np.array([there.cosine]), np.ones(1), np.zeros(1)
+    error = float(generalization_error(m, q, bias, test.rho, test.delta)[0])
+    return FadedState(error, 1.0 - fixed, there.chi, -math.inf, there.kept)
 
 
 def last_step(problem: Problem, recipe: Recipe, tolerance: float = 1e-10) -> FadedState:
-    """The last step of a run, with the logarithm of its norm.
+    """Return the last step of a run, with the logarithm of its norm.
 
     Arguments:
         problem, recipe, tolerance: as for `solve`.
@@ -124,20 +125,12 @@ def last_step(problem: Problem, recipe: Recipe, tolerance: float = 1e-10) -> Fad
     return FadedState(error, off, chi, float(run.log_q[-1]), kept, faded)
 
 
-@dataclass(frozen=True)
-class _Direction:
-    """Weights without their norm: the cosine, 1 - cosine^2, and what the step to them was."""
+class _Direction(NamedTuple):
+    """Weights without their norm: the cosine, and what the step to them was."""
 
     cosine: float
-    misalignment: float
     chi: float
-    log_growth: float
-
-    def error(self, problem: Problem) -> float:
-        """The error on the test mixture; the bias is zero."""
-        test = problem.test_mixture
-        m, q, bias = np.array([self.cosine]), np.ones(1), np.zeros(1)
-        return float(generalization_error(m, q, bias, test.rho, test.delta)[0])
+    kept: float
 
 
 class _Step:
@@ -145,41 +138,30 @@ class _Step:
 
     def __init__(self, problem: Problem, recipe: Recipe, t: int):
         problem.needs_fresh_rows("the limit of faded weights")
-        values = recipe.at_steps(problem.steps)
+        ridge, threshold, sharpness = (float(x[t - 1]) for x in recipe.at_steps(problem.steps))
         alpha, rho, delta = (float(column[t - 1]) for column in problem.unlabeled)
         loss = problem.loss_at(t)
         if rho != 0.5:
-            accepted = "balanced batches have a limit; in others the bias outlives the weights"
+            accepted = "must be 0.5: in other batches the bias outlives the weights"
             raise InvalidInput("rho_u", rho, accepted)
         if type(loss) not in (Logistic, Squared):
-            raise InvalidInput("loss", loss.name, "the logistic and the squared loss are accepted")
-        if type(recipe.label_function) is not SoftLabels or not values.sharpness[t - 1] < math.inf:
-            raise InvalidInput("labels", "hard", "soft labels fade; hard ones do not")
+            raise InvalidInput("loss", loss.name, "must be the logistic or the squared loss")
+        if type(recipe.label_function) is not SoftLabels or math.isinf(sharpness):
+            raise InvalidInput("labels", "hard", "must be soft: runs with hard ones do not fade")
         self.slope = 0.25 if type(loss) is Logistic else 1.0
         squared = problem.replace(
-            loss="squared",
-            pseudo_loss=None,
-            steps=1,
-            alpha_u=alpha,
-            rho_u=rho,
-            delta_u=delta,
-            test=None,
-            batches="fresh",
-        )
-        small = Recipe(
-            lambda_u=float(values.lambda_u[t - 1]) / self.slope,
-            threshold=float(values.threshold[t - 1]),
-            sharpness=float(values.sharpness[t - 1]),
-        )
+            loss="squared", pseudo_loss=None, steps=1, alpha_u=alpha, rho_u=rho, delta_u=delta,
+            test=None, batches="fresh",
+        )  # fmt: skip
+        small = Recipe(lambda_u=ridge / self.slope, threshold=threshold, sharpness=sharpness)
         self.stages = Stages(squared, small)
 
     def __call__(self, cosine: float, misalignment: float | None = None) -> _Direction:
-        """The direction after the step."""
+        """The direction after the step; `misalignment` is 1 - cosine^2, if it is known better."""
         off = (1.0 - cosine) * (1.0 + cosine) if misalignment is None else misalignment
         old = self.stages.space.law(np.array([cosine]), np.array([off]))
         stage = self.stages.stage(1, old, 0.0)
         solution = solve_stage(stage, exponent_of(TIGHT), confirmable(TIGHT))
         new, numbers = stage.algebra.advance(solution.x, stage.ridge, stage.labels.gamma)
-        q, v, _, chi = numbers.tolist()
-        m = float(new.mean[0])
-        return _Direction(m / math.sqrt(q), v / q, chi / self.slope, math.log(q))
+        norm = math.sqrt(numbers[0])
+        return _Direction(float(new.mean[0]) / norm, float(numbers[3]) / self.slope, norm)

@@ -537,14 +537,14 @@ class Trajectory:
 
     def save(self, path: str | Path) -> Path:
         """Write everything to a netCDF file; `Trajectory.load` gives it back."""
-        from .stored import save
+        from .run_file import save
 
         return save(self, path)
 
     @staticmethod
     def load(path: str | Path) -> Trajectory:
         """Read what `save` wrote."""
-        from .stored import load
+        from .run_file import load
 
         return load(Trajectory, path)
 

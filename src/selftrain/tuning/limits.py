@@ -11,8 +11,7 @@ from typing import Any
 
 from ..parameters import SEARCH_BOUNDS
 from ..problem import Problem
-from ..theory.bayes import BayesLimits, bayes_error
-from ..theory.limits import NO_BAYES_LIMIT, best_linear_error
+from ..theory.bayes import NO_BAYES_LIMIT, BayesLimits, bayes_error, best_linear_error
 from .supervised import SupervisedOptimum, supervised_optimum
 
 __all__ = ["BAYES", "Limits"]

@@ -1,6 +1,6 @@
 """Optima in files: what `Optimum.save` writes and `Optimum.load` reads.
 
-A file is that of the best run (`theory.stored`) with the search beside it as JSON.
+A file is that of the best run (`theory.run_file`) with the search beside it as JSON.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 from ..recipe import Recipe
 from ..runtime.files import stored, write_netcdf
-from ..theory.stored import as_dataset, from_dataset
+from ..theory.run_file import as_dataset, from_dataset
 from ..theory.trajectory import Trajectory
 from .optimum import Improvement, Optimum
 from .supervised import SupervisedFit, SupervisedOptimum

@@ -13,7 +13,7 @@ import pytest
 
 from selftrain import Clusters, Problem, Recipe, gradient, optimize, solve
 from selftrain.errors import InvalidInput, NoGradient
-from selftrain.theory.limits import best_linear_error
+from selftrain.theory.bayes import best_linear_error
 
 COMMON: dict[str, Any] = {"alpha_l": 0.5, "alpha_u": 2.0, "rho": 0.4, "steps": 3}
 SPHERE = Problem(**COMMON, delta=0.5)

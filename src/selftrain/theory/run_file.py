@@ -34,6 +34,9 @@ EXACT = {
 }
 """What a file has of the steps of the exact engine, with its dimensions."""
 
+COUNTED: dict[str, type] = {"evaluations": int, "nodes": int, "accuracy": float}
+"""Arrays of `SolverStats`."""
+
 TESTED = {"logit_variances": ("t", "class"), "off_best": ("t",)}
 """What the test samples see of the weights."""
 
@@ -44,12 +47,12 @@ def save(run: Trajectory, path: str | Path) -> Path:
 
 
 def as_dataset(run: Trajectory) -> xr.Dataset:
-    """All that a file has of a run."""
+    """Return all that a file has of a run."""
     stats = run.stats
     data = run.to_xarray()
-    data["solver_evaluations"] = ("t", np.asarray(stats.evaluations, dtype="i4"))
-    data["solver_nodes"] = ("t", np.asarray(stats.nodes, dtype="i4"))
-    data["solver_accuracy"] = ("t", stats.accuracy)
+    for name, kind in COUNTED.items():
+        values = np.asarray(getattr(stats, name), dtype="i4" if kind is int else None)
+        data[f"solver_{name}"] = ("t", values)
     data.attrs["solver"] = json.dumps({"tolerance": stats.tolerance, "start": list(stats.start)})
     for name, dims in (TESTED | EXACT).items():
         values = getattr(run, name)
@@ -69,11 +72,14 @@ def load(kind: type[Trajectory], path: str | Path) -> Trajectory:
 
 
 def from_dataset(kind: type[Trajectory], data: xr.Dataset) -> Trajectory:
-    """The run of a dataset that `as_dataset` made."""
-    problem = Problem.from_json(data.attrs["problem"])
-    stats = _stats(data)
+    """Return the run of a dataset that `as_dataset` made."""
+    problem, solver = Problem.from_json(data.attrs["problem"]), json.loads(data.attrs["solver"])
     names = [*STATE, *TESTED, *(name for name in EXACT if name in data)]
     arrays: dict[str, Any] = {name: data[name].values.astype(float) for name in names}
+    counted: dict[str, Any] = {
+        name: data[f"solver_{name}"].values.astype(of) for name, of in COUNTED.items()
+    }
+    stats = SolverStats(solver["tolerance"], **counted, start=tuple(solver["start"]))
     collapsed = int(data.attrs["collapsed_at"])
     failure = json.loads(data.attrs["failure"])
     if not len(stats.start) == len(arrays["m"]) == problem.steps + 1 > collapsed:
@@ -88,15 +94,4 @@ def from_dataset(kind: type[Trajectory], data: xr.Dataset) -> Trajectory:
         fading=Fading.from_dataset(data),
         reuse=Reuse.from_dataset(data),
         space=space_of_problem(problem) if "weight_means" in data else None,
-    )
-
-
-def _stats(data: xr.Dataset) -> SolverStats:
-    solver = json.loads(data.attrs["solver"])
-    return SolverStats(
-        solver["tolerance"],
-        data["solver_evaluations"].values.astype(int),
-        data["solver_nodes"].values.astype(int),
-        data["solver_accuracy"].values.astype(float),
-        tuple(solver["start"]),
     )
