@@ -53,6 +53,7 @@ __all__ = [
     "new_samples",
     "parts_of",
     "proportions_of",
+    "pseudo_labeled",
     "protocol_of",
     "sample_groups",
 ]
@@ -430,6 +431,17 @@ def every_sample_once(problem: Problem) -> bool:
         return problem.steps < 2
     parts = [part for step in parts_of(problem.batches, problem.steps) for part in step]
     return len({*parts, LABELED}) == len(parts) + 1
+
+
+def pseudo_labeled(problem: Problem) -> Array:
+    """Return the samples per feature that each of the steps 1..T labels by itself."""
+    alpha = problem.unlabeled.alpha
+    if problem.batches in ("fresh", "reused"):
+        return alpha
+    parts = parts_of(problem.batches, problem.steps)
+    unlabeled = np.array([any(part != LABELED for part in names) for names in parts], dtype=bool)
+    labeled = np.array([LABELED in names for names in parts], dtype=bool)
+    return np.asarray(alpha * unlabeled + problem.alpha_l * labeled)
 
 
 def new_samples(problem: Problem) -> Array:

@@ -5,6 +5,7 @@ from .runtime.progress import ProgressReport
 from .simulation.comparison import Comparison
 from .sweeps.dataset import Sweep
 from .theory.bayes import BayesLimits
+from .theory.causal.classes import ClassTrajectory
 from .theory.continuum.path import ContinuumPath
 from .theory.gradients.gradient import Gradient
 from .theory.thinned import ThinnedRun
@@ -14,6 +15,7 @@ from .tuning.supervised import SupervisedFit, SupervisedOptimum
 __all__ = [
     "Answer",
     "BayesLimits",
+    "ClassTrajectory",
     "Comparison",
     "ContinuumPath",
     "Gradient",

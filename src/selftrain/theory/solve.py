@@ -1,21 +1,23 @@
-r"""`solve`: the large-system limit of iterative self-training, for any problem and recipe.
+r"""`solve`: the large-system limit of iterative self-training, for any problem and recipe, and of
+any other training protocol.
 
 Here one of two engines is chosen: `exact` where every sample is used once, `causal` where samples
-are reused, after the steps before that.
+are reused, after the steps before that, and for K classes and protocols.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, overload
 
 from ..errors import InvalidInput
 from ..fields import number
 from ..problem import Problem
-from ..protocol import every_sample_once
+from ..protocol import Protocol, every_sample_once, protocol_of
 from ..recipe import Recipe
 from ..runtime.progress import ProgressOption, checked_progress
+from .causal.classes import ClassTrajectory
 from .causal.known import before_reuse, ended_early
-from .causal.solve import solve_causal
+from .causal.solve import solve_causal, solve_protocol
 from .exact import solve_exact
 from .tolerances import TOLERANCE, TOLERANCES
 from .trajectory import Trajectory
@@ -23,6 +25,7 @@ from .trajectory import Trajectory
 __all__ = ["solve"]
 
 
+@overload
 def solve(
     problem: Problem,
     recipe: Recipe,
@@ -30,19 +33,40 @@ def solve(
     on_failure: str = "raise",
     warm_start: Trajectory | None = None,
     progress: ProgressOption = None,
-) -> Trajectory:
+) -> Trajectory: ...
+
+
+@overload
+def solve(
+    problem: Protocol,
+    recipe: None = None,
+    tolerance: float | None = None,
+    on_failure: str = "raise",
+    warm_start: None = None,
+    progress: ProgressOption = None,
+) -> ClassTrajectory: ...
+
+
+def solve(
+    problem: Problem | Protocol,
+    recipe: Recipe | None = None,
+    tolerance: float | None = None,
+    on_failure: str = "raise",
+    warm_start: Trajectory | None = None,
+    progress: ProgressOption = None,
+) -> Any:
     """Solve the self-consistent equations of every step (Definition `def: self-consistent
     equations`).
 
     Arguments:
-        problem: data and loss.
-        recipe: hyperparameters.
+        problem: data and loss; or a `Protocol`, groups of samples and fits to them.
+        recipe: hyperparameters; none for a protocol, which has its own.
         tolerance: relative accuracy of the state of each step, between 1e-13 and 1e-3; default:
             1e-10. Where rounding or a kinked loss forbids it, a step is accepted up to 1e-8;
             `stats.accuracy` reports what was reached. With data reuse (`Problem(batches=...,
             keep_labeled=...)`) averages are over quasi-Monte Carlo samples: from 1e-7 on; default:
-            1e-5, or 1e-4 where hard labels or a threshold jump and for general covariances,
-            accepted up to ten times that where replicates of more than 131,072 points would be
+            1e-5, or 1e-4 where hard labels or a threshold jump, for general covariances and for 3
+            or 4 classes, 1e-3 for more classes, accepted up to ten times that where replicates of more than 131,072 points would be
             needed (`stats.accuracy` reports it). Squared loss without jumps stays exact.
         on_failure: "raise" a `StageError`, or return the "partial" trajectory up to the failure,
             with NaN after it and the error in `failure`.
@@ -51,8 +75,9 @@ def solve(
         progress: None, True, False or a function of a `ProgressReport` (`runtime.progress`).
 
     Returns:
-        A `Trajectory` over t = 0..steps. Pseudo-labels that collapse into one class end it early:
-        that is an outcome, marked in `collapsed_at`, not a failure.
+        A `Trajectory` over t = 0..steps; for more than two classes, and for a protocol, a
+        `results.ClassTrajectory`. Pseudo-labels that collapse into one class (that lack one of K)
+        end it early: that is an outcome, marked in `collapsed_at`, not a failure.
 
     >>> from selftrain import Problem, Recipe
     >>> problem = Problem(alpha_l=0.5, alpha_u=2.0, rho=0.4, delta=0.75**2, steps=16)
@@ -60,13 +85,19 @@ def solve(
     >>> run
     Trajectory(steps=16, error 0.193827 -> 0.399977, cosine 0.641744 -> 0.966967)
     """
-    _check(problem, recipe, on_failure, warm_start)
-    checked_progress(progress)
-    recipe.at_steps(problem.steps)
-    if every_sample_once(problem):
-        wanted = TOLERANCE if tolerance is None else checked_tolerance(tolerance)
-        return solve_exact(problem, recipe, wanted, on_failure, warm_start, progress)
     asked = None if tolerance is None else checked_tolerance(tolerance)
+    checked_progress(progress)
+    if isinstance(problem, Protocol):
+        _check_protocol(recipe, on_failure, warm_start)
+        return solve_protocol(problem, asked, on_failure, progress)
+    problem, recipe = _checked(problem, recipe, on_failure, warm_start)
+    recipe.at_steps(problem.steps)
+    if problem.classes > 2:
+        protocol = protocol_of(problem, recipe)
+        return solve_protocol(protocol, asked, on_failure, progress, (problem, recipe))
+    if every_sample_once(problem):
+        wanted = TOLERANCE if asked is None else asked
+        return solve_exact(problem, recipe, wanted, on_failure, warm_start, progress)
     first = solve(*before_reuse(problem, recipe), on_failure=on_failure, progress=False)
     if first.collapsed_at is not None or first.failure is not None:
         return ended_early(problem, recipe, first)
@@ -76,21 +107,33 @@ def solve(
 def checked_tolerance(tolerance: Any) -> float:
     """A tolerance the engines can work with."""
     least, most = TOLERANCES
-    accepted = "a number between 1e-13 and 1e-3 is accepted"
+    accepted = "must be between 1e-13 and 1e-3"
     return number("tolerance", tolerance, lambda value: least <= value <= most, accepted)
 
 
-def _check(problem: Any, recipe: Any, on_failure: Any, warm_start: Any) -> None:
-    if not isinstance(problem, Problem):
-        raise InvalidInput("problem", problem, "a selftrain.Problem is accepted")
-    if not isinstance(recipe, Recipe):
-        raise InvalidInput("recipe", recipe, "a selftrain.Recipe is accepted")
+def _check_protocol(recipe: Any, on_failure: Any, warm_start: Any) -> None:
+    for name, value in (("recipe", recipe), ("warm_start", warm_start)):
+        if value is not None:
+            accepted = "must be left out: a protocol says itself what is fitted and how"
+            raise InvalidInput(name, value, accepted)
+    _check_ending(on_failure)
+
+
+def _check_ending(on_failure: Any) -> None:
     if not isinstance(on_failure, str) or on_failure not in ("raise", "partial"):
-        raise InvalidInput("on_failure", on_failure, '"raise" or "partial" is accepted')
+        raise InvalidInput("on_failure", on_failure, 'must be "raise" or "partial"')
+
+
+def _checked(problem: Any, recipe: Any, on_failure: Any, warm_start: Any) -> tuple[Problem, Recipe]:
+    if not isinstance(problem, Problem):
+        raise InvalidInput("problem", problem, "must be a selftrain.Problem or a Protocol")
+    if not isinstance(recipe, Recipe):
+        raise InvalidInput("recipe", recipe, "must be a selftrain.Recipe")
+    _check_ending(on_failure)
     if warm_start is not None and not isinstance(warm_start, Trajectory):
-        raise InvalidInput(
-            "warm_start", warm_start, "a result of selftrain.solve, or None, is accepted"
-        )
-    if warm_start is not None and warm_start.problem.steps != problem.steps:
-        accepted = f"a run of as many steps as the problem has, {problem.steps}, is accepted"
+        accepted = "must be a result of selftrain.solve for two classes, or None"
         raise InvalidInput("warm_start", warm_start, accepted)
+    if warm_start is not None and warm_start.problem.steps != problem.steps:
+        accepted = f"must be a run of as many steps as the problem has, {problem.steps}"
+        raise InvalidInput("warm_start", warm_start, accepted)
+    return problem, recipe

@@ -30,6 +30,7 @@ from ..errors import InvalidInput, StageError
 from ..fields import expand
 from ..observables import SYMBOLS
 from ..problem import Problem
+from ..protocol import pseudo_labeled
 from ..recipe import Recipe
 from .stats import SolverStats
 
@@ -416,7 +417,7 @@ class Trajectory:
 
     def objective_with(self, train_loss: Array) -> Array:
         """The objective at the steps whose training loss is given; NaN at the others."""
-        alpha = np.append(self.problem.alpha_l, self.problem.unlabeled.alpha)
+        alpha = np.append(self.problem.alpha_l, pseudo_labeled(self.problem))
         ridge = np.append(self.recipe.lambda_l, self.recipe.at_steps(self.problem.steps).lambda_u)
         share = np.append(1.0, self.fraction_selected[1:])
         objective: Array = alpha * share * train_loss + 0.5 * ridge * self.q

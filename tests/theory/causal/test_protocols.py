@@ -116,6 +116,6 @@ def test_an_earlier_teacher_relabels_the_labelled_samples() -> None:
     setting = causal.setting_of(problem, recipe, exact)._replace(protocol=protocol)
     run = CausalRun(setting, PointSource(2**13, np.random.SeedSequence(0))).solve()
     m = run.history.means(setting.test, np.array(run.history.fits))[:, 0, -1]
-    theory = np.array([m, [run.history.square(t) for t in range(4)], run.bias])
+    theory = np.array([m, [run.history.square(t) for t in range(4)], run.bias[:, 0]])
     error = np.std(found, axis=0, ddof=1) / 4
     assert np.abs((np.mean(found, axis=0) - theory) / error).max() < 4

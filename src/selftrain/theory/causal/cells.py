@@ -1,11 +1,11 @@
 r"""The process of one sample: its fields, trained logits and slopes over the fits.
 
-A cell is one class of a group of samples. Given the fields of a fit, a sample has
+A cell is one class of a group of samples (with one given label, where some are wrong). Given the fields of a fit, a sample has
 
 $$H = \bar h + \sum_r L_{tr} z_r + L_{tt} z_t - \sum_k Y_{tk}\varphi_k,\qquad u^{(t)} = H - X_{tt}
 f^{(t)},\qquad f^{(t)} = k\,\partial_2 l(y^{(t)}, u^{(t)}),$$
 
-with independent Gaussian numbers z and what it remembers of its own slopes, $f^{(t)} =
+with independent Gaussian numbers z (d for every fit that matters) and what it remembers of its own slopes, $f^{(t)} =
 \sum_k\Phi_{tk}\varphi_k$. H is linear in the columns $y = (1, z, \varphi)$ of a sample:
 `CellAverages` has $E[f y]$ and all that its derivatives need. `Cell` averages over
 quasi-Monte Carlo points or a grid. `LinearCell` (squared loss, soft labels, no selection) has
@@ -21,11 +21,10 @@ import numpy as np
 from scipy.special import ndtr
 
 from ...arrays import Array
-from ...losses import Loss
 from ...protocol import PseudoLabels, SampleGroup, Use
 from .draws import Draw
-from .response import Answer, respond
-from .weights import ROUNDED
+from .response import EngineLoss
+from .weights import ROUNDED, factor
 
 BLOCK = 4096
 """Points that are averaged at a time, so that they stay in the cache."""
@@ -48,23 +47,24 @@ class Seen(NamedTuple):
 
 
 class BeforeNumber(NamedTuple):
-    """Samples before the last Gaussian number of a logit: the mean of H and its spread; target,
-    weight and strength of the fit (weight 0: the logit is H).
+    """Samples before the last Gaussian number of their one logit: the mean of H and its spread;
+    loss, target, weight and strength of the fit (weight 0: the logit is H).
     """
 
     center: Array
     spread: float
+    loss: EngineLoss
     target: Array
     weight: Array
     strength: float
 
-    def above(self, logit: float, loss: Loss) -> Array:
+    def above(self, logit: float) -> Array:
         """Return P(u > logit) of each sample: u grows with H."""
         pull = np.zeros(self.center.size)
         used = self.weight > 0
         if used.any():
-            slope = loss.slope(self.target[used], np.full(int(used.sum()), logit))
-            pull[used] = self.strength * self.weight[used] * slope
+            slope = self.loss.slope(self.target[used], np.full((int(used.sum()), 1), logit))
+            pull[used] = self.strength * self.weight[used] * slope[:, 0]
         return np.asarray(ndtr((self.center - logit - pull) / self.spread))
 
 
@@ -122,43 +122,69 @@ class View:
         return lives
 
 
+class Kind(NamedTuple):
+    """What samples of a cell have in common: class, given label, and samples per feature."""
+
+    true: int
+    given: int
+    share: float
+
+
+def kinds_of(group: SampleGroup, uses: dict[int, Use]) -> list[Kind]:
+    """Return the cells of a group: its classes, each with all given labels where these matter."""
+    kinds = []
+    for k, proportion in enumerate(group.proportions):
+        row = {k: 1.0}
+        if group.label_noise is not None and any(use.needs_given for use in uses.values()):
+            row = {given: p for given, p in enumerate(group.label_noise[k]) if p > 0}
+        kinds += [Kind(k, given, group.alpha * proportion * p) for given, p in row.items()]
+    return kinds
+
+
 class Cell:
-    """The samples of one class of a group, with everything they have seen.
+    """The samples of one kind of a group, with everything they have seen.
 
     Arguments:
-        group, loss: of the samples.
-        kind: the index of the class.
+        group: of the samples.
+        loss: of the first fit that matters; `label` sets that of every fit.
+        kind: their class and given label.
         seen: the fits in which their logits matter, in order.
-        steps: the number of fits.
         draw: the points.
     """
 
     def __init__(
-        self, group: SampleGroup, loss: Loss, kind: int, seen: tuple[int, ...], draw: Draw
+        self, group: SampleGroup, loss: EngineLoss, kind: Kind, seen: tuple[int, ...], draw: Draw
     ) -> None:
-        self.group, self.loss, self.kind, self.seen = group, loss, kind, seen
-        self.share = group.alpha * group.proportions[kind]
-        drawn = draw(len(seen))
-        # the classes have the same points, mirrored: a problem that treats them alike stays so
-        self._noise = drawn.noise if kind else -drawn.noise
-        self.weights = drawn.weights
+        self._describe(group, loss, kind, seen)
+        drawn = draw(self.components * len(seen), self.kind)
+        self._noise, self.weights = drawn.noise, drawn.weights
         self._allocate(len(self.weights))
 
+    def _describe(
+        self, group: SampleGroup, loss: EngineLoss, kind: Kind, seen: tuple[int, ...]
+    ) -> None:
+        self.group, self.loss, self.seen = group, loss, seen
+        self.kind, self.given, self.share = kind
+        self.components = loss.components
+
     def _allocate(self, points: int) -> None:
-        most = 2 * len(self.seen) + 2 + (self.seen[-1] - self.seen[0])
-        self.columns = np.zeros((points, most), order="F")
+        d, fits = self.components, self.seen[-1] - self.seen[0] + 1
+        self.columns = np.zeros((points, 1 + d * (len(self.seen) + fits + 1)), order="F")
         self.columns[:, 0] = 1.0
         self.used = 1
         self.view = View()
         self.along: list[int] = []
         self.reactions: list[int] = []
-        self.answer = Answer.empty(points)
+        self.u, self.f = np.zeros((points, d)), np.zeros((points, d))
         self.logits: dict[int, Array] = {}
         self.before: dict[int, BeforeNumber] = {}
         self.edge = 0.0
-        self.target: Array = np.zeros(points)
+        self.use = Use(0, 0.0)
+        self.made: Array = np.zeros((points, d))
+        self.target: Array = self.made
+        self.selected = np.ones(points, dtype=bool)
         self.weight: Array = np.zeros(points)
-        self._curvature: Array = self.weight
+        self._curvature: Array = np.zeros((points, d, d))
 
     @property
     def points(self) -> int:
@@ -166,8 +192,9 @@ class Cell:
         return len(self.columns)
 
     def place(self, t: int) -> None:
-        """Put the new Gaussian number of fit t, if it is seen, into the next column."""
-        self.columns[:, self.used] = self._noise[:, self.seen.index(t)]
+        """Put the new Gaussian numbers of fit t, if it is seen, into the next columns."""
+        d, at = self.components, self.seen.index(t)
+        self.columns[:, self.used : self.used + d] = self._noise[:, d * at : d * (at + 1)]
 
     def combine(self, seen: Seen) -> Array:
         """Return the coefficients of the columns in H, (..., d, columns)."""
@@ -181,18 +208,25 @@ class Cell:
             theta[..., self.reactions] = -seen.react[..., -known:]
         return theta
 
-    def label(self, t: int, use: Use, edge: float) -> None:
-        """Set targets and weights of fit t; `edge` is the threshold on the logit."""
+    def label(self, use: Use, loss: EngineLoss, edge: float) -> None:
+        """Set targets and weights of a fit; `edge` is the threshold on the margin."""
+        self.use, self.loss, given = use, loss, loss.codes[self.given]
         if use.labels is None:
-            self.target = np.full(self.points, self.loss.classes[self.kind])
+            self.target = np.tile(given, (self.points, 1))
             self.weight = np.full(self.points, use.weight)
             return
         self.edge = edge
         logits = self.logits[use.labels.teacher]
-        labels = use.labels.labeler.target(logits, use.labels.sharpness, self.loss)
-        self.target = np.array(labels, dtype=np.float64)
-        self.weight = np.where(np.abs(logits) > edge, use.weight, 0.0)
-        self.answer.u[:, 0] = logits
+        self.target = self.made = loss.labels(use.labels, logits)
+        self.selected = loss.margin(logits) > edge
+        if use.labels.agree:
+            self.selected &= loss.predicted(logits) == self.given
+        self.weight = np.where(self.selected, use.weight, 0.0)
+        if use.given > 0:  # losses are affine in their targets: their mean is that of a mixture
+            share = (self.weight / (use.given + self.weight))[:, None]
+            self.target = share * self.made + (1.0 - share) * given
+            self.weight = use.given + self.weight
+        self.u[:] = logits
 
     def averages(self, theta: Array, strength: Array, slopes: bool) -> CellAverages:
         """Return the averages at coefficients of the columns; with `slopes`, for derivatives."""
@@ -200,28 +234,32 @@ class Cell:
         f, square, stiffness = np.zeros((d, size)), np.zeros((d, d)), np.zeros((d, d))
         curved, cubes = np.zeros((d, d, size, size)), np.zeros((2, d**3, size))
         fours, double = np.zeros((2, d**3, d)), np.zeros((d * d, d * d))
-        for begin in range(0, self.points, BLOCK):
-            here = slice(begin, begin + BLOCK)
-            y, w, answer = self.columns[here, :size], self.weights[here], self.answer.part(here)
-            respond(self.loss, y @ theta.T, self.target[here], self.weight[here], strength, answer)
-            wf = w[:, None] * answer.f
-            square += wf.T @ answer.f
-            stiffness += np.tensordot(w, answer.d, axes=1)
+        block = max(256, BLOCK // d**2)
+        for begin in range(0, self.points, block):
+            here = slice(begin, begin + block)
+            y, w, own = self.columns[here, :size], self.weights[here], self.f[here]
+            answer, bend = self.loss.respond(
+                y @ theta.T, self.target[here], self.weight[here], strength, self.u[here], own,
+                slopes,
+            )  # fmt: skip
+            wf = w[:, None] * own
+            square += wf.T @ own
+            stiffness += np.tensordot(w, answer, axes=1)
             if not slopes:
                 f += wf.T @ y
                 continue
-            wd = (w[:, None, None] * answer.d).reshape(-1, d * d)
-            pulled = (wd[:, :, None] * answer.f[:, None, :]).reshape(-1, d**3)
-            bent = w[:, None] * answer.bend.reshape(-1, d**3)
+            wd = (w[:, None, None] * answer).reshape(-1, d * d)
+            pulled = (wd[:, :, None] * own[:, None, :]).reshape(-1, d**3)
+            bent = w[:, None] * bend.reshape(-1, d**3)
             both = np.concatenate([wf, pulled, bent], axis=1).T @ y
             f += both[:d]
             cubes[0] += both[d : d + d**3]
             cubes[1] += both[d + d**3 :]
-            fours[0] += pulled.T @ answer.f
-            fours[1] += bent.T @ answer.f
-            double += wd.T @ answer.d.reshape(-1, d * d)
+            fours[0] += pulled.T @ own
+            fours[1] += bent.T @ own
+            double += wd.T @ answer.reshape(-1, d * d)
             for j in range(d):
-                root = y * np.sqrt(wd[:, j * d + j])[:, None]
+                root = y * np.sqrt(np.maximum(wd[:, j * d + j], 0.0))[:, None]  # or rounding
                 curved[j, j] += root.T @ root
                 for k in range(j):
                     curved[j, k] += (y * wd[:, j * d + k, None]).T @ y
@@ -238,37 +276,48 @@ class Cell:
     def start_averages(self, theta: Array) -> tuple[Array, Array]:
         """Return $E[f y]$ and $E[f f]$ of the slopes at logits that are not fitted yet."""
         y = self.columns[:, : theta.shape[1]]
-        logits = y @ theta[0]
-        f = self.weight * self.loss.slope(self.target, logits)
-        self._curvature = self.weight * self.loss.curvature(self.target, logits)
-        wf = self.weights * f
-        return (wf @ y)[None], np.full((1, 1), wf @ f)
+        logits = y @ theta.T
+        f = self.weight[:, None] * self.loss.slope(self.target, logits)
+        curvature = self.loss.curvature(self.target, logits)
+        self._curvature = self.weight[:, None, None] * curvature
+        wf = self.weights[:, None] * f
+        return wf.T @ y, wf.T @ f
 
     def start_stiffness(self, strength: Array) -> Array:
-        """Return $E[D]$ at those logits, for a strength."""
-        bent = self._curvature / (1.0 + float(strength[0, 0]) * self._curvature)
-        return np.full((1, 1), self.weights @ bent)
+        """Return $E[D]$ at those logits, for a strength; of many components, on some points."""
+        if self.components == 1:
+            bent = self._curvature / (1.0 + float(strength[0, 0]) * self._curvature)
+            return np.asarray(np.tensordot(self.weights, bent, axes=1))
+        some, one = slice(None, None, max(1, self.points // 512)), np.eye(self.components)
+        curved, weights = self._curvature[some], self.weights[some]
+        bent = np.linalg.solve(one + curved @ strength, curved)
+        return np.asarray(np.tensordot(weights / weights.sum(), bent, axes=1))
 
     def meet(self, t: int, mean: Array, rows: Array) -> None:
         """See fit t before the first use: the logits are Gaussian."""
         self.place(t)
         along, off = self.view.along(rows)
-        theta = np.zeros((1, self.used + 1))
-        theta[:, 0], theta[:, self.along] = mean, along
-        theta[:, self.used] = math.sqrt(float(off[0] @ off[0]))
-        self.logits[t] = self.columns[:, : self.used + 1] @ theta[0]
+        theta = self.combine(Seen(mean, along, factor(off @ off.T), np.zeros((1, 0)), NOTHING))
+        self.logits[t] = self.columns[:, : theta.shape[1]] @ theta.T
         self.remember(t, theta, 0.0)
         self._keep_numbers(self.view.extend(rows))
 
     def remember(self, t: int, theta: Array, strength: float) -> None:
-        """Store what the law of the logits of fit t needs; strength 0 if it does not use them."""
-        center = self.columns[:, : self.used] @ theta[0, : self.used]
-        weight = self.weight if strength > 0 else np.zeros(self.points)
-        spread = max(float(theta[0, self.used]), 1e-290)
-        self.before[t] = BeforeNumber(center, spread, self.target, weight, strength)
+        """Store what the law of the one logit of fit t needs; strength 0 if the fit does not use
+        these samples.
+        """
+        if self.components == 1:
+            center = self.columns[:, : self.used] @ theta[0, : self.used]
+            weight = self.weight if strength > 0 else np.zeros(self.points)
+            spread = max(float(theta[0, self.used]), 1e-290)
+            self.before[t] = BeforeNumber(
+                center, spread, self.loss, self.target, weight, strength
+            )  # fmt: skip
 
     def _keep_numbers(self, lives: list[int]) -> None:
-        for _ in lives:
+        for place, component in enumerate(lives):
+            if place < component:  # an earlier component brought no direction of its own
+                self.columns[:, self.used] = self.columns[:, self.used + component - place]
             self.along.append(self.used)
             self.used += 1
 
@@ -319,31 +368,37 @@ class Cell:
         self.logits = {t: logit for t, logit in self.logits.items() if t in needed}
         self.before = {t: known for t, known in self.before.items() if t in needed}
 
-    def quality(self, teacher: int) -> tuple[float, float, float, float]:
+    def quality(self, made: PseudoLabels) -> tuple[float, float, float, float]:
         """Return samples, selected ones, right labels, right and selected labels, per feature.
 
-        The average over the last Gaussian number of the logit is exact: no count jumps.
+        With one logit the average over its last Gaussian number is exact: no count jumps.
         """
-        before, edge = self.before[teacher], self.edge
-        high, low, positive = (before.above(at, self.loss) for at in (edge, -edge, 0.0))
-        right = positive if self.kind else 1.0 - positive
-        both = high if self.kind else 1.0 - low
-        parts = (high + 1.0 - low, right, both)
+        if made.teacher in self.before and not made.agree:
+            before, edge = self.before[made.teacher], self.edge
+            high, low, positive = (before.above(at) for at in (edge, -edge, 0.0))
+            right = positive if self.kind else 1.0 - positive
+            both = high if self.kind else 1.0 - low
+            parts = (high + 1.0 - low, right, both)
+        else:
+            right = self.loss.predicted(self.logits[made.teacher]) == self.kind
+            parts = (self.selected, right, right & self.selected)
         selected, correct, chosen = (self.share * float(self.weights @ part) for part in parts)
         return self.share, selected, correct, chosen
 
-    def label_mass(self) -> tuple[float, float, float]:
-        """Return the weight of the selected samples, and what the labels give to either class."""
+    def label_mass(self) -> Array:
+        """Return the weight that the labels of the selected samples give to each class."""
         share = self.share * self.weights * self.weight
-        negative, positive = self.loss.classes
-        up = float(share @ np.abs(self.target - negative)) / (positive - negative)
-        down = float(share @ np.abs(self.target - positive)) / (positive - negative)
-        return float(share.sum()), down, up
+        return np.asarray(share @ self.loss.masses(self.target))
 
-    def loss_sums(self) -> tuple[float, float]:
-        """Return the selected samples per feature, and the sum of their losses."""
-        share = self.share * self.weights * (self.weight > 0)
-        return float(share.sum()), float(share @ self.loss.value(self.target, self.answer.u[:, 0]))
+    def loss_sums(self, given: bool) -> tuple[float, float]:
+        """Return the samples with given labels per feature, or with made ones (selected), and the
+        sum of their losses with these labels.
+        """
+        share, target = self.share * self.weights, np.tile(self.loss.codes[self.given], (1, 1))
+        if not given:
+            share, target = share * self.selected, self.made
+        losses = self.loss.value(np.broadcast_to(target, self.u.shape), self.u)
+        return float(share.sum()), float(share @ losses)
 
 
 def seen_by(group_uses: dict[int, Use]) -> tuple[int, ...]:

@@ -48,6 +48,9 @@ class Coordinates:
         self.sources: list[Source] = []
         self.sets: dict[Clusters, SampleSet] = {}
         distinct = list(dict.fromkeys(laws))
+        if distinct[0].classes > 2:
+            self._several_classes(distinct)
+            return
         axes = space_of(distinct)
         self.features = float(axes.features)
         for law in distinct:
@@ -65,6 +68,27 @@ class Coordinates:
             ends = (len(self.sources), len(self.sources) + len(sources) - 1)
             self.sets[law] = SampleSet(np.stack([-mean, mean], axis=1), ends)
             self.sources.extend(sources)
+
+    def _several_classes(self, laws: list[Clusters]) -> None:
+        """Means of K classes: in the modes of the one covariance, by features if all are diagonal,
+        else as matrices.
+        """
+        features = laws[0].features
+        self.features, self.copies = float(features), np.ones(features)
+        for law in laws:
+            scale = mean_variance(law.covariance, features)
+            means = law.means.T
+            if len(laws) == 1:
+                variances, means, self.copies = law.class_modes
+            elif all(one.diagonal for one in laws):
+                variances = np.array(np.broadcast_to(law.covariance, features))
+            else:
+                self.sets[law] = SampleSet(means, (len(self.sources),) * law.classes)
+                self.sources.append(self._full(law.covariance, scale))
+                continue
+            self.sets[law] = SampleSet(means, (len(self.sources),) * law.classes)
+            root = np.sqrt(variances * self.copies / features)[:, None]
+            self.sources.append(Source(variances, root, scale))
 
     def _full(self, covariance: Array, scale: float) -> Source:
         size = int(self.features)

@@ -8,7 +8,7 @@ without jumps, a product of Gauss-Hermite rules is better than any sample.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -32,8 +32,8 @@ class Points(NamedTuple):
     weights: Array
 
 
-Draw = Callable[[int], Points]
-"""The points of a group, from how many numbers make a sample."""
+Draw = Callable[[int, int], Points]
+"""The points of a group, from how many numbers make a sample, and the class."""
 
 
 def normals(points: int, dimensions: int, seed: np.random.SeedSequence) -> Array:
@@ -48,9 +48,11 @@ def normals(points: int, dimensions: int, seed: np.random.SeedSequence) -> Array
     return np.asfortranarray(ndtri(np.clip(uniform, _EDGE, 1.0 - _EDGE)))
 
 
-def scrambled(points: int, seed: np.random.SeedSequence) -> Draw:
-    """Return scrambled Sobol points of equal weight."""
-    return partial(_scrambled, points, seed)
+def scrambled(points: int, seeds: Sequence[np.random.SeedSequence]) -> Draw:
+    """Return scrambled Sobol points of equal weight: one seed for each class, or one for two
+    classes, whose points are mirrored: a problem that treats them alike stays so.
+    """
+    return partial(_scrambled, points, seeds)
 
 
 def grid(level: int) -> Draw:
@@ -60,11 +62,15 @@ def grid(level: int) -> Draw:
     return partial(_grid, level)
 
 
-def _scrambled(points: int, seed: np.random.SeedSequence, dimensions: int) -> Points:
-    return Points(normals(points, dimensions, seed), np.full(points, 1.0 / points))
+def _scrambled(
+    points: int, seeds: Sequence[np.random.SeedSequence], dimensions: int, kind: int
+) -> Points:
+    mirrored = len(seeds) == 1 and kind == 0
+    noise = normals(points, dimensions, seeds[kind % len(seeds)])
+    return Points(-noise if mirrored else noise, np.full(points, 1.0 / points))
 
 
-def _grid(level: int, dimensions: int) -> Points:
+def _grid(level: int, dimensions: int, kind: int) -> Points:
     sizes = [level] + [2 * level // 3] * (dimensions - 1)
     rules = [roots_hermitenorm(size) for size in sizes]
     nodes = np.meshgrid(*(x for x, _ in rules), indexing="ij")

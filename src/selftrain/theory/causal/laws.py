@@ -23,9 +23,10 @@ from ...protocol import LABELED, Protocol, PseudoLabels, protocol_of
 from ..averages.quadrature.prox import proximal
 from ..laws.logits import LogitSample
 from ..laws.weights import solved_step
-from .cells import Cell, Seen, seen_by
+from .cells import Cell, Seen, kinds_of, seen_by
 from .coordinates import Coordinates
 from .draws import scrambled
+from .response import engine_loss
 from .weights import FAINT
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ class TrainingLogits:
 
     def _law(self, u: Array, y: int | None, selected: bool | None, *, density: bool) -> Array:
         if y not in (None, 0, 1):
-            raise InvalidInput("y", y, "0, 1, or None for both classes is accepted")
+            raise InvalidInput("y", y, "must be 0, 1, or None for both classes")
         points = u.ravel()
         result, total = np.zeros(points.shape), 0.0
         for part in self._parts:
@@ -155,53 +156,38 @@ class TrainingLogits:
 def asked_groups(protocol: Protocol, t: int, samples: str | None) -> list[int]:
     """Return the groups of samples that a law is about."""
     uses = protocol.fits[t].uses
-    given = [use.group for use in uses if use.labels is None]
+    given = [use.group for use in uses if use.labels is None or use.given > 0]
     made = [use.group for use in uses if use.labels is not None]
     if samples is None:
         return made or given
     if samples == LABELED and given:
         return given
-    accepted = 'None, or "labeled" in a step that uses the labelled samples, is accepted'
+    accepted = 'must be None, or "labeled" in a step that uses given labels'
     raise InvalidInput("samples", samples, accepted)
 
 
 class Process:
     """Samples that follow the fields of a run."""
 
-    def __init__(
-        self, run: Trajectory, reuse: Reuse, protocol: Protocol, points: int = POINTS
-    ) -> None:
-        self._run, self._reuse, self._protocol, self._points = run, reuse, protocol, points
+    def __init__(self, run: Trajectory, reuse: Reuse, protocol: Protocol) -> None:
+        self._run, self._reuse, self._protocol = run, reuse, protocol
         laws = [group.law for group in protocol.groups]
         self._space = Coordinates([*laws, run.problem.test_clusters])
         self._laws = list(self._space.sets)
-        self._length = run.problem.sample_clusters[0].length
+        self._losses = [engine_loss(fit.loss, 2) for fit in protocol.fits]
 
     def before_noise(self, g: int, t: int) -> list[BeforeNoise]:
         """Return both classes of a group, followed up to the new number of step t."""
         return [self._last(cell, a, t, g) for cell, a in self._followed(g, t)]
 
-    def quality(self, t: int) -> Array:
-        """Return the share of pseudo-labelled samples that step t selects, the accuracy of all
-        labels, and of the selected ones.
-        """
-        parts = []
-        for use in self._protocol.fits[t].uses:
-            if use.labels is not None:
-                for cell, _ in self._followed(use.group, t):
-                    cell.label(t, use, self._edge(use.labels))
-                    parts.append(cell.quality(use.labels.teacher))
-        total, selected, right, both = np.sum(parts, axis=0)
-        return np.array([selected / total, right / total, both / selected])
-
     def _followed(self, g: int, t: int) -> Iterator[tuple[Cell, int]]:
         """The classes of a group after the steps before t, with their covariances."""
         group, uses = self._protocol.groups[g], self._protocol.uses[g]
         seen = seen_by({s: use for s, use in uses.items() if s <= t})
-        for kind in range(len(group.proportions)):
-            draw = scrambled(self._points, np.random.SeedSequence(g))
-            cell = Cell(group, self._protocol.fits[t].loss, kind, seen, draw)
-            a = self._space.sets[group.law].sources[kind]
+        for kind in kinds_of(group, uses):
+            draw = scrambled(POINTS, [np.random.SeedSequence(g)])
+            cell = Cell(group, self._losses[t], kind, seen, draw)
+            a = self._space.sets[group.law].sources[kind.true]
             for s in range(seen[0], t):
                 self._follow(cell, a, s, min(uses), g)
             yield cell, a
@@ -214,16 +200,16 @@ class Process:
                 cell.meet(s, self._mean(cell, s), rows)
             return
         use = self._protocol.uses[g].get(s)
-        logits, f = np.zeros(0), np.zeros((cell.points, 1))
+        logits, f = np.zeros((0, 1)), np.zeros((cell.points, 1))
         if s in cell.seen:
             if use is not None:
-                cell.label(s, use, self._edge(use.labels))
+                cell.label(use, self._losses[s], self._edge(use.labels))
             cell.place(s)
             theta = cell.combine(self._seen(cell, a, s))
-            logits = cell.columns[:, : theta.shape[1]] @ theta[0]
+            logits = cell.columns[:, : theta.shape[1]] @ theta.T
             if use is not None:
                 cell.averages(theta, self._strength(a, s), False)
-                logits, f = cell.answer.u[:, 0].copy(), cell.answer.f
+                logits, f = cell.u.copy(), cell.f
             strength = float(self._strength(a, s)[0, 0])
             cell.remember(s, theta, strength if use is not None else 0.0)
         slopes, new = self._reuse.slopes[a, s], np.zeros((cell.points, 0))
@@ -233,25 +219,21 @@ class Process:
 
     def _last(self, cell: Cell, a: int, t: int, g: int) -> BeforeNoise:
         use = self._protocol.uses[g][t]
-        cell.label(t, use, self._edge(use.labels))
+        cell.label(use, self._losses[t], self._edge(use.labels))
         given = self._seen(cell, a, t)
         theta = cell.combine(given)
         known = theta[0, : cell.used]
         points = cell.points
         previous = np.full(points, np.nan)
         if use.labels is not None:
-            previous = cell.logits[use.labels.teacher]
-        elif t > 0:
-            previous = self._logits(cell, a, t - 1)
+            previous = cell.logits[use.labels.teacher][:, 0]
+        elif t > 0 and t - 1 in cell.logits:
+            previous = cell.logits[t - 1][:, 0]
         return BeforeNoise(
             np.full(points, float(cell.kind)), cell.share * cell.weights, previous,
-            cell.target.copy(), cell.weight.copy(), cell.columns[:, : cell.used] @ known,
+            cell.target[:, 0].copy(), cell.weight.copy(), cell.columns[:, : cell.used] @ known,
             float(given.new[0, 0]), float(given.strength[0, 0]),
         )  # fmt: skip
-
-    def _logits(self, cell: Cell, a: int, s: int) -> Array:
-        """The logits of samples under the model of an earlier step, if it is known to them."""
-        return cell.logits.get(s, np.full(cell.points, np.nan))
 
     def _mean(self, cell: Cell, t: int) -> Array:
         m = self._reuse.means[self._laws.index(cell.group.law), t]
@@ -275,5 +257,5 @@ class Process:
     def _edge(self, labels: PseudoLabels | None) -> float:
         if labels is None:
             return 0.0
-        q = float(self._run.q[labels.teacher])
-        return labels.threshold * math.sqrt(q) * self._length
+        unit = math.sqrt(float(self._run.q[labels.teacher]))
+        return labels.threshold * unit * self._protocol.length

@@ -3,33 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ...arrays import Array
-from ...errors import StageError
 from ...problem import Problem
 from ...recipe import Recipe
 from ..geometry.space import space_of_problem
 from ..stats import STATE, SolverStats
 from ..trajectory import Trajectory
-from .replicate import MEASURED, Counts
+from .replicate import MEASURED, Outcome
 from .result import Found, Reuse
-
-
-class Outcome(NamedTuple):
-    """How replicates ended and what they took: steps solved, tolerance, accuracy of each step,
-    evaluations, points, collapse, failure.
-    """
-
-    end: int
-    tolerance: float
-    accuracy: Array
-    evaluations: Counts
-    points: int
-    collapsed_at: int | None
-    failure: StageError | None
 
 
 def mean_trajectory(

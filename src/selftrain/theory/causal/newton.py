@@ -17,10 +17,10 @@ from ...errors import ConvergenceError
 from .starts import large_ridge_start
 from .step import CausalStep, Evaluation, exact_averages
 
-REMAINS, REMAINS_EXACTLY = 1e-10, 1e-14
+REMAINS, REMAINS_EXACTLY, REMAINS_OF_SCORES = 1e-10, 1e-14, 1e-8
 """The error that the last step of Newton's method may leave, relative to the weights: on points
-(below that of any replicate, and small enough for differences between recipes), and where averages
-are exact.
+(below that of any replicate, and small enough for differences between recipes), where averages are
+exact, and on points of more than two classes.
 """
 
 CONTRACTS = 0.05
@@ -84,7 +84,9 @@ def solve_step(stage: CausalStep, starts: Sequence[Array]) -> Solved:
 def _newton(stage: CausalStep, start: Array, *, suggested: bool = False) -> Solved:
     most = MOST_SUGGESTED if suggested else MOST_NEWTON
     shortest = 1.0 if suggested else SMALLEST_FRACTION
-    remains = REMAINS_EXACTLY if exact_averages(stage.members) else REMAINS
+    remains = REMAINS if stage.layout.components == 1 else REMAINS_OF_SCORES
+    if exact_averages(stage.members):
+        remains = REMAINS_EXACTLY
     z, evaluations, size = start.copy(), 1, np.inf
     here = stage.evaluate(z, True)
     system, ratio = _System.of(here), 1.0

@@ -12,17 +12,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...arrays import Array
+from ...errors import StageError
 from ...protocol import Fit, Protocol
 from ...runtime.progress import Progress
 from ..ending import Ending
 from ..tolerances import ONLY_BIAS
-from .cells import Cell, seen_by
+from .cells import Cell, kinds_of, seen_by
 from .coordinates import Coordinates
 from .draws import Draw, grid, scrambled
 from .linear import LinearCell
-from .measured import label_quality, losses, one_class
+from .measured import class_lost, label_quality, label_shares, losses
 from .newton import solve_step
-from .starts import no_update_start
+from .response import EngineLoss, engine_loss
+from .starts import large_ridge_start, no_update_start
 from .step import CausalStep, Member, exact_averages, looked_at
 from .weights import Hats, Law, Layout, WeightHistory, inverse
 
@@ -51,13 +53,15 @@ class PointSource(NamedTuple):
         """About how many points, as a measure of the work."""
         return float(max(self.points, self.level**3, 1))
 
-    def draws(self, groups: int) -> list[Draw | None]:
+    def draws(self, groups: int, classes: int) -> list[Draw | None]:
         """Return the points of each group."""
         if self.level:
             return [grid(self.level)] * groups
         if self.points == 0 or self.seed is None:
             return [None] * groups
-        return [scrambled(self.points, own) for own in self.seed.spawn(groups)]
+        seeds = self.seed.spawn(groups)
+        each = [[own] if classes == 2 else own.spawn(classes) for own in seeds]
+        return [scrambled(self.points, own) for own in each]
 
 
 class Known(NamedTuple):
@@ -78,7 +82,7 @@ class Setting(NamedTuple):
         known: the fits before any sample is reused.
         begin: the first fit on points; the first that uses samples which are reused.
         last: the last fit to solve.
-        length: half the distance of the class means, the unit of thresholds.
+        losses: of every fit.
         bar: shows every fit of every replicate; a fit counts as long as there are points.
     """
 
@@ -88,8 +92,18 @@ class Setting(NamedTuple):
     known: tuple[Known, ...]
     begin: int
     last: int
-    length: float
+    losses: tuple[EngineLoss, ...]
     bar: Progress | None = None
+
+    @classmethod
+    def of(cls, protocol: Protocol, known: tuple[Known, ...] = ()) -> Setting:
+        """Write out what the replicates of a protocol solve."""
+        reused = (min(uses) for uses in protocol.uses if len(uses) > 1)
+        begin = min(reused, default=0) if known else 0
+        test = protocol.test.law
+        space = Coordinates([*(group.law for group in protocol.groups), test])
+        losses = tuple(engine_loss(fit.loss, protocol.classes) for fit in protocol.fits)
+        return cls(protocol, space, test, known, begin, protocol.steps, losses)
 
     def expect(self, source: PointSource, replicates: int = 1) -> None:
         """Announce the fits of some replicates."""
@@ -98,19 +112,34 @@ class Setting(NamedTuple):
             self.bar.extend(steps, steps * source.size)
 
 
+class Outcome(NamedTuple):
+    """How replicates ended and what they took: fits solved, tolerance, accuracy of each fit,
+    evaluations, points, collapse, failure.
+    """
+
+    end: int
+    tolerance: float
+    accuracy: Array
+    evaluations: Counts
+    points: int
+    collapsed_at: int | None
+    failure: StageError | None
+
+
 class Replicate(NamedTuple):
     r"""The answer of one replicate; arrays over t = 0..T.
 
     Attributes:
         history: the weights.
-        bias: of every fit.
+        bias: of every fit, (T+1, d).
         hats: the conjugates of every fit.
-        strengths: $X_{tt}$ for every covariance, (sources, T+1).
+        strengths: $X_{tt}$ for every covariance, (sources, T+1, d, d).
         gains: $\mathrm{tr}\,G_t/N$.
         moves: how far the solution of each fit is from its plain start, for another replicate to
             start from.
         measured: rows of `MEASURED`.
-        collapsed_at: the first fit without two classes of labels, or None.
+        shares: of each class among the labels of a fit, (T+1, K).
+        collapsed_at: the first fit that has no label of some class, or None.
         evaluations: evaluations of the equations of each fit.
         points: of the largest group, for each class.
     """
@@ -123,6 +152,7 @@ class Replicate(NamedTuple):
     gains: Array
     moves: dict[int, Array]
     measured: Array
+    shares: Array
     collapsed_at: int | None
     evaluations: Counts
     points: int
@@ -143,22 +173,26 @@ class CausalRun:
         protocol, space = setting.protocol, setting.space
         self.setting, self.source, self.near = setting, source, near
         self.groups, steps = protocol.groups, protocol.steps
-        self.draws = source.draws(len(self.groups))
+        d = setting.losses[0].components
+        self.draws = source.draws(len(self.groups), d + 1)
         noises: dict[int, int] = {}
         for fit in protocol.fits:
             laws = {self.groups[use.group].law for use in fit.uses}
             for a in {a for law in laws for a in space.sets[law].sources}:
                 noises[a] = noises.get(a, 0) + 1
-        self.history = WeightHistory(space, steps + 1, 1, noises)
-        self.bias = np.full(steps + 1, np.nan)
+        self.history = WeightHistory(space, steps + 1, d, noises)
+        self.bias = np.full((steps + 1, d), np.nan)
         self.hats: list[Hats] = []
         self.factors: list[dict[int, Array]] = []
-        self.strengths = np.full((len(space.sources), steps + 1), np.nan)
+        self.strengths = np.full((len(space.sources), steps + 1, d, d), np.nan)
         self.gains = np.full(steps + 1, np.nan)
         self.moves: dict[int, Array] = {}
         self.measured = np.full((len(MEASURED), steps + 1), np.nan)
+        self.shares = np.full((steps + 1, d + 1), np.nan)
         self.evaluations = np.zeros(steps + 1, dtype=np.int64)
         self.present: dict[int, list[Member]] = {}
+        self.fitted: dict[int, list[Member]] = {}  # the samples of the last fit
+        self.taught: dict[tuple[int, int, int], Array] = {}  # their logits under its teachers
         self.lost: dict[int, Array] = {}
         self.points = 0
 
@@ -175,7 +209,7 @@ class CausalRun:
                 setting.bar.advance(expected=self.source.size)
         return Replicate(
             self.history, self.bias, self.hats, self.factors, self.strengths, self.gains,
-            self.moves, self.measured, collapsed_at, self.evaluations, self.points,
+            self.moves, self.measured, self.shares, collapsed_at, self.evaluations, self.points,
         )  # fmt: skip
 
     def _enter_known(self, t: int) -> None:
@@ -207,19 +241,19 @@ class CausalRun:
 
     def _fit(self, t: int, fit: Fit) -> bool:
         """Solve fit t and let all samples take it; False if its labels have collapsed."""
-        trained = fit.bias_of is None
-        if t > 0 and trained and self._faded(t):
+        if t > 0 and fit.bias_of is None and self._faded(fit, t):
             return False
         self._bring(t, fit)
+        self.fitted = {use.group: self.present[use.group] for use in fit.uses}
         members = [member for use in fit.uses for member in self.present[use.group]]
-        if t > 0:
-            self.measured[:3, t] = label_quality(fit, self.present)
-            if one_class(t, fit, self.present, trained, self._state(t - 1)):
-                return False
+        self.measured[:3, t] = label_quality(fit, self.present)
+        self.shares[t] = label_shares(fit, self.present)
+        if t > 0 and class_lost(t, fit, self.shares[t], self._state(t - 1)):
+            return False
         for member in members:
             member.cell.place(t)
         layout = self._layout(fit)
-        fixed = None if trained else np.array([self.bias[fit.bias_of or 0]])
+        fixed = None if fit.bias_of is None else self.bias[fit.bias_of]
         used = [use.group for use in fit.uses]
         idle = self._idle(layout, used) if exact_averages(members) else {}
         stage = CausalStep(t, members, self.history, layout, fit.ridge, fixed, idle)
@@ -240,30 +274,34 @@ class CausalRun:
         for use in fit.uses:
             if use.group not in self.present:
                 self.present[use.group] = self._draw(use.group, t)
-            edge = 0.0
+            edge, loss = 0.0, self.setting.losses[t]
             if use.labels is not None:
-                norm = math.sqrt(self.history.square(use.labels.teacher))
-                edge = use.labels.threshold * norm * self.setting.length
+                unit = loss.unit(self.history.square(use.labels.teacher))
+                edge = use.labels.threshold * unit * self.setting.protocol.length
             for member in self.present[use.group]:
-                member.cell.label(t, use, edge)
+                cell = member.cell
+                cell.label(use, loss, edge)
+                if use.labels is not None:
+                    logits = cell.logits[use.labels.teacher]
+                    self.taught[use.group, cell.kind, cell.given] = logits
 
     def _draw(self, g: int, t: int) -> list[Member]:
         """The cells of a group, which have seen the fits before t that matter for them."""
         protocol, draw, group = self.setting.protocol, self.draws[g], self.groups[g]
         uses = {s: use for s, use in protocol.uses[g].items() if s <= self.setting.last}
-        seen, loss = seen_by(uses), protocol.fits[t].loss
+        seen, loss = seen_by(uses), self.setting.losses[t]
         members = []
-        for kind in range(len(group.proportions)):
+        for kind in kinds_of(group, uses):
             if draw is None:
                 cell: Cell = LinearCell(group, loss, kind, seen)
             else:
                 cell = Cell(group, loss, kind, seen, draw)
-            a = self.setting.space.sets[group.law].sources[kind]
+            a = self.setting.space.sets[group.law].sources[kind.true]
             members.append(Member(cell, group.law, a))
             for s in seen:
                 if s < t:
                     rows = self.history.coordinates(a, s)
-                    cell.meet(s, self._mean(group.law, kind, s), rows)
+                    cell.meet(s, self._mean(group.law, kind.true, s), rows)
             if draw is not None:
                 self.points = max(self.points, cell.points)
         return members
@@ -277,7 +315,9 @@ class CausalRun:
         t, known = stage.t, self.setting.known
         if t < len(known):
             return stage.layout.pack(np.array([known[t].bias]), self._hats_of(t, stage.layout))
-        return no_update_start(stage, self.bias[t - 1 : t])
+        if t == 0:
+            return large_ridge_start(stage, np.zeros(stage.layout.components))
+        return no_update_start(stage, self.bias[t - 1])
 
     def _shifted(self, stage: CausalStep, plain: Array) -> list[Array]:
         """The plain start, moved as in a run nearby if that has the same unknowns.
@@ -289,7 +329,7 @@ class CausalRun:
             return []
         move, start = self.near[stage.t], plain + self.near[stage.t]
         for at in stage.layout.fresh.values():
-            start[at] = plain[at] * np.exp(move[at])
+            start[at] = stage.layout.stretched(plain[at], move[at])
         if stage.bias is not None:
             start[stage.layout.bias] = stage.bias
         return [np.asarray(start)]
@@ -302,20 +342,20 @@ class CausalRun:
         watched = {m.source for pair in self.present.values() for m in pair} | {*layout.sources}
         fields = {a: history.see(a, trial, hats)[0] for a in watched}
         means = history.means(setting.test, trial.w)
-        self.bias[t] = bias[0]
+        self.bias[t] = bias
         states = []
         for g, pair in self.present.items():
             for member in pair:
-                cell, logits = member.cell, np.zeros(0)
+                cell, logits = member.cell, np.zeros((0, 0))
                 if t in cell.seen:
                     own = fields[member.source]
                     mean = history.means(member.law, trial.w)[:, cell.kind] + bias
                     cell.place(t)
                     theta = cell.combine(looked_at(cell, own, mean)[0])
-                    logits = cell.columns[:, : theta.shape[1]] @ theta[0]
+                    logits = cell.columns[:, : theta.shape[1]] @ theta.T
                     if g in used:
                         cell.averages(theta, own.strength, False)
-                        logits = cell.answer.u[:, 0].copy()
+                        logits = cell.u.copy()
                     if t in self._teachers(g, t):
                         cell.remember(t, theta, float(own.strength[0, 0]) if g in used else 0.0)
                 states.append((g, member, logits))
@@ -342,9 +382,13 @@ class CausalRun:
         self.hats.append(hats)
         self.factors.append(factors)
         for a, own in fields.items():
-            self.strengths[a, t] = float(own.strength[0, 0])
-        one = trial.gain[:, 0, 0] if setting.space.by_modes else np.diag(trial.gain)
-        self.gains[t] = float(setting.space.copies @ one) / setting.space.features
+            self.strengths[a, t] = own.strength
+        d, space = history.components, setting.space
+        if space.by_modes:
+            one = np.trace(trial.gain, axis1=1, axis2=2)
+        else:
+            one = np.diag(trial.gain).reshape(d, -1).sum(axis=0)
+        self.gains[t] = float(space.copies @ one) / (d * space.features)
 
     def _what_is_new(
         self, a: int, used: Sequence[int], rests: dict[Member, Array]
@@ -359,11 +403,11 @@ class CausalRun:
             $\Phi_{tk}$, and the square of the rest.
         """
         count = len(self.history.bases[a].columns)
-        slopes: Array = np.zeros((1, count))
+        slopes: Array = np.zeros((self.history.components, count))
         lost = self.lost.get(a, np.zeros((0, 0)))
         mine = [(g, m) for g, pair in self.present.items() for m in pair if m.source == a]
         for g, member in mine:
-            f = member.cell.answer.f
+            f = member.cell.f
             rests[member] = f.copy() if g in used else np.zeros_like(f)
         for _ in range(2):
             overlap: Array = -slopes @ lost
@@ -406,18 +450,20 @@ class CausalRun:
         uses = self.setting.protocol.uses[g].items()
         return {use.labels.teacher for s, use in uses if s > t and use.labels is not None}
 
-    def _faded(self, t: int) -> bool:
-        """Whether nothing but the bias is left of the fit before."""
-        norm = math.sqrt(self.history.square(t - 1)) * self.setting.length
-        return bool(norm < ONLY_BIAS * abs(self.bias[t - 1]))
+    def _faded(self, fit: Fit, t: int) -> bool:
+        """Whether nothing but the bias is left of the fits that label all samples of this one."""
+        if any(use.labels is None or use.given > 0 for use in fit.uses):
+            return False
+        norm = math.sqrt(self.history.square(t - 1)) * self.setting.protocol.length
+        return bool(norm < ONLY_BIAS * np.abs(self.bias[t - 1]).max())
 
     def _state(self, t: int) -> dict[str, float]:
-        return {"q": self.history.square(t), "bias": float(self.bias[t])}
+        return {"q": self.history.square(t), "bias": float(np.abs(self.bias[t]).max())}
 
 
 def _move(plain: Array, z: Array, layout: Layout) -> Array:
-    """From the plain start to the solution; for new squares, the logarithm of the ratio."""
+    """From the plain start to the solution; for new squares, their ratio."""
     move = z - plain
     for at in layout.fresh.values():
-        move[at] = np.log(z[at] / plain[at])
+        move[at] = layout.ratio(plain[at], z[at])
     return np.asarray(move)

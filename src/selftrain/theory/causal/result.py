@@ -127,7 +127,7 @@ def found(run: Replicate, setting: Setting) -> Found:
     solved, count = len(run.hats), len(space.sources)
     names = ("m", "chi", "overlap", "q_hat", "chi_hat", "m_hat", "r_hat")
     state = {name: np.full(fits, np.nan) for name in names}
-    state["bias"], state["chi"] = run.bias.copy(), run.gains.copy()
+    state["bias"], state["chi"] = run.bias[:, 0].copy(), run.gains.copy()
     weights = np.array(history.fits)[:, 0]
     overlaps = np.full((fits, fits), np.nan)
     overlaps[:solved, :solved] = np.einsum("tnc,snc->ts", weights, weights)
@@ -152,7 +152,7 @@ def found(run: Replicate, setting: Setting) -> Found:
     response[:solved, :solved] = _response(setting, conjugates, solved)
     stored = {
         "measured": run.measured, "pairs": overlaps, "response": response, "means": means,
-        "strengths": run.strengths,
+        "strengths": run.strengths[:, :, 0, 0],
     }  # fmt: skip
     for name, values in _by_steps(run, count, fits).items():
         stored[name] = values
@@ -195,7 +195,7 @@ def _by_steps(run: Replicate, count: int, fits: int) -> dict[str, Array]:
                     made["slopes"][a, t, t] = run.factors[t][a][0, 0]
             columns = basis.columns[: len(known)]
             react = run.history.react(a, run.history.fits[t], columns)[0]
-            strength = run.strengths[a, t] if np.isfinite(run.strengths[a, t]) else 0.0
+            strength = float(np.nan_to_num(run.strengths[a, t, 0, 0]))
             made["reactions"][a, t, known] = react - strength * slopes
         for values in made.values():
             values[a, solved:] = np.nan

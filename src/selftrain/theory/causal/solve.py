@@ -10,7 +10,9 @@ place of replicates, each confirmed by a finer one.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections.abc import Callable
+from functools import partial
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -26,17 +28,22 @@ from ...runtime.progress import Progress, ProgressOption
 from ..trajectory import Trajectory
 from .agreement import REPLICATES, TWICE, accuracy_of_mean, size_needed
 from .cells import seen_by
-from .coordinates import Coordinates
+from .classes import ClassTrajectory, class_trajectory, observe
 from .known import known_fits
-from .laws import Process
-from .mean import Outcome, mean_trajectory
-from .replicate import CausalRun, Counts, PointSource, Replicate, Setting
-from .result import Reuse, found
+from .mean import mean_trajectory
+from .replicate import CausalRun, Counts, Outcome, PointSource, Replicate, Setting
+from .result import found
 
-SMOOTH_TOLERANCE, JUMP_TOLERANCE = 1e-5, 1e-4
-"""Accuracy that is asked for by default: of smooth labels, and of labels that jump (hard ones, a
-threshold) or general covariances.
+Result = TypeVar("Result")
+Finish = Callable[[Setting, list[Replicate], Outcome], Result]
+"""Makes the result of replicates."""
+
+SMOOTH_TOLERANCE, JUMP_TOLERANCE, MANY_CLASSES_TOLERANCE = 1e-5, 1e-4, 1e-3
+"""Accuracy that is asked for by default: of smooth labels of two classes; of labels that jump (hard
+ones, a threshold), general covariances or few classes; of more than `FEW_CLASSES`.
 """
+
+FEW_CLASSES = 4
 
 ACCEPTED = 10.0
 """A run without a tolerance of its own is accepted up to so many times the default one, with the
@@ -53,13 +60,13 @@ GROWTH = 2
 group, and how replicates grow.
 """
 
-GRID_NUMBERS, GRID_LEVELS = 4, (12, 18, 24, 30)
+GRID_NUMBERS, GRID_LEVELS, SCORES_LEVELS = 4, (12, 18, 24, 30), (8, 12, 16)
 """Samples of so few Gaussian numbers, without jumps, are averaged on grids of these levels, each
-confirmed by the next.
+confirmed by the next; the last are those of more than two classes.
 """
 
 
-COUNTED_POINTS = 2**15
+COUNTED_POINTS = 2**13
 """Points on which labels are counted where averages are on a grid."""
 
 
@@ -77,6 +84,8 @@ def default_tolerance(protocol: Protocol) -> float:
     """Return 1e-10 if averages are exact, else what replicates reach in seconds."""
     if linear(protocol):
         return EXACT_TOLERANCE
+    if protocol.classes > FEW_CLASSES:
+        return MANY_CLASSES_TOLERANCE
     sphere = all(group.law.features == 1 for group in protocol.groups)
     return SMOOTH_TOLERANCE if sphere and not protocol.jumps else JUMP_TOLERANCE
 
@@ -96,20 +105,46 @@ def solve_causal(
     exact: Trajectory,
     progress: ProgressOption = None,
 ) -> Trajectory:
-    """Solve a problem in which samples are reused.
+    """Solve a problem of two classes in which samples are reused.
 
     Arguments:
         wanted: the tolerance; None: the default one, and up to ten times more where replicates of
             usual size do not reach it.
         exact: the run of the steps before samples are reused.
     """
-    setting = setting_of(problem, recipe, exact)
+    finish = partial(_trajectory, problem, recipe, exact)
+    return _solved(setting_of(problem, recipe, exact), finish, wanted, on_failure, progress)
+
+
+def solve_protocol(
+    protocol: Protocol,
+    wanted: float | None,
+    on_failure: str,
+    progress: ProgressOption = None,
+    origin: tuple[Problem | None, Recipe | None] = (None, None),
+) -> ClassTrajectory:
+    """Solve any protocol; `origin` is the problem and the recipe that it was written for."""
+    finish = partial(class_trajectory, origin)
+    return _solved(Setting.of(protocol), finish, wanted, on_failure, progress)
+
+
+def _solved(
+    setting: Setting, finish: Finish[Result], wanted: float | None, on_failure: str,
+    progress: ProgressOption,
+) -> Result:  # fmt: skip
     with (
         Progress(0, "steps of replicates", progress, expected=0.0, often=True) as bar,
         one_thread(),
     ):
-        search = ReplicateSearch(problem, recipe, setting._replace(bar=bar), exact)
-        return search.solve(wanted, on_failure)
+        return ReplicateSearch(setting._replace(bar=bar), finish).solve(wanted, on_failure)
+
+
+def _trajectory(
+    problem: Problem, recipe: Recipe, exact: Trajectory, setting: Setting, runs: list[Replicate],
+    outcome: Outcome,
+) -> Trajectory:  # fmt: skip
+    """The mean over the replicates, with the exact values of the steps before reuse."""
+    return mean_trajectory(problem, recipe, exact, [found(run, setting) for run in runs], outcome)
 
 
 class OneReplicate(NamedTuple):
@@ -135,35 +170,34 @@ def run_one_replicate(
     size = 0 if linear(setting.protocol) else points
     with one_thread():
         run = CausalRun(setting, PointSource(size, np.random.SeedSequence(points)), near).solve()
-    search = ReplicateSearch(problem, recipe, setting, exact)
+    search = ReplicateSearch(setting, partial(_trajectory, problem, recipe, exact))
     unknown = np.full(problem.steps + 1, np.nan)
-    return OneReplicate(search.trajectory(math.nan, [run], unknown, run.evaluations), run.moves)
+    return OneReplicate(search.result(math.nan, [run], unknown, run.evaluations), run.moves)
 
 
 def setting_of(problem: Problem, recipe: Recipe, exact: Trajectory) -> Setting:
-    """Write out what the replicates of a problem solve."""
+    """Write out what the replicates of a problem of two classes solve."""
     protocol = protocol_of(problem, recipe)
-    begin = min((min(uses) for uses in protocol.uses if len(uses) > 1), default=0)
-    test, length = problem.test_clusters, problem.sample_clusters[0].length
-    space = Coordinates([*(group.law for group in protocol.groups), test])
-    known = known_fits(protocol, exact)
-    return Setting(protocol, space, test, known, begin, problem.steps, length)
+    return Setting.of(protocol, known_fits(protocol, exact))
 
 
 def most_numbers(protocol: Protocol) -> int:
     """Return the most Gaussian numbers that the logits of a sample depend on."""
-    return max(len(seen_by(uses)) for uses in protocol.uses if uses)
+    return protocol.components * max(len(seen_by(uses)) for uses in protocol.uses if uses)
 
 
-class ReplicateSearch:
-    """The search for replicates that are large enough."""
+class ReplicateSearch(Generic[Result]):
+    """The search for replicates that are large enough.
 
-    def __init__(
-        self, problem: Problem, recipe: Recipe, setting: Setting, exact: Trajectory
-    ) -> None:
-        self.problem, self.recipe, self.setting, self.exact = problem, recipe, setting, exact
+    Arguments:
+        setting: what is solved.
+        finish: makes the result of replicates.
+    """
 
-    def solve(self, wanted: float | None, on_failure: str) -> Trajectory:
+    def __init__(self, setting: Setting, finish: Finish[Result]) -> None:
+        self.setting, self.finish, self.fits = setting, finish, setting.protocol.steps + 1
+
+    def solve(self, wanted: float | None, on_failure: str) -> Result:
         """Solve to the tolerance, or say why not."""
         protocol = self.setting.protocol
         tolerance = default_tolerance(protocol) if wanted is None else wanted
@@ -185,13 +219,14 @@ class ReplicateSearch:
         enough = ACCEPTED * tolerance if wanted is None else tolerance
         return self._attempt(Asked(tolerance, enough, sizes), on_failure)
 
-    def _on_grids(self, tolerance: float) -> Trajectory | None:
+    def _on_grids(self, tolerance: float) -> Result | None:
         """The run on a grid that a finer one confirms; None if the levels at hand do not confirm
         each other.
         """
         before: Replicate | None = None
-        evaluations = np.zeros(self.problem.steps + 1, dtype=np.int64)
-        for level in GRID_LEVELS:
+        evaluations = np.zeros(self.fits, dtype=np.int64)
+        levels = GRID_LEVELS if self.setting.protocol.classes == 2 else SCORES_LEVELS
+        for level in levels:
             source = PointSource(level=level)
             self.setting.expect(source)
             try:
@@ -202,19 +237,18 @@ class ReplicateSearch:
             if before is not None and run.collapsed_at == before.collapsed_at:
                 accuracy = self._gap(before, run)
                 if float(np.nanmax(accuracy)) <= tolerance:
-                    return self._counted(self.trajectory(tolerance, [run], accuracy, evaluations))
+                    return self.result(tolerance, [self._counted(run)], accuracy, evaluations)
             before = run
         return None
 
-    def _counted(self, run: Trajectory) -> Trajectory:
+    def _counted(self, run: Replicate) -> Replicate:
         """Count selected samples and right labels on points: a grid does not resolve a jump."""
-        assert isinstance(run.reuse, Reuse)
-        process = Process(run, run.reuse, self.setting.protocol, COUNTED_POINTS)
-        for t in range(min(self.exact.good_steps, run.good_steps), run.good_steps):
-            run.reuse.measured[:3, t] = process.quality(t)
-        return run
+        source = PointSource(COUNTED_POINTS, np.random.SeedSequence(COUNTED_POINTS))
+        points = CausalRun(self.setting, source, run.moves).solve()
+        measured = np.concatenate([points.measured[:3], run.measured[3:]])
+        return run._replace(measured=measured, shares=points.shares)
 
-    def _attempt(self, asked: Asked, on_failure: str) -> Trajectory:
+    def _attempt(self, asked: Asked, on_failure: str) -> Result:
         try:
             return self._enlarge(asked)
         except StageError as error:
@@ -225,12 +259,12 @@ class ReplicateSearch:
                 asked = asked._replace(accepted=math.inf)
             return self._enlarge(asked, error)
 
-    def _enlarge(self, asked: Asked, failure: StageError | None = None) -> Trajectory:
+    def _enlarge(self, asked: Asked, failure: StageError | None = None) -> Result:
         """Replicates of growing size until their mean is known to the tolerance. A step that few
         points do not determine is tried again on more.
         """
         near: dict[int, Array] | None = None
-        evaluations = np.zeros(self.problem.steps + 1, dtype=np.int64)
+        evaluations = np.zeros(self.fits, dtype=np.int64)
         worst, at, needed = math.inf, self.setting.begin, 0.0
         for points in asked.sizes:
             last = points == asked.sizes[-1]
@@ -254,7 +288,7 @@ class ReplicateSearch:
                 runs = [run._replace(collapsed_at=at) for run in runs]
                 worst, at, accuracy = self._judge(runs)
             if worst <= (asked.accepted if last else asked.tolerance):
-                return self.trajectory(asked.tolerance, runs, accuracy, evaluations, failure)
+                return self.result(asked.tolerance, runs, accuracy, evaluations, failure)
             needed = size_needed(points, worst, asked.tolerance, self.setting.protocol.jumps)
         samples = f"{REPLICATES} replicates of {2 * asked.sizes[-1]} points per group"
         if math.isinf(worst):
@@ -291,47 +325,52 @@ class ReplicateSearch:
         return worst, int(np.nanargmax(np.nan_to_num(accuracy))), accuracy
 
     def _states(self, run: Replicate) -> tuple[Array, Array]:
-        r"""m, q, variances of test logits, B, $\ln\chi$ and R of a replicate, each over t up to a
-        collapse, and what they are compared with.
+        r"""Means, biases, products of the weights, covariances of test logits, overlaps with the
+        fit before and $\ln\chi$ of a replicate, each over t up to a collapse, and what they are
+        compared with.
         """
-        end = self.problem.steps + 1 if run.collapsed_at is None else run.collapsed_at
-        made = found(run, self.setting)
-        q = np.diag(made.stored["pairs"])
-        variances, bias = made.variances.T, made.state["bias"]
-        norm = np.sqrt(q) * self.setting.length
-        rest = (made.state["overlap"], np.log(made.state["chi"]))
-        states = np.array([made.state["m"], bias, q, rest[0], *variances, rest[1]])
-        scale = np.array([norm, norm + np.abs(bias), q, q, *variances, np.ones(q.size)])
-        return states[:, :end], scale[:, :end]
+        end = self.fits if run.collapsed_at is None else run.collapsed_at
+        seen = observe(run, self.setting)
+        q = np.trace(seen.square, axis1=1, axis2=2)
+        norm = np.sqrt(q) * self.setting.protocol.length
+        noise = np.trace(seen.covariance, axis1=2, axis2=3).mean(axis=1)
+        before = np.append(np.nan, np.diag(seen.pairs, -1))
+        parts = [
+            (seen.m, norm), (seen.bias, norm + np.abs(seen.bias).max(axis=1)), (seen.square, q),
+            (before, q), (seen.covariance, noise), (np.log(seen.chi), np.ones(q.size)),
+        ]  # fmt: skip
+        flat = [(values.reshape(q.size, -1).T, scale) for values, scale in parts]
+        states = np.concatenate([values for values, _ in flat])
+        scales = np.concatenate([np.tile(scale, (len(values), 1)) for values, scale in flat])
+        return states[:, :end], scales[:, :end]
 
     def _gap(self, coarse: Replicate, fine: Replicate) -> Array:
         """How far two runs are apart, relative, for each step."""
         (one, _), (other, scale) = self._states(coarse), self._states(fine)
-        accuracy = np.zeros(self.problem.steps + 1)
+        accuracy = np.zeros(self.fits)
         accuracy[: one.shape[1]] = np.fmax.reduce(np.abs(one - other) / scale, axis=0)
         return accuracy
 
     def _accuracy(self, runs: list[Replicate]) -> Array:
         """How well the mean over replicates is known, relative, for each step."""
         states, scales = zip(*(self._states(run) for run in runs), strict=True)
-        accuracy = np.zeros(self.problem.steps + 1)
+        accuracy = np.zeros(self.fits)
         if len(runs) > 1:
             error = accuracy_of_mean(np.array(states), np.mean(scales, axis=0))
             accuracy[: error.shape[1]] = np.fmax.reduce(error, axis=0)
         return accuracy
 
-    def trajectory(
+    def result(
         self, tolerance: float, runs: list[Replicate], accuracy: Array, evaluations: Counts,
         failure: StageError | None = None,
-    ) -> Trajectory:  # fmt: skip
-        """Return the mean over the replicates, with the exact values of the steps before reuse."""
+    ) -> Result:  # fmt: skip
+        """Return the mean over the replicates."""
         collapsed_at = runs[0].collapsed_at
         end = self.setting.last + 1 if collapsed_at is None else collapsed_at
         outcome = Outcome(
             end, tolerance, accuracy, evaluations, runs[0].points, collapsed_at, failure
         )  # fmt: skip
-        parts = [found(run, self.setting) for run in runs]
-        return mean_trajectory(self.problem, self.recipe, self.exact, parts, outcome)
+        return self.finish(self.setting, runs, outcome)
 
 
 def _unseen(runs: list[Replicate], t: int) -> bool:

@@ -287,6 +287,6 @@ def new_square(stage: CausalStep, a: int, found: Totals) -> Array:
     square = slopes @ stage.idle[a] @ slopes.T
     for cell, _, source in stage.members:
         if source == a:
-            rest = cell.answer.f - cell.combined(slopes)
+            rest = cell.f - cell.combined(slopes)
             square = square + cell.share * rest.T @ rest
     return np.asarray(square)

@@ -123,6 +123,16 @@ class Layout:
         full.T[self.low] = entries
         return full
 
+    def ratio(self, one: Array, other: Array) -> Array:
+        """Return the lower entries of $L^{-1} B L^{-T}$, for those of $A = LL^T$ and B."""
+        left = inverse(factor(self.symmetric(one)))
+        return np.asarray((left @ self.symmetric(other) @ left.T)[self.low])
+
+    def stretched(self, one: Array, ratio: Array) -> Array:
+        """Return the lower entries of the matrix that has this ratio to another."""
+        root = factor(self.symmetric(one))
+        return np.asarray((root @ self.symmetric(ratio) @ root.T)[self.low])
+
     def directions(self) -> Array:
         """Return the symmetric matrices that the lower entries stand for, one each."""
         return np.array([self.symmetric(row) for row in np.eye(self.low[0].size)])
