@@ -134,7 +134,7 @@ def test_basis_of_scores_of_sum_zero(classes: int) -> None:
             {"label_noise": [[0.3, 0.7, 0.0], [0.0, 0.6, 0.4], [0.0, 0.0, 1.0]]},
             "label 1 must be likelier in class 1 than in class 0",
         ),
-        ({"alpha_u": None}, "alpha_u = None"),
+        ({"alpha_u": None}, "alpha_u must be .* got None"),
         ({"clusters_u": Clusters.simplex(2, 1.0, 0.5)}, "clusters_u"),
         ({"test": (0.4, Clusters.simplex(3, 1.0, 0.5))}, "test rho must be 3 proportions"),
         ({"batches": "labelled"}, "batches must be"),

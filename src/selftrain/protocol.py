@@ -53,8 +53,8 @@ __all__ = [
     "new_samples",
     "parts_of",
     "proportions_of",
-    "pseudo_labeled",
     "protocol_of",
+    "pseudo_labeled",
     "sample_groups",
 ]
 

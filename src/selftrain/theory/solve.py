@@ -66,8 +66,9 @@ def solve(
             `stats.accuracy` reports what was reached. With data reuse (`Problem(batches=...,
             keep_labeled=...)`) averages are over quasi-Monte Carlo samples: from 1e-7 on; default:
             1e-5, or 1e-4 where hard labels or a threshold jump, for general covariances and for 3
-            or 4 classes, 1e-3 for more classes, accepted up to ten times that where replicates of more than 131,072 points would be
-            needed (`stats.accuracy` reports it). Squared loss without jumps stays exact.
+            or 4 classes, 1e-3 for more classes; accepted up to ten times that where replicates of
+            more than 131,072 points would be needed (`stats.accuracy` reports it). Squared loss
+            without jumps stays exact.
         on_failure: "raise" a `StageError`, or return the "partial" trajectory up to the failure,
             with NaN after it and the error in `failure`.
         warm_start: the run of a similar problem and recipe, of as many steps, from which this one

@@ -1,13 +1,14 @@
 r"""The process of one sample: its fields, trained logits and slopes over the fits.
 
-A cell is one class of a group of samples (with one given label, where some are wrong). Given the fields of a fit, a sample has
+A cell is one class of a group of samples (with one given label, where some are wrong). Given the
+fields of a fit, a sample has
 
 $$H = \bar h + \sum_r L_{tr} z_r + L_{tt} z_t - \sum_k Y_{tk}\varphi_k,\qquad u^{(t)} = H - X_{tt}
 f^{(t)},\qquad f^{(t)} = k\,\partial_2 l(y^{(t)}, u^{(t)}),$$
 
-with independent Gaussian numbers z (d for every fit that matters) and what it remembers of its own slopes, $f^{(t)} =
-\sum_k\Phi_{tk}\varphi_k$. H is linear in the columns $y = (1, z, \varphi)$ of a sample:
-`CellAverages` has $E[f y]$ and all that its derivatives need. `Cell` averages over
+with independent Gaussian numbers z (d for every fit that matters) and what it remembers of its own
+slopes, $f^{(t)} = \sum_k\Phi_{tk}\varphi_k$. H is linear in the columns $y = (1, z, \varphi)$ of a
+sample: `CellAverages` has $E[f y]$ and all that its derivatives need. `Cell` averages over
 quasi-Monte Carlo points or a grid. `LinearCell` (squared loss, soft labels, no selection) has
 coefficients on the Gaussian numbers in place of points: its averages are exact.
 """
@@ -23,7 +24,7 @@ from scipy.special import ndtr
 from ...arrays import Array
 from ...protocol import PseudoLabels, SampleGroup, Use
 from .draws import Draw
-from .response import EngineLoss
+from .response import Binary, EngineLoss
 from .weights import ROUNDED, factor
 
 BLOCK = 4096
@@ -290,8 +291,8 @@ class Cell:
             return np.asarray(np.tensordot(self.weights, bent, axes=1))
         some, one = slice(None, None, max(1, self.points // 512)), np.eye(self.components)
         curved, weights = self._curvature[some], self.weights[some]
-        bent = np.linalg.solve(one + curved @ strength, curved)
-        return np.asarray(np.tensordot(weights / weights.sum(), bent, axes=1))
+        answer = np.linalg.solve(one + curved @ strength, curved)
+        return np.asarray(np.tensordot(weights / weights.sum(), answer, axes=1))
 
     def meet(self, t: int, mean: Array, rows: Array) -> None:
         """See fit t before the first use: the logits are Gaussian."""
@@ -306,7 +307,7 @@ class Cell:
         """Store what the law of the one logit of fit t needs; strength 0 if the fit does not use
         these samples.
         """
-        if self.components == 1:
+        if isinstance(self.loss, Binary):
             center = self.columns[:, : self.used] @ theta[0, : self.used]
             weight = self.weight if strength > 0 else np.zeros(self.points)
             spread = max(float(theta[0, self.used]), 1e-290)

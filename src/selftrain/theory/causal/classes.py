@@ -23,7 +23,7 @@ from ...recipe import Recipe
 from ..stats import SolverStats
 from .agreement import accuracy_of_mean
 from .class_probabilities import class_probabilities
-from .replicate import CausalRun, Outcome, PointSource, Replicate, Setting
+from .replicate import MEASURED, CausalRun, Outcome, PointSource, Replicate, Setting
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -159,7 +159,8 @@ class ClassTrajectory:
             the given labels where there are no others), (T+1, K).
         fraction_selected, pseudo_label_accuracy, selected_label_accuracy: of the pseudo-labelled
             samples of fit t; NaN where there are none.
-        train_loss: mean loss of the selected pseudo-labelled samples, or of those with given labels.
+        train_loss: mean loss of the selected pseudo-labelled samples, else of those with given
+            labels.
         kept_loss: mean loss with given labels next to pseudo-labels.
         error_accuracy: how well `error` is known, from the replicates.
         collapsed_at: first fit whose labels lack a class (`collapsed_class`), or None; NaN from
@@ -365,15 +366,23 @@ def class_trajectory(
     accuracy = np.where(steps < end, outcome.accuracy, np.nan)
     points = np.where(steps < end, float(outcome.points), 0.0)
     starts = tuple("no update" if t < end else "" for t in steps)
-    stats = SolverStats(outcome.tolerance, outcome.evaluations * 1.0, points, accuracy, starts)
-    scores = [basis @ seen.m, seen.bias @ basis.T, basis @ seen.square @ basis.T,
-              basis @ seen.covariance @ basis.T, seen.pairs * (basis[:, 0] @ basis[:, 0]),
-              seen.chi]  # fmt: skip
-    for values in (*scores, *measured):
+    spent = outcome.evaluations.astype(float)
+    stats = SolverStats(outcome.tolerance, spent, points, accuracy, starts)
+    arrays = {
+        "m": basis @ seen.m,
+        "bias": seen.bias @ basis.T,
+        "q_matrix": basis @ seen.square @ basis.T,
+        "covariances": basis @ seen.covariance @ basis.T,
+        "overlaps": seen.pairs * float(basis[:, 0] @ basis[:, 0]),
+        "chi": seen.chi,
+        **dict(zip(MEASURED, measured, strict=True)),
+    }
+    for values in arrays.values():
         values[end:] = np.nan
     result = ClassTrajectory(
-        setting.protocol, *scores, shares, *measured, np.zeros(len(steps)), stats,
-        outcome.collapsed_at, outcome.failure, *origin, runs[-1].moves,
+        setting.protocol, **arrays, label_shares=shares, error_accuracy=np.zeros(len(steps)),
+        stats=stats, collapsed_at=outcome.collapsed_at, failure=outcome.failure,
+        problem=origin[0], recipe=origin[1], moves=runs[-1].moves,
     )  # fmt: skip
     object.__setattr__(result, "error_accuracy", _error_accuracy(result, each, basis))
     return result
