@@ -224,7 +224,7 @@ def test_supervised_baseline_without_steps(solve_json):
         ("--test", "train", "test must be "),
         ("--tolerance", "0", "tolerance = 0"),
         ("--tolerance", "nan", "tolerance = nan"),
-        ("--tolerance", "tiny", "tolerance = 'tiny': a number between 1e-13 and 1e-3 is accepted"),
+        ("--tolerance", "tiny", "tolerance must be between 1e-13 and 1e-3, got 'tiny'"),
         ("--on-failure", "ignore", "Invalid value for '--on-failure': "),
         ("--plot", "figure.xyz", "plot must be a name ending in one of: png, pdf, svg"),
         ("--config", "no-such.toml", "config = 'no-such.toml': cannot be read: No such file"),

@@ -49,5 +49,5 @@ def test_logits_drawn_follow_their_distribution(run: Trajectory) -> None:
 
 
 def test_samples_that_a_step_does_not_have_are_rejected(run: Trajectory) -> None:
-    with pytest.raises(InvalidInput, match="samples must be None.*got 'labeled'"):
+    with pytest.raises(InvalidInput, match=r"samples must be None.*got 'labeled'"):
         run.training_logits(2, samples="labeled")
