@@ -28,7 +28,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from selftrain import SelfTrainingLinearClassifier, plan
-from selftrain.estimator.planning.plan import LABELS_ALONE
+from selftrain.estimator.planning.plan import SUPERVISED
 from selftrain.estimator.planning.posterior import (
     DRAWS,
     Cells,
@@ -45,7 +45,7 @@ from .measures import DEGRADATION, balanced_error
 from .run import LABELS as SIZES
 
 ROUNDING = 1e-12  # an end may be exactly what came out, from other sums of the same counts
-FITS = ("labels_only", "self_training", "every_label")
+FITS = ("supervised", "self_training", "fully_supervised")
 
 Task = tuple[np.ndarray, np.ndarray]
 
@@ -128,21 +128,21 @@ def one_run(task: Task, labels: int, seed: int) -> dict[str, Any]:
     advice = plan(X, y, random_state=seed, progress=False)
     hidden = y < 0
     own = advice.evidence.unlabeled.supervised > 0  # scores of the hidden rows, in their order
-    planned = {k: v for k, v in advice.parameters.items() if k not in LABELS_ALONE}
+    planned = {k: v for k, v in advice.parameters.items() if k not in SUPERVISED}
     model = SelfTrainingLinearClassifier(**planned, random_state=seed).fit(X, y)
     trained = balanced_error(model.predict(X[hidden]), classes[hidden])
     supervised = supervised_baseline(X[labeled], classes[labeled])
-    every = _every_label(X, classes)
+    every = _fully_supervised(X, classes)
     rows = int(hidden.sum())
     cells = cells_of(advice.evidence, np.ones(rows), rows)
     return {
         "plan": advice.to_dict(),
         "cells": {name: np.asarray(value).tolist() for name, value in cells._asdict().items()},
         "real": {
-            "labels_only": balanced_error(own.astype(float), classes[hidden]),
+            "supervised": balanced_error(own.astype(float), classes[hidden]),
             "scikit_learn": balanced_error(supervised.predict(X[hidden]), classes[hidden]),
             "self_training": trained,
-            "every_label": every,
+            "fully_supervised": every,
         },
     }
 
@@ -173,7 +173,7 @@ def supervised_baseline(X: np.ndarray, classes: np.ndarray) -> Any:
     return search.fit(X, classes)
 
 
-def _every_label(X: np.ndarray, classes: np.ndarray) -> float:
+def _fully_supervised(X: np.ndarray, classes: np.ndarray) -> float:
     """Return the error of two halves, each judged by the fit to the other: what so many labels
     reach, on rows not fitted.
     """
@@ -215,7 +215,7 @@ def counted_as(run: dict[str, Any], counted: float) -> dict[str, Any]:
     shares = positive_shares(cells, np.random.default_rng(run["seed"]), (DRAWS,), counted)
     drawn = posterior(cells.sizes, shares)
     error = run["plan"]["error"] | {
-        "labels_only": interval(drawn.supervised)._asdict(),
+        "supervised": interval(drawn.supervised)._asdict(),
         "self_training": interval(drawn.trained)._asdict(),
     }
     return run | {"plan": run["plan"] | {"error": error, "gain": interval(drawn.gain)._asdict()}}
@@ -263,7 +263,7 @@ def advices(groups: dict[str, list[dict[str, Any]]]) -> str:
     return as_table(head, rows)
 
 
-def _gain(run: dict[str, Any], baseline: str = "labels_only") -> float:
+def _gain(run: dict[str, Any], baseline: str = "supervised") -> float:
     return float(run["real"][baseline] - run["real"]["self_training"])
 
 

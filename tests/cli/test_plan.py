@@ -37,7 +37,7 @@ def test_json_has_the_plan_and_nothing_else(file: Path, tmp_path: Path) -> None:
     assert plan["advice"] in ("do", "do not", "cannot tell")
     assert plan["rows"]["classes"] == ["ham", "spam"]
     assert (plan["rows"]["labeled"], plan["rows"]["unlabeled"]) == (30, 270)
-    assert set(plan["error"]) == {"labels_only", "self_training", "every_label"}
+    assert set(plan["error"]) == {"supervised", "self_training", "fully_supervised"}
     assert "version" in plan
     assert picture.stat().st_size > 10_000
 
@@ -61,7 +61,7 @@ def test_a_file_without_labels_is_refused_with_its_marker(file: Path, tmp_path: 
     pd.read_csv(file).assign(label="?").to_csv(tmp_path / "none.csv", index=False)
     call = ["plan", str(tmp_path / "none.csv"), "--target", "label", "--unlabeled", "?"]
     result = CliRunner().invoke(app, call)
-    assert "a row without label has '?', NaN or None" in str(result.exception)
+    assert "unlabelled: '?', NaN or None" in str(result.exception)
 
 
 @pytest.mark.parametrize("marker", ["-1", "-1.0", "", " "])
@@ -97,10 +97,10 @@ def test_a_file_that_is_no_table_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="CSV file with a line of names"):
         read_csv_rows(empty, "y")
     (tmp_path / "head.csv").write_text("x,y\n")
-    with pytest.raises(InvalidInput, match="no rows"):
+    with pytest.raises(InvalidInput, match="must have rows"):
         read_csv_rows(tmp_path / "head.csv", "y")
     (tmp_path / "alone.csv").write_text("y\n1\n-1\n")
-    with pytest.raises(InvalidInput, match="no column besides"):
+    with pytest.raises(InvalidInput, match="must have a column besides"):
         read_csv_rows(tmp_path / "alone.csv", "y")
 
 

@@ -181,7 +181,7 @@ def test_it_works_with_the_tools_of_scikit_learn(cancer, model):
     np.testing.assert_array_equal(again.predict(rows), model.predict(rows))
     assert clone(model).get_params() == model.get_params()
     known = target >= 0
-    with pytest.warns(UserWarning, match="no unlabelled row"):
+    with pytest.warns(UserWarning, match="no unlabelled sample"):
         calibrated = CalibratedClassifierCV(SelfTrainingLinearClassifier(random_state=0), cv=2).fit(
             rows[known], target[known]
         )
@@ -203,22 +203,22 @@ def test_weights_are_routed_through_a_search(cancer):
 
 BAD = {
     "one class": (lambda X, y: (X, np.where(y >= 0, 1, -1)), "at least 2 classes are needed"),
-    "no labels": (lambda X, y: (X, np.full(len(y), -1)), "no row is labelled"),
+    "no labels": (lambda X, y: (X, np.full(len(y), -1)), "must have labelled samples"),
     "a gap": (lambda X, y: (np.where(X[0, 0] == X, np.nan, X), y), "contains NaN"),
     "infinite": (lambda X, y: (np.where(X[0, 0] == X, np.inf, X), y), "contains infinity"),
     "-1 as a class": (lambda X, y: (X, 2 * (y > 0) - 1), "if it is a class, choose another"),
     "text": (
         lambda X, y: (pd.DataFrame(X).assign(city="a", day=pd.Timestamp(0)), y),
-        r"X = \['city', 'day'\]: columns of numbers",
+        r"X = \['city', 'day'\]: columns must be numbers",
     ),
     "too wide": (
         lambda X, y: (np.vstack([[1e308], [-1e308], X[2:, :1]]), y),
         "range that overflows",
     ),
-    "lengths": (lambda X, y: (X, y[:-1]), "one per row of X is needed"),
+    "lengths": (lambda X, y: (X, y[:-1]), "must have one per sample of X"),
     "mixed names": (
         lambda X, y: (X, [("a", 1.5, -1)[k % 3] for k in range(len(y))]),
-        "names and numbers are mixed",
+        "must not mix names and numbers",
     ),
 }
 
@@ -257,12 +257,12 @@ def test_a_bad_parameter_is_named(cancer, name, value):
 
 def test_few_or_plain_rows_are_said_and_fitted(cancer):
     rows, classes, target = cancer
-    with pytest.warns(UserWarning, match="no unlabelled row"):
+    with pytest.warns(UserWarning, match="no unlabelled sample"):
         SelfTrainingLinearClassifier().fit(rows[:60], classes[:60])
     single = target.copy()
     ones = np.flatnonzero(single == 1)
     single[ones[1:]] = -1
-    with pytest.warns(UserWarning, match="^class 1 has 1 labelled row"):
+    with pytest.warns(UserWarning, match="^class 1 has 1 labelled sample"):
         SelfTrainingLinearClassifier().fit(rows, single)
     doubled = np.column_stack([rows, np.full(len(rows), 3.0), np.zeros(len(rows))])
     found = SelfTrainingLinearClassifier(random_state=0).fit(doubled, target)
@@ -312,7 +312,7 @@ def test_whole_numbers_of_64_bits_are_classes(cancer, model, names):
 def test_numbers_without_a_common_type_are_rejected(cancer, names):
     rows, _, target = cancer
     y = [names[code] if code >= 0 else None for code in target.tolist()]
-    with pytest.raises(InvalidInput, match=r"classes of one type.*write others as text"):
+    with pytest.raises(InvalidInput, match=r"classes must have one type.*others as text"):
         SelfTrainingLinearClassifier(unlabeled=None).fit(rows, y)
 
 
@@ -357,7 +357,7 @@ def test_a_share_that_is_known_is_kept(cancer):
     with pytest.raises(InvalidInput, match=r"share.*'3'|share.*3.*no such class"):
         SelfTrainingLinearClassifier(share={3: 0.4}).fit(rows, target)
     rows, classes = load_wine(return_X_y=True)
-    with pytest.raises(InvalidInput, match="a dictionary from class to share"):
+    with pytest.raises(InvalidInput, match="a dictionary from class to proportion"):
         SelfTrainingLinearClassifier(share=0.4).fit(rows, hidden(classes, 30))
 
 

@@ -12,8 +12,8 @@ USES_MINUS_ONE = {
 }
 
 
-@pytest.mark.filterwarnings("ignore:y has no unlabelled row")
-@pytest.mark.filterwarnings("ignore:class .* has 1 labelled row")
+@pytest.mark.filterwarnings("ignore:y has no unlabelled sample")
+@pytest.mark.filterwarnings("ignore:class .* has 1 labelled sample")
 @parametrize_with_checks(
     [SelfTrainingLinearClassifier()], expected_failed_checks=lambda model: USES_MINUS_ONE
 )

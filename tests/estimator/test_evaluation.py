@@ -27,9 +27,9 @@ def test_more_folds_than_labels_of_a_class_are_refused():
     y = np.array([0, 0, 0, 1, 1, -1])
     with pytest.raises(InvalidInput, match="from 2 to 2"):
         next(LabeledFolds(3).split(np.zeros((6, 1)), y))
-    with pytest.raises(InvalidInput, match="has 1 labelled row"):
+    with pytest.raises(InvalidInput, match="has 1 labelled sample"):
         next(LabeledFolds(2).split(np.zeros((4, 1)), np.array([0, 0, 1, -1])))
-    with pytest.raises(InvalidInput, match="no row is labelled"):
+    with pytest.raises(InvalidInput, match="must have labelled samples"):
         next(LabeledFolds(2).split(np.zeros((2, 1)), np.array([-1, -1])))
 
 
@@ -60,6 +60,6 @@ def test_the_learning_curve_hides_labels_and_scores_on_them():
     model = SelfTrainingLinearClassifier(random_state=0)
     curve = labeled_learning_curve(model, rows, y, [6, 30], draws=2, random_state=0)
     assert curve.mean[1] > 0.98
-    assert curve.plot().axes[0].get_xlabel() == "labelled rows"
-    with pytest.raises(InvalidInput, match="from 4 to"):
+    assert curve.plot().axes[0].get_xlabel() == "labelled samples"
+    with pytest.raises(InvalidInput, match="from 4 "):
         labeled_learning_curve(model, rows, y, [3])

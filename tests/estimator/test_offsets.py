@@ -110,7 +110,7 @@ def test_a_plan_does_not_depend_on_the_offset(rows):
     here, there = plan(X[:, :5], y), plan(X[:, :5] + 1e10, y)
     assert here.rows.remarks == there.rows.remarks
     np.testing.assert_allclose(there.error.self_training, here.error.self_training, atol=1e-4)
-    np.testing.assert_allclose(there.error.labels_only, here.error.labels_only, atol=1e-4)
+    np.testing.assert_allclose(there.error.supervised, here.error.supervised, atol=1e-4)
     assert there.separation == pytest.approx(here.separation, rel=1e-4)
 
 
@@ -164,7 +164,7 @@ def test_values_that_float64_cannot_tell_apart_are_rejected(rows, kind):
     if kind == "long double" and np.finfo(np.longdouble).tiny >= np.finfo(float).tiny:
         pytest.skip("long double is double here")
     X, y = rows
-    message = r"X = 'columns 0, 1, 2, 3, 4, \.\.\.': .* less than float64 can tell: subtract"
+    message = r"X = 'columns 0, 1, 2, 3, 4, \.\.\.': .* the precision of float64: subtract"
     with pytest.raises(InvalidInput, match=message):
         SelfTrainingLinearClassifier().fit(WHOLE[kind](X), y)
 
@@ -174,7 +174,7 @@ def test_some_columns_that_float64_cannot_tell_apart_are_named(rows):
     whole = (100 * X).astype(np.int64)
     moved = whole.copy()
     moved[:, [2, 7]] += 2**62
-    with pytest.warns(UserWarning, match="X, columns 2, 7: .* float64 can tell"):
+    with pytest.warns(UserWarning, match="X, columns 2, 7: .* precision of float64"):
         found = decisions(moved, y)
     whole[:, [2, 7]] = 0
     np.testing.assert_allclose(found, decisions(whole, y), atol=1e-6)

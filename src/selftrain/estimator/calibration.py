@@ -1,8 +1,8 @@
 r"""From scores at even odds to probabilities of the population.
 
-$P(y=1) = \sigma(a s + b)$ on the held-out scores of the labelled rows, at the largest posterior:
-few labels cannot set two numbers freely, so the slope is near 1 and the intercept near the
-log-odds of the estimated share.
+$P(y=1) = \sigma(a s + b)$ on the held-out scores of the labelled samples, at the maximum of the
+posterior: few labels do not determine two numbers, so the slope is near 1 and the intercept near
+the log-odds of the estimated class proportion.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from scipy.special import expit
 from ..arrays import Array
 
 SHARE_SPREAD = 0.6
-"""Prior standard deviation of the intercept around the log-odds of the share."""
+"""Prior standard deviation of the intercept around the log-odds of the class proportion."""
 
 STEPS = 50
 
@@ -26,12 +26,12 @@ def calibrate(
     slope_spread: float,
     offset: float = 0.0,
 ) -> tuple[float, float]:
-    """Slope and intercept of the log-odds.
+    """Return slope and intercept of the log-odds.
 
     Arguments:
-        share: estimated share of the positive class in the population.
+        share: estimated proportion of the positive class in the population.
         slope_spread: prior standard deviation of the log of the slope.
-        offset: log-odds of the labelled rows' share less that of the population's.
+        offset: log-odds of the labelled proportion minus that of the population.
 
     Newton's method on (log a, b); the slope enters by its logarithm, so it stays positive.
     """
@@ -47,17 +47,15 @@ def calibrate(
     for _ in range(STEPS):
         stretched = np.exp(log_slope) * scores
         probability = expit(stretched + intercept + offset)
-        residual, curvature = (
-            weights * (probability - classes),
-            weights * probability * (1 - probability),
-        )
+        residual = weights * (probability - classes)
+        curvature = weights * probability * (1 - probability)
         slope = np.array(
             [
                 residual @ stretched + log_slope / slope_spread**2,
                 residual.sum() + (intercept - center) / SHARE_SPREAD**2,
             ]
         )
-        # The positive part of the Hessian: descent wherever the logarithm bends the other way.
+        # The positive part of the Hessian: a direction of descent also where it is indefinite.
         hessian = np.array(
             [
                 [curvature @ stretched**2 + 1 / slope_spread**2, curvature @ stretched],

@@ -26,42 +26,41 @@ __all__ = ["SelfTrainingLinearClassifier"]
 
 
 class SelfTrainingLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """A linear classifier that learns from rows with and without labels.
+    """A linear classifier that learns from labelled and unlabelled samples.
 
     Arguments:
-        method: "anchored" (soft labels from a mixture that the labelled rows anchor; becomes
-            "gaussian" where rows pass for Gaussian clusters, labelled rows left out agree and no
-            constant of it is set), "gaussian"
-            (for such rows), "paper" (the recipe of the theory, on raw columns).
-        neighbours: let a graph of nearest neighbours help the teacher; "auto" does so on images.
-        unlabeled: marks rows of `y` without a label; so does nothing (NaN, None).
+        method: "anchored" (soft labels from a mixture anchored by the labelled samples; becomes
+            "gaussian" if the samples pass for Gaussian clusters, cross-validation agrees and no
+            constant of it is set), "gaussian" (for such samples), "paper" (the recipe of the
+            theory, on raw columns).
+        neighbours: use a graph of nearest neighbours as a second teacher; "auto": on images.
+        unlabeled: marks unlabelled samples in `y`; NaN and None also mean unlabelled.
         class_weight: what the decision minimises: None the plain error, "balanced" the mean error
             of the classes, a dictionary the error with these weights. Probabilities do not depend
             on it.
-        preprocessing: "table" (each column to unit variance), "shared" (one scale: images, text),
-            "auto" decides.
-        anchor, ridge, steps, mixture_steps, caution, sharpness: constants of the method; None
-            takes its own (`docs/estimator.md` says why they are what they are).
-        annealing, shrinkage, metrics, directions: likewise.
+        preprocessing: "table" (each column to unit variance), "shared" (one scale: images, text)
+            or "auto".
+        anchor, ridge, steps, mixture_steps, caution, sharpness, annealing, shrinkage, metrics,
+            directions: constants of the method; None for its own (`docs/estimator.md`).
         clip: limit of standardised entries while fitting.
-        share: "estimated" (labelled rows are drawn at random), "unlabeled" (their classes were
-            chosen: only the other rows say how common a class is), a number (of the second of two
-            classes) or a dictionary from class to share.
+        share: class proportions: "estimated" (labelled samples are drawn at random), "unlabeled"
+            (their classes were chosen: only unlabelled samples count), a number (the proportion of
+            the second of two classes) or a dictionary from class to proportion.
         slope_spread: prior standard deviation of the log-slope of the probabilities.
         tolerance: mean change of a soft label below which steps end.
         recipe: a `selftrain.Recipe` for the method "paper"; None is `Recipe()`.
-        random_state: for the folds, the random directions of wide tables, and batches of "paper".
+        random_state: seed of folds, random directions of wide tables, and batches of "paper".
         progress: None, True, False or a function of a `ProgressReport` (`runtime.progress`).
 
     Attributes:
         classes_: names of the classes.
-        method_: what was run: "anchored", "gaussian" or "paper".
+        method_: the method that was used: "anchored", "gaussian" or "paper".
         coef_, intercept_: of `decision_function`, in the units of the columns.
-        shares_: estimated share of every class in the population.
-        transduction_: class of every training row; labelled rows keep theirs.
-        history_: one dictionary per step: class, share, separation, mean change of labels (and the
-            metric of "gaussian").
-        n_iter_: steps of the longest run.
+        shares_: estimated class proportions in the population.
+        transduction_: class of every training sample; labelled samples keep theirs.
+        history_: one dictionary per step: class, proportion, separation, mean change of labels (and
+            the metric of "gaussian").
+        n_iter_: number of steps of the longest run.
 
     >>> from sklearn.datasets import load_digits
     >>> X, digit = load_digits(n_class=2, return_X_y=True)
@@ -121,11 +120,11 @@ class SelfTrainingLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ign
         self.progress = progress
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit to rows X and targets y, where `unlabeled` marks rows without a label.
+        """Fit to samples X and targets y, where `unlabeled` marks unlabelled samples.
 
         Arguments:
-            X: dense, sparse, a DataFrame, or a Dask array cut by rows.
-            sample_weight: one number >= 0 per row, labelled or not.
+            X: dense, sparse, a DataFrame, or a Dask array chunked by rows.
+            sample_weight: one number >= 0 per sample, labelled or not.
         """
         options = checked_options(self)
         target = read_targets(y, self.unlabeled)
@@ -139,7 +138,7 @@ class SelfTrainingLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ign
         return self
 
     def _fit_classes(self, rows: GivenRows, options: Options) -> list[Fitted]:
-        """One model per class against the rest; one for two classes."""
+        """Fit one model per class against the rest; one for two classes."""
         fitted = []
         with (
             Progress(len(rows.positives), "classes", show=self.progress) as progress,
@@ -153,7 +152,7 @@ class SelfTrainingLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ign
         return fitted
 
     def _keep(self, fitted: list[Fitted]) -> None:
-        """Store the model at the odds the decision asks for."""
+        """Store the model at the odds that the decision needs."""
         if len(fitted) == 1:
             share = fitted[0].share
             self.shares_ = np.array([1 - share, share])
@@ -174,7 +173,7 @@ class SelfTrainingLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ign
         self.n_iter_ = max((entry["step"] for entry in self.history_), default=0)
 
     def _tilt(self, fitted: list[Fitted]) -> Array:
-        """Logarithm of the weight of every class in the decision."""
+        """Return the logarithm of the weight of every class in the decision."""
         if self.class_weight is None:
             return np.zeros(len(self.classes_))
         if isinstance(self.class_weight, str):
@@ -189,16 +188,15 @@ class SelfTrainingLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ign
         counts = np.bincount(target.codes[target.codes >= 0], minlength=len(target.names))
         if not (target.codes < 0).any():
             warnings.warn(
-                "y has no unlabelled row: this is a supervised fit "
-                f"(the marker of a row without label is {self.unlabeled!r})",
+                "y has no unlabelled sample: this is a supervised fit "
+                f"(unlabelled samples are marked by {self.unlabeled!r})",
                 UserWarning,
                 stacklevel=3,
             )
         if counts.min() < 2:
             few = repr(target.names.tolist()[counts.argmin()])
             warnings.warn(
-                f"class {few} has 1 labelled row: nothing can be checked on rows left out, "
-                "2 or more per class are needed for that",
+                f"class {few} has 1 labelled sample: cross-validation needs 2 or more per class",
                 UserWarning,
                 stacklevel=3,
             )
@@ -214,7 +212,7 @@ class SelfTrainingLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ign
             text = text_columns(X)
             if not text or "contains" in str(error):
                 raise
-            accepted = "columns of numbers are accepted; encode these, as OneHotEncoder does"
+            accepted = "columns must be numbers; encode these, for example by OneHotEncoder"
             raise InvalidInput("X", text, accepted) from None
         if reset:
             check_digits(X, matrix)
@@ -222,21 +220,21 @@ class SelfTrainingLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ign
 
     def _chunked(self, X: Any, reset: bool) -> Any:
         if X.ndim != 2:
-            raise InvalidInput("X", X.shape, "a Dask array of two dimensions is needed")
+            raise InvalidInput("X", X.shape, "must have two dimensions")
         if reset and self.neighbours is True:
             raise InvalidInput(
                 "neighbours",
                 True,
-                'rows of a Dask array have no graph of neighbours: False or "auto"',
+                'must be False or "auto" for a Dask array',
             )
         if reset:
             self.n_features_in_ = int(X.shape[1])
         elif X.shape[1] != self.n_features_in_:
-            raise InvalidInput("X", X.shape, f"{self.n_features_in_} features are expected")
+            raise InvalidInput("X", X.shape, f"must have {self.n_features_in_} features")
         return X
 
     def decision_function(self, X: Any) -> Array:
-        """Log-odds at the weights of the decision: positive for the second of two classes.
+        """Return log-odds at the weights of the decision: positive for the second of two classes.
 
         For more classes, one column each; the largest wins.
         """
@@ -248,7 +246,7 @@ class SelfTrainingLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ign
         return np.asarray(rows @ self.coef_.T) + self.intercept_
 
     def predict(self, X: Any) -> Array:
-        """The class of every row."""
+        """Return the class of every sample."""
         return self._decide(self.decision_function(X))
 
     def _decide(self, scores: Array) -> Array:
@@ -256,7 +254,7 @@ class SelfTrainingLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ign
         return np.asarray(self.classes_[chosen])
 
     def predict_proba(self, X: Any) -> Array:
-        """Probabilities of the classes in the population, whatever the weights of the decision."""
+        """Return class probabilities in the population, independent of the decision weights."""
         check_is_fitted(self)
         odds = self._scores(self._rows(X, reset=False)) - self._shift
         positive = expit(odds)
@@ -265,7 +263,7 @@ class SelfTrainingLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ign
         return np.asarray(positive / np.maximum(positive.sum(axis=1, keepdims=True), 1e-300))
 
     def predict_log_proba(self, X: Any) -> Array:
-        """Logarithms of `predict_proba`."""
+        """Return the logarithms of `predict_proba`."""
         return np.asarray(np.log(np.maximum(self.predict_proba(X), 1e-300)))
 
     def _transduce(self, matrix: Any, target: Classes) -> Array:

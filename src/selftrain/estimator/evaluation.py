@@ -1,7 +1,7 @@
-"""Evaluation that only counts rows whose class is known.
+"""Evaluation on labelled samples only.
 
-Unlabelled rows belong into every training part and into no test part. scikit-learn's splitters
-would put them into test folds, where the marker counts as a class of its own.
+Unlabelled samples belong to every training part and to no test part. scikit-learn's splitters would
+put them into test folds, where the marker counts as a class.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ __all__ = ["LabeledFolds", "LearningCurve", "labeled_learning_curve", "labeled_s
 
 
 class LabeledFolds(BaseCrossValidator):  # type: ignore[misc]
-    """Stratified folds of the labelled rows; every unlabelled row is in every training part.
+    """Stratified folds of the labelled samples; all unlabelled ones are in every training part.
 
     Arguments:
-        n_splits: folds, at least 2.
-        unlabeled: marks rows of `y` without a label.
-        random_state: of the shuffle.
+        n_splits: number of folds, at least 2.
+        unlabeled: marks unlabelled samples in `y`.
+        random_state: seed of the shuffle.
 
     >>> y = np.array([0, 1, 0, 1, -1, -1])
     >>> for train, test in LabeledFolds(2, random_state=0).split(np.zeros((6, 1)), y):
@@ -44,33 +44,30 @@ class LabeledFolds(BaseCrossValidator):  # type: ignore[misc]
         self.random_state = random_state
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
-        """How many folds."""
+        """Return the number of folds."""
         return self.n_splits
 
     def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[Any, Any]]:
-        """Rows to train on and rows to test on, fold by fold."""
+        """Yield the positions of training and test samples, fold by fold."""
         values, known = _labeled(y, self.unlabeled)
         others = np.setdiff1d(np.arange(len(values)), known)
         rarest = int(np.unique(values[known], return_counts=True)[1].min())
         if not 2 <= self.n_splits <= rarest:
-            raise InvalidInput(
-                "n_splits",
-                self.n_splits,
-                f"from 2 to {rarest}, the labelled rows of the rarest class"
-                if rarest > 1
-                else "a class has 1 labelled row; 2 or more per class are needed",
-            )
+            accepted = f"must be from 2 to {rarest}, the labelled samples of the rarest class"
+            if rarest == 1:
+                accepted = "a class has 1 labelled sample; 2 or more per class are needed"
+            raise InvalidInput("n_splits", self.n_splits, accepted)
         folds = StratifiedKFold(self.n_splits, shuffle=True, random_state=self.random_state)
         for train, test in folds.split(known, values[known]):
             yield np.sort(np.concatenate([known[train], others])), known[test]
 
 
 def labeled_scorer(scoring: Any = "accuracy", unlabeled: Any = -1) -> Callable[..., float]:
-    """A scorer that leaves rows without a label out before it scores.
+    """Return a scorer that ignores unlabelled samples.
 
     Arguments:
-        scoring: a name that scikit-learn knows, or a scorer.
-        unlabeled: marks rows of `y` without a label.
+        scoring: the name of a scorer of scikit-learn, or a scorer.
+        unlabeled: marks unlabelled samples in `y`.
 
     >>> from sklearn.dummy import DummyClassifier
     >>> rows, y = np.zeros((4, 1)), np.array([0, 1, -1, -1])
@@ -94,11 +91,11 @@ def labeled_scorer(scoring: Any = "accuracy", unlabeled: Any = -1) -> Callable[.
 
 @dataclass(frozen=True)
 class LearningCurve:
-    """Scores by the number of labelled rows.
+    """Scores by the number of labels.
 
     Attributes:
-        labels: labelled rows that a model was given.
-        scores: one line per number, one column per draw; measured on labelled rows not given.
+        labels: numbers of labelled samples in the fit.
+        scores: one row per number, one column per draw; on labelled samples not in the fit.
     """
 
     labels: Array
@@ -111,12 +108,12 @@ class LearningCurve:
 
     @property
     def error(self) -> Array:
-        """Standard error over the draws; they share rows, so it is a lower bound."""
+        """Standard error over the draws; they share samples, so it is a lower bound."""
         draws = self.scores.shape[1]
         return np.asarray(self.scores.std(axis=1, ddof=1) / np.sqrt(draws))
 
     def plot(self, ax: Any = None) -> Any:
-        """Mean and standard error against the number of labels."""
+        """Draw mean and standard error against the number of labels."""
         from ..plots.learning_curve import draw_learning_curve
 
         return draw_learning_curve(self, ax)
@@ -133,13 +130,12 @@ def labeled_learning_curve(
     unlabeled: Any = -1,
     random_state: Any = None,
 ) -> LearningCurve:
-    """The score of a model as it is given more and more of the labels.
+    """Measure the score of a model against the number of labels.
 
     Arguments:
-        labels: numbers of labelled rows; the other labels are hidden from the model and serve
-            as its test rows.
-        draws: how often rows are drawn for each number.
-        scoring: a name that scikit-learn knows, or a scorer.
+        labels: numbers of labelled samples; the others are hidden from the model and test it.
+        draws: number of random draws for each number.
+        scoring: the name of a scorer of scikit-learn, or a scorer.
 
     >>> from sklearn.datasets import load_digits
     >>> from selftrain import SelfTrainingLinearClassifier
@@ -153,12 +149,11 @@ def labeled_learning_curve(
     names, codes = np.unique(values[known], return_inverse=True)
     for count in labels:
         if not 2 * len(names) <= count < len(known):
-            accepted = (
-                f"from {2 * len(names)} to {len(known) - 1}: two per class, one left to test on"
-            )
+            most = len(known) - 1
+            accepted = f"must be from {2 * len(names)} (two per class) to {most} (one to test on)"
             raise InvalidInput("labels", count, accepted)
     if draws < 2:
-        raise InvalidInput("draws", draws, "2 or more are needed for a standard error")
+        raise InvalidInput("draws", draws, "must be at least 2, for a standard error")
     random = check_random_state(random_state)
     scorer = labeled_scorer(scoring, unlabeled)
     scores = np.empty((len(labels), draws))
@@ -174,7 +169,7 @@ def labeled_learning_curve(
 
 
 def _drawn(codes: Any, random: np.random.RandomState) -> Any:
-    """A random order of the labelled rows in which two of every class come first."""
+    """Return a random order of the labelled samples in which two of every class come first."""
     order = random.permutation(len(codes))
     first: list[int] = []
     for label in np.unique(codes):
@@ -183,14 +178,14 @@ def _drawn(codes: Any, random: np.random.RandomState) -> Any:
 
 
 def _labeled(y: Any, unlabeled: Any) -> tuple[Any, Any]:
-    """Targets as an array, and where they have a label."""
+    """Return targets as an array, and the positions of labelled samples."""
     values = np.asarray(y)
     known = np.flatnonzero(~is_marker(values, unlabeled))
     if len(known) == 0:
         raise InvalidInput(
             "y",
-            f"{len(values)} rows",
-            f"no row is labelled (the marker of a row without label is {unlabeled!r})",
+            f"{len(values)} samples",
+            f"must have labelled samples (unlabelled ones are marked by {unlabeled!r})",
         )
     return values, known
 

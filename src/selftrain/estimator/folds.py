@@ -1,7 +1,7 @@
-"""The start: a supervised fit on the labelled rows, its ridge chosen on rows it has not seen.
+"""The start: a supervised fit on the labelled samples, its ridge chosen by cross-validation.
 
-Folds depend on what a row contains, not on where it stands: a row that is given twice is one
-row of weight two, so it never sits in the fit and in the check at once, and weights mean the
+Folds depend on what a sample contains, not on its position: a sample that is given twice is one
+sample of weight two, so it is never in the fit and in the test fold at once, and weights mean the
 same as repetition.
 """
 
@@ -18,26 +18,21 @@ from .rows import StoredRows
 
 FOLDS = 5
 RIDGES = tuple(10.0 ** np.arange(-1.0, 3.1, 0.5))
-"""Relative to coordinates of mean squared length 1: from nearly none to nearly the mean
-difference.
-"""
+"""Relative to coordinates of mean squared length 1: from almost none to almost the difference of
+the means."""
 
 PATIENCE = 2
-"""Ridges in a row that do worse than the best before the search ends: weak ones cost most."""
+"""Number of worse ridges in a row after which the search ends: weak ridges cost most."""
 
 TRIAL_TOLERANCE = 1e-2
-"""Of a fit that is made to compare ridges; the last Newton step squares it."""
+"""Tolerance of the fits that compare ridges; the last Newton step squares it."""
 
 FALLBACK_RIDGE = 10.0
-"""Where a class has a single labelled row nothing can be checked; the middle of what is chosen
-elsewhere.
-"""
+"""Ridge if a class has one labelled sample, which cannot be held out: a typical choice."""
 
 
 class Labeled(NamedTuple):
-    """Different labelled rows of a two-class problem: coordinates, classes 0 or 1, weights,
-    folds.
-    """
+    """Distinct labelled samples of a two-class problem; classes are 0 or 1."""
 
     coordinates: Array
     classes: Array
@@ -46,7 +41,7 @@ class Labeled(NamedTuple):
 
 
 class Start(NamedTuple):
-    """A supervised fit and the scores of its rows from folds without them."""
+    """A supervised fit and the out-of-fold scores of its samples."""
 
     student: Student
     out_of_fold: Array
@@ -54,7 +49,7 @@ class Start(NamedTuple):
 
 
 def assign_folds(coordinates: Array, classes: Array, random: np.random.RandomState) -> Array:
-    """Folds with every class in each, dealt along a random direction within the class."""
+    """Assign stratified folds, along a random direction within every class."""
     order = coordinates @ random.standard_normal(coordinates.shape[1])
     folds = np.zeros(len(classes), dtype=int)
     offset = 0
@@ -67,7 +62,7 @@ def assign_folds(coordinates: Array, classes: Array, random: np.random.RandomSta
 
 
 def balanced_targets(classes: Array, weights: Array) -> tuple[Array, Array]:
-    """Mass and pull of labelled rows, both classes with the same total."""
+    """Return mass and pull of labelled samples, with the same total for both classes."""
     total = float(weights.sum())
     positive = float(weights @ classes)
     per_class = np.where(classes == 1, 0.5 * total / positive, 0.5 * total / (total - positive))
@@ -76,9 +71,9 @@ def balanced_targets(classes: Array, weights: Array) -> tuple[Array, Array]:
 
 
 def supervised_start(labeled: Labeled, metric: Array) -> Start:
-    """Balanced ridge logistic regression, the ridge by balanced log loss out of fold.
+    """Fit balanced ridge logistic regression, the ridge by balanced out-of-fold log loss.
 
-    The minimiser lies in the span of the labelled rows; where these are fewer than the directions,
+    The minimiser lies in the span of the labelled samples; if these are fewer than the directions,
     the fits are made there.
     """
     lengths = np.sqrt(metric)
@@ -91,33 +86,34 @@ def supervised_start(labeled: Labeled, metric: Array) -> Start:
 
 
 def _in_user_metric(start: Start, back: Array) -> Start:
-    """A start whose coefficients were found for rows times `back`."""
+    """Transform a start whose coefficients were found for samples times `back`."""
     student = start.student
     return start._replace(student=student._replace(coefficients=back @ student.coefficients))
 
 
 def _start(labeled: Labeled) -> Start:
-    """The same where a ridge is the plain squared length of the coefficients."""
-    used = [fold for fold in np.unique(labeled.folds) if _trainable(labeled, labeled.folds != fold)]
-    everything = np.ones(len(labeled.classes), dtype=bool)
-    if not _checkable(labeled):
-        student = _fit(labeled, everything, FALLBACK_RIDGE)
+    """Fit with the plain squared length of the coefficients as the penalty."""
+    if np.min(np.bincount(labeled.classes.astype(int), minlength=2)) < 2:
+        student = _fit(labeled, FALLBACK_RIDGE)
         return Start(student, student.held_out, FALLBACK_RIDGE)
+    folds = np.unique(labeled.folds)
+    used = [k for k in folds if len(np.unique(labeled.classes[labeled.folds != k])) == 2]
     checked = np.isin(labeled.folds, used)
     best, scores = _best_ridge(labeled, used, checked)
-    student = _fit(labeled, everything, best)
+    student = _fit(labeled, best)
     return Start(student, np.where(checked, scores, student.held_out), best)
 
 
 def _best_ridge(
     labeled: Labeled, used: list[int], checked: NDArray[np.bool_]
 ) -> tuple[float, Array]:
-    """The ridge with the smallest balanced log loss out of fold, and the scores there.
+    """Return the ridge with the smallest balanced out-of-fold log loss, and the scores there.
 
-    From the strongest ridge down, each fit beginning where the two before point to, until the loss
-    has grown `PATIENCE` times in a row.
+    From the strongest ridge down, each fit starting from the extrapolation of the two before, until
+    the loss has grown `PATIENCE` times in a row.
     """
     mass, pull = balanced_targets(labeled.classes, labeled.weights)
+    size = labeled.coordinates.shape[1]
     starts: dict[int, Array] = {}
     points: dict[int, Array] = {}
     best, least, kept, worse = RIDGES[-1], np.inf, np.zeros(len(labeled.classes)), 0
@@ -125,10 +121,10 @@ def _best_ridge(
         scores = np.zeros(len(labeled.classes))
         for fold in used:
             inside = labeled.folds != fold
-            start = starts.get(fold, np.zeros(labeled.coordinates.shape[1] + 1))
+            start = starts.get(fold, np.zeros(size + 1))
             begin = (start[:-1], float(start[-1]))
-            problem = _problem(labeled, inside, ridge)
-            point = minimise(*problem, begin, TRIAL_TOLERANCE).point
+            problem = balanced_problem(*(values[inside] for values in labeled[:3]))
+            point = minimise(*problem, np.full(size, ridge), begin, TRIAL_TOLERANCE).point
             starts[fold] = 2 * point - points.get(fold, point)
             points[fold] = point
             scores[~inside] = labeled.coordinates[~inside] @ point[:-1] + point[-1]
@@ -141,24 +137,16 @@ def _best_ridge(
     return best, kept
 
 
-def _checkable(labeled: Labeled) -> bool:
-    return bool(np.min(np.bincount(labeled.classes.astype(int), minlength=2)) >= 2)
+def _fit(labeled: Labeled, ridge: float) -> Student:
+    table, targets = balanced_problem(*labeled[:3])
+    return fit_student(table, targets, np.full(labeled.coordinates.shape[1], ridge))
 
 
-def _trainable(labeled: Labeled, inside: Array) -> bool:
-    return len(np.unique(labeled.classes[inside])) == 2
-
-
-def _fit(labeled: Labeled, inside: Array, ridge: float) -> Student:
-    return fit_student(*_problem(labeled, inside, ridge))
-
-
-def _problem(
-    labeled: Labeled, inside: Array, ridge: float
-) -> tuple[Coordinates, RowTargets, Array]:
-    """Some labelled rows as a table, their balanced targets, and the penalty."""
-    mass, pull = balanced_targets(labeled.classes[inside], labeled.weights[inside])
+def balanced_problem(
+    coordinates: Array, classes: Array, weights: Array
+) -> tuple[Coordinates, RowTargets]:
+    """Return labelled samples as a table without unlabelled ones, and their balanced targets."""
+    mass, pull = balanced_targets(classes, weights)
     none = np.zeros(0)
-    coordinates = labeled.coordinates[inside]
     table = Coordinates(coordinates, StoredRows(np.zeros((0, coordinates.shape[1]))))
-    return table, RowTargets(mass, pull, none, none), np.full(coordinates.shape[1], ridge)
+    return table, RowTargets(mass, pull, none, none)

@@ -1,4 +1,4 @@
-"""What `fit` is given, checked: rows, classes of the labelled ones, weights."""
+"""The checked input of `fit`: samples, classes of the labelled ones, weights."""
 
 from __future__ import annotations
 
@@ -16,16 +16,15 @@ from .rows import is_dask, is_sparse
 from .targets import Classes, no_such_class
 
 FEW_LEVELS = 64
-"""A column of integers that keeps fewer different values than this, because of its offset, has lost
-its digits.
-"""
+"""A column of integers with fewer distinct values as float64, because of its offset, has lost its
+digits."""
 
 SHOWN = 5
-"""Columns that a message lists."""
+"""Largest number of columns in a message."""
 
 
 class GivenRows(NamedTuple):
-    """Rows with positive weights, and the classes that some of them have."""
+    """Samples with positive weights, and their classes."""
 
     matrix: Any
     target: Classes
@@ -33,17 +32,17 @@ class GivenRows(NamedTuple):
 
     @property
     def positives(self) -> list[int]:
-        """Classes that are fitted against the rest; the second of two."""
+        """Classes that are fitted against the rest; only the second of two."""
         count = len(self.target.names)
         return [1] if count == 2 else list(range(count))
 
 
 def given(matrix: Any, target: Classes, sample_weight: Any) -> GivenRows:
-    """Rows of weight zero are left out, with classes that only they have."""
+    """Drop samples of weight zero, and classes that only they have."""
     rows = matrix.shape[0]
     if len(target.codes) != rows:
         raise InvalidInput(
-            "y", f"{len(target.codes)} entries", f"one per row of X is needed: {rows}"
+            "y", f"{len(target.codes)} entries", f"must have one per sample of X: {rows}"
         )
     weights = row_weights(sample_weight, matrix)
     target = present(target, weights)
@@ -55,16 +54,14 @@ def given(matrix: Any, target: Classes, sample_weight: Any) -> GivenRows:
 
 
 def text_columns(table: Any) -> list[str]:
-    """Names of the columns of a DataFrame that are neither numbers nor true and false."""
+    """Return the columns of a DataFrame that are neither numeric nor boolean."""
     if not hasattr(table, "select_dtypes"):
         return []
     return [str(name) for name in table.select_dtypes(exclude=["number", "bool"]).columns]
 
 
 def check_digits(X: Any, matrix: Any) -> None:
-    """Reject a table whose values are different numbers but not as floating-point numbers; warn if
-    that is so of some columns only.
-    """
+    """Reject a table whose values are equal as float64; warn if only some columns are."""
     if is_sparse(matrix):
         return
     lost, varies = lost_columns(X, matrix)
@@ -73,8 +70,8 @@ def check_digits(X: Any, matrix: Any) -> None:
     shown = [str(column) for column in np.flatnonzero(lost)]
     listed = ", ".join(shown[:SHOWN]) + (", ..." if len(shown) > SHOWN else "")
     what = (
-        "the values of these columns differ by less than float64 can tell: subtract an offset"
-        " before they are converted (integers around 2**62), or rescale them (1e-310)"
+        "the values of these columns differ by less than the precision of float64: subtract an"
+        " offset before they are converted (integers around 2**62), or rescale them (1e-310)"
     )
     if lost.sum() == varies.sum():
         raise InvalidInput("X", f"columns {listed}", what)
@@ -82,7 +79,7 @@ def check_digits(X: Any, matrix: Any) -> None:
 
 
 def lost_columns(X: Any, matrix: Array) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Which columns lose their digits as floating-point numbers, and which have any."""
+    """Return which columns lose their digits as float64, and which vary."""
     low, high = matrix.min(axis=0).astype(float), matrix.max(axis=0).astype(float)
     with np.errstate(over="ignore"):  # `extremes` rejects that with a reason of its own
         span = high - low
@@ -107,7 +104,7 @@ def lost_columns(X: Any, matrix: Array) -> tuple[NDArray[np.bool_], NDArray[np.b
 
 
 def row_weights(sample_weight: Any, matrix: Any) -> Array:
-    """One finite number >= 0 per row."""
+    """Return one finite number >= 0 per sample."""
     if not is_dask(matrix):
         found = _check_sample_weight(sample_weight, matrix, dtype=np.float64)
     elif sample_weight is None:
@@ -115,19 +112,19 @@ def row_weights(sample_weight: Any, matrix: Any) -> Array:
     else:
         found = np.asarray(sample_weight, dtype=float)
     if (found < 0).any() or not np.isfinite(found).all() or not found.any():
-        raise InvalidInput("sample_weight", float(found.min()), "finite numbers >= 0, not all 0")
+        raise InvalidInput("sample_weight", float(found.min()), "must be finite, >= 0, not all 0")
     return np.asarray(found, dtype=float)
 
 
 def present(target: Classes, weights: Array) -> Classes:
-    """Only classes that have labelled rows of positive weight."""
+    """Return the classes that have labelled samples of positive weight."""
     seen = np.unique(target.codes[(target.codes >= 0) & (weights > 0)])
     if len(seen) < 2:
         raise InvalidInput(
             "y",
             target.names[seen].tolist(),
-            "the labelled rows of positive weight have fewer than 2 classes, at least 2 classes are"
-            " needed",
+            "the labelled samples of positive weight have fewer than 2 classes, at least 2 classes"
+            " are needed",
         )
     if len(seen) == len(target.names):
         return target
@@ -137,7 +134,7 @@ def present(target: Classes, weights: Array) -> Classes:
 
 
 def known_shares(share: Any, names: Array) -> dict[int, float]:
-    """Known shares by the index of their class."""
+    """Return known class proportions by the index of the class."""
     if isinstance(share, str):
         return {}
     if isinstance(share, dict):
@@ -147,7 +144,6 @@ def known_shares(share: Any, names: Array) -> dict[int, float]:
                 raise no_such_class("share", name, listed)
         return {listed.index(name): float(value) for name, value in share.items()}
     if len(names) != 2:
-        raise InvalidInput(
-            "share", share, "with more than two classes: a dictionary from class to share"
-        )
+        accepted = "must be a dictionary from class to proportion with more than two classes"
+        raise InvalidInput("share", share, accepted)
     return {1: float(share)}

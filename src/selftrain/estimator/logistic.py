@@ -1,9 +1,9 @@
-r"""Ridge logistic regression with soft targets and row weights, by Newton's method.
+r"""Ridge logistic regression with soft targets and sample weights, by Newton's method.
 
 Minimises $\sum_i [A_i \log(1 + e^{f_i}) - B_i f_i] + \tfrac12 \sum_j \lambda_j u_j^2$ with $f = Zu
-+ b$ and a free bias. A row of weight a whose label is 1 with probability p, in classes of weight
++ b$ and a free bias. A sample of weight a whose label is 1 with probability p, in classes of weight
 $c_1, c_0$, has $A = a(c_1 p + c_0(1-p))$ and $B = a c_1 p$. The coordinates are few, so the Hessian
-is formed; leaving a row out is one Newton step from the minimum.
+is formed; leaving a sample out is one Newton step from the minimum.
 """
 
 from __future__ import annotations
@@ -21,28 +21,23 @@ from .rows import Block, Rows
 
 NEWTON_LIMIT = 100
 TOLERANCE = 1e-3
-"""Of a score, as the Newton decrement tells it: below what moves a label. The step that shows it is
-still made, and squares it (or leaves a tenth, where few of the rows serve the Hessian).
-"""
-
+"""Error of a score by the Newton decrement, too small to change a label. The last step squares it,
+or leaves a tenth if the Hessian is subsampled."""
 
 HESSIAN_ROWS = 8192
-"""Unlabelled rows that the Hessian is summed over, at least: of more rows every second, third, ...
-is taken, with so many times its weight. The gradient is that of all rows, so the minimum is too.
-"""
+"""Smallest number of unlabelled samples in the Hessian: of more, every second, third, ... is used,
+with so many times its weight. The gradient, and so the minimum, is that of all samples."""
 
 
 class Coordinates(NamedTuple):
-    """Coordinates of the rows a model is fitted to: labelled ones in memory, the others wherever
-    they are.
-    """
+    """Coordinates of the samples of a fit: labelled ones in memory, the others in their store."""
 
     labeled: Array
     unlabeled: Rows
 
 
 class RowTargets(NamedTuple):
-    """Mass A and pull B of every row, labelled and unlabelled apart."""
+    """Mass A and pull B of every labelled and unlabelled sample."""
 
     mass_labeled: Array
     pull_labeled: Array
@@ -55,8 +50,8 @@ class Student(NamedTuple):
 
     Attributes:
         coefficients, bias: the minimiser.
-        labeled, unlabeled: scores of the rows.
-        held_out: scores of the labelled rows, each from a fit without it (one Newton step).
+        labeled, unlabeled: scores of the samples.
+        held_out: scores of the labelled samples, each from a fit without it (one Newton step).
     """
 
     coefficients: Array
@@ -67,7 +62,7 @@ class Student(NamedTuple):
 
 
 class Minimum(NamedTuple):
-    """A minimiser (the bias last), the scores of the rows, and the factor of the last Hessian."""
+    """A minimiser (the bias last), the scores, and the factor of the last Hessian."""
 
     point: Array
     scores: tuple[Array, Array]
@@ -80,7 +75,7 @@ def fit_student(
     penalty: Array,
     start: tuple[Array, float] | None = None,
 ) -> Student:
-    """The minimiser of soft targets on a table, with the labelled rows left out one by one."""
+    """Fit soft targets on a table, with leave-one-out scores of the labelled samples."""
     point, scores, factor = minimise(table, targets, penalty, start)
     labeled = scores[0]
     residual, curvature = _local(labeled, targets.mass_labeled, targets.pull_labeled)
@@ -98,7 +93,7 @@ def minimise(
     start: tuple[Array, float] | None = None,
     tolerance: float = TOLERANCE,
 ) -> Minimum:
-    """The minimiser of soft targets on a table, with a penalty per coordinate."""
+    """Minimise the loss of soft targets on a table, with a penalty per coordinate."""
     size = penalty.size
     full = np.append(penalty, 0.0)
     point = np.zeros(size + 1) if start is None else np.append(*start)
@@ -129,7 +124,7 @@ def minimise(
         if stalled:
             return Minimum(point, scores, factor)
     raise SelfTrainError(
-        f"the logistic fit did not settle in {NEWTON_LIMIT} Newton steps "
+        f"the logistic fit did not converge in {NEWTON_LIMIT} Newton steps "
         f"(decrement {decrement:.1e}, smallest ridge {penalty.min():g})"
     )
 
@@ -158,7 +153,7 @@ def _derivatives(
     penalty: Array,
     point: Array,
 ) -> tuple[Array, Array]:
-    """Gradient and Hessian of the objective."""
+    """Return gradient and Hessian of the objective."""
     own = _moments(table.labeled, *_local(scores[0], targets.mass_labeled, targets.pull_labeled))
     local = _local(scores[1], targets.mass_unlabeled, targets.pull_unlabeled)
     slope, hessian = own
@@ -178,10 +173,8 @@ def _local(scores: Array, mass: Array, pull: Array) -> tuple[Array, Array]:
 def _moments(
     block: Block, residual: Array, curvature: Array, every: int = 1
 ) -> tuple[Array, Array]:
-    """Sums of a block: its share of the gradient and of the Hessian, the bias last.
-
-    Arguments:
-        every: one row in so many serves the Hessian.
+    """Return the part of a block in the gradient and in the Hessian, which uses one row in
+    `every`; the bias is last.
     """
     size = block.shape[1]
     slope = np.empty(size + 1)
@@ -196,8 +189,8 @@ def _moments(
 
 
 def _factor(hessian: Array) -> tuple[Array, bool]:
-    """Cholesky factor; where saturated rows leave no curvature, a little of the largest is
-    added.
+    """Return the Cholesky factor, with a small multiple of the trace added if saturated samples
+    leave no curvature.
     """
     lift = 0.0
     while True:

@@ -1,9 +1,9 @@
-r"""Two Gaussians on the scores of a teacher: soft labels from how scores are spread.
+r"""Two Gaussians fitted to the scores of a teacher give soft labels.
 
-The scores of the unlabelled rows are a mixture $\pi N(\mu_1, v_1) + (1-\pi) N(\mu_0, v_0)$, fitted
-by expectation-maximisation. Labelled rows take part with their known class, their *held-out* score
-and a weight; without them a mixture describes the shape of the data rather than its classes.
-Variances are shrunk towards the pooled one: few rows of a class say little of its spread.
+The scores of the unlabelled samples are a mixture $\pi N(\mu_1, v_1) + (1-\pi) N(\mu_0, v_0)$,
+fitted by expectation-maximisation. Labelled samples take part with their known class, their
+*held-out* score and a weight; without them a mixture describes any clusters rather than the
+classes. Variances are shrunk towards the pooled one, because few samples determine them poorly.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class ScoreMixture:
 
     Attributes:
         means, variances: of the two classes.
-        share: of the positive class.
+        share: proportion of the positive class.
     """
 
     means: tuple[float, float]
@@ -39,10 +39,10 @@ class ScoreMixture:
         return (self.means[1] - self.means[0]) / float(np.sqrt(pooled))
 
     def log_odds(self, scores: Array) -> Array:
-        """Log-odds of the positive class, never falling with the score.
+        """Return log-odds of the positive class, never falling with the score.
 
-        With unequal variances the log-odds are a parabola in the score. Beyond its turn, where a
-        larger score would speak against the class, they stay at the value of the turn.
+        With unequal variances they are a parabola in the score; beyond its vertex, where a larger
+        score would favour the other class, they stay constant.
         """
         (low, high), (v0, v1) = self.means, self.variances
         curvature = 0.5 * (1 / v0 - 1 / v1)
@@ -57,7 +57,7 @@ class ScoreMixture:
 
 @dataclass(frozen=True)
 class Anchors:
-    """Labelled rows as a mixture sees them: held-out scores, classes (0 or 1), weights."""
+    """Labelled samples in a mixture: held-out scores, classes (0 or 1), weights."""
 
     scores: Array
     classes: Array
@@ -74,20 +74,20 @@ def fit_mixture(
     start: ScoreMixture | None = None,
     limit: int = 200,
 ) -> ScoreMixture:
-    """The mixture of weighted scores and anchors.
+    """Fit the mixture of weighted scores and anchors.
 
     Arguments:
         shrinkage: of the variances towards the pooled one, 0 to 1 (1: equal variances).
-        share: of the positive class if it is known.
-        anchor_share: how much of the anchors' weight counts for the share: 1 if labelled rows
-            were drawn at random, 0 if their classes were chosen.
-        start: of nearly the same scores, to save steps; None begins with the anchors.
-        limit: most steps of expectation-maximisation. A few keep the mixture near what the anchors
-            say; many let it follow the shape of the scores.
+        share: proportion of the positive class if it is known.
+        anchor_share: weight of the anchors in the proportion: 1 if labelled samples were drawn at
+            random, 0 if their classes were chosen.
+        start: a mixture of nearly the same scores, to save steps; None starts with the anchors.
+        limit: largest number of steps. A few keep the mixture near the anchors; many let it follow
+            the distribution of the scores.
     """
     positive = anchors.classes * anchors.weights
     negative = (1 - anchors.classes) * anchors.weights
-    fixed = np.concatenate([[negative.sum(), positive.sum()]])
+    fixed = np.array([negative.sum(), positive.sum()])
     firsts = np.array([negative @ anchors.scores, positive @ anchors.scores])
     seconds = np.array([negative @ anchors.scores**2, positive @ anchors.scores**2])
     mixture = _from_sums(fixed, firsts, seconds, fixed * 1.0, shrinkage, share)
@@ -118,7 +118,7 @@ def fit_mixture(
 def _from_sums(
     mass: Array, first: Array, second: Array, counted: Array, shrinkage: float, share: float | None
 ) -> ScoreMixture:
-    """The mixture with these weighted sums, variances shrunk to the pooled one."""
+    """Return the mixture with these weighted sums, variances shrunk to the pooled one."""
     safe = np.maximum(mass, 1e-12)
     means = first / safe
     spread = np.maximum(second / safe - means**2, 0.0)

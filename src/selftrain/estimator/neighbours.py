@@ -1,9 +1,8 @@
-r"""A second teacher: what the labels say when they spread along a graph of nearest neighbours.
+r"""A second teacher: labels spread along a graph of nearest neighbours.
 
 $F = (1 - a) (1 - a S)^{-1} Y$ with the symmetric graph S of the nearest neighbours (Zhou et al.,
-2003), both classes of the same total. Its score joins the student's with shares $\ge 0$ that the
-labelled rows choose, each scored by models and graphs without its label. Rows in clusters that are
-not linear profit.
+2003), both classes of the same total. Its score is added to the student's with weights $\ge 0$ that
+held-out scores of the labelled samples choose. It helps if clusters are not linear.
 """
 
 from __future__ import annotations
@@ -20,37 +19,31 @@ from .folds import Labeled, balanced_targets
 from .rows import Rows
 
 NEAREST = 10
-"""Neighbours of a row: enough to connect clusters of some dozens of rows, few enough to stay
-local.
-"""
+"""Neighbours of a sample: enough to connect clusters of some dozens, few enough to stay local."""
 
 SPREAD = 0.97
-"""Part of a row's score that its neighbours decide in each round of spreading."""
+"""Weight of the neighbours in the score of a sample, in each round of spreading."""
 
 ROUNDS = 60
-"""Rounds of spreading: labels come as far as 60 edges, farther than any row is from a label."""
+"""Rounds of spreading: 60 edges, more than any sample is from a label."""
 
 LIMIT = 3.0
-"""Of the score in either direction: a row that one class alone has reached is likely, not
-certain.
-"""
+"""Largest absolute score: a sample that only one class has reached is likely, not certain."""
 
 RIDGE = 1.0
-"""Of the two shares, on scores of unit variance: a few labels must not silence a teacher for
-certain.
-"""
+"""Ridge of the two weights, on scores of unit variance, for the case of few labels."""
 
 
 @dataclass(frozen=True)
 class GraphScores:
-    """Scores of the graph: unlabelled rows, and labelled rows without their own label."""
+    """Scores of the graph: of labelled samples without their own label, and of unlabelled ones."""
 
     labeled: Array
     unlabeled: Array
 
 
 def graph_scores(labeled: Labeled, unlabeled: Rows, metric: Array) -> GraphScores:
-    """Spread the labels over the graph, once with all of them and once without each fold."""
+    """Spread the labels over the graph, with all of them and without each fold."""
     others = np.asarray(unlabeled.take(slice(None)))
     rows = np.vstack([labeled.coordinates, others]) * np.sqrt(metric)
     graph = _symmetric(rows)
@@ -63,7 +56,7 @@ def graph_scores(labeled: Labeled, unlabeled: Rows, metric: Array) -> GraphScore
 
 
 def _symmetric(rows: Array) -> scipy.sparse.csr_array:
-    """The graph, every edge in both directions, divided by the square roots of the degrees."""
+    """Return the symmetric graph, divided by the square roots of the degrees."""
     count = min(NEAREST, len(rows) - 1)
     near = scipy.sparse.csr_array(kneighbors_graph(rows, count, mode="connectivity"))
     both = near.maximum(near.T)
@@ -72,7 +65,7 @@ def _symmetric(rows: Array) -> scipy.sparse.csr_array:
 
 
 def _spread(graph: scipy.sparse.csr_array, labeled: Labeled, used: Array) -> Array:
-    """Log-odds of what reaches every row, both classes at the same total; 0 where nothing does."""
+    """Return the log-odds that reach every sample, both classes of the same total."""
     source = np.zeros((graph.shape[0], 2))
     for label in (0, 1):
         members = np.flatnonzero((labeled.classes == label) & used)
@@ -88,9 +81,9 @@ def _spread(graph: scipy.sparse.csr_array, labeled: Labeled, used: Array) -> Arr
 
 
 def shares_of_teachers(student: Array, graph: Array, labeled: Labeled) -> tuple[float, float]:
-    """Weights >= 0 of the two scores, from a balanced logistic fit on labelled rows.
+    """Return weights >= 0 of the two scores, from a balanced logistic fit on labelled samples.
 
-    A teacher whose weight comes out negative gets none, and the other is fitted alone.
+    If a weight is negative, that teacher is dropped and the other is fitted alone.
     """
     mass, pull = balanced_targets(labeled.classes, labeled.weights)
     scales = np.array([max(float(np.std(student)), 1e-12), max(float(np.std(graph)), 1e-12)])
@@ -110,7 +103,7 @@ def shares_of_teachers(student: Array, graph: Array, labeled: Labeled) -> tuple[
 
 
 def _two_weights(features: Array, mass: Array, pull: Array) -> Array:
-    """Ridge logistic weights of one or two features with a free bias, by Newton's method."""
+    """Fit ridge logistic weights of one or two features with a free bias, by Newton's method."""
     design = np.column_stack([features, np.ones(len(features))])
     penalty = np.append(np.full(features.shape[1], RIDGE), 1e-9)
     point = np.zeros(design.shape[1])

@@ -1,12 +1,12 @@
-"""Whether rows look like Gaussian clusters: the size of the departure, not its significance.
+"""Whether samples look like Gaussian clusters: the size of the departure, not its significance.
 
-A test of normality rejects every real table of some thousand rows, and accepts anything when rows
+A test of normality rejects every real table of some thousand samples, and accepts anything if there
 are few. What matters is how large the departure is. Two Gaussian clusters of one covariance, in
 their principal directions and scaled to unit variance, have (1) squared lengths that spread like
 those of one Gaussian (Mardia's coefficient, as a ratio), since the clusters differ in one direction
-of many; (2) hardly any excess kurtosis in the typical direction. Projections of any rows tend to be
-Gaussian, lengths do not, so both are asked. Too few rows to see a departure count as not Gaussian:
-then the anchored setting, which assumes less, is right.
+of many; (2) hardly any excess kurtosis in the typical direction. Projections of any data tend to be
+Gaussian, lengths do not, so both are checked. If samples are too few to tell, they count as not
+Gaussian, because the anchored setting assumes less.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .anchored import Unlabeled
 from .rows import Block
 
 FEWEST_ROWS = 1000
-"""Below, the noise of a kurtosis, (24/rows)^(1/2), hides what is looked for."""
+"""With fewer samples the noise of a kurtosis, (24/rows)^(1/2), hides a departure."""
 
 LENGTHS = 0.03
 """Largest departure of Mardia's ratio from 1. Gaussian clusters of five or more directions: below
@@ -28,14 +28,13 @@ LENGTHS = 0.03
 kurtosis against them)."""
 
 KURTOSIS = 0.15
-"""Largest excess kurtosis of the median direction. Gaussian clusters of 3,200 rows: .07;
-development tasks: .24 and more.
-"""
+"""Largest excess kurtosis of the median direction. Gaussian clusters of 3,200 samples: .07;
+development tasks: .24 and more."""
 
 
 class Departure(NamedTuple):
-    """How far rows are from Gaussian: Mardia's ratio less 1, and the median direction's excess
-    kurtosis.
+    """Distance from Gaussian: Mardia's ratio minus 1, and the excess kurtosis of the median
+    direction.
     """
 
     rows: int
@@ -44,13 +43,13 @@ class Departure(NamedTuple):
 
     @property
     def small(self) -> bool:
-        """Whether the rows pass for Gaussian clusters."""
+        """Whether the samples pass for Gaussian clusters."""
         few = self.rows < FEWEST_ROWS
         return not few and abs(self.lengths) <= LENGTHS and self.kurtosis <= KURTOSIS
 
 
 def departure(unlabeled: Unlabeled, variances: Array) -> Departure:
-    """The departure of rows in principal directions with these variances."""
+    """Measure the departure of samples in principal directions with these variances."""
     count, size = len(unlabeled.weights), variances.size
     if count < FEWEST_ROWS:
         return Departure(count, float("nan"), float("nan"))

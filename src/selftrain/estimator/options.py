@@ -1,4 +1,4 @@
-"""The parameters of the classifier, checked where they are used: in `fit`."""
+"""The parameters of the classifier, checked in `fit`."""
 
 from __future__ import annotations
 
@@ -16,15 +16,8 @@ from .targets import no_such_class
 METHODS = ("anchored", "gaussian", "paper")
 PREPROCESSING = ("auto", "shared", "table")
 
-ANCHORED = (
-    "anchor",
-    "ridge",
-    "caution",
-    "mixture_steps",
-    "shrinkage",
-    "metrics",
-)
-"""Constants that a user sets for the anchored method: with one of them it is not exchanged."""
+ANCHORED = ("anchor", "ridge", "caution", "mixture_steps", "shrinkage", "metrics")
+"""Constants of the anchored method: if one is set, the method is not changed."""
 
 
 @dataclass(frozen=True)
@@ -47,42 +40,42 @@ class Options:
     changes: dict[str, Any]
 
     def setting(self, default: Setting) -> Setting:
-        """A setting with the user's constants in place of its own."""
+        """Return a setting with the user's constants."""
         return default._replace(**self.changes)
 
     @property
     def sets_anchored(self) -> bool:
-        """Whether a constant was given that speaks for the anchored method."""
+        """Whether a constant of the anchored method is set."""
         return any(name in self.changes for name in ANCHORED)
 
 
 _NUMBERS = {
-    "anchor": (lambda x: 0 < x < float("inf"), "a number > 0"),
-    "ridge": (lambda x: 0 < x < float("inf"), "a number > 0"),
-    "caution": (lambda x: 0 <= x <= 1, "a number from 0 to 1"),
-    "sharpness": (lambda x: 0 < x < float("inf"), "a number > 0"),
-    "annealing": (lambda x: 0 <= x < float("inf"), "a number >= 0"),
-    "shrinkage": (lambda x: 0 <= x <= 1, "a number from 0 to 1"),
+    "anchor": (lambda x: 0 < x < float("inf"), "must be > 0"),
+    "ridge": (lambda x: 0 < x < float("inf"), "must be > 0"),
+    "caution": (lambda x: 0 <= x <= 1, "must be from 0 to 1"),
+    "sharpness": (lambda x: 0 < x < float("inf"), "must be > 0"),
+    "annealing": (lambda x: 0 <= x < float("inf"), "must be >= 0"),
+    "shrinkage": (lambda x: 0 <= x <= 1, "must be from 0 to 1"),
 }
 
 _WHOLE = {"steps": 0, "mixture_steps": 1, "directions": 1}
 
 
 def checked_options(model: Any) -> Options:
-    """The parameters of a model, or `InvalidInput` that names the first one that is wrong."""
+    """Return the checked parameters of a model; `InvalidInput` names the first invalid one."""
     for name, known in (("method", METHODS), ("preprocessing", PREPROCESSING)):
         value = getattr(model, name)
         if not isinstance(value, str) or value not in known:
             raise InvalidInput(name, value, f"unknown; {nearest(str(value), known)}")
     checked_progress(model.progress)
     if not (isinstance(model.neighbours, bool) or model.neighbours == "auto"):
-        raise InvalidInput("neighbours", model.neighbours, '"auto", True or False is accepted')
+        raise InvalidInput("neighbours", model.neighbours, 'must be "auto", True or False')
     _check_paper(model)
     _check_share(model.share)
     _check_class_weight(model.class_weight)
     clip = model.clip
     if clip is not None:
-        clip = number("clip", clip, lambda x: x > 0, "a number > 0, or None")
+        clip = number("clip", clip, lambda x: x > 0, "must be > 0, or None")
     return Options(
         model.method,
         model.neighbours,
@@ -90,8 +83,8 @@ def checked_options(model: Any) -> Options:
         model.recipe,
         model.preprocessing,
         clip,
-        number("slope_spread", model.slope_spread, lambda x: 0 < x < 100, "a number > 0"),
-        number("tolerance", model.tolerance, lambda x: 0 <= x < 1, "a number from 0 to 1"),
+        number("slope_spread", model.slope_spread, lambda x: 0 < x < 100, "must be > 0"),
+        number("tolerance", model.tolerance, lambda x: 0 <= x < 1, "must be from 0 to 1"),
         _changes(model),
     )
 
@@ -104,14 +97,14 @@ def _changes(model: Any) -> dict[str, Any]:
     for name, least in _WHOLE.items():
         value = getattr(model, name)
         if value is not None:
-            accepted = f"a whole number >= {least}, or None"
+            accepted = f"must be a whole number >= {least}, or None"
             found = number(name, value, partial(_is_whole, least), accepted)
             changes[name] = int(found)
     if model.metrics is not None:
         metrics = model.metrics if isinstance(model.metrics, (tuple, list)) else (model.metrics,)
         if not metrics:
-            raise InvalidInput("metrics", metrics, "one exponent or more is needed")
-        accepted = "exponents from 0 to 1, or None"
+            raise InvalidInput("metrics", metrics, "must have at least one exponent")
+        accepted = "must have exponents from 0 to 1, or be None"
         changes["metrics"] = tuple(
             number("metrics", s, lambda x: 0 <= x <= 1, accepted) for s in metrics
         )
@@ -123,16 +116,16 @@ def _is_whole(least: int, value: float) -> bool:
 
 
 def _check_paper(model: Any) -> None:
-    """The recipe belongs to the method "paper", the constants of the others do not."""
+    """Reject a recipe without the method "paper", and other constants with it."""
     if model.method != "paper":
         if model.recipe is not None:
-            raise InvalidInput("recipe", model.recipe, 'only method="paper" takes a recipe')
+            raise InvalidInput("recipe", model.recipe, 'must be None unless method="paper"')
         return
     if model.recipe is not None and not isinstance(model.recipe, Recipe):
-        raise InvalidInput("recipe", model.recipe, "a selftrain.Recipe, or None")
+        raise InvalidInput("recipe", model.recipe, "must be a selftrain.Recipe, or None")
     for name in (*_NUMBERS, "mixture_steps", "metrics", "directions"):
         if getattr(model, name) is not None:
-            accepted = 'None with method="paper", whose constants are in `recipe`'
+            accepted = 'must be None with method="paper", whose constants are in `recipe`'
             raise InvalidInput(name, getattr(model, name), accepted)
     if model.neighbours is True:
         raise InvalidInput("neighbours", True, 'False or "auto" with method="paper"')
@@ -149,7 +142,7 @@ def _check_share(share: Any) -> None:
 
 
 def _check_class_weight(weight: Any) -> None:
-    accepted = '"balanced", a dictionary from class to a number > 0, or None'
+    accepted = 'must be "balanced", a dictionary from class to a number > 0, or None'
     if weight is None or (isinstance(weight, str) and weight == "balanced"):
         return
     if not isinstance(weight, dict):
@@ -159,9 +152,9 @@ def _check_class_weight(weight: Any) -> None:
 
 
 def check_weighted_classes(weight: Any, names: list[Any]) -> None:
-    """Refuse a weight of a class that does not exist while another class has none: a misspelt name.
+    """Reject a weight of an unknown class if a known class has none: a misspelt name.
 
-    Without a class that lacks a weight, the others may belong to rows that are not here.
+    If all known classes have weights, the others may be absent from these samples.
     """
     if not isinstance(weight, dict) or all(name in weight for name in names):
         return

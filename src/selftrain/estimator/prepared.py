@@ -1,6 +1,6 @@
-"""Rows as the methods see them: in their principal directions, labelled and unlabelled ones apart.
+"""Samples in their principal directions, labelled and unlabelled ones separate.
 
-Labelled rows that are equal are gathered into one row of their total weight.
+Equal labelled samples are merged into one of their total weight.
 """
 
 from __future__ import annotations
@@ -21,26 +21,25 @@ FEWEST_DIRECTIONS = 10
 ROWS_PER_DIRECTION = 10
 
 MOST_IN_GRAPH = 10_000
-"""Unlabelled rows up to which "auto" builds a graph of neighbours: all pairs are compared, which
-for more rows would take longer than everything else."""
+"""Largest number of unlabelled samples for which "auto" builds a graph of neighbours, whose time
+grows with the number of pairs."""
 
 FILLED_BY_WORDS = 0.05
-"""Counts of words are zero in all but a few columns: 0.3 to 1.6 % of the entries of seven tasks of
-text are not zero, 14 to 53 % of those of images."""
+"""Nonzero entries below which samples are text: 0.3 to 1.6 % on seven tasks of text, 14 to 53 % on
+images."""
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """Rows in their principal directions, labelled ones gathered.
+    """Samples in their principal directions, equal labelled ones merged.
 
     Attributes:
         basis: the directions.
         kind: "table" or "shared".
-        labeled: coordinates of different labelled rows.
+        labeled: coordinates of distinct labelled samples.
         codes, weights, folds: their classes, weights and folds.
-        unlabeled: the other rows.
-        filled: share of the labelled rows' entries that are not zero (not at the smallest value
-            of their column).
+        unlabeled: the other samples.
+        filled: fraction of labelled entries that are not zero (not the minimum of their column).
     """
 
     basis: Basis
@@ -53,14 +52,14 @@ class Prepared:
     filled: float = 1.0
 
     def against_rest(self, positive: int) -> Labeled:
-        """The labelled rows of one class against all others."""
+        """Return the labelled samples, one class against all others."""
         return Labeled(self.labeled, (self.codes == positive) * 1.0, self.weights, self.folds)
 
     def has_neighbours(self, asked: bool | str) -> bool:
-        """Whether a graph of neighbours teaches.
+        """Return whether to use a graph of neighbours.
 
-        "auto": where columns share a unit and are not words, so that distances mean something, and
-        rows are in memory and not too many.
+        "auto": if columns share a unit and are not words, so that distances are meaningful, and
+        samples are in memory and not too many.
         """
         if asked != "auto":
             return bool(asked)
@@ -78,10 +77,10 @@ def prepare(
     directions: int,
     random: np.random.RandomState,
 ) -> Prepared:
-    """Find the directions from all rows, and split these into labelled and unlabelled ones.
+    """Find the directions from all samples, and split these into labelled and unlabelled ones.
 
     Arguments:
-        codes: class of every row, -1 for none.
+        codes: class of every sample, -1 if unlabelled.
         weights: all positive.
     """
     rows = as_rows(matrix)
@@ -103,15 +102,15 @@ def prepare(
 
 
 def _filled(block: Block, low: Array) -> float:
-    """Share of entries that are not zero; of a dense block, not the smallest value of their column,
-    which is zero unless somebody has moved the columns.
+    """Return the fraction of entries that are not zero; in a dense block, not the minimum of their
+    column, which is zero unless the columns were shifted.
     """
     count = block.count_nonzero() if is_sparse(block) else np.count_nonzero(block > low)
     return float(count / max(block.shape[0] * block.shape[1], 1))
 
 
 def different_rows(block: Block, codes: Array, weights: Array) -> tuple[Array, Array]:
-    """Rows that differ in content or class: where each first stands, and its total weight.
+    """Return the first positions of distinct samples (content and class), and their weights.
 
     >>> different_rows(np.array([[1.0], [2.0], [1.0]]), np.array([0, 1, 0]), np.ones(3))
     (array([0, 1]), array([2., 1.]))
@@ -130,7 +129,7 @@ def different_rows(block: Block, codes: Array, weights: Array) -> tuple[Array, A
 
 
 def contents(block: Block) -> Iterator[bytes]:
-    """What each row contains, as bytes: equal rows have equal ones."""
+    """Yield the content of each row as bytes."""
     if is_sparse(block):
         table = block.tocsr(copy=True)
         table.sum_duplicates()

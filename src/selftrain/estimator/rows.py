@@ -1,8 +1,8 @@
-"""A table known by what is summed over its rows: dense, sparse, or a Dask array cut by rows.
+"""Sums over the rows of a table: dense, sparse, or a Dask array chunked by rows.
 
 Every quantity of the estimator is a sum over rows (`total`), one number per row (`column`), or
-a narrower table (`project`). The three are all that a store of rows has to know, so one solver
-serves arrays in memory, sparse text and rows that are spread over a cluster.
+a narrower table (`project`), so one solver serves arrays in memory, sparse text and rows on a
+cluster.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ Block = Any
 """Rows in memory: a numpy array or a scipy sparse array."""
 
 ENTRIES = 2**18
-"""Numbers of a dense block that is worked on at once (2 MB): temporaries stay in the cache."""
+"""Entries of a dense block (2 MB): temporaries stay in the cache."""
 
 SPARSE_ENTRIES = 2**22
-"""The same of a sparse block, whose rows are copied when it is cut out."""
+"""Entries of a sparse block, whose rows are copied when it is sliced."""
 
 
 class Rows(Protocol):
@@ -34,23 +34,23 @@ class Rows(Protocol):
     shape: tuple[int, int]
 
     def total(self, part: Callable[..., tuple[Array, ...]], *vectors: Array) -> tuple[Array, ...]:
-        """The sum over blocks of `part(block, *slices of the vectors)`."""
+        """Return the sum over blocks of `part(block, *slices of the vectors)`."""
         ...
 
     def column(self, part: Callable[..., Array], *vectors: Array) -> Array:
-        """`part(block, ...)` of all blocks, one above the other, in memory."""
+        """Return `part(block, ...)` of all blocks, concatenated, in memory."""
         ...
 
     def project(self, part: Callable[[Block], Array], columns: int) -> Rows:
-        """The table `part(block)` of dense rows with so many columns, kept where the rows are."""
+        """Return the table `part(block)` of dense rows, stored where the rows are."""
         ...
 
     def part(self, which: Any) -> Rows:
-        """The table of some rows, kept where the rows are."""
+        """Return the table of some rows, stored where the rows are."""
         ...
 
     def take(self, which: Any) -> Block:
-        """Some rows, in memory."""
+        """Return some rows, in memory."""
         ...
 
 
@@ -71,7 +71,7 @@ class StoredRows:
             yield slice(start, min(rows, start + length))
 
     def _piece(self, block: slice) -> Block:
-        """Rows of a block; slicing copies sparse rows, so all of them are taken as they are."""
+        """Return the rows of a block; a whole table is not sliced, which would copy sparse rows."""
         return self.matrix if block.stop - block.start == self.shape[0] else self.matrix[block]
 
     def total(self, part: Callable[..., tuple[Array, ...]], *vectors: Array) -> tuple[Array, ...]:
@@ -103,7 +103,7 @@ class StoredRows:
 
 
 class ChunkedRows:
-    """A Dask array: one task per chunk of rows, sums and columns come back, tables stay."""
+    """A Dask array: one task per chunk of rows; sums and columns return, tables stay."""
 
     def __init__(self, matrix: Any):
         if matrix.numblocks[1] != 1:
@@ -144,21 +144,19 @@ class ChunkedRows:
 
 
 def is_sparse(matrix: Any) -> bool:
-    """Whether this is a scipy sparse array or matrix."""
+    """Return whether this is a scipy sparse array or matrix."""
     return bool(scipy.sparse.issparse(matrix))
 
 
 def is_dask(matrix: Any) -> bool:
-    """Whether this is a Dask array, without importing Dask for those who have none."""
+    """Return whether this is a Dask array, without importing Dask."""
     module = sys.modules.get("dask.array")
     return module is not None and isinstance(matrix, module.Array)
 
 
 def as_rows(matrix: Any) -> Rows:
-    """The store that fits a matrix.
-
-    A sparse matrix may list an entry in several parts, whose sum it is: these are added up first,
-    in a copy.
+    """Return the store for a matrix; duplicate entries of a sparse one are summed first, in a
+    copy.
     """
     if is_sparse(matrix) and not matrix.has_canonical_format:
         matrix = matrix.copy()

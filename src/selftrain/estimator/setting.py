@@ -1,8 +1,8 @@
-"""The constants of anchored self-training, and which of two sets suits the rows.
+"""The constants of self-training: a set for real data, and one for Gaussian clusters.
 
-Real rows depart from Gaussian clusters: labelled rows must anchor every step and few steps are
-best (`TABLE`). On rows that are Gaussian the unlabelled ones say all there is to know, and many
-steps with a light anchor reach the limit (`GAUSSIAN`).
+Real data depart from Gaussian clusters: labelled samples must anchor every step and few steps are
+best (`TABLE`). If samples are Gaussian, the unlabelled ones determine the classes, and many steps
+with a light anchor converge to the limit (`GAUSSIAN`).
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ class Setting(NamedTuple):
     """The constants of a run.
 
     Attributes:
-        anchor: weight of a labelled row among unlabelled ones of weight 1.
-        ridge: of the student, per unlabelled row.
-        steps: at most so many.
-        mixture_steps: of expectation-maximisation in every step, from what labelled rows say.
-        caution: part of the supervised start in the result, where the student teaches alone; None
-            lets held-out labelled rows decide (`caution.py`).
+        anchor: weight of a labelled sample among unlabelled ones of weight 1.
+        ridge: of the student, per unlabelled sample.
+        steps: largest number of steps.
+        mixture_steps: steps of expectation-maximisation in every step, from the anchors.
+        caution: weight of the supervised start in the result, without a graph; None lets held-out
+            scores decide (`caution.py`).
         sharpness, annealing: labels are sigmoid(sharpness (1 + annealing t) log-odds) at step t =
             0, 1, ...
         shrinkage: of the mixture's variances to the pooled one (1: equal variances).
         metrics: exponents s of the metrics; there is a student in each, and their mean teaches.
-        gaussian: labels give class means and the metric that left-out rows speak for is kept
-            (`gaussian.py`), rather than a student in every metric (`anchored.py`).
-        directions: most principal directions kept.
+        gaussian: labels give class means in the cross-validated metric (`gaussian.py`), rather
+            than a student in every metric (`anchored.py`).
+        directions: largest number of principal directions.
     """
 
     anchor: float = 10.0

@@ -1,4 +1,4 @@
-"""Targets as people give them: class names with a marker for "not labelled"."""
+"""Targets as users give them: class names, with a marker for unlabelled samples."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ Names = NDArray[Any]
 
 
 class Classes(NamedTuple):
-    """Names of the classes, and for every row the index of its class (-1: not labelled)."""
+    """Names of the classes, and for every sample the index of its class (-1: unlabelled)."""
 
     names: Names
     codes: Names
 
 
 def read_targets(y: Any, unlabeled: Any) -> Classes:
-    """Classes and codes of targets.
+    """Return classes and codes of targets.
 
     Arguments:
-        y: one name per row; the marker, or nothing (NaN, None, NaT), where there is none.
-        unlabeled: the marker. In an array of strings a number is looked for as it is written.
+        y: one name per sample; the marker, NaN, None or NaT if unlabelled.
+        unlabeled: the marker; in an array of strings, a number as it is written.
 
     >>> read_targets(["spam", -1, "ham", None], -1).codes.tolist()
     [1, -1, 0, -1]
@@ -44,8 +44,8 @@ def read_targets(y: Any, unlabeled: Any) -> Classes:
     if known.size == 0:
         raise InvalidInput(
             "y",
-            f"{len(values)} rows",
-            f"no row is labelled (a row without label has {unlabeled!r}, NaN or None)",
+            f"{len(values)} samples",
+            f"must have labelled samples (unlabelled: {unlabeled!r}, NaN or None)",
         )
     if known.dtype == object:
         known = _same_kind(known)
@@ -53,7 +53,7 @@ def read_targets(y: Any, unlabeled: Any) -> Classes:
         raise InvalidInput(
             "y",
             "inf",
-            f"Input y contains infinity; a row without label has {unlabeled!r}, NaN or None",
+            f"Input y contains infinity; unlabelled samples have {unlabeled!r}, NaN or None",
         )
     check_classification_targets(known)
     names, found = np.unique(known, return_inverse=True)
@@ -65,17 +65,17 @@ def read_targets(y: Any, unlabeled: Any) -> Classes:
 
 
 def _one_class(marked: bool, unlabeled: Any) -> str:
-    accepted = "the labelled rows have 1 class, at least 2 classes are needed"
+    accepted = "the labelled samples have 1 class, at least 2 classes are needed"
     if not marked:
         return accepted
     return (
-        f"{accepted}; {unlabeled!r} marks rows without a label here: if it is a class, choose"
-        " another marker (unlabeled=...)"
+        f"{accepted}; {unlabeled!r} marks unlabelled samples: if it is a class, choose another"
+        " marker (unlabeled=...)"
     )
 
 
 def is_marker(values: Names, unlabeled: Any) -> Names:
-    """Where the marker stands, or nothing.
+    """Return where a sample is unlabelled: the marker, or a missing value.
 
     >>> is_marker(np.array(["a", "-1"]), -1).tolist()
     [False, True]
@@ -104,8 +104,8 @@ def _equal(value: Any, marker: Any) -> bool:
 
 
 def _plain(y: Any) -> Any:
-    """An array; lists that mix names and numbers keep both kinds, and whole numbers with gaps or
-    beyond 64 bits stay whole.
+    """Return an array; lists that mix names and numbers keep both kinds, and whole numbers with
+    missing values or beyond 64 bits stay whole.
     """
     if hasattr(y, "to_numpy"):
         return y.to_numpy(dtype=object) if getattr(y, "hasnans", False) else y.to_numpy()
@@ -117,8 +117,8 @@ def _plain(y: Any) -> Any:
 
 
 def _long(y: Sequence[Any]) -> bool:
-    """Whether there is a whole number beyond 64 bits with a sign: numpy makes such a list floats,
-    and neighbours equal.
+    """Return whether a whole number exceeds int64: numpy would make the list floats, and different
+    numbers equal.
     """
     return any(isinstance(value, int) and not -(2**63) <= value < 2**63 for value in y)
 
@@ -131,7 +131,7 @@ def _same_kind(known: Names) -> Names:
         raise InvalidInput(
             "y",
             sorted({str(value) for value in known})[:5],
-            "names and numbers are mixed among the classes",
+            "classes must not mix names and numbers",
         )
     listed = known.tolist()
     whole = all(type(each) is int for each in listed)
@@ -140,16 +140,13 @@ def _same_kind(known: Names) -> Names:
         raise InvalidInput(
             "y",
             listed[:5],
-            "classes of one type are accepted: text, bool, int64, uint64 or float64; write others"
-            " as text",
+            "classes must have one type: text, bool, int64, uint64 or float64 (others as text)",
         )
     return found
 
 
 def _whole_numbers(listed: list[int]) -> Names:
-    """As a type that has all of them; a mixture of two types would become floats, and neighbours
-    equal.
-    """
+    """Return an array of a type that contains all of them; floats would make some equal."""
     for kind in (np.int64, np.uint64):
         if np.iinfo(kind).min <= min(listed) and max(listed) <= np.iinfo(kind).max:
             return np.array(listed, dtype=kind)
@@ -157,7 +154,7 @@ def _whole_numbers(listed: list[int]) -> Names:
 
 
 def no_such_class(field: str, name: Any, names: list[Any]) -> InvalidInput:
-    """The error for a class that does not exist; `'0'` and `0` are told apart.
+    """Return the error for an unknown class; `'0'` and `0` are different.
 
     >>> print(no_such_class("class_weight", "0", [0, 1]))
     class_weight = '0': no such class; did you mean 0? known: 0, 1

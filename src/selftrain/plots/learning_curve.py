@@ -1,9 +1,10 @@
-"""A learning curve: the score of a model against the number of labelled rows it was given."""
+"""A learning curve: the score of a model against the number of labels."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .canvas import new_axes, whole_figure
 from .style import BLUE, styled
 
 if TYPE_CHECKING:
@@ -13,14 +14,9 @@ if TYPE_CHECKING:
 
 
 def draw_learning_curve(curve: LearningCurve, ax: Any = None) -> Figure:
-    """Mean and standard error, on axes of the caller's or a figure of its own."""
-    from matplotlib.figure import Figure
-
+    """Draw mean and standard error, on the axes of the caller or on new ones."""
     with styled():
-        if ax is None:
-            figure = Figure(figsize=(4.5, 3.0), layout="constrained")
-            ax = figure.subplots()
+        ax = new_axes(ax, 4.5, 3.0)
         ax.errorbar(curve.labels, curve.mean, curve.error, fmt="o-", color=BLUE, capsize=2)
-        ax.set(xlabel="labelled rows", ylabel="score on labels not given")
-    found: Figure = ax.figure
-    return found
+        ax.set(xlabel="labelled samples", ylabel="score on hidden labels")
+    return whole_figure(ax)

@@ -14,11 +14,11 @@ from selftrain import Clusters
 from selftrain.estimator.anchored import Unlabeled
 from selftrain.estimator.planning.advice import answer, labels_needed, odds_of
 from selftrain.estimator.planning.assumptions import radial_kurtosis
-from selftrain.estimator.planning.evidence import Evidence, Rivals, Rule, left_out
+from selftrain.estimator.planning.evidence import Evidence, Rule, Scores, folds
 from selftrain.estimator.planning.posterior import Cells, interval, positive_shares, posterior
 from selftrain.estimator.planning.prediction import best_recipe, supervised_error
 from selftrain.estimator.planning.shape import Shape, shape_of
-from selftrain.estimator.planning.surrogate import balanced_error
+from selftrain.estimator.planning.synthetic import balanced_error
 from selftrain.estimator.prepared import Prepared
 from selftrain.estimator.preprocessing import Basis, Scaling
 from selftrain.estimator.rows import StoredRows
@@ -107,9 +107,9 @@ def test_more_labels_are_asked_for_when_the_dispute_is_small_in_rows() -> None:
 
 def test_every_left_out_row_is_left_out_once_and_both_classes_stay() -> None:
     codes = np.array([0] * 17 + [1] * 2)
-    folds = list(left_out(codes, np.random.RandomState(0)))
-    assert sorted(np.concatenate(folds)) == list(range(19))
-    for outside in folds:
+    parts = list(folds(codes, np.random.RandomState(0)))
+    assert sorted(np.concatenate(parts)) == list(range(19))
+    for outside in parts:
         kept = np.delete(codes, outside)
         assert set(kept) == {0, 1}
 
@@ -169,7 +169,7 @@ def _soft_world(shape: Shape, labels: int, rows: int) -> tuple[Prepared, Evidenc
     others = Unlabeled(StoredRows(table[labels:]), np.ones(rows - labels))
     ones = np.ones(labels)
     prepared = Prepared(basis, "table", table[:labels], classes[:labels], ones, ones, others)
-    rivals = (Rivals(scores[part], scores[part]) for part in (slice(labels), slice(labels, None)))
+    rivals = (Scores(scores[part], scores[part]) for part in (slice(labels), slice(labels, None)))
     return prepared, Evidence(own, ones, *rivals, 0.5, 1.0)
 
 
@@ -191,7 +191,7 @@ def test_labelled_rows_correct_scores_that_miss_a_direction(shape: Shape) -> Non
         rows @ part for rows in (prepared.labeled, prepared.unlabeled.coordinates.take(slice(None)))
     ]
     blind = replace(
-        evidence, held_out=Rivals(scores[0], scores[0]), unlabeled=Rivals(scores[1], scores[1])
+        evidence, held_out=Scores(scores[0], scores[0]), unlabeled=Scores(scores[1], scores[1])
     )
     found = shape_of(prepared, blind)
     assert known < 1.2

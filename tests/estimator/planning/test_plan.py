@@ -51,13 +51,13 @@ def test_the_intervals_cover_what_comes_out(
 
 
 def test_the_sources_stand_apart_and_agree_where_rows_are_easy(advice: Plan) -> None:
-    assert set(advice.sources) == {"left-out rows", "surrogate", "theory"}
+    assert set(advice.sources) == {"cross-validation", "synthetic data", "theory"}
     for errors in advice.sources.values():
         for told in errors:
             assert told is None or 0 <= told.low <= told.estimate <= told.high <= 1
-    assert advice.sources["left-out rows"].every_label is None
+    assert advice.sources["cross-validation"].fully_supervised is None
     measured = advice.error.self_training
-    for source in ("surrogate", "theory"):
+    for source in ("synthetic data", "theory"):
         told = advice.sources[source].self_training
         assert told.low <= measured.high
         assert measured.low <= told.high
@@ -65,7 +65,14 @@ def test_the_sources_stand_apart_and_agree_where_rows_are_easy(advice: Plan) -> 
 
 def test_a_plan_is_read_in_words_values_and_pictures(advice: Plan) -> None:
     text = str(advice)
-    for words in ("Advice:", "labels only", "self-training", "every label", "90 %", "Separation"):
+    for words in (
+        "Advice:",
+        "supervised",
+        "self-training",
+        "fully supervised",
+        "90 %",
+        "Separation",
+    ):
         assert words in text
     assert advice.advice.upper() in text
     assert max(map(len, text.splitlines())) < 320
@@ -80,11 +87,11 @@ def test_a_plan_is_read_in_words_values_and_pictures(advice: Plan) -> None:
 
 def test_breast_cancer_breaks_gaussian_tails_and_nothing_is_hidden(advice: Plan) -> None:
     found = {each.name: each for each in advice.check_assumptions()}
-    tails = found["rows are Gaussian around their class means"]
+    tails = found["classes are Gaussian"]
     assert not tails.holds
-    assert "Left-out rows do not assume this" in tails.effect
-    assert "BROKEN" in str(advice.check_assumptions())
-    assert tails in advice.check_assumptions().broken
+    assert "Cross-validation does not assume this" in tails.effect
+    assert "VIOLATED" in str(advice.check_assumptions())
+    assert tails in advice.check_assumptions().violated
 
 
 def test_the_same_state_gives_the_same_plan_whatever_the_container(
@@ -108,8 +115,8 @@ def test_labels_of_one_side_are_a_broken_assumption() -> None:
     corner = np.argsort(-X[:, 4])[:60]
     chosen = np.concatenate([corner[classes[corner] == c][:12] for c in (0, 1)])
     y[chosen] = classes[chosen]
-    broken = [each.name for each in plan(X, y).check_assumptions().broken]
-    assert "labelled rows are drawn like the others" in broken
+    broken = [each.name for each in plan(X, y).check_assumptions().violated]
+    assert "labelled samples are drawn like the others" in broken
 
 
 ROWS = np.random.default_rng(0).normal(size=(60, 3))
@@ -127,17 +134,17 @@ def _changed(values: np.ndarray, place: Any, value: Any) -> np.ndarray:
     [
         (ROWS, np.where(LABELS == 0, -1, LABELS), {}, "1 class"),
         (ROWS, np.where(LABELS == 0, -1, LABELS), {}, "choose another marker"),
-        (ROWS, np.full(60, -1), {}, "no row is labelled"),
-        (ROWS, np.arange(60) % 2, {}, "nothing to plan"),
+        (ROWS, np.full(60, -1), {}, "must have labelled samples"),
+        (ROWS, np.arange(60) % 2, {}, "must have unlabelled samples"),
         (_changed(ROWS, (3, 1), np.nan), LABELS, {}, "NaN: 1"),
         (_changed(ROWS, (3, 2), np.inf), LABELS, {}, "infinite values: 2"),
-        (np.ones((60, 3)), LABELS, {}, "columns that vary are needed"),
+        (np.ones((60, 3)), LABELS, {}, "must have a column that varies"),
         (ROWS, _changed(LABELS, [0, 2, 4, 6], -1), {}, "0.0 has 1"),
-        (ROWS, LABELS[:50], {}, "one per row of X is needed: 60"),
+        (ROWS, LABELS[:50], {}, "must have one per sample of X: 60"),
         (ROWS, np.arange(60) % 4 - 1, {}, "positive="),
         (ROWS, LABELS, {"positive": 7}, "no such class"),
         (pd.DataFrame({"a": ROWS[:, 0], "town": ["x", "y"] * 30}), LABELS, {}, "town"),
-        ([["a", "b"]] * 60, LABELS, {}, "numbers are accepted"),
+        ([["a", "b"]] * 60, LABELS, {}, "must be numbers"),
         (ROWS, LABELS, {"encode": "yes"}, "True or False"),
     ],
 )  # fmt: skip
@@ -156,8 +163,8 @@ def test_constant_columns_and_repeated_rows_get_a_remark() -> None:
     X[1], X[20], X[21] = X[0], X[30], X[30]
     remarks = " ".join(_read(X, LABELS).remarks)
     assert "1 constant column" in remarks
-    assert "3 rows repeat another row" in remarks
-    assert "1 rows are labelled with both classes" in remarks
+    assert "3 samples repeat another" in remarks
+    assert "1 samples are labelled with both classes" in remarks
 
 
 def test_text_is_encoded_on_request() -> None:

@@ -1,6 +1,6 @@
-"""The advice before a fit: is self-training worth it on these rows?
+"""Advice before a fit: is self-training worth it on this data?
 
-`plan.py` is the verb. Three sources answer apart: labelled rows that were left out (`evidence.py`),
-Gaussian rows of the same shape and size, and the theory of that shape (`surrogate.py`,
-`prediction.py`). `advice.py` decides.
+`plan.py` has the function. Three sources answer independently: cross-validation on the labelled
+samples (`evidence.py`), synthetic Gaussian data of the same covariance and size (`synthetic.py`),
+and the theory (`prediction.py`). `advice.py` decides.
 """

@@ -1,8 +1,7 @@
 """From a posterior of the gain to one of three answers.
 
-"do": harm and guessing are unlikely, and some gain is expected. "do not": a gain worth the trouble
-is unlikely. "cannot tell": neither; then more labels decide, and how many is found by imagining
-them.
+"do": degradation and guessing are unlikely, and some gain is expected. "do not": a worthwhile gain
+is unlikely. "cannot tell": neither; then more labels decide, and simulated labels say how many.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ from .posterior import Cells, Posterior, positive_shares, posterior
 Flags = NDArray[np.bool_]
 Answer = Literal["do", "do not", "cannot tell"]
 
-HARM = 0.02
-"""An error that is larger by more than this is harm."""
+DEGRADED = 0.02
+"""An error larger than that of the supervised baseline by more than this is a degradation."""
 
 WORTH = 0.01
 """A gain below this is not worth another model."""
@@ -28,7 +27,7 @@ EXPECTED = 0.005
 """Smallest expected gain for the advice "do": half a point."""
 
 RISK = 0.05
-"""Accepted probability that "do" does harm, as the posterior has it."""
+"""Accepted posterior probability that "do" degrades the error."""
 
 GUESSING = 0.05
 """Accepted probability that self-training is no better than guessing."""
@@ -37,28 +36,26 @@ MISSED = 0.1
 """Accepted probability that "do not" misses a gain worth having."""
 
 SURE = 0.8
-"""More labels are enough if this share of imagined ones ends in "do" or "do not"."""
+"""More labels suffice if this fraction of simulated ones ends in "do" or "do not"."""
 
-IMAGINED, INNER = 100, 400
-"""Imagined sets of labels, and draws to judge each."""
+SIMULATED, INNER = 100, 400
+"""Simulated sets of labels, and draws to judge each."""
 
 
 class Odds(NamedTuple):
-    """Probabilities of harm, of a worthwhile gain and of no more than guessing, and the expected
-    gain.
-    """
+    """Probabilities of degradation, of a worthwhile gain and of guessing, and the expected gain."""
 
-    harm: Array
+    degradation: Array
     worthwhile: Array
     guessing: Array
     expected: Array
 
 
 def odds_of(found: Posterior) -> Odds:
-    """The numbers an answer is made from, along the last axis of the draws."""
+    """Return the numbers that decide, along the last axis of the draws."""
     gain = found.gain
     return Odds(
-        np.mean(gain < -HARM, axis=-1),
+        np.mean(gain < -DEGRADED, axis=-1),
         np.mean(gain > WORTH, axis=-1),
         np.mean(found.trained >= 0.5, axis=-1),
         np.mean(gain, axis=-1),
@@ -66,14 +63,14 @@ def odds_of(found: Posterior) -> Odds:
 
 
 def answer(odds: Odds) -> Answer:
-    """The answer these odds allow."""
+    """Return the answer that these odds allow."""
     if _too_little(odds):
         return "do not"
     return "do" if _safe(odds) else "cannot tell"
 
 
 def decided(odds: Odds) -> Flags:
-    """Where the answer is "do" or "do not"."""
+    """Return where the answer is "do" or "do not"."""
     return _too_little(odds) | _safe(odds)
 
 
@@ -82,31 +79,31 @@ def _too_little(odds: Odds) -> Flags:
 
 
 def _safe(odds: Odds) -> Flags:
-    clear = (odds.harm <= RISK) & (odds.guessing <= GUESSING)
+    clear = (odds.degradation <= RISK) & (odds.guessing <= GUESSING)
     return np.asarray(clear & (odds.expected >= EXPECTED))
 
 
 def labels_needed(cells: Cells, most: int, random: np.random.Generator) -> int | None:
-    """About how many more labels would decide; None if not even `most` would.
+    """Return about how many more labels would decide; None if not even `most` would.
 
-    The shares of the cells are drawn from what is known, new labels from these shares, and the
-    answer is made again. That the fits themselves get better with labels is left out.
+    Proportions of the cells are drawn from the posterior, new labels from these proportions, and
+    the answer is recomputed. That the fits themselves improve with labels is neglected.
     """
-    known = positive_shares(cells, random, (IMAGINED,))
+    known = positive_shares(cells, random, (SIMULATED,))
     for more in _numbers(most):
-        rows = random.multinomial(more, cells.sizes, IMAGINED)
+        rows = random.multinomial(more, cells.sizes, SIMULATED)
         positive = random.binomial(rows, known)
         wider = cells._replace(
             positive=(cells.positive + positive)[:, None],
             negative=(cells.negative + rows - positive)[:, None],
         )
-        shares = positive_shares(wider, random, (IMAGINED, INNER))
+        shares = positive_shares(wider, random, (SIMULATED, INNER))
         if np.mean(decided(odds_of(posterior(cells.sizes, shares)))) >= SURE:
             return more
     return None
 
 
 def _numbers(most: int) -> list[int]:
-    """10, 20, 50, 100, ... up to `most`."""
+    """Return 10, 20, 50, 100, ... up to `most`."""
     steps = [digit * 10**power for power in range(1, 9) for digit in (1, 2, 5)]
     return [step for step in steps if step <= most]

@@ -1,7 +1,7 @@
-"""What the numbers of a plan assume, what the rows say of it, and what a breach does.
+"""Assumptions of a plan, whether the data support them, and what a violation does.
 
-Gaussian clusters are assumed by the theory and the surrogate alone. The answer itself assumes
-that labelled rows were drawn like the others, and it counts on the classes being clusters.
+Gaussian clusters are assumed by the theory and the synthetic data alone. The advice itself assumes
+that labelled samples were drawn like the others, and relies on the classes being clusters.
 """
 
 from __future__ import annotations
@@ -21,15 +21,14 @@ from .posterior import Interval
 from .sources import Errors
 
 RARE = 0.01
-"""A finding that is rarer than this by chance is a breach."""
+"""Significance level: what is rarer by chance is a violation."""
 
 CHOICES = 499
-"""Random choices of rows that the labelled ones are compared with."""
+"""Random subsets of the samples that the labelled ones are compared with."""
 
 HEAVY, SKEWED = 0.5, 0.1
-"""Radial kurtosis beyond the Gaussian one, and distance of the scores' law from two Gaussians, that
-count as breaches.
-"""
+"""Excess radial kurtosis, and distance of the law of the scores from two Gaussians, that count as
+violations."""
 
 
 class Assumption(NamedTuple):
@@ -37,9 +36,9 @@ class Assumption(NamedTuple):
 
     Attributes:
         name: what is assumed.
-        holds: whether the rows bear it out.
+        holds: whether the data support it.
         found: what was found, in words with numbers.
-        effect: what a breach does to the numbers.
+        effect: what a violation does to the numbers.
     """
 
     name: str
@@ -48,18 +47,18 @@ class Assumption(NamedTuple):
     effect: str
 
     def __str__(self) -> str:
-        mark = "holds" if self.holds else "BROKEN"
+        mark = "holds" if self.holds else "VIOLATED"
         tail = "" if self.holds else f" {self.effect}"
         return f"{mark}: {self.name}. {self.found}{tail}"
 
 
 @dataclass(frozen=True, repr=False)
 class Assumptions:
-    """All of them; printed, one per line.
+    """All assumptions; printed, one per line.
 
     Attributes:
         items: one entry per assumption.
-        kurtosis: excess of the fourth power of the distance from the centre, 0 for Gaussian rows.
+        kurtosis: excess of the fourth power of the distance from the centre, 0 if Gaussian.
     """
 
     items: tuple[Assumption, ...]
@@ -74,21 +73,21 @@ class Assumptions:
     __repr__ = __str__
 
     @property
-    def broken(self) -> list[Assumption]:
-        """Those the rows do not bear out."""
+    def violated(self) -> list[Assumption]:
+        """Those that the data do not support."""
         return [each for each in self.items if not each.holds]
 
 
 def check(prepared: Prepared, evidence: Evidence, errors: Mapping[str, Errors]) -> Assumptions:
-    """All assumptions, judged; `errors` has those of every source."""
-    measured, promised = errors["left-out rows"], errors["surrogate"]
+    """Judge all assumptions; `errors` has those of every source."""
+    measured, promised = errors["cross-validation"], errors["synthetic data"]
     kurtosis = radial_kurtosis(prepared.unlabeled.coordinates.take(slice(None)))
     return Assumptions(
         (
             _same_rows(prepared),
             _same_shares(evidence),
             _clusters_are_classes(promised.self_training, measured.self_training),
-            _theory_agrees(errors["theory"].labels_only, measured.labels_only),
+            _theory_agrees(errors["theory"].supervised, measured.supervised),
             _gaussian(kurtosis),
             _two_gaussians(evidence),
         ),
@@ -97,8 +96,8 @@ def check(prepared: Prepared, evidence: Evidence, errors: Mapping[str, Errors]) 
 
 
 def _same_rows(prepared: Prepared) -> Assumption:
-    """The distance of the labelled rows' mean from that of all rows, against random choices of as
-    many: heavy tails make a formula for it wrong.
+    """Compare the distance of the labelled mean from that of all samples with random subsets of the
+    same size: with heavy tails a formula for it is wrong.
     """
     labels = len(prepared.labeled)
     rows = np.vstack([prepared.labeled, prepared.unlabeled.coordinates.take(slice(None))])
@@ -113,67 +112,62 @@ def _same_rows(prepared: Prepared) -> Assumption:
     choices = (random.choice(len(rows), labels, replace=False) for _ in range(CHOICES))
     chance = (1 + sum(distance(chosen) >= own for chosen in choices)) / (1 + CHOICES)
     return Assumption(
-        "labelled rows are drawn like the others",
+        "labelled samples are drawn like the others",
         chance > RARE,
-        f"Of random choices of as many rows, {chance:.1%} have a mean as far from that of all.",
-        "Every error is then that of rows like the labelled ones, and the advice may not carry"
-        " over.",
+        f"Of random subsets of this size, {chance:.1%} have a mean as far from that of all.",
+        "All errors are then for samples like the labelled ones; the advice may not carry over.",
     )
 
 
 def _same_shares(evidence: Evidence) -> Assumption:
-    """The positive class among labelled rows against the share that self-training found."""
+    """Compare the labelled class proportion with the one that self-training found."""
     count, rows = float(evidence.weights @ evidence.classes), float(evidence.weights.sum())
     lower = float(binom.cdf(count, rows, evidence.share))
     upper = float(binom.sf(count - 1, rows, evidence.share))
     chance = min(1.0, 2 * min(lower, upper))
     return Assumption(
-        "classes are as common among labelled rows as among the others",
+        "class proportions are the same among labelled and unlabelled samples",
         chance > RARE,
-        f"{count / rows:.0%} of the labelled rows are positive, self-training finds "
+        f"{count / rows:.0%} of the labelled samples are positive, self-training finds "
         f"{evidence.share:.0%} (probability {chance:.2g}).",
-        "If classes were chosen when labelling, shares and errors of the plan are off; "
+        "If classes were chosen when labelling, proportions and errors of the plan are wrong; "
         'fit with share="unlabeled". If not, self-training drifts to one class.',
     )
 
 
 def _clusters_are_classes(promised: Interval, measured: Interval) -> Assumption:
-    """Self-training trusts clusters: do left-out rows confirm as few mistakes as clusters
-    promise?
-    """
+    """Self-training trusts clusters: is its cross-validated error as small as they promise?"""
     return Assumption(
         "the clusters are the classes",
         promised.high >= measured.low,
-        f"Gaussian clusters of this shape promise {promised}, left-out rows show {measured}.",
-        "The rows have clusters that are not the classes: self-training may follow the wrong ones.",
+        f"Gaussian clusters predict {promised}, cross-validation gives {measured}.",
+        "The clusters are not the classes: self-training may follow the wrong ones.",
     )
 
 
 def _theory_agrees(predicted: Interval, measured: Interval) -> Assumption:
-    """The supervised error at the ridge that left-out rows chose: the one number both sources
-    know.
-    """
+    """Compare the supervised error at the cross-validated ridge, which both sources know."""
     return Assumption(
-        "the theory agrees with left-out rows",
+        "the theory agrees with cross-validation",
         measured.low <= predicted.estimate <= measured.high,
-        f"For labels only the theory has {predicted.estimate:.3f}, left-out rows show {measured}.",
-        "Do not use the recipe of the theory, nor its errors, on these rows.",
+        f"Supervised error: theory {predicted.estimate:.3f}, cross-validation {measured}.",
+        "Do not use the recipe of the theory, nor its errors, on this data.",
     )
 
 
 def _gaussian(kurtosis: float) -> Assumption:
     kind = "heavier" if kurtosis > 0 else "lighter"
     return Assumption(
-        "rows are Gaussian around their class means",
+        "classes are Gaussian",
         abs(kurtosis) < HEAVY,
-        f"Fourth powers of the distance are {1 + kurtosis:.2f} times those of Gaussian rows.",
-        f"Tails are {kind}: read theory and surrogate as a rough guide. "
-        "Left-out rows do not assume this.",
+        f"Fourth powers of the distance are {1 + kurtosis:.2f} times those of Gaussian samples.",
+        f"Tails are {kind}: theory and synthetic data are a rough guide. "
+        "Cross-validation does not assume this.",
     )
 
 
 def radial_kurtosis(rows: Array) -> float:
-    r"""Mardia's kurtosis of all rows over that of a Gaussian, less 1."""
+    """Return Mardia's kurtosis of all samples over that of a Gaussian, minus 1."""
     centred = rows - rows.mean(axis=0)
     covariance = centred.T @ centred / len(centred)
     size = len(covariance)
@@ -183,9 +177,7 @@ def radial_kurtosis(rows: Array) -> float:
 
 
 def _two_gaussians(evidence: Evidence) -> Assumption:
-    """Distance (Kolmogorov) of the scores of unlabelled rows from two Gaussians of the shares
-    found.
-    """
+    """Measure the Kolmogorov distance of the unlabelled scores from two Gaussians."""
     distance = score_distance(evidence)
     rows = len(evidence.unlabeled.trained)
     chance = float(kstwobign.sf(distance * np.sqrt(rows)))
@@ -193,12 +185,12 @@ def _two_gaussians(evidence: Evidence) -> Assumption:
         "scores are two Gaussians",
         distance < SKEWED,
         f"Their law differs by at most {distance:.3f} (probability {chance:.2g}).",
-        "Soft labels are then less calibrated; the anchor of labelled rows has to correct them.",
+        "Soft labels are then less calibrated; the labelled samples have to correct them.",
     )
 
 
 def score_distance(evidence: Evidence) -> float:
-    """Largest difference of the distribution function of scores from that of the fitted mixture."""
+    """Return the largest difference of the distribution functions of scores and fitted mixture."""
     scores = np.sort(evidence.unlabeled.trained)
     odds = float(np.log(evidence.share / (1 - evidence.share)))
     soft = expit(scores + odds)

@@ -1,4 +1,4 @@
-"""A CSV file as rows and targets, read in pieces: memory stays bounded however long the file is."""
+"""A CSV file as samples and targets, read in chunks: memory stays bounded for any length."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
     import pandas as pd
 
 PIECE = 50_000
-"""Rows that are read at once."""
+"""Rows of a chunk."""
 
 
 class Kept(NamedTuple):
-    """Rows kept so far with the random number that each drew: the smallest numbers stay."""
+    """A uniform sample of the rows so far: those with the smallest random numbers."""
 
     rows: Any
     lots: Any
 
     def merge(self, rows: Any, lots: Any, most: int) -> Kept:
-        """With more rows, cut to `most`."""
+        """Add rows, and keep `most` of all."""
         import pandas as pd
 
         rows = rows if self.rows is None else pd.concat([self.rows, rows])
@@ -39,9 +39,7 @@ class Kept(NamedTuple):
 
 
 class CsvRows(NamedTuple):
-    """Columns, targets as text (None: not labelled), and how many rows of each kind the file
-    has.
-    """
+    """Columns, targets as text (None: unlabelled), and the numbers of rows in the file."""
 
     X: pd.DataFrame
     y: Any
@@ -49,7 +47,7 @@ class CsvRows(NamedTuple):
     unlabeled: int
 
     def complete(self, rows: Input) -> Input:
-        """Checked rows with the numbers of the whole file, and a remark if only a part was read."""
+        """Return checked samples with the counts of the whole file, and a remark on subsampling."""
         if self.labeled + self.unlabeled == len(self.y):
             return rows
         remark = sampled(rows.codes, self.labeled, self.unlabeled)
@@ -61,10 +59,10 @@ class CsvRows(NamedTuple):
 def read_csv_rows(
     path: Path, target: str, unlabeled: str = "-1", seed: int = 0, progress: ProgressOption = None
 ) -> CsvRows:
-    """The rows of a CSV file; a sample of them if there are very many.
+    """Read the rows of a CSV file, or a random sample if there are very many.
 
     Arguments:
-        target: the column of the classes. Empty cells and `unlabeled` mark rows without one.
+        target: the column of the classes; empty cells and `unlabeled` mark unlabelled rows.
     """
     import pandas as pd
 
@@ -84,19 +82,17 @@ def read_csv_rows(
                 kept[kind] = kept[kind].merge(piece[chosen], lots[chosen], most)
             bar.advance()
     if not any(counts.values()):
-        raise InvalidInput("rows", str(path), "the file has no rows")
+        raise InvalidInput("rows", str(path), "must have rows")
     whole = pd.concat([kept[True].rows, kept[False].rows])
     names = whole[target].str.strip().where(_known(whole[target], unlabeled), None)
     columns = whole.drop(columns=target)
     if not columns.shape[1]:
-        raise InvalidInput("rows", str(path), f"there is no column besides the target {target!r}")
+        raise InvalidInput("rows", str(path), f"must have a column besides the target {target!r}")
     return CsvRows(columns, names.to_numpy(dtype=object), counts[True], counts[False])
 
 
 def _known(names: Any, unlabeled: str) -> Any:
-    """Where a class stands: cells that are not empty and not the marker, written as a number or
-    not.
-    """
+    """Return where a class is given: cells that are neither empty nor the marker."""
     text = names.str.strip()
     marked = text.isna() | (text == "") | (text == unlabeled.strip())
     try:
@@ -109,7 +105,7 @@ def _known(names: Any, unlabeled: str) -> Any:
 
 
 def _pieces(path: Path) -> int:
-    """About how many pieces a file has, from its size and the length of its first lines."""
+    """Estimate the number of chunks from the size of the file and the length of its first lines."""
     with path.open("rb") as file:
         lines = [len(file.readline()) for _ in range(50)]
     used = [length for length in lines[1:] if length]

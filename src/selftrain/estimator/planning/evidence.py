@@ -1,10 +1,10 @@
-"""What the labelled rows say: each is judged by models that were fitted without it.
+"""Cross-validation: each labelled sample is judged by models that were fitted without it.
 
-Two rivals are fitted in the same coordinates: the balanced supervised fit to labelled rows alone,
-and anchored self-training as the classifier runs it. Both see the same folds, so their
-mistakes are compared row by row. A row that is left out joins the unlabelled ones, as it would
-had nobody labelled it. How often the rivals disagree is counted on the unlabelled rows, of
-which there are many; only the question who is right needs labels.
+Two fits are compared in the same coordinates: the balanced supervised baseline on the labelled
+samples, and anchored self-training as the classifier runs it. Both use the same folds, so their
+mistakes are compared sample by sample. A held-out sample joins the unlabelled ones, as if nobody
+had labelled it. How often the fits disagree is counted on the many unlabelled samples; only who is
+right needs labels.
 """
 
 from __future__ import annotations
@@ -28,15 +28,14 @@ from ..training import Candidate, train
 Places = NDArray[np.intp]
 
 FOLDS = 10
-"""Fits without a part of the labelled rows: each keeps nine tenths of them."""
+"""Folds of the labelled samples: each fit uses nine tenths of them."""
 
 SLOPE_SPREAD, TOLERANCE = 0.3, 1e-4
 """Defaults of the classifier."""
 
 
-@dataclass(frozen=True)
-class Rivals:
-    """Scores of some rows from both fits; a row is called positive above zero."""
+class Scores(NamedTuple):
+    """Scores of some samples from both fits; the predicted class is positive above zero."""
 
     supervised: Array
     trained: Array
@@ -49,51 +48,48 @@ class Rule(NamedTuple):
     bias: float
 
     def scores(self, rows: Array) -> Array:
-        """Of rows in the same coordinates."""
+        """Return the scores of samples in the same coordinates."""
         return np.asarray(rows @ self.weights + self.bias)
 
 
 class Fits(NamedTuple):
-    """The supervised rule and the self-trained one, the share the latter found, the ridge of the
-    former.
-    """
+    """Both rules, the class proportion found by self-training, the ridge of the supervised fit."""
 
     supervised: Rule
     trained: Rule
     share: float
     ridge: float
 
-    def scores(self, rows: Array) -> Rivals:
-        """Of both rules."""
-        return Rivals(self.supervised.scores(rows), self.trained.scores(rows))
+    def scores(self, rows: Array) -> Scores:
+        """Return the scores of both rules."""
+        return Scores(self.supervised.scores(rows), self.trained.scores(rows))
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """Scores of labelled rows from fits without them, and of unlabelled rows from the full fits.
+    """Held-out scores of labelled samples, and scores of unlabelled ones from the full fits.
 
     Attributes:
-        classes, weights: of the different labelled rows, classes 0 or 1.
+        classes, weights: of the distinct labelled samples, classes 0 or 1.
         held_out: their scores.
-        unlabeled: scores of the other rows.
-        share: of the positive class, as self-training estimates it.
+        unlabeled: scores of the other samples.
+        share: proportion of the positive class, as self-training estimates it.
         ridge: of the supervised fit.
     """
 
     classes: Array
     weights: Array
-    held_out: Rivals
-    unlabeled: Rivals
+    held_out: Scores
+    unlabeled: Scores
     share: float
     ridge: float
 
 
 def in_coordinates(prepared: Prepared) -> Prepared:
-    """The same rows as a table whose columns are the principal directions."""
+    """Return the same samples as a table whose columns are the principal directions."""
     size = prepared.basis.variances.size
     scaling = Scaling(np.zeros(size), np.ones(size), None)
-    plain = Basis(scaling, np.eye(size), prepared.basis.variances)
-    return replace(prepared, basis=plain)
+    return replace(prepared, basis=Basis(scaling, np.eye(size), prepared.basis.variances))
 
 
 def gather(
@@ -102,63 +98,57 @@ def gather(
     random: np.random.RandomState,
     report: Callable[[], None] = lambda: None,
 ) -> Evidence:
-    """Fit both rivals to all labelled rows and to every fold; `report` is called after each."""
+    """Fit both to all labelled samples and without every fold; `report` is called after each."""
     others = prepared.unlabeled.coordinates.take(slice(None))
-    fits = fit_rivals(prepared, setting)
+    fits = fit_both(prepared, setting)
     report()
-    held_out = Rivals(np.zeros(len(prepared.codes)), np.zeros(len(prepared.codes)))
-    for outside in left_out(prepared.codes, random):
-        part = fit_rivals(without(prepared, others, outside, random), setting)
+    held_out = Scores(np.zeros(len(prepared.codes)), np.zeros(len(prepared.codes)))
+    for outside in folds(prepared.codes, random):
+        part = fit_both(without(prepared, others, outside, random), setting)
         scores = part.scores(prepared.labeled[outside])
-        held_out.supervised[outside] = scores.supervised
-        held_out.trained[outside] = scores.trained
+        for all_scores, some in zip(held_out, scores, strict=True):
+            all_scores[outside] = some
         report()
-    classes = prepared.codes.astype(float)
-    return Evidence(
-        classes, prepared.weights, held_out, fits.scores(others), fits.share, fits.ridge
-    )
+    classes, unlabeled = prepared.codes.astype(float), fits.scores(others)
+    return Evidence(classes, prepared.weights, held_out, unlabeled, fits.share, fits.ridge)
 
 
-def left_out(codes: Array, random: np.random.RandomState) -> Iterator[Places]:
-    """Rows of each fold, at most `FOLDS` folds; every class is dealt out evenly."""
-    folds = np.zeros(len(codes), dtype=int)
+def folds(codes: Array, random: np.random.RandomState) -> Iterator[Places]:
+    """Yield the samples of each fold, at most `FOLDS` folds, stratified by class."""
+    found = np.zeros(len(codes), dtype=int)
     offset = 0
     for label in np.unique(codes):
         members = random.permutation(np.flatnonzero(codes == label))
-        folds[members] = (np.arange(len(members)) + offset) % FOLDS
+        found[members] = (np.arange(len(members)) + offset) % FOLDS
         offset += len(members)
-    for fold in np.unique(folds):
-        yield np.flatnonzero(folds == fold)
+    for fold in np.unique(found):
+        yield np.flatnonzero(found == fold)
 
 
 def without(
     prepared: Prepared, others: Array, outside: Places, random: np.random.RandomState
 ) -> Prepared:
-    """The rows with some labels taken away."""
+    """Return the samples with some labels removed."""
     kept = np.setdiff1d(np.arange(len(prepared.codes)), outside)
     labeled, codes = prepared.labeled[kept], prepared.codes[kept]
+    coordinates = np.concatenate([others, prepared.labeled[outside]])
+    weights = np.concatenate([prepared.unlabeled.weights, prepared.weights[outside]])
     return replace(
         prepared,
         labeled=labeled,
         codes=codes,
         weights=prepared.weights[kept],
         folds=assign_folds(labeled, codes, random),
-        unlabeled=Unlabeled(
-            StoredRows(np.concatenate([others, prepared.labeled[outside]])),
-            np.concatenate([prepared.unlabeled.weights, prepared.weights[outside]]),
-        ),
+        unlabeled=Unlabeled(StoredRows(coordinates), weights),
     )
 
 
-def fit_rivals(prepared: Prepared, setting: Setting) -> Fits:
-    """Both rivals, fitted to the rows as they are."""
-    own = Candidate(prepared, setting)
+def fit_both(prepared: Prepared, setting: Setting) -> Fits:
+    """Fit the supervised baseline and self-training."""
     neighbours = prepared.has_neighbours("auto")
     start = supervised_start(prepared.against_rest(1), prepared.basis.weights(0.0))
+    own = Candidate(prepared, setting)
     fitted = train(own, 1, Share(), SLOPE_SPREAD, TOLERANCE, neighbours)
-    return Fits(
-        Rule(start.student.coefficients, start.student.bias),
-        Rule(fitted.coefficients, fitted.intercept - fitted.even),
-        fitted.share,
-        start.ridge,
-    )
+    supervised = Rule(start.student.coefficients, start.student.bias)
+    trained = Rule(fitted.coefficients, fitted.intercept - fitted.even)
+    return Fits(supervised, trained, fitted.share, start.ridge)

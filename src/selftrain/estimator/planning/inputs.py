@@ -1,7 +1,6 @@
-"""What a plan is made from, checked: rows as numbers, two classes, enough labels.
+"""The checked input of a plan: numbers, two classes, enough labels.
 
-Very long tables are sampled: the labelled rows stay, of the others so many that a fit no longer
-changes.
+Very long tables are subsampled: of the unlabelled samples, so many that a fit no longer changes.
 """
 
 from __future__ import annotations
@@ -21,24 +20,22 @@ from ..rows import as_rows, is_dask, is_sparse
 from ..targets import read_targets
 
 MOST_UNLABELED = 20_000
-"""Unlabelled rows that are used; more change an error of a fit in 60 directions by less than
-0.001.
-"""
+"""Unlabelled samples that are used; more change the error of a fit by less than 0.001."""
 
 MOST_LABELED = 5_000
-"""Labelled rows that are used: with more there is nothing to plan."""
+"""Labelled samples that are used: with more there is nothing to plan."""
 
 
 @dataclass(frozen=True)
 class Input:
-    """Rows that a plan works with.
+    """Samples of a plan.
 
     Attributes:
-        matrix: the rows that are used, dense or sparse.
-        codes: 1 and 0 for the classes, -1 for none.
+        matrix: the samples that are used, dense or sparse.
+        codes: 1 and 0 for the classes, -1 if unlabelled.
         names: of the negative and the positive class.
-        labeled, unlabeled: rows of each kind that were given.
-        remarks: sentences about rows and columns that need a word.
+        labeled, unlabeled: numbers of samples that were given.
+        remarks: sentences about unusual samples and columns.
     """
 
     matrix: Any
@@ -52,11 +49,11 @@ class Input:
 def read_input(
     X: Any, y: Any, unlabeled: Any, positive: Any, encode: bool, random: np.random.RandomState
 ) -> Input:
-    """Checked rows and classes, sampled if there are very many."""
+    """Check samples and classes, and subsample them if there are very many."""
     codes, names = _two_classes(y, unlabeled, positive)
     rows = X.shape[0] if hasattr(X, "shape") else len(X)
     if len(codes) != rows:
-        raise InvalidInput("y", f"{len(codes)} entries", f"one per row of X is needed: {rows}")
+        raise InvalidInput("y", f"{len(codes)} entries", f"must have one per sample of X: {rows}")
     _check_counts(codes, names, unlabeled)
     known, others = int((codes >= 0).sum()), int((codes < 0).sum())
     remarks = []
@@ -72,10 +69,10 @@ def read_input(
 
 
 def sampled(codes: Array, labeled: int, unlabeled: int) -> str:
-    """The remark on rows that were drawn out of more."""
+    """Return the remark on subsampling."""
     used, others = int((codes >= 0).sum()), int((codes < 0).sum())
     return (
-        f"{used} of {labeled} labelled and {others} of {unlabeled} unlabelled rows were used, "
+        f"{used} of {labeled} labelled and {others} of {unlabeled} unlabelled samples were used, "
         "drawn at random."
     )
 
@@ -87,13 +84,11 @@ def _take(X: Any, kept: Array) -> Any:
 
 
 def _numbers(X: Any, encode: bool) -> tuple[Any, list[str]]:
-    """The table without names; text columns are refused by name, or become one column per value."""
+    """Return the table as numbers; columns of text are rejected by name, or one-hot encoded."""
     if hasattr(X, "select_dtypes"):
         text = text_columns(X)
         if text and not encode:
-            accepted = (
-                "columns of numbers are accepted; encode=True (--encode) makes one column per value"
-            )
+            accepted = "columns must be numbers; encode=True (--encode) makes one column per value"
             raise InvalidInput("X", text, accepted)
         if text:
             import pandas as pd
@@ -102,7 +97,7 @@ def _numbers(X: Any, encode: bool) -> tuple[Any, list[str]]:
             made = coded.shape[1] - X.shape[1] + len(text)
             remarks = [f"{_columns_of(len(text))} of text became {made} of 0 and 1."]
             remarks += [
-                f"Column {name!r} has a value of its own on most rows: leave it out."
+                f"Column {name!r} is different on most samples: drop it."
                 for name in text
                 if X[name].nunique() > 0.5 * len(X)
             ]
@@ -115,7 +110,7 @@ def _numbers(X: Any, encode: bool) -> tuple[Any, list[str]]:
     try:
         return np.asarray(X, dtype=float), []
     except (TypeError, ValueError):
-        accepted = "numbers are accepted; give a DataFrame and encode=True for columns of text"
+        accepted = "must be numbers; pass a DataFrame and encode=True for columns of text"
         raise InvalidInput("X", "text", accepted) from None
 
 
@@ -130,21 +125,21 @@ def _finite(matrix: Any, X: Any) -> Any:
         listed = [str(names[i]) for i in np.flatnonzero(bad)[:5]] if len(names) == len(bad) else []
         kind = "NaN" if np.isnan(matrix).any() else "infinite values"
         accepted = (
-            f"finite numbers are accepted; {_columns_of(int(bad.sum()))} to fill or"
-            f" leave out with {kind}: {', '.join(listed)}"
+            f"must be finite; fill or drop {_columns_of(int(bad.sum()))} with {kind}:"
+            f" {', '.join(listed)}"
         )
         raise InvalidInput("X", kind, accepted)
     return check_array(matrix, accept_sparse="csr", dtype=np.float64, ensure_min_samples=2)
 
 
 def _two_classes(y: Any, unlabeled: Any, positive: Any) -> tuple[Array, tuple[Any, Any]]:
-    """Codes of the positive class (1), of all others (0) and of rows without a label (-1)."""
+    """Return codes (1: positive class, 0: all others, -1: unlabelled) and the two names."""
     classes = read_targets(y, unlabeled)
     names = classes.names
     if positive is None:
         if len(names) > 2:
             accepted = (
-                "a plan compares two classes; name one of these to plan it against the rest"
+                "a plan compares two classes; choose one of these to plan it against the rest"
                 " (positive=..., --positive)"
             )
             raise InvalidInput("y", names.tolist(), accepted)
@@ -164,18 +159,18 @@ def _check_counts(codes: Array, names: tuple[Any, Any], unlabeled: Any) -> None:
     for code, name in enumerate(names):
         count = int((codes == code).sum())
         if count < 2:
-            accepted = f"at least 2 labelled rows of each class are needed; {name!r} has {count}"
-            raise InvalidInput("y", f"{count} rows of {name!r}", accepted)
+            accepted = f"must have at least 2 labelled samples of each class; {name!r} has {count}"
+            raise InvalidInput("y", f"{count} samples of {name!r}", accepted)
     if not (codes < 0).any():
         accepted = (
-            "no row is without a label, so there is nothing to plan: a supervised fit uses them"
-            f" all (the marker of a row without label is {unlabeled!r})"
+            "must have unlabelled samples: without them a supervised fit uses all labels"
+            f" (unlabelled samples are marked by {unlabeled!r})"
         )
-        raise InvalidInput("y", f"{len(codes)} labelled rows", accepted)
+        raise InvalidInput("y", f"{len(codes)} labelled samples", accepted)
 
 
 def _sample(codes: Array, random: np.random.RandomState) -> Array:
-    """Places of the rows that are used, in their order."""
+    """Return the positions of the samples that are used, in their order."""
     kept = []
     for places, most in (
         (np.flatnonzero(codes >= 0), MOST_LABELED),
@@ -189,12 +184,12 @@ def _sample(codes: Array, random: np.random.RandomState) -> Array:
 def _columns(matrix: Any) -> list[str]:
     constant = int(np.count_nonzero(extremes(as_rows(matrix)).constant))
     if constant == matrix.shape[1]:
-        raise InvalidInput("X", f"{constant} constant columns", "columns that vary are needed")
-    return [f"{constant} constant columns say nothing and are left out."] if constant else []
+        raise InvalidInput("X", f"{constant} constant columns", "must have a column that varies")
+    return [f"{constant} constant columns are ignored."] if constant else []
 
 
 def _duplicates(matrix: Any, codes: Array) -> list[str]:
-    """Rows that stand in the table more than once, and those of them with two classes."""
+    """Return remarks on repeated samples, and on those of them labelled with both classes."""
     seen: dict[bytes, int] = {}
     repeated = contradictions = 0
     for content, code in zip(contents(matrix), codes, strict=True):
@@ -206,7 +201,9 @@ def _duplicates(matrix: Any, codes: Array) -> list[str]:
         seen[content] = max(seen[content], int(code))
     remarks = []
     if repeated:
-        remarks.append(f"{repeated} rows repeat another row: they count, but say nothing new.")
+        remarks.append(
+            f"{repeated} samples repeat another one: they count, but add no information."
+        )
     if contradictions:
-        remarks.append(f"{contradictions} rows are labelled with both classes.")
+        remarks.append(f"{contradictions} samples are labelled with both classes.")
     return remarks

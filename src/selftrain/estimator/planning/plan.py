@@ -1,4 +1,4 @@
-"""`plan`: is self-training worth it on these rows, and how sure can one be?"""
+"""`plan`: is self-training worth it on this data, and how certain is that?"""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .csv_rows import read_csv_rows
 from .evidence import FOLDS, Evidence, gather, in_coordinates
 from .inputs import Input, read_input
 from .posterior import DRAWS, Interval, cells_of, interval, positive_shares, posterior
-from .sources import SURROGATES, Errors, headline, predict, worth_labels
+from .sources import SYNTHETIC, Errors, headline, predict, worth_labels
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,32 +32,32 @@ if TYPE_CHECKING:
 
 __all__ = ["Plan", "plan", "plan_file"]
 
-LABELS_ALONE: dict[str, Any] = {"steps": 0, "metrics": 0.0}
-"""Parameters with which the classifier is the supervised fit of a plan."""
+SUPERVISED: dict[str, Any] = {"steps": 0, "metrics": 0.0}
+"""Parameters with which the classifier is the supervised baseline of a plan."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Plan:
-    """Advice before self-training, with what it rests on. All errors are balanced: the mean of the
-    two class errors.
+    """Advice before self-training, and its basis. Errors are the mean of the two class errors.
 
     Attributes:
         advice: "do", "do not" or "cannot tell".
         reason: why, in a sentence.
-        error: of labels only, self-training and every label, each with a 90 % interval: the first
-            two from left-out labelled rows, the third as far below as the surrogate has it.
-        gain: by how much self-training errs less than labels only.
-        harm: probability that it errs more by over 0.02.
-        worth_labels: how many further labels it is worth.
+        error: of the supervised baseline, of self-training and of the fully supervised fit, each
+            with a 90 % interval: the first two by cross-validation, the third by cross-validation
+            minus a gap estimated on synthetic data.
+        gain: error of the supervised baseline minus that of self-training.
+        degradation: probability that self-training errs more by over 0.02.
+        worth_labels: how many more labels it is worth.
         more_labels: about how many labels would decide; None if decided already, or if none would.
-        share: of the positive class.
+        share: proportion of the positive class.
         separation: half the distance of the class means in units of the noise.
         effective_dimension: how many directions carry the noise.
-        kurtosis: excess of the fourth power of the distance, 0 for Gaussian rows.
-        sources: errors by "left-out rows", "surrogate" and "theory", apart.
-        parameters: for `SelfTrainingLinearClassifier`, to make the fit that was planned; after "do
-            not", that of the labels alone.
-        recipe: a `Recipe` for the method "paper", its first ridge chosen on left-out rows.
+        kurtosis: excess of the fourth power of the distance, 0 for Gaussian samples.
+        sources: errors by "cross-validation", "synthetic data" and "theory", separately.
+        parameters: of the `SelfTrainingLinearClassifier` that was planned; after "do not", of the
+            supervised baseline.
+        recipe: a `Recipe` for the method "paper", its first ridge chosen by cross-validation.
         rows: what was given.
         assumptions: see `check_assumptions`.
         evidence: scores of both fits.
@@ -67,7 +67,7 @@ class Plan:
     reason: str
     error: Errors
     gain: Interval
-    harm: float
+    degradation: float
     worth_labels: Interval
     more_labels: int | None
     share: Interval
@@ -82,19 +82,19 @@ class Plan:
     evidence: Evidence
 
     def check_assumptions(self) -> Assumptions:
-        """What the numbers assume, whether the rows bear it out, and what a breach does."""
+        """Return what the numbers assume, whether it holds, and what a violation does."""
         return self.assumptions
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, ready for JSON."""
+        """Return plain values, ready for JSON."""
         return text.as_dict(self)
 
     def to_frame(self) -> pd.DataFrame:
-        """Errors of every source, one row each."""
+        """Return errors of every source, one row each."""
         return text.as_frame(self)
 
     def plot(self, *, panel: str | None = None, ax: Axes | None = None) -> Figure:
-        """Errors by source, and the scores of the rows; one `panel` of them on `ax`."""
+        """Draw errors by source and scores of the samples, or one `panel` of them on `ax`."""
         from ...plots.plan import plot_plan
 
         return plot_plan(self, panel=panel, ax=ax)
@@ -104,8 +104,8 @@ class Plan:
 
     def __repr__(self) -> str:
         return (
-            f"Plan({self.advice!r}, self-training {self.error.self_training}, labels only"
-            f" {self.error.labels_only})"
+            f"Plan({self.advice!r}, self-training {self.error.self_training}, supervised"
+            f" {self.error.supervised})"
         )
 
     def _repr_html_(self) -> str:
@@ -124,15 +124,15 @@ def plan(
     random_state: Any = 0,
     progress: ProgressOption = None,
 ) -> Plan:
-    """Say whether self-training is worth it on these rows.
+    """Say whether self-training is worth it on this data.
 
     Arguments:
-        X: rows by columns: an array, a DataFrame, a sparse matrix or a Dask array.
-        y: the class of each row, `unlabeled` where it is not known.
-        unlabeled: the marker of a row without a label.
+        X: samples by columns: an array, a DataFrame, a sparse matrix or a Dask array.
+        y: the class of each sample; `unlabeled`, NaN or None if unlabelled.
+        unlabeled: the marker of unlabelled samples.
         positive: the class to plan against all others; needed with more than two.
-        encode: make columns of 0 and 1 out of columns of text.
-        random_state: for folds, samples and draws.
+        encode: one-hot encode columns of text.
+        random_state: seed of folds, samples and draws.
         progress: None, True, False or a function of a `ProgressReport` (`runtime.progress`).
 
     >>> from sklearn.datasets import load_digits
@@ -142,7 +142,7 @@ def plan(
     True
     """
     if not isinstance(encode, bool):
-        raise InvalidInput("encode", encode, "True or False is accepted")
+        raise InvalidInput("encode", encode, "must be True or False")
     random = check_random_state(random_state)
     return plan_rows(read_input(X, y, unlabeled, positive, encode, random), random, progress)
 
@@ -157,19 +157,19 @@ def plan_file(
     seed: int = 0,
     progress: ProgressOption = None,
 ) -> Plan:
-    """The plan of a CSV file, which is read in pieces; `target` is the column of the classes."""
+    """Plan for a CSV file, which is read in chunks; `target` is the column of the classes."""
     random = check_random_state(seed)
     table = read_csv_rows(path, target, unlabeled, seed, progress)
-    marker = unlabeled.strip()  # in place of empty cells too, so that messages name it
+    marker = unlabeled.strip()  # also for empty cells, so that messages name it
     y = np.array([name if isinstance(name, str) else marker for name in table.y], dtype=object)
     read = read_input(table.X, y, marker, positive, encode, random)
     return plan_rows(table.complete(read), random, progress)
 
 
 def plan_rows(rows: Input, random: np.random.RandomState, progress: ProgressOption = None) -> Plan:
-    """The plan of rows that were read and checked."""
+    """Plan for samples that were read and checked."""
     ones = np.ones(len(rows.codes))
-    fits = FOLDS + SURROGATES + 3
+    fits = FOLDS + SYNTHETIC + 3
     with Progress(fits, "fits", checked_progress(progress)) as bar, one_thread():
         prepared = in_coordinates(
             prepare(rows.matrix, rows.codes, ones, "auto", 8.0, TABLE.directions, random)
@@ -185,14 +185,14 @@ def plan_rows(rows: Input, random: np.random.RandomState, progress: ProgressOpti
     odds = odds_of(found)
     error = headline(found, predictions.distances, draw)
     sources = {
-        "left-out rows": Errors(error.labels_only, error.self_training),
-        "surrogate": predictions.surrogate,
+        "cross-validation": Errors(error.supervised, error.self_training),
+        "synthetic data": predictions.synthetic,
         "theory": predictions.theory,
     }
     judged = check(prepared, evidence, sources)
     advice = answer(odds)
     if advice == "do not":
-        parameters = {**parameters, **LABELS_ALONE}
+        parameters = {**parameters, **SUPERVISED}
     more = labels_needed(cells, rows.unlabeled, draw) if advice == "cannot tell" else None
     clusters = predictions.shape.clusters
     return Plan(
@@ -200,7 +200,7 @@ def plan_rows(rows: Input, random: np.random.RandomState, progress: ProgressOpti
         reason=text.reason(advice, odds, cells, more),
         error=error,
         gain=interval(found.gain),
-        harm=float(odds.harm),
+        degradation=float(odds.degradation),
         worth_labels=worth_labels(
             found, predictions.shape, sizes, float(np.mean(evidence.classes))
         ),
@@ -219,19 +219,18 @@ def plan_rows(rows: Input, random: np.random.RandomState, progress: ProgressOpti
 
 
 def _planned(prepared: Prepared, rows: Input) -> tuple[dict[str, Any], Input]:
-    """Parameters that make the classifier what is planned here, and the rows with a remark if that
-    matters.
+    """Return the parameters of the planned classifier, and the input with a remark if it matters.
 
-    On rows that pass for Gaussian clusters the classifier may change its method by itself, unless a
-    constant of the anchored one is given. That other method is not planned: its many steps are too
-    long for a dozen fits.
+    On samples that pass for Gaussian clusters the classifier may change its method, unless a
+    constant of the anchored one is given. The Gaussian method is not planned: a dozen fits of its
+    many steps take too long.
     """
     parameters: dict[str, Any] = {"class_weight": "balanced"}
     if not departure(prepared.unlabeled, prepared.basis.variances).small:
         return parameters, rows
     remark = (
-        f"The rows pass for Gaussian clusters. This plan is about anchor={TABLE.anchor:g}; "
-        'without it the classifier may take its method "gaussian", which was not tried here.'
+        f"The samples pass for Gaussian clusters. This plan is for anchor={TABLE.anchor:g}; "
+        'without it the classifier may use its method "gaussian", which was not tried here.'
     )
     parameters["anchor"] = TABLE.anchor
     return parameters, replace(rows, remarks=(*rows.remarks, remark))

@@ -1,11 +1,11 @@
-r"""The shape of the two classes when few rows are labelled.
+r"""Class means and covariance when few samples are labelled.
 
-Rows are in principal coordinates, whose covariance C is known from all rows. Soft labels p of the
-unlabelled rows give the difference of the class means, $d = \mathrm{Cov}(z, p)/(\pi(1-\pi))$: right
-as far as the score carries all that is known of the class. What it misses is in the labelled rows,
-in other directions and together with much noise; their correction is shrunk by the factor of James
-and Stein, which is 0 where it cannot be distinguished from noise. The covariance within the classes
-is $C - \pi(1-\pi) d d^T$.
+Samples are in principal coordinates, whose covariance C is known from all samples. Soft labels p of
+the unlabelled samples give the difference of the class means, $d = \mathrm{Cov}(z,
+p)/(\pi(1-\pi))$, which is exact if the score is sufficient for the class. What it misses is in the
+labelled samples, in other directions and with much noise; their correction is shrunk by the factor
+of James and Stein, which is 0 if it cannot be distinguished from noise. The covariance within the
+classes is $C - \pi(1-\pi) d d^T$.
 """
 
 from __future__ import annotations
@@ -22,18 +22,16 @@ from ..prepared import Prepared
 from .evidence import SLOPE_SPREAD, Evidence, Places
 
 MOST_EXPLAINED = 0.9
-"""Share of the variance along one direction that the classes may explain. It is a separation of 3
-for balanced classes, an error of 0.1 %: few labels cannot tell more, and what they claim beyond it
-was noise.
-"""
+"""Largest fraction of the variance in one direction that classes may explain: a separation of 3 for
+balanced ones, an error of 0.1 %. What few labels claim beyond is noise."""
 
 
 @dataclass(frozen=True)
 class Shape:
-    """Two clusters in principal coordinates, and the share of the positive one.
+    """Two clusters in principal coordinates, and the proportion of the positive one.
 
     Attributes:
-        corrected: how much of the labelled rows' own difference was trusted, 0 to 1.
+        corrected: weight of the labelled samples' own difference, 0 to 1.
     """
 
     clusters: Clusters
@@ -44,7 +42,7 @@ class Shape:
 def shape_of(
     prepared: Prepared, evidence: Evidence, draw: np.random.Generator | None = None
 ) -> Shape:
-    """The shape of the rows; with `draw`, one of those that the labelled rows leave possible."""
+    """Estimate the clusters; with `draw`, sample from those the labelled samples leave possible."""
     soft = _soft_labels(evidence, draw)
     others = prepared.unlabeled.coordinates.take(slice(None))
     mass = prepared.unlabeled.weights / prepared.unlabeled.weights.sum()
@@ -64,28 +62,26 @@ def shape_of(
 
 
 def _means(rows: Array, evidence: Evidence) -> Array:
-    """Difference of the class means of the labelled rows."""
+    """Return the difference of the class means of the labelled samples."""
     positive = evidence.weights * evidence.classes
     negative = evidence.weights - positive
     return np.asarray(positive @ rows / positive.sum() - negative @ rows / negative.sum())
 
 
 def _noise(evidence: Evidence) -> float:
-    """Variance of that difference, in units of a row's."""
+    """Return the variance of that difference, in units of a sample's."""
     positive = float(evidence.weights @ evidence.classes)
     return 1 / positive + 1 / (float(evidence.weights.sum()) - positive)
 
 
 def _beside(gap: Array, difference: Array, total: Array) -> Array:
-    """The part of the gap that the soft labels say nothing of: along their own direction they know
-    better.
-    """
+    """Return the part of the gap about which the soft labels say nothing."""
     along = np.linalg.solve(total, difference)
     return np.asarray(gap - difference * float(along @ gap) / float(along @ difference))
 
 
 def _soft_labels(evidence: Evidence, draw: np.random.Generator | None) -> Array:
-    """Probabilities of the unlabelled rows, calibrated on left-out rows (resampled with `draw`)."""
+    """Return soft labels, calibrated on held-out samples (resampled with `draw`)."""
     chosen = _resampled(evidence.classes, draw)
     odds = float(np.log(evidence.share / (1 - evidence.share)))
     slope, shift = calibrate(
@@ -99,9 +95,8 @@ def _soft_labels(evidence: Evidence, draw: np.random.Generator | None) -> Array:
 
 
 def _trusted(distance: float, size: int, draw: np.random.Generator | None) -> float:
-    """The factor of James and Stein for a gap of this squared length in units of its noise.
-
-    The length is a chi-square of `size` degrees of freedom, moved by what is real in it.
+    """Return the factor of James and Stein for a gap of this squared length in units of its noise,
+    which is a noncentral chi-square of `size` degrees of freedom.
     """
     if distance <= 0 or size < 1:
         return 0.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .advice import GUESSING, HARM, WORTH, Answer, Odds
+from .advice import DEGRADED, GUESSING, WORTH, Answer, Odds
 from .posterior import Cells, Interval
 from .sources import Errors
 
@@ -14,23 +14,23 @@ if TYPE_CHECKING:
     from .plan import Plan
 
 FITS = {
-    "labels_only": "labels only",
+    "supervised": "supervised",
     "self_training": "self-training",
-    "every_label": "every label",
+    "fully_supervised": "fully supervised",
 }
 
-
 ALL = 0.99
-"""From this share of the unlabelled rows on, a number of labels counts as all of them."""
+"""From this fraction of the unlabelled samples on, a number of labels counts as all of them."""
 
 
 def reason(advice: Answer, odds: Odds, cells: Cells, more: int | None) -> str:
-    """Why the advice is what it is."""
+    """Return the reason of the advice."""
     changed = float(cells.sizes[1] + cells.sizes[2])
     facts = (
-        f"Self-training changes the class of {changed:.1%} of the rows. It harms (more than "
-        f"{100 * HARM:g} points) with probability {float(odds.harm):.0%} and gains more than "
-        f"{100 * WORTH:g} point with probability {float(odds.worthwhile):.0%}."
+        f"Self-training changes the class of {changed:.1%} of the samples. It raises the error by"
+        f" more than {100 * DEGRADED:g} points with probability {float(odds.degradation):.0%} and"
+        f" lowers it by more than {100 * WORTH:g} point with probability"
+        f" {float(odds.worthwhile):.0%}."
     )
     if advice == "do":
         return f"A gain of {100 * float(odds.expected):.1f} points is expected. {facts}"
@@ -44,28 +44,29 @@ def reason(advice: Answer, odds: Odds, cells: Cells, more: int | None) -> str:
 
 
 def as_text(plan: Plan) -> str:
-    """What a practitioner reads."""
+    """Return the plan in words, for a practitioner."""
     rows = plan.rows
     lines = [
         f"Advice: {plan.advice.upper()}. {plan.reason}",
         "",
-        f"{'balanced error':<16}{'estimate':>9}  90 % interval   from",
+        f"{'balanced error':<18}{'estimate':>9}  90 % interval   from",
         *(
-            f"{FITS[name]:<16}{_percent(interval.estimate):>9}  {_ends(interval):<15} {source}"
+            f"{FITS[name]:<18}{_percent(interval.estimate):>9}  {_ends(interval):<15} {source}"
             for name, interval, source in _headline(plan)
         ),
         f"Self-training is worth {worth(plan)}.",
         "",
-        "The sources apart:",
+        "By source:",
         *(
-            f"  {source:<14}"
+            f"  {source:<18}"
             + "   ".join(f"{FITS[n]} {_percent(e.estimate)} {_ends(e)}" for n, e in _pairs(errors))
             for source, errors in plan.sources.items()
         ),
         "",
         (
-            f"Rows: {rows.labeled} labelled, {rows.unlabeled} not; {rows.matrix.shape[1]} columns."
-            f" Share of {rows.names[1]!r}: {_percent(plan.share.estimate)} {_ends(plan.share)}."
+            f"Samples: {rows.labeled} labelled, {rows.unlabeled} unlabelled;"
+            f" {rows.matrix.shape[1]} columns. Proportion of {rows.names[1]!r}:"
+            f" {_percent(plan.share.estimate)} {_ends(plan.share)}."
         ),
         (
             f"Separation {plan.separation:.2f}, effective dimension {plan.effective_dimension:.0f},"
@@ -73,25 +74,25 @@ def as_text(plan: Plan) -> str:
         ),
         *rows.remarks,
     ]
-    broken = plan.assumptions.broken
+    violated = plan.assumptions.violated
     lines.append("")
-    if broken:
-        lines.append("What the rows break:")
-        lines += [f"  {each.name}. {each.found} {each.effect}" for each in broken]
+    if violated:
+        lines.append("Violated assumptions:")
+        lines += [f"  {each.name}. {each.found} {each.effect}" for each in violated]
     else:
-        lines.append("The rows bear out all assumptions (check_assumptions() lists them).")
+        lines.append("No assumption is violated (check_assumptions() lists them).")
     return "\n".join(lines)
 
 
 def as_dict(plan: Plan) -> dict[str, Any]:
-    """Plain values under the names of the attributes."""
+    """Return plain values under the names of the attributes."""
     rows = plan.rows
     return {
         "advice": plan.advice,
         "reason": plan.reason,
         "error": _errors(plan.error),
         "gain": plan.gain._asdict(),
-        "harm": plan.harm,
+        "degradation": plan.degradation,
         "worth_labels": plan.worth_labels._asdict(),
         "more_labels": plan.more_labels,
         "share": plan.share._asdict(),
@@ -113,7 +114,7 @@ def as_dict(plan: Plan) -> dict[str, Any]:
 
 
 def as_frame(plan: Plan) -> pd.DataFrame:
-    """One row per source and fit."""
+    """Return one row per source and fit."""
     import pandas as pd
 
     sources = {"plan": plan.error, **plan.sources}
@@ -135,9 +136,9 @@ def _errors(errors: Errors) -> dict[str, dict[str, float]]:
 
 
 def _headline(plan: Plan) -> list[tuple[str, Interval, str]]:
-    sources = {"every_label": "left-out rows, and the surrogate for how far below"}
+    sources = {"fully_supervised": "cross-validation, minus a gap estimated on synthetic data"}
     return [
-        (name, interval, sources.get(name, "left-out rows"))
+        (name, interval, sources.get(name, "cross-validation"))
         for name, interval in _pairs(plan.error)
     ]
 
@@ -151,9 +152,9 @@ def _ends(interval: Interval) -> str:
 
 
 def worth(plan: Plan) -> str:
-    """What self-training is worth in labels, in words."""
+    """Say how many labels self-training is worth."""
     interval, most = plan.worth_labels, plan.rows.unlabeled
     if interval.estimate >= ALL * most:
-        return "as much as labelling every row, as far as these labels can tell"
+        return "as much as labelling every sample, as far as these labels can tell"
     high = "every one" if interval.high >= ALL * most else f"{interval.high:.0f}"
-    return f"about {interval.estimate:.0f} further labels [{interval.low:.0f}, {high}]"
+    return f"about {interval.estimate:.0f} more labels [{interval.low:.0f}, {high}]"

@@ -1,7 +1,7 @@
-"""The same fits on Gaussian rows of the data's own shape and sizes.
+"""The same fits on synthetic Gaussian data with the covariance and sizes of the real samples.
 
-What it shows and the theory does not: the classifier as it runs, at these few rows. What it
-cannot show: everything in which real rows differ from Gaussian clusters.
+Unlike the theory, it shows the classifier as it runs, with so few samples. It cannot show how real
+samples differ from Gaussian clusters.
 """
 
 from __future__ import annotations
@@ -13,27 +13,27 @@ from scipy.special import ndtr
 
 from ...arrays import Array
 from ..anchored import Unlabeled
-from ..folds import FALLBACK_RIDGE, assign_folds, balanced_targets
-from ..logistic import Coordinates, RowTargets, fit_student
+from ..folds import FALLBACK_RIDGE, assign_folds, balanced_problem
+from ..logistic import fit_student
 from ..prepared import Prepared
 from ..rows import StoredRows
 from ..setting import Setting
-from .evidence import Rule, fit_rivals
+from .evidence import Rule, fit_both
 from .shape import Shape
 
 
-def surrogate_errors(
+def synthetic_errors(
     prepared: Prepared, shape: Shape, setting: Setting, random: np.random.RandomState
 ) -> Array:
-    """Balanced errors of labels only, of self-training and of every label, on one draw of rows."""
+    """Return balanced errors of supervised, self-trained and fully supervised fit on one draw."""
     drawn, hidden = _drawn(prepared, shape, random)
-    fits = fit_rivals(drawn, setting)
-    rules = (fits.supervised, fits.trained, _every_label(drawn, hidden))
+    fits = fit_both(drawn, setting)
+    rules = (fits.supervised, fits.trained, _fully_supervised(drawn, hidden))
     return np.array([balanced_error(shape, rule) for rule in rules])
 
 
 def balanced_error(shape: Shape, rule: Rule) -> float:
-    """Mean of the two class errors of a rule on the clusters, exactly."""
+    """Return the mean of the two class errors of a rule on the clusters, exactly."""
     clusters = shape.clusters
     spread = float(np.sqrt(rule.weights @ clusters.covariance @ rule.weights))
     reach = float(clusters.mean @ rule.weights)
@@ -43,11 +43,11 @@ def balanced_error(shape: Shape, rule: Rule) -> float:
 def _drawn(
     prepared: Prepared, shape: Shape, random: np.random.RandomState
 ) -> tuple[Prepared, Array]:
-    """Rows in place of the real ones, with the same labelled classes; the classes of the others."""
+    """Draw samples with the same labelled classes; return them and the classes of the others."""
     codes = prepared.codes
     rows = prepared.unlabeled.coordinates.shape[0]
     hidden = (random.random_sample(rows) < shape.share).astype(float)
-    labeled, others = (_rows(shape, classes, random) for classes in (codes, hidden))
+    labeled, others = (_samples(shape, classes, random) for classes in (codes, hidden))
     drawn = replace(
         prepared,
         labeled=labeled,
@@ -58,21 +58,17 @@ def _drawn(
     return drawn, hidden
 
 
-def _rows(shape: Shape, classes: Array, random: np.random.RandomState) -> Array:
+def _samples(shape: Shape, classes: Array, random: np.random.RandomState) -> Array:
     variances, directions = np.linalg.eigh(shape.clusters.covariance)
     noise = random.standard_normal((len(classes), len(variances)))
     spread = (noise * np.sqrt(np.maximum(variances, 0.0))) @ directions.T
     return np.asarray(spread + (2 * classes - 1)[:, None] * shape.clusters.mean)
 
 
-def _every_label(drawn: Prepared, hidden: Array) -> Rule:
-    """The balanced fit to all rows with their true classes; with so many a ridge hardly matters."""
+def _fully_supervised(drawn: Prepared, hidden: Array) -> Rule:
+    """Fit all samples with their true classes; with so many the ridge hardly matters."""
     rows = np.concatenate([drawn.labeled, drawn.unlabeled.coordinates.take(slice(None))])
-    mass, pull = balanced_targets(
-        np.concatenate([drawn.codes, hidden]).astype(float), np.ones(len(rows))
-    )
-    none = np.zeros(0)
-    table = Coordinates(rows, StoredRows(np.zeros((0, rows.shape[1]))))
+    classes = np.concatenate([drawn.codes, hidden]).astype(float)
     penalty = FALLBACK_RIDGE / drawn.basis.weights(0.0)
-    student = fit_student(table, RowTargets(mass, pull, none, none), penalty)
+    student = fit_student(*balanced_problem(rows, classes, np.ones(len(rows))), penalty)
     return Rule(student.coefficients, student.bias)
