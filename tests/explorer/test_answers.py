@@ -37,8 +37,8 @@ def test_the_error_view_has_the_numbers_of_the_api():
     other = PageState.from_query(state.pin)
     pinned = solve(other.problem, other.recipe)
     np.testing.assert_allclose(curve(shown, "pinned run")["y"], pinned.error, rtol=1e-12)
-    assert curve(shown, "Bayes limit")["y"][0] == bayes_error(state.problem).semi_supervised
-    assert curve(shown, "every label")["y"][0] == supervised_optimum(state.problem).error
+    assert curve(shown, "Bayes error")["y"][0] == bayes_error(state.problem).semi_supervised
+    assert curve(shown, "fully supervised")["y"][0] == supervised_optimum(state.problem).error
     assert curve(shown, "best step")["x"] == [int(np.argmin(run.error))]
 
 

@@ -49,8 +49,8 @@ def test_a_schedule_and_hard_labels_survive_the_address():
 @pytest.mark.parametrize(
     ("query", "word"),
     [
-        ("rho=2", "rho = 2"),
-        ("rho=nan", "rho = 'nan'"),
+        ("rho=2", "rho must be a number from 0.01 to 0.99, got 2"),
+        ("rho=nan", "rho must be a number from 0.01 to 0.99, got 'nan'"),
         ("steps=1e9", "steps"),
         ("steps=2.5", "steps"),
         ("loss=__import__('os')", "loss"),

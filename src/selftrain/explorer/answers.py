@@ -1,5 +1,4 @@
-"""From the state of a page to what it shows: a picture, sentences, numbers, snippets. No page in
-here.
+"""From the state of a page to what it shows: a picture, sentences, numbers, snippets.
 
 `answer` runs in a worker process and returns plain values. Runs and baselines are remembered, so
 that moving the step that is shown solves nothing again.
@@ -9,21 +8,13 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from .. import (
-    Problem,
-    Recipe,
-    SelfTrainError,
-    Trajectory,
-    bayes_error,
-    continuum,
-    solve,
-    supervised_optimum,
-)
-from ..errors import InvalidInput, NoExpansion, StageError
+from .. import Problem, Recipe, Trajectory, continuum, solve
+from ..errors import EmptySelection, InvalidInput, NoExpansion, SelfTrainError, StageError
+from ..tuning.limits import Limits
 from . import charts, drawing
 from .drawing import Level, Theme
 from .page_state import PageState
@@ -54,7 +45,8 @@ def answer(data: dict[str, Any]) -> dict[str, Any]:
     except InvalidInput as error:
         return {"fault": str(error), "field": FIELDS.get(error.field, error.field)}
     except StageError as error:
-        return {"fault": f"This run has no solution: {error}", "field": _blamed(error)}
+        blamed = "threshold" if isinstance(error, EmptySelection) else "lambda_u"
+        return {"fault": f"This run has no solution: {error}", "field": blamed}
     except SelfTrainError as error:
         return {"fault": str(error), "field": None}
 
@@ -67,13 +59,6 @@ def table(data: dict[str, Any]) -> str:
 
 class NoPicture(SelfTrainError):
     """A view has no meaning for these settings."""
-
-
-class Yardsticks(NamedTuple):
-    """What a run is compared with: lines of the picture, and the same in words."""
-
-    levels: tuple[Level, ...]
-    sentence: str
 
 
 def _shown(state: PageState, run: Trajectory, data: dict[str, Any]) -> dict[str, Any]:
@@ -123,7 +108,7 @@ def _figure(
     t: int,
 ) -> drawing.Figure:
     if state.view == "error":
-        return charts.error(theme, run, pinned, _limits(run.problem).levels, points, t)
+        return charts.error(theme, run, pinned, _levels(_limits(run.problem)), points, t)
     if state.view == "direction":
         return charts.direction(theme, run, pinned, points, t)
     if state.view == "laws":
@@ -174,34 +159,26 @@ def _sentences(run: Trajectory, pinned: Trajectory | None) -> list[str]:
     ]
     if run.collapsed_at is not None:
         spoken.append(f"The pseudo-labels collapse into one class at step {run.collapsed_at}.")
-    spoken.append(_limits(run.problem).sentence)
+    limits = _limits(run.problem)
+    spoken.append(f"Fully supervised with the best ridge: {limits.supervised.error:.4f}.")
+    spoken.append(limits.sentence(4))
     if pinned is not None and pinned.problem != run.problem:
         spoken.append("The pinned run has another problem: its own limits may differ.")
     return spoken
 
 
 @lru_cache(maxsize=64)
-def _limits(problem: Problem) -> Yardsticks:
-    supervised = supervised_optimum(problem).error
-    every = Level(supervised, "every label, best ridge", "supervised")
-    begin = f"With every label and its best ridge: {supervised:.4f}."
-    if problem.shaped:
-        linear = problem.test_clusters.best_rule(problem.test_mixture.rho).error
-        count = problem.test_clusters.features
-        return Yardsticks(
-            (every, Level(linear, "best linear rule", "ink")),
-            f"{begin} No linear rule errs less than {linear:.4f} on clusters of this shape"
-            f" ({count} {'direction' if count == 1 else 'directions'}; Δ is not used).",
-        )
-    bayes = bayes_error(problem)
-    return Yardsticks(
-        (
-            Level(bayes.labeled_only, "Bayes, labelled only", "faint"),
-            every,
-            Level(bayes.semi_supervised, "Bayes limit", "ink"),
-        ),
-        f"{begin} No method errs less than {bayes.semi_supervised:.4f} on these data.",
-    )
+def _limits(problem: Problem) -> Limits:
+    return Limits(problem)
+
+
+def _levels(limits: Limits) -> tuple[Level, ...]:
+    """Return the lines that a run is compared with."""
+    supervised = Level(limits.supervised.error, "fully supervised, best ridge", "supervised")
+    if limits.problem.shaped:
+        return supervised, Level(limits.lowest, "best linear rule", "ink")
+    alone = Level(limits.bayes.labeled_only, "labelled only, Bayes error", "faint")
+    return alone, supervised, Level(limits.lowest, "Bayes error", "ink")
 
 
 def _numbers(run: Trajectory, t: int) -> list[tuple[str, str]]:
@@ -215,10 +192,6 @@ def _numbers(run: Trajectory, t: int) -> list[tuple[str, str]]:
         "χ": run.chi,
     }
     return [(name, f"{float(values[t]):.5g}") for name, values in quantities.items()]
-
-
-def _blamed(error: StageError) -> str:
-    return "threshold" if type(error).__name__ == "EmptySelection" else "lambda_u"
 
 
 @lru_cache(maxsize=64)

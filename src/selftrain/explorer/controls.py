@@ -1,4 +1,4 @@
-r"""What a visitor can set: one table for the page, the address, the checks and the snippets.
+r"""What a visitor can set: the controls of the page, made from the table of parameters.
 
 A control has limits of its own, narrower than those of `Problem` and `Recipe`: within them every
 answer comes fast enough to follow a slider.
@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import InvalidInput
+from ..parameters import PARAMETERS, Parameter
 
 __all__ = [
     "CHOICES",
     "CONTROLS",
     "ENTRIES",
+    "START",
     "SWITCHES",
     "Choice",
     "Control",
@@ -24,56 +26,60 @@ __all__ = [
     "read_number",
 ]
 
-MOST_STEPS = 256
-"""Longest run of the page: a slider must answer within a quarter of a second."""
+START: dict[str, Any] = {
+    "rho": 0.2, "alpha_l": 0.5, "alpha_u": 2.0, "delta": 0.5625, "steps": 16, "lambda_l": 0.1,
+    "lambda_u": 0.00372, "annealing": 0.0223, "fix_bias": True,
+}  # fmt: skip
+"""Where a first visit begins, as far as it differs from the defaults: the headline."""
+
+SHIFT = ("rho_u", "delta_u")
+"""Parameters of batches that differ from the labelled samples."""
 
 
 @dataclass(frozen=True)
-class Control:
-    """A number with a slider and a field to type in.
-
-    Attributes:
-        name: the field of `Problem` or `Recipe`.
-        group: "problem", "shift" or "recipe".
-        label, symbol, help: what a visitor reads.
-        low, high: limits, both allowed.
-        scale: "linear", "log", or "whole" for whole numbers.
-        zero: whether 0 is allowed although the scale is logarithmic; it is the left end of the
-            slider.
-        infinite: whether `inf` is allowed; it is the right end of the slider.
-        schedule: whether a list of numbers, one per step, may be typed.
-    """
+class Member:
+    """Something that can be set; `group` is "problem", "shift" or "recipe"."""
 
     name: str
     group: str
     label: str
+
+
+@dataclass(frozen=True)
+class Control(Member):
+    """A number with a slider and a field to type in.
+
+    Attributes:
+        symbol, help: what a visitor reads.
+        low, high: limits, both allowed.
+        scale: "linear", "log", or "whole" for whole numbers.
+        zero: whether 0 is allowed on a logarithmic scale, at the left end of the slider.
+        infinite: whether `inf` is allowed, at the right end of the slider.
+        schedule: whether a list of numbers, one per step, may be typed.
+    """
+
     symbol: str
     help: str
     low: float
     high: float
     default: float | None
-    scale: str = "linear"
-    zero: bool = False
-    infinite: bool = False
-    schedule: bool = False
+    scale: str
+    zero: bool
+    infinite: bool
+    schedule: bool
 
     @property
     def accepted(self) -> str:
         """What may be typed, in words."""
         kind = "a whole number" if self.scale == "whole" else "a number"
-        words = f"{kind} from {self.low:g} to {self.high:g}"
-        if self.zero:
-            words += ", or 0"
-        if self.infinite:
-            words += ", or inf"
-        if self.default is None:
-            words += ", or nothing"
-        if self.schedule:
-            words += "; several with commas, one per step"
-        return words + " is accepted"
+        words = f"must be {kind} from {self.low:g} to {self.high:g}"
+        words += ", or 0" if self.zero else ""
+        words += ", or inf" if self.infinite else ""
+        words += ", or empty" if self.default is None else ""
+        return words + ("; several with commas, one per step" if self.schedule else "")
 
     def check(self, value: float) -> float:
-        """The value, if it is within the limits."""
+        """Return the value, if it is within the limits."""
         inside = self.low <= value <= self.high
         inside = inside or (self.zero and value == 0) or (self.infinite and value == math.inf)
         if not inside or (self.scale == "whole" and value % 1):
@@ -82,207 +88,73 @@ class Control:
 
 
 @dataclass(frozen=True)
-class Switch:
+class Switch(Member):
     """A yes or no."""
 
-    name: str
-    group: str
-    label: str
     help: str
     default: bool = False
 
 
 @dataclass(frozen=True)
-class Choice:
+class Choice(Member):
     """One of several names."""
 
-    name: str
-    group: str
-    label: str
     options: tuple[str, ...]
     default: str
 
 
 @dataclass(frozen=True)
-class Entry:
+class Entry(Member):
     """A text without a slider."""
 
-    name: str
-    group: str
-    label: str
     help: str
     default: str = ""
 
 
-CONTROLS = (
-    Control(
-        "alpha_l",
-        "problem",
-        "Labelled points per feature",
-        "α_L",
-        "0.5 is one labelled point for two features.",
-        0.02,
-        20.0,
-        0.5,
-        "log",
-    ),
-    Control(
-        "alpha_u",
-        "problem",
-        "Unlabelled points per feature",
-        "α_U",
-        "Every step gets so many new ones.",
-        0.1,
-        50.0,
-        2.0,
-        "log",
-        schedule=True,
-    ),
-    Control(
-        "rho",
-        "problem",
-        "Share of the positive class",
-        "ρ",
-        "0.5 means balanced classes.",
-        0.01,
-        0.99,
-        0.2,
-    ),
-    Control(
-        "delta",
-        "problem",
-        "Variance of the noise",
-        "Δ",
-        "Larger: the two clusters overlap more.",
-        0.05,
-        5.0,
-        0.5625,
-        "log",
-    ),
-    Control(
-        "steps",
-        "problem",
-        "Self-training steps",
-        "T",
-        "Each labels a batch and fits again.",
-        0,
-        MOST_STEPS,
-        16,
-        "whole",
-    ),
-    Control(
-        "rho_u",
-        "shift",
-        "Share of the positive class",
-        "ρ_U",
-        "Empty: that of the labelled points.",
-        0.01,
-        0.99,
-        None,
-        schedule=True,
-    ),
-    Control(
-        "delta_u",
-        "shift",
-        "Variance of the noise",
-        "Δ_U",
-        "Empty: that of the labelled points.",
-        0.05,
-        5.0,
-        None,
-        "log",
-        schedule=True,
-    ),
-    Control(
-        "lambda_l",
-        "recipe",
-        "Ridge of the labelled fit",
-        "λ_L",
-        "Penalty on the weights in step 0.",
-        1e-6,
-        10.0,
-        0.1,
-        "log",
-    ),
-    Control(
-        "lambda_u",
-        "recipe",
-        "Ridge of the later steps",
-        "λ_U",
-        "Small: every step moves the model little.",
-        1e-6,
-        10.0,
-        0.00372,
-        "log",
-        schedule=True,
-    ),
-    Control(
-        "threshold",
-        "recipe",
-        "Selection threshold",
-        "Γ",
-        "Leaves out points with |logit| below Γ√q.",
-        0.0,
-        3.0,
-        0.0,
-        schedule=True,
-    ),
-    Control(
-        "sharpness",
-        "recipe",
-        "Sharpness of pseudo-labels",
-        "γ",
-        "1: the model's probability; inf: hard labels.",
-        0.1,
-        100.0,
-        1.0,
-        "log",
-        infinite=True,
-        schedule=True,
-    ),
-    Control(
-        "annealing",
-        "recipe",
-        "Annealing of pseudo-labels",
-        "a",
-        "Step t has the sharpness γ(1 + a t).",
-        1e-3,
-        10.0,
-        0.0223,
-        "log",
-        zero=True,
-        schedule=True,
-    ),
-)
+def _control(one: Parameter) -> Control:
+    assert one.page is not None
+    default = START.get(one.name, one.default)
+    return Control(
+        one.name,
+        "shift" if one.name in SHIFT else one.home,
+        one.label,
+        one.plain_symbol,
+        _sentence(one),
+        *one.page,
+        default,
+        one.scale,
+        zero=one.scale == "log" and one.default == 0,
+        infinite=one.range is not None and one.range.accepts(math.inf),
+        schedule=one.per_step,
+    )
 
-SWITCHES = (
-    Switch(
-        "fix_bias",
-        "recipe",
-        "Keep the bias of step 0",
-        "Helps when labels would run into one class.",
-        True,
-    ),
-)
 
-CHOICES = (Choice("loss", "problem", "Loss", ("logistic", "squared"), "logistic"),)
+def _sentence(one: Parameter) -> str:
+    return one.sentence[0].upper() + one.sentence[1:] + "."
 
+
+_FIX_BIAS, _LOSS = PARAMETERS["fix_bias"], PARAMETERS["loss"]
+CONTROLS = tuple(_control(one) for one in PARAMETERS.values() if one.page is not None)
+SWITCHES = (Switch("fix_bias", "recipe", _FIX_BIAS.label, _sentence(_FIX_BIAS), START["fix_bias"]),)
+CHOICES = (Choice("loss", "problem", _LOSS.label, _LOSS.choices, _LOSS.default),)
 ENTRIES = (
     Entry(
         "shape",
         "problem",
-        "Shape of the clusters",
-        "Empty: a sphere with noise Δ. Otherwise mean:variance of each direction, as in"
+        "Covariance of the clusters",
+        "Empty: spherical, with noise Δ. Otherwise mean:variance of each direction, as in"
         " 1:0.5, 0.3:2 (“Your data” fills it in); Δ is not used then.",
     ),
 )
+MOST_STEPS = int(PARAMETERS["steps"].page[1])  # type: ignore[index]
+"""Longest run of the page: a slider must answer within a quarter of a second."""
 
 LONGEST_TEXT = 8000
 """Characters of a typed schedule or of an address that are read at all."""
 
 
 def read_number(control: Control, text: Any) -> float | list[float] | None:
-    """What was typed into a control: a number, a schedule, or None for nothing.
+    """Read what was typed into a control: a number, a schedule, or None if it is empty.
 
     >>> rho = next(control for control in CONTROLS if control.name == "rho")
     >>> read_number(rho, " 0.25 ")
@@ -294,7 +166,7 @@ def read_number(control: Control, text: Any) -> float | list[float] | None:
             return None
         raise InvalidInput(control.name, "", control.accepted)
     if len(words) > LONGEST_TEXT:
-        raise InvalidInput(control.name, words, f"at most {LONGEST_TEXT} characters are read")
+        raise InvalidInput(control.name, words, f"must have at most {LONGEST_TEXT} characters")
     parts = [part.strip() for part in words.split(",")]
     if len(parts) > 1 and not control.schedule:
         raise InvalidInput(control.name, words, control.accepted)
@@ -306,7 +178,7 @@ def _float(control: Control, text: str) -> float:
     try:
         value = float(text)
     except ValueError:
-        raise InvalidInput(control.name, text, control.accepted) from None
+        value = math.nan
     if math.isnan(value):
         raise InvalidInput(control.name, text, control.accepted)
     return value

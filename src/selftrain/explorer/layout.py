@@ -1,6 +1,4 @@
-"""The page: controls on the left, the picture and what it says on the right. No behaviour in
-here.
-"""
+"""The page: controls on the left, the picture and what it says on the right; no behaviour."""
 
 from __future__ import annotations
 
@@ -8,17 +6,7 @@ from typing import Any
 
 from dash import dcc, html
 
-from .controls import (
-    CHOICES,
-    CONTROLS,
-    ENTRIES,
-    MOST_STEPS,
-    SWITCHES,
-    Choice,
-    Control,
-    Entry,
-    Switch,
-)
+from .controls import CHOICES, CONTROLS, ENTRIES, MOST_STEPS, SWITCHES, Choice, Control
 from .opened import Map
 from .own_data import LARGEST_FILE
 from .page_state import VIEWS
@@ -32,10 +20,10 @@ SLIDER_STEPS = 1000
 """Positions of a slider; the page turns them into values."""
 
 INTRO = (
-    "A model with few labelled points labels other points itself, fits again, and repeats: this is"
+    "A model with few labelled samples labels others itself, fits again, and repeats: this is"
     " self-training.",
     "Move a slider, and the theory of large systems answers at once: does the error fall, or do the"
-    " labels run into one class?",
+    " labels drift into one class?",
     "You start with one positive in five: annealed labels and a fixed bias (blue) against plain"
     " self-training (grey).",
 )
@@ -45,22 +33,19 @@ STARTING = "Starting: the first answer takes a few seconds."
 GROUPS = {
     "problem": "The problem",
     "recipe": "The recipe",
-    "shift": "Unlabelled points that differ",
+    "shift": "Unlabelled samples that differ",
 }
 
 
 def page(opened: Map | None = None) -> html.Div:
     """Everything on the page; `opened` is a sweep to click on."""
+    stores = ("restored", "job-asked", "file-asked", "job", "mapped")
     return html.Div(
         id="page",
         children=[
             dcc.Location(id="address", refresh=False),
             dcc.Store(id="table", data=_table()),
-            dcc.Store(id="restored"),
-            dcc.Store(id="job-asked"),
-            dcc.Store(id="file-asked"),
-            dcc.Store(id="job"),
-            dcc.Store(id="mapped"),
+            *(dcc.Store(id=name) for name in stores),
             dcc.Store(id="dark", data=False),
             dcc.Interval(id="clock", interval=400, disabled=True),
             dcc.Download(id="download"),
@@ -92,34 +77,45 @@ def _sidebar() -> html.Section:
     ]
     for group, title in GROUPS.items():
         members = [_control(control) for control in CONTROLS if control.group == group]
-        members += [_switch(switch) for switch in SWITCHES if switch.group == group]
-        members += [_entry(entry) for entry in ENTRIES if entry.group == group]
+        members += [_switch(one.name, one.label, one.help, one.default)
+                    for one in SWITCHES if one.group == group]  # fmt: skip
+        members += [_setting(one.name, one.label, _field(one.name, one.default), one.help)
+                    for one in ENTRIES if one.group == group]  # fmt: skip
         members += [_choice(choice) for choice in CHOICES if choice.group == group]
         if group == "shift":
             parts.append(html.Details([html.Summary(title), *members]))
         else:
             parts.append(html.Fieldset([html.Legend(title), *members]))
-    named: Any = {"aria-label": "Controls"}
-    return html.Section(parts, id="controls", **named)
+    return html.Section(parts, id="controls", **_label("Controls"))
+
+
+def _label(text: str) -> dict[str, Any]:
+    """Return the name of an element for screen readers."""
+    return {"aria-label": text}
 
 
 def _control(control: Control) -> html.Div:
     text = "" if control.default is None else f"{control.default:g}"
-    return html.Div(
-        [
-            html.Label([control.label, " ", *_symbol(control.symbol)], htmlFor=control.name),
-            html.Div([_slider(control), _field(control.name, text)], className="pair"),
-            html.P(control.help, className="help"),
-            _fault(control.name),
-        ],
-        className="control",
+    slider = PlainInput(
+        id=f"{control.name}-slider", type="range", min=0, max=SLIDER_STEPS, step=1,
+        **_label(f"slider of {control.label}"),
+    )  # fmt: skip
+    pair = html.Div([slider, _field(control.name, text)], className="pair")
+    return _setting(
+        control.name, [control.label, " ", *_symbol(control.symbol)], pair, control.help
     )
 
 
-def _slider(control: Control) -> PlainInput:
-    named = {"aria-label": f"slider of {control.label}"}
-    return PlainInput(
-        id=f"{control.name}-slider", type="range", min=0, max=SLIDER_STEPS, step=1, **named
+def _setting(name: str, label: Any, inputs: Any, help: str) -> html.Div:
+    """Return an input with its label, its help, and room for a sentence about its value."""
+    return html.Div(
+        [
+            html.Label(label, htmlFor=name),
+            inputs,
+            html.P(help, className="help"),
+            _fault(name),
+        ],
+        className="control",
     )
 
 
@@ -128,20 +124,7 @@ def _field(name: str, text: str) -> PlainInput:
 
 
 def _fault(name: str) -> html.P:
-    """Where a sentence about this control will stand."""
     return html.P("", id=f"{name}-fault", className="fault", role="alert")
-
-
-def _entry(entry: Entry) -> html.Div:
-    return html.Div(
-        [
-            html.Label(entry.label, htmlFor=entry.name),
-            _field(entry.name, entry.default),
-            html.P(entry.help, className="help"),
-            _fault(entry.name),
-        ],
-        className="control",
-    )
 
 
 def _symbol(symbol: str) -> list[Any]:
@@ -150,12 +133,9 @@ def _symbol(symbol: str) -> list[Any]:
     return [html.I(letter), html.Sub(index)] if index else [html.I(letter)]
 
 
-def _switch(switch: Switch) -> html.Div:
-    box = PlainInput(id=switch.name, type="checkbox", checked=switch.default)
-    return html.Div(
-        [html.Label([box, switch.label]), html.P(switch.help, className="help")],
-        className="control",
-    )
+def _switch(name: str, label: str, help: str, on: bool) -> html.Div:
+    box = PlainInput(id=name, type="checkbox", checked=on)
+    return html.Div([html.Label([box, label]), html.P(help, className="help")], className="control")
 
 
 def _choice(choice: Choice) -> html.Div:
@@ -178,7 +158,6 @@ def _radio(name: str, title: str, options: dict[str, str], chosen: str) -> html.
 
 
 def _stage(opened: Map | None) -> html.Section:
-    named: Any = {"aria-label": "Result"}
     return html.Section(
         [
             _radio("view", "View", VIEWS, "error"),
@@ -207,7 +186,7 @@ def _stage(opened: Map | None) -> html.Section:
             ),
         ],
         id="stage",
-        **named,
+        **_label("Result"),
     )
 
 
@@ -236,8 +215,8 @@ def _own_data() -> html.Details:
             html.P(
                 "A CSV file with one column per feature and one with the class; leave the class"
                 " empty where it is not known. “Plan and compare” shows what to expect of"
-                " self-training and a curve of real rows; “Use their shape” moves the clusters of"
-                " the rows into the problem above. The rows stay on this machine and are not kept.",
+                " self-training and a curve of real rows; “Use their covariance” moves the clusters"
+                " of the rows into the problem above. The rows stay on this machine, unstored.",
                 className="help",
             ),
             html.Div(
@@ -251,7 +230,7 @@ def _own_data() -> html.Details:
                     html.Span("", id="chosen", role="status"),
                     html.Label(["Column of the classes ", _field("target", "y")]),
                     html.Button("Plan and compare", id="plan-it"),
-                    html.Button("Use their shape", id="shape-it"),
+                    html.Button("Use their covariance", id="shape-it"),
                 ],
                 className="row",
             ),
@@ -269,24 +248,17 @@ def _own_data() -> html.Details:
 
 
 def _actions() -> html.Div:
+    constants = ("Best constants", "best-constants")
+    heuristics = ("Best with heuristics", "best-heuristics")
     return html.Div(
         [
-            _row(
-                "Compare",
-                html.Button("Pin this run", id="pin-it", className="quiet"),
-                html.Button("Unpin", id="unpin", className="quiet"),
-            ),
-            _row(
-                "Search",
-                html.Button("Best constants", id="best-constants"),
-                html.Button("Best with heuristics", id="best-heuristics"),
-                html.Button("Best schedule", id="best-schedule"),
-            ),
+            _row("Compare", *_buttons(("Pin this run", "pin-it"), ("Unpin", "unpin"), quiet=True)),
+            _row("Search", *_buttons(constants, heuristics, ("Best schedule", "best-schedule"))),
             _row(
                 "Check",
                 _amount("Features ", "features", 4096, 2),
                 _amount("Seeds ", "seeds", 8, 1),
-                html.Button("Simulate", id="simulate"),
+                *_buttons(("Simulate", "simulate")),
             ),
             _row(
                 "Progress",
@@ -295,21 +267,26 @@ def _actions() -> html.Div:
             ),
             _row(
                 "Download",
-                html.Button("Data", id="save-data", className="quiet"),
-                html.Button("Figure", id="save-figure", className="quiet"),
-                html.Button("Python", id="save-python", className="quiet"),
-                html.Button("Settings", id="save-settings", className="quiet"),
+                *_buttons(
+                    ("Data", "save-data"), ("Figure", "save-figure"), ("Python", "save-python"),
+                    ("Settings", "save-settings"), quiet=True,
+                ),
             ),
         ],
         id="actions",
-    )
+    )  # fmt: skip
+
+
+def _buttons(*pairs: tuple[str, str], quiet: bool = False) -> list[html.Button]:
+    """Return buttons, each given by its title and its id."""
+    more: dict[str, Any] = {"className": "quiet"} if quiet else {}
+    return [html.Button(title, id=name, **more) for title, name in pairs]
 
 
 def _row(title: str, *members: Any) -> html.Div:
-    """Buttons that belong together, behind a word that says for what."""
-    named: Any = {"aria-label": title}
+    """Return buttons that belong together, behind a word that says for what."""
     lead = html.Span(title, className="lead")
-    return html.Div([lead, *members], className="row", role="group", **named)
+    return html.Div([lead, *members], className="row", role="group", **_label(title))
 
 
 def _amount(label: str, name: str, value: int, least: int) -> html.Label:
