@@ -75,7 +75,7 @@ _ERRORS: dict[Ending, type[StageError]] = {
 }
 
 
-@kernel(error_model="numpy")
+@kernel(allocates=False)
 def before_step(spread: float, bias: float, fixed_bias: bool, faded: bool) -> Ending:
     r"""How a step ends before it begins, from the largest standard deviation of its old logits
     within a class, and the old bias; SOLVED: it can begin.

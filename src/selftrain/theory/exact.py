@@ -1,7 +1,7 @@
 """The exact engine: every sample is used once, two classes; step after step by quadrature.
 
 Where losses and covariances allow, `step.march` solves the run in compiled code. Other steps, and
-those that do not converge there, are a `Stage`, solved by `step.solver`.
+those that do not converge there, are a `Stage`, solved by `step.stage`.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from .step.march import (
     START,
     Demands,
     Table,
+    extrapolated,
     march,
 )
-from .step.prediction import LONGEST_HISTORY, extrapolated
-from .step.solver import Solution, solve_stage
-from .step.stage import Stage
+from .step.newton import LONGEST_HISTORY
+from .step.stage import Solution, Stage, solve_stage
 from .tolerances import (
     COLLAPSED_MASS,
     LEVELS,
@@ -101,11 +101,12 @@ class Run:
         counts[:, START] = -1
         self.table = Table(
             np.full((size, FIRST + 3 * self.space.groups + 1), np.nan),
-            np.full((size, *blank.mean.shape), np.nan),
-            np.full((size, *blank.variance.shape), np.nan),
+            np.full((size + 1, *blank.mean.shape), np.nan),
+            np.full((size + 1, *blank.variance.shape), np.nan),
             np.full((size, 4), np.nan),
             counts,
         )
+        self.table.means[0], self.table.spreads[0] = blank
         self.exponents = np.zeros(size, dtype=np.int64)
         self.homogeneous = is_homogeneous(problem, recipe)
         self.near = np.full_like(self.table.unknowns, np.nan)
@@ -185,11 +186,11 @@ class Run:
         """Weights and bias that step t starts from, in range; no weights if nothing but the bias is
         left. Raises if they overflow or underflow.
         """
-        if t == 0:
-            return self.space.no_weights(), 0.0
-        mean, spread = self.table.means[t - 1], self.table.spreads[t - 1]
-        bias = float(self.table.numbers[t - 1, OLD_BIAS])
+        mean, spread = self.table.means[t], self.table.spreads[t]
         law: Any = self.space.law(mean, spread)
+        if t == 0:
+            return law, 0.0
+        bias = float(self.table.numbers[t - 1, OLD_BIAS])
         logits = math.sqrt(max(self.space.projections(law, self.stages.sets[t])[1:]))
         faded = bool(self.exponents[t] > 0)
         ending = Ending(before_step(logits, bias, self.recipe.fix_bias, faded))
@@ -225,7 +226,8 @@ class Run:
         table, x, gamma = self.table, solution.x.copy(), stage.labels.gamma
         if self.stages.balanced[t] and bias == 0.0:
             x[BIAS] = 0.0
-        (table.means[t], table.spreads[t]), out = stage.algebra.advance(x, stage.ridge, gamma)
+        law, out = stage.algebra.advance(x, stage.ridge, gamma)
+        table.means[t + 1], table.spreads[t + 1] = law
         table.unknowns[t] = np.append(x, gamma)
         table.numbers[t] = gamma * bias + x[BIAS], out[3], out[2], solution.accuracy
         start = START_NAMES.index(solution.start)
@@ -250,7 +252,8 @@ class Run:
         m, v, off_best, variances = (
             np.full(shape, np.nan) for shape in (size, size, size, (size, 2))
         )
-        seen = self.space.observed(table.means[good], table.spreads[good], self.stages.test)
+        after = slice(1, self.done + 1)
+        seen = self.space.observed(table.means[after], table.spreads[after], self.stages.test)
         m[good], v[good], off_best[good], variances[good] = seen
         gamma, groups = table.unknowns[:, -1:], self.space.groups
         hat_t, log_q, log_chi = (
@@ -271,7 +274,7 @@ class Run:
     def trajectory(self) -> Trajectory:
         """The finished result."""
         table, done = self.table, self.done
-        for array in (table.unknowns, table.means, table.spreads, table.numbers):
+        for array in (table.unknowns, table.means[1:], table.spreads[1:], table.numbers):
             array[done:] = np.nan
         table.counts[done:] = 0, 0, -1
         columns, fading = self._columns(), None
@@ -290,5 +293,5 @@ class Run:
             self.problem, self.recipe, **quantities, stats=stats, collapsed_at=self.collapsed_at,
             failure=self.failure, fading=fading, space=self.space,
             unknowns=table.unknowns[:, :-1], gammas=table.unknowns[:, -1],
-            weight_means=table.means, weight_spreads=table.spreads,
+            weight_means=table.means[1:], weight_spreads=table.spreads[1:],
         )  # fmt: skip

@@ -36,7 +36,7 @@ from ..problem import Problem
 from ..recipe import Recipe
 from .solve import solve
 from .stages import Stages
-from .step.solver import solve_stage
+from .step.stage import solve_stage
 from .tolerances import confirmable, exponent_of
 
 __all__ = ["FadedState", "faded_limit", "last_step"]

@@ -14,12 +14,17 @@ from ..arrays import Array
 from ..labelers import HardLabels
 from ..problem import Problem
 from ..recipe import Recipe
-from .averages.batch import OTHER, Batch, Labelling, kind_of, reference_sharpness
-from .averages.compiled import CompiledAverages
+from .averages.batch import (
+    OTHER,
+    Batch,
+    CompiledAverages,
+    Labelling,
+    kind_of,
+    reference_sharpness,
+)
 from .averages.generic.averages import GenericAverages
 from .geometry.mirror import own_mirrors, treats_classes_alike
-from .geometry.space import mean_variance, space_of_problem
-from .geometry.spectrum import Spectrum
+from .geometry.space import Spectrum, mean_variance, space_of_problem
 from .step.march import BALANCED, LOSS, RIDGE, ROW, SHARPNESS, THRESHOLD, Samples, Schedule
 from .step.newton import work_for
 from .step.stage import Stage
@@ -96,7 +101,7 @@ class Stages:
         return Samples(
             np.array([noise.mean for noise in noises]),
             np.array([noise.variances for noise in noises]),
-            noises[0].copies, noises[0].features, self.length,
+            noises[0].copies, noises[0].features, noises[0].room, self.length,
         )  # fmt: skip
 
     @property
@@ -112,7 +117,7 @@ class Stages:
         labels = Labelling(0.0, np.ones(self.space.groups), 0.0, 0.0)
         if t > 0:
             m, *squares = self.space.projections(old, clusters)
-            norm = math.sqrt(self.space.square(old, clusters)) * self.length
+            norm = math.sqrt(old.mean @ old.mean + self.space.trace(old.variance)) * self.length
             limit = threshold * norm
             gamma = float(reference_sharpness(kind, sharpness))
             labels = Labelling(float(m), np.sqrt(np.array(squares)), bias, gamma)

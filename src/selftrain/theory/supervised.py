@@ -15,15 +15,13 @@ from ..observables import one_minus_cosine
 from ..problem import Problem
 from ..protocol import new_samples
 from ..recipe import Recipe
-from .averages.batch import OTHER, Batch, Labelling, kind_of, room_for
-from .averages.compiled import CompiledAverages
+from .averages.batch import OTHER, Batch, CompiledAverages, Labelling, kind_of, room_for
 from .averages.generic.averages import GenericAverages
 from .exact import solve_exact
 from .geometry.mirror import own_mirrors, treats_classes_alike
 from .geometry.modes import BIAS
 from .geometry.space import space_of, threads_of
-from .step.solver import solve_stage
-from .step.stage import Stage
+from .step.stage import Stage, solve_stage
 from .tolerances import TOLERANCE, confirmable, exponent_of
 
 

@@ -142,7 +142,7 @@ def test_logistic(labels: str, where: str, groups: Array) -> None:
     room = room_for(groups.shape[1])
     for anchor in (0.0, 1.0):
         given = asked(labels, where, groups, LOGISTIC, anchor)
-        assert batch_averages(*given, EXPONENT, Extra(True, True), room) > 0
+        assert batch_averages(*given, EXPONENT, Extra(loss=True), room) > 0
         check(room.moments, "logistic", (labels, where, groups), 1e-9)
 
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from selftrain import Clusters
-from selftrain.theory.geometry.matrices import FullWeights, MatrixSpace
+from selftrain.theory.geometry.matrices import MatrixSpace
 from selftrain.theory.geometry.modes import FIRST, Weights
-from selftrain.theory.geometry.spectrum import Spectrum
+from selftrain.theory.geometry.space import Spectrum
 
 N, GAMMA, RIDGE = 5, 1.3, 0.2
 RNG = np.random.default_rng(7)
@@ -29,7 +29,7 @@ def test_modes_are_diagonal_matrices(groups: int, anchor: float) -> None:
     clusters, x = CLUSTERS[groups], unknowns(groups)
     # a second set of samples with other variances keeps the features apart: one mode for each
     modes = Spectrum([clusters, Clusters(MEAN, np.arange(1.0, N + 1.0))]).step(OLD, clusters)
-    full = FullWeights(OLD.mean, np.diag(OLD.variance))
+    full = Weights(OLD.mean, np.diag(OLD.variance))
     matrices = MatrixSpace([clusters]).step(full, clusters)
     ours, theirs = (step.fields(x, RIDGE, GAMMA, anchor) for step in (modes, matrices))
     np.testing.assert_allclose(ours, theirs, rtol=1e-12, atol=1e-13)

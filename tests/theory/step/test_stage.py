@@ -15,8 +15,7 @@ from selftrain.errors import ConvergenceError
 from selftrain.theory.geometry.modes import BIAS, FIRST, HAT_M
 from selftrain.theory.stages import Stages
 from selftrain.theory.step.equations import solve_in_place, unknown_scales
-from selftrain.theory.step.solver import solve_stage
-from selftrain.theory.step.stage import Stage
+from selftrain.theory.step.stage import Stage, solve_stage
 
 EXPONENT, TOLERANCE = math.log(1e12), 1e-10
 PROBLEM = Problem(alpha_l=0.5, alpha_u=2.0, rho=0.4, delta=0.75**2, steps=3)

@@ -37,14 +37,11 @@ BLANK = np.zeros(1, dtype=AVERAGES)
 
 
 class Extra(NamedTuple):
-    """What a step needs beside the averages of its equations: the loss, the derivatives in the
-    label.
-
-    Where None is given instead, compiled code leaves both out, and takes less time to compile.
+    """Averages beside those of the equations: the derivatives in the label and, if `loss` says so,
+    the loss. Where None is given instead, compiled code leaves both out and compiles faster.
     """
 
     loss: bool
-    labels: bool
 
 
 def blank(groups: int = 1) -> Any:

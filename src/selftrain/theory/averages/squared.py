@@ -18,12 +18,10 @@ from typing import Any
 
 from ...runtime.kernels import kernel
 from ..tolerances import EMPTY_SHARE
-from .given_labels import given_share
-from .logistic.logits import Logits
-from .quadrature.outer import OldModel
+from .quadrature.rules import Logits, OldModel, given_share
 
 
-@kernel(error_model="numpy")
+@kernel(allocates=False, internal=True)
 def squared_averages(
     old: OldModel, given: bool, wrong: Any, logits: Logits, e: Any
 ) -> tuple[int, float]:

@@ -16,27 +16,22 @@ and every field and derivative is a trace of products of these, taken entry by e
 from __future__ import annotations
 
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotri
 
 from ...arrays import Array
 from ...mixture.clusters import Clusters
-from .modes import FIRST, HAT_M
-
-
-class FullWeights(NamedTuple):
-    """The law of the weights: mean and covariance."""
-
-    mean: Array
-    variance: Array
+from .modes import FIRST, HAT_M, Weights
 
 
 class MatrixSpace:
-    """The sets of points of a problem, in the coordinates of the rows."""
+    """The sets of samples of a problem in the coordinates of the features; methods as of
+    `space.Spectrum`, with a covariance for the variances of `Weights`.
+    """
 
     basis = group = None
+    law = staticmethod(Weights)
 
     def __init__(self, shapes: list[Clusters]):
         self.features = shapes[0].features
@@ -50,27 +45,18 @@ class MatrixSpace:
         ]
         return tuple(full) if len(full) == self.groups else (full[0],) * self.groups
 
-    @staticmethod
-    def law(mean: Array, variance: Array) -> FullWeights:
-        """The law of the weights from its arrays."""
-        return FullWeights(mean, variance)
-
-    def no_weights(self) -> FullWeights:
+    def no_weights(self) -> Weights:
         """The weights before step 0."""
-        return FullWeights(np.zeros(self.features), np.zeros((self.features, self.features)))
+        return Weights(np.zeros(self.features), np.zeros((self.features, self.features)))
 
-    def projections(self, weights: FullWeights, shape: Clusters) -> Array:
-        r"""m and $q_k$ of the logits of these points."""
+    def projections(self, weights: Weights, shape: Clusters) -> Array:
+        r"""m and $q_k$ of the logits of these samples."""
         b, v = weights
         squares = [float(b @ s @ b + (s * v).sum()) for s in self._sets[shape]]
         return np.array([float(shape.mean @ b), *squares])
 
-    def square(self, weights: FullWeights, shape: Clusters) -> float:
-        r"""$|\beta|^2$."""
-        return float(weights.mean @ weights.mean + np.trace(weights.variance))
-
     def observed(self, means: Array, spreads: Array, clusters: Clusters) -> tuple[Array, ...]:
-        """What a set of samples sees of the weights of many steps, as in `Spectrum`."""
+        """What a set of samples sees of the weights of many steps."""
         mean, separation = clusters.mean, clusters.separation
         m, matrices = means @ mean, self._sets[clusters]
         plain = means - (m / clusters.length**2)[:, None] * mean
@@ -83,9 +69,9 @@ class MatrixSpace:
         squares = np.column_stack([_squares(s, means, spreads) for s in matrices])
         return m, v, off, squares if self.groups == 2 else np.repeat(squares, 2, axis=1)
 
-    def mean_of(self, weights: FullWeights, shape: Clusters) -> Array:
-        """The mean of the weights in the coordinates of the rows."""
-        return weights.mean
+    def mean_of(self, weights: Weights, shape: Clusters) -> Array:
+        """The mean of the weights in the coordinates of the features."""
+        return np.asarray(weights.mean)
 
     def along(self, spreads: Array, direction: Array) -> Array:
         """Variances along a direction of the features, of one covariance of weights or several."""
@@ -95,12 +81,12 @@ class MatrixSpace:
         """Traces of one matrix, or several."""
         return np.asarray(np.trace(spreads, axis1=-2, axis2=-1))
 
-    def step(self, old: FullWeights, shape: Clusters) -> MatrixStep:
+    def step(self, old: Weights, shape: Clusters) -> MatrixStep:
         """The algebra of a step that starts from the weights `old`."""
         return MatrixStep(shape.mean, self._sets[shape], old)
 
     def supervised(self, groups: list[tuple[Clusters, int]]) -> MatrixStep:
-        """The algebra of a supervised fit to groups of samples, as in `Spectrum`."""
+        """The algebra of a supervised fit to groups of samples."""
         matrices = tuple(self._sets[clusters][k] for clusters, k in groups)
         return MatrixStep(groups[0][0].mean, matrices, self.no_weights())
 
@@ -108,7 +94,7 @@ class MatrixSpace:
 class MatrixStep:
     """The linear half of one step, by traces."""
 
-    def __init__(self, mean: Array, matrices: tuple[Array, ...], old: FullWeights):
+    def __init__(self, mean: Array, matrices: tuple[Array, ...], old: Weights):
         self.mean, self.matrices, self.old = mean, matrices, old
         self.groups, self.features = len(matrices), len(mean)
         self.length = float(np.linalg.norm(mean))
@@ -216,7 +202,7 @@ class MatrixStep:
         parts = zip(hat_q, hat_t, self.matrices, strict=True)
         return inverse @ sum((gamma * q - t) * s for q, t, s in parts), inverse
 
-    def advance(self, x: Array, ridge: float, gamma: float) -> tuple[FullWeights, Array]:
+    def advance(self, x: Array, ridge: float, gamma: float) -> tuple[Weights, Array]:
         r"""The new weights, and ($|\beta|^2$, its part off the mean, $\beta\cdot\beta'$, tr G /
         N).
         """
@@ -230,13 +216,10 @@ class MatrixStep:
         square = float(mean @ mean + np.trace(variance))
         off = mean - (self.mean @ mean) / self.length**2 * self.mean
         overlap = float(mean @ b + (turn * v).sum())
-        numbers = [
-            square,
-            off @ off + np.trace(variance),
-            overlap,
-            np.trace(inverse) / self.features,
-        ]
-        return FullWeights(mean, variance), np.array(numbers)
+        spread = off @ off + np.trace(variance)
+        return Weights(mean, variance), np.array(
+            [square, spread, overlap, np.trace(inverse) / self.features]
+        )
 
     def inverse(self, hat_q: Array, ridge: float) -> Array | None:
         total = sum(q * s for q, s in zip(hat_q, self.matrices, strict=True))

@@ -26,7 +26,7 @@ from ...losses import Loss
 from ...mixture.clusters import Clusters
 from ...problem import Problem
 from ...recipe import Recipe
-from .spectrum import Spectrum
+from .space import Spectrum
 
 ROUNDING = 1e-14
 """By this much, relative to the largest, means of modes of several features may differ: each is the

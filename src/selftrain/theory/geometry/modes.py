@@ -18,18 +18,14 @@ a\beta'$ first:
                 + \sum_r \hat\chi_r \sum_i s_{ki} s_{ri} g_i^2/N
 
 ($\psi_k = R_k/q'_k$; a mode of several features counts once for each wherever $V_i$ enters, in
-$c_k$
-and in the last sum). All sums run over non-negative terms where a small number is wanted, so
-none is
-a difference of large ones.
+$c_k$ and in the last sum). All sums run over non-negative terms where a small number is wanted, so
+none is a difference of large ones.
 """
 
 from __future__ import annotations
 
 import math
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from ...runtime.kernels import kernel
 
@@ -38,12 +34,15 @@ HAT_M, BIAS, FIRST = 0, 1, 2
 
 
 class Noise(NamedTuple):
-    r"""A set of points in the coordinates of the modes: $\mu_i$, $s_{ki}$, features per mode, N."""
+    r"""A set of samples in the coordinates of the modes: $\mu_i$, $s_{ki}$, features per mode, N;
+    room for four numbers per mode.
+    """
 
     mean: Any
     variances: Any
     copies: Any
     features: float
+    room: Any
 
 
 class Weights(NamedTuple):
@@ -53,10 +52,10 @@ class Weights(NamedTuple):
     variance: Any
 
 
-@kernel(error_model="numpy")
+@kernel(allocates=False)
 def projections(weights: Weights, noise: Noise, out: Any) -> None:
     r"""$m = \mu\cdot b$, then $q_k = \sum s_{ki}(b_i^2 + V_i)$ of every group, for a set of
-    points.
+    samples.
     """
     groups = noise.variances.shape[0]
     for k in range(1 + groups):
@@ -69,169 +68,94 @@ def projections(weights: Weights, noise: Noise, out: Any) -> None:
             out[1 + k] += noise.variances[k, i] * square
 
 
-@kernel(error_model="numpy")
+@kernel(allocates=False, fastmath={"reassoc", "nsz", "contract"})
 def mode_sums(
     x: Any, ridge: float, gamma: float, anchor: float, noise: Noise, old: Weights, out: Any
 ) -> None:
     r"""Fields and their derivatives in the unknowns; row 0: m - a m', then $\psi_k - a$, noise_k,
     $c_k$.
 
-    Column 0 of `out` holds the values, column 1 + j the derivatives in unknown j.
+    Column 0 of `out` holds the values, column 1 + j the derivatives in unknown j. Loops over the
+    modes are innermost and sums may be taken in any order, so that several modes go at a time.
     """
     groups, size = noise.variances.shape
-    if groups == 1:
-        _sums_of_one(x, ridge, gamma, anchor, noise, old, out)
-        return
-    t0, q0, x0 = FIRST, FIRST + groups, FIRST + 2 * groups
-    hat_m = x[HAT_M]
-    stiff, chi = np.empty(groups), np.empty(groups)
-    for k in range(groups):
-        stiff[k], chi[k] = math.exp(x[q0 + k]), math.exp(x[x0 + k])
+    t0, q0, x0 = 1 + FIRST, 1 + FIRST + groups, 1 + FIRST + 2 * groups
+    hat_m, left_over = x[HAT_M], gamma - anchor
+    gain, delta, change, fresh = noise.room[0], noise.room[1], noise.room[2], noise.room[3]
     for i in range(out.shape[0]):
         for j in range(out.shape[1]):
             out[i, j] = 0.0
-    gain = np.empty(size)
-    delta = np.empty(size)
-    change = np.empty(size)
-    old_q = np.zeros(groups)
     for i in range(size):
-        total = 0.0
-        pull = 0.0
-        for k in range(groups):
-            total += stiff[k] * noise.variances[k, i]
-            pull += x[t0 + k] * noise.variances[k, i]
-        g = 1.0 / (ridge + total)
-        # gamma S - tau - a / g, without forming the difference when a is gamma
-        top = (gamma - anchor) * total - anchor * ridge - pull
-        d = g * top
-        b, v, mu = old.mean[i], noise.copies[i] * old.variance[i], noise.mean[i]
+        gain[i] = delta[i] = fresh[i] = 0.0
+    for k in range(groups):
+        stiff, pull, chi = math.exp(x[FIRST + groups + k]), x[FIRST + k], math.exp(x[x0 - 1 + k])
+        for i in range(size):
+            s = noise.variances[k, i]
+            gain[i] += stiff * s
+            # gamma S - tau, without forming the difference to a / g when a is gamma
+            delta[i] += (left_over * stiff - pull) * s
+            fresh[i] += chi * s
+    for i in range(size):
+        g = 1.0 / (ridge + gain[i])
         gain[i] = g
-        delta[i] = d
-        change[i] = g * hat_m * mu + d * b
-        out[0, 0] += mu * change[i]
-        out[0, 1] += mu * mu * g
-        for k in range(groups):
-            s = noise.variances[k, i]
-            old_q[k] += s * (b * b + v)
-            out[1 + k, 0] += s * (b * change[i] + d * v)
-            out[1 + k, 1] += s * b * g * mu
-            out[1 + 2 * groups + k, 0] += noise.copies[i] * s * g
-            for r in range(groups):
-                sr = noise.variances[r, i] * g
-                by_q = (gamma - anchor - d) * sr * stiff[r]  # d delta
-                move = by_q * b - g * hat_m * mu * sr * stiff[r]  # d change
-                if k == 0:
-                    out[0, 1 + t0 + r] -= mu * sr * b
-                    out[0, 1 + q0 + r] += mu * move
-                out[1 + k, 1 + t0 + r] -= s * sr * (b * b + v)
-                out[1 + k, 1 + q0 + r] += s * (b * move + v * by_q)
+        delta[i] = g * (delta[i] - anchor * ridge)
+        change[i] = g * hat_m * noise.mean[i] + delta[i] * old.mean[i]
+        fresh[i] *= noise.copies[i] * g * g / noise.features
+        out[0, 0] += noise.mean[i] * change[i]
+        out[0, 1] += noise.mean[i] ** 2 * g
     for k in range(groups):
-        if old_q[k] > 0.0:
-            for j in range(x.shape[0] + 1):
-                out[1 + k, j] /= old_q[k]
-    for i in range(size):
-        g, d = gain[i], delta[i]
-        b, v, mu = old.mean[i], noise.copies[i] * old.variance[i], noise.mean[i]
-        for k in range(groups):
-            row = 1 + groups + k
-            s = noise.variances[k, i]
-            psi = out[1 + k, 0]
-            left, rest = change[i] - psi * b, (d - psi) * v
-            out[row, 0] += s * (left * left + (d - psi) * rest)
-            out[row, 1] += 2.0 * s * left * g * mu
-            for r in range(groups):
-                sr = noise.variances[r, i] * g
-                by_q = (gamma - anchor - d) * sr * stiff[r]
-                move = by_q * b - g * hat_m * mu * sr * stiff[r]
-                out[row, 1 + t0 + r] -= 2.0 * s * sr * (left * b + rest)
-                out[row, 1 + q0 + r] += 2.0 * s * (left * move + rest * by_q)
-                weight = noise.copies[i] * s * sr * g / noise.features
-                push = chi[r] * weight
-                out[row, 0] += push
-                out[row, 1 + x0 + r] += push
-                out[1 + 2 * groups + k, 1 + q0 + r] -= weight * stiff[r] * noise.features
-                for j in range(groups):
-                    out[row, 1 + q0 + j] -= 2.0 * push * noise.variances[j, i] * g * stiff[j]
-    for k in range(groups):
-        row = 1 + groups + k
-        root = math.sqrt(out[row, 0])
-        for j in range(1, x.shape[0] + 1):
-            out[row, j] *= 0.5 / root
-        out[row, 0] = root
-        row += groups
-        for j in range(x.shape[0] + 1):
-            out[row, j] /= noise.features
+        old_q = psi = psi_by_m = c = 0.0
+        for i in range(size):
+            s, b, v = noise.variances[k, i], old.mean[i], noise.copies[i] * old.variance[i]
+            old_q += s * (b * b + v)
+            psi += s * (b * change[i] + delta[i] * v)
+            psi_by_m += s * b * gain[i] * noise.mean[i]
+            c += noise.copies[i] * s * gain[i]
+        share = 1.0 / old_q if old_q > 0.0 else 1.0
+        psi *= share
+        wide = wide_by_m = 0.0
+        for i in range(size):
+            s, b, d = noise.variances[k, i], old.mean[i], delta[i] - psi
+            left, rest = change[i] - psi * b, d * noise.copies[i] * old.variance[i]
+            wide += s * (left * left + d * rest + fresh[i])
+            wide_by_m += s * left * gain[i] * noise.mean[i]
+        root = math.sqrt(wide)
+        psi_row, row, c_row = 1 + k, 1 + groups + k, 1 + 2 * groups + k
+        out[psi_row, 0], out[psi_row, 1] = psi, share * psi_by_m
+        out[row, 0], out[row, 1], out[c_row, 0] = root, wide_by_m / root, c / noise.features
+        for r in range(groups):
+            stiff, chi = math.exp(x[FIRST + groups + r]), math.exp(x[x0 - 1 + r])
+            m_by_t = m_by_q = psi_by_t = psi_by_q = c_by_q = 0.0
+            wide_by_t = wide_by_q = wide_by_x = 0.0
+            for i in range(size):
+                s, mu, b, copies = (
+                    noise.variances[k, i],
+                    noise.mean[i],
+                    old.mean[i],
+                    noise.copies[i],
+                )
+                v, g = copies * old.variance[i], gain[i]
+                sg = noise.variances[r, i] * g
+                sq = sg * stiff
+                by_q = (left_over - delta[i]) * sq  # of delta
+                move = by_q * b - g * hat_m * mu * sq  # of change
+                left, rest = change[i] - psi * b, (delta[i] - psi) * v
+                m_by_t -= mu * sg * b
+                m_by_q += mu * move
+                psi_by_t -= s * sg * (b * b + v)
+                psi_by_q += s * (b * move + v * by_q)
+                c_by_q -= copies * s * g * sq
+                wide_by_t -= s * sg * (left * b + rest)
+                wide_by_q += s * (left * move + rest * by_q - fresh[i] * sq)
+                wide_by_x += copies * s * sg * g
+            out[0, t0 + r], out[0, q0 + r] = m_by_t, m_by_q
+            out[psi_row, t0 + r], out[psi_row, q0 + r] = share * psi_by_t, share * psi_by_q
+            out[row, t0 + r], out[row, q0 + r] = wide_by_t / root, wide_by_q / root
+            out[row, x0 + r] = 0.5 * chi * wide_by_x / (noise.features * root)
+            out[c_row, q0 + r] = c_by_q / noise.features
 
 
-@kernel(error_model="numpy", fastmath={"reassoc", "nsz", "contract"})
-def _sums_of_one(
-    x: Any, ridge: float, gamma: float, anchor: float, noise: Noise, old: Weights, out: Any
-) -> None:
-    """`mode_sums` for one covariance: sums in registers and in any order, so that several modes go
-    at a time.
-    """
-    hat_m, pull, stiff = x[HAT_M], x[FIRST], math.exp(x[FIRST + 1])
-    push, left_over = math.exp(x[FIRST + 2]) / noise.features, gamma - anchor
-    size = noise.mean.shape[0]
-    variances = noise.variances[0]
-    room = np.empty((3, size))
-    gain, delta, change = room[0], room[1], room[2]
-    m = m_by_m = m_by_t = m_by_q = 0.0
-    psi = psi_by_m = psi_by_t = psi_by_q = old_q = 0.0
-    c = c_by_q = fresh = fresh_by_q = 0.0
-    for i in range(size):
-        s, mu, b, copies = variances[i], noise.mean[i], old.mean[i], noise.copies[i]
-        v = copies * old.variance[i]
-        g = 1.0 / (ridge + stiff * s)
-        d = g * (left_over * stiff * s - anchor * ridge - pull * s)
-        sg, by_m = s * g, g * mu
-        sq = stiff * sg
-        by_q = (left_over - d) * sq
-        move = by_q * b - hat_m * by_m * sq
-        gain[i], delta[i], change[i] = g, d, hat_m * by_m + d * b
-        square = b * b + v
-        m += mu * change[i]
-        m_by_m += mu * by_m
-        m_by_t -= mu * sg * b
-        m_by_q += mu * move
-        old_q += s * square
-        psi += s * (b * change[i] + d * v)
-        psi_by_m += s * b * by_m
-        psi_by_t -= s * sg * square
-        psi_by_q += s * (b * move + v * by_q)
-        c += copies * sg
-        c_by_q -= copies * sg * sq
-        fresh += copies * sg * sg
-        fresh_by_q -= 2.0 * copies * sg * sg * sq
-    share = 1.0 / old_q if old_q > 0.0 else 1.0
-    psi *= share
-    wide = wide_by_m = wide_by_t = wide_by_q = 0.0
-    for i in range(size):
-        s, mu, b = variances[i], noise.mean[i], old.mean[i]
-        g, d = gain[i], delta[i]
-        sg, by_m = s * g, g * mu
-        by_q = (left_over - d) * stiff * sg
-        move = by_q * b - hat_m * by_m * stiff * sg
-        left, rest = change[i] - psi * b, (d - psi) * noise.copies[i] * old.variance[i]
-        wide += s * (left * left + (d - psi) * rest)
-        wide_by_m += s * left * by_m
-        wide_by_t -= s * sg * (left * b + rest)
-        wide_by_q += s * (left * move + rest * by_q)
-    root = math.sqrt(wide + push * fresh)
-    for i in range(4):
-        for j in range(6):
-            out[i, j] = 0.0
-    t, q, chi = 1 + FIRST, 2 + FIRST, 3 + FIRST
-    out[0, 0], out[0, 1], out[0, t], out[0, q] = m, m_by_m, m_by_t, m_by_q
-    out[1, 0], out[1, 1] = psi, share * psi_by_m
-    out[1, t], out[1, q] = share * psi_by_t, share * psi_by_q
-    out[2, 0], out[2, 1], out[2, t] = root, wide_by_m / root, wide_by_t / root
-    out[2, q] = (wide_by_q + 0.5 * push * fresh_by_q) / root
-    out[2, chi] = 0.5 * push * fresh / root
-    out[3, 0], out[3, q] = c / noise.features, c_by_q / noise.features
-
-
-@kernel(error_model="numpy")
+@kernel(allocates=False)
 def advance(
     x: Any, ridge: float, gamma: float, noise: Noise, old: Weights, new: Weights, out: Any
 ) -> None:
@@ -239,31 +163,28 @@ def advance(
     $\mathrm{tr}\,G/N$.
     """
     groups, size = noise.variances.shape
-    t0, q0, x0 = FIRST, FIRST + groups, FIRST + 2 * groups
+    total, push, fresh = noise.room[0], noise.room[1], noise.room[2]
     for k in range(4):
         out[k] = 0.0
-    overlap = 0.0
-    length = 0.0
-    stiff, kept, chi = np.empty(groups), np.empty(groups), np.empty(groups)
-    for k in range(groups):
-        stiff[k], chi[k] = math.exp(x[q0 + k]), math.exp(x[x0 + k])
-        kept[k] = gamma * stiff[k] - x[t0 + k]
     for i in range(size):
-        total = 0.0
-        push = 0.0
-        spread = 0.0
-        for k in range(groups):
+        total[i], push[i], fresh[i] = ridge, 0.0, 0.0
+    for k in range(groups):
+        stiff, chi = math.exp(x[FIRST + groups + k]), math.exp(x[FIRST + 2 * groups + k])
+        kept = gamma * stiff - x[FIRST + k]
+        for i in range(size):
             s = noise.variances[k, i]
-            total += stiff[k] * s
-            push += kept[k] * s
-            spread += chi[k] * s
-        g = 1.0 / (ridge + total)
-        keep = g * push
+            total[i] += stiff * s
+            push[i] += kept * s
+            fresh[i] += chi * s
+    overlap = length = 0.0
+    for i in range(size):
+        g, copies = 1.0 / total[i], noise.copies[i]
+        keep = g * push[i]
         new.mean[i] = g * x[HAT_M] * noise.mean[i] + keep * old.mean[i]
-        new.variance[i] = keep * keep * old.variance[i] + g * g * spread / noise.features
-        out[0] += new.mean[i] ** 2 + noise.copies[i] * new.variance[i]
-        out[2] += new.mean[i] * old.mean[i] + noise.copies[i] * keep * old.variance[i]
-        out[3] += noise.copies[i] * g / noise.features
+        new.variance[i] = keep * keep * old.variance[i] + g * g * fresh[i] / noise.features
+        out[0] += new.mean[i] ** 2 + copies * new.variance[i]
+        out[2] += new.mean[i] * old.mean[i] + copies * keep * old.variance[i]
+        out[3] += copies * g / noise.features
         overlap += noise.mean[i] * new.mean[i]
         length += noise.mean[i] ** 2
     for i in range(size):

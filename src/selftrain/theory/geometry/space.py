@@ -1,17 +1,177 @@
-"""Which coordinates suit the covariances of a problem, and what both kinds have in common."""
+"""The sets of samples of a problem in coordinates that suit their covariances: modes, where all are
+diagonal in one set of coordinates, or `matrices`.
+"""
 
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
+from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...arrays import Array
 from ...mixture.clusters import Clusters
 from ...problem import Problem
 from ...runtime.parallel import one_thread
 from .matrices import MatrixSpace
-from .spectrum import Spectrum
+from .modes import FIRST, Noise, Weights, advance, mode_sums, projections
+
+
+class Spectrum:
+    """The sets of samples of a problem in the coordinates of their modes.
+
+    Arguments:
+        shapes: the clusters of every set; equal ones, or all of them diagonal.
+    """
+
+    law = staticmethod(Weights)
+
+    def __init__(self, shapes: list[Clusters]):
+        first = shapes[0]
+        self.features, self.groups = first.features, 1 + any(shape.pair for shape in shapes)
+        self.basis: Array | None = None
+        self.group: NDArray[np.intp] | None = None
+        self._sets: dict[Clusters, Noise] = {}
+        if all(shape == first for shape in shapes):
+            modes = first.modes
+            assert modes is not None
+            self.basis, self.group = modes.basis, modes.group
+            self._sets[first] = self._noise(modes.mean, modes.variances, modes.copies)
+            return
+        for shape in set(shapes):
+            full = np.array([np.broadcast_to(s, self.features) for s in shape.covariances])
+            self._sets[shape] = self._noise(shape.mean, full, np.ones(self.features))
+
+    @staticmethod
+    def fits(shapes: list[Clusters]) -> bool:
+        """Whether these shapes have such coordinates."""
+        if all(shape.diagonal for shape in shapes):
+            return True
+        return not shapes[0].pair and all(shape == shapes[0] for shape in shapes)
+
+    def _noise(self, mean: Array, variances: Array, copies: Array) -> Noise:
+        if len(variances) < self.groups:
+            variances = np.repeat(variances, self.groups, axis=0)
+        # copies: a kernel is compiled again for arrays that are read-only
+        return Noise(
+            np.array(mean), np.array(variances, order="C"), np.array(copies), float(self.features),
+            np.empty((4, len(mean))),
+        )  # fmt: skip
+
+    def noise(self, shape: Clusters) -> Noise:
+        """A set of samples in these coordinates."""
+        return self._sets[shape]
+
+    def no_weights(self) -> Weights:
+        """The weights before step 0."""
+        return Weights(*np.zeros((2, self._copies.size)))
+
+    def projections(self, weights: Weights, shape: Clusters) -> Array:
+        r"""m and $q_k$ of the logits of these samples."""
+        out = np.empty(1 + self.groups)
+        projections(weights, self._sets[shape], out)
+        return out
+
+    def observed(self, means: Array, spreads: Array, clusters: Clusters) -> tuple[Array, ...]:
+        r"""What a set of samples sees of the weights of many steps: m; the square of the weights
+        off the mean ($|\beta|^2 - m^2/|\mu|^2$) and, in the metric of the noise, off the best
+        direction; the variances of the logits in the negative and the positive class.
+        """
+        noise, (average, best) = self._sets[clusters], self.best_direction(clusters)
+        m, total = means @ noise.mean, spreads * noise.copies
+        plain = means - (m / (noise.mean @ noise.mean))[:, None] * noise.mean
+        rest = means - (m / clusters.separation**2)[:, None] * best
+        v = (plain**2 + total).sum(axis=1)
+        off = (rest**2 + total) @ average
+        off = off if np.isfinite(clusters.separation) else np.full(m.shape, np.nan)
+        squares = (means**2 + total) @ noise.variances.T
+        return m, v, off, squares if self.groups == 2 else np.repeat(squares, 2, axis=1)
+
+    def best_direction(self, shape: Clusters) -> tuple[Array, Array]:
+        r"""The average variances $\bar s_i$ of a set of samples and $\mu_i/\bar s_i$, zero where
+        there is no noise.
+        """
+        noise = self._sets[shape]
+        s = noise.variances.mean(axis=0)
+        return s, np.divide(noise.mean, s, out=np.zeros_like(s), where=s > 0)
+
+    def mean_of(self, weights: Weights, shape: Clusters) -> Array:
+        """The mean of the weights in the coordinates of the features."""
+        if self.basis is not None:
+            return np.asarray(self.basis @ weights.mean)
+        if self.group is None:
+            return np.asarray(weights.mean)
+        along = self._sets[shape].mean
+        ratio = np.divide(weights.mean, along, out=np.zeros_like(along), where=along > 0)
+        return np.asarray(ratio[self.group] * shape.mean)
+
+    def along(self, spreads: Array, direction: Array) -> Array:
+        """Variances along a direction of the features, of one covariance of weights or several."""
+        if self.basis is not None:
+            return np.asarray(spreads @ (direction @ self.basis) ** 2)
+        every = spreads if self.group is None else spreads[..., self.group]
+        return np.asarray(every @ direction**2)
+
+    def trace(self, spreads: Array) -> Array:
+        """Traces of one matrix in these coordinates, or several."""
+        return np.asarray(spreads @ self._copies)
+
+    @property
+    def _copies(self) -> Array:
+        return np.asarray(next(iter(self._sets.values())).copies)
+
+    def step(self, old: Weights, shape: Clusters) -> SpectralStep:
+        """The algebra of a step that starts from the weights `old`."""
+        return SpectralStep(old, self._sets[shape])
+
+    def supervised(self, groups: list[tuple[Clusters, int]]) -> SpectralStep:
+        """The algebra of a supervised fit to groups of samples, each of a covariance (its index) of
+        some clusters, all around the same means.
+        """
+        first = self._sets[groups[0][0]]
+        rows = [self._sets[clusters].variances[k] for clusters, k in groups]
+        return SpectralStep(self.no_weights(), first._replace(variances=np.array(rows)))
+
+
+class SpectralStep:
+    """The linear half of one step, by sums over modes (`modes`)."""
+
+    def __init__(self, old: Weights, noise: Noise):
+        self.groups, self.old, self.noise = len(noise.variances), old, noise
+
+    @cached_property
+    def length(self) -> float:
+        return float(np.linalg.norm(self.noise.mean))
+
+    def fields(self, x: Array, ridge: float, gamma: float, anchor: float) -> Array:
+        out = np.empty((1 + 3 * self.groups, x.size + 1))
+        mode_sums(x, ridge, gamma, anchor, self.noise, self.old, out)
+        return out
+
+    @cached_property
+    def softness(self) -> Array:
+        old, noise = self.old, self.noise
+        squares = old.mean**2 + noise.copies * old.variance
+        squares = squares if squares.any() else noise.copies
+        return np.asarray(noise.variances @ squares / squares.sum())
+
+    def chain(self, x: Array, ridge: float, gamma: float) -> tuple[Array, Array]:
+        r"""$\sum_k \hat R_k\Sigma_k$ times G, by which old weights live on, and G, per mode."""
+        hat_t, log_q, _ = x[FIRST:].reshape(3, self.groups)
+        hat_q = np.exp(log_q)
+        inverse = 1.0 / (ridge + hat_q @ self.noise.variances)
+        return inverse * ((gamma * hat_q - hat_t) @ self.noise.variances), inverse
+
+    def advance(self, x: Array, ridge: float, gamma: float) -> tuple[Weights, Array]:
+        r"""The new weights, and ($|\beta|^2$, its part off the mean, $\beta\cdot\beta'$, tr G /
+        N).
+        """
+        new = Weights(np.empty_like(self.old.mean), np.empty_like(self.old.mean))
+        out = np.empty(4)
+        advance(x, ridge, gamma, self.noise, self.old, new, out)
+        return new, out
+
 
 Space = Spectrum | MatrixSpace
 

@@ -15,17 +15,24 @@ import numpy as np
 
 from ...arrays import Array
 from ...runtime.kernels import kernel
-from ..averages.batch import SQUARED, At, Batch, Labelling, Room, batch_averages
-from ..averages.compiled import CompiledAverages
+from ..averages.batch import (
+    SQUARED,
+    At,
+    Batch,
+    CompiledAverages,
+    Labelling,
+    Room,
+    batch_averages,
+    logistic_averages,
+)
 from ..averages.generic.averages import GenericAverages
 from ..averages.generic.panels import MASS, SHARP
-from ..averages.logistic.logistic import logistic_averages
-from ..averages.logistic.logits import Logits
+from ..averages.quadrature.rules import Logits
 from ..averages.record import BLANK, Extra, blank, named
 from ..geometry.modes import FIRST
 from ..tolerances import REFINED
 
-LABELS = Extra(loss=False, labels=True)
+LABELS = Extra(loss=False)
 """What derivatives need besides the averages of the equations."""
 
 E_CLASS, E_PLACE, E_WEIGHT, E_F, E_FF, E_K, E_LIMIT, E_SHARPNESS = range(8)
@@ -120,7 +127,7 @@ def fill_edges(
                 found[0] = BLANK[0]
                 if batch.loss == SQUARED:
                     _squared(logits, nodes, side * batch.limit, side, e)
-                elif logistic_averages(nodes, 2, logits, exponent, LABELS, e) < 0:
+                elif logistic_averages(2, logits, exponent, LABELS, room, e) < 0:
                     return False
             for i in range(2):
                 s, g, j = nodes[0, i], nodes[1, i], 2 * place + i

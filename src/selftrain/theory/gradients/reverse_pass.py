@@ -19,8 +19,7 @@ from ...errors import ConvergenceError
 from ...runtime.progress import Progress
 from ..averages.batch import At
 from ..geometry.modes import BIAS
-from ..geometry.space import threads_of
-from ..geometry.spectrum import SpectralStep
+from ..geometry.space import SpectralStep, threads_of
 from ..stages import Stages
 from ..step.equations import assemble
 from ..step.newton import anchor_of

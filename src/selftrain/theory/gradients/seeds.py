@@ -16,7 +16,7 @@ from ...arrays import Array
 from ...mixture.clusters import Clusters
 from ..geometry.matrices import MatrixSpace
 from ..geometry.modes import BIAS, FIRST, HAT_M
-from ..geometry.spectrum import Spectrum
+from ..geometry.space import Spectrum
 from ..stages import Stages
 from ..stats import STATE
 from .pulls import pulls_for
@@ -123,7 +123,7 @@ def _in_modes(
     column: Array, space: Spectrum, clusters: Clusters, means: Array, spreads: Array
 ) -> tuple[Array, Array]:
     """The derivatives in the laws of the weights of some steps, rows of `means` and `spreads`."""
-    mu, variances, copies, _ = space.noise(clusters)
+    mu, variances, copies, *_ = space.noise(clusters)
     average, best = space.best_direction(clusters)
     m, by_off = (means @ mu)[:, None], column[:, V, None]
     by_best = column[:, OFF_BEST, None] * average

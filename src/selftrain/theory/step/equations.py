@@ -26,7 +26,7 @@ Where each equation of the paper's definition is (step t, step 0):
     q, m, R    `eq:rs-saddle-q`, `eq:rs-saddle-m`, `eq:rs-saddle-r`,
                `eq:rs-saddle-q0`, `eq:rs-saddle-m0`             `geometry.modes.advance`
     \chi       `eq:rs-saddle-chi`, `eq:rs-saddle-chi0`          `geometry.modes.advance`: tr G/N
-    \hat u     `eq:rs-saddle-uhat`, `eq:rs-saddle-uhat0`        `averages.logistic.logits.prox`
+    \hat u     `eq:rs-saddle-uhat`, `eq:rs-saddle-uhat0`        `averages.prox_panels.prox`
     h          `eq:rs-saddle-local-field1`, `eq:rs-saddle-local-field2`,
                `eq:rs-saddle-local-field0`
                (`eq: intuitive hu1`, `eq: intuitive hu2`)       `averages.batch`
@@ -43,15 +43,11 @@ from ..geometry.modes import BIAS, FIRST, HAT_M
 from ..tolerances import LONGEST_LOG_STEP, LONGEST_STEP, NO_STIFFNESS
 
 
-@kernel(error_model="numpy")
+@kernel(allocates=False)
 def assemble(
-    x: Any,
-    fields: Any,
-    moments: Any,
-    labels: Labelling,
-    fixed: tuple[float, float, float],
+    x: Any, fields: Any, moments: Any, labels: Labelling, fixed: tuple[float, float, float],
     system: Any,
-) -> None:
+) -> None:  # fmt: skip
     """Residuals (column 0 of `system`) and Jacobian (the others).
 
     `fixed` is (anchor of the fields, the value of a fixed bias or NaN, 1 in step 0 else 0).
@@ -104,7 +100,7 @@ def assemble(
             system[BIAS, 1 + j] = 1.0 if j == BIAS else 0.0
 
 
-@kernel(error_model="numpy")
+@kernel(allocates=False)
 def solve_in_place(system: Any) -> bool:
     """Gaussian elimination with row scaling and partial pivoting of the equations `system` (the
     right side in column 0, where the solution is left); False if they are singular or not finite.
@@ -116,8 +112,9 @@ def solve_in_place(system: Any) -> bool:
             top = max(top, abs(system[i, j]))
         if not (0.0 < top < math.inf):
             return False
+        scale = 1.0 / top
         for j in range(n + 1):
-            system[i, j] /= top
+            system[i, j] *= scale
     for k in range(n):
         best = k
         for i in range(k + 1, n):
@@ -143,7 +140,7 @@ def solve_in_place(system: Any) -> bool:
     return True
 
 
-@kernel(error_model="numpy")
+@kernel(allocates=False)
 def unknown_scales(x: Any, labels: Labelling, out: Any) -> None:
     """What changes of the unknowns at x are compared with: conjugates with the stiffness of their
     group, the bias with the logits, logarithms with 1.
@@ -161,7 +158,7 @@ def unknown_scales(x: Any, labels: Labelling, out: Any) -> None:
     out[BIAS] = abs(labels.bias) + root
 
 
-@kernel(error_model="numpy")
+@kernel(allocates=False)
 def newton_step(
     x: Any, fields: Any, labels: Labelling, anchor: float, ridge: float, softness: Any, system: Any
 ) -> tuple[float, float]:
@@ -171,57 +168,40 @@ def newton_step(
     The size is measured where it matters: in m, $\psi_k$, noise_k and $c_k$, in the bias and in the
     logarithms of $\hat Q$ and $\sqrt{\hat\chi}$.
     """
-    size = x.shape[0]
-    groups = (size - 2) // 3
+    size, groups = x.shape[0], labels.roots.shape[0]
     if not solve_in_place(system):
         return math.inf, 0.0
     for j in range(size):
         system[j, 0] = -system[j, 0]
-    worst = 0.0
-    factor = 1.0
-    scale = 0.0
-    old_scale = 0.0
+    factor, old_scale = 1.0, 0.0
+    scale = abs(fields[0, 0] + anchor * labels.m)
     for k in range(groups):
         root = labels.roots[k]
         along = (fields[1 + k, 0] + anchor) * root
         scale = max(scale, math.hypot(along, fields[1 + groups + k, 0]))
         old_scale = max(old_scale, root)
-    m = fields[0, 0] + anchor * labels.m
-    moved = abs(_along(fields, 0, system))
-    scale = max(scale, abs(m))
-    worst = max(worst, moved / scale)
-    largest = moved
+    bias = x[BIAS] + labels.gamma * labels.bias
+    worst, largest = abs(system[BIAS, 0]) / (abs(bias) + scale), 0.0
+    for row in range(1 + 3 * groups):
+        moved = 0.0
+        for j in range(size):
+            moved += fields[row, 1 + j] * system[j, 0]
+        if row > groups:
+            worst = max(worst, abs(moved) / fields[row, 0])
+        else:
+            largest = max(largest, abs(moved) * (labels.roots[row - 1] if row > 0 else 1.0))
+    worst = max(worst, largest / scale)
     for k in range(groups):
-        moved = abs(_along(fields, 1 + k, system)) * labels.roots[k]
-        largest = max(largest, moved)
-        worst = max(worst, moved / scale)
-        row = 1 + groups + k
-        worst = max(worst, abs(_along(fields, row, system)) / fields[row, 0])
-        row += groups
-        worst = max(worst, abs(_along(fields, row, system)) / fields[row, 0])
         stiff, noisy = FIRST + groups + k, FIRST + 2 * groups + k
         worst = max(worst, abs(system[stiff, 0]))
-        worst = max(
-            worst, 0.5 * abs(system[noisy, 0])
-        )  # of the root of hat chi, a scale of weights
+        worst = max(worst, 0.5 * abs(system[noisy, 0]))  # of the root of hat chi, as of weights
         factor = min(factor, LONGEST_LOG_STEP / abs(system[noisy, 0]))
         counts = math.exp(x[stiff]) * softness[k] >= NO_STIFFNESS * ridge
         if counts or system[stiff, 0] > 0.0:
             factor = min(factor, LONGEST_LOG_STEP / abs(system[stiff, 0]))
-    bias = x[BIAS] + labels.gamma * labels.bias
-    worst = max(worst, abs(system[BIAS, 0]) / (abs(bias) + scale))
     longest = LONGEST_STEP * (scale + old_scale)
     if largest > longest:
         factor = min(factor, longest / largest)
     if not worst < math.inf:
         return math.inf, 0.0
     return worst, factor
-
-
-@kernel(error_model="numpy")
-def _along(fields: Any, row: int, system: Any) -> float:
-    """How much a field changes along the Newton step."""
-    total = 0.0
-    for j in range(system.shape[0]):
-        total += fields[row, 1 + j] * system[j, 0]
-    return total

@@ -25,9 +25,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...arrays import Array
 from ...runtime.kernels import kernel
-from ..averages.batch import SQUARED, Batch, Labelling, reference_sharpness
-from ..averages.without_weights import explicit_start
+from ..averages.batch import SQUARED, Batch, Labelling, explicit_start, reference_sharpness
 from ..ending import Ending, before_step
 from ..geometry.modes import BIAS, FIRST, Noise, Weights, advance, projections
 from ..tolerances import (
@@ -41,9 +41,18 @@ from ..tolerances import (
     REFINED,
 )
 from .equations import unknown_scales
-from .newton import Effort, StepSetting, Work, newton_confirmed
-from .prediction import LONGEST_HISTORY, extrapolate
-from .starts import no_update_start, raise_stiffness
+from .newton import (
+    HISTORY,
+    LONGEST_HISTORY,
+    OUT,
+    SEEN,
+    Effort,
+    StepSetting,
+    Work,
+    X,
+    newton_confirmed,
+    raise_stiffness,
+)
 
 THRESHOLD, SHARPNESS, RIDGE = range(3)
 ROW, LOSS, BALANCED = range(3)
@@ -58,7 +67,7 @@ MODERATE = 20.0
 either class.
 """
 
-PREDICTED, EXPLICIT, NO_UPDATE = range(3)
+PREDICTED, EXPLICIT = range(2)
 """Where Newton's method began: positions in `stats.START_NAMES`."""
 
 
@@ -69,6 +78,7 @@ class Samples(NamedTuple):
         mean, variances: of every mode, (sets, modes) and (sets, groups, modes).
         copies: features per mode.
         features: their sum.
+        room: for four numbers per mode.
         length: half the distance of the labelled class means, the unit of the thresholds.
     """
 
@@ -76,6 +86,7 @@ class Samples(NamedTuple):
     variances: Any
     copies: Any
     features: float
+    room: Any
     length: float
 
 
@@ -115,7 +126,7 @@ class Table(NamedTuple):
 
     Attributes:
         unknowns: as `geometry.modes` orders them, and last their $\gamma_0$.
-        means, spreads: the law of the weights.
+        means, spreads: the law of the weights before every step, and after the last.
         numbers: bias, $\chi$, overlap with the old weights, accuracy.
         counts: evaluations, nodes, start.
     """
@@ -127,7 +138,7 @@ class Table(NamedTuple):
     counts: Any
 
 
-@kernel(error_model="numpy")
+@kernel(allocates=False)
 def march(
     steps: tuple[int, int], samples: Samples, plan: Schedule, near: Any, demands: Demands,
     table: Table, work: Work,
@@ -136,22 +147,17 @@ def march(
     and how it ended (UNCONFIRMED: it needs another way). `near` has the unknowns of a similar run
     and their $\gamma_0$, NaN where there is none.
     """
-    groups, modes = samples.variances.shape[1], samples.mean.shape[1]
-    first, end = steps
+    groups, x, out = samples.variances.shape[1], work.rows[X], work.rows[OUT]
     size = FIRST + 3 * groups
-    x, out, seen = np.empty(size), np.empty(4), np.empty((3, 1 + groups))
-    history, nothing = np.empty((LONGEST_HISTORY + 1, size)), np.zeros(modes)
+    t, end = steps
     level = 0
-    refined = first - 1  # the last step that was confirmed on the refined rule
-    t = first
+    refined = t - 1  # the last step that was confirmed on the refined rule
     while t < end:
-        old = Weights(nothing, nothing)
-        bias = 0.0
-        if t > 0:
-            old = Weights(table.means[t - 1], table.spreads[t - 1])
-            bias = table.numbers[t - 1, OLD_BIAS]
+        old = Weights(table.means[t], table.spreads[t])
+        bias = table.numbers[t - 1, OLD_BIAS] if t > 0 else 0.0
+        seen = work.rows[SEEN:OUT]
         setting = setting_of(t, samples, plan, old, bias, demands.fixed_bias, seen)
-        labels = setting.labels
+        labels, ridge = setting.labels, plan.numbers[t, RIDGE]
         if t > 0:
             spread = labels.roots[0]
             for k in range(1, groups):
@@ -159,7 +165,6 @@ def march(
             ending = before_step(spread, bias, demands.fixed_bias, demands.faded)
             if ending != Ending.SOLVED:
                 return t, ending
-        ridge = plan.numbers[t, RIDGE]
         fine = demands.exponent + level * REFINED + (ALTERNATE if t % 2 == 1 else 0.0)
         is_near = not math.isnan(near[t, size])
         known = _alike(t, demands.since, labels.gamma, table.unknowns, near)
@@ -177,22 +182,19 @@ def march(
                     return t, Ending.UNCONFIRMED
                 if t > 0 and not demands.fixed_bias and mass < COLLAPSED_MASS:
                     return t, Ending.COLLAPSED
+            limit = NEWTON_STEPS
             if attempt == 0:
                 if not predicted:
                     continue
-                _predict(t, known, table.unknowns, near, labels, history, x)
+                _predict(t, known, table.unknowns, near, labels, work.rows[HISTORY:], x)
+                limit = NEWTON_STEPS_NEAR
             else:
                 raise_stiffness(x, ridge, setting.softness)
-                begun = NO_UPDATE if no_update_start(setting, ridge, work, x) else EXPLICIT
-            limit = NEWTON_STEPS_NEAR if attempt == 0 else NEWTON_STEPS
+                begun = EXPLICIT
             effort = Effort(
-                fine,
-                demands.enough,
-                demands.tolerance,
-                limit,
-                attempt == 0,
+                fine, demands.enough, demands.tolerance, limit, attempt == 0,
                 agrees and attempt == 0,
-            )
+            )  # fmt: skip
             accuracy, more, nodes = newton_confirmed(x, ridge, effort, setting, work)
             evaluations += more
             table.counts[t, NODES] = nodes
@@ -211,21 +213,19 @@ def march(
             refined = t
         if plan.kinds[t, BALANCED] == 1 and bias == 0.0:
             x[BIAS] = 0.0
-        new = Weights(table.means[t], table.spreads[t])
+        new = Weights(table.means[t + 1], table.spreads[t + 1])
         advance(x, ridge, labels.gamma, setting.noise, old, new, out)
         for j in range(size):
             table.unknowns[t, j] = x[j]
         table.unknowns[t, size] = labels.gamma
         table.numbers[t, OLD_BIAS] = labels.gamma * bias + x[BIAS]
-        table.numbers[t, CHI] = out[3]
-        table.numbers[t, OVERLAP] = out[2]
-        table.numbers[t, ACCURACY] = accuracy
-        table.counts[t, START] = begun
+        table.numbers[t, CHI], table.numbers[t, OVERLAP] = out[3], out[2]
+        table.numbers[t, ACCURACY], table.counts[t, START] = accuracy, begun
         t += 1
     return end, Ending.SOLVED
 
 
-@kernel(error_model="numpy", inline="always")  # called once: one level less to compile
+@kernel(allocates=False, inline="always")  # called once: one level less to compile
 def setting_of(
     t: int, samples: Samples, plan: Schedule, old: Weights, bias: float, fixed_bias: bool, seen: Any
 ) -> StepSetting:
@@ -233,7 +233,9 @@ def setting_of(
     them.
     """
     row = plan.kinds[t, ROW]
-    noise = Noise(samples.mean[row], samples.variances[row], samples.copies, samples.features)
+    noise = Noise(
+        samples.mean[row], samples.variances[row], samples.copies, samples.features, samples.room
+    )
     groups, modes = noise.variances.shape
     loss, sharpness = plan.kinds[t, LOSS], plan.numbers[t, SHARPNESS]
     projected, roots, softness = seen[0], seen[1, :groups], seen[2, :groups]
@@ -262,7 +264,7 @@ def setting_of(
     )
 
 
-@kernel(error_model="numpy")
+@kernel(allocates=False, internal=True)
 def _alike(t: int, since: int, gamma: float, unknowns: Any, near: Any) -> int:
     """How many steps before t, down to step `since`, have unknowns of the same form."""
     last = near.shape[1] - 1
@@ -277,7 +279,7 @@ def _alike(t: int, since: int, gamma: float, unknowns: Any, near: Any) -> int:
     return count
 
 
-@kernel(error_model="numpy", inline="always")  # called once: one level less to compile
+@kernel(allocates=False, inline="always")  # called once: one level less to compile
 def _predict(
     t: int, known: int, unknowns: Any, near: Any, labels: Labelling, history: Any, x: Any
 ) -> None:
@@ -301,30 +303,76 @@ def _predict(
             x[j] += near[t, j]
 
 
-@kernel(error_model="numpy")
-def _both_classes(labels: Labelling, batch: Batch) -> bool:
-    """Whether neither class of labels can be as rare as in a collapse, from a bound: a label
-    beyond the threshold is at least one half, and without one half of the labels of a class lie
-    beyond that of its mean logit.
+@kernel(allocates=False)
+def extrapolate(table: Any, count: int, scale: Any, ahead: Any) -> None:
+    """`extrapolated` from the first `count` rows, which become their differences, the last row
+    first; `scale` becomes its inverse.
     """
-    soft = batch.sharpness < math.inf
+    size = ahead.shape[0]
+    best, smallest = 1, math.inf
+    for j in range(size):
+        scale[j] = 1.0 / scale[j]
+        ahead[j] = table[count - 1, j]
+    for order in range(1, count):
+        largest = 0.0
+        for i in range(count - order):
+            for j in range(size):
+                table[i, j] = table[i + 1, j] - table[i, j]
+        for j in range(size):
+            largest = max(largest, abs(table[count - 1 - order, j]) * scale[j])
+        if largest < smallest:
+            best, smallest = order, largest
+    if best == count - 1:
+        best = count
+    for order in range(1, best):
+        for j in range(size):
+            ahead[j] += table[count - 1 - order, j]
+
+
+def extrapolated(rows: Array, scale: Array) -> Array:
+    """The next row of a table: the sum of its backward differences, up to the smallest one.
+
+    The k-th difference is the error that the prediction of order k made for the last row. `scale`
+    is what a change of each column is compared with.
+
+    >>> extrapolated(np.array([[1.0], [4.0], [9.0], [16.0]]), np.ones(1))
+    array([25.])
+    """
+    table, ahead = rows.copy(), np.empty(rows.shape[1])
+    extrapolate(table, len(table), scale.copy(), ahead)
+    return ahead
+
+
+@kernel(allocates=False, internal=True)
+def _both_classes(labels: Labelling, batch: Batch) -> bool:
+    """Whether neither class of labels can be as rare as in a collapse, from lower bounds.
+
+    A label on its own side of the threshold is at least one half. The other class has at least the
+    label one standard deviation beyond threshold and mean for all samples nearer than that.
+    """
+    sharpness, limit = batch.sharpness, batch.limit
+    soft = sharpness < math.inf
     if soft and batch.loss == SQUARED:
         return True
-    if batch.limit == 0.0 and batch.sharpness * (abs(labels.m) + abs(labels.bias)) < MODERATE:
+    if limit == 0.0 and sharpness * (abs(labels.m) + abs(labels.bias)) < MODERATE:
         return True
     up = down = total = 0.0
     for k in range(labels.roots.shape[0]):
-        scale = math.sqrt(0.5) / labels.roots[k]
-        weight, positive = batch.groups[0, k], batch.groups[1, k]
-        total += weight
-        for side in range(2):
-            part = weight * (positive if side == 1 else 1.0 - positive)
-            centre = (labels.m if side == 1 else -labels.m) + labels.bias
-            above = 0.5 * math.erfc((batch.limit - centre) * scale)
-            below = 0.5 * math.erfc((batch.limit + centre) * scale)
-            if soft and batch.limit == 0.0:
-                above = max(above, 1.0 / (1.0 + math.exp(-batch.sharpness * centre)))
-                below = max(below, 1.0 / (1.0 + math.exp(batch.sharpness * centre)))
-            up += part * above
-            down += part * below
-    return 0.5 * min(up, down) > COLLAPSED_MASS * total
+        root = labels.roots[k]
+        scale = math.sqrt(0.5) / root
+        total += batch.groups[0, k]
+        for piece in range(4):
+            positive, above = piece % 2 == 1, piece < 2
+            part = batch.groups[0, k] * (
+                batch.groups[1, k] if positive else 1.0 - batch.groups[1, k]
+            )
+            centre = (labels.m if positive else -labels.m) + labels.bias
+            centre = centre if above else -centre
+            inside = 0.5 * part * math.erfc((limit - centre) * scale)
+            far, other = max(centre, limit) + root, 0.0
+            if soft:
+                other = inside - 0.5 * part * math.erfc((far - centre) * scale)
+                other /= 1.0 + math.exp(sharpness * far)
+            up += 0.5 * inside if above else other
+            down += other if above else 0.5 * inside
+    return min(up, down) > COLLAPSED_MASS * total

@@ -10,8 +10,25 @@ import numpy as np
 from ...runtime.kernels import kernel
 from ..averages.batch import At, Batch, Labelling, Room, batch_averages, room_for
 from ..geometry.modes import BIAS, FIRST, Noise, Weights, mode_sums
-from ..tolerances import BACK_TO_ROUGH, DAMPED, LARGEST_LOG, REFINED, ROUGH, ROUGH_STEP, STALLED
+from ..tolerances import (
+    BACK_TO_ROUGH,
+    DAMPED,
+    LARGEST_LOG,
+    NO_STIFFNESS,
+    REFINED,
+    ROUGH,
+    ROUGH_STEP,
+    STALLED,
+)
 from .equations import assemble, newton_step
+
+LONGEST_HISTORY = 7
+"""Steps before t that a prediction may use: the rounding of earlier ones would be magnified."""
+
+X, SEEN, OUT, HISTORY = 0, 1, 4, 5
+"""Rows of `Work.rows`: the unknowns; what a batch sees of the old weights (projections, roots,
+softness); numbers of the new weights; the steps before and their scale.
+"""
 
 
 class StepSetting(NamedTuple):
@@ -33,11 +50,14 @@ class StepSetting(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Arrays that an evaluation writes to: averages, fields, equations (then the Newton step)."""
+    """Arrays that an evaluation writes to: averages, fields, equations (then the Newton step); rows
+    of unknowns.
+    """
 
     room: Room
     fields: Any
     system: Any
+    rows: Any
 
 
 class Effort(NamedTuple):
@@ -65,22 +85,28 @@ def work_for(groups: int) -> Work:
     """Return arrays for the evaluations of a run."""
     size = FIRST + 3 * groups
     fields, system = np.zeros((1 + 3 * groups, size + 1)), np.zeros((size, size + 1))
-    return Work(room_for(groups), fields, system)
+    return Work(room_for(groups), fields, system, np.empty((HISTORY + LONGEST_HISTORY + 1, size)))
 
 
-@kernel(error_model="numpy")
-def anchor_of(x: Any, ridge: float, gamma: float, softness: Any) -> float:
-    """The multiple of the old weights that the fields are measured from: none where the ridge
-    leaves little of them.
-    """
+@kernel(allocates=False)
+def stiffness_of(x: Any, softness: Any) -> float:
+    """The stiffness that the old weights see, to compare with the ridge."""
     groups = softness.shape[0]
     stiffness = 0.0
     for k in range(groups):
         stiffness += math.exp(x[FIRST + groups + k]) * softness[k]
-    return gamma if ridge < stiffness else 0.0
+    return stiffness
 
 
-@kernel(error_model="numpy")
+@kernel(allocates=False)
+def anchor_of(x: Any, ridge: float, gamma: float, softness: Any) -> float:
+    """The multiple of the old weights that the fields are measured from: none where the ridge
+    leaves little of them.
+    """
+    return gamma if ridge < stiffness_of(x, softness) else 0.0
+
+
+@kernel(allocates=False, internal=True)
 def finite(table: Any) -> bool:
     """Whether a table has finite numbers only."""
     total = 0.0
@@ -90,7 +116,7 @@ def finite(table: Any) -> bool:
     return total == 0.0
 
 
-@kernel(error_model="numpy", inline="always")  # called once: one level less to compile
+@kernel(allocates=False, inline="always")  # called once: one level less to compile
 def evaluate(
     x: Any, ridge: float, exponent: float, setting: StepSetting, work: Work
 ) -> tuple[int, float, float]:
@@ -113,7 +139,7 @@ def evaluate(
     return used, size, factor
 
 
-@kernel(error_model="numpy")
+@kernel(allocates=False)
 def enough_of_rough(size: float, last: float) -> bool:
     """Whether a Newton step on the rough rule ends about where that rule can tell no more: it is
     small, or rather small and hardly smaller than the last one.
@@ -121,7 +147,7 @@ def enough_of_rough(size: float, last: float) -> bool:
     return size <= ROUGH_STEP or STALLED * last < size <= BACK_TO_ROUGH
 
 
-@kernel(error_model="numpy", inline="always")  # called once: one level less to compile
+@kernel(allocates=False, inline="always")  # called once: one level less to compile
 def newton_confirmed(
     x: Any, ridge: float, effort: Effort, setting: StepSetting, work: Work
 ) -> tuple[float, int, int]:
@@ -160,3 +186,15 @@ def newton_confirmed(
             rule = rough
         last = size
     return math.inf, effort.limit, used
+
+
+@kernel(allocates=False)
+def raise_stiffness(x: Any, ridge: float, softness: Any) -> None:
+    """Raise a stiffness that does not matter beside the ridge to where it begins to: a model of a
+    large bias alone has hardly any, and Newton's method would have a long way up.
+    """
+    groups = softness.shape[0]
+    for k in range(groups):
+        least = NO_STIFFNESS * ridge / softness[k]
+        if least > 0.0:
+            x[FIRST + groups + k] = max(x[FIRST + groups + k], math.log(least))

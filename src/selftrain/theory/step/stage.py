@@ -1,7 +1,9 @@
-r"""The equations of one step as an object: Newton's method on them, and where it can start.
+r"""The equations of one step as an object, solved for certain: Newton's method from several starts,
+then continuation in the ridge.
 
-This is the way of steps that `march` does not solve: losses without compiled averages, covariances
-without common axes, and steps that need a slower and surer way (`solver`).
+So are steps solved that `march` does not solve: losses without compiled averages, covariances
+without common axes, and steps that need a slower and surer way. The root is unique (`equations`),
+so whichever way finds it, a Newton step below the tolerance on a refined rule is proof.
 """
 
 from __future__ import annotations
@@ -13,20 +15,32 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from ...arrays import Array
-from ..averages.batch import At, Batch, Labelling
-from ..geometry.modes import BIAS, FIRST
+from ..averages.batch import TINY, At, Batch, Labelling
+from ..ending import Ending
+from ..geometry.modes import BIAS, FIRST, HAT_M
 from ..tolerances import (
+    ACCEPTED,
+    ALTERNATE,
     BACK_TO_ROUGH,
+    CONTINUATION_STEP,
     DAMPED,
     LARGEST_LOG,
+    LEVELS,
     NO_UPDATE,
+    REFINED,
     ROUGH,
     START_RULE,
     STILL,
+    last_step_of,
 )
 from .equations import assemble, newton_step
-from .newton import anchor_of, enough_of_rough
-from .starts import CHANGES, SETTLED, raise_stiffness, shrunk_unknowns
+from .newton import anchor_of, enough_of_rough, raise_stiffness
+
+CHANGES = 30
+"""Substitutions for the stiffness of a model that does not move."""
+
+SETTLED = 1e-3
+"""A start needs the logarithm of the stiffness no better than this."""
 
 
 class Algebra(Protocol):
@@ -197,17 +211,17 @@ class Stage:
 
     def no_update(self) -> Array | None:
         r"""The state for $\lambda \to 0$, where nothing moves; None if the ridge is not small."""
-        gamma, ridge, groups = self.labels.gamma, self.ridge, self.groups
+        gamma, ridge, labels = self.labels.gamma, self.ridge, self.labels
         if self.t == 0 or gamma == 0:
             return None
         x = self._blank()
         x[self.log_q] = self.explicit()[self.log_q]
         x[BIAS] = 0.0 if math.isnan(self.fixed_bias) else self.fixed_bias
-        strengths, noise = slice(1 + 2 * groups, None), slice(1 + groups, 1 + 2 * groups)
+        _, noise, strength = np.arange(1, 1 + 3 * self.groups).reshape(3, -1)
         for _ in range(CHANGES):
             fields = self.algebra.fields(x, ridge, gamma, gamma)
             still = np.zeros_like(fields)
-            still[strengths], still[noise, 0] = fields[strengths], STILL * self.labels.roots
+            still[strength], still[noise, 0] = fields[strength], STILL * labels.roots
             found = self.averages.at(At(float(x[BIAS]), still, gamma), START_RULE)
             if found is None:
                 return None
@@ -217,9 +231,12 @@ class Stage:
             small = ridge / (ridge + float(np.exp(target) @ self.algebra.softness))
             if small > NO_UPDATE:
                 return None
-            if done:
+            if done:  # guess signal and noise of weights that change by the share `small`
                 fields = self.algebra.fields(x, ridge, gamma, gamma)
-                shrunk_unknowns(x, ridge, small, self.labels, self.algebra.length**2, fields)
+                x[HAT_M] = 0.3 * ridge * gamma * labels.m / self.algebra.length**2
+                width = -fields[strength, 1 + np.arange(x.size)[self.log_q]]
+                change = (0.5 * small * gamma * labels.roots) ** 2
+                x[FIRST + 2 * self.groups :] = np.log(change * np.exp(target) / width + TINY)
                 return x
         return None
 
@@ -234,3 +251,98 @@ class Stage:
 
     def _blank(self) -> Array:
         return np.zeros(FIRST + 3 * self.groups)
+
+
+class Solution(NamedTuple):
+    """Unknowns of a solved step and how they were found; `exponent` is that of the rule before the
+    one that confirmed.
+    """
+
+    x: Array
+    start: str
+    evaluations: int
+    nodes: int
+    accuracy: float
+    exponent: float
+
+
+def solve_stage(
+    stage: Stage, exponent: float, tolerance: float, guess: Array | None = None
+) -> Solution:
+    """The root of a step, confirmed on a refined rule, or `ConvergenceError`."""
+    best, best_accuracy, best_start, best_rule = None, math.inf, "", exponent
+    enough = last_step_of(tolerance)
+    for name, x in _ways(stage, exponent, enough, guess):
+        if x is None:
+            continue
+        for level in range(LEVELS + 1):
+            rule = exponent + (level + 1) * REFINED
+            accuracy, _, step = stage.step_from(x, stage.ridge, rule)
+            if accuracy == math.inf and level == 0:
+                # bends that rounding does not let a rule resolve so finely: a little finer will do
+                rule = exponent + ALTERNATE
+                accuracy, _, step = stage.step_from(x, stage.ridge, rule)
+            if accuracy < best_accuracy:
+                best, best_accuracy, best_start = x, accuracy, name
+                best_rule = exponent + level * REFINED
+            if accuracy <= tolerance:
+                return Solution(x, name, stage.evaluations, stage.used, accuracy, best_rule)
+            better: Array | None = x + step
+            if accuracy > enough:
+                better = stage.newton(x, stage.ridge, rule, enough, 8, may_be_rough=False)
+            if better is None:
+                break
+            x = better
+        if best_accuracy <= max(ACCEPTED, tolerance):
+            break
+    if best is not None and best_accuracy <= max(ACCEPTED, tolerance):
+        return Solution(best, best_start, stage.evaluations, stage.used, best_accuracy, best_rule)
+    hint = ""
+    if stage.t == 0 and stage.ridge == 0:
+        hint = (
+            "; without ridge there may be no unique minimiser, as with fewer samples than features,"
+            " or no finite one, as with separable data: use lambda_l > 0"
+        )
+    residual = best_accuracy if best is not None else math.nan
+    raise Ending.UNCONFIRMED.error(stage.t, residual=residual, hint=hint)
+
+
+def _ways(
+    stage: Stage, exponent: float, enough: float, guess: Array | None
+) -> Iterator[tuple[str, Array | None]]:
+    for name, x in stage.starts(guess):
+        limit = 12 if name == "predicted" else 40
+        yield name, stage.newton(x, stage.ridge, exponent, enough, limit)
+    yield "continuation", _continue_in_ridge(stage, exponent, enough)
+
+
+def _continue_in_ridge(stage: Stage, exponent: float, enough: float) -> Array | None:
+    r"""Follow the root from large $\lambda$, where it is explicit, down to the ridge of the
+    step.
+    """
+    target = math.log(stage.ridge) if stage.ridge > 0 else -30.0
+    start = stage.explicit()
+    stiffness = float(np.exp(start[stage.log_q]) @ stage.algebra.softness)
+    here = max(target, math.log(10.0 * stiffness))
+    x = None
+    while x is None and here < 60.0:
+        x = stage.newton(start, math.exp(here), exponent, 1e-4, 12, may_be_rough=False)
+        here += 0.0 if x is not None else 2.0
+    stride, before, last = 1.0, None, here
+    while x is not None and here > target:
+        while True:
+            there = max(target, here - stride)
+            ahead = x if before is None else x + (x - before) * (there - here) / (here - last)
+            found = stage.newton(ahead, math.exp(there), exponent, 1e-4, 10, may_be_rough=False)
+            if found is None and before is not None:
+                found = stage.newton(x, math.exp(there), exponent, 1e-4, 10, may_be_rough=False)
+            if found is not None:
+                break
+            stride *= 0.4
+            if stride < CONTINUATION_STEP:
+                return None
+        before, last = x, here
+        x, here, stride = found, there, min(stride * 1.6, 3.0)
+    if x is None:
+        return None
+    return stage.newton(x, stage.ridge, exponent, enough, 12, may_be_rough=False)

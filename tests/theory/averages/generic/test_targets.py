@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from selftrain.losses import Logistic
-from selftrain.theory.averages.generic.targets import Targets
+from selftrain.theory.averages.generic.panels import Targets
 
 
 class Sawtooth:

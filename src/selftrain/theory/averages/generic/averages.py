@@ -6,20 +6,17 @@ import math
 from typing import Any
 
 import numpy as np
+from scipy.optimize import brentq
 
 from ....arrays import Array
 from ....labelers import Labeler
 from ....losses import Loss
-from ...geometry.modes import FIRST
 from ...tolerances import EMPTY_SHARE, START_RULE
-from ..batch import At, Batch, Labelling
-from ..given_labels import given_share
-from ..quadrature.outer import OldModel
+from ..batch import At, Batch, Labelling, explicit_unknowns
+from ..quadrature.rules import OldModel, given_share
 from ..record import blank, named
-from ..without_weights import explicit_unknowns
-from .gather import gather
-from .noise import Effort, noise_averages
-from .panels import MASS, GroupIntegrals, NewFields
+from .noise import ROWS, Effort, noise_averages
+from .panels import MASS, GroupIntegrals, NewFields, gather
 
 SELECTED_RULE = START_RULE + 8.0
 """Exponent of the rule that picks points for a start: panels are not refined there."""
@@ -84,7 +81,7 @@ class GenericAverages:
         sign, share, target = self._given(rho)
         fields = new.at(sign, 0 * sign, target, share)
         inner, _ = noise_averages(self.loss, fields, exponent, effort=self.effort)
-        return named(gather(sign, 0 * sign, share, inner))
+        return named(gather(sign, 0 * sign, dict(zip(ROWS, share * inner, strict=True))))
 
     def _given(self, rho: float) -> tuple[Array, Array, Array]:
         """The pairs of class and given label that occur: class, share, target."""
@@ -113,9 +110,7 @@ class GenericAverages:
             chord = part @ (self.loss.slope(y, at + 1.0) - self.loss.slope(y, at - 1.0)) / 2.0
             e.k = chord if e.k < FLAT * chord else e.k
             e.share = w.sum()
-        explicit_unknowns(moments, self.labels, bias, x)
-        if self.batch.given:
-            x[FIRST : FIRST + len(parts)] = 0.0
+        explicit_unknowns(moments, self.labels, bias, self.batch.given, x)
         return self._rarer(target, weight / weight.sum())
 
     def _selected(self, k: int) -> tuple[Array, Array, Array, Array]:
@@ -140,19 +135,14 @@ class GenericAverages:
 
 def _best_constant(loss: Loss, target: Array, weight: Array) -> float:
     """The bias that minimises the loss of a model without weights."""
-    lo, hi = -1.0, 1.0
 
     def slope(bias: float) -> float:
         return float(weight @ loss.slope(target, np.full(target.size, bias)))
 
+    lo, hi = -1.0, 1.0
     while slope(lo) > 0 and lo > -600:
         lo *= 2
     while slope(hi) < 0 and hi < 600:
         hi *= 2
-    for _ in range(80):
-        middle = 0.5 * (lo + hi)
-        if slope(middle) > 0:
-            hi = middle
-        else:
-            lo = middle
-    return 0.5 * (lo + hi)
+    inside = slope(lo) < 0 < slope(hi)
+    return float(brentq(slope, lo, hi)) if inside else lo if slope(lo) >= 0 else hi

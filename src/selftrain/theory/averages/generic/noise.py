@@ -32,8 +32,8 @@ from ....losses import Logistic, Loss, Squared, check_within, kinks_at
 from ..quadrature.prox import proximal
 from ..quadrature.rules import PANEL_W, PANEL_X
 
-INNER, LABEL = 12, 3
-"""Rows of the averages, and the further ones of the label."""
+ROWS = ("f", "ff", "k", "nk", "fk", "nfk", "ffk", "k3", "nk3", "fk3", "kk", "loss")
+"""The averages over the new noise, as in the record."""
 
 DIFFERENCE = 1e-5
 """Half the distance of the points a central difference is taken from, in units of the classes'
@@ -144,8 +144,8 @@ def noise_averages(
     r"""The averages $E[\,\cdot\,]$ over $g_2$, one column a point, and the sizes their errors are
     measured on.
 
-    Rows: f, f^2, k, g2 k, f k, g2 f k, f^2 k, k', g2 k', f k', k^2, l; with labels also
-    $\partial f/\partial p$, $f\,\partial f/\partial p$, $\partial k/\partial p$ at a given h.
+    Rows: `ROWS`; with labels also $\partial f/\partial p$, $f\,\partial f/\partial p$,
+    $\partial k/\partial p$ at a given h.
     Errors are $e^{-\rm exponent}$ of the averages over all points; `scale` gives their sizes if
     these points are some of many. `effort` is that of the step, and may end it.
     """

@@ -1,37 +1,55 @@
 r"""The averages of one group of samples for any loss and any labeler, in plain numpy.
 
 What `noise` gives as a function of the previous noise $g_1$ is integrated by 16-point panels split
-at thresholds and jumps of the label, and split further until two parts agree with the whole. What
-labels do is in `targets`.
+at thresholds and jumps of the label, and split further until two parts agree with the whole.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ....arrays import Array
+from ....errors import InvalidInput
 from ....labelers import Labeler
 from ....losses import Loss
-from ..quadrature.outer import OldModel
-from ..quadrature.rules import PANEL_W, PANEL_X
-from ..record import COUNT, position
-from .gather import gather, gather_labels, gather_sharpness
-from .noise import INNER, LABEL, MOST_AT_ONCE, SPLIT, Effort, Fields, noise_averages
-from .targets import Targets
+from ..quadrature.rules import PANEL_W, PANEL_X, OldModel
+from ..record import COUNT, NAMES, position
+from .noise import DIFFERENCE, MOST_AT_ONCE, ROWS, SPLIT, Effort, Fields, noise_averages
+
+LABEL_ROWS = ("y", "fy", "ky")
+"""What `noise_averages` adds for derivatives in the label."""
 
 SHARP, MASS, COLUMNS = slice(COUNT, COUNT + 5), COUNT + 5, COUNT + 6
 """Columns of the integrals over a panel after the averages: derivatives in the sharpness, selected
 mass.
 """
 
+BY_SHARPNESS = [position(name) for name in ("y", "sy", "gy", "fy", "ky")]
+"""Averages that, with the derivative of the label in the sharpness for that in its logit, are
+derivatives of E[f], E[s f], E[g f], E[f^2]/2, E[k] in the sharpness.
+"""
+
 CONVERGED = (*(position(name) for name in ("f", "ff", "k", "gf", "sf")), MASS)
 """Integrals that enter the equations, and that the panels are refined for; the others only steer
 Newton.
 """
+
+
+def gather(s: Array, g: Array, rows: dict[str, Array]) -> Array:
+    """Sum weighted inner averages over the last axis of points (s, g1), times the powers of s and g
+    that begin the name of each average of the record.
+    """
+    factors: dict[str, Any] = {"": 1.0, "s": s, "g": g, "sg": s * g, "gg": g * g}
+    out = np.zeros((*s.shape[:-1], COUNT))
+    for column, name in enumerate(NAMES):
+        inner = name.lstrip("sg")
+        if inner in rows:
+            out[..., column] = (factors[name.removesuffix(inner)] * rows[inner]).sum(axis=-1)
+    return out
 
 
 class NewFields(NamedTuple):
@@ -49,6 +67,69 @@ class NewFields(NamedTuple):
         """The fields at weighted points (s, g1) with given targets."""
         centre = s * self.mean + self.bias + self.tilt * g
         return Fields(target, centre, weight, self.noise, self.strength)
+
+
+class Targets:
+    """The labels that a labeler gives at one sharpness, for one loss."""
+
+    def __init__(self, labeler: Labeler, loss: Loss, sharpness: float):
+        self.labeler, self.loss, self.sharpness = labeler, loss, sharpness
+
+    @property
+    def jumps(self) -> tuple[float, ...]:
+        """Logits at which the label jumps."""
+        return tuple(self.labeler.jumps(self.sharpness))
+
+    def at(self, logit: Array, sharpness: float | None = None) -> Array:
+        """The labels at these logits, at this sharpness or another."""
+        gamma = self.sharpness if sharpness is None else sharpness
+        return np.asarray(self.labeler.target(logit, gamma, self.loss), dtype=float)
+
+    def slopes(self, logit: Array) -> tuple[Array, Array]:
+        """Derivatives of the target in the logit and in the sharpness, by central differences."""
+        if math.isinf(self.sharpness):
+            step = DIFFERENCE
+            by_sharpness = np.zeros(logit.size)
+        else:
+            step = DIFFERENCE / max(1.0, self.sharpness)
+            by_sharpness = self._by_sharpness(logit)
+        steps = np.full(logit.size, step)
+        for jump in self.jumps:
+            steps = np.minimum(steps, 0.5 * np.abs(logit - jump))
+        by_logit = (self.at(logit + steps) - self.at(logit - steps)) / (2 * steps)
+        return by_logit, by_sharpness
+
+    def _by_sharpness(self, logit: Array) -> Array:
+        """The derivative of the target in the sharpness, from the side on which no jump passes over
+        a point.
+        """
+        gamma, change = self.sharpness, DIFFERENCE * self.sharpness
+        here = self.at(logit)
+        up = (self.at(logit, gamma + change) - here) / change
+        down = (here - self.at(logit, gamma - change)) / change
+        slope = 0.5 * (up + down)
+        now, after, before = (self._jumps_at(gamma + side * change) for side in (0.0, 1.0, -1.0))
+        for at, above, below in zip(now, after, before, strict=True):
+            slope = np.where((logit > at) != (logit > above), down, slope)
+            slope = np.where((logit > at) != (logit > below), up, slope)
+        return slope
+
+    def _jumps_at(self, sharpness: float) -> Array:
+        """Where the label jumps; as many places as at the sharpness of the step."""
+        jumps = np.array(self.labeler.jumps(sharpness), dtype=float)
+        if jumps.size != len(self.jumps):
+            accepted = "for a gradient the number of its jumps may not change with the sharpness"
+            raise InvalidInput("labeler", self.labeler.name, accepted)
+        return jumps
+
+    def jump_slopes(self) -> Array:
+        """Derivatives of the places where the label jumps in the sharpness."""
+        if math.isinf(self.sharpness):
+            return np.zeros(len(self.jumps))
+        change = DIFFERENCE * self.sharpness
+        after, before = (self._jumps_at(self.sharpness + side * change) for side in (1.0, -1.0))
+        slopes: Array = (after - before) / (2 * change)
+        return slopes
 
 
 class GroupIntegrals:
@@ -165,25 +246,25 @@ class GroupIntegrals:
         previous = s * mean + bias + spread * g
         w = np.where(np.abs(previous) > limit, w, 0.0)
         live = w > 0
-        inner = np.zeros((INNER + LABEL * with_labels, g.size))
+        inner = np.zeros((len(ROWS) + len(LABEL_ROWS) * with_labels, g.size))
         if live.any():
             fields = new.at(s[live], g[live], self.targets.at(previous[live]), w[live])
             inner[:, live], sizes = noise_averages(
                 self.loss, fields, exponent, with_labels, sizes, effort=self.effort
             )
-        by_logit, by_sharpness = np.zeros(g.size), np.zeros(g.size)
-        if with_labels:
-            by_logit[live], by_sharpness[live] = self.targets.slopes(previous[live])
+        shape = (len(panels), 16)
+        s, g, rows = s.reshape(shape), g.reshape(shape), (w * inner).reshape(-1, *shape)
+        named = dict(zip(ROWS, rows, strict=False))
         out = np.zeros((len(panels), COLUMNS))
-        for i in range(len(panels)):
-            part = slice(16 * i, 16 * i + 16)
-            points = s[part], g[part]
-            out[i, :COUNT] = gather(*points, w[part], inner[:, part])
-            out[i, MASS] = w[part].sum()
-            if with_labels:
-                gather_labels(*points, w[part] * by_logit[part], inner[:, part], out[i])
-                weight = w[part] * by_sharpness[part]
-                out[i, SHARP] = gather_sharpness(*points, weight, inner[:, part])
+        out[:, MASS] = w.reshape(shape).sum(axis=1)
+        if with_labels:
+            slopes = np.zeros((2, g.size))
+            slopes[:, live] = self.targets.slopes(previous[live])
+            by_logit, by_sharpness = slopes.reshape(2, *shape)
+            named |= dict(zip(LABEL_ROWS, by_logit * rows[len(ROWS) :], strict=True))
+            sharp = dict(zip(LABEL_ROWS, by_sharpness * rows[len(ROWS) :], strict=True))
+            out[:, SHARP] = gather(s, g, sharp)[:, BY_SHARPNESS] * [1.0, 1.0, 1.0, 2.0, 1.0]
+        out[:, :COUNT] = gather(s, g, named)
         return out, np.ones(5) if sizes is None else sizes
 
     def edges(self, new: NewFields, exponent: float, share: float) -> Array:

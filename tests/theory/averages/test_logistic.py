@@ -14,14 +14,22 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from selftrain.theory.averages.logistic.logistic import logistic_averages
-from selftrain.theory.averages.logistic.logits import Logits
+from selftrain.arrays import Array
+from selftrain.theory.averages.batch import logistic_averages, room_for
+from selftrain.theory.averages.quadrature.rules import Logits
 from selftrain.theory.averages.record import Extra, blank
 from selftrain.theory.tolerances import PANEL_NOISE
 
 EXPONENT = 34.0
 NAMES = ("f", "ff", "k", "nk", "fk", "ffk", "k3", "fk3", "kk", "y", "fy", "ky", "loss")
 RULE = np.polynomial.legendre.leggauss(20)
+ROOM = room_for(1)
+
+
+def add_averages(nodes: Array, logits: Logits, extra: Extra | None, out: Any) -> int:
+    """Add the averages over some outer nodes (class, previous noise, weight, logit)."""
+    ROOM.nodes[:4, : nodes.shape[1]] = nodes
+    return logistic_averages(nodes.shape[1], logits, EXPONENT, extra, ROOM, out)
 
 
 def sigma(x: Any) -> Any:
@@ -75,7 +83,7 @@ def test_one_node(noise: float, c: float, sharpness: float) -> None:
     logits = Logits(base, sharpness, shift, 0.0, bias, noise, c)
     node = np.array([[1.0], [0.0], [1.0], [previous]])
     out = blank()
-    points = logistic_averages(node, 1, logits, EXPONENT, Extra(loss=True, labels=True), out[0])
+    points = add_averages(node, logits, Extra(loss=True), out[0])
     assert points > 0
     with mp.workdps(30):
         label = mp.mpf(sharpness) * mp.mpf(previous)
@@ -91,8 +99,8 @@ def test_without_extras_the_rest_is_the_same() -> None:
     for noise in (0.5 * PANEL_NOISE, 2.0 * PANEL_NOISE):
         logits = Logits(1.0, 1.0, 0.2, 0.1, -0.3, noise, 3.0)
         bare, full = blank(), blank()
-        logistic_averages(node, 2, logits, EXPONENT, None, bare[0])
-        logistic_averages(node, 2, logits, EXPONENT, Extra(loss=True, labels=True), full[0])
+        add_averages(node, logits, None, bare[0])
+        add_averages(node, logits, Extra(loss=True), full[0])
         assert bare[0].loss == bare[0].y == bare[0].sgf == 0.0
         assert full[0].loss > 0.0 > full[0].y
         for name in NAMES[:9]:
@@ -107,12 +115,12 @@ def test_nodes_add_up_in_any_order(noise: float, bias: float, c: float) -> None:
     previous = np.array([25.0, 3.0, -20.0, 8.0, 2.5, -1.0])
     side, old = np.array([1.0, 1.0, -1.0, -1.0, 1.0, -1.0]), 0.3 * previous
     nodes = np.array([side, old, np.linspace(0.1, 0.3, 6), previous])
-    logits, extra = Logits(1.0, 1.0, 0.2, 0.1, bias, noise, c), Extra(loss=True, labels=True)
+    logits, extra = Logits(1.0, 1.0, 0.2, 0.1, bias, noise, c), Extra(loss=True)
     together = blank()
-    logistic_averages(nodes, 6, logits, EXPONENT, extra, together[0])
+    add_averages(nodes, logits, extra, together[0])
     sums = blank()
     for j in range(6):
-        logistic_averages(nodes[:, j : j + 1].copy(), 1, logits, EXPONENT, extra, sums[0])
+        add_averages(nodes[:, j : j + 1], logits, extra, sums[0])
     for name in together.dtype.names:
         size = abs(sums[0][name]) + 1e-3 * abs(sums[0].f)
         assert abs(together[0][name] - sums[0][name]) <= 1e-8 * size, name

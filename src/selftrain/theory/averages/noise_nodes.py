@@ -1,4 +1,5 @@
-r"""Averages over the new noise on fixed nodes: the prox of many points at once, in vector code.
+r"""Averages of the logistic loss over the new noise on fixed nodes: the prox of many points, in
+vector code.
 
 For one node of the new noise all outer nodes are handled together, by loops without branches.
 Points are mirrored so that the label prefers the upper class: $p = \sigma(y)$ with $y \ge 0$. The
@@ -8,7 +9,8 @@ settled; a step across x = 0, away from the root, ends there, from where plain N
 monotone.
 
 $f = -\sigma(x)\,\sigma(-y)\,\mathrm{expm1}(-u)$ keeps its relative accuracy where x and y are
-nearly equal. A hard label is $y = \infty$: there u is x itself and $f = -\sigma(-x)$.
+nearly equal, as they are at small ridges. A hard label is $y = \infty$: there u is x itself and
+$f = -\sigma(-x)$.
 """
 
 from __future__ import annotations
@@ -16,14 +18,26 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-import numpy as np
+from numba import types
+from numba.extending import intrinsic, overload
 
-from ....runtime.kernels import kernel
-from ...tolerances import INNER_CAPACITY
-from ..quadrature.exponential import exponentials
-from ..quadrature.rules import inner_rule
-from ..record import Extra
-from .logits import Logits
+from ...runtime.kernels import kernel
+from .quadrature.rules import Logits
+from .record import Extra
+
+SHIFT = 1.5 * 2.0**52
+"""Added to a number, it leaves the nearest integer in the last bits."""
+
+LOG2_E, LN2_HIGH, LN2_LOW = 1.0 / math.log(2.0), 0.6931471803691238, 1.9082149292705877e-10
+"""1/ln 2, and ln 2 in two parts: an integer times the first is exact."""
+
+LARGEST = 690.0
+"""Arguments are clipped to this size: their exponentials are beyond anything an average can tell
+from zero or infinity.
+"""
+
+C2, C3, C4, C5, C6, C7 = (1.0 / math.factorial(n) for n in range(2, 8))
+C8, C9, C10, C11, C12, C13 = (1.0 / math.factorial(n) for n in range(8, 14))
 
 BLOCK = 256
 """Outer nodes handled together: their table stays in the nearest cache."""
@@ -36,9 +50,6 @@ r"""Where the columns of a block begin in its flat table: u; $h - y$ without new
 the label; $e^{-y}$; $\sigma(-y)$; -y, where x = 0; the weight; the class s; the previous noise
 $g_1$. Constants, so that the compiler knows that columns do not overlap.
 """
-
-TABLE = 9 * BLOCK
-"""Size of the table."""
 
 LARGEST_LABEL = 500.0
 """Logits of labels are clipped to this: f beyond it is too small for its square to be a number."""
@@ -63,6 +74,50 @@ PASSES = 200
 """Passes before a block is given up."""
 
 
+def power_of_two(shifted: float) -> float:
+    """$2^k$ for `shifted` = k + SHIFT, k between -1022 and 1023."""
+    return math.ldexp(1.0, int(shifted - SHIFT))
+
+
+@intrinsic
+def _power_by_bits(typing: Any, shifted: Any) -> Any:
+    """The last bits of `shifted`, moved to where a floating-point number has its exponent."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        integer = context.get_value_type(types.int64)
+        bits = builder.shl(builder.bitcast(arguments[0], integer), integer(52))
+        one = integer(1023 << 52)
+        return builder.bitcast(builder.add(bits, one), context.get_value_type(types.float64))
+
+    return types.float64(types.float64), code
+
+
+@overload(power_of_two)
+def _compiled_power_of_two(shifted: Any) -> Any:
+    def compiled(shifted: Any) -> Any:
+        return _power_by_bits(shifted)  # type: ignore[call-arg]  # numba gives the first
+
+    return compiled
+
+
+@kernel(allocates=False, fastmath={"contract"}, forceinline=True)
+def exponentials(x: float) -> tuple[float, float]:
+    r"""exp(x) and exp(x) - 1, both to the last digits; x is clipped to `LARGEST`.
+
+    Without branches, so that loops over arrays become vector code: $e^x = 2^k e^r$ with k the
+    integer nearest to $x/\ln 2$ and the Taylor series of $e^r - 1$.
+    """
+    x = min(max(x, -LARGEST), LARGEST)
+    shifted = x * LOG2_E + SHIFT
+    k = shifted - SHIFT
+    r = (x - k * LN2_HIGH) - k * LN2_LOW
+    high = C8 + r * (C9 + r * (C10 + r * (C11 + r * (C12 + r * C13))))
+    tail = C2 + r * (C3 + r * (C4 + r * (C5 + r * (C6 + r * (C7 + r * high)))))
+    less_one = r + r * r * tail
+    power = power_of_two(shifted)
+    return power + power * less_one, power * less_one + (power - 1.0)
+
+
 class Noise(NamedTuple):
     r"""What the points of a pass share: the node $g_2$ and its weight, the noise $b g_2$, the
     strength c, and 1 for hard labels (else 0).
@@ -75,22 +130,15 @@ class Noise(NamedTuple):
     hard: float
 
 
-@kernel(error_model="numpy")
+@kernel(allocates=False, internal=True)
 def over_noise_nodes(
-    nodes: Any,
-    count: int,
-    logits: Logits,
-    exponent: float,
-    extra: Extra | None,
-    out: Any,
+    nodes: Any, count: int, inner: int, logits: Logits, extra: Extra | None, room: Any, out: Any
 ) -> int:
-    """`averages.logistic_averages` for small new noise; the points used, -1 if a prox was not
-    found.
+    """Add the averages over the first `count` outer nodes and `inner` nodes of the new noise (rows
+    of `nodes`) to the record `out`.
+
+    Returns the points used, -1 if a prox was not found. `room` is for the table of a block.
     """
-    places = np.empty(INNER_CAPACITY)
-    weights = np.empty(INNER_CAPACITY)
-    room = np.empty(TABLE)
-    inner = inner_rule(logits.noise, exponent, places, weights)
     hard = 1.0 if math.isinf(logits.sharpness) else 0.0
     passes = 0  # as many as the last node needed
     for first in range(0, count, BLOCK):
@@ -98,28 +146,25 @@ def over_noise_nodes(
         _fill(nodes, first, size, logits, room)
         size += -size % LANES
         for i in range(inner):
-            n = places[i]
-            point = Noise(n, weights[i], logits.noise * n, logits.strength, hard)
+            n = nodes[4, i]
+            point = Noise(n, nodes[5, i], logits.noise * n, logits.strength, hard)
             _start(room, size, point)
             moved = math.inf
             for _ in range(passes):
                 moved = _approach(room, size, point, 0.5)
-            while not _sums(room, size, point, out) <= SETTLED:
+            while not _sums(room, size, point, extra, out) <= SETTLED:
                 if passes == PASSES:
                     return -1
                 moved = _approach(room, size, point, 0.5 if passes < BENT_PASSES else 0.0)
                 passes += 1
-            if extra is not None:
-                if extra.labels:
-                    _label_sums(room, size, point, out)
-                if extra.loss:
-                    _approach(room, size, point, 0.0)
-                    out.loss += point.weight * _loss(room, size)
+            if extra is not None and extra.loss:
+                _approach(room, size, point, 0.0)
+                out.loss += point.weight * _loss(room, size)
             passes = min(passes - 1 if moved <= SETTLED else passes, BENT_PASSES)
     return count * inner
 
 
-@kernel(error_model="numpy", fastmath={"contract"})
+@kernel(allocates=False, internal=True, fastmath={"contract"})
 def _fill(nodes: Any, first: int, size: int, logits: Logits, room: Any) -> None:
     """The table of a block of outer nodes; the rest of its last lanes has no weight."""
     hard = math.isinf(logits.sharpness)
@@ -149,7 +194,7 @@ def _fill(nodes: Any, first: int, size: int, logits: Logits, room: Any) -> None:
         room[E + j] = 1.0
 
 
-@kernel(error_model="numpy", fastmath={"contract"}, forceinline=True)
+@kernel(allocates=False, internal=True, fastmath={"contract"}, forceinline=True)
 def _at(
     u: float, d: float, e: float, low: float, c: float, hard: float
 ) -> tuple[float, float, float, float, float]:
@@ -163,7 +208,7 @@ def _at(
     return f, curvature, (weight - 1.0) * top, slope, ((d - u) - c * f) * slope
 
 
-@kernel(error_model="numpy", fastmath={"contract"}, forceinline=True)
+@kernel(allocates=False, internal=True, fastmath={"contract"}, forceinline=True)
 def _at_root(
     u: float, d: float, e: float, low: float, c: float, hard: float
 ) -> tuple[float, float, float, float, float]:
@@ -184,7 +229,7 @@ def _at_root(
     return f, k, k * slope * slope * bend, slope, (0.0 if excess <= 0.0 else excess)
 
 
-@kernel(error_model="numpy", fastmath={"contract", "reassoc", "nsz"})
+@kernel(allocates=False, internal=True, fastmath={"contract", "reassoc", "nsz"})
 def _start(room: Any, size: int, point: Noise) -> None:
     """A first u for every point of a block."""
     noise, c = point.noise, point.strength
@@ -201,7 +246,7 @@ def _start(room: Any, size: int, point: Noise) -> None:
         room[U + j] = near if abs(d) * min(slope, 1.0 / 3.0) < NEAR else far
 
 
-@kernel(error_model="numpy", fastmath={"contract", "reassoc", "nsz"})
+@kernel(allocates=False, internal=True, fastmath={"contract", "reassoc", "nsz"})
 def _approach(room: Any, size: int, point: Noise, bent: float) -> float:
     """One step of every point of a block; the sum of the squares of these steps."""
     noise, c, hard = point.noise, point.strength, point.hard
@@ -221,19 +266,22 @@ def _approach(room: Any, size: int, point: Noise, bent: float) -> float:
     return moved
 
 
-@kernel(error_model="numpy", fastmath={"contract", "reassoc", "nsz"})
-def _sums(room: Any, size: int, point: Noise, out: Any) -> float:
-    """Add the averages over the points of a block to `out`, unless their last steps are large.
+@kernel(allocates=False, internal=True, fastmath={"contract", "reassoc", "nsz"})
+def _sums(room: Any, size: int, point: Noise, extra: Extra | None, out: Any) -> float:
+    r"""Add the averages over the points of a block to `out`, unless their last steps are large.
 
-    Returns the sum of the squares of these steps.
+    Returns the sum of the squares of these steps. With `extra` come derivatives in the label,
+    $\partial f/\partial y = -p'(1 - ck)$ with $p' = \sigma(y)\sigma(-y)$: under a strong prox
+    1 - ck is small, and c k would lose it.
     """
     noise, c, hard = point.noise, point.strength, point.hard
     f0 = fs = fg = ff = k0 = ks = kg = ksg = kgg = 0.0
     fk0 = fks = fkg = ffk = q0 = qs = qg = fq = kk = moved = 0.0
+    sgf = sff = y0 = ys = yg = ysg = ygg = fy0 = fys = fyg = ky0 = kys = kyg = 0.0
     for j in range(size):
-        sign, s, g = room[SIGN + j], room[CLASS + j], room[OLD + j]
+        sign, s, g, low = room[SIGN + j], room[CLASS + j], room[OLD + j], room[LOW + j]
         d = room[D + j] + sign * noise
-        f, k, q, _, excess = _at_root(room[U + j], d, room[E + j], room[LOW + j], c, hard)
+        f, k, q, rest, excess = _at_root(room[U + j], d, room[E + j], low, c, hard)
         moved += excess
         w = room[WEIGHT + j]
         wf, wk, wq = w * sign * f, w * k, w * sign * q
@@ -255,6 +303,23 @@ def _sums(room: Any, size: int, point: Noise, out: Any) -> float:
         qs += wq * s
         qg += wq * g
         fq += w * f * q
+        if extra is not None:
+            gain = low * (1.0 - low)
+            y, ky = -w * gain * rest, wq * gain * c
+            fy = y * sign * f
+            sgf += wf * s * g
+            sff += w * f * f * s
+            y0 += y
+            ys += y * s
+            yg += y * g
+            ysg += y * s * g
+            ygg += y * g * g
+            fy0 += fy
+            fys += fy * s
+            fyg += fy * g
+            ky0 += ky
+            kys += ky * s
+            kyg += ky * g
     if not moved <= SETTLED:
         return moved
     w, n = point.weight, point.node
@@ -281,55 +346,24 @@ def _sums(room: Any, size: int, point: Noise, out: Any) -> float:
     out.nk3 += w * n * q0
     out.fk3 += w * fq
     out.kk += w * kk
+    if extra is not None:
+        out.sgf += w * sgf
+        out.sff += w * sff
+        out.y += w * y0
+        out.sy += w * ys
+        out.gy += w * yg
+        out.sgy += w * ysg
+        out.ggy += w * ygg
+        out.fy += w * fy0
+        out.sfy += w * fys
+        out.gfy += w * fyg
+        out.ky += w * ky0
+        out.sky += w * kys
+        out.gky += w * kyg
     return moved
 
 
-@kernel(error_model="numpy", fastmath={"contract", "reassoc", "nsz"})
-def _label_sums(room: Any, size: int, point: Noise, out: Any) -> None:
-    r"""Add the averages of derivatives in the label: $\partial f/\partial y = -p'(1 - ck)$ with $p'
-    = \sigma(y)\sigma(-y)$. Under a strong prox 1 - ck is small, and c k would lose it.
-    """
-    noise, c, hard = point.noise, point.strength, point.hard
-    sgf = sff = y0 = ys = yg = ysg = ygg = fy0 = fys = fyg = ky0 = kys = kyg = 0.0
-    for j in range(size):
-        sign, s, g, low = room[SIGN + j], room[CLASS + j], room[OLD + j], room[LOW + j]
-        d = room[D + j] + sign * noise
-        f, _, q, rest, _ = _at_root(room[U + j], d, room[E + j], low, c, hard)
-        w = room[WEIGHT + j]
-        sgf += w * sign * f * s * g
-        sff += w * f * f * s
-        gain = w * low * (1.0 - low)
-        y = -gain * rest
-        fy = y * sign * f
-        ky = gain * c * sign * q
-        y0 += y
-        ys += y * s
-        yg += y * g
-        ysg += y * s * g
-        ygg += y * g * g
-        fy0 += fy
-        fys += fy * s
-        fyg += fy * g
-        ky0 += ky
-        kys += ky * s
-        kyg += ky * g
-    w = point.weight
-    out.sgf += w * sgf
-    out.sff += w * sff
-    out.y += w * y0
-    out.sy += w * ys
-    out.gy += w * yg
-    out.sgy += w * ysg
-    out.ggy += w * ygg
-    out.fy += w * fy0
-    out.sfy += w * fys
-    out.gfy += w * fyg
-    out.ky += w * ky0
-    out.sky += w * kys
-    out.gky += w * kyg
-
-
-@kernel(error_model="numpy")
+@kernel(allocates=False, internal=True)
 def _loss(room: Any, size: int) -> float:
     r"""The average loss of a block: $\ln(1 + e^{-|x|})$ and, by the side of x, $(1 - p)x$ or
     $-px$.

@@ -8,7 +8,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from selftrain.theory.averages.quadrature.exponential import LARGEST, exponentials
+from selftrain.theory.averages.noise_nodes import LARGEST, exponentials
 
 
 @pytest.mark.parametrize("size", [1e-20, 1e-8, 0.3, 1.0, 30.0, 600.0])

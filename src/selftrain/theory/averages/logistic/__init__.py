@@ -1,1 +1,0 @@
-"""Averages of the logistic loss, compiled."""
