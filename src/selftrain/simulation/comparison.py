@@ -17,8 +17,8 @@ deviation counts samples in a hundred.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,11 +26,14 @@ from numpy.typing import NDArray
 from ..arrays import Array
 from ..errors import InvalidInput
 from ..fields import number
+from ..losses import Squared
+from ..theory.causal.classes import ClassTrajectory
 from ..theory.trajectory import Trajectory
 from .deviation import Deviation, deviation
-from .ensemble import Ensemble, entries, seed_mean, seed_sem
+from .ensemble import Ensemble
 from .gaps import Gap, judge, shares
 from .plan import drawn_sizes
+from .seed_statistics import entries, seed_mean, seed_sem
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -55,8 +58,10 @@ COMPARED_CLASSES = (
     "m",
     "bias",
     "overlap",
+    "chi",
     "error",
     "class_errors",
+    "label_shares",
     "test_error",
     "fraction_selected",
     "pseudo_label_accuracy",
@@ -67,6 +72,7 @@ COMPARED_CLASSES = (
 
 SHARES = (
     "class_errors",
+    "label_shares",
     "test_error",
     "fraction_selected",
     "pseudo_label_accuracy",
@@ -100,7 +106,7 @@ class Comparison:
         note: what to bear in mind; empty if nothing.
     """
 
-    theory: Trajectory
+    theory: Any
     z: dict[str, Array]
     deviations: dict[str, Deviation]
     seeds: NDArray[np.int_]
@@ -213,7 +219,7 @@ def percent(value: float) -> str:
     return f"{float(f'{100 * value:.2g}'):g} %"
 
 
-def compare(ensemble: Ensemble, trajectory: Trajectory, within: float = WITHIN) -> Comparison:
+def compare(ensemble: Ensemble, trajectory: Any, within: float = WITHIN) -> Comparison:
     """Return z-scores and relative deviations of all means, distances of all distributions that
     were stored, and a verdict; quantities of several entries (K classes) one by one.
 
@@ -227,7 +233,7 @@ def compare(ensemble: Ensemble, trajectory: Trajectory, within: float = WITHIN) 
     within = number("within", within, lambda value: 0 < value < 1, must)
     theory = _as_drawn(ensemble, trajectory)
     pairs = list(_pairs(ensemble, theory))
-    laws = list(shares(ensemble, theory)) if ensemble.classes == 2 else []
+    laws = list(shares(ensemble, theory)) if isinstance(theory, Trajectory) else []
     known = [pair for pair in pairs if np.isfinite(pair.seen).any()]
     tests = len(known) + len(laws)
     found = {pair.name: _deviation(ensemble, pair, tests) for pair in known}
@@ -255,43 +261,73 @@ class _Pair(NamedTuple):
     unit: Array
 
 
-def _pairs(ensemble: Ensemble, theory: Trajectory) -> Iterator[_Pair]:
+def _pairs(ensemble: Ensemble, theory: Any) -> Iterator[_Pair]:
     """List what is compared."""
     for name in COMPARED if ensemble.classes == 2 else COMPARED_CLASSES:
-        expected = np.asarray(getattr(theory, "error" if name == "test_error" else name))
-        seen = ensemble.components(name)
-        for (key, runs), one in zip(seen.items(), entries(name, expected, 1).values(), strict=True):
+        expected = _expected(theory, name, ensemble.classes)
+        losses = {type(fit.loss) for fit in ensemble.protocol.fits}
+        if expected is None or (name == "label_shares" and Squared in losses):
+            continue  # soft labels of the squared loss are no proportions
+        seen = ensemble.components(name).items()
+        for (key, runs), one in zip(seen, entries(name, expected, 1).values(), strict=True):
             resolution, unit = np.zeros(one.size), np.abs(one)
             if name in SHARES:
                 count = np.maximum(np.isfinite(runs).sum(axis=0), 1)
                 resolution = 1.0 / (count * ensemble.alpha * ensemble.features)
                 unit = np.ones(one.size)
-            elif name == "bias" or np.ndim(expected) > 1:  # an entry may be zero
-                unit = np.hypot(one, np.sqrt(theory.q))
+            elif name == "bias" or expected.ndim > 1:  # an entry may be zero
+                unit = np.hypot(one, np.sqrt(_expected(theory, "q", ensemble.classes)))
             yield _Pair(key, runs, one, resolution, unit)
 
 
-def _as_drawn(ensemble: Ensemble, trajectory: Trajectory) -> Trajectory:
+def _expected(theory: Any, name: str, classes: int) -> Any:
+    """Return a quantity of the theory; None if it does not have it.
+
+    A protocol of two classes is solved in two scores, which are minus and plus half the logit.
+    """
+    if name == "test_error":
+        name = "error"
+    if isinstance(theory, Trajectory):
+        return np.asarray(getattr(theory, name))
+    if name == "overlap":
+        before = np.append(np.nan, np.diagonal(theory.overlaps, -1))
+        return before if classes > 2 else 2 * before
+    found = getattr(theory, name, None)
+    if found is None or classes > 2:
+        return found
+    if name == "m":
+        return 2 * found[:, 1, 1]
+    if name == "bias":
+        return 2 * found[:, 1]
+    return 2 * found if name == "q" else found
+
+
+def _as_drawn(ensemble: Ensemble, trajectory: Any) -> Any:
     """Return the theory at the numbers of samples that were drawn."""
-    if not isinstance(trajectory, Trajectory):
-        raise InvalidInput("trajectory", trajectory, "must be a Trajectory, from selftrain.solve")
-    same = trajectory.recipe == ensemble.recipe and trajectory.problem == ensemble.problem
-    if not same:
-        raise InvalidInput("trajectory", trajectory, "must be of the same problem and recipe")
-    protocol, features = ensemble.protocol, ensemble.features
-    drawn = drawn_sizes(protocol, features) / features
-    if np.allclose(drawn, [group.alpha for group in protocol.groups], rtol=1e-12, atol=0):
-        return trajectory
     from ..theory.solve import solve
 
+    if not isinstance(trajectory, (Trajectory, ClassTrajectory)):
+        raise InvalidInput("trajectory", trajectory, "must be a Trajectory, from selftrain.solve")
+    protocol, features = ensemble.protocol, ensemble.features
+    same = trajectory.recipe == ensemble.recipe and trajectory.problem == ensemble.problem
+    if not same or (ensemble.problem is None and trajectory.protocol != protocol):
+        raise InvalidInput("trajectory", trajectory, "must be of the same problem and recipe")
+    drawn = (drawn_sizes(protocol, features) / features).tolist()
+    if np.allclose(drawn, [group.alpha for group in protocol.groups], rtol=1e-12, atol=0):
+        return trajectory
+    tolerance = trajectory.stats.tolerance
+    if ensemble.problem is None:
+        pairs = zip(protocol.groups, drawn, strict=True)
+        groups = tuple(replace(group, alpha=alpha) for group, alpha in pairs)
+        return solve(replace(protocol, groups=groups), tolerance=tolerance)
     unlabeled = [
-        float(sum(drawn[use.group] for use in fit.uses if not protocol.groups[use.group].labeled))
+        sum(drawn[use.group] for use in fit.uses if not protocol.groups[use.group].labeled)
         for fit in protocol.fits[1:]
     ]
-    problem = ensemble.problem.replace(alpha_l=float(drawn[0]))
+    problem = ensemble.problem.replace(alpha_l=drawn[0])
     if any(unlabeled):
         problem = problem.replace(alpha_u=tuple(unlabeled))
-    return solve(problem, ensemble.recipe, tolerance=trajectory.stats.tolerance)
+    return solve(problem, ensemble.recipe, tolerance=tolerance)
 
 
 def _scores(pair: _Pair) -> Array:

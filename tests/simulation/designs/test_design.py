@@ -1,6 +1,5 @@
 """All kinds of design matrices give the same products, and only these are needed."""
 
-import dask.array as da
 import numpy as np
 import pytest
 import scipy.sparse
@@ -18,8 +17,6 @@ KINDS = {
     "dense": MATRIX,
     "sparse": scipy.sparse.csr_array(MATRIX),
     "sparse matrix": scipy.sparse.coo_matrix(MATRIX),
-    "dask by rows": da.from_array(MATRIX, chunks=(7, 12)),
-    "dask by both": da.from_array(MATRIX, chunks=(7, 5)),
     "stacked": Stacked(Stored(MATRIX[:10]), Stored(MATRIX[10:])),
 }
 

@@ -1,15 +1,13 @@
 r"""Design matrices: whatever gives the two products $X w$ and $X^\top r$.
 
 The fit (`linear/fit.py`) never looks inside a matrix; w and r are vectors, or matrices of a few
-columns. Here are the kinds that store their entries (`Stored`: a numpy array or a scipy sparse
-matrix; `Chunked`: a Dask array cut by rows) and the two that are made of others (`Stacked`: one
-above the other; `ClusterRows`: noise around class means). The Gaussian matrix that is revealed as
-it is asked lives in `designs/revealed.py`.
+columns. `Stored` is a numpy array or a scipy sparse matrix; two kinds are made of others:
+`Stacked`, one above the other, and `ClusterRows`, noise around class means. The Gaussian matrix
+that is revealed as it is asked lives in `designs/revealed.py`.
 """
 
 from __future__ import annotations
 
-import sys
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -49,25 +47,6 @@ class Stored:
 
     def transposed_times(self, rows: Array) -> Array:
         return np.asarray(self.matrix.T @ rows)
-
-
-class Chunked:
-    """A Dask array cut by rows; each product is one pass over the chunks."""
-
-    def __init__(self, matrix: Any):
-        if matrix.numblocks[1] != 1:
-            matrix = matrix.rechunk({1: -1})
-        self.matrix = matrix
-        self.shape: tuple[int, int] = tuple(matrix.shape)
-
-    def times(self, weights: Array) -> Array:
-        return np.asarray((self.matrix @ weights).compute())
-
-    def transposed_times(self, rows: Array) -> Array:
-        import dask.array as da
-
-        chunked = da.from_array(rows, chunks=self.matrix.chunks[0])  # type: ignore[no-untyped-call]
-        return np.asarray((self.matrix.T @ chunked).compute())
 
 
 class Stacked:
@@ -115,7 +94,7 @@ class ClusterRows:
 
 
 def as_design(matrix: Any) -> Design:
-    """A design from an array, a scipy sparse matrix, a Dask array, or a design itself.
+    """Return a design from an array, a scipy sparse matrix, or a design itself.
 
     >>> as_design(np.eye(3)).times(np.arange(3.0))
     array([0., 1., 2.])
@@ -124,11 +103,6 @@ def as_design(matrix: Any) -> Design:
         return matrix
     if scipy.sparse.issparse(matrix):
         return Stored(matrix.asformat("csr"))  # type: ignore[attr-defined]
-    dask = sys.modules.get("dask.array")
-    if dask is not None and isinstance(matrix, dask.Array) and matrix.ndim == 2:
-        return Chunked(matrix)
     if isinstance(matrix, np.ndarray) and matrix.ndim == 2:
         return Stored(matrix)
-    raise InvalidInput(
-        "matrix", matrix, "a 2-d array, a scipy sparse matrix, a Dask array or a Design is accepted"
-    )
+    raise InvalidInput("matrix", matrix, "must be a 2-d array, a scipy sparse matrix or a Design")

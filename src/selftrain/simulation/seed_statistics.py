@@ -1,0 +1,43 @@
+"""Statistics over seeds, the first axis of an array; seeds without a value (NaN) do not count."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..arrays import Array
+
+
+def _some(values: Array) -> Array:
+    """Return how many seeds have a value, as floats, NaN where none has."""
+    count = np.isfinite(values).sum(axis=0).astype(float)
+    return np.where(count == 0, np.nan, count)
+
+
+def seed_mean(values: Array) -> Array:
+    """Return the mean over the seeds, the first axis, that have a value."""
+    with np.errstate(invalid="ignore"):
+        return np.asarray(np.nansum(values, axis=0) / _some(values))
+
+
+def seed_std(values: Array) -> Array:
+    """Return the standard deviation over seeds, with n - 1 in the denominator."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        spread = np.nansum((values - seed_mean(values)) ** 2, axis=0)
+        return np.asarray(np.sqrt(spread / (_some(values) - 1)))
+
+
+def seed_sem(values: Array) -> Array:
+    """Return the standard error of the mean over seeds."""
+    return np.asarray(seed_std(values) / np.sqrt(_some(values)))
+
+
+def entries(name: str, values: Array, axes: int) -> dict[str, Array]:
+    """Return the entries of an array beyond its first axes, by name.
+
+    >>> list(entries("bias", np.zeros((4, 3)), 1))
+    ['bias[0]', 'bias[1]', 'bias[2]']
+    """
+    if values.ndim == axes:
+        return {name: values}
+    places = np.ndindex(*values.shape[axes:])
+    return {f"{name}[{','.join(map(str, at))}]": values[(..., *at)] for at in places}
