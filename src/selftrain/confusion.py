@@ -17,7 +17,7 @@ from scipy.stats import qmc
 
 from .arrays import Array
 
-__all__ = ["confusion_matrix"]
+__all__ = ["class_probabilities", "confusion_matrix"]
 
 POINTS = 2**12
 """Quasi-Monte Carlo points, the same ones in every call."""
@@ -53,6 +53,16 @@ def confusion_matrix(means: Array, covariance: Array) -> Array:
         minus = np.eye(alive.size)[place] - np.eye(alive.size)[others]
         found[:, label] = _all_positive(off, minus @ noise @ minus.T)
     return np.asarray(found / found.sum(axis=1, keepdims=True))
+
+
+def class_probabilities(basis: Array, mean: Array, covariance: Array) -> Array:
+    """Return the probability that each of the scores P u is the largest, for u of this mean and
+    covariance.
+
+    >>> class_probabilities(np.eye(3), np.zeros(3), np.eye(3)).round(4)
+    array([0.3333, 0.3333, 0.3333])
+    """
+    return confusion_matrix((basis @ mean)[None], basis @ covariance @ basis.T)[0]
 
 
 def _all_positive(means: Array, covariance: Array) -> Array:

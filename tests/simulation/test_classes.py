@@ -356,3 +356,41 @@ def test_what_is_rejected(tmp_path: Any) -> None:
     own = Problem(1.0, 1.0, SHARES, clusters=Clusters(means=means, covariance=np.ones(64)), steps=0)
     with pytest.raises(InvalidInput, match="y must have 3 classes, as the clusters; it has 2"):
         simulate(own, Recipe(), rows=(X, y))
+
+
+COMPARED = {
+    "wrong labels, relabelled beside a fresh batch": (
+        {"batches": "labeled+fresh", "label_noise": 0.15, "keep_labeled": 0.5},
+        {"annealing": 0.3, "fix_bias": True},
+    ),
+    "squared loss, batch reused": ({"batches": "reused", "loss": "squared"}, {"sharpness": 1.3}),
+}
+
+
+@pytest.mark.parametrize("name", COMPARED)
+def test_three_classes_follow_their_theory(name: str) -> None:
+    fields, words = COMPARED[name]
+    problem = Problem(1.5, 1.2, SHARES, clusters=SPHERES, steps=2, **fields)
+    recipe = Recipe(0.4, 0.2, **words)
+    runs = simulate(problem, recipe, 500, 12)
+    compared = runs.compare(solve(problem, recipe, tolerance=1e-3))
+    assert np.abs(compared.scores).max() < 4, compared.worst
+    assert {"q", "m[0,1]", "bias[2]", "class_errors[1]", "overlap", "chi"} <= set(compared.judged)
+    other = problem.replace(rho=(0.2, 0.3, 0.5))
+    with pytest.raises(InvalidInput, match="must be of the same problem and recipe"):
+        runs.compare(solve(other, recipe, tolerance=1e-3))
+
+
+def test_a_protocol_of_two_classes_follows_its_theory() -> None:
+    """Its theory is in two scores, minus and plus half the logit of the runs."""
+    group = SampleGroup("a", 2.003, 0.4, 0.5, label_noise=0.2)
+    fits = (
+        Fit(1.0, "logistic", (Use("a"),)),
+        Fit(0.5, "logistic", (Use("a", 1.0, PseudoLabels(0, 0.8)),)),
+        Fit(1.0, "logistic", (Use("a", 1.0, PseudoLabels(0, 2.0, agree=True), 0.3),)),
+    )
+    protocol = Protocol((group,), fits)
+    runs = simulate(protocol, features=500, seeds=16, method="dense")
+    compared = runs.compare(solve(protocol, tolerance=1e-3))
+    assert np.abs(compared.scores).max() < 4, compared.worst
+    assert compared.theory.protocol.groups[0].alpha == 1002 / 500

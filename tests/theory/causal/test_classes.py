@@ -14,8 +14,8 @@ from scipy.optimize import minimize
 from scipy.special import softmax
 
 from selftrain import Clusters, Problem, Protocol, Recipe, solve
+from selftrain.confusion import class_probabilities
 from selftrain.protocol import Fit, PseudoLabels, SampleGroup, Use, class_basis, protocol_of
-from selftrain.theory.causal.class_probabilities import class_probabilities
 from selftrain.theory.causal.classes import ClassTrajectory
 from selftrain.theory.causal.replicate import CausalRun, PointSource, Setting
 from selftrain.theory.causal.response import Scores

@@ -16,13 +16,13 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr
 
 from ...arrays import Array
+from ...confusion import class_probabilities
 from ...errors import InvalidInput, StageError
 from ...problem import Problem
 from ...protocol import Protocol, class_basis
 from ...recipe import Recipe
 from ..stats import SolverStats
 from .agreement import accuracy_of_mean
-from .class_probabilities import class_probabilities
 from .replicate import MEASURED, CausalRun, Outcome, PointSource, Replicate, Setting
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ class ClassTrajectory:
     >>> clusters = Clusters.simplex(3, distance=2.0, delta=0.5)
     >>> problem = Problem(1.0, 2.0, (0.5, 0.3, 0.2), steps=1, loss="squared", clusters=clusters)
     >>> solve(problem, Recipe(lambda_l=0.2, lambda_u=0.1))
-    ClassTrajectory(3 classes, 2 fits, error 0.186543 -> 0.155868)
+    ClassTrajectory(3 classes, 2 fits, error 0.272355 -> 0.25975)
     """
 
     protocol: Protocol

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ...arrays import Array
+from ...confusion import class_probabilities
 from ...protocol import PseudoLabels, SampleGroup, Use
 from .cells import Cell, CellAverages, Kind
-from .class_probabilities import class_probabilities
 from .response import EngineLoss
 
 
