@@ -62,7 +62,8 @@ def class_probabilities(basis: Array, mean: Array, covariance: Array) -> Array:
     >>> class_probabilities(np.eye(3), np.zeros(3), np.eye(3)).round(4)
     array([0.3333, 0.3333, 0.3333])
     """
-    return confusion_matrix((basis @ mean)[None], basis @ covariance @ basis.T)[0]
+    found = confusion_matrix((basis @ mean)[None], basis @ covariance @ basis.T)
+    return np.asarray(found[0])
 
 
 def _all_positive(means: Array, covariance: Array) -> Array:
