@@ -1,17 +1,18 @@
-"""New figures. One shows itself in a notebook, also where pyplot was never imported."""
+"""New figures, which a notebook shows without pyplot, and pictures made of panels."""
 
 from __future__ import annotations
 
 import io
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 
 from ..errors import InvalidInput, nearest
-from .style import entries, styled
+from .style import entries, legend_under, styled
 
-__all__ = ["Picture", "new_axes", "new_picture", "one_panel", "whole_figure"]
+__all__ = ["Layout", "Picture", "draw_panels", "new_axes", "new_picture", "whole_figure"]
 
 
 class Picture(Figure):
@@ -24,38 +25,79 @@ class Picture(Figure):
 
 
 def new_picture(width: float, height: float, dpi: int = 150) -> Picture:
-    """An empty figure of so many inches, laid out so that nothing overlaps."""
+    """Return an empty figure of so many inches, laid out so that nothing overlaps."""
     return Picture(figsize=(width, height), dpi=dpi, layout="constrained")
 
 
 def new_axes(ax: Axes | None, width: float = 4.4, height: float = 3.2) -> Axes:
-    """The axes to draw one panel on: those of the caller, or new ones."""
+    """Return the axes to draw one panel on: those of the caller, or new ones."""
     if ax is None:
         return new_picture(width, height).subplots()
     if not isinstance(ax, Axes):
-        raise InvalidInput("ax", ax, "matplotlib axes are accepted, or None for new ones")
+        raise InvalidInput("ax", ax, "must be matplotlib axes, or None for new ones")
     return ax
 
 
 def whole_figure(canvas: Figure | SubFigure | Axes) -> Figure:
-    """The figure something was drawn on."""
+    """Return the figure something was drawn on."""
     figure = canvas.get_figure(root=True) if isinstance(canvas, Axes) else canvas.figure
     assert isinstance(figure, Figure)
     return figure
 
 
-def one_panel(
-    panels: Mapping[str, Callable[[Axes], None]], panel: str | None, ax: Axes | None
-) -> Figure:
-    """Draw one of the panels of a picture, the first unless asked otherwise, with a legend of its
-    own.
+class Layout(NamedTuple):
+    """How the panels of a picture are arranged.
+
+    Attributes:
+        rows, columns: of panels.
+        width, height: in inches.
+        legend: number of columns of the legend under the panels; 0 for none.
+        legend_of: names of the panels that have entries in it; default: all.
+        title: above the panels.
     """
-    name = next(iter(panels)) if panel is None else panel
-    if name not in panels:
-        raise InvalidInput("panel", name, nearest(str(name), panels))
+
+    rows: int
+    columns: int
+    width: float
+    height: float
+    legend: int = 3
+    legend_of: tuple[str, ...] = ()
+    title: str = ""
+
+
+def draw_panels(
+    panels: Mapping[str, Callable[[Axes], None]],
+    layout: Layout,
+    panel: str | None = None,
+    ax: Axes | None = None,
+    figure: Figure | SubFigure | None = None,
+) -> Figure:
+    """Draw all panels of a picture, or one of them with its own legend.
+
+    Arguments:
+        panels: functions that draw on axes, by name.
+        panel: the one panel to draw; the first if only `ax` is given.
+        ax: axes for that panel; by default new ones.
+        figure: an empty figure, or a part of one, for all panels; by default a new one.
+    """
     with styled():
-        one = new_axes(ax)
-        panels[name](one)
-        if entries(one) and one.get_legend() is None:
-            one.legend()
-    return whole_figure(one)
+        if panel is not None or ax is not None:
+            name = next(iter(panels)) if panel is None else panel
+            if name not in panels:
+                raise InvalidInput("panel", name, nearest(str(name), panels))
+            one = new_axes(ax)
+            panels[name](one)
+            if entries(one) and one.get_legend() is None:
+                one.legend()
+            return whole_figure(one)
+        canvas = figure or new_picture(layout.width, layout.height)
+        places = canvas.subplots(layout.rows, layout.columns, squeeze=False).flat
+        drawn = dict(zip(panels, places, strict=True))
+        for name, place in drawn.items():
+            panels[name](place)
+        if layout.legend:
+            named = layout.legend_of or tuple(panels)
+            legend_under(canvas, entries(*(drawn[name] for name in named)), layout.legend)
+        if layout.title:
+            canvas.suptitle(layout.title, fontsize=9)
+    return whole_figure(canvas)

@@ -1,4 +1,4 @@
-"""The shape of two clusters: the spectrum of the noise, and how the mean lies in it."""
+"""Two clusters: the spectrum of the noise, and the mean along its directions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .style import BLUE, ORANGE, entries, legend_under, logarithmic, styled
+from .style import BLUE, ORANGE, logarithmic
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -16,35 +16,26 @@ if TYPE_CHECKING:
     from ..mixture.clusters import Clusters
 
 SMALLEST_SHOWN = 1e-9
-"""Squares below this share of the largest are below the picture."""
+"""Squares below this fraction of the largest are not shown."""
 
 
 def plot_clusters(
     clusters: Clusters, *, panel: str | None = None, ax: Axes | None = None
 ) -> Figure:
-    """Variance and squared mean along each principal direction of the noise, and the shares that
-    leading ones carry.
+    """Draw variance and squared mean along each principal direction, and cumulative fractions.
 
     Arguments:
         panel: draw one panel only: "spectrum" or "shares".
         ax: axes for that panel (the spectrum if `panel` is None); by default new ones.
     """
-    from .canvas import new_picture, one_panel
+    from .canvas import Layout, draw_panels
 
-    if panel is not None or ax is not None:
-        draws = {name: partial(draw, clusters=clusters) for name, draw in PANELS.items()}
-        return one_panel(draws, panel, ax)
-    with styled():
-        figure = new_picture(8.0, 3.2)
-        left, right = figure.subplots(1, 2)
-        draw_spectrum(left, clusters)
-        draw_shares(right, clusters)
-        legend_under(figure, entries(left, right), 4)
-    return figure
+    draws = {name: partial(draw, clusters=clusters) for name, draw in PANELS.items()}
+    return draw_panels(draws, Layout(1, 2, 8.0, 3.2, 4), panel, ax)
 
 
 def draw_spectrum(ax: Axes, clusters: Clusters) -> None:
-    """Variance of the noise and square of the mean along each principal direction."""
+    """Draw the variance of the noise and the squared mean along each principal direction."""
     variances, mean = clusters.spectrum
     rank = np.arange(1, variances.size + 1)
     alive, present = variances > 0, mean != 0
@@ -58,21 +49,21 @@ def draw_spectrum(ax: Axes, clusters: Clusters) -> None:
 
 
 def draw_shares(ax: Axes, clusters: Clusters) -> None:
-    """What the leading directions carry of the separation and of the variance."""
+    """Draw the fractions of separation and variance in the leading directions."""
     variances, mean = clusters.spectrum
     rank = np.arange(1, variances.size + 1)
     alive = variances > 0
     gain = np.zeros(variances.size)
     gain[alive] = mean[alive] ** 2 / variances[alive]
     for values, color, label in (
-        (gain, ORANGE, "share of the squared separation"),
-        (variances, BLUE, "share of the variance"),
+        (gain, ORANGE, "squared separation"),
+        (variances, BLUE, "variance"),
     ):
         if values.any():
             shares = np.cumsum(values) / values.sum()
             ax.plot(rank, shares, "--", color=color, label=label)
     logarithmic(ax, "x")
-    ax.set(xlabel="leading directions", ylabel="share that they carry", ylim=(0, 1.03))
+    ax.set(xlabel="leading directions", ylabel="cumulative fraction", ylim=(0, 1.03))
 
 
 PANELS = {

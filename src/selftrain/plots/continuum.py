@@ -1,6 +1,4 @@
-"""Continuous time: a path in four panels with discrete runs on top, and several paths side by
-side.
-"""
+"""Continuous time: a path in four panels with discrete runs, and several paths side by side."""
 
 from __future__ import annotations
 
@@ -9,21 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .style import (
-    BLACK,
-    BLUE,
-    GREEN,
-    GREY,
-    ORANGE,
-    PURPLE,
-    SKY,
-    YELLOW,
-    entries,
-    errors_axis,
-    legend_under,
-    logarithmic,
-    styled,
-)
+from . import style
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -61,63 +45,54 @@ def plot_path(
     >>> len(plot_path(path).axes)
     4
     """
-    from .canvas import new_picture, one_panel, whole_figure
+    from .canvas import Layout, draw_panels
 
-    if panel is not None or ax is not None:
-        draws = {name: partial(draw, path=path, runs=runs) for name, draw in PANELS.items()}
-        return one_panel(draws, panel, ax)
-    with styled():
-        canvas = figure or new_picture(7.2, 6.0)
-        error, direction, size, bias = canvas.subplots(2, 2).flat
-        draw_error(error, path, runs)
-        draw_direction(direction, path, runs)
-        draw_size(size, path, runs)
-        draw_bias(bias, path, runs)
-        legend_under(canvas, entries(error, size, bias))
-        canvas.suptitle(_title(path), fontsize=9)
-    return whole_figure(canvas)
+    draws = {name: partial(draw, path=path, runs=runs) for name, draw in PANELS.items()}
+    named = ("error", "size", "bias")
+    layout = Layout(2, 2, 7.2, 6.0, legend_of=named, title=_title(path))
+    return draw_panels(draws, layout, panel, ax, figure)
 
 
 def draw_error(ax: Axes, path: ContinuumPath, runs: Sequence[Trajectory] = ()) -> None:
-    """The error, its smallest value marked."""
+    """Draw the error, its smallest value marked."""
     points, best = _points(path), path.best
     ax.set_title(r"generalisation error  $\epsilon_g$")
-    ax.plot(points.tau, points.error, color=BLUE, label=r"$\lambda_U \to 0$")
-    ax.plot(best.tau, best.error, "o", color=BLUE, mfc="white", label=_described(best))
+    ax.plot(points.tau, points.error, color=style.BLUE, label=r"$\lambda_U \to 0$")
+    ax.plot(best.tau, best.error, "o", color=style.BLUE, mfc="white", label=_described(best))
     _finish(ax, path, runs, lambda run: (run.error,))
-    errors_axis(ax)
+    style.errors_axis(ax)
 
 
 def draw_direction(ax: Axes, path: ContinuumPath, runs: Sequence[Trajectory] = ()) -> None:
-    """The squared cosine, and when it is a half and nearly one."""
+    """Draw the squared cosine, and when it is a half and nearly one."""
     points = _points(path)
     ax.set_title(r"squared cosine  $M = m^2/q$")
-    ax.plot(points.tau, points.squared_cosine, color=GREEN)
+    ax.plot(points.tau, points.squared_cosine, color=style.GREEN)
     for reached in (path.half_aligned, path.aligned):
         if reached:
-            ax.axvline(reached, color=GREY, linewidth=0.9, linestyle=(0, (1, 1.5)))
+            ax.axvline(reached, color=style.GREY, linewidth=0.9, linestyle=(0, (1, 1.5)))
     _finish(ax, path, runs, lambda run: (run.m**2 / run.q,))
     ax.set_ylim(min(0.0, ax.get_ylim()[0]), 1.02)
 
 
 def draw_size(ax: Axes, path: ContinuumPath, runs: Sequence[Trajectory] = ()) -> None:
-    """The squared norm and the overlap with the cluster direction."""
+    """Draw the squared norm and the overlap with the cluster direction."""
     points = _points(path)
     ax.set_title("norm and overlap")
-    ax.plot(points.tau, points.q, color=ORANGE, label="$q$")
-    ax.plot(points.tau, points.m, color=PURPLE, label="$m$")
+    ax.plot(points.tau, points.q, color=style.ORANGE, label="$q$")
+    ax.plot(points.tau, points.m, color=style.PURPLE, label="$m$")
     _finish(ax, path, runs, lambda run: (run.q, run.m))
     if points.m.min() > 0 and points.q.max() > 100 * points.q.min():
-        logarithmic(ax)
+        style.logarithmic(ax)
 
 
 def draw_bias(ax: Axes, path: ContinuumPath, runs: Sequence[Trajectory] = ()) -> None:
-    """The bias, alone and over the norm."""
+    """Draw the bias, alone and over the norm."""
     points = _points(path)
     ax.set_title("bias")
-    ax.axhline(0, color=GREY, linewidth=0.7)
-    ax.plot(points.tau, points.bias, color=YELLOW, label="$B$")
-    ax.plot(points.tau, points.bias_to_norm, color=SKY, label=r"$B/\sqrt{q}$")
+    ax.axhline(0, color=style.GREY, linewidth=0.7)
+    ax.plot(points.tau, points.bias, color=style.YELLOW, label="$B$")
+    ax.plot(points.tau, points.bias_to_norm, color=style.SKY, label=r"$B/\sqrt{q}$")
     _finish(ax, path, runs, lambda run: (run.bias, run.bias_to_norm))
 
 
@@ -139,8 +114,8 @@ def _finish(
     runs: Sequence[Trajectory],
     quantities: Callable[[Trajectory], tuple[Array, ...]],
 ) -> None:
-    """Discrete runs on top, dashed, and the axis of time."""
-    for run, color in zip(runs, (BLACK, GREY, BROWN), strict=False):
+    """Draw discrete runs, dashed, and the axis of time."""
+    for run, color in zip(runs, (style.BLACK, style.GREY, BROWN), strict=False):
         ridge = run.recipe.at_steps(run.problem.steps).lambda_u[0]
         times = _times(run)
         within = times <= path.until * (1 + 1e-9)
@@ -155,7 +130,7 @@ def _finish(
 
 
 def plot_paths(paths: Mapping[str, ContinuumPath]) -> Figure:
-    """Direction, bias over norm and error of several paths, each under its name.
+    """Draw direction, bias over norm and error of several paths, each under its name.
 
     >>> from selftrain import Problem, Recipe, continuum
     >>> problem = Problem(0.5, 2.0, 0.4, 0.6, steps=10, loss="squared")
@@ -165,11 +140,13 @@ def plot_paths(paths: Mapping[str, ContinuumPath]) -> Figure:
     """
     from .canvas import new_picture
 
-    with styled():
+    with style.styled():
         figure = new_picture(8.4, 3.2, 160)
         direction, ratio, error = figure.subplots(1, 3)
-        for (name, path), color in zip(paths.items(), (BLUE, ORANGE, GREEN, PURPLE), strict=False):
-            points = path(np.linspace(0.0, path.until, 401))
+        for (name, path), color in zip(
+            paths.items(), (style.BLUE, style.ORANGE, style.GREEN, style.PURPLE), strict=False
+        ):
+            points = _points(path)
             direction.plot(points.tau, points.squared_cosine, color=color, label=name)
             ratio.plot(points.tau, np.abs(points.bias_to_norm), color=color)
             error.plot(points.tau, points.error, color=color)
@@ -177,9 +154,9 @@ def plot_paths(paths: Mapping[str, ContinuumPath]) -> Figure:
         direction.set_title("squared cosine  $M$")
         ratio.set_title(r"bias over norm  $|B|/\sqrt{q}$")
         error.set_title(r"error  $\epsilon_g$, smallest marked")
-        legend_under(figure, entries(direction), 4)
+        style.legend_under(figure, style.entries(direction), 4)
         ratio.set_ylim(bottom=0)
-        errors_axis(error)
+        style.errors_axis(error)
         for ax in (direction, ratio, error):
             ax.set_xlabel(r"time  $\tau = \lambda_U t$")
     return figure
@@ -188,12 +165,12 @@ def plot_paths(paths: Mapping[str, ContinuumPath]) -> Figure:
 def plot_annealing(
     paths: Mapping[str, ContinuumPath], doses: Array, excess: Mapping[str, Array]
 ) -> Figure:
-    r"""Norm and misalignment of annealed paths, and errors against the dose $a T^2$.
+    r"""Draw norm and misalignment of annealed paths, and errors against the dose $a T^2$.
 
     Arguments:
         paths: limits of continuous time, under the names of their curves.
         doses: values of $a T^2$.
-        excess: by name, how far errors at these doses are above the smallest one there is.
+        excess: by name, errors at these doses minus the smallest possible one.
 
     >>> from selftrain import Problem, Recipe, continuum
     >>> problem = Problem(0.5, 2.0, 0.4, 0.6, steps=10)
@@ -204,8 +181,8 @@ def plot_annealing(
     """
     from .canvas import new_picture
 
-    colors = (BLUE, ORANGE, GREEN, PURPLE, BLACK)
-    with styled():
+    colors = (style.BLUE, style.ORANGE, style.GREEN, style.PURPLE, style.BLACK)
+    with style.styled():
         figure = new_picture(8.4, 3.4, 160)
         norm, direction, error = figure.subplots(1, 3)
         for (name, path), color in zip(paths.items(), colors, strict=False):
@@ -226,7 +203,7 @@ def plot_annealing(
         for ax in (norm, direction, error):
             ax.set_yscale("log")
         error.legend(fontsize=6.5)
-        legend_under(figure, entries(norm), 4)
+        style.legend_under(figure, style.entries(norm), 4)
     return figure
 
 

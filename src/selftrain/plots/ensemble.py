@@ -3,44 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from ..errors import InvalidInput, nearest
-from .style import (
-    BLACK,
-    BLUE,
-    GREEN,
-    GREY,
-    ORANGE,
-    PURPLE,
-    draw_best_linear,
-    draw_limits,
-    entries,
-    errors_axis,
-    legend_under,
-    logarithmic,
-    steps_axis,
-    styled,
-)
+from . import style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from ..arrays import Array
-    from ..problem import Problem
     from ..simulation.ensemble import Ensemble
     from ..theory.trajectory import Trajectory
 
 PANELS = {
     "error": r"generalisation error  $\epsilon_g$",
-    "cosine": r"cosine with the cluster direction  $m/\sqrt{q}$",
+    "cosine": "cosine with the best direction",
     "q": r"squared norm  $q$",
     "bias": r"bias  $B$",
 }
-COLORS = (ORANGE, GREEN, PURPLE, BLUE, BLACK)
+COLORS = (style.ORANGE, style.GREEN, style.PURPLE, style.BLUE, style.BLACK)
 MARKERS = "os^Dv"
 
 
@@ -68,22 +52,18 @@ def plot_ensemble(
     >>> len(plot_ensemble(runs).axes)
     4
     """
-    from .canvas import new_axes, new_picture, whole_figure
+    from .canvas import Layout, draw_panels
 
     drawn = list(ensembles) if isinstance(ensembles, Sequence) else [ensembles]
-    with styled():
-        if panel is not None or ax is not None:
-            one = new_axes(ax)
-            draw_quantity(one, drawn, trajectory, panel or "error", spread, limits)
-            one.legend()
-            return whole_figure(one)
-        figure = new_picture(7.2, 6.0)
-        axes = list(figure.subplots(2, 2).flat)
-        for place, name in zip(axes, PANELS, strict=True):
-            draw_quantity(place, drawn, trajectory, name, spread, limits)
-        legend_under(figure, entries(axes[1], axes[0]))
-        figure.suptitle(_title(drawn, spread), fontsize=9)
-    return figure
+    given: dict[str, Any] = {
+        "ensembles": drawn,
+        "trajectory": trajectory,
+        "spread": spread,
+        "limits": limits,
+    }
+    draws = {name: partial(draw_quantity, name=name, **given) for name in PANELS}
+    layout = Layout(2, 2, 7.2, 6.0, legend_of=("cosine", "error"), title=_title(drawn, spread))
+    return draw_panels(draws, layout, panel, ax)
 
 
 def draw_quantity(
@@ -94,43 +74,28 @@ def draw_quantity(
     spread: str = "std",
     limits: bool = True,
 ) -> None:
-    """One quantity over the steps: the theory as a line, means over seeds with error bars."""
-    if name not in PANELS:
-        raise InvalidInput("panel", name, nearest(name, PANELS))
-    shaped = name == "cosine" and ensembles[0].problem.shaped
-    ax.set_title("cosine with the best rule" if shaped else PANELS[name])
+    """Draw one quantity over the steps: the theory as a line, means over seeds with error bars."""
+    ax.set_title(PANELS[name])
     if trajectory is not None:
-        ax.plot(trajectory.t, getattr(trajectory, name), color=GREY, label="theory")
+        ax.plot(trajectory.t, getattr(trajectory, name), color=style.GREY, label="theory")
     for index, ensemble in enumerate(ensembles):
         _points(ax, ensemble, name, index, len(ensembles), spread)
     if name == "error":
         if limits:
-            _draw_limits(ax, ensembles[0].problem)
-        errors_axis(ax)
+            style.draw_lowest(ax, ensembles[0].problem)
+        style.errors_axis(ax)
     elif name == "q" and trajectory is not None and _ranges(trajectory.q):
-        logarithmic(ax)
-    steps_axis((ax,), ensembles[0].problem.steps)
-
-
-def _draw_limits(ax: Axes, problem: Problem) -> None:
-    """What no method, or no linear rule, can beat."""
-    if problem.shaped:
-        from ..theory.bayes import best_linear_error
-
-        draw_best_linear(ax, best_linear_error(problem))
-        return
-    from ..theory.bayes import bayes_error
-
-    draw_limits(ax, bayes_error(problem))
+        style.logarithmic(ax)
+    style.steps_axis((ax,), ensembles[0].problem.steps)
 
 
 def _ranges(values: Array) -> bool:
-    """Whether values range over more than two decades."""
+    """Return whether values range over more than two decades."""
     return bool(np.nanmin(values) < 0.01 * np.nanmax(values))
 
 
 def _points(ax: Axes, ensemble: Ensemble, name: str, index: int, total: int, spread: str) -> None:
-    """Means with error bars, side by side when there are several ensembles."""
+    """Draw means with error bars, side by side for several ensembles."""
     offset = 0.12 * (index - (total - 1) / 2)
     bars = ensemble.std(name) if spread == "std" else ensemble.sem(name)
     ax.errorbar(
@@ -147,8 +112,8 @@ def _points(ax: Axes, ensemble: Ensemble, name: str, index: int, total: int, spr
 
 
 def _kind(ensemble: Ensemble) -> str:
-    """What the rows of an ensemble are."""
-    kinds = {"rows": "real rows", "gaussian": "Gaussian rows"}
+    """Name the samples of an ensemble."""
+    kinds = {"rows": "real samples", "gaussian": "synthetic Gaussian"}
     return kinds.get(ensemble.method, f"N = {ensemble.features:,}")
 
 
@@ -159,8 +124,8 @@ def _title(ensembles: list[Ensemble], spread: str) -> str:
     variants = [
         text
         for text, used in (
-            ("labelled rows kept", bool(np.any(np.asarray(first.problem.keep_labeled) > 0))),
-            ("unlabelled rows used again", first.problem.batches != "fresh"),
+            ("labelled samples kept", bool(np.any(np.asarray(first.problem.keep_labeled) > 0))),
+            ("unlabelled samples reused", first.problem.batches != "fresh"),
         )
         if used
     ]
@@ -171,5 +136,5 @@ def _title(ensembles: list[Ensemble], spread: str) -> str:
         lines.append(f"{collapsed} seeds collapsed to one class")
     failed = sum(len(one.failures) for one in ensembles)
     if failed:
-        lines.append(f"{failed} seeds failed and are left out from there on")
+        lines.append(f"{failed} seeds failed and are excluded from there on")
     return "\n".join(lines)

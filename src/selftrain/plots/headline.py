@@ -1,22 +1,12 @@
 """The headline figure: self-training with and without the heuristics, between supervised learning
-and the limits no method can beat; lines are theory, dots are systems of finite size."""
+and the Bayes errors; lines are theory, dots are finite systems."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from . import style
 from .paper import letter
-from .style import (
-    BLUE,
-    GREEN,
-    ORANGE,
-    PURPLE,
-    draw_limits,
-    entries,
-    legend_under,
-    steps_axis,
-    styled,
-)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,16 +14,15 @@ if TYPE_CHECKING:
 
     from ..report.headline import Contender, Headline
 
-
-COLORS = (ORANGE, BLUE, PURPLE)
-"""Of the contenders, in the order of the story."""
+COLORS = (style.ORANGE, style.BLUE, style.PURPLE)
+"""Of the competitors, in the order of the story."""
 
 
 def plot_headline(story: Headline) -> Figure:
-    """Error (left), direction and bias (right) of every contender against t."""
+    """Draw error (left), direction and bias (right) of every competitor against t."""
     from .canvas import new_picture
 
-    with styled():
+    with style.styled():
         figure = new_picture(8.4, 5.0, 160)
         grid = figure.add_gridspec(2, 2, width_ratios=(1.6, 1))
         error = figure.add_subplot(grid[:, 0])
@@ -48,32 +37,32 @@ def plot_headline(story: Headline) -> Figure:
 
 
 def plot_headline_narrow(story: Headline) -> Figure:
-    """The errors alone, in the shape of a phone's page."""
+    """Draw the errors alone, for the width of a phone."""
     from .canvas import new_picture
 
-    with styled():
+    with style.styled():
         figure = new_picture(4.0, 4.6, 200)
         error = figure.add_subplot()
         draw_errors(error, story)
-        steps_axis((error,), story.problem.steps)
+        style.steps_axis((error,), story.problem.steps)
         error.set_ylabel(r"error  $\epsilon_g^{(t)}$")
         error.set_ylim(bottom=0.05)
-        legend_under(figure, entries(error), 1)
+        style.legend_under(figure, style.entries(error), 1)
         figure.suptitle(_caption(story), fontsize=8)
     return figure
 
 
 def draw_errors(ax: Axes, story: Headline) -> None:
-    """The errors of all contenders, between supervised fits and the limits of all methods."""
+    """Draw the errors of all competitors, between supervised fits and Bayes errors."""
     for contender, color in zip(story, COLORS, strict=True):
         _draw(ax, contender, "error", color, contender.name)
     full = story.supervised.error
-    ax.axhline(full, color=GREEN, label=f"all labelled, tuned  {full:.4f}")
+    ax.axhline(full, color=style.GREEN, label=f"fully supervised, tuned  {full:.4f}")
     alone = float(story.labeled_only.run.error[0])
     ax.axhline(
-        alone, color=GREEN, linestyle=(0, (1, 1.5)), label=f"labelled only, tuned  {alone:.4f}"
+        alone, color=style.GREEN, linestyle=(0, (1, 1.5)), label=f"supervised, tuned  {alone:.4f}"
     )
-    draw_limits(ax, story.limits)
+    style.draw_limits(ax, story.limits)
 
 
 def _draw(ax: Axes, contender: Contender, quantity: str, color: str, label: str = "") -> None:
@@ -103,7 +92,7 @@ def _finish(error: Axes, cosine: Axes, bias: Axes, story: Headline) -> None:
     )
     cosine.set_title("cosine with the cluster direction")
     bias.set_title("bias over norm")
-    steps_axis((error, cosine, bias), problem.steps)
+    style.steps_axis((error, cosine, bias), problem.steps)
     cosine.set_xlabel("")
     error.set_ylabel(r"error  $\epsilon_g^{(t)}$")
     cosine.set_ylabel(r"$m/\sqrt{q}$")
@@ -111,7 +100,7 @@ def _finish(error: Axes, cosine: Axes, bias: Axes, story: Headline) -> None:
     error.set_ylim(bottom=0.05)
     letter((error, cosine, bias))
     figure = error.figure
-    legend_under(figure, entries(error), 3)
+    style.legend_under(figure, style.entries(error), 3)
     figure.suptitle(_caption(story), fontsize=8)
 
 

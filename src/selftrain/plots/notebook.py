@@ -1,4 +1,4 @@
-"""How results look in a notebook: a title, the numbers that matter, a small picture."""
+"""Results in a notebook: a title, the main numbers, a small picture."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SMALL = (3.0, 1.9)
 def card(
     title: str, values: Mapping[str, object], draw: Callable[[Axes], None] | None = None
 ) -> str:
-    """A title, a table of values and a small picture, as HTML that stands alone.
+    """Return a title, a table of values and a small picture as HTML.
 
     >>> "<b>Title</b>" in card("Title", {"error": "0.1"})
     True
@@ -63,13 +63,10 @@ def _image(draw: Callable[[Axes], None], title: str) -> str:
 
 
 def problem_card(problem: Problem) -> str:
-    """A problem: its fields, and the two classes seen along the line between their centres."""
+    """Show a problem: its fields, and the two classes along the line between their centres."""
 
     def draw(ax: Axes) -> None:
-        if problem.shaped:
-            width = 1.0 / float(problem.test_clusters.separation)
-        else:
-            width = float(np.sqrt(problem.test_mixture.delta))
+        width = 1.0 / float(problem.test_clusters.separation)
         x = np.linspace(-1 - 3.5 * width, 1 + 3.5 * width, 201)
         rho = problem.test_mixture.rho
         for share, sign, color, name in (
@@ -86,7 +83,7 @@ def problem_card(problem: Problem) -> str:
 
 
 def recipe_card(recipe: Recipe) -> str:
-    """A recipe: its fields, and the pseudo-label of a point by its logit."""
+    """Show a recipe: its fields, and the pseudo-label by the logit."""
 
     def draw(ax: Axes) -> None:
         h = np.linspace(-4, 4, 401)
@@ -102,7 +99,7 @@ def recipe_card(recipe: Recipe) -> str:
 
 
 def trajectory_card(run: Trajectory) -> str:
-    """A run: where it began and ended, and its error over the steps."""
+    """Show a run: its first and last values, and its error over the steps."""
     from .trajectory import draw_error
 
     error = run.error[np.isfinite(run.error)]
@@ -127,7 +124,7 @@ def trajectory_card(run: Trajectory) -> str:
 
 
 def ensemble_card(ensemble: Ensemble) -> str:
-    """Finite-size runs: their size, the mean error, and every seed over the steps."""
+    """Show finite-size runs: their size, the mean error, and every seed over the steps."""
     mean, spread = ensemble.mean("error"), ensemble.std("error")
     values: dict[str, object] = {
         "features": f"{ensemble.features:,}",
@@ -146,7 +143,7 @@ def ensemble_card(ensemble: Ensemble) -> str:
 
 
 def optimum_card(best: Optimum) -> str:
-    """An optimum: the recipe, what it is worth, and the run with it."""
+    """Show an optimum: the recipe, its error, and the run with it."""
     from .optimum import draw_error
 
     values: dict[str, object] = {
@@ -163,7 +160,7 @@ def optimum_card(best: Optimum) -> str:
 
 
 def limits_card(limits: BayesLimits) -> str:
-    """The three Bayes limits as lines."""
+    """Show the three Bayes errors as lines."""
 
     def draw(ax: Axes) -> None:
         draw_limits(ax, limits)
@@ -173,15 +170,15 @@ def limits_card(limits: BayesLimits) -> str:
         ax.legend(fontsize=6)
 
     values = {
-        "labelled points and batches": f"{limits.semi_supervised:.6g}",
-        "every label given": f"{limits.all_labeled:.6g}",
-        "labelled points only": f"{limits.labeled_only:.6g}",
+        "labelled and unlabelled samples": f"{limits.semi_supervised:.6g}",
+        "all labels": f"{limits.all_labeled:.6g}",
+        "labelled samples only": f"{limits.labeled_only:.6g}",
     }
-    return card("Errors that no method can beat (Bayes)", values, draw)
+    return card("Bayes errors", values, draw)
 
 
 def path_card(path: ContinuumPath) -> str:
-    """A path in continuous time: its ends, and the error along it."""
+    """Show a path in continuous time: its ends, and the error along it."""
     points = path(np.linspace(0.0, path.until, 101))
     values = {
         "time": f"0 → {path.until:.4g}",
@@ -198,7 +195,7 @@ def path_card(path: ContinuumPath) -> str:
 
 
 def sweep_card(data: xr.Dataset) -> str:
-    """A sweep: how many points are done, and its diagram if it has one or two axes."""
+    """Show a sweep: how many points are done, and its diagram if it has one or two axes."""
     status = data["status"].values
     values = {"points": status.size, "done": int((status == 0).sum())}
     if (status != 0).any():

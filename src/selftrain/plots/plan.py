@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .canvas import new_picture, one_panel
+from .canvas import Layout, draw_panels
 from .notebook import card
-from .style import BLACK, BLUE, GREY, ORANGE, SKY, styled
+from .style import BLACK, BLUE, GREY, ORANGE, SKY
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,16 +32,8 @@ def plot_plan(plan: Plan, *, panel: str | None = None, ax: Axes | None = None) -
         panel: draw one panel only: "errors" or "scores".
         ax: axes for that panel (the errors if `panel` is None); by default new ones.
     """
-    if panel is not None or ax is not None:
-        draws = {name: partial(draw, plan=plan) for name, draw in PANELS.items()}
-        return one_panel(draws, panel, ax)
-    with styled():
-        figure = new_picture(8.6, 3.4)
-        left, right = figure.subplots(1, 2, width_ratios=(1.1, 1))
-        draw_errors(left, plan)
-        draw_scores(right, plan)
-        figure.suptitle(_title(plan), x=0.01, ha="left", fontsize=10)
-    return figure
+    draws = {name: partial(draw, plan=plan) for name, draw in PANELS.items()}
+    return draw_panels(draws, Layout(1, 2, 8.6, 3.4, 0, title=_title(plan)), panel, ax)
 
 
 def plan_card(plan: Plan) -> str:

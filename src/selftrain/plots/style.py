@@ -1,4 +1,4 @@
-"""The look shared by all figures: small, quiet, readable in print and by the colour-blind.
+"""The style of all figures: small, quiet, readable in print and by the colour-blind.
 
 Colours are those of Okabe and Ito. `styled()` is a context, so nothing outside a figure changes.
 """
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
+    from ..problem import Problem
     from ..theory.bayes import BayesLimits
 
 BLUE, ORANGE, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
@@ -58,14 +59,14 @@ _SETTINGS: dict[Any, Any] = {
 
 
 def styled() -> AbstractContextManager[None]:
-    """The context in which a figure is drawn."""
+    """Return the context in which a figure is drawn."""
     import matplotlib as mpl
 
     return mpl.rc_context(_SETTINGS)
 
 
 def steps_axis(axes: Iterable[Axes], steps: int) -> None:
-    """Label the axis of t: whole numbers, logarithmic when there are many, with t = 0 on it."""
+    """Label the axis of t: whole numbers, logarithmic if there are many, with t = 0 on it."""
     from matplotlib.ticker import FixedLocator, MaxNLocator, NullLocator
 
     for ax in axes:
@@ -81,13 +82,13 @@ def steps_axis(axes: Iterable[Axes], steps: int) -> None:
 
 
 def errors_axis(ax: Axes) -> None:
-    """Errors from 0 up, with room above the largest."""
+    """Show errors from 0 up, with room above the largest."""
     largest = ax.dataLim.y1
     ax.set_ylim(0, 1.1 * largest if 0 < largest < 1 else None)
 
 
 def logarithmic(ax: Axes, which: str = "y") -> None:
-    """A logarithmic axis, "x" or "y", with plain numbers where they are short."""
+    """Set a logarithmic axis, "x" or "y", with plain numbers if they are short."""
     from matplotlib.ticker import LogFormatterSciNotation
 
     class Short(LogFormatterSciNotation):
@@ -103,9 +104,7 @@ def logarithmic(ax: Axes, which: str = "y") -> None:
 
 
 def legend_under(canvas: Figure | SubFigure, handles: Iterable[Any], columns: int = 3) -> None:
-    """One legend for all panels under them, where it covers no curve and takes no width from a
-    panel.
-    """
+    """Put one legend for all panels under them, where it covers no curve."""
     whole = canvas.figure
     if whole.get_layout_engine() is None:  # a figure of the caller's without one
         whole.set_layout_engine("constrained")
@@ -119,7 +118,7 @@ def legend_under(canvas: Figure | SubFigure, handles: Iterable[Any], columns: in
 
 
 def entries(*axes: Axes) -> list[Any]:
-    """What panels have for a legend, each name once."""
+    """Return the legend entries of panels, each name once."""
     named: dict[str, Any] = {}
     for ax in axes:
         for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
@@ -128,7 +127,7 @@ def entries(*axes: Axes) -> list[Any]:
 
 
 def draw_limits(ax: Axes, limits: BayesLimits) -> None:
-    """The errors no method can beat, as horizontal lines with entries for the legend."""
+    """Draw Bayes errors as horizontal lines with entries for the legend."""
     for name, (label, dashes) in _LIMITS.items():
         height = getattr(limits, name)
         ax.axhline(
@@ -136,6 +135,14 @@ def draw_limits(ax: Axes, limits: BayesLimits) -> None:
         )
 
 
-def draw_best_linear(ax: Axes, height: float) -> None:
-    """The error of the best linear rule, for clusters with a shape."""
+def draw_lowest(ax: Axes, problem: Problem) -> None:
+    """Draw the Bayes errors of a problem; for general covariances, the error of the best linear
+    rule.
+    """
+    from ..theory.bayes import bayes_error, best_linear_error
+
+    if problem.clusters is None:
+        draw_limits(ax, bayes_error(problem))
+        return
+    height = best_linear_error(problem)
     ax.axhline(height, color=GREY, linewidth=0.9, label=f"best linear rule  {height:.4f}")

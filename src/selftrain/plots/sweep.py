@@ -1,7 +1,7 @@
 """A sweep as a picture: lines over one axis, a map with contours over two.
 
-On a map two lines say what matters: where runs collapse into one class, and where self-training
-stops paying (the error of the labelled points alone is as small).
+A map has two lines: where runs collapse into one class, and where self-training gains nothing over
+the supervised baseline.
 """
 
 from __future__ import annotations
@@ -24,9 +24,7 @@ if TYPE_CHECKING:
 ASIDE = ("status", "reason")
 COLORS = (BLUE, ORANGE, GREEN, PURPLE, SKY, BLACK)
 LOGARITHMIC = 1.5
-"""An axis whose ratios are equal and whose ends differ by more than this factor is drawn on a log
-scale.
-"""
+"""An axis of equal ratios whose ends differ by more than this factor has a log scale."""
 
 
 def plot_sweep(
@@ -58,7 +56,7 @@ def plot_sweep(
     shown = names if name is None else [name]
     dims = max((data[one].dims for one in shown), key=len, default=())
     if not 1 <= len(dims) <= 2:
-        accepted = "one or two axes can be drawn: choose values of the others with .sel() first"
+        accepted = "must be one or two: choose values of the others with .sel() first"
         raise InvalidInput("axes", [str(dim) for dim in dims], accepted)
     with styled():
         place = new_axes(ax, 5.4, 3.8)
@@ -119,9 +117,7 @@ def _map(ax: Axes, data: xr.Dataset, name: str) -> None:
 
 
 def _finite_systems(ax: Axes, data: xr.Dataset, across: str, down: str) -> list[Any]:
-    """Circles where the share of finite systems that collapse is known, if it is at some points
-    only.
-    """
+    """Draw circles where the fraction of collapsed finite systems is known at some points only."""
     if "collapsed" not in data or bool(np.isfinite(data["collapsed"]).all()):
         return []
     share = data["collapsed"].transpose(down, across).values
@@ -138,7 +134,7 @@ def _finite_systems(ax: Axes, data: xr.Dataset, across: str, down: str) -> list[
 
 
 def _boundaries(data: xr.Dataset) -> list[tuple[str, Array, str]]:
-    """Lines on a map: their name, a field that vanishes on them, their colour."""
+    """Return the lines of a map: their name, a field that vanishes on them, their colour."""
     found: list[tuple[str, Array, str]] = []
     if "collapsed_at" in data:
         found.append(
@@ -147,15 +143,15 @@ def _boundaries(data: xr.Dataset) -> list[tuple[str, Array, str]]:
     if "collapsed" in data and bool(np.isfinite(data["collapsed"]).all()):
         found.append(("half of the systems collapse", data["collapsed"].values - 0.5, ORANGE))
     if "gain" in data:
-        found.append(("no gain over labels alone", data["gain"].values, ORANGE))
+        found.append(("no gain over supervised", data["gain"].values, ORANGE))
     elif "labeled_only" in data and "error" in data:
         gain = (data["labeled_only"] - data["error"]).values
-        found.append(("no gain over labels alone", gain, ORANGE))
+        found.append(("no gain over supervised", gain, ORANGE))
     return found
 
 
 def _scale(ax: Axes, data: xr.Dataset, name: str, which: str) -> None:
-    """The label of an axis, and a logarithmic scale if its values are so."""
+    """Label an axis, and set a logarithmic scale if its values have equal ratios."""
     values = data[name].values
     symbol = data[name].attrs.get("symbol")
     getattr(ax, f"set_{which}label")(f"${symbol}$" if symbol else name)
@@ -169,7 +165,7 @@ def _scale(ax: Axes, data: xr.Dataset, name: str, which: str) -> None:
 
 
 def _plain(name: str) -> str:
-    """A name as text within a formula: no index, spaces kept."""
+    """Escape a name as text within a formula."""
     return name.replace("_", r"\_").replace(" ", r"\ ")
 
 
@@ -179,14 +175,14 @@ def _symbol(data: xr.Dataset, name: str) -> str:
 
 
 def _usual(word: str) -> dict[str, Any]:
-    """What a recipe has unless something else was given."""
+    """Return the defaults of a recipe."""
     from ..recipe import Recipe
 
     return Recipe().to_dict() if word == "recipe" else {}
 
 
 def _shared(data: xr.Dataset) -> str:
-    """Task and numbers that all points share."""
+    """Return task and numbers that all points share."""
     pieces: list[str] = [str(data.attrs.get("task", ""))]
     for word in ("problem", "recipe"):
         values: dict[str, Any] = json.loads(data.attrs.get(word, "{}"))
