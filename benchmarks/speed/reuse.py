@@ -46,9 +46,33 @@ def measurements() -> Iterator[Line]:
         what = f"batch reused, labels kept, T = {steps}, to 1e-4"
         note = "processor time of one solve, with all replicates until the tolerance is met"
         yield Line(what, taken, "s", limit, False, note)
+    yield from _classes()
     yield from _growth()
     yield from _covariance()
     yield from _against_substitution()
+
+
+def _classes() -> Iterator[Line]:
+    """Measure three and ten classes, and self-distillation."""
+    three = Clusters.from_gram([[1.5, 0.2, -0.3], [0.2, 1.2, 0.1], [-0.3, 0.1, 1.0]], DELTA)
+    random = np.random.default_rng(0)
+    means = random.normal(size=(10, MODES))
+    means *= 2.0 / np.linalg.norm(means, axis=1)[:, None]
+    ten = Clusters(means=means, covariance=0.5 * np.exp(0.5 * random.normal(size=MODES)))
+    cases = (
+        ("three classes, sphere, T = 4, to 1e-4", 1e-4, 2.0, Recipe(lambda_l=0.3, lambda_u=0.2),
+         Problem(1.5, 2.0, (0.5, 0.3, 0.2), steps=4, clusters=three)),
+        ("ten classes, 60 modes, T = 4, to 1e-3", 1e-3, 60.0, Recipe(lambda_l=0.3, lambda_u=0.2),
+         Problem(3.0, 6.0, (0.1,) * 10, steps=4, clusters=ten)),
+        ("self-distillation, three fits, to 1e-4", 1e-4, 0.5,
+         Recipe(lambda_l=1.5, lambda_u=(0.5, 2.0), sharpness=(0.8, 1.2)),
+         Problem(3.0, rho=0.4, delta=0.5, steps=2, batches="labeled", label_noise=0.2)),
+    )  # fmt: skip
+    for what, tolerance, limit, recipe, problem in cases:
+        short = {"steps": 1} if problem.classes > 2 else {}
+        solve(problem.replace(**short), recipe, 1e-3)  # compiles
+        taken = seconds(partial(solve, problem, recipe, tolerance))
+        yield Line(what, taken, "s", limit, False, "processor time, with all replicates")
 
 
 def _problem(steps: int) -> Problem:

@@ -13,7 +13,17 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 
 @pytest.mark.parametrize(
-    "page", ["first-run", "imbalance", "domain-shift", "add-a-labeler", "limits", "label-noise"]
+    "page",
+    [
+        "first-run",
+        "imbalance",
+        "domain-shift",
+        "add-a-labeler",
+        "limits",
+        "label-noise",
+        "classes",
+        "protocols",
+    ],
 )
 def test_examples(page: str, capsys: pytest.CaptureFixture[str]) -> None:
     text = (DOCS / f"{page}.md").read_text(encoding="utf-8")

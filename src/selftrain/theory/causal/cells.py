@@ -31,6 +31,11 @@ BLOCK = 4096
 """Points that are averaged at a time, so that they stay in the cache."""
 
 
+START_POINTS = 256
+"""Points on which the stiffness of many components is estimated for a start: the first ones of a
+sequence of low discrepancy, or some of a grid.
+"""
+
 NOTHING = np.zeros(0)
 """In place of averages that nobody asked for."""
 
@@ -289,7 +294,8 @@ class Cell:
         if self.components == 1:
             bent = self._curvature / (1.0 + float(strength[0, 0]) * self._curvature)
             return np.asarray(np.tensordot(self.weights, bent, axes=1))
-        some, one = slice(None, None, max(1, self.points // 512)), np.eye(self.components)
+        alike, one = self.weights[0] == self.weights.max(), np.eye(self.components)
+        some = slice(START_POINTS) if alike else slice(None, None, 1 + self.points // START_POINTS)
         curved, weights = self._curvature[some], self.weights[some]
         answer = np.linalg.solve(one + curved @ strength, curved)
         return np.asarray(np.tensordot(weights / weights.sum(), answer, axes=1))

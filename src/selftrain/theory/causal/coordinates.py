@@ -135,7 +135,11 @@ class Coordinates:
         if self.by_modes:
             if size == 1:
                 return np.asarray(gain[:, 0] * x)
-            return np.asarray(np.einsum("nij,...jnc->...inc", gain, x))
+            out = np.zeros(x.shape)
+            for i in range(size):
+                for j in range(size):
+                    out[..., i, :, :] += gain[:, i, j, None] * x[..., j, :, :]
+            return out
         if size == 1:
             return np.asarray(gain @ x)
         flat = x.reshape(*x.shape[:-3], size * self.size, x.shape[-1])

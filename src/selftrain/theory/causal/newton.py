@@ -42,10 +42,11 @@ LARGEST_RIDGE = 1e3
 
 
 class Solved(NamedTuple):
-    """Unknowns of a step and how many evaluations they took."""
+    """Unknowns of a step, how many evaluations they took, and their last factorised Jacobian."""
 
     z: Array
     evaluations: int
+    system: System | None = None
 
 
 class _Stuck(Exception):
@@ -56,15 +57,19 @@ class _Stuck(Exception):
         self.evaluations, self.size = evaluations, size
 
 
-def solve_step(stage: CausalStep, starts: Sequence[Array]) -> Solved:
+def solve_step(stage: CausalStep, starts: Sequence[Array], near: System | None = None) -> Solved:
     """Solve a fit by Newton's method from the starts, with all patience for the last one, else
     along decreasing ridges.
+
+    Arguments:
+        near: the Jacobian of a run nearby, for all starts but the last one.
     """
     spent = 0
     for start in starts:
         try:
-            z, used = _newton(stage, start, suggested=start is not starts[-1])
-            return Solved(z, spent + used)
+            suggested = start is not starts[-1]
+            found = _newton(stage, start, suggested=suggested, near=near if suggested else None)
+            return found._replace(evaluations=spent + found.evaluations)
         except _Stuck as stuck:
             spent += stuck.evaluations
     ridges = np.geomspace(max(LARGEST_RIDGE * stage.ridge, LARGEST_RIDGE), stage.ridge, 13)
@@ -72,7 +77,7 @@ def solve_step(stage: CausalStep, starts: Sequence[Array]) -> Solved:
     z = large_ridge_start(stage._replace(ridge=float(ridges[0])), bias)
     try:
         for ridge in ridges:
-            z, used = _newton(stage._replace(ridge=float(ridge)), z)
+            z, used, _ = _newton(stage._replace(ridge=float(ridge)), z)
             spent += used
     except _Stuck as stuck:
         reason = "Newton's method did not settle on the replicate, nor along decreasing ridges"
@@ -81,15 +86,17 @@ def solve_step(stage: CausalStep, starts: Sequence[Array]) -> Solved:
     return Solved(z, spent)
 
 
-def _newton(stage: CausalStep, start: Array, *, suggested: bool = False) -> Solved:
+def _newton(
+    stage: CausalStep, start: Array, *, suggested: bool = False, near: System | None = None
+) -> Solved:
     most = MOST_SUGGESTED if suggested else MOST_NEWTON
     shortest = 1.0 if suggested else SMALLEST_FRACTION
     remains = REMAINS if stage.layout.components == 1 else REMAINS_OF_SCORES
     if exact_averages(stage.members):
         remains = REMAINS_EXACTLY
     z, evaluations, size = start.copy(), 1, np.inf
-    here = stage.evaluate(z, True)
-    system, ratio = _System.of(here), 1.0
+    here = stage.evaluate(z, near is None)
+    system, ratio = System.of(here) if near is None else near.again(), 1.0
     for _ in range(most):
         step, size = system.step(here.residual)
         if not np.isfinite(size):
@@ -97,11 +104,11 @@ def _newton(stage: CausalStep, start: Array, *, suggested: bool = False) -> Solv
         # a new Jacobian leaves the square of its step, an old one the same share as before
         left = ratio if system.used else size
         if size * left <= remains and stage.knows(z, step):
-            return Solved(stage.moved(z, step, 1.0), evaluations)
+            return Solved(stage.moved(z, step, 1.0), evaluations, system)
         fraction = 1.0
         while True:
             moved = stage.moved(z, step, fraction)
-            again = size * CONTRACTS > SURE
+            again = near is None and size * CONTRACTS > SURE
             following = stage.evaluate(moved, again)
             evaluations += 1
             simplified = system.step(following.residual)[1]
@@ -115,11 +122,11 @@ def _newton(stage: CausalStep, start: Array, *, suggested: bool = False) -> Solv
             here = stage.evaluate(z, True)
             evaluations += 1
         if here.jacobian is not None:
-            system = _System.of(here)
+            system = System.of(here)
     raise _Stuck(evaluations, size)
 
 
-class _System:
+class System:
     """A factorised Jacobian, rows brought to size one, and what its steps mean for the weights."""
 
     def __init__(self, factors: Any, scale: Array, primal: Array) -> None:
@@ -127,7 +134,7 @@ class _System:
         self.used = False
 
     @classmethod
-    def of(cls, at: Evaluation) -> _System:
+    def of(cls, at: Evaluation) -> System:
         assert at.jacobian is not None
         assert at.primal is not None
         scale = np.abs(at.jacobian).max(axis=1)
@@ -137,6 +144,17 @@ class _System:
         if factors is not None and np.any(np.diag(factors[0]) == 0):
             factors = None
         return cls(factors, scale, at.primal)
+
+    def again(self) -> System:
+        """Return the same system, as one that was used before."""
+        system = System(self._factors, self._scale, self._primal)
+        system.used = True
+        return system
+
+    @property
+    def size(self) -> int:
+        """The number of unknowns."""
+        return self._scale.size
 
     def step(self, residual: Array) -> tuple[Array, float]:
         """Return the Newton step and its relative size."""

@@ -22,7 +22,7 @@ from .coordinates import Coordinates
 from .draws import Draw, grid, scrambled
 from .linear import LinearCell
 from .measured import class_lost, label_quality, label_shares, losses
-from .newton import solve_step
+from .newton import System, solve_step
 from .response import EngineLoss, engine_loss
 from .starts import large_ridge_start, no_update_start
 from .step import CausalStep, Member, exact_averages, looked_at
@@ -137,6 +137,7 @@ class Replicate(NamedTuple):
         gains: $\mathrm{tr}\,G_t/N$.
         moves: how far the solution of each fit is from its plain start, for another replicate to
             start from.
+        systems: the last Jacobian of each fit of more than two classes, for the same.
         measured: rows of `MEASURED`.
         shares: of each class among the labels of a fit, (T+1, K).
         collapsed_at: the first fit that has no label of some class, or None.
@@ -151,6 +152,7 @@ class Replicate(NamedTuple):
     strengths: Array
     gains: Array
     moves: dict[int, Array]
+    systems: dict[int, System]
     measured: Array
     shares: Array
     collapsed_at: int | None
@@ -165,11 +167,13 @@ class CausalRun:
         setting: what is solved.
         source: of the points; exact moments for a linear problem.
         near: the moves of a run nearby (another replicate or recipe), to start from.
+        systems: the Jacobians of another replicate, to begin with.
     """
 
     def __init__(
-        self, setting: Setting, source: PointSource, near: dict[int, Array] | None = None
-    ) -> None:
+        self, setting: Setting, source: PointSource, near: dict[int, Array] | None = None,
+        systems: dict[int, System] | None = None,
+    ) -> None:  # fmt: skip
         protocol, space = setting.protocol, setting.space
         self.setting, self.source, self.near = setting, source, near
         self.groups, steps = protocol.groups, protocol.steps
@@ -187,6 +191,7 @@ class CausalRun:
         self.strengths = np.full((len(space.sources), steps + 1, d, d), np.nan)
         self.gains = np.full(steps + 1, np.nan)
         self.moves: dict[int, Array] = {}
+        self.near_systems, self.systems = systems or {}, dict[int, System]()
         self.measured = np.full((len(MEASURED), steps + 1), np.nan)
         self.shares = np.full((steps + 1, d + 1), np.nan)
         self.evaluations = np.zeros(steps + 1, dtype=np.int64)
@@ -209,7 +214,8 @@ class CausalRun:
                 setting.bar.advance(expected=self.source.size)
         return Replicate(
             self.history, self.bias, self.hats, self.factors, self.strengths, self.gains,
-            self.moves, self.measured, self.shares, collapsed_at, self.evaluations, self.points,
+            self.moves, self.systems, self.measured, self.shares, collapsed_at, self.evaluations,
+            self.points,
         )  # fmt: skip
 
     def _enter_known(self, t: int) -> None:
@@ -258,7 +264,12 @@ class CausalRun:
         idle = self._idle(layout, used) if exact_averages(members) else {}
         stage = CausalStep(t, members, self.history, layout, fit.ridge, fixed, idle)
         plain = self._plain_start(stage)
-        found = solve_step(stage, [*self._shifted(stage, plain), plain])
+        near = self.near_systems.get(t)
+        if near is not None and near.size != layout.size:
+            near = None
+        found = solve_step(stage, [*self._shifted(stage, plain), plain], near)
+        if layout.components > 1 and found.system is not None:  # where Jacobians take the time
+            self.systems[t] = found.system
         self.moves[t], self.evaluations[t] = _move(plain, found.z, layout), found.evaluations
         self._take(t, layout, found.z, used)
         self.measured[3:, t] = losses(fit, self.present)

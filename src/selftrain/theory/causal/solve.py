@@ -54,10 +54,10 @@ EXACT_TOLERANCE = 1e-10
 """The default where averages are exact."""
 
 SMALLEST_TOLERANCE = 1e-7
-FEWEST_POINTS, USUAL_POINTS, MOST_POINTS = 2**10, 2**16, 2**18
+FEWEST_POINTS, FEWEST_OF_MANY, USUAL_POINTS, MOST_POINTS = 2**10, 2**9, 2**16, 2**18
 GROWTH = 2
-"""Points of the smallest replicate, of the largest one by default and on demand, for each class and
-group, and how replicates grow.
+"""Points of the smallest replicate, that of more than `FEW_CLASSES`, of the largest one by default
+and on demand, for each class and group, and how replicates grow.
 """
 
 GRID_NUMBERS, GRID_LEVELS, SCORES_LEVELS = 4, (12, 18, 24, 30), (8, 12, 16)
@@ -214,8 +214,9 @@ class ReplicateSearch(Generic[Result]):
             if confirmed is not None:
                 return confirmed
         most = USUAL_POINTS if wanted is None else MOST_POINTS
-        count = round(math.log(most / FEWEST_POINTS, GROWTH)) + 1
-        sizes = tuple(FEWEST_POINTS * GROWTH**level for level in range(count))
+        fewest = FEWEST_POINTS if protocol.classes <= FEW_CLASSES else FEWEST_OF_MANY
+        count = round(math.log(most / fewest, GROWTH)) + 1
+        sizes = tuple(fewest * GROWTH**level for level in range(count))
         enough = ACCEPTED * tolerance if wanted is None else tolerance
         return self._attempt(Asked(tolerance, enough, sizes), on_failure)
 
@@ -306,9 +307,10 @@ class ReplicateSearch(Generic[Result]):
         """Solve on as many replicates as there are for one size, or on as many more."""
         count = REPLICATES if points else 1
         self.setting.expect(PointSource(points), count)
-        runs = []
+        runs: list[Replicate] = []
         for seed in np.random.SeedSequence(points).spawn(begin + count)[begin:]:
-            runs.append(CausalRun(self.setting, PointSource(points, seed), near).solve())
+            systems = runs[0].systems if runs else None
+            runs.append(CausalRun(self.setting, PointSource(points, seed), near, systems).solve())
             near = runs[-1].moves
         return runs
 
