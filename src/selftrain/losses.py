@@ -130,9 +130,10 @@ def fixed_kinks(loss: Loss) -> tuple[float, ...]:
     return () if callable(loss.kinks) else tuple(loss.kinks)
 
 
-WIDEST = 1e3
-"""Logits up to this size are checked before a loss is used; the engines check those beyond when
-they meet them.
+OUTER = np.geomspace(3.3, 1e3, 30)
+CHECKED = np.concatenate([-OUTER[::-1], np.linspace(-2.9, 3.1, 25), OUTER])
+"""Increasing logits, most of them near 0, that a loss is checked at before it is used; the engines
+check those beyond when they meet them.
 """
 
 CENTRAL = 5.0
@@ -161,8 +162,8 @@ def register(loss: Loss) -> Loss:
 
 
 def get_loss(loss: Any, field: str = "loss") -> Loss:
-    """The loss of that name, or the object itself if it is a loss; `field` is named where it is
-    neither.
+    """Return the loss of that name, or the object itself if it is a loss; `field` is named where it
+    is neither.
     """
     if isinstance(loss, str):
         if loss not in _registry:
@@ -173,24 +174,26 @@ def get_loss(loss: Any, field: str = "loss") -> Loss:
 
 
 def same_loss(one: Loss, other: Loss) -> bool:
-    """Whether two losses are one: the same object, or the same built-in loss."""
+    """Return whether two losses are one: the same object, or the same built-in loss."""
     return one is other or (type(one) is type(other) and type(one) in (Logistic, Squared))
 
 
 def _check(loss: Any, field: str = "loss") -> None:
+    """Reject what is not a loss, or contradicts itself, at logits from -1000 to 1000."""
     if isinstance(loss, type) or not isinstance(loss, Loss):
-        raise InvalidInput(
-            field, loss, "a name, or an object with the attributes of selftrain.losses.Loss"
-        )
-    if type(loss) not in (Logistic, Squared):
-        if not isinstance(loss.name, str) or not loss.name:
-            raise InvalidInput(f"{field}.name", loss.name, "a name, not empty, is needed")
-        if loss.name in (Logistic.name, Squared.name):
-            raise InvalidInput(field, loss.name, "the name of a built-in loss is taken")
-        _check_classes(loss, field)
-        _check_link(loss, field)
-        _check_kinks(loss, field)
-        _check_derivatives(loss)
+        accepted = "a name, or an object with the attributes of selftrain.losses.Loss"
+        raise InvalidInput(field, loss, accepted)
+    if type(loss) in (Logistic, Squared):
+        return
+    if not isinstance(loss.name, str) or not loss.name:
+        raise InvalidInput(f"{field}.name", loss.name, "a name, not empty, is needed")
+    if loss.name in (Logistic.name, Squared.name):
+        raise InvalidInput(field, loss.name, "the name of a built-in loss is taken")
+    _check_classes(loss, field)
+    _check_link(loss, field)
+    _check_kinks(loss, field)
+    soft = loss.link(np.array([-3.0, -1.3, -0.4, 0.4, 1.3, 3.0]))
+    check_derivatives(loss, *_pairs([*loss.classes, *soft], CHECKED))
 
 
 def _check_classes(loss: Loss, field: str) -> None:
@@ -209,16 +212,15 @@ def _check_classes(loss: Loss, field: str) -> None:
 
 def _check_link(loss: Loss, field: str) -> None:
     """Reject a link that does not return one number per logit, or that decreases."""
-    logits = _checked_logits()
     with np.errstate(all="ignore"):
-        given = loss.link(logits)
+        given = loss.link(CHECKED)
     name = f"{field}.link"
-    targets = _numbers(given, logits.shape, name, given)
-    central = np.abs(logits) <= CENTRAL
-    if np.isnan(targets).any() or not np.isfinite(targets[central]).all():
-        at = logits[np.isnan(targets) | (central & ~np.isfinite(targets))]
-        where = f"it is not at logit {at[np.argmin(np.abs(at))]:g}"
-        raise InvalidInput(name, given, f"the soft target of a logit must be finite; {where}")
+    targets = _numbers(given, CHECKED.shape, name, given)
+    lost = np.isnan(targets) | ((np.abs(CHECKED) <= CENTRAL) & ~np.isfinite(targets))
+    if lost.any():
+        at = min(CHECKED[lost], key=abs)
+        accepted = f"the soft target of a logit must be finite; it is not at logit {at:g}"
+        raise InvalidInput(name, given, accepted)
     finite = targets[np.isfinite(targets)]
     rounding = 1e-12 * np.maximum(np.abs(finite[1:]), np.abs(finite[:-1]))
     if (np.diff(finite) < -rounding).any() or not finite[-1] > finite[0]:
@@ -238,20 +240,6 @@ def _check_kinks(loss: Loss, field: str) -> None:
             " returns a tuple of arrays of its shape"
         )
         raise InvalidInput(f"{field}.kinks", loss.kinks, accepted)
-
-
-def _checked_logits() -> Array:
-    """Increasing logits from -1000 to 1000, most of them near 0."""
-    outer = np.geomspace(3.3, WIDEST, 30)
-    return np.concatenate([-outer[::-1], np.linspace(-2.9, 3.1, 25), outer])
-
-
-def _check_derivatives(loss: Loss) -> None:
-    """Reject a loss whose derivatives do not belong together, or that is not convex, at logits from
-    -1000 to 1000, for the classes and soft targets.
-    """
-    soft = loss.link(np.array([-3.0, -1.3, -0.4, 0.4, 1.3, 3.0]))
-    check_derivatives(loss, *_pairs([*loss.classes, *soft], _checked_logits()))
 
 
 def check_within(loss: Loss, reach: float, *targets: float) -> None:
@@ -281,68 +269,50 @@ def check_derivatives(loss: Loss, target: Array, logit: Array) -> None:
     engines would otherwise solve other equations without a word. Where a function overflows, far
     out, there is nothing to compare.
     """
+
+    def reject(at: int, what: str) -> None:
+        where = f"target {target[at]:g}, logit {logit[at]:g}"
+        raise InvalidInput("loss", loss.name, f"{what} at {where}")
+
     step = STEP * np.maximum(1.0, np.abs(logit))
     smooth = (np.abs(logit[:, None] - kinks_at(loss, target)) > 1e3 * step[:, None]).all(axis=1)
     target, logit, step = target[smooth], logit[smooth], step[smooth]
     for name in ("value", "slope", "curvature", "third"):
-        _check_finite(loss, name, target, logit)
+        lost = (np.abs(logit) <= CENTRAL) & ~np.isfinite(_called(loss, name, target, logit))
+        if lost.any():
+            reject(int(np.argmax(lost)), f"{name} must be finite; it is not")
     for name, before in (("slope", "value"), ("curvature", "slope"), ("third", "curvature")):
         found, expected, wrong = _compared(loss, name, before, target, logit, step)
         # A kink that is not listed differs at one point only, and a fine ripple at a large step.
         for shift in (-3.0, 3.0, 0.0):
             t, x, h = target[wrong], logit[wrong], step[wrong]
-            width = h if shift else STEP
-            wrong[wrong] = _compared(loss, name, before, t, x + shift * h, width + 0.0 * h)[2]
+            width = h if shift else np.full(h.shape, STEP)
+            wrong[wrong] = _compared(loss, name, before, t, x + shift * h, width)[2]
         if wrong.any():
             at = int(np.flatnonzero(wrong)[np.argmin(np.abs(logit[wrong]))])
-            where = f"target {target[at]:g}, logit {logit[at]:g}"
-            accepted = (
-                f"{name} must be the derivative of {before}: {found[at]:g} is not {expected[at]:g}"
-                f" at {where}"
-            )
-            raise InvalidInput("loss", loss.name, accepted)
+            values = f"{found[at]:g} is not {expected[at]:g}"
+            reject(at, f"{name} must be the derivative of {before}: {values}")
         if name == "curvature" and found.min(initial=0.0) < -1e-9:
             at = int(np.argmin(found))
-            where = f"{found[at]:g} at target {target[at]:g}, logit {logit[at]:g}"
-            accepted = f"it must be convex: its curvature is negative, {where}"
-            raise InvalidInput("loss", loss.name, accepted)
+            reject(at, f"it must be convex: its curvature is negative, {found[at]:g}")
 
 
 def _compared(
     loss: Loss, name: str, before: str, target: Array, logit: Array, step: Array
 ) -> tuple[Array, Array, NDArray[np.bool_]]:
-    """A function of the loss, the derivative of the one before it, and where they differ."""
-    found = _called(loss, name, target, logit)
-    expected, noise = _difference(loss, before, target, logit, step)
-    with np.errstate(invalid="ignore", over="ignore"):
-        allowed = 1e-4 * np.maximum(np.abs(found), np.abs(expected)) + noise
-        return found, expected, np.abs(found - expected) > allowed
-
-
-def _difference(
-    loss: Loss, name: str, target: Array, logit: Array, step: Array
-) -> tuple[Array, Array]:
-    """The derivative of a function of the loss by central differences, and how far off it may be by
-    rounding and by its step.
+    """A function of the loss, the derivative of the one before it by central differences, and where
+    they differ by more than rounding and the step allow.
     """
+    found, slopes = _called(loss, name, target, logit), []
     with np.errstate(invalid="ignore", over="ignore"):
-        slopes = []
         for width in (step, 0.5 * step):
-            above, below = (_called(loss, name, target, logit + way * width) for way in (1.0, -1.0))
+            above, below = (_called(loss, before, target, logit + h) for h in (width, -width))
             slopes.append((above - below) / (2.0 * width))
         rounding = 64.0 * np.finfo(float).eps * (np.abs(above) + np.abs(below)) / step
         noise = rounding + 4.0 * np.abs(slopes[0] - slopes[1]) + 1e-9
-    return slopes[1], np.where(np.isfinite(noise), noise, np.inf)
-
-
-def _check_finite(loss: Loss, name: str, target: Array, logit: Array) -> None:
-    """Reject a function that is NaN or infinite near 0, where nothing overflows."""
-    central = np.abs(logit) <= CENTRAL
-    lost = ~np.isfinite(_called(loss, name, target[central], logit[central]))
-    if lost.any():
-        at = int(np.flatnonzero(central)[lost][0])
-        where = f"target {target[at]:g}, logit {logit[at]:g}"
-        raise InvalidInput("loss", loss.name, f"{name} must be finite; it is not at {where}")
+        allowed = 1e-4 * np.maximum(np.abs(found), np.abs(slopes[1]))
+        allowed += np.where(np.isfinite(noise), noise, np.inf)
+        return found, slopes[1], np.abs(found - slopes[1]) > allowed
 
 
 def _called(loss: Loss, name: str, target: Array, logit: Array) -> Array:

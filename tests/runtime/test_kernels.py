@@ -7,11 +7,12 @@ import subprocess
 import sys
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from selftrain.runtime.kernels import cache_folder
+from selftrain.runtime.kernels import cache_folder, kernel
 from selftrain.runtime.sources import package_root, sources
 
 RULE = "NODES = {nodes}\n"
@@ -219,3 +220,26 @@ def test_processes_that_compile_at_once_keep_every_result(
         [sys.executable, "-c", loaded], env=environment, capture_output=True, text=True, check=True
     )
     assert told.stdout.split() == ["6.5"] * len(kinds) + ["0"]
+
+
+CALLED = """
+@kernel()
+def sum_of_copy(values):
+    room = np.empty(values.shape[0])
+    for i in range(values.shape[0]):
+        room[i] = values[i]
+    return room.sum()
+
+@kernel(allocates=False)
+def twice(values):
+    return 2.0 * sum_of_copy(values)
+"""
+
+
+def test_a_kernel_that_makes_arrays_may_be_called_by_one_that_does_not() -> None:
+    """Numba hands options of a kernel on to those it calls, where these have none of their own.
+    The source is in no file, so that it is compiled and not taken from a cache.
+    """
+    names: dict[str, Any] = {"kernel": kernel, "np": np}
+    exec(CALLED, names)
+    assert names["twice"](np.arange(4.0)) == 12.0

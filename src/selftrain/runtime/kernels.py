@@ -52,8 +52,7 @@ def kernel(
     _collect_less_while_compiling()
     # no kernel is passed on as a C function: that wrapper need not be compiled
     fixed = {"error_model": "numpy", "no_cfunc_wrapper": True, "no_cpython_wrapper": internal}
-    if not allocates:
-        fixed["_nrt"] = False
+    fixed["_nrt"] = allocates  # said of each: it would take what its first caller has
 
     def compiled(function: Function) -> Function:
         dispatcher = njit(**{**fixed, **options})(function)

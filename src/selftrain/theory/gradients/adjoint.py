@@ -48,7 +48,7 @@ REFINEMENTS = 3
 """Solutions of a system: the first, and two for what it left over."""
 
 
-@kernel(error_model="numpy", _nrt=False)
+@kernel(allocates=False)
 def pull_equations(step: SolvedStep, at: StepNumbers, pulls: Any, out: Reversed) -> None:
     """Add to `pulls` what the derivatives in the unknowns, `out.x`, come from, and set the
     condition of the step.
@@ -79,7 +79,7 @@ def pull_equations(step: SolvedStep, at: StepNumbers, pulls: Any, out: Reversed)
             pulls[j] += part[j]
 
 
-@kernel(error_model="numpy", _nrt=False)
+@kernel(allocates=False, internal=True)
 def _one_parity(values: Any, sign: float, even: int, odd: int, first: int, groups: int) -> None:
     """Leave what the mirror multiplies by `sign`: one entry that it leaves alone, one that it turns
     around, and from `first` on entries of the groups, which change places.
@@ -92,7 +92,7 @@ def _one_parity(values: Any, sign: float, even: int, odd: int, first: int, group
         values[i + groups - 1] = sign * mean
 
 
-@kernel(error_model="numpy", _nrt=False)
+@kernel(allocates=False, internal=True)
 def _is_rounding(odd: Any, bars: Any, unit: Any, groups: int) -> bool:
     """Whether the odd part of `bars` is zero, or what rounding has left."""
     largest = whole = 0.0
@@ -102,7 +102,7 @@ def _is_rounding(odd: Any, bars: Any, unit: Any, groups: int) -> bool:
     return largest <= (ODD_ROUNDING * whole if groups > 1 else 0.0)
 
 
-@kernel(error_model="numpy", _nrt=False)
+@kernel(allocates=False, internal=True)
 def _one_parity_of_pulls(pulls: Any, sign: float, groups: int) -> None:
     """The same for the pulls of a step."""
     _one_parity(pulls, sign, FIELD_M, OLD_BIAS, BY_GROUP, groups)
@@ -112,7 +112,7 @@ def _one_parity_of_pulls(pulls: Any, sign: float, groups: int) -> None:
         pulls[OLD_M] = pulls[LIMIT] = pulls[SHARPNESS] = 0.0
 
 
-@kernel(error_model="numpy", _nrt=False)
+@kernel(allocates=False)
 def unit_of_unknowns(step: SolvedStep, at: StepNumbers, out: Any) -> None:
     """What changes of the unknowns are compared with: the bias with the logits, conjugates with
     those that would make the weights, logarithms with 1.
@@ -134,7 +134,7 @@ def unit_of_unknowns(step: SolvedStep, at: StepNumbers, out: Any) -> None:
             out[FIRST + k] *= scale / roots[k]
 
 
-@kernel(error_model="numpy", _nrt=False)
+@kernel(allocates=False)
 def pull_averages(step: SolvedStep, at: StepNumbers, adjoint: Any, pulls: Any) -> None:
     r"""Add $\lambda\cdot F_\theta$ for every $\theta$ of `pulls`; `adjoint` is $\lambda$."""
     fields, roots, moments = step.fields, step.roots, step.moments
@@ -194,7 +194,7 @@ def pull_averages(step: SolvedStep, at: StepNumbers, adjoint: Any, pulls: Any) -
         pulls[OLD_BIAS] -= (1.0 - at.gamma) * adjoint[BIAS]
 
 
-@kernel(error_model="numpy", _nrt=False)
+@kernel(allocates=False, internal=True)
 def solve_transposed(system: Any, unit: Any, right: Any, out: Any, room: Any) -> float:
     r"""Solve $F_x^T\lambda = -$`right`; the condition, NaN if there is no solution: the largest
     relative change of an unknown when every entry of the Jacobian (`system` without its first
@@ -240,7 +240,7 @@ def solve_transposed(system: Any, unit: Any, right: Any, out: Any, room: Any) ->
     return worst
 
 
-@kernel(error_model="numpy", _nrt=False)
+@kernel(allocates=False, internal=True)
 def _invert(matrix: Any, order: Any) -> bool:
     """Invert a small matrix in place by Gauss-Jordan elimination with partial pivoting; `order` has
     room for the rows that changed places.

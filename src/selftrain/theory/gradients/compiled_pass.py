@@ -1,8 +1,8 @@
 """The reverse pass over a run in compiled code: the losses and covariances that `step.march`
 solves.
 
-Its kernels make no arrays (`_nrt=False`): numba then counts no references to those they are given,
-which would take a quarter of the time.
+Its kernels make no arrays: numba then counts no references to those they are given, which would
+take a quarter of the time.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def rooms_for(work: Work, linear: Reversed) -> Rooms:
     return Rooms(work, step, old, seen, linear, BLANK.copy())
 
 
-@kernel(error_model="numpy", _nrt=False)
+@kernel(allocates=False)
 def pull_run(
     steps: tuple[int, int], run: SolvedRun, seeds: Seeds, rooms: Rooms, carried: Carried,
     slopes: Any,
@@ -123,7 +123,7 @@ def pull_run(
     return -1
 
 
-@kernel(error_model="numpy", inline="always")  # called once: one level less to compile
+@kernel(allocates=False, inline="always")  # called once: one level less to compile
 def _at_solution(
     ridge: float, exponent: float, setting: StepSetting, mirrored: bool, rooms: Rooms
 ) -> float:

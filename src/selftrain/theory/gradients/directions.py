@@ -27,6 +27,7 @@ from ..tolerances import exponent_of
 from .adjoint import pull_averages, unit_of_unknowns
 from .pulls import OLD_BIAS, SolvedStep, StepNumbers, pulls_for, reversed_for
 from .reverse_pass import pull_linear, solution_of
+from .seeds import VARIANCES, M, V, in_laws
 
 if TYPE_CHECKING:
     from ..trajectory import Trajectory
@@ -106,15 +107,16 @@ def _units(run: Trajectory, t: int) -> Array:
 def _largest(run: Trajectory, t: int, columns: Array) -> float:
     r"""The largest error of m, $\sqrt v$ and B after step t, relative to these units."""
     assert run.space is not None
-    test, law, units, h = run.problem.test_clusters, run.law(t), _units(run, t), DIFFERENCE
-    size = np.linalg.norm(columns, axis=0)
-    steps = h * (columns / np.where(size > 0.0, size, 1.0)) * units[:, None]
-    ends = []
-    for sign in (1.0, -1.0):
-        laws = [_shifted(law, sign * step) for step in steps.T]
-        means, spreads = (np.array(each) for each in zip(*laws, strict=True))
-        ends.append(run.space.observed(means, spreads, test)[:2])
-    by_m, by_v = ((up - down) * size / (2.0 * h) for up, down in zip(*ends, strict=True))
+    test, law, units, wanted = (
+        run.problem.test_clusters,
+        run.law(t),
+        _units(run, t),
+        np.eye(VARIANCES + 2),
+    )
+    laws = [np.array([part, part]) for part in law]
+    slopes = in_laws(wanted[[M, V]], run.space, test, *laws)
+    along = np.hstack([slope.reshape(2, -1) for slope in slopes]) * units[:-1]
+    by_m, by_v = along @ columns[:-1]
     rows = [by_m / (test.length * units[0]), by_v / units[_cuts(run)[0]], columns[-1]]
     return max(float(np.linalg.norm(row)) for row in rows)
 

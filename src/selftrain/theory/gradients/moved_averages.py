@@ -71,7 +71,7 @@ def edges_for(groups: int) -> Array:
     return np.zeros((groups, 4, 8))
 
 
-@kernel(error_model="numpy", _nrt=False)
+@kernel(allocates=False)
 def is_small(x: Any, ridge: float, softness: Any) -> bool:
     """Whether a step changes the weights so little that its unknowns need more digits."""
     groups = softness.shape[0]
@@ -81,7 +81,7 @@ def is_small(x: Any, ridge: float, softness: Any) -> bool:
     return ridge < SMALL_STEP * (ridge + stiffness)
 
 
-@kernel(error_model="numpy", _nrt=False)
+@kernel(allocates=False)
 def rule_of(exponent: float, small: bool, first: bool, roots: Any, fields: Any) -> float:
     """The exponent of the rule that derivatives are taken on."""
     groups = roots.shape[0]
@@ -93,7 +93,7 @@ def rule_of(exponent: float, small: bool, first: bool, roots: Any, fields: Any) 
     return exponent + REFINED if large else exponent
 
 
-@kernel(error_model="numpy", _nrt=False)
+@kernel(allocates=False)
 def fill_edges(
     at: At, labels: Labelling, batch: Batch, exponent: float, room: Room, found: Any, edges: Any
 ) -> bool:
@@ -141,7 +141,7 @@ def fill_edges(
     return True
 
 
-@kernel(error_model="numpy", _nrt=False)
+@kernel(allocates=False, internal=True)
 def _squared(logits: Logits, nodes: Any, logit: float, side: float, e: Any) -> None:
     """Add the averages of the squared loss over two nodes at one previous logit."""
     gain = 1.0 / (1.0 + logits.strength)

@@ -34,7 +34,7 @@ from .pulls import (
 )  # fmt: skip
 
 
-@kernel(error_model="numpy", _nrt=False)
+@kernel(allocates=False)
 def pull_modes(
     step: SolvedStep, at: StepNumbers, noise: Noise, old: Weights, pulls: Any, out: Reversed
 ) -> None:
@@ -117,7 +117,7 @@ def pull_modes(
     pulls[SCALE] = scale_of(x, fields, roots, pulls, out.x)
 
 
-@kernel(error_model="numpy", _nrt=False)
+@kernel(allocates=False)
 def scale_of(x: Any, fields: Any, roots: Any, pulls: Any, by_unknowns: Any) -> float:
     """The derivative in the logarithm of a common factor of all covariances, from those in the
     unknowns: a factor multiplies conjugates where the weights are concerned, and the logits.

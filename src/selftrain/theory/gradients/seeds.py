@@ -87,11 +87,8 @@ def seeds_of(run: Trajectory, stages: Stages, wanted: Wanted, last: int) -> tupl
     places, rows = np.where(looks, np.cumsum(looks) - 1, -1), np.flatnonzero(looks)
     assert run.weight_means is not None
     assert run.weight_spreads is not None
-    column, laws = wanted.columns[rows], (run.weight_means[rows], run.weight_spreads[rows])
-    if isinstance(stages.space, Spectrum):
-        means, spreads = _in_modes(column, stages.space, stages.test, *laws)
-    else:
-        means, spreads = _in_matrices(column, stages.space, stages.test, *laws)
+    laws = run.weight_means[rows], run.weight_spreads[rows]
+    means, spreads = in_laws(wanted.columns[rows], stages.space, stages.test, *laws)
     if len(wanted.means):
         means += wanted.means[rows]
         spreads += wanted.spreads[rows]
@@ -119,10 +116,21 @@ def _in_unknowns(run: Trajectory, stages: Stages, wanted: Wanted, last: int) -> 
     return numbers, (by_q + by_chi - by_r * scales * hat_t).sum(axis=1)
 
 
+def in_laws(
+    column: Array, space: Spectrum | MatrixSpace, clusters: Clusters, means: Array, spreads: Array
+) -> tuple[Array, Array]:
+    """Return the derivatives in the laws of the weights of some steps, rows of `means` and
+    `spreads`, from those in the columns of these steps.
+    """
+    if isinstance(space, Spectrum):
+        return _in_modes(column, space, clusters, means, spreads)
+    return _in_matrices(column, space, clusters, means, spreads)
+
+
 def _in_modes(
     column: Array, space: Spectrum, clusters: Clusters, means: Array, spreads: Array
 ) -> tuple[Array, Array]:
-    """The derivatives in the laws of the weights of some steps, rows of `means` and `spreads`."""
+    """Of weights mode by mode."""
     mu, variances, copies, *_ = space.noise(clusters)
     average, best = space.best_direction(clusters)
     m, by_off = (means @ mu)[:, None], column[:, V, None]
@@ -137,7 +145,7 @@ def _in_modes(
 def _in_matrices(
     column: Array, space: MatrixSpace, clusters: Clusters, means: Array, spreads: Array
 ) -> tuple[Array, Array]:
-    """The same for weights with a covariance."""
+    """Of weights with a covariance."""
     mu, (first, *_, last) = clusters.mean, [*2 * space.step(space.no_weights(), clusters).matrices]
     m, by_off, by_best = means @ mu, column[:, V], column[:, OFF_BEST]
     spread = np.multiply.outer(column[:, VARIANCES], first)
