@@ -237,7 +237,7 @@ def test_a_store_opens_while_it_grows(tmp_path: Path) -> None:
          "it is optimised at every point"),
         ({"keep": ("error_path",), "over": {"steps": [1, 2]}}, "no common path"),
         ({"over": {"a": {"rho": [0.1, 0.2], "alpha_u": [1.0]}}}, "as many values each"),
-        ({"workers": -2}, "workers = -2"),
+        ({"workers": -2}, "workers must be .*, got -2"),
         ({"time_limit": 0}, "time_limit must be .*, got 0"),
         ({"problem": None}, "needs a problem"),
         ({"task": "optimize", "options": {"over": ("lambda_z",)}}, "did you mean 'lambda_u'"),

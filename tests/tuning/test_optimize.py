@@ -156,7 +156,7 @@ def test_coordinates(name: str) -> None:
     [
         ({"over": ()}, "at least one of lambda_l"),
         ({"over": ("lamda_u",)}, "did you mean 'lambda_u'"),
-        ({"over": ("lambda_u", "lambda_u")}, "each name is accepted once"),
+        ({"over": ("lambda_u", "lambda_u")}, "over must have each name once"),
         ({"over": 3}, "a sequence of names"),
         ({"schedule": ("lambda_l",)}, "free at every step may be lambda_u"),
         ({"over": ("annealing",), "schedule": ("sharpness",)}, "contains it"),
@@ -167,10 +167,13 @@ def test_coordinates(name: str) -> None:
         ({"bounds": {"lambda_u": 0.1}}, "two finite numbers"),
         ({"bounds": {"lambda_u": (1e-3, math.inf)}}, "two finite numbers"),
         ({"bounds": {"threshold": (0, 1)}}, "not optimised here"),
-        ({"bounds": [1, 2]}, "a mapping"),
-        ({"start": Recipe(lambda_u=0.5)}, "lambda_u = 0.5: a start within the bounds 1e-13 to 0.1"),
+        ({"bounds": [1, 2]}, "must map names to pairs"),
+        (
+            {"start": Recipe(lambda_u=0.5)},
+            "lambda_u must be a start within the bounds 1e-13 to 0.1",
+        ),
         ({"start": {"lambda_u": 0.5}}, "a start within the bounds"),
-        ({"start": Recipe(lambda_u=[0.01] * 16)}, "not from a schedule"),
+        ({"start": Recipe(lambda_u=[0.01] * 16)}, "must be one number"),
         ({"start": "good"}, "a selftrain.Recipe"),
         ({"over": ("sharpness",), "start": Recipe(sharpness=math.inf)}, "no sharpness to optimise"),
         ({"over": ("annealing",), "start": Recipe(labeler="hard")}, "no sharpness to optimise"),
@@ -180,7 +183,7 @@ def test_coordinates(name: str) -> None:
         ),
         ({"over": "fix_bias"}, "over = 'fix_bias': besides fix_bias at least one of lambda_l"),
         ({"method": "newton"}, "unknown method"),
-        ({"method": "nelder-mead", "schedule": ("lambda_u",)}, "constants only"),
+        ({"method": "nelder-mead", "schedule": ("lambda_u",)}, "it optimises constants"),
         ({"starts": 0}, "whole number from 1"),
         ({"limit": 0}, "whole number from 1"),
         ({"progress": 3}, "a function of a report"),
@@ -242,7 +245,7 @@ def test_not_self_training_is_an_answer() -> None:
     best = optimize(problem, starts=1)
     assert best.error > best.labeled_only.error
     assert not best.self_training
-    assert best.advice.startswith("Do not self-train: fit the labelled points alone")
+    assert best.advice.startswith("Do not self-train: fit the labelled samples alone")
     assert repr(best).startswith("Optimum(do not self-train: ")
     assert best.answer.steps == 0
     alone = solve(problem.labeled_alone().replace(test=problem.test_pair), best.answer.recipe)

@@ -38,7 +38,7 @@ OnFailure = Annotated[
     ),
 ]
 Workers = Annotated[
-    int, typer.Option(metavar="W", help="Processes at once; -1: all cores, 0: this process only.")
+    int, typer.Option(metavar="W", help="Processes at once; -1: all cores, 0: in this process.")
 ]
 Tolerance = Annotated[
     str | None,

@@ -61,7 +61,7 @@ def run(
         names: ids of figures, or their numbers in the paper, "fig4"; all if none is given.
         quick: coarser grids and fewer seeds.
         out: the folder; made if it is not there.
-        workers: processes at once; -1: as many as there are cores; 0: all work is done here.
+        workers: processes at once; -1: all cores; 0: in this process.
         progress: None, True, False or a function of a `ProgressReport` (`runtime.progress`).
         notice: called for stored points that are damaged, which are computed anew.
         changes: parameters of the figures to be changed; their files are then named by the changes,

@@ -13,16 +13,13 @@ EVERY, EVERY_LINE = 0.1, 5.0
 
 
 def in_notebook() -> bool:
-    """Whether this process is the kernel of a notebook."""
+    """Return whether this process is the kernel of a notebook."""
     shell = sys.modules.get("IPython")
-    if shell is None:
-        return False
-    running = shell.get_ipython()
-    return running is not None and type(running).__name__ == "ZMQInteractiveShell"
+    return shell is not None and type(shell.get_ipython()).__name__ == "ZMQInteractiveShell"
 
 
 def watched() -> bool:
-    """Whether somebody looks at what is written: a terminal or a notebook."""
+    """Return whether output goes to a terminal or a notebook."""
     return (sys.stderr is not None and sys.stderr.isatty()) or in_notebook()
 
 
@@ -31,21 +28,15 @@ class Display(Protocol):
 
     every: float
 
-    def begin(self, report: ProgressReport) -> None:
-        """Show the first report."""
-        ...
+    def begin(self, report: ProgressReport) -> None: ...
 
-    def update(self, report: ProgressReport) -> None:
-        """Show a later one in its place."""
-        ...
+    def update(self, report: ProgressReport) -> None: ...
 
-    def end(self) -> None:
-        """The work is done, or has ended."""
-        ...
+    def end(self) -> None: ...
 
 
 def display() -> Display:
-    """What suits this process."""
+    """Return the display that suits this process."""
     if in_notebook():
         return Notebook()
     return Bar() if sys.stderr.isatty() else Lines()
@@ -57,14 +48,14 @@ class Lines:
     every = EVERY_LINE
 
     def begin(self, report: ProgressReport) -> None:
-        """A line is written when there is something to tell."""
+        """Write nothing yet."""
 
     def update(self, report: ProgressReport) -> None:
-        """One line."""
+        """Write a line."""
         print(report, file=sys.stderr)
 
     def end(self) -> None:
-        """What was written stays."""
+        """Leave what was written."""
 
 
 class Bar:
@@ -73,7 +64,7 @@ class Bar:
     every = EVERY
 
     def begin(self, report: ProgressReport) -> None:
-        """An empty bar; one that moves to and fro where the share is not known."""
+        """Show a bar; it pulses while the total is unknown."""
         from rich.console import Console
         from rich.progress import BarColumn, TextColumn
         from rich.progress import Progress as RichProgress
@@ -85,41 +76,37 @@ class Bar:
         self.update(report)
 
     def update(self, report: ProgressReport) -> None:
-        """The bar moves, and so does the sentence beside it."""
-        known = report.share is not None
-        self._bar.update(
-            self._task,
-            total=1.0 if known else None,
-            completed=report.share or 0.0,
-            description=str(report),
-        )
+        """Move the bar, and change the sentence beside it."""
+        total = None if report.share is None else 1.0
+        done = report.share or 0.0
+        self._bar.update(self._task, total=total, completed=done, description=str(report))
 
     def end(self) -> None:
-        """The line is empty again."""
+        """Remove the bar."""
         self._bar.stop()
 
 
 PROGRESS = {"selftrain": "progress"}
-"""Metadata of a line of progress in a notebook: others can leave it out."""
+"""Metadata of a line of progress in a notebook, so that others can drop it."""
 
 
 class Notebook:
-    """One line below the cell, written anew in its place."""
+    """A line below the cell, replaced at every update."""
 
     every = 2 * EVERY
 
     def begin(self, report: ProgressReport) -> None:
-        """The line."""
+        """Show the line."""
         from IPython.display import display as show
 
         self._place: Any = show(Text(str(report)), display_id=True, metadata=PROGRESS)
 
     def update(self, report: ProgressReport) -> None:
-        """The same line with other words."""
+        """Replace the line."""
         self._place.update(Text(str(report)), metadata=PROGRESS)
 
     def end(self) -> None:
-        """The last line stays."""
+        """Leave the last line."""
 
 
 class Text:

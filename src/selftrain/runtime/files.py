@@ -1,7 +1,6 @@
-"""Files: written whole or not at all, read whole or refused in one line.
+"""Files: written whole or not at all, read whole or rejected in one line.
 
-Labelled data carry the checksum of their file, so that a flipped bit is never read as another
-number.
+Labelled data carry the checksum of their file, so that damage is noticed.
 """
 
 from __future__ import annotations
@@ -27,12 +26,11 @@ NAME, BLANK = b"checksum", b"0" * 64
 
 @contextmanager
 def replacing(target: Path) -> Iterator[Path]:
-    """A path to write to, moved to `target` when the block is done: a killed process or a full disk
-    leaves the old file.
+    """Yield a path to write to, moved to `target` at the end: a kill or a full disk leaves the old
+    file.
 
-    A link stays a link: what it points to is replaced. The new file has the mode of the old one.
-    What is there and is no ordinary file (a device, a folder) is never replaced, but written to as
-    it is. An error of the system names the target.
+    A link stays a link, the mode of the old file stays, and a device is written to as it is. An
+    error of the system names the target.
     """
     if target.exists() and not target.is_file():
         yield target
@@ -63,7 +61,7 @@ def write_text(path: Path, text: str) -> Path:
 
 
 def forget_parts(folder: Path) -> None:
-    """Delete what killed processes left half-written in a folder and below."""
+    """Delete unfinished files of killed processes in a folder and below."""
     for part in folder.rglob(".*.part"):
         process = part.name.rsplit(".", 2)[1]
         if process.isdigit() and not _runs(int(process)):
@@ -96,10 +94,8 @@ def _digest(content: bytes) -> bytes:
 
 
 def _checked(path: str | Path) -> bytes:
-    """The content of a file that has its checksum.
-
-    It is looked for where `write_netcdf` leaves it, the name first, then type and length, four
-    bytes each: nothing is parsed that may be damaged.
+    """Return the content of a file that has its checksum, found without parsing: the name of the
+    attribute comes first, then its type and length, four bytes each.
     """
     content = Path(path).read_bytes()
     start = content.find(NAME) + len(NAME) + 8
@@ -112,9 +108,7 @@ def _checked(path: str | Path) -> bytes:
 
 @contextmanager
 def stored(path: str | Path, kind: str) -> Iterator[xr.Dataset]:
-    """The dataset of a stored object of some kind; an error in it, here or in the block, names the
-    path.
-    """
+    """Yield the dataset of a stored object; errors, in the block too, name the path."""
     import xarray as xr
 
     try:

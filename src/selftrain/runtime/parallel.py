@@ -1,9 +1,4 @@
-"""Work on several cores: processes for points of a sweep, threads for kernels that release the
-lock.
-
-What a sweep needs of a backend is an `Executor` of `concurrent.futures`: `submit` and `shutdown`.
-Anything that offers these can take the place of `local_processes`.
-"""
+"""Work on several cores: processes, and threads for kernels that release the lock."""
 
 from __future__ import annotations
 
@@ -29,13 +24,13 @@ ONE_THREAD = {
 
 
 def whole_workers(workers: Any) -> int:
-    """Validate `workers`: 0 for this process alone, -1 for all cores."""
-    accepted = "a whole number from 0 (this process alone) to 1024, or -1 for all cores"
+    """Validate `workers`: 0 for work in this process, -1 for all cores."""
+    accepted = "must be a whole number from 0 (in this process) to 1024, or -1 (all cores)"
     return whole("workers", workers, lambda n: -1 <= n <= 1024, accepted)
 
 
 def cores(workers: int) -> int:
-    """How many workers are meant: -1 stands for all cores, 0 for this process alone.
+    """Return the number of workers: -1 stands for all cores, 0 for work in this process.
 
     >>> cores(3), cores(0)
     (3, 1)
@@ -45,8 +40,8 @@ def cores(workers: int) -> int:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Linear algebra on one thread: on matrices of some hundred rows several threads take longer to
-    meet than to compute, many times longer where other work wants the cores too.
+    """Use one thread of linear algebra: several take longer to meet than to compute a few hundred
+    rows, many times longer where other work uses the cores too.
     """
     with threadpool_limits(1, "blas"):
         yield
@@ -55,11 +50,9 @@ def one_thread() -> Iterator[None]:
 def in_threads(
     work: Callable[[Item], None], items: Sequence[Item], workers: int, stop: threading.Event
 ) -> Generator[Item, None, None]:
-    """Do the work of each item in threads, or here if `workers` is 1; yields each item when it is
-    finished.
+    """Do the work of each item in threads, or in this one if `workers` is 1; yield finished items.
 
-    Closing the iterator, and an error or interrupt while it waits, sets `stop`: work that looks at
-    it ends early.
+    Closing the iterator, an error or an interrupt sets `stop`: work that looks at it ends early.
     """
     if workers == 1:
         for item in items:
@@ -79,23 +72,17 @@ def in_threads(
 
 
 def local_processes(workers: int) -> Executor:
-    """Processes with one thread of linear algebra each; -1: as many as there are cores."""
+    """Return processes with one thread of linear algebra each; -1: all cores."""
     from joblib.externals.loky import ProcessPoolExecutor
 
-    executor: Executor = ProcessPoolExecutor(
-        cores(workers),
-        initializer=follow_parent,
-        initargs=(os.getpid(),),
-        env=ONE_THREAD,
-    )
+    start = {"initializer": follow_parent, "initargs": (os.getpid(),), "env": ONE_THREAD}
+    executor: Executor = ProcessPoolExecutor(cores(workers), **start)
     return executor
 
 
 def stop_now(executor: Executor) -> None:
-    """End the processes without waiting for what they compute.
-
-    The thread that hands work to them may fail on work that is no longer there: its message is
-    dropped.
+    """End the processes without waiting for their work; the thread that hands it out may fail on
+    work that is gone, and its message is dropped.
     """
     hook, threading.excepthook = threading.excepthook, lambda _: None
     try:

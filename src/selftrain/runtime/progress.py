@@ -1,8 +1,7 @@
-"""How far long work is: done, failed, per second, time left. One meaning of `progress=` for all
-verbs:
+"""Progress of long work: done, failed, per second, time left. What `progress=` means everywhere:
 
-- None: shown once the work has taken a second, if somebody looks: a terminal or a notebook;
-- True: shown at once, as plain lines where nobody looks, so that a log stays readable;
+- None: shown once the work has taken a second, in a terminal or a notebook;
+- True: shown at once, as plain lines elsewhere, so that a log stays readable;
 - False: never;
 - a function: called with a `ProgressReport` after every piece of work; what it raises ends the
   work.
@@ -84,7 +83,7 @@ ProgressOption = bool | Callable[[ProgressReport], object] | None
 
 
 def checked_progress(value: Any) -> ProgressOption:
-    """A `progress=` that is accepted.
+    """Validate `progress`.
 
     >>> checked_progress(print) is print
     True
@@ -92,11 +91,11 @@ def checked_progress(value: Any) -> ProgressOption:
     if value is None or callable(value) or isinstance(value, bool):
         option: ProgressOption = value
         return option
-    raise InvalidInput("progress", value, "None, True, False or a function of a report is accepted")
+    raise InvalidInput("progress", value, "must be None, True, False or a function of a report")
 
 
 def clock(seconds: float) -> str:
-    """A time as people write it.
+    """Return a time in hours, minutes and seconds.
 
     >>> clock(24.2), clock(3725.0)
     ('0:24', '1:02:05')
@@ -109,7 +108,7 @@ def clock(seconds: float) -> str:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Work in here reports to nobody, unless asked: what a worker does, or a server."""
+    """Report nothing inside this block, unless asked: for workers and servers."""
     token = _reporting.set(True)
     try:
         yield
@@ -163,15 +162,10 @@ class Progress:
         return self
 
     def advance(
-        self,
-        count: int = 1,
-        *,
-        failed: int = 0,
-        expected: float = 0.0,
-        best: float | None = None,
+        self, count: int = 1, *, failed: int = 0, expected: float = 0.0, best: float | None = None
     ) -> None:
-        """So many pieces are finished, `failed` of them without a result; they were `expected` to
-        take so long; a search has found this `best` error.
+        """Count finished pieces, `failed` of them without a result; they were `expected` to take
+        so long; `best` is the best error of a search so far.
         """
         self._done += count
         self._failed += failed
@@ -198,17 +192,17 @@ class Progress:
             self._display.update(self.report())
 
     def reach(self, done: int) -> None:
-        """So many pieces are finished, those of before included."""
+        """Set the number of finished pieces."""
         self.advance(done - self._done)
 
     def extend(self, count: int, expected: float) -> None:
-        """More pieces than were known of, which are `expected` to take so long."""
+        """Add pieces to the total, which are `expected` to take so long."""
         if self._total is not None:
             self._total += count
         self._expected += expected
 
     def report(self) -> ProgressReport:
-        """The present state."""
+        """Return the present state."""
         now = time.monotonic()
         share = min(1.0, self._behind / self._expected) if self._expected > 0 else None
         left = None if share is None or self._done == self._total else self._left(now, share)
@@ -218,7 +212,7 @@ class Progress:
         )  # fmt: skip
 
     def _left(self, now: float, share: float) -> float | None:
-        """Seconds that the rest will take, by what was done since the first piece if possible."""
+        """Return the seconds left, from what was done since the first piece if possible."""
         if self._first is None:
             return None
         since, before = self._first
@@ -241,7 +235,7 @@ class Progress:
                 self._display.end()
 
     def _begin(self) -> None:
-        """Show the work; from a timer, or from what is done."""
+        """Start the display; called by a timer, or by `advance`."""
         with self._lock:
             if self._display is None and self._show is not False:
                 shown = display()

@@ -194,8 +194,8 @@ def complete(
     Arguments:
         tasks: what to compute.
         store: where finished points go: a `Store`, or `Memory`.
-        workers: processes at once; -1: as many as there are cores; 0: none, all work is done here;
-            None: work begins here, and processes are started if it is worth it.
+        workers: processes at once; -1: all cores; 0: in this process; None: work begins in this
+            process, and others are started if it is worth it.
         scheduler: address of a Dask scheduler, or a `distributed.Client`, to compute there instead.
         progress: None, True, False or a function of a `ProgressReport` (`runtime.progress`).
         notice: is called with a sentence about each damage, whose points are computed again.

@@ -20,7 +20,7 @@ from ..runtime.progress import Progress, ProgressOption, checked_progress
 from ..theory.solve import checked_tolerance, solve
 from ..theory.tolerances import TOLERANCE
 from ..theory.trajectory import Trajectory
-from .optimum import Optimum, active_bounds, labeled_optimum
+from .optimum import Optimum, active_bounds
 from .reuse import ReuseSearch
 from .search import ROUGH, ROUGHLY, WORST, Search
 from .starts import (
@@ -35,6 +35,7 @@ from .starts import (
     rough_optimum,
     spread,
 )
+from .supervised import labeled_optimum
 from .variables import variables, without_bias
 
 __all__ = ["optimize"]
@@ -199,23 +200,25 @@ def _checked(
 ) -> tuple[int | None, int]:
     """`starts` and `limit` as whole numbers; `InvalidInput` for what is not accepted."""
     if not isinstance(problem, Problem):
-        raise InvalidInput("problem", problem, "a selftrain.Problem is accepted")
+        raise InvalidInput("problem", problem, "must be a selftrain.Problem")
     if method not in METHODS:
         raise InvalidInput("method", method, f"unknown method; {nearest(str(method), METHODS)}")
     checked_progress(progress)
     if starts is not None:
-        accepted = "a whole number from 1 to 100 is accepted"
+        accepted = "must be a whole number from 1 to 100"
         starts = int(number("starts", starts, lambda n: 1 <= n <= 100 and n % 1 == 0, accepted))
-    accepted = "a whole number from 1 to 100000 is accepted"
+    accepted = "must be a whole number from 1 to 100000"
     limit = int(number("limit", limit, lambda n: 1 <= n <= 100_000 and n % 1 == 0, accepted))
     return starts, limit
 
 
 def _check_schedule(problem: Problem, schedule: tuple[str, ...], method: str) -> None:
     if method == "nelder-mead" and schedule:
-        raise InvalidInput("schedule", schedule, "nelder-mead optimises constants only")
+        raise InvalidInput(
+            "schedule", schedule, "must be empty with nelder-mead: it optimises constants"
+        )
     if schedule and not problem.every_sample_once:
-        accepted = "where rows are used again constants are optimised, no schedules"
+        accepted = "must be empty with data reuse: constants are optimised"
         raise InvalidInput("schedule", schedule, accepted)
 
 

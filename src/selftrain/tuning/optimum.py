@@ -1,17 +1,13 @@
-"""The result of `optimize`: the recipe, how it was found, what it is worth, and in words whether to
-use it.
-"""
+"""The result of `optimize`: the recipe, how it was found, and whether to use it."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 
 from ..arrays import Array
 from ..errors import StageError
@@ -32,7 +28,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Answer", "Improvement", "Optimum", "active_bounds", "labeled_optimum"]
+__all__ = ["Answer", "Improvement", "Optimum", "active_bounds"]
 
 STATIONARY = 1e-6
 """A projected gradient below this, in logarithms of ridges, counts as zero."""
@@ -45,9 +41,7 @@ ROUGH = 1e-5
 """Tolerance of a run that is only mentioned."""
 
 HARDLY = 0.05
-"""Self-training that covers less than this share of the way to the Bayes limit is not worth its
-name.
-"""
+"""Self-training that closes less than this part of the gap to the limit is hardly worth it."""
 
 
 @dataclass(frozen=True)
@@ -61,14 +55,13 @@ class Improvement:
 
 @dataclass(frozen=True)
 class Answer:
-    """What to do: so many steps of self-training with this recipe; none, if the labelled points
-    alone do better.
+    """What to do: so many steps of self-training with a recipe, or the supervised baseline.
 
     Attributes:
         self_training: whether to self-train at all.
-        steps: how many steps; 0 for the fit to the labelled points.
-        recipe: what to do them with; without self-training only its `lambda_l` is used.
-        error: what that gives.
+        steps: how many steps; 0 for the supervised baseline.
+        recipe: its recipe; without self-training only `lambda_l` is used.
+        error: the error at the last step.
     """
 
     self_training: bool
@@ -198,29 +191,25 @@ class Optimum:
             return f"A supervised fit: error {self.error:.6g}."
         closed = (alone - self.error) / (alone - limit)
         worth = (
-            f"{alone:.6g} (labelled points alone) to {self.error:.6g}, {100 * closed:.1f}% of the"
+            f"{alone:.6g} (supervised baseline) to {self.error:.6g}, {100 * closed:.1f}% of the"
             f" way to the limit {limit:.6g}"
         )
         if not self.self_training:
             return (
-                "Do not self-train: fit the labelled points alone, with lambda_l ="
+                "Do not self-train: fit the labelled samples alone, with lambda_l ="
                 f" {self.labeled_only.ridge:.6g}. Every recipe that was tried raises the error,"
                 f" from {alone:.6g} to {self.error:.6g} at best.{self._hint}"
             )
         if self.error >= trivial:
             return (
-                f"Do not self-train this way: it errs by {self.error:.6g}, and always answering "
-                f"the larger class by {trivial:.6g}.{self._hint}"
+                f"Do not self-train this way: its error is {self.error:.6g}, and that of always "
+                f"predicting the larger class {trivial:.6g}.{self._hint}"
             )
         if closed < HARDLY:
-            bound = ""
-            if self._still:
-                bound = (
-                    ", and the best lambda_u runs to its lower bound, where a step changes least"
-                )
+            still = ", and the best lambda_u is at its lower bound, where a step changes least"
             return (
-                f"Self-training this way is hardly worth it: the error goes from {worth}{bound}."
-                f"{self._hint}"
+                "Self-training this way is hardly worth it: the error goes from"
+                f" {worth}{still if self._still else ''}.{self._hint}"
             )
         return f"Self-training lowers the error from {worth}."
 
@@ -320,32 +309,6 @@ def active_bounds(variables: Variables, x: Array) -> dict[str, str | dict[str, t
         elif below.size or above.size:
             found[name] = "lower" if below.size else "upper"
     return found
-
-
-def labeled_optimum(
-    problem: Problem, bounds: tuple[float, float], tolerance: float
-) -> SupervisedFit:
-    """The labelled points alone, at their best ridge, measured on the test mixture of the
-    problem.
-    """
-    alone = problem.labeled_alone().replace(test=problem.test_pair)
-
-    def error(x: float) -> float:
-        try:
-            return float(solve(alone, Recipe(lambda_l=math.exp(x)), tolerance).error[0])
-        except StageError:
-            return math.inf
-
-    low, high = (math.log(bound) for bound in bounds)
-    grid = np.linspace(low, high, 8)
-    values = [error(float(x)) for x in grid]
-    at = int(np.argmin(values))
-    around = (float(grid[max(at - 1, 0)]), float(grid[min(at + 1, grid.size - 1)]))
-    found = minimize_scalar(error, bounds=around, method="bounded", options={"xatol": 1e-5})
-    x = float(found.x) if found.fun < values[at] else float(grid[at])
-    side = "lower" if x <= low + 1e-5 else "upper" if x >= high - 1e-5 else None
-    run = solve(alone, Recipe(lambda_l=math.exp(x)), tolerance)
-    return SupervisedFit(float(run.error[0]), math.exp(x), float(run.cosine[0]), side)
 
 
 def _last(value: Any) -> float:

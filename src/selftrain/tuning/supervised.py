@@ -1,13 +1,14 @@
-r"""The supervised baseline: what the same data would give with all their labels.
+r"""Supervised fits at their best ridge: of the labelled samples alone, and fully supervised.
 
-$\epsilon_g^{(SL)}$ of the paper: one fit to $\alpha_L + \sum_t \alpha_U^{(t)}$ labelled points per
-feature, at its best ridge; under domain shift every batch keeps its own $(\rho, \Delta)$.
+Fully supervised is $\epsilon_g^{(SL)}$ of the paper: one fit to $\alpha_L + \sum_t \alpha_U^{(t)}$
+labelled samples per feature; under domain shift every batch has its own $(\rho, \Delta)$.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,10 +18,17 @@ from ..errors import InvalidInput, StageError
 from ..fields import number
 from ..parameters import LARGEST_RIDGE, LARGEST_SUPERVISED_RIDGE, SMALLEST_RIDGE
 from ..problem import Problem
-from ..theory.solve import checked_tolerance
+from ..recipe import Recipe
+from ..theory.solve import checked_tolerance, solve
 from ..theory.supervised import supervised_model
 
-__all__ = ["SupervisedFit", "SupervisedOptimum", "supervised_fit", "supervised_optimum"]
+__all__ = [
+    "SupervisedFit",
+    "SupervisedOptimum",
+    "labeled_optimum",
+    "supervised_fit",
+    "supervised_optimum",
+]
 
 
 @dataclass(frozen=True)
@@ -49,7 +57,7 @@ class SupervisedOptimum(SupervisedFit):
 
 
 def supervised_fit(problem: Problem, ridge: float, tolerance: float = 1e-10) -> SupervisedFit:
-    """The fit to all points of the problem with their true labels, at a given ridge.
+    """Fit all samples of a problem with their true labels, at a given ridge.
 
     >>> from selftrain import Problem
     >>> problem = Problem(alpha_l=2.0, alpha_u=1.0, rho=0.5, delta=0.5, steps=0, loss="squared")
@@ -57,7 +65,7 @@ def supervised_fit(problem: Problem, ridge: float, tolerance: float = 1e-10) -> 
     0.181064673
     """
     if not isinstance(problem, Problem):
-        raise InvalidInput("problem", problem, "a selftrain.Problem is accepted")
+        raise InvalidInput("problem", problem, "must be a selftrain.Problem")
     tolerance = checked_tolerance(tolerance)
     model = supervised_model(problem, ridge, tolerance)
     return SupervisedFit(model.error, ridge, model.cosine)
@@ -66,7 +74,7 @@ def supervised_fit(problem: Problem, ridge: float, tolerance: float = 1e-10) -> 
 def supervised_optimum(
     problem: Problem, bounds: tuple[float, float] = (0.0, LARGEST_RIDGE), tolerance: float = 1e-10
 ) -> SupervisedOptimum:
-    """The supervised baseline at its best ridge.
+    """Find the best ridge of the fully supervised fit.
 
     Arguments:
         problem: the data; all batches count as labelled.
@@ -81,53 +89,57 @@ def supervised_optimum(
     (0.072834, 'upper')
     """
     low, high = _checked(bounds)
-    inside = _best(problem, low, high, tolerance)
-    wide = _best(problem, SMALLEST_RIDGE, max(LARGEST_SUPERVISED_RIDGE, high), tolerance)
-    if inside.error < wide.error:
-        wide = inside
+
+    def fit(ridge: float) -> SupervisedFit:
+        return supervised_fit(problem, ridge, tolerance)
+
+    inside = _best(fit, low, high)
+    wide = _best(fit, SMALLEST_RIDGE, max(LARGEST_SUPERVISED_RIDGE, high))
     return SupervisedOptimum(
-        inside.error,
-        inside.ridge,
-        inside.cosine,
-        inside.active_bound,
+        **vars(inside),
         bounds=(float(bounds[0]), float(bounds[1])),
-        unbounded=wide,
+        unbounded=inside if inside.error < wide.error else wide,
     )
 
 
-def _best(problem: Problem, low: float, high: float, tolerance: float) -> SupervisedFit:
-    """Scan in the logarithm of the ridge, then a bounded scalar search around the best point."""
+def labeled_optimum(
+    problem: Problem, bounds: tuple[float, float], tolerance: float
+) -> SupervisedFit:
+    """Find the best ridge of the labelled samples alone, on the test mixture of the problem."""
+    alone = problem.labeled_alone().replace(test=problem.test_pair)
+
+    def fit(ridge: float) -> SupervisedFit:
+        run = solve(alone, Recipe(lambda_l=ridge), tolerance)
+        return SupervisedFit(float(run.error[0]), ridge, float(run.cosine[0]))
+
+    return _best(fit, *bounds)
+
+
+def _best(fit: Callable[[float], SupervisedFit], low: float, high: float) -> SupervisedFit:
+    """Scan the logarithm of the ridge, then search around the best point."""
     grid = np.linspace(math.log(low), math.log(high), 12)
 
     def error_at(x: float) -> float:
         try:
-            return supervised_fit(problem, math.exp(x), tolerance).error
+            return fit(math.exp(x)).error
         except StageError:
             return math.inf  # a ridge too small for this loss to be solved is no candidate
 
     errors = [error_at(float(x)) for x in grid]
     at = int(np.argmin(errors))
     if not errors[at] < math.inf:
-        supervised_fit(problem, high, tolerance)
-    left, right = grid[max(at - 1, 0)], grid[min(at + 1, len(grid) - 1)]
-    found = minimize_scalar(
-        error_at,
-        bounds=(left, right),
-        method="bounded",
-        options={"xatol": 1e-6},
-    )
-    edge = grid[at] if at in (0, len(grid) - 1) else None
+        return fit(high)
+    around = (grid[max(at - 1, 0)], grid[min(at + 1, len(grid) - 1)])
+    found = minimize_scalar(error_at, bounds=around, method="bounded", options={"xatol": 1e-6})
     x = float(found.x) if found.fun < errors[at] else float(grid[at])
-    best = supervised_fit(problem, math.exp(x), tolerance)
-    if edge is None or abs(x - edge) > 1e-5:
-        return best
-    bound, active = (low, "lower") if at == 0 else (high, "upper")
-    best = supervised_fit(problem, bound, tolerance)
-    return SupervisedFit(best.error, best.ridge, best.cosine, active)
+    for bound, end, side in ((low, grid[0], "lower"), (high, grid[-1], "upper")):
+        if abs(x - end) <= 1e-5:
+            return replace(fit(bound), active_bound=side)
+    return fit(math.exp(x))
 
 
 def _checked(bounds: Any) -> tuple[float, float]:
-    accepted = "two numbers 0 <= low < high are accepted"
+    accepted = "must be two numbers with 0 <= low < high"
     try:
         low, high = bounds
     except (TypeError, ValueError):

@@ -84,13 +84,11 @@ class Variables:
     def box(self) -> tuple[Array, Array]:
         """Lower and upper bounds of the coordinates."""
         low, high = (
-            np.concatenate(
-                [
-                    np.full(self.size(name), forward(name, self.bounds[name][i]))
-                    for name in self.names
-                ]
+            np.repeat(
+                [float(forward(name, self.bounds[name][side])) for name in self.names],
+                [self.size(name) for name in self.names],
             )
-            for i in (0, 1)
+            for side in (0, 1)
         )
         return low, high
 
@@ -105,30 +103,24 @@ class Variables:
 
 
 def forward(name: str, value: Any) -> Array:
-    """The coordinate of a value."""
-    if name in _LOGARITHMIC:
-        return np.asarray(np.log(value))
+    """Return the coordinate of a value."""
     if name == "annealing":
         return np.asarray(np.log1p(np.asarray(value) / ANNEALING_SCALE))
-    return np.asarray(value, dtype=float)
+    return np.asarray(np.log(value) if name in _LOGARITHMIC else value, dtype=float)
 
 
 def inverse(name: str, x: Array) -> Array:
-    """The value of a coordinate."""
-    if name in _LOGARITHMIC:
-        return np.asarray(np.exp(x))
+    """Return the value of a coordinate."""
     if name == "annealing":
         return np.asarray(ANNEALING_SCALE * np.expm1(x))
-    return np.asarray(x, dtype=float)
+    return np.asarray(np.exp(x) if name in _LOGARITHMIC else x, dtype=float)
 
 
 def derivative(name: str, x: Array) -> Array:
-    """d value / d coordinate."""
-    if name in _LOGARITHMIC:
-        return np.asarray(np.exp(x))
+    """Return d value / d coordinate."""
     if name == "annealing":
         return np.asarray(ANNEALING_SCALE * np.exp(x))
-    return np.ones_like(x)
+    return np.asarray(np.exp(x) if name in _LOGARITHMIC else np.ones_like(x))
 
 
 def variables(
@@ -139,7 +131,7 @@ def variables(
     constants = tuple(name for name in _names("over", over) if name not in free)
     names = (*constants, *free)
     if not names:
-        raise InvalidInput("over", over, f"at least one of {', '.join(SEARCH_BOUNDS)} is accepted")
+        raise InvalidInput("over", over, f"must have at least one of {', '.join(SEARCH_BOUNDS)}")
     for name in free:
         if name not in PER_STEP:
             accepted = f"free at every step may be {', '.join(PER_STEP)}"
@@ -157,14 +149,12 @@ def variables(
     for name in names:
         value = getattr(base, name)
         if isinstance(value, tuple) and name in constants:
-            raise InvalidInput(
-                name, value, "a constant starts from one number, not from a schedule"
-            )
+            raise InvalidInput(name, value, "must be one number: it is optimised as a constant")
         low, high = limits[name]
         if low <= np.min(value) and np.max(value) <= high:
             continue
         if isinstance(start, Recipe) or (start is not None and name in start):
-            accepted = f"a start within the bounds {low:g} to {high:g} is accepted"
+            accepted = f"must be a start within the bounds {low:g} to {high:g}"
             raise InvalidInput(name, value, accepted)
         centre = 0.5 * (forward(name, low) + forward(name, high))
         middle[name] = float(np.clip(inverse(name, centre), low, high))
@@ -191,19 +181,19 @@ def _names(field: str, value: Any) -> tuple[str, ...]:
     if isinstance(value, str):
         value = (value,)
     if not isinstance(value, Sequence):
-        raise InvalidInput(field, value, "a sequence of names is accepted")
+        raise InvalidInput(field, value, "must be a sequence of names")
     for name in value:
         if not isinstance(name, str) or name not in SEARCH_BOUNDS:
             raise InvalidInput(field, name, f"unknown name; {nearest(str(name), SEARCH_BOUNDS)}")
     if len(set(value)) < len(value):
-        raise InvalidInput(field, value, "each name is accepted once")
+        raise InvalidInput(field, value, "must have each name once")
     return tuple(value)
 
 
 def _bounds(bounds: Any, names: tuple[str, ...]) -> dict[str, tuple[float, float]]:
     given = {} if bounds is None else bounds
     if not isinstance(given, Mapping):
-        raise InvalidInput("bounds", bounds, "a mapping of names to pairs (low, high) is accepted")
+        raise InvalidInput("bounds", bounds, "must map names to pairs (low, high)")
     for name in given:
         if name not in names:
             raise InvalidInput("bounds", name, f"not optimised here; {nearest(str(name), names)}")
@@ -215,7 +205,7 @@ def _pair(name: str, pair: Any) -> tuple[float, float]:
     default bounds.
     """
     field = f"bounds[{name}]"
-    accepted = "two finite numbers with 0 <= low < high are accepted"
+    accepted = "must be two finite numbers with 0 <= low < high"
     try:
         low, high = (number(field, value, math.isfinite, accepted) for value in pair)
     except (TypeError, ValueError):
@@ -223,7 +213,7 @@ def _pair(name: str, pair: Any) -> tuple[float, float]:
     if low == 0 and name in ("lambda_l", "lambda_u"):
         low = SMALLEST_RIDGE
     if name in _LOGARITHMIC and low < SMALLEST_RIDGE:
-        raise InvalidInput(field, pair, f"{SMALLEST_RIDGE:g} <= low < high is accepted")
+        raise InvalidInput(field, pair, f"must have {SMALLEST_RIDGE:g} <= low < high")
     if not 0 <= low < high:
         raise InvalidInput(field, pair, accepted)
     return low, high
@@ -236,6 +226,4 @@ def _start(start: Any) -> Recipe:
         return start
     if isinstance(start, Mapping):
         return Recipe.from_dict(start)
-    raise InvalidInput(
-        "start", start, "a selftrain.Recipe, or a mapping of its fields, is accepted"
-    )
+    raise InvalidInput("start", start, "must be a selftrain.Recipe, or a mapping of its fields")

@@ -22,8 +22,13 @@ from ...recipe import Recipe
 from ...sweeps import Computation, Output
 from ...theory.bayes import BayesLimits, bayes_error
 from ...theory.faded import last_step
-from ...tuning.optimum import Optimum, labeled_optimum
-from ...tuning.supervised import SupervisedFit, SupervisedOptimum, supervised_optimum
+from ...tuning.optimum import Optimum
+from ...tuning.supervised import (
+    SupervisedFit,
+    SupervisedOptimum,
+    labeled_optimum,
+    supervised_optimum,
+)
 from .hardness import hardness
 from .tuned import TOLERANCE, tuned
 
