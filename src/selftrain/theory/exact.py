@@ -7,7 +7,6 @@ those that do not converge there, are a `Stage`, solved by `step.stage`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -34,6 +33,7 @@ from .step.march import (
     OVERLAP,
     START,
     Demands,
+    Samples,
     Table,
     extrapolated,
     march,
@@ -113,6 +113,8 @@ class Run:
         if warm is not None and warm.unknowns is not None:
             self._begin_near(warm)
         self.since, self.done = 1, 0
+        self.exponent, self.demanded = exponent_of(tolerance), confirmable(tolerance)
+        self.enough = last_step_of(self.demanded)
         self.collapsed_at: int | None = None
         self.failure: StageError | None = None
 
@@ -128,12 +130,11 @@ class Run:
 
     def solve(self, bar: Progress) -> None:
         """Fill the table."""
-        t, exponent = 0, exponent_of(self.tolerance)
+        t, exponent = 0, self.exponent
         finest = exponent + LEVELS * REFINED
-        compiled = self._compiled() if self.stages.compiled else None
         while t <= self.problem.steps:
-            if compiled is not None and not (t == self.since > 1):
-                t, ending = compiled(t, exponent)
+            if self.stages.samples is not None and not (t == self.since > 1):
+                t, ending = self._march(t, exponent, self.stages.samples)
                 self.done = t
                 bar.reach(t)
                 if ending == Ending.SOLVED:
@@ -155,32 +156,24 @@ class Run:
                 self.collapsed_at = t
                 return
             guess = self._guess(t, stage.labels)
-            solution = solve_stage(stage, exponent, confirmable(self.tolerance), guess)
+            solution = solve_stage(stage, exponent, self.demanded, guess)
             exponent = min(solution.exponent, finest)  # the next step will need this rule too
             self._store(t, stage, solution, bias)
             t = self.done = t + 1
             bar.reach(t)
 
-    def _compiled(self) -> Callable[[int, float], tuple[int, Ending]]:
-        """A function that solves steps from some t on in compiled code, and returns the first that
-        was not, and how it ended.
-        """
-        stages, tolerance = self.stages, confirmable(self.tolerance)
-        samples = stages.samples
-        enough, piece = last_step_of(tolerance), 1 + MARCHED // (20 + samples.mean.shape[1])
-
-        def run(t: int, exponent: float) -> tuple[int, Ending]:
-            faded = bool(self.exponents[t] > 0)
-            demands = Demands(
-                exponent, enough, tolerance, self.recipe.fix_bias, self.since, faded
-            )  # fmt: skip
-            steps = (t, min(self.problem.steps + 1, t + piece))
-            done, ending = march(
-                steps, samples, stages.schedule, self.near, demands, self.table, stages.work
-            )
-            return done, Ending(ending)
-
-        return run
+    def _march(self, t: int, exponent: float, samples: Samples) -> tuple[int, Ending]:
+        """Solve steps from t on in compiled code; the first that was not, and how it ended."""
+        piece = 1 + MARCHED // (20 + samples.mean.shape[1])
+        demands = Demands(
+            exponent, self.enough, self.demanded, self.recipe.fix_bias, self.since,
+            bool(self.exponents[t] > 0),
+        )  # fmt: skip
+        done, ending = march(
+            (t, min(self.problem.steps + 1, t + piece)), samples, self.stages.schedule, self.near,
+            demands, self.table, self.stages.work,
+        )  # fmt: skip
+        return done, Ending(ending)
 
     def _before(self, t: int) -> tuple[Any, float]:
         """Weights and bias that step t starts from, in range; no weights if nothing but the bias is

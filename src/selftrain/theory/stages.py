@@ -59,10 +59,8 @@ class Stages:
         numbers[1:, THRESHOLD], numbers[1:, RIDGE] = values.threshold, values.lambda_u
         hard = isinstance(recipe.label_function, HardLabels)
         numbers[1:, SHARPNESS] = math.inf if hard else values.sharpness
-        rho, alpha = (
-            np.append(problem.rho, batches.rho),
-            np.append(problem.alpha_l, batches.alpha),
-        )
+        rho = np.append(problem.rho, batches.rho)
+        alpha = np.append(problem.alpha_l, batches.alpha)
         groups = np.empty((size, 2, self.space.groups))
         groups[:, 0, 0], groups[:, 1, 0] = alpha, rho
         if self.space.groups == 2:
@@ -94,20 +92,16 @@ class Stages:
         return np.asarray(np.array(rows)[self.schedule.kinds[:, ROW]])
 
     @cached_property
-    def samples(self) -> Samples:
-        """The sets of samples as compiled code takes them."""
-        assert isinstance(self.space, Spectrum)
+    def samples(self) -> Samples | None:
+        """The sets of samples as `step.march` takes them; None if it does not solve these steps."""
+        if OTHER in self.schedule.kinds[:2, LOSS] or not isinstance(self.space, Spectrum):
+            return None
         noises = [self.space.noise(clusters) for clusters in self.distinct]
         return Samples(
             np.array([noise.mean for noise in noises]),
             np.array([noise.variances for noise in noises]),
             noises[0].copies, noises[0].features, noises[0].room, self.length,
         )  # fmt: skip
-
-    @property
-    def compiled(self) -> bool:
-        """Whether `step.march` solves these steps."""
-        return OTHER not in self.schedule.kinds[:2, LOSS] and isinstance(self.space, Spectrum)
 
     def stage(self, t: int, old: Any, bias: float) -> Stage:
         """The equations of step t from the weights and the bias before it."""

@@ -69,7 +69,7 @@ def reverse_pass(
     linear = reversed_for(law, stages.space.groups)
     if carried is None:
         carried = carried_for(law)
-    if stages.compiled:
+    if stages.samples is not None:
         numbers = np.column_stack([run.unknowns, run.scaled("bias"), run.unit_changes])
         solved = SolvedRun(
             stages.samples, stages.schedule, exponent, run.recipe.fix_bias, numbers,

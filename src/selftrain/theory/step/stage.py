@@ -279,7 +279,8 @@ def solve_stage(
             rule = exponent + (level + 1) * REFINED
             accuracy, _, step = stage.step_from(x, stage.ridge, rule)
             if accuracy == math.inf and level == 0:
-                # bends that rounding does not let a rule resolve so finely: a little finer will do
+                # Rounding may forbid so fine a rule where a loss bends. One whose error is smaller
+                # by exp(-4) has its nodes elsewhere: it shows 98 % of the error of the rule before.
                 rule = exponent + ALTERNATE
                 accuracy, _, step = stage.step_from(x, stage.ridge, rule)
             if accuracy < best_accuracy:
