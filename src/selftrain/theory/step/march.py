@@ -372,7 +372,7 @@ def _both_classes(labels: Labelling, batch: Batch) -> bool:
             far, other = max(centre, limit) + root, 0.0
             if soft:
                 other = inside - 0.5 * part * math.erfc((far - centre) * scale)
-                other /= 1.0 + math.exp(sharpness * far)
+                other *= 0.5 * math.exp(-sharpness * far)  # sigma(-y) is at least that
             up += 0.5 * inside if above else other
             down += other if above else 0.5 * inside
     return min(up, down) > COLLAPSED_MASS * total
