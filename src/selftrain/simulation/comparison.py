@@ -100,7 +100,7 @@ class Comparison:
         deviations: by name: how large, whether more than chance, what would have been seen. Judged
             are the steps at which every seed has a value.
         seeds: how many seeds have a state at each step.
-        gaps: distances of distributions, if vectors were kept.
+        gaps: distances of distributions, if vectors were stored.
         within: the deviation below which runs and theory agree.
         complete: whether every seed, and the theory, has an error at every step.
         note: what to bear in mind; empty if nothing.

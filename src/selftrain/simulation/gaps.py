@@ -29,7 +29,7 @@ class Shares:
 
     Attributes:
         what: "weights" or "logits"; `t`: the step.
-        selected: the points the threshold keeps (True), rejects (False), or all (None).
+        selected: the samples that the threshold selects (True), rejects (False), or all (None).
         off: the differences; `size`: how many numbers were pooled.
     """
 
@@ -46,7 +46,7 @@ class Gap:
 
     Attributes:
         what: "weights" or "logits"; `t`: the step.
-        selected: the points the threshold keeps (True), rejects (False), or all (None).
+        selected: the samples that the threshold selects (True), rejects (False), or all (None).
         distance: largest difference of the distribution functions.
         z: largest difference in units of its error between seeds.
         points: how many numbers were pooled.

@@ -20,7 +20,7 @@ from ..losses import Logistic, Loss, Squared
 from ..protocol import PseudoLabels
 from .seed_record import Mask
 
-Classes = NDArray[np.int64]
+Classes = NDArray[np.integer[Any]]
 
 
 class Model(NamedTuple):
@@ -66,7 +66,7 @@ def class_targets(loss: Loss, classes: int) -> Array:
 
 def predicted(logits: Array) -> Classes:
     """Return the predicted classes."""
-    return np.asarray(logits.argmax(axis=1) if logits.ndim > 1 else (logits > 0).astype(np.int64))
+    return np.asarray(logits.argmax(axis=1) if logits.ndim > 1 else (logits > 0).astype(np.int8))
 
 
 def confidence(logits: Array) -> Array:
@@ -141,10 +141,10 @@ def label_shares(targets: Array, weights: Array | None, codes: Array) -> Array:
     array([0.4, 0.6])
     """
     if targets.ndim == 1:
-        masses = np.abs(targets[:, None] - codes[::-1])
+        masses = (np.abs(targets - other) for other in codes[::-1])
     else:
-        masses = np.abs(targets - targets.mean(axis=1, keepdims=True) + 1 / len(codes))
-    mass = masses.sum(axis=0) if weights is None else weights @ masses
+        masses = iter(np.abs(targets - targets.mean(axis=1, keepdims=True) + 1 / len(codes)).T)
+    mass = np.array([one.sum() if weights is None else weights @ one for one in masses])
     return np.asarray(mass / mass.sum() if mass.sum() > 0 else np.full(len(codes), np.nan))
 
 

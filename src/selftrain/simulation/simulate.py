@@ -46,13 +46,13 @@ MOST_SEEDS = 10**6
 """Seeds of one call: beyond, the quantities of all of them need gigabytes."""
 
 MOST_FEATURES = 10**12
-FEATURES = "a whole number from 2 to 10^12"
+FEATURES = "must be a whole number from 2 to 10^12"
 MOST_PROBES = 10_000
 PROBES = (
-    "a whole number from 0 to 10,000; the spread between seeds is larger than that between probes"
+    "must be a whole number from 0 to 10,000 (the spread between seeds exceeds that between probes)"
 )
-BYTES = "a whole number of bytes, 1 or more"
-TOLERANCE = (lambda x: 1e-9 <= x < 0.1, "a number from 1e-9 to 0.1 is accepted")
+BYTES = "must be a whole number of bytes, 1 or more"
+TOLERANCE = (lambda x: 1e-9 <= x < 0.1, "must be from 1e-9 to 0.1")
 
 
 def simulate(
@@ -245,12 +245,12 @@ def _run_all(
 
 def _seeds(seeds: int | Sequence[int]) -> list[int]:
     several = (
-        f"from 1 to {MOST_SEEDS:,} seeds; run more of them in several calls, the next with seeds ="
-        f" range({MOST_SEEDS}, {2 * MOST_SEEDS})"
+        f"must be from 1 to {MOST_SEEDS:,} seeds; run more of them in several calls, the next with"
+        f" seeds = range({MOST_SEEDS}, {2 * MOST_SEEDS})"
     )
     if isinstance(seeds, (int, np.integer)) and not isinstance(seeds, bool):
         return list(range(whole("seeds", seeds, lambda n: 1 <= n <= MOST_SEEDS, several)))
-    accepted = "a number of seeds, or a sequence of different whole numbers >= 0"
+    accepted = "must be a number of seeds, or a sequence of different whole numbers >= 0"
     if isinstance(seeds, np.ndarray):
         seeds = seeds.tolist()
     if isinstance(seeds, (str, bytes)) or not isinstance(seeds, Sequence):
@@ -261,7 +261,7 @@ def _seeds(seeds: int | Sequence[int]) -> list[int]:
     chosen = [whole("seeds", seed, lambda n: 0 <= n < 2**63, accepted) for seed in seeds]
     if len(set(chosen)) < len(chosen):
         twice = next(seed for seed, count in Counter(chosen).items() if count > 1)
-        raise InvalidInput("seeds", seeds, f"seed {twice} is given twice; {accepted}")
+        raise InvalidInput("seeds", seeds, f"seed {twice} is given twice")
     return chosen
 
 

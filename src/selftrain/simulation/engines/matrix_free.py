@@ -169,8 +169,8 @@ class _Room:
         return min(len(self.x), SINGLE) if self.x.dtype == np.float32 else len(self.x)
 
     def grow(self, filled: int, revealed: int, rows: int, fitting: bool) -> None:
-        """Half as much room again, in double precision if a fit needs it; what is filled is
-        kept.
+        """Make half as much room again, in double precision if a fit needs it; what is filled
+        stays.
         """
         room = len(self.x) + len(self.x) // 2 + 2
         precise = self.x.dtype == np.float64 or (fitting and self.usable == SINGLE)
@@ -205,7 +205,7 @@ class RevealedRows:
             fill_normals(self.key, j, 0, column)
             column *= np.float32(self.scale)
         x[0, : self.rows] += signs
-        self.classes = (signs > 0).astype(np.int64)
+        self.classes = (signs > 0).astype(np.int8)
         self.selected: Mask = np.ones(self.rows, dtype=bool)
         self.quality: dict[str, Any] = {}
         self.rejected = np.empty((2, 0))

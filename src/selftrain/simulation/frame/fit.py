@@ -39,8 +39,8 @@ SETTLED, FULL, LOST = 0, 1, 2
 """Ways a fit ends: converged, more columns (or double precision) are needed, no convergence."""
 
 TAKEN_BACK, INSIDE_MOVES = 3, 12
-"""A move taken back so often, or so many moves in a row inside the span: the Hessian is computed
-anew.
+"""A move taken back so often, or so many moves in a row inside the span: the Hessian is
+recomputed.
 """
 
 ROUNDING = 2.0**-50
@@ -58,8 +58,8 @@ is hardly more curved than the ridge.
 """
 
 EASY, DOUBT = 32, 4.0
-"""A logistic fit with more directions is ill-conditioned: its error is estimated on a Hessian
-computed anew, and taken to be so many times larger.
+"""A logistic fit with more directions is ill-conditioned: its error is estimated on a recomputed
+Hessian, and taken to be so many times larger.
 """
 
 INSIDE_FIRST = 10.0

@@ -1,4 +1,4 @@
-"""The Hessian of a fit over the bias and the frame: computed anew, or with one more direction."""
+"""The Hessian of a fit over the bias and the frame: recomputed, or with one more direction."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def sound_step(fit: OpenFit, frame: Any) -> tuple[Any, Any]:
     """The Newton step and the last column of the inverse Hessian.
 
     A Hessian with a smaller eigenvalue than the ridge allows has suffered from its corrections: it
-    is computed anew.
+    is recomputed.
     """
     hessian, gradient, _, _, _ = fit.work
     floor = 0.5 * fit.objective.ridge

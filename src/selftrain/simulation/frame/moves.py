@@ -16,7 +16,7 @@ began with. It is taken back in part, at most so many times in a row.
 """
 
 LEAST_KEPT, MOST_KEPT = 0.1, 0.7
-"""The share that is kept of a move that went too far lies between these."""
+"""The part that remains of a move that went too far lies between these."""
 
 
 @kernel(nogil=True, error_model="numpy")
