@@ -244,7 +244,7 @@ def test_a_store_opens_while_it_grows(tmp_path: Path) -> None:
         ({"task": "optimize", "options": {"bounds": {"lambda_u": (1, 0.1)}}}, "low < high"),
         ({"task": "optimize", "recipe": Recipe(lambda_u=5.0)}, "a start within the bounds"),
         ({"task": "simulate", "options": {"seeds": 0}}, "seeds = 0"),
-        ({"task": "simulate", "over": {"features": [100, 1]}}, "features = 1"),
+        ({"task": "simulate", "over": {"features": [100, 1]}}, "features must be .* got 1"),
         ({"task": "continuum", "options": {"until": -1}}, "until must be .* > 0, got -1"),
         ({"options": {"tolerance": -1}}, "tolerance must be .*, got -1"),
         ({"problem": None, "recipe": None, "task": product, "over": {"x": [1], "y": [1], "z": [1]}},
