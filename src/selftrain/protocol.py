@@ -240,6 +240,9 @@ class Protocol:
             elif not 0 <= use.group < len(names):
                 accepted = f"must be a name, or an index from 0 to {len(names) - 1}"
                 raise InvalidInput("group", use.group, accepted)
+            if use.given > 0 and type(loss) not in (Logistic, Squared):
+                accepted = 'must be "logistic" or "squared" where given labels and others are mixed'
+                raise InvalidInput("loss", getattr(loss, "name", loss), accepted)
             if use.labels is not None:
                 use = use._replace(labels=self._checked_labels(t, use.labels, classes))
             uses.append(use)

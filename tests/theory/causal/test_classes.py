@@ -154,6 +154,23 @@ def test_agreement_mixed_labels_and_a_covariance_against_finite_systems() -> Non
     assert np.abs(scores).max() < 4, scores
 
 
+def test_five_classes_of_a_covariance_against_finite_systems() -> None:
+    random = np.random.default_rng(5)
+    means = random.normal(size=(5, 300)) * 1.8 / math.sqrt(300)
+    noise = np.exp(0.4 * random.normal(size=300))
+    problem = Problem(
+        alpha_l=2.0, alpha_u=2.0, rho=(0.3, 0.25, 0.2, 0.15, 0.1), steps=1, label_noise=0.2,
+        clusters=Clusters(means=means, covariance=noise), batches="labeled+reused",
+        keep_labeled=0.3,
+    )  # fmt: skip
+    recipe = Recipe(lambda_l=0.5, lambda_u=0.3, annealing=0.3)
+    run, protocol = solve(problem, recipe, tolerance=1e-3), protocol_of(problem, recipe)
+    found = np.array([finite(protocol, means, noise, seed) for seed in range(100, 124)])
+    error = found.std(axis=0, ddof=1) / math.sqrt(len(found))
+    scores = (found.mean(axis=0) - scores_of(run)) / error
+    assert np.abs(scores).max() < 4, scores
+
+
 @pytest.mark.parametrize(("loss", "tolerance"), [("squared", None), ("logistic", 1e-3)])
 def test_two_classes_of_almost_equal_means_are_one_with_two_labels(
     loss: str, tolerance: float | None

@@ -13,6 +13,7 @@ from scipy.linalg import solve_triangular
 
 from ...arrays import Array
 from ..laws.weights import WeightLaw, weights_of
+from .classes import padded
 from .laws import TrainingLogits
 from .replicate import Replicate, Setting
 
@@ -168,13 +169,7 @@ def found(run: Replicate, setting: Setting) -> Found:
     else:
         crossed[:solved, :solved] = np.einsum("tnc,smc->tsnm", noise, noise)
     stored["crossed"] = crossed
-    return Found(state, stored, variances, _padded(weights[:, :, 0], fits))
-
-
-def _padded(values: Array, fits: int) -> Array:
-    """Values of the solved fits, with NaN for the others."""
-    missing = np.full((fits - len(values), *values.shape[1:]), np.nan)
-    return np.concatenate([values, missing])
+    return Found(state, stored, variances, padded(weights[:, :, 0], fits))
 
 
 def _by_steps(run: Replicate, count: int, fits: int) -> dict[str, Array]:
