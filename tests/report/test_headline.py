@@ -63,7 +63,7 @@ def test_sentences_are_about_these_numbers(told):
     alone, full = told.labeled_only.run.error[0], told.supervised.error
     shares = [(alone - one.run.error[-1]) / (alone - full) for one in (told.naive, told.helped)]
     assert "20%" in asked
-    assert "0.5 labelled points" in asked
+    assert "0.5 labelled samples" in asked
     assert f"{shares[0]:.0%} of the gap" in naive
     assert f"close {shares[1]:.0%}" in helped
     assert f"{told.limits.semi_supervised:.4f}" in helped
@@ -86,8 +86,8 @@ def test_report_is_a_page_and_a_table(told, monkeypatch, capsys, tmp_path):
     assert (tmp_path / "new" / "headline.png").read_bytes().startswith(b"\x89PNG")
     page = (tmp_path / "new" / "index.html").read_text(encoding="utf-8")
     assert 'src="data:image/png;base64,' in seen[0]
-    assert "renews itself" in seen[0]
-    assert "renews itself" not in page
+    assert "this page reloads" in seen[0]
+    assert "this page reloads" not in page
     order = [page.index(html.escape(sentence)) for sentence in finding(told)]
     assert order == sorted(order)
     assert order[-1] < page.index("data:image/png")

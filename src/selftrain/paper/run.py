@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 
 LIBRARIES = ("selftrain", "numpy", "scipy", "numba", "xarray", "matplotlib")
 KEYS = {"quick", "claims", "findings", "caption", "from_paper", "chosen"}
-"""What a whole record has."""
+"""The keys of a complete record."""
 
 
 @dataclass(frozen=True)
 class FigureOutcome:
-    """What became of a figure: its record, or the points that could not be computed."""
+    """The result of a figure: its record, or the points that could not be computed."""
 
     id: str
     record: Mapping[str, Any] | None
@@ -55,18 +55,17 @@ def run(
     changes: Mapping[str, Any] | None = None,
     drawn: Callable[[FigureOutcome], None] | None = None,
 ) -> list[FigureOutcome]:
-    """Regenerate figures of the paper into a folder.
+    """Reproduce figures into a folder.
 
     Arguments:
-        names: ids of figures, or their numbers in the paper, "fig4"; all if none is given.
+        names: ids of figures, their numbers in the paper ("fig4"), or a paper; default: all.
         quick: coarser grids and fewer seeds.
-        out: the folder; made if it is not there.
-        workers: processes at once; -1: all cores; 0: in this process.
+        out: the folder; created if it does not exist.
+        workers: number of processes; -1: one per core; 0: this process.
         progress: None, True, False or a function of a `ProgressReport` (`runtime.progress`).
-        notice: called for stored points that are damaged, which are computed anew.
-        changes: parameters of the figures to be changed; their files are then named by the changes,
-            too.
-        drawn: is called with each figure as soon as its files are there.
+        notice: called for stored points that are damaged, which are recomputed.
+        changes: parameters to change; the files are then named by the changes, too.
+        drawn: called with each figure as soon as its files are written.
     """
     asked = [varied(one, changes) for one in figures(names)] if changes else figures(names)
     folder = writable(Path(out))
@@ -95,19 +94,19 @@ def run(
 
 
 def read_record(folder: str | Path, name: str) -> dict[str, Any] | None:
-    """The record that a run left of a figure, None if there is none or it is damaged."""
+    """Read the record of a figure; None if there is none or it is damaged."""
     record = _read(Path(folder, f"{name}.json"))
     whole = record.get("figure") == name and record.keys() >= KEYS
     return record if whole and all("flips" in one for one in _judged(record)) else None
 
 
 def _judged(record: Mapping[str, Any]) -> list[Any]:
-    """Claims and findings of a record."""
+    """Return claims and findings of a record."""
     return [*record["claims"], *record["findings"]]
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """What a JSON file has, nothing if it is not there or damaged."""
+    """Read a JSON file; empty if it is missing or damaged."""
     try:
         content = json.loads(path.read_text("utf-8"))
     except (FileNotFoundError, NotADirectoryError, IsADirectoryError, ValueError, RecursionError):
@@ -116,7 +115,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 def writable(folder: Path) -> Path:
-    """The folder, made if need be; an error that names it if nothing can be written there."""
+    """Return the folder, created if needed; raise an error that names it if it is read-only."""
     probe = folder / f".{os.getpid()}.part"
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -128,7 +127,7 @@ def writable(folder: Path) -> Path:
 
 
 def finish(one: Figure, quick: bool, folder: Path, data: Data) -> tuple[dict[str, Any], float]:
-    """Draw and judge a figure, write what it leaves; its record, and the seconds that took."""
+    """Draw and judge a figure and write its files; return its record and the seconds taken."""
     begin = time.perf_counter()
     for part, values in data.items():
         write_netcdf(values, folder / _data_name(one.id, part, len(data)))
@@ -139,7 +138,7 @@ def finish(one: Figure, quick: bool, folder: Path, data: Data) -> tuple[dict[str
 
 
 def _of(failures: Iterable[Failure], tasks: Mapping[str, Task]) -> tuple[str, ...]:
-    """The failures that belong to these tasks."""
+    """Return the failures of these tasks."""
     return tuple(
         str(failure)
         for failure in failures
@@ -158,7 +157,7 @@ def _finish_all(
     workers: int,
     progress: ProgressOption,
 ) -> Iterator[tuple[str, tuple[dict[str, Any], float]]]:
-    """Finish figures, several at once; their ids with what `finish` gives, as they come."""
+    """Finish figures in parallel; yield their ids with the result of `finish`."""
 
     def data(one: Figure) -> Data:
         return {part: task.load(store) for part, task in one.tasks(quick).items()}
@@ -219,7 +218,7 @@ def _data_name(name: str, part: str, parts: int) -> str:
 
 
 def _save(drawing: Drawing, path: Path) -> None:
-    """PNG and PDF, without the date, so that the same data give the same files."""
+    """Write PNG and PDF without the date, so that the same data give the same files."""
     undated: dict[str, dict[str, None]] = {"png": {}, "pdf": {"CreationDate": None}}
     for suffix, metadata in undated.items():
         with replacing(path.with_name(f"{path.name}.{suffix}")) as part:
@@ -229,9 +228,7 @@ def _save(drawing: Drawing, path: Path) -> None:
 def _write_times(
     folder: Path, points: Mapping[str, float], drawing: Mapping[str, float], seconds: float
 ) -> None:
-    """What each figure took: its points, whenever they were computed, and its drawing; and this
-    run.
-    """
+    """Write the seconds of each figure, its points and its drawing, and of this run."""
     known = _read(folder / "times.json").get("figures")
     figures = {
         name: {"points_cpu": round(points[name], 3), "drawing": round(drawing[name], 3)}

@@ -1,4 +1,1 @@
-"""The quick report of `make run`: figures and tables that show in a minute what the package finds.
-
-One module a finding: it computes the numbers; `selftrain.plots` draws them.
-"""
+"""The quick report of `make run`, the page of the paper, and the pictures of the documentation."""

@@ -1,9 +1,9 @@
 """`python -m selftrain.report --out FOLDER`: the quick report, one HTML page in that folder.
 
 The finding comes first: three sentences on the terminal and the headline picture on the page, from
-theory alone, while another process compiles what the figures need besides. Then the figures of the
-paper in their quick version, those that tell most before the others; the page is written again with
-each of them, and with the finite systems of the headline.
+theory alone, while another process compiles what the figures need. Then the figures of the paper in
+their quick version; the page is updated with each of them, and with the finite systems of the
+headline.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import argparse
 import html
 import time
 from collections.abc import Iterable
-from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,10 +31,10 @@ if TYPE_CHECKING:
 
 TITLE = "Self-training a linear classifier: what it does, and what helps"
 FIRST = ("heuristics", "relative-error", "ablation", "annealing", "cosine")
-"""Figures of the first round: they tell the story, and need no simulation."""
+"""Figures of the first round: the main results, which need no simulation."""
 
 HEADLINE = ("headline.png", "headline-narrow.png", "headline.pdf")
-"""The picture, what a phone shows in its place, and for print."""
+"""The picture, its version for a phone, and for print."""
 
 ABOUT = (
     "<p>Theory and simulation of self-training on Gaussian mixtures in high dimension, and the"
@@ -49,7 +48,7 @@ ABOUT = (
 
 @dataclass
 class Report:
-    """The page as far as it is: written again whenever something is added."""
+    """The page, written again whenever something is added."""
 
     folder: Path
     order: tuple[str, ...]
@@ -73,18 +72,13 @@ class Report:
         self.write()
 
     def add(self, outcome: FigureOutcome) -> None:
-        """A figure that is there."""
+        """Add a finished figure."""
         if outcome.record is not None:
             self.records[outcome.id] = outcome.record
             self.write()
 
-    def end(self) -> None:
-        """Nothing more comes."""
-        self.whole = True
-        self.write()
-
     def write(self) -> None:
-        """The page: sentences, headline, figures, claims."""
+        """Write the page: sentences, headline, figures, claims."""
         known = [self.records[name] for name in self.order if name in self.records]
         lead = "".join(f"<p>{html.escape(sentence)}</p>" for sentence in finding(self.story))
         details = "".join(f"<li>{html.escape(line)}</li>" for line in remarks(self.story))
@@ -101,16 +95,16 @@ class Report:
             *(figure_section(one, self.folder / "quick", "quick/") for one in known),
             *([claims_list(known)] if known else []),
         ]
-        note = "" if self.whole else f"{len(known)} of {len(self.order)} figures are there"
+        note = "" if self.whole else f"{len(known)} of {len(self.order)} figures are finished"
         write_text(self.file, page(TITLE, f'<div class="lead">{lead}</div>', sections, note))
 
 
 def main() -> None:
-    """Compute the findings, write the page, say the numbers."""
+    """Compute the findings, write the page, print the numbers."""
     parser = argparse.ArgumentParser(prog="python -m selftrain.report", description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("out"), help="folder of the report")
     parser.add_argument("--features", type=int, default=8192, help="size of simulated systems")
-    parser.add_argument("--seeds", type=int, default=4, help="systems a contender; 0 for none")
+    parser.add_argument("--seeds", type=int, default=4, help="systems per competitor; 0 for none")
     parser.add_argument("--figures", nargs="*", default=[], help="ids of figures; default: all")
     asked = parser.parse_args()
 
@@ -125,7 +119,7 @@ def main() -> None:
     try:
         if asked.seeds:
             beside.submit(_compile_simulator)
-        with console.status("compiling the solver (once), and tuning four ways to learn"):
+        with console.status("compiling the solver (once), and tuning four methods"):
             story = headline()
         report = Report(folder, order, story)
         report.headline(story)
@@ -134,7 +128,8 @@ def main() -> None:
         console.print(f"Page: {report.file} ({time.perf_counter() - begin:.0f} s); figures follow.")
         if "real-data" in order:
             beside.submit(_compile_shapes)
-        systems = _systems(beside, story, asked.features, asked.seeds)
+        finite = (story, asked.features, asked.seeds, False)
+        systems = beside.submit(simulated, *finite) if asked.seeds else None
         outcomes = _figures(order, folder / "quick", report)
         if systems is not None:
             report.headline(systems.result())
@@ -142,13 +137,14 @@ def main() -> None:
     except BaseException:
         stop_now(beside)
         raise
-    report.end()
+    report.whole = True
+    report.write()
     _close(report, outcomes, console)
     console.print(f"Report: {report.file} ({time.perf_counter() - begin:.0f} s)")
 
 
 def _figures(order: Iterable[str], folder: Path, report: Report) -> list[FigureOutcome]:
-    """All figures, in two rounds."""
+    """Make all figures, in two rounds."""
     rounds = [[name for name in order if (name in FIRST) == first] for first in (True, False)]
     return [
         outcome
@@ -158,15 +154,8 @@ def _figures(order: Iterable[str], folder: Path, report: Report) -> list[FigureO
     ]
 
 
-def _systems(
-    beside: Executor, story: Headline, features: int, seeds: int
-) -> Future[Headline] | None:
-    """The headline with finite systems, on its way."""
-    return beside.submit(simulated, story, features, seeds, False) if seeds else None
-
-
 def _compile_simulator() -> None:
-    """A system that is small and done at once: what it needs is kept compiled."""
+    """Run a small system, so that its code is compiled and cached."""
     from ..recipe import Recipe
     from ..simulation.simulate import simulate
     from .headline import PROBLEM
@@ -175,14 +164,14 @@ def _compile_simulator() -> None:
 
 
 def _compile_shapes() -> None:
-    """A small point of the figure of real rows: its workers find the code of shapes compiled."""
+    """Compute a small point of the figure of real data, so that its code is compiled and cached."""
     from ..paper.computations.real_rows import real_rows
 
     real_rows("cancer", labels=100, batches=1, rows=100, recipe="naive", seeds=2)
 
 
 def _close(report: Report, outcomes: list[FigureOutcome], console: Console) -> None:
-    """Table, failures and counts on the terminal."""
+    """Print table, failures and counts."""
     console.width = max(console.width, 120)
     console.print(for_terminal(report.story), soft_wrap=False)
     for line in remarks(report.story):

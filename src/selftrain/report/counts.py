@@ -1,4 +1,4 @@
-"""How many claims hold, how many do not, and of how many these data cannot tell."""
+"""Numbers of claims that hold, that do not, and that the data cannot decide."""
 
 from __future__ import annotations
 
@@ -42,27 +42,32 @@ class Counts(NamedTuple):
 
 
 def count(entries: Iterable[Mapping[str, Any]]) -> Counts:
-    """The verdicts of claims, or of findings."""
+    """Count the verdicts of claims, or of findings."""
     verdicts = [entry["verdict"] for entry in entries]
     return Counts(*(verdicts.count(word) for word in (HOLDS, FAILS, OPEN)))
 
 
 def claims_of(records: Iterable[Record]) -> list[Mapping[str, Any]]:
-    """All claims; a sentence that is tested in the same case by several figures once."""
+    """Return all claims, once if several figures test a sentence in the same case."""
     seen: dict[tuple[str, str, str], Mapping[str, Any]] = {}
     for record in records:
         for claim in record["claims"]:
-            seen.setdefault((claim["quote"], claim["case"], claim["test"]), claim)
+            seen.setdefault(key_of(claim), claim)
     return list(seen.values())
 
 
+def key_of(claim: Mapping[str, Any]) -> tuple[str, str, str]:
+    """Return what identifies a claim."""
+    return claim["quote"], claim["case"], claim["test"]
+
+
 def findings_of(records: Iterable[Record]) -> list[Mapping[str, Any]]:
-    """All findings."""
+    """Return all findings."""
     return [finding for record in records for finding in record["findings"]]
 
 
 def flipping(entries: Iterable[Mapping[str, Any]]) -> tuple[int, int]:
-    """How many verdicts rest on a bar, and how many of these another bar would change.
+    """Return how many verdicts depend on a bar, and how many of these another bar would change.
 
     >>> flipping([{"flips": "no"}, {"flips": "no bar"}, {"flips": "half of 0.1: does not hold"}])
     (2, 1)
@@ -72,13 +77,13 @@ def flipping(entries: Iterable[Mapping[str, Any]]) -> tuple[int, int]:
 
 
 def verdict(entry: Mapping[str, Any], record: Record) -> str:
-    """The verdict in words, with the reason where a quick version cannot tell."""
+    """Return the verdict in words, with the reason if a quick version cannot tell."""
     word = str(entry["verdict"])
     return f"{word} ({NEEDS_THE_FULL_RUN})" if word == OPEN and record["quick"] else word
 
 
 def contradictions(quick: Iterable[Record], full: Iterable[Record]) -> list[str]:
-    """Verdicts of quick records that full ones of the same figures contradict; empty if none."""
+    """Return verdicts of quick records that full ones of the same figures contradict."""
     known = {record["figure"]: record for record in full}
     found = []
     for record in quick:

@@ -1,11 +1,10 @@
-"""The same for the documentation: a Markdown page with the claims table and the pictures of a full
-run.
+"""The page of the paper in the documentation, from a full run.
 
     python -m selftrain.report.document FOLDER DOCS [QUICK]
 
 reads the records that `selftrain paper run` left in FOLDER and writes DOCS/paper.md, its images,
 and DOCS/paper-verdicts.json. With QUICK, the folder of a quick run, it compares the verdicts of
-both, and refuses to write if they contradict each other.
+both, and raises if they contradict each other.
 """
 
 from __future__ import annotations
@@ -19,44 +18,49 @@ from typing import Any
 
 from ..errors import InvalidInput
 from ..runtime.files import write_text
-from .counts import claims_of, contradictions, count, findings_of, flipping, verdict
+from .counts import claims_of, contradictions, count, findings_of, flipping, key_of, verdict
 
 HEAD = """# The paper, figure by figure
 
-`selftrain paper run` regenerates every figure of T. Takahashi, *The Role of Pseudo-labels in Self-training Linear
-Classifiers on High-dimensional Gaussian Mixture Data*, from scratch, and judges what each one claims by the numbers. This page was written from such a run.
+`selftrain paper run` reproduces every figure of T. Takahashi, *The Role of Pseudo-labels in
+Self-training Linear Classifiers on High-dimensional Gaussian Mixture Data*, and judges its claims by
+the numbers. This page was written from such a run.
 
 ```text
-selftrain paper list                       # ids, what each is in the paper, cost, state
+selftrain paper list                       # ids, place in the paper, cost, state
 selftrain paper run                        # all, in full, into out/paper
 selftrain paper run cosine fig5            # some, by id or by number
 selftrain paper run cosine --set rho=0.3,alpha_l=0.2     # other parameters
 selftrain paper run --quick                # coarser grids and fewer seeds, into out/quick
 ```
 
-For each figure there are a PNG, a PDF, the data as netCDF with symbols and units, and a JSON record with the claims, parameters, seeds and
-versions. Computed points are kept under `points/`: a run that was stopped goes on where it was and ends with the same files; a point that was
-damaged on disk is noticed and computed anew; a change of a parameter, or of the code that a point depends on, recomputes that point and no other.
-Files of a figure with other parameters are named by them, and stand next to its own; its claims are not judged. In Python: `selftrain.paper.figure("cosine", rho=0.3).plot(quick=True)`. The
-paper's captions are followed where they fix a parameter; what the paper fixes and what was chosen stands under each figure.
+Each figure has a PNG, a PDF, its data as netCDF with symbols and units, and a JSON record with the
+claims, parameters, seeds and versions. Computed points are stored in `points.db`: an interrupted run
+resumes and ends with the same files; a damaged point is noticed and recomputed; a change of a
+parameter, or of the code that a point depends on, recomputes that point and no other. A figure with
+other parameters has its own files, and its claims are not judged. In Python:
+`selftrain.paper.figure("cosine", rho=0.3).plot(quick=True)`. Under each figure stands which
+parameters the paper fixes and which were chosen here.
 
-A claim is a sentence of the paper, quoted, with what was tested and what was found; where one sentence is tested in several cases each case is a claim. A
-finding is a statement of our own. The verdicts are three: holds, does not hold, cannot tell. The quick version says "cannot tell (needs the full run)" wherever
-the full run could say something else.
+A claim is a sentence of the paper, quoted, with what was tested and what was found; if one sentence
+is tested in several cases, each case is a claim. A finding is a statement of our own. A verdict is
+"holds", "does not hold" or "cannot tell". The quick version says "cannot tell (needs the full run)"
+wherever the full run could say something else.
 
-Every verdict rests on measured numbers, each with its uncertainty where it has one, and on which side of a bar they lie. Bars are ours: a sentence like
-“almost compatible” has none. So each verdict was judged again with each of its bars twice as high and half as high, the others as they are. The last
-column says what came out: “no” if nothing changes, “no bar” if a sign or an order decides. The reason for each bar is in the record of the figure.
+A verdict compares measured numbers, with their uncertainties, with bars. The bars are ours: a
+sentence like “almost compatible” has none. So each verdict was repeated with each of its bars
+doubled and halved, the others unchanged. The last column has the result: “no” if nothing changes,
+“no bar” if a sign or an order decides. The record of a figure has the reason for each bar.
 """
 
 PREDICTIONS = "predictions"
-"""The figure whose claims are the numbered predictions: they have a table of their own."""
+"""The figure whose claims are the numbered predictions, which have their own table."""
 
 OTHER_BARS = "another verdict at twice or half the bar?"
 
 
 def markdown(records: Iterable[Mapping[str, Any]], images: str = "images/paper-") -> str:
-    """The page; pictures are linked as `<images><id>.png`."""
+    """Return the page; pictures are linked as `<images><id>.png`."""
     known = list(records)
     claims, findings = claims_of(known), findings_of(known)
     parts = [
@@ -69,7 +73,7 @@ def markdown(records: Iterable[Mapping[str, Any]], images: str = "images/paper-"
     shown: set[tuple[str, str, str]] = set()
     for record in known:
         for claim in record["claims"] if record["figure"] != PREDICTIONS else ():
-            key = (claim["quote"], claim["case"], claim["test"])
+            key = key_of(claim)
             if key not in shown:
                 name = record["figure"]
                 parts.append(
@@ -93,13 +97,13 @@ def markdown(records: Iterable[Mapping[str, Any]], images: str = "images/paper-"
 
 
 def _flipping(entries: Iterable[Mapping[str, Any]]) -> str:
-    """How many verdicts depend on where the bar is."""
+    """Say how many verdicts depend on a bar."""
     barred, flip = flipping(entries)
-    return f"{barred} rest on a bar; {flip} of these would be another at twice or half of one."
+    return f"{barred} depend on a bar; {flip} of these would change at twice or half of one."
 
 
 def _predictions(records: Iterable[Mapping[str, Any]]) -> list[str]:
-    """The numbered predictions and what stands next to them, as a table."""
+    """Return the numbered predictions and related claims as a table."""
     lines = [
         f"| [{PREDICTIONS}](#{PREDICTIONS}) | status | test | number | {OTHER_BARS} |",
         "|---|---|---|---|---|",
@@ -115,7 +119,7 @@ def _predictions(records: Iterable[Mapping[str, Any]]) -> list[str]:
 
 
 def _figure(record: Mapping[str, Any], images: str) -> str:
-    """A figure: picture, caption, parameters, claims, findings."""
+    """Return a figure: picture, caption, parameters, claims, findings."""
     name = record["figure"]
     lines = [
         f"## {name}\n",
@@ -149,9 +153,7 @@ def _quoted(claim: Mapping[str, Any]) -> str:
 
 
 def write(folder: Path, docs: Path, quick: Path | None = None) -> Path:
-    """Write DOCS/paper.md and its images from the records in a folder, unless a quick run
-    contradicts it.
-    """
+    """Write DOCS/paper.md and its images from the records in a folder."""
     from ..paper.registry import IDS
     from ..paper.run import read_record
 
@@ -181,7 +183,7 @@ def write(folder: Path, docs: Path, quick: Path | None = None) -> Path:
 
 
 def _verdicts(record: Mapping[str, Any]) -> dict[str, Any]:
-    """What a record says of each claim and finding, without numbers."""
+    """Return the verdicts of a record, without numbers."""
     return {
         "figure": record["figure"],
         "claims": [

@@ -1,6 +1,4 @@
-"""What the headline says in words: three sentences for everyone, and remarks for those who look at
-its table.
-"""
+"""The headline in words: three sentences, and remarks on its table."""
 
 from __future__ import annotations
 
@@ -8,7 +6,7 @@ from .headline import BOUNDS, RIDGES, Headline
 
 
 def finding(story: Headline) -> tuple[str, str, str]:
-    """What was asked, what naive self-training does, what helps."""
+    """Return the question, what naive self-training does, and what helps."""
     problem = story.problem
     alone = float(story.labeled_only.run.error[0])
     naive = float(story.naive.run.error[-1])
@@ -18,25 +16,25 @@ def finding(story: Headline) -> tuple[str, str, str]:
     return (
         (
             "Can a linear classifier with few labels get better by training on its own guesses?"
-            f" Here: two clusters of points, {problem.rho:.0%} of them in one, {problem.alpha_l:g}"
-            f" labelled points per feature, and {problem.steps} fresh batches of"
-            f" {float(problem.unlabeled.alpha[0]):g} unlabelled points per feature."
+            f" Here: two clusters, {problem.rho:.0%} of the samples in one, {problem.alpha_l:g}"
+            f" labelled samples per feature, and {problem.steps} fresh batches of"
+            f" {float(problem.unlabeled.alpha[0]):g} unlabelled samples per feature."
         ),
         (
             f"Naive self-training hardly helps: at its best it closes {(alone - naive) / gap:.0%}"
-            f" of the gap between the labelled points alone (error {alone:.4f}) and every label"
-            f" given ({full:.4f})."
+            f" of the gap between the supervised baseline (error {alone:.4f}) and the fully"
+            f" supervised fit ({full:.4f})."
         ),
         (
             "Labels that sharpen from step to step, with the bias fixed after the first fit, close"
-            f" {(alone - helped) / gap:.0%} (error {helped:.4f}; no method gets below"
-            f" {story.limits.semi_supervised:.4f} with these data)."
+            f" {(alone - helped) / gap:.0%} (error {helped:.4f}; the Bayes error is"
+            f" {story.limits.semi_supervised:.4f})."
         ),
     )
 
 
 def remarks(story: Headline) -> list[str]:
-    """What the columns of the table are, which were not filled, and where a search met a bound."""
+    """Explain the columns of the table, empty cells, and searches that ended at a bound."""
     sentences = [
         "λ_L, λ_U: ridge of the labelled fit and of the self-training steps; a: annealing, the "
         "sharpness of the pseudo-labels at step t is 1 + a t."

@@ -1,9 +1,9 @@
 r"""The headline: what self-training buys when the classes are imbalanced, and what it takes.
 
-Four ways to use the same data are tuned within the same bounds: the labelled points alone,
-naive self-training, self-training with annealed labels and a fixed bias
-(`heuristics: annealing`, `heuristics: bias fixing`), and supervised learning with every label
-given. The limits no method can beat stand next to them, and finite systems on top.
+Four methods are tuned on the same data within the same bounds: the supervised baseline, naive
+self-training, self-training with annealed labels and a fixed bias (`heuristics: annealing`,
+`heuristics: bias fixing`), and the fully supervised fit. They are compared with the Bayes errors
+and with finite systems.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ BOUNDS = {name: SEARCH_BOUNDS[name] for name in (*RIDGES, "annealing")}
 
 @dataclass(frozen=True)
 class Contender:
-    """A way to learn from the data: a recipe, its theory, and finite systems that follow it.
+    """A method: a recipe, its theory, and finite systems.
 
     Attributes:
-        name: what it is called in the table and in the figure.
+        name: in the table and in the figure.
         tuned: names of the hyperparameters that were tuned.
-        run: what a large system does.
-        simulated: what systems of finite size did, if they were asked.
+        run: the theory.
+        simulated: finite systems, if simulated.
     """
 
     name: str
@@ -49,9 +49,7 @@ class Contender:
 
     @property
     def at_bounds(self) -> dict[str, str]:
-        """Tuned hyperparameters that ended at an end of their range: name to "lowest" or
-        "highest".
-        """
+        """Tuned hyperparameters at a bound: name to "lowest" or "highest"."""
         ended = {}
         for name in self.tuned:
             low, high = BOUNDS[name]
@@ -76,12 +74,12 @@ class Headline:
     limits: BayesLimits
 
     def __iter__(self) -> Iterator[Contender]:
-        """The contenders that run over the steps."""
+        """Iterate over the competitors that run over the steps."""
         return iter((self.naive, self.helped, self.unhelped))
 
 
 def headline() -> Headline:
-    """Tune every contender; theory alone."""
+    """Tune every competitor; theory alone."""
     start = PROBLEM.replace(steps=0)
     found = tuned(PROBLEM, RIDGES, [Recipe(ridge, ridge) for ridge in (1e-6, 1e-3)])
     alone, naive = Recipe(lambda_l=found.labeled_only.ridge), found.recipe
@@ -93,12 +91,10 @@ def headline() -> Headline:
     unhelped = helped.replace(annealing=0.0, fix_bias=False)
     return Headline(
         problem=PROBLEM,
-        labeled_only=Contender("labelled points only", RIDGES[:1], solve(start, alone)),
+        labeled_only=Contender("labelled samples only", RIDGES[:1], solve(start, alone)),
         naive=Contender("naive self-training, tuned", RIDGES, solve(PROBLEM, naive)),
         helped=Contender(
-            "annealed labels, bias fixed, tuned",
-            tuple(BOUNDS),
-            solve(PROBLEM, helped),
+            "annealed labels, bias fixed, tuned", tuple(BOUNDS), solve(PROBLEM, helped)
         ),
         unhelped=Contender("the same, heuristics off", (), solve(PROBLEM, unhelped)),
         supervised=supervised_optimum(PROBLEM),
@@ -109,14 +105,14 @@ def headline() -> Headline:
 def simulated(
     story: Headline, features: int = 16384, seeds: int = 8, progress: ProgressOption = None
 ) -> Headline:
-    """The same with finite systems that follow the heuristics, and that do with them switched off.
+    """Add finite systems with the heuristics, and with them switched off.
 
-    The naive optimum is left to theory: at its ridge, near 1e-6 with separable labelled data,
-    the fit of a finite system is too ill-conditioned to be worth its time.
+    The naive optimum is not simulated: at its ridge, near 1e-6 with separable labelled data, the
+    fit of a finite system is ill-conditioned.
 
     Arguments:
         features: size N of the simulated systems.
-        seeds: how many systems a contender.
+        seeds: number of systems per competitor.
         progress: None, True, False or a function of a `ProgressReport` (`runtime.progress`).
     """
     from ..simulation.simulate import simulate

@@ -1,6 +1,4 @@
-"""One HTML page that needs nothing else to be read: figures inlined, captions, claims in three
-colours, how to go on.
-"""
+"""A self-contained HTML page: inlined figures, captions, claims in three colours, next steps."""
 
 from __future__ import annotations
 
@@ -12,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..paper.ruling import FAILS, HOLDS, OPEN
-from .counts import Record, claims_of, count, findings_of, verdict
+from .counts import Record, claims_of, count, findings_of, key_of, verdict
 from .formulas import to_html
 
 _STYLE = """
@@ -48,16 +46,15 @@ selftrain solve --help                 a run of your own"""
 
 
 RENEW = 5
-"""Seconds after which an unfinished page is loaded again."""
+"""Seconds after which an unfinished page reloads."""
 
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the page: a heading, a picture, and what stands around it, as HTML.
+    """A part of the page: a heading, a picture, and text as HTML.
 
     Attributes:
-        narrow: the picture in its place on a phone; without it the picture is as large as on a
-            desk, and scrolls.
+        narrow: its version for a phone; without it the picture scrolls there.
     """
 
     id: str
@@ -68,7 +65,7 @@ class Section:
 
 
 def figure_section(record: Record, folder: Path, link: str = "") -> Section:
-    """A figure by its record and its picture.
+    """Return the section of a figure, from its record and its picture.
 
     Arguments:
         link: where the files of the figure are, seen from the page.
@@ -95,9 +92,7 @@ def figure_section(record: Record, folder: Path, link: str = "") -> Section:
 
 
 def claims_table(record: Record) -> str:
-    """The sentences of the paper, what was tested, verdicts and what was found; nothing if there
-    are none.
-    """
+    """Return the table of claims; empty if there are none."""
     rows = "".join(
         f"<tr><td><q>{to_html(claim['quote'])}</q>{_case(claim)}</td><td>{html.escape(claim['test'])}</td>"
         f"{_verdict(claim, record)}<td>{html.escape(claim['found'])}</td>"
@@ -112,7 +107,7 @@ def claims_table(record: Record) -> str:
 
 
 def findings_table(record: Record) -> str:
-    """Our own statements; nothing if there are none."""
+    """Return the table of findings; empty if there are none."""
     rows = "".join(
         f"<tr><td>{html.escape(finding['says'])}</td>{_verdict(finding, record)}"
         f"<td>{html.escape(finding['found'])}</td><td>{html.escape(finding['flips'])}</td></tr>"
@@ -125,9 +120,7 @@ def findings_table(record: Record) -> str:
 
 
 def claims_list(records: Iterable[Record]) -> Section:
-    """Every claim of the paper once, in the colour of its verdict: what fails first, what is open
-    last.
-    """
+    """Return every claim once, coloured by its verdict: what fails first, what is open last."""
     known = list(records)
     claims, findings = claims_of(known), findings_of(known)
     counts = count(claims)
@@ -139,12 +132,12 @@ def claims_list(records: Iterable[Record]) -> Section:
         f'<p class="counts">Of {counts.total} claims of the paper {marks}</p><p>{_why_open(known)}'
         f" Of {len(findings)} findings of our own {count(findings)}: under the figures.</p>"
     )
-    homes = {_key(claim): record for record in reversed(known) for claim in record["claims"]}
+    homes = {key_of(claim): record for record in reversed(known) for claim in record["claims"]}
     for kind, verdict_word in (("fails", FAILS), ("holds", HOLDS), ("open", OPEN)):
         entries = "".join(
             f'<li class="{kind}"><div><q>{to_html(claim["quote"])}</q>{_case(claim)} <span'
             f' class="mark {kind}">{verdict_word}</span>. {html.escape(claim["found"])} <a'
-            f' href="#{homes[_key(claim)]["figure"]}">{homes[_key(claim)]["figure"]}</a></div></li>'
+            f' href="#{homes[key_of(claim)]["figure"]}">{homes[key_of(claim)]["figure"]}</a></div></li>'
             for claim in claims
             if claim["verdict"] == verdict_word
         )
@@ -165,10 +158,6 @@ def _why_open(records: Sequence[Record]) -> str:
     return "What is open needs the full run: <code>selftrain paper run</code>."
 
 
-def _key(claim: Mapping[str, Any]) -> tuple[str, str, str]:
-    return claim["quote"], claim["case"], claim["test"]
-
-
 def _case(claim: Mapping[str, Any]) -> str:
     return f' <span class="case">({html.escape(claim["case"])})</span>' if claim["case"] else ""
 
@@ -179,21 +168,21 @@ def _verdict(entry: Mapping[str, Any], record: Record) -> str:
 
 
 def page(title: str, lead: str, sections: Iterable[Section], note: str = "") -> str:
-    """The whole page.
+    """Return the whole page.
 
     Arguments:
         lead: what stands under the title, as HTML.
-        note: how far an unfinished page is; it then loads itself again until it is finished.
+        note: progress of an unfinished page, which reloads until it is finished.
     """
     body = "".join(f"{_heading(part)}{_picture(part)}{part.body}" for part in sections)
     renew = f'<meta http-equiv="refresh" content="{RENEW}">' if note else ""
-    state = f'<p class="note">{html.escape(note)}; this page renews itself.</p>' if note else ""
+    state = f'<p class="note">{html.escape(note)}; this page reloads.</p>' if note else ""
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8">{renew}'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{html.escape(title)}</title><style>{_STYLE}</style></head><body>"
         f"<h1>{html.escape(title)}</h1>{state}{lead}{body}"
-        f'<h2 id="go-on">How to go on</h2><pre>{html.escape(GO_ON)}</pre></body></html>\n'
+        f'<h2 id="go-on">Next steps</h2><pre>{html.escape(GO_ON)}</pre></body></html>\n'
     )
 
 

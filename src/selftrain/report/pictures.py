@@ -29,7 +29,7 @@ r"""$\lambda_U T$ of the annealed runs, near its tuned value at 256 and 1024 ste
 
 
 def headline() -> Figure:
-    """The heuristics between supervised learning and the limit."""
+    """Draw the heuristics between supervised learning and the Bayes error."""
     from ..plots.headline import plot_headline
     from .headline import headline, simulated
 
@@ -37,7 +37,7 @@ def headline() -> Figure:
 
 
 def continuum_path() -> Figure:
-    """A path in continuous time with runs at two ridges."""
+    """Draw a path in continuous time with runs at two ridges."""
     from ..plots.continuum import plot_path
     from ..theory.continuum.continuous_time import continuum
     from ..theory.solve import solve
@@ -51,7 +51,7 @@ def continuum_path() -> Figure:
 
 
 def continuum_imbalance() -> Figure:
-    """Paths of four shares of the positive class."""
+    """Draw paths for four class proportions."""
     from ..plots.continuum import plot_paths
     from ..theory.continuum.continuous_time import continuum
 
@@ -65,7 +65,7 @@ def continuum_imbalance() -> Figure:
 
 
 def continuum_annealing() -> Figure:
-    """Annealed paths with a fixed bias, and the error of runs and of their limit by $a T^2$."""
+    """Draw annealed paths with a fixed bias, and errors of runs and their limit by $a T^2$."""
     import numpy as np
 
     from ..observables import generalization_error
@@ -94,7 +94,7 @@ def continuum_annealing() -> Figure:
 
 
 def simulation_theory() -> Figure:
-    """Systems from 128 to a million features on the theory."""
+    """Draw systems from 128 to a million features with the theory."""
     from ..plots.ensemble import plot_ensemble
     from ..simulation.simulate import simulate
     from ..theory.solve import solve
@@ -105,7 +105,7 @@ def simulation_theory() -> Figure:
 
 
 def plan() -> Figure:
-    """A plan of breast cancer with 40 of 569 rows labelled."""
+    """Draw a plan of breast cancer with 40 of 569 samples labelled."""
     import numpy as np
     from sklearn.datasets import load_breast_cancer
 
@@ -119,9 +119,7 @@ def plan() -> Figure:
 
 
 def real_data() -> Figure:
-    """Breast cancer: theory of its shape, Gaussian rows, real rows; the example of
-    `docs/real-data.md`.
-    """
+    """Draw breast cancer: theory, synthetic Gaussian data, real samples (`docs/real-data.md`)."""
     from sklearn.datasets import load_breast_cancer
     from sklearn.preprocessing import StandardScaler
 

@@ -10,27 +10,27 @@ from .headline import Contender, Headline
 if TYPE_CHECKING:
     from rich.table import Table
 
-COLUMNS = ("way to learn", "λ_L", "λ_U", "a", "error, t=0", "t=T", "simulated")
+COLUMNS = ("method", "λ_L", "λ_U", "a", "error, t=0", "t=T", "simulated")
 Row = tuple[str, ...]
 
 
 def rows(story: Headline) -> list[Row]:
-    """One row a contender, then the lines they are measured against."""
+    """Return one row per competitor, then the errors they are compared with."""
     full, limits = story.supervised, story.limits
     made = [_row(one) for one in (story.labeled_only, *story)]
-    made.append(_line("supervised, every label given", full.error, full.ridge))
+    made.append(_line("fully supervised", full.error, full.ridge))
     if full.unbounded is not None:
         made.append(_line("the same, any ridge", full.unbounded.error, full.unbounded.ridge))
     return [
         *made,
-        _line("Bayes, labelled points only", limits.labeled_only),
+        _line("Bayes, labelled samples only", limits.labeled_only),
         _line("Bayes, all data", limits.semi_supervised),
-        _line("Bayes, every label given", limits.all_labeled),
+        _line("Bayes, all labels", limits.all_labeled),
     ]
 
 
 def for_terminal(story: Headline) -> Table:
-    """The table for rich."""
+    """Return the table for rich."""
     from rich import box
     from rich.table import Table
 
@@ -43,7 +43,7 @@ def for_terminal(story: Headline) -> Table:
 
 
 def for_page(story: Headline) -> str:
-    """The table as HTML."""
+    """Return the table as HTML."""
     head = "".join(f"<th>{html.escape(name)}</th>" for name in COLUMNS)
     body = "".join(
         "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>"
