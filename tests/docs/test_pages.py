@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import runpy
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,9 @@ DOCS = Path(__file__).parents[2] / "docs"
         "label-noise",
         "classes",
         "protocols",
+        "install",
+        "faq",
+        "index",
     ],
 )
 def test_examples(page: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -37,8 +41,35 @@ def test_examples(page: str, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_no_page_is_lonely() -> None:
     index = (DOCS / "index.md").read_text(encoding="utf-8")
-    pages = {path.name for path in DOCS.glob("*.md")} - {"index.md"}
-    assert pages <= set(re.findall(r"\]\(([\w-]+\.md)", index))
+    pages = {path.stem for path in DOCS.glob("*.md")} - {"index"}
+    assert pages <= set(
+        re.findall(r"^([\w-]+)$", index, flags=re.MULTILINE)
+    )  # its tables of contents
+    shown = {path.rpartition(".")[0] for path in re.findall(r"\]\(([\w-]+\.md)", index)}
+    assert pages - shown == {"changes", "contributing"}  # whose sources are linked instead
+
+
+def test_the_tutorial_prints_what_it_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = (DOCS / "tutorial.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```(?:\s+```text\n(.*?)```)?", text, flags=re.DOTALL)
+    assert len(blocks) == text.count("```python") > 5
+    names: dict[str, Any] = {}
+    for code, printed in blocks:
+        exec(compile(code, "docs/tutorial.md", "exec"), names)
+        assert capsys.readouterr().out == printed
+    assert (tmp_path / "penguins.joblib").is_file()
+
+
+def test_the_gallery_draws_its_pictures(tmp_path: Path) -> None:
+    script = runpy.run_path(str(DOCS / "gallery.py"))
+    script["draw"](tmp_path)
+    shown = set(re.findall(r"\(images/gallery/(\w+\.png)\)", script["PAGE"].read_text("utf-8")))
+    assert {path.name for path in tmp_path.glob("*.png")} == shown
+    assert shown == {path.name for path in (DOCS / "images" / "gallery").glob("*.png")}
+    assert all((tmp_path / name).stat().st_size > 8_000 for name in shown)
 
 
 def test_the_index_of_figures_has_them_all() -> None:

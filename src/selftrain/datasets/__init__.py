@@ -1,13 +1,8 @@
 """Small real data sets to try things on, loaded as in scikit-learn; nothing is downloaded.
 
-| loader | samples | features | classes | licence |
-|---|---|---|---|---|
-| `load_digits` | 1,797 | 64 pixels | ten digits | CC BY 4.0 |
-| `load_breast_cancer` | 569 | 30 measurements | malignant, benign | CC BY 4.0 |
-| `load_penguins` | 344 | 5 measurements, 2 of text | three species | CC0 1.0 |
-
-All classes are known. `hide_labels` makes the situation that this package is about: few labels, and
-many samples without one.
+Images (`load_digits`), measurements (`load_breast_cancer`), and a table with text and missing
+values (`load_penguins`). All classes are known; `hide_labels` hides most of them, as in the
+situation that this package is about.
 """
 
 from __future__ import annotations

@@ -40,8 +40,9 @@ class SelfTrainingLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ign
             on it.
         preprocessing: "table" (each column to unit variance), "shared" (one scale: images, text)
             or "auto".
-        anchor, ridge, steps, mixture_steps, caution, sharpness, annealing, shrinkage, metrics,
-            directions: constants of the method; None for its own (`docs/estimator.md`).
+        anchor, ridge, steps, mixture_steps, caution: constants of the method; None for its own
+            (`docs/estimator.md`).
+        sharpness, annealing, shrinkage, metrics, directions: more of them.
         clip: limit of standardised entries while fitting.
         share: class proportions: "estimated" (labelled samples are drawn at random), "unlabeled"
             (their classes were chosen: only unlabelled samples count), a number (the proportion of
