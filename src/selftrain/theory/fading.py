@@ -4,7 +4,7 @@ With soft labels and all logits small, $f = \partial_2 l$ is linear in the old a
 up to a relative $O(q)$ (for the squared loss exactly). A step is then a homogeneous map: weights
 and bias that are twice as large lead to ones that are twice as large, since the selection compares
 $|\tilde h|$ with $\Gamma\sqrt{q'}$. So a state that is about to underflow is multiplied by a power
-of two, and the run goes on; the exponent is carried along. Error, cosine and everything else that
+of two, and the run continues; the exponent is carried along. Error, cosine and everything else that
 does not depend on the scale follow from the multiplied state; q, m, ... are multiplied back, and
 underflow where they must.
 

@@ -50,7 +50,7 @@ from .path import Points, points_at, times_of
 __all__ = ["SquaredClosedForm", "StepMap", "squared_closed_form"]
 
 LARGEST = 1e300
-"""The largest time that is accepted."""
+"""The largest valid time."""
 
 
 class StepMap(NamedTuple):
