@@ -1,6 +1,4 @@
-r"""The two heuristics apart: neither, annealed labels only, a fixed bias only, both, each tuned at
-its best.
-"""
+"""The two heuristics separately: neither, annealed labels only, a fixed bias only, both; tuned."""
 
 from __future__ import annotations
 
@@ -21,7 +19,7 @@ WAYS = ("neither", "annealing", "bias fixed", "both")
 def ablation(
     alpha_l: float, alpha_u: float, rho: float, delta: float, steps: int
 ) -> dict[str, Any]:
-    """Errors of the four ways after T steps, and what they are compared with."""
+    """Compute errors of the four variants after T steps, and what they are compared with."""
     problem = Problem(alpha_l, alpha_u, rho, delta, steps=steps)
     neither = tuned(problem, RIDGES, plain_starts(steps))
     fixed = tuned(problem, RIDGES, _fixed(neither.recipe, steps))
@@ -47,7 +45,7 @@ def _fixed(neither: Recipe, steps: int) -> list[Recipe]:
 
 
 def _annealed(neither: Recipe, steps: int) -> list[Recipe]:
-    """With the bias trained, from labels hardly annealed: sharper ones run into one class."""
+    """Return starts with little annealing: with a trained bias, sharper labels collapse."""
     starts = [neither.replace(annealing=a / steps) for a in (0.02, 0.2)]
     return [*starts, *(start.replace(fix_bias=False) for start in helped_starts(steps))]
 

@@ -1,6 +1,4 @@
-r"""Balanced self-training as $T \to \infty$ without selection: the best ridge, and the error that
-no more steps improve.
-"""
+r"""Balanced self-training as $T \to \infty$ without selection: the best ridge and its error."""
 
 from __future__ import annotations
 
@@ -19,7 +17,7 @@ from ...theory.faded import FadedState, faded_limit
 
 
 def endless(alpha_u: float, delta: float) -> dict[str, Any]:
-    """The best limit among ridges within the bounds of the searches; step 0 is forgotten."""
+    """Compute the best limit over the ridges of the searches; it does not depend on step 0."""
     problem = Problem(1.0, alpha_u, 0.5, delta, steps=1)
 
     def limit(log_ridge: float) -> FadedState:

@@ -1,8 +1,6 @@
-r"""Self-training with both heuristics from very few labels: theory, and finite systems at the same
-recipe.
+r"""Self-training with both heuristics from very few labels: theory, and finite systems.
 
-The bias of step 0 is kept to the end. `best_bias` is the error of the last direction with the bias
-that suits it: what a fixed bias costs.
+The bias of step 0 is fixed. `best_bias` is the error of the last direction with its best bias.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ from .chains import RIDGES, helped_starts, plain_starts
 from .tuned import tuned
 
 HARDLY = Recipe(lambda_l=1e-9, lambda_u=1e-10)
-"""Steps that change next to nothing: where stronger ones run into one class."""
+"""Steps that change almost nothing, for cases in which stronger ones collapse."""
 
 MEASURED = ("error", "one_minus_cosine", "bias_to_norm")
 

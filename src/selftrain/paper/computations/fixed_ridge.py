@@ -1,6 +1,4 @@
-r"""Balanced runs at fixed ridges against their length: nothing is tuned, so nothing meets a
-bound.
-"""
+"""Balanced runs at fixed ridges against their length."""
 
 from __future__ import annotations
 
@@ -19,7 +17,7 @@ OVER_T = ("T",)
 def fixed_ridge(
     alpha_l: float, alpha_u: float, delta: float, lambda_l: float, lambda_u: float, longest: int
 ) -> dict[str, Any]:
-    """The last step of runs of T = 1, 2, 4, ..., `longest` steps, weights however small."""
+    """Compute the last step of runs of T = 1, 2, 4, ..., `longest` steps."""
     lengths = 2 ** np.arange(int(longest).bit_length())
     recipe = Recipe(lambda_l, lambda_u)
     ends = [

@@ -1,6 +1,4 @@
-r"""How hard soft labels are: $E|2p - 1|$ over the batch that they label, 0 for labels of one half
-and 1 for hard ones.
-"""
+r"""Hardness of soft labels: $E|2p - 1|$ over their batch, from 0 (one half) to 1 (hard)."""
 
 from __future__ import annotations
 
@@ -16,7 +14,7 @@ PANELS, NODES = 64, 12
 
 
 def hardness(m: float, q: float, bias: float, rho: float, delta: float, sharpness: float) -> float:
-    r"""$E|\tanh(\gamma\tilde h/2)|$ for logits $\tilde h = s m + B + \sqrt{q\Delta}\,g$.
+    r"""Compute $E|\tanh(\gamma\tilde h/2)|$ for logits $\tilde h = s m + B + \sqrt{q\Delta}\,g$.
 
     Arguments:
         m, q, bias: the model that labels.

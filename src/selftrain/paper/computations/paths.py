@@ -31,7 +31,7 @@ least.
 def path(
     alpha_l: float, alpha_u: float, rho: float, delta: float, steps: int, loss: str
 ) -> dict[str, Any]:
-    """The squared cosine of the tuned run and of its limit, each over its own times."""
+    """Compute the squared cosine of the tuned run and of its limit, each over its own times."""
     problem = Problem(alpha_l, alpha_u, rho, delta, steps=steps, loss=loss)
     best = _best(problem)
     run, recipe = best.trajectory, best.recipe
@@ -57,7 +57,7 @@ def path(
 
 
 def _best(problem: Problem) -> Optimum:
-    """The tuned run, reached through those of 1, 2, 4, ... steps."""
+    """Return the tuned run, started from those of 1, 2, 4, ... steps."""
     best: Optimum | None = None
     for length in [2**k for k in range(problem.steps.bit_length()) if 2**k < problem.steps]:
         best = tuned(problem.replace(steps=length), RIDGES, plain_starts(length, best))

