@@ -242,7 +242,7 @@ def test_every_verb_reports_to_a_function(verb: str) -> None:
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_refuses_another_word(verb: str) -> None:
-    with pytest.raises(InvalidInput, match="progress must be .*, got 'yes'"):
+    with pytest.raises(InvalidInput, match=r"progress must be .*, got 'yes'"):
         VERBS[verb][1]("yes")
 
 
