@@ -25,7 +25,7 @@ from ..protocol import Protocol, protocol_of
 from ..recipe import Recipe
 from ..runtime.files import stored, write_netcdf
 from .plan import RunPlan
-from .seed_record import BY_CLASS, MEASURED, Mask, SeedRecord, shape_of
+from .seed_record import BY_CLASS, MEASURED, Mask, SeedRecord, Vectors, shape_of
 from .seed_statistics import entries, seed_mean, seed_sem, seed_std
 
 if TYPE_CHECKING:
@@ -38,22 +38,6 @@ if TYPE_CHECKING:
     from .comparison import Comparison
 
 __all__ = ["Ensemble", "Vectors"]
-
-
-@dataclass(frozen=True)
-class Vectors:
-    """The vectors of one seed: a list over its fitted steps.
-
-    Attributes:
-        weights: w, N entries each.
-        logits: logits of the batch after the fit; `selected`: which samples the fit used;
-            `classes`: which are of the positive class, or the classes of K.
-    """
-
-    weights: tuple[Array, ...]
-    logits: tuple[Array, ...]
-    selected: tuple[Mask, ...]
-    classes: tuple[Any, ...]
 
 
 @dataclass(frozen=True)
@@ -147,7 +131,7 @@ class Ensemble:
             predicts=np.array([one.predicts for one in records]),
             failures={one.seed: one.failure for one in records if one.failure is not None},
             seconds=seconds,
-            vectors=tuple(_vectors(one) for one in records) if kept else (),
+            vectors=tuple(one.vectors() for one in records) if kept else (),
         )
 
     def __repr__(self) -> str:
@@ -400,15 +384,6 @@ class Ensemble:
 def _is_sphere(law: Clusters) -> bool:
     """Return whether the noise has one variance in all directions."""
     return not law.pair and law.covariance.ndim == 0
-
-
-def _vectors(record: SeedRecord) -> Vectors:
-    return Vectors(
-        tuple(record.weights),
-        tuple(record.logits),
-        tuple(record.selected),
-        tuple(record.classes),
-    )
 
 
 NAMES = (

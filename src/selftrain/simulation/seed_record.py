@@ -59,6 +59,22 @@ class SeedOptions(NamedTuple):
     stopped: Callable[[], bool] = lambda: False
 
 
+@dataclass(frozen=True)
+class Vectors:
+    """The vectors of one seed: a list over its fitted steps.
+
+    Attributes:
+        weights: w, N entries each.
+        logits: logits of the batch after the fit; `selected`: which samples the fit used;
+            `classes`: which are of the positive class, or the classes of K.
+    """
+
+    weights: tuple[Array, ...]
+    logits: tuple[Array, ...]
+    selected: tuple[Mask, ...]
+    classes: tuple[Any, ...]
+
+
 @dataclass
 class SeedRecord:
     """Measured quantities of one seed over t = 0..T, NaN where there is none.
@@ -100,3 +116,9 @@ class SeedRecord:
         only = np.eye(self.classes_count)[predicted]
         self.values["class_errors"][step:] = 1.0 - only
         self.values["confusion"][step:] = only
+
+    def vectors(self) -> Vectors:
+        """Return the vectors that were asked for."""
+        return Vectors(
+            tuple(self.weights), tuple(self.logits), tuple(self.selected), tuple(self.classes)
+        )
