@@ -38,15 +38,26 @@ Law = Clusters
 
 
 def inverse(square: Array) -> Array:
-    """Return the inverse of a matrix over the components of a logit."""
-    return np.asarray(1.0 / square if square.size == 1 else np.linalg.inv(square), dtype=float)
+    """Return the inverse of a matrix over the components of a logit.
+
+    NaN where it has none: a step of Newton's method that leads there is shortened.
+    """
+    if square.size == 1:
+        return np.asarray(1.0 / square)
+    try:
+        return np.asarray(np.linalg.inv(square), dtype=float)
+    except np.linalg.LinAlgError:
+        return np.full(square.shape, np.nan)
 
 
 def factor(square: Array) -> Array:
-    """Return the lower triangular factor of a covariance."""
+    """Return the lower triangular factor of a covariance; NaN where it is none."""
     if square.size == 1:
         return np.asarray(np.sqrt(np.maximum(square, 1e-290)))
-    return np.asarray(np.linalg.cholesky(square), dtype=float)
+    try:
+        return np.asarray(np.linalg.cholesky(square), dtype=float)
+    except np.linalg.LinAlgError:
+        return np.full(square.shape, np.nan)
 
 
 class Hats(NamedTuple):
