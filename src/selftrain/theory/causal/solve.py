@@ -245,6 +245,7 @@ class ReplicateSearch(Generic[Result]):
     def _counted(self, run: Replicate) -> Replicate:
         """Count selected samples and right labels on points: a grid does not resolve a jump."""
         source = PointSource(COUNTED_POINTS, np.random.SeedSequence(COUNTED_POINTS))
+        self.setting.expect(source)
         points = CausalRun(self.setting, source, run.moves).solve()
         measured = np.concatenate([points.measured[:3], run.measured[3:]])
         return run._replace(measured=measured, shares=points.shares)
