@@ -126,7 +126,7 @@ def test_the_run_is_stored(
 def test_more_rows_than_there_are(selftrain: Call, file: Path) -> None:
     code, _, err = selftrain("simulate", "--data", file, *ROWS[:4], "--batches", "9x90")
     assert code == 2
-    assert "some must be left to measure the error" in " ".join(err.split())
+    assert "some must be held out to measure the error" in " ".join(err.split())
 
 
 def test_flags_of_a_table_without_one(selftrain: Call) -> None:

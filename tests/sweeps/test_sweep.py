@@ -285,7 +285,7 @@ def test_axes_have_both_ends() -> None:
 def test_a_picture_of_one_and_two_axes_and_of_no_more() -> None:
     axes = {"rho": [0.3, 0.4, 0.5], "lambda_u": geometric(0.01, 0.1, 3), "steps": [1, 2]}
     data = sweep(PROBLEM, RECIPE, over=axes, keep=("error", "cosine"), workers=0)
-    with pytest.raises(InvalidInput, match="one or two axes"):
+    with pytest.raises(InvalidInput, match="axes must be one or two"):
         data.plot()
     figure = data.sel(steps=1).plot("cosine")
     assert figure.axes[0].get_xscale() == "log"

@@ -145,7 +145,7 @@ class Clusters:
     def simplex(cls, classes: int, distance: float, delta: float) -> Clusters:
         r"""Return spheres of variance $\Delta$ around means that all have the same distance.
 
-        >>> Clusters.simplex(3, distance=2.0, delta=1.0).length
+        >>> round(Clusters.simplex(3, distance=2.0, delta=1.0).length, 12)
         1.0
         """
         return cls.from_gram(simplex_gram(classes, distance), delta)

@@ -98,7 +98,7 @@ def fit(
 
     >>> from selftrain.losses import Squared
     >>> found = fit(np.array([[1.0], [-1.0]]), np.array([2.0, 0.0]), Squared(), ridge=2.0)
-    >>> round(float(found.weights[0]), 9), round(found.bias, 9)
+    >>> round(float(found.weights[0]), 9), round(float(found.bias), 9)
     (0.5, 1.0)
     """
     design = as_design(matrix)
