@@ -40,6 +40,11 @@ or at a step that has to be shortened.
 
 LARGEST_RIDGE = 1e3
 
+FIRST_PACE, LEAST_PACE, EASY = 1.0, 0.02, 4
+"""Steps in the logarithm of the ridge: the first, the smallest that is tried, and the evaluations
+after which the next one is longer.
+"""
+
 
 class Solved(NamedTuple):
     """Unknowns of a step, how many evaluations they took, and their last factorised Jacobian."""
@@ -72,24 +77,43 @@ def solve_step(stage: CausalStep, starts: Sequence[Array], near: System | None =
             return found._replace(evaluations=spent + found.evaluations)
         except _Stuck as stuck:
             spent += stuck.evaluations
-    ridges = np.geomspace(max(LARGEST_RIDGE * stage.ridge, LARGEST_RIDGE), stage.ridge, 13)
-    bias = starts[-1][stage.layout.bias]
-    z = large_ridge_start(stage._replace(ridge=float(ridges[0])), bias)
-    try:
-        for ridge in ridges:
-            z, used, _ = _newton(stage._replace(ridge=float(ridge)), z)
-            spent += used
-    except _Stuck as stuck:
-        reason = "Newton's method did not settle on the replicate, nor along decreasing ridges"
-        state = {"bias": float(bias[0])}
-        raise ConvergenceError(stage.t, reason, state, stuck.size) from None
-    return Solved(z, spent)
+    return _along_ridges(stage, starts[-1][stage.layout.bias], spent)
+
+
+def _along_ridges(stage: CausalStep, bias: Array, spent: int) -> Solved:
+    """Follow the solution from a large ridge down to that of the fit, in the logarithm of the
+    ridge: each one begins where the line through the last two leads.
+    """
+    ridge, pace = max(LARGEST_RIDGE * stage.ridge, LARGEST_RIDGE), FIRST_PACE
+    z, move = large_ridge_start(stage._replace(ridge=ridge), bias), 0.0
+    known, size = False, np.inf
+    while pace > LEAST_PACE:
+        before = ridge
+        if known:
+            ridge = max(stage.ridge, before * np.exp(-pace))
+        trial = stage._replace(ridge=float(ridge))
+        stride = np.log(before / ridge)
+        try:
+            found = _newton(trial, trial.moved(z, np.asarray(stride * move), 1.0), few=known)
+        except _Stuck as stuck:
+            spent, size = spent + stuck.evaluations, stuck.size
+            ridge, pace = before, pace / 2.0 if known else 0.0
+            continue
+        spent += found.evaluations
+        if ridge == stage.ridge:
+            return found._replace(evaluations=spent, system=None)
+        move = (found.z - z) / stride if known else 0.0
+        pace *= 1.5 if found.evaluations <= EASY else 1.0
+        z, known = found.z, True
+    reason = "Newton's method did not settle on the replicate, nor along decreasing ridges"
+    raise ConvergenceError(stage.t, reason, {"bias": float(bias[0])}, size)
 
 
 def _newton(
-    stage: CausalStep, start: Array, *, suggested: bool = False, near: System | None = None
-) -> Solved:
-    most = MOST_SUGGESTED if suggested else MOST_NEWTON
+    stage: CausalStep, start: Array, *, suggested: bool = False, near: System | None = None,
+    few: bool = False,
+) -> Solved:  # fmt: skip
+    most = MOST_SUGGESTED if suggested or few else MOST_NEWTON
     shortest = 1.0 if suggested else SMALLEST_FRACTION
     remains = REMAINS if stage.layout.components == 1 else REMAINS_OF_SCORES
     if exact_averages(stage.members):
