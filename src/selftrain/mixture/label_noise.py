@@ -29,29 +29,29 @@ def check_label_noise(value: Any, classes: int = 2) -> LabelNoise:
     most = (classes - 1) / classes
     if not isinstance(value, Sequence) or isinstance(value, str):
         accepted = (
-            f"a share of wrong labels from 0 to below {most:.4g} (where labels of {classes} classes"
-            " say nothing), or a matrix of P(given label | true class) is accepted"
+            f"must be a share of wrong labels from 0 to below {most:.4g} (where labels of {classes}"
+            " classes say nothing), or a matrix of P(given label | true class)"
         )
         return number("label_noise", value, lambda share: 0 <= share < most, accepted)
-    accepted = f"a matrix P(given | true) needs {classes} rows of {classes} probabilities"
+    accepted = f"must be a matrix P(given | true) with {classes} rows of {classes} probabilities"
     rows = [row for row in value if isinstance(row, Sequence) and not isinstance(row, str)]
     if len(rows) != len(value) or [len(row) for row in rows] != [classes] * classes:
         raise InvalidInput("label_noise", value, accepted)
-    probability = (lambda entry: 0 <= entry <= 1, "a probability from 0 to 1 is accepted")
+    probability = (lambda entry: 0 <= entry <= 1, "must be a probability from 0 to 1")
     matrix = np.array([
         [number(f"label_noise[{k}][{j}]", entry, *probability) for j, entry in enumerate(row)]
         for k, row in enumerate(rows)
     ])  # fmt: skip
     for k, total in enumerate(matrix.sum(axis=1)):
         if abs(total - 1.0) > ROUNDING:
-            accepted = f"the probabilities of row {k} must sum to one, not to {total:.6g}"
+            accepted = f"must have rows of sum one; that of row {k} is {total:.6g}"
             raise InvalidInput("label_noise", value, accepted)
     for label in range(classes):
         rival = int(np.argmax(np.delete(matrix[:, label], label)))
         rival += rival >= label
         if matrix[rival, label] >= matrix[label, label]:
             accepted = (
-                f"label {label} must be likelier in class {label} than in class {rival}, or the"
+                f"must make label {label} likelier in class {label} than in class {rival}, or the"
                 " labels of these classes say nothing, or the contrary"
             )
             raise InvalidInput("label_noise", value, accepted)

@@ -201,6 +201,7 @@ def _checked(
     """`starts` and `limit` as whole numbers; `InvalidInput` for what is not accepted."""
     if not isinstance(problem, Problem):
         raise InvalidInput("problem", problem, "must be a selftrain.Problem")
+    problem.needs_two_classes("the search for the best recipe")
     if method not in METHODS:
         raise InvalidInput("method", method, f"unknown method; {nearest(str(method), METHODS)}")
     checked_progress(progress)

@@ -66,6 +66,7 @@ def supervised_fit(problem: Problem, ridge: float, tolerance: float = 1e-10) -> 
     """
     if not isinstance(problem, Problem):
         raise InvalidInput("problem", problem, "must be a selftrain.Problem")
+    problem.needs_two_classes("the supervised optimum")
     tolerance = checked_tolerance(tolerance)
     model = supervised_model(problem, ridge, tolerance)
     return SupervisedFit(model.error, ridge, model.cosine)

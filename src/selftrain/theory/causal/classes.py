@@ -28,6 +28,7 @@ from .replicate import MEASURED, CausalRun, Outcome, PointSource, Replicate, Set
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
+    from matplotlib.figure import Figure
 
 LAW_POINTS = 2**12
 """Points of the law of training logits, for each class and group."""
@@ -248,6 +249,12 @@ class ClassTrajectory:
     def balanced_error(self) -> Array:
         """The mean of the errors within the classes."""
         return np.asarray(self.class_errors.mean(axis=1))
+
+    def plot(self, *, panel: str | None = None, ax: Any = None, figure: Any = None) -> Figure:
+        """Draw errors, recall and labels of each class, and the last confusion."""
+        from ...plots.classes import plot_classes
+
+        return plot_classes(self, panel=panel, ax=ax, figure=figure)
 
     @property
     def predicted_shares(self) -> Array:

@@ -127,7 +127,8 @@ def gradient(
     (0.000996, (16,))
     """
     if not isinstance(trajectory, Trajectory):
-        raise InvalidInput("trajectory", trajectory, "must be a result of selftrain.solve")
+        accepted = "must be a result of selftrain.solve for two classes and fresh batches"
+        raise InvalidInput("trajectory", trajectory, accepted)
     trajectory.problem.needs_fresh_rows("the gradient")
     checked_progress(progress)
     name, step = _quantity(trajectory, of, at)
