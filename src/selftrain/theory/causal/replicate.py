@@ -256,6 +256,8 @@ class CausalRun:
         self.shares[t] = label_shares(fit, self.present)
         if t > 0 and class_lost(t, fit, self.shares[t], self._state(t - 1)):
             return False
+        if exact_averages(members):  # linear labels have no class
+            self.shares[t] = np.nan
         for member in members:
             member.cell.place(t)
         layout = self._layout(fit)
