@@ -157,8 +157,8 @@ class ClassTrajectory:
         overlaps: $\sum_c w_c^{(t)}\cdot w_c^{(s)}$ of all pairs of fits.
         chi: mean response of a weight.
         label_shares: share of each class among the pseudo-labels that fit t is trained on (among
-            the given labels where there are no others), (T+1, K); NaN in runs of the squared loss with
-            soft labels, which are no shares.
+            the given labels where there are no others), (T+1, K); NaN in runs of the squared
+            loss with soft labels, which are no shares.
         fraction_selected, pseudo_label_accuracy, selected_label_accuracy: of the pseudo-labelled
             samples of fit t; NaN where there are none.
         train_loss: mean loss of the selected pseudo-labelled samples, else of those with given
