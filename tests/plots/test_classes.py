@@ -27,6 +27,12 @@ def test_panels_show_what_the_run_has(run):
     assert written == pytest.approx(run.confusion[-1].ravel(), abs=0.005)
 
 
+def test_predicted_shares_are_those_of_the_confusion(run):
+    shares = np.array([0.6, 0.3, 0.1]) @ run.confusion[-1]
+    np.testing.assert_allclose(run.predicted_shares[-1], shares, rtol=1e-12)
+    assert run.predicted_shares[-1].sum() == pytest.approx(1.0, abs=1e-6)
+
+
 def test_one_panel(run):
     assert len(run.plot(panel="confusion").axes) == 1
     with pytest.raises(InvalidInput, match="recall"):

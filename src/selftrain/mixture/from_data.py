@@ -9,7 +9,6 @@ matrix of features by features is formed when rows are few and features are many
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -250,13 +249,3 @@ def classified_rows(X: Any, y: Any) -> tuple[Array, Any, tuple[str, ...] | None]
     if kinds.size < 2:
         raise InvalidInput("y", kinds.tolist(), f"two classes are needed; here are {kinds.size}")
     return rows, index.ravel(), names
-
-
-def labelled_rows(X: Any, y: Any) -> tuple[Array, Any, tuple[str, ...] | None]:
-    """Return rows of two classes, whether each is of the positive one, names of the columns."""
-    rows, index, names = classified_rows(X, y)
-    if index.max() > 1:
-        shown: Sequence[Any] = np.unique(np.asarray(y))[:5].tolist()
-        accepted = f"two classes are needed; here are {int(index.max()) + 1}"
-        raise InvalidInput("y", shown, accepted)
-    return rows, index == 1, names

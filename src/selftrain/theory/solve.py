@@ -115,7 +115,7 @@ def checked_tolerance(tolerance: Any) -> float:
 def _check_protocol(recipe: Any, on_failure: Any, warm_start: Any) -> None:
     for name, value in (("recipe", recipe), ("warm_start", warm_start)):
         if value is not None:
-            accepted = "must be left out: a protocol says itself what is fitted and how"
+            accepted = "must not be given: a protocol states what is fitted, and how"
             raise InvalidInput(name, value, accepted)
     _check_ending(on_failure)
 
