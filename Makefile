@@ -1,5 +1,6 @@
-# make setup       a virtual environment in .venv with the `selftrain` command
-# make run         the quick report: out/index.html, the figures of the paper in their quick version
+# make run         the first page: out/index.html, the headline and the examples of the README (a minute)
+# make setup       a virtual environment in .venv with the `selftrain` command, `selftrain explore` included
+# make report      the figures of the paper in their quick version: out/report/index.html (some minutes)
 # make paper       every figure of the paper in full, the page of the documentation from it, and its other pictures
 # make check       linters, types, and the fast tests
 # make test        linters, types, and every test
@@ -17,18 +18,22 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --quiet --disable-pip-version-check
 READY  := $(VENV)/.ready
+PAGE   := $(VENV)/.ready-for-explore
 TESTED := $(VENV)/.ready-for-tests
 WARM   := $(VENV)/.warm
 WORKERS ?= 2
 CONSTRAINTS ?= constraints.txt
 AXE    := 4.11.1
 
-.PHONY: setup run paper check fast test lint format docs bench bench-check coverage wheel wheel-check browser robustness clean
+.PHONY: setup run report paper check fast test lint format docs bench bench-check coverage wheel wheel-check browser robustness clean
 
 setup: $(WARM)
 
 run: $(READY)
-	$(BIN)/python -m selftrain.report --out out
+	@$(BIN)/python -m selftrain.report README.md --out out
+
+report: $(READY)
+	$(BIN)/python -m selftrain.report.quick --out out/report
 
 paper: $(READY)
 	$(PIP) install --constraint $(CONSTRAINTS) mlxtend
@@ -108,20 +113,27 @@ clean:
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "selftrain needs Python 3.11 or newer: make PYTHON=python3.11 ..."; exit 1; }
-	$(PYTHON) -m venv $(VENV)
+	@echo "Creating $(VENV) with $(PYTHON)."
+	@$(PYTHON) -m venv $(VENV)
 
-# pip would compile modules on one core, plotly's thousands among them, of which few are ever imported.
+# pip would compile all modules, on one core. What pip says is the progress of the first minute.
 $(READY): pyproject.toml $(CONSTRAINTS) | $(BIN)/python
-	$(PIP) install --no-compile --constraint $(CONSTRAINTS) --editable '.[explore]'
-	-@$(BIN)/python -m compileall -qq -j 0 -x 'plotly|/tests?/' $(VENV)/lib src
+	@echo "Installing selftrain and the packages it needs into $(VENV), once (200 MB)."
+	@$(BIN)/python -m pip --disable-pip-version-check install --no-compile --constraint $(CONSTRAINTS) --editable .
+	@echo "Compiling their modules."
+	-@$(BIN)/python -m compileall -qq -j 0 -x '/tests?/' $(VENV)/lib src
 	@touch $@
 
-$(WARM): $(READY)
+$(PAGE): $(READY)
+	$(PIP) install --no-compile --constraint $(CONSTRAINTS) --editable '.[explore]'
+	@touch $@
+
+$(WARM): $(PAGE)
 	$(BIN)/selftrain warmup
 	@touch $@
 
 # `--group` needs pip 25.1; Python 3.11 brings an older one.
-$(TESTED): $(READY)
+$(TESTED): $(PAGE)
 	$(PIP) install --upgrade pip
 	$(PIP) install --constraint $(CONSTRAINTS) --group dev
 	@touch $@

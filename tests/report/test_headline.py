@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from selftrain import Recipe, solve
-from selftrain.report.__main__ import main
+from selftrain.plots.headline import plot_headline
+from selftrain.report.__main__ import examples, main
 from selftrain.report.finding import finding, remarks
 from selftrain.report.headline import BOUNDS, PROBLEM, Contender, headline, simulated
 
@@ -59,44 +60,74 @@ def test_finite_systems_follow_the_theory_of_the_heuristics(told):
 
 
 def test_sentences_are_about_these_numbers(told):
-    asked, naive, helped = finding(told)
+    sentences = finding(told)
+    assert len(sentences) == 5
+    _, asked, between, naive, helped = sentences
     alone, full = told.labeled_only.run.error[0], told.supervised.error
     shares = [(alone - one.run.error[-1]) / (alone - full) for one in (told.naive, told.helped)]
-    assert "20%" in asked
+    assert "20% of the samples" in asked
     assert "0.5 labelled samples" in asked
-    assert f"{shares[0]:.0%} of the gap" in naive
-    assert f"close {shares[1]:.0%}" in helped
-    assert f"{told.limits.semi_supervised:.4f}" in helped
+    for error in (alone, full, told.limits.semi_supervised):
+        assert f"{error:.1%}" in between
+    assert f"closes {shares[0]:.0%} of that gap" in naive
+    assert np.all(np.diff(told.naive.run.bias_to_norm) < 0)  # drift towards the larger class
+    assert f"closes {shares[1]:.0%}" in helped
     assert any("lambda_l of" in line and "highest" in line for line in remarks(told))
 
 
-def test_report_is_a_page_and_a_table(told, monkeypatch, capsys, tmp_path):
-    """The page is there with the finding before any figure, and says so; at the end it has all."""
-    seen = []
+def test_four_lines_are_drawn_and_named(told):
+    (ax,) = plot_headline(told).axes
+    lines = [line for line in ax.lines if len(line.get_xdata()) and line.get_linestyle() != "None"]
+    ends = sorted(float(line.get_ydata()[-1]) for line in lines)
+    helped, naive = told.helped.run.error[-1], told.naive.run.error[-1]
+    alone, full = told.labeled_only.run.error[0], told.supervised.error
+    assert ends == sorted([helped, naive, alone, full])
+    named = " ".join(text.get_text() for text in ax.texts)
+    assert all(f"{100 * end:.1f} %" in named for end in ends)
 
-    def no_figures(*_, **__):
-        seen.append((tmp_path / "new" / "index.html").read_text(encoding="utf-8"))
-        return []
 
+def told_page(told, monkeypatch, folder, first, second):
+    """The page of a README with these two examples."""
+    readme = folder / "README.md"
+    readme.write_text(f"```python\n{first}\n```\n\n```python\n{second}\n```\n")
+    out = folder / "new"
     monkeypatch.setattr("selftrain.report.__main__.headline", lambda: told)
-    monkeypatch.setattr("selftrain.report.__main__.run", no_figures)
-    monkeypatch.setattr(sys, "argv", ["report", "--out", str(tmp_path / "new"), "--seeds", "0"])
+    monkeypatch.setattr(sys, "argv", ["report", str(readme), "--out", str(out), "--seeds", "0"])
     main()
+    return (out / "index.html").read_text(encoding="utf-8")
+
+
+def test_the_first_page_has_story_picture_examples_and_numbers(told, monkeypatch, capsys, tmp_path):
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "tutorial.md").write_text("# Tutorial\n")
+    page = told_page(told, monkeypatch, tmp_path, "print(6 * '<7>')", "print(1e3)")
     printed = capsys.readouterr().out
     assert (tmp_path / "new" / "headline.png").read_bytes().startswith(b"\x89PNG")
-    page = (tmp_path / "new" / "index.html").read_text(encoding="utf-8")
-    assert 'src="data:image/png;base64,' in seen[0]
-    assert "this page reloads" in seen[0]
     assert "this page reloads" not in page
-    order = [page.index(html.escape(sentence)) for sentence in finding(told)]
-    assert order == sorted(order)
-    assert order[-1] < page.index("data:image/png")
+    assert all(html.escape(sentence) in page for sentence in finding(told))
     assert all(sentence in printed for sentence in finding(told))
-    assert printed.index(finding(told)[0]) == 0
-    for text in (printed, page):
-        for contender in (told.labeled_only, *told):
-            assert contender.name in text
-            assert f"{contender.run.error[-1]:.5f}" in text
-        assert f"{told.limits.semi_supervised:.5f}" in text
-        assert "λ_L, λ_U: ridge of" in text
-        assert "mean ± standard deviation over 2 systems of 512 features" in text
+    order = [page.index(text) for text in ("Can a linear", "data:image/png", 6 * "&lt;7&gt;")]
+    assert order == sorted(order)
+    assert 6 * "<7>" in printed
+    assert "1000.0" in page
+    assert 'href="../docs/tutorial.md"' in page
+    assert "faq.md" not in page
+    for contender in (told.labeled_only, *told):
+        assert contender.name in page
+        assert f"{contender.run.error[-1]:.5f}" in page
+    assert f"{told.limits.semi_supervised:.5f}" in page
+    assert "λ_L, λ_U: ridge of" in page
+    assert "mean ± standard deviation over 2 systems of 512 features" in page
+
+
+def test_an_example_that_fails_is_shown(told, monkeypatch, tmp_path):
+    with pytest.raises(SystemExit, match="ZeroDivisionError"):
+        told_page(told, monkeypatch, tmp_path, "1 / 0", "print(1)")
+    page = (tmp_path / "new" / "index.html").read_text(encoding="utf-8")
+    assert "2 of 2 examples are still running; this page reloads" in page
+
+
+def test_a_readme_needs_two_examples(tmp_path):
+    (tmp_path / "README.md").write_text("# Nothing here\n")
+    with pytest.raises(SystemExit, match="2 examples expected, found 0"):
+        examples(tmp_path / "README.md")

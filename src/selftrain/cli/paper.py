@@ -117,12 +117,13 @@ def _write_page(folder: Path, quick: bool, made: list[str]) -> None:
     """Write an HTML page of all figures of this kind in the folder."""
     from ..paper.registry import IDS
     from ..paper.run import read_record
+    from ..report.full_run import judged
     from ..report.page import claims_list, figure_section, page
     from ..runtime.files import write_text
 
     names = dict.fromkeys([*IDS, *made])
     found = [read_record(folder, name) for name in names if (folder / f"{name}.png").is_file()]
-    records = [one for one in found if one is not None and one["quick"] == quick]
+    records = [judged(one) for one in found if one is not None and one["quick"] == quick]
     sections = [*(figure_section(one, folder) for one in records), claims_list(records)]
     title = "The paper, figure by figure" + (": quick versions" if quick else "")
     write_text(folder / "index.html", page(title, "", sections))
@@ -136,6 +137,7 @@ def _about(one: Any, quick: bool, folder: Path) -> dict[str, Any]:
     from ..paper.run import read_record
     from ..paper.variation import parameters
     from ..report.counts import count
+    from ..report.full_run import judged
     from ..sweeps import Store
 
     store = Store(folder / "points.db")
@@ -145,7 +147,7 @@ def _about(one: Any, quick: bool, folder: Path) -> dict[str, Any]:
     record = read_record(folder, one.id)
     state = "not made"
     if stored == points and record is not None and record["quick"] == quick:
-        state = f"made, claims: {count(record['claims'])}"
+        state = f"made, claims: {count(judged(record)['claims'])}"
     elif stored:
         state = f"{stored} of {points} points"
     return {
@@ -163,17 +165,19 @@ def _about(one: Any, quick: bool, folder: Path) -> dict[str, Any]:
 def _show(outcomes: list[FigureOutcome], folder: Path) -> None:
     from ..paper.variation import NOT_JUDGED
     from ..report.counts import claims_of, count, findings_of, verdict
+    from ..report.full_run import judged
 
     rows: list[tuple[str, ...]] = []
     for one in outcomes:
         if one.record is not None:
-            for claim in one.record["claims"]:
+            record = judged(one.record)
+            for claim in record["claims"]:
                 case = f" ({claim['case']})" if claim["case"] else ""
                 quoted = f"“{claim['quote']}”{case}"
-                rows.append((one.id, quoted, verdict(claim, one.record), claim["found"]))
-            for finding in one.record["findings"]:
-                judged = verdict(finding, one.record)
-                rows.append((one.id, f"(ours) {finding['says']}", judged, finding["found"]))
+                rows.append((one.id, quoted, verdict(claim, record), claim["found"]))
+            for finding in record["findings"]:
+                word = verdict(finding, record)
+                rows.append((one.id, f"(ours) {finding['says']}", word, finding["found"]))
         rows += [(one.id, "could not be computed", "", failure) for failure in one.failures]
     if rows:
         titles = ("figure", "the paper says, or we find", "verdict", "found")
@@ -183,7 +187,7 @@ def _show(outcomes: list[FigureOutcome], folder: Path) -> None:
         console = terminal()
         console.width = max(console.width, 140)
         print_table(console, table)
-    made = [one.record for one in outcomes if one.record is not None]
+    made = [judged(one.record) for one in outcomes if one.record is not None]
     claims, findings = claims_of(made), findings_of(made)
     if claims or findings:
         remark(

@@ -1,1 +1,1 @@
-"""The quick report of `make run`, the page of the paper, and the pictures of the documentation."""
+"""Pages a person reads: of `make run`, `make report` and the paper; pictures of the docs."""

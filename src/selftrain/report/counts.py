@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from ..paper.ruling import FAILS, HOLDS, NO_BAR, OPEN
+from .full_run import KEYS
 
 Record = Mapping[str, Any]
 NEEDS_THE_FULL_RUN = "needs the full run"
@@ -77,8 +78,10 @@ def flipping(entries: Iterable[Mapping[str, Any]]) -> tuple[int, int]:
 
 
 def verdict(entry: Mapping[str, Any], record: Record) -> str:
-    """Return the verdict in words, with the reason if a quick version cannot tell."""
+    """Return the verdict in words, with the date if it is that of the full run (`judged`)."""
     word = str(entry["verdict"])
+    if "full_run" in entry:
+        return f"{word} (full run of {entry['full_run']})"
     return f"{word} ({NEEDS_THE_FULL_RUN})" if word == OPEN and record["quick"] else word
 
 
@@ -90,7 +93,7 @@ def contradictions(quick: Iterable[Record], full: Iterable[Record]) -> list[str]
         other = known.get(record["figure"])
         if other is None:
             continue
-        for kind, names in (("claims", ("quote", "case")), ("findings", ("says",))):
+        for kind, names in KEYS.items():
             seen = {tuple(entry[name] for name in names): entry["verdict"] for entry in other[kind]}
             for entry in record[kind]:
                 key = tuple(entry[name] for name in names)

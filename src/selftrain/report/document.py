@@ -3,8 +3,8 @@
     python -m selftrain.report.document FOLDER DOCS [QUICK]
 
 reads the records that `selftrain paper run` left in FOLDER and writes DOCS/paper.md, its images,
-and DOCS/paper-verdicts.json. With QUICK, the folder of a quick run, it compares the verdicts of
-both, and raises if they contradict each other.
+and the verdicts that quick runs show (`full_run.py`). With QUICK, the folder of a quick run, it
+compares the verdicts of both, and raises if they contradict each other.
 """
 
 from __future__ import annotations
@@ -13,12 +13,14 @@ import json
 import shutil
 import sys
 from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from ..errors import InvalidInput
 from ..runtime.files import write_text
 from .counts import claims_of, contradictions, count, findings_of, flipping, key_of, verdict
+from .full_run import VERDICTS
 
 HEAD = """# The paper, figure by figure
 
@@ -44,8 +46,8 @@ parameters the paper fixes and which were chosen here.
 
 A claim is a sentence of the paper, quoted, with what was tested and what was found; if one sentence
 is tested in several cases, each case is a claim. A finding is a statement of our own. A verdict is
-"holds", "does not hold" or "cannot tell". The quick version says "cannot tell (needs the full run)"
-wherever the full run could say something else.
+"holds", "does not hold" or "cannot tell". Where the quick version cannot judge, it shows the verdict
+of the last full run with its date.
 
 A verdict compares measured numbers, with their uncertainties, with bars. The bars are ours: a
 sentence like “almost compatible” has none. So each verdict was repeated with each of its bars
@@ -152,8 +154,8 @@ def _quoted(claim: Mapping[str, Any]) -> str:
     return f"“{claim['quote']}”{case}"
 
 
-def write(folder: Path, docs: Path, quick: Path | None = None) -> Path:
-    """Write DOCS/paper.md and its images from the records in a folder."""
+def write(folder: Path, docs: Path, quick: Path | None = None, verdicts: Path = VERDICTS) -> Path:
+    """Write DOCS/paper.md, its images and the file of verdicts from the records in a folder."""
     from ..paper.registry import IDS
     from ..paper.run import read_record
 
@@ -173,13 +175,19 @@ def write(folder: Path, docs: Path, quick: Path | None = None) -> Path:
     for record in there:
         name = record["figure"]
         shutil.copyfile(folder / f"{name}.png", docs / "images" / f"paper-{name}.png")
-    verdicts = {
-        "full": [_verdicts(one) for one in there],
+    found_in = {
+        "full": [_verdicts(one) | {"date": _date(folder, one)} for one in there],
         "quick": [_verdicts(one) for one in known],
     }
-    (docs / "paper-verdicts.json").write_text(json.dumps(verdicts, indent=1) + "\n", "utf-8")
+    write_text(verdicts, json.dumps(found_in, indent=1) + "\n")
     target = docs / "paper.md"
     return write_text(target, markdown(there))
+
+
+def _date(folder: Path, record: Mapping[str, Any]) -> str:
+    """Return the day on which a record was written."""
+    written = (folder / f"{record['figure']}.json").stat().st_mtime
+    return datetime.fromtimestamp(written, UTC).date().isoformat()
 
 
 def _verdicts(record: Mapping[str, Any]) -> dict[str, Any]:

@@ -105,21 +105,18 @@ def headline() -> Headline:
 def simulated(
     story: Headline, features: int = 16384, seeds: int = 8, progress: ProgressOption = None
 ) -> Headline:
-    """Add finite systems with the heuristics, and with them switched off.
+    """Add finite systems with the heuristics.
 
     The naive optimum is not simulated: at its ridge, near 1e-6 with separable labelled data, the
     fit of a finite system is ill-conditioned.
 
     Arguments:
         features: size N of the simulated systems.
-        seeds: number of systems per competitor.
+        seeds: number of systems.
         progress: None, True, False or a function of a `ProgressReport` (`runtime.progress`).
     """
     from ..simulation.simulate import simulate
 
-    def followed(one: Contender) -> Contender:
-        recipe = one.run.recipe
-        systems = simulate(story.problem, recipe, features, seeds, probes=0, progress=progress)
-        return replace(one, simulated=systems)
-
-    return replace(story, helped=followed(story.helped), unhelped=followed(story.unhelped))
+    recipe = story.helped.run.recipe
+    systems = simulate(story.problem, recipe, features, seeds, probes=0, progress=progress)
+    return replace(story, helped=replace(story.helped, simulated=systems))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import html
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; color: #222; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; overflow-wrap: break-word; }
 h1 { font-size: 1.7rem; line-height: 1.25; } h2 { font-size: 1.25rem; margin-top: 3rem; }
 .lead p { font-size: 1.15rem; margin: 0.6rem 0; }
-img { max-width: 100%; height: auto; }
+img { max-width: 100%; height: auto; } picture img { max-width: min(100%, 46rem); }
 table { border-collapse: collapse; font-size: 0.9rem; width: 100%; }
 td, th { border-bottom: 1px solid #ddd; padding: 0.35rem 0.6rem; text-align: left; vertical-align: top; }
 .wide { overflow-x: auto; } .numbers td + td, .numbers th + th { text-align: right; white-space: nowrap; }
@@ -38,7 +38,7 @@ ul.claims li > div { color: #222; }
 }
 """
 
-GO_ON = """selftrain paper list                   what there is, what it costs
+NEXT = """selftrain paper list                   what there is, what it costs
 selftrain paper run                    everything in full: half an hour on two cores
 selftrain paper run fig4               one figure, by its number or its id
 selftrain paper run cosine --set rho=0.3,alpha_l=0.2     the same with other parameters
@@ -129,33 +129,27 @@ def claims_list(records: Iterable[Record]) -> Section:
         for kind, words in zip(("holds", "fails", "open"), counts.words, strict=True)
     )
     body = (
-        f'<p class="counts">Of {counts.total} claims of the paper {marks}</p><p>{_why_open(known)}'
-        f" Of {len(findings)} findings of our own {count(findings)}: under the figures.</p>"
+        f'<p class="counts">Of {counts.total} claims of the paper {marks}</p>'
+        f"<p>Of {len(findings)} findings of our own {count(findings)}: under the figures.</p>"
     )
     homes = {key_of(claim): record for record in reversed(known) for claim in record["claims"]}
     for kind, verdict_word in (("fails", FAILS), ("holds", HOLDS), ("open", OPEN)):
         entries = "".join(
             f'<li class="{kind}"><div><q>{to_html(claim["quote"])}</q>{_case(claim)} <span'
-            f' class="mark {kind}">{verdict_word}</span>. {html.escape(claim["found"])} <a'
+            f' class="mark {kind}">{verdict(claim, homes[key_of(claim)])}</span>. {html.escape(claim["found"])} <a'
             f' href="#{homes[key_of(claim)]["figure"]}">{homes[key_of(claim)]["figure"]}</a></div></li>'
             for claim in claims
             if claim["verdict"] == verdict_word
         )
         if entries and kind == "open":
             entries = (
-                f"<details><summary>{counts.open} that the quick run does not decide</summary><ul"
+                f"<details><summary>{counts.open} that the numbers do not decide</summary><ul"
                 f" class=claims>{entries}</ul></details>"
             )
         elif entries:
             entries = f'<ul class="claims">{entries}</ul>'
         body += entries
     return Section("claims", "What the paper claims", None, body)
-
-
-def _why_open(records: Sequence[Record]) -> str:
-    if not any(record["quick"] for record in records):
-        return ""
-    return "What is open needs the full run: <code>selftrain paper run</code>."
 
 
 def _case(claim: Mapping[str, Any]) -> str:
@@ -167,12 +161,15 @@ def _verdict(entry: Mapping[str, Any], record: Record) -> str:
     return f'<td class="{kind}">{html.escape(verdict(entry, record))}</td>'
 
 
-def page(title: str, lead: str, sections: Iterable[Section], note: str = "") -> str:
+def page(
+    title: str, lead: str, sections: Iterable[Section], note: str = "", commands: str = NEXT
+) -> str:
     """Return the whole page.
 
     Arguments:
         lead: what stands under the title, as HTML.
         note: progress of an unfinished page, which reloads until it is finished.
+        commands: what to run next.
     """
     body = "".join(f"{_heading(part)}{_picture(part)}{part.body}" for part in sections)
     renew = f'<meta http-equiv="refresh" content="{RENEW}">' if note else ""
@@ -182,7 +179,7 @@ def page(title: str, lead: str, sections: Iterable[Section], note: str = "") -> 
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{html.escape(title)}</title><style>{_STYLE}</style></head><body>"
         f"<h1>{html.escape(title)}</h1>{state}{lead}{body}"
-        f'<h2 id="go-on">Next steps</h2><pre>{html.escape(GO_ON)}</pre></body></html>\n'
+        f'<h2 id="next">Next</h2><pre>{html.escape(commands)}</pre></body></html>\n'
     )
 
 

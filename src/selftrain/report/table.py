@@ -1,14 +1,10 @@
-"""The numbers of the headline as a table, on the terminal and on the page."""
+"""The numbers of the headline as a table."""
 
 from __future__ import annotations
 
 import html
-from typing import TYPE_CHECKING
 
 from .headline import Contender, Headline
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 COLUMNS = ("method", "λ_L", "λ_U", "a", "error, t=0", "t=T", "simulated")
 Row = tuple[str, ...]
@@ -29,20 +25,7 @@ def rows(story: Headline) -> list[Row]:
     ]
 
 
-def for_terminal(story: Headline) -> Table:
-    """Return the table for rich."""
-    from rich import box
-    from rich.table import Table
-
-    made = Table(title=f"{story.problem!r}", title_justify="left", box=box.SIMPLE_HEAD)
-    for index, name in enumerate(COLUMNS):
-        made.add_column(name, justify="right" if index else "left", no_wrap=True)
-    for row in rows(story):
-        made.add_row(*row)
-    return made
-
-
-def for_page(story: Headline) -> str:
+def as_html(story: Headline) -> str:
     """Return the table as HTML."""
     head = "".join(f"<th>{html.escape(name)}</th>" for name in COLUMNS)
     body = "".join(
