@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import selftrain
-from selftrain import datasets, expansions, labelers, losses, results
+from selftrain import datasets, estimator, expansions, labelers, losses, results
 
 ROOT = Path(__file__).parents[1]
 
@@ -35,7 +35,7 @@ def test_the_stub_has_nothing_that_is_not_there() -> None:
 def test_the_pages_of_the_api_have_every_public_name() -> None:
     pages = "".join(path.read_text("utf-8") for path in (ROOT / "docs" / "api").glob("*.md"))
     names = [f"selftrain.{name}" for name in selftrain.__all__ if name != "SelfTrainError"]
-    for part in (datasets, expansions, labelers, losses, results):
+    for part in (datasets, estimator, expansions, labelers, losses, results):
         names += [f"{part.__name__}.{name}" for name in part.__all__]
     for name in names:
         assert f":: {name}\n" in pages, name

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from selftrain import SelfTrainingLinearClassifier
+from selftrain.estimator import Settings
 
 from ..markdown import table
 from ..options import parser
@@ -53,9 +54,9 @@ def one_run(X: np.ndarray, classes: np.ndarray, seed: int) -> list[float]:
 
 
 def _fit(X: np.ndarray, y: np.ndarray) -> SelfTrainingLinearClassifier:
-    return SelfTrainingLinearClassifier(class_weight="balanced", anchor=10.0, random_state=0).fit(
-        X, y
-    )
+    settings = Settings(anchor=10.0)
+    model = SelfTrainingLinearClassifier(class_weight="balanced", settings=settings, random_state=0)
+    return model.fit(X, y)
 
 
 def main(command: str, arguments: Sequence[str]) -> int:

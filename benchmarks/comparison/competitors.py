@@ -26,6 +26,7 @@ from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 from sklearn.svm import LinearSVC
 
 from selftrain.arrays import Array
+from selftrain.estimator import Settings
 from selftrain.estimator.classifier import SelfTrainingLinearClassifier
 
 from ..speed.measure import timed
@@ -205,12 +206,12 @@ def transductive_svm(split: Split, rows: Prepared) -> Verdict:
     return Verdict((score > 0).astype(int), score, None, share)
 
 
-def ours(neighbours: bool | str = "auto", **constants: Any) -> Method:
+def ours(**settings: Any) -> Method:
     """Fit `SelfTrainingLinearClassifier` on the columns as they are, deciding at even odds."""
 
     def method(split: Split, rows: Prepared) -> Verdict:
         model = SelfTrainingLinearClassifier(
-            neighbours=neighbours, class_weight="balanced", random_state=0, **constants
+            class_weight="balanced", settings=Settings(**settings), random_state=0
         )
         model.fit(split.train, split.target)
         score = model.decision_function(split.test)

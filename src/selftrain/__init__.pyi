@@ -2,6 +2,7 @@
 
 from . import datasets as datasets
 from . import errors as errors
+from . import estimator as estimator
 from . import expansions as expansions
 from . import labelers as labelers
 from . import losses as losses

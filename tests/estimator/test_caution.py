@@ -13,10 +13,13 @@ from scipy.special import logit
 
 from selftrain import SelfTrainingLinearClassifier
 from selftrain.arrays import Array
-from selftrain.estimator.anchored import Outcome, Share
+from selftrain.estimator import Settings
+from selftrain.estimator.anchored import Outcome, Share, TwoClasses, Unlabeled
+from selftrain.estimator.blocks import StoredRows
 from selftrain.estimator.caution import PRIOR_MEAN, share_of_start
 from selftrain.estimator.folds import Labeled
 from selftrain.estimator.mixture import ScoreMixture
+from selftrain.estimator.settings import TABLE
 from selftrain.estimator.training import FARTHEST, calibrated
 
 
@@ -93,13 +96,15 @@ def test_labelled_rows_move_even_odds_a_little_only() -> None:
     mixture = ScoreMixture((-0.1, 0.1), (0.01, 0.01), 0.05)
     spread = float(scores.std())
     outcome = Outcome(np.ones(1), 0.0, np.zeros(40), scores, mixture, [], spread)
-    found = calibrated(labelled(classes), outcome, Share(), 0.3)
+    unlabeled = Unlabeled(StoredRows(np.zeros((500, 1))), np.ones(500))
+    problem = TwoClasses(labelled(classes), unlabeled, TABLE, Share())
+    found = calibrated(problem, outcome)
     moved = (found.shift - found.even) / found.slope
     assert moved == pytest.approx(FARTHEST * spread)
     assert 0.5 < np.mean(found.slope * scores + found.shift > found.even) < 0.7
     # Probabilities are not held back: labelled rows say that the class is five times as common.
     assert found.shift > logit(0.05) + 1.0
-    free = calibrated(labelled(classes), replace(outcome, spread=np.inf), Share(), 0.3)
+    free = calibrated(problem, replace(outcome, spread=np.inf))
     assert free.even == pytest.approx(logit(0.05))
 
 
@@ -111,7 +116,9 @@ def test_neighbours_teach_on_images_and_not_on_words() -> None:
     y = np.where(np.arange(400) < 40, truth, -1)
 
     def scores(rows: object, neighbours: bool | str) -> Array:
-        model = SelfTrainingLinearClassifier(neighbours=neighbours, random_state=0)
+        model = SelfTrainingLinearClassifier(
+            settings=Settings(neighbours=neighbours), random_state=0
+        )
         return model.fit(rows, y).decision_function(rows)
 
     for rows in (words, scipy.sparse.csr_array(words)):

@@ -11,15 +11,16 @@ from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from selftrain import SelfTrainingLinearClassifier
+from selftrain import Recipe, SelfTrainingLinearClassifier
 from selftrain.errors import InvalidInput
+from selftrain.estimator import Settings
+from selftrain.estimator.blocks import as_rows
 from selftrain.estimator.evaluation import LabeledFolds, labeled_scorer
 from selftrain.estimator.preprocessing import extremes, find_basis
-from selftrain.estimator.rows import as_rows
 
 
 def hidden(classes, labels, seed=0, marker=-1):
@@ -124,7 +125,7 @@ def test_more_classes_are_one_against_the_rest_with_probabilities_that_add_up():
 def test_sparse_rows_give_what_dense_ones_give():
     rows, classes = load_digits(n_class=2, return_X_y=True)
     target = hidden(classes, 20)
-    options = {"random_state": 0, "preprocessing": "shared"}
+    options = {"random_state": 0, "settings": Settings(preprocessing="shared")}
     dense = SelfTrainingLinearClassifier(**options).fit(rows, target)
     sparse = SelfTrainingLinearClassifier(**options).fit(scipy.sparse.csr_array(rows), target)
     np.testing.assert_allclose(sparse.coef_, dense.coef_, rtol=1e-6, atol=1e-9)
@@ -156,7 +157,8 @@ def test_neighbours_help_where_clusters_are_many():
     classes = (digit == 8).astype(int)
     scores = []
     for neighbours in (False, True):
-        options = {"neighbours": neighbours, "class_weight": "balanced", "random_state": 0}
+        settings = Settings(neighbours=neighbours)
+        options = {"settings": settings, "class_weight": "balanced", "random_state": 0}
         errors = []
         for seed in range(3):
             target = hidden(classes, 40, seed)
@@ -172,7 +174,7 @@ def test_it_works_with_the_tools_of_scikit_learn(cancer, model):
     pipe = make_pipeline(StandardScaler(), SelfTrainingLinearClassifier(random_state=0))
     search = GridSearchCV(
         pipe,
-        {"selftraininglinearclassifier__anchor": [3.0, 10.0]},
+        {"selftraininglinearclassifier__settings": [Settings(anchor=a) for a in (3.0, 10.0)]},
         cv=LabeledFolds(3, random_state=0),
         scoring=labeled_scorer("balanced_accuracy"),
     ).fit(rows, target)
@@ -194,9 +196,10 @@ def test_weights_are_routed_through_a_search(cancer):
     with config_context(enable_metadata_routing=True):
         base = SelfTrainingLinearClassifier(random_state=0).set_fit_request(sample_weight=True)
         folds = LabeledFolds(2, random_state=0)
-        search = GridSearchCV(base, {"anchor": [10.0]}, cv=folds, scoring=labeled_scorer())
+        grid = {"settings": [Settings(anchor=10.0)]}
+        search = GridSearchCV(base, grid, cv=folds, scoring=labeled_scorer())
         search.fit(rows, target, sample_weight=weights)
-    direct = SelfTrainingLinearClassifier(anchor=10.0, random_state=0)
+    direct = SelfTrainingLinearClassifier(settings=Settings(anchor=10.0), random_state=0)
     direct.fit(rows, target, sample_weight=weights)
     np.testing.assert_allclose(search.best_estimator_.coef_, direct.coef_)
 
@@ -236,23 +239,98 @@ def test_bad_rows_are_refused_in_one_sentence(cancer, case):
     ("name", "value"),
     [
         ("method", "anchor"),
-        ("neighbours", "yes"),
-        ("anchor", 0),
-        ("ridge", -1.0),
-        ("steps", 1.5),
-        ("shrinkage", 2.0),
-        ("metrics", (2.0,)),
         ("share", 1.5),
         ("class_weight", "even"),
         ("class_weight", {"one": 2.0}),
-        ("clip", 0.0),
-        ("tolerance", 1.0),
-        ("recipe", "naive"),
+        ("settings", {"steps": 1}),
     ],
 )
 def test_a_bad_parameter_is_named(cancer, name, value):
     with pytest.raises(InvalidInput, match=name):
         SelfTrainingLinearClassifier(**{name: value}).fit(cancer[0], cancer[2])
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("neighbours", "yes"),
+        ("preprocessing", "tables"),
+        ("anchor", 0),
+        ("ridge", -1.0),
+        ("steps", 1.5),
+        ("shrinkage", 2.0),
+        ("metrics", (2.0,)),
+        ("metrics", ()),
+        ("clip", 0.0),
+        ("tolerance", 1.0),
+        ("recipe", "naive"),
+    ],
+)
+def test_a_bad_setting_is_named(name, value):
+    with pytest.raises(InvalidInput, match=name):
+        Settings(**{name: value})
+
+
+def test_settings_without_effect_are_rejected(cancer):
+    rows, _, target = cancer
+    with pytest.raises(InvalidInput, match="caution must be None if neighbours are used"):
+        Settings(neighbours=True, caution=0.3)
+    images, digit = load_digits(n_class=2, return_X_y=True)
+    auto = SelfTrainingLinearClassifier(settings=Settings(caution=0.3))
+    with pytest.raises(InvalidInput, match="caution must be None if neighbours are used"):
+        auto.fit(images, hidden(digit, 20))
+    for method, setting in (
+        ("anchored", {"recipe": Recipe()}),
+        ("gaussian", {"ridge": 1.0}),
+        ("gaussian", {"neighbours": True}),
+        ("paper", {"anchor": 3.0}),
+        ("paper", {"clip": None}),
+    ):
+        (name,) = setting
+        with pytest.raises(InvalidInput, match=f"{name} must not be set with method='{method}'"):
+            SelfTrainingLinearClassifier(method, settings=Settings(**setting)).fit(rows, target)
+    many = SelfTrainingLinearClassifier(settings=Settings(directions=58))
+    with pytest.raises(InvalidInput, match="directions must be at most 57"):
+        many.fit(rows, target)
+    SelfTrainingLinearClassifier(settings=Settings(directions=57)).fit(rows, target)
+
+
+def test_scores_ignore_unlabelled_samples(cancer, model):
+    """So a plain search of scikit-learn is right, whatever its folds contain."""
+    rows, classes, target = cancer
+    known = target >= 0
+    expected = np.mean(model.predict(rows[known]) == classes[known])
+    assert model.score(rows, target) == expected
+    assert model.score(rows, np.where(known, target, np.nan)) == expected
+    folds = StratifiedKFold(3, shuffle=True, random_state=0)
+    found = cross_val_score(SelfTrainingLinearClassifier(random_state=0), rows, target, cv=folds)
+    assert found.min() > 0.8
+    names = np.where(known, np.where(classes == 1, "benign", "malignant"), "")
+    named = cross_val_score(SelfTrainingLinearClassifier(random_state=0), rows, names, cv=folds)
+    np.testing.assert_array_equal(named, found)
+
+
+def test_a_question_mark_gets_a_hint(cancer):
+    rows, classes, target = cancer
+    names = np.where(target >= 0, np.where(classes == 1, "benign", "malignant"), "?")
+    names[-1] = ""
+    with pytest.warns(UserWarning, match="pass unlabeled='\\?'"):
+        SelfTrainingLinearClassifier().fit(rows, names)
+
+
+def test_columns_with_nan_are_named(cancer, model):
+    rows, _, target = cancer
+    broken = rows.copy()
+    broken[3, [4, 7]] = np.nan
+    with pytest.raises(InvalidInput, match="drop columns 4, 7"):
+        SelfTrainingLinearClassifier().fit(broken, target)
+    frame = pd.DataFrame(broken, columns=[f"c{k}" for k in range(30)])
+    with pytest.raises(InvalidInput, match="drop columns 'c4', 'c7'"):
+        SelfTrainingLinearClassifier().fit(frame, target)
+    with pytest.raises(InvalidInput, match="drop columns 4, 7"):
+        model.predict(broken)
+    with pytest.raises(InvalidInput, match="drop columns 4, 7"):
+        SelfTrainingLinearClassifier().fit(scipy.sparse.csr_array(broken), target)
 
 
 def test_few_or_plain_rows_are_said_and_fitted(cancer):

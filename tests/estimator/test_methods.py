@@ -7,7 +7,8 @@ import pytest
 from scipy.special import expit, ndtr
 
 from selftrain import Problem, Recipe, SelfTrainingLinearClassifier, bayes_error, solve
-from selftrain.errors import EmptySelection, InvalidInput
+from selftrain.errors import EmptySelection
+from selftrain.estimator import Settings
 from selftrain.estimator.normality import departure
 from selftrain.estimator.prepared import prepare
 
@@ -54,7 +55,8 @@ def test_faint_clusters_among_many_columns_do_not_lead_astray():
     rows[:, :20] += 0.5 * classes[:, None]
     target = np.where(np.arange(2000) < 60, classes, -1)
     model = SelfTrainingLinearClassifier(random_state=0).fit(rows, target)
-    anchored = SelfTrainingLinearClassifier(anchor=10.0, random_state=0).fit(rows, target)
+    anchored = SelfTrainingLinearClassifier(settings=Settings(anchor=10.0), random_state=0)
+    anchored.fit(rows, target)
     assert anchored.method_ == "anchored"
     wrong = (model.predict(rows) != classes).mean()
     assert wrong <= (anchored.predict(rows) != classes).mean()
@@ -147,7 +149,7 @@ def test_the_papers_recipe_follows_the_theory(name):
         rows[:, 0] += 2 * classes - 1
         target = np.where(np.arange(len(classes)) < 500, classes, -1)
         model = SelfTrainingLinearClassifier(
-            "paper", recipe=RECIPES[name], steps=steps, random_state=seed
+            "paper", settings=Settings(recipe=RECIPES[name], steps=steps), random_state=seed
         ).fit(rows, target)
         weights = model.coef_[0]
         measured.append(
@@ -161,12 +163,14 @@ def test_the_papers_recipe_follows_the_theory(name):
 def test_the_papers_recipe_says_what_it_cannot_do():
     rows, target, *_ = clusters(20, 40, 200, 0.4, 0.5, 0)
     with pytest.raises(EmptySelection, match="rejects every point"):
-        SelfTrainingLinearClassifier("paper", recipe=Recipe(threshold=1e3)).fit(rows, target)
-    with pytest.raises(InvalidInput, match="anchor"):
-        SelfTrainingLinearClassifier("paper", anchor=3.0).fit(rows, target)
+        SelfTrainingLinearClassifier("paper", settings=Settings(recipe=Recipe(threshold=1e3))).fit(
+            rows, target
+        )
     hard = Recipe(lambda_l=0.1, lambda_u=3.0, sharpness=float("inf"))
     skewed = np.where((target == 1) & (np.cumsum(target == 1) > 3), -1, target)
-    model = SelfTrainingLinearClassifier("paper", recipe=hard, steps=4, random_state=0)
+    model = SelfTrainingLinearClassifier(
+        "paper", settings=Settings(recipe=hard, steps=4), random_state=0
+    )
     with pytest.warns(UserWarning, match="of one class"):
         model.fit(rows + 0.0, skewed)
     assert len(model.history_) < 5

@@ -12,6 +12,7 @@ from sklearn.datasets import load_digits
 
 from selftrain import Recipe, SelfTrainingLinearClassifier, plan
 from selftrain.errors import ConvergenceError, InvalidInput
+from selftrain.estimator import Settings
 from selftrain.estimator.prepared import prepare
 
 OFFSETS = {
@@ -30,8 +31,9 @@ def rows():
     return X / X.std(axis=0), np.where(random.random(800) < 0.1, classes, -1)
 
 
-def decisions(X, y, **parameters):
-    return SelfTrainingLinearClassifier(random_state=0, **parameters).fit(X, y).decision_function(X)
+def decisions(X, y, method="anchored", **settings):
+    model = SelfTrainingLinearClassifier(method, settings=Settings(**settings), random_state=0)
+    return model.fit(X, y).decision_function(X)
 
 
 @pytest.mark.parametrize("offset", OFFSETS)

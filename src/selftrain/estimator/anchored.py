@@ -16,13 +16,13 @@ import numpy as np
 from scipy.special import expit
 
 from ..arrays import Array
+from .blocks import Rows
 from .caution import share_of_start
 from .folds import Labeled, supervised_start
 from .logistic import Coordinates, RowTargets, Student, fit_student
 from .mixture import Anchors, ScoreMixture, fit_mixture
 from .neighbours import GraphScores, graph_scores, shares_of_teachers
-from .rows import Rows
-from .setting import Setting
+from .settings import Constants
 
 
 class Unlabeled(NamedTuple):
@@ -49,31 +49,29 @@ class TwoClasses(NamedTuple):
 
     Attributes:
         labeled, unlabeled: the samples.
-        setting: the constants of the method.
+        constants: of the method.
         share: what is known about the class proportions.
-        tolerance: mean change of a soft label below which steps end.
     """
 
     labeled: Labeled
     unlabeled: Unlabeled
-    setting: Setting
+    constants: Constants
     share: Share
-    tolerance: float
 
     def mixture(
         self, held_out: Array, scores: Array, start: ScoreMixture | None = None
     ) -> ScoreMixture:
         """Fit the mixture of scores of unlabelled samples, anchored by held-out scores."""
-        weights = self.setting.anchor * self.labeled.weights
+        weights = self.constants.anchor * self.labeled.weights
         return fit_mixture(
             scores,
             self.unlabeled.weights,
             Anchors(held_out, self.labeled.classes, weights),
-            self.setting.shrinkage,
+            self.constants.shrinkage,
             self.share.known,
             1.0 if self.share.from_labeled else 0.0,
             start,
-            self.setting.mixture_steps,
+            self.constants.mixture_steps,
         )
 
     def start(self, metric: Array) -> Student:
@@ -86,7 +84,7 @@ class TwoClasses(NamedTuple):
 
     def labels(self, mixture: ScoreMixture, scores: Array, step: int) -> Array:
         """Return the soft labels of a step."""
-        sharpness = self.setting.sharpness * (1 + self.setting.annealing * step)
+        sharpness = self.constants.sharpness * (1 + self.constants.annealing * step)
         return np.asarray(expit(sharpness * mixture.log_odds(scores)))
 
 
@@ -119,10 +117,10 @@ def self_train(problem: TwoClasses, metrics: Sequence[Array], neighbours: bool =
         metrics: squared lengths of the axes of every metric.
         neighbours: use a graph of nearest neighbours as a second teacher (`neighbours.py`).
     """
-    labeled, unlabeled, setting = problem.labeled, problem.unlabeled, problem.setting
+    labeled, unlabeled, constants = problem.labeled, problem.unlabeled, problem.constants
     starts = [problem.start(metric) for metric in metrics]
     rows = float(unlabeled.weights.sum())
-    if rows == 0 or setting.steps == 0:
+    if rows == 0 or constants.steps == 0:
         result = _mean(starts)
         return _outcome(result, unlabeled, problem.mixture(result.held_out, result.unlabeled), [])
     first = combined(starts, [1.0 / (len(starts) * _spread(start, unlabeled)) for start in starts])
@@ -132,15 +130,18 @@ def self_train(problem: TwoClasses, metrics: Sequence[Array], neighbours: bool =
     scores, mixture = _teach(problem, teacher, graph)
     history: list[dict[str, Any]] = []
     labels = np.full(len(unlabeled.weights), np.nan)
-    for step in range(setting.steps):
+    for step in range(constants.steps):
         previous, labels = labels, problem.labels(mixture, scores, step)
         moved = float(unlabeled.weights @ np.abs(labels - previous)) / rows if step else np.inf
-        if moved < problem.tolerance:
+        if moved < constants.tolerance:
             break
-        targets = soft_targets(labels, labeled, unlabeled.weights, setting.anchor)
+        targets = soft_targets(labels, labeled, unlabeled.weights, constants.anchor)
         students = [
             fit_student(
-                table, targets, setting.ridge * rows / metric, (student.coefficients, student.bias)
+                table,
+                targets,
+                constants.ridge * rows / metric,
+                (student.coefficients, student.bias),
             )
             for metric, student in zip(metrics, students, strict=True)
         ]
@@ -161,7 +162,7 @@ def history_entry(step: int, mixture: ScoreMixture, moved: float) -> dict[str, A
 def _with_caution(problem: TwoClasses, teacher: Student, first: Student) -> Student:
     """Mix a part of the supervised start, brought to the same scale, into the teacher."""
     size = _spread(teacher, problem.unlabeled) / _spread(first, problem.unlabeled)
-    caution = problem.setting.caution
+    caution = problem.constants.caution
     if caution is None:
         caution = share_of_start(teacher.held_out, size * first.held_out, problem.labeled)
     return combined([teacher, first], [1 - caution, caution * size])

@@ -15,10 +15,12 @@ from ..arrays import Array
 from ..errors import InvalidInput
 from ..runtime.parallel import one_thread
 from ..runtime.progress import Progress, ProgressOption
-from .given import GivenRows, check_digits, given, text_columns
+from .blocks import is_dask
+from .checks import GivenRows, check_digits, check_finite, given, text_columns
+from .evaluation import labeled_scorer
 from .methods import choose_method
-from .options import Options, check_weighted_classes, checked_options
-from .rows import is_dask
+from .options import check_weighted_classes, checked_settings
+from .settings import Settings
 from .targets import Classes, read_targets
 from .training import Fitted
 
@@ -33,23 +35,14 @@ class SelfTrainingLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ign
             "gaussian" if the samples pass for Gaussian clusters, cross-validation agrees and no
             constant of it is set), "gaussian" (for such samples), "paper" (the recipe of the
             theory, on raw columns).
-        neighbours: use a graph of nearest neighbours as a second teacher; "auto": on images.
-        unlabeled: marks unlabelled samples in `y`; NaN and None also mean unlabelled.
         class_weight: what the decision minimises: None the plain error, "balanced" the mean error
             of the classes, a dictionary the error with these weights. Probabilities do not depend
             on it.
-        preprocessing: "table" (each column to unit variance), "shared" (one scale: images, text)
-            or "auto".
-        anchor, ridge, steps, mixture_steps, caution: constants of the method; None for its own
-            (`docs/estimator.md`).
-        sharpness, annealing, shrinkage, metrics, directions: more of them.
-        clip: limit of standardised entries while fitting.
+        unlabeled: marks unlabelled samples in `y`; so do NaN, None and empty strings.
         share: class proportions: "estimated" (labelled samples are drawn at random), "unlabeled"
             (their classes were chosen: only unlabelled samples count), a number (the proportion of
             the second of two classes) or a dictionary from class to proportion.
-        slope_spread: prior standard deviation of the log-slope of the probabilities.
-        tolerance: mean change of a soft label below which steps end.
-        recipe: a `selftrain.Recipe` for the method "paper"; None is `Recipe()`.
+        settings: every other constant, a `selftrain.estimator.Settings`.
         random_state: seed of folds, random directions of wide tables, and batches of "paper".
         progress: None, True, False or a function of a `ProgressReport` (`runtime.progress`).
 
@@ -75,48 +68,18 @@ class SelfTrainingLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ign
         self,
         method: str = "anchored",
         *,
-        neighbours: bool | str = "auto",
-        unlabeled: Any = -1,
         class_weight: Any = None,
-        preprocessing: str = "auto",
-        anchor: float | None = None,
-        ridge: float | None = None,
-        steps: int | None = None,
-        mixture_steps: int | None = None,
-        caution: float | None = None,
-        sharpness: float | None = None,
-        annealing: float | None = None,
-        shrinkage: float | None = None,
-        metrics: tuple[float, ...] | None = None,
-        directions: int | None = None,
-        clip: float | None = 8.0,
+        unlabeled: Any = -1,
         share: Any = "estimated",
-        slope_spread: float = 0.3,
-        tolerance: float = 1e-4,
-        recipe: Any = None,
+        settings: Settings | None = None,
         random_state: Any = None,
         progress: ProgressOption = None,
     ):
         self.method = method
-        self.neighbours = neighbours
-        self.unlabeled = unlabeled
         self.class_weight = class_weight
-        self.preprocessing = preprocessing
-        self.anchor = anchor
-        self.ridge = ridge
-        self.steps = steps
-        self.mixture_steps = mixture_steps
-        self.caution = caution
-        self.sharpness = sharpness
-        self.annealing = annealing
-        self.shrinkage = shrinkage
-        self.metrics = metrics
-        self.directions = directions
-        self.clip = clip
+        self.unlabeled = unlabeled
         self.share = share
-        self.slope_spread = slope_spread
-        self.tolerance = tolerance
-        self.recipe = recipe
+        self.settings = settings
         self.random_state = random_state
         self.progress = progress
 
@@ -127,25 +90,26 @@ class SelfTrainingLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ign
             X: dense, sparse, a DataFrame, or a Dask array chunked by rows.
             sample_weight: one number >= 0 per sample, labelled or not.
         """
-        options = checked_options(self)
+        settings = checked_settings(self)
         target = read_targets(y, self.unlabeled)
         matrix = self._rows(X, reset=True)
         rows = given(matrix, target, sample_weight)
         self.classes_ = rows.target.names
         check_weighted_classes(self.class_weight, self.classes_.tolist())
         self._warn(rows.target)
-        self._keep(self._fit_classes(rows, options))
+        self._keep(self._fit_classes(rows, settings))
         self.transduction_ = self._transduce(matrix, target)
         return self
 
-    def _fit_classes(self, rows: GivenRows, options: Options) -> list[Fitted]:
+    def _fit_classes(self, rows: GivenRows, settings: Settings) -> list[Fitted]:
         """Fit one model per class against the rest; one for two classes."""
         fitted = []
         with (
             Progress(len(rows.positives), "classes", show=self.progress) as progress,
             one_thread(),
         ):
-            method = choose_method(rows, options, check_random_state(self.random_state))
+            random = check_random_state(self.random_state)
+            method = choose_method(self.method, rows, self.share, settings, random)
             self.method_ = method.name
             for positive in rows.positives:
                 fitted.append(method.fit(positive))
@@ -207,7 +171,12 @@ class SelfTrainingLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ign
             return self._chunked(X, reset)
         try:
             matrix = validate_data(
-                self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=reset
+                self,
+                X,
+                accept_sparse="csr",
+                dtype=[np.float64, np.float32],
+                ensure_all_finite=False,
+                reset=reset,
             )
         except (TypeError, ValueError) as error:
             text = text_columns(X)
@@ -215,6 +184,7 @@ class SelfTrainingLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ign
                 raise
             accepted = "columns must be numbers; encode these, for example by OneHotEncoder"
             raise InvalidInput("X", text, accepted) from None
+        check_finite(X, matrix)
         if reset:
             check_digits(X, matrix)
         return matrix
@@ -222,12 +192,8 @@ class SelfTrainingLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ign
     def _chunked(self, X: Any, reset: bool) -> Any:
         if X.ndim != 2:
             raise InvalidInput("X", X.shape, "must have two dimensions")
-        if reset and self.neighbours is True:
-            raise InvalidInput(
-                "neighbours",
-                True,
-                'must be False or "auto" for a Dask array',
-            )
+        if reset and self.settings is not None and self.settings.neighbours is True:
+            raise InvalidInput("neighbours", True, 'must be False or "auto" for a Dask array')
         if reset:
             self.n_features_in_ = int(X.shape[1])
         elif X.shape[1] != self.n_features_in_:
@@ -253,6 +219,10 @@ class SelfTrainingLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ign
     def _decide(self, scores: Array) -> Array:
         chosen = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return np.asarray(self.classes_[chosen])
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the accuracy on the labelled samples; unlabelled ones are ignored."""
+        return labeled_scorer("accuracy", self.unlabeled)(self, X, y, sample_weight)
 
     def predict_proba(self, X: Any) -> Array:
         """Return class probabilities in the population, independent of the decision weights."""

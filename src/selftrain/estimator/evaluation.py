@@ -1,7 +1,7 @@
 """Evaluation on labelled samples only.
 
-Unlabelled samples belong to every training part and to no test part. scikit-learn's splitters would
-put them into test folds, where the marker counts as a class.
+Unlabelled samples belong to every training part and to no test part. scikit-learn's splitters put
+them into test folds, where its scorers count the marker as a class.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from sklearn.utils import check_random_state
 
 from ..arrays import Array
 from ..errors import InvalidInput
-from .targets import is_marker
+from .targets import is_marker, plain_targets
 
 __all__ = ["LabeledFolds", "LearningCurve", "labeled_learning_curve", "labeled_scorer"]
 
@@ -179,7 +179,7 @@ def _drawn(codes: Any, random: np.random.RandomState) -> Any:
 
 def _labeled(y: Any, unlabeled: Any) -> tuple[Any, Any]:
     """Return targets as an array, and the positions of labelled samples."""
-    values = np.asarray(y)
+    values = plain_targets(y)
     known = np.flatnonzero(~is_marker(values, unlabeled))
     if len(known) == 0:
         raise InvalidInput(

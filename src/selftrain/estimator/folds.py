@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import Array
+from .blocks import StoredRows
 from .logistic import Coordinates, RowTargets, Student, fit_student, minimise
-from .rows import StoredRows
 
 FOLDS = 5
 RIDGES = tuple(10.0 ** np.arange(-1.0, 3.1, 0.5))

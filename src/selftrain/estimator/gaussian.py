@@ -18,9 +18,9 @@ from scipy.special import expit
 from ..arrays import Array
 from .agreement import held_out_likelihood
 from .anchored import Outcome, TwoClasses, Unlabeled, history_entry
+from .blocks import Block
 from .folds import Labeled
 from .mixture import ScoreMixture
-from .rows import Block
 
 LEFT_OUT = 6
 """One unlabelled sample in this many is held out while the metric is chosen."""
@@ -68,14 +68,14 @@ def self_train_gaussian(
     means = _means(problem, labels, everything)
     lengths = _lengths(problem, metric)
     near = None  # the supervised scores of the start have another scale
-    for step in range(problem.setting.steps if rows > 0 else 0):
+    for step in range(problem.constants.steps if rows > 0 else 0):
         scored = _scored(problem, means, lengths, labels, metric)
         near = mixture = problem.mixture(*scored, near)
         previous, labels = labels, problem.labels(mixture, scored.unlabeled, step)
         means = _means(problem, labels, everything)
         moved = float(unlabeled.weights @ np.abs(labels - previous)) / rows
         history.append(history_entry(step, mixture, moved))
-        if moved < problem.tolerance:
+        if moved < problem.constants.tolerance:
             break
     return _outcome(means, scored, mixture, metric, history)
 
@@ -123,15 +123,16 @@ def tried_out(
         if best is not None and reached <= gain:
             break
         best, gain = run, reached
-        if run.history and run.history[-1]["moved"] < problem.tolerance:
+        if run.history and run.history[-1]["moved"] < problem.constants.tolerance:
             break
     assert best is not None
     return best, gain
 
 
 def _short(problem: TwoClasses) -> TwoClasses:
-    setting = problem.setting
-    return problem._replace(setting=setting._replace(steps=min(setting.steps, TRIAL_STEPS)))
+    constants = problem.constants
+    fewer = constants._replace(steps=min(constants.steps, TRIAL_STEPS))
+    return problem._replace(constants=fewer)
 
 
 def in_population(run: Outcome) -> tuple[Array, float]:
@@ -166,7 +167,7 @@ def _log_density(scores: Array, center: float, spread: float) -> Array:
 def _means(problem: TwoClasses, labels: Array, everything: Means) -> Means:
     """Return class means under soft labels; the negative class has the rest."""
     labeled, unlabeled = problem.labeled, problem.unlabeled
-    own = problem.setting.anchor * labeled.weights * labeled.classes
+    own = problem.constants.anchor * labeled.weights * labeled.classes
     others = unlabeled.weights * labels
     sums = own @ labeled.coordinates + _sum(unlabeled, others)
     mass = float(own.sum() + others.sum())
@@ -177,7 +178,7 @@ def _means(problem: TwoClasses, labels: Array, everything: Means) -> Means:
 def _everything(problem: TwoClasses) -> Means:
     """Return sum and mass of all samples, which no step changes."""
     labeled, unlabeled = problem.labeled, problem.unlabeled
-    own = problem.setting.anchor * labeled.weights
+    own = problem.constants.anchor * labeled.weights
     sums = own @ labeled.coordinates + _sum(unlabeled, unlabeled.weights)
     mass = float(own.sum() + unlabeled.weights.sum())
     return Means(sums[None, :], np.array([mass]))
@@ -215,7 +216,7 @@ def _scored(
         taken = weight * label
         return without(1, block, length, taken) - without(0, block, length, weight - taken)
 
-    anchored = problem.setting.anchor * labeled.weights
+    anchored = problem.constants.anchor * labeled.weights
     own = part(labeled.coordinates, lengths.labeled, anchored, labeled.classes)
     others = unlabeled.coordinates.column(part, lengths.unlabeled, unlabeled.weights, labels)
     return PerRow(own, np.asarray(others))

@@ -17,7 +17,7 @@ from scipy.special import expit
 
 from ..arrays import Array
 from ..errors import SelfTrainError
-from .rows import Block, Rows
+from .blocks import Block, Rows
 
 NEWTON_LIMIT = 100
 TOLERANCE = 1e-3

@@ -15,8 +15,8 @@ from scipy.special import expit
 from sklearn.neighbors import kneighbors_graph
 
 from ..arrays import Array
+from .blocks import Rows
 from .folds import Labeled, balanced_targets
-from .rows import Rows
 
 NEAREST = 10
 """Neighbours of a sample: enough to connect clusters of some dozens, few enough to stay local."""

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..arrays import Array
 from .anchored import Unlabeled
-from .rows import Block
+from .blocks import Block
 
 FEWEST_ROWS = 1000
 """With fewer samples the noise of a kurtosis, (24/rows)^(1/2), hides a departure."""

@@ -2,137 +2,37 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from ..errors import InvalidInput, nearest
 from ..fields import number
-from ..recipe import Recipe
 from ..runtime.progress import checked_progress
-from .setting import Setting
+from .settings import UNUSED, Settings
 from .targets import no_such_class
 
-METHODS = ("anchored", "gaussian", "paper")
-PREPROCESSING = ("auto", "shared", "table")
-
-ANCHORED = ("anchor", "ridge", "caution", "mixture_steps", "shrinkage", "metrics")
-"""Constants of the anchored method: if one is set, the method is not changed."""
+METHODS = tuple(UNUSED)
 
 
-@dataclass(frozen=True)
-class Options:
-    """Checked parameters.
-
-    Attributes:
-        method, neighbours, share, recipe, preprocessing, clip, slope_spread, tolerance: as given.
-        changes: constants that replace those of a setting.
+def checked_settings(model: Any) -> Settings:
+    """Check the parameters of a model and return its settings; `InvalidInput` names the first
+    invalid parameter.
     """
-
-    method: str
-    neighbours: bool | str
-    share: Any
-    recipe: Recipe | None
-    preprocessing: str
-    clip: float | None
-    slope_spread: float
-    tolerance: float
-    changes: dict[str, Any]
-
-    def setting(self, default: Setting) -> Setting:
-        """Return a setting with the user's constants."""
-        return default._replace(**self.changes)
-
-    @property
-    def sets_anchored(self) -> bool:
-        """Whether a constant of the anchored method is set."""
-        return any(name in self.changes for name in ANCHORED)
-
-
-_NUMBERS = {
-    "anchor": (lambda x: 0 < x < float("inf"), "must be > 0"),
-    "ridge": (lambda x: 0 < x < float("inf"), "must be > 0"),
-    "caution": (lambda x: 0 <= x <= 1, "must be from 0 to 1"),
-    "sharpness": (lambda x: 0 < x < float("inf"), "must be > 0"),
-    "annealing": (lambda x: 0 <= x < float("inf"), "must be >= 0"),
-    "shrinkage": (lambda x: 0 <= x <= 1, "must be from 0 to 1"),
-}
-
-_WHOLE = {"steps": 0, "mixture_steps": 1, "directions": 1}
-
-
-def checked_options(model: Any) -> Options:
-    """Return the checked parameters of a model; `InvalidInput` names the first invalid one."""
-    for name, known in (("method", METHODS), ("preprocessing", PREPROCESSING)):
-        value = getattr(model, name)
-        if not isinstance(value, str) or value not in known:
-            raise InvalidInput(name, value, f"unknown; {nearest(str(value), known)}")
+    if not isinstance(model.method, str) or model.method not in METHODS:
+        hint = nearest(str(model.method), METHODS)
+        raise InvalidInput("method", model.method, f"unknown; {hint}")
     checked_progress(model.progress)
-    if not (isinstance(model.neighbours, bool) or model.neighbours == "auto"):
-        raise InvalidInput("neighbours", model.neighbours, 'must be "auto", True or False')
-    _check_paper(model)
+    settings = Settings() if model.settings is None else model.settings
+    if not isinstance(settings, Settings):
+        accepted = "must be a selftrain.estimator.Settings, or None"
+        raise InvalidInput("settings", settings, accepted)
+    settings.check_method(model.method)
     _check_share(model.share)
     _check_class_weight(model.class_weight)
-    clip = model.clip
-    if clip is not None:
-        clip = number("clip", clip, lambda x: x > 0, "must be > 0, or None")
-    return Options(
-        model.method,
-        model.neighbours,
-        model.share,
-        model.recipe,
-        model.preprocessing,
-        clip,
-        number("slope_spread", model.slope_spread, lambda x: 0 < x < 100, "must be > 0"),
-        number("tolerance", model.tolerance, lambda x: 0 <= x < 1, "must be from 0 to 1"),
-        _changes(model),
-    )
-
-
-def _changes(model: Any) -> dict[str, Any]:
-    changes: dict[str, Any] = {}
-    for name, (accepts, accepted) in _NUMBERS.items():
-        if getattr(model, name) is not None:
-            changes[name] = number(name, getattr(model, name), accepts, f"{accepted}, or None")
-    for name, least in _WHOLE.items():
-        value = getattr(model, name)
-        if value is not None:
-            accepted = f"must be a whole number >= {least}, or None"
-            found = number(name, value, partial(_is_whole, least), accepted)
-            changes[name] = int(found)
-    if model.metrics is not None:
-        metrics = model.metrics if isinstance(model.metrics, (tuple, list)) else (model.metrics,)
-        if not metrics:
-            raise InvalidInput("metrics", metrics, "must have at least one exponent")
-        accepted = "must have exponents from 0 to 1, or be None"
-        changes["metrics"] = tuple(
-            number("metrics", s, lambda x: 0 <= x <= 1, accepted) for s in metrics
-        )
-    return changes
-
-
-def _is_whole(least: int, value: float) -> bool:
-    return value >= least and value == int(value)
-
-
-def _check_paper(model: Any) -> None:
-    """Reject a recipe without the method "paper", and other constants with it."""
-    if model.method != "paper":
-        if model.recipe is not None:
-            raise InvalidInput("recipe", model.recipe, 'must be None unless method="paper"')
-        return
-    if model.recipe is not None and not isinstance(model.recipe, Recipe):
-        raise InvalidInput("recipe", model.recipe, "must be a selftrain.Recipe, or None")
-    for name in (*_NUMBERS, "mixture_steps", "metrics", "directions"):
-        if getattr(model, name) is not None:
-            accepted = 'must be None with method="paper", whose constants are in `recipe`'
-            raise InvalidInput(name, getattr(model, name), accepted)
-    if model.neighbours is True:
-        raise InvalidInput("neighbours", True, 'False or "auto" with method="paper"')
+    return settings
 
 
 def _check_share(share: Any) -> None:
-    accepted = '"estimated", "unlabeled", a number between 0 and 1, or a dictionary of them'
+    accepted = 'must be "estimated", "unlabeled", a number between 0 and 1, or a dictionary of them'
     if isinstance(share, str):
         if share not in ("estimated", "unlabeled"):
             raise InvalidInput("share", share, accepted)

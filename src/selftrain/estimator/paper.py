@@ -27,7 +27,7 @@ from ..simulation.designs.sources import Samples
 from ..simulation.engines.explicit import ExplicitEngine
 from ..simulation.linear.fit import Fit
 from ..simulation.run import Collapse, run_fits
-from .rows import is_dask, is_sparse
+from .blocks import is_dask, is_sparse
 from .training import Fitted
 
 STEPS = 8

@@ -13,9 +13,9 @@ import numpy as np
 
 from ..arrays import Array
 from .anchored import Unlabeled
+from .blocks import Block, StoredRows, as_rows, is_sparse
 from .folds import Labeled, assign_folds
 from .preprocessing import Basis, extremes, find_basis, shared_units
-from .rows import Block, StoredRows, as_rows, is_sparse
 
 FEWEST_DIRECTIONS = 10
 ROWS_PER_DIRECTION = 10
@@ -88,8 +88,8 @@ def prepare(
     kind = preprocessing
     if kind == "auto":
         kind = "shared" if shared_units(rows, ends) else "table"
-    most = max(FEWEST_DIRECTIONS, int(np.ceil(weights.sum() / ROWS_PER_DIRECTION)))
-    basis = find_basis(rows, weights, ends, kind, clip, min(directions, most), random)
+    directions = min(directions, most_directions(weights))
+    basis = find_basis(rows, weights, ends, kind, clip, directions, random)
     known, others = np.flatnonzero(codes >= 0), np.flatnonzero(codes < 0)
     taken = rows.take(known)
     first, mass = different_rows(taken, codes[known], weights[known])
@@ -99,6 +99,11 @@ def prepare(
     coordinates = rows.project(basis.coordinates, basis.variances.size).part(others)
     unlabeled = Unlabeled(coordinates, weights[others])
     return Prepared(basis, kind, labeled, own, mass, folds, unlabeled, _filled(taken, ends.low))
+
+
+def most_directions(weights: Array) -> int:
+    """Return the largest number of directions for samples of these weights."""
+    return max(FEWEST_DIRECTIONS, int(np.ceil(weights.sum() / ROWS_PER_DIRECTION)))
 
 
 def _filled(block: Block, low: Array) -> float:

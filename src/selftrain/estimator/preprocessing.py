@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from ..arrays import Array
 from ..errors import InvalidInput
-from .rows import Block, Rows, StoredRows, is_sparse
+from .blocks import Block, Rows, StoredRows, is_sparse
 
 EXACT_COLUMNS = 400
 EXACT_PER_DIRECTION = 4

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -14,6 +15,9 @@ from sklearn.utils.validation import column_or_1d
 from ..errors import InvalidInput
 
 Names = NDArray[Any]
+
+LIKE_MARKERS = ("?", "unknown", "unlabeled", "unlabelled", "NA", "N/A", "nan", "None")
+"""Names of classes that people use for unlabelled samples: they get a hint."""
 
 
 class Classes(NamedTuple):
@@ -27,25 +31,25 @@ def read_targets(y: Any, unlabeled: Any) -> Classes:
     """Return classes and codes of targets.
 
     Arguments:
-        y: one name per sample; the marker, NaN, None or NaT if unlabelled.
+        y: one name per sample; the marker, NaN, None, NaT or an empty string if unlabelled.
         unlabeled: the marker; in an array of strings, a number as it is written.
 
-    >>> read_targets(["spam", -1, "ham", None], -1).codes.tolist()
-    [1, -1, 0, -1]
+    >>> read_targets(["spam", -1, "ham", None, ""], -1).codes.tolist()
+    [1, -1, 0, -1, -1]
     """
     if y is None:
         raise ValueError(
             "This SelfTrainingLinearClassifier estimator requires y to be passed, "
             "but the target y is None."
         )
-    values = column_or_1d(_plain(y), warn=True)
+    values = column_or_1d(plain_targets(y), warn=True)
     marked = is_marker(values, unlabeled)
     known = values[~marked]
     if known.size == 0:
         raise InvalidInput(
             "y",
             f"{len(values)} samples",
-            f"must have labelled samples (unlabelled: {unlabeled!r}, NaN or None)",
+            f"must have labelled samples (unlabelled: {unlabeled!r}, NaN, None or empty)",
         )
     if known.dtype == object:
         known = _same_kind(known)
@@ -61,6 +65,12 @@ def read_targets(y: Any, unlabeled: Any) -> Classes:
         raise InvalidInput("y", names.tolist(), _one_class(bool(marked.any()), unlabeled))
     codes = np.full(len(values), -1)
     codes[~marked] = found
+    for name in set(map(str, names.tolist())) & set(LIKE_MARKERS):
+        warnings.warn(
+            f"{name!r} is a class of y; if it marks unlabelled samples, pass unlabeled={name!r}",
+            UserWarning,
+            stacklevel=3,
+        )
     return Classes(names, codes)
 
 
@@ -75,24 +85,23 @@ def _one_class(marked: bool, unlabeled: Any) -> str:
 
 
 def is_marker(values: Names, unlabeled: Any) -> Names:
-    """Return where a sample is unlabelled: the marker, or a missing value.
+    """Return where a sample is unlabelled: the marker, a missing value or an empty string.
 
-    >>> is_marker(np.array(["a", "-1"]), -1).tolist()
-    [False, True]
+    >>> is_marker(np.array(["a", "-1", ""]), -1).tolist()
+    [False, True, True]
     >>> is_marker(np.array([0.0, np.nan, -1.0]), -1).tolist()
     [False, True, True]
     """
     import pandas as pd
 
     missing = np.asarray(pd.isna(values))
-    if unlabeled is None or (unlabeled != unlabeled and values.dtype.kind not in "US"):
-        return missing
     if values.dtype.kind in "US":
-        return np.asarray(values == str(unlabeled))
+        return np.asarray((values == str(unlabeled)) | (np.char.strip(values) == ""))
     if values.dtype == object:
-        pairs = zip(values, missing, strict=True)
-        return np.array([gone or _equal(value, unlabeled) for value, gone in pairs], dtype=bool)
-    if isinstance(unlabeled, str):
+        texts = [isinstance(value, str) and not value.strip() for value in values]
+        equal = [not gone and _equal(v, unlabeled) for v, gone in zip(values, missing, strict=True)]
+        return np.asarray(missing | np.array(texts, dtype=bool) | np.array(equal, dtype=bool))
+    if unlabeled is None or unlabeled != unlabeled or isinstance(unlabeled, str):
         return missing
     return np.asarray(missing | (values == unlabeled))
 
@@ -103,7 +112,7 @@ def _equal(value: Any, marker: Any) -> bool:
     return bool(value == marker)
 
 
-def _plain(y: Any) -> Any:
+def plain_targets(y: Any) -> Any:
     """Return an array; lists that mix names and numbers keep both kinds, and whole numbers with
     missing values or beyond 64 bits stay whole.
     """

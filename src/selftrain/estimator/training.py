@@ -15,7 +15,7 @@ from .folds import Labeled
 from .gaussian import CLEARLY, in_best_metric, in_population, tried_out
 from .prepared import Prepared
 from .preprocessing import Basis
-from .setting import Setting
+from .settings import Constants
 
 FARTHEST = 0.2
 """Standard deviations of the scores by which labelled samples may move the threshold of even odds
@@ -51,40 +51,38 @@ class Candidate(NamedTuple):
     """Samples as one of the two methods sees them, and its constants."""
 
     prepared: Prepared
-    setting: Setting
+    constants: Constants
 
     @property
     def exponents(self) -> list[float]:
         """Exponents of the metrics; the Gaussian method tries them in order from the sphere."""
-        given = self.setting.metrics
-        return sorted(given) if self.setting.gaussian else list(given)
+        given = self.constants.metrics
+        return sorted(given) if self.constants.gaussian else list(given)
 
     @property
     def metrics(self) -> list[Array]:
         """Squared lengths of the axes of every metric."""
         return [self.prepared.basis.weights(s) for s in self.exponents]
 
-    def against_rest(self, positive: int, share: Share, tolerance: float) -> TwoClasses:
+    def against_rest(self, positive: int, share: Share) -> TwoClasses:
         """Return the problem of one class against all others."""
         labeled = self.prepared.against_rest(positive)
-        return TwoClasses(labeled, self.prepared.unlabeled, self.setting, share, tolerance)
+        return TwoClasses(labeled, self.prepared.unlabeled, self.constants, share)
 
 
 def train(
     candidate: Candidate,
     positive: int,
     share: Share,
-    slope_spread: float,
-    tolerance: float,
     neighbours: bool = False,
 ) -> Fitted:
     """Self-train one class against the rest, and calibrate its probabilities."""
-    problem, basis = candidate.against_rest(positive, share, tolerance), candidate.prepared.basis
-    if candidate.setting.gaussian:
+    problem, basis = candidate.against_rest(positive, share), candidate.prepared.basis
+    if candidate.constants.gaussian:
         best, found = in_best_metric(problem, candidate.metrics)
         return _as_found(basis, found, candidate.exponents[best])
     outcome = self_train(problem, candidate.metrics, neighbours)
-    return in_user_units(basis, calibrated(problem.labeled, outcome, share, slope_spread))
+    return in_user_units(basis, calibrated(problem, outcome))
 
 
 def gaussian_if_it_agrees(
@@ -92,8 +90,6 @@ def gaussian_if_it_agrees(
     anchored: Candidate,
     positive: int,
     share: Share,
-    slope_spread: float,
-    tolerance: float,
 ) -> Fitted | None:
     """Return the Gaussian fit of one class, None if held-out labelled samples prefer the anchored
     one.
@@ -103,7 +99,7 @@ def gaussian_if_it_agrees(
     the proportion, and held-out samples must be described better than by the proportion alone and
     not clearly worse than by the anchored fit.
     """
-    problem = gaussian.against_rest(positive, share, tolerance)
+    problem = gaussian.against_rest(positive, share)
     labeled, metrics = problem.labeled, gaussian.metrics
     best, found = in_best_metric(problem, metrics)
     if found.history and found.history[-1]["separation"] <= 0:
@@ -125,11 +121,11 @@ def gaussian_if_it_agrees(
         among = float(part.weights @ part.classes / part.weights.sum())
         return np.zeros(part.coordinates.shape[1]), _logit(among)
 
-    other = anchored.against_rest(positive, share, tolerance)
+    other = anchored.against_rest(positive, share)
 
     def by_anchors(part: Labeled) -> tuple[Array, float]:
-        outcome = self_train(other._replace(labeled=part), anchored.metrics)
-        fitted = calibrated(part, outcome, share, slope_spread)
+        some = other._replace(labeled=part)
+        fitted = calibrated(some, self_train(some, anchored.metrics))
         return fitted.coefficients, fitted.intercept
 
     described = held_out_likelihood(labeled, by_means)
@@ -140,8 +136,9 @@ def gaussian_if_it_agrees(
     return _as_found(gaussian.prepared.basis, found, gaussian.exponents[best])
 
 
-def calibrated(labeled: Labeled, outcome: Outcome, share: Share, slope_spread: float) -> Fitted:
+def calibrated(problem: TwoClasses, outcome: Outcome) -> Fitted:
     """Return population log-odds of the coordinates, from scores at even odds."""
+    labeled, share, slope_spread = problem.labeled, problem.share, problem.constants.slope_spread
     population = outcome.mixture.share
     among_labeled = float(labeled.weights @ labeled.classes / labeled.weights.sum())
     offset = 0.0 if share.from_labeled else _logit(among_labeled) - _logit(population)

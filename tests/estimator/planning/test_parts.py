@@ -12,6 +12,7 @@ from sklearn.metrics import balanced_accuracy_score
 
 from selftrain import Clusters
 from selftrain.estimator.anchored import Unlabeled
+from selftrain.estimator.blocks import StoredRows
 from selftrain.estimator.planning.advice import answer, labels_needed, odds_of
 from selftrain.estimator.planning.assumptions import radial_kurtosis
 from selftrain.estimator.planning.evidence import Evidence, Rule, Scores, folds
@@ -21,7 +22,6 @@ from selftrain.estimator.planning.shape import Shape, shape_of
 from selftrain.estimator.planning.synthetic import balanced_error
 from selftrain.estimator.prepared import Prepared
 from selftrain.estimator.preprocessing import Basis, Scaling
-from selftrain.estimator.rows import StoredRows
 
 POSITIVE = np.array([30, 50, 12, 208])
 NEGATIVE = np.array([520, 25, 35, 120])

@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from ...arrays import Array
 from ..anchored import Share, Unlabeled
+from ..blocks import StoredRows
 from ..folds import assign_folds, supervised_start
 from ..prepared import Prepared
 from ..preprocessing import Basis, Scaling
-from ..rows import StoredRows
-from ..setting import Setting
+from ..settings import Constants
 from ..training import Candidate, train
 
 Places = NDArray[np.intp]
@@ -94,17 +94,17 @@ def in_coordinates(prepared: Prepared) -> Prepared:
 
 def gather(
     prepared: Prepared,
-    setting: Setting,
+    constants: Constants,
     random: np.random.RandomState,
     report: Callable[[], None] = lambda: None,
 ) -> Evidence:
     """Fit both to all labelled samples and without every fold; `report` is called after each."""
     others = prepared.unlabeled.coordinates.take(slice(None))
-    fits = fit_both(prepared, setting)
+    fits = fit_both(prepared, constants)
     report()
     held_out = Scores(np.zeros(len(prepared.codes)), np.zeros(len(prepared.codes)))
     for outside in folds(prepared.codes, random):
-        part = fit_both(without(prepared, others, outside, random), setting)
+        part = fit_both(without(prepared, others, outside, random), constants)
         scores = part.scores(prepared.labeled[outside])
         for all_scores, some in zip(held_out, scores, strict=True):
             all_scores[outside] = some
@@ -143,12 +143,12 @@ def without(
     )
 
 
-def fit_both(prepared: Prepared, setting: Setting) -> Fits:
+def fit_both(prepared: Prepared, constants: Constants) -> Fits:
     """Fit the supervised baseline and self-training."""
     neighbours = prepared.has_neighbours("auto")
     start = supervised_start(prepared.against_rest(1), prepared.basis.weights(0.0))
-    own = Candidate(prepared, setting)
-    fitted = train(own, 1, Share(), SLOPE_SPREAD, TOLERANCE, neighbours)
+    own = Candidate(prepared, constants)
+    fitted = train(own, 1, Share(), neighbours)
     supervised = Rule(start.student.coefficients, start.student.bias)
     trained = Rule(fitted.coefficients, fitted.intercept - fitted.even)
     return Fits(supervised, trained, fitted.share, start.ridge)

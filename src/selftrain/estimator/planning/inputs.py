@@ -13,10 +13,10 @@ from sklearn.utils.validation import check_array
 
 from ...arrays import Array
 from ...errors import InvalidInput, nearest
-from ..given import text_columns
+from ..blocks import as_rows, is_dask, is_sparse
+from ..checks import text_columns
 from ..prepared import contents
 from ..preprocessing import extremes
-from ..rows import as_rows, is_dask, is_sparse
 from ..targets import read_targets
 
 MOST_UNLABELED = 20_000

@@ -15,7 +15,7 @@ from ...runtime.parallel import one_thread
 from ...runtime.progress import Progress, ProgressOption, checked_progress
 from ..normality import departure
 from ..prepared import Prepared, prepare
-from ..setting import TABLE
+from ..settings import TABLE, Settings
 from . import text
 from .advice import Answer, answer, labels_needed, odds_of
 from .assumptions import Assumptions, check
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Plan", "plan", "plan_file"]
 
-SUPERVISED: dict[str, Any] = {"steps": 0, "metrics": 0.0}
+SUPERVISED: dict[str, Any] = {"settings": Settings(steps=0, metrics=0.0)}
 """Parameters with which the classifier is the supervised baseline of a plan."""
 
 
@@ -232,5 +232,5 @@ def _planned(prepared: Prepared, rows: Input) -> tuple[dict[str, Any], Input]:
         f"The samples pass for Gaussian clusters. This plan is for anchor={TABLE.anchor:g}; "
         'without it the classifier may use its method "gaussian", which was not tried here.'
     )
-    parameters["anchor"] = TABLE.anchor
+    parameters["settings"] = Settings(anchor=TABLE.anchor)
     return parameters, replace(rows, remarks=(*rows.remarks, remark))

@@ -18,7 +18,7 @@ from ...arrays import Array
 from ...recipe import Recipe
 from ..folds import FALLBACK_RIDGE
 from ..prepared import Prepared
-from ..setting import Setting
+from ..settings import Constants
 from .evidence import Evidence
 from .posterior import Interval, Posterior, interval
 from .prediction import balanced_rows, best_recipe, supervised_error, trained_error
@@ -73,7 +73,7 @@ def quantile(error: Array | float) -> Array:
 def predict(
     prepared: Prepared,
     evidence: Evidence,
-    setting: Setting,
+    constants: Constants,
     sizes: tuple[int, int],
     random: np.random.RandomState,
     report: Callable[[], None] = lambda: None,
@@ -96,7 +96,7 @@ def predict(
     report()
     drawn = []
     for shape in shapes[:SYNTHETIC]:
-        drawn.append(synthetic_errors(prepared, shape, setting, random))
+        drawn.append(synthetic_errors(prepared, shape, constants, random))
         report()
     measured = np.array(drawn)
     distances = quantile(measured[:, 2]) - quantile(measured[:, 1])

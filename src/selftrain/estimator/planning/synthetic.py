@@ -13,21 +13,21 @@ from scipy.special import ndtr
 
 from ...arrays import Array
 from ..anchored import Unlabeled
+from ..blocks import StoredRows
 from ..folds import FALLBACK_RIDGE, assign_folds, balanced_problem
 from ..logistic import fit_student
 from ..prepared import Prepared
-from ..rows import StoredRows
-from ..setting import Setting
+from ..settings import Constants
 from .evidence import Rule, fit_both
 from .shape import Shape
 
 
 def synthetic_errors(
-    prepared: Prepared, shape: Shape, setting: Setting, random: np.random.RandomState
+    prepared: Prepared, shape: Shape, constants: Constants, random: np.random.RandomState
 ) -> Array:
     """Return balanced errors of supervised, self-trained and fully supervised fit on one draw."""
     drawn, hidden = _drawn(prepared, shape, random)
-    fits = fit_both(drawn, setting)
+    fits = fit_both(drawn, constants)
     rules = (fits.supervised, fits.trained, _fully_supervised(drawn, hidden))
     return np.array([balanced_error(shape, rule) for rule in rules])
 

@@ -8,9 +8,11 @@ cluster.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from functools import reduce
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import scipy.sparse
@@ -27,39 +29,46 @@ SPARSE_ENTRIES = 2**22
 """Entries of a sparse block, whose rows are copied when it is sliced."""
 
 
-class Rows(Protocol):
-    """A table of `shape` rows and columns, as `matrix` stores it."""
+class Rows(ABC):
+    """A table of `shape` rows and columns, as `matrix` stores it, used block by block."""
 
     matrix: Any
     shape: tuple[int, int]
 
+    @abstractmethod
+    def each(self, part: Callable[..., Any], vectors: tuple[Array, ...]) -> Iterable[Any]:
+        """Return `part(block, *slices of the vectors)` of every block; of no rows if empty."""
+
+    @abstractmethod
+    def project(self, part: Callable[[Block], Array], columns: int) -> Rows:
+        """Return the table `part(block)` of dense rows, stored where the rows are."""
+
+    @abstractmethod
+    def part(self, which: Any) -> Rows:
+        """Return the table of some rows, stored where the rows are."""
+
+    @abstractmethod
+    def take(self, which: Any) -> Block:
+        """Return some rows, in memory."""
+
     def total(self, part: Callable[..., tuple[Array, ...]], *vectors: Array) -> tuple[Array, ...]:
         """Return the sum over blocks of `part(block, *slices of the vectors)`."""
-        ...
+        return reduce(
+            lambda sums, terms: tuple(a + b for a, b in zip(sums, terms, strict=True)),
+            self.each(part, vectors),
+        )
 
     def column(self, part: Callable[..., Array], *vectors: Array) -> Array:
         """Return `part(block, ...)` of all blocks, concatenated, in memory."""
-        ...
-
-    def project(self, part: Callable[[Block], Array], columns: int) -> Rows:
-        """Return the table `part(block)` of dense rows, stored where the rows are."""
-        ...
-
-    def part(self, which: Any) -> Rows:
-        """Return the table of some rows, stored where the rows are."""
-        ...
-
-    def take(self, which: Any) -> Block:
-        """Return some rows, in memory."""
-        ...
+        return np.concatenate(list(self.each(part, vectors)))
 
 
-class StoredRows:
+class StoredRows(Rows):
     """Rows in memory."""
 
     def __init__(self, matrix: Block):
         self.matrix = matrix
-        self.shape: tuple[int, int] = tuple(matrix.shape)
+        self.shape = tuple(matrix.shape)
 
     def _blocks(self) -> Iterator[slice]:
         rows, columns = self.shape
@@ -67,32 +76,20 @@ class StoredRows:
         if is_sparse(self.matrix):
             entries, columns = SPARSE_ENTRIES, self.matrix.nnz // max(1, rows)
         length = max(256, entries // max(1, columns))
-        for start in range(0, rows, length):
+        for start in range(0, max(rows, 1), length):
             yield slice(start, min(rows, start + length))
 
-    def _piece(self, block: slice) -> Block:
-        """Return the rows of a block; a whole table is not sliced, which would copy sparse rows."""
-        return self.matrix if block.stop - block.start == self.shape[0] else self.matrix[block]
-
-    def total(self, part: Callable[..., tuple[Array, ...]], *vectors: Array) -> tuple[Array, ...]:
-        sums: list[Array] | None = None
+    def each(self, part: Callable[..., Any], vectors: tuple[Array, ...]) -> Iterator[Any]:
         for block in self._blocks():
-            terms = part(self._piece(block), *(vector[block] for vector in vectors))
-            sums = (
-                list(terms) if sums is None else [a + b for a, b in zip(sums, terms, strict=True)]
-            )
-        if sums is None:
-            return part(self.matrix, *vectors)
-        return tuple(sums)
-
-    def column(self, part: Callable[..., Array], *vectors: Array) -> Array:
-        parts = [part(self._piece(b), *(vector[b] for vector in vectors)) for b in self._blocks()]
-        return np.concatenate(parts) if parts else np.asarray(part(self.matrix, *vectors))
+            # A whole table is not sliced, which would copy sparse rows.
+            whole = block.stop - block.start == self.shape[0]
+            rows = self.matrix if whole else self.matrix[block]
+            yield part(rows, *(vector[block] for vector in vectors))
 
     def project(self, part: Callable[[Block], Array], columns: int) -> Rows:
         image = np.empty((self.shape[0], columns))
-        for block in self._blocks():
-            image[block] = part(self._piece(block))
+        for block, values in zip(self._blocks(), self.each(part, ()), strict=True):
+            image[block] = values
         return StoredRows(image)
 
     def part(self, which: Any) -> Rows:
@@ -102,34 +99,27 @@ class StoredRows:
         return self.matrix[which]
 
 
-class ChunkedRows:
+class ChunkedRows(Rows):
     """A Dask array: one task per chunk of rows; sums and columns return, tables stay."""
 
     def __init__(self, matrix: Any):
         if matrix.numblocks[1] != 1:
             matrix = matrix.rechunk({1: -1})
         self.matrix = matrix
-        self.shape: tuple[int, int] = (int(matrix.shape[0]), int(matrix.shape[1]))
-        edges = np.concatenate([[0], np.cumsum(matrix.chunks[0])])
-        self._slices = [slice(int(a), int(b)) for a, b in pairwise(edges)]
+        self.shape = (int(matrix.shape[0]), int(matrix.shape[1]))
 
-    def _tasks(self, part: Callable[..., Any], vectors: tuple[Array, ...]) -> list[Any]:
+    def each(self, part: Callable[..., Any], vectors: tuple[Array, ...]) -> list[Any]:
         from dask.base import compute
         from dask.delayed import delayed
 
-        blocks = self.matrix.to_delayed().ravel()
+        edges = np.concatenate([[0], np.cumsum(self.matrix.chunks[0])])
         tasks = [
-            delayed(part)(block, *(vector[rows] for vector in vectors))
-            for block, rows in zip(blocks, self._slices, strict=True)
+            delayed(part)(block, *(vector[int(start) : int(end)] for vector in vectors))
+            for block, (start, end) in zip(
+                self.matrix.to_delayed().ravel(), pairwise(edges), strict=True
+            )
         ]
         return list(compute(*tasks))  # type: ignore[no-untyped-call]
-
-    def total(self, part: Callable[..., tuple[Array, ...]], *vectors: Array) -> tuple[Array, ...]:
-        terms = self._tasks(part, vectors)
-        return tuple(sum(column[1:], start=column[0]) for column in zip(*terms, strict=True))
-
-    def column(self, part: Callable[..., Array], *vectors: Array) -> Array:
-        return np.concatenate(self._tasks(part, vectors))
 
     def project(self, part: Callable[[Block], Array], columns: int) -> Rows:
         chunks = (self.matrix.chunks[0], (columns,))

@@ -1,4 +1,4 @@
-"""The checked input of `fit`: samples, classes of the labelled ones, weights."""
+"""Checks of the input of `fit`: samples, classes of the labelled ones, weights."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from sklearn.utils.validation import _check_sample_weight
 
 from ..arrays import Array
 from ..errors import InvalidInput
+from .blocks import is_dask, is_sparse
 from .preprocessing import NARROWEST
-from .rows import is_dask, is_sparse
 from .targets import Classes, no_such_class
 
 FEW_LEVELS = 64
@@ -60,6 +60,30 @@ def text_columns(table: Any) -> list[str]:
     return [str(name) for name in table.select_dtypes(exclude=["number", "bool"]).columns]
 
 
+def check_finite(X: Any, matrix: Any) -> None:
+    """Reject NaN and infinite entries, and name their columns.
+
+    Arguments:
+        X: the table as given, whose names of columns are used if it has some.
+        matrix: the same as numbers, dense or sparse.
+    """
+    entries = matrix.data if is_sparse(matrix) else matrix
+    if np.isfinite(entries).all():
+        return
+    columns = matrix.tocoo().col if is_sparse(matrix) else np.arange(matrix.shape[1])
+    finite = np.isfinite(entries) if is_sparse(matrix) else np.isfinite(entries).all(axis=0)
+    kind = "NaN" if np.isnan(entries).any() else "infinity"
+    names = list(getattr(X, "columns", range(matrix.shape[1])))
+    bad = [repr(names[i]) for i in np.unique(columns[~finite]).tolist()]
+    many = "column" if len(bad) == 1 else "columns"
+    accepted = f"must be finite; it contains {kind}: fill or drop {many} {_listed(bad)}"
+    raise InvalidInput("X", kind, accepted)
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(names[:SHOWN]) + (", ..." if len(names) > SHOWN else "")
+
+
 def check_digits(X: Any, matrix: Any) -> None:
     """Reject a table whose values are equal as float64; warn if only some columns are."""
     if is_sparse(matrix):
@@ -67,8 +91,7 @@ def check_digits(X: Any, matrix: Any) -> None:
     lost, varies = lost_columns(X, matrix)
     if not lost.any():
         return
-    shown = [str(column) for column in np.flatnonzero(lost)]
-    listed = ", ".join(shown[:SHOWN]) + (", ..." if len(shown) > SHOWN else "")
+    listed = _listed([str(column) for column in np.flatnonzero(lost)])
     what = (
         "the values of these columns differ by less than the precision of float64: subtract an"
         " offset before they are converted (integers around 2**62), or rescale them (1e-310)"
