@@ -97,7 +97,7 @@ wheel-check: wheel
 	cd build/wheel && ! bin/python -c 'import benchmarks' 2>/dev/null
 
 robustness: $(READY)
-	$(BIN)/python -m benchmarks robustness --docs docs/numerics.md
+	$(BIN)/python -m benchmarks robustness --docs docs/numerics-evidence.md
 
 browser: $(VENV)/axe/node_modules/axe-core/package.json
 	@command -v chromium >/dev/null && command -v chromedriver >/dev/null \

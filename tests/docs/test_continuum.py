@@ -1,4 +1,4 @@
-"""The examples of the page on continuous time run, and say what the page says."""
+"""The examples of the pages on continuous time run, and say what the pages say."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from typing import Any
 import pytest
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGE = (DOCS / "continuum.md").read_text()
+PAGES = ("continuum.md", "continuum-derivation.md")
+PAGE = "\n".join((DOCS / page).read_text("utf-8") for page in PAGES)
 
 
 @pytest.fixture(scope="module")
 def names() -> dict[str, Any]:
     made: dict[str, Any] = {}
     for block in re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL):
-        exec(compile(block, "docs/continuum.md", "exec"), made)
+        exec(compile(block, "docs/continuum*.md", "exec"), made)
     return made
 
 

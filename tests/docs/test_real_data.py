@@ -16,7 +16,8 @@ from selftrain.cli import main
 from selftrain.theory.laws.logits import fields_of
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGE = (DOCS / "real-data.md").read_text()
+PAGE = (DOCS / "real-data.md").read_text("utf-8")
+EQUATIONS = (DOCS / "covariances.md").read_text("utf-8")
 
 
 def test_examples_and_commands_run_in_order(
@@ -26,12 +27,12 @@ def test_examples_and_commands_run_in_order(
     names: dict[str, Any] = {}
     for block in re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL):
         exec(compile(block, "docs/real-data.md", "exec"), names)
-    theory, surrogate, real = names["theory"], names["surrogate"], names["real"]
-    gap = surrogate.mean("error") - theory.error
-    assert (np.abs(gap) < 5 * surrogate.sem("error")).all()
+    theory, synthetic, real = names["theory"], names["synthetic"], names["real"]
+    gap = synthetic.mean("error") - theory.error
+    assert (np.abs(gap) < 5 * synthetic.sem("error")).all()
     assert real.method == "rows"
     assert np.abs(real.mean("error") / theory.error - 1).max() < 0.25
-    assert names["limit"] < names["every_label"] < names["best"].error
+    assert names["limit"] < names["fully_supervised"] < names["best"].error
     for line in re.findall(r"^selftrain .*$", PAGE, flags=re.MULTILINE):
         if "--data" in line:
             monkeypatch.setattr(sys, "argv", shlex.split(line))
@@ -64,9 +65,8 @@ def random_clusters(pair: bool) -> tuple[np.ndarray, list[np.ndarray], Clusters]
 def test_solved_runs_obey_the_equations_of_the_page(pair: bool, recipe: Recipe) -> None:
     """The numpy form of the equations, as printed, on the conjugates and laws of solved runs."""
     names: dict[str, Any] = {}
-    blocks = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-    block = next(text for text in blocks if "def weights" in text)
-    exec(compile(block, "docs/real-data.md", "exec"), names)
+    (block,) = re.findall(r"```python\n(.*?)```", EQUATIONS, re.DOTALL)
+    exec(compile(block, "docs/covariances.md", "exec"), names)
     mean, matrices, clusters = random_clusters(pair)
     problem = Problem(1.3, 2.6, 0.35, rho_u=0.4, clusters=clusters, steps=2)
     run = solve(problem, recipe)

@@ -1,4 +1,4 @@
-"""The examples of the page on data reuse run and say what the page says; its closed form holds."""
+"""The examples of the pages on data reuse run and say what they say; the closed form holds."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ import pytest
 from selftrain import Problem, Recipe, solve
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGE = (DOCS / "reuse.md").read_text()
+NAMES = ("reuse.md", "reuse-derivation.md", "reuse-evidence.md")
+PAGE = "\n".join((DOCS / name).read_text("utf-8") for name in NAMES)
 
 
 @pytest.fixture(scope="module")
 def names() -> dict[str, Any]:
-    """What the examples of the page define, run in order."""
+    """What the examples of the pages define, run in order."""
     found: dict[str, Any] = {}
     for block in re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL):
-        exec(compile(block, "docs/reuse.md", "exec"), found)
+        exec(compile(block, "docs/reuse*.md", "exec"), found)
     return found
 
 
@@ -33,7 +34,7 @@ def test_examples_run_in_order(names: dict[str, Any]) -> None:
 
 
 def test_links_and_images_are_there() -> None:
-    for name in re.findall(r"\]\(([\w./-]+)\)", PAGE):
+    for name in re.findall(r"\]\(([\w./-]+?)(?:#[\w-]+)?\)", PAGE):
         assert (DOCS / name).is_file(), name
 
 

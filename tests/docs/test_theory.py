@@ -1,4 +1,4 @@
-"""Labels of the paper: what the page on theory cites, the source has in one place."""
+"""Labels of the paper are in the source, beside their equations; the errata are all listed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "theory.md").read_text()
+PAGE = (ROOT / "docs" / "errata.md").read_text("utf-8")
 SOURCE = "".join(path.read_text() for path in (ROOT / "src" / "selftrain").rglob("*.py"))
 OF_STEP_0 = "uhat0 local-field0 q0 chi0 m0 qhat0 chihat0 mhat0 b0"
 OF_STEP_T = "uhat local-field1 local-field2 q chi m r hatq hatchi hatm hatr b"
@@ -20,7 +20,7 @@ def test_a_reader_with_the_paper_open_finds_the_equation_in_the_source(name: str
 
 
 def test_all_errata_are_listed() -> None:
-    errata = PAGE.split("### Misprints and slips")[1].split("### Remarks")[0]
+    errata = PAGE.split("## Misprints and slips")[1].split("## Remarks")[0]
     assert re.findall(r"^(\d+)\. ", errata, flags=re.MULTILINE) == [str(i) for i in range(1, 24)]
 
 

@@ -5,7 +5,7 @@ written, with the averages of Appendix `app: numerical recipe`: Gauss-Hermite qu
 Carlo and the delta functions of `eq:rs-saddle-hatr` where a threshold rejects samples. It is the
 baseline of the benchmark and an independent check of `solve`; logistic loss and soft labels only.
 
-Where the paper is silent or has a misprint (docs/theory.md): the noises have variance $\Delta$,
+Where the paper is silent or has a misprint (docs/errata.md): the noises have variance $\Delta$,
 $\hat m$ has a minus sign, step t uses the converged $\Theta^{(t-1)}$, B solves `eq:rs-saddle-b` in
 every sweep, and a sweep uses the $\Theta_s$ it has just computed, not $\Theta_{s-1}$.
 """

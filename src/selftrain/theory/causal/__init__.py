@@ -1,1 +1,1 @@
-"""The theory of any training protocol, data reuse above all (docs/reuse.md has the equations)."""
+"""The theory of any training protocol, above all data reuse (docs/reuse-derivation.md)."""

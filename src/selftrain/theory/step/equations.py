@@ -13,8 +13,8 @@ samples,
 
 A group is a class with its own covariance, or both classes where they share one. The T are the
 conjugates $\hat R$, integrated by parts and measured from $\gamma_0\hat Q$, so that a step that
-hardly moves is a small one. The step is a convex problem (docs/numerics.md), so its solution is
-unique and a confirmed residual is proof.
+hardly moves is a small one. The step is a convex problem (docs/theory-derivations.md), so its
+solution is unique and a confirmed residual is proof.
 
 Where each equation of the paper's definition is (step t, step 0):
 
