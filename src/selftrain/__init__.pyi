@@ -11,6 +11,7 @@ from . import results as results
 from . import sweeps as sweeps
 from .errors import SelfTrainError as SelfTrainError
 from .estimator.classifier import SelfTrainingLinearClassifier as SelfTrainingLinearClassifier
+from .estimator.few_labels.classifier import FewLabelClassifier as FewLabelClassifier
 from .estimator.planning.plan import plan as plan
 from .mixture.clusters import Clusters as Clusters
 from .problem import Problem as Problem

@@ -76,11 +76,16 @@ def check_finite(X: Any, matrix: Any) -> None:
     names = list(getattr(X, "columns", range(matrix.shape[1])))
     bad = [repr(names[i]) for i in np.unique(columns[~finite]).tolist()]
     many = "column" if len(bad) == 1 else "columns"
-    accepted = f"must be finite; it contains {kind}: fill or drop {many} {_listed(bad)}"
+    accepted = f"must be finite; it contains {kind}: fill or drop {many} {listed(bad)}"
     raise InvalidInput("X", kind, accepted)
 
 
-def _listed(names: list[str]) -> str:
+def listed(names: list[str]) -> str:
+    """Return the first names, separated by commas.
+
+    >>> listed(["a", "b"])
+    'a, b'
+    """
     return ", ".join(names[:SHOWN]) + (", ..." if len(names) > SHOWN else "")
 
 
@@ -91,14 +96,14 @@ def check_digits(X: Any, matrix: Any) -> None:
     lost, varies = lost_columns(X, matrix)
     if not lost.any():
         return
-    listed = _listed([str(column) for column in np.flatnonzero(lost)])
+    columns = listed([str(column) for column in np.flatnonzero(lost)])
     what = (
         "the values of these columns differ by less than the precision of float64: subtract an"
         " offset before they are converted (integers around 2**62), or rescale them (1e-310)"
     )
     if lost.sum() == varies.sum():
-        raise InvalidInput("X", f"columns {listed}", what)
-    warnings.warn(f"X, columns {listed}: {what}; they are ignored", UserWarning, stacklevel=4)
+        raise InvalidInput("X", f"columns {columns}", what)
+    warnings.warn(f"X, columns {columns}: {what}; they are ignored", UserWarning, stacklevel=4)
 
 
 def lost_columns(X: Any, matrix: Array) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:

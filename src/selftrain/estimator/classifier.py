@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, Self
 
 import numpy as np
@@ -21,7 +20,7 @@ from .evaluation import labeled_scorer
 from .methods import choose_method
 from .options import check_weighted_classes, checked_settings
 from .settings import Settings
-from .targets import Classes, read_targets
+from .targets import Classes, read_targets, warn_about_labels
 from .training import Fitted
 
 __all__ = ["SelfTrainingLinearClassifier"]
@@ -96,7 +95,7 @@ class SelfTrainingLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ign
         rows = given(matrix, target, sample_weight)
         self.classes_ = rows.target.names
         check_weighted_classes(self.class_weight, self.classes_.tolist())
-        self._warn(rows.target)
+        warn_about_labels(rows.target, self.unlabeled)
         self._keep(self._fit_classes(rows, settings))
         self.transduction_ = self._transduce(matrix, target)
         return self
@@ -148,23 +147,6 @@ class SelfTrainingLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ign
         return np.array(
             [np.log(self.class_weight.get(name, 1.0)) for name in self.classes_.tolist()]
         )
-
-    def _warn(self, target: Classes) -> None:
-        counts = np.bincount(target.codes[target.codes >= 0], minlength=len(target.names))
-        if not (target.codes < 0).any():
-            warnings.warn(
-                "y has no unlabelled sample: this is a supervised fit "
-                f"(unlabelled samples are marked by {self.unlabeled!r})",
-                UserWarning,
-                stacklevel=3,
-            )
-        if counts.min() < 2:
-            few = repr(target.names.tolist()[counts.argmin()])
-            warnings.warn(
-                f"class {few} has 1 labelled sample: cross-validation needs 2 or more per class",
-                UserWarning,
-                stacklevel=3,
-            )
 
     def _rows(self, X: Any, reset: bool) -> Any:
         if is_dask(X):

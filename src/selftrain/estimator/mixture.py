@@ -38,6 +38,22 @@ class ScoreMixture:
         pooled = (1 - self.share) * self.variances[0] + self.share * self.variances[1]
         return (self.means[1] - self.means[0]) / float(np.sqrt(pooled))
 
+    @property
+    def even_point(self) -> float:
+        """The score at which both classes are equally likely if they are equally frequent; NaN if
+        the means are in the wrong order or the densities do not cross.
+        """
+        (low, high), (v0, v1) = self.means, self.variances
+        curvature, slope = 0.5 * (1 / v0 - 1 / v1), high / v1 - low / v0
+        constant = 0.5 * (low**2 / v0 - high**2 / v1) + 0.5 * np.log(v0 / v1)
+        root = slope**2 - 4 * curvature * constant
+        if high <= low or root < 0:
+            return float("nan")
+        # The crossing at which the log-odds increase, in the form that does not cancel.
+        if slope >= 0:
+            return float(-2 * constant / (slope + np.sqrt(root)))
+        return float((np.sqrt(root) - slope) / (2 * curvature)) if curvature else float("nan")
+
     def log_odds(self, scores: Array) -> Array:
         """Return log-odds of the positive class, never falling with the score.
 

@@ -46,7 +46,7 @@ def graph_scores(labeled: Labeled, unlabeled: Rows, metric: Array) -> GraphScore
     """Spread the labels over the graph, with all of them and without each fold."""
     others = np.asarray(unlabeled.take(slice(None)))
     rows = np.vstack([labeled.coordinates, others]) * np.sqrt(metric)
-    graph = _symmetric(rows)
+    graph = symmetric_graph(rows)
     everywhere = _spread(graph, labeled, np.ones(len(labeled.classes), dtype=bool))
     own = np.zeros(len(labeled.classes))
     for fold in np.unique(labeled.folds):
@@ -55,7 +55,7 @@ def graph_scores(labeled: Labeled, unlabeled: Rows, metric: Array) -> GraphScore
     return GraphScores(own, everywhere[len(own) :])
 
 
-def _symmetric(rows: Array) -> scipy.sparse.csr_array:
+def symmetric_graph(rows: Array) -> scipy.sparse.csr_array:
     """Return the symmetric graph, divided by the square roots of the degrees."""
     count = min(NEAREST, len(rows) - 1)
     near = scipy.sparse.csr_array(kneighbors_graph(rows, count, mode="connectivity"))

@@ -27,7 +27,7 @@ def checked_settings(model: Any) -> Settings:
         raise InvalidInput("settings", settings, accepted)
     settings.check_method(model.method)
     _check_share(model.share)
-    _check_class_weight(model.class_weight)
+    check_class_weight(model.class_weight)
     return settings
 
 
@@ -41,7 +41,7 @@ def _check_share(share: Any) -> None:
         number("share", value, lambda x: 0 < x < 1, accepted)
 
 
-def _check_class_weight(weight: Any) -> None:
+def check_class_weight(weight: Any) -> None:
     accepted = 'must be "balanced", a dictionary from class to a number > 0, or None'
     if weight is None or (isinstance(weight, str) and weight == "balanced"):
         return

@@ -98,7 +98,7 @@ def prepare(
     folds = assign_folds(labeled, own, random)
     coordinates = rows.project(basis.coordinates, basis.variances.size).part(others)
     unlabeled = Unlabeled(coordinates, weights[others])
-    return Prepared(basis, kind, labeled, own, mass, folds, unlabeled, _filled(taken, ends.low))
+    return Prepared(basis, kind, labeled, own, mass, folds, unlabeled, filled(taken, ends.low))
 
 
 def most_directions(weights: Array) -> int:
@@ -106,7 +106,7 @@ def most_directions(weights: Array) -> int:
     return max(FEWEST_DIRECTIONS, int(np.ceil(weights.sum() / ROWS_PER_DIRECTION)))
 
 
-def _filled(block: Block, low: Array) -> float:
+def filled(block: Block, low: Array) -> float:
     """Return the fraction of entries that are not zero; in a dense block, not the minimum of their
     column, which is zero unless the columns were shifted.
     """

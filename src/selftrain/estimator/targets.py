@@ -74,6 +74,25 @@ def read_targets(y: Any, unlabeled: Any) -> Classes:
     return Classes(names, codes)
 
 
+def warn_about_labels(target: Classes, unlabeled: Any) -> None:
+    """Warn the caller of `fit` if no sample is unlabelled, or a class has one labelled sample."""
+    counts = np.bincount(target.codes[target.codes >= 0], minlength=len(target.names))
+    if not (target.codes < 0).any():
+        warnings.warn(
+            "y has no unlabelled sample: this is a supervised fit "
+            f"(unlabelled samples are marked by {unlabeled!r})",
+            UserWarning,
+            stacklevel=3,
+        )
+    if counts.min() < 2:
+        few = repr(target.names.tolist()[counts.argmin()])
+        warnings.warn(
+            f"class {few} has 1 labelled sample: cross-validation needs 2 or more per class",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
 def _one_class(marked: bool, unlabeled: Any) -> str:
     accepted = "the labelled samples have 1 class, at least 2 classes are needed"
     if not marked:

@@ -1,0 +1,115 @@
+r"""Three scores of a table: self-training, a random forest, and a linear model on the labels.
+
+Each is zero at even odds of the classes, a column per class against the rest (one for two classes),
+and has held-out values for the labelled samples, by which they are weighted (`ensemble.py`).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import logit
+from sklearn.ensemble import RandomForestRegressor
+
+from ...arrays import Array
+from ..classifier import SelfTrainingLinearClassifier
+from ..folds import Labeled, supervised_start
+from .averaged import as_columns, self_training
+from .samples import Samples
+
+TREES = 100
+FEATURES = 0.5
+"""Fraction of the columns that a split of the forest looks at: the one constant that matters."""
+
+CERTAIN = 0.02
+"""Forest means are clipped so far from 0 and 1: a hundred trees that agree are not certain."""
+
+
+class SelfTrained(NamedTuple):
+    """Scores of `SelfTrainingLinearClassifier`, held-out ones from runs without a fold."""
+
+    model: SelfTrainingLinearClassifier
+    held_out: Array
+
+    def score(self, rows: Array) -> Array:
+        """Return the scores of samples: a column per class."""
+        return as_columns(self.model.decision_function(rows))
+
+
+def self_trained(samples: Samples, seed: int) -> SelfTrained:
+    """Self-train with all labels, and without those of each fold."""
+
+    def fit(codes: Array) -> SelfTrainingLinearClassifier:
+        return self_training(seed, neighbours=False).fit(samples.rows, codes, samples.weights)
+
+    model = fit(samples.codes)
+    labeled = samples.rows[samples.known]
+    held_out = as_columns(model.decision_function(labeled))
+    for fold in samples.usable_folds():
+        outside = samples.folds == fold
+        held_out[outside] = as_columns(
+            fit(samples.without(fold)).decision_function(labeled[outside])
+        )
+    return SelfTrained(model, held_out)
+
+
+class Forest(NamedTuple):
+    """Log-odds of a random forest on the labels, less those of the labelled proportions."""
+
+    model: Any
+    proportions: Array
+    held_out: Array
+
+    def score(self, rows: Array) -> Array:
+        """Return the scores of samples: a column per class."""
+        return _forest_odds(self.model.predict(rows), self.proportions)
+
+
+def forest(samples: Samples, seed: int) -> Forest:
+    """Fit a forest to the labelled samples; held-out scores are out-of-bag."""
+    targets, weights = samples.targets, samples.weights[samples.known]
+    model = RandomForestRegressor(
+        TREES, max_features=FEATURES, oob_score=True, random_state=seed, n_jobs=1
+    )
+    columns = targets[:, 0] if targets.shape[1] == 1 else targets
+    model.fit(samples.rows[samples.known], columns, weights)
+    proportions = weights @ targets / weights.sum()
+    return Forest(model, proportions, _forest_odds(model.oob_prediction_, proportions))
+
+
+def _forest_odds(means: Array, proportions: Array) -> Array:
+    return np.asarray(logit(np.clip(as_columns(means), CERTAIN, 1 - CERTAIN)) - logit(proportions))
+
+
+class Linear(NamedTuple):
+    """Balanced ridge logistic regression on the labels, standardised columns, ridge by folds."""
+
+    center: Array
+    scale: Array
+    coefficients: Array
+    bias: Array
+    held_out: Array
+
+    def score(self, rows: Array) -> Array:
+        """Return the scores of samples: a column per class."""
+        return np.asarray((rows - self.center) / self.scale @ self.coefficients + self.bias)
+
+
+def linear(samples: Samples) -> Linear:
+    """Fit the supervised baseline of every class against the rest."""
+    center, scale = samples.rows.mean(axis=0), samples.rows.std(axis=0)
+    scale = np.where(scale > 0, scale, 1.0)
+    labeled = (samples.rows[samples.known] - center) / scale
+    weights, metric = samples.weights[samples.known], np.ones(labeled.shape[1])
+    starts = [
+        supervised_start(Labeled(labeled, column, weights, samples.folds), metric)
+        for column in samples.targets.T
+    ]
+    return Linear(
+        center,
+        scale,
+        np.column_stack([start.student.coefficients for start in starts]),
+        np.array([start.student.bias for start in starts]),
+        np.column_stack([start.out_of_fold for start in starts]),
+    )

@@ -1,0 +1,43 @@
+r"""Weights of several scores, from held-out scores of labelled samples.
+
+If labelled samples are few they say little, so weights are posterior means over a grid: a prior,
+times the balanced likelihood of the weighted held-out scores at even odds.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..arrays import Array
+from .folds import balanced_targets
+
+COUNTED = 0.5
+"""Weight of a held-out sample: the fits without it share all other samples."""
+
+SLOPES = np.exp(np.linspace(-1.5, 1.5, 13))
+SLOPE_SPREAD = 0.5
+"""Prior standard deviation of the log-scale of a score: only the order of samples and the threshold
+are judged."""
+
+
+def posterior_mean(
+    points: Array, log_prior: Array, held_out: Array, classes: Array, weights: Array
+) -> Array:
+    """Return the posterior mean of the weights of scores.
+
+    Arguments:
+        points: weights that are compared, one row each.
+        log_prior: of every row.
+        held_out: scores of the labelled samples at even odds, one row per score.
+        classes, weights: of the labelled samples; classes are 0 or 1.
+    """
+    mass, pull = balanced_targets(classes, weights)
+    scores = points @ held_out
+    evidence = np.full(len(points), -np.inf)
+    for slope in SLOPES:
+        logits = slope * scores
+        prior = -0.5 * (np.log(slope) / SLOPE_SPREAD) ** 2
+        evidence = np.maximum(evidence, logits @ pull - np.logaddexp(0.0, logits) @ mass + prior)
+    found = COUNTED * evidence + log_prior
+    posterior = np.exp(found - found.max())
+    return np.asarray(posterior @ points / posterior.sum())
