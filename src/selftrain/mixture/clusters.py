@@ -22,8 +22,16 @@ from ..errors import InvalidInput
 from ..fields import whole
 from ..parameters import LARGEST, SMALLEST, SPAN
 from .class_means import ClassModes, checked_means, class_modes, means_of_gram, simplex_gram
-from .common_axes import Modes, modes_of
-from .covariances import SAME_MEAN, VANISHING, checked, eigen, finite, one_or_two, widened
+from .covariances import (
+    SAME_MEAN,
+    VANISHING,
+    Modes,
+    checked_covariances,
+    eigen,
+    finite,
+    modes_of,
+    widened,
+)
 from .from_data import RowSource, as_rows, estimate, factored, leading_directions
 from .linear_rule import LinearRule, best_rule
 
@@ -75,17 +83,8 @@ class Clusters:
             self._put_means(checked_means("means", self.means))
         else:
             self._put_mean()
-        given = one_or_two(self.covariance)
-        names = (
-            ("covariance",) if len(given) == 1 else ("negative covariance", "positive covariance")
-        )
-        if len(given) == 2 and self.classes > 2:
-            accepted = f"must be one covariance for all {self.classes} classes"
-            raise InvalidInput("covariance", self.covariance, accepted)
         features = self.features
-        both = tuple(
-            checked(name, value, features) for name, value in zip(names, given, strict=True)
-        )
+        both = checked_covariances(self.covariance, features, self.classes)
         object.__setattr__(self, "covariance", both if len(both) > 1 else both[0])
         if self.directions is not None:
             directions = finite("directions", self.directions)

@@ -1,10 +1,11 @@
-r"""Covariances as a user gives them: checked, brought to one form, and taken apart."""
+r"""Covariances as a user gives them: checked, brought to one form, and taken apart into modes."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..arrays import Array
 from ..errors import InvalidInput
@@ -27,45 +28,52 @@ def finite(field: str, value: Any) -> Array:
     try:
         array = np.array(value, dtype=float)
     except (TypeError, ValueError):
-        raise InvalidInput(field, value, "numbers are accepted") from None
+        raise InvalidInput(field, value, "must be numbers") from None
     if not np.isfinite(array).all():
-        raise InvalidInput(field, value, "finite numbers are accepted, without NaN")
+        raise InvalidInput(field, value, "must be finite numbers, without NaN")
     return array
 
 
-def one_or_two(covariance: Any) -> tuple[Any, ...]:
-    """A tuple is a pair; so is an array of two matrices."""
-    if isinstance(covariance, tuple):
-        if len(covariance) != 2:
-            accepted = "a tuple has two covariances, of the negative and the positive class"
-            raise InvalidInput("covariance", covariance, accepted)
-        return covariance
-    if np.ndim(covariance) == 3 and len(covariance) == 2:
-        return (covariance[0], covariance[1])
-    return (covariance,)
+def checked_covariances(covariance: Any, features: int, classes: int) -> tuple[Array, ...]:
+    """Return the one covariance of all classes, or those of the negative and the positive class: a
+    tuple is a pair, and so is an array of two matrices.
+    """
+    given = covariance if isinstance(covariance, tuple) else (covariance,)
+    if isinstance(covariance, tuple) and len(covariance) != 2:
+        accepted = "must have two covariances if it is a tuple, negative and positive class"
+        raise InvalidInput("covariance", covariance, accepted)
+    if not isinstance(covariance, tuple) and np.ndim(covariance) == 3 and len(covariance) == 2:
+        given = (covariance[0], covariance[1])
+    if len(given) == 1:
+        return (_checked("covariance", given[0], features),)
+    if classes > 2:
+        accepted = f"must be one covariance for all {classes} classes"
+        raise InvalidInput("covariance", covariance, accepted)
+    names = ("negative covariance", "positive covariance")
+    return tuple(_checked(name, value, features) for name, value in zip(names, given, strict=True))
 
 
-def checked(name: str, value: Any, features: int) -> Array:
+def _checked(name: str, value: Any, features: int) -> Array:
     matrix = finite(name, value)
     if matrix.ndim > 2 or any(size != features for size in matrix.shape):
         accepted = (
-            f"a number, a vector of {features}, a matrix of {features} by {features}, or a tuple of"
-            f" two of these is accepted, not the shape {matrix.shape}"
+            f"must be a number, a vector of {features}, a matrix of {features} by {features}, or a"
+            f" tuple of two of these, not of shape {matrix.shape}"
         )
         raise InvalidInput(name, value, accepted)
     if matrix.ndim == 2:
         largest = float(np.abs(matrix).max())
         if float(np.abs(matrix - matrix.T).max()) > ASYMMETRY * largest:
-            raise InvalidInput(name, value, "a symmetric matrix is accepted")
+            raise InvalidInput(name, value, "must be a symmetric matrix")
         matrix = 0.5 * (matrix + matrix.T)
         lowest, highest = np.linalg.eigvalsh(matrix)[[0, -1]]
     else:
         lowest, highest = float(matrix.min()), float(matrix.max())
     if (matrix.ndim < 2 and lowest < 0) or lowest < -NEGATIVE * abs(highest):
-        accepted = f"variances must not be negative; its smallest one is {lowest:.3g}"
+        accepted = f"must have no negative variances; its smallest one is {lowest:.3g}"
         raise InvalidInput(name, value, accepted)
     if not highest > 0:
-        raise InvalidInput(name, value, "some variance has to be greater than zero")
+        raise InvalidInput(name, value, "must have a variance greater than zero")
     if not SMALLEST <= highest <= LARGEST:
         raise InvalidInput(name, value, f"must have a largest variance {SPAN}")
     matrix.setflags(write=False)
@@ -81,3 +89,44 @@ def eigen(matrix: Array) -> tuple[Array, Array]:
     """Eigenvalues, rounding below zero removed, and eigenvectors."""
     values, vectors = np.linalg.eigh(matrix)
     return np.maximum(values, 0.0), vectors
+
+
+class Modes(NamedTuple):
+    r"""Clusters in coordinates in which every covariance is diagonal.
+
+    Attributes:
+        variances: $s_{ki}$, one row per covariance (one, or negative and positive), one column per
+            mode.
+        mean: $\mu_i$.
+        copies: features that share the mode: equal variances are one mode, along the mean inside
+            it.
+        basis: columns are the directions of the modes; None if modes are features or groups of
+            them.
+        group: the mode of each feature when `basis` is None.
+    """
+
+    variances: Array
+    mean: Array
+    copies: Array
+    basis: Array | None
+    group: NDArray[np.intp] | None
+
+
+def modes_of(mean: Array, covariances: tuple[Array, ...]) -> Modes | None:
+    """The coordinates in which every covariance is diagonal; None if two matrices have none in
+    common.
+
+    >>> modes = modes_of(np.array([3.0, 4.0, 1.0]), (np.array([1.0, 1.0, 2.0]),))
+    >>> modes.variances, modes.mean, modes.copies
+    (array([[1., 2.]]), array([5., 1.]), array([2., 1.]))
+    """
+    if all(matrix.ndim < 2 for matrix in covariances):
+        full = np.array([widened(matrix, mean.size) for matrix in covariances])
+        kinds, group = np.unique(full, axis=1, return_inverse=True)
+        group = group.ravel()
+        square = np.bincount(group, mean**2)
+        return Modes(kinds, np.sqrt(square), np.bincount(group).astype(float), None, group)
+    if len(covariances) > 1:
+        return None
+    values, vectors = eigen(covariances[0])
+    return Modes(values[None], mean @ vectors, np.ones(mean.size), vectors, None)

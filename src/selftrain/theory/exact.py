@@ -23,7 +23,6 @@ from .geometry.modes import BIAS, FIRST, HAT_M
 from .geometry.space import threads_of
 from .stages import Stages
 from .stats import START_NAMES, STATE, SolverStats
-from .step.equations import unknown_scales
 from .step.march import (
     ACCURACY,
     CHI,
@@ -35,10 +34,9 @@ from .step.march import (
     Demands,
     Samples,
     Table,
-    extrapolated,
     march,
 )
-from .step.newton import LONGEST_HISTORY
+from .step.prediction import LONGEST_HISTORY, extrapolated, unknown_scales
 from .step.stage import Solution, Stage, solve_stage
 from .tolerances import (
     COLLAPSED_MASS,
@@ -69,7 +67,7 @@ def solve_exact(
         accepted = "must be > 0: the means differ in a direction in which the noise has no variance"
         raise InvalidInput("lambda_l", recipe.lambda_l, accepted)
     run = Run(problem, recipe, tolerance, warm_start)
-    with Progress(problem.steps + 1, "steps", progress, often=True) as bar, threads_of(run.space):
+    with threads_of(run.space), Progress(problem.steps + 1, "steps", progress, often=True) as bar:
         try:
             run.solve(bar)
         except StageError as error:
@@ -94,6 +92,8 @@ class Run:
         self, problem: Problem, recipe: Recipe, tolerance: float, warm: Trajectory | None = None
     ):
         self.problem, self.recipe, self.tolerance = problem, recipe, tolerance
+        self.exponent, self.demanded = exponent_of(tolerance), confirmable(tolerance)
+        self.enough = last_step_of(self.demanded)
         self.stages = Stages(problem, recipe)
         self.space = self.stages.space
         size, blank = problem.steps + 1, self.space.no_weights()
@@ -108,13 +108,10 @@ class Run:
         )
         self.table.means[0], self.table.spreads[0] = blank
         self.exponents = np.zeros(size, dtype=np.int64)
-        self.homogeneous = is_homogeneous(problem, recipe)
         self.near = np.full_like(self.table.unknowns, np.nan)
         if warm is not None and warm.unknowns is not None:
             self._begin_near(warm)
         self.since, self.done = 1, 0
-        self.exponent, self.demanded = exponent_of(tolerance), confirmable(tolerance)
-        self.enough = last_step_of(self.demanded)
         self.collapsed_at: int | None = None
         self.failure: StageError | None = None
 
@@ -191,7 +188,8 @@ class Run:
             return None, bias
         if ending == Ending.SOLVED:
             return law, bias
-        power = shift(logits, int(self.exponents[t])) if self.homogeneous else 0
+        homogeneous = is_homogeneous(self.problem, self.recipe)
+        power = shift(logits, int(self.exponents[t])) if homogeneous else 0
         if power == 0:
             raise self._error(t, ending)
         self.exponents[t:] += power

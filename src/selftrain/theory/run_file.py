@@ -18,7 +18,7 @@ from ..recipe import Recipe
 from ..runtime.files import stored, write_netcdf
 from .causal.result import Reuse
 from .fading import Fading
-from .geometry.space import space_of_problem
+from .geometry.space import space_of
 from .stats import STATE, SolverStats
 
 if TYPE_CHECKING:
@@ -93,5 +93,5 @@ def from_dataset(kind: type[Trajectory], data: xr.Dataset) -> Trajectory:
         failure=None if failure is None else StageError.from_dict(failure),
         fading=Fading.from_dataset(data),
         reuse=Reuse.from_dataset(data),
-        space=space_of_problem(problem) if "weight_means" in data else None,
+        space=space_of(problem.distinct_clusters) if "weight_means" in data else None,
     )

@@ -87,11 +87,11 @@ def solve(
     Trajectory(steps=16, error 0.193827 -> 0.399977, cosine 0.641744 -> 0.966967)
     """
     asked = None if tolerance is None else checked_tolerance(tolerance)
-    checked_progress(progress)
     if isinstance(problem, Protocol):
         _check_protocol(recipe, on_failure, warm_start)
-        return solve_protocol(problem, asked, on_failure, progress)
+        return solve_protocol(problem, asked, on_failure, checked_progress(progress))
     problem, recipe = _checked(problem, recipe, on_failure, warm_start)
+    checked_progress(progress)
     recipe.at_steps(problem.steps)
     if problem.classes > 2:
         protocol = protocol_of(problem, recipe)

@@ -5,7 +5,6 @@ once.
 from __future__ import annotations
 
 import math
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -24,9 +23,9 @@ from .averages.batch import (
 )
 from .averages.generic.averages import GenericAverages
 from .geometry.mirror import own_mirrors, treats_classes_alike
-from .geometry.space import Spectrum, mean_variance, space_of_problem
+from .geometry.space import Spectrum, mean_variance, space_of
+from .step.equations import work_for
 from .step.march import BALANCED, LOSS, RIDGE, ROW, SHARPNESS, THRESHOLD, Samples, Schedule
-from .step.newton import work_for
 from .step.stage import Stage
 
 
@@ -39,16 +38,19 @@ class Stages:
         schedule: what steps are given apart from the weights, arrays over the steps.
         length: half the distance of the labelled class means, the unit of the thresholds.
         work: arrays for the evaluations of compiled steps.
+        samples: the sets of samples as `step.march` takes them; None if it does not solve these
+            steps.
+        scales: the mean variance of a feature in every group, a row for every step.
     """
 
     def __init__(self, problem: Problem, recipe: Recipe):
         self.problem, self.recipe = problem, recipe
         self.test, self.sets = problem.test_clusters, problem.sample_clusters
-        self.space = space_of_problem(problem)
-        self.length = self.sets[0].length
+        self.distinct, self.length = problem.distinct_clusters, self.sets[0].length
+        self.space = space_of(self.distinct)
         self.work = work_for(self.space.groups)
-        self.distinct = problem.distinct_clusters
         self.schedule = self._schedule()
+        self.samples, self.scales = self._samples(), self._scales()
 
     def _schedule(self) -> Schedule:
         """Write out what every step is given."""
@@ -82,18 +84,14 @@ class Stages:
         """Whether a bias of zero remains zero, for every step."""
         return np.asarray(self.schedule.kinds[:, BALANCED])
 
-    @cached_property
-    def scales(self) -> Array:
-        """The mean variance of a feature in every group, a row for every step."""
+    def _scales(self) -> Array:
         rows = []
         for clusters in self.distinct:
             found = [mean_variance(s, clusters.features) for s in clusters.covariances]
             rows.append(found if len(found) == self.space.groups else found * self.space.groups)
         return np.asarray(np.array(rows)[self.schedule.kinds[:, ROW]])
 
-    @cached_property
-    def samples(self) -> Samples | None:
-        """The sets of samples as `step.march` takes them; None if it does not solve these steps."""
+    def _samples(self) -> Samples | None:
         if OTHER in self.schedule.kinds[:2, LOSS] or not isinstance(self.space, Spectrum):
             return None
         noises = [self.space.noise(clusters) for clusters in self.distinct]

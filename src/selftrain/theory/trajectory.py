@@ -327,9 +327,10 @@ class Trajectory:
         r"""m, $q_-$ and $q_+$ of the model of step t - 1 on the batch of step t, in the units of
         step t - 1, rows t = 1..T; NaN from the first step without a state.
         """
-        from .geometry.space import space_of_problem
+        from .geometry.space import space_of
 
-        space = space_of_problem(self.problem)  # a gradient looks at runs of other problems
+        # not `self.space`: a gradient looks at runs of other problems
+        space = space_of(self.problem.distinct_clusters)
         found = np.full((self.problem.steps, 3), np.nan)
         last, batches = min(self.good_steps, self.problem.steps), self.problem.batch_clusters
         if last and len(self.problem.distinct_clusters) == 1:  # every batch is the test set

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from selftrain.theory.step.march import extrapolated
+from selftrain.theory.step.prediction import extrapolated
 
 RATES = np.array([1.0, -2.0, 0.5, 3.0, -1.0])
 

@@ -14,7 +14,8 @@ from selftrain.arrays import Array
 from selftrain.errors import ConvergenceError
 from selftrain.theory.geometry.modes import BIAS, FIRST, HAT_M
 from selftrain.theory.stages import Stages
-from selftrain.theory.step.equations import solve_in_place, unknown_scales
+from selftrain.theory.step.equations import solve_in_place
+from selftrain.theory.step.prediction import unknown_scales
 from selftrain.theory.step.stage import Stage, solve_stage
 
 EXPONENT, TOLERANCE = math.log(1e12), 1e-10

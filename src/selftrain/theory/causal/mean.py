@@ -10,7 +10,7 @@ import numpy as np
 from ...arrays import Array
 from ...problem import Problem
 from ...recipe import Recipe
-from ..geometry.space import space_of_problem
+from ..geometry.space import space_of
 from ..stats import STATE, SolverStats
 from ..trajectory import Trajectory
 from .replicate import MEASURED, Outcome
@@ -31,7 +31,7 @@ def mean_trajectory(
     stored = _mean_of([part.stored for part in parts])
     means = np.mean([part.means for part in parts], axis=0)
     spreads = np.moveaxis(np.diagonal(stored["crossed"]), -1, 0).copy()
-    space = space_of_problem(problem)
+    space = space_of(problem.distinct_clusters)
     _, state["v"], off_best, variances = space.observed(means, spreads, test)
     along = np.outer(state["m"], state["m"]) / test.length**2
     ways = [np.outer(part.state["m"], part.state["m"]) / test.length**2 for part in parts]

@@ -15,6 +15,7 @@ and every field and derivative is a trace of products of these, taken entry by e
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 
 import numpy as np
@@ -33,7 +34,7 @@ class MatrixSpace:
     basis = group = None
     law = staticmethod(Weights)
 
-    def __init__(self, shapes: list[Clusters]):
+    def __init__(self, shapes: Sequence[Clusters]):
         self.features = shapes[0].features
         self.groups = 1 + any(shape.pair for shape in shapes)
         self._sets = {shape: self._matrices(shape) for shape in set(shapes)}

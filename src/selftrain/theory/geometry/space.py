@@ -4,6 +4,7 @@ diagonal in one set of coordinates, or `matrices`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import cached_property
 
@@ -12,7 +13,6 @@ from numpy.typing import NDArray
 
 from ...arrays import Array
 from ...mixture.clusters import Clusters
-from ...problem import Problem
 from ...runtime.parallel import one_thread
 from .matrices import MatrixSpace
 from .modes import FIRST, Noise, Weights, advance, mode_sums, projections
@@ -27,7 +27,7 @@ class Spectrum:
 
     law = staticmethod(Weights)
 
-    def __init__(self, shapes: list[Clusters]):
+    def __init__(self, shapes: Sequence[Clusters]):
         first = shapes[0]
         self.features, self.groups = first.features, 1 + any(shape.pair for shape in shapes)
         self.basis: Array | None = None
@@ -42,13 +42,6 @@ class Spectrum:
         for shape in set(shapes):
             full = np.array([np.broadcast_to(s, self.features) for s in shape.covariances])
             self._sets[shape] = self._noise(shape.mean, full, np.ones(self.features))
-
-    @staticmethod
-    def fits(shapes: list[Clusters]) -> bool:
-        """Whether these shapes have such coordinates."""
-        if all(shape.diagonal for shape in shapes):
-            return True
-        return not shapes[0].pair and all(shape == shapes[0] for shape in shapes)
 
     def _noise(self, mean: Array, variances: Array, copies: Array) -> Noise:
         if len(variances) < self.groups:
@@ -176,16 +169,13 @@ class SpectralStep:
 Space = Spectrum | MatrixSpace
 
 
-def space_of(sets: list[Clusters]) -> Space:
+def space_of(sets: Sequence[Clusters]) -> Space:
     """Return the coordinates that suit these sets of samples: modes where covariances have common
     axes.
     """
-    return Spectrum(sets) if Spectrum.fits(sets) else MatrixSpace(sets)
-
-
-def space_of_problem(problem: Problem) -> Space:
-    """Return the coordinates that suit all sets of samples of a problem."""
-    return space_of(list(problem.distinct_clusters))
+    first = sets[0]
+    common = all(one == first for one in sets) and first.modes is not None
+    return Spectrum(sets) if common or all(one.diagonal for one in sets) else MatrixSpace(sets)
 
 
 def threads_of(space: Space) -> AbstractContextManager[object]:

@@ -16,9 +16,8 @@ from ...runtime.kernels import kernel
 from ..averages.batch import At, batch_averages
 from ..averages.record import BLANK
 from ..geometry.modes import BIAS, FIRST, Weights, mode_sums
-from ..step.equations import assemble, newton_step
+from ..step.equations import StepSetting, Work, anchor_of, assemble, newton_step
 from ..step.march import BALANCED, RIDGE, Samples, Schedule, setting_of
-from ..step.newton import StepSetting, Work, anchor_of
 from .adjoint import pull_equations
 from .moved_averages import LABELS, edges_for, fill_edges, is_small, rule_of
 from .pulls import OLD_BIAS, Carried, Reversed, SolvedStep, StepNumbers

@@ -21,8 +21,7 @@ from ..averages.batch import At
 from ..geometry.modes import BIAS
 from ..geometry.space import SpectralStep, threads_of
 from ..stages import Stages
-from ..step.equations import assemble
-from ..step.newton import anchor_of
+from ..step.equations import anchor_of, assemble
 from ..step.stage import Stage
 from ..tolerances import exponent_of
 from .adjoint import pull_equations

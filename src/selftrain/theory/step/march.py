@@ -12,7 +12,7 @@ is confirmed, in one of two ways:
   confirmed on the refined rule.
 
 When a step does not converge `march` returns, and the caller solves that step by the slower and
-surer ways of `solver` before the march continues.
+surer methods of `stage` before the march continues.
 
 Tables are few arrays with named columns: numba takes long to compile, and some time to pass,
 records of many arrays.
@@ -23,9 +23,6 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from ...arrays import Array
 from ...runtime.kernels import kernel
 from ..averages.batch import SQUARED, Batch, Labelling, explicit_start, reference_sharpness
 from ..ending import Ending, before_step
@@ -40,10 +37,8 @@ from ..tolerances import (
     NEWTON_STEPS_NEAR,
     REFINED,
 )
-from .equations import unknown_scales
-from .newton import (
+from .equations import (
     HISTORY,
-    LONGEST_HISTORY,
     OUT,
     SEEN,
     Effort,
@@ -53,6 +48,7 @@ from .newton import (
     newton_confirmed,
     raise_stiffness,
 )
+from .prediction import LONGEST_HISTORY, predict
 
 THRESHOLD, SHARPNESS, RIDGE = range(3)
 ROW, LOSS, BALANCED = range(3)
@@ -186,7 +182,7 @@ def march(
             if attempt == 0:
                 if not predicted:
                     continue
-                _predict(t, known, table.unknowns, near, labels, work.rows[HISTORY:], x)
+                predict(t, known, table.unknowns, near, labels, work.rows[HISTORY:], x)
                 limit = NEWTON_STEPS_NEAR
             else:
                 raise_stiffness(x, ridge, setting.softness)
@@ -277,70 +273,6 @@ def _alike(t: int, since: int, gamma: float, unknowns: Any, near: Any) -> int:
             break
         count += 1
     return count
-
-
-@kernel(allocates=False, inline="always")  # called once: one level less to compile
-def _predict(
-    t: int, known: int, unknowns: Any, near: Any, labels: Labelling, history: Any, x: Any
-) -> None:
-    """Extrapolate the difference of the unknowns to those of the similar run, where there is
-    one.
-    """
-    size = x.shape[0]
-    is_near = not math.isnan(near[t, size])
-    for j in range(size):
-        x[j] = 0.0
-    if known > 0:
-        scale = history[LONGEST_HISTORY]
-        unknown_scales(unknowns[t - 1], labels, scale)
-        for i in range(known):
-            k = t - known + i
-            for j in range(size):
-                history[i, j] = unknowns[k, j] - (near[k, j] if is_near else 0.0)
-        extrapolate(history, known, scale, x)
-    if is_near:
-        for j in range(size):
-            x[j] += near[t, j]
-
-
-@kernel(allocates=False)
-def extrapolate(table: Any, count: int, scale: Any, ahead: Any) -> None:
-    """`extrapolated` from the first `count` rows, which become their differences, the last row
-    first; `scale` becomes its inverse.
-    """
-    size = ahead.shape[0]
-    best, smallest = 1, math.inf
-    for j in range(size):
-        scale[j] = 1.0 / scale[j]
-        ahead[j] = table[count - 1, j]
-    for order in range(1, count):
-        largest = 0.0
-        for i in range(count - order):
-            for j in range(size):
-                table[i, j] = table[i + 1, j] - table[i, j]
-        for j in range(size):
-            largest = max(largest, abs(table[count - 1 - order, j]) * scale[j])
-        if largest < smallest:
-            best, smallest = order, largest
-    if best == count - 1:
-        best = count
-    for order in range(1, best):
-        for j in range(size):
-            ahead[j] += table[count - 1 - order, j]
-
-
-def extrapolated(rows: Array, scale: Array) -> Array:
-    """The next row of a table: the sum of its backward differences, up to the smallest one.
-
-    The k-th difference is the error that the prediction of order k made for the last row. `scale`
-    is what a change of each column is compared with.
-
-    >>> extrapolated(np.array([[1.0], [4.0], [9.0], [16.0]]), np.ones(1))
-    array([25.])
-    """
-    table, ahead = rows.copy(), np.empty(rows.shape[1])
-    extrapolate(table, len(table), scale.copy(), ahead)
-    return ahead
 
 
 @kernel(allocates=False, internal=True)

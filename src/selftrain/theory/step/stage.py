@@ -33,8 +33,7 @@ from ..tolerances import (
     STILL,
     last_step_of,
 )
-from .equations import assemble, newton_step
-from .newton import anchor_of, enough_of_rough, raise_stiffness
+from .equations import anchor_of, assemble, enough_of_rough, newton_step, raise_stiffness
 
 CHANGES = 30
 """Substitutions for the stiffness of a model that does not move."""
