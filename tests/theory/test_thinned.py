@@ -5,7 +5,7 @@ import pytest
 
 from selftrain import Problem, Recipe, gradient, simulate, solve
 from selftrain.errors import InvalidInput
-from selftrain.theory.step.stage import Stage
+from selftrain.theory.step.robust import StepEquations
 from selftrain.theory.thinned import QUANTITIES
 
 PROBLEM, RECIPE = Problem(0.5, 2.0, 0.4, 0.5625, steps=10), Recipe(threshold=0.2)
@@ -29,11 +29,11 @@ def test_averages_are_taken_at_thinned_steps_only(monkeypatch: pytest.MonkeyPatc
     steps that nobody sees.
     """
     taken = []
-    plain = Stage.mean_loss
+    plain = StepEquations.mean_loss
     monkeypatch.setattr(
-        Stage,
+        StepEquations,
         "mean_loss",
-        lambda stage, *arguments: taken.append(stage.t) or plain(stage, *arguments),
+        lambda equations, *arguments: taken.append(equations.t) or plain(equations, *arguments),
     )
     solve(PROBLEM.replace(steps=100), Recipe(lambda_u=1e-4)).every(30)
     assert taken == [0, 30, 60, 90, 100]

@@ -1,7 +1,7 @@
 """The exact engine: every sample is used once, two classes; step after step by quadrature.
 
 Where losses and covariances allow, `step.march` solves the run in compiled code. Other steps, and
-those that do not converge there, are a `Stage`, solved by `step.stage`.
+those that do not converge there, are solved by `step.robust`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from .ending import Ending, before_step
 from .fading import DEGREES, Fading, is_homogeneous, shift, unscaled
 from .geometry.modes import BIAS, FIRST, HAT_M
 from .geometry.space import threads_of
-from .stages import Stages
 from .stats import START_NAMES, STATE, SolverStats
 from .step.march import (
     ACCURACY,
@@ -37,7 +36,8 @@ from .step.march import (
     march,
 )
 from .step.prediction import LONGEST_HISTORY, extrapolated, unknown_scales
-from .step.stage import Solution, Stage, solve_stage
+from .step.robust import Solution, StepEquations, solve_step
+from .step_inputs import StepInputs
 from .tolerances import (
     COLLAPSED_MASS,
     LEVELS,
@@ -94,8 +94,8 @@ class Run:
         self.problem, self.recipe, self.tolerance = problem, recipe, tolerance
         self.exponent, self.demanded = exponent_of(tolerance), confirmable(tolerance)
         self.enough = last_step_of(self.demanded)
-        self.stages = Stages(problem, recipe)
-        self.space = self.stages.space
+        self.inputs = StepInputs(problem, recipe)
+        self.space = self.inputs.space
         size, blank = problem.steps + 1, self.space.no_weights()
         counts = np.zeros((size, 3), dtype=np.int64)
         counts[:, START] = -1
@@ -130,8 +130,8 @@ class Run:
         t, exponent = 0, self.exponent
         finest = exponent + LEVELS * REFINED
         while t <= self.problem.steps:
-            if self.stages.samples is not None and not (t == self.since > 1):
-                t, ending = self._march(t, exponent, self.stages.samples)
+            if self.inputs.samples is not None and not (t == self.since > 1):
+                t, ending = self._march(t, exponent, self.inputs.samples)
                 self.done = t
                 bar.reach(t)
                 if ending == Ending.SOLVED:
@@ -145,17 +145,17 @@ class Run:
             if old is None:
                 self.collapsed_at = t
                 return
-            stage = self.stages.stage(t, old, bias)
-            mass = stage.label_mass() if t > 0 else 0.5
+            equations = self.inputs.equations(t, old, bias)
+            mass = equations.label_mass() if t > 0 else 0.5
             if math.isnan(mass):
                 raise self._error(t, Ending.EMPTY)
             if not self.recipe.fix_bias and mass < COLLAPSED_MASS:
                 self.collapsed_at = t
                 return
-            guess = self._guess(t, stage.labels)
-            solution = solve_stage(stage, exponent, self.demanded, guess)
+            guess = self._guess(t, equations.labels)
+            solution = solve_step(equations, exponent, self.demanded, guess)
             exponent = min(solution.exponent, finest)  # the next step will need this rule too
-            self._store(t, stage, solution, bias)
+            self._store(t, equations, solution, bias)
             t = self.done = t + 1
             bar.reach(t)
 
@@ -167,8 +167,8 @@ class Run:
             bool(self.exponents[t] > 0),
         )  # fmt: skip
         done, ending = march(
-            (t, min(self.problem.steps + 1, t + piece)), samples, self.stages.schedule, self.near,
-            demands, self.table, self.stages.work,
+            (t, min(self.problem.steps + 1, t + piece)), samples, self.inputs.schedule, self.near,
+            demands, self.table, self.inputs.work,
         )  # fmt: skip
         return done, Ending(ending)
 
@@ -181,7 +181,7 @@ class Run:
         if t == 0:
             return law, 0.0
         bias = float(self.table.numbers[t - 1, OLD_BIAS])
-        logits = math.sqrt(max(self.space.projections(law, self.stages.sets[t])[1:]))
+        logits = math.sqrt(max(self.space.projections(law, self.inputs.sets[t])[1:]))
         faded = bool(self.exponents[t] > 0)
         ending = Ending(before_step(logits, bias, self.recipe.fix_bias, faded))
         if ending == Ending.COLLAPSED:
@@ -212,12 +212,12 @@ class Run:
         before[:, FIRST + 2 * self.space.groups :] += 2 * power * math.log(2.0)
         return extrapolated(before, scale)
 
-    def _store(self, t: int, stage: Stage, solution: Solution, bias: float) -> None:
+    def _store(self, t: int, equations: StepEquations, solution: Solution, bias: float) -> None:
         """Enter the solution of step t; `bias` is the old one."""
-        table, x, gamma = self.table, solution.x.copy(), stage.labels.gamma
-        if self.stages.balanced[t] and bias == 0.0:
+        table, x, gamma = self.table, solution.x.copy(), equations.labels.gamma
+        if self.inputs.balanced[t] and bias == 0.0:
             x[BIAS] = 0.0
-        law, out = stage.algebra.advance(x, stage.ridge, gamma)
+        law, out = equations.algebra.advance(x, equations.ridge, gamma)
         table.means[t + 1], table.spreads[t + 1] = law
         table.unknowns[t] = np.append(x, gamma)
         table.numbers[t] = gamma * bias + x[BIAS], out[3], out[2], solution.accuracy
@@ -244,13 +244,13 @@ class Run:
             np.full(shape, np.nan) for shape in (size, size, size, (size, 2))
         )
         after = slice(1, self.done + 1)
-        seen = self.space.observed(table.means[after], table.spreads[after], self.stages.test)
+        seen = self.space.observed(table.means[after], table.spreads[after], self.inputs.test)
         m[good], v[good], off_best[good], variances[good] = seen
         gamma, groups = table.unknowns[:, -1:], self.space.groups
         hat_t, log_q, log_chi = (
             table.unknowns[:, FIRST + k * groups : FIRST + (k + 1) * groups] for k in range(3)
         )
-        scales, hat_q = self.stages.scales, np.exp(log_q)
+        scales, hat_q = self.inputs.scales, np.exp(log_q)
         sums = (hat_q, np.exp(log_chi), gamma * hat_q - hat_t)
         q_hat, chi_hat, r_hat = ((scales * hat).sum(axis=1) for hat in sums)
         overlap = table.numbers[:, OVERLAP].copy()

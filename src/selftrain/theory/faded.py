@@ -35,8 +35,8 @@ from ..observables import generalization_error
 from ..problem import Problem
 from ..recipe import Recipe
 from .solve import solve
-from .stages import Stages
-from .step.stage import solve_stage
+from .step.robust import solve_step
+from .step_inputs import StepInputs
 from .tolerances import confirmable, exponent_of
 
 __all__ = ["FadedState", "faded_limit", "last_step"]
@@ -154,14 +154,16 @@ class _Step:
             test=None, batches="fresh",
         )  # fmt: skip
         small = Recipe(lambda_u=ridge / self.slope, threshold=threshold, sharpness=sharpness)
-        self.stages = Stages(squared, small)
+        self.inputs = StepInputs(squared, small)
 
     def __call__(self, cosine: float, misalignment: float | None = None) -> _Direction:
         """The direction after the step; `misalignment` is 1 - cosine^2, if it is known better."""
         off = (1.0 - cosine) * (1.0 + cosine) if misalignment is None else misalignment
-        old = self.stages.space.law(np.array([cosine]), np.array([off]))
-        stage = self.stages.stage(1, old, 0.0)
-        solution = solve_stage(stage, exponent_of(TIGHT), confirmable(TIGHT))
-        new, numbers = stage.algebra.advance(solution.x, stage.ridge, stage.labels.gamma)
+        old = self.inputs.space.law(np.array([cosine]), np.array([off]))
+        equations = self.inputs.equations(1, old, 0.0)
+        solution = solve_step(equations, exponent_of(TIGHT), confirmable(TIGHT))
+        new, numbers = equations.algebra.advance(
+            solution.x, equations.ridge, equations.labels.gamma
+        )
         norm = math.sqrt(numbers[0])
         return _Direction(float(new.mean[0]) / norm, float(numbers[3]) / self.slope, norm)

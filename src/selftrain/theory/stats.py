@@ -24,7 +24,7 @@ class SolverStats:
 
     Attributes:
         tolerance: relative accuracy that was asked for.
-        evaluations: evaluations of the stage equations (with Jacobian), confirmations included.
+        evaluations: evaluations of the equations (with Jacobian), confirmations included.
         nodes: quadrature nodes of the last evaluation (pieces of the closed form: squared loss).
         accuracy: to how much of its state each step, by itself, was confirmed: the relative size of
             the last Newton step. What later steps make of these errors is in `Trajectory.accuracy`.

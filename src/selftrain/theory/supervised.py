@@ -21,7 +21,7 @@ from .exact import solve_exact
 from .geometry.mirror import own_mirrors, treats_classes_alike
 from .geometry.modes import BIAS
 from .geometry.space import space_of, threads_of
-from .step.stage import Stage, solve_stage
+from .step.robust import StepEquations, solve_step
 from .tolerances import TOLERANCE, confirmable, exponent_of
 
 
@@ -75,9 +75,9 @@ def supervised_model(
         averages = GenericAverages(0, loss, labeler, labels, batch)
     else:
         averages = CompiledAverages(labels, batch, room_for(weights.size))
-    stage = Stage(0, algebra, averages, ridge, False)
+    equations = StepEquations(0, algebra, averages, ridge, False)
     with threads_of(space):
-        solution = solve_stage(stage, exponent_of(tolerance), confirmable(tolerance))
+        solution = solve_step(equations, exponent_of(tolerance), confirmable(tolerance))
         law: Any
         law, _ = algebra.advance(solution.x, ridge, 0.0)
     m, *squares = space.projections(law, test)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import Array
-from .stages import Stages
+from .step_inputs import StepInputs
 from .tolerances import exponent_of
 
 if TYPE_CHECKING:
@@ -20,13 +20,13 @@ def train_loss(trajectory: Trajectory, steps: NDArray[np.int64]) -> Array:
     r"""Return $E[l(\hat y, h + \hat u)]$ over the selected training samples of some steps, at the
     minimum; NaN where a step has no solution.
     """
-    stages = Stages(trajectory.problem, trajectory.recipe)
+    inputs = StepInputs(trajectory.problem, trajectory.recipe)
     losses, exponent = np.full(len(steps), math.nan), exponent_of(trajectory.stats.tolerance)
     assert trajectory.unknowns is not None
     for i, t in enumerate(steps.tolist()):
         if t < trajectory.good_steps:
-            stage = stages.stage(t, *trajectory.model_before(t))
-            losses[i] = stage.mean_loss(trajectory.unknowns[t], exponent)
+            equations = inputs.equations(t, *trajectory.model_before(t))
+            losses[i] = equations.mean_loss(trajectory.unknowns[t], exponent)
     if trajectory.fading is None:
         return losses
     # above the loss of no weights it is quadratic in them

@@ -250,11 +250,11 @@ class CompiledAverages:
         self.labels, self.batch, self.room = labels, batch, room
 
     def at(self, at: At, exponent: float, with_loss: bool = False) -> tuple[Any, int] | None:
-        """See `step.stage.Averages`."""
+        """See `step.robust.Averages`."""
         extra = Extra(loss=True) if with_loss else None
         used = batch_averages(at, self.labels, self.batch, exponent, extra, self.room)
         return (self.room.moments, used) if used > 0 else None
 
     def start(self, fixed_bias: float, x: Array) -> float:
-        """See `step.stage.Averages`."""
+        """See `step.robust.Averages`."""
         return float(explicit_start(self.labels, self.batch, fixed_bias, self.room, x))

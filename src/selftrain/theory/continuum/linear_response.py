@@ -5,7 +5,7 @@ At $\lambda = 0$ the old model already minimises the loss of its own labels, so 
 the logits answer to a small change of the fields by $k_0 = l''/(1 + \chi_0\Delta\, l'')$ at the old
 logit $\tilde h$. Labels sharpened by $\gamma = 1 + \lambda\epsilon$ are the soft labels
 of the logit $\gamma\tilde h$, so the slope of the loss vanishes there, and to first order a step
-sees the field $h - \gamma\tilde h$ in place of $h - \tilde h$. Of the stage equations (`equations`)
+sees the field $h - \gamma\tilde h$ in place of $h - \tilde h$. Of its equations (`step.equations`)
 with $a = \omega(1 + \lambda r)$, $\eta = \lambda\omega b$, $B = B' + \lambda\omega\beta$ there
 remains,
 to first order in $\lambda$ and in units of $\omega$,

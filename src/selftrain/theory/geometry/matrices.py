@@ -34,15 +34,15 @@ class MatrixSpace:
     basis = group = None
     law = staticmethod(Weights)
 
-    def __init__(self, shapes: Sequence[Clusters]):
-        self.features = shapes[0].features
-        self.groups = 1 + any(shape.pair for shape in shapes)
-        self._sets = {shape: self._matrices(shape) for shape in set(shapes)}
+    def __init__(self, sets: Sequence[Clusters]):
+        self.features = sets[0].features
+        self.groups = 1 + any(clusters.pair for clusters in sets)
+        self._sets = {clusters: self._matrices(clusters) for clusters in set(sets)}
 
-    def _matrices(self, shape: Clusters) -> tuple[Array, ...]:
+    def _matrices(self, clusters: Clusters) -> tuple[Array, ...]:
         full = [
             matrix if matrix.ndim == 2 else np.diag(np.broadcast_to(matrix, self.features))
-            for matrix in shape.covariances
+            for matrix in clusters.covariances
         ]
         return tuple(full) if len(full) == self.groups else (full[0],) * self.groups
 
@@ -50,11 +50,11 @@ class MatrixSpace:
         """The weights before step 0."""
         return Weights(np.zeros(self.features), np.zeros((self.features, self.features)))
 
-    def projections(self, weights: Weights, shape: Clusters) -> Array:
+    def projections(self, weights: Weights, clusters: Clusters) -> Array:
         r"""m and $q_k$ of the logits of these samples."""
         b, v = weights
-        squares = [float(b @ s @ b + (s * v).sum()) for s in self._sets[shape]]
-        return np.array([float(shape.mean @ b), *squares])
+        squares = [float(b @ s @ b + (s * v).sum()) for s in self._sets[clusters]]
+        return np.array([float(clusters.mean @ b), *squares])
 
     def observed(self, means: Array, spreads: Array, clusters: Clusters) -> tuple[Array, ...]:
         """What a set of samples sees of the weights of many steps."""
@@ -70,7 +70,7 @@ class MatrixSpace:
         squares = np.column_stack([_squares(s, means, spreads) for s in matrices])
         return m, v, off, squares if self.groups == 2 else np.repeat(squares, 2, axis=1)
 
-    def mean_of(self, weights: Weights, shape: Clusters) -> Array:
+    def mean_of(self, weights: Weights, clusters: Clusters) -> Array:
         """The mean of the weights in the coordinates of the features."""
         return np.asarray(weights.mean)
 
@@ -82,9 +82,9 @@ class MatrixSpace:
         """Traces of one matrix, or several."""
         return np.asarray(np.trace(spreads, axis1=-2, axis2=-1))
 
-    def step(self, old: Weights, shape: Clusters) -> MatrixStep:
+    def step(self, old: Weights, clusters: Clusters) -> MatrixStep:
         """The algebra of a step that starts from the weights `old`."""
-        return MatrixStep(shape.mean, self._sets[shape], old)
+        return MatrixStep(clusters.mean, self._sets[clusters], old)
 
     def supervised(self, groups: list[tuple[Clusters, int]]) -> MatrixStep:
         """The algebra of a supervised fit to groups of samples."""

@@ -34,26 +34,26 @@ root of a sum.
 """
 
 
-def own_mirrors(shapes: Sequence[Clusters]) -> NDArray[np.bool_]:
+def own_mirrors(sets: Sequence[Clusters]) -> NDArray[np.bool_]:
     """Whether the sets of samples of all steps up to t are their own mirror images, for every t."""
-    found = np.zeros(len(shapes), dtype=bool)
-    sets: list[Clusters] = []
-    for t, shape in enumerate(shapes):
-        if shape not in sets:
-            sets.append(shape)
-            if not _own_mirror(sets):
+    found = np.zeros(len(sets), dtype=bool)
+    distinct: list[Clusters] = []
+    for t, clusters in enumerate(sets):
+        if clusters not in distinct:
+            distinct.append(clusters)
+            if not _own_mirror(distinct):
                 break
         found[t] = True
     return found
 
 
 def _own_mirror(sets: list[Clusters]) -> bool:
-    if all(_alike(shape) for shape in sets):
+    if all(_alike(clusters) for clusters in sets):
         return True
-    if not all(shape.diagonal for shape in sets):
+    if not all(clusters.diagonal for clusters in sets):
         return False
     spectrum = Spectrum(sets)
-    noises = [spectrum.noise(shape) for shape in sets]
+    noises = [spectrum.noise(clusters) for clusters in sets]
     negative, positive = np.stack([noise.variances for noise in noises], axis=1)
     means = _without_sign(np.array([noise.mean for noise in noises]))
     ours, theirs = (
@@ -65,11 +65,11 @@ def _own_mirror(sets: list[Clusters]) -> bool:
     return same and bool(np.abs(ours[rest:] - theirs[rest:]).max() <= ROUNDING * largest)
 
 
-def _alike(shape: Clusters) -> bool:
+def _alike(clusters: Clusters) -> bool:
     """Whether the two classes have one covariance."""
     first, *other = (
-        matrix if matrix.ndim == 2 else np.diag(np.broadcast_to(matrix, shape.features))
-        for matrix in shape.covariances
+        matrix if matrix.ndim == 2 else np.diag(np.broadcast_to(matrix, clusters.features))
+        for matrix in clusters.covariances
     )
     return all(np.array_equal(first, matrix) for matrix in other)
 

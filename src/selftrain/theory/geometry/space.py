@@ -22,26 +22,26 @@ class Spectrum:
     """The sets of samples of a problem in the coordinates of their modes.
 
     Arguments:
-        shapes: the clusters of every set; equal ones, or all of them diagonal.
+        sets: the clusters of every set; equal ones, or all of them diagonal.
     """
 
     law = staticmethod(Weights)
 
-    def __init__(self, shapes: Sequence[Clusters]):
-        first = shapes[0]
-        self.features, self.groups = first.features, 1 + any(shape.pair for shape in shapes)
+    def __init__(self, sets: Sequence[Clusters]):
+        first = sets[0]
+        self.features, self.groups = first.features, 1 + any(clusters.pair for clusters in sets)
         self.basis: Array | None = None
         self.group: NDArray[np.intp] | None = None
         self._sets: dict[Clusters, Noise] = {}
-        if all(shape == first for shape in shapes):
+        if all(clusters == first for clusters in sets):
             modes = first.modes
             assert modes is not None
             self.basis, self.group = modes.basis, modes.group
             self._sets[first] = self._noise(modes.mean, modes.variances, modes.copies)
             return
-        for shape in set(shapes):
-            full = np.array([np.broadcast_to(s, self.features) for s in shape.covariances])
-            self._sets[shape] = self._noise(shape.mean, full, np.ones(self.features))
+        for clusters in set(sets):
+            full = np.array([np.broadcast_to(s, self.features) for s in clusters.covariances])
+            self._sets[clusters] = self._noise(clusters.mean, full, np.ones(self.features))
 
     def _noise(self, mean: Array, variances: Array, copies: Array) -> Noise:
         if len(variances) < self.groups:
@@ -52,18 +52,18 @@ class Spectrum:
             np.empty((4, len(mean))),
         )  # fmt: skip
 
-    def noise(self, shape: Clusters) -> Noise:
+    def noise(self, clusters: Clusters) -> Noise:
         """A set of samples in these coordinates."""
-        return self._sets[shape]
+        return self._sets[clusters]
 
     def no_weights(self) -> Weights:
         """The weights before step 0."""
         return Weights(*np.zeros((2, self._copies.size)))
 
-    def projections(self, weights: Weights, shape: Clusters) -> Array:
+    def projections(self, weights: Weights, clusters: Clusters) -> Array:
         r"""m and $q_k$ of the logits of these samples."""
         out = np.empty(1 + self.groups)
-        projections(weights, self._sets[shape], out)
+        projections(weights, self._sets[clusters], out)
         return out
 
     def observed(self, means: Array, spreads: Array, clusters: Clusters) -> tuple[Array, ...]:
@@ -81,23 +81,23 @@ class Spectrum:
         squares = (means**2 + total) @ noise.variances.T
         return m, v, off, squares if self.groups == 2 else np.repeat(squares, 2, axis=1)
 
-    def best_direction(self, shape: Clusters) -> tuple[Array, Array]:
+    def best_direction(self, clusters: Clusters) -> tuple[Array, Array]:
         r"""The average variances $\bar s_i$ of a set of samples and $\mu_i/\bar s_i$, zero where
         there is no noise.
         """
-        noise = self._sets[shape]
+        noise = self._sets[clusters]
         s = noise.variances.mean(axis=0)
         return s, np.divide(noise.mean, s, out=np.zeros_like(s), where=s > 0)
 
-    def mean_of(self, weights: Weights, shape: Clusters) -> Array:
+    def mean_of(self, weights: Weights, clusters: Clusters) -> Array:
         """The mean of the weights in the coordinates of the features."""
         if self.basis is not None:
             return np.asarray(self.basis @ weights.mean)
         if self.group is None:
             return np.asarray(weights.mean)
-        along = self._sets[shape].mean
+        along = self._sets[clusters].mean
         ratio = np.divide(weights.mean, along, out=np.zeros_like(along), where=along > 0)
-        return np.asarray(ratio[self.group] * shape.mean)
+        return np.asarray(ratio[self.group] * clusters.mean)
 
     def along(self, spreads: Array, direction: Array) -> Array:
         """Variances along a direction of the features, of one covariance of weights or several."""
@@ -114,9 +114,9 @@ class Spectrum:
     def _copies(self) -> Array:
         return np.asarray(next(iter(self._sets.values())).copies)
 
-    def step(self, old: Weights, shape: Clusters) -> SpectralStep:
+    def step(self, old: Weights, clusters: Clusters) -> SpectralStep:
         """The algebra of a step that starts from the weights `old`."""
-        return SpectralStep(old, self._sets[shape])
+        return SpectralStep(old, self._sets[clusters])
 
     def supervised(self, groups: list[tuple[Clusters, int]]) -> SpectralStep:
         """The algebra of a supervised fit to groups of samples, each of a covariance (its index) of

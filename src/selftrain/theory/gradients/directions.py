@@ -21,8 +21,8 @@ from ...arrays import Array
 from ...errors import ConvergenceError
 from ..geometry.modes import BIAS, FIRST, HAT_M
 from ..geometry.space import threads_of
-from ..stages import Stages
-from ..step.stage import Stage
+from ..step.robust import StepEquations
+from ..step_inputs import StepInputs
 from ..tolerances import exponent_of
 from .adjoint import pull_averages, unit_of_unknowns
 from .pulls import OLD_BIAS, SolvedStep, StepNumbers, pulls_for, reversed_for
@@ -43,20 +43,20 @@ def carry_directions(run: Trajectory, last: int, own: Array) -> Array:
     """Return the relative accuracy after steps 0..`last` from those of the steps by themselves;
     infinite from the first step that has no derivatives.
     """
-    stages, exponent = Stages(run.problem, run.recipe), exponent_of(run.stats.tolerance)
+    inputs, exponent = StepInputs(run.problem, run.recipe), exponent_of(run.stats.tolerance)
     accuracy, units = np.full(last + 1, math.inf), np.ones(_cuts(run)[-1])
     columns, rest = np.zeros((units.size, 0)), 0.0
     assert run.unknowns is not None
-    with threads_of(stages.space):
+    with threads_of(inputs.space):
         for t in range(last + 1):
             old, bias = run.model_before(t)
-            mirrored = bool(stages.balanced[t] and bias == 0.0)
+            mirrored = bool(inputs.balanced[t] and bias == 0.0)
             before = _each(run, float(run.unit_changes[t]) ** np.array([1, 2, 1])) * units
             units = _units(run, t)
             try:
-                stage = stages.stage(t, old, bias)
-                solved, numbers = solution_of(stage, run.unknowns[t], exponent, mirrored)
-                step = _Step(stages, stage, solved, numbers, before)
+                equations = inputs.equations(t, old, bias)
+                solved, numbers = solution_of(equations, run.unknowns[t], exponent, mirrored)
+                step = _Step(inputs, equations, solved, numbers, before)
                 kept = step.mapped(columns * before[:, None]) / units[:, None]
                 made = step.made(own[t]) / units[:, None]
                 if mirrored:
@@ -133,11 +133,16 @@ class _Step:
     """
 
     def __init__(
-        self, stages: Stages, stage: Stage, step: SolvedStep, at: StepNumbers, units: Array
+        self,
+        inputs: StepInputs,
+        equations: StepEquations,
+        step: SolvedStep,
+        at: StepNumbers,
+        units: Array,
     ):
-        self.space, self.clusters = stages.space, stages.sets[stage.t]
-        self.stage, self.step, self.at, self.units = stage, step, at, units
-        algebra: Any = stage.algebra
+        self.space, self.clusters = inputs.space, inputs.sets[equations.t]
+        self.equations, self.step, self.at, self.units = equations, step, at, units
+        algebra: Any = equations.algebra
         self.old = algebra.old
         self.scale = np.empty(step.x.size)
         unit_of_unknowns(step, at, self.scale)
@@ -168,11 +173,11 @@ class _Step:
 
     def _slopes(self) -> Array:
         r"""$F_\theta$: derivatives of the equations in the model before the step."""
-        out, size = reversed_for(self.old, self.stage.groups), self.step.x.size
-        pulls, rows = pulls_for(self.stage.groups, size), []
+        out, size = reversed_for(self.old, self.equations.groups), self.step.x.size
+        pulls, rows = pulls_for(self.equations.groups, size), []
         for adjoint, pull in zip(np.eye(size), pulls, strict=True):
             pull_averages(self.step, self.at, adjoint, pull)
-            pull_linear(self.stage, self.step, self.at, pull, out)
+            pull_linear(self.equations, self.step, self.at, pull, out)
             rows.append(np.hstack([out.mean, out.variance.ravel(), pull[OLD_BIAS]]))
         return np.array(rows)
 

@@ -30,7 +30,7 @@ from .reverse_pass import reverse_pass
 __all__ = ["Gradient", "gradient"]
 
 ILL_CONDITIONED = 1e11
-"""Beyond this a stage magnifies the rounding of its averages so much that nothing is left of a
+"""Beyond this a step magnifies the rounding of its averages so much that nothing is left of a
 derivative.
 """
 
@@ -56,7 +56,7 @@ class Gradient(Mapping[str, "float | Array"]):
         of: what was differentiated.
         at: the step of it (None for a function of the whole run).
         value: its value.
-        condition: of each stage, how much it magnifies errors of its averages.
+        condition: of each step, how much it magnifies errors of its averages.
     """
 
     of: str
@@ -118,7 +118,7 @@ def gradient(
 
     The threshold's derivative at $\Gamma = 0$ is the one from above. There is no derivative where
     labels have collapsed, none in the sharpness of hard labels, and none through an ill-conditioned
-    stage: these raise.
+    step: these raise.
 
     >>> from selftrain import Problem, Recipe, solve
     >>> problem = Problem(alpha_l=0.5, alpha_u=2.0, rho=0.4, delta=0.75**2, steps=16)

@@ -20,9 +20,9 @@ from ...runtime.progress import Progress
 from ..averages.batch import At
 from ..geometry.modes import BIAS
 from ..geometry.space import SpectralStep, threads_of
-from ..stages import Stages
 from ..step.equations import anchor_of, assemble
-from ..step.stage import Stage
+from ..step.robust import StepEquations
+from ..step_inputs import StepInputs
 from ..tolerances import exponent_of
 from .adjoint import pull_equations
 from .compiled_pass import SolvedRun, pull_run, rooms_for
@@ -60,22 +60,22 @@ def reverse_pass(
         bar: hears of the progress.
         carried: where the derivatives in the models between steps are put; one row by default.
     """
-    stages = Stages(run.problem, run.recipe)
-    seeds, by_scale = seeds_of(run, stages, wanted, last)
+    inputs = StepInputs(run.problem, run.recipe)
+    seeds, by_scale = seeds_of(run, inputs, wanted, last)
     slopes, exponent = wanted.pulls[: last + 1].copy(), exponent_of(run.stats.tolerance)
     assert run.unknowns is not None
-    law = stages.space.no_weights()
-    linear = reversed_for(law, stages.space.groups)
+    law = inputs.space.no_weights()
+    linear = reversed_for(law, inputs.space.groups)
     if carried is None:
         carried = carried_for(law)
-    if stages.samples is not None:
+    if inputs.samples is not None:
         numbers = np.column_stack([run.unknowns, run.scaled("bias"), run.unit_changes])
         solved = SolvedRun(
-            stages.samples, stages.schedule, exponent, run.recipe.fix_bias, numbers,
+            inputs.samples, inputs.schedule, exponent, run.recipe.fix_bias, numbers,
             run.weight_means, run.weight_spreads,
         )  # fmt: skip
-        rooms = rooms_for(stages.work, linear)
-        piece = 1 + PIECE // stages.samples.mean.shape[1]
+        rooms = rooms_for(inputs.work, linear)
+        piece = 1 + PIECE // inputs.samples.mean.shape[1]
         for end in range(last, -1, -piece):
             steps = (end, max(-1, end - piece))
             failed = pull_run(steps, solved, seeds, rooms, carried, slopes)
@@ -83,14 +83,14 @@ def reverse_pass(
                 raise ConvergenceError(failed, TOO_LONG, {}, math.nan)
             bar.reach(last - steps[1])
     else:
-        with threads_of(stages.space):
+        with threads_of(inputs.space):
             for t in range(last, -1, -1):
-                stage = stages.stage(t, *run.model_before(t))
-                mirrored = bool(stages.balanced[t] and stage.labels.bias == 0.0)
-                solution = solution_of(stage, run.unknowns[t], exponent, mirrored)
+                equations = inputs.equations(t, *run.model_before(t))
+                mirrored = bool(inputs.balanced[t] and equations.labels.bias == 0.0)
+                solution = solution_of(equations, run.unknowns[t], exponent, mirrored)
                 row = t if len(carried.bias) > 1 else 0
                 at = Carried(*(part[row : row + 1] for part in carried))
-                _pull_step(stage, solution, linear, seeds, at, slopes[t])
+                _pull_step(equations, solution, linear, seeds, at, slopes[t])
                 for part, power in zip(at, (1, 2, 1), strict=True):
                     part *= float(run.unit_changes[t]) ** power
                 bar.reach(last + 1 - t)
@@ -99,52 +99,52 @@ def reverse_pass(
 
 
 def _pull_step(
-    stage: Stage, solution: tuple[SolvedStep, StepNumbers], linear: Reversed, seeds: Seeds,
-    carried: Carried, pulls: Array,
+    equations: StepEquations, solution: tuple[SolvedStep, StepNumbers], linear: Reversed,
+    seeds: Seeds, carried: Carried, pulls: Array,
 ) -> None:  # fmt: skip
     """Make one step of the pass, for any loss and any covariances, in the units of the step."""
-    (step, at), t, place = solution, stage.t, seeds.places[stage.t]
+    (step, at), t, place = solution, equations.t, seeds.places[equations.t]
     linear.new_mean[:], linear.new_variance[:] = carried.mean[0], carried.variance[0]
     if place >= 0:
         linear.new_mean[:] += seeds.means[place]
         linear.new_variance[:] += seeds.spreads[place]
     linear.ends[:] = seeds.numbers[t, -3:-1]
-    pull_linear(stage, step, at, pulls, linear)
+    pull_linear(equations, step, at, pulls, linear)
     linear.x[:] += seeds.numbers[t, :-3]
     linear.x[BIAS] += carried.bias[0]
     pull_equations(step, at, pulls, linear)
-    pull_linear(stage, step, at, pulls, linear)
+    pull_linear(equations, step, at, pulls, linear)
     carried.mean[0], carried.variance[0] = linear.mean, linear.variance
     carried.bias[0] = at.gamma * (seeds.numbers[t, -1] + carried.bias[0]) + pulls[OLD_BIAS]
 
 
 def solution_of(
-    stage: Stage, unknowns: Array, exponent: float, mirrored: bool
+    equations: StepEquations, unknowns: Array, exponent: float, mirrored: bool
 ) -> tuple[SolvedStep, StepNumbers]:
     """Return a step at its solution, on the rule that derivatives need.
 
     Where a step changes the weights by little, its unknowns are made more exact first.
     """
-    x, labels, ridge, first = unknowns.copy(), stage.labels, stage.ridge, stage.t == 0
-    softness, gamma, batch = stage.algebra.softness, labels.gamma, stage.averages.batch
+    x, labels, ridge, first = unknowns.copy(), equations.labels, equations.ridge, equations.t == 0
+    softness, gamma, batch = equations.algebra.softness, labels.gamma, equations.averages.batch
     small = not first and bool(is_small(x, ridge, softness))
     anchor = anchor_of(x, ridge, gamma, softness)
-    fields = stage.algebra.fields(x, ridge, gamma, anchor)
+    fields = equations.algebra.fields(x, ridge, gamma, anchor)
     rule = rule_of(exponent, small, first, labels.roots, fields)
     if small:
-        size, _, step = stage.step_from(x, ridge, rule)
+        size, _, step = equations.step_from(x, ridge, rule)
         if size < math.inf:
             x += step
         if mirrored:
             x[BIAS] = 0.0
-        fields = stage.algebra.fields(x, ridge, gamma, anchor)
-    averages: Any = stage.averages
+        fields = equations.algebra.fields(x, ridge, gamma, anchor)
+    averages: Any = equations.averages
     moves = moves_of(averages, At(float(x[BIAS]), fields, anchor), rule)
     if moves is None:
-        raise ConvergenceError(stage.t, TOO_LONG, {}, math.nan)
+        raise ConvergenceError(equations.t, TOO_LONG, {}, math.nan)
     moments, sharp, edges, gain, soft = moves
-    system, held = np.empty((x.size, x.size + 1)), not math.isnan(stage.fixed_bias)
-    assemble(x, fields, moments, labels, (anchor, stage.fixed_bias, float(first)), system)
+    system, held = np.empty((x.size, x.size + 1)), not math.isnan(equations.fixed_bias)
+    assemble(x, fields, moments, labels, (anchor, equations.fixed_bias, float(first)), system)
     numbers = StepNumbers(
         ridge, float(batch.limit), gamma, anchor, labels.m, labels.bias, gain, soft, first, held,
         mirrored,
@@ -154,10 +154,10 @@ def solution_of(
 
 
 def pull_linear(
-    stage: Stage, step: SolvedStep, at: StepNumbers, pulls: Array, out: Reversed
+    equations: StepEquations, step: SolvedStep, at: StepNumbers, pulls: Array, out: Reversed
 ) -> None:
     """Fill `out` by the linear half of a step in reverse, in its coordinates."""
-    linear: Any = stage.algebra
+    linear: Any = equations.algebra
     if isinstance(linear, SpectralStep):
         pull_modes(step, at, linear.noise, linear.old, pulls, out)
     else:

@@ -17,8 +17,8 @@ from ...mixture.clusters import Clusters
 from ..geometry.matrices import MatrixSpace
 from ..geometry.modes import BIAS, FIRST, HAT_M
 from ..geometry.space import Spectrum
-from ..stages import Stages
 from ..stats import STATE
+from ..step_inputs import StepInputs
 from .pulls import pulls_for
 
 if TYPE_CHECKING:
@@ -75,11 +75,11 @@ class Seeds(NamedTuple):
     spreads: Any
 
 
-def seeds_of(run: Trajectory, stages: Stages, wanted: Wanted, last: int) -> tuple[Seeds, Array]:
+def seeds_of(run: Trajectory, inputs: StepInputs, wanted: Wanted, last: int) -> tuple[Seeds, Array]:
     """Return the seeds of steps 0..`last`, and the derivatives in the scale of the noise that sums
     of conjugates have by themselves.
     """
-    numbers, by_scale = _in_unknowns(run, stages, wanted, last)
+    numbers, by_scale = _in_unknowns(run, inputs, wanted, last)
     looks = wanted.columns[: last + 1, OF_LAW].any(axis=1)
     for law in (wanted.means, wanted.spreads):
         if len(law):
@@ -88,19 +88,21 @@ def seeds_of(run: Trajectory, stages: Stages, wanted: Wanted, last: int) -> tupl
     assert run.weight_means is not None
     assert run.weight_spreads is not None
     laws = run.weight_means[rows], run.weight_spreads[rows]
-    means, spreads = in_laws(wanted.columns[rows], stages.space, stages.test, *laws)
+    means, spreads = in_laws(wanted.columns[rows], inputs.space, inputs.test, *laws)
     if len(wanted.means):
         means += wanted.means[rows]
         spreads += wanted.spreads[rows]
     return Seeds(numbers, places, means, spreads), by_scale
 
 
-def _in_unknowns(run: Trajectory, stages: Stages, wanted: Wanted, last: int) -> tuple[Array, Array]:
+def _in_unknowns(
+    run: Trajectory, inputs: StepInputs, wanted: Wanted, last: int
+) -> tuple[Array, Array]:
     """The numbers of the seeds, and the derivatives in the scale of the noise."""
     assert run.unknowns is not None
     assert run.gammas is not None
-    part, groups = slice(last + 1), stages.space.groups
-    column, scales = wanted.columns[part], stages.scales[part]
+    part, groups = slice(last + 1), inputs.space.groups
+    column, scales = wanted.columns[part], inputs.scales[part]
     hat_t, log_q, log_chi = np.moveaxis(
         run.unknowns[part, FIRST:].reshape(last + 1, 3, groups), 1, 0
     )

@@ -28,7 +28,7 @@ from ...labelers import Labeler
 from ...losses import Loss, fixed_kinks
 from ..averages.quadrature.panels import Index, graded, integrate
 from ..averages.quadrature.prox import proximal
-from ..stages import Stages
+from ..step_inputs import StepInputs
 from .weights import solved_step
 
 if TYPE_CHECKING:
@@ -87,10 +87,12 @@ def fields_of(trajectory: Trajectory, t: int) -> StepFields:
     """Return the fields of the training samples of a solved step, from its conjugates."""
     assert trajectory.unknowns is not None
     assert trajectory.gammas is not None
-    stage = Stages(trajectory.problem, trajectory.recipe).stage(t, *trajectory.model_before(t))
-    labels, gamma = stage.labels, float(trajectory.gammas[t])
+    equations = StepInputs(trajectory.problem, trajectory.recipe).equations(
+        t, *trajectory.model_before(t)
+    )
+    labels, gamma = equations.labels, float(trajectory.gammas[t])
     # measured from the sharpened old weights, as the step itself is: the change does not cancel
-    found = stage.algebra.fields(trajectory.unknowns[t], stage.ridge, gamma, gamma)[:, 0]
+    found = equations.algebra.fields(trajectory.unknowns[t], equations.ridge, gamma, gamma)[:, 0]
     shift, tilts, across, strengths = found[0], *found[1:].reshape(3, -1)
     m, bias = float(shift) + gamma * labels.m, float(trajectory.bias[t])
     means, problem = (bias - m, bias + m), trajectory.problem

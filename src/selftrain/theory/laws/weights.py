@@ -25,7 +25,7 @@ from scipy.special import ndtr, roots_hermitenorm
 from ...arrays import Array
 from ...errors import ConvergenceError, InvalidInput
 from ...fields import whole
-from ..stages import Stages
+from ..step_inputs import StepInputs
 
 if TYPE_CHECKING:
     from ..trajectory import Trajectory
@@ -228,10 +228,10 @@ def _chains(run: Trajectory) -> Iterator[tuple[Array, Array]]:
     """By what the weights of the step before live on in each step, and the response of each."""
     assert run.unknowns is not None
     assert run.gammas is not None
-    stages = Stages(run.problem, run.recipe)
+    inputs = StepInputs(run.problem, run.recipe)
     for t in range(run.good_steps):
-        stage = stages.stage(t, *run.model_before(t))
-        yield stage.algebra.chain(run.unknowns[t], stage.ridge, float(run.gammas[t]))
+        equations = inputs.equations(t, *run.model_before(t))
+        yield equations.algebra.chain(run.unknowns[t], equations.ridge, float(run.gammas[t]))
 
 
 def _over_pairs(run: Trajectory, first: list[Array], of: Callable[[Array], Array]) -> Array:

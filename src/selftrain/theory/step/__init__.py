@@ -1,1 +1,1 @@
-"""One step: its equations, Newton's method on them, and the slower ways behind it."""
+"""One step: its equations, Newton's method on them, and the slower methods behind it."""

@@ -12,7 +12,7 @@ is confirmed, in one of two ways:
   confirmed on the refined rule.
 
 When a step does not converge `march` returns, and the caller solves that step by the slower and
-surer methods of `stage` before the march continues.
+surer methods of `robust` before the march continues.
 
 Tables are few arrays with named columns: numba takes long to compile, and some time to pass,
 records of many arrays.

@@ -63,7 +63,7 @@ class GenericAverages:
         )
 
     def at(self, at: At, exponent: float, with_loss: bool = False) -> tuple[Any, int] | None:
-        """See `step.stage.Averages`."""
+        """See `step.robust.Averages`."""
         moments, used = blank(len(self.labels.roots)), 0
         for k, (weight, positive) in enumerate(self.batch.groups.T):
             new = self.new_fields(k, at)
@@ -92,7 +92,7 @@ class GenericAverages:
         return sign[share > 0], share[share > 0], target[share > 0]
 
     def start(self, fixed_bias: float, x: Array) -> float:
-        """See `step.stage.Averages`: the averages are sums over points of a rough rule."""
+        """See `step.robust.Averages`: the averages are sums over points of a rough rule."""
         parts = [self._selected(k) for k in range(len(self.labels.roots))]
         weight = np.concatenate([part[2] for part in parts])
         target = np.concatenate([part[3] for part in parts])

@@ -13,10 +13,10 @@ from selftrain import Clusters, Problem, Recipe, Trajectory, solve
 from selftrain.arrays import Array
 from selftrain.errors import ConvergenceError
 from selftrain.theory.geometry.modes import BIAS, FIRST, HAT_M
-from selftrain.theory.stages import Stages
 from selftrain.theory.step.equations import solve_in_place
 from selftrain.theory.step.prediction import unknown_scales
-from selftrain.theory.step.stage import Stage, solve_stage
+from selftrain.theory.step.robust import StepEquations, solve_step
+from selftrain.theory.step_inputs import StepInputs
 
 EXPONENT, TOLERANCE = math.log(1e12), 1e-10
 PROBLEM = Problem(alpha_l=0.5, alpha_u=2.0, rho=0.4, delta=0.75**2, steps=3)
@@ -31,19 +31,19 @@ RECIPES = {
 }
 
 
-def steps(problem: Problem, recipe: Recipe) -> Iterator[tuple[Stage, Array]]:
+def steps(problem: Problem, recipe: Recipe) -> Iterator[tuple[StepEquations, Array]]:
     """Every step of a solved run, and its root."""
     run: Trajectory = solve(problem, recipe)
-    stages = Stages(problem, recipe)
+    inputs = StepInputs(problem, recipe)
     assert run.unknowns is not None
     for t in range(run.good_steps):
-        yield stages.stage(t, *run.model_before(t)), run.unknowns[t]
+        yield inputs.equations(t, *run.model_before(t)), run.unknowns[t]
 
 
-def assert_same(found: Array, x: Array, stage: Stage) -> None:
-    logs = slice(FIRST + stage.groups, None)
+def assert_same(found: Array, x: Array, equations: StepEquations) -> None:
+    logs = slice(FIRST + equations.groups, None)
     np.testing.assert_allclose(found[logs], x[logs], atol=1e-7)
-    scale = np.exp(x[stage.log_q]).max() * float(stage.labels.roots.max())
+    scale = np.exp(x[equations.log_q]).max() * float(equations.labels.roots.max())
     np.testing.assert_allclose(found[HAT_M], x[HAT_M], rtol=1e-7, atol=1e-8 * scale)
     np.testing.assert_allclose(found[BIAS], x[BIAS], rtol=1e-7, atol=1e-8)
 
@@ -56,56 +56,56 @@ def test_the_jacobian(name: str, geometry: str, loss: str) -> None:
     problem = PROBLEM.replace(loss=loss, steps=1)
     if geometry != "sphere":
         problem = problem.replace(delta=None, clusters=PAIR)
-    for stage, root in steps(problem, RECIPES[name]):
+    for equations, root in steps(problem, RECIPES[name]):
         scale = np.empty(root.size)
-        unknown_scales(root, stage.labels, scale)
+        unknown_scales(root, equations.labels, scale)
         x = root + 0.01 * scale
 
-        def residuals(x: Array, stage: Stage = stage) -> Array:
-            at = stage.evaluate(x, stage.ridge, 32.0)
+        def residuals(x: Array, equations: StepEquations = equations) -> Array:
+            at = equations.evaluate(x, equations.ridge, 32.0)
             assert at is not None
             return at.system[:, 0]
 
-        at = stage.evaluate(x, stage.ridge, 32.0)
+        at = equations.evaluate(x, equations.ridge, 32.0)
         assert at is not None
         found = at.system[:, 1:] * scale
         for j, move in enumerate(1e-5 * np.diag(scale)):
-            if stage.t == 0 and FIRST <= j < FIRST + stage.groups:
+            if equations.t == 0 and FIRST <= j < FIRST + equations.groups:
                 continue  # step 0 has no old weights
             near, far = (residuals(x + w * move) - residuals(x - w * move) for w in (1.0, 2.0))
             expected = (8.0 * near - far) / 12e-5
             gap = np.abs(found[:, j] - expected) / np.abs(found).max(axis=1)
-            assert gap.max() < 1e-6, (stage.t, j)
+            assert gap.max() < 1e-6, (equations.t, j)
 
 
 @pytest.mark.parametrize("name", RECIPES)
 def test_random_starts_end_in_the_same_root(name: str) -> None:
     """The step is convex: whatever Newton's method does from there, only the root is accepted."""
     rng = np.random.default_rng(5)
-    for stage, root in steps(PROBLEM, RECIPES[name]):
+    for equations, root in steps(PROBLEM, RECIPES[name]):
         for size in (0.3, 3.0, 12.0):
             start = root + size * rng.standard_normal(root.size)
-            start[BIAS] = root[BIAS] if not math.isnan(stage.fixed_bias) else start[BIAS]
-            found = solve_stage(stage, EXPONENT, TOLERANCE, start)
+            start[BIAS] = root[BIAS] if not math.isnan(equations.fixed_bias) else start[BIAS]
+            found = solve_step(equations, EXPONENT, TOLERANCE, start)
             assert found.accuracy <= TOLERANCE
-            assert_same(found.x, root, stage)
+            assert_same(found.x, root, equations)
 
 
 @pytest.mark.parametrize("name", RECIPES)
 def test_continuation_in_the_ridge(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Stage, "starts", lambda *_: iter(()))
-    for stage, root in steps(PROBLEM.replace(steps=2), RECIPES[name]):
-        found = solve_stage(stage, EXPONENT, TOLERANCE)
+    monkeypatch.setattr(StepEquations, "starts", lambda *_: iter(()))
+    for equations, root in steps(PROBLEM.replace(steps=2), RECIPES[name]):
+        found = solve_step(equations, EXPONENT, TOLERANCE)
         assert found.start == "continuation"
-        assert_same(found.x, root, stage)
+        assert_same(found.x, root, equations)
 
 
 @pytest.mark.parametrize("ridge", [1e3, 1e5])
 def test_the_start_for_a_large_ridge(ridge: float) -> None:
     """The state without weights is the root, but for terms of order 1/lambda."""
     recipe = Recipe(lambda_l=ridge, lambda_u=ridge, threshold=0.3)
-    for stage, root in steps(PROBLEM.replace(steps=1, rho=0.5), recipe):
-        start = stage.explicit()
+    for equations, root in steps(PROBLEM.replace(steps=1, rho=0.5), recipe):
+        start = equations.explicit()
         assert start[HAT_M] == pytest.approx(root[HAT_M], rel=10 / ridge)
         np.testing.assert_allclose(start[FIRST + 2 :], root[FIRST + 2 :], atol=10 / ridge)
 
@@ -115,33 +115,35 @@ def test_the_start_for_a_large_ridge(ridge: float) -> None:
 def test_the_start_for_a_small_ridge(ridge: float, fix_bias: bool) -> None:
     """Nothing moves: the stiffness is that of the root, but for terms of order lambda."""
     recipe = Recipe(lambda_u=ridge, fix_bias=fix_bias)
-    (first, _), (stage, root) = steps(PROBLEM.replace(alpha_u=3.0, steps=1), recipe)
+    (first, _), (equations, root) = steps(PROBLEM.replace(alpha_u=3.0, steps=1), recipe)
     assert first.no_update() is None
-    start = stage.no_update()
+    start = equations.no_update()
     assert start is not None
-    np.testing.assert_allclose(start[stage.log_q], root[stage.log_q], atol=2e-3 + 100 * ridge)
+    np.testing.assert_allclose(
+        start[equations.log_q], root[equations.log_q], atol=2e-3 + 100 * ridge
+    )
     assert abs(start[BIAS] - root[BIAS]) < 100 * ridge
 
 
 def test_a_large_ridge_and_hard_labels_have_no_such_start() -> None:
     for recipe in (Recipe(lambda_u=50.0), Recipe(lambda_u=1e-4, sharpness=math.inf)):
-        _, (stage, _) = steps(PROBLEM.replace(steps=1), recipe)
-        assert stage.no_update() is None
+        _, (equations, _) = steps(PROBLEM.replace(steps=1), recipe)
+        assert equations.no_update() is None
 
 
 def test_a_root_of_a_rough_rule_only_is_not_accepted(monkeypatch: pytest.MonkeyPatch) -> None:
     """A way that returns a point which is no solution is overruled by the refined rule."""
-    _, (stage, root) = steps(PROBLEM.replace(steps=1), Recipe())
-    monkeypatch.setattr(Stage, "newton", lambda *_, **__: root + 0.1)
+    _, (equations, root) = steps(PROBLEM.replace(steps=1), Recipe())
+    monkeypatch.setattr(StepEquations, "newton", lambda *_, **__: root + 0.1)
     with pytest.raises(ConvergenceError, match="no solution was confirmed") as caught:
-        solve_stage(stage, EXPONENT, TOLERANCE)
+        solve_step(equations, EXPONENT, TOLERANCE)
     assert caught.value.step == 1
 
 
 def test_a_rule_that_lies_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Averages that are wrong on all rules but the refined one: its root is taken, not theirs."""
-    _, (stage, root) = steps(PROBLEM.replace(steps=1), Recipe())
-    honest = stage.averages.at
+    _, (equations, root) = steps(PROBLEM.replace(steps=1), Recipe())
+    honest = equations.averages.at
 
     def lying(at: Any, exponent: float, with_loss: bool = False) -> Any:
         found = honest(at, exponent, with_loss)
@@ -149,21 +151,21 @@ def test_a_rule_that_lies_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
             found[0].sf *= 1.0 + 1e-6
         return found
 
-    monkeypatch.setattr(stage.averages, "at", lying)
-    found = solve_stage(stage, EXPONENT, TOLERANCE)
+    monkeypatch.setattr(equations.averages, "at", lying)
+    found = solve_step(equations, EXPONENT, TOLERANCE)
     assert found.accuracy <= TOLERANCE
     assert found.x[HAT_M] == pytest.approx(root[HAT_M], rel=1e-9)
 
 
 def test_a_refined_rule_without_averages(monkeypatch: pytest.MonkeyPatch) -> None:
     """A rule a little finer confirms instead."""
-    _, (stage, root) = steps(PROBLEM.replace(steps=1), Recipe())
-    honest = stage.averages.at
+    _, (equations, root) = steps(PROBLEM.replace(steps=1), Recipe())
+    honest = equations.averages.at
     limited = lambda at, rule, *more: honest(at, rule, *more) if rule < 34.0 else None  # noqa: E731
-    monkeypatch.setattr(stage.averages, "at", limited)
-    found = solve_stage(stage, EXPONENT, TOLERANCE)
+    monkeypatch.setattr(equations.averages, "at", limited)
+    found = solve_step(equations, EXPONENT, TOLERANCE)
     assert found.accuracy <= TOLERANCE
-    assert_same(found.x, root, stage)
+    assert_same(found.x, root, equations)
 
 
 def test_linear_equations_of_any_scale() -> None:

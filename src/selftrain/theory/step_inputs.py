@@ -1,6 +1,4 @@
-"""What every step of a run is given, and its equations as a `Stage`: two classes, every sample used
-once.
-"""
+"""What every step of a run is given, and its equations: two classes, every sample used once."""
 
 from __future__ import annotations
 
@@ -26,10 +24,10 @@ from .geometry.mirror import own_mirrors, treats_classes_alike
 from .geometry.space import Spectrum, mean_variance, space_of
 from .step.equations import work_for
 from .step.march import BALANCED, LOSS, RIDGE, ROW, SHARPNESS, THRESHOLD, Samples, Schedule
-from .step.stage import Stage
+from .step.robust import StepEquations
 
 
-class Stages:
+class StepInputs:
     """The steps of a problem with a recipe.
 
     Attributes:
@@ -101,7 +99,7 @@ class Stages:
             noises[0].copies, noises[0].features, noises[0].room, self.length,
         )  # fmt: skip
 
-    def stage(self, t: int, old: Any, bias: float) -> Stage:
+    def equations(self, t: int, old: Any, bias: float) -> StepEquations:
         """The equations of step t from the weights and the bias before it."""
         plan, clusters, limit = self.schedule, self.sets[t], 0.0
         threshold, sharpness, ridge = (float(value) for value in plan.numbers[t])
@@ -121,4 +119,4 @@ class Stages:
         else:
             averages = CompiledAverages(labels, batch, self.work.room)
         algebra = self.space.step(old, clusters)
-        return Stage(t, algebra, averages, ridge, self.recipe.fix_bias)
+        return StepEquations(t, algebra, averages, ridge, self.recipe.fix_bias)

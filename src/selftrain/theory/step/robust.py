@@ -1,9 +1,9 @@
 r"""The equations of one step as an object, solved for certain: Newton's method from several starts,
 then continuation in the ridge.
 
-So are steps solved that `march` does not solve: losses without compiled averages, covariances
-without common axes, and steps that need a slower and surer way. The root is unique (`equations`),
-so whichever way finds it, a Newton step below the tolerance on a refined rule is proof.
+This is for steps that `march` does not solve: losses without compiled averages, covariances without
+common axes, and steps that need a slower and surer method. The root is unique (`equations`), so
+however it is found, a Newton step below the tolerance on a refined rule is proof.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class Evaluation(NamedTuple):
     anchor: float
 
 
-class Stage:
+class StepEquations:
     """The equations of one step.
 
     Arguments:
@@ -265,77 +265,79 @@ class Solution(NamedTuple):
     exponent: float
 
 
-def solve_stage(
-    stage: Stage, exponent: float, tolerance: float, guess: Array | None = None
+def solve_step(
+    equations: StepEquations, exponent: float, tolerance: float, guess: Array | None = None
 ) -> Solution:
     """The root of a step, confirmed on a refined rule, or `ConvergenceError`."""
     best, best_accuracy, best_start, best_rule = None, math.inf, "", exponent
     enough = last_step_of(tolerance)
-    for name, x in _ways(stage, exponent, enough, guess):
+    for name, x in _attempts(equations, exponent, enough, guess):
         if x is None:
             continue
         for level in range(LEVELS + 1):
             rule = exponent + (level + 1) * REFINED
-            accuracy, _, step = stage.step_from(x, stage.ridge, rule)
+            accuracy, _, step = equations.step_from(x, equations.ridge, rule)
             if accuracy == math.inf and level == 0:
                 # Rounding may forbid so fine a rule where a loss bends. One whose error is smaller
                 # by exp(-4) has its nodes elsewhere: it shows 98 % of the error of the rule before.
                 rule = exponent + ALTERNATE
-                accuracy, _, step = stage.step_from(x, stage.ridge, rule)
+                accuracy, _, step = equations.step_from(x, equations.ridge, rule)
             if accuracy < best_accuracy:
                 best, best_accuracy, best_start = x, accuracy, name
                 best_rule = exponent + level * REFINED
             if accuracy <= tolerance:
-                return Solution(x, name, stage.evaluations, stage.used, accuracy, best_rule)
+                return Solution(x, name, equations.evaluations, equations.used, accuracy, best_rule)
             better: Array | None = x + step
             if accuracy > enough:
-                better = stage.newton(x, stage.ridge, rule, enough, 8, may_be_rough=False)
+                better = equations.newton(x, equations.ridge, rule, enough, 8, may_be_rough=False)
             if better is None:
                 break
             x = better
         if best_accuracy <= max(ACCEPTED, tolerance):
             break
     if best is not None and best_accuracy <= max(ACCEPTED, tolerance):
-        return Solution(best, best_start, stage.evaluations, stage.used, best_accuracy, best_rule)
+        return Solution(
+            best, best_start, equations.evaluations, equations.used, best_accuracy, best_rule
+        )
     hint = ""
-    if stage.t == 0 and stage.ridge == 0:
+    if equations.t == 0 and equations.ridge == 0:
         hint = (
             "; without ridge there may be no unique minimiser, as with fewer samples than features,"
             " or no finite one, as with separable data: use lambda_l > 0"
         )
     residual = best_accuracy if best is not None else math.nan
-    raise Ending.UNCONFIRMED.error(stage.t, residual=residual, hint=hint)
+    raise Ending.UNCONFIRMED.error(equations.t, residual=residual, hint=hint)
 
 
-def _ways(
-    stage: Stage, exponent: float, enough: float, guess: Array | None
+def _attempts(
+    equations: StepEquations, exponent: float, enough: float, guess: Array | None
 ) -> Iterator[tuple[str, Array | None]]:
-    for name, x in stage.starts(guess):
+    for name, x in equations.starts(guess):
         limit = 12 if name == "predicted" else 40
-        yield name, stage.newton(x, stage.ridge, exponent, enough, limit)
-    yield "continuation", _continue_in_ridge(stage, exponent, enough)
+        yield name, equations.newton(x, equations.ridge, exponent, enough, limit)
+    yield "continuation", _continue_in_ridge(equations, exponent, enough)
 
 
-def _continue_in_ridge(stage: Stage, exponent: float, enough: float) -> Array | None:
+def _continue_in_ridge(equations: StepEquations, exponent: float, enough: float) -> Array | None:
     r"""Follow the root from large $\lambda$, where it is explicit, down to the ridge of the
     step.
     """
-    target = math.log(stage.ridge) if stage.ridge > 0 else -30.0
-    start = stage.explicit()
-    stiffness = float(np.exp(start[stage.log_q]) @ stage.algebra.softness)
+    target = math.log(equations.ridge) if equations.ridge > 0 else -30.0
+    start = equations.explicit()
+    stiffness = float(np.exp(start[equations.log_q]) @ equations.algebra.softness)
     here = max(target, math.log(10.0 * stiffness))
     x = None
     while x is None and here < 60.0:
-        x = stage.newton(start, math.exp(here), exponent, 1e-4, 12, may_be_rough=False)
+        x = equations.newton(start, math.exp(here), exponent, 1e-4, 12, may_be_rough=False)
         here += 0.0 if x is not None else 2.0
     stride, before, last = 1.0, None, here
     while x is not None and here > target:
         while True:
             there = max(target, here - stride)
             ahead = x if before is None else x + (x - before) * (there - here) / (here - last)
-            found = stage.newton(ahead, math.exp(there), exponent, 1e-4, 10, may_be_rough=False)
+            found = equations.newton(ahead, math.exp(there), exponent, 1e-4, 10, may_be_rough=False)
             if found is None and before is not None:
-                found = stage.newton(x, math.exp(there), exponent, 1e-4, 10, may_be_rough=False)
+                found = equations.newton(x, math.exp(there), exponent, 1e-4, 10, may_be_rough=False)
             if found is not None:
                 break
             stride *= 0.4
@@ -345,4 +347,4 @@ def _continue_in_ridge(stage: Stage, exponent: float, enough: float) -> Array | 
         x, here, stride = found, there, min(stride * 1.6, 3.0)
     if x is None:
         return None
-    return stage.newton(x, stage.ridge, exponent, enough, 12, may_be_rough=False)
+    return equations.newton(x, equations.ridge, exponent, enough, 12, may_be_rough=False)
