@@ -49,6 +49,25 @@ def test_no_page_is_lonely() -> None:
     assert pages - shown == {"changes", "contributing"}  # whose sources are linked instead
 
 
+def test_contributors_are_sent_to_files_that_exist() -> None:
+    root = DOCS.parent
+    page = (root / "CONTRIBUTING.md").read_text("utf-8")
+    named = set(re.findall(r"`((?:[\w-]+/)*[\w-]+\.(?:py|md|txt|toml))`", page))
+    named |= set(re.findall(r"`(tests/[\w/]*)`", page))
+    assert len(named) > 25
+    homes = (
+        root,
+        root / "src" / "selftrain",
+        root / "src" / "selftrain" / "plots",
+        root / "tests/plots",
+    )
+    lost = {name for name in named if not any((home / name).exists() for home in homes)}
+    assert lost == {"plots/NAME.py"}
+    tour = (DOCS / "tour.md").read_text("utf-8")
+    files = {path.name for path in (root / "src" / "selftrain").rglob("*.py")}
+    assert {name.split("/")[-1] for name in re.findall(r"`([\w./]+\.py)`", tour)} <= files
+
+
 def test_the_tutorial_prints_what_it_says(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
