@@ -52,6 +52,12 @@ def test_the_bars_are_those_of_the_comparison():
         assert f"{degraded} %" in README
 
 
+def test_the_animation_is_small():
+    film = ROOT / "docs" / "images" / "self-training.gif"
+    assert "docs/images/self-training.gif" in README
+    assert 20_000 < film.stat().st_size < 1_500_000
+
+
 def test_links_lead_to_files():
     targets = [one for one in re.findall(r"\]\(([^)]+)\)", README) if "://" not in one]
     assert "docs/images/headline.png" in targets

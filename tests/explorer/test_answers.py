@@ -42,6 +42,22 @@ def test_the_error_view_has_the_numbers_of_the_api():
     assert curve(shown, "best step")["x"] == [int(np.argmin(run.error))]
 
 
+def test_the_clusters_stand_beside_the_error_where_there_is_room():
+    state = PRESETS["headline"].state()
+    other = PageState.from_query(state.pin)
+    for name, one in (("separating line, t", state), ("separating line, pinned", other)):
+        line = curve(ask(state), name)
+        run = solve(one.problem, one.recipe)
+        sine = math.sqrt(1 - run.cosine[-1] ** 2)
+        x, y = np.array(line["x"]), np.array(line["y"])
+        zero = run.cosine[-1] * x + sine * y + run.bias_to_norm[-1]
+        np.testing.assert_allclose(zero, 0, atol=1e-12)
+        assert line["xaxis"] == "x2"
+    drawn = {trace["name"] for trace in ask(state, narrow=True)["figure"]["data"]}
+    assert "this run" in drawn
+    assert not any(name.startswith(("separating", "positive")) for name in drawn)
+
+
 @pytest.mark.parametrize("name", PRESETS)
 def test_every_preset_has_every_view(name):
     state = PRESETS[name].state()

@@ -406,6 +406,54 @@ def test_nothing_is_cut_off(browser, address, name, width, height):
         browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
+def test_buttons_and_sentences_are_above_the_fold(browser, address):
+    resize(browser, 1280, 800)
+    try:
+        visit(browser, address)
+        for name in ("chart", "play", "best-constants", "best-schedule", "simulate", "sentences"):
+            box = browser.find_element(By.ID, name).rect
+            assert box["y"] >= 0
+            assert box["y"] + box["height"] <= 800, name
+        assert curve(browser, "separating line") is not None
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+IN_SIGHT = """
+const box = document.getElementById(arguments[0]).getBoundingClientRect();
+return box.top >= 0 && box.bottom <= window.innerHeight;
+"""
+
+
+@pytest.mark.parametrize("name", ["alpha_l", "lambda_u"])
+def test_on_a_phone_the_picture_stays_while_a_slider_moves(browser, address, name):
+    resize(browser, 390, 844)
+    try:
+        visit(browser, address)
+        slider = browser.find_element(By.ID, f"{name}-slider")
+        browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", slider)
+        before = curve(browser)
+        slide(browser, name, 600)
+        wait(browser, lambda: curve(browser) != before)
+        for part in ("chart", f"{name}-slider"):
+            assert browser.execute_script(IN_SIGHT, part), part
+        assert curve(browser, "separating line") is None
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_play_moves_both_separating_lines(browser, address, headline):
+    visit(browser, address)
+    shows(browser, headline)
+    ends = [curve(browser, f"separating line, {word}") for word in ("t", "pinned")]
+    click(browser, "play")
+    wait(browser, lambda: text(browser, "t-shown") == "2")
+    click(browser, "play")
+    moved = [curve(browser, f"separating line, {word}") for word in ("t", "pinned")]
+    assert moved[0] != ends[0]
+    assert moved[1] != ends[1]
+
+
 def test_random_acts_leave_the_page_alive_and_small(browser, server, headline):
     """A few seconds of what `python -m benchmarks explorer soak` does for half an hour."""
     address, process = server

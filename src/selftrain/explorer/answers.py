@@ -68,7 +68,8 @@ def _shown(state: PageState, run: Trajectory, data: dict[str, Any]) -> dict[str,
     pinned = _pinned(state)
     remark = ""
     try:
-        figure = _figure(state, run, pinned, _points(data.get("simulated"), state), theme, t)
+        points = _points(data.get("simulated"), state)
+        figure = _figure(state, run, pinned, points, theme, t)
     except NoPicture as error:
         remark = str(error)
     except NoExpansion as error:
@@ -93,10 +94,10 @@ def _shown(state: PageState, run: Trajectory, data: dict[str, Any]) -> dict[str,
 
 
 def theme_of(data: dict[str, Any]) -> Theme:
-    """Colours and letters of the page that asks."""
+    """Colours, letters and width of the page that asks."""
     size = data.get("size")
     letters = float(size) if isinstance(size, (int, float)) and 8 <= size <= 40 else 14.0
-    return Theme(dark=data.get("dark") is True, size=letters)
+    return Theme(data.get("dark") is True, letters, data.get("narrow") is True)
 
 
 def _figure(
@@ -114,13 +115,11 @@ def _figure(
     if state.view == "laws":
         return (charts.shaped_laws if run.problem.shaped else charts.laws)(theme, run, t)
     if state.view == "plane":
-        return charts.plane(theme, run, t)
+        return charts.plane(theme, run, pinned, t)
     if state.view == "susceptibility":
         return charts.susceptibility(theme, run, pinned, t)
     if run.problem.shaped:
-        reason = (
-            "The limit of continuous time is known for spheres only: clear the shape to see it."
-        )
+        reason = "Continuous time is known for spheres only: clear the covariance to see it."
         raise NoPicture(reason)
     return charts.continuum(theme, _path(run.problem, run.recipe), run)
 
@@ -154,7 +153,7 @@ def _sentences(run: Trajectory, pinned: Trajectory | None) -> list[str]:
     error = run.error
     best = int(min(range(len(error)), key=lambda i: error[i]))
     spoken = [
-        f"The error goes from {error[0]:.4f} (labelled points only) to {error[-1]:.4f} after "
+        f"The error goes from {error[0]:.4f} (labelled samples only) to {error[-1]:.4f} after "
         f"{run.problem.steps} steps; it is lowest at step {best}, {error[best]:.4f}."
     ]
     if run.collapsed_at is not None:
@@ -174,10 +173,10 @@ def _limits(problem: Problem) -> Limits:
 
 def _levels(limits: Limits) -> tuple[Level, ...]:
     """Return the lines that a run is compared with."""
-    supervised = Level(limits.supervised.error, "fully supervised, best ridge", "supervised")
+    supervised = Level(limits.supervised.error, "fully supervised", "supervised")
     if limits.problem.shaped:
         return supervised, Level(limits.lowest, "best linear rule", "ink")
-    alone = Level(limits.bayes.labeled_only, "labelled only, Bayes error", "faint")
+    alone = Level(limits.bayes.labeled_only, "Bayes, labelled only", "faint")
     return alone, supervised, Level(limits.lowest, "Bayes error", "ink")
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from .. import Trajectory
 from ..arrays import Array
+from ..plots.plane import Plane, line_ends, plane_of
 from ..results import ContinuumPath
 from .drawing import (
     GREEN,
@@ -54,7 +55,9 @@ def error(
     simulated: Points,
     t: int,
 ) -> Figure:
-    """Error against the step, with what no method can beat and what every label would give."""
+    """The error against the step, with Bayes error and fully supervised fit; the clusters of the
+    step beside it if there is room.
+    """
     x = run.t
     traces = [level.trace(theme, x) for level in levels]
     if pinned is not None:
@@ -66,7 +69,13 @@ def error(
     traces.append(mark(x[best], run.error[best], f"best step, t = {best}", ORANGE, "star", 13))
     traces.append(_shown(theme, run, run.error, t))
     traces += _simulated(simulated, "error", theme)
-    return figure(theme, traces, Panel("step t", "error", {"rangemode": "tozero"}))
+    curve = Panel("step t", "error", {"rangemode": "tozero"}, width=1.5)
+    if theme.narrow:
+        return figure(theme, traces, curve)
+    clusters, panel = _clusters(theme, run, pinned, t, (0, t), 1)
+    named = {name for _, name, _ in CLASSES}
+    traces += [one | {"showlegend": one["name"] in named} for one in clusters]
+    return figure(theme, traces, curve, panel)
 
 
 def direction(
@@ -151,70 +160,63 @@ def _shares(rho: float) -> tuple[float, float]:
     return 1 - rho, rho
 
 
-def plane(theme: Theme, run: Trajectory, t: int) -> Figure:
-    """The two clusters in the plane of cluster direction and weights, with the separating lines so
-    far.
+def plane(theme: Theme, run: Trajectory, pinned: Trajectory | None, t: int) -> Figure:
+    """The two clusters with the separating lines so far."""
+    steps = (0, *range(0, t, max(1, t // 6)), t)
+    traces, panel = _clusters(theme, run, pinned, t, steps, 0)
+    return figure(theme, traces, panel)
 
-    A shape is drawn in the units of its noise, in which it is a sphere.
+
+def _clusters(
+    theme: Theme,
+    run: Trajectory,
+    pinned: Trajectory | None,
+    t: int,
+    steps: Sequence[int],
+    place: int,
+) -> tuple[list[Trace], Panel]:
+    """The plane of cluster direction and weights (`plots.plane`) with the lines of some steps, as
+    panel number `place`.
     """
-    if run.problem.shaped:
-        centre, root = run.problem.test_clusters.separation, 1.0
-        axes = ("along the best direction, in units of the noise", "across, towards the weights")
-    else:
-        centre, root = 1.0, math.sqrt(run.problem.test_mixture.delta)
-        axes = ("along the cluster direction", "across, towards the weights")
-    reach = centre + 3 * root
-    traces = _clouds(run.problem.test_mixture.rho, centre, root)
-    shown = sorted({0, *range(0, t, max(1, t // 6)), t})
+    geometry = plane_of(run)
+    traces = _clouds(geometry, run.problem.test_mixture.rho)
+    shown = sorted(set(steps))
     for s in shown:
-        ends = _separating_line(run, s, reach)
+        ends = line_ends(run, s)
         if ends is not None:
             now = s == t
             style = {"width": 4.0 if now else 1.2, "opacity": 1.0 if now else 0.5}
             label = f"separating line, t = {s}" if now else "earlier steps"
             first = s == shown[0] and not now
-            trace = line(*ends, label, theme.run if now else theme.faint, **style)
+            trace = line(*ends, label, theme.run, **style)
             traces.append(trace | {"showlegend": now or first, "hoverinfo": "skip"})
-    square = {"range": [-reach, reach]}
-    return figure(theme, traces, Panel(*axes, square, square | {"scaleanchor": "y"}))
+    if pinned is not None and pinned.problem == run.problem:
+        ends = line_ends(pinned, min(t, pinned.good_steps - 1))
+        if ends is not None:
+            trace = line(*ends, "separating line, pinned run", theme.faint, width=3)
+            traces.append(trace | {"hoverinfo": "skip"})
+    across = "along the cluster direction"
+    if run.problem.shaped:
+        across = "along the best direction, in units of the noise"
+    square = {"range": [-geometry.reach, geometry.reach]}
+    anchored = square | {"scaleanchor": axes_of(place)["yaxis"], "constrain": "domain"}
+    placed = [trace | axes_of(place) for trace in traces]
+    title = f"clusters at step {t}"
+    return placed, Panel(across, title, square | {"constrain": "domain"}, anchored)
 
 
-def _clouds(rho: float, centre: float, root: float) -> list[Trace]:
-    """Points of both classes, and circles of one standard deviation."""
+def _clouds(geometry: Plane, rho: float) -> list[Trace]:
+    """Samples of both classes, and circles of one standard deviation."""
     traces: list[Trace] = []
-    points = np.random.default_rng(0).standard_normal((400, 2)) * root
-    share = round(400 * rho)
     turn = np.linspace(0, 2 * math.pi, 90)
-    clouds = (points[share:], points[:share])
-    for (y, name, color), cloud in zip(CLASSES, clouds, strict=True):
-        place = centre if y else -centre
+    for (y, name, color), cloud in zip(CLASSES, geometry.clouds(rho), strict=True):
         marker = {"size": 5, "opacity": 0.5}
-        traces.append(
-            line(place + cloud[:, 0], cloud[:, 1], name, color, mode="markers", marker=marker)
-        )
-        circle = line(place + root * np.cos(turn), root * np.sin(turn), "", color, width=1.5)
+        traces.append(line(cloud[:, 0], cloud[:, 1], name, color, mode="markers", marker=marker))
+        place = geometry.centre if y else -geometry.centre
+        x, height = place + geometry.deviation * np.cos(turn), geometry.deviation * np.sin(turn)
+        circle = line(x, height, "", color, width=1.5)
         traces.append(circle | {"showlegend": False, "hoverinfo": "skip"})
     return traces
-
-
-def _separating_line(run: Any, t: int, reach: float) -> tuple[list[float], list[float]] | None:
-    """Two ends of the line cos X + sin Y + B/norm = 0 inside the picture, or None if it is
-    outside.
-    """
-    cosine = float(run.cosine[t])
-    sine = math.sqrt(max(0.0, 1 - cosine**2))
-    if run.problem.shaped:
-        place = float(run.bias[t]) / math.sqrt(float(run.logit_variances[t].mean()))
-    else:
-        place = float(run.bias_to_norm[t])
-    if not math.isfinite(place) or abs(place) > 2 * reach:
-        return None
-    foot = (-place * cosine, -place * sine)
-    far = 3 * reach
-    return [foot[0] - far * sine, foot[0] + far * sine], [
-        foot[1] + far * cosine,
-        foot[1] - far * cosine,
-    ]
 
 
 def continuum(theme: Theme, path: ContinuumPath, run: Trajectory) -> Figure:

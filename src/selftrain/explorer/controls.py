@@ -130,7 +130,11 @@ def _control(one: Parameter) -> Control:
 
 
 def _sentence(one: Parameter) -> str:
-    return one.sentence[0].upper() + one.sentence[1:] + "."
+    """Return the sentence of a parameter without the words of its label, which stands above it."""
+    words = one.sentence
+    if words.lower().startswith(one.label.lower()):
+        words = words[len(one.label) :].lstrip(";, ")
+    return f"{words[0].upper()}{words[1:]}." if words else ""
 
 
 _FIX_BIAS, _LOSS = PARAMETERS["fix_bias"], PARAMETERS["loss"]

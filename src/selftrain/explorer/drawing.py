@@ -31,29 +31,34 @@ __all__ = [
 BLUE, ORANGE, GREEN, PURPLE, SKY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9"
 DARK_BLUE = "#4DA3DD"
 
+GAP = 0.06
+"""Of the width, between two panels."""
+
 Figure = dict[str, Any]
 Trace = dict[str, Any]
 
 
 class Theme:
-    """Colours of a dark or light page, and the size of its letters in pixels."""
+    """Colours of a dark or light page, the size of its letters in pixels, whether it is narrow."""
 
-    def __init__(self, dark: bool = False, size: float = 14.0):
+    def __init__(self, dark: bool = False, size: float = 14.0, narrow: bool = False):
         self.ink = "#E8E8E8" if dark else "#222222"
         self.grid = "#3A3F45" if dark else "#E4E4E4"
         self.faint = "#9AA0A6" if dark else "#8A8A8A"
         self.run = DARK_BLUE if dark else BLUE
         self.paper = "#16191d" if dark else "#ffffff"
         self.size = size
+        self.narrow = narrow
 
 
 class Panel(NamedTuple):
-    """Titles of a panel, and further options of its axes."""
+    """Titles of a panel, further options of its axes, and its width relative to the others."""
 
     x_title: str
     y_title: str
     y: dict[str, Any] | None = None
     x: dict[str, Any] | None = None
+    width: float = 1.0
 
 
 class Level(NamedTuple):
@@ -126,19 +131,26 @@ def figure(theme: Theme, traces: Sequence[Trace], *panels: Panel) -> Figure:
         },
         "annotations": [],
     }  # fmt: skip
+    if theme.narrow:  # entries in two columns
+        layout["legend"] |= {"entrywidth": 0.46, "entrywidthmode": "fraction", "x": -0.1}
+    whole, left = sum(panel.width for panel in panels), 0.0
     for i, panel in enumerate(panels):
-        _add_panel(layout, theme, panel, i, len(panels))
+        right = left + panel.width / whole
+        gap = 0.0 if len(panels) == 1 else GAP
+        _add_panel(layout, theme, panel, i, (left + (gap if i else 0.0), right - gap / 3))
+        left = right
     return {"data": list(traces), "layout": layout}
 
 
-def _add_panel(layout: Figure, theme: Theme, panel: Panel, place: int, count: int) -> None:
-    width, gap = 1.0 / count, 0.0 if count == 1 else 0.06
-    left = place * width + (gap if place else 0.0)
+def _add_panel(
+    layout: Figure, theme: Theme, panel: Panel, place: int, ends: tuple[float, float]
+) -> None:
+    """Add the axes of a panel between two ends of the width."""
     axis = {"gridcolor": theme.grid, "linecolor": theme.grid, "zeroline": False}
     suffix = "" if place == 0 else str(place + 1)
     layout["xaxis" + suffix] = axis | {
         "title": {"text": panel.x_title, "standoff": 0.9 * theme.size},
-        "domain": [left, (place + 1) * width - gap / 3],
+        "domain": list(ends),
         "anchor": "y" + suffix,
         "automargin": True,
         **(panel.x or {}),
@@ -150,7 +162,7 @@ def _add_panel(layout: Figure, theme: Theme, panel: Panel, place: int, count: in
     layout["annotations"].append(
         {
             "text": panel.y_title, "showarrow": False, "xref": "paper", "yref": "paper",
-            "x": left, "y": 1.0, "xanchor": "left", "yanchor": "bottom",
+            "x": ends[0], "y": 1.0, "xanchor": "left", "yanchor": "bottom",
             "yshift": 0.2 * theme.size,
         }
     )  # fmt: skip

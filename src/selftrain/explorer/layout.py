@@ -171,10 +171,11 @@ def _stage(opened: Map | None) -> html.Section:
                 ],
                 className="steps",
             ),
+            _actions(),
             html.Div("", id="fault", className="fault", role="alert"),
             html.Div([], id="sentences", role="status"),
             html.Div(STARTING, id="numbers"),
-            _actions(),
+            _downloads(),
             _map(opened),
             _own_data(),
             html.Details(
@@ -248,12 +249,13 @@ def _own_data() -> html.Details:
 
 
 def _actions() -> html.Div:
+    """What a visitor does with a run: search, compare, simulate."""
     constants = ("Best constants", "best-constants")
     heuristics = ("Best with heuristics", "best-heuristics")
     return html.Div(
         [
-            _row("Compare", *_buttons(("Pin this run", "pin-it"), ("Unpin", "unpin"), quiet=True)),
             _row("Search", *_buttons(constants, heuristics, ("Best schedule", "best-schedule"))),
+            _row("Compare", *_buttons(("Pin this run", "pin-it"), ("Unpin", "unpin"), quiet=True)),
             _row(
                 "Check",
                 _amount("Features ", "features", 4096, 2),
@@ -265,15 +267,21 @@ def _actions() -> html.Div:
                 html.Button("Cancel", id="cancel", disabled=True, className="quiet"),
                 html.Span("nothing is running", id="progress", role="status"),
             ),
-            _row(
-                "Download",
-                *_buttons(
-                    ("Data", "save-data"), ("Figure", "save-figure"), ("Python", "save-python"),
-                    ("Settings", "save-settings"), quiet=True,
-                ),
-            ),
         ],
         id="actions",
+    )
+
+
+def _downloads() -> html.Div:
+    return html.Div(
+        _row(
+            "Download",
+            *_buttons(
+                ("Data", "save-data"), ("Figure", "save-figure"), ("Python", "save-python"),
+                ("Settings", "save-settings"), quiet=True,
+            ),
+        ),
+        id="downloads",
     )  # fmt: skip
 
 

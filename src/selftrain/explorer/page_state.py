@@ -21,10 +21,10 @@ from .directions import read_shape
 __all__ = ["VIEWS", "PageState"]
 
 VIEWS = {
-    "error": "Error",
+    "error": "Error and clusters",
     "direction": "Direction and bias",
     "laws": "Weights and logits",
-    "plane": "The two clusters",
+    "plane": "Clusters",
     "susceptibility": "Susceptibility",
     "continuum": "Continuous time",
 }

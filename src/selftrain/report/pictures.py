@@ -1,16 +1,16 @@
 """The pictures of the documentation that belong to no figure of the paper.
 
-    python -m selftrain.report.pictures DOCS
+    python -m selftrain.report.pictures DOCS [NAME ...]
 
-writes DOCS/images/headline.png, continuum-path.png, continuum-imbalance.png,
-continuum-annealing.png, simulation-theory.png, real-data.png and plan.png. Those of speed come
-from `python -m benchmarks`.
+writes into DOCS/images self-training.gif, headline.png, continuum-path.png,
+continuum-imbalance.png, continuum-annealing.png, simulation-theory.png, real-data.png and plan.png,
+or those that are named. Those of speed come from `python -m benchmarks`.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,6 +26,22 @@ SIZES = {128: 64, 1024: 32, 8192: 16, 2**20: 3}
 
 ANNEALED_UNTIL = 0.2
 r"""$\lambda_U T$ of the annealed runs, near its tuned value at 256 and 1024 steps."""
+
+
+def self_training() -> bytes:
+    """Film self-training without and with the heuristics: the clusters and the separating line."""
+    from ..plots.plane import film
+    from ..theory.solve import solve
+
+    problem = REFERENCE.replace(rho=0.2)
+    helped = Recipe(lambda_l=0.1, lambda_u=0.004, annealing=0.02, fix_bias=True)
+    naive = helped.replace(annealing=0.0, fix_bias=False)
+    return film(
+        {
+            "naive self-training": solve(problem, naive),
+            "annealed labels, bias fixed": solve(problem, helped),
+        }
+    )
 
 
 def headline() -> Figure:
@@ -151,18 +167,26 @@ PICTURES: dict[str, Callable[[], Figure]] = {
 }
 
 
-def write(docs: Path) -> list[Path]:
-    """Write all pictures into DOCS/images."""
+FILMS: dict[str, Callable[[], bytes]] = {"self-training": self_training}
+
+
+def write(docs: Path, names: Sequence[str] = ()) -> list[Path]:
+    """Write pictures into DOCS/images; all of them if none is named."""
     written = []
-    for name, draw in PICTURES.items():
-        target = docs / "images" / f"{name}.png"
-        draw().savefig(target)
+    for name in names or (*FILMS, *PICTURES):
+        if name in FILMS:
+            target = docs / "images" / f"{name}.gif"
+            target.write_bytes(FILMS[name]())
+        else:
+            target = docs / "images" / f"{name}.png"
+            PICTURES[name]().savefig(target)
         written.append(target)
         print(target, flush=True)
     return written
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        sys.exit("usage: python -m selftrain.report.pictures DOCS")
-    write(Path(sys.argv[1]))
+    unknown = set(sys.argv[2:]) - {*FILMS, *PICTURES}
+    if len(sys.argv) < 2 or unknown:
+        sys.exit("usage: python -m selftrain.report.pictures DOCS [NAME ...]")
+    write(Path(sys.argv[1]), sys.argv[2:])

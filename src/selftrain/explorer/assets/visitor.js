@@ -10,6 +10,7 @@
   const PAUSE = 400; // milliseconds without a key before a typed value counts
   const STEADY = 200; // milliseconds without a move before the address is written
   const FILM = 450; // milliseconds a step is shown
+  const NARROW = 700; // pixels of a window that has no room for clusters beside the curve
 
   let table = null; // the controls, from layout.py; null until the page is ready
   let pinned = "", simulated = null;
@@ -31,7 +32,7 @@
     const step = element("t"), last = Number(step.value) >= Number(step.max);
     const now = {
       texts: texts(), view: chosen("view"), t: last ? -1 : Number(step.value), pin: pinned, dark: dark(),
-      size: 0.875 * parseFloat(getComputedStyle(root).fontSize),
+      size: 0.875 * parseFloat(getComputedStyle(root).fontSize), narrow: window.innerWidth < NARROW,
     };
     if (simulated && written(simulated.texts) === written(now.texts)) now.simulated = simulated;
     return now;
@@ -122,6 +123,8 @@
 
   // Enter, or leaving a field: no need to wait for a pause.
   document.addEventListener("change", ({ target }) => { if (table && table.fields.includes(target.id)) ask(); });
+
+  window.addEventListener("resize", () => { if (table) ask(); });
 
   let film = null;
   function play() {
