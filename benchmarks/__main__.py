@@ -39,6 +39,7 @@ COMMANDS = {
     "gradient-study": Command("confirmation.gradient_study", "gradients of random runs, confirmed"),
     "finite-covariance": Command("confirmation.finite_covariance", "covariances, finite systems"),
     "finite-reuse": Command("confirmation.finite_reuse", "data reuse, finite systems"),
+    "classes": Command("confirmation.finite_classes", "K classes, finite systems"),
     "mutants": Command("mutation.mutants", "do the tests notice a wrong formula?"),
     "explorer": Command("page.explorer", "the explorer in a real browser"),
     "stores": Command("stores", "stores of a sweep: speed, size, what they notice of damage"),

@@ -87,3 +87,15 @@ def one_minus_cosine(m: Array, v: Array) -> Array:
         sine = np.sqrt(v) / norm
         cosine = m / norm
         return np.where(m > 0, sine**2 / (1.0 + cosine), 1.0 - cosine)
+
+
+def entries(name: str, values: Array, axes: int) -> dict[str, Array]:
+    """Return the entries of an array beyond its first axes, by name.
+
+    >>> list(entries("bias", np.zeros((4, 3)), 1))
+    ['bias[0]', 'bias[1]', 'bias[2]']
+    """
+    if values.ndim == axes:
+        return {name: values}
+    places = np.ndindex(*values.shape[axes:])
+    return {f"{name}[{','.join(map(str, at))}]": values[(..., *at)] for at in places}

@@ -6,7 +6,6 @@ import pytest
 from selftrain import Problem, Recipe, gradient, simulate, solve
 from selftrain.errors import InvalidInput
 from selftrain.theory.step.robust import StepEquations
-from selftrain.theory.thinned import QUANTITIES
 
 PROBLEM, RECIPE = Problem(0.5, 2.0, 0.4, 0.5625, steps=10), Recipe(threshold=0.2)
 
@@ -14,9 +13,9 @@ PROBLEM, RECIPE = Problem(0.5, 2.0, 0.4, 0.5625, steps=10), Recipe(threshold=0.2
 def test_thinned_steps_are_those_of_the_whole_run() -> None:
     run, thinned = solve(PROBLEM, RECIPE), solve(PROBLEM, RECIPE).every(4)
     assert thinned.t.tolist() == [0, 4, 8, 10]
-    for name in QUANTITIES:
+    for name in run.RECORDED:
         np.testing.assert_array_equal(getattr(thinned, name), getattr(run, name)[[0, 4, 8, 10]])
-    assert thinned.to_frame().shape == (4, len(QUANTITIES))
+    assert thinned.to_frame().shape == (4, len(run.RECORDED))
     assert thinned.to_xarray()["q"].dims == ("t",)
     assert thinned.summary() == run.summary()
     assert solve(PROBLEM, RECIPE).every(99).t.tolist() == [0, 10]

@@ -27,13 +27,14 @@ from ..arrays import Array
 from ..errors import InvalidInput
 from ..fields import number
 from ..losses import Squared
+from ..observables import entries
 from ..theory.causal.classes import ClassTrajectory
 from ..theory.trajectory import Trajectory
 from .deviation import Deviation, deviation
 from .ensemble import Ensemble
 from .gaps import Gap, judge, shares
 from .plan import drawn_sizes
-from .seed_statistics import entries, seed_mean, seed_sem
+from .seed_statistics import seed_mean, seed_sem
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -19,14 +19,14 @@ from .. import observables
 from ..arrays import Array
 from ..errors import InvalidInput, StageError, nearest
 from ..mixture.clusters import Clusters
-from ..observables import SYMBOLS
+from ..observables import SYMBOLS, entries
 from ..problem import Problem
 from ..protocol import Protocol, protocol_of
 from ..recipe import Recipe
 from ..runtime.files import stored, write_netcdf
 from .plan import RunPlan
 from .seed_record import BY_CLASS, MEASURED, Mask, SeedRecord, Vectors, shape_of
-from .seed_statistics import entries, seed_mean, seed_sem, seed_std
+from .seed_statistics import seed_mean, seed_sem, seed_std
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -29,15 +29,3 @@ def seed_std(values: Array) -> Array:
 def seed_sem(values: Array) -> Array:
     """Return the standard error of the mean over seeds."""
     return np.asarray(seed_std(values) / np.sqrt(_some(values)))
-
-
-def entries(name: str, values: Array, axes: int) -> dict[str, Array]:
-    """Return the entries of an array beyond its first axes, by name.
-
-    >>> list(entries("bias", np.zeros((4, 3)), 1))
-    ['bias[0]', 'bias[1]', 'bias[2]']
-    """
-    if values.ndim == axes:
-        return {name: values}
-    places = np.ndindex(*values.shape[axes:])
-    return {f"{name}[{','.join(map(str, at))}]": values[(..., *at)] for at in places}

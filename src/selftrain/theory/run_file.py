@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ..errors import StageError
+from ..errors import InvalidInput, StageError
 from ..problem import Problem
+from ..protocol import protocol_of
 from ..recipe import Recipe
 from ..runtime.files import stored, write_netcdf
 from .causal.result import Reuse
@@ -24,6 +25,8 @@ from .stats import STATE, SolverStats
 if TYPE_CHECKING:
     import xarray as xr
 
+    from .causal.classes import ClassTrajectory
+    from .solved_run import SolvedRun
     from .trajectory import Trajectory
 
 EXACT = {
@@ -40,13 +43,30 @@ COUNTED: dict[str, type] = {"evaluations": int, "nodes": int, "accuracy": float}
 TESTED = {"logit_variances": ("t", "class"), "off_best": ("t",)}
 """What the test samples see of the weights."""
 
+SCORED = {
+    "q_matrix": ("t", "score", "other_score"),
+    "covariances": ("t", "true", "score", "other_score"),
+    "overlaps": ("t", "step"),
+    **dict.fromkeys(("chi", "kept_loss", "error_accuracy"), ("t",)),
+}
+"""What a file has of a run of K classes besides its tables, with its dimensions."""
 
-def save(run: Trajectory, path: str | Path) -> Path:
+TABLES_OF_SCORES = (
+    "m", "bias", "label_shares", "fraction_selected", "pseudo_label_accuracy",
+    "selected_label_accuracy", "train_loss",
+)  # fmt: skip
+"""What is read back from the tables of such a run; the rest follows."""
+
+
+def save(run: SolvedRun, path: str | Path) -> Path:
     """Write a run to a netCDF file."""
+    if run.problem is None:
+        accepted = "runs of a protocol cannot be saved: use to_xarray or to_frame"
+        raise InvalidInput("path", str(path), accepted)
     return write_netcdf(as_dataset(run), path)
 
 
-def as_dataset(run: Trajectory) -> xr.Dataset:
+def as_dataset(run: SolvedRun) -> xr.Dataset:
     """Return all that a file has of a run."""
     stats = run.stats
     data = run.to_xarray()
@@ -54,27 +74,39 @@ def as_dataset(run: Trajectory) -> xr.Dataset:
         values = np.asarray(getattr(stats, name), dtype="i4" if kind is int else None)
         data[f"solver_{name}"] = ("t", values)
     data.attrs["solver"] = json.dumps({"tolerance": stats.tolerance, "start": list(stats.start)})
-    for name, dims in (TESTED | EXACT).items():
+    for name, dims in (TESTED | EXACT if run.classes == 2 else SCORED).items():
         values = getattr(run, name)
         if values is None:
             continue
         data[name] = (dims[: values.ndim], values)
-    for part in (run.reuse, run.fading):
+    for name in ("reuse", "fading"):
+        part = getattr(run, name, None)
         if part is not None:
             data = data.merge(part.to_dataset(), combine_attrs="no_conflicts")
     return data
 
 
-def load(kind: type[Trajectory], path: str | Path) -> Trajectory:
+class Kinds(NamedTuple):
+    """The results of two classes and of more."""
+
+    two: type[Trajectory]
+    more: type[ClassTrajectory]
+
+
+def load(kinds: Kinds, path: str | Path) -> Any:
     """Read what `save` wrote."""
     with stored(path, "Trajectory") as data:
-        return from_dataset(kind, data)
+        return from_dataset(kinds, data)
 
 
-def from_dataset(kind: type[Trajectory], data: xr.Dataset) -> Trajectory:
+def from_dataset(kinds: Kinds, data: xr.Dataset) -> Any:
     """Return the run of a dataset that `as_dataset` made."""
     problem, solver = Problem.from_json(data.attrs["problem"]), json.loads(data.attrs["solver"])
+    recipe = Recipe.from_json(data.attrs["recipe"])
+    scored = problem.classes > 2
     names = [*STATE, *TESTED, *(name for name in EXACT if name in data)]
+    if scored:
+        names = [*TABLES_OF_SCORES, *SCORED]
     arrays: dict[str, Any] = {name: data[name].values.astype(float) for name in names}
     counted: dict[str, Any] = {
         name: data[f"solver_{name}"].values.astype(of) for name, of in COUNTED.items()
@@ -84,13 +116,17 @@ def from_dataset(kind: type[Trajectory], data: xr.Dataset) -> Trajectory:
     failure = json.loads(data.attrs["failure"])
     if not len(stats.start) == len(arrays["m"]) == problem.steps + 1 > collapsed:
         raise ValueError("its arrays do not fit its problem")
-    return kind(
+    arrays |= {
+        "stats": stats,
+        "collapsed_at": None if collapsed < 0 else collapsed,
+        "failure": None if failure is None else StageError.from_dict(failure),
+    }
+    if scored:
+        return kinds.more(protocol_of(problem, recipe), **arrays, problem=problem, recipe=recipe)
+    return kinds.two(
         problem,
-        Recipe.from_json(data.attrs["recipe"]),
+        recipe,
         **arrays,
-        stats=stats,
-        collapsed_at=None if collapsed < 0 else collapsed,
-        failure=None if failure is None else StageError.from_dict(failure),
         fading=Fading.from_dataset(data),
         reuse=Reuse.from_dataset(data),
         space=space_of(problem.distinct_clusters) if "weight_means" in data else None,

@@ -1,4 +1,4 @@
-"""Every k-th step of a long run: `Trajectory.every`."""
+"""Every k-th step of a long run: `SolvedRun.every`."""
 
 from __future__ import annotations
 
@@ -12,18 +12,15 @@ from numpy.typing import NDArray
 from ..arrays import Array
 from ..errors import StageError
 from ..fields import number
-from ..observables import SYMBOLS
 from ..problem import Problem
 from ..recipe import Recipe
+from .over_steps import as_dataset, as_frame
 
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
-    from .trajectory import Trajectory
-
-QUANTITIES = (*SYMBOLS, "balanced_error", "auc")
-"""What a thinned run has of every step."""
+    from .solved_run import SolvedRun
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,35 +55,27 @@ class ThinnedRun:
         """How the run was solved, over all steps."""
         return dict(self.solver)
 
+    @property
+    def RECORDED(self) -> tuple[str, ...]:
+        """Names of the quantities."""
+        return tuple(self.values)
+
     def to_frame(self) -> pd.DataFrame:
         """All quantities, one row per step, indexed by t."""
-        import pandas as pd
-
-        return pd.DataFrame(self.values, index=pd.Index(self.t, name="t"))
+        return as_frame(self.t, self.values)
 
     def to_xarray(self) -> xr.Dataset:
         """All quantities over the dimension t, with symbols."""
-        import xarray as xr
-
-        data = {
-            name: ("t", values, {"symbol": SYMBOLS.get(name, name)})
-            for name, values in self.values.items()
-        }
-        attributes = {"problem": self.problem.to_json(), "recipe": self.recipe.to_json()}
-        return xr.Dataset(data, coords={"t": self.t}, attrs=attributes)
+        parts = {"problem": self.problem, "recipe": self.recipe}
+        about = {name: one.to_json() for name, one in parts.items() if one is not None}
+        return as_dataset(self.t, self.values, about)
 
 
-def thin(run: Trajectory, every: Any) -> ThinnedRun:
+def thin(run: SolvedRun, every: Any) -> ThinnedRun:
     """Return steps 0, k, 2k, ... and the last one of a run."""
-    k, last = checked_every(every), run.problem.steps
+    k, last = checked_every(every), run.steps
     steps = np.unique(np.append(np.arange(0, last + 1, k), last))
-    loss = np.full(last + 1, np.nan)
-    loss[steps] = run.train_loss_at(steps)
-    averaged = {"train_loss": loss, "objective": run.objective_with(loss)}
-    values = {
-        name: np.array((averaged[name] if name in averaged else getattr(run, name))[steps])
-        for name in QUANTITIES
-    }
+    values = run.at(steps, run.RECORDED)
     return ThinnedRun(
         run.problem, run.recipe, steps, values, run.collapsed_at, run.failure, run.summary()
     )

@@ -13,12 +13,11 @@ of a weight, tr G/N. What a sphere gets from q alone, the variance of the logits
 
 from __future__ import annotations
 
-import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,62 +29,33 @@ from ..errors import InvalidInput, StageError
 from ..fields import expand
 from ..observables import SYMBOLS
 from ..problem import Problem
-from ..protocol import pseudo_labeled
+from ..protocol import Protocol, protocol_of, pseudo_labeled
 from ..recipe import Recipe
+from .solved_run import SolvedRun
 from .stats import SolverStats
 
 if TYPE_CHECKING:
-    import pandas as pd
-    import xarray as xr
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
 
     from .causal.laws import TrainingLogits
+    from .causal.replicate import FittedSamples
+    from .causal.result import Reuse
     from .fading import Fading
     from .geometry.space import Space
     from .laws import GaussianLogits, LogitLaw, WeightLaw
-    from .thinned import ThinnedRun
+    from .run_file import Kinds
 
     AnyLogitLaw: TypeAlias = LogitLaw | TrainingLogits
 
-__all__ = ["ReuseRecord", "Trajectory"]
+__all__ = ["Trajectory"]
 
-
-class ReuseRecord(Protocol):
-    """What the causal engine adds to a run in which samples are reused.
-
-    Attributes:
-        measured: of the samples in use, rows over t: selected share of the unlabelled ones,
-            accuracy of their labels, of selected labels, their mean loss, mean loss of labelled
-            samples that are used again.
-        response: $\\chi_{ts}$.
-    """
-
-    @property
-    def measured(self) -> Array: ...
-
-    @property
-    def response(self) -> Array: ...
-
-    def overlaps(self, run: Trajectory) -> Array:
-        """Overlaps of the weights of all pairs of steps."""
-        ...
-
-    def weights(self, run: Trajectory) -> WeightLaw:
-        """The law of the weights."""
-        ...
-
-    def training_logits(self, run: Trajectory, t: int, samples: str | None) -> AnyLogitLaw:
-        """The law of the training logits of a step."""
-        ...
-
-    def to_dataset(self) -> xr.Dataset:
-        """As a dataset, for a file."""
-        ...
+AVERAGED = ("train_loss", "objective")
+"""Quantities that take another pass over the equations of a step."""
 
 
 @dataclass(frozen=True, eq=False)
-class Trajectory:
+class Trajectory(SolvedRun):
     r"""Large-system limit of a self-training run; every array runs over t = 0..T.
 
     Attributes:
@@ -132,7 +102,7 @@ class Trajectory:
     stats: SolverStats = field(repr=False)
     collapsed_at: int | None = None
     failure: StageError | None = None
-    reuse: ReuseRecord | None = field(default=None, repr=False)
+    reuse: Reuse | None = field(default=None, repr=False)
     fading: Fading | None = field(default=None, repr=False)
     logit_variances: Array = field(default=None, repr=False)  # type: ignore[arg-type]
     off_best: Array = field(default=None, repr=False)  # type: ignore[arg-type]
@@ -159,10 +129,24 @@ class Trajectory:
             f"{self.error[-1]:.6g}, cosine {self.cosine[0]:.6g} -> {self.cosine[last]:.6g}{ended})"
         )
 
+    TABLE = tuple(SYMBOLS)
+    RECORDED = (*SYMBOLS, "balanced_error", "auc")
+
     @property
-    def t(self) -> NDArray[np.int64]:
-        """Step indices 0..T."""
-        return np.arange(self.problem.steps + 1, dtype=np.int64)
+    def classes(self) -> int:
+        """The number of classes."""
+        return 2
+
+    @property
+    def proportions(self) -> tuple[float, ...]:
+        """Of the negative and the positive class of the test mixture."""
+        rho = self.problem.test_mixture.rho
+        return (1 - rho, rho)
+
+    @property
+    def steps(self) -> int:
+        """The number T of self-training steps."""
+        return self.problem.steps
 
     @property
     def good_steps(self) -> int:
@@ -230,10 +214,7 @@ class Trajectory:
         mixture (`pred: generalization error`, `eq: rs generalization error`); for a sphere
         $q_\pm = \Delta q$.
         """
-        rho = self.problem.test_mixture.rho
-        negative, positive = self.class_errors.T
-        error: Array = rho * positive + (1 - rho) * negative
-        return error
+        return super().error
 
     @cached_property
     def class_errors(self) -> Array:
@@ -246,10 +227,27 @@ class Trajectory:
         return errors
 
     @property
-    def balanced_error(self) -> Array:
-        """The mean of the two class errors."""
-        balanced: Array = self.class_errors.mean(axis=1)
-        return balanced
+    def confusion(self) -> Array:
+        """P(predicted class | true class), (T+1, 2, 2), rows by true class."""
+        negative, positive = self.class_errors.T
+        rows = np.array([[1 - negative, negative], [positive, 1 - positive]])
+        return np.moveaxis(rows, -1, 0)
+
+    @cached_property
+    def label_shares(self) -> Array:
+        """Proportions of the negative and the positive class among the pseudo-labels of step t
+        (t = 0: among the given labels), (T+1, 2); NaN for soft labels of the squared loss.
+        """
+        if self.reuse is not None:
+            return self.reuse.shares
+        from .label_shares import label_shares
+
+        return label_shares(self)
+
+    @property
+    def collapsed_class(self) -> int | None:
+        """The class that the labels of a collapsed run lack."""
+        return None if self.collapsed_at is None else 1 - int(bool(self.predicts_positive))
 
     @property
     def auc(self) -> Array:
@@ -436,7 +434,7 @@ class Trajectory:
     def overlaps(self) -> Array:
         r"""$C_{ts} = w^{(t)} \cdot w^{(s)}/N$ of all pairs of steps, shape (T+1, T+1)."""
         if self.reuse is not None:
-            return self.reuse.overlaps(self)
+            return self.reuse.pairs
         from .laws.weights import overlaps_of
 
         return overlaps_of(self)
@@ -459,8 +457,6 @@ class Trajectory:
         """The law of the weights (Predictions `pred: rs generating functional w`, `pred: w
         effective average`): of one feature, with general covariances along any direction.
         """
-        if self.reuse is not None:
-            return self.reuse.weights(self)
         from .laws.weights import weights_of
 
         return weights_of(self)
@@ -474,7 +470,11 @@ class Trajectory:
                 on; "labeled": the labelled samples, in a step that reuses them.
         """
         if self.reuse is not None:
-            return self.reuse.training_logits(self, t, samples)
+            from .causal.laws import TrainingLogits, chosen_samples
+
+            at = self.solved_step(t)
+            chosen = chosen_samples(self.protocol, self._samples[at], samples)
+            return TrainingLogits(at, self.problem.loss_at(at), samples, chosen)
         if samples is not None:
             accepted = 'must be None, or "labeled" where labelled samples are reused'
             raise InvalidInput("samples", samples, accepted)
@@ -482,40 +482,46 @@ class Trajectory:
 
         return training_logits(self, t)
 
+    @cached_property
+    def protocol(self) -> Protocol:
+        """Problem and recipe as groups of samples and fits."""
+        return protocol_of(self.problem, self.recipe)
+
+    @cached_property
+    def _samples(self) -> list[list[FittedSamples]]:
+        """The samples of every solved step, where some are reused."""
+        from .causal.laws import samples_of_fits
+
+        return samples_of_fits(self.protocol, self.good_steps)
+
     def test_logits(self, t: int = -1) -> GaussianLogits:
         """The law of the logits of fresh samples of the test mixture at step t: a Gaussian for each
         class.
         """
         from .laws import GaussianLogits
-        from .laws.weights import solved_step
 
-        step = solved_step(self, t)
+        step = self.solved_step(t)
         m, bias = float(self.m[step]), float(self.bias[step])
         negative, positive = np.sqrt(self.logit_variances[step]).tolist()
         rho = float(self.problem.test_mixture.rho)
         return GaussianLogits((bias - m, bias + m), (negative, positive), rho)
 
-    def every(self, k: int) -> ThinnedRun:
-        """Return steps 0, k, 2k, ... and the last one only: for long runs."""
-        from .thinned import thin
+    def solved_step(self, t: Any) -> int:
+        """Return the index of step t, if it has a solved state whose weights do not underflow."""
+        index = super().solved_step(t)
+        if self.fading is not None and self.fading.exponents[index] > 0:
+            accepted = f"the weights of step {index} underflow, and so do their laws"
+            raise InvalidInput("t", t, accepted)
+        return index
 
-        return thin(self, k)
-
-    def to_frame(self) -> pd.DataFrame:
-        """All quantities, one row per step, indexed by t."""
-        import pandas as pd
-
-        return pd.DataFrame(self._columns(), index=pd.Index(self.t, name="t"))
-
-    def to_xarray(self) -> xr.Dataset:
-        """All quantities over the dimension t, with symbols, problem and recipe as attributes."""
-        import xarray as xr
-
-        data = {
-            name: ("t", values, {"symbol": SYMBOLS[name]})
-            for name, values in self._columns().items()
-        }
-        return xr.Dataset(data, coords={"t": self.t}, attrs=self._attributes())
+    def at(self, steps: NDArray[np.int64], names: Sequence[str]) -> dict[str, Array]:
+        """Return quantities at some steps; training losses are computed for these only."""
+        found = super().at(steps, [name for name in names if name not in AVERAGED])
+        if set(AVERAGED) & set(names):
+            loss = np.full(self.steps + 1, np.nan)
+            loss[steps] = self.train_loss_at(steps)
+            found |= {"train_loss": loss[steps], "objective": self.objective_with(loss)[steps]}
+        return {name: found[name] for name in names}
 
     def plot(
         self,
@@ -537,29 +543,17 @@ class Trajectory:
 
         return trajectory_card(self)
 
-    def save(self, path: str | Path) -> Path:
-        """Write everything to a netCDF file; `Trajectory.load` gives it back."""
-        from .run_file import save
-
-        return save(self, path)
-
     @staticmethod
-    def load(path: str | Path) -> Trajectory:
-        """Read what `save` wrote."""
+    def load(path: str | Path) -> Any:
+        """Read what `save` wrote: a run of two classes, or of K (a `ClassTrajectory`)."""
         from .run_file import load
 
-        return load(Trajectory, path)
+        return load(Trajectory.kinds(), path)
 
-    def _columns(self) -> dict[str, Array]:
-        return {name: getattr(self, name) for name in SYMBOLS}
+    @staticmethod
+    def kinds() -> Kinds:
+        """The results that a file may hold."""
+        from .causal.classes import ClassTrajectory
+        from .run_file import Kinds
 
-    def _attributes(self) -> dict[str, Any]:
-        failure = None if self.failure is None else self.failure.to_dict()
-        return {
-            "kind": "selftrain.Trajectory",
-            "version": version("selftrain"),
-            "problem": self.problem.to_json(),
-            "recipe": self.recipe.to_json(),
-            "collapsed_at": -1 if self.collapsed_at is None else self.collapsed_at,
-            "failure": json.dumps(failure),
-        }
+        return Kinds(Trajectory, ClassTrajectory)

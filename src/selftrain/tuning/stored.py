@@ -41,7 +41,7 @@ def load(path: str | Path) -> Optimum:
         search = json.loads(data.attrs["search"])
         return Optimum(
             recipe=Recipe.from_json(search["recipe"]),
-            trajectory=from_dataset(Trajectory, data),
+            trajectory=from_dataset(Trajectory.kinds(), data),
             path=tuple(
                 Improvement(solves, error, Recipe.from_json(recipe))
                 for solves, error, recipe in search["path"]

@@ -17,61 +17,20 @@ from scipy.special import ndtr
 
 from ...arrays import Array
 from ...confusion import class_probabilities
-from ...errors import InvalidInput, StageError
+from ...errors import StageError
 from ...problem import Problem
 from ...protocol import Protocol, class_basis
 from ...recipe import Recipe
+from ..solved_run import SolvedRun
 from ..stats import SolverStats
 from .agreement import accuracy_of_mean
-from .replicate import MEASURED, CausalRun, Outcome, PointSource, Replicate, Setting
+from .laws import TrainedScores, chosen_samples, samples_of_fits
+from .observed import Observed, observe
+from .replicate import MEASURED, FittedSamples, Outcome, Replicate, Setting
+from .response import engine_loss
 
 if TYPE_CHECKING:
-    import pandas as pd
-    import xarray as xr
     from matplotlib.figure import Figure
-
-LAW_POINTS = 2**12
-"""Points of the law of training logits, for each class and group."""
-
-
-class Observed(NamedTuple):
-    """What samples see of the fits of a replicate, arrays over t, in components of the logit: means
-    of the classes (d, K), bias (d), products of the weights (d, d), covariances of the logits of
-    each class (K, d, d), products of the weights of all pairs of fits, responses.
-    """
-
-    m: Array
-    bias: Array
-    square: Array
-    covariance: Array
-    pairs: Array
-    chi: Array
-
-
-def observe(run: Replicate, setting: Setting) -> Observed:
-    """Return what test samples see of a replicate; NaN where it was not solved."""
-    space, history, fits = setting.space, run.history, len(setting.protocol.fits)
-    w = np.array(history.fits)
-    solved, test = len(w), space.sets[setting.test]
-    flat = w.reshape(*w.shape[:2], -1)
-    square = flat @ flat.transpose(0, 2, 1)
-    pairs = np.full((fits, fits), np.nan)
-    pairs[:solved, :solved] = np.einsum("tjx,sjx->ts", flat, flat)
-    seen = {}
-    for a in dict.fromkeys(test.sources):
-        image = space.sigma(a, w).reshape(flat.shape)
-        seen[a] = flat @ image.transpose(0, 2, 1)
-    covariance = np.stack([seen[a] for a in test.sources], axis=1)
-    return Observed(
-        padded(history.means(setting.test, w), fits), run.bias, padded(square, fits),
-        padded(covariance, fits), pairs, run.gains,
-    )  # fmt: skip
-
-
-def padded(values: Array, fits: int) -> Array:
-    """Values of the solved fits, with NaN for the others."""
-    missing = np.full((fits - len(values), *values.shape[1:]), np.nan)
-    return np.concatenate([values, missing])
 
 
 class GaussianScores(NamedTuple):
@@ -110,41 +69,8 @@ class GaussianScores(NamedTuple):
         return kinds, scores
 
 
-class TrainedScores(NamedTuple):
-    """The law of the scores of samples that a fit is fitted to, as weighted points.
-
-    Attributes:
-        weights: of the points, of sum one.
-        true, given: class and given label.
-        previous: scores under the teacher of pseudo-labels (NaN for given labels).
-        scores: trained scores.
-        selected: whether the fit uses the pseudo-label, or any label.
-    """
-
-    weights: Array
-    true: NDArray[np.intp]
-    given: NDArray[np.intp]
-    previous: Array
-    scores: Array
-    selected: NDArray[np.bool_]
-
-    def cdf(self, u: ArrayLike, score: int, y: int | None = None) -> Array:
-        """P(a trained score <= u), in class y or in all."""
-        chosen = np.full(self.true.size, True) if y is None else self.true == y
-        weight, values = self.weights[chosen], self.scores[chosen, score]
-        order = np.argsort(values)
-        below = np.concatenate([[0.0], np.cumsum(weight[order])])
-        return np.asarray(below[np.searchsorted(values[order], u, side="right")] / below[-1])
-
-    def sample(self, size: int, seed: int | None = None) -> TrainedScores:
-        """Samples drawn from the points, of equal weight."""
-        at = np.random.default_rng(seed).choice(self.true.size, size, p=self.weights)
-        drawn = [np.asarray(values)[at] for values in self[1:]]
-        return TrainedScores(np.full(size, 1.0 / size), *drawn)  # type: ignore[arg-type]
-
-
 @dataclass(frozen=True, eq=False)
-class ClassTrajectory:
+class ClassTrajectory(SolvedRun):
     r"""Large-system limit of a protocol with K classes; arrays over the fits t = 0..T.
 
     Attributes:
@@ -196,7 +122,12 @@ class ClassTrajectory:
     failure: StageError | None = None
     problem: Problem | None = None
     recipe: Recipe | None = None
-    moves: dict[int, Array] = field(default_factory=dict, repr=False)
+
+    TABLE = (
+        "error", "balanced_error", "class_errors", "q", "m", "bias", "confusion", "label_shares",
+        "fraction_selected", "pseudo_label_accuracy", "selected_label_accuracy", "train_loss",
+    )  # fmt: skip
+    RECORDED = TABLE
 
     def __repr__(self) -> str:
         ended = "" if self.collapsed_at is None else (
@@ -206,19 +137,25 @@ class ClassTrajectory:
             ended = f", failed at fit {self.failure.step}"
         last = max(0, self.good_steps - 1)
         return (
-            f"ClassTrajectory({self.protocol.classes} classes, {len(self.t)} fits, error "
+            f"ClassTrajectory({self.classes} classes, {len(self.t)} fits, error "
             f"{self.error[0]:.6g} -> {self.error[last]:.6g}{ended})"
         )
 
     @property
-    def t(self) -> NDArray[np.int64]:
-        """Indices of the fits 0..T."""
-        return np.arange(len(self.m), dtype=np.int64)
+    def classes(self) -> int:
+        """The number K of classes."""
+        return self.protocol.classes
 
     @property
-    def good_steps(self) -> int:
-        """How many fits, counted from 0, are solved."""
-        return int(np.isfinite(self.q).sum())
+    def proportions(self) -> tuple[float, ...]:
+        """Of the classes of the test mixture."""
+        proportions: tuple[float, ...] = self.protocol.test.proportions
+        return proportions
+
+    @property
+    def steps(self) -> int:
+        """The number of fits after fit 0."""
+        return self.protocol.steps
 
     @property
     def q(self) -> Array:
@@ -228,10 +165,9 @@ class ClassTrajectory:
     @cached_property
     def confusion(self) -> Array:
         """P(predicted class | true class) on the test mixture, (T+1, K, K), rows by true class."""
-        classes = self.protocol.classes
-        found = np.full((len(self.t), classes, classes), np.nan)
+        found = np.full((len(self.t), self.classes, self.classes), np.nan)
         for t in range(self.good_steps):
-            for k in range(classes):
+            for k in range(self.classes):
                 mean = self.m[t, :, k] + self.bias[t]
                 found[t, k] = largest_score(mean, self.covariances[t, k])
         return found
@@ -241,41 +177,17 @@ class ClassTrajectory:
         """The error within each class, (T+1, K)."""
         return np.asarray(1.0 - np.diagonal(self.confusion, axis1=1, axis2=2))
 
-    @property
-    def error(self) -> Array:
-        """P(predicted class is wrong) on the test mixture."""
-        return np.asarray(self.class_errors @ np.array(self.protocol.test.proportions))
-
-    @property
-    def balanced_error(self) -> Array:
-        """The mean of the errors within the classes."""
-        return np.asarray(self.class_errors.mean(axis=1))
-
     def plot(self, *, panel: str | None = None, ax: Any = None, figure: Any = None) -> Figure:
         """Draw errors, recall and labels of each class, and the last confusion."""
         from ...plots.classes import plot_classes
 
         return plot_classes(self, panel=panel, ax=ax, figure=figure)
 
-    @property
-    def predicted_shares(self) -> Array:
-        """Share of each class among the predictions on the test mixture, (T+1, K)."""
-        shares = np.array(self.protocol.test.proportions)
-        return np.asarray(np.einsum("k,tkc->tc", shares, self.confusion))
-
-    @property
-    def collapsed_class(self) -> int | None:
-        """The class that the labels of a collapsed run lack."""
-        if self.collapsed_at is None:
-            return None
-        return int(np.argmin(self.label_shares[self.collapsed_at]))
-
     def test_logits(self, t: int = -1) -> GaussianScores:
         """The law of the scores of fresh test samples under fit t."""
-        at = self._solved(t)
+        at = self.solved_step(t)
         means = (self.m[at] + self.bias[at][:, None]).T
-        proportions = np.array(self.protocol.test.proportions)
-        return GaussianScores(proportions, means, self.covariances[at])
+        return GaussianScores(np.array(self.proportions), means, self.covariances[at])
 
     def training_logits(self, t: int = -1, samples: str | None = None) -> TrainedScores:
         """The law of the scores of the samples that fit t is fitted to.
@@ -284,74 +196,15 @@ class ClassTrajectory:
             t: the fit; a negative one counts from the end.
             samples: the name of a group; None: those with pseudo-labels, or all if there are none.
         """
-        at = self._solved(t)
-        setting = Setting.of(self.protocol)._replace(last=at)
-        source = PointSource(LAW_POINTS, np.random.SeedSequence(LAW_POINTS))
-        run = CausalRun(setting, source, self.moves)
-        run.solve()
-        basis, names = setting.losses[at].basis, [group.name for group in self.protocol.groups]
-        uses = self.protocol.fits[at].uses
-        chosen = [use for use in uses if use.labels is not None] or list(uses)
-        if samples is not None:
-            chosen = [use for use in uses if names[use.group] == samples]
-            if not chosen:
-                accepted = "must be a group that the fit uses: " + ", ".join(
-                    names[use.group] for use in uses
-                )
-                raise InvalidInput("samples", samples, accepted)
-        parts: list[tuple[Any, ...]] = []
-        for use in chosen:
-            for member in run.fitted[use.group]:
-                cell, ones = member.cell, np.ones(member.cell.points, dtype=np.intp)
-                previous = np.full(cell.u.shape, np.nan)
-                if use.labels is not None:
-                    previous = run.taught[use.group, cell.kind, cell.given]
-                selected = cell.weight > 0 if use.given == 0 else cell.selected
-                parts.append((
-                    cell.share * cell.weights, cell.kind * ones, cell.given * ones,
-                    previous @ basis.T, cell.u @ basis.T, selected,
-                ))  # fmt: skip
-        weights, *columns = (np.concatenate(column) for column in zip(*parts, strict=True))
-        return TrainedScores(weights / weights.sum(), *columns)
+        at = self.solved_step(t)
+        chosen = chosen_samples(self.protocol, self._samples[at], samples)
+        basis = engine_loss(self.protocol.fits[at].loss, self.classes).basis
+        return TrainedScores.of(chosen, basis)
 
-    def to_frame(self) -> pd.DataFrame:
-        """What is measured, one row per fit: errors, norm, accuracy of labels, shares by class."""
-        import pandas as pd
-
-        names = (
-            "error", "balanced_error", "q", "fraction_selected", "pseudo_label_accuracy",
-            "selected_label_accuracy", "train_loss",
-        )  # fmt: skip
-        columns = {name: getattr(self, name) for name in names}
-        for k in range(self.protocol.classes):
-            columns[f"class_error_{k}"] = self.class_errors[:, k]
-            columns[f"label_share_{k}"] = self.label_shares[:, k]
-        return pd.DataFrame(columns, index=pd.Index(self.t, name="t"))
-
-    def to_xarray(self) -> xr.Dataset:
-        """Errors, overlaps, biases, confusion and shares with named dimensions."""
-        import xarray as xr
-
-        dims = {
-            "error": ("t",), "balanced_error": ("t",), "q": ("t",), "bias": ("t", "score"),
-            "m": ("t", "score", "true"), "confusion": ("t", "true", "predicted"),
-            "class_errors": ("t", "true"), "label_shares": ("t", "score"),
-            "fraction_selected": ("t",), "pseudo_label_accuracy": ("t",), "train_loss": ("t",),
-        }  # fmt: skip
-        data = {name: (axes, getattr(self, name)) for name, axes in dims.items()}
-        return xr.Dataset(data, coords={"t": self.t})
-
-    def summary(self) -> dict[str, Any]:
-        """How the run was obtained, as plain values."""
-        return self.stats.summary()
-
-    def _solved(self, t: int) -> int:
-        size = len(self.t)
-        at = t + size if t < 0 else t
-        if not 0 <= at < size or not np.isfinite(self.q[at]):
-            accepted = f"must be a solved fit, from 0 to {self.good_steps - 1}"
-            raise InvalidInput("t", t, accepted)
-        return at
+    @cached_property
+    def _samples(self) -> list[list[FittedSamples]]:
+        """The samples of every solved fit."""
+        return samples_of_fits(self.protocol, self.good_steps)
 
 
 def largest_score(mean: Array, covariance: Array) -> Array:
@@ -390,7 +243,7 @@ def class_trajectory(
     result = ClassTrajectory(
         setting.protocol, **arrays, label_shares=shares, error_accuracy=np.zeros(len(steps)),
         stats=stats, collapsed_at=outcome.collapsed_at, failure=outcome.failure,
-        problem=origin[0], recipe=origin[1], moves=runs[-1].moves,
+        problem=origin[0], recipe=origin[1],
     )  # fmt: skip
     object.__setattr__(result, "error_accuracy", _error_accuracy(result, each, basis))
     return result

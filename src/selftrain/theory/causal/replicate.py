@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from ...arrays import Array
 from ...errors import StageError
-from ...protocol import Fit, Protocol
+from ...protocol import Fit, Protocol, Use
 from ...runtime.progress import Progress
 from ..ending import Ending
 from ..tolerances import ONLY_BIAS
-from .cells import Cell, kinds_of, seen_by
+from .cells import BeforeNumber, Cell, kinds_of, seen_by
 from .coordinates import Coordinates
 from .draws import Draw, grid, scrambled
 from .linear import LinearCell
@@ -126,6 +126,23 @@ class Outcome(NamedTuple):
     failure: StageError | None
 
 
+class FittedSamples(NamedTuple):
+    """Samples of one kind after a fit: how it used them, class and given label, samples per feature
+    of each point, logits under the teacher of pseudo-labels (NaN for given labels), trained logits,
+    whether the pseudo-label (or any label) is used; of one logit also what it was before its last
+    Gaussian number.
+    """
+
+    use: Use
+    true: int
+    given: int
+    shares: Array
+    previous: Array
+    logits: Array
+    selected: NDArray[np.bool_]
+    before: BeforeNumber | None
+
+
 class Replicate(NamedTuple):
     r"""The answer of one replicate; arrays over t = 0..T.
 
@@ -133,7 +150,6 @@ class Replicate(NamedTuple):
         history: the weights.
         bias: of every fit, (T+1, d).
         hats: the conjugates of every fit.
-        strengths: $X_{tt}$ for every covariance, (sources, T+1, d, d).
         gains: $\mathrm{tr}\,G_t/N$.
         moves: how far the solution of each fit is from its plain start, for another replicate to
             start from.
@@ -148,8 +164,6 @@ class Replicate(NamedTuple):
     history: WeightHistory
     bias: Array
     hats: list[Hats]
-    factors: list[dict[int, Array]]
-    strengths: Array
     gains: Array
     moves: dict[int, Array]
     systems: dict[int, System]
@@ -168,14 +182,16 @@ class CausalRun:
         source: of the points; exact moments for a linear problem.
         near: the moves of a run nearby (another replicate or recipe), to start from.
         systems: the Jacobians of another replicate, to begin with.
+        keep_samples: store the samples of every fit in `samples`.
     """
 
     def __init__(
         self, setting: Setting, source: PointSource, near: dict[int, Array] | None = None,
-        systems: dict[int, System] | None = None,
+        systems: dict[int, System] | None = None, keep_samples: bool = False,
     ) -> None:  # fmt: skip
         protocol, space = setting.protocol, setting.space
         self.setting, self.source, self.near = setting, source, near
+        self.keep_samples = keep_samples
         self.groups, steps = protocol.groups, protocol.steps
         d = setting.losses[0].components
         self.draws = source.draws(len(self.groups), d + 1)
@@ -187,8 +203,6 @@ class CausalRun:
         self.history = WeightHistory(space, steps + 1, d, noises)
         self.bias = np.full((steps + 1, d), np.nan)
         self.hats: list[Hats] = []
-        self.factors: list[dict[int, Array]] = []
-        self.strengths = np.full((len(space.sources), steps + 1, d, d), np.nan)
         self.gains = np.full(steps + 1, np.nan)
         self.moves: dict[int, Array] = {}
         self.near_systems, self.systems = systems or {}, dict[int, System]()
@@ -196,8 +210,7 @@ class CausalRun:
         self.shares = np.full((steps + 1, d + 1), np.nan)
         self.evaluations = np.zeros(steps + 1, dtype=np.int64)
         self.present: dict[int, list[Member]] = {}
-        self.fitted: dict[int, list[Member]] = {}  # the samples of the last fit
-        self.taught: dict[tuple[int, int, int], Array] = {}  # their logits under its teachers
+        self.samples: list[list[FittedSamples]] = []
         self.lost: dict[int, Array] = {}
         self.points = 0
 
@@ -213,9 +226,8 @@ class CausalRun:
             if setting.bar is not None:
                 setting.bar.advance(expected=self.source.size)
         return Replicate(
-            self.history, self.bias, self.hats, self.factors, self.strengths, self.gains,
-            self.moves, self.systems, self.measured, self.shares, collapsed_at, self.evaluations,
-            self.points,
+            self.history, self.bias, self.hats, self.gains, self.moves, self.systems, self.measured,
+            self.shares, collapsed_at, self.evaluations, self.points,
         )  # fmt: skip
 
     def _enter_known(self, t: int) -> None:
@@ -250,7 +262,6 @@ class CausalRun:
         if t > 0 and fit.bias_of is None and self._faded(fit, t):
             return False
         self._bring(t, fit)
-        self.fitted = {use.group: self.present[use.group] for use in fit.uses}
         members = [member for use in fit.uses for member in self.present[use.group]]
         self.measured[:3, t] = label_quality(fit, self.present)
         self.shares[t] = label_shares(fit, self.present)
@@ -292,11 +303,7 @@ class CausalRun:
                 unit = loss.unit(self.history.square(use.labels.teacher))
                 edge = use.labels.threshold * unit * self.setting.protocol.length
             for member in self.present[use.group]:
-                cell = member.cell
-                cell.label(use, loss, edge)
-                if use.labels is not None:
-                    logits = cell.logits[use.labels.teacher]
-                    self.taught[use.group, cell.kind, cell.given] = logits
+                member.cell.label(use, loss, edge)
 
     def _draw(self, g: int, t: int) -> list[Member]:
         """The cells of a group, which have seen the fits before t that matter for them."""
@@ -369,7 +376,7 @@ class CausalRun:
                     if g in used:
                         cell.averages(theta, own.strength, False)
                         logits = cell.u.copy()
-                    if t in self._teachers(g, t):
+                    if self.keep_samples or t in self._teachers(g, t):
                         cell.remember(t, theta, float(own.strength[0, 0]) if g in used else 0.0)
                 states.append((g, member, logits))
         rests: dict[Member, Array] = {}
@@ -379,6 +386,8 @@ class CausalRun:
                 slopes={a: slopes for a, (slopes, _) in made.items()},
                 fresh={a: square for a, (_, square) in made.items()},
             )
+        if self.keep_samples:
+            self.samples.append(self._fitted(t))
         factors = history.enter(trial, hats.fresh, hats.slopes)
         q = history.square(t)
         if not (math.isfinite(q) and q > 0):
@@ -393,15 +402,26 @@ class CausalRun:
             member.cell.finish(t, history.coordinates(member.source, t), new, logits)
             member.cell.forget(self._teachers(g, t))
         self.hats.append(hats)
-        self.factors.append(factors)
-        for a, own in fields.items():
-            self.strengths[a, t] = own.strength
         d, space = history.components, setting.space
         if space.by_modes:
             one = np.trace(trial.gain, axis1=1, axis2=2)
         else:
             one = np.diag(trial.gain).reshape(d, -1).sum(axis=0)
         self.gains[t] = float(space.copies @ one) / (d * space.features)
+
+    def _fitted(self, t: int) -> list[FittedSamples]:
+        """The samples of fit t, after it."""
+        found = []
+        for use in self.setting.protocol.fits[t].uses:
+            for cell, _, _ in self.present[use.group]:
+                previous, selected = np.full(cell.u.shape, np.nan), cell.weight > 0
+                if use.labels is not None:
+                    previous, selected = cell.logits[use.labels.teacher], cell.selected
+                found.append(FittedSamples(
+                    use, cell.kind, cell.given, cell.share * cell.weights, previous, cell.u.copy(),
+                    selected, cell.before.get(t),
+                ))  # fmt: skip
+        return found
 
     def _what_is_new(
         self, a: int, used: Sequence[int], rests: dict[Member, Array]

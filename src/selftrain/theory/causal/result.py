@@ -1,36 +1,25 @@
-r"""What a run on replicates gives: the mean over them, as a trajectory, and the record that data
-reuse adds to it.
-"""
+"""What reuse adds to a trajectory of two classes, and what one replicate found of it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy.linalg import solve_triangular
 
 from ...arrays import Array
-from ..laws.weights import WeightLaw, weights_of
-from .classes import padded
-from .laws import TrainingLogits
+from .observed import padded
 from .replicate import Replicate, Setting
 
 if TYPE_CHECKING:
     import xarray as xr
 
-    from ..trajectory import Trajectory
-
 _STORED = {
     "measured": ("measure", "t"),
+    "shares": ("t", "class"),
     "pairs": ("t", "step"),
     "response": ("t", "step"),
-    "means": ("law", "t"),
-    "loadings": ("covariance", "t", "step"),
-    "reactions": ("covariance", "t", "step"),
-    "slopes": ("covariance", "t", "step"),
-    "strengths": ("covariance", "t"),
     "crossed": ("t", "step", "mode", "other"),
 }
 """Fields that a file has as they are, with their dimensions."""
@@ -42,46 +31,22 @@ class Reuse:
 
     Attributes:
         measured: of the training samples, over t: selected share, accuracy of labels, of selected
-            labels, mean loss of the unlabelled samples, of the labelled ones that are kept.
+            labels, mean loss of the unlabelled samples, of the labelled ones that are reused.
+        shares: proportions of the classes among the labels, columns (negative, positive).
         pairs: $w_t\cdot w_s/N$ of all pairs of steps.
         response: $\mathrm{tr}\,\chi_{ts}/N$, lower triangular.
-        means: $m_t$ on every law of samples (`space.Space`).
-        loadings: for every covariance, the part of $\xi_t$ along each Gaussian number of a sample,
-            $C = LL^\top$.
-        reactions: $\sum_{s<t}X_{ts}\Phi_{sk}$; `slopes`: $\Phi_{tk}$, $\hat\chi = \Phi\Phi^\top$;
-            columns by the step that brought a direction.
-        strengths: $X_{tt}$.
         crossed: covariances of the weights of all pairs of steps, by modes or as matrices.
         points: of the largest group, for each class (0: exact moments).
         replicates: how many were averaged (1: a grid, or exact).
     """
 
     measured: Array
+    shares: Array
     pairs: Array
     response: Array
-    means: Array
-    loadings: Array
-    reactions: Array
-    slopes: Array
-    strengths: Array
     crossed: Array
     points: int
     replicates: int
-
-    def overlaps(self, run: Trajectory) -> Array:
-        """Return the overlaps of the weights of all pairs of steps."""
-        return self.pairs
-
-    def weights(self, run: Trajectory) -> WeightLaw:
-        """Return the law of the weights; of a sphere for all steps together."""
-        if run.problem.shaped:
-            return weights_of(run, _covariance_along)
-        covariance = partial(np.subtract, self.pairs, np.outer(run.m, run.m))
-        return WeightLaw(run, run.m.copy(), run.v.copy(), covariance)
-
-    def training_logits(self, run: Trajectory, t: int, samples: str | None) -> TrainingLogits:
-        """Return the law of the training logits of a step."""
-        return TrainingLogits(run, self, t, samples)
 
     def to_dataset(self) -> xr.Dataset:
         """Return the record as a dataset, for a file."""
@@ -102,13 +67,6 @@ class Reuse:
         arrays = {name: data[f"reuse_{name}"].values.astype(float) for name in _STORED}
         points, replicates = (int(data.attrs[f"reuse_{name}"]) for name in ("points", "replicates"))
         return cls(**arrays, points=points, replicates=replicates)
-
-
-def _covariance_along(run: Trajectory, direction: Array) -> Array:
-    """Covariances of the weights of all pairs of steps along a direction."""
-    assert run.space is not None
-    assert isinstance(run.reuse, Reuse)
-    return run.space.along(run.reuse.crossed, direction)
 
 
 class Found(NamedTuple):
@@ -132,17 +90,12 @@ def found(run: Replicate, setting: Setting) -> Found:
     weights = np.array(history.fits)[:, 0]
     overlaps = np.full((fits, fits), np.nan)
     overlaps[:solved, :solved] = np.einsum("tnc,snc->ts", weights, weights)
-    means = np.full((len(space.sets), fits), np.nan)
-    for row, law in enumerate(space.sets):
-        means[row, :solved] = history.means(law, np.array(history.fits))[:, 0, -1]
-    state["m"] = means[list(space.sets).index(setting.test)].copy()
+    state["m"][:solved] = history.means(setting.test, np.array(history.fits))[:, 0, -1]
     conjugates = [_conjugates(run, a, fits) for a in range(count)]
     scales = [source.variance for source in space.sources]
     for t in range(solved):
         hats = run.hats[t]
-        state["m_hat"][t] = sum(
-            float(mean[0, -1] - mean[0, 0]) / 1.0 for mean in hats.means.values()
-        )
+        state["m_hat"][t] = sum(float(mean[0, -1] - mean[0, 0]) for mean in hats.means.values())
         state["q_hat"][t] = sum(scales[a] * float(q[0, 0]) for a, q in hats.stiffness.items())
         squares = {a: float((hats.slopes[a] ** 2).sum() + hats.fresh[a][0, 0]) for a in hats.fresh}
         state["chi_hat"][t] = sum(scales[a] * square for a, square in squares.items())
@@ -152,11 +105,8 @@ def found(run: Replicate, setting: Setting) -> Found:
     response = np.tril(np.full((fits, fits), np.nan))
     response[:solved, :solved] = _response(setting, conjugates, solved)
     stored = {
-        "measured": run.measured, "pairs": overlaps, "response": response, "means": means,
-        "strengths": run.strengths[:, :, 0, 0],
+        "measured": run.measured, "shares": run.shares, "pairs": overlaps, "response": response,
     }  # fmt: skip
-    for name, values in _by_steps(run, count, fits).items():
-        stored[name] = values
     test = space.sets[setting.test]
     variances = np.full((fits, 2), np.nan)
     for side in (0, 1):
@@ -172,40 +122,13 @@ def found(run: Replicate, setting: Setting) -> Found:
     return Found(state, stored, variances, padded(weights[:, :, 0], fits))
 
 
-def _by_steps(run: Replicate, count: int, fits: int) -> dict[str, Array]:
-    """Loadings, reactions and slopes, with columns by the step that brought a direction."""
-    made = {name: np.zeros((count, fits, fits)) for name in ("loadings", "reactions", "slopes")}
-    solved = len(run.hats)
-    for a, basis in run.history.bases.items():
-        born, functions = _births(run, a)
-        for t in range(solved):
-            size = sum(s <= t for s in born)
-            made["loadings"][a, t, born[:size]] = basis.rows[t][:size]
-            known = [k for k in functions if k < t]
-            slopes = np.zeros(len(known))
-            if a in run.hats[t].slopes:
-                slopes = run.hats[t].slopes[a][0]
-                made["slopes"][a, t, known] = slopes
-                if t in functions:
-                    made["slopes"][a, t, t] = run.factors[t][a][0, 0]
-            columns = basis.columns[: len(known)]
-            react = run.history.react(a, run.history.fits[t], columns)[0]
-            strength = float(np.nan_to_num(run.strengths[a, t, 0, 0]))
-            made["reactions"][a, t, known] = react - strength * slopes
-        for values in made.values():
-            values[a, solved:] = np.nan
-    return made
-
-
-def _births(run: Replicate, a: int) -> tuple[list[int], list[int]]:
-    """The steps that brought a Gaussian number, and a function of the slopes, of a covariance."""
-    rows = run.history.bases[a].rows
+def _births(run: Replicate, a: int) -> list[int]:
+    """The steps that brought a Gaussian number of a covariance."""
     born: list[int] = []
-    for t, row in enumerate(rows):
+    for t, row in enumerate(run.history.bases[a].rows):
         if row[len(born)] != 0:
             born.append(t)
-    functions = [t for t, factors in enumerate(run.factors) if a in factors and factors[a].size]
-    return born, functions
+    return born
 
 
 def _conjugates(run: Replicate, a: int, fits: int) -> Array:
@@ -213,7 +136,7 @@ def _conjugates(run: Replicate, a: int, fits: int) -> Array:
     hats = np.zeros((fits, fits))
     if a not in run.history.bases:
         return hats
-    born, _ = _births(run, a)
+    born = _births(run, a)
     rows = np.array([run.history.bases[a].rows[s][: len(born)] for s in born])
     for t, hat in enumerate(run.hats):
         if a not in hat.stiffness:

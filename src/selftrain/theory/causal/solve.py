@@ -28,9 +28,10 @@ from ...runtime.progress import Progress, ProgressOption
 from ..trajectory import Trajectory
 from .agreement import REPLICATES, TWICE, accuracy_of_mean, size_needed
 from .cells import seen_by
-from .classes import ClassTrajectory, class_trajectory, observe
+from .classes import ClassTrajectory, class_trajectory
 from .known import known_fits
 from .mean import mean_trajectory
+from .observed import observe
 from .replicate import CausalRun, Counts, Outcome, PointSource, Replicate, Setting
 from .result import found
 

@@ -29,7 +29,6 @@ from ...losses import Loss, fixed_kinks
 from ..averages.quadrature.panels import Index, graded, integrate
 from ..averages.quadrature.prox import proximal
 from ..step_inputs import StepInputs
-from .weights import solved_step
 
 if TYPE_CHECKING:
     from ..trajectory import Trajectory
@@ -78,7 +77,7 @@ NO_PREVIOUS = (math.nan, math.nan)
 
 def training_logits(trajectory: Trajectory, t: int) -> LogitLaw:
     """Return the law of the training logits of a step in which every sample is used once."""
-    step = solved_step(trajectory, t)
+    step = trajectory.solved_step(t)
     loss, labeler = trajectory.problem.loss_at(step), trajectory.recipe.label_function
     return LogitLaw(step, fields_of(trajectory, step), loss, labeler)
 

@@ -24,7 +24,6 @@ from scipy.special import ndtr, roots_hermitenorm
 
 from ...arrays import Array
 from ...errors import ConvergenceError, InvalidInput
-from ...fields import whole
 from ..step_inputs import StepInputs
 
 if TYPE_CHECKING:
@@ -99,7 +98,7 @@ class WeightLaw:
             steps: a step, or a sequence of them; negative ones count from the end.
         """
         chosen = [steps] if isinstance(steps, (int, np.integer)) else steps
-        indices = [solved_step(self._trajectory, t) for t in chosen]
+        indices = [self._trajectory.solved_step(t) for t in chosen]
         if len(indices) not in _SIZES:
             accepted = "must be one to three steps; average over sample(size) for more"
             raise InvalidInput("steps", steps, accepted)
@@ -115,7 +114,7 @@ class WeightLaw:
         raise ConvergenceError(indices[-1], reason, {"expectation": last}, change / scale)
 
     def _moments(self, t: int) -> tuple[float, float]:
-        index = solved_step(self._trajectory, t)
+        index = self._trajectory.solved_step(t)
         return float(self.mean[index]), math.sqrt(self.variance[index])
 
     def _nodes(self, indices: list[int], size: int) -> tuple[list[Array], Array]:
@@ -142,14 +141,16 @@ def _root(covariance: Array) -> Array:
     return root
 
 
-Along = Callable[["Trajectory", Array], Array]
 """Covariances of the weights of all pairs of steps along a direction."""
 
 
-def weights_of(run: Trajectory, covariance: Along | None = None) -> DirectedWeights:
+def weights_of(run: Trajectory) -> WeightLaw:
     """Return the law of the weights along the cluster direction: of any feature of a sphere."""
+    if run.reuse is not None and not run.problem.shaped:  # the steps before reuse are exact there
+        covariance = partial(np.subtract, run.reuse.pairs, np.outer(run.m, run.m))
+        return WeightLaw(run, run.m.copy(), run.v.copy(), covariance)
     mean = run.problem.test_clusters.mean
-    return DirectedWeights(run, mean / np.linalg.norm(mean), covariance or _covariance_along)
+    return DirectedWeights(run, mean / np.linalg.norm(mean))
 
 
 class DirectedWeights(WeightLaw):
@@ -157,8 +158,8 @@ class DirectedWeights(WeightLaw):
     of the difference of the class means; a sphere is the same in every feature.
     """
 
-    def __init__(self, run: Trajectory, direction: Array, covariance: Along):
-        self._units, self._along = _units(run), covariance
+    def __init__(self, run: Trajectory, direction: Array):
+        self._units = _units(run)
         assert run.space is not None
         means, variances = np.full((2, run.m.size), np.nan)
         for t in range(run.good_steps):
@@ -166,7 +167,7 @@ class DirectedWeights(WeightLaw):
             seen = run.space.mean_of(law, run.problem.test_clusters) @ direction
             means[t] = seen * self._units[t]
             variances[t] = run.space.along(law.variance, direction) * self._units[t] ** 2
-        super().__init__(run, means, variances, partial(covariance, run, direction))
+        super().__init__(run, means, variances, partial(_covariance_along, run, direction))
 
     def vector(self, t: int = -1) -> Array:
         """The mean of the weights of step t, one entry per feature."""
@@ -182,12 +183,15 @@ class DirectedWeights(WeightLaw):
         if u.shape != (run.space.features,):
             accepted = f"must be a vector with {run.space.features} entries"
             raise InvalidInput("direction", direction, accepted)
-        return DirectedWeights(run, u, self._along)
+        return DirectedWeights(run, u)
 
 
 def _covariance_along(run: Trajectory, u: Array) -> Array:
+    """Covariances of the weights of all pairs of steps along a direction."""
     assert run.space is not None
     space = run.space
+    if run.reuse is not None:
+        return space.along(run.reuse.crossed, u)
     return _both_sides(_over_pairs(run, _spreads(run), lambda alive: space.along(alive, u)))
 
 
@@ -250,17 +254,3 @@ def _over_pairs(run: Trajectory, first: list[Array], of: Callable[[Array], Array
 def _both_sides(lower: Array) -> Array:
     """A symmetric matrix from its lower triangle."""
     return np.where(np.tri(len(lower), dtype=bool), lower, lower.T)
-
-
-def solved_step(trajectory: Trajectory, t: int) -> int:
-    """Return the index of step t (negative: from the end), if it has a solved state."""
-    steps, good = trajectory.problem.steps, trajectory.good_steps
-    accepted = f"must be a step from 0 to {steps}, or a negative one from the end"
-    index = whole("t", t, lambda n: -steps - 1 <= n <= steps, accepted) % (steps + 1)
-    if index >= good:
-        why = "the labels collapsed into one class" if trajectory.failure is None else "it failed"
-        accepted = f"must be a step with a state; {why} after step {good - 1}"
-        raise InvalidInput("t", t, accepted)
-    if trajectory.fading is not None and trajectory.fading.exponents[index] > 0:
-        raise InvalidInput("t", t, f"the weights of step {index} underflow, and so do their laws")
-    return index

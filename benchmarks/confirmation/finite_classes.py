@@ -1,0 +1,183 @@
+r"""The theory of K classes against finite systems: K = 3, 4 and 10, spheres and covariances, every
+kind of label, data reuse and wrong labels.
+
+A mean over seeds deviates from the theory by its standard error and by a term in 1/N. Both are
+fitted to the deviations at the sizes at hand, $a + b/N$, for every entry of every quantity at every
+step; the score is a in units of its error, as the standard normal number of the same probability
+(with 16 seeds Student's t, whose tails are far longer, would pass 4 by chance in a few of the
+thousands of entries). Results are stored as they come; the same command resumes.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+from scipy.special import ndtri_exp, stdtr
+
+from selftrain import Clusters, Problem, Recipe, simulate, solve
+from selftrain.protocol import protocol_of
+from selftrain.simulation.seed_statistics import seed_sem
+
+from ..json_lines import JsonLines
+from ..options import parser
+
+GRAM = np.array([[3.0, 0.4, -0.6], [0.4, 2.4, 0.2], [-0.6, 0.2, 2.0]])
+UNEVEN = {3: (0.5, 0.3, 0.2), 4: (0.4, 0.3, 0.2, 0.1)}
+NOISY_ROWS = ((0.8, 0.2, 0.0), (0.0, 0.9, 0.1), (0.1, 0.1, 0.8))
+VARIANCES = (0.3, 0.5, 0.8, 1.2)
+"""Of the features of a covariance, a quarter each."""
+
+Words = dict[str, Any]
+SETTINGS: dict[str, tuple[int, str, Words, Words]] = {
+    "soft": (3, "gram", {}, {}),
+    "soft, bias fixed, annealed": (3, "gram", {}, {"fix_bias": True, "annealing": 0.3}),
+    "sharpened": (3, "gram", {}, {"sharpness": 3.0}),
+    "hard": (3, "gram", {}, {"labeler": "hard"}),
+    "hard, selection, bias fixed": (3, "gram", {}, {"labeler": "hard", "threshold": 0.3,
+                                                    "fix_bias": True}),
+    "soft, selection": (3, "gram", {}, {"threshold": 0.3}),
+    "squared": (3, "gram", {"loss": "squared"}, {}),
+    "squared, hard, reused": (3, "gram", {"loss": "squared", "batches": "reused"},
+                              {"labeler": "hard"}),
+    "reused": (3, "gram", {"batches": "reused"}, {}),
+    "reused, kept, noise": (3, "gram",
+                            {"batches": "reused", "keep_labeled": 0.5, "label_noise": 0.15}, {}),
+    "relabelled, noise": (3, "gram", {"batches": "labeled", "label_noise": 0.2}, {}),
+    "relabelled and fresh, noise by class": (3, "gram", {"batches": "labeled+fresh",
+                                                         "label_noise": NOISY_ROWS}, {}),
+    "covariance": (3, "covariance", {}, {}),
+    "covariance, hard": (3, "covariance", {}, {"labeler": "hard"}),
+    "covariance, reused, noise": (3, "covariance", {"batches": "reused", "label_noise": 0.1}, {}),
+    "four": (4, "simplex", {}, {"fix_bias": True}),
+    "four, hard, reused": (4, "simplex", {"batches": "reused"}, {"labeler": "hard"}),
+    "four, returning batches": (4, "simplex", {"batches": ("a", "b", "a")}, {"annealing": 0.3}),
+    "four, covariance, noise": (4, "covariance", {"label_noise": 0.2, "keep_labeled": 0.3}, {}),
+    "ten": (10, "simplex", {}, {}),
+    "ten, hard": (10, "simplex", {}, {"labeler": "hard"}),
+    "ten, noise, relabelled and reused": (10, "simplex", {"batches": "labeled+reused",
+                                                          "label_noise": 0.2}, {}),
+    "ten, covariance": (10, "covariance", {}, {"annealing": 0.3}),
+}  # fmt: skip
+
+SIZES, SEEDS = (1_000, 2_000), 16
+TOLERANCE, ROUGH_TOLERANCE = 5e-4, 1e-3
+"""Of the theory, well below the standard error of a mean; of labels that jump and ten classes."""
+
+MANY_CLASSES = 10
+
+LIMIT = 4.0
+"""A score beyond is a disagreement."""
+
+
+def words(setting: str, features: int) -> tuple[Problem, Recipe]:
+    """Return problem and recipe of a setting."""
+    classes, shape, fields, recipe = SETTINGS[setting]
+    problem = Problem(**{
+        "alpha_l": 1.5, "alpha_u": 2.0, "rho": UNEVEN.get(classes, (0.1,) * classes),
+        "steps": 3 if classes < MANY_CLASSES else 2,
+        "clusters": _clusters(classes, shape, features), **fields,
+    })  # fmt: skip
+    return problem, Recipe(**{"lambda_l": 0.3, "lambda_u": 0.2, **recipe})
+
+
+def _clusters(classes: int, shape: str, features: int) -> Clusters:
+    if shape == "gram":
+        return Clusters.from_gram(GRAM, 0.6)
+    if shape == "simplex":
+        return Clusters.simplex(classes, distance=2.0, delta=0.5)
+    means = np.random.default_rng(classes).normal(size=(classes, features))
+    noise = np.repeat(VARIANCES, features // len(VARIANCES))
+    return Clusters(means=1.3 * means / np.sqrt(features), covariance=noise)
+
+
+def measure(setting: str, features: int, seeds: int) -> dict[str, Any]:
+    """Return deviations of all means from the theory and their standard errors, by name and t."""
+    problem, recipe = words(setting, features)
+    smooth = problem.classes < MANY_CLASSES and not protocol_of(problem, recipe).jumps
+    tolerance = TOLERANCE if smooth else ROUGH_TOLERANCE
+    begin = time.process_time()
+    theory = solve(problem, recipe, tolerance)
+    solved = time.process_time()
+    own = problem.clusters is not None and problem.clusters.features == features
+    ensemble = simulate(problem, recipe, None if own else features, seeds, probes=0, progress=False)
+    errors, off = {}, {}
+    for key, z in ensemble.compare(theory).z.items():
+        name = key.partition("[")[0]
+        error = seed_sem(ensemble.components(name)[key])
+        for t in np.flatnonzero(np.isfinite(z) & (error > 0)).tolist():
+            errors[f"{key} at {t}"] = float(error[t])
+            off[f"{key} at {t}"] = float(z[t] * error[t])
+    return {
+        "setting": setting, "features": features, "seeds": seeds, "off": off, "errors": errors,
+        "error": float(theory.error[-1]), "theory_seconds": solved - begin,
+        "seconds": time.process_time() - begin,
+    }  # fmt: skip
+
+
+def scores(rows: list[dict[str, Any]]) -> dict[str, float]:
+    """Return the score of every entry: the deviation left without its part in 1/N, fitted to
+    several sizes; of one size the deviation itself.
+    """
+    found = {}
+    for key in set.intersection(*(set(row["off"]) for row in rows)):
+        off = np.array([row["off"][key] for row in rows])
+        variance = np.array([row["errors"][key] for row in rows]) ** 2
+        design = np.ones((len(rows), 1))
+        if len(rows) > 1:
+            design = np.column_stack([design, [1.0 / row["features"] for row in rows]])
+        weighted = design.T / variance
+        share = np.linalg.solve(weighted @ design, weighted)[0]
+        parts = share**2 * variance
+        freedom = parts.sum() ** 2 / (parts**2 / [row["seeds"] - 1 for row in rows]).sum()
+        found[key] = _as_normal(float(share @ off / np.sqrt(parts.sum())), float(freedom))
+    return found
+
+
+def _as_normal(t: float, freedom: float) -> float:
+    """Return the size of the standard normal number with the tail of a Student's t."""
+    tail = float(stdtr(freedom, -abs(t)))
+    return -float(ndtri_exp(np.log(tail))) if tail > 0 else abs(t)
+
+
+def main(command: str, arguments: Sequence[str]) -> int:
+    options = parser(command, __doc__)
+    options.add_argument("--sizes", type=int, nargs="+", default=SIZES)
+    options.add_argument("--seeds", type=int, default=SEEDS)
+    options.add_argument("--out", type=Path, default=Path("out/classes.jsonl"))
+    given = options.parse_args(arguments)
+    store = JsonLines(given.out)
+    done = store.known("setting", "features", "seeds")
+    for features in given.sizes:
+        for setting in SETTINGS:
+            if (setting, features, given.seeds) not in done:
+                store.add(measure(setting, features, given.seeds))
+    worst = show([row for row in store.rows if row["seeds"] == given.seeds])
+    return 0 if worst < LIMIT else 1
+
+
+def show(known: list[dict[str, Any]]) -> float:
+    """Print the largest score of each setting, and return the largest of all."""
+    table = Table("setting", "K", "N", "error", "entries", "largest |z|", "where", "seconds")
+    worst, count = 0.0, 0
+    for setting in SETTINGS:
+        rows = [row for row in known if row["setting"] == setting]
+        if not rows:
+            continue
+        found = scores(rows)
+        where = max(found, key=lambda key: found[key])
+        worst, count = max(worst, found[where]), count + len(found)
+        table.add_row(
+            setting, str(SETTINGS[setting][0]), ", ".join(str(row["features"]) for row in rows),
+            f"{rows[-1]['error']:.4f}", str(len(found)), f"{found[where]:.2f}", where,
+            f"{sum(row['seconds'] for row in rows):.0f}",
+        )  # fmt: skip
+    console = Console()
+    console.print(table)
+    console.print(f"largest |z| of {count}: {worst:.2f}")
+    return worst

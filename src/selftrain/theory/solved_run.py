@@ -1,0 +1,166 @@
+"""`SolvedRun`: what every result of `solve` has, for two classes and for K.
+
+A result stores its state and says `class_errors` or `confusion`; errors, tables, thinning and files
+are written here, once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..arrays import Array
+from ..errors import InvalidInput, StageError
+from ..fields import whole
+from .over_steps import as_dataset, as_frame
+from .stats import SolverStats
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+
+    from ..problem import Problem
+    from ..recipe import Recipe
+    from .thinned import ThinnedRun
+
+__all__ = ["SolvedRun"]
+
+
+class SolvedRun:
+    """A solved run; every quantity is an array over the steps t = 0..T.
+
+    Attributes:
+        classes: the number K of classes; `proportions`: of the classes of the test mixture.
+        q: squared norm of the weights.
+        class_errors: the error within each class of the test mixture, (T+1, K).
+        confusion: P(predicted class | true class) on it, (T+1, K, K), rows by true class.
+        label_shares: proportions of the classes among the pseudo-labels of each step, (T+1, K).
+        stats: how it was obtained.
+        collapsed_at: first step whose labels lack a class, or None; `collapsed_class` is that one.
+        failure: why the run ended early (`on_failure="partial"`), or None.
+    """
+
+    TABLE: ClassVar[tuple[str, ...]]
+    RECORDED: ClassVar[tuple[str, ...]]
+    """Names of the quantities of tables and files, and of all that is recorded of a step."""
+
+    stats: SolverStats
+    collapsed_at: int | None
+    failure: StageError | None
+    problem: Any
+    recipe: Any
+
+    if TYPE_CHECKING:  # what a result says itself, as a field or a property
+
+        @property
+        def classes(self) -> int: ...
+
+        @property
+        def proportions(self) -> tuple[float, ...]: ...
+
+        @property
+        def steps(self) -> int: ...
+
+        @property
+        def q(self) -> Array: ...
+
+        @property
+        def class_errors(self) -> Array: ...
+
+        @property
+        def confusion(self) -> Array: ...
+
+        @property
+        def label_shares(self) -> Array: ...
+
+    @property
+    def t(self) -> NDArray[np.int64]:
+        """Step indices 0..T."""
+        return np.arange(self.steps + 1, dtype=np.int64)
+
+    @property
+    def good_steps(self) -> int:
+        """How many steps, counted from 0, have a solved state."""
+        return int(np.isfinite(self.q).sum())
+
+    @property
+    def error(self) -> Array:
+        """P(predicted class is wrong) on the test mixture."""
+        errors = self.class_errors
+        return np.asarray(sum(p * errors[:, k] for k, p in enumerate(self.proportions)))
+
+    @property
+    def balanced_error(self) -> Array:
+        """The mean of the errors within the classes."""
+        return np.asarray(self.class_errors.mean(axis=1))
+
+    @property
+    def predicted_shares(self) -> Array:
+        """Share of each class among the predictions on the test mixture, (T+1, K)."""
+        return np.asarray(np.einsum("k,tkc->tc", self.proportions, self.confusion))
+
+    @property
+    def collapsed_class(self) -> int | None:
+        """The class that the labels of a collapsed run lack."""
+        if self.collapsed_at is None:
+            return None
+        return int(np.argmin(self.label_shares[self.collapsed_at]))
+
+    def solved_step(self, t: Any) -> int:
+        """Return the index of step t (negative: from the end), if it has a solved state."""
+        steps, good = self.steps, self.good_steps
+        accepted = f"must be a step from 0 to {steps}, or a negative one from the end"
+        index = whole("t", t, lambda n: -steps - 1 <= n <= steps, accepted) % (steps + 1)
+        if index >= good:
+            lost = "into one class" if self.classes == 2 else "and lack a class"
+            why = f"the labels collapsed {lost}" if self.failure is None else "it failed"
+            accepted = f"must be a step with a state; {why} after step {good - 1}"
+            raise InvalidInput("t", t, accepted)
+        return index
+
+    def summary(self) -> dict[str, Any]:
+        """How the run was obtained, as plain values."""
+        return self.stats.summary()
+
+    def every(self, k: int) -> ThinnedRun:
+        """Return steps 0, k, 2k, ... and the last one only: for long runs."""
+        from .thinned import thin
+
+        return thin(self, k)
+
+    def at(self, steps: NDArray[np.int64], names: Sequence[str]) -> dict[str, Array]:
+        """Return quantities at some steps, by name."""
+        return {name: np.array(getattr(self, name)[steps]) for name in names}
+
+    def to_frame(self) -> pd.DataFrame:
+        """All quantities, one row per step, indexed by t; `bias[0]` is the entry of class 0."""
+        return as_frame(self.t, self.at(self.t, self.TABLE))
+
+    def to_xarray(self) -> xr.Dataset:
+        """All quantities over named dimensions, with symbols, problem and recipe as attributes."""
+        return as_dataset(self.t, self.at(self.t, self.TABLE), self._attributes())
+
+    def save(self, path: str | Path) -> Path:
+        """Write everything to a netCDF file; `Trajectory.load` gives it back."""
+        from .run_file import save
+
+        return save(self, path)
+
+    def _attributes(self) -> dict[str, Any]:
+        """What a dataset says of the run."""
+        failure = None if self.failure is None else self.failure.to_dict()
+        found = {
+            "kind": "selftrain.Trajectory",
+            "version": version("selftrain"),
+            "collapsed_at": -1 if self.collapsed_at is None else self.collapsed_at,
+            "failure": json.dumps(failure),
+        }
+        parts: dict[str, Problem | Recipe | None]
+        parts = {"problem": self.problem, "recipe": self.recipe}
+        return found | {name: one.to_json() for name, one in parts.items() if one is not None}
