@@ -29,7 +29,7 @@ FLAGS = (
     Flag("raw", "Keep the units of the columns.", default="no", switch=True),
 )
 
-REPLACED = ("alpha_l", "alpha_u", "delta", "steps", "rho_u", "delta_u", "test")
+REPLACED = ("alpha_l", "alpha_u", "delta", "gram", "steps", "rho_u", "delta_u", "test")
 """Flags of a problem in numbers that the file replaces."""
 
 BATCHES = (

@@ -77,8 +77,15 @@ class Flag(NamedTuple):
         )
 
 
-METAVARS = {"steps": "T", "test": "RHO,DELTA", "batches": "NAME[,NAME...]"}
-MORE = {"batches": "; with --data their numbers, 6x600 or 6x600:reused"}
+METAVARS = {
+    "steps": "T", "test": "RHO,DELTA", "batches": "NAME[,NAME...]", "rho": "X[,X...]",
+    "label_noise": "X|FILE",
+}  # fmt: skip
+MORE = {
+    "batches": "; with --data their numbers, 6x600 or 6x600:reused",
+    "rho": "; proportions of K classes with --gram",
+    "label_noise": ", or a file (CSV or JSON) with a row P(given label) for every class",
+}
 
 
 def _flag(one: Parameter) -> Flag:
@@ -98,9 +105,16 @@ def _flag(one: Parameter) -> Flag:
     )
 
 
+GRAM = Flag(
+    "gram",
+    "File (CSV or JSON) with the products of the class means, for spheres of variance --delta"
+    " around K means; --rho then has K proportions.",
+    "FILE",
+    text=True,
+)
 FLAGS: Mapping[str, tuple[Flag, ...]] = {
-    home: tuple(_flag(one) for one in PARAMETERS.values() if one.home == home)
-    for home in ("problem", "recipe")
+    home: tuple(_flag(one) for one in PARAMETERS.values() if one.home == home) + more
+    for home, more in (("problem", (GRAM,)), ("recipe", ()))
 }
 
 _TABLES = {"problem": "problem", "recipe": "recipe", "start": "recipe"}
@@ -204,11 +218,61 @@ def _made(name: str, values: dict[str, Any]) -> "Portable | dict[str, Any]":
     if name == "start":
         written = Recipe.from_dict(values).to_dict()
         return {field: written[field] for field in values}
+    values = _with_matrices(values)
     needed = set(Problem._required(values)) - set(values)
     missing = [flag.option for flag in FLAGS[name] if flag.field in needed]
     if missing and all(field in Problem.__dataclass_fields__ for field in values):
         raise MissingFlags(missing)
     return Problem.from_dict(values)
+
+
+def _with_matrices(values: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of a problem with its files read: the Gram matrix becomes clusters."""
+    values = dict(values)
+    for name in ("gram", "label_noise"):
+        if isinstance(values.get(name), str):
+            values[name] = read_matrix(name, Path(values[name]))
+    rho, gram = values.get("rho"), values.pop("gram", None)
+    if gram is None:
+        if isinstance(rho, (list, tuple)) and len(rho) > 2 and values.get("clusters") is None:
+            accepted = f"must be a file with the products of the means of {len(rho)} classes"
+            raise InvalidInput("gram", None, accepted)
+        return values
+    if values.get("clusters") is not None:
+        raise InvalidInput("gram", gram, "must not be given with clusters, which have means")
+    if "delta" not in values:
+        raise MissingFlags(["--delta"])
+    from ..mixture.clusters import Clusters
+
+    values["clusters"] = Clusters.from_gram(gram, values.pop("delta"))
+    if "delta_u" in values:
+        later = values.pop("delta_u")
+        several = isinstance(later, (list, tuple))
+        found = [Clusters.from_gram(gram, delta) for delta in (later if several else [later])]
+        values["clusters_u"] = found if several else found[0]
+    return values
+
+
+def read_matrix(field: str, path: Path) -> list[list[float]]:
+    """Return the matrix of a file: a JSON list of rows, or a row of numbers in each line, separated
+    by commas, semicolons or blanks.
+    """
+    text = read_text(field, path)
+    accepted = "must be a file with one row of numbers per line, or a JSON list of such rows"
+    try:
+        if text.lstrip().startswith("["):
+            import json
+
+            rows = json.loads(text)
+        else:
+            lines = [line.replace(",", " ").replace(";", " ") for line in text.splitlines()]
+            rows = [line.split() for line in lines if line.strip()]
+        matrix = [[float(entry) for entry in row] for row in rows]
+    except (ValueError, TypeError):
+        raise InvalidInput(field, str(path), accepted) from None
+    if not matrix or len({len(row) for row in matrix}) > 1:
+        raise InvalidInput(field, str(path), f"{accepted}, all of one length")
+    return matrix
 
 
 def read_value(text: str) -> Any:

@@ -113,8 +113,10 @@ def make_table(
     return table
 
 
-def cell(value: float) -> str:
-    """Return a number for a table, a dash for NaN."""
+def cell(value: float | str) -> str:
+    """Return a number for a table, a dash for NaN; a text as it is."""
+    if isinstance(value, str):
+        return value
     return "-" if value != value else f"{value:.6g}"
 
 

@@ -19,7 +19,7 @@ from .output import (
     remark,
     terminal,
 )
-from .solve import COLUMNS, rows_shown
+from .solve import COLUMNS, class_columns, rows_shown
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -39,7 +39,8 @@ def simulate(
     recipe: "Recipe",
     data: "Data | None",
     features: Annotated[
-        int | None, option("Number of features. Default: 8192, with --data that of its rows.", "N")
+        int | None,
+        option("Features. Default: 8192 (K classes: 1000), with --data that of its rows.", "N"),
     ] = None,
     gaussian: Annotated[
         bool, option("With --data: synthetic Gaussian data in place of its rows.", "", "--gaussian")
@@ -87,7 +88,7 @@ def simulate(
     if len(ensemble.seeds) < seeds:
         _keep_part(ensemble, seeds, save)
         raise KeyboardInterrupt
-    theory = None
+    theory: Any = None
     if compare or plot is not None:
         from ..theory.solve import solve
 
@@ -100,8 +101,11 @@ def simulate(
         _show(ensemble, comparison)
 
     def draw() -> "Figure":
+        from ..plots.classes import plot_class_runs
         from ..plots.ensemble import plot_ensemble
 
+        if ensemble.classes > 2:
+            return plot_class_runs(ensemble, theory)
         drawn = [ensemble]
         if rows is not None:  # synthetic Gaussian data beside them
             drawn.insert(0, run_simulation(problem, recipe, seeds=seeds, probes=0))
@@ -182,6 +186,10 @@ def _show(ensemble: "Ensemble", comparison: "Comparison | None") -> None:
     collapsed = int((ensemble.collapsed_at >= 0).sum())
     if collapsed:
         console.print(f"{collapsed} of {seeds} collapsed to one class.")
+    if ensemble.classes > 2:
+        for k, lost in enumerate((ensemble.lost_at >= 0).sum(axis=0)):
+            if lost:
+                console.print(f"{lost} of {seeds} lost class {k}: no label of it was left.")
     if ensemble.failures:
         failed = len(ensemble.failures)
         console.print(f"{failed} of {seeds} failed, and are left out from there on.")
@@ -201,7 +209,7 @@ def _show_comparison(console: "Console", comparison: "Comparison") -> None:
     sentences = str(comparison).splitlines()
     if comparison.judged:
         rows = []
-        for name, one in comparison.judged.items():
+        for name, one in _largest(comparison).items():
             numbers = (one.pooled, one.by_chance, one.detectable, one.at_most)
             rows.append([name, f"{percent(one.largest)} at {one.at}", *map(percent, numbers)])
         table = make_table(TITLES, rows, left=TITLES[:1])
@@ -211,18 +219,33 @@ def _show_comparison(console: "Console", comparison: "Comparison") -> None:
         console.print(sentence)
 
 
+def _largest(comparison: "Comparison") -> dict[str, Any]:
+    """Return the deviations; of the entries of an array (K classes) that with the largest limit."""
+    found: dict[str, tuple[str, Any]] = {}
+    for key, one in comparison.judged.items():
+        name = key.partition("[")[0]
+        if name not in found or one.at_most > found[name][1].at_most:
+            found[name] = (key, one)
+    return dict(found.values())
+
+
 def _table(ensemble: "Ensemble") -> "Table":
     """Return the columns of `selftrain solve`, and how many seeds have a state at the step."""
     columns = dict(COLUMNS)
+    if ensemble.classes > 2:
+        columns = {"error": "error", "balanced": "balanced_error", "q": "q"}
     if ensemble.recipe.at_steps(ensemble.problem.steps).threshold.any():
         columns["selected"] = "fraction_selected"
     values = [(ensemble.mean(name), ensemble.sem(name)) for name in columns.values()]
-    count = ensemble.count()
+    count, more = ensemble.count(), {}
+    if ensemble.classes > 2:
+        more = class_columns(ensemble.mean("class_errors"), ensemble.mean("label_shares"))
     rows = (
         [str(t), *(_cell(mean[t], error[t]) for mean, error in values), str(count[t])]
+        + [column[t] for column in more.values()]
         for t in rows_shown(ensemble.problem.steps)
     )
-    return make_table(["t", *columns, "seeds"], rows)
+    return make_table(["t", *columns, "seeds", *more], rows)
 
 
 def _cell(mean: float, error: float) -> str:

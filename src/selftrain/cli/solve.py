@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
     from ..problem import Problem
     from ..recipe import Recipe
+    from ..theory.solved_run import SolvedRun
     from ..theory.thinned import ThinnedRun
-    from ..theory.trajectory import Trajectory
     from ..tuning.limits import Limits
     from .data import Data
 
@@ -33,6 +33,9 @@ COLUMNS = {
     "cosine": "cosine",
 }  # fmt: skip
 """Quantities of a table over t, by their titles."""
+
+FEW_CLASSES = 5
+"""So many classes have room for three digits each."""
 
 
 @takes("problem", "recipe", "data")
@@ -71,22 +74,21 @@ def solve(
         raise run.failure
 
 
-def describe(run: "Trajectory | ThinnedRun", limits: "Limits") -> dict[str, Any]:
+def describe(run: "SolvedRun | ThinnedRun", limits: "Limits") -> dict[str, Any]:
     """Return a solved run as plain values under the names of the API."""
-    from ..theory.thinned import QUANTITIES
-
     names = ("step", "reason", "state", "residual")
     failure = run.failure
     return {
-        "steps": StepRows({"t": run.t, **{name: getattr(run, name) for name in QUANTITIES}}),
+        "steps": StepRows({"t": run.t, **{name: getattr(run, name) for name in run.RECORDED}}),
         **limits.to_dict(),
         "solver": run.summary(),
         "collapsed_at": run.collapsed_at,
+        "collapsed_class": run.collapsed_class,
         "failure": failure and {name: getattr(failure, name) for name in names},
     }
 
 
-def _show(run: "Trajectory", limits: "Limits", kept: list[int] | None) -> None:
+def _show(run: "SolvedRun", limits: "Limits", kept: list[int] | None) -> None:
     console = terminal()
     console.print(f"[bold]{run.problem!r}[/bold]\n[bold]{run.recipe!r}[/bold]")
     rows = rows_shown(run.problem.steps, run.collapsed_at) if kept is None else kept
@@ -116,35 +118,56 @@ def rows_shown(steps: int, collapsed_at: int | None = None) -> list[int]:
     return sorted(kept | {min(round(growth**k), steps) for k in range(MOST_ROWS - 4)})
 
 
-def _table(run: "Trajectory", rows: list[int]) -> "Table":
-    columns = {title: getattr(run, name) for title, name in COLUMNS.items()}
-    if run.problem.clusters is not None:
-        columns |= {"balanced": run.balanced_error, "AUC": run.auc}
+def _table(run: Any, rows: list[int]) -> "Table":
+    columns: dict[str, Any]
+    if run.classes > 2:
+        columns = {"error": run.error, "balanced": run.balanced_error, "q": run.q}
+    else:
+        columns = {title: getattr(run, name) for title, name in COLUMNS.items()}
+        if run.problem.clusters is not None:
+            columns |= {"balanced": run.balanced_error, "AUC": run.auc}
     if run.recipe.at_steps(run.problem.steps).threshold.any():
         columns["selected"] = run.fraction_selected
+    if run.classes > 2:
+        columns |= class_columns(run.class_errors, run.label_shares)
     cells = ([str(t), *(cell(values[t]) for values in columns.values())] for t in rows)
     return make_table(["t", *columns], cells)
 
 
-def _ending(run: "Trajectory") -> list[str]:
+def class_columns(errors: Any, shares: Any) -> dict[str, list[str]]:
+    """Return recall and labels of K classes over t, the numbers of all classes in one column."""
+    digits = 3 if errors.shape[-1] <= FEW_CLASSES else 2
+
+    def shown(values: Any) -> list[str]:
+        return [" ".join("-" if x != x else f"{x:.{digits}f}" for x in row) for row in values]
+
+    return {"recall of each class": shown(1 - errors), "labels of each class": shown(shares)}
+
+
+def _ending(run: "SolvedRun") -> list[str]:
     """Say how the run ended, if not at its last step in good order."""
     if run.failure is not None:
         return [f"[bold]Stopped at step {run.failure.step}[/bold]: {run.failure.reason}."]
     if run.collapsed_at is None:
         return []
-    guess = "positive" if run.predicts_positive else "negative"
+    if run.classes > 2:
+        return [
+            f"[bold]Collapsed at step {run.collapsed_at}[/bold]: the pseudo-labels lack class"
+            f" {run.collapsed_class}, and the run ends there."
+        ]
+    guess = "positive" if run.collapsed_class == 0 else "negative"
     return [
         f"[bold]Collapsed at step {run.collapsed_at}[/bold]: the pseudo-labels are all of the "
         f"{guess} class, and from there on the error is that of always predicting {guess}."
     ]
 
 
-def _solver(run: "Trajectory") -> str:
+def _solver(run: "SolvedRun") -> str:
     """Say how the run was solved; evaluations and accuracy may differ between machines."""
     result = run.summary()
     steps = counted(result["confirmed_steps"], "step")
     starts = ", ".join(f"{count} {name}" for name, count in result["starts"].items())
-    alone, accuracy = result["step_accuracy"], result["accuracy"]
+    alone, accuracy = result["step_accuracy"], result.get("accuracy")
     confirmed = "not confirmed" if alone is None else f"{steps} confirmed to {alone:.1e} each"
     if accuracy is not None:
         confirmed += f", the state to {accuracy:.1e}"

@@ -72,7 +72,11 @@ def means_of_gram(gram: Any) -> Array:
         )
         raise InvalidInput("gram", gram, accepted)
     values[values < ROUNDING * largest] = 0.0  # its root would be far above rounding
-    return checked_means("gram", (vectors * np.sqrt(values)) @ vectors.T)
+    means = (vectors * np.sqrt(values)) @ vectors.T
+    try:
+        return checked_means("gram", means)
+    except InvalidInput as error:
+        raise InvalidInput("gram", gram, error.accepted) from None
 
 
 def simplex_gram(classes: Any, distance: Any) -> Array:

@@ -128,13 +128,14 @@ def plan_protocol(protocol: Protocol, features: int) -> RunPlan:
         if features < needed:
             raise InvalidInput("features", features, f"must be {needed} or more for these means")
     sizes = drawn_sizes(protocol, features)
-    if sizes.min() < 2:
-        least = int(np.ceil(1.5 / alphas.min()))
-        least += int(np.rint(least * alphas.min()) < 2)  # a half is rounded to the even number
+    fewest = protocol.classes
+    if sizes.min() < fewest:
+        least = int(np.ceil((fewest - 0.5) / alphas.min()))
+        least += int(np.rint(least * alphas.min()) < fewest)  # a half is rounded to the even number
         name = protocol.groups[int(sizes.argmin())].name
         accepted = (
-            f"2 samples are needed, and {name!r} would have {sizes.min()}: give {least} features"
-            " or more"
+            f"{fewest} samples are needed, one per class, and {name!r} would have {sizes.min()}:"
+            f" give {least} features or more"
         )
         raise InvalidInput("features", features, accepted)
     return RunPlan(protocol, features, tuple(sizes.tolist()))

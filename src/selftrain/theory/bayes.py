@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, log_expit, logit, ndtr
 
 from ..arrays import Array
+from ..confusion import confusion_matrix
 from ..fields import whole
 from ..problem import Mixture, Problem
 
@@ -109,10 +110,17 @@ def best_linear_error(problem: Problem) -> float:
     >>> round(best_linear_error(problem), 6)
     0.158655
     """
-    clusters = problem.test_clusters
+    clusters, rho = problem.test_clusters, problem.test_mixture.rho
     if math.isinf(clusters.separation):
         return 0.0
-    return clusters.best_rule(problem.test_mixture.rho).error
+    if clusters.classes == 2:
+        return clusters.best_rule(rho).error
+    # log posterior probabilities are linear scores: the classes have one covariance
+    modes = clusters.class_modes
+    alive = modes.variances > 0
+    gram = (modes.means[alive].T / modes.variances[alive]) @ modes.means[alive]
+    scores = gram - 0.5 * np.diag(gram) + np.log(rho)
+    return float(1 - np.diagonal(confusion_matrix(scores, gram)) @ rho)
 
 
 def _optimal_error(log_odds: Array, test: Mixture) -> Array:

@@ -33,7 +33,8 @@ class ThinnedRun:
     Attributes:
         t: the steps.
         values: the quantities by name; each is an attribute too (`thinned.error`).
-        collapsed_at: as in `Trajectory`, whether that step is among them or not; `failure` too.
+        collapsed_at, collapsed_class, failure: as in `Trajectory`, whether that step is among them
+            or not.
         solver: the summary of all steps.
     """
 
@@ -42,6 +43,7 @@ class ThinnedRun:
     t: NDArray[np.int64]
     values: dict[str, Array] = field(repr=False)
     collapsed_at: int | None
+    collapsed_class: int | None
     failure: StageError | None
     solver: dict[str, Any] = field(repr=False)
 
@@ -77,8 +79,9 @@ def thin(run: SolvedRun, every: Any) -> ThinnedRun:
     steps = np.unique(np.append(np.arange(0, last + 1, k), last))
     values = run.at(steps, run.RECORDED)
     return ThinnedRun(
-        run.problem, run.recipe, steps, values, run.collapsed_at, run.failure, run.summary()
-    )
+        run.problem, run.recipe, steps, values, run.collapsed_at, run.collapsed_class, run.failure,
+        run.summary(),
+    )  # fmt: skip
 
 
 def checked_every(every: Any) -> int:

@@ -58,6 +58,8 @@ class Limits:
         """Return plain values under the names of the API."""
         if not self.problem.shaped:
             return {"bayes": {name: getattr(self.bayes, name) for name in BAYES}}
+        if self.problem.classes > 2:  # a supervised optimum of K classes takes a search
+            return {"bayes": None, "limits": {"best_linear": self.lowest}}
         free = self.supervised.unbounded
         assert free is not None
         values = {
@@ -75,6 +77,8 @@ class Limits:
                 f"Bayes error: {errors[0]} with these data, {errors[1]} with all labels, "
                 f"{errors[2]} with the labelled samples only."
             )
+        if self.problem.classes > 2:
+            return f"Best rule on these clusters: error {self.lowest:.{digits}g}."
         free = self.supervised.unbounded
         assert free is not None
         return (

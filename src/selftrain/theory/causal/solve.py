@@ -206,8 +206,8 @@ class ReplicateSearch(Generic[Result]):
             return self._attempt(Asked(tolerance, tolerance, (0,)), on_failure)
         if tolerance < SMALLEST_TOLERANCE:
             accepted = (
-                f"with data reuse a number from {SMALLEST_TOLERANCE:g} to 1e-3 is accepted "
-                "(averages are over quasi-Monte Carlo samples)"
+                f"must be from {SMALLEST_TOLERANCE:g} to 1e-3 with data reuse or more than two"
+                " classes (averages are over quasi-Monte Carlo samples)"
             )
             raise InvalidInput("tolerance", tolerance, accepted)
         if most_numbers(protocol) <= GRID_NUMBERS and not protocol.jumps:
