@@ -52,3 +52,19 @@ def stubborn(x: int) -> int:
 def greedy(x: int) -> int:
     """So many bytes."""
     return int(np.ones(x, dtype="u1").sum()) if x else 0
+
+
+class Unloadable:
+    """A function that ends every process but its own when it is unpacked."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _unpacked, (os.getpid(),)
+
+    def __call__(self, x: int) -> int:
+        return x
+
+
+def _unpacked(owner: int) -> Unloadable:
+    if os.getpid() != owner:
+        os._exit(3)
+    return Unloadable()

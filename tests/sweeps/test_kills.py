@@ -23,10 +23,10 @@ import pytest
 from selftrain import SelfTrainError, sweep
 from selftrain.errors import StoreError
 from selftrain.sweeps import Computation, Store, load
-from selftrain.sweeps.worker import Batch, Children, Limits, pack_function
+from selftrain.sweeps.worker import LOADS, Batch, Children, Limits, pack_function
 
 sys.path.insert(0, str(Path(__file__).parent))
-from deadly_points import blocked, endless, greedy, slowly, suicidal
+from deadly_points import Unloadable, blocked, endless, greedy, slowly, suicidal
 
 AXIS = tuple(range(120))
 WORKER_KILLS = 6
@@ -170,6 +170,34 @@ def test_processes_that_ended_while_they_were_idle_are_replaced() -> None:
             assert [one.reason for one in children.compute(batch)] == [None]
     finally:
         children.close()
+
+
+def test_kills_while_a_process_loads_do_not_end_what_others_compute() -> None:
+    """More kills than `LOADS`: points that another process computes show that loading works."""
+    children = Children()
+    batch = Batch(pack_function(Computation(slowly, None), stored=False), [{"x": 1}], Limits())
+    others: set[int] = set()
+    try:
+        with ThreadPoolExecutor(1) as threads:
+            waiting = threads.submit(children.compute, batch)
+            for _ in range(LOADS + 2):
+                while not (loading := set(workers_of(os.getpid())) - others):
+                    time.sleep(0.001)
+                (worker,) = loading
+                os.kill(worker, signal.SIGSTOP)
+                assert [one.reason for one in children.compute(batch)] == [None]
+                others |= set(workers_of(os.getpid())) - loading
+                os.kill(worker, signal.SIGKILL)
+                while worker in workers_of(os.getpid()):
+                    time.sleep(0.001)
+            assert [one.reason for one in waiting.result()] == [None]
+    finally:
+        children.close()
+
+
+def test_a_function_that_ends_every_process_that_loads_it_ends_the_sweep() -> None:
+    with pytest.raises(SelfTrainError, match="ended while it loaded"):
+        sweep(over={"x": (1, 2)}, task=Unloadable(), workers=2, progress=False)
 
 
 def test_a_point_that_ends_its_process_is_found_and_the_others_are_kept() -> None:

@@ -13,6 +13,7 @@ import os
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -37,6 +38,12 @@ KINDS_OF_VALUES = "biufU"
 TRIES = 3
 """A point that ended its process this often, one after the other, has failed: kills from outside
 hit now and then, not again and again.
+"""
+
+LOADS = 5
+"""Processes that may end in a row while they load the function of a batch, with no point of this
+function computed anywhere meanwhile. Loading that ends the process does so in every process; if
+others compute, kills come from outside.
 """
 
 ENDED = "its process was ended from outside, perhaps for want of memory"
@@ -207,6 +214,7 @@ class Children:
         self._busy: set[Child] = set()
         self._lock = threading.Lock()
         self._closed = False
+        self._computed: Counter[bytes] = Counter()
 
     def compute(self, batch: Batch) -> list[Result]:
         """Compute a batch in a process that does nothing else.
@@ -216,13 +224,15 @@ class Children:
         else has run in that process.
         """
         done: list[Result] = []
-        seconds, ended, not_begun = batch.limits.seconds, 0, 0
+        function, seconds = batch.function.content, batch.limits.seconds
+        ended, not_loaded, computed = 0, 0, 0
         while len(done) < len(batch.points) and not (done and done[-1].ends):
             rest = batch._replace(points=batch.points[len(done) :])
-            child = self._take(fresh=ended + not_begun > 0)
+            child = self._take(fresh=ended + not_loaded > 0)
             try:
                 for result in child.answers(rest, ended > 0 or seconds is not None, seconds):
                     done.append(result)
+                    self._computed[function] += 1
                     ended = 0
                 with self._lock:
                     self._idle.append(child)
@@ -230,8 +240,12 @@ class Children:
                 reason = f"it took longer than {seconds:g} seconds"
                 done.append(Result(None, float(seconds or 0), reason))
             except EOFError:
-                ended, not_begun = (ended + 1, 0) if child.has_begun else (ended, not_begun + 1)
-                if not_begun == TRIES:
+                if child.has_begun:
+                    ended, not_loaded = ended + 1, 0
+                else:
+                    not_loaded = not_loaded + 1 if self._computed[function] == computed else 1
+                    computed = self._computed[function]
+                if not_loaded == LOADS:
                     raise SelfTrainError("a process for points ended while it loaded") from None
                 if ended == TRIES:
                     done.append(Result(None, 0.0, ENDED))
