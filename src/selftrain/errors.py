@@ -189,7 +189,8 @@ class Unreachable(SelfTrainError):
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """The end of an error message: the near name if there is one, and all known names.
+    """Return the end of an error message: the nearest known name, if there is one, and all known
+    names.
 
     >>> nearest("logistc", ["logistic", "squared"])
     "did you mean 'logistic'? known: logistic, squared"

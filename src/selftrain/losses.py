@@ -251,7 +251,7 @@ def check_within(loss: Loss, reach: float, *targets: float) -> None:
 
 
 def _pairs(targets: list[float], logits: Array) -> tuple[Array, Array]:
-    """Each logit with each of these targets and with `BETWEEN` others from the lowest to the
+    """Pair each logit with each target, and with `BETWEEN` others between the lowest and the
     highest.
     """
     low, high = min(targets), max(targets)

@@ -24,9 +24,7 @@ def test_all_errata_are_listed() -> None:
     assert re.findall(r"^(\d+)\. ", errata, flags=re.MULTILINE) == [str(i) for i in range(1, 24)]
 
 
-TABLE = (
-    (ROOT / "docs" / "tour.md").read_text("utf-8").split("## From equation to file")[1]
-)
+TABLE = (ROOT / "docs" / "tour.md").read_text("utf-8").split("## From equation to file")[1]
 
 
 @pytest.mark.parametrize("file", sorted(set(re.findall(r"`([\w/]+\.py)`", TABLE))))

@@ -1,5 +1,5 @@
-"""The `selftrain` command: one module a verb, the flags they share in `options`.
+"""The `selftrain` command: one module per subcommand, the flags they share in `options`.
 
-These modules import no more than typer at the top, so that `--help` answers at once; the
-engines are imported when a verb runs.
+These modules import only typer at the top, so that `--help` answers at once; the engines are
+imported when a command runs.
 """

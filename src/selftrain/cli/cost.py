@@ -21,7 +21,8 @@ LONG_SAMPLE = 5.0
 
 @dataclass(frozen=True)
 class Cost:
-    """How many points a plan has, how many are missing, and what a sample of them took.
+    """The number of points of a sweep, how many are missing, and the time that a sample of them
+    took.
 
     Attributes:
         seconds: of processor time per point, of the sample and of points that were there; None if

@@ -84,7 +84,9 @@ class Data(NamedTuple):
 
 
 def read_data(given: dict[str, Any], values: Mapping[str, Any]) -> Data | None:
-    """Return the data of these flags, None without `--data`; `values` are of the other flags."""
+    """Read the file of `--data` and make a problem of it; None without `--data`. `values` are those
+    of the other flags.
+    """
     flags = {flag.field: given.pop(flag.field) for flag in FLAGS}
     if flags["data"] is None:
         for name, value in flags.items():
@@ -128,7 +130,7 @@ def _made(flags: Mapping[str, Any], values: dict[str, Any]) -> Data:
 
 
 def batch_sizes(text: Any) -> tuple[list[int], Any]:
-    """Return the rows of each step, and which rows they are, as `Problem` takes it.
+    """Return the number of rows of each step, and the field `batches` of the problem.
 
     >>> batch_sizes("3x600"), batch_sizes("600,300:a,b")
     (([600, 600, 600], 'fresh'), ([600, 300], ['a', 'b']))

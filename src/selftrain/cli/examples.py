@@ -1,4 +1,4 @@
-"""What stands at the end of every help: commands to copy."""
+"""Examples at the end of every help text: commands to copy."""
 
 EXAMPLES = {
     "": (

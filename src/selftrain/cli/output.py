@@ -35,7 +35,7 @@ MOST_WANTED = ("error", "cosine")
 
 
 class StepRows:
-    """A list of objects given by its columns: they are made one by one while they are written."""
+    """A list of JSON objects, stored as columns; each object is made when it is written."""
 
     def __init__(self, columns: Mapping[str, Any]):
         self.columns = columns
@@ -88,7 +88,7 @@ def strict(value: Any) -> Any:
 
 
 def terminal() -> Console:
-    """Return a console on stdout; nothing wraps in a pipe, where every table has room."""
+    """Return a console on stdout; in a pipe it has unlimited width, so that no table wraps."""
     from rich.console import Console
 
     console = Console(highlight=False)
@@ -200,7 +200,7 @@ def check_output(field: str, path: Path, suffixes: tuple[str, ...] = ()) -> None
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Name the file in whatever the system says of it."""
+    """Add the name of the file to errors of the operating system."""
     try:
         yield
     except OSError as error:
@@ -216,7 +216,7 @@ def save_figure(figure: Figure, path: Path) -> None:
 
 
 class OutputFiles(NamedTuple):
-    """Where figure and result go, None: nowhere; `quiet` leaves out the remarks on stderr."""
+    """Paths of figure and result, None if not wanted; `quiet` suppresses the remarks on stderr."""
 
     plot: Path | None
     save: Path | None = None

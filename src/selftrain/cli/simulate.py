@@ -202,7 +202,7 @@ def _show(ensemble: "Ensemble", comparison: "Comparison | None") -> None:
 
 
 def _show_comparison(console: "Console", comparison: "Comparison") -> None:
-    """Deviations as a table that fits the terminal, then what they mean."""
+    """Print the deviations as a table that fits the terminal, then what they mean."""
     from ..simulation.comparison import COLUMNS as TITLES
     from ..simulation.comparison import percent
 
@@ -220,7 +220,9 @@ def _show_comparison(console: "Console", comparison: "Comparison") -> None:
 
 
 def _largest(comparison: "Comparison") -> dict[str, Any]:
-    """Return the deviations; of the entries of an array (K classes) that with the largest limit."""
+    """Return one deviation per quantity: for arrays (K classes) the entry with the largest upper
+    limit.
+    """
     found: dict[str, tuple[str, Any]] = {}
     for key, one in comparison.judged.items():
         name = key.partition("[")[0]

@@ -145,7 +145,7 @@ def class_columns(errors: Any, shares: Any) -> dict[str, list[str]]:
 
 
 def _ending(run: "SolvedRun") -> list[str]:
-    """Say how the run ended, if not at its last step in good order."""
+    """Say why the run ended before its last step, if it did."""
     if run.failure is not None:
         return [f"[bold]Stopped at step {run.failure.step}[/bold]: {run.failure.reason}."]
     if run.collapsed_at is None:

@@ -21,7 +21,7 @@ def warmup() -> None:
 
 
 def _parts() -> dict[str, Callable[[], object]]:
-    """Return calls that need all kernels between them."""
+    """Return calls that together need all kernels."""
     import numpy as np
 
     from .. import Clusters, Problem, Recipe, gradient, simulate, solve

@@ -135,7 +135,7 @@ class Comparison:
 
     @property
     def judged(self) -> dict[str, Deviation]:
-        """All deviations by what they are of, distributions included."""
+        """All deviations by the name of the quantity, distributions included."""
         return {**self.deviations, **{str(gap): gap.deviation for gap in self.gaps}}
 
     def consistent(self) -> bool | None:
@@ -251,8 +251,8 @@ def compare(ensemble: Ensemble, trajectory: Any, within: float = WITHIN) -> Comp
 
 
 class _Pair(NamedTuple):
-    """A quantity of the runs, (seeds, steps + 1), and of the theory; its resolution (a share is
-    known no better than by one of all the samples), and the unit of deviations.
+    """A quantity of the runs, (seeds, steps + 1), and of the theory; its resolution (a proportion
+    of n samples is a multiple of 1/n), and the unit of deviations.
     """
 
     name: str
@@ -263,7 +263,7 @@ class _Pair(NamedTuple):
 
 
 def _pairs(ensemble: Ensemble, theory: Any) -> Iterator[_Pair]:
-    """List what is compared."""
+    """List the quantities that are compared."""
     for name in COMPARED if ensemble.classes == 2 else COMPARED_CLASSES:
         expected = _expected(theory, name, ensemble.classes)
         losses = {type(fit.loss) for fit in ensemble.protocol.fits}

@@ -67,8 +67,9 @@ class Gap:
 
 
 def shares(ensemble: Ensemble, theory: Trajectory) -> Iterable[Shares]:
-    """Every distribution that two seeds or more have. With a general covariance the weights of
-    different directions have no common law.
+    """Return every distribution that at least two seeds have.
+
+    With a general covariance the weights of different directions have no common law.
     """
     one_law = theory.problem.clusters is None
     for t in range(theory.good_steps):

@@ -60,7 +60,7 @@ def given_labels(truth: Classes, noise: Any, random: np.random.Generator) -> Cla
 
 
 def class_targets(loss: Loss, classes: int) -> Array:
-    """Return the targets that stand for the classes, one row per class if they are vectors."""
+    """Return the target of each class, one row per class if targets are vectors."""
     return np.array(loss.classes) if classes == 2 else np.eye(classes)
 
 
@@ -134,8 +134,8 @@ def label_quality(logits: Array, selected: Mask, truth: Classes) -> dict[str, An
 
 
 def label_shares(targets: Array, weights: Array | None, codes: Array) -> Array:
-    """Return the proportions of the classes among labels, soft ones in parts; `codes` are the
-    targets that stand for the classes.
+    """Return the class proportions of the labels; a soft label counts for several classes. `codes`
+    are the targets of the classes.
 
     >>> label_shares(np.array([1.0, 0.8, 0.0]), None, np.array([0.0, 1.0])).round(3)
     array([0.4, 0.6])
@@ -164,8 +164,8 @@ def one_class(targets: Array, codes: Array) -> bool:
 
 
 def majority(targets: Array, codes: Array, bias: Any) -> int:
-    """Return the class that a collapsed seed predicts: that of its targets, of its bias if it has
-    none.
+    """Return the class that a collapsed seed predicts: that of its targets or, without targets, of its
+    bias.
     """
     if targets.ndim > 1:
         return int(np.argmax(targets.mean(axis=0) if len(targets) else bias))
@@ -173,7 +173,8 @@ def majority(targets: Array, codes: Array, bias: Any) -> int:
 
 
 def vanished(model: Model, train_bias: bool) -> bool:
-    """Return whether nothing but the bias is left of the labelling model, as in the theory.
+    """Return whether the weights of the labelling model are negligible beside its bias, as in the
+    theory.
 
     >>> vanished(Model(1e-12, -3.0), True), vanished(Model(1e-12, -3.0), False)
     (True, False)

@@ -36,13 +36,13 @@ class RunPlan(NamedTuple):
 
     @property
     def embedded(self) -> bool:
-        """Whether the clusters are spheres that lie in a space of any number of features."""
+        """Whether the clusters are spheres given without a number of features."""
         return chooses_features(self.protocol)
 
     @property
     def directions(self) -> Array:
-        """The directions that the features of embedded clusters stand for, one row each; with one
-        of them every feature of the run has the same law.
+        """Directions that span the class means of embedded clusters, one row each; if there is one,
+        all features of the run have the same law.
         """
         count = self.protocol.groups[0].law.features
         if count == 1:
@@ -59,14 +59,14 @@ class RunPlan(NamedTuple):
         return tuple(use.group for use in self.protocol.fits[t].uses if min(uses[use.group]) == t)
 
     def batch(self, t: int) -> tuple[Use, ...]:
-        """Return the uses that measurements of fit t are about: those with pseudo-labels, or all
-        if there are none.
+        """Return the uses on which fit t is measured: those with pseudo-labels, or all if there are
+        none.
         """
         uses = self.protocol.fits[t].uses
         return tuple(use for use in uses if use.labels is not None) or uses
 
     def rows(self, t: int) -> int:
-        """Return the number of samples that measurements of fit t are about."""
+        """Return the number of samples on which fit t is measured."""
         return sum(self.sizes[use.group] for use in self.batch(t))
 
     def ridge(self, t: int) -> float:
@@ -87,8 +87,8 @@ VARIANCES = (1e-60, 1e60)
 
 
 def chooses_features(protocol: Protocol) -> bool:
-    """Return whether all clusters are spheres, given without a space: two by their distance, or
-    more than two classes.
+    """Return whether all clusters are spheres given without a number of features: two classes by
+    `delta`, or K classes.
     """
     laws = [group.law for group in (*protocol.groups, protocol.test)]
     spheres = all(not law.pair and law.covariance.ndim == 0 for law in laws)

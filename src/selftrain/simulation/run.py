@@ -42,12 +42,12 @@ class Engine(Protocol):
         ...
 
     def model(self, t: int) -> Model:
-        """Return what labels have to know of fit t."""
+        """Return the norm and the bias of fit t, which labels need."""
         ...
 
 
 class Collapse(NamedTuple):
-    """The end of a run: the batch of fit t, or its teacher, knows one class only."""
+    """The end of a run: the labels of fit t, or its teacher, have one class only."""
 
     t: int
     predicted: int

@@ -215,9 +215,10 @@ def _run_all(
     workers: int,
     progress: ProgressOption,
 ) -> list[SeedRecord]:
-    """All seeds, in the order they were asked for; after an interrupt, those that are done.
+    """Run all seeds and return their records in order; after an interrupt, those of the finished
+    seeds.
 
-    The record of a seed that fails goes up to its failure.
+    The record of a seed that fails ends at its failure.
     """
     stop = threading.Event()
     options = options._replace(stopped=stop.is_set)

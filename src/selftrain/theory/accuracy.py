@@ -1,4 +1,4 @@
-r"""How accurate the state after t steps is: the errors of all steps, carried forward.
+r"""The accuracy of the state after t steps: the errors of all steps, propagated.
 
 Each step is confirmed to a relative accuracy of its own (`SolverStats.accuracy`). The steps after
 it shrink or magnify that error, by the derivative of the new state (m, v, B) in the old one. The
@@ -36,9 +36,9 @@ ROUNDING = float(np.finfo(float).eps)
 def carried(run: Trajectory) -> Array:
     r"""Return the relative accuracy of the state after each step.
 
-    Infinite from the first step without derivatives; NaN after the last solved step. Where samples
-    are reused each replicate goes through all steps, so what the replicates differ by is what was
-    carried.
+    Infinite from the first step without derivatives; NaN after the last solved step. With data
+    reuse each replicate runs through all steps, so the spread of the replicates includes the
+    propagated errors.
     """
     accuracy, last = np.full(run.problem.steps + 1, np.nan), run.good_steps - 1
     if run.reuse is not None:

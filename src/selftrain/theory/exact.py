@@ -160,7 +160,9 @@ class Run:
             bar.reach(t)
 
     def _march(self, t: int, exponent: float, samples: Samples) -> tuple[int, Ending]:
-        """Solve steps from t on in compiled code; the first that was not, and how it ended."""
+        """Solve steps from t on in compiled code; return the first step that failed, and how it
+        ended.
+        """
         piece = 1 + MARCHED // (20 + samples.mean.shape[1])
         demands = Demands(
             exponent, self.enough, self.demanded, self.recipe.fix_bias, self.since,

@@ -31,7 +31,7 @@ class RevealedGaussian:
 
     @property
     def known(self) -> tuple[int, int]:
-        """How many directions have been asked on the column and on the row side."""
+        """Number of directions revealed on the column and on the row side."""
         return self._asked.count, self._answered.count
 
     def times(self, weights: Array) -> Array:
@@ -65,8 +65,8 @@ class _Basis:
         self.images = np.empty((0, image_size))
 
     def split(self, vector: Array) -> tuple[Array, Array]:
-        """Coordinates in the basis and the rest; twice is enough, once is not after 300
-        products.
+        """Return coordinates in the basis and the rest, by two passes of Gram-Schmidt: after 300
+        products one is not enough.
         """
         known = self.directions[: self.count]
         inside = known @ vector

@@ -151,7 +151,7 @@ class FrameEngine:
         return self.batch.all_logits(self.point, self.points[-1][1], random)
 
     def forget(self, t: int) -> None:
-        """Nothing to drop: the room for columns is used again."""
+        """Do nothing: the arrays of columns are used again."""
 
 
 class _Room:
@@ -163,8 +163,8 @@ class _Room:
 
     @property
     def usable(self) -> int:
-        """How many columns a fit may fill: few in single precision, whose rounding many would
-        magnify.
+        """Number of columns a fit may fill: few in single precision, because many magnify its
+        rounding.
         """
         return min(len(self.x), SINGLE) if self.x.dtype == np.float32 else len(self.x)
 
@@ -306,7 +306,9 @@ class RevealedRows:
             self.columns.grow(self.frame, self.revealed, count, fitting=False)
 
     def all_logits(self, point: Array, bias: float, random: np.random.Generator) -> Array:
-        """Logits of all rows; those of rejected rows, which nothing has asked, are drawn now."""
+        """Return the logits of all samples; those of rejected samples, not needed so far, are drawn
+        now.
+        """
         if self.selected.all():
             return self.logits.copy()
         logits = np.empty(self.rows)
@@ -317,7 +319,7 @@ class RevealedRows:
         return logits
 
     def _law(self) -> Law:
-        """What the rest of the batch is drawn from; the lengths are the same for any room."""
+        """Return the law of what is not revealed yet, whatever the size of the arrays."""
         free = self.features - np.arange(len(self.columns.x) + 1)
         random = np.random.Generator(np.random.Philox(self.lengths_seed))
         lengths = np.sqrt(np.where(free > 0, random.chisquare(np.maximum(free, 1)), 0.0))

@@ -25,8 +25,8 @@ class FitPoint(NamedTuple):
 
 
 class Outside(NamedTuple):
-    r"""What is known of the directions off the frame: the slope along the next one, $\sqrt N$, and
-    the norm below which rounding leaves weights less accurate than asked.
+    r"""Directions outside the frame: the slope along the next one, $\sqrt N$, and the norm of
+    weights below which rounding exceeds the tolerance.
     """
 
     slope: float

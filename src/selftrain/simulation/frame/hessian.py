@@ -32,7 +32,7 @@ class FitArrays(NamedTuple):
 
 
 class OpenFit(NamedTuple):
-    """What a fit works with from its first pass to its last."""
+    """The state of a fit while it runs."""
 
     objective: Any
     columns: Any
@@ -42,7 +42,7 @@ class OpenFit(NamedTuple):
 
 @kernel(nogil=True, error_model="numpy")
 def open_fit(objective: Objective, columns: Any, rows: Any, point: Any) -> OpenFit:
-    """A fit at weights and logits of zero; its first move leads to the point."""
+    """Return a fit at zero weights and logits; its first move leads to the starting point."""
     size = columns.x.shape[0] + 1
     rows.logits[:] = 0.0
     rows.base[:] = 0.0

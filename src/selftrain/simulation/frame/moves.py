@@ -32,8 +32,8 @@ def slopes_at(
 
 @kernel(nogil=True, error_model="numpy")
 def kept_share(descent: float, ahead: float) -> float:
-    """The share of a move to keep, from the slopes along it at both ends; 1 if it did not go too
-    far.
+    """Return the fraction of a move to keep, from the slopes along it at both ends; 1 unless it
+    overshot.
     """
     downhill = abs(descent)
     if ahead <= OVERSHOT * downhill:
@@ -43,7 +43,7 @@ def kept_share(descent: float, ahead: float) -> float:
 
 @kernel(nogil=True, error_model="numpy")
 def take_back(work: FitArrays, point: Any, size: Any, kept: float) -> float:
-    """Keep a share of the last move of `size` directions; returns the change of the bias."""
+    """Undo all but a fraction of the last move over `size` directions; return that of the bias."""
     _, _, _, move, step = work
     for j in range(size):
         step[j] = (kept - 1.0) * move[j + 1]
@@ -56,7 +56,7 @@ def take_back(work: FitArrays, point: Any, size: Any, kept: float) -> float:
 
 @kernel(nogil=True, error_model="numpy")
 def make(work: FitArrays, point: Any, size: Any, newton: Any) -> float:
-    """Move by a Newton step over `size` directions; returns the change of the bias."""
+    """Move by a Newton step over `size` directions; return the change of the bias."""
     _, gradient, before, move, step = work
     for j in range(size + 1):
         move[j], before[j] = newton[j], gradient[j]
@@ -68,8 +68,8 @@ def make(work: FitArrays, point: Any, size: Any, newton: Any) -> float:
 
 @kernel(nogil=True, error_model="numpy")
 def shorten(newton: Any, size: Any, scale: float, norm: float, bias: float) -> None:
-    """At most about double the spread of the logits in one move: beyond, the logistic loss is no
-    parabola.
+    """Shorten a move so that the spread of the logits at most doubles: farther out the loss is not
+    quadratic.
     """
     spread = scale * np.sqrt(dot(newton[1:], newton[1:], size - 1)) + abs(newton[0])
     most = 2.0 + scale * norm + abs(bias)

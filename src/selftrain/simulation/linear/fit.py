@@ -199,8 +199,8 @@ class _Objective:
         return self.weighted(self.loss.slope(self.targets, logits))
 
     def coarseness(self, logits: Array, slopes: Array, curvature: Array) -> float:
-        """Size of the numbers whose rounding the residuals carry: targets, the slopes themselves,
-        and what logits do to them.
+        """Return the size of the numbers whose rounding enters the residuals: targets, slopes, and
+        the change of the slopes with the logits.
 
         A target that is one of the classes is exact, and the built-in losses lose nothing beside
         it: their slopes are accurate however small they are.
@@ -212,7 +212,8 @@ class _Objective:
         return float(np.linalg.norm(_sizes(targets) + _sizes(slopes) + _sizes(moved)))
 
     def line_search(self, point: Array, logits: Array, step: Array, image: Array) -> float:
-        """A length at which the slope of F along the step has not grown; 1 where Newton is right.
+        """Return a step length at which the slope of F along the step has not grown; 1 near the
+        minimum.
 
         Logits move by a few times their size at most: on a saturated loss, whose curvature has
         all but vanished, Newton's own length means nothing.
@@ -258,7 +259,7 @@ class _Local:
         return self.inverse @ pull if np.ndim(pull) else pull / self.total
 
     def total_curvature(self, image: Array) -> Any:
-        """Return the total slope that a change of the logits makes."""
+        """Return the change of the total slope for a change of the logits."""
         if image.ndim == 1:
             return self.curvature @ image
         return np.einsum("mij,mj->i", self.curvature, image)

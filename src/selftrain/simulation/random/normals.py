@@ -40,7 +40,7 @@ def _rounds(a: Any, b: Any, r0: Any, r1: Any, r2: Any, r3: Any) -> Any:
 
 @njit(inline="always")
 def threefry(key: Any, a: Any, b: Any) -> Any:
-    """Two words from the counter (a, b) under a 64-bit key."""
+    """Return two words for the counter (a, b) and a 64-bit key."""
     k0 = uint32(key & np.uint64(0xFFFFFFFF))
     k1 = uint32(key >> np.uint64(32))
     k2 = uint32(k0 ^ k1 ^ uint32(0x1BD11BDA))
@@ -81,7 +81,9 @@ def _minus_log(word: Any) -> Any:
 
 @njit(inline="always")
 def _cosine_and_sine(word: Any) -> Any:
-    """Of the angle 2 pi word / 2^32: the quadrant from the bits, polynomials on [-pi/4, pi/4]."""
+    """Return cosine and sine of 2 pi word / 2^32: the quadrant from the bits, polynomials on
+    [-pi/4, pi/4].
+    """
     quadrant = uint32(uint32(word + uint32(0x20000000)) >> uint32(30))
     rest = int32(uint32(word - uint32(quadrant << uint32(30))))
     t = float32(float32(rest) * float32(1.4629180792671596e-09))
@@ -99,7 +101,7 @@ def _cosine_and_sine(word: Any) -> Any:
 
 @kernel(nogil=True, error_model="numpy", fastmath={"contract", "nsz"})
 def fill_tile(key: Any, stream: Any, tile: Any, out: Any) -> Any:
-    """Entries tile * TILE, ... of a stream into `out`, of length TILE."""
+    """Write the TILE entries of a stream from tile * TILE on into `out`."""
     half = TILE // 2
     first = tile * half
     for i in range(half):
@@ -112,7 +114,9 @@ def fill_tile(key: Any, stream: Any, tile: Any, out: Any) -> Any:
 
 @kernel(nogil=True, error_model="numpy")
 def fill_normals(key: Any, stream: Any, first: Any, out: Any) -> Any:
-    """Entries first, first + 1, ... of a stream into `out`; any cut gives the same numbers."""
+    """Write entries first, first + 1, ... of a stream into `out`; splitting the range gives the
+    same numbers.
+    """
     buffer = np.empty(TILE, np.float32)
     done = 0
     while done < out.size:
@@ -126,7 +130,7 @@ def fill_normals(key: Any, stream: Any, first: Any, out: Any) -> Any:
 
 @kernel(nogil=True)
 def fill_signs(key: Any, stream: Any, share: Any, out: Any) -> Any:
-    """Signs: +1 with probability `share`, by position as above."""
+    """Write signs, +1 with probability `share`, by position as in `fill_normals`."""
     level = share * 4294967296.0
     for i in range(out.size):
         word, _ = threefry(key, uint32(i), uint32(stream))

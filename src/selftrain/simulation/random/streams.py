@@ -1,6 +1,4 @@
-"""Random numbers by seed, step and purpose: what one purpose takes changes nothing for the
-others.
-"""
+"""Random numbers by seed, step and purpose: those of one purpose do not depend on the others."""
 
 from __future__ import annotations
 
@@ -13,7 +11,7 @@ weights; probes; wrong labels.
 
 
 def stream(seed: int, step: int, purpose: int) -> np.random.SeedSequence:
-    """The source of one purpose in one step of one seed, independent of all others."""
+    """Return the source of one purpose in one step of one seed, independent of all others."""
     return np.random.SeedSequence(seed, spawn_key=(step, purpose))
 
 

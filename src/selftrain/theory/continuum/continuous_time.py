@@ -205,8 +205,8 @@ def _state(y: Array) -> State:
 
 
 class FlowSolution(NamedTuple):
-    """One integration: the dense output, the crossings of each level, the end, why it came early,
-    the longest steps.
+    """One integration: dense output, crossings of each level, end time, reason of an early end,
+    longest steps.
     """
 
     dense: OdeSolution
@@ -262,7 +262,9 @@ def _integrate(
     stop_at: float | None,
     limits: Sequence[float],
 ) -> FlowSolution:
-    """Stretch after stretch, from y at the first of `times`, with steps no longer than `limits`."""
+    """Integrate one stretch after the other, from y at the first of `times`, with steps no longer
+    than `limits`.
+    """
     events = [_crossing(level) for level in LEVELS]
     if stop_at is not None:
         events.append(_arrival(stop_at))

@@ -179,7 +179,7 @@ def _panels(loss: Loss, state: State, batch: GivenBatch) -> Array:
 
 
 def _beyond(panels: Array, parts: Array, scale: Array) -> Array:
-    """Panels outside of the outermost ones whose part of an average is not negligible."""
+    """Return panels beyond the outermost ones, if their part of an average is not negligible."""
     columns = []
     heavy: Mask = np.asarray((np.abs(parts) > 0.1 * SETTLED * scale).any(axis=0))
     for s in (1.0, -1.0):

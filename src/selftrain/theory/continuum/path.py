@@ -188,7 +188,7 @@ class ContinuumPath:
 
     @property
     def tau(self) -> Array:
-        """Times at which the integration stopped to look, from 0 to `until`."""
+        """Times of the steps of the integration, from 0 to `until`."""
         return np.array(self._dense.ts)
 
     @cached_property
@@ -237,7 +237,7 @@ class ContinuumPath:
         return ContinuumComparison(times[within], apart)
 
     def _check_same(self, run: Any) -> None:
-        """Reject a run that does not go over into this path as its ridge goes to zero."""
+        """Reject a run that does not converge to this path as its ridge goes to zero."""
         if not isinstance(run, Trajectory):
             raise InvalidInput("run", run, "must be a result of selftrain.solve")
         check_continuous(run.problem, run.recipe)

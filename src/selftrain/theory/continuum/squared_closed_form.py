@@ -165,7 +165,7 @@ class SquaredClosedForm:
 
     def _points(self, times: Array, log_kept: Array, log_ratio: Array, grown: Array) -> Points:
         r"""Points from $\ln(m/m_0)$ and $\ln(v/m^2)$ without annealing, and the logarithm of what
-        annealing multiplied the model by: m and v may be too small for numbers, their ratio is not.
+        annealing multiplied the model by: m and v may underflow, their ratio does not.
         """
         log_squared_cosine = -np.logaddexp(0.0, log_ratio)
         log_norm = math.log(abs(self.start.m)) + log_kept - 0.5 * log_squared_cosine + grown

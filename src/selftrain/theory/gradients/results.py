@@ -83,7 +83,9 @@ def results(run: Trajectory, of: str | Callable[[Trajectory], float], at: int | 
 
 
 def _error(run: Trajectory, at: int, column: Array) -> Direct:
-    r"""Of $\rho H((m+B)/\sqrt{q_+}) + (1-\rho) H((m-B)/\sqrt{q_-})$, and in the test mixture."""
+    r"""Return the derivatives of $\rho H((m+B)/\sqrt{q_+}) + (1-\rho) H((m-B)/\sqrt{q_-})$, also in
+    the test mixture.
+    """
     m, bias = float(run.scaled("m")[at]), float(run.scaled("bias")[at])
     rho, variances, by_rho = run.problem.test_mixture.rho, run.scaled("logit_variances")[at], 0.0
     for k, (sign, share) in enumerate(((-1.0, 1.0 - rho), (1.0, rho))):

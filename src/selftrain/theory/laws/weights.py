@@ -206,7 +206,9 @@ def overlaps_of(run: Trajectory) -> Array:
 
 
 def response_of(run: Trajectory) -> Array:
-    """Return how the weights of step t answer a field on those of step s, lower triangular."""
+    """Return how the weights of step t respond to a linear term in the loss of step s, lower
+    triangular.
+    """
     assert run.space is not None
     space = run.space
     first = [answer for _, answer in _chains(run)]
@@ -229,7 +231,7 @@ def _spreads(run: Trajectory) -> list[Array]:
 
 
 def _chains(run: Trajectory) -> Iterator[tuple[Array, Array]]:
-    """By what the weights of the step before live on in each step, and the response of each."""
+    """Return for each step the factor of the previous weights in the new ones, and the response."""
     assert run.unknowns is not None
     assert run.gammas is not None
     inputs = StepInputs(run.problem, run.recipe)
@@ -239,8 +241,8 @@ def _chains(run: Trajectory) -> Iterator[tuple[Array, Array]]:
 
 
 def _over_pairs(run: Trajectory, first: list[Array], of: Callable[[Array], Array]) -> Array:
-    """A lower triangular table over pairs of steps t >= s: a function of what step s began with,
-    `first[s]`, as it lives on in step t.
+    """Return a lower triangular table over pairs of steps t >= s: a function of `first[s]`
+    propagated to step t.
     """
     table = np.full((run.m.size, run.m.size), np.nan)
     alive = np.empty((run.good_steps, *first[0].shape)) if first else np.empty(0)
