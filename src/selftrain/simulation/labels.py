@@ -164,8 +164,8 @@ def one_class(targets: Array, codes: Array) -> bool:
 
 
 def majority(targets: Array, codes: Array, bias: Any) -> int:
-    """Return the class that a collapsed seed predicts: that of its targets or, without targets, of its
-    bias.
+    """Return the class that a collapsed seed predicts: that of its targets or, without targets, of
+    its bias.
     """
     if targets.ndim > 1:
         return int(np.argmax(targets.mean(axis=0) if len(targets) else bias))
