@@ -9,10 +9,10 @@ import math
 import numpy as np
 import pytest
 
-from selftrain import Problem, Recipe, SelfTrainError, solve
+from selftrain import Problem, Recipe, solve
 from selftrain.errors import InvalidInput
 from selftrain.expansions import squared_closed_form
-from selftrain.theory.faded import _Step, faded_limit, last_step
+from selftrain.theory.faded import _Step, faded_limit
 
 DELTA = 0.75**2
 
@@ -59,7 +59,6 @@ def test_long_runs_come_to_the_limit(alpha_u: float, recipe: Recipe) -> None:
     assert run.error[-1] == pytest.approx(limit.error, rel=1e-8)
     assert run.chi[-1] == pytest.approx(limit.chi, rel=1e-8)
     assert run.log_q[-1] - run.log_q[-2] == pytest.approx(2 * math.log(limit.kept), rel=1e-7)
-    assert last_step(problem, recipe).error == pytest.approx(limit.error, rel=1e-8)
 
 
 def test_a_step_of_small_weights_is_that_of_the_solver() -> None:
@@ -83,22 +82,14 @@ def test_a_run_goes_on_where_its_weights_are_no_numbers_any_more() -> None:
     """
     problem = Problem(0.5, 1.2, 0.5, 1.0, steps=3000, loss="squared")
     recipe = Recipe(0.05, 0.5)
-    end = last_step(problem, recipe)
+    run = solve(problem, recipe)
     form = squared_closed_form(problem, recipe)
     step = form.step(0.5)
-    assert end.faded_at is not None
-    assert end.faded_at < 3000
-    assert end.kept == pytest.approx(step.keep, rel=1e-12)
-    assert end.cosine**2 == pytest.approx(form.discrete.squared_cosine[-1], rel=1e-10)
+    assert run.fading is not None
+    assert run.log_q[-1] - run.log_q[-2] == pytest.approx(2 * math.log(step.keep), rel=1e-10)
+    assert run.cosine[-1] ** 2 == pytest.approx(form.discrete.squared_cosine[-1], rel=1e-10)
     log_m2 = 2 * (math.log(form.start.m) + 3000 * math.log(step.keep))
-    assert end.log_q == pytest.approx(log_m2 - 2 * math.log(end.cosine), rel=1e-10)
-
-
-def test_runs_that_do_not_fade_end_as_solved() -> None:
-    problem = Problem(0.5, 2.0, 0.5, DELTA, steps=8)
-    run = solve(problem, Recipe())
-    end = last_step(problem, Recipe())
-    assert (end.error, end.chi, end.faded_at) == (run.error[-1], run.chi[-1], None)
+    assert run.log_q[-1] == pytest.approx(log_m2 - 2 * math.log(run.cosine[-1]), rel=1e-10)
 
 
 def test_a_direction_that_is_lost() -> None:
@@ -134,9 +125,3 @@ def test_the_threshold_of_one_point_per_feature() -> None:
 def test_what_has_no_limit_is_refused(problem: Problem, recipe: Recipe, field: str) -> None:
     with pytest.raises(InvalidInput, match=field):
         faded_limit(problem, recipe)
-
-
-def test_a_run_that_ends_for_another_reason_is_not_continued() -> None:
-    problem = Problem(0.5, 2.0, 0.4, DELTA, steps=64)
-    with pytest.raises(SelfTrainError, match="collapse"):
-        last_step(problem, Recipe(sharpness=math.inf))

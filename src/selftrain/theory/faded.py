@@ -1,5 +1,5 @@
-r"""What becomes of a run whose weights fade: its last step for any number of steps, and the limit
-$T \to \infty$. How `solve` continues where weights underflow is in `fading`.
+r"""The limit $T \to \infty$ of a run whose weights fade. How `solve` continues where they underflow
+is in `fading`.
 
 A ridge shrinks the weights by a factor per step; below one point per feature ($\alpha_U P_{sel} <
 1$) by a factor that stays away from one however small the ridge, because a batch says nothing about
@@ -28,18 +28,17 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import brentq
 
-from ..errors import InvalidInput, StageError
+from ..errors import InvalidInput
 from ..labelers import SoftLabels
 from ..losses import Logistic, Squared
 from ..observables import generalization_error
 from ..problem import Problem
 from ..recipe import Recipe
-from .solve import solve
 from .step.robust import solve_step
 from .step_inputs import StepInputs
 from .tolerances import confirmable, exponent_of
 
-__all__ = ["FadedState", "faded_limit", "last_step"]
+__all__ = ["FadedState", "faded_limit"]
 
 TIGHT = 1e-12
 """Tolerance of a step of the map of directions, whose fixed point is sought to rounding."""
@@ -47,23 +46,19 @@ TIGHT = 1e-12
 
 @dataclass(frozen=True)
 class FadedState:
-    r"""The last step of a run, whatever the size of its weights.
+    r"""A model whose weights are all but zero: what does not depend on their size.
 
     Attributes:
         error: generalisation error on the test mixture of the problem.
         one_minus_cosine: $1 - m/\sqrt q$.
         chi: $\chi$ of the step.
-        log_q: natural logarithm of q; minus infinity in the limit $T \to \infty$.
         kept: the factor by which the norm changed in the step, $\sqrt{q/q'}$.
-        faded_at: the last step before the weights underflow; None if they do not.
     """
 
     error: float
     one_minus_cosine: float
     chi: float
-    log_q: float
     kept: float
-    faded_at: int | None = None
 
     @property
     def cosine(self) -> float:
@@ -102,27 +97,7 @@ def faded_limit(problem: Problem, recipe: Recipe) -> FadedState:
     there, test = step(fixed), problem.test_mixture
     m, q, bias = np.array([there.cosine]), np.ones(1), np.zeros(1)
     error = float(generalization_error(m, q, bias, test.rho, test.delta)[0])
-    return FadedState(error, 1.0 - fixed, there.chi, -math.inf, there.kept)
-
-
-def last_step(problem: Problem, recipe: Recipe, tolerance: float = 1e-10) -> FadedState:
-    """Return the last step of a run, with the logarithm of its norm.
-
-    Arguments:
-        problem, recipe, tolerance: as for `solve`.
-
-    >>> problem = Problem(alpha_l=0.5, alpha_u=0.25, rho=0.5, delta=0.75**2, steps=1024)
-    >>> end = last_step(problem, Recipe(lambda_l=0.05, lambda_u=0.1))
-    >>> round(end.error, 6), round(end.log_q), end.faded_at < 300
-    (0.324012, -2423, True)
-    """
-    run = solve(problem, recipe, tolerance)
-    if run.collapsed_at is not None:
-        raise StageError(run.collapsed_at, "the labels collapse into one class", {}, math.nan)
-    error, off, chi = (float(x[-1]) for x in (run.error, run.one_minus_cosine, run.chi))
-    kept = math.exp(0.5 * (run.log_q[-1] - run.log_q[-2])) if problem.steps else math.nan
-    faded = None if run.fading is None else int(np.argmax(run.fading.exponents > 0)) - 1
-    return FadedState(error, off, chi, float(run.log_q[-1]), kept, faded)
+    return FadedState(error, 1.0 - fixed, there.chi, there.kept)
 
 
 class _Direction(NamedTuple):

@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..arrays import Array
 from ..labelers import HardLabels
 from ..problem import Problem
 from ..recipe import Recipe
-from .averages.batch import (
-    OTHER,
-    Batch,
-    CompiledAverages,
-    Labelling,
-    kind_of,
-    reference_sharpness,
-)
-from .averages.generic.averages import GenericAverages
+from .averages.batch import OTHER, Batch, Labelling, kind_of, reference_sharpness
+from .averages.generic.averages import averages_of
 from .geometry.mirror import own_mirrors, treats_classes_alike
 from .geometry.space import Spectrum, mean_variance, space_of
 from .step.equations import work_for
 from .step.march import BALANCED, LOSS, RIDGE, ROW, SHARPNESS, THRESHOLD, Samples, Schedule
 from .step.robust import StepEquations
+from .tolerances import exponent_of
+
+if TYPE_CHECKING:
+    from .trajectory import Trajectory
 
 
 class StepInputs:
@@ -112,11 +110,27 @@ class StepInputs:
             gamma = float(reference_sharpness(kind, sharpness))
             labels = Labelling(float(m), np.sqrt(np.array(squares)), bias, gamma)
         batch = Batch(plan.groups[t], limit, sharpness, t == 0, kind, plan.wrong)
-        averages: CompiledAverages | GenericAverages
-        if kind == OTHER:
-            loss, labeler = self.problem.loss_at(t), self.recipe.label_function
-            averages = GenericAverages(t, loss, labeler, labels, batch)
-        else:
-            averages = CompiledAverages(labels, batch, self.work.room)
+        loss, labeler = self.problem.loss_at(t), self.recipe.label_function
+        averages = averages_of(t, loss, labeler, labels, batch, self.work.room)
         algebra = self.space.step(old, clusters)
         return StepEquations(t, algebra, averages, ridge, self.recipe.fix_bias)
+
+
+def train_loss(trajectory: Trajectory, steps: NDArray[np.int64]) -> Array:
+    r"""Return $E[l(\hat y, h + \hat u)]$ over the selected training samples of some steps, at the
+    minimum; NaN where a step has no solution.
+    """
+    inputs = StepInputs(trajectory.problem, trajectory.recipe)
+    losses, exponent = np.full(len(steps), math.nan), exponent_of(trajectory.stats.tolerance)
+    assert trajectory.unknowns is not None
+    for i, t in enumerate(steps.tolist()):
+        if t < trajectory.good_steps:
+            equations = inputs.equations(t, *trajectory.model_before(t))
+            losses[i] = equations.mean_loss(trajectory.unknowns[t], exponent)
+    if trajectory.fading is None:
+        return losses
+    # above the loss of no weights it is quadratic in them
+    loss, nothing = trajectory.problem.loss_at(1), np.zeros(1)
+    least = float(loss.value(loss.link(nothing), nothing)[0])
+    faded = trajectory.fading.exponents[steps]
+    return np.where(faded > 0, least + np.ldexp(losses - least, -2 * faded), losses)

@@ -15,8 +15,8 @@ from ..observables import one_minus_cosine
 from ..problem import Problem
 from ..protocol import new_samples
 from ..recipe import Recipe
-from .averages.batch import OTHER, Batch, CompiledAverages, Labelling, kind_of, room_for
-from .averages.generic.averages import GenericAverages
+from .averages.batch import Batch, Labelling, kind_of, room_for
+from .averages.generic.averages import averages_of
 from .exact import solve_exact
 from .geometry.mirror import own_mirrors, treats_classes_alike
 from .geometry.modes import BIAS
@@ -66,15 +66,10 @@ def supervised_model(
     algebra = space.supervised([*groups])
     loss, labeler = problem.loss_function, SoftLabels()
     labels = Labelling(0.0, np.ones(weights.size), 0.0, 0.0)
-    kind = kind_of(loss, labeler)
-    batch = Batch(
-        np.array([weights, positives / weights]), 0.0, math.inf, True, kind, problem.wrong_labels
-    )
-    averages: CompiledAverages | GenericAverages
-    if kind == OTHER:
-        averages = GenericAverages(0, loss, labeler, labels, batch)
-    else:
-        averages = CompiledAverages(labels, batch, room_for(weights.size))
+    groups_of = np.array([weights, positives / weights])
+    kind, wrong = kind_of(loss, labeler), problem.wrong_labels
+    batch = Batch(groups_of, 0.0, math.inf, True, kind, wrong)
+    averages = averages_of(0, loss, labeler, labels, batch, room_for(weights.size))
     equations = StepEquations(0, algebra, averages, ridge, False)
     with threads_of(space):
         solution = solve_step(equations, exponent_of(tolerance), confirmable(tolerance))

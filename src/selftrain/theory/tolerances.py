@@ -86,7 +86,7 @@ STILL = 1e-9
 """The new noise of a model that does not move, in units of the logits: small, and not zero."""
 
 NEWTON_STEPS = 25
-"""Newton steps from a start before it is given up; the damped way to the root takes 8 to 15."""
+"""Newton steps from a start before it is given up; the damped path to the root takes 8 to 15."""
 
 NEWTON_STEPS_NEAR = 7
 """Newton steps from a prediction: near the root each doubles the digits."""
@@ -132,10 +132,7 @@ NEGLIGIBLE_WEIGHT = 1e-40
 """Nodes of smaller weight are skipped: they change no digit of any average."""
 
 CAPACITY = 24000
-"""Outer nodes a rule may have; beyond that the step goes to the slower ways, or is refused."""
-
-INNER_CAPACITY = 400
-"""Nodes of the rule over the new noise, enough for its largest scale at the finest exponent."""
+"""Outer nodes a rule may have; beyond that the step goes to slower methods, or is rejected."""
 
 INNER_POINTS = 20000
 """Points of one integral over the proximal point before it is given up."""

@@ -403,7 +403,7 @@ class Trajectory(SolvedRun):
         """The training loss of some steps: it takes a pass over the equations of each."""
         if self.reuse is not None:
             return np.array(self.reuse.measured[3][steps])
-        from .train_loss import train_loss
+        from .step_inputs import train_loss
 
         return train_loss(self, steps)
 

@@ -21,7 +21,7 @@ from ...problem import Problem
 from ...recipe import Recipe
 from ...sweeps import Computation, Output
 from ...theory.bayes import BayesLimits, bayes_error
-from ...theory.faded import last_step
+from ...theory.solve import solve
 from ...tuning.optimum import Optimum
 from ...tuning.supervised import (
     SupervisedFit,
@@ -193,9 +193,10 @@ def _faded_row(problem: Problem, start: Recipe, selection: bool) -> tuple[Recipe
 
     def error(at: Any) -> float:
         try:
-            return last_step(problem, recipe(at)).error
+            run = solve(problem, recipe(at))
         except StageError:
             return 1.0
+        return 1.0 if run.collapsed_at is not None else float(run.error[-1])
 
     row: dict[str, Any] = {
         **dict.fromkeys((*MEASURED, *CHOSEN, "hardness_soft"), math.nan),
@@ -219,10 +220,10 @@ def _faded_row(problem: Problem, start: Recipe, selection: bool) -> tuple[Recipe
         options={"xatol": 1e-6, "fatol": 1e-12, "maxfev": FADED_SEARCH * len(bounds)},
     )
     best = recipe(found.x)
-    end = last_step(problem, best)
+    end = solve(problem, best)
     row |= {name: _number(getattr(best, name)) for name in CHOSEN}
-    row |= {"error": end.error, "one_minus_cosine": end.one_minus_cosine, "chi": end.chi}
-    row |= {"q": math.exp(end.log_q), "m": 0.0, "bias": 0.0}
+    row |= {name: float(getattr(end, name)[-1]) for name in ("error", "one_minus_cosine", "chi")}
+    row |= {"q": math.exp(end.log_q[-1]), "m": 0.0, "bias": 0.0}
     return best, row
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from ...problem import Problem
 from ...recipe import Recipe
 from ...sweeps import Computation, Output
-from ...theory.faded import last_step
+from ...theory.solve import solve
 
 OVER_T = ("T",)
 
@@ -20,14 +20,14 @@ def fixed_ridge(
     """Compute the last step of runs of T = 1, 2, 4, ..., `longest` steps."""
     lengths = 2 ** np.arange(int(longest).bit_length())
     recipe = Recipe(lambda_l, lambda_u)
-    ends = [
-        last_step(Problem(alpha_l, alpha_u, 0.5, delta, steps=length), recipe)
+    runs = [
+        solve(Problem(alpha_l, alpha_u, 0.5, delta, steps=length), recipe)
         for length in lengths.tolist()
     ]
     return {
         "T": lengths,
-        "chi": np.array([end.chi for end in ends]),
-        "error": np.array([end.error for end in ends]),
+        "chi": np.array([run.chi[-1] for run in runs]),
+        "error": np.array([run.error[-1] for run in runs]),
     }
 
 

@@ -125,6 +125,17 @@ def reference_sharpness(loss: int, sharpness: float) -> float:
     return sharpness if sharpness <= most else 0.0
 
 
+@kernel(allocates=False, internal=True)
+def logits_of(at: At, labels: Labelling, sharpness: float, k: int) -> Logits:
+    """The new logits of group k."""
+    groups, change = labels.roots.shape[0], at.anchor - labels.gamma
+    return Logits(
+        labels.gamma, sharpness, at.fields[0, 0] + change * labels.m,
+        (at.fields[1 + k, 0] + change) * labels.roots[k], at.lift, at.fields[1 + groups + k, 0],
+        at.fields[1 + 2 * groups + k, 0],
+    )  # fmt: skip
+
+
 @kernel(allocates=False)
 def batch_averages(
     at: At, labels: Labelling, batch: Batch, exponent: float, extra: Extra | None, room: Room
@@ -132,13 +143,9 @@ def batch_averages(
     """Fill the records of the groups; the nodes used, -1 if too many, 0 if nothing is
     selected.
     """
-    groups = room.moments.shape[0]
     used = 0
-    for k in range(groups):
-        shift = at.fields[0, 0] + (at.anchor - labels.gamma) * labels.m
-        tilt = (at.fields[1 + k, 0] + (at.anchor - labels.gamma)) * labels.roots[k]
-        noise, strength = at.fields[1 + groups + k, 0], at.fields[1 + 2 * groups + k, 0]
-        logits = Logits(labels.gamma, batch.sharpness, shift, tilt, at.lift, noise, strength)
+    for k in range(room.moments.shape[0]):
+        logits = logits_of(at, labels, batch.sharpness, k)
         old = OldModel(
             labels.m, labels.roots[k], labels.bias, batch.groups[1, k], batch.limit, batch.sharpness
         )

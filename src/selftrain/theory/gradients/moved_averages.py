@@ -24,12 +24,13 @@ from ..averages.batch import (
     Room,
     batch_averages,
     logistic_averages,
+    logits_of,
 )
 from ..averages.generic.averages import GenericAverages
 from ..averages.generic.panels import MASS, SHARP
 from ..averages.quadrature.rules import Logits
 from ..averages.record import BLANK, Extra, blank, named
-from ..geometry.modes import FIRST
+from ..step.equations import stiffness_of
 from ..tolerances import REFINED
 
 LABELS = Extra(loss=False)
@@ -74,11 +75,7 @@ def edges_for(groups: int) -> Array:
 @kernel(allocates=False)
 def is_small(x: Any, ridge: float, softness: Any) -> bool:
     """Whether a step changes the weights so little that its unknowns need more digits."""
-    groups = softness.shape[0]
-    stiffness = 0.0
-    for k in range(groups):
-        stiffness += math.exp(x[FIRST + groups + k]) * softness[k]
-    return ridge < SMALL_STEP * (ridge + stiffness)
+    return ridge < SMALL_STEP * (ridge + stiffness_of(x, softness))
 
 
 @kernel(allocates=False)
@@ -103,17 +100,12 @@ def fill_edges(
     Without a limit and with soft labels the two sides meet without a jump, and what is left is the
     derivative in a limit that opens a gap there.
     """
-    groups, nodes, fields, moments = labels.roots.shape[0], room.nodes, at.fields, room.moments
+    groups, nodes, moments = labels.roots.shape[0], room.nodes, room.moments
     together = batch.limit == 0.0 and not math.isinf(batch.sharpness)
     e = found[0]
     for k in range(groups):
         rho, selected = batch.groups[1, k], moments[k].share / batch.groups[0, k]
-        root, change = labels.roots[k], at.anchor - labels.gamma
-        logits = Logits(
-            labels.gamma, batch.sharpness, fields[0, 0] + change * labels.m,
-            (fields[1 + k, 0] + change) * root, at.lift, fields[1 + groups + k, 0],
-            fields[1 + 2 * groups + k, 0],
-        )  # fmt: skip
+        root, logits = labels.roots[k], logits_of(at, labels, batch.sharpness, k)
         for place in range(2):
             side = 1.0 - 2.0 * place
             # both classes in one rule: the average of one is (E[X] + s E[s X])/2

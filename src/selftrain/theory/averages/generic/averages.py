@@ -12,7 +12,7 @@ from ....arrays import Array
 from ....labelers import Labeler
 from ....losses import Loss
 from ...tolerances import EMPTY_SHARE, START_RULE
-from ..batch import At, Batch, Labelling, explicit_unknowns
+from ..batch import OTHER, At, Batch, CompiledAverages, Labelling, Room, explicit_unknowns
 from ..quadrature.rules import OldModel, given_share
 from ..record import blank, named
 from .noise import ROWS, Effort, noise_averages
@@ -131,6 +131,15 @@ class GenericAverages:
         if target.min() < low or target.max() > high:
             return 0.5
         return float(min(weight @ (target - low), weight @ (high - target)) / (high - low))
+
+
+def averages_of(
+    t: int, loss: Loss, labeler: Labeler, labels: Labelling, batch: Batch, room: Room
+) -> CompiledAverages | GenericAverages:
+    """Return the averages of a step, compiled where loss and labels allow."""
+    if batch.loss == OTHER:
+        return GenericAverages(t, loss, labeler, labels, batch)
+    return CompiledAverages(labels, batch, room)
 
 
 def _best_constant(loss: Loss, target: Array, weight: Array) -> float:
