@@ -15,8 +15,6 @@ from ..errors import (
     StageError,
     StateOverflow,
 )
-from ..runtime.kernels import kernel
-from .tolerances import LARGEST, ONLY_BIAS, REGROWN, SMALLEST
 
 
 class Ending(IntEnum):
@@ -73,22 +71,3 @@ _ERRORS: dict[Ending, type[StageError]] = {
     Ending.OVERFLOW: StateOverflow,
     Ending.UNCONFIRMED: ConvergenceError,
 }
-
-
-@kernel(allocates=False)
-def before_step(spread: float, bias: float, fixed_bias: bool, faded: bool) -> Ending:
-    r"""How a step ends before it begins, from the largest standard deviation of its old logits
-    within a class, and the old bias; SOLVED: it can begin.
-
-    Where nothing but the bias is left, the labelling model knows one class only. With a fixed bias
-    the weights may still recover, unless they underflow. `faded` says that the scale of the
-    weights is carried apart (`theory.fading`): then FADED and OVERFLOW ask for another scale.
-    """
-    only_bias = spread < ONLY_BIAS * abs(bias)
-    if only_bias and (spread <= SMALLEST or not fixed_bias):
-        return Ending.COLLAPSED
-    if not spread > SMALLEST:
-        return Ending.FADED
-    if not spread < (REGROWN if faded else LARGEST):
-        return Ending.OVERFLOW
-    return Ending.SOLVED

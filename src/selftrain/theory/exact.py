@@ -17,7 +17,7 @@ from ..problem import Problem
 from ..recipe import Recipe
 from ..runtime.progress import Progress, ProgressOption
 from .averages.batch import Labelling
-from .ending import Ending, before_step
+from .ending import Ending
 from .fading import DEGREES, Fading, is_homogeneous, shift, unscaled
 from .geometry.modes import BIAS, FIRST, HAT_M
 from .geometry.space import threads_of
@@ -33,6 +33,7 @@ from .step.march import (
     Demands,
     Samples,
     Table,
+    before_step,
     march,
 )
 from .step.prediction import LONGEST_HISTORY, extrapolated, unknown_scales

@@ -12,12 +12,22 @@ from ..arrays import Array
 from ..labelers import HardLabels
 from ..problem import Problem
 from ..recipe import Recipe
-from .averages.batch import OTHER, Batch, Labelling, kind_of, reference_sharpness
+from .averages.batch import OTHER, Batch, Labelling, kind_of
 from .averages.generic.averages import averages_of
 from .geometry.mirror import own_mirrors, treats_classes_alike
 from .geometry.space import Spectrum, mean_variance, space_of
 from .step.equations import work_for
-from .step.march import BALANCED, LOSS, RIDGE, ROW, SHARPNESS, THRESHOLD, Samples, Schedule
+from .step.march import (
+    BALANCED,
+    LOSS,
+    RIDGE,
+    ROW,
+    SHARPNESS,
+    THRESHOLD,
+    Samples,
+    Schedule,
+    reference_sharpness,
+)
 from .step.robust import StepEquations
 from .tolerances import exponent_of
 
@@ -46,7 +56,7 @@ class StepInputs:
         self.space = space_of(self.distinct)
         self.work = work_for(self.space.groups)
         self.schedule = self._schedule()
-        self.samples, self.scales = self._samples(), self._scales()
+        self.samples, self.scales = self._sets_of_samples()
 
     def _schedule(self) -> Schedule:
         """Write out what every step is given."""
@@ -80,22 +90,22 @@ class StepInputs:
         """Whether a bias of zero remains zero, for every step."""
         return np.asarray(self.schedule.kinds[:, BALANCED])
 
-    def _scales(self) -> Array:
-        rows = []
+    def _sets_of_samples(self) -> tuple[Samples | None, Array]:
+        """Return `samples` and `scales`."""
+        rows, groups = [], self.space.groups
         for clusters in self.distinct:
             found = [mean_variance(s, clusters.features) for s in clusters.covariances]
-            rows.append(found if len(found) == self.space.groups else found * self.space.groups)
-        return np.asarray(np.array(rows)[self.schedule.kinds[:, ROW]])
-
-    def _samples(self) -> Samples | None:
+            rows.append(found if len(found) == groups else found * groups)
+        scales = np.asarray(np.array(rows)[self.schedule.kinds[:, ROW]])
         if OTHER in self.schedule.kinds[:2, LOSS] or not isinstance(self.space, Spectrum):
-            return None
+            return None, scales
         noises = [self.space.noise(clusters) for clusters in self.distinct]
-        return Samples(
+        samples = Samples(
             np.array([noise.mean for noise in noises]),
             np.array([noise.variances for noise in noises]),
             noises[0].copies, noises[0].features, noises[0].room, self.length,
         )  # fmt: skip
+        return samples, scales
 
     def equations(self, t: int, old: Any, bias: float) -> StepEquations:
         """The equations of step t from the weights and the bias before it."""

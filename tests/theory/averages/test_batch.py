@@ -26,11 +26,11 @@ from selftrain.theory.averages.batch import (
     Batch,
     Labelling,
     batch_averages,
-    reference_sharpness,
     room_for,
 )
 from selftrain.theory.averages.generic.averages import GenericAverages
 from selftrain.theory.averages.record import NAMES, Extra
+from selftrain.theory.step.march import reference_sharpness
 
 M, ROOTS, OLD_BIAS = 0.7, (1.0, 1.3), -0.3
 NEW_M, PSI, BIAS, STRENGTHS = 0.9, (0.75, 0.6), 0.1, (1.4, 2.0)

@@ -22,7 +22,6 @@ from ..tolerances import (
     CAPACITY,
     EMPTY_LOG_SHARE,
     PANEL_NOISE,
-    RELATIVE_SHARPNESS,
     START_RULE,
     STILL,
 )
@@ -112,17 +111,6 @@ def kind_of(loss: Loss, labeler: Labeler) -> int:
     if type(labeler) not in (SoftLabels, HardLabels):
         return OTHER
     return {Logistic: LOGISTIC, Squared: SQUARED}.get(type(loss), OTHER)
-
-
-@kernel(allocates=False)
-def reference_sharpness(loss: int, sharpness: float) -> float:
-    r"""$\gamma_0$: the sharpness if labels and logits are comparable, else 0. Labels of the squared
-    loss are linear in the old logits, so that any finite sharpness will do.
-    """
-    if loss == OTHER:
-        return 0.0
-    most = 1e300 if loss == SQUARED else RELATIVE_SHARPNESS
-    return sharpness if sharpness <= most else 0.0
 
 
 @kernel(allocates=False, internal=True)

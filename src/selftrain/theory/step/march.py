@@ -24,18 +24,23 @@ import math
 from typing import Any, NamedTuple
 
 from ...runtime.kernels import kernel
-from ..averages.batch import SQUARED, Batch, Labelling, explicit_start, reference_sharpness
-from ..ending import Ending, before_step
+from ..averages.batch import OTHER, SQUARED, Batch, Labelling, explicit_start
+from ..ending import Ending
 from ..geometry.modes import BIAS, FIRST, Noise, Weights, advance, projections
 from ..tolerances import (
     ALTERNATE,
     COLLAPSED_MASS,
     CONFIRM_EVERY,
+    LARGEST,
     LEVELS,
     NEIGHBOURS,
     NEWTON_STEPS,
     NEWTON_STEPS_NEAR,
+    ONLY_BIAS,
     REFINED,
+    REGROWN,
+    RELATIVE_SHARPNESS,
+    SMALLEST,
 )
 from .equations import (
     HISTORY,
@@ -258,6 +263,36 @@ def setting_of(
     return StepSetting(
         noise, old, Labelling(projected[0], roots, bias, gamma), batch, softness, held
     )
+
+
+@kernel(allocates=False)
+def reference_sharpness(loss: int, sharpness: float) -> float:
+    r"""$\gamma_0$: the sharpness if labels and logits are comparable, else 0. Labels of the squared
+    loss are linear in the old logits, so that any finite sharpness will do.
+    """
+    if loss == OTHER:
+        return 0.0
+    most = 1e300 if loss == SQUARED else RELATIVE_SHARPNESS
+    return sharpness if sharpness <= most else 0.0
+
+
+@kernel(allocates=False)
+def before_step(spread: float, bias: float, fixed_bias: bool, faded: bool) -> Ending:
+    r"""How a step ends before it begins, from the largest standard deviation of its old logits
+    within a class, and the old bias; SOLVED: it can begin.
+
+    Where nothing but the bias is left, the labelling model knows one class only. With a fixed bias
+    the weights may still recover, unless they underflow. `faded` says that the scale of the
+    weights is carried apart (`theory.fading`): then FADED and OVERFLOW ask for another scale.
+    """
+    only_bias = spread < ONLY_BIAS * abs(bias)
+    if only_bias and (spread <= SMALLEST or not fixed_bias):
+        return Ending.COLLAPSED
+    if not spread > SMALLEST:
+        return Ending.FADED
+    if not spread < (REGROWN if faded else LARGEST):
+        return Ending.OVERFLOW
+    return Ending.SOLVED
 
 
 @kernel(allocates=False, internal=True)
