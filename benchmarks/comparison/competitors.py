@@ -1,4 +1,4 @@
-"""The methods of the comparison, each a function from a split to a verdict on the test rows.
+"""Linear competitors, each a function from a split to a verdict on the test rows.
 
 Competitors get columns as people prepare them: tables standardised, images centred with one scale
 and in their 100 leading principal directions (a help to all of them), text as it is. Their ridge is
@@ -8,10 +8,8 @@ C = 1, as most people do.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,10 +24,7 @@ from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 from sklearn.svm import LinearSVC
 
 from selftrain.arrays import Array
-from selftrain.estimator import Settings
-from selftrain.estimator.classifier import SelfTrainingLinearClassifier
 
-from ..speed.measure import timed
 from .tasks import Split
 
 DIRECTIONS = 100
@@ -145,7 +140,7 @@ def classic(weight: str | None, threshold: float, tuned: bool = True) -> Method:
 
 def spreading(split: Split, rows: Prepared) -> Verdict:
     """Fit scikit-learn's `LabelSpreading` on ten nearest neighbours."""
-    train, test = _dense(rows)
+    train, test = dense(rows)
     model = LabelSpreading(kernel="knn", n_neighbors=10).fit(train, split.target)
     found = np.nan_to_num(model.predict_proba(test), nan=0.5)
     return Verdict((found[:, 1] > found[:, 0]).astype(int), found[:, 1], found[:, 1])
@@ -155,7 +150,7 @@ def mixture_em(split: Split, rows: Prepared) -> Verdict:
     """Fit two Gaussians with one covariance by EM; the classes of labelled rows are fixed. Decides
     at even odds.
     """
-    train, test = _dense(rows)
+    train, test = dense(rows)
     known = split.target >= 0
     share = np.where(known, split.target, split.target[known].mean()).astype(float)
     share[~known] = supervised(None)(split, Prepared(train, train[~known], rows.ridge)).score
@@ -206,55 +201,9 @@ def transductive_svm(split: Split, rows: Prepared) -> Verdict:
     return Verdict((score > 0).astype(int), score, None, share)
 
 
-def ours(**settings: Any) -> Method:
-    """Fit `SelfTrainingLinearClassifier` on the columns as they are, deciding at even odds."""
-
-    def method(split: Split, rows: Prepared) -> Verdict:
-        model = SelfTrainingLinearClassifier(
-            class_weight="balanced", settings=Settings(**settings), random_state=0
-        )
-        model.fit(split.train, split.target)
-        score = model.decision_function(split.test)
-        probability = model.predict_proba(split.test)[:, 1]
-        return Verdict((score > 0).astype(int), score, probability, float(model.shares_[1]))
-
-    return method
-
-
-def _dense(rows: Prepared) -> tuple[Array, Array]:
+def dense(rows: Prepared) -> tuple[Array, Array]:
+    """Return training and test rows; text in its leading directions."""
     if not issparse(rows.train):
         return rows.train, rows.test
     directions = TruncatedSVD(DIRECTIONS, random_state=0).fit(rows.train)
     return directions.transform(rows.train), directions.transform(rows.test)
-
-
-METHODS: dict[str, Method] = {
-    "supervised": supervised(None),
-    "supervised, balanced": supervised("balanced"),
-    "supervised, default C": supervised(None, tuned=False),
-    "supervised, balanced, default C": supervised("balanced", tuned=False),
-    "self-training .75": classic(None, 0.75),
-    "self-training .9": classic(None, 0.9),
-    "self-training .95": classic(None, 0.95),
-    "self-training .75, balanced": classic("balanced", 0.75),
-    "self-training .9, balanced": classic("balanced", 0.9),
-    "self-training .95, balanced": classic("balanced", 0.95),
-    "self-training .75, default C": classic(None, 0.75, tuned=False),
-    "self-training .75, balanced, default C": classic("balanced", 0.75, tuned=False),
-    "self-training .9, balanced, default C": classic("balanced", 0.9, tuned=False),
-    "label spreading": spreading,
-    "mixture by EM": mixture_em,
-    "transductive SVM": transductive_svm,
-    "anchored": ours(),
-    "anchored, no neighbours": ours(neighbours=False),
-    "anchored, neighbours": ours(neighbours=True),
-    "fully supervised": fully_supervised("balanced"),
-}
-
-
-def run(method: Method, split: Split, rows: Prepared) -> tuple[Verdict, float]:
-    """Return the verdict of a method and the processor seconds it took."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        taken, verdict = timed(partial(method, split, rows))
-    return verdict, taken

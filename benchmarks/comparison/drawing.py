@@ -33,8 +33,8 @@ LINES = {
     "label spreading": (PURPLE, "^:"),
     "mixture by EM": (SKY, "D:"),
     "transductive SVM": (BLACK, "x:"),
-    "anchored": (BLUE, "o-"),
-    "anchored, neighbours": (GREEN, "o-"),
+    "anchored": (GREEN, "o-"),
+    "few labels": (BLUE, "o-"),
     "fully supervised": (GREY, "-"),
 }
 
@@ -65,7 +65,7 @@ def _means(ax: Axes, frame: pd.DataFrame) -> None:
 
 
 def _gaps(ax: Axes, frame: pd.DataFrame) -> None:
-    table = losses(frame, "anchored")
+    table = losses(frame, "few labels")
     order = table.groupby("task")["gap"].mean().sort_values().index
     place = {task: k for k, task in enumerate(order)}
     sizes = sorted(table["labels"].unique())
@@ -82,5 +82,5 @@ def _gaps(ax: Axes, frame: pd.DataFrame) -> None:
         )
     ax.axvline(0.0, color=BLACK, linewidth=0.8)
     ax.set_yticks(range(len(order)), list(order), fontsize=6.5)
-    ax.set_xlabel("anchored less scikit-learn (balanced, .9), points")
+    ax.set_xlabel("few labels less scikit-learn (balanced, .9), points")
     ax.legend(loc="lower right", fontsize=7)

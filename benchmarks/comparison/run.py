@@ -15,8 +15,9 @@ from typing import Any
 from selftrain.runtime.files import replacing
 from selftrain.runtime.progress import Progress
 
-from .competitors import METHODS, prepared, run
+from .competitors import prepared
 from .measures import measured
+from .methods import METHODS, run
 from .tasks import RealTask, named, split
 
 LABELS = (20, 40, 100)
@@ -59,17 +60,23 @@ def large_enough(task: RealTask, labels: int) -> bool:
     return 0.6 * len(task.load().classes) - labels >= FEWEST_UNLABELED
 
 
-def compute(wanted: list[Cell], store: Path, again: tuple[str, ...] = ()) -> None:
+def compute(
+    wanted: list[Cell],
+    store: Path,
+    again: tuple[str, ...] = (),
+    methods: tuple[str, ...] | None = None,
+) -> None:
     """Compute the methods that the store does not have.
 
     Arguments:
         again: methods whose stored results are replaced.
+        methods: those that are wanted; None: all.
     """
     store.mkdir(parents=True, exist_ok=True)
     with Progress(len(wanted), "runs") as progress:
         for cell in wanted:
             known = _read(store / cell.file)
-            missing = [name for name in METHODS if name not in known or name in again]
+            missing = [name for name in methods or METHODS if name not in known or name in again]
             if missing:
                 found = {**known, **_compute(cell, missing)}
                 with replacing(store / cell.file) as path:

@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 
 from ..markdown import table
-from .competitors import METHODS
 from .measures import DEGRADATION
+from .methods import METHODS
 from .run import LABELS, Cell
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ BASELINE = "self-training .9, balanced"
 DEFAULT_BASELINE = "self-training .9, balanced, default C"
 """The same with scikit-learn's own ridge, as most people use it."""
 
-OURS = ("anchored", "anchored, no neighbours", "anchored, neighbours")
+OURS = ("anchored", "few labels", "few labels, safe")
 SUPERVISED = ("supervised", "supervised, balanced")
 
 
@@ -121,11 +121,11 @@ def markdown(frame: pd.DataFrame) -> str:
         "Error of the estimated class proportion on tasks of one class against the rest:",
         _shares_text(shares(frame)),
         (
-            "Every task, `anchored` less scikit-learn's (balanced, .9), in points with the standard"
-            " error over seeds where there are several; **bold** where `anchored` is worse by more"
-            " than two standard errors:"
+            "Every task, `few labels` less scikit-learn's (balanced, .9), in points with the"
+            " standard error over seeds where there are several; **bold** where `few labels` is"
+            " worse by more than two standard errors:"
         ),
-        _losses_text(losses(frame, "anchored")),
+        _losses_text(losses(frame, "few labels")),
     ]
     return "\n\n".join(parts) + "\n"
 

@@ -10,15 +10,19 @@ from sklearn.metrics import balanced_accuracy_score, log_loss, roc_auc_score
 from benchmarks.__main__ import main
 from benchmarks.comparison import command, tables
 from benchmarks.comparison import run as running
-from benchmarks.comparison.competitors import METHODS, Verdict, discriminant
+from benchmarks.comparison.competitors import Prepared, Verdict, discriminant, prepared
 from benchmarks.comparison.drawing import draw_comparison
 from benchmarks.comparison.measures import measured
+from benchmarks.comparison.methods import METHODS
+from benchmarks.comparison.methods import run as run_method
+from benchmarks.comparison.nonlinear import implicitly_constrained
 from benchmarks.comparison.run import Cell, cells, compute, stored
 from benchmarks.comparison.summary import as_frame, difference, markdown
 from benchmarks.comparison.tasks import (
     CONFIRMATION,
     DEVELOPMENT,
     TASKS,
+    Split,
     named,
     split,
     table_sources,
@@ -31,8 +35,8 @@ FEW = (
     "self-training .9, balanced",
     "self-training .9, balanced, default C",
     "anchored",
-    "anchored, no neighbours",
-    "anchored, neighbours",
+    "few labels",
+    "few labels, safe",
 )
 
 
@@ -129,16 +133,31 @@ def test_the_command_writes_its_tables_into_a_page(few_methods, tmp_path, monkey
 
 
 def test_every_method_gives_a_verdict():
-    from benchmarks.comparison.competitors import prepared, run
-
     parts = split(named("breast cancer"), 40, seed=0)
     rows = prepared(parts, "table")
     for name, method in METHODS.items():
-        verdict, seconds = run(method, parts, rows)
+        verdict, seconds = run_method(method, parts, rows)
         assert set(np.unique(verdict.decision)) == {0, 1}, name
         assert measured(verdict, parts.truth, 0.4)["balanced_error"] < 0.2, name
         assert seconds > 0
     assert Cell("breast cancer", 40, 0).file == "breast-cancer-40-0.json"
+
+
+def test_implicit_constraints_are_the_best_labels_for_the_labelled_rows():
+    """No labels of the unlabelled rows from 0 to 1 give the labelled rows a smaller error."""
+    random = np.random.default_rng(0)
+    target = np.append(random.integers(0, 2, 12), np.full(30, -1))
+    train = random.standard_normal((42, 3)) + np.where(target == 1, 1.0, 0.0)[:, None]
+    rows = Prepared(train, train[:12], {})
+    found = implicitly_constrained(Split(train, target, target, train[:12], target[:12]), rows)
+    own = np.mean((found.score - target[:12]) ** 2)
+    design = np.column_stack([train, np.ones(42)])
+    second = design.T @ design
+    second += np.trace(second) / 4 * np.diag([1.0, 1.0, 1.0, 0.0])
+    for _ in range(300):
+        labels = np.append(target[:12], random.random(30).round(random.integers(0, 2)))
+        score = design[:12] @ np.linalg.solve(second, design.T @ labels)
+        assert np.mean((score - target[:12]) ** 2) >= own
 
 
 def test_a_study_of_tables_resumes(monkeypatch, tmp_path, capsys):

@@ -29,9 +29,8 @@ SEPARATED = 0.5
 as not separated."""
 
 
-def self_training(seed: int, **constants: Any) -> SelfTrainingLinearClassifier:
+def self_training(seed: int, settings: Settings | None = None) -> SelfTrainingLinearClassifier:
     """Return an unfitted self-training model that decides at even odds."""
-    settings = Settings(**constants)
     return SelfTrainingLinearClassifier(
         class_weight="balanced", settings=settings, random_state=seed
     )
@@ -81,22 +80,30 @@ def fit_averaged(rows: Any, codes: Array, kind: str, seed: int) -> Averaged:
         first = self_training(seed).fit(rows, codes)
         if first.method_ == "gaussian":
             return Averaged((first,), "gaussian")
-    constants = _member_constants(kind, rows.shape[0])
-    fitted = tuple(
-        self_training(seed + k, **each).fit(rows, codes) for k, each in enumerate(constants)
-    )
+    fitted = _fit_members(rows, codes, seed, _settings(kind, rows.shape[0]))
     if np.mean([_separation(one) for one in fitted]) >= SEPARATED:
         return Averaged(fitted, "self-training")
-    starts = [self_training(seed + k, steps=0, preprocessing=PREPROCESSING[kind]) for k in range(3)]
-    return Averaged(tuple(one.fit(rows, codes) for one in starts), "supervised")
+    start = Settings(steps=0, preprocessing=PREPROCESSING[kind])
+    return Averaged(_fit_members(rows, codes, seed, [start] * MEMBERS), "supervised")
 
 
-def _member_constants(kind: str, samples: int) -> list[dict[str, Any]]:
-    scaling = {"preprocessing": PREPROCESSING[kind]}
-    if kind == "embedding":
-        most = most_directions(np.ones(samples))
-        return [{"neighbours": True, "directions": min(d, most), **scaling} for d in DIRECTIONS]
-    return [scaling] * MEMBERS
+def _fit_members(
+    rows: Any, codes: Array, seed: int, settings: list[Settings]
+) -> tuple[SelfTrainingLinearClassifier, ...]:
+    models = [self_training(seed + k, each) for k, each in enumerate(settings)]
+    return tuple(model.fit(rows, codes) for model in models)
+
+
+def _settings(kind: str, samples: int) -> list[Settings]:
+    """Return the settings of the members."""
+    scaling = PREPROCESSING[kind]
+    if kind != "embedding":
+        return [Settings(preprocessing=scaling)] * MEMBERS
+    most = most_directions(np.ones(samples))
+    return [
+        Settings(neighbours=True, preprocessing=scaling, directions=min(count, most))
+        for count in DIRECTIONS
+    ]
 
 
 def _separation(model: SelfTrainingLinearClassifier) -> float:

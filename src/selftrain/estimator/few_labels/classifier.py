@@ -19,15 +19,16 @@ from ..checks import check_digits, check_finite, given, text_columns
 from ..evaluation import labeled_scorer
 from ..options import check_class_weight, check_weighted_classes
 from ..prepared import MOST_IN_GRAPH
+from ..settings import Settings
 from ..targets import Classes, read_targets, warn_about_labels
-from .averaged import PREPROCESSING, Averaged, fit_averaged
+from .averaged import PREPROCESSING, Averaged, fit_averaged, self_training
 from .ensemble import Ensemble, fit_ensemble
 from .graph import ClassGraph, class_graph
 from .heavy_tails import ranks_of_heavy_tails
 from .kinds import KINDS, recognise
 from .missing import fit_imputer
 from .samples import distinct_samples
-from .scores import self_trained
+from .scores import ANCHORED, self_trained
 
 __all__ = ["FewLabelClassifier"]
 
@@ -122,10 +123,14 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return fit_averaged(matrix, target.codes, self.kind_, seed)
         ranks = ranks_of_heavy_tails(matrix)
         samples = distinct_samples(matrix, target.codes, len(target.names), random)
-        trained = self_trained(samples._replace(rows=ranks.transform(samples.rows)), seed)
-        if trained.model.method_ == "gaussian" and not ranks.columns.size:
-            return Averaged((trained.model,), "gaussian")
-        return fit_ensemble(samples, ranks, trained, self.safe, seed)
+        ranked = samples._replace(rows=ranks.transform(samples.rows))
+        free = Settings(neighbours=False)
+        model = self_training(seed, ANCHORED if ranks.columns.size else free)
+        model.fit(ranked.rows, ranked.codes, ranked.weights)
+        if model.method_ == "gaussian":
+            return Averaged((model,), "gaussian")
+        trained = self_trained(ranked, model)
+        return fit_ensemble(samples, ranked.rows, ranks, trained, self.safe, seed)
 
     def _fit_graph(
         self, matrix: Any, target: Classes, random: np.random.RandomState

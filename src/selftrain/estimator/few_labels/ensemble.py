@@ -98,7 +98,8 @@ class Ensemble(NamedTuple):
 
     def log_odds(self, rows: Array) -> Array:
         """Return population log-odds, a column per class against the rest."""
-        scores = _scores(rows, self.ranks, self.self_trained, self.forest, self.linear)
+        ranked = self.ranks.transform(rows)
+        scores = _scores(rows, ranked, self.self_trained, self.forest, self.linear)
         sums = [one.factors @ scores[:, :, k] for k, one in enumerate(self.combined)]
         return np.column_stack(
             [one.slope * total + one.shift for one, total in zip(self.combined, sums, strict=True)]
@@ -106,17 +107,18 @@ class Ensemble(NamedTuple):
 
 
 def fit_ensemble(
-    samples: Samples, ranks: Ranks, trained: SelfTrained, safe: bool, seed: int
+    samples: Samples, ranked: Array, ranks: Ranks, trained: SelfTrained, safe: bool, seed: int
 ) -> Ensemble:
     """Fit the other two scores to the samples, and combine the three.
 
     Arguments:
-        trained: self-training on the samples with `ranks`.
+        ranked: the samples with `ranks`.
+        trained: self-training on these.
     """
-    trees = forest(samples._replace(rows=ranks.transform(samples.rows)), seed)
+    trees = forest(samples._replace(rows=ranked), seed)
     line = linear(samples)
-    others = samples.unknown if len(samples.unknown) else np.arange(len(samples.codes))
-    scores = _scores(samples.rows[others], ranks, trained, trees, line)
+    others = samples.unknown if len(samples.unknown) else samples.known
+    scores = _scores(samples.rows[others], ranked[others], trained, trees, line)
     held_out = np.array([trained.held_out, trees.held_out, line.held_out])
     weights = samples.weights[samples.known]
     combined = tuple(
@@ -126,9 +128,8 @@ def fit_ensemble(
     return Ensemble(ranks, trained, trees, line, combined, _disagreement(scores[1], scores[2]))
 
 
-def _scores(rows: Array, ranks: Ranks, trained: SelfTrained, trees: Forest, line: Linear) -> Array:
+def _scores(rows: Array, ranked: Array, trained: SelfTrained, trees: Forest, line: Linear) -> Array:
     """Return the scores of samples, by score, sample and column."""
-    ranked = ranks.transform(rows)
     return np.array([trained.score(ranked), trees.score(ranked), line.score(rows)])
 
 

@@ -10,12 +10,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import logit
+from sklearn.base import clone
 from sklearn.ensemble import RandomForestRegressor
 
 from ...arrays import Array
 from ..classifier import SelfTrainingLinearClassifier
 from ..folds import Labeled, supervised_start
-from .averaged import as_columns, self_training
+from ..settings import TABLE, Settings
+from .averaged import as_columns
 from .samples import Samples
 
 TREES = 100
@@ -24,6 +26,10 @@ FEATURES = 0.5
 
 CERTAIN = 0.02
 """Forest means are clipped so far from 0 and 1: a hundred trees that agree are not certain."""
+
+
+ANCHORED = Settings(neighbours=False, mixture_steps=TABLE.mixture_steps)
+"""Self-training on a table; a constant that is set keeps it from the Gaussian method."""
 
 
 class SelfTrained(NamedTuple):
@@ -37,20 +43,15 @@ class SelfTrained(NamedTuple):
         return as_columns(self.model.decision_function(rows))
 
 
-def self_trained(samples: Samples, seed: int) -> SelfTrained:
-    """Self-train with all labels, and without those of each fold."""
-
-    def fit(codes: Array) -> SelfTrainingLinearClassifier:
-        return self_training(seed, neighbours=False).fit(samples.rows, codes, samples.weights)
-
-    model = fit(samples.codes)
+def self_trained(samples: Samples, model: SelfTrainingLinearClassifier) -> SelfTrained:
+    """Add held-out scores to an anchored model: of runs without the labels of each fold."""
     labeled = samples.rows[samples.known]
     held_out = as_columns(model.decision_function(labeled))
     for fold in samples.usable_folds():
+        part = clone(model).set_params(settings=ANCHORED)
+        part.fit(samples.rows, samples.without(fold), samples.weights)
         outside = samples.folds == fold
-        held_out[outside] = as_columns(
-            fit(samples.without(fold)).decision_function(labeled[outside])
-        )
+        held_out[outside] = as_columns(part.decision_function(labeled[outside]))
     return SelfTrained(model, held_out)
 
 
