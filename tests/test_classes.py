@@ -16,6 +16,7 @@ from selftrain.protocol import (
     SampleGroup,
     Use,
     class_basis,
+    new_samples,
     protocol_of,
 )
 
@@ -102,11 +103,11 @@ def test_self_distillation_relabels_the_labelled_samples() -> None:
     first, second = (protocol.fits[t].uses[0] for t in (1, 2))
     assert (first.weight, first.given, first.labels.teacher) == (1.0, 0.0, 0)
     assert (second.weight, second.given, second.labels.teacher) == (1.0, 0.5, 1)
-    assert problem.new_rows.tolist() == [0.0, 0.0]
+    assert new_samples(problem).tolist() == [0.0, 0.0]
     assert not problem.every_sample_once
     both = Problem(**TWO, alpha_u=3.0, batches="labeled+fresh")
     assert [group.alpha for group in protocol_of(both, Recipe()).groups] == [1.5, 3.0, 3.0]
-    assert both.new_rows.tolist() == [3.0, 3.0]
+    assert new_samples(both).tolist() == [3.0, 3.0]
     np.testing.assert_allclose(problem.given_labels, [[0.8, 0.2], [0.2, 0.8]])
 
 

@@ -10,7 +10,15 @@ from selftrain.errors import InvalidInput
 from selftrain.labelers import get_labeler
 from selftrain.losses import get_loss
 from selftrain.mixture.clusters import sphere
-from selftrain.protocol import Fit, Protocol, PseudoLabels, SampleGroup, Use, protocol_of
+from selftrain.protocol import (
+    Fit,
+    Protocol,
+    PseudoLabels,
+    SampleGroup,
+    Use,
+    new_samples,
+    protocol_of,
+)
 
 WORDS = {"alpha_l": 0.5, "alpha_u": 2.0, "rho": 0.4, "delta": 0.5, "steps": 3}
 
@@ -24,7 +32,7 @@ def test_groups_of_a_batch_that_returns() -> None:
     assert (protocol.groups[1].name, protocol.groups[1].alpha) == ("a", 2.0)
     assert sorted(first) == [1, 3]
     assert sorted(second) == [2]
-    assert problem.new_rows.tolist() == [2.0, 2.0, 0.0]
+    assert new_samples(problem).tolist() == [2.0, 2.0, 0.0]
 
 
 def test_parts_of_a_pool_share_the_rows_of_a_step() -> None:
@@ -32,7 +40,7 @@ def test_parts_of_a_pool_share_the_rows_of_a_step() -> None:
     protocol = protocol_of(problem, Recipe())
     assert [group.alpha for group in protocol.groups[1:]] == [1.0, 1.0, 1.0]
     assert [sorted(uses) for uses in protocol.uses[1:]] == [[1, 3], [1, 2], [2, 3]]
-    assert problem.new_rows.tolist() == [2.0, 1.0, 0.0]
+    assert new_samples(problem).tolist() == [2.0, 1.0, 0.0]
 
 
 @pytest.mark.parametrize(

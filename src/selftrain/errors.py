@@ -81,9 +81,9 @@ class StageError(SelfTrainError):
     def to_dict(self) -> dict[str, Any]:
         """The error as plain values; `StageError.from_dict` gives it back.
 
-        >>> error = EmptySelection(3, "no point is selected", {"m": 1.0}, math.nan)
+        >>> error = EmptySelection(3, "no sample is selected", {"m": 1.0}, math.nan)
         >>> StageError.from_dict(error.to_dict())
-        EmptySelection('step 3: no point is selected (state m=1)')
+        EmptySelection('step 3: no sample is selected (state m=1)')
         """
         return {
             "kind": type(self).__name__,
@@ -105,12 +105,12 @@ class ConvergenceError(StageError):
     """No start and no fallback gave a solution confirmed on the refined rule."""
 
 
-NOTHING_SELECTED = "the threshold {threshold} rejects every point of the batch"
+NOTHING_SELECTED = "the threshold {threshold} rejects every sample of the batch"
 """The reason of an `EmptySelection`, in theory and simulation."""
 
 
 class EmptySelection(StageError):
-    """The threshold rejects every unlabelled point of this step."""
+    """The threshold rejects every unlabelled sample of this step."""
 
 
 class StateOverflow(StageError):

@@ -27,7 +27,6 @@ from .protocol import (
     LABELED,
     BatchNames,
     batch_names,
-    new_samples,
     parts_of,
     proportions_of,
     sample_groups,
@@ -173,10 +172,10 @@ class Problem(Portable):
         """P(given label | true class), one row per true class."""
         return label_matrix(self.label_noise, self.classes)
 
-    def needs_two_classes(self, verb: str) -> None:
+    def needs_two_classes(self, what: str) -> None:
         """Reject more than two classes, for what is known for two only."""
         if self.classes > 2:
-            accepted = f"{verb} is known for two classes only: use solve or simulate"
+            accepted = f"{what} is known for two classes only: use solve or simulate"
             raise InvalidInput("rho", self.rho, accepted)
 
     def _put_shape(self) -> None:
@@ -244,18 +243,18 @@ class Problem(Portable):
         return protocol.every_sample_once(self)
 
     def labeled_alone(self) -> Self:
-        """The labelled rows of this problem and step 0 alone, measured on the labelled mixture."""
+        """Return step 0 and its labelled samples alone, measured on the labelled mixture."""
         return self.replace(
             steps=0, alpha_u=1.0, rho_u=None, delta_u=None, clusters_u=None, test=None,
             batches="fresh", keep_labeled=0.0, pseudo_loss=None,
         )  # fmt: skip
 
-    def needs_fresh_rows(self, verb: str) -> None:
+    def needs_fresh_batches(self, what: str) -> None:
         """Reject a problem in which samples are reused, for what is known without that only."""
-        self.needs_two_classes(verb)
+        self.needs_two_classes(what)
         if not self.every_sample_once:
             field = "batches" if np.all(np.asarray(self.keep_labeled) == 0) else "keep_labeled"
-            accepted = f'{verb} is known for batches="fresh" and keep_labeled=0 only'
+            accepted = f'{what} is known for batches="fresh" and keep_labeled=0 only'
             raise InvalidInput(field, getattr(self, field), accepted)
 
     @cached_property
@@ -265,21 +264,16 @@ class Problem(Portable):
         return np.array([matrix[0, 1], matrix[1, 0]])
 
     @property
-    def new_rows(self) -> Array:
-        """Unlabelled samples per feature that no earlier step has used, for steps 1..T."""
-        return new_samples(self)
-
-    @property
     def shaped(self) -> bool:
         """Whether the clusters have a shape of their own, not the paper's sphere."""
         return self.clusters is not None
 
-    def needs_sphere(self, verb: str) -> None:
+    def needs_sphere(self, what: str) -> None:
         """Reject a problem with clusters, for what is known for spheres only."""
-        self.needs_two_classes(verb)
+        self.needs_two_classes(what)
         if self.shaped:
             accepted = (
-                f"{verb} is known for spherical clusters only: give delta in place of clusters"
+                f"{what} is known for spherical clusters only: give delta in place of clusters"
             )
             raise InvalidInput("clusters", self.clusters, accepted)
 

@@ -162,7 +162,7 @@ def test_the_papers_recipe_follows_the_theory(name):
 
 def test_the_papers_recipe_says_what_it_cannot_do():
     rows, target, *_ = clusters(20, 40, 200, 0.4, 0.5, 0)
-    with pytest.raises(EmptySelection, match="rejects every point"):
+    with pytest.raises(EmptySelection, match="rejects every sample"):
         SelfTrainingLinearClassifier("paper", settings=Settings(recipe=Recipe(threshold=1e3))).fit(
             rows, target
         )

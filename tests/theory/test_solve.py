@@ -40,7 +40,7 @@ def test_schedule_of_the_wrong_length() -> None:
 def test_a_threshold_that_rejects_everything(loss: str, fix_bias: bool) -> None:
     recipe = Recipe(threshold=(0.0, 0.0, 60.0, 0.0), fix_bias=fix_bias)
     with pytest.raises(
-        EmptySelection, match=r"step 3: the threshold 60 rejects every point"
+        EmptySelection, match=r"step 3: the threshold 60 rejects every sample"
     ) as caught:
         solve(PROBLEM.replace(loss=loss), recipe)
     good = solve(PROBLEM.replace(loss=loss, steps=2), recipe.replace(threshold=0.0))

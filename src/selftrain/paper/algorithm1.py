@@ -128,7 +128,7 @@ def picard(
 
 def _check(problem: Problem, recipe: Recipe, damping: float) -> None:
     problem.needs_sphere("Algorithm 1")
-    problem.needs_fresh_rows("Algorithm 1")
+    problem.needs_fresh_batches("Algorithm 1")
     if not all(isinstance(problem.loss_at(t), Logistic) for t in (0, 1)):
         raise InvalidInput("loss", problem.loss_names, "Algorithm 1 needs the logistic loss")
     soft = type(recipe.label_function) is SoftLabels

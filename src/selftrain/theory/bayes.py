@@ -1,6 +1,6 @@
 r"""The limit no method can beat: the Bayes-optimal error with the direction v unknown.
 
-With known $\rho$ and $\Delta$, the posterior of v given $\alpha_L$ labelled points and unlabelled
+With known $\rho$ and $\Delta$, the posterior of v given $\alpha_L$ labelled samples and unlabelled
 batches $(\alpha_t, \rho_t, \Delta_t)$ has the squared cosine M with the truth that solves
 
 $$\frac{M}{1-M} = \kappa(M), \qquad
@@ -9,10 +9,10 @@ $$\frac{M}{1-M} = \kappa(M), \qquad
 
 where $M_s(y; \rho) = E[s \tanh(s y + \sqrt y g + \frac12\log\frac{\rho}{1-\rho})]$, the expected
 squared posterior mean of a hidden label s = ±1 at signal-to-noise ratio y, is what an unlabelled
-point is worth in labelled ones. Every distinct point counts once; at step t the batches up to t
+sample is worth in labelled ones. Every distinct sample counts once; at step t the batches up to t
 count. No recipe can have a lower error, so this is the reference line of every error plot.
 
-Where given labels are wrong with known probabilities, a labelled point is an unlabelled one whose
+Where given labels are wrong with known probabilities, a labelled sample is an unlabelled one whose
 label is positive with the probability that its given label leaves: samples of either given label
 are a batch with a proportion of its own.
 """
@@ -31,6 +31,7 @@ from ..arrays import Array
 from ..confusion import confusion_matrix
 from ..fields import whole
 from ..problem import Mixture, Problem
+from ..protocol import new_samples
 
 __all__ = ["BayesLimits", "bayes_error", "bayes_path", "best_linear_error", "label_overlap"]
 
@@ -48,9 +49,9 @@ class BayesLimits:
     """Lowest errors on the test mixture, and the squared cosines M they are made of.
 
     Attributes:
-        semi_supervised: from the labelled points and the unlabelled batches.
-        all_labeled: if every point were labelled, with the label noise of the labelled ones.
-        labeled_only: from the labelled points alone.
+        semi_supervised: from the labelled samples and the unlabelled batches.
+        all_labeled: if every sample were labelled, with the label noise of the labelled ones.
+        labeled_only: from the labelled samples alone.
         overlap_semi_supervised, overlap_all_labeled, overlap_labeled_only: M of each.
     """
 
@@ -190,7 +191,7 @@ class _Batches:
         rho, delta = problem.labeled
         first = np.array([[0.0], [problem.alpha_l / delta], [rho], [delta]])
         steps, (_, rhos, deltas) = np.arange(1, problem.steps + 1), problem.unlabeled
-        batches = np.array([steps, problem.new_rows / deltas, rhos, deltas])
+        batches = np.array([steps, new_samples(problem) / deltas, rhos, deltas])
         rows = [_labeled(first, problem.wrong_labels), batches]
         if all_labeled:
             rows[1] = _labeled(batches, problem.wrong_labels)

@@ -1,7 +1,7 @@
 r"""The limit $T \to \infty$ of a run whose weights fade. How `solve` continues where they underflow
 is in `fading`.
 
-A ridge shrinks the weights by a factor per step; below one point per feature ($\alpha_U P_{sel} <
+A ridge shrinks the weights by a factor per step; below one sample per feature ($\alpha_U P_{sel} <
 1$) by a factor that stays away from one however small the ridge, because a batch says nothing about
 the directions it does not span. With balanced classes the bias is zero, and the direction has a
 limit of its own:
@@ -13,10 +13,10 @@ $O(q)$. The step is then the step of the squared loss at ridge $4\lambda_U$ with
 (the selection compares $|\tilde h|$ with $\Gamma\sqrt{q'}$), so it is a map of the direction $\mu =
 m/\sqrt q$ alone and a factor for the norm. Without selection the map is that of
 `squared_closed_form`: $v/m^2$ goes to the fixed ratio $a/(g^2 - b)$, or grows without bound if $b
-\ge g^2$. It does not depend on the start: the limit forgets the labelled points.
+\ge g^2$. It does not depend on the start: the limit forgets the labelled samples.
 
 For imbalanced classes there is no such limit: the bias is not regularised and outlives the weights,
-and every point falls into one class.
+and every sample falls into one class.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class _Step:
     """One step of weights that are all but zero, as a map of their direction."""
 
     def __init__(self, problem: Problem, recipe: Recipe, t: int):
-        problem.needs_fresh_rows("the limit of faded weights")
+        problem.needs_fresh_batches("the limit of faded weights")
         ridge, threshold, sharpness = (float(x[t - 1]) for x in recipe.at_steps(problem.steps))
         alpha, rho, delta = (float(column[t - 1]) for column in problem.unlabeled)
         loss = problem.loss_at(t)

@@ -290,7 +290,7 @@ def test_shapes_and_refusals() -> None:
     assert law.t == 3
     assert law.cdf(0.0).shape == ()
     assert law.density(np.zeros((2, 3))).shape == (2, 3)
-    with pytest.raises(InvalidInput, match="no such point"):
+    with pytest.raises(InvalidInput, match="no such sample"):
         law.cdf(0.0, selected=False)
     with pytest.raises(InvalidInput, match="0, 1, or None"):
         law.cdf(0.0, y=2)

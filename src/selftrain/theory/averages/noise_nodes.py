@@ -52,7 +52,7 @@ $g_1$. Constants, so that the compiler knows that columns do not overlap.
 """
 
 LARGEST_LABEL = 500.0
-"""Logits of labels are clipped to this: f beyond it is too small for its square to be a number."""
+"""Logits of labels are clipped to this: beyond it the square of f underflows."""
 
 NEAR = 0.5
 """Up to this first-order u, or to three times this change of the logit, a point starts from the

@@ -23,7 +23,7 @@ PANEL_NOISE_SPAN = 3.0
 """The longest panel, in units of the new noise."""
 
 ROW_POINTS = 2048
-"""Points of a row before it is begun anew, unless a single node needs more."""
+"""Points of a row before another is begun, unless a single node needs more."""
 
 STRONG = 1e12
 r"""Up to this strength $x + c\,\sigma(x)$ has digits enough to tell places apart; beyond it, x."""

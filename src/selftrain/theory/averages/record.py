@@ -4,7 +4,7 @@ reads.
 With x the proximal point, $x + c\,l'(x) = h$, a step needs averages of $f = l'(x)$, of
 $k = \partial f/\partial h = l''/(1 + c l'')$ and of $k' = \partial k/\partial h = l'''/(1 + c
 l'')^3$ (called `k3`). A name lists the factors of its average: s the class, g the previous noise
-$g_1$, n the new noise $g_2$, f, k, k3. So `sgk` is $E[s\,g_1 k]$ over the selected points. `loss`
+$g_1$, n the new noise $g_2$, f, k, k3. So `sgk` is $E[s\,g_1 k]$ over the selected samples. `loss`
 is $E[l]$; `share` is not an average but the weight of the group, selected samples per feature.
 
 The last ones serve gradients only. With y the logit of the label and p the label, `y` stands for
@@ -45,7 +45,7 @@ class Extra(NamedTuple):
 
 
 def blank(groups: int = 1) -> Any:
-    """Zero records, one per group of points; `blank()[0].sgk` is a number to read or to write."""
+    """Zero records, one per group of samples; `blank()[0].sgk` is a number to read or to write."""
     return np.zeros(groups, dtype=AVERAGES).view(np.recarray)
 
 

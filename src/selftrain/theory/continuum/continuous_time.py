@@ -48,7 +48,7 @@ SHORTER = 0.6
 
 MOST_EVALUATIONS = 20_000
 """A stretch that needs more is given up: its right-hand side is rounding, as it is where hardly
-any point determines the fit.
+any sample determines the fit.
 """
 
 BEFORE_THE_END = 0.999

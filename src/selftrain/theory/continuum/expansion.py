@@ -209,7 +209,7 @@ def check_expandable(problem: Any, recipe: Any) -> None:
         if not isinstance(value, kind):
             raise InvalidInput(name, value, f"must be a selftrain.{kind.__name__}")
     problem.needs_sphere("the expansion in the ridge")
-    problem.needs_fresh_rows("the expansion in the ridge")
+    problem.needs_fresh_batches("the expansion in the ridge")
     recipe.at_steps(problem.steps)
     moves = "with others a step moves the model by O(1) without any ridge"
     if np.any(np.asarray(recipe.sharpness) != 1):

@@ -7,8 +7,7 @@ logit $\tilde h$. Labels sharpened by $\gamma = 1 + \lambda\epsilon$ are the sof
 of the logit $\gamma\tilde h$, so the slope of the loss vanishes there, and to first order a step
 sees the field $h - \gamma\tilde h$ in place of $h - \tilde h$. Of its equations (`step.equations`)
 with $a = \omega(1 + \lambda r)$, $\eta = \lambda\omega b$, $B = B' + \lambda\omega\beta$ there
-remains,
-to first order in $\lambda$ and in units of $\omega$,
+remains, to first order in $\lambda$ and in units of $\omega$,
 
     E[k_0 h_1] = 0        E[k_0 \hat g h_1] = -1/\alpha        E[k_0 s h_1] = -b \hat Q_0/\alpha
 
@@ -16,8 +15,8 @@ to first order in $\lambda$ and in units of $\omega$,
 
 with $\hat g = (\tilde h - B')/\omega$ and $1/\chi_0 = \alpha\Delta E[k_0] = \hat Q_0$; a fixed bias
 has $\beta = 0$ in place of the first equation. The last is a monotone equation for $c =
-\chi_0\Delta$, $\alpha E[c\,l''/(1 + c\,l'')] =
-1$, with a root if and only if the curved selected points outnumber the features.
+\chi_0\Delta$, $\alpha E[c\,l''/(1 + c\,l'')] = 1$, with a root if and only if the curved selected
+samples outnumber the features.
 """
 
 from __future__ import annotations
@@ -65,7 +64,7 @@ class Response:
     Attributes:
         chi: $\chi_0$.
         points: curved selected points per feature, $\alpha P$.
-        selected: selected points per feature, curved or not.
+        selected: selected samples per feature, curved or not.
         shrink: r, the rate of $\ln\sqrt q$.
         turn: b, the rate of $\mathrm{artanh}(m/\sqrt q)$.
         drift: $\beta$, the rate of B in units of $\sqrt q$.
@@ -130,12 +129,12 @@ class _Nodes(NamedTuple):
 
     @property
     def share(self) -> float:
-        """Probability of a selected point with curvature."""
+        """Probability of a selected sample with curvature."""
         return float(self.weight[self.curvature > 0].sum())
 
     @property
     def selected(self) -> float:
-        """Probability of a selected point."""
+        """Probability of a selected sample."""
         return float(self.weight.sum())
 
 
@@ -193,7 +192,7 @@ def _beyond(panels: Array, parts: Array, scale: Array) -> Array:
 
 
 def _nodes(loss: Loss, state: State, batch: GivenBatch, panels: Array) -> _Nodes:
-    """Gauss-Legendre points on the panels, 16 each; weight zero where the point is rejected."""
+    """Gauss-Legendre nodes on the panels, 16 each; weight zero where a sample is rejected."""
     half = 0.5 * (panels[2] - panels[1])[:, None]
     noise = (panels[1][:, None] + half * (1.0 + PANEL_X)).ravel()
     s = np.repeat(panels[0], PANEL_X.size)

@@ -18,9 +18,8 @@ which no number of steps leads.
 
 A step is linear in its labels, so annealing with a trained bias only multiplies the model: by
 $\gamma_t$ in step t, by $e^{\kappa\tau^2/2}$ in continuous time ($\kappa = a/\lambda_U^2$).
-Direction
-and error are those of the run without annealing. A fixed bias does not take part in that: v is
-multiplied alike, and
+Direction and error are those of the run without annealing. A fixed bias does not take part in that:
+v is multiplied alike, and
 
     dm/d\tau = (\kappa\tau - 1/\tau_m) m + \kappa\tau\,u        u = (2\rho-1) B_0/(1+\Delta)
 
@@ -54,8 +53,7 @@ LARGEST = 1e300
 
 
 class StepMap(NamedTuple):
-    r"""One step at ridge $\lambda$ without annealing: $m = g m'$, $v = a m'^2 + b v'$, and the
-    slack
+    r"""One step at ridge $\lambda$ without annealing: $m = g m'$, $v = a m'^2 + b v'$, the slack
     $g^2 - b$ without cancellation; `amplified` is what a squared residual of the labels adds to v.
     """
 
@@ -114,9 +112,8 @@ class SquaredClosedForm:
         r"""$m = m_0 e^{\phi(\tau)} + u \int_0^\tau \kappa s\,e^{\phi(\tau) - \phi(s)} ds$ with
         $\phi(s) = \kappa s^2/2 - s/\tau_m$.
 
-        By parts the integral is $e^{\phi} - 1 + \tau_m^{-1}\int_0^\tau e^{\phi(\tau) - \phi(s)}
-        ds$,
-        and the last one is a difference of scaled error functions, which do not overflow.
+        By parts it is $e^{\phi} - 1 + \tau_m^{-1}\int_0^\tau e^{\phi(\tau) - \phi(s)} ds$, and this
+        integral is a difference of scaled error functions, which do not overflow.
         """
         width, centre = math.sqrt(2 / self.sharpens), 1 / (self.sharpens * self.tau_m)
         phi = (times / width) ** 2 - times / self.tau_m
@@ -148,9 +145,8 @@ class SquaredClosedForm:
         return self._points(times, kept, np.log(ratio), grown)
 
     def _driven_steps(self, ridges: Array, sharpness: Array) -> tuple[Array, Array]:
-        r"""m and $\ln v$ of every step: $m = g x$ with $x = \gamma m' + (\gamma-1) u$, and v
-        gets the
-        residuals of the labels of a constant bias besides its own.
+        r"""m and $\ln v$ of every step: $m = g x$ with $x = \gamma m' + (\gamma-1) u$, and v gets
+        the residuals of the labels of a constant bias besides its own.
         """
         _, rho, delta = (float(column[0]) for column in self.problem.unlabeled)
         constant = (1 - (2 * rho - 1) ** 2 / (1 + delta)) * self.start.bias**2

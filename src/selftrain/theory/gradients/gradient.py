@@ -129,7 +129,7 @@ def gradient(
     if not isinstance(trajectory, Trajectory):
         accepted = "must be a result of selftrain.solve for two classes and fresh batches"
         raise InvalidInput("trajectory", trajectory, accepted)
-    trajectory.problem.needs_fresh_rows("the gradient")
+    trajectory.problem.needs_fresh_batches("the gradient")
     checked_progress(progress)
     name, step = _quantity(trajectory, of, at)
     last = trajectory.good_steps - 1 if step is None else step
@@ -158,7 +158,7 @@ def _quantity(trajectory: Trajectory, of: Any, at: Any) -> tuple[str, int | None
             raise NoGradient(f"{why} at step {end}: a function of the run has no derivative there")
         if at != -1:
             raise InvalidInput(
-                "at", at, "must be left out: a function of the whole run is taken at no step"
+                "at", at, "must not be given: a function of the whole run is taken at no step"
             )
         return getattr(of, "__name__", "function"), None
     if not isinstance(of, str) or of not in SYMBOLS:

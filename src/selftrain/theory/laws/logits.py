@@ -1,6 +1,6 @@
 r"""The law of the training logits of a step: class, previous logit, trained logit.
 
-Prediction `pred: u effective average`: a training point of step t has a class y, s = 2y-1, the
+Prediction `pred: u effective average`: a training sample of step t has a class y, s = 2y-1, the
 previous logit $\tilde h$ of `eq:rs-saddle-local-field1`, and the trained logit $u = h + \hat u$,
 the proximal map of the field h of `eq:rs-saddle-local-field2` (`eq:rs-saddle-uhat`). u grows with h
 and $h = u + c\,\partial_2 l$, $c = \chi\Delta$; so
@@ -8,7 +8,7 @@ and $h = u + c\,\partial_2 l$, $c = \chi\Delta$; so
 $$P(u \le U \mid y, \xi_1) = \Phi\!\left(\frac{U + c\,\partial_2 l(\hat y(\tilde h), U)
 - E[h \mid y, \xi_1]}{\sqrt{\Delta (q - R^2/q')}}\right),$$
 
-with $\partial_2 l = 0$ for points that the threshold rejects, and the law needs one integral over
+with $\partial_2 l = 0$ for samples that the threshold rejects, and the law needs one integral over
 $\xi_1$, no sampling. That integral has a layer at the root of the numerator as thin as the change
 of the weights, and jumps at thresholds and hard labels: it is split there.
 """
@@ -47,7 +47,7 @@ class LogitSample(NamedTuple):
 
 
 class StepFields(NamedTuple):
-    r"""The Gaussian fields of the training points of a step; pairs are (negative, positive class).
+    r"""The Gaussian fields of the training samples of a step; pairs are (negative, positive class).
 
     In the class s, with standard normal $g_1, g_2$: $\tilde h$ = `previous_means` +
     `previous_scales` $g_1$, and $h$ = `means` + `along` $g_1$ + `across` $g_2$; `strengths` is c.
@@ -115,16 +115,16 @@ def _pair(values: Array) -> tuple[float, float]:
 
 
 class LogitLaw:
-    """Joint law of (y, previous logit, trained logit) on the training points of step t.
+    """Joint law of (y, previous logit, trained logit) on the training samples of step t.
 
-    At t = 0 there is no previous logit (NaN in samples) and every point counts as selected.
-    `y` = 0 or 1 restricts to one class, `selected` = True or False to the points that the
-    threshold keeps or rejects; None means all. A rejected point is not trained on: its logit is
-    that of a fresh point.
+    At t = 0 there is no previous logit (NaN in samples) and every sample counts as selected.
+    `y` = 0 or 1 restricts to one class, `selected` = True or False to the samples that the
+    threshold keeps or rejects; None means all. A rejected sample is not trained on: its logit is
+    that of a fresh sample.
 
     Arguments:
         t: the step.
-        fields: the Gaussian fields of its points.
+        fields: the Gaussian fields of its samples.
         loss, labeler: of the step.
 
     >>> from selftrain import Problem, Recipe, solve
@@ -149,7 +149,7 @@ class LogitLaw:
 
     @property
     def selected_probability(self) -> float:
-        """Share of the points that the threshold keeps."""
+        """Share of the samples that the threshold keeps."""
         return float(np.exp(logsumexp(self._log_shares((0, 1), True))))
 
     def cdf(self, u: ArrayLike, y: int | None = None, selected: bool | None = None) -> Array:
@@ -179,7 +179,7 @@ class LogitLaw:
         return np.asarray(share * stretch * np.exp(exponent) / scales)
 
     def sample(self, size: int, seed: int | np.random.Generator | None = None) -> LogitSample:
-        """Independent training points, exact: fields are drawn and the proximal map applied."""
+        """Independent training samples, exact: fields are drawn and the proximal map applied."""
         rng = np.random.default_rng(seed)
         y = (rng.random(size) < self._rho).astype(int)
         first, second = rng.standard_normal((2, size))
@@ -205,7 +205,7 @@ class LogitLaw:
         log_shares = self._log_shares(classes, selected)
         total = float(logsumexp(log_shares))
         if math.isinf(total):
-            raise InvalidInput("selected", selected, f"step {self.t} has no such point")
+            raise InvalidInput("selected", selected, f"step {self.t} has no such sample")
         result = np.zeros(logit.shape)
         for label, log_share in zip(classes, log_shares, strict=True):
             if log_share == -math.inf:
@@ -320,7 +320,7 @@ class LogitLaw:
 
     def _reach(self, y: int, selected: bool | None) -> float:
         """Half the range of noises that matters: 9.5 standard deviations beyond the nearest
-        point.
+        sample.
         """
         nearest = 0.0
         if selected is not None and bool(self._chosen(y, np.zeros(()))) != selected:

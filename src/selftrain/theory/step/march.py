@@ -145,7 +145,7 @@ def march(
     table: Table, work: Work,
 ) -> tuple[int, Ending]:  # fmt: skip
     r"""Solve the steps from the first of `steps` up to the second; the first that is not solved,
-    and how it ended (UNCONFIRMED: it needs another way). `near` has the unknowns of a similar run
+    and how it ended (UNCONFIRMED: another method may). `near` has the unknowns of a similar run
     and their $\gamma_0$, NaN where there is none.
     """
     groups, x, out = samples.variances.shape[1], work.rows[X], work.rows[OUT]
