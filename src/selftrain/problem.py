@@ -242,6 +242,11 @@ class Problem(Portable):
         """Whether no sample is used by two fits, as in the paper."""
         return protocol.every_sample_once(self)
 
+    @property
+    def by_quadrature(self) -> bool:
+        """Whether the theory has exact averages and gradients: two classes, samples used once."""
+        return self.classes == 2 and self.every_sample_once
+
     def labeled_alone(self) -> Self:
         """Return step 0 and its labelled samples alone, measured on the labelled mixture."""
         return self.replace(

@@ -79,3 +79,17 @@ def test_rows_used_again(name: str, tmp_path: Path) -> None:
     np.testing.assert_array_equal(back.overlaps, run.overlaps)
     np.testing.assert_array_equal(back.response, run.response)
     assert 0 < float(np.max(back.accuracy)) <= 1e-3
+
+
+def test_three_classes(tmp_path: Path) -> None:
+    clusters = Clusters.simplex(3, distance=2.0, delta=0.5)
+    problem = Problem(1.0, 2.0, (0.5, 0.3, 0.2), steps=1, label_noise=0.1, clusters=clusters)
+    run = solve(problem, RECIPE, tolerance=1e-3)
+    back = stored(run, tmp_path)
+    assert type(back) is type(run)
+    assert (back.problem, back.recipe, repr(back)) == (run.problem, run.recipe, repr(run))
+    for name in (*run.TABLE, "q_matrix", "covariances", "overlaps", "chi", "error_accuracy"):
+        np.testing.assert_array_equal(getattr(back, name), getattr(run, name), err_msg=name)
+    assert back.summary() == run.summary()
+    assert back.training_logits(1).cdf(0.3, 1) == run.training_logits(1).cdf(0.3, 1)
+    assert back.every(1).to_frame().equals(run.to_frame())

@@ -33,5 +33,5 @@ def test_one_replicate_leads_to_the_optimum_of_many() -> None:
 
 
 def test_schedules_are_refused() -> None:
-    with pytest.raises(InvalidInput, match="with data reuse: constants are optimised"):
+    with pytest.raises(InvalidInput, match="with data reuse or K classes: constants are optimised"):
         optimize(PROBLEM, schedule=("lambda_u",))

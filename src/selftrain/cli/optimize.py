@@ -97,8 +97,6 @@ def describe(best: "Optimum") -> dict[str, Any]:
     """Return an optimum as plain values under the names of the API."""
     from dataclasses import asdict
 
-    from ..observables import SYMBOLS
-
     run, answer = best.trajectory, best.answer
     names = (
         "error", "self_training", "active_bounds", "bounds", "solves", "start", "is_minimum",
@@ -112,7 +110,7 @@ def describe(best: "Optimum") -> dict[str, Any]:
         "labeled_only": asdict(best.labeled_only),
         "bayes": best.limits.to_dict()["bayes"],
         "path": best.to_frame().to_dict("records"),
-        "steps": StepRows({"t": run.t, **{name: getattr(run, name) for name in SYMBOLS}}),
+        "steps": StepRows({"t": run.t, **{name: getattr(run, name) for name in run.TABLE}}),
     }
 
 

@@ -143,7 +143,7 @@ class SweepPlan:
     @property
     def outputs(self) -> dict[str, Output] | None:
         """The quantities that are stored; None for a function of the user, which says so."""
-        return outputs_of(self.task, self.keep)
+        return outputs_of(self.task, self.keep, 2 if self.problem is None else self.problem.classes)
 
     @cached_property
     def grid(self) -> Grid:
@@ -234,6 +234,8 @@ def plan_of(
         if not good:
             raise InvalidInput(name, value, accepted)
     assert over is not None
+    if not keep and task in KINDS and problem is not None and problem.classes > 2:
+        keep = tuple(KINDS[str(task)].kept((), problem.classes))
     return SweepPlan(
         task if isinstance(task, str) else name_of(task),
         task if callable(task) else None,
@@ -256,6 +258,6 @@ def _axis(axis: Any, values: Any) -> Any:
     return as_tuples([one.item() if isinstance(one, np.generic) else one for one in values])
 
 
-def outputs_of(task: str, keep: Sequence[str]) -> dict[str, Output] | None:
+def outputs_of(task: str, keep: Sequence[str], classes: int = 2) -> dict[str, Output] | None:
     """Return what a task stores of these names, or by default; None for a function of the user."""
-    return KINDS[task].kept(keep) if task in KINDS else None
+    return KINDS[task].kept(keep, classes) if task in KINDS else None

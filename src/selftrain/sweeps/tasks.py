@@ -31,8 +31,25 @@ LIMITS = {
     "bayes_labeled_only": ("labeled_only", r"\epsilon_{Bayes}^{(L)}"),
     "bayes_all_labeled": ("all_labeled", r"\epsilon_{Bayes}^{(SL)}"),
 }
+BY_CLASS = {
+    "class_errors": Output(r"\epsilon_g^{(k)}", ("true",)),
+    "label_shares": Output(r"P(\hat y = k)", ("class",)),
+    "confusion": Output(r"P(\hat y \mid y)", ("true", "predicted")),
+}
+"""Quantities with an entry for each class."""
+
+OF_CLASSES = (
+    "error", "balanced_error", "q", "fraction_selected", "pseudo_label_accuracy",
+    "selected_label_accuracy", "train_loss", "collapsed_at", "t", "labeled_only", "supervised",
+    "gain", "solves", "first_order", "second_order", "collapsed", "test_error", *BY_CLASS,
+    *SEARCH_BOUNDS,
+)  # fmt: skip
+"""What a sweep may keep of more than two classes."""
+
 RUN = {
     **{name: Output(symbol) for name, symbol in SYMBOLS.items()},
+    "balanced_error": Output(r"\epsilon_{balanced}"),
+    **BY_CLASS,
     "collapsed_at": Output(r"t_{collapse}"),
     **{name: Output(symbol) for name, (_, symbol) in LIMITS.items()},
     "t": Output("t", ("t",)),
@@ -50,10 +67,12 @@ OPTIMUM = {
 MEANS = {
     "q": "q", "m": "m", "bias": "B", "chi": r"\chi", "overlap": "R", "error": r"\epsilon_g",
     "cosine": r"m/\sqrt{q}", "test_error": "share of errors", "fraction_selected": r"P_{sel}",
-    "pseudo_label_accuracy": r"P(\hat y = y)", "collapsed": "share of collapsed systems",
+    "pseudo_label_accuracy": r"P(\hat y = y)", "balanced_error": r"\epsilon_{balanced}",
+    "collapsed": "share of collapsed systems",
 }  # fmt: skip
 ENSEMBLE = {
     **{name: Output(symbol) for name, symbol in MEANS.items()},
+    **BY_CLASS,
     **{name + STANDARD_ERROR: Output(symbol + r"\ (s.e.)") for name, symbol in MEANS.items()},
 }
 CONTINUUM = {
@@ -85,9 +104,16 @@ def _of_run(run: Trajectory, keep: Sequence[str]) -> dict[str, Any]:
             found[name] = float(getattr(limits, LIMITS[name][0]))
         elif name.endswith(PATH):
             found[name] = np.asarray(getattr(run, name.removesuffix(PATH)))
+        elif name in BY_CLASS:
+            found[name] = np.asarray(getattr(run, name)[-1])
         else:
             found[name] = float(getattr(run, name)[-1])
     return found
+
+
+def plain_name(name: str) -> str:
+    """Return the quantity of a path or a standard error."""
+    return name.removesuffix(PATH).removesuffix(STANDARD_ERROR)
 
 
 def _as_number(value: Any) -> float:
@@ -162,7 +188,9 @@ def simulated(
         bare = name.removesuffix(STANDARD_ERROR)
         last = ensemble.collapsed_at >= 0 if bare == "collapsed" else getattr(ensemble, bare)[:, -1]
         last = np.asarray(last, dtype=float)
-        if bare == name:
+        if name in BY_CLASS:
+            found[name] = last.mean(axis=0)
+        elif bare == name:
             found[name] = float(last.mean())
         else:
             spread = last.std(ddof=1) / math.sqrt(last.size) if last.size > 1 else math.nan
@@ -235,9 +263,20 @@ class Kind:
     options: tuple[str, ...]
     axes: tuple[str, ...] = ()
 
-    def kept(self, keep: Sequence[str]) -> dict[str, Output]:
-        """Return the outputs of these names, in their order; an unknown one is rejected."""
+    def kept(self, keep: Sequence[str], classes: int = 2) -> dict[str, Output]:
+        """Return the outputs of these names, in their order; an unknown one is rejected, and one
+        that K classes do not have.
+        """
         names = tuple(keep) or self.default
+        if classes > 2:
+            known = [name for name in names if plain_name(name) in OF_CLASSES]
+            if not keep:
+                names = tuple(known)
+            for name in names:
+                if name in self.outputs and name not in known:
+                    some = ", ".join(one for one in OF_CLASSES if one in self.outputs)
+                    accepted = f"is for two classes only: {classes} classes have {some}"
+                    raise InvalidInput("keep", name, accepted)
         for name in names:
             if name not in self.outputs:
                 plain = [known for known in self.outputs if not known.endswith(PATH)]

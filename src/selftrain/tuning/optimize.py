@@ -19,7 +19,6 @@ from ..recipe import Recipe
 from ..runtime.progress import Progress, ProgressOption, checked_progress
 from ..theory.solve import checked_tolerance, solve
 from ..theory.tolerances import TOLERANCE
-from ..theory.trajectory import Trajectory
 from .optimum import Optimum, active_bounds
 from .reuse import ReuseSearch
 from .search import ROUGH, ROUGHLY, WORST, Search
@@ -90,16 +89,16 @@ def optimize(
     free, begin = variables(problem, over, schedule, bounds, start)
     _check_schedule(problem, free.schedule, method)
     ridge = free.bounds.get("lambda_l", SEARCH_BOUNDS["lambda_l"])
-    tolerance = TOLERANCE if wanted is None or not problem.every_sample_once else wanted
-    final = wanted if not problem.every_sample_once else tolerance
+    tolerance = TOLERANCE if wanted is None or not problem.by_quadrature else wanted
+    final = wanted if not problem.by_quadrature else tolerance
     alone = labeled_optimum(problem, ridge, tolerance)
     plan = _Plan(method, starts, DEFAULT if start is None else GIVEN, alone.error, tolerance)
     with Progress(None, "runs", progress) as bar:
-        search = (Search if problem.every_sample_once else ReuseSearch)(problem, free, limit, bar)
+        search = (Search if problem.by_quadrature else ReuseSearch)(problem, free, limit, bar)
         found = _best_bias(search, begin, plan) if either else _descended(search, begin, plan)
         x, first, second = _finished(search, found, plan)
         recipe, came_from = search.variables.recipe(x), found.start
-        run = solve(problem, recipe, final)
+        run: Any = solve(problem, recipe, final)
         before = _start_run(search, begin, final)
         if before is not None and not before.error[-1] >= run.error[-1]:
             search.variables = free
@@ -181,7 +180,7 @@ def _finished(search: Search, found: Descent, plan: _Plan) -> tuple[Array, float
     return search.finish(found.x, plan.tolerance)
 
 
-def _start_run(search: Search, begin: Recipe, tolerance: float | None) -> Trajectory | None:
+def _start_run(search: Search, begin: Recipe, tolerance: float | None) -> Any:
     """The run with the recipe the search began from, which is a candidate like any other; None if
     it has no end.
     """
@@ -201,7 +200,6 @@ def _checked(
     """`starts` and `limit` as whole numbers; `InvalidInput` for what is not accepted."""
     if not isinstance(problem, Problem):
         raise InvalidInput("problem", problem, "must be a selftrain.Problem")
-    problem.needs_two_classes("the search for the best recipe")
     if method not in METHODS:
         raise InvalidInput("method", method, f"unknown method; {nearest(str(method), METHODS)}")
     checked_progress(progress)
@@ -218,8 +216,8 @@ def _check_schedule(problem: Problem, schedule: tuple[str, ...], method: str) ->
         raise InvalidInput(
             "schedule", schedule, "must be empty with nelder-mead: it optimises constants"
         )
-    if schedule and not problem.every_sample_once:
-        accepted = "must be empty with data reuse: constants are optimised"
+    if schedule and not problem.by_quadrature:
+        accepted = "must be empty with data reuse or K classes: constants are optimised"
         raise InvalidInput("schedule", schedule, accepted)
 
 

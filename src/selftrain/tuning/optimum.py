@@ -17,7 +17,6 @@ from ..recipe import Recipe
 from ..theory.bayes import BayesLimits
 from ..theory.solve import solve
 from ..theory.tolerances import TOLERANCE
-from ..theory.trajectory import Trajectory
 from .heuristics import heuristic_recipes
 from .limits import Limits
 from .supervised import SupervisedFit, SupervisedOptimum
@@ -94,7 +93,7 @@ class Optimum:
     """
 
     recipe: Recipe
-    trajectory: Trajectory
+    trajectory: Any  # a Trajectory, of K classes a ClassTrajectory
     path: tuple[Improvement, ...]
     solves: int
     bounds: dict[str, tuple[float, float]]
@@ -109,7 +108,8 @@ class Optimum:
     @property
     def problem(self) -> Problem:
         """The problem that was optimised."""
-        return self.trajectory.problem
+        problem: Problem = self.trajectory.problem
+        return problem
 
     @property
     def error(self) -> float:
@@ -147,7 +147,7 @@ class Optimum:
     def limits(self) -> Limits:
         """What the error is compared with, each computed when it is first used."""
         ridge = self.bounds.get("lambda_l", SEARCH_BOUNDS["lambda_l"])
-        fine = self.trajectory.stats.tolerance if self.problem.every_sample_once else TOLERANCE
+        fine = self.trajectory.stats.tolerance if self.problem.by_quadrature else TOLERANCE
         return Limits(self.problem, ridge, fine)
 
     @property
@@ -185,8 +185,7 @@ class Optimum:
     def advice(self) -> str:
         """In words: whether self-training with this recipe is worth it."""
         alone, limit = self.labeled_only.error, self.limit
-        test = self.problem.test_mixture
-        trivial = min(test.rho, 1.0 - test.rho)
+        trivial = 1.0 - max(self.trajectory.proportions)
         if self.problem.steps == 0:
             return f"A supervised fit: error {self.error:.6g}."
         closed = (alone - self.error) / (alone - limit)
@@ -219,7 +218,7 @@ class Optimum:
         them and they are worth it.
         """
         allowed = self.recipe.fix_bias and "annealing" in self.bounds
-        if allowed or not self.problem.every_sample_once:
+        if allowed or not self.problem.by_quadrature:
             return ""
         errors = []
         for recipe in heuristic_recipes(Recipe(fix_bias=True), self.problem.steps):

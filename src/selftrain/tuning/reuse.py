@@ -1,6 +1,7 @@
-r"""The search where samples are reused: the error on one replicate, its slopes by differences.
+r"""The search where samples are reused, and for K classes: the error on one replicate, its slopes
+by differences.
 
-The theory of data reuse is an average over replicates (`theory.causal`). One replicate that stays
+The theory is then an average over replicates (`theory.causal`). One replicate that stays
 the same for all recipes makes the error a smooth function of them, a little off the true one; the
 optimum on it is off by the square of that, and the run that is returned is solved on as many
 replicates as its tolerance needs. Hard labels and thresholds make the error on points jump: then
@@ -10,6 +11,7 @@ the search is a simplex, and its end is not confirmed by slopes.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +21,6 @@ from ..recipe import Recipe
 from ..theory.causal.known import before_reuse
 from ..theory.causal.solve import run_one_replicate
 from ..theory.solve import solve
-from ..theory.trajectory import Trajectory
 from .search import WORST, Index, Search
 from .starts import Descent, Start
 
@@ -42,11 +43,13 @@ class ReuseSearch(Search):
     near: dict[int, Array] | None = field(default=None)
     points: int = ROUGH_POINTS
 
-    def run(self, recipe: Recipe, tolerance: float) -> Trajectory:
+    def run(self, recipe: Recipe, tolerance: float) -> Any:
         """The run on the replicate, started from the one before."""
-        exact = solve(*before_reuse(self.problem, recipe))
-        if exact.collapsed_at is not None:
-            return exact
+        exact = None
+        if self.problem.classes == 2:
+            exact = solve(*before_reuse(self.problem, recipe))
+            if exact.collapsed_at is not None:
+                return exact
         found = run_one_replicate(self.problem, recipe, exact, self.points, self.near)
         self.near = found.moves
         return found.trajectory

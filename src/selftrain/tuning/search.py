@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +25,6 @@ from ..recipe import Recipe
 from ..runtime.progress import Progress
 from ..theory.gradients.gradient import gradient
 from ..theory.solve import solve
-from ..theory.trajectory import Trajectory
 from .optimum import Improvement
 from .variables import Variables
 
@@ -74,11 +74,11 @@ class Search:
     bar: Progress | None = None
     solves: int = 0
     best: float = math.inf
-    last: Trajectory | None = None
+    last: Any = None
     trouble: str = ""
     path: list[Improvement] = field(default_factory=list)
 
-    def error(self, x: Array, tolerance: float) -> tuple[float, Trajectory | None]:
+    def error(self, x: Array, tolerance: float) -> tuple[float, Any]:
         """The final error at x; no trajectory where it is not a solved state."""
         self.solves += 1
         recipe = self.variables.recipe(x)
@@ -104,7 +104,7 @@ class Search:
         if self.bar is not None:
             self.bar.advance(best=self.best if self.best < math.inf else None)
 
-    def run(self, recipe: Recipe, tolerance: float) -> Trajectory:
+    def run(self, recipe: Recipe, tolerance: float) -> Any:
         """The run with a recipe."""
         return solve(self.problem, recipe, tolerance, warm_start=self.last)
 

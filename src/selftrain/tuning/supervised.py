@@ -18,7 +18,9 @@ from ..errors import InvalidInput, StageError
 from ..fields import number
 from ..parameters import LARGEST_RIDGE, LARGEST_SUPERVISED_RIDGE, SMALLEST_RIDGE
 from ..problem import Problem
+from ..protocol import Fit, Protocol, SampleGroup, Use, protocol_of
 from ..recipe import Recipe
+from ..theory.causal.solve import protocol_on_replicate
 from ..theory.solve import checked_tolerance, solve
 from ..theory.supervised import supervised_model
 
@@ -31,6 +33,18 @@ __all__ = [
 ]
 
 
+SEARCH_POINTS, POINTS = 2**10, 2**13
+"""Points of a fit of K classes for each class and group, while its ridge is searched and at the
+end: errors are known to about 1e-3 and 1e-4.
+"""
+
+SMALLEST_OF_CLASSES = 1e-5
+"""The least ridge that is tried for K classes: fits with less take minutes and gain nothing."""
+
+RIDGE_OF_CLASSES = 1e-2
+"""To how much the logarithm of the best ridge of K classes is searched: the error is flat there."""
+
+
 @dataclass(frozen=True)
 class SupervisedFit:
     r"""A supervised fit and its ridge.
@@ -38,7 +52,7 @@ class SupervisedFit:
     Attributes:
         error: generalisation error on the test mixture of the problem.
         ridge: $\lambda$.
-        cosine: $m/\sqrt q$.
+        cosine: $m/\sqrt q$; NaN for K classes.
         active_bound: "lower" or "upper" if the best ridge sits on that bound, else None.
     """
 
@@ -66,8 +80,9 @@ def supervised_fit(problem: Problem, ridge: float, tolerance: float = 1e-10) -> 
     """
     if not isinstance(problem, Problem):
         raise InvalidInput("problem", problem, "must be a selftrain.Problem")
-    problem.needs_two_classes("the supervised optimum")
     tolerance = checked_tolerance(tolerance)
+    if problem.classes > 2:
+        return _class_fit(problem, ridge, labeled_only=False, points=POINTS)
     model = supervised_model(problem, ridge, tolerance)
     return SupervisedFit(model.error, ridge, model.cosine)
 
@@ -94,8 +109,15 @@ def supervised_optimum(
     def fit(ridge: float) -> SupervisedFit:
         return supervised_fit(problem, ridge, tolerance)
 
-    inside = _best(fit, low, high)
-    wide = _best(fit, SMALLEST_RIDGE, max(LARGEST_SUPERVISED_RIDGE, high))
+    if problem.classes > 2:
+        inside = _best_of_classes(problem, (low, high), labeled_only=False)
+        wide = inside
+        if inside.active_bound is not None:
+            most = (SMALLEST_OF_CLASSES, max(LARGEST_SUPERVISED_RIDGE, high))
+            wide = _best_of_classes(problem, most, labeled_only=False)
+    else:
+        inside = _best(fit, low, high)
+        wide = _best(fit, SMALLEST_RIDGE, max(LARGEST_SUPERVISED_RIDGE, high))
     return SupervisedOptimum(
         **vars(inside),
         bounds=(float(bounds[0]), float(bounds[1])),
@@ -107,6 +129,8 @@ def labeled_optimum(
     problem: Problem, bounds: tuple[float, float], tolerance: float
 ) -> SupervisedFit:
     """Find the best ridge of the labelled samples alone, on the test mixture of the problem."""
+    if problem.classes > 2:
+        return _best_of_classes(problem, bounds, labeled_only=True)
     alone = problem.labeled_alone().replace(test=problem.test_pair)
 
     def fit(ridge: float) -> SupervisedFit:
@@ -116,7 +140,39 @@ def labeled_optimum(
     return _best(fit, *bounds)
 
 
-def _best(fit: Callable[[float], SupervisedFit], low: float, high: float) -> SupervisedFit:
+def _best_of_classes(
+    problem: Problem, bounds: tuple[float, float], *, labeled_only: bool
+) -> SupervisedFit:
+    """Find the best ridge of K classes on few points, a smooth function of it; fit on many."""
+
+    def fit(ridge: float) -> SupervisedFit:
+        return _class_fit(problem, ridge, labeled_only, SEARCH_POINTS)
+
+    rough = _best(fit, max(bounds[0], SMALLEST_OF_CLASSES), bounds[1], RIDGE_OF_CLASSES)
+    best = _class_fit(problem, rough.ridge, labeled_only, POINTS)
+    return replace(best, active_bound=rough.active_bound)
+
+
+def _class_fit(problem: Problem, ridge: float, labeled_only: bool, points: int) -> SupervisedFit:
+    """Fit the labelled samples of K classes, or all samples with the label noise of these."""
+    written = protocol_of(problem, Recipe())
+    groups = written.groups[:1] if labeled_only else written.groups
+    merged: dict[Any, SampleGroup] = {}  # batches of one law are one group
+    for group in groups:
+        key = group.law, group.proportions
+        alpha = group.alpha + (merged[key].alpha if key in merged else 0.0)
+        merged[key] = replace(group, alpha=alpha, label_noise=problem.label_noise)
+    uses = tuple(Use(g) for g in range(len(merged)))
+    protocol = Protocol(
+        tuple(merged.values()), (Fit(ridge, problem.loss_at(0), uses),), written.test
+    )
+    run = protocol_on_replicate(protocol, points)
+    return SupervisedFit(float(run.error[0]), ridge, math.nan)
+
+
+def _best(
+    fit: Callable[[float], SupervisedFit], low: float, high: float, apart: float = 1e-6
+) -> SupervisedFit:
     """Scan the logarithm of the ridge, then search around the best point."""
     grid = np.linspace(math.log(low), math.log(high), 12)
 
@@ -131,10 +187,10 @@ def _best(fit: Callable[[float], SupervisedFit], low: float, high: float) -> Sup
     if not errors[at] < math.inf:
         return fit(high)
     around = (grid[max(at - 1, 0)], grid[min(at + 1, len(grid) - 1)])
-    found = minimize_scalar(error_at, bounds=around, method="bounded", options={"xatol": 1e-6})
+    found = minimize_scalar(error_at, bounds=around, method="bounded", options={"xatol": apart})
     x = float(found.x) if found.fun < errors[at] else float(grid[at])
     for bound, end, side in ((low, grid[0], "lower"), (high, grid[-1], "upper")):
-        if abs(x - end) <= 1e-5:
+        if abs(x - end) <= 10 * apart:
             return replace(fit(bound), active_bound=side)
     return fit(math.exp(x))
 

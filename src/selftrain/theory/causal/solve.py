@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -153,26 +153,44 @@ class OneReplicate(NamedTuple):
     start from.
     """
 
-    trajectory: Trajectory
+    trajectory: Trajectory | ClassTrajectory
     moves: dict[int, Array]
 
 
 def run_one_replicate(
     problem: Problem,
     recipe: Recipe,
-    exact: Trajectory,
+    exact: Trajectory | None,
     points: int,
     near: dict[int, Array] | None = None,
 ) -> OneReplicate:
     """Solve on one replicate that is the same for all recipes: a smooth function of them, which a
-    search can follow.
+    search can follow. `exact` is the run before samples are reused, None for K classes.
     """
-    setting = setting_of(problem, recipe, exact)
+    if exact is None:
+        return _one_replicate(
+            Setting.of(protocol_of(problem, recipe)), partial(class_trajectory, (problem, recipe)),
+            points, near,
+        )  # fmt: skip
+    finish = partial(_trajectory, problem, recipe, exact)
+    return _one_replicate(setting_of(problem, recipe, exact), finish, points, near)
+
+
+def protocol_on_replicate(protocol: Protocol, points: int) -> ClassTrajectory:
+    """Solve a protocol on one replicate, of no stated accuracy."""
+    found = _one_replicate(Setting.of(protocol), partial(class_trajectory, (None, None)), points)
+    assert isinstance(found.trajectory, ClassTrajectory)
+    return found.trajectory
+
+
+def _one_replicate(
+    setting: Setting, finish: Finish[Any], points: int, near: dict[int, Array] | None = None
+) -> OneReplicate:
     size = 0 if linear(setting.protocol) else points
     with one_thread():
         run = CausalRun(setting, PointSource(size, np.random.SeedSequence(points)), near).solve()
-    search = ReplicateSearch(setting, partial(_trajectory, problem, recipe, exact))
-    unknown = np.full(problem.steps + 1, np.nan)
+    search: ReplicateSearch[Any] = ReplicateSearch(setting, finish)
+    unknown = np.full(setting.protocol.steps + 1, np.nan)
     return OneReplicate(search.result(math.nan, [run], unknown, run.evaluations), run.moves)
 
 
