@@ -37,8 +37,8 @@ def test_the_grid_file_is_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["gain", "collapse"])
-def test_grid_files_of_the_diagrams_have_forty_by_forty_points(name: str) -> None:
-    assert read_grid(DOCS.parent / "examples" / "grids" / f"{name}.toml").grid.shape == (40, 40)
+def test_grid_files_of_the_diagrams_have_sixty_by_sixty_points(name: str) -> None:
+    assert read_grid(DOCS.parent / "examples" / "grids" / f"{name}.toml").grid.shape == (60, 60)
 
 
 def test_images_are_there() -> None:

@@ -289,7 +289,8 @@ def test_a_picture_of_one_and_two_axes_and_of_no_more() -> None:
         data.plot()
     figure = data.sel(steps=1).plot("cosine")
     assert figure.axes[0].get_xscale() == "log"
-    assert figure.axes[0].get_ylabel() == r"$\rho$"
+    assert figure.axes[0].get_ylabel() == r"proportion of the positive class  $\rho$"
+    assert "Cosine with the cluster direction after 1 step\n" in figure.get_suptitle()
     lines = data.sel(steps=1, rho=0.3).plot().axes[0].get_legend_handles_labels()[1]
     assert len(lines) == 2
     with pytest.raises(InvalidInput, match="did you mean 'error'"):

@@ -6,13 +6,14 @@ the supervised baseline.
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..errors import InvalidInput, nearest
+from ..parameters import PARAMETERS
 from .style import BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY, logarithmic, styled
+from .sweep_title import shared, words
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -26,6 +27,9 @@ COLORS = (BLUE, ORANGE, GREEN, PURPLE, SKY, BLACK)
 LOGARITHMIC = 1.5
 """An axis of equal ratios whose ends differ by more than this factor has a log scale."""
 
+SMOOTHED = 1.5
+"""Grid cells over which the border of collapse is smoothed: it would follow the edges of cells."""
+
 
 def plot_sweep(
     data: xr.Dataset,
@@ -38,18 +42,18 @@ def plot_sweep(
     Arguments:
         data: what `sweep` returned, or a part of it; axes of one value are left out.
         name: the quantity; default: over one axis all of them, over two the first.
-        title: above the picture; default: what all points share.
+        title: above the picture; default: the quantity, and what all points share.
         ax: axes to draw on; by default new ones.
 
     >>> from selftrain import Problem, sweep
     >>> problem = Problem(0.5, 2.0, 0.4, 0.5, steps=2)
     >>> figure = sweep(problem, over={"rho": [0.3, 0.4, 0.5]}, keep=("error",), workers=0).plot()
     >>> figure.axes[0].get_xlabel()
-    '$\\\\rho$'
+    'proportion of the positive class  $\\\\rho$'
     """
     from .canvas import new_axes, whole_figure
 
-    data = data.squeeze(drop=True)
+    data = data.squeeze()
     names = [str(one) for one in data.data_vars if one not in ASIDE]
     if name is not None and name not in names:
         raise InvalidInput("name", name, f"unknown quantity; {nearest(name, names)}")
@@ -59,15 +63,15 @@ def plot_sweep(
         accepted = "must be one or two: choose values of the others with .sel() first"
         raise InvalidInput("axes", [str(dim) for dim in dims], accepted)
     with styled():
-        place = new_axes(ax, 5.4, 3.8)
+        place = new_axes(ax, 5.6, 4.2)
         canvas = whole_figure(place)
         if len(dims) == 1:
             _lines(place, data, shown, str(dims[0]))
         else:
             _map(place, data, shown[0])
-        above = _shared(data) if title is None else title
+        above = shared(data, shown) if title is None else title
         if ax is None:
-            canvas.suptitle(above, fontsize=8)
+            canvas.suptitle(above, fontsize=9)
         else:
             place.set_title(above, fontsize=8)
     return canvas
@@ -87,7 +91,7 @@ def _lines(ax: Axes, data: xr.Dataset, names: list[str], axis: str) -> None:
                 yerr=None if spread is None else spread.values,
                 color=color,
                 marker=marker,
-                label=f"{name}  ${_symbol(data, name)}$",
+                label=f"{words(name)}  {_symbol(data, name)}".rstrip(),
             )
     _scale(ax, data, axis, "x")
     ax.legend()
@@ -97,16 +101,20 @@ def _map(ax: Axes, data: xr.Dataset, name: str) -> None:
     down, across = (str(dim) for dim in data[name].dims)
     z = data[name].values
     x, y = data[across].values, data[down].values
-    mesh = ax.pcolormesh(x, y, z, shading="nearest", cmap="viridis", rasterized=True)
-    ax.figure.colorbar(mesh, ax=ax, label=f"${_symbol(data, name)}$")
-    if np.isfinite(z).sum() > 3 and min(z.shape) > 2 and np.nanmin(z) < np.nanmax(z):
-        contours = ax.contour(x, y, z, levels=7, colors="white", linewidths=0.5)
-        ax.clabel(contours, fontsize=6, fmt="%.3g")
+    finite = bool(np.isfinite(z).all())
+    shading = "gouraud" if finite and min(z.shape) > 1 else "nearest"
+    mesh = ax.pcolormesh(x, y, z, shading=shading, cmap="viridis", rasterized=True)
+    ax.figure.colorbar(mesh, ax=ax, label=words(name))
+    counted = np.array_equal(np.rint(z), z, equal_nan=True)  # its colours are its contours
+    varied = np.isfinite(z).sum() > 3 and np.nanmin(z) < np.nanmax(z)
+    if varied and not counted and min(z.shape) > 2:
+        contours = ax.contour(x, y, z, levels=6, colors="white", linewidths=0.6)
+        ax.clabel(contours, fontsize=7, fmt="%.3g")
     handles = []
     for label, field, color in _boundaries(data):
         if min(field.shape) > 1 and field.min() < 0 < field.max():
-            ax.contour(x, y, field, levels=[0.0], colors=color, linewidths=1.8)
-            handles.append(ax.plot([], [], color=color, linewidth=1.8, label=label)[0])
+            ax.contour(x, y, field, levels=[0.0], colors=color, linewidths=2.2)
+            handles.append(ax.plot([], [], color=color, linewidth=2.2, label=label)[0])
     handles += _finite_systems(ax, data, across, down)
     if handles:
         canvas = ax.figure
@@ -114,6 +122,14 @@ def _map(ax: Axes, data: xr.Dataset, name: str) -> None:
     ax.grid(False)
     _scale(ax, data, across, "x")
     _scale(ax, data, down, "y")
+
+
+def _collapse(at: Array) -> Array:
+    """Return a smooth field that is positive where runs collapse."""
+    from scipy.ndimage import gaussian_filter
+
+    field: Array = gaussian_filter(np.where(np.isfinite(at), 1.0, -1.0), SMOOTHED, mode="nearest")
+    return field
 
 
 def _finite_systems(ax: Axes, data: xr.Dataset, across: str, down: str) -> list[Any]:
@@ -137,16 +153,14 @@ def _boundaries(data: xr.Dataset) -> list[tuple[str, Array, str]]:
     """Return the lines of a map: their name, a field that vanishes on them, their colour."""
     found: list[tuple[str, Array, str]] = []
     if "collapsed_at" in data:
-        found.append(
-            ("collapse", np.where(np.isfinite(data["collapsed_at"].values), 1.0, -1.0), ORANGE)
-        )
+        found.append(("collapse", _collapse(data["collapsed_at"].values), ORANGE))
     if "collapsed" in data and bool(np.isfinite(data["collapsed"]).all()):
         found.append(("half of the systems collapse", data["collapsed"].values - 0.5, ORANGE))
     if "gain" in data:
-        found.append(("no gain over supervised", data["gain"].values, ORANGE))
+        found.append(("no gain over the supervised baseline", data["gain"].values, ORANGE))
     elif "labeled_only" in data and "error" in data:
         gain = (data["labeled_only"] - data["error"]).values
-        found.append(("no gain over supervised", gain, ORANGE))
+        found.append(("no gain over the supervised baseline", gain, ORANGE))
     return found
 
 
@@ -154,7 +168,8 @@ def _scale(ax: Axes, data: xr.Dataset, name: str, which: str) -> None:
     """Label an axis, and set a logarithmic scale if its values have equal ratios."""
     values = data[name].values
     symbol = data[name].attrs.get("symbol")
-    getattr(ax, f"set_{which}label")(f"${symbol}$" if symbol else name)
+    label = PARAMETERS[name].label.lower() if name in PARAMETERS else name.replace("_", " ")
+    getattr(ax, f"set_{which}label")(f"{label}  ${symbol}$" if symbol else label)
     if values.size > 2 and values.dtype.kind in "iuf" and values.min() > 0:
         ratios = values[1:] / values[:-1]
         if (
@@ -164,40 +179,7 @@ def _scale(ax: Axes, data: xr.Dataset, name: str, which: str) -> None:
             logarithmic(ax, which)
 
 
-def _plain(name: str) -> str:
-    """Escape a name as text within a formula."""
-    return name.replace("_", r"\_").replace(" ", r"\ ")
-
-
 def _symbol(data: xr.Dataset, name: str) -> str:
-    symbol = str(data[name].attrs.get("symbol", name))
-    return symbol if "\\" in symbol or len(symbol) < 4 else rf"\mathrm{{{_plain(symbol)}}}"
-
-
-def _usual(word: str) -> dict[str, Any]:
-    """Return the defaults of a recipe."""
-    from ..recipe import Recipe
-
-    return Recipe().to_dict() if word == "recipe" else {}
-
-
-def _shared(data: xr.Dataset) -> str:
-    """Return task and numbers that all points share."""
-    pieces: list[str] = [str(data.attrs.get("task", ""))]
-    for word in ("problem", "recipe"):
-        values: dict[str, Any] = json.loads(data.attrs.get(word, "{}"))
-        pieces += [
-            f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}"
-            for name, value in values.items()
-            if name not in data.coords
-            and name not in data
-            and isinstance(value, (int, float, str))
-            and value != _usual(word).get(name)
-        ]
-    lines, line = [], ""
-    for piece in pieces:
-        if len(line) + len(piece) > 80:
-            lines.append(line)
-            line = ""
-        line = f"{line}, {piece}" if line else piece
-    return "\n".join([*lines, line])
+    """Return the symbol of a quantity as a formula; empty if it is only its name."""
+    symbol = str(data[name].attrs.get("symbol", ""))
+    return f"${symbol}$" if "\\" in symbol or 0 < len(symbol) < 4 else ""
