@@ -40,6 +40,7 @@ shutil.copytree(HERE.parent / "examples", _EXAMPLES, ignore=shutil.ignore_patter
 # files have pages of their own.
 _PLACES = {
     r"\]\(\.\./examples/([\w-]+\.ipynb)": r"](examples/\1",
+    r"\]\(\.\./docs/": "](../",  # from a notebook
     r"\]\(\.\./CHANGELOG\.md": "](changes.md",
     r"\]\(\.\./CONTRIBUTING\.md": "](contributing.md",
     r"\]\(\.\./README\.md": "](index.md",

@@ -29,6 +29,7 @@ def test_a_notebook_runs_and_shows_pictures(path, tmp_path):
     book = nbformat.read(path, as_version=4)
     stored = outputs(book)
     assert any("image/png" in one.get("data", {}) for one in stored)
-    client = NotebookClient(book, timeout=600, resources={"metadata": {"path": str(tmp_path)}})
+    place = {"metadata": {"path": str(tmp_path)}}
+    client = NotebookClient(book, timeout=600, coalesce_streams=True, resources=place)
     client.execute()
     assert [one["output_type"] for one in outputs(book)] == [one["output_type"] for one in stored]
