@@ -6,7 +6,7 @@ the supervised baseline.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -102,7 +102,7 @@ def _map(ax: Axes, data: xr.Dataset, name: str) -> None:
     z = data[name].values
     x, y = data[across].values, data[down].values
     finite = bool(np.isfinite(z).all())
-    shading = "gouraud" if finite and min(z.shape) > 1 else "nearest"
+    shading: Literal["gouraud", "nearest"] = "gouraud" if finite and min(z.shape) > 1 else "nearest"
     mesh = ax.pcolormesh(x, y, z, shading=shading, cmap="viridis", rasterized=True)
     ax.figure.colorbar(mesh, ax=ax, label=words(name))
     counted = np.array_equal(np.rint(z), z, equal_nan=True)  # its colours are its contours
