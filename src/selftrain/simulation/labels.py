@@ -149,11 +149,11 @@ def label_shares(targets: Array, weights: Array | None, codes: Array) -> Array:
 
 
 def one_class(targets: Array, codes: Array) -> bool:
-    """Return whether the targets carry less than 1e-12 of all classes but one, so that a trained
-    bias would diverge; `codes` are the targets that stand for the classes.
+    """Return whether all targets are of one class up to a mass of 1e-12, so that a trained bias
+    would diverge; `codes` are the targets of the classes.
 
-    Under the squared loss it would not: the fit is w = 0 with the bias at the class. All samples
-    are then predicted alike, so that is the same outcome, here as in the theory.
+    Under the squared loss the fit is w = 0 with the bias at the class: all samples are predicted
+    alike, so this counts as the same outcome, here as in the theory.
 
     >>> codes = np.array([0.0, 1.0])
     >>> one_class(np.array([1.0, 1.0]), codes), one_class(np.array([1.0, 0.9]), codes)

@@ -8,7 +8,7 @@ from ..arrays import Array
 
 
 def _some(values: Array) -> Array:
-    """Return how many seeds have a value, as floats, NaN where none has."""
+    """Return the number of seeds that have a value, as floats; NaN if none has."""
     count = np.isfinite(values).sum(axis=0).astype(float)
     return np.where(count == 0, np.nan, count)
 

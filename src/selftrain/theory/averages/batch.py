@@ -81,7 +81,7 @@ class At(NamedTuple):
 
 
 class Room(NamedTuple):
-    r"""Arrays that averages are put into.
+    r"""Arrays for averages and intermediate results.
 
     Attributes:
         nodes: of the rules; rows s, $g_1$, weight, $\tilde h$, then nodes and weights of $g_2$.
@@ -128,7 +128,7 @@ def logits_of(at: At, labels: Labelling, sharpness: float, k: int) -> Logits:
 def batch_averages(
     at: At, labels: Labelling, batch: Batch, exponent: float, extra: Extra | None, room: Room
 ) -> int:
-    """Fill the records of the groups; the nodes used, -1 if too many, 0 if nothing is
+    """Fill the records of the groups; return the nodes used, -1 if too many, 0 if nothing is
     selected.
     """
     used = 0
@@ -178,8 +178,8 @@ def logistic_averages(
 
 @kernel(allocates=False)
 def explicit_unknowns(moments: Any, labels: Labelling, bias: float, given: bool, x: Any) -> None:
-    r"""The unknowns for $\lambda \to \infty$ from the averages of a model without weights: every
-    conjugate is explicit there.
+    r"""Fill in the unknowns for $\lambda \to \infty$, which are explicit, from the averages of a
+    model without weights.
     """
     groups = labels.roots.shape[0]
     x[HAT_M] = 0.0
@@ -196,7 +196,7 @@ def explicit_unknowns(moments: Any, labels: Labelling, bias: float, given: bool,
 
 @kernel(allocates=False, inline="always")  # one level less to compile
 def explicit_start(labels: Labelling, batch: Batch, fixed_bias: float, room: Room, x: Any) -> float:
-    r"""The state for $\lambda \to \infty$, in x: the weights are small there.
+    r"""Fill x with the state for $\lambda \to \infty$, where the weights are small.
 
     Returns the mass of the rarer class among the selected labels, which shows a collapse; NaN if
     nothing is selected, -1 if the rule would be too long. Soft labels of the squared loss have no

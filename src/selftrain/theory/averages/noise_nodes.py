@@ -119,8 +119,8 @@ def exponentials(x: float) -> tuple[float, float]:
 
 
 class Noise(NamedTuple):
-    r"""What the points of a pass share: the node $g_2$ and its weight, the noise $b g_2$, the
-    strength c, and 1 for hard labels (else 0).
+    r"""What all points of a pass have in common: the node $g_2$ and its weight, the noise $b g_2$,
+    the strength c, and 1 for hard labels (else 0).
     """
 
     node: float
@@ -166,7 +166,7 @@ def over_noise_nodes(
 
 @kernel(allocates=False, internal=True, fastmath={"contract"})
 def _fill(nodes: Any, first: int, size: int, logits: Logits, room: Any) -> None:
-    """The table of a block of outer nodes; the rest of its last lanes has no weight."""
+    """Fill the table of a block of outer nodes; unused entries at its end have weight zero."""
     hard = math.isinf(logits.sharpness)
     scale = 0.0 if hard else logits.sharpness
     relative = logits.base == scale  # then the old logits cancel in h - y

@@ -1,5 +1,4 @@
-r"""The averages of one step as one named record: what every engine computes and every equation
-reads.
+r"""The averages of one step as one named record: computed by every engine, read by every equation.
 
 With x the proximal point, $x + c\,l'(x) = h$, a step needs averages of $f = l'(x)$, of
 $k = \partial f/\partial h = l''/(1 + c l'')$ and of $k' = \partial k/\partial h = l'''/(1 + c
@@ -62,5 +61,5 @@ def named(row: Array) -> Any:
 
 
 def position(name: str) -> int:
-    """Where an average stands in the record."""
+    """Return the position of an average in the record."""
     return NAMES.index(name)

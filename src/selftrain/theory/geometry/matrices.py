@@ -148,7 +148,7 @@ class MatrixStep:
         scales: tuple[float, float, float],
         out: Array,
     ) -> None:
-        """Rows of m, psi, and what mean and old weights add to the squared noise."""
+        """Fill the rows of m and psi, and the part of mean and old weights in the squared noise."""
         (inverse, a), (ridge, gamma, anchor) = products, scales
         k, (b, v) = self.groups, self.old
         t0, q0 = FIRST, FIRST + self.groups
@@ -195,7 +195,7 @@ class MatrixStep:
             noise[places] += [2 * (sr @ move) for move in moves]
 
     def chain(self, x: Array, ridge: float, gamma: float) -> tuple[Array, Array]:
-        r"""$G\sum_k \hat R_k\Sigma_k$, by which old weights live on, and G."""
+        r"""Return the factor of the old weights, $G\sum_k \hat R_k\Sigma_k$, and G."""
         hat_t, log_q, _ = x[FIRST:].reshape(3, self.groups)
         hat_q = np.exp(log_q)
         inverse = self.inverse(hat_q, ridge)

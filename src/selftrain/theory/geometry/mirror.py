@@ -75,15 +75,15 @@ def _alike(clusters: Clusters) -> bool:
 
 
 def _without_sign(means: Array) -> Array:
-    """The means of the modes (columns) in all sets, a mode turned around if its first mean that is
-    not zero is negative.
+    """Return the means of the modes (columns) in all sets, each mode with the sign that makes its
+    first nonzero mean positive.
     """
     first = means[np.argmax(means != 0.0, axis=0), np.arange(means.shape[1])]
     return means * np.where(first < 0.0, -1.0, 1.0)
 
 
 def _in_order(columns: Array) -> Array:
-    """The columns, sorted by their first row, then by the second, ..."""
+    """Return the columns in lexicographic order."""
     return np.asarray(columns[:, np.lexsort(columns[::-1])])
 
 

@@ -1,5 +1,5 @@
-r"""The linear half of a step where covariances are diagonal: from the conjugates to what the logits
-need.
+r"""The linear half of a step where covariances are diagonal: from the conjugates to the fields of
+the logits.
 
 The new weights are $\beta = G(\hat m\mu + \sum_k \hat R_k\Sigma_k\beta' + \zeta)$ with $G =
 (\lambda + \sum_k\hat Q_k\Sigma_k)^{-1}$ and $\zeta \sim N(0, \sum_k\hat\chi_k\Sigma_k/N)$. Mode i
@@ -159,8 +159,8 @@ def mode_sums(
 def advance(
     x: Any, ridge: float, gamma: float, noise: Noise, old: Weights, new: Weights, out: Any
 ) -> None:
-    r"""The new law of the weights; `out`: $|\beta|^2$, its part off the mean, $\beta\cdot\beta'$,
-    $\mathrm{tr}\,G/N$.
+    r"""Compute the new law of the weights; `out`: $|\beta|^2$, its part orthogonal to the mean,
+    $\beta\cdot\beta'$, $\mathrm{tr}\,G/N$.
     """
     groups, size = noise.variances.shape
     total, push, fresh = noise.room[0], noise.room[1], noise.room[2]

@@ -150,7 +150,9 @@ class SpectralStep:
         return np.asarray(noise.variances @ squares / squares.sum())
 
     def chain(self, x: Array, ridge: float, gamma: float) -> tuple[Array, Array]:
-        r"""$\sum_k \hat R_k\Sigma_k$ times G, by which old weights live on, and G, per mode."""
+        r"""Return the factor of the old weights in the new ones, $G\sum_k \hat R_k\Sigma_k$, and G,
+        per mode.
+        """
         hat_t, log_q, _ = x[FIRST:].reshape(3, self.groups)
         hat_q = np.exp(log_q)
         inverse = 1.0 / (ridge + hat_q @ self.noise.variances)

@@ -50,8 +50,8 @@ REFINEMENTS = 3
 
 @kernel(allocates=False)
 def pull_equations(step: SolvedStep, at: StepNumbers, pulls: Any, out: Reversed) -> None:
-    """Add to `pulls` what the derivatives in the unknowns, `out.x`, come from, and set the
-    condition of the step.
+    """Turn the derivatives in the unknowns, `out.x`, into derivatives in what the step was given;
+    add them to `pulls`, and set the condition of the step.
     """
     groups, bars, part, rows = step.roots.shape[0], out.x, out.part, out.rows
     size, unit, right, adjoint, work = bars.shape[0], rows[0], rows[1], rows[2], rows[3:]
@@ -81,8 +81,8 @@ def pull_equations(step: SolvedStep, at: StepNumbers, pulls: Any, out: Reversed)
 
 @kernel(allocates=False, internal=True)
 def _one_parity(values: Any, sign: float, even: int, odd: int, first: int, groups: int) -> None:
-    """Leave what the mirror multiplies by `sign`: one entry that it leaves alone, one that it turns
-    around, and from `first` on entries of the groups, which change places.
+    """Project on the part that the mirror multiplies by `sign`. The mirror keeps the entry `even`,
+    negates the entry `odd`, and from `first` on exchanges the entries of the groups.
     """
     values[odd if sign > 0.0 else even] = 0.0
     for i in range(first, values.shape[0], groups):
@@ -104,7 +104,7 @@ def _is_rounding(odd: Any, bars: Any, unit: Any, groups: int) -> bool:
 
 @kernel(allocates=False, internal=True)
 def _one_parity_of_pulls(pulls: Any, sign: float, groups: int) -> None:
-    """The same for the pulls of a step."""
+    """Project the pulls of a step as `_one_parity` does."""
     _one_parity(pulls, sign, FIELD_M, OLD_BIAS, BY_GROUP, groups)
     if sign > 0.0:
         pulls[POSITIVE] = 0.0
@@ -114,8 +114,8 @@ def _one_parity_of_pulls(pulls: Any, sign: float, groups: int) -> None:
 
 @kernel(allocates=False)
 def unit_of_unknowns(step: SolvedStep, at: StepNumbers, out: Any) -> None:
-    """What changes of the unknowns are compared with: the bias with the logits, conjugates with
-    those that would make the weights, logarithms with 1.
+    """Fill `out` with the scale of each unknown: for the bias that of the logits, for conjugates
+    the values that would make the weights, for logarithms 1.
     """
     x, fields, roots = step.x, step.fields, step.roots
     groups = roots.shape[0]

@@ -85,7 +85,7 @@ def around_both(before: Array, kept: Array, made: Array, rest: float = 0.0) -> t
 
 
 def _cuts(run: Trajectory) -> NDArray[np.int64]:
-    """Where the mean, the variances and the bias end in the vector of a model."""
+    """Return the ends of mean, variances and bias in the vector of a model."""
     assert run.weight_means is not None
     assert run.weight_spreads is not None
     sizes = [run.weight_means[0].size, run.weight_spreads[0].size, 1]
@@ -98,7 +98,7 @@ def _each(run: Trajectory, values: Array) -> Array:
 
 
 def _units(run: Trajectory, t: int) -> Array:
-    r"""What errors are compared with: $|\beta|$, $2|\beta|\sqrt v$, bias and logits."""
+    r"""Return the scales of errors: $|\beta|$, $2|\beta|\sqrt v$, bias and logits."""
     norm, off = math.sqrt(run.scaled_q[t]), math.sqrt(run.scaled("v")[t])
     logits = math.sqrt(run.scaled("logit_variances")[t].max())
     return _each(run, np.array([norm, 2.0 * norm * off, abs(run.scaled("bias")[t]) + logits]))
@@ -148,7 +148,7 @@ class _Step:
         unit_of_unknowns(step, at, self.scale)
 
     def mapped(self, columns: Array) -> Array:
-        """What becomes of errors of the model before the step."""
+        """Return errors of the model before the step, propagated through the step."""
         if columns.shape[1] == 0:
             return columns
         matrix = self.step.system[:, 1:] * self.scale
@@ -159,7 +159,7 @@ class _Step:
         return np.array([self._moved(*pair) for pair in pairs]).T
 
     def made(self, own: float) -> Array:
-        """The errors that a relative accuracy of the step stands for (`newton_step`)."""
+        """Return the errors that correspond to a relative accuracy of the step (`newton_step`)."""
         x, fields, roots, *_ = self.step
         logits = self.scale[BIAS] - abs(x[BIAS] + self.at.gamma * self.at.bias)
         errors = np.full(x.size, own)

@@ -147,7 +147,7 @@ def gradient(
 
 
 def _quantity(trajectory: Trajectory, of: Any, at: Any) -> tuple[str, int | None]:
-    """Name and step of what is to be differentiated; raise if it has no derivative."""
+    """Return name and step of the quantity to differentiate; raise if it has no derivative."""
     end = trajectory.good_steps
     total = trajectory.problem.steps + 1
     why = "the run failed" if trajectory.failure is not None else "the labels collapsed"
@@ -190,7 +190,7 @@ def _check(slopes: Array, condition: Array) -> None:
 def _entries(
     run: Trajectory, slopes: Array, wanted: Results
 ) -> tuple[dict[str, float | Array], dict[str, str]]:
-    """Derivatives by the names of problem and recipe, and why some do not exist."""
+    """Return the derivatives by the names of problem and recipe, and why some do not exist."""
     problem, recipe = run.problem, run.recipe
     steps, last = problem.steps, len(slopes) - 1
     assert run.space is not None

@@ -1,4 +1,4 @@
-r"""The averages of a solved step and how they move, for every loss.
+r"""The averages of a solved step and their derivatives, for every loss.
 
 Where the integrand jumps, at the limits of a selection and where labels jump, it has an edge, at
 the previous noise $g_e = (\tilde h_e - s m' - B')/\sqrt{q'_k}$ of a group. The row of an edge holds
@@ -58,7 +58,9 @@ long before those of k' are. They take twice the refinement.
 
 
 class Moves(NamedTuple):
-    """The averages of a solved step and how they move: fields of `SolvedStep` and `StepNumbers`."""
+    """The averages of a solved step and their derivatives: fields of `SolvedStep` and
+    `StepNumbers`.
+    """
 
     moments: Any
     sharp: Any
@@ -80,7 +82,7 @@ def is_small(x: Any, ridge: float, softness: Any) -> bool:
 
 @kernel(allocates=False)
 def rule_of(exponent: float, small: bool, first: bool, roots: Any, fields: Any) -> float:
-    """The exponent of the rule that derivatives are taken on."""
+    """Return the exponent of the rule for derivatives."""
     groups = roots.shape[0]
     large = small or first
     for k in range(groups):
@@ -154,7 +156,7 @@ def _squared(logits: Logits, nodes: Any, logit: float, side: float, e: Any) -> N
 
 
 def moves_of(averages: CompiledAverages | GenericAverages, at: At, exponent: float) -> Moves | None:
-    """Return the averages of a step at its solution and how they move; None if they are not
+    """Return the averages of a step at its solution and their derivatives; None if they are not
     finite. Labels of other losses and labelers are differentiated by differences.
     """
     batch, n = averages.batch, len(averages.labels.roots)

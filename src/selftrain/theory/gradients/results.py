@@ -127,7 +127,7 @@ def _q(run: Trajectory, at: int, column: Array) -> None:
 
 
 def _cosine(run: Trajectory, at: int, column: Array, sign: float = 1.0) -> None:
-    """Of the cosine; q^(3/2) would underflow where q does not."""
+    """Return the derivatives of the cosine; q^(3/2) would underflow where q does not."""
     best = run.problem.test_clusters.separation
     m, off = float(run.scaled("m")[at]) / best, float(run.scaled("off_best")[at])
     q = m * m + off
@@ -153,8 +153,8 @@ _OF_COLUMNS: dict[str, Callable[[Trajectory, int, Array], None]] = {
 
 
 def _selection(run: Trajectory, of: str, at: int, pulls: Array) -> Direct:
-    r"""Of the share of the batch that is selected, on the right and on the wrong side of the
-    plane: $\sum_s p_s H((\pm\text{limit} \mp (m' + sB'))/\sqrt{q'_s})$.
+    r"""Return the derivatives of the fraction of the batch selected on the right and on the wrong
+    side of the plane: $\sum_s p_s H((\pm\text{limit} \mp (m' + sB'))/\sqrt{q'_s})$.
     """
     assert run.space is not None
     (m, *squares), groups = run.on_batch[at - 1], run.space.groups
@@ -184,8 +184,8 @@ def _selection(run: Trajectory, of: str, at: int, pulls: Array) -> Direct:
 
 
 def _by_differences(run: Trajectory, function: Callable[[Trajectory], float]) -> Results:
-    """The same for any function: differences in every array of the run and every number it was
-    given.
+    """Return the derivatives of any function by differences in every array of the run and every
+    number it was given.
     """
     run = _spelled_out(run)
     value = _as_number(function(run))
@@ -233,7 +233,7 @@ def _named(name: str, value: Array) -> dict[str, Any]:
 
 
 def _scales(run: Trajectory, name: str, now: Array) -> Array:
-    """What a change of an array of the run is measured by."""
+    """Return the scale of changes of an array of the run."""
     norm, size = np.sqrt(run.q), np.abs(now)
     if name == "m":
         return np.asarray(norm * run.problem.test_clusters.length)
@@ -251,7 +251,7 @@ def _scales(run: Trajectory, name: str, now: Array) -> Array:
 
 
 def _spelled_out(run: Trajectory) -> Trajectory:
-    """The same run with every per-step entry of problem and recipe written out."""
+    """Return the run with every per-step entry of problem and recipe written out."""
     problem, recipe = run.problem, run.recipe
     steps, batches = problem.steps, problem.unlabeled
     if steps == 0:

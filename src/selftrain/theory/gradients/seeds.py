@@ -98,7 +98,7 @@ def seeds_of(run: Trajectory, inputs: StepInputs, wanted: Wanted, last: int) -> 
 def _in_unknowns(
     run: Trajectory, inputs: StepInputs, wanted: Wanted, last: int
 ) -> tuple[Array, Array]:
-    """The numbers of the seeds, and the derivatives in the scale of the noise."""
+    """Return the numbers of the seeds, and the derivatives in the scale of the noise."""
     assert run.unknowns is not None
     assert run.gammas is not None
     part, groups = slice(last + 1), inputs.space.groups
@@ -132,7 +132,7 @@ def in_laws(
 def _in_modes(
     column: Array, space: Spectrum, clusters: Clusters, means: Array, spreads: Array
 ) -> tuple[Array, Array]:
-    """Of weights mode by mode."""
+    """Return the derivatives in laws given mode by mode."""
     mu, variances, copies, *_ = space.noise(clusters)
     average, best = space.best_direction(clusters)
     m, by_off = (means @ mu)[:, None], column[:, V, None]
@@ -147,7 +147,7 @@ def _in_modes(
 def _in_matrices(
     column: Array, space: MatrixSpace, clusters: Clusters, means: Array, spreads: Array
 ) -> tuple[Array, Array]:
-    """Of weights with a covariance."""
+    """Return the derivatives in laws given by a mean and a covariance matrix."""
     mu, (first, *_, last) = clusters.mean, [*2 * space.step(space.no_weights(), clusters).matrices]
     m, by_off, by_best = means @ mu, column[:, V], column[:, OFF_BEST]
     spread = np.multiply.outer(column[:, VARIANCES], first)

@@ -297,7 +297,7 @@ def before_step(spread: float, bias: float, fixed_bias: bool, faded: bool) -> En
 
 @kernel(allocates=False, internal=True)
 def _alike(t: int, since: int, gamma: float, unknowns: Any, near: Any) -> int:
-    """How many steps before t, down to step `since`, have unknowns of the same form."""
+    """Count the steps before t, down to step `since`, whose unknowns have the same form."""
     last = near.shape[1] - 1
     is_near = not math.isnan(near[t, last])
     count = 0

@@ -18,8 +18,8 @@ LONGEST_HISTORY = 7
 
 @kernel(allocates=False)
 def unknown_scales(x: Any, labels: Labelling, out: Any) -> None:
-    """What changes of the unknowns at x are compared with: conjugates with the stiffness of their
-    group, the bias with the logits, logarithms with 1.
+    """Fill `out` with the scale of each unknown at x: for conjugates the stiffness of their group,
+    for the bias that of the logits, for logarithms 1.
     """
     groups = labels.roots.shape[0]
     stiffness = root = 0.0

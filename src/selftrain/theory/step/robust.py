@@ -66,7 +66,7 @@ class Algebra(Protocol):
         ...
 
     def chain(self, x: Array, ridge: float, gamma: float) -> tuple[Array, Array]:
-        """By what the old weights live on in the new ones, and the response of the new ones."""
+        """Return the factor of the old weights in the new ones, and the response of these."""
         ...
 
     def advance(self, x: Array, ridge: float, gamma: float) -> tuple[Any, Array]:
@@ -194,7 +194,7 @@ class StepEquations:
 
     @property
     def log_q(self) -> slice:
-        """Where the logarithms of the conjugates Q are among the unknowns."""
+        """Positions of the logarithms of the conjugates Q among the unknowns."""
         return slice(FIRST + self.groups, FIRST + 2 * self.groups)
 
     def label_mass(self) -> float:
@@ -268,7 +268,7 @@ class Solution(NamedTuple):
 def solve_step(
     equations: StepEquations, exponent: float, tolerance: float, guess: Array | None = None
 ) -> Solution:
-    """The root of a step, confirmed on a refined rule, or `ConvergenceError`."""
+    """Return the root of a step, confirmed on a refined rule, or raise `ConvergenceError`."""
     best, best_accuracy, best_start, best_rule = None, math.inf, "", exponent
     enough = last_step_of(tolerance)
     for name, x in _attempts(equations, exponent, enough, guess):

@@ -1,4 +1,4 @@
-"""The averages of a step for any loss and any labeler as its equations ask for them."""
+"""The averages of a step for any loss and any labeler, in the form that its equations use."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class GenericAverages:
         return named(gather(sign, 0 * sign, dict(zip(ROWS, share * inner, strict=True))))
 
     def _given(self, rho: float) -> tuple[Array, Array, Array]:
-        """The pairs of class and given label that occur: class, share, target."""
+        """Return the pairs of class and given label that occur: class, proportion, target."""
         sign, label = np.array([1.0, -1.0, 1.0, -1.0]), np.array([1.0, -1.0, -1.0, 1.0])
         wrong = self.batch.wrong
         share = np.array([given_share(*pair, rho, wrong) for pair in zip(sign, label, strict=True)])
@@ -124,8 +124,8 @@ class GenericAverages:
         return s[alive], g[alive], w[alive] * share * weight, target[alive]
 
     def _rarer(self, target: Array, weight: Array) -> float:
-        """Distance of the mean target from the nearer class, in units of that of the classes; one
-        half if targets lie outside.
+        """Return the distance of the mean target from the nearer class, relative to the distance of
+        the classes; 1/2 if targets lie outside.
         """
         low, high = self.loss.classes
         if target.min() < low or target.max() > high:

@@ -87,7 +87,7 @@ class Fields(NamedTuple):
 
 
 class Effort:
-    """What the averages of one step have cost, and how far its logits reach.
+    """Panels used by the averages of one step, and the largest logit so far.
 
     A search that goes astray, or a loss that contradicts itself, would otherwise refine panels for
     hours. The loss is checked at the logits that are met, each time their range has doubled.
@@ -107,7 +107,7 @@ class Effort:
             raise ConvergenceError(self.step, reason, {}, math.nan)
 
     def met(self, loss: Loss, targets: Array, logits: Array) -> None:
-        """Check the loss between logits that are met, if they lie farther out than before."""
+        """Check the loss at these logits, if they are larger than all before."""
         with np.errstate(invalid="ignore"):
             reach = float(np.abs(logits[np.isfinite(logits)]).max(initial=0.0))
         if reach <= self.checked or type(loss) in (Logistic, Squared):
@@ -141,8 +141,8 @@ def noise_averages(
     *,
     effort: Effort,
 ) -> tuple[Array, Array]:
-    r"""The averages $E[\,\cdot\,]$ over $g_2$, one column a point, and the sizes their errors are
-    measured on.
+    r"""Return the averages $E[\,\cdot\,]$ over $g_2$, one column per point, and the scales of their
+    errors.
 
     Rows: `ROWS`; with labels also $\partial f/\partial p$, $f\,\partial f/\partial p$,
     $\partial k/\partial p$ at a given h.
@@ -163,7 +163,7 @@ def noise_averages(
 
 
 def _integrate(rule: _Rule, exponent: float, scale: Array | None) -> tuple[Array, Array, Points]:
-    """The averages, the sizes their errors are measured on, and the points that did not settle."""
+    """Return the averages, the scales of their errors, and the points that did not converge."""
     point, low, high = rule.first_panels(exponent)
     whole = rule.integrals(point, low, high)
     if scale is None:
@@ -217,9 +217,7 @@ class _Rule:
         self.rate = noise / (1.0 + c * loss.curvature(target, self.middle))
 
     def first_panels(self, exponent: float) -> tuple[Points, Array, Array]:
-        """Point, lower and upper end of each panel to begin with; the refined rules have other
-        ends.
-        """
+        """Return point, lower and upper end of each initial panel; refined rules have others."""
         loss, (target, centre, _, noise, c) = self.loss, self.fields
         reach = math.sqrt(2.0 * exponent)
         cuts = np.linspace(-reach, reach, 5)
@@ -302,8 +300,8 @@ class _Rule:
         )
 
     def sizes(self, point: Points, whole: _Panels) -> Array:
-        """Averages over all points of |f|, f^2, k, of the changes of f that matter, and of the
-        terms of f.
+        """Return the averages over all points of |f|, f^2, k, of the relevant changes of f, and of
+        its terms.
         """
         loss, (target, centre, weight, noise, c) = self.loss, self.fields
         share = weight / weight.sum()
@@ -319,7 +317,7 @@ class _Rule:
         return np.array([*rows, change, float(share @ terms)]) + 1e-300
 
     def allowed(self, exponent: float, scale: Array) -> Array:
-        """Errors of a panel in f, f^2, k, in the change of f and in the mass that are accepted."""
+        """Return the errors allowed on a panel: in f, f^2, k, the change of f and the mass."""
         tolerance = max(10.0 * math.exp(-exponent), 20.0 * EPS)
         rounding = 4.0 * EPS * scale[4]
         typical = math.sqrt(scale[1])
@@ -328,7 +326,8 @@ class _Rule:
         return errors
 
     def add_kinks(self, total: Array) -> None:
-        r"""What a jump of l'' at a kink adds to the averages of k': there k' is a delta function.
+        r"""Add the contribution of kinks to the averages of k', which is a delta function where l''
+        jumps.
 
         The kink $\kappa$ of x is at $h = \kappa + c\,l'(\kappa)$, where h has the density
         $\varphi(n)/b$; with the target it moves.
@@ -368,8 +367,8 @@ def beside(loss: Loss, target: Array) -> tuple[Array, Array]:
 
 
 def label_derivatives(loss: Loss, target: Array, x: Array) -> tuple[Array, Array]:
-    r"""$\partial l'/\partial p$ and $\partial l''/\partial p$, which a loss does not tell: central
-    differences, exact for a loss linear or quadratic in its target.
+    r"""Return $\partial l'/\partial p$ and $\partial l''/\partial p$ by central differences, exact
+    for a loss linear or quadratic in its target.
     """
     below, above = beside(loss, target)
     width = above - below

@@ -100,8 +100,8 @@ class Targets:
         return by_logit, by_sharpness
 
     def _by_sharpness(self, logit: Array) -> Array:
-        """The derivative of the target in the sharpness, from the side on which no jump passes over
-        a point.
+        """Return the derivative of the target in the sharpness, from the side on which no jump
+        crosses a point.
         """
         gamma, change = self.sharpness, DIFFERENCE * self.sharpness
         here = self.at(logit)
@@ -233,8 +233,8 @@ class GroupIntegrals:
         with_labels: bool,
         sizes: Array | None = None,
     ) -> tuple[Array, Array]:
-        """The integrals over each panel (class, from, to), zero where nothing is selected; the
-        sizes of `noise_averages`.
+        """Return the integrals over each panel (class, from, to), zero where nothing is selected,
+        and the scales of `noise_averages`.
         """
         mean, spread, bias, rho, limit, _ = self.old
         table = np.array(panels)
