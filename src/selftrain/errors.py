@@ -79,7 +79,7 @@ class StageError(SelfTrainError):
         return (type(self), (self.step, self.reason, self.state, self.residual))
 
     def to_dict(self) -> dict[str, Any]:
-        """The error as plain values; `StageError.from_dict` gives it back.
+        """Return the error as plain values; `StageError.from_dict` restores it.
 
         >>> error = EmptySelection(3, "no sample is selected", {"m": 1.0}, math.nan)
         >>> StageError.from_dict(error.to_dict())
@@ -95,7 +95,7 @@ class StageError(SelfTrainError):
 
     @staticmethod
     def from_dict(values: Mapping[str, Any]) -> StageError:
-        """The error that `to_dict` wrote down."""
+        """Return the error that `to_dict` described."""
         kinds = (StageError, ConvergenceError, EmptySelection, StateOverflow)
         kind = {kind.__name__: kind for kind in kinds}[values["kind"]]
         return kind(values["step"], values["reason"], values["state"], values["residual"])
@@ -114,12 +114,14 @@ class EmptySelection(StageError):
 
 
 class StateOverflow(StageError):
-    """The weights of a step overflow, or underflow where their scale cannot be carried apart."""
+    """The weights of a step overflow, or underflow in a run whose scale cannot be stored
+    separately.
+    """
 
 
 class NoExpansion(SelfTrainError):
-    r"""A step with $\alpha_U P \le 1$, P the share of points that are selected and have curvature:
-    no expansion in the ridge.
+    r"""A step without an expansion in the ridge: $\alpha_U P \le 1$, with P the fraction of samples
+    that are selected and have curvature.
 
     Attributes:
         points: curved selected points per feature, $\alpha_U P$.

@@ -26,7 +26,7 @@ Schedule = float | tuple[float, ...]
 
 
 def number(field: str, value: Any, accepts: Callable[[float], bool], accepted: str) -> float:
-    """`value` as a float, or `InvalidInput` that names the field and what it accepts."""
+    """Return `value` as a float; raise `InvalidInput` with the field and what must hold."""
     value = from_array(value)
     if isinstance(value, str) and value.strip().lower() in ("inf", "+inf", "infinity"):
         value = math.inf
@@ -42,7 +42,7 @@ def number(field: str, value: Any, accepts: Callable[[float], bool], accepted: s
 
 
 def whole(field: str, value: Any, accepts: Callable[[int], bool], accepted: str) -> int:
-    """`value` as an exact integer, or `InvalidInput` that names the field and what it accepts.
+    """Return `value` as an exact integer; raise `InvalidInput` with the field and what must hold.
 
     >>> whole("seeds", 2**60 + 1, lambda n: n > 0, "a whole number") - 2**60
     1
@@ -57,7 +57,7 @@ def whole(field: str, value: Any, accepts: Callable[[int], bool], accepted: str)
 
 
 def schedule(field: str, value: Any, accepts: Callable[[float], bool], accepted: str) -> Schedule:
-    """A number, or a sequence of numbers with one entry per step, as a float or a tuple."""
+    """Return a number as a float, or a sequence of numbers, one per step, as a tuple."""
     value = from_array(value)
     if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
         return tuple(
@@ -68,7 +68,9 @@ def schedule(field: str, value: Any, accepts: Callable[[float], bool], accepted:
 
 
 def expand(field: str, value: Schedule, steps: int) -> np.ndarray:
-    """A schedule as an array of length `steps`, read-only: copies of a recipe share it."""
+    """Return a schedule as an array of length `steps`, read-only because copies of a recipe share
+    it.
+    """
     if isinstance(value, tuple) and len(value) != steps:
         accepted = f"a sequence needs one entry per step: {steps}, not {len(value)}"
         raise InvalidInput(field, value, accepted)
@@ -78,8 +80,8 @@ def expand(field: str, value: Schedule, steps: int) -> np.ndarray:
 
 
 class _OfFields:
-    """What a class accepts, as help and completion show it: that of its `__init__`, which the check
-    of names before it would hide.
+    """The signature that help and completion show for a class: that of `__init__`, which
+    `_checked_new` would hide.
     """
 
     def __get__(self, instance: object, owner: type[Any]) -> inspect.Signature:
@@ -93,7 +95,7 @@ class _OfFields:
 class Portable:
     """Round trips of a frozen dataclass to dict, JSON and TOML, and a readable repr.
 
-    Fields named in `_unsaid` are left out of both as long as they have their default.
+    Fields named in `_unsaid` are omitted from both while they have their default.
     """
 
     _unsaid: ClassVar[tuple[str, ...]] = ()
@@ -104,7 +106,7 @@ class Portable:
         cls.__new__ = _checked_new  # type: ignore[method-assign]  # before the dataclass's __init__
 
     def _said(self) -> Iterator[tuple[str, Any]]:
-        """The fields that have something to say, and their values."""
+        """Return the fields that are shown and stored, with their values."""
         for entry in dataclass_fields(self):  # type: ignore[arg-type]
             value = getattr(self, entry.name)
             if value is None or (entry.name in self._unsaid and value == entry.default):
@@ -134,7 +136,7 @@ class Portable:
 
     @classmethod
     def _required(cls, values: Mapping[str, Any]) -> list[str]:
-        """Fields a dictionary with these values has to have."""
+        """Return the fields that a dictionary with these values must have."""
         entries = dataclass_fields(cls)  # type: ignore[arg-type]
         return [entry.name for entry in entries if entry.default is MISSING]
 
@@ -176,7 +178,7 @@ class Portable:
 
 
 def _checked_new(cls: type[Any], *values: Any, **named: Any) -> Any:
-    """Refuse a keyword that is no field, and suggest the near one, as a file's key is refused."""
+    """Reject a keyword that is not a field and suggest the nearest one, as for keys of a file."""
     known = [entry.name for entry in dataclass_fields(cls)]
     for key in named:
         if key not in known:
@@ -185,7 +187,9 @@ def _checked_new(cls: type[Any], *values: Any, **named: Any) -> Any:
 
 
 def parse_toml(text: str, source: str | Path) -> dict[str, Any]:
-    """The tables of a TOML text, with a byte order mark or not; a syntax error says where."""
+    """Return the tables of a TOML text, with or without a byte order mark; a syntax error says
+    where.
+    """
     try:
         return tomllib.loads(text.removeprefix("\ufeff"))
     except tomllib.TOMLDecodeError as error:
@@ -195,7 +199,7 @@ def parse_toml(text: str, source: str | Path) -> dict[str, Any]:
 
 
 def from_array(value: Any) -> Any:
-    """Arrays, and what turns into one (a pandas series, a numpy scalar), as plain Python values."""
+    """Return arrays, pandas series and numpy scalars as plain Python values."""
     return np.asarray(value).tolist() if hasattr(value, "__array__") else value
 
 

@@ -87,7 +87,7 @@ def register(labeler: Labeler) -> Labeler:
 
 
 def get_labeler(labeler: Any) -> Labeler:
-    """The labeler of that name, or the object itself if it is one."""
+    """Return the labeler of that name, or the object itself if it is one."""
     if isinstance(labeler, str):
         if labeler not in _registry:
             raise InvalidInput(

@@ -126,7 +126,7 @@ def kinks_at(loss: Loss, target: Array) -> Array:
 
 
 def fixed_kinks(loss: Loss) -> tuple[float, ...]:
-    """The logits of the kinks that are there for every target; none if they move with it."""
+    """Return the logits of the kinks that every target has; none if kinks depend on the target."""
     return () if callable(loss.kinks) else tuple(loss.kinks)
 
 
@@ -174,7 +174,7 @@ def get_loss(loss: Any, field: str = "loss") -> Loss:
 
 
 def same_loss(one: Loss, other: Loss) -> bool:
-    """Return whether two losses are one: the same object, or the same built-in loss."""
+    """Return whether two losses are equal: the same object, or the same built-in loss."""
     return one is other or (type(one) is type(other) and type(one) in (Logistic, Squared))
 
 
@@ -263,11 +263,11 @@ def _pairs(targets: list[float], logits: Array) -> tuple[Array, Array]:
 
 
 def check_derivatives(loss: Loss, target: Array, logit: Array) -> None:
-    """Raise `InvalidInput` if the loss contradicts itself at one of these points.
+    """Raise `InvalidInput` if a derivative of the loss is wrong at one of these points.
 
-    Each derivative is compared with the central difference of the one before it, off the kinks; the
-    engines would otherwise solve other equations without a word. Where a function overflows, far
-    out, there is nothing to compare.
+    Each derivative is compared with the central difference of the one before it, away from the
+    kinks: with a wrong one the engines would silently solve other equations. Points at which a
+    function overflows are skipped.
     """
 
     def reject(at: int, what: str) -> None:
@@ -300,8 +300,8 @@ def check_derivatives(loss: Loss, target: Array, logit: Array) -> None:
 def _compared(
     loss: Loss, name: str, before: str, target: Array, logit: Array, step: Array
 ) -> tuple[Array, Array, NDArray[np.bool_]]:
-    """A function of the loss, the derivative of the one before it by central differences, and where
-    they differ by more than rounding and the step allow.
+    """Return a function of the loss, the central difference of the one before it, and where they
+    differ by more than rounding and step size explain.
     """
     found, slopes = _called(loss, name, target, logit), []
     with np.errstate(invalid="ignore", over="ignore"):
@@ -316,14 +316,14 @@ def _compared(
 
 
 def _called(loss: Loss, name: str, target: Array, logit: Array) -> Array:
-    """What a function of the loss returns, one number per logit."""
+    """Return the values of a function of the loss, one number per logit."""
     with np.errstate(all="ignore"):
         given = getattr(loss, name)(target, logit)
     return _numbers(given, logit.shape, name, getattr(loss, "name", loss))
 
 
 def _numbers(given: Any, shape: tuple[int, ...], name: str, value: Any) -> Array:
-    """What a user's function returned, if that is an array of this shape."""
+    """Return the values of a user's function, checked to be an array of this shape."""
     array = np.asarray(given) if hasattr(given, "__array__") or np.isscalar(given) else None
     if array is not None and array.shape == shape and array.dtype.kind in "fiub":
         return array.astype(float)

@@ -68,7 +68,7 @@ def selected_shares(
 def selects_positive(
     m: float, variances: tuple[float, float], bias: float, rho: float, limit: float
 ) -> bool:
-    r"""Whether more of the selected samples lie on the positive side than on the other."""
+    """Return whether most of the selected samples lie on the positive side."""
     negative, positive = (math.sqrt(q) for q in variances)
     sides = [
         np.logaddexp(

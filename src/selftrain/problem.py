@@ -1,4 +1,4 @@
-r"""What nature gives: the mixture, the amounts of data, the number of steps, the loss.
+r"""The data of a run: the mixture, the amounts of samples, the number of steps, the loss.
 
 $x = (2y-1) v/\sqrt N + z$ with $\|v\|^2 = N$, $z \sim N(0, \Delta I)$ and $P(y=1) = \rho$
 (`eq:data genereation labeled`, `eq:data genereation unlabeled`): $\alpha_L N$ labelled points,
@@ -156,7 +156,7 @@ class Problem(Portable):
         return any(part != LABELED for parts in parts_of(self.batches, steps) for part in parts)
 
     def _batch_proportions(self) -> Any:
-        """Check `rho_u`: a schedule; of K classes proportions, or some for each step."""
+        """Check `rho_u`: a schedule, or for K classes proportions, one set or one per step."""
         if self.classes == 2:
             return schedule("rho_u", self.rho_u, *range_of("rho_u"))
         several = np.ndim(self.rho_u) == 2
@@ -173,7 +173,7 @@ class Problem(Portable):
         return label_matrix(self.label_noise, self.classes)
 
     def needs_two_classes(self, what: str) -> None:
-        """Reject more than two classes, for what is known for two only."""
+        """Reject more than two classes, for functions that support two only."""
         if self.classes > 2:
             accepted = f"{what} is known for two classes only: use solve or simulate"
             raise InvalidInput("rho", self.rho, accepted)
@@ -219,7 +219,7 @@ class Problem(Portable):
         self._put("clusters_u", shapes if several else shapes[0])
 
     def _put_losses(self) -> None:
-        """Check the losses; a second one that is the first says nothing."""
+        """Check the losses; drop a second one that equals the first."""
         labeled = get_loss(self.loss)
         if self.pseudo_loss is None:
             return
@@ -255,7 +255,7 @@ class Problem(Portable):
         )  # fmt: skip
 
     def needs_fresh_batches(self, what: str) -> None:
-        """Reject a problem in which samples are reused, for what is known without that only."""
+        """Reject a problem with data reuse, for functions that do not support it."""
         self.needs_two_classes(what)
         if not self.every_sample_once:
             field = "batches" if np.all(np.asarray(self.keep_labeled) == 0) else "keep_labeled"
@@ -264,17 +264,17 @@ class Problem(Portable):
 
     @cached_property
     def wrong_labels(self) -> Array:
-        """Share of wrong ones among the given labels of the negative and the positive class."""
+        """Proportion of wrong given labels in the negative and the positive class."""
         matrix = self.given_labels
         return np.array([matrix[0, 1], matrix[1, 0]])
 
     @property
     def shaped(self) -> bool:
-        """Whether the clusters have a shape of their own, not the paper's sphere."""
+        """Whether the clusters have general covariances, not the paper's sphere."""
         return self.clusters is not None
 
     def needs_sphere(self, what: str) -> None:
-        """Reject a problem with clusters, for what is known for spheres only."""
+        """Reject a problem with clusters, for functions that support spheres only."""
         self.needs_two_classes(what)
         if self.shaped:
             accepted = (
@@ -377,7 +377,7 @@ class Problem(Portable):
 
 
 def _prior(field: str, value: Any, classes: int | None = None) -> float | tuple[float, ...]:
-    """Class proportions; those of two classes as the one of the positive class."""
+    """Return class proportions; for two classes, that of the positive class."""
     shares = proportions_of(field, value)
     if classes is not None and len(shares) != classes:
         raise InvalidInput(field, value, f"must be {classes} proportions, one for each class")

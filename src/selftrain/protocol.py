@@ -220,7 +220,7 @@ class Protocol:
         put(self, "fits", tuple(self._checked(t, fit, names) for t, fit in enumerate(self.fits)))
 
     def _checked(self, t: int, fit: Fit, names: list[str]) -> Fit:
-        """A fit with losses and groups by their own, its numbers checked."""
+        """Return a fit with its loss as an object and its groups by index, numbers checked."""
         if not isinstance(fit, Fit) or not fit.uses:
             raise InvalidInput(f"fits[{t}]", fit, "must be a Fit that uses one group or more")
         loss, classes = get_loss(fit.loss), self.groups[0].law.classes

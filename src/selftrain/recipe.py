@@ -1,4 +1,5 @@
-r"""What the user chooses: ridge, selection threshold, sharpness and annealing of the labels, bias.
+r"""The choices of the user: ridge, selection threshold, sharpness and annealing of the labels,
+bias.
 
 The update of step t is `eq: update of ST` with $\lambda^{(0)} = \lambda_L$, $\lambda^{(t)} =
 \lambda_U^{(t)}$, the threshold $\Gamma$ on $|\tilde h|/\sqrt{q^{(t-1)}}$ and the labels

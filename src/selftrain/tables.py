@@ -1,8 +1,9 @@
-"""Rows of a user in a file: a CSV with one column per feature and one with the class.
+"""A user's CSV file: one column per feature and one with the class.
 
-`read_table` refuses what is not a table of numbers and two classes, with the name of the column.
+`read_table` rejects a file that is not a table of numbers and two classes, with the name of the
+column.
 `standardised` gives every column mean 0 and variance 1: the ridge treats all directions alike, so
-units must not decide.
+the result should not depend on units.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ class Table(NamedTuple):
 
 
 def read_table(path: str | Path, target: str) -> Table:
-    """The table of a CSV file; `target` is the column with the class, all others are features."""
+    """Read a CSV file; `target` is the column with the class, all others are features."""
     frame = read_csv(path, target, "data")
     y = frame.pop(target)
     if y.isna().any():
@@ -76,7 +77,7 @@ def read_table(path: str | Path, target: str) -> Table:
 
 
 def read_csv(path: str | Path, target: str, field: str) -> pd.DataFrame:
-    """What `pandas.read_csv` makes of a file whose line of names has the column `target`.
+    """Read a file with `pandas.read_csv`; its header must have the column `target`.
 
     Arguments:
         field: what the file is called in an error message.
@@ -91,7 +92,7 @@ def read_csv(path: str | Path, target: str, field: str) -> pd.DataFrame:
 def read_csv_pieces(
     path: str | Path, target: str, field: str, size: int, **options: Any
 ) -> Iterator[pd.DataFrame]:
-    """The same in pieces of `size` rows, one after the other; `options` are those of pandas."""
+    """Read the file in pieces of `size` rows; `options` are those of pandas."""
     import pandas as pd
 
     with _one_sentence(path, field):
@@ -127,7 +128,7 @@ def _one_sentence(path: str | Path, field: str) -> Iterator[None]:
 
 
 def _invalid_byte(path: Path, error: UnicodeDecodeError) -> str:
-    """The first byte that is not UTF-8, with its line; the error of pandas knows only its cell."""
+    """Return the first byte that is not UTF-8, with its line; pandas reports only the cell."""
     if path.is_file() and path.suffix.lower() not in COMPRESSED:
         with path.open("rb") as file:
             for number, line in enumerate(file, start=1):
@@ -139,9 +140,7 @@ def _invalid_byte(path: Path, error: UnicodeDecodeError) -> str:
 
 
 def standardised(table: Table) -> Table:
-    """Every column with mean 0 and variance 1; constant ones, which have no unit, are left out and
-    named.
-    """
+    """Scale every column to mean 0 and variance 1; constant columns are dropped and named."""
     moving = np.ptp(table.X, axis=0) > 0
     if not moving.any():
         raise InvalidInput("data", f"{len(moving)} columns", "some column has to vary")
