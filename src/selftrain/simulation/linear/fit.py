@@ -292,5 +292,5 @@ def _dot(a: Array, b: Array) -> float:
 
 
 def _sizes(each: Array) -> Array:
-    """Return the size of the number or of the vector of every sample."""
+    """Return the absolute value, or the norm, of the entry of every sample."""
     return np.asarray(np.abs(each) if each.ndim == 1 else np.linalg.norm(each, axis=1))

@@ -317,8 +317,8 @@ def _arrival(level: float) -> Callable[[float, Array], float]:
 
 
 def _apart(one: FlowSolution, other: FlowSolution) -> float:
-    """Largest difference of two integrations, up to just before an early end, where rates
-    diverge; of a bias above 1, which annealing multiplies, relative to it.
+    """Return the largest difference of two integrations, up to just before an early end, where
+    rates diverge; for a bias above 1 relative to it.
     """
     last = min(one.until, other.until)
     if one.failure is not None or other.failure is not None:

@@ -93,7 +93,7 @@ def _cuts(run: Trajectory) -> NDArray[np.int64]:
 
 
 def _each(run: Trajectory, values: Array) -> Array:
-    """A value for the mean, one for the variances and one for the bias, as a vector."""
+    """Return one value for every mean, one for every variance and one for the bias, as a vector."""
     return np.repeat(values, np.diff(_cuts(run), prepend=0))
 
 
