@@ -1,5 +1,6 @@
 """What all verbs have in common: help with examples, tracebacks on demand, names of files."""
 
+import os
 import subprocess
 import sys
 
@@ -35,6 +36,30 @@ def test_help_ends_with_examples_of_this_verb(verb):
     assert title
     assert all(line in examples for line in EXAMPLES[verb])
     assert all(line.startswith(f"selftrain {verb}".strip()) for line in EXAMPLES[verb])
+
+
+def test_examples_fit_on_a_line_of_80_columns():
+    assert max(len(line) for lines in EXAMPLES.values() for line in lines) <= 78
+
+
+@pytest.mark.parametrize(
+    ("typed", "completed"),
+    [
+        ("paper run cos", ["cosine"]),
+        ("optimize --over lambda_l,ann", ["lambda_l,annealing"]),
+        ("solve --loss s", ["squared"]),
+        ("sweep export runs.db --to n", ["netcdf"]),
+        ("simulate --method d", ["dense"]),
+    ],
+)
+def test_values_are_completed(typed, completed):
+    words = f"selftrain {typed}"
+    asked = {"COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
+    done = subprocess.run(
+        [sys.executable, "-m", "selftrain"], capture_output=True, text=True, timeout=120,
+        env={**os.environ, "_SELFTRAIN_COMPLETE": "complete_bash", **asked},
+    )  # fmt: skip
+    assert done.stdout.split() == completed, done.stderr
 
 
 def test_there_are_no_examples_of_verbs_that_are_gone():

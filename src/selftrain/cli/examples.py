@@ -12,17 +12,14 @@ EXAMPLES = {
         "selftrain solve --data rows.csv --target y --labels 100 --batches 6x600",
     ),
     "simulate": (
-        "selftrain simulate --alpha-l 0.5 --alpha-u 2 --rho 0.4 --delta 0.5625 --steps 3 "
-        "--features 2000 --seeds 16 --compare",
+        "selftrain simulate --alpha-l 1 --alpha-u 2 --rho 0.4 --delta 1 --steps 3",
+        "selftrain simulate --config run.toml --features 2000 --seeds 16 --compare",
     ),
     "optimize": (
-        "selftrain optimize --alpha-l 0.5 --alpha-u 2 --rho 0.2 --delta 0.5625 --steps 16 "
-        "--fix-bias --over lambda-l,lambda-u,annealing",
+        "selftrain optimize --alpha-l 1 --alpha-u 2 --rho 0.4 --delta 1 --steps 8",
+        "selftrain optimize --config run.toml --over lambda-l,lambda-u,annealing",
     ),
-    "continuum": (
-        "selftrain continuum --alpha-l 0.5 --alpha-u 2 --rho 0.4 --delta 0.5625 --steps 64 "
-        "--lambda-u 0.01",
-    ),
+    "continuum": ("selftrain continuum --alpha-l 1 --alpha-u 2 --rho 0.4 --delta 1 --steps 64",),
     "plan": ("selftrain plan rows.csv --target y", "selftrain plan rows.csv --target y --json"),
     "explore": ("selftrain explore", "selftrain explore runs/diagram.db --port 8060"),
     "warmup": ("selftrain warmup",),

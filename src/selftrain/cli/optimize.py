@@ -6,7 +6,7 @@ import typer
 
 from ..errors import InvalidInput
 from ..parameters import SEARCH_BOUNDS
-from .options import AsJson, Plot, Save, Tolerance, option, read_value, takes
+from .options import AsJson, Plot, Save, Tolerance, completes, option, read_value, takes
 from .output import (
     OutputFiles,
     StepRows,
@@ -24,22 +24,37 @@ if TYPE_CHECKING:
 _NAMES = f"{', '.join(SEARCH_BOUNDS)}; fix_bias to try both"
 
 
+FREE = ("lambda_u", "threshold", "sharpness")
+"""What may have its own value at every step."""
+
+
 @takes("problem", "start")
 def optimize(
     problem: "Problem",
     start: dict[str, Any],
     over: Annotated[
-        str, typer.Option(metavar="NAME[,NAME...]", help=f"Constants to optimise: {_NAMES}.")
+        str,
+        typer.Option(
+            metavar="NAME[,NAME...]",
+            help=f"Constants to optimise: {_NAMES}.",
+            autocompletion=completes(lambda: (*SEARCH_BOUNDS, "fix_bias")),
+        ),
     ] = "lambda_l,lambda_u",
     schedule: Annotated[
-        str, option("Free at every step: lambda_u, threshold, sharpness.", "NAME[,NAME...]")
+        str,
+        option(f"Free at every step: {', '.join(FREE)}.", "NAME[,NAME...]", values=FREE),
     ] = "",
     bounds: Annotated[
         list[str] | None,
         option("Bounds of a name; may be repeated, or separated by commas.", "NAME=LOW:HIGH"),
     ] = None,
     method: Annotated[
-        str, typer.Option(metavar="NAME", help="l-bfgs-b, or nelder-mead (as in the paper).")
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="l-bfgs-b, or nelder-mead (as in the paper).",
+            autocompletion=completes(lambda: ("l-bfgs-b", "nelder-mead")),
+        ),
     ] = "l-bfgs-b",
     starts: Annotated[
         str | None,

@@ -6,7 +6,7 @@ win. Values are handed over as they were written: `Problem` and `Recipe` validat
 """
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
@@ -23,9 +23,26 @@ if TYPE_CHECKING:
 Command = Callable[..., None]
 
 
-def option(help: str, metavar: str = "", *names: str) -> Any:
-    """Return an option of typer that shows no default."""
-    return typer.Option(*names, metavar=metavar, help=help, show_default=False)
+def option(help: str, metavar: str = "", *names: str, values: Iterable[str] = ()) -> Any:
+    """Return an option of typer that shows no default; a shell completes its values."""
+    known = completes(lambda: values) if values else None
+    return typer.Option(
+        *names, metavar=metavar, help=help, show_default=False, autocompletion=known
+    )
+
+
+def completes(names: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
+    """Return what a shell completes: the last of several names with commas between them.
+
+    >>> completes(lambda: ("lambda_l", "lambda_u", "threshold"))("threshold,la")
+    ['threshold,lambda_l', 'threshold,lambda_u']
+    """
+
+    def complete(incomplete: str) -> list[str]:
+        before, comma, last = incomplete.rpartition(",")
+        return [before + comma + name for name in names() if name.startswith(last)]
+
+    return complete
 
 
 AsJson = Annotated[bool, option("One JSON object on stdout, nothing else.", "", "--json")]
@@ -55,6 +72,7 @@ class Flag(NamedTuple):
     default: str = ""
     switch: bool = False
     text: bool = False
+    choices: tuple[str, ...] = ()
 
     @property
     def option(self) -> str:
@@ -69,6 +87,7 @@ class Flag(NamedTuple):
             metavar="" if self.switch else self.metavar,
             show_default=False,
             rich_help_panel=panel,
+            autocompletion=completes(lambda: self.choices) if self.choices else None,
         )
         kind: Any = bool | None if self.switch else str | None
         annotation = Annotated[kind, option]
@@ -88,6 +107,14 @@ MORE = {
 }
 
 
+CHOICES = {
+    "pseudo_loss": PARAMETERS["loss"].choices,
+    "test": ("labeled", "unlabeled"),
+    "batches": ("fresh", "reused"),
+}
+"""Names that a shell completes where numbers or names of one's own are valid as well."""
+
+
 def _flag(one: Parameter) -> Flag:
     switch, text = isinstance(one.default, bool), isinstance(one.default, str)
     text = text or one.name == "pseudo_loss"
@@ -102,6 +129,7 @@ def _flag(one: Parameter) -> Flag:
         "no" if switch else default,
         switch,
         text,
+        one.choices or CHOICES.get(one.name, ()),
     )
 
 

@@ -1,4 +1,4 @@
-"""`selftrain paper`: the figures of the paper, listed, regenerated and judged."""
+"""`selftrain paper`: the figures of the paper, listed, reproduced and judged."""
 
 from __future__ import annotations
 
@@ -8,18 +8,24 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import InvalidInput
-from .options import AsJson, Workers, option
+from .options import AsJson, Workers, completes, option
 from .output import counted, make_table, print_json, print_table, remark, terminal
 
 if TYPE_CHECKING:
     from ..paper.run import FigureOutcome
 
-app = typer.Typer(help="Regenerate the figures of the paper.", no_args_is_help=True)
+app = typer.Typer(help="Reproduce the figures of the paper.", no_args_is_help=True)
 
 Quick = Annotated[bool, typer.Option("--quick", help="Coarser grids, fewer seeds: two minutes.")]
 Out = Annotated[
     Path | None, option("Folder of the figures; default: out/paper, out/quick with --quick.", "DIR")
 ]
+
+
+def _ids() -> tuple[str, ...]:
+    from ..paper.registry import IDS
+
+    return tuple(IDS)
 
 
 @app.command("list")
@@ -55,6 +61,7 @@ def run_figures(
             metavar="[FIGURE]...",
             help="Ids, or numbers in the paper (fig4); all if none is given.",
             show_default=False,
+            autocompletion=completes(_ids),
         ),
     ] = None,
     changes: Annotated[

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import InvalidInput, nearest
-from .options import AsJson, Workers, option
+from .options import AsJson, Workers, completes, option
 from .output import check_output, counted, print_json, remark, save_figure, writing
 
 if TYPE_CHECKING:
@@ -42,7 +42,9 @@ def run(
     scheduler: Annotated[
         str | None, option("Compute on the Dask cluster of this scheduler.", "ADDRESS")
     ] = None,
-    retry: Annotated[str | None, option("Compute points again that failed.", "failed")] = None,
+    retry: Annotated[
+        str | None, option("Compute points again that failed.", "failed", values=("failed",))
+    ] = None,
     time_limit: Annotated[float | None, option("Seconds a point may take.", "S")] = None,
     memory_limit: Annotated[float | None, option("Megabytes a point may take.", "MB")] = None,
     check: Annotated[
@@ -105,7 +107,15 @@ def status(store: StoreArgument, as_json: AsJson = False) -> None:
 @app.command("export")
 def export(
     store: StoreArgument,
-    to: Annotated[str, typer.Option("--to", metavar="FORMAT", help="csv, netcdf or parquet.")],
+    to: Annotated[
+        str,
+        typer.Option(
+            "--to",
+            metavar="FORMAT",
+            help="csv, netcdf or parquet.",
+            autocompletion=completes(lambda: SUFFIXES),
+        ),
+    ],
     out: Annotated[Path | None, option("Default: the name of the store.", "FILE")] = None,
 ) -> None:
     """Write what a store holds as one file: a row per point (csv, parquet), or labelled arrays."""
