@@ -142,7 +142,7 @@ class Portable:
 
     def to_json(self) -> str:
         """One JSON object; infinite values are the string "inf"."""
-        return json.dumps(_without_infinities(self.to_dict()), allow_nan=False)
+        return json.dumps(strict(self.to_dict()), allow_nan=False)
 
     @classmethod
     def from_json(cls, text: str) -> Self:
@@ -216,12 +216,21 @@ def _plain(value: Any) -> Any:
     raise InvalidInput(type(value).__name__, value, "an object without a name cannot be stored")
 
 
-def _without_infinities(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _without_infinities(entry) for key, entry in value.items()}
-    if isinstance(value, list):
-        return [_without_infinities(entry) for entry in value]
-    return "inf" if isinstance(value, float) and math.isinf(value) else value
+def strict(value: Any) -> Any:
+    """Return a value in strict JSON: NaN is null, infinite values are the strings "inf" and "-inf".
+
+    >>> strict({"a": (1.5, float("nan"), float("inf"))})
+    {'a': [1.5, None, 'inf']}
+    """
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return {str(key): strict(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [strict(entry) for entry in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None if math.isnan(value) else str(value)
+    return value
 
 
 def _toml(value: Any) -> str:

@@ -11,8 +11,9 @@ import pytest
 
 from selftrain import Problem, Recipe, Trajectory, solve
 from selftrain.cli.options import FLAGS, read_value
-from selftrain.cli.output import StepRows, print_json, strict
+from selftrain.cli.output import StepRows, print_json
 from selftrain.cli.solve import MOST_ROWS, rows_shown
+from selftrain.fields import strict
 
 CASES = json.loads(Path(__file__).parents[1].joinpath("reference/trajectories.json").read_text())
 

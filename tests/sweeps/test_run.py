@@ -197,6 +197,18 @@ def test_values_come_back_to_the_last_bit(tmp_path: Path) -> None:
         assert found.tobytes() == np.asarray(value).tobytes()
 
 
+def test_other_tools_read_a_store_with_values_that_are_not_finite(tmp_path: Path) -> None:
+    """SQLite's own JSON functions, as the page on stores shows them."""
+    store = Store(tmp_path / "s.db")
+    values = {"error": np.array(0.25), "lost": np.array([np.nan, np.inf])}
+    with store.writing():
+        store.add([Finished("key", values, 0.1, None, "task", {"sharpness": np.inf})])
+    read = """select json_extract("values", '$.error[2]'), json_extract("values", '$.lost[2]'),
+              json_extract(parameters, '$.sharpness') from points"""
+    with closing(sqlite3.connect(tmp_path / "s.db")) as database:
+        assert database.execute(read).fetchall() == [(0.25, '[null,"inf"]', "inf")]
+
+
 @pytest.mark.parametrize(
     "packed", ["[1]", "3", '{"a": 1}', '{"a": ["<f8", [2], [1.0]]}', "nonsense"]
 )

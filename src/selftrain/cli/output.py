@@ -6,7 +6,6 @@ JSON knows neither NaN nor infinity: they become null and the string "inf" (or "
 from __future__ import annotations
 
 import json
-import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -41,6 +40,8 @@ class StepRows:
         self.columns = columns
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
+        from ..fields import strict
+
         for entries in zip(*self.columns.values(), strict=True):
             yield dict(zip(self.columns, map(strict, entries), strict=True))
 
@@ -51,6 +52,8 @@ def print_json(result: Mapping[str, Any], **inputs: Portable) -> None:
     `StepRows` are written as they come, a million of them in the memory of one.
     """
     from importlib.metadata import version
+
+    from ..fields import strict
 
     asked = {name: part.to_dict() for name, part in inputs.items()}
     whole = {**result, **asked, "version": version("selftrain")}
@@ -68,23 +71,6 @@ def print_json(result: Mapping[str, Any], **inputs: Portable) -> None:
         before = ", "
     write("}\n")
     sys.stdout.flush()
-
-
-def strict(value: Any) -> Any:
-    """Return a value with nothing in it that JSON does not know.
-
-    >>> strict({"a": (1.5, float("nan"), float("inf"))})
-    {'a': [1.5, None, 'inf']}
-    """
-    if hasattr(value, "tolist"):
-        value = value.tolist()
-    if isinstance(value, Mapping):
-        return {str(key): strict(entry) for key, entry in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [strict(entry) for entry in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None if math.isnan(value) else str(value)
-    return value
 
 
 def terminal() -> Console:

@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import StoreError
+from ..fields import strict
 from .computation import Computation
 from .grid import Point
 
@@ -271,10 +272,10 @@ class Store(Memory):
 
 
 def _row(point: Finished) -> tuple[Any, ...]:
-    """Return the columns of a point; JSON has every digit of a number."""
+    """Return the columns of a point in strict JSON, which any tool reads, with every digit."""
     arrays = {name: np.asarray(value) for name, value in point.values.items()}
     values = {name: [one.dtype.str, one.shape, one.tolist()] for name, one in arrays.items()}
-    parameters, packed = json.dumps(point.point), json.dumps(values)
+    parameters, packed = (json.dumps(strict(one)) for one in (point.point, values))
     row = (point.key, point.task, parameters, packed, point.seconds, point.reason)
     return *row, _digest(*row)
 
