@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from selftrain import Clusters, Problem, Recipe, bayes_error, continuum
+from selftrain.batches import new_samples
 from selftrain.errors import InvalidInput
 from selftrain.protocol import (
     Fit,
@@ -16,7 +17,6 @@ from selftrain.protocol import (
     SampleGroup,
     Use,
     class_basis,
-    new_samples,
     protocol_of,
 )
 
@@ -130,10 +130,10 @@ def test_basis_of_scores_of_sum_zero(classes: int) -> None:
         ({"label_noise": 0.7}, "label_noise must be .* below 0.6667.*got 0.7"),
         ({"label_noise": -0.1}, "label_noise"),
         ({"label_noise": np.eye(2)}, "with 3 rows of 3"),
-        ({"label_noise": np.full((3, 3), 0.5)}, "must have rows of sum one"),
+        ({"label_noise": np.full((3, 3), 0.5)}, "must have rows that sum to one"),
         (
             {"label_noise": [[0.3, 0.7, 0.0], [0.0, 0.6, 0.4], [0.0, 0.0, 1.0]]},
-            "must make label 1 likelier in class 1 than in class 0",
+            "must make label 1 more probable in class 1 than in class 0",
         ),
         ({"alpha_u": None}, "alpha_u must be .* got None"),
         ({"clusters_u": Clusters.simplex(2, 1.0, 0.5)}, "clusters_u"),
@@ -159,7 +159,7 @@ def test_problems_that_are_rejected(fields: dict[str, Any], sentence: str) -> No
         ),
         (lambda: Clusters(means=np.eye(3), covariance=(1.0, 2.0)), "one covariance for all 3"),
         (lambda: Clusters.simplex(1, 1.0, 0.5), "whole number of classes"),
-        (lambda: Clusters.simplex(3, 1.0, 0.5).best_rule(), "for two classes only"),
+        (lambda: Clusters.simplex(3, 1.0, 0.5).best_rule(), "must have two classes"),
         (lambda: Clusters.from_data(np.eye(4), [0, 1, 2, 2]), "at least two rows of each class"),
     ],
 )

@@ -46,7 +46,7 @@ def test_registered_labeler_is_known_by_name(monkeypatch):
 
 
 def test_what_is_not_a_labeler_is_refused():
-    with pytest.raises(InvalidInput, match=r"labeler = .*attributes of"):
+    with pytest.raises(InvalidInput, match=r"labeler must be .*attributes of"):
         register(SoftLabels)
     with pytest.raises(InvalidInput, match="unknown labeler; did you mean 'hard'"):
         get_labeler("hardd")

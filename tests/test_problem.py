@@ -55,7 +55,7 @@ def test_rho_u_must_be_a_share_at_every_step():
 @pytest.mark.parametrize("field", ["alpha_u", "rho_u", "delta_u"])
 def test_sequence_of_the_wrong_length(field):
     message = refusal(**{field: [0.5, 0.5]})
-    assert message == f"{field} = (0.5, 0.5): a sequence needs one entry per step: 3, not 2"
+    assert message == f"{field} = (0.5, 0.5): a sequence must have one entry per step: 3, not 2"
 
 
 def test_matrix_is_not_a_schedule():
@@ -76,9 +76,8 @@ def test_unknown_loss_suggests_the_near_one():
 
 @pytest.mark.parametrize("loss", [Logistic, 3, None])
 def test_loss_must_be_a_name_or_a_loss_object(loss):
-    assert refusal(loss=loss).endswith(
-        "a name, or an object with the attributes of selftrain.losses.Loss"
-    )
+    rule = "loss must be a name, or an object with the attributes of selftrain.losses.Loss, got "
+    assert refusal(loss=loss).startswith(rule)
 
 
 @pytest.mark.parametrize("test", ["train", (0.5,), (0.5, 1.0, 2.0), 0.3, np.ones(3)])
@@ -93,7 +92,7 @@ def test_test_mixture_out_of_range():
 
 
 def test_no_batch_to_test_on_without_steps():
-    assert refusal(steps=0, test="unlabeled").startswith("test = 'unlabeled': ")
+    assert refusal(steps=0, test="unlabeled").startswith('test must be "labeled" or a pair')
 
 
 def test_default_test_mixture_is_the_last_batch_or_the_labelled_one():

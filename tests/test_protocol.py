@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from selftrain import Clusters, Problem, Recipe, bayes_error
+from selftrain.batches import new_samples
 from selftrain.errors import InvalidInput
 from selftrain.labelers import get_labeler
 from selftrain.losses import get_loss
@@ -16,7 +17,6 @@ from selftrain.protocol import (
     PseudoLabels,
     SampleGroup,
     Use,
-    new_samples,
     protocol_of,
 )
 
@@ -68,7 +68,7 @@ def test_every_sample_once(fields: dict, expected: bool) -> None:
         ({"batches": ("a", "b")}, "one name per step: 3, not 2"),
         ({"batches": ("a", "", "b")}, "batches[1] must be"),
         ({"batches": ("a", 1, "b")}, "batches[1] must be"),
-        ({"batches": ("a", "a+a", "b")}, "once per step"),
+        ({"batches": ("a", "a+a", "b")}, "must have every part once"),
         ({"batches": "reused", "alpha_u": (1, 1, 2)}, "alpha_u = 2.0: samples that are reused"),
         ({"batches": ("a", "b", "a"), "rho_u": (0.1, 0.2, 0.3)}, "rho_u = 0.3"),
         ({"batches": ("a", "b", "a+b")}, "parts of a step share its alpha_u equally"),

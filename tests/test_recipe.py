@@ -27,7 +27,7 @@ def test_lambda_u_must_be_positive_and_the_reason_is_told(value):
     message = refusal(lambda_u=value)
     assert message.startswith("lambda_u must be a finite number > 0")
     assert message.endswith(f", got {value!r}")
-    assert "the step changes nothing" in message
+    assert "a step changes nothing" in message
 
 
 def test_lambda_u_of_one_step():
@@ -84,7 +84,7 @@ def test_sequence_of_the_wrong_length(field):
     with pytest.raises(InvalidInput) as caught:
         recipe.at_steps(3)
     assert str(caught.value) == (
-        f"{field} = (0.5, 0.5): a sequence needs one entry per step: 3, not 2"
+        f"{field} = (0.5, 0.5): a sequence must have one entry per step: 3, not 2"
     )
 
 

@@ -36,10 +36,10 @@ def test_a_table_is_read_and_standardised(file: Path) -> None:
     [
         (GOOD, "label", "no such column"),
         ("", "y", "a CSV file with a line of names"),
-        ("a,y\n1,no\n2,yes\n3,maybe\n", "y", "two classes are needed; this column has 3"),
-        ("a,y\n1,no\n2,no\n", "y", "two classes are needed; this column has 1: no"),
+        ("a,y\n1,no\n2,yes\n3,maybe\n", "y", "two classes; it has 3"),
+        ("a,y\n1,no\n2,no\n", "y", "two classes; it has 1: no"),
         ("a,y\n1,no\n2,\n3,yes\n", "y", "1 rows have no class"),
-        ("a,b,y\n1,x,no\n2,z,yes\n", "y", "these have other entries: b"),
+        ("a,b,y\n1,x,no\n2,z,yes\n", "y", "these columns have other entries: b"),
         ("a,b,y\n1,,no\n2,3,yes\n", "y", "1 are missing or infinite, in: b"),
         ("y\nno\nyes\n", "y", "a column of numbers besides the target"),
     ],
@@ -52,7 +52,7 @@ def test_what_is_wrong_is_said(file: Path, text: str, target: str, sentence: str
 
 def test_columns_that_never_change_are_no_table(file: Path) -> None:
     file.write_text("a,y\n1,no\n1,yes\n")
-    with pytest.raises(InvalidInput, match="some column has to vary"):
+    with pytest.raises(InvalidInput, match="must have a column that is not constant"):
         standardised(read_table(file, "y"))
 
 

@@ -22,9 +22,9 @@ import xarray as xr
 
 from selftrain.sweeps.api import sweep as run
 from selftrain.sweeps.grid import geometric, linear
-from selftrain.sweeps.plan import plan_of
-from selftrain.sweeps.run import complete
+from selftrain.sweeps.scheduling import complete
 from selftrain.sweeps.store import Memory
+from selftrain.sweeps.sweep_plan import plan_of
 from selftrain.theory.solve import solve
 
 from .measure import Line, seconds, timed
@@ -129,10 +129,10 @@ def _account(axes: Axes, few: Axes, **how: Any) -> tuple[float, float]:
     for over in (few, axes):
         plan, memory = plan_of(PROBLEM, RECIPE, over, keep=KEEP), Memory()
         begin = time.process_time()
-        complete([plan.whole], memory, progress=False, **how)
+        complete([plan.grid_task], memory, progress=False, **how)
         spent.append(time.process_time() - begin)
         count.append(len(plan.grid))
-        taken = plan.whole.taken(memory)
+        taken = plan.grid_task.taken(memory)
     return 1e3 * taken / count[1], 1e3 * (spent[1] - spent[0]) / (count[1] - count[0])
 
 

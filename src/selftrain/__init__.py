@@ -12,8 +12,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-# The stub beside this file is the one list of public names. Type checkers read it, and so does
-# this module: a name is imported when it is first used, so that the command line starts fast.
+# The stub file `__init__.pyi` is the only list of public names, for type checkers and for this
+# module. A name is imported on first use, so that the command line starts fast.
 _STUB = Path(__file__).with_suffix(".pyi").read_text(encoding="utf-8")
 _HOMES = {name: home for home, name in re.findall(r"^from (\.[\w.]+) import (\w+) as", _STUB, re.M)}
 _MODULES = re.findall(r"^from \. import (\w+) as", _STUB, re.M)
@@ -22,7 +22,7 @@ __all__ = sorted(_HOMES)
 
 
 def __getattr__(name: str) -> Any:
-    """Import a public name when it is first used."""
+    """Import a public name on first use."""
     if name in _HOMES:
         return getattr(import_module(_HOMES[name], __name__), name)
     if name in _MODULES:

@@ -1,4 +1,4 @@
-"""The one alias for arrays of real numbers, for type annotations everywhere."""
+"""The type alias for arrays of real numbers."""
 
 import numpy as np
 from numpy.typing import NDArray

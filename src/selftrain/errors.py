@@ -1,7 +1,7 @@
-"""All errors of the package, as types that a caller can catch.
+"""The exceptions of the package, all derived from `SelfTrainError`.
 
-All derive from `SelfTrainError`. Wrong input is an `InvalidInput` (also a `ValueError`); a step
-without a confirmed solution is a `StageError`, with the step, the last state and the residual.
+Invalid arguments raise `InvalidInput` (also a `ValueError`); a step without a confirmed solution
+raises `StageError`, with the step, the last state and the residual.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ class SelfTrainError(Exception):
 
 
 class InvalidInput(SelfTrainError, ValueError):
-    """A value of the caller is invalid.
+    """An argument is invalid.
 
-    The message is one line with the field, the value, and what must hold.
+    The message is one line with the name of the argument, its value, and what must hold.
 
     >>> print(InvalidInput("rho", 1.5, "must be strictly between 0 and 1"))
     rho must be strictly between 0 and 1, got 1.5
@@ -58,13 +58,13 @@ class InvalidInput(SelfTrainError, ValueError):
 
 
 class StageError(SelfTrainError):
-    """A step of self-training could not be solved to the accuracy asked for.
+    """A step of self-training could not be solved to the requested accuracy.
 
     Attributes:
         step: index t of the step.
         reason: what happened, as a sentence.
         state: the last state of that step (names as in `Trajectory`).
-        residual: relative size of the last Newton step, NaN if none was made.
+        residual: relative size of the last Newton step; NaN if there was none.
     """
 
     def __init__(self, step: int, reason: str, state: Mapping[str, float], residual: float):
@@ -79,7 +79,7 @@ class StageError(SelfTrainError):
         return (type(self), (self.step, self.reason, self.state, self.residual))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the error as plain values; `StageError.from_dict` restores it.
+        """Return the error as plain values; the inverse of `StageError.from_dict`.
 
         >>> error = EmptySelection(3, "no sample is selected", {"m": 1.0}, math.nan)
         >>> StageError.from_dict(error.to_dict())
@@ -95,14 +95,14 @@ class StageError(SelfTrainError):
 
     @staticmethod
     def from_dict(values: Mapping[str, Any]) -> StageError:
-        """Return the error that `to_dict` described."""
+        """Return the error that `to_dict` wrote."""
         kinds = (StageError, ConvergenceError, EmptySelection, StateOverflow)
         kind = {kind.__name__: kind for kind in kinds}[values["kind"]]
         return kind(values["step"], values["reason"], values["state"], values["residual"])
 
 
 class ConvergenceError(StageError):
-    """No start and no fallback gave a solution confirmed on the refined rule."""
+    """No start and no fallback gave a solution that a finer quadrature rule confirms."""
 
 
 NOTHING_SELECTED = "the threshold {threshold} rejects every sample of the batch"
@@ -114,20 +114,18 @@ class EmptySelection(StageError):
 
 
 class StateOverflow(StageError):
-    """The weights of a step overflow, or underflow in a run whose scale cannot be stored
-    separately.
-    """
+    """The weights of a step overflow, or underflow where their scale cannot be factored out."""
 
 
 class NoExpansion(SelfTrainError):
-    r"""A step without an expansion in the ridge: $\alpha_U P \le 1$, with P the fraction of samples
-    that are selected and have curvature.
+    r"""A step has no expansion in the ridge: $\alpha_U P \le 1$, where P is the share of samples
+    that are selected and at which the loss is curved.
 
     Attributes:
-        points: curved selected points per feature, $\alpha_U P$.
+        points: curved selected samples per feature, $\alpha_U P$.
         state: the labelling model.
-        tau: time at which a path got there, None for a single step.
-        selected: selected points per feature, curved or not.
+        tau: time of a path at which this happened; None for a single step.
+        selected: selected samples per feature, curved or not.
     """
 
     def __init__(
@@ -142,13 +140,13 @@ class NoExpansion(SelfTrainError):
     def _reason(self) -> str:
         if self.selected > 1 and self.points < self.selected:
             return (
-                f"alpha_u times the selected share = {self.selected:.6g}, but the loss is curved at"
-                f" {self.points:.6g} of them only: a number > 1 is accepted (at the logits of the"
-                " others the curvature is zero, or too small to be a number)"
+                "alpha_u times the share of selected samples with curvature must be > 1, got"
+                f" {self.points:.6g} ({self.selected:.6g} are selected, but at the logits of the"
+                " others the curvature of the loss is zero or underflows)"
             )
         return (
-            f"alpha_u times the selected share = {self.points:.6g}: a number > 1 is accepted "
-            "(with fewer points than features the weights move by O(1) however small the ridge)"
+            f"alpha_u times the selected share must be > 1, got {self.points:.6g} "
+            "(with fewer samples than features the weights move by O(1) however small the ridge)"
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -156,16 +154,17 @@ class NoExpansion(SelfTrainError):
 
 
 class NoGradient(SelfTrainError):
-    """A derivative that does not exist, or cannot be computed to any accuracy."""
+    """A derivative does not exist, or cannot be computed accurately."""
 
 
 class SeedError(StageError):
-    """Some seeds of a simulation failed; the others are in `ensemble`.
+    """Some seeds of a simulation failed.
+
+    `step`, `reason`, `state` and `residual` are those of the first failure.
 
     Attributes:
         ensemble: all seeds, the failed ones up to their failure.
-        failures: the error of each failed seed, by seed; step, reason, state and residual are those
-            of the first.
+        failures: the error of each failed seed, by seed.
     """
 
     def __init__(self, ensemble: Ensemble):
@@ -183,7 +182,9 @@ class SeedError(StageError):
 
 
 class StoreError(SelfTrainError):
-    """A file that cannot be used as the store of a sweep: another format, in use, not writable."""
+    """A file cannot be used as the store of a sweep: it has another format, is in use, or is not
+    writable.
+    """
 
 
 class Unreachable(SelfTrainError):
@@ -191,8 +192,7 @@ class Unreachable(SelfTrainError):
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """Return the end of an error message: the nearest known name, if there is one, and all known
-    names.
+    """Return the end of an error message: a similar name, if there is one, and all known names.
 
     >>> nearest("logistc", ["logistic", "squared"])
     "did you mean 'logistic'? known: logistic, squared"
@@ -204,7 +204,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 def _short(value: Any) -> str:
-    if isinstance(value, PurePath):  # the end of a path says which file it is
+    if isinstance(value, PurePath):  # the end of a long path matters more than its beginning
         text = repr(str(value))
         return text if len(text) <= 80 else "'..." + text[-76:]
     text = " ".join(repr(value).split())

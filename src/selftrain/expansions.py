@@ -1,6 +1,6 @@
-"""Expansions of one self-training step in a small ridge, and closed forms of the squared loss.
+"""Expansions of one self-training step in a small ridge, and closed forms for the squared loss.
 
-`selftrain.continuum` follows many such steps in continuous time; docs/continuum.md derives both.
+`selftrain.continuum` solves many such steps in continuous time; docs/continuum.md derives both.
 """
 
 from .theory.continuum.best_direction import BestDirection, best_direction

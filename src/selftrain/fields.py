@@ -1,8 +1,7 @@
-"""Validation and storage of the numbers a `Problem` or a `Recipe` is made of.
+"""Validation of the fields of `Problem` and `Recipe`, and their conversion to dict, JSON and TOML.
 
-A field is a float, or a tuple of floats with one entry per step. Values are checked here,
-once, so that the engines never meet a NaN, a string or a list of the wrong length; the same
-rules turn `Problem` and `Recipe` into plain dictionaries, JSON and TOML and back.
+A field is a float, or a tuple of floats with one entry per step (a schedule). Values are validated
+once, here, so that the engines never get a NaN, a string or a list of the wrong length.
 """
 
 from __future__ import annotations
@@ -26,7 +25,13 @@ Schedule = float | tuple[float, ...]
 
 
 def number(field: str, value: Any, accepts: Callable[[float], bool], accepted: str) -> float:
-    """Return `value` as a float; raise `InvalidInput` with the field and what must hold."""
+    """Return a value as a float, or raise `InvalidInput`.
+
+    Arguments:
+        field: name for the error message.
+        accepts: returns whether a number is valid.
+        accepted: the rule for the error message, "must be ...".
+    """
     value = from_array(value)
     if isinstance(value, str) and value.strip().lower() in ("inf", "+inf", "infinity"):
         value = math.inf
@@ -42,9 +47,9 @@ def number(field: str, value: Any, accepts: Callable[[float], bool], accepted: s
 
 
 def whole(field: str, value: Any, accepts: Callable[[int], bool], accepted: str) -> int:
-    """Return `value` as an exact integer; raise `InvalidInput` with the field and what must hold.
+    """Return a value as an exact integer, or raise `InvalidInput`; arguments as for `number`.
 
-    >>> whole("seeds", 2**60 + 1, lambda n: n > 0, "a whole number") - 2**60
+    >>> whole("seeds", 2**60 + 1, lambda n: n > 0, "must be a whole number > 0") - 2**60
     1
     """
     if isinstance(value, float) and value.is_integer():
@@ -57,7 +62,9 @@ def whole(field: str, value: Any, accepts: Callable[[int], bool], accepted: str)
 
 
 def schedule(field: str, value: Any, accepts: Callable[[float], bool], accepted: str) -> Schedule:
-    """Return a number as a float, or a sequence of numbers, one per step, as a tuple."""
+    """Return a number as a float, or a sequence with one entry per step as a tuple of floats;
+    arguments as for `number`.
+    """
     value = from_array(value)
     if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
         return tuple(
@@ -68,20 +75,18 @@ def schedule(field: str, value: Any, accepts: Callable[[float], bool], accepted:
 
 
 def expand(field: str, value: Schedule, steps: int) -> np.ndarray:
-    """Return a schedule as an array of length `steps`, read-only because copies of a recipe share
-    it.
-    """
+    """Return a schedule as a read-only array of length `steps` (copies of a recipe share it)."""
     if isinstance(value, tuple) and len(value) != steps:
-        accepted = f"a sequence needs one entry per step: {steps}, not {len(value)}"
+        accepted = f"a sequence must have one entry per step: {steps}, not {len(value)}"
         raise InvalidInput(field, value, accepted)
     values = np.array(value, dtype=float) if isinstance(value, tuple) else np.full(steps, value)
     values.setflags(write=False)
     return values
 
 
-class _OfFields:
-    """The signature that help and completion show for a class: that of `__init__`, which
-    `_checked_new` would hide.
+class _InitSignature:
+    """The signature of a class for help and completion: that of `__init__`, which `__new__` would
+    hide.
     """
 
     def __get__(self, instance: object, owner: type[Any]) -> inspect.Signature:
@@ -93,37 +98,37 @@ class _OfFields:
 
 
 class Portable:
-    """Round trips of a frozen dataclass to dict, JSON and TOML, and a readable repr.
+    """Base class of a frozen dataclass with conversion to dict, JSON and TOML, and a short repr.
 
-    Fields named in `_unsaid` are omitted from both while they have their default.
+    Fields in `_optional` are omitted from both if they have their default value.
     """
 
-    _unsaid: ClassVar[tuple[str, ...]] = ()
-    __signature__ = _OfFields()
+    _optional: ClassVar[tuple[str, ...]] = ()
+    __signature__ = _InitSignature()
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         cls.__new__ = _checked_new  # type: ignore[method-assign]  # before the dataclass's __init__
 
-    def _said(self) -> Iterator[tuple[str, Any]]:
-        """Return the fields that are shown and stored, with their values."""
+    def _items(self) -> Iterator[tuple[str, Any]]:
+        """Yield the fields that are not omitted, with their values."""
         for entry in dataclass_fields(self):  # type: ignore[arg-type]
             value = getattr(self, entry.name)
-            if value is None or (entry.name in self._unsaid and value == entry.default):
+            if value is None or (entry.name in self._optional and value == entry.default):
                 continue
             yield entry.name, value
 
     def _put(self, name: str, value: Any) -> None:
-        """Store a validated field; only for `__post_init__`."""
+        """Set a validated field; only for `__post_init__`."""
         object.__setattr__(self, name, value)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain Python values, ready for JSON or TOML; fields left at None are omitted."""
-        return {name: _plain(value) for name, value in self._said()}
+        """Return plain Python values for JSON or TOML; fields that are None are omitted."""
+        return {name: _plain(value) for name, value in self._items()}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """The inverse of `to_dict`; an unknown key is an error that suggests the near one."""
+        """Return the object that `to_dict` wrote; raise for an unknown or missing key."""
         entries = dataclass_fields(cls)  # type: ignore[arg-type]
         known = [entry.name for entry in entries]
         for key in values:
@@ -136,16 +141,17 @@ class Portable:
 
     @classmethod
     def _required(cls, values: Mapping[str, Any]) -> list[str]:
-        """Return the fields that a dictionary with these values must have."""
+        """Return the fields that must be in a dictionary with these values."""
         entries = dataclass_fields(cls)  # type: ignore[arg-type]
         return [entry.name for entry in entries if entry.default is MISSING]
 
     def to_json(self) -> str:
-        """One JSON object; infinite values are the string "inf"."""
+        """Return a JSON object; infinite values become the string "inf"."""
         return json.dumps(strict(self.to_dict()), allow_nan=False)
 
     @classmethod
     def from_json(cls, text: str) -> Self:
+        """Return the object that `to_json` wrote."""
         try:
             values = json.loads(text)
         except json.JSONDecodeError as error:
@@ -155,15 +161,16 @@ class Portable:
         return cls.from_dict(values)
 
     def to_toml(self) -> str:
-        """The body of a TOML table."""
+        """Return the body of a TOML table."""
         return "".join(f"{key} = {_toml(value)}\n" for key, value in self.to_dict().items())
 
     @classmethod
     def from_toml(cls, text: str) -> Self:
+        """Return the object that `to_toml` wrote."""
         return cls.from_dict(parse_toml(text, cls.__name__))
 
     def replace(self, **changes: Any) -> Self:
-        """A copy with some fields changed (and validated)."""
+        """Return a copy with some fields changed (and validated)."""
         current = {entry.name: getattr(self, entry.name) for entry in dataclass_fields(self)}  # type: ignore[arg-type]
         unknown = [key for key in changes if key not in current]
         if unknown:
@@ -173,12 +180,12 @@ class Portable:
         return type(self)(**{**current, **changes})
 
     def __repr__(self) -> str:
-        shown = [f"{name}={_shown(value)}" for name, value in self._said()]
+        shown = [f"{name}={_shown(value)}" for name, value in self._items()]
         return f"{type(self).__name__}({', '.join(shown)})"
 
 
 def _checked_new(cls: type[Any], *values: Any, **named: Any) -> Any:
-    """Reject a keyword that is not a field and suggest the nearest one, as for keys of a file."""
+    """Raise for an unknown keyword, with a suggestion, before `__init__` would."""
     known = [entry.name for entry in dataclass_fields(cls)]
     for key in named:
         if key not in known:
@@ -187,9 +194,7 @@ def _checked_new(cls: type[Any], *values: Any, **named: Any) -> Any:
 
 
 def parse_toml(text: str, source: str | Path) -> dict[str, Any]:
-    """Return the tables of a TOML text, with or without a byte order mark; a syntax error says
-    where.
-    """
+    """Return the content of a TOML text; a syntax error raises `InvalidInput` with its position."""
     try:
         return tomllib.loads(text.removeprefix("\ufeff"))
     except tomllib.TOMLDecodeError as error:
@@ -199,7 +204,7 @@ def parse_toml(text: str, source: str | Path) -> dict[str, Any]:
 
 
 def from_array(value: Any) -> Any:
-    """Return arrays, pandas series and numpy scalars as plain Python values."""
+    """Return arrays, numpy scalars and pandas series as plain Python values; others unchanged."""
     return np.asarray(value).tolist() if hasattr(value, "__array__") else value
 
 
@@ -213,7 +218,7 @@ def _plain(value: Any) -> Any:
         return name
     if hasattr(value, "to_dict"):
         return value.to_dict()
-    raise InvalidInput(type(value).__name__, value, "an object without a name cannot be stored")
+    raise InvalidInput(type(value).__name__, value, "must have a name to be stored")
 
 
 def strict(value: Any) -> Any:

@@ -1,8 +1,8 @@
-r"""Labelers: how the logit of the previous model becomes the target of the next fit.
+r"""Labelers: functions from the logit of the previous model to the target of the next fit.
 
 The paper's pseudo-labeler is $\sigma_{\rm pl}(x) = \sigma(\gamma x)$: the link of the loss applied
-to the sharpened logit (`SoftLabels`); $\gamma = \infty$ gives hard labels. Another labeler is an
-object with the same three attributes; it takes the generic path of the solver.
+to the sharpened logit (`SoftLabels`); $\gamma = \infty$ gives hard labels. Any other object with
+the attributes of `Labeler` can be used, and takes the generic path of the solver.
 """
 
 from __future__ import annotations
@@ -21,27 +21,25 @@ __all__ = ["HardLabels", "Labeler", "SoftLabels", "get_labeler", "register"]
 
 @runtime_checkable
 class Labeler(Protocol):
-    """Targets from logits."""
+    """A function from logits to targets."""
 
     name: str
 
     def target(self, logit: Array, sharpness: float, loss: Loss) -> Array:
-        """The target of `loss` for points whose previous logit is `logit`.
+        """Return the targets of `loss` for samples with these logits of the previous model.
 
-        One number a logit that depends on that logit alone: engines ask for parts of a batch, and
-        the theory for single points. Targets of the logistic loss lie in [0, 1].
+        Each target must depend on its own logit only: the engines call this for parts of a batch.
+        Targets of the logistic loss lie in [0, 1].
         """
         ...
 
     def jumps(self, sharpness: float) -> tuple[float, ...]:
-        """Logits at which the target, or its derivative, jumps."""
+        """Return the logits at which the target or its derivative is discontinuous."""
         ...
 
 
 class SoftLabels:
-    r"""$\sigma(\gamma \tilde h)$; the class of the sign of $\tilde h$ when the sharpness $\gamma$
-    is infinite.
-    """
+    r"""Soft labels $\sigma(\gamma \tilde h)$; hard labels if the sharpness $\gamma$ is infinite."""
 
     name = "soft"
 
@@ -65,7 +63,7 @@ class SoftLabels:
 
 
 class HardLabels(SoftLabels):
-    r"""The class of the sign of $\tilde h$, whatever the sharpness."""
+    r"""Hard labels, the class of the sign of $\tilde h$, for any sharpness."""
 
     name = "hard"
 
@@ -80,14 +78,14 @@ _registry: dict[str, Labeler] = {"soft": SoftLabels(), "hard": HardLabels()}
 
 
 def register(labeler: Labeler) -> Labeler:
-    """Make `labeler` known by its name."""
+    """Register a labeler, so that it can be given by its name."""
     _check(labeler)
     _registry[labeler.name] = labeler
     return labeler
 
 
 def get_labeler(labeler: Any) -> Labeler:
-    """Return the labeler of that name, or the object itself if it is one."""
+    """Return the labeler of a name, or the object itself if it is a labeler."""
     if isinstance(labeler, str):
         if labeler not in _registry:
             raise InvalidInput(
@@ -103,5 +101,5 @@ def _check(labeler: Any) -> None:
         raise InvalidInput(
             "labeler",
             labeler,
-            "a name, or an object with the attributes of selftrain.labelers.Labeler",
+            "must be a name, or an object with the attributes of selftrain.labelers.Labeler",
         )

@@ -1,9 +1,9 @@
-r"""Losses: what a step of self-training minimises, as functions of the logit.
+r"""Losses as functions of the logit.
 
 A loss is the composition $l_L(y, x) = l(y, \sigma(x))$ of the paper (Table `table:functions`)
 with its first three derivatives in the logit x, the link $\sigma$ that turns a logit into a
-soft label, and the values that code the two classes. Logistic and squared loss have fast
-paths in the engines; any other object with these attributes takes the generic path of the
+soft label, and the values that encode the two classes. Logistic and squared loss have fast
+paths in the engines; any other object with these attributes takes a generic path of the
 same accuracy. `register` makes a loss known by name.
 """
 
@@ -26,11 +26,11 @@ class Loss(Protocol):
     """A convex loss in the logit.
 
     Attributes:
-        name: how it is called in files and on the command line.
-        classes: the targets that code y = 0 and y = 1.
-        kinks: logits at which the second or the third derivative jumps: a tuple if they are the
-            same for every target, else a method that takes an array of targets and returns a tuple
-            of arrays, one per kink.
+        name: its name in files and on the command line.
+        classes: the targets that encode y = 0 and y = 1.
+        kinks: logits at which the second or third derivative is discontinuous: a tuple if they are
+            the same for every target, else a method that takes an array of targets and returns a
+            tuple of arrays, one per kink.
     """
 
     name: str
@@ -38,23 +38,23 @@ class Loss(Protocol):
     kinks: Any
 
     def link(self, logit: Array) -> Array:
-        r"""The model output $\sigma(x)$, used as soft target."""
+        r"""Return the model output $\sigma(x)$, used as soft target."""
         ...
 
     def value(self, target: Array, logit: Array) -> Array:
-        """l(target, x)."""
+        """Return the loss l(target, x)."""
         ...
 
     def slope(self, target: Array, logit: Array) -> Array:
-        r"""$\partial_2 l$, the first derivative in the logit (increasing)."""
+        r"""Return $\partial_2 l$, the first derivative in the logit (increasing)."""
         ...
 
     def curvature(self, target: Array, logit: Array) -> Array:
-        """The second derivative in the logit (not negative)."""
+        """Return the second derivative in the logit (not negative)."""
         ...
 
     def third(self, target: Array, logit: Array) -> Array:
-        """The third derivative in the logit."""
+        """Return the third derivative in the logit."""
         ...
 
 
@@ -73,7 +73,7 @@ class Logistic:
         return (1 - target) * np.logaddexp(0.0, logit) + target * np.logaddexp(0.0, -logit)
 
     def slope(self, target: Array, logit: Array) -> Array:
-        # sigma(x) - p without cancellation where both are near 0 or near 1
+        # sigma(x) - p without cancellation if both are near 0 or near 1
         target, logit = np.asarray(target), np.asarray(logit)
         return (1 - target) * self.link(logit) - target * self.link(-logit)
 
@@ -88,7 +88,7 @@ class Logistic:
 
 
 class Squared:
-    """Half the squared distance of logit and target; classes coded as -1 and +1."""
+    """Half the squared difference of logit and target; classes are encoded as -1 and +1."""
 
     name = "squared"
     classes = (-1.0, 1.0)
@@ -114,7 +114,7 @@ class Squared:
 
 
 def kinks_at(loss: Loss, target: Array) -> Array:
-    """The logits of the kinks for each target, shape (targets, kinks).
+    """Return the logits of the kinks for each target, shape (targets, kinks).
 
     >>> kinks_at(Squared(), np.zeros(3)).shape
     (3, 0)
@@ -126,44 +126,43 @@ def kinks_at(loss: Loss, target: Array) -> Array:
 
 
 def fixed_kinks(loss: Loss) -> tuple[float, ...]:
-    """Return the logits of the kinks that every target has; none if kinks depend on the target."""
+    """Return the kinks that do not depend on the target; empty if they do."""
     return () if callable(loss.kinks) else tuple(loss.kinks)
 
 
 OUTER = np.geomspace(3.3, 1e3, 30)
 CHECKED = np.concatenate([-OUTER[::-1], np.linspace(-2.9, 3.1, 25), OUTER])
-"""Increasing logits, most of them near 0, that a loss is checked at before it is used; the engines
-check those beyond when they meet them.
+"""Increasing logits, most of them near 0, at which a loss is checked before it is used; the engines
+check larger ones when they occur.
 """
 
 CENTRAL = 5.0
-"""Up to this size of a logit every function of a loss must be finite; farther out it may overflow.
-"""
+"""Logits up to this size must give finite values; larger ones may overflow."""
 
 BETWEEN = 17
-"""Targets between the lowest and the highest that each logit of a check meets."""
+"""Number of intermediate targets at which each logit is checked."""
 
 GOLDEN = 0.6180339887498949
-"""By this part of their distance the targets move from one logit to the next, so that all logits
-together leave no gap (a sequence of low discrepancy).
+"""Shift of these targets from one logit to the next, in units of their spacing: all logits together
+leave no gap (a low-discrepancy sequence).
 """
 
 STEP = 1e-5
-"""Half the distance of the logits a derivative is estimated from."""
+"""Step of finite differences, relative to large logits."""
 
 _registry: dict[str, Loss] = {"logistic": Logistic(), "squared": Squared()}
 
 
 def register(loss: Loss) -> Loss:
-    """Make `loss` known by its name, so that files and the command line can ask for it."""
+    """Register a loss, so that it can be given by its name in code, files and commands."""
     _check(loss)
     _registry[loss.name] = loss
     return loss
 
 
 def get_loss(loss: Any, field: str = "loss") -> Loss:
-    """Return the loss of that name, or the object itself if it is a loss; `field` is named where it
-    is neither.
+    """Return the loss of a name, or the object itself if it is a loss; `field` is the name of the
+    argument for error messages.
     """
     if isinstance(loss, str):
         if loss not in _registry:
@@ -174,21 +173,21 @@ def get_loss(loss: Any, field: str = "loss") -> Loss:
 
 
 def same_loss(one: Loss, other: Loss) -> bool:
-    """Return whether two losses are equal: the same object, or the same built-in loss."""
+    """Return whether two losses are the same object or the same built-in loss."""
     return one is other or (type(one) is type(other) and type(one) in (Logistic, Squared))
 
 
 def _check(loss: Any, field: str = "loss") -> None:
-    """Reject what is not a loss, or contradicts itself, at logits from -1000 to 1000."""
+    """Raise unless an object is a loss whose derivatives are consistent at logits up to 1000."""
     if isinstance(loss, type) or not isinstance(loss, Loss):
-        accepted = "a name, or an object with the attributes of selftrain.losses.Loss"
+        accepted = "must be a name, or an object with the attributes of selftrain.losses.Loss"
         raise InvalidInput(field, loss, accepted)
     if type(loss) in (Logistic, Squared):
         return
     if not isinstance(loss.name, str) or not loss.name:
-        raise InvalidInput(f"{field}.name", loss.name, "a name, not empty, is needed")
+        raise InvalidInput(f"{field}.name", loss.name, "must be a string that is not empty")
     if loss.name in (Logistic.name, Squared.name):
-        raise InvalidInput(field, loss.name, "the name of a built-in loss is taken")
+        raise InvalidInput(f"{field}.name", loss.name, "must not be that of a built-in loss")
     _check_classes(loss, field)
     _check_link(loss, field)
     _check_kinks(loss, field)
@@ -197,7 +196,7 @@ def _check(loss: Any, field: str = "loss") -> None:
 
 
 def _check_classes(loss: Loss, field: str) -> None:
-    """Reject classes that are not two increasing numbers."""
+    """Raise unless the classes are two increasing numbers."""
     try:
         low, high = (float(code) for code in loss.classes)
         sound = not isinstance(loss.classes, str) and -np.inf < low < high < np.inf
@@ -205,13 +204,14 @@ def _check_classes(loss: Loss, field: str) -> None:
         sound = False
     if not sound:
         accepted = (
-            "two finite numbers, the smaller first: the targets of y = 0 and y = 1, (0.0, 1.0) say"
+            "must be two finite numbers, the smaller first: the targets of y = 0 and y = 1, such as"
+            " (0.0, 1.0)"
         )
         raise InvalidInput(f"{field}.classes", loss.classes, accepted)
 
 
 def _check_link(loss: Loss, field: str) -> None:
-    """Reject a link that does not return one number per logit, or that decreases."""
+    """Raise if the link does not return one number per logit, or decreases."""
     with np.errstate(all="ignore"):
         given = loss.link(CHECKED)
     name = f"{field}.link"
@@ -219,40 +219,40 @@ def _check_link(loss: Loss, field: str) -> None:
     lost = np.isnan(targets) | ((np.abs(CHECKED) <= CENTRAL) & ~np.isfinite(targets))
     if lost.any():
         at = min(CHECKED[lost], key=abs)
-        accepted = f"the soft target of a logit must be finite; it is not at logit {at:g}"
+        accepted = f"must be finite; it is not at logit {at:g}"
         raise InvalidInput(name, given, accepted)
     finite = targets[np.isfinite(targets)]
     rounding = 1e-12 * np.maximum(np.abs(finite[1:]), np.abs(finite[:-1]))
     if (np.diff(finite) < -rounding).any() or not finite[-1] > finite[0]:
-        accepted = "the soft target must increase with the logit (for y = 1 the logit is larger)"
+        accepted = "must increase with the logit (which is larger for y = 1)"
         raise InvalidInput(name, given, accepted)
 
 
 def _check_kinks(loss: Loss, field: str) -> None:
-    """Reject kinks that are neither logits nor a function from targets to logits."""
+    """Raise unless the kinks are logits, or a function from targets to logits."""
     try:
         sound = bool(np.isfinite(kinks_at(loss, np.array(loss.classes, dtype=float))).all())
     except (TypeError, ValueError):
         sound = False
     if not sound or isinstance(loss.kinks, str):
         accepted = (
-            "a tuple of finite logits, () for none, or a method that takes an array of targets and"
-            " returns a tuple of arrays of its shape"
+            "must be a tuple of finite logits, () for none, or a method that takes an array of"
+            " targets and returns a tuple of arrays of its shape"
         )
         raise InvalidInput(f"{field}.kinks", loss.kinks, accepted)
 
 
 def check_within(loss: Loss, reach: float, *targets: float) -> None:
-    """Check the derivatives of a loss at logits up to `reach`, for the classes, `targets` and what
-    is between.
+    """Check the derivatives of a loss at logits up to `reach`, for the classes, `targets` and
+    values between them.
     """
     grid = np.linspace(-reach, reach, 202)
     check_derivatives(loss, *_pairs([*loss.classes, *targets], grid))
 
 
 def _pairs(targets: list[float], logits: Array) -> tuple[Array, Array]:
-    """Pair each logit with each target, and with `BETWEEN` others between the lowest and the
-    highest.
+    """Return pairs of targets and logits: each logit with each target and with `BETWEEN` others
+    from the lowest to the highest.
     """
     low, high = min(targets), max(targets)
     shift = np.modf(GOLDEN * np.arange(1, logits.size + 1))[0]
@@ -263,11 +263,11 @@ def _pairs(targets: list[float], logits: Array) -> tuple[Array, Array]:
 
 
 def check_derivatives(loss: Loss, target: Array, logit: Array) -> None:
-    """Raise `InvalidInput` if a derivative of the loss is wrong at one of these points.
+    """Raise `InvalidInput` if the derivatives of a loss are inconsistent at one of these points.
 
-    Each derivative is compared with the central difference of the one before it, away from the
-    kinks: with a wrong one the engines would silently solve other equations. Points at which a
-    function overflows are skipped.
+    Away from kinks, each derivative is compared with the central difference of the previous one;
+    with wrong derivatives the engines would silently solve other equations. Values that overflow at
+    large logits are not compared.
     """
 
     def reject(at: int, what: str) -> None:
@@ -283,7 +283,7 @@ def check_derivatives(loss: Loss, target: Array, logit: Array) -> None:
             reject(int(np.argmax(lost)), f"{name} must be finite; it is not")
     for name, before in (("slope", "value"), ("curvature", "slope"), ("third", "curvature")):
         found, expected, wrong = _compared(loss, name, before, target, logit, step)
-        # A kink that is not listed differs at one point only, and a fine ripple at a large step.
+        # Ignore differences at one point (an unlisted kink) or only at a large step (a ripple).
         for shift in (-3.0, 3.0, 0.0):
             t, x, h = target[wrong], logit[wrong], step[wrong]
             width = h if shift else np.full(h.shape, STEP)
@@ -294,14 +294,14 @@ def check_derivatives(loss: Loss, target: Array, logit: Array) -> None:
             reject(at, f"{name} must be the derivative of {before}: {values}")
         if name == "curvature" and found.min(initial=0.0) < -1e-9:
             at = int(np.argmin(found))
-            reject(at, f"it must be convex: its curvature is negative, {found[at]:g}")
+            reject(at, f"the loss must be convex: its curvature is negative, {found[at]:g}")
 
 
 def _compared(
     loss: Loss, name: str, before: str, target: Array, logit: Array, step: Array
 ) -> tuple[Array, Array, NDArray[np.bool_]]:
-    """Return a function of the loss, the central difference of the one before it, and where they
-    differ by more than rounding and step size explain.
+    """Return a derivative of the loss, the central difference of the previous one, and where they
+    differ by more than rounding and truncation errors.
     """
     found, slopes = _called(loss, name, target, logit), []
     with np.errstate(invalid="ignore", over="ignore"):
@@ -316,14 +316,14 @@ def _compared(
 
 
 def _called(loss: Loss, name: str, target: Array, logit: Array) -> Array:
-    """Return the values of a function of the loss, one number per logit."""
+    """Call a function of the loss; return one number per logit."""
     with np.errstate(all="ignore"):
         given = getattr(loss, name)(target, logit)
     return _numbers(given, logit.shape, name, getattr(loss, "name", loss))
 
 
 def _numbers(given: Any, shape: tuple[int, ...], name: str, value: Any) -> Array:
-    """Return the values of a user's function, checked to be an array of this shape."""
+    """Return the result of a user's function as floats; raise if it has another shape or type."""
     array = np.asarray(given) if hasattr(given, "__array__") or np.isscalar(given) else None
     if array is not None and array.shape == shape and array.dtype.kind in "fiub":
         return array.astype(float)
@@ -333,6 +333,6 @@ def _numbers(given: Any, shape: tuple[int, ...], name: str, value: Any) -> Array
         returned = f"shape {array.shape}" if array.dtype.kind in "fiub" else f"{array.dtype}"
     accepted = (
         f"{name.rpartition('.')[2]} must return an array with one number per logit, here of shape"
-        f" {shape}, not {returned}; np.broadcast_to(number, np.shape(logit)) makes one of a number"
+        f" {shape}, not {returned}; use np.broadcast_to(number, np.shape(logit)) for a constant"
     )
     raise InvalidInput("loss" if "." not in name else name, value, accepted)

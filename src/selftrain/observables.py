@@ -1,7 +1,7 @@
-r"""What is measured of a state (m, q, B): error, selection, accuracy of pseudo-labels.
+r"""Observables of a state (m, q, B): error, selection, accuracy of pseudo-labels.
 
-All are probabilities of a Gaussian mixture, written with $H(x) = \int_x^\infty D\xi$; the functions
-take arrays and broadcast.
+All are probabilities under a Gaussian mixture, with $H(x) = \int_x^\infty D\xi$; the functions
+broadcast over arrays.
 """
 
 from __future__ import annotations
@@ -35,17 +35,18 @@ SYMBOLS = {
     "train_loss": r"E[l \mid sel]",
     "objective": r"\alpha E[1_{sel} l] + \lambda q/2",
 }
-"""What is recorded of a run, theory or simulation, and how the paper writes it."""
+"""Observables of a run, in theory and simulation, with their symbols."""
 
 
 def generalization_error(
     m: Array, q: Array, bias: Array, rho: Array | float, delta: Array | float
 ) -> Array:
-    r"""$\rho H((m+B)/\sqrt{\Delta q}) + (1-\rho) H((m-B)/\sqrt{\Delta q})$ (`eq: macro
-    generalization error`).
+    r"""Return the generalisation error (`eq: macro generalization error`),
 
-    The probability of `eq: gen_err` that the prediction `eq:yhat_generr` differs from the class of
-    a point of the mixture (`eq:data generation generr x`, `eq:data generation generr y`).
+    $\rho H((m+B)/\sqrt{\Delta q}) + (1-\rho) H((m-B)/\sqrt{\Delta q})$.
+
+    It is the probability (`eq: gen_err`) that the prediction `eq:yhat_generr` differs from the
+    class of a new sample (`eq:data generation generr x`, `eq:data generation generr y`).
     """
     scale = np.sqrt(delta * q)
     error: Array = rho * ndtr(-(m + bias) / scale) + (1 - rho) * ndtr(-(m - bias) / scale)
@@ -55,8 +56,8 @@ def generalization_error(
 def selected_shares(
     m: Array, variances: tuple[Array, Array], bias: Array, rho: Array, limit: Array
 ) -> tuple[Array, Array]:
-    r"""Probability that a sample is selected, $|\tilde h| >$ `limit`, on the right and on the wrong
-    side of the plane; `variances` of the logits in the negative and the positive class.
+    r"""Return the probabilities that a sample is selected, $|\tilde h| >$ `limit`, and classified
+    right or wrong; `variances` are those of the logits in the negative and the positive class.
     """
     right, wrong = np.zeros(()), np.zeros(())
     for sign, share, q in zip((-1.0, 1.0), (1 - rho, rho), variances, strict=True):
@@ -68,7 +69,7 @@ def selected_shares(
 def selects_positive(
     m: float, variances: tuple[float, float], bias: float, rho: float, limit: float
 ) -> bool:
-    """Return whether most of the selected samples lie on the positive side."""
+    r"""Return whether more of the selected samples are classified as positive than as negative."""
     negative, positive = (math.sqrt(q) for q in variances)
     sides = [
         np.logaddexp(
@@ -81,7 +82,7 @@ def selects_positive(
 
 
 def one_minus_cosine(m: Array, v: Array) -> Array:
-    r"""$1 - m/\sqrt q$ with $q = m^2 + v$, to full relative accuracy also when v is tiny."""
+    r"""Return $1 - m/\sqrt q$ with $q = m^2 + v$, to full relative accuracy even for tiny v."""
     norm = np.hypot(m, np.sqrt(v))
     with np.errstate(invalid="ignore", divide="ignore"):
         sine = np.sqrt(v) / norm

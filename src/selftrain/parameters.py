@@ -1,7 +1,7 @@
-r"""The parameters of a problem and a recipe, in one table.
+r"""The table of all parameters of `Problem` and `Recipe`.
 
-`Problem` and `Recipe` take their ranges from here, the command line its flags, the page its
-sliders, sweeps and plots the symbols, `optimize` the bounds of its search, the glossary its rows.
+It provides the valid ranges, the options of the command line, the sliders of the explorer, the
+symbols of sweeps and plots, the search bounds of `optimize`, and the rows of the glossary.
 """
 
 from __future__ import annotations
@@ -13,27 +13,25 @@ from typing import Any, NamedTuple
 __all__ = ["PARAMETERS", "SEARCH_BOUNDS", "Parameter", "Range", "glossary_row", "range_of"]
 
 SMALLEST, LARGEST = 1e-100, 1e100
-"""The range of amounts, variances, ridges and sharpnesses: products of three of them do not
-overflow.
-"""
+"""Range of sample ratios, variances, ridges and sharpness: products of three do not overflow."""
 
 SPAN = "from 1e-100 to 1e100"
 MOST_STEPS = 10_000_000
 
 SMALLEST_RIDGE = 1e-13
-"""Runs from separable labelled samples are confirmed down to here."""
+"""Smallest ridge at which runs that start from separable labelled samples were confirmed."""
 
 LARGEST_RIDGE = 0.1
-"""The bound of the paper: with larger ridges finite systems are far from the theory (`app:
-pathological finite size effect`).
+"""Bound of the paper: with larger ridges finite systems are far from the theory (`app: pathological
+finite size effect`).
 """
 
 LARGEST_SUPERVISED_RIDGE = 1e6
-"""A supervised fit at this ridge has the direction of an infinite one to six digits."""
+"""At this ridge the direction of a supervised fit is that of an infinite ridge to six digits."""
 
 
 class Range(NamedTuple):
-    """Which numbers are valid, as a function and in words."""
+    """The valid values of a number, as a function and as a rule for messages ("must be ...")."""
 
     accepts: Callable[[float], bool]
     rule: str
@@ -50,7 +48,7 @@ STEPS = Range(
 )
 RIDGE = Range(
     POSITIVE.accepts,
-    f"must be a finite number > 0 (without ridge the step changes nothing: the previous model "
+    "must be a finite number > 0 (without a ridge a step changes nothing: the previous model "
     f"already minimises the loss of its own soft labels; {SPAN})",
 )
 SHARPNESS = Range(
@@ -64,20 +62,20 @@ class Parameter:
     """A field of `Problem` or `Recipe`.
 
     Attributes:
-        name: the field.
+        name: name of the field.
         home: "problem" or "recipe".
-        symbol: as the paper writes it, in LaTeX.
-        label: a few words, for a slider.
-        sentence: what it is.
-        range: valid numbers; None for names and switches.
-        default: of the field; REQUIRED without one, None if it follows another field.
-        unit: of the number.
-        per_step: whether a sequence with one value per step is valid.
-        search: default bounds of `optimize`; None if it is not optimised.
-        page: limits of the slider, within which the page answers fast; None without a slider.
-        scale: of the slider: "linear", "log", or "whole" for whole numbers.
-        choices: names to choose from.
-        equation: label in the source of the paper.
+        symbol: symbol of the paper, in LaTeX.
+        label: a short description, for a slider.
+        sentence: a longer description, for help texts.
+        range: valid numbers; None for names and booleans.
+        default: default value; REQUIRED if there is none, None if it depends on another field.
+        unit: unit of the number.
+        per_step: whether it may be a sequence with one value per step.
+        search: default bounds of `optimize`; None if it cannot be optimised.
+        page: limits of the explorer's slider, chosen so that it responds fast; None for no slider.
+        scale: scale of the slider: "linear", "log", or "whole" for whole numbers.
+        choices: the names to choose from.
+        equation: label of its equation in the paper's source.
     """
 
     name: str

@@ -1,7 +1,7 @@
-r"""The data of a run: the mixture, the amounts of samples, the number of steps, the loss.
+r"""`Problem`: the data model, the amounts of data, the number of steps, and the loss.
 
-$x = (2y-1) v/\sqrt N + z$ with $\|v\|^2 = N$, $z \sim N(0, \Delta I)$ and $P(y=1) = \rho$
-(`eq:data genereation labeled`, `eq:data genereation unlabeled`): $\alpha_L N$ labelled points,
+Samples are $x = (2y-1) v/\sqrt N + z$ with $\|v\|^2 = N$, $z \sim N(0, \Delta I)$ and $P(y=1) =
+\rho$ (`eq:data genereation labeled`, `eq:data genereation unlabeled`): $\alpha_L N$ labelled ones,
 then at every step a fresh batch of $\alpha_U^{(t)} N$ unlabelled ones.
 """
 
@@ -15,38 +15,35 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from . import protocol
 from .arrays import Array
+from .batches import (
+    LABELED,
+    BatchNames,
+    batch_names,
+    draws_unlabeled,
+    every_sample_once,
+)
 from .errors import InvalidInput
 from .fields import Portable, Schedule, expand, number, schedule
 from .losses import Loss, get_loss, same_loss
 from .mixture.clusters import Clusters, sphere
 from .mixture.label_noise import LabelNoise, check_label_noise, label_matrix
 from .parameters import range_of
-from .protocol import (
-    LABELED,
-    BatchNames,
-    batch_names,
-    parts_of,
-    proportions_of,
-    sample_groups,
-)
+from .protocol import proportions_of, sample_groups
 
 __all__ = ["Batches", "Mixture", "Problem"]
 
 
 class Mixture(NamedTuple):
-    r"""Two Gaussian clusters: the share $\rho$ of the positive class, the noise variance
-    $\Delta$.
-    """
+    r"""Proportion $\rho$ of the positive class, and variance $\Delta$ of the noise."""
 
     rho: float
     delta: float
 
 
 class Batches(NamedTuple):
-    """The unlabelled batches of steps 1, 2, ..., each an array over steps; with K > 2 classes rho
-    has a row of proportions for each step.
+    """Parameters of the unlabelled batches of steps 1..T, as arrays; with K > 2 classes `rho` has
+    one row of proportions per step.
     """
 
     alpha: Array
@@ -59,47 +56,47 @@ class Problem(Portable):
     r"""Data and loss of a self-training problem.
 
     Arguments:
-        alpha_l: labelled points per feature, $\alpha_L > 0$.
-        alpha_u: unlabelled points per feature in each step, $\alpha_U > 0$; a number or one per
+        alpha_l: labelled samples per feature, $\alpha_L > 0$.
+        alpha_u: unlabelled samples per feature in each step, $\alpha_U > 0$; a number or one per
             step. Not needed if every step relabels the labelled samples (`batches="labeled"`).
-        rho: proportion of the positive class among the labelled samples, in (0, 1); for K classes
-            their proportions, which sum to one, with `clusters` of K means. Two proportions
+        rho: proportion of the positive class among the labelled samples, in (0, 1). For K classes,
+            their proportions, which sum to one; `clusters` must then have K means. Two proportions
             (negative, positive) are the binary problem.
-        delta: variance of the noise of the labelled points, $\Delta > 0$.
-        steps: number of self-training steps T after the supervised step 0.
-        loss: name of a loss, or a loss object ("squared" codes the classes as -1 and +1, so that
-            the decision "logit > 0" holds for it too).
-        pseudo_loss: the loss of the self-training steps, if it is another one. It codes their
-            labels too: soft labels are its link of the (sharpened) logit.
-        rho_u, delta_u: the same for the unlabelled batches, if they differ (domain shift);
+        delta: variance of the noise of the labelled samples, $\Delta > 0$.
+        steps: number T of self-training steps after the supervised step 0.
+        loss: name of a loss, or a loss object. "squared" encodes the classes as -1 and +1, so that
+            a positive logit means the positive class here too.
+        rho_u, delta_u: `rho` and `delta` of the unlabelled batches, if they differ (domain shift);
             a number or one per step.
-        clusters, clusters_u: a shape (`selftrain.Clusters`) in place of `delta`, and that of the
-            unlabelled batches if it differs, one or one per step, each around its own midpoint; the
-            `alpha`s then count rows per feature of the shape.
         test: mixture on which the error is measured: `(rho, delta)`, "labeled" or "unlabeled"
             (the batch of the last step). Default: "unlabeled", or "labeled" if `steps` is 0. The
-            paper defines it by the labelled law (`eq:data generation generr y`) and computes it
-            with the unlabelled one (`eq: macro generalization error`); they differ under domain
-            shift only. With clusters a mixture is `(rho, clusters)`.
-        batches: which samples a step labels by itself: "fresh" (the paper), "reused" (the same
-            samples in every step), "labeled" (the labelled samples: self-distillation),
-            "labeled+fresh", "labeled+reused", or a name per step, `("a", "b", "a")`: samples of
-            that name come back. Names joined by "+" are parts of a pool.
+            paper defines the error on the labelled mixture (`eq:data generation generr y`) and
+            computes it on the unlabelled one (`eq: macro generalization error`); they differ only
+            under domain shift. With clusters it is `(rho, clusters)`.
+        clusters, clusters_u: `Clusters` with general covariances instead of `delta` and `delta_u`;
+            `clusters_u` is one or one per step, each around its own midpoint. `alpha_l` and
+            `alpha_u` then count samples per feature of the clusters.
+        batches: the samples that a step pseudo-labels: "fresh" (new ones, as in the paper),
+            "reused" (the same in every step), "labeled" (the labelled samples: self-distillation),
+            "labeled+fresh", "labeled+reused", or one name per step. Steps with the same name use
+            the same samples: `("a", "b", "a")`. Names joined by "+" are parts of a pool.
         keep_labeled: weight of the labelled samples with their given labels in the loss of every
-            later step, 0 (the paper) or more; a number or one per step. A step that relabels them
-            has both labels.
-        label_noise: probability that a given label is wrong (another class, at random), below
-            (K - 1)/K; or the matrix P(given | true), one row per true class.
+            later step, 0 (the paper) or more; a number or one per step. If a step also relabels
+            them, both labels are used.
+        pseudo_loss: the loss of the self-training steps, if it differs from `loss`. Their labels
+            use its encoding: soft labels are its link of the (sharpened) logit.
+        label_noise: probability that a given label is a random other class, below (K - 1)/K; or the
+            matrix P(given | true), one row per true class.
 
     >>> Problem(alpha_l=0.5, alpha_u=2.0, rho=0.4, delta=0.75**2, steps=16)
     Problem(alpha_l=0.5, alpha_u=2, rho=0.4, delta=0.5625, steps=16, loss='logistic')
     """
 
     alpha_l: float
-    alpha_u: Schedule = None  # type: ignore[assignment]  # None only where no batch is unlabelled
-    rho: Any = None  # not optional: it follows a field that is
-    delta: float = None  # type: ignore[assignment]  # None only where clusters are given
-    steps: int = None  # type: ignore[assignment]  # not optional: it follows a field that is
+    alpha_u: Schedule = None  # type: ignore[assignment]  # None only if no batch is unlabelled
+    rho: Any = None  # required: it has a default only because a field before it has one
+    delta: float = None  # type: ignore[assignment]  # None only if clusters are given
+    steps: int = None  # type: ignore[assignment]  # required, as rho
     loss: str | Loss = "logistic"
     rho_u: Any = None
     delta_u: Schedule | None = None
@@ -111,15 +108,15 @@ class Problem(Portable):
     pseudo_loss: str | Loss | None = None
     label_noise: LabelNoise = 0.0
 
-    _unsaid = ("batches", "keep_labeled", "label_noise")
+    _optional = ("batches", "keep_labeled", "label_noise")
 
     def __post_init__(self) -> None:
         self._put("alpha_l", number("alpha_l", self.alpha_l, *range_of("alpha_l")))
         self._put("rho", _prior("rho", self.rho))
-        self._put_shape()
+        self._put_clusters()
         self._put("steps", int(number("steps", self.steps, *range_of("steps"))))
         self._put("batches", batch_names(self.batches))
-        if self.alpha_u is not None or self._draws_unlabeled:
+        if self.alpha_u is not None or draws_unlabeled(self.batches, self.steps):
             self._put("alpha_u", schedule("alpha_u", self.alpha_u, *range_of("alpha_u")))
         if self.rho_u is not None:
             self._put("rho_u", self._batch_proportions())
@@ -128,10 +125,10 @@ class Problem(Portable):
         self._put_losses()
         self._put("test", _test(self.test, self.classes, self.clusters))
         if self.test == "unlabeled" and self.steps == 0:
-            raise InvalidInput("test", "unlabeled", "with steps = 0 there is no unlabelled batch")
+            raise InvalidInput("test", "unlabeled", 'must be "labeled" or a pair if steps = 0')
         self._put("label_noise", check_label_noise(self.label_noise, self.classes))
-        _ = self.unlabeled
-        self._put_rows()
+        _ = self.unlabeled  # raises if a schedule has the wrong length
+        self._put_batches()
 
     def _repr_html_(self) -> str:
         from .plots.notebook import problem_card
@@ -149,14 +146,8 @@ class Problem(Portable):
         """The number K of classes."""
         return len(self.rho) if isinstance(self.rho, tuple) else 2
 
-    @property
-    def _draws_unlabeled(self) -> bool:
-        """Whether some step uses samples without given labels."""
-        steps = self.steps if isinstance(self.batches, tuple) else 1
-        return any(part != LABELED for parts in parts_of(self.batches, steps) for part in parts)
-
     def _batch_proportions(self) -> Any:
-        """Check `rho_u`: a schedule, or for K classes proportions, one set or one per step."""
+        """Validate `rho_u`: a schedule; for K > 2 classes proportions, or proportions per step."""
         if self.classes == 2:
             return schedule("rho_u", self.rho_u, *range_of("rho_u"))
         several = np.ndim(self.rho_u) == 2
@@ -173,13 +164,13 @@ class Problem(Portable):
         return label_matrix(self.label_noise, self.classes)
 
     def needs_two_classes(self, what: str) -> None:
-        """Reject more than two classes, for functions that support two only."""
+        """Raise if there are more than two classes; `what` needs two."""
         if self.classes > 2:
             accepted = f"{what} is known for two classes only: use solve or simulate"
             raise InvalidInput("rho", self.rho, accepted)
 
-    def _put_shape(self) -> None:
-        """Check `delta` or `clusters`, whichever was given."""
+    def _put_clusters(self) -> None:
+        """Validate and set `delta`, or `clusters` and `clusters_u`."""
         if self.clusters is None and self.classes > 2:
             accepted = (
                 f"{self.classes} classes need clusters with as many means, for instance "
@@ -191,7 +182,7 @@ class Problem(Portable):
             return
         for name in ("delta", "delta_u"):
             if getattr(self, name) is not None:
-                accepted = f"either {name} or clusters is accepted, not both"
+                accepted = f"must not be given with clusters: give either {name} or clusters"
                 raise InvalidInput(name, getattr(self, name), accepted)
         self._put("clusters", _shape("clusters", self.clusters))
         assert self.clusters is not None
@@ -207,32 +198,32 @@ class Problem(Portable):
         shapes = tuple(self.clusters_u) if several else (self.clusters_u,)  # type: ignore[arg-type]
         shapes = tuple(_shape("clusters_u", shape, self.clusters) for shape in shapes)
         if several and len(shapes) != self.steps:
-            accepted = f"a sequence needs one entry per step: {self.steps}, not {len(shapes)}"
+            accepted = f"a sequence must have one entry per step: {self.steps}, not {len(shapes)}"
             raise InvalidInput("clusters_u", shapes, accepted)
         for shape in shapes:
             if not shape.same_directions(self.clusters):
                 accepted = (
-                    "its features are other directions of the rows than those of clusters; shapes"
-                    " reduced along the same directions are accepted"
+                    "must be reduced to the same directions as clusters; its features are other"
+                    " directions"
                 )
                 raise InvalidInput("clusters_u", shape, accepted)
         self._put("clusters_u", shapes if several else shapes[0])
 
     def _put_losses(self) -> None:
-        """Check the losses; drop a second one that equals the first."""
+        """Validate the losses; a `pseudo_loss` equal to `loss` becomes None."""
         labeled = get_loss(self.loss)
         if self.pseudo_loss is None:
             return
         if same_loss(labeled, get_loss(self.pseudo_loss, "pseudo_loss")):
             self._put("pseudo_loss", None)
 
-    def _put_rows(self) -> None:
-        """Check which samples the steps use."""
+    def _put_batches(self) -> None:
+        """Validate which samples the steps use, and set `keep_labeled`."""
         weight = schedule("keep_labeled", self.keep_labeled, *range_of("keep_labeled"))
         self._put("keep_labeled", weight)
         expand("keep_labeled", self.keep_labeled, self.steps)
         if self.pseudo_loss is not None and not self.every_sample_once:
-            accepted = "with data reuse one loss for all steps is accepted"
+            accepted = "must not be given with data reuse: all steps have the same loss"
             raise InvalidInput("pseudo_loss", self.pseudo_loss, accepted)
         if self.batches != "fresh":
             sample_groups(self)
@@ -240,7 +231,7 @@ class Problem(Portable):
     @cached_property
     def every_sample_once(self) -> bool:
         """Whether no sample is used by two fits, as in the paper."""
-        return protocol.every_sample_once(self)
+        return every_sample_once(self)
 
     @property
     def by_quadrature(self) -> bool:
@@ -248,14 +239,14 @@ class Problem(Portable):
         return self.classes == 2 and self.every_sample_once
 
     def labeled_alone(self) -> Self:
-        """Return step 0 and its labelled samples alone, measured on the labelled mixture."""
+        """Return the problem with the labelled samples and step 0 only, tested on their mixture."""
         return self.replace(
             steps=0, alpha_u=1.0, rho_u=None, delta_u=None, clusters_u=None, test=None,
             batches="fresh", keep_labeled=0.0, pseudo_loss=None,
         )  # fmt: skip
 
     def needs_fresh_batches(self, what: str) -> None:
-        """Reject a problem with data reuse, for functions that do not support it."""
+        """Raise if samples are reused, or for more than two classes; `what` cannot have either."""
         self.needs_two_classes(what)
         if not self.every_sample_once:
             field = "batches" if np.all(np.asarray(self.keep_labeled) == 0) else "keep_labeled"
@@ -264,29 +255,25 @@ class Problem(Portable):
 
     @cached_property
     def wrong_labels(self) -> Array:
-        """Proportion of wrong given labels in the negative and the positive class."""
+        """Proportions of wrong labels in the negative and in the positive class."""
         matrix = self.given_labels
         return np.array([matrix[0, 1], matrix[1, 0]])
 
     @property
     def shaped(self) -> bool:
-        """Whether the clusters have general covariances, not the paper's sphere."""
+        """Whether the problem is given by `clusters`, not by the paper's `delta`."""
         return self.clusters is not None
 
     def needs_sphere(self, what: str) -> None:
-        """Reject a problem with clusters, for functions that support spheres only."""
+        """Raise if there are clusters, or more than two classes; `what` cannot have either."""
         self.needs_two_classes(what)
         if self.shaped:
-            accepted = (
-                f"{what} is known for spherical clusters only: give delta in place of clusters"
-            )
+            accepted = f"{what} is known for spheres only: give delta instead of clusters"
             raise InvalidInput("clusters", self.clusters, accepted)
 
     @cached_property
     def sample_clusters(self) -> tuple[Clusters, ...]:
-        """The clusters of the samples of steps 0..T: the labelled ones, then the batches. A sphere
-        is a cluster with one mode.
-        """
+        """The clusters of the samples of steps 0..T: the labelled samples, then the batches."""
         if self.clusters is None:
             if self.delta_u is None:
                 return (sphere(self.delta),) * (self.steps + 1)
@@ -298,7 +285,7 @@ class Problem(Portable):
 
     @cached_property
     def distinct_clusters(self) -> tuple[Clusters, ...]:
-        """The different clusters among those of the samples and the test set."""
+        """The distinct clusters of the samples and the test mixture."""
         every = (*self.sample_clusters, self.test_clusters)
         return tuple(dict.fromkeys({id(one): one for one in every}.values()))
 
@@ -317,17 +304,12 @@ class Problem(Portable):
 
     @property
     def test_pair(self) -> tuple[Any, Any]:
-        """The test mixture as `test` takes it: (rho, delta), or (rho, clusters)."""
+        """The test mixture as a value of `test`: (rho, delta) or (rho, clusters)."""
         rho, delta = self.test_mixture
         return (rho, self.test_clusters) if self.shaped else (rho, delta)
 
-    @property
-    def loss_function(self) -> Loss:
-        """The loss of the labelled step as an object."""
-        return get_loss(self.loss)
-
     def loss_at(self, t: int) -> Loss:
-        """The loss of step t as an object: that of the pseudo-labels from step 1 on.
+        """Return the loss of step t as an object: `loss` for step 0, `pseudo_loss` for later ones.
 
         >>> problem = Problem(0.5, 2.0, 0.4, 0.5, steps=3, loss="squared", pseudo_loss="logistic")
         >>> problem.loss_at(0), problem.loss_at(1)
@@ -337,13 +319,13 @@ class Problem(Portable):
 
     @property
     def loss_names(self) -> str:
-        """The losses in words, for titles."""
+        """The names of the losses, for titles."""
         first, later = self.loss_at(0).name, self.loss_at(1).name
         return f"{first} loss" if first == later else f"{first}, then {later} loss"
 
     @cached_property
     def unlabeled(self) -> Batches:
-        """alpha, rho and delta of the unlabelled batches, arrays of length `steps`."""
+        """The parameters of the unlabelled batches, as arrays over steps 1..T."""
         rho = self.rho if self.rho_u is None else self.rho_u
         delta = self.delta if self.delta_u is None else self.delta_u
         if self.shaped:
@@ -359,7 +341,7 @@ class Problem(Portable):
 
     @property
     def labeled(self) -> Mixture:
-        """The mixture of the labelled points."""
+        """The mixture of the labelled samples."""
         return Mixture(self.rho, math.nan if self.shaped else self.delta)
 
     @property
@@ -377,7 +359,7 @@ class Problem(Portable):
 
 
 def _prior(field: str, value: Any, classes: int | None = None) -> float | tuple[float, ...]:
-    """Return class proportions; for two classes, that of the positive class."""
+    """Validate class proportions; two become the proportion of the positive class."""
     shares = proportions_of(field, value)
     if classes is not None and len(shares) != classes:
         raise InvalidInput(field, value, f"must be {classes} proportions, one for each class")

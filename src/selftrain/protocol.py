@@ -1,20 +1,14 @@
-r"""What is fitted to what: any training protocol, as groups of samples and fits.
+r"""Training protocols: groups of samples, and a sequence of fits to them.
 
 Fit t minimises $\sum_g k_g(t) \sum_{\mu\in g} l(y_\mu^{(t)}, u_\mu) + \lambda_t |w|^2/2$. A
-`Protocol` lists the groups g, and for every fit its loss, its ridge, its uses of groups (weight
-$k_g(t)$, labels $y^{(t)}$ given, made by an earlier fit, or both) and where its bias comes from.
-`protocol_of` writes a `Problem` and a `Recipe` out as one. This module is the only one that knows
-what "fresh", "reused", "kept" or a pool is; theory and simulation read the protocol.
+`Protocol` has the groups g, and for every fit its loss, its ridge, the groups it uses (with weights
+$k_g(t)$ and labels $y^{(t)}$: given, made by an earlier fit, or both) and the origin of its bias.
+`protocol_of` converts a `Problem` and a `Recipe`. Theory and simulation read only the protocol;
+`batches` defines which samples a step uses.
 
-The labelled samples are one group, with weight 1 in fit 0 and `keep_labeled` later. `batches` names
-the samples that each step labels by itself: "fresh" (samples of its own), "reused" (the same ones
-in every step), "labeled" (the labelled samples: self-distillation), "labeled+fresh",
-"labeled+reused", or a name per step. A name that returns means the same samples; names joined by
-"+" are parts of a pool. Unlabelled parts share the `alpha_u` of the step equally.
-
-K > 2 classes have K scores of sum zero, $s = P u$ with an orthonormal basis P of d = K - 1 columns;
-the ridge is $\lambda/2$ times the sum of the squares of the K class vectors, as in the multinomial
-fit of scikit-learn. Two classes have one logit, and the ridge of the binary problem.
+K > 2 classes have K scores of sum zero, $s = P u$ with an orthonormal basis P of d = K - 1 columns.
+The ridge is $\lambda/2$ times the squared norm of all K weight vectors, as in scikit-learn's
+multinomial regression. Two classes have one logit, and the ridge of the binary problem.
 """
 
 from __future__ import annotations
@@ -27,6 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .arrays import Array
+from .batches import LABELED, parts_of
 from .errors import InvalidInput
 from .fields import expand, number, whole
 from .labelers import HardLabels, Labeler, SoftLabels, get_labeler
@@ -40,31 +35,12 @@ if TYPE_CHECKING:
     from .recipe import Recipe
 
 __all__ = [
-    "LABELED",
-    "BatchNames",
-    "Fit",
-    "Protocol",
-    "PseudoLabels",
-    "SampleGroup",
-    "Use",
-    "batch_names",
-    "class_basis",
-    "every_sample_once",
-    "new_samples",
-    "parts_of",
-    "proportions_of",
-    "protocol_of",
-    "pseudo_labeled",
-    "sample_groups",
-]
-
-BatchNames = str | tuple[str, ...]
-
-LABELED = "labeled"
-"""The name of the labelled samples."""
+    "Fit", "Protocol", "PseudoLabels", "SampleGroup", "Use", "class_basis", "proportions_of",
+    "protocol_of", "sample_groups",
+]  # fmt: skip
 
 UNITY = 1e-9
-"""Proportions, and rows of label noise, may miss the sum one by this much."""
+"""Largest difference of the sum of proportions from one."""
 
 _AMOUNT = (lambda x: SMALLEST <= x <= LARGEST, f"must be a number > 0 ({SPAN})")
 _WEIGHT = (lambda x: x == 0 or SMALLEST <= x <= LARGEST, f"must be 0 or a number {SPAN}")
@@ -77,12 +53,12 @@ class SampleGroup:
     Attributes:
         name: its name; `LABELED` for the labelled samples.
         alpha: samples per feature.
-        proportions: of the classes, of sum one; with two classes (negative, positive), or the
-            number $\rho$ of the positive class.
-        law: the clusters that samples come from, or a number $\Delta$ for the paper's two spheres.
-        label_noise: of the given labels: the probability that a label is another class, drawn at
-            random, or a matrix P(given | true) with one row per true class. As an attribute always
-            the rows of the matrix; None without noise.
+        proportions: class proportions, which sum to one; for two classes (negative, positive), or
+            the proportion $\rho$ of the positive class.
+        law: the clusters of the samples, or a number $\Delta$ for the paper's two spheres.
+        label_noise: probability that a given label is a random other class, or a matrix
+            P(given | true) with one row per true class. It is stored as a matrix; None without
+            noise.
 
     >>> SampleGroup("labeled", 2.0, 0.4, 0.5, label_noise=0.1).proportions
     (0.6, 0.4)
@@ -121,12 +97,12 @@ class PseudoLabels(NamedTuple):
     Attributes:
         teacher: the fit r < t whose logit $u^{(r)}$ is used.
         sharpness: $\gamma$; infinite for hard labels.
-        threshold: $\Gamma$: samples with $|u^{(r)}| \le \Gamma|w^{(r)}|$ are rejected, in units of
+        threshold: $\Gamma$; samples with $|u^{(r)}| \le \Gamma|w^{(r)}|$ are rejected, in units of
             half the distance of the class means (`Clusters.length` of the first group). With K
-            classes: samples whose two largest scores differ by at most $\Gamma$ times the root of
-            the mean square of $|w_k - w_l|$ over pairs of classes.
-        labeler: makes the label of a logit.
-        agree: also reject samples whose given label is not the class that the teacher predicts.
+            classes, samples are rejected whose two largest scores differ by at most $\Gamma$ times
+            the root mean square of $|w_k - w_l|$ over pairs of classes.
+        labeler: turns a logit into a label.
+        agree: whether to also reject samples whose given label differs from the teacher's class.
     """
 
     teacher: int
@@ -142,14 +118,14 @@ class PseudoLabels(NamedTuple):
 
 
 class Use(NamedTuple):
-    """A group in a fit.
+    """The use of a group of samples by a fit.
 
     Attributes:
-        group: its index; a `Protocol` also takes its name.
-        weight: of its labels in the loss.
-        labels: how they are made; None: the given ones.
-        given: weight of the given labels next to those that are made. It holds for samples that
-            selection rejects, too.
+        group: index of the group; `Protocol` also accepts its name.
+        weight: weight of its samples in the loss.
+        labels: pseudo-labels; None for the given labels.
+        given: weight of the given labels in addition to pseudo-labels, also for samples that the
+            selection rejects.
     """
 
     group: int
@@ -177,12 +153,12 @@ class Protocol:
     """Groups of samples, and the fits t = 0..T to them, in order.
 
     Arguments:
-        groups: the samples.
-        fits: what is fitted, to which of them.
+        groups: the groups of samples.
+        fits: the fits.
         test: proportions and clusters on which errors are measured, `(proportions, clusters)`;
             default: those of the last group.
 
-    Self-distillation, twice, with a tenth of the given labels wrong:
+    Two rounds of self-distillation with a tenth of the given labels wrong:
 
     >>> samples = SampleGroup("samples", 2.0, 0.4, 0.5, label_noise=0.1)
     >>> again = [Fit(0.5, "logistic", (Use("samples", 1.0, PseudoLabels(t - 1)),)) for t in (1, 2)]
@@ -220,7 +196,7 @@ class Protocol:
         put(self, "fits", tuple(self._checked(t, fit, names) for t, fit in enumerate(self.fits)))
 
     def _checked(self, t: int, fit: Fit, names: list[str]) -> Fit:
-        """Return a fit with its loss as an object and its groups by index, numbers checked."""
+        """Validate a fit; return it with objects for losses and indices for groups."""
         if not isinstance(fit, Fit) or not fit.uses:
             raise InvalidInput(f"fits[{t}]", fit, "must be a Fit that uses one group or more")
         loss, classes = get_loss(fit.loss), self.groups[0].law.classes
@@ -241,14 +217,14 @@ class Protocol:
                 accepted = f"must be a name, or an index from 0 to {len(names) - 1}"
                 raise InvalidInput("group", use.group, accepted)
             if use.given > 0 and type(loss) not in (Logistic, Squared):
-                accepted = 'must be "logistic" or "squared" where given labels and others are mixed'
+                accepted = 'must be "logistic" or "squared" if given and pseudo-labels are mixed'
                 raise InvalidInput("loss", getattr(loss, "name", loss), accepted)
             if use.labels is not None:
                 use = use._replace(labels=self._checked_labels(t, use.labels, classes))
             uses.append(use)
         used = [use.group for use in uses]
         if len(set(used)) < len(used):
-            accepted = f"fit {t} uses a group twice; `Use.given` mixes labels of one group"
+            accepted = f"fit {t} uses a group twice; use `Use.given` to mix labels of one group"
             raise InvalidInput("uses", [names[g] for g in used], accepted)
         if fit.bias_of is not None:
             _check_teacher("bias_of", t, fit.bias_of)
@@ -277,7 +253,7 @@ class Protocol:
 
     @property
     def components(self) -> int:
-        """The number d of logits of a sample: K - 1."""
+        """The number d = K - 1 of logits of a sample."""
         return self.classes - 1
 
     @property
@@ -296,7 +272,7 @@ class Protocol:
 
     @property
     def every_sample_once(self) -> bool:
-        """Whether no sample is used by two fits, so that every step depends on the one before."""
+        """Whether no sample is used by two fits: a step then depends on the previous one only."""
         return all(len(used) < 2 for used in self.uses)
 
     @property
@@ -313,12 +289,12 @@ class Protocol:
 
 
 def _check_teacher(field: str, t: int, teacher: Any) -> None:
-    accepted = f"fit {t} can take labels and bias from fits before it only"
+    accepted = f"fit {t} can take labels and bias only from earlier fits"
     whole(field, teacher, lambda r: 0 <= r < t, accepted)
 
 
 def _check_fits_first(field: str, law: Clusters, first: Clusters) -> None:
-    """Check that clusters have the classes and features of the first group."""
+    """Raise unless clusters have the classes and features of the first group."""
     if (law.classes, law.features) != (first.classes, first.features):
         accepted = f"must have {first.classes} classes and {first.features} features, as the first"
         raise InvalidInput(field, law, accepted)
@@ -327,7 +303,7 @@ def _check_fits_first(field: str, law: Clusters, first: Clusters) -> None:
 
 
 def class_basis(classes: int) -> Array:
-    r"""Return P, an orthonormal basis of the scores of sum zero, shape (K, K - 1).
+    r"""Return P, an orthonormal basis of the vectors of sum zero, shape (K, K - 1).
 
     >>> class_basis(2).round(4)
     array([[-0.7071],
@@ -341,7 +317,7 @@ def class_basis(classes: int) -> Array:
 
 
 def proportions_of(field: str, value: Any) -> tuple[float, ...]:
-    """Return class proportions of sum one; a number is that of the positive class of two.
+    """Validate class proportions; a number is that of the positive class of two.
 
     >>> proportions_of("rho", (0.5, 0.3, 0.2))
     (0.5, 0.3, 0.2)
@@ -362,7 +338,7 @@ def proportions_of(field: str, value: Any) -> tuple[float, ...]:
 
 
 def protocol_of(problem: Problem, recipe: Recipe) -> Protocol:
-    """Write a problem and a recipe out as a protocol."""
+    """Return the protocol of a problem and a recipe."""
     groups, steps = sample_groups(problem), problem.steps
     place = {group.name: index for index, group in enumerate(groups)}
     values, labeler = recipe.at_steps(steps), recipe.label_function
@@ -383,10 +359,10 @@ def protocol_of(problem: Problem, recipe: Recipe) -> Protocol:
 
 
 def sample_groups(problem: Problem) -> tuple[SampleGroup, ...]:
-    """List the labelled samples, then the unlabelled ones in the order of their first use.
+    """Return the labelled group, then the unlabelled ones in the order of their first use.
 
     Raises:
-        InvalidInput: a part that is used again would have another size or law than before.
+        InvalidInput: a group that is reused would have a different size or mixture.
     """
     laws, batches = problem.sample_clusters, problem.unlabeled
     labeled = SampleGroup(LABELED, problem.alpha_l, problem.rho, laws[0], problem.label_noise)
@@ -404,7 +380,7 @@ def sample_groups(problem: Problem) -> tuple[SampleGroup, ...]:
 
 
 def _check_same(problem: Problem, before: SampleGroup, now: SampleGroup, t: int) -> None:
-    """Check that a group has not changed when step t uses it again."""
+    """Raise if step t reuses a group with a different size or mixture."""
     numbers = {"alpha_u": (before.alpha, now.alpha)}
     for k in range(1, problem.classes):
         numbers["rho_u" + f"[{k}]" * (problem.classes > 2)] = (
@@ -422,87 +398,3 @@ def _check_same(problem: Problem, before: SampleGroup, now: SampleGroup, t: int)
                 f"{new:g} in step {t} (parts of a step share its alpha_u equally)"
             )
             raise InvalidInput(name, new, accepted)
-
-
-def every_sample_once(problem: Problem) -> bool:
-    """Return whether no sample is used by two fits, as in the paper, for runs of any length."""
-    if np.any(np.asarray(problem.keep_labeled) > 0):
-        return problem.steps == 0
-    if problem.batches == "fresh":
-        return True
-    if problem.batches == "reused":
-        return problem.steps < 2
-    parts = [part for step in parts_of(problem.batches, problem.steps) for part in step]
-    return len({*parts, LABELED}) == len(parts) + 1
-
-
-def pseudo_labeled(problem: Problem) -> Array:
-    """Return the samples per feature that each of the steps 1..T labels by itself."""
-    alpha = problem.unlabeled.alpha
-    if problem.batches in ("fresh", "reused"):
-        return alpha
-    parts = parts_of(problem.batches, problem.steps)
-    unlabeled = np.array([any(part != LABELED for part in names) for names in parts], dtype=bool)
-    labeled = np.array([LABELED in names for names in parts], dtype=bool)
-    return np.asarray(alpha * unlabeled + problem.alpha_l * labeled)
-
-
-def new_samples(problem: Problem) -> Array:
-    """Return the unlabelled samples per feature that no earlier step has used, steps 1..T."""
-    alpha = problem.unlabeled.alpha
-    if problem.batches == "fresh":
-        return alpha
-    seen = {LABELED}
-    new = np.zeros(problem.steps)
-    for t, parts in enumerate(parts_of(problem.batches, problem.steps)):
-        unlabeled = max(1, sum(part != LABELED for part in parts))
-        new[t] = alpha[t] * sum(part not in seen for part in parts) / unlabeled
-        seen.update(parts)
-    return new
-
-
-EVERY_STEP = ("fresh", "reused", LABELED, f"{LABELED}+fresh", f"{LABELED}+reused")
-"""The names of the same choice in every step."""
-
-ACCEPTED = (
-    f"must be {', '.join(repr(name) for name in EVERY_STEP)}, or one name per step (names joined by"
-    ' "+" for several)'
-)
-
-
-def batch_names(value: Any) -> BatchNames:
-    """Validate the field `batches` on its own."""
-    if isinstance(value, str):
-        if value.replace(" ", "") in EVERY_STEP:
-            return value.replace(" ", "")
-        if "," not in value:
-            raise InvalidInput("batches", value, ACCEPTED)
-        value = value.removesuffix(",").split(",")
-    if not isinstance(value, Sequence):
-        raise InvalidInput("batches", value, ACCEPTED)
-    for index, name in enumerate(value):
-        field = f"batches[{index}]"
-        if not isinstance(name, str) or not all(part.strip() for part in name.split("+")):
-            raise InvalidInput(field, name, 'must be a name, or names joined by "+"')
-        parts = [part.strip() for part in name.split("+")]
-        if len(set(parts)) < len(parts):
-            raise InvalidInput(field, name, "every part can be used once per step")
-    return tuple("+".join(part.strip() for part in name.split("+")) for name in value)
-
-
-def parts_of(batches: BatchNames, steps: int) -> tuple[tuple[str, ...], ...]:
-    """Return the names of the parts that each of the steps 1..`steps` labels by itself.
-
-    >>> parts_of(("a", "b", "a+b"), 3)
-    (('a',), ('b',), ('a', 'b'))
-    >>> parts_of("labeled+fresh", 2)
-    (('labeled', 'batch 1'), ('labeled', 'batch 2'))
-    """
-    if isinstance(batches, str):
-        own = {"fresh": "batch {t}", "reused": "batch"}
-        names = [own.get(part, part) for part in batches.split("+")]
-        return tuple(tuple(name.format(t=t) for name in names) for t in range(1, steps + 1))
-    if len(batches) != steps:
-        accepted = f"a sequence needs one name per step: {steps}, not {len(batches)}"
-        raise InvalidInput("batches", batches, accepted)
-    return tuple(tuple(name.split("+")) for name in batches)

@@ -1,5 +1,4 @@
-r"""The choices of the user: ridge, selection threshold, sharpness and annealing of the labels,
-bias.
+r"""`Recipe`: the hyperparameters of self-training.
 
 The update of step t is `eq: update of ST` with $\lambda^{(0)} = \lambda_L$, $\lambda^{(t)} =
 \lambda_U^{(t)}$, the threshold $\Gamma$ on $|\tilde h|/\sqrt{q^{(t-1)}}$ and the labels
@@ -25,7 +24,7 @@ __all__ = ["Recipe", "StepValues"]
 
 
 class StepValues(NamedTuple):
-    """The recipe written out for steps 1, 2, ..., each an array over steps."""
+    """The values of a recipe at steps 1..T, as arrays."""
 
     lambda_u: Array
     threshold: Array
@@ -34,15 +33,18 @@ class StepValues(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class Recipe(Portable):
-    r"""Hyperparameters of self-training; each per-step one is a number or a sequence, one per step.
+    r"""Hyperparameters of self-training.
+
+    `lambda_u`, `threshold`, `sharpness` and `annealing` are numbers, or sequences with one entry
+    per step.
 
     Arguments:
         lambda_l: ridge of the supervised step, $\lambda_L \ge 0$.
         lambda_u: ridge of the self-training steps, $\lambda_U > 0$.
-        threshold: $\Gamma \ge 0$: points with $|\tilde h| \le \Gamma \sqrt{q'}$ are rejected.
+        threshold: $\Gamma \ge 0$; samples with $|\tilde h| \le \Gamma \sqrt{q'}$ are rejected.
         sharpness: $\gamma > 0$ of the pseudo-labels; `inf` gives hard labels.
         annealing: $a \ge 0$; the sharpness of step t is $\gamma (1 + a t)$.
-        fix_bias: keep the bias of step 0.
+        fix_bias: whether to keep the bias of step 0.
         labeler: name of a labeler, or a labeler object.
 
     >>> Recipe(lambda_l=0.05, lambda_u=0.05)  # doctest: +NORMALIZE_WHITESPACE
@@ -78,8 +80,8 @@ class Recipe(Portable):
         return get_labeler(self.labeler)
 
     def at_steps(self, steps: int) -> StepValues:
-        """The recipe for steps 1..`steps`; the annealed sharpness is included."""
-        known: tuple[int, StepValues] | None = self.__dict__.get("_written_out")
+        """Return the values at steps 1..`steps`, with annealing included in the sharpness."""
+        known: tuple[int, StepValues] | None = self.__dict__.get("_at_steps")
         if known is not None and known[0] == steps:
             return known[1]
         annealing = expand("annealing", self.annealing, steps)
@@ -91,5 +93,5 @@ class Recipe(Portable):
             expand("threshold", self.threshold, steps),
             sharpness,
         )
-        self._put("_written_out", (steps, values))
+        self._put("_at_steps", (steps, values))
         return values

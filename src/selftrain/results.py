@@ -1,4 +1,4 @@
-"""Types that the public functions return, besides `Trajectory` and `Ensemble`."""
+"""Types of the results of public functions, besides `Trajectory` and `Ensemble`."""
 
 from .estimator.planning.plan import Plan
 from .runtime.progress import ProgressReport

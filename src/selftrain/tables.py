@@ -1,9 +1,7 @@
-"""A user's CSV file: one column per feature and one with the class.
+"""Labelled data in CSV files: one column per feature and one with the class.
 
-`read_table` rejects a file that is not a table of numbers and two classes, with the name of the
-column.
-`standardised` gives every column mean 0 and variance 1: the ridge treats all directions alike, so
-the result should not depend on units.
+`read_table` validates such a file. `standardised` scales every column to mean 0 and variance 1: the
+ridge treats all directions alike, so units must not matter.
 """
 
 from __future__ import annotations
@@ -24,10 +22,10 @@ if TYPE_CHECKING:
 __all__ = ["Table", "read_table", "standardised"]
 
 SHOWN = 5
-"""Names of columns that a sentence lists at most."""
+"""Maximum number of column names in a message."""
 
 COMPRESSED = (".bz2", ".gz", ".tar", ".xz", ".zip", ".zst")
-"""Endings of files that pandas unpacks: their lines are not those of the table."""
+"""Suffixes of files that pandas unpacks: their bytes are not those of the table."""
 
 
 class Table(NamedTuple):
@@ -35,9 +33,9 @@ class Table(NamedTuple):
 
     Attributes:
         X: rows by features.
-        y: the class of each row; the larger of the two values is the positive one.
-        names: of the columns.
-        constant: names of columns that were left out because they never change.
+        y: the class of each row; the larger of the two values is the positive class.
+        names: names of the columns.
+        constant: names of constant columns, which were dropped.
     """
 
     X: Array
@@ -47,16 +45,16 @@ class Table(NamedTuple):
 
     @property
     def positive(self) -> Any:
-        """The class that counts as positive."""
+        """The positive class."""
         return np.unique(self.y)[-1]
 
     @property
     def rho(self) -> float:
-        """The share of the positive class."""
+        """The proportion of the positive class."""
         return float(np.mean(self.y == self.positive))
 
     def frame(self) -> pd.DataFrame:
-        """The rows with the names of their columns."""
+        """Return the rows as a DataFrame."""
         import pandas as pd
 
         return pd.DataFrame(self.X, columns=list(self.names))
@@ -67,24 +65,24 @@ def read_table(path: str | Path, target: str) -> Table:
     frame = read_csv(path, target, "data")
     y = frame.pop(target)
     if y.isna().any():
-        accepted = f"{int(y.isna().sum())} rows have no class; leave them out"
+        accepted = f"{int(y.isna().sum())} rows have no class; remove them"
         raise InvalidInput("target", target, accepted)
     kinds = y.unique()
     if len(kinds) != 2:
-        accepted = f"two classes are needed; this column has {len(kinds)}: {_few(kinds)}"
+        accepted = f"must be a column with two classes; it has {len(kinds)}: {_few(kinds)}"
         raise InvalidInput("target", target, accepted)
     return Table(_numbers(path, frame), y.to_numpy(), tuple(str(name) for name in frame.columns))
 
 
 def read_csv(path: str | Path, target: str, field: str) -> pd.DataFrame:
-    """Read a file with `pandas.read_csv`; its header must have the column `target`.
+    """Read a CSV file with pandas; raise `InvalidInput` if it has no column `target`.
 
     Arguments:
-        field: what the file is called in an error message.
+        field: name of the file's argument, for error messages.
     """
     import pandas as pd
 
-    with _one_sentence(path, field):
+    with _readable_errors(path, field):
         _check_target(path, target)
         return pd.read_csv(path)
 
@@ -92,10 +90,10 @@ def read_csv(path: str | Path, target: str, field: str) -> pd.DataFrame:
 def read_csv_pieces(
     path: str | Path, target: str, field: str, size: int, **options: Any
 ) -> Iterator[pd.DataFrame]:
-    """Read the file in pieces of `size` rows; `options` are those of pandas."""
+    """Yield a CSV file in pieces of `size` rows; `options` are passed to pandas."""
     import pandas as pd
 
-    with _one_sentence(path, field):
+    with _readable_errors(path, field):
         _check_target(path, target)
         with pd.read_csv(path, chunksize=size, **options) as pieces:
             yield from pieces
@@ -110,25 +108,25 @@ def _check_target(path: str | Path, target: str) -> None:
 
 
 @contextmanager
-def _one_sentence(path: str | Path, field: str) -> Iterator[None]:
-    """Say what is wrong with a file that pandas cannot read."""
+def _readable_errors(path: str | Path, field: str) -> Iterator[None]:
+    """Turn errors of pandas into an `InvalidInput`."""
     import pandas as pd
 
     try:
         yield
     except UnicodeDecodeError as error:
         accepted = (
-            f"a CSV file in UTF-8 is accepted; {_invalid_byte(Path(path), error)} is not UTF-8."
-            " Save the file as UTF-8 (from Latin-1: iconv -f latin1 -t utf-8)"
+            f"{_invalid_byte(Path(path), error)} is not UTF-8: save the file as UTF-8 (from"
+            " Latin-1: iconv -f latin1 -t utf-8)"
         )
         raise InvalidInput(field, Path(path), accepted) from None
     except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
-        accepted = f"a CSV file with a line of names is accepted ({' '.join(str(error).split())})"
+        accepted = f"must be a CSV file with a line of names ({' '.join(str(error).split())})"
         raise InvalidInput(field, Path(path), accepted) from None
 
 
 def _invalid_byte(path: Path, error: UnicodeDecodeError) -> str:
-    """Return the first byte that is not UTF-8, with its line; pandas reports only the cell."""
+    """Return the first byte that is not UTF-8, with its line, which pandas does not report."""
     if path.is_file() and path.suffix.lower() not in COMPRESSED:
         with path.open("rb") as file:
             for number, line in enumerate(file, start=1):
@@ -140,35 +138,32 @@ def _invalid_byte(path: Path, error: UnicodeDecodeError) -> str:
 
 
 def standardised(table: Table) -> Table:
-    """Scale every column to mean 0 and variance 1; constant columns are dropped and named."""
-    moving = np.ptp(table.X, axis=0) > 0
-    if not moving.any():
-        raise InvalidInput("data", f"{len(moving)} columns", "some column has to vary")
-    rows = table.X[:, moving]
-    rows = (rows - rows[0]) / np.ptp(rows, axis=0)  # no offset or unit costs a digit
+    """Scale every column to mean 0 and variance 1; constant columns are dropped and listed."""
+    varying = np.ptp(table.X, axis=0) > 0
+    if not varying.any():
+        accepted = "must have a column that is not constant"
+        raise InvalidInput("data", f"{len(varying)} columns", accepted)
+    rows = table.X[:, varying]
+    rows = (rows - rows[0]) / np.ptp(rows, axis=0)  # avoids cancellation and overflow
     names = np.array(table.names, dtype=object)
-    return Table(
-        (rows - rows.mean(axis=0)) / rows.std(axis=0),
-        table.y,
-        tuple(names[moving]),
-        tuple(names[~moving]),
-    )
+    scaled = (rows - rows.mean(axis=0)) / rows.std(axis=0)
+    return Table(scaled, table.y, tuple(names[varying]), tuple(names[~varying]))
 
 
 def _numbers(path: str | Path, frame: pd.DataFrame) -> Array:
-    """The columns as numbers."""
+    """Return the columns as an array; raise unless all entries are finite numbers."""
     if not len(frame.columns):
-        raise InvalidInput("data", str(path), "a column of numbers besides the target is needed")
+        raise InvalidInput("data", str(path), "must have a column of numbers besides the target")
     words = [str(name) for name in frame.columns if frame[name].dtype.kind not in "iufb"]
     if words:
-        accepted = f"columns of numbers are accepted; these have other entries: {_few(words)}"
+        accepted = f"must have numbers only; these columns have other entries: {_few(words)}"
         raise InvalidInput("data", str(path), accepted)
     rows = frame.to_numpy(dtype=float)
-    holes = ~np.isfinite(rows)
-    if holes.any():
-        where = [str(name) for name in frame.columns[holes.any(axis=0)]]
+    invalid = ~np.isfinite(rows)
+    if invalid.any():
+        where = [str(name) for name in frame.columns[invalid.any(axis=0)]]
         accepted = (
-            f"finite numbers are accepted; {int(holes.sum())} are missing or infinite, in:"
+            f"must have finite numbers; {int(invalid.sum())} are missing or infinite, in:"
             f" {_few(where)}"
         )
         raise InvalidInput("data", str(path), accepted)

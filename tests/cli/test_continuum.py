@@ -97,10 +97,10 @@ def test_the_part_that_exists_can_be_had(asked: Any, tmp_path: Path) -> None:
     assert done.returncode == 1
     told = json.loads(done.stdout, parse_constant=pytest.fail)
     assert told["until"] == told["failure"]["tau"] == pytest.approx(0.05)
-    assert "a number > 1 is accepted" in told["failure"]["reason"]
+    assert "must be > 1, got" in told["failure"]["reason"]
     assert told["path"][-1]["tau"] == pytest.approx(0.05)
     assert len(done.stderr.splitlines()) == 1
-    assert "at tau = 0.05: alpha_u times the selected share = 0.9" in done.stderr
+    assert "at tau = 0.05: alpha_u times the selected share must be > 1, got 0.9" in done.stderr
     assert figure.stat().st_size > 1000
     done = asked(*ENDING, "--on-failure", "partial", "--compare")
     assert done.returncode == 1

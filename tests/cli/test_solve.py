@@ -209,11 +209,11 @@ def test_supervised_baseline_without_steps(solve_json):
         ("--delta", "0", "delta must be a finite number > 0"),
         ("--alpha-l", "-1", "alpha_l must be a finite number > 0"),
         ("--alpha-u", "0,1,1,1", "alpha_u[0] must be a finite number > 0"),
-        ("--lambda-u", "0", "lambda_u must be a finite number > 0 (without ridge"),
+        ("--lambda-u", "0", "lambda_u must be a finite number > 0 (without a ridge"),
         (
             "--lambda-u",
             "1,2",
-            "lambda_u = (1.0, 2.0): a sequence needs one entry per step: 4, not 2",
+            "lambda_u = (1.0, 2.0): a sequence must have one entry per step: 4, not 2",
         ),
         ("--lambda-u", "1,,2,3", "lambda_u[1] must be a finite number > 0"),
         ("--threshold", "-1", "threshold must be a finite number >= 0"),

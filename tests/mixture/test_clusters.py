@@ -92,13 +92,13 @@ def test_tables_and_sparse_rows() -> None:
 def test_rows_that_do_not_do() -> None:
     X, y = rows()
     for labels, sentence in (
-        (0 * y, "two classes are needed; here are 1"),
+        (0 * y, "must have two classes or more"),
         (np.arange(len(y)), "at least two rows of each class"),
         (y[:5], "one class per row"),
         ((np.arange(len(y)) == 0), "at least two rows of each class"),
-        (np.where(y, 1.0, np.nan), "every row needs a class"),
-        (np.where(y, "yes", None), "every row needs a class"),
-        (np.where(y, "yes", np.array(3, dtype=object)), "classes must be of one type"),
+        (np.where(y, 1.0, np.nan), "must have a class for every row"),
+        (np.where(y, "yes", None), "must have a class for every row"),
+        (np.where(y, "yes", np.array(3, dtype=object)), "classes of one type"),
     ):
         with pytest.raises(InvalidInput, match=sentence):
             Clusters.from_data(X, labels)
@@ -191,7 +191,7 @@ def test_a_shrunk_shape_without_its_rows_is_not_reduced() -> None:
     shape = Clusters.from_data(X, y)
     for copy in (Clusters.from_dict(shape.to_dict()), pickle.loads(pickle.dumps(shape))):
         assert copy == shape
-        with pytest.raises(InvalidInput, match="its rows are not at hand"):
+        with pytest.raises(InvalidInput, match="its rows are not available"):
             copy.reduce(2)
     plain = Clusters.from_data(X, y, shrinkage=0)
     again = Clusters.from_dict(plain.to_dict()).reduce(2)

@@ -13,7 +13,7 @@ import xarray as xr
 
 from selftrain import Problem, Recipe, simulate, solve
 from selftrain.errors import InvalidInput
-from selftrain.runtime.files import forget_parts, write_netcdf, write_text
+from selftrain.runtime.files import delete_unfinished, write_netcdf, write_text
 
 DATA = xr.Dataset({"x": ("t", np.arange(3.0))})
 
@@ -106,7 +106,7 @@ def test_what_killed_processes_left_is_deleted(tmp_path):
     ours, other = tmp_path / f".b.{os.getpid()}.part", tmp_path / ".mine.part"
     for path in (left, ours, other):
         path.touch()
-    forget_parts(tmp_path)
+    delete_unfinished(tmp_path)
     assert not left.exists()
     assert ours.exists()
     assert other.exists()

@@ -33,7 +33,7 @@ from selftrain import (
 )
 from selftrain.errors import InvalidInput
 from selftrain.results import ProgressReport
-from selftrain.runtime import displays, progress
+from selftrain.runtime import progress, progress_displays
 from selftrain.runtime.progress import Progress, quiet
 from selftrain.theory import exact
 
@@ -112,7 +112,7 @@ def test_a_long_run_tells_a_terminal_the_time_left() -> None:
     text = on_a_terminal(
         "from selftrain import Problem, Recipe, solve\n"
         "from selftrain.runtime import progress\n"
-        "progress.PATIENCE = 0.0\n"
+        "progress.SHOW_AFTER = 0.0\n"
         "p = Problem(0.5, 2.0, 0.5, 0.5625, steps=200_000)\n"
         "solve(p, Recipe(lambda_u=1e-5))\n"
     )
@@ -141,8 +141,8 @@ def test_a_notebook_has_one_line_written_anew(monkeypatch: pytest.MonkeyPatch) -
     shell = SimpleNamespace(get_ipython=ZMQInteractiveShell)
     monkeypatch.setitem(sys.modules, "IPython", shell)
     monkeypatch.setitem(sys.modules, "IPython.display", SimpleNamespace(display=display))
-    monkeypatch.setattr(progress, "PATIENCE", 0.1)
-    assert displays.watched()
+    monkeypatch.setattr(progress, "SHOW_AFTER", 0.1)
+    assert progress_displays.watched()
     with Progress(2, "points") as bar:
         time.sleep(0.2)
         bar.advance()
@@ -177,7 +177,7 @@ def test_the_start_of_processes_does_not_count_as_work(monkeypatch: pytest.Monke
 
 
 def test_work_inside_other_work_leaves_reporting_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress, "PATIENCE", 0.0)
+    monkeypatch.setattr(progress, "SHOW_AFTER", 0.0)
     monkeypatch.setattr(progress, "watched", lambda: pytest.fail("it looked for a terminal"))
     outer: list[ProgressReport] = []
     with Progress(1, "searches", outer.append) as bar:

@@ -133,7 +133,7 @@ def test_what_rows_cannot_do_is_said() -> None:
         InvalidInput, match="some must be held out to measure the error; there are 212"
     ):
         simulate(problem, Recipe(), rows=(X, y))
-    with pytest.raises(InvalidInput, match="two classes are needed; here are 1"):
+    with pytest.raises(InvalidInput, match="must have two classes or more"):
         simulate(problem, Recipe(), rows=(X, 0 * y))
     with pytest.raises(InvalidInput, match=r"a pair \(X, y\)"):
         simulate(problem, Recipe(), rows=X)

@@ -20,10 +20,10 @@ def test_every_combination_once() -> None:
 @pytest.mark.parametrize(
     ("axes", "fixed", "named"),
     [
-        ({"a": ()}, {}, "a ="),
-        ({"a": "xyz"}, {}, "a ="),
-        ({"a": (1, 1)}, {}, "a = 1: the values of an axis are all different"),
-        ({"a": (1,)}, {"a": 2}, "a = 2: it is an axis"),
+        ({"a": ()}, {}, "a must be a sequence"),
+        ({"a": "xyz"}, {}, "a must be a sequence"),
+        ({"a": (1, 1)}, {}, "a = 1: the values of an axis must be different"),
+        ({"a": (1,)}, {"a": 2}, "a must not be fixed: it is an axis, got 2"),
         ({"a": ([1],)}, {}, "a must be a number"),
         ({"a": (float("nan"),)}, {}, "a = nan"),
         ({}, {"b": {1: 2}}, "b must be a number"),

@@ -23,7 +23,7 @@ import pytest
 from selftrain import SelfTrainError, sweep
 from selftrain.errors import StoreError
 from selftrain.sweeps import Computation, Store, load
-from selftrain.sweeps.worker import LOADS, Batch, Children, Limits, pack_function
+from selftrain.sweeps.worker import LOAD_ATTEMPTS, Batch, Limits, WorkerPool, pack_function
 
 sys.path.insert(0, str(Path(__file__).parent))
 from deadly_points import Unloadable, blocked, endless, greedy, slowly, suicidal
@@ -114,7 +114,7 @@ def workers_of(driver: int) -> list[int]:
                 line = (folder / "cmdline").read_bytes()
             except OSError:
                 continue
-            if int(state[1]) == driver and b"children import run" in line:
+            if int(state[1]) == driver and b"child_process import run" in line:
                 found.append(int(folder.name))
     return found
 
@@ -157,7 +157,7 @@ def test_workers_killed_at_random_moments_are_replaced(tmp_path: Path, undisturb
 
 def test_processes_that_ended_while_they_were_idle_are_replaced() -> None:
     """However many: none of them says anything about the batch that finds it gone."""
-    children = Children()
+    children = WorkerPool()
     packed = pack_function(Computation(slowly, None), stored=False)
     batch = Batch(packed, [{"x": 1}], Limits())
     try:
@@ -173,14 +173,14 @@ def test_processes_that_ended_while_they_were_idle_are_replaced() -> None:
 
 
 def test_kills_while_a_process_loads_do_not_end_what_others_compute() -> None:
-    """More kills than `LOADS`: points that another process computes show that loading works."""
-    children = Children()
+    """More kills than `LOAD_ATTEMPTS`; points of other processes show that loading works."""
+    children = WorkerPool()
     batch = Batch(pack_function(Computation(slowly, None), stored=False), [{"x": 1}], Limits())
     others: set[int] = set()
     try:
         with ThreadPoolExecutor(1) as threads:
             waiting = threads.submit(children.compute, batch)
-            for _ in range(LOADS + 2):
+            for _ in range(LOAD_ATTEMPTS + 2):
                 while not (loading := set(workers_of(os.getpid())) - others):
                     time.sleep(0.001)
                 (worker,) = loading
@@ -196,7 +196,7 @@ def test_kills_while_a_process_loads_do_not_end_what_others_compute() -> None:
 
 
 def test_a_function_that_ends_every_process_that_loads_it_ends_the_sweep() -> None:
-    with pytest.raises(SelfTrainError, match="ended while it loaded"):
+    with pytest.raises(SelfTrainError, match="ended while it was loading"):
         sweep(over={"x": (1, 2)}, task=Unloadable(), workers=2, progress=False)
 
 
@@ -222,7 +222,11 @@ def children() -> set[int]:
         with suppress(OSError):
             state = stat.read_text().rpartition(")")[2].split()
             line = (stat.parent / "cmdline").read_bytes()
-            if int(state[1]) == os.getpid() and state[0] != "Z" and b"children import run" in line:
+            if (
+                int(state[1]) == os.getpid()
+                and state[0] != "Z"
+                and b"child_process import run" in line
+            ):
                 found.add(int(stat.parent.name))
     return found
 

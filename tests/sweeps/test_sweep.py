@@ -30,7 +30,7 @@ from selftrain import (
 from selftrain.cli.cost import sample
 from selftrain.errors import InvalidInput, StoreError
 from selftrain.sweeps import linear, load
-from selftrain.sweeps.plan import plan_of
+from selftrain.sweeps.sweep_plan import plan_of
 
 sys.path.insert(0, str(Path(__file__).parent))
 from call_log import FILE, note, noted
@@ -225,25 +225,25 @@ def test_a_store_opens_while_it_grows(tmp_path: Path) -> None:
     [
         ({"over": {"rhoo": [0.3]}}, "did you mean 'rho'"),
         ({"over": {"rho": [0.3, 1.4]}}, "rho must be .*, got 1.4"),
-        ({"over": {"rho": [0.3, 0.3]}}, "all different"),
-        ({"over": {"rho": 0.3}}, "rho = 0.3: an axis is a sequence"),
+        ({"over": {"rho": [0.3, 0.3]}}, "must be different"),
+        ({"over": {"rho": 0.3}}, "rho must be a sequence of one value or more, got 0.3"),
         ({"over": {}}, "over must map axes"),
-        ({"over": {"rho": []}}, "rho ="),
+        ({"over": {"rho": []}}, "rho must be a sequence"),
         ({"task": "sovle"}, "did you mean 'solve'"),
         ({"keep": ("eror",)}, "did you mean 'error'"),
         ({"keep": "error"}, "keep must be a sequence"),
         ({"options": {"features": 3}}, "features = 3: unknown option"),
         ({"task": "optimize", "options": {"over": ("lambda_u",)}, "over": {"lambda_u": [0.1]}},
-         "it is optimised at every point"),
+         "must not be an axis: it is optimised"),
         ({"keep": ("error_path",), "over": {"steps": [1, 2]}}, "no common path"),
-        ({"over": {"a": {"rho": [0.1, 0.2], "alpha_u": [1.0]}}}, "as many values each"),
+        ({"over": {"a": {"rho": [0.1, 0.2], "alpha_u": [1.0]}}}, "equally many values"),
         ({"workers": -2}, "workers must be .*, got -2"),
         ({"time_limit": 0}, "time_limit must be .*, got 0"),
-        ({"problem": None}, "needs a problem"),
+        ({"problem": None}, "problem must be given"),
         ({"task": "optimize", "options": {"over": ("lambda_z",)}}, "did you mean 'lambda_u'"),
         ({"task": "optimize", "options": {"bounds": {"lambda_u": (1, 0.1)}}}, "low < high"),
         ({"task": "optimize", "recipe": Recipe(lambda_u=5.0)}, "a start within the bounds"),
-        ({"task": "simulate", "options": {"seeds": 0}}, "seeds = 0"),
+        ({"task": "simulate", "options": {"seeds": 0}}, "seeds must be .*, got 0"),
         ({"task": "simulate", "over": {"features": [100, 1]}}, "features must be .* got 1"),
         ({"task": "continuum", "options": {"until": -1}}, "until must be .* > 0, got -1"),
         ({"options": {"tolerance": -1}}, "tolerance must be .*, got -1"),
@@ -303,7 +303,7 @@ def test_a_folder_without_a_sweep_is_named(tmp_path: Path) -> None:
     sweep(over={"x": [1]}, task=product, options={"y": 2}, workers=0, store=tmp_path / "s.db")
     with closing(sqlite3.connect(tmp_path / "s.db")) as base, base:
         base.execute("update about set value = '{\"axes\": 3}' where name = 'plan'")
-    with pytest.raises(StoreError, match=r"s\.db: what it says of its plan is damaged"):
+    with pytest.raises(StoreError, match=r"s\.db: the entry .plan. of its table about is damaged"):
         load(tmp_path / "s.db")
 
 
@@ -379,7 +379,7 @@ def test_a_quantity_named_like_an_axis_ends_the_sweep_at_its_first_point(
     axes = {"case": {"x": [1.0, 2.0, 3.0]}, "row_0": [1]}
     how: dict[str, Any] = {"over": axes, "options": {"name": name}, "workers": 0}
     clash = "row_0" if name == "row" else name
-    with pytest.raises(SelfTrainError, match=f"{clash}.*return it by another"):
+    with pytest.raises(SelfTrainError, match=f"{clash}.*return it under another"):
         sweep(task=lambda x, name, row_0: named_like(x, name), store=tmp_path / "s.db", **how)
     assert len(noted()) == 1
 
@@ -390,7 +390,7 @@ def test_points_before_a_rejected_one_are_stored(tmp_path: Path) -> None:
     def task(x: int) -> dict[str, Any]:
         return named_like(x, "x" if x == 20 else "z")
 
-    with pytest.raises(SelfTrainError, match="return it by another"):
+    with pytest.raises(SelfTrainError, match="return it under another"):
         sweep(over={"x": tuple(range(100))}, task=task, store=tmp_path / "s.db", workers=0)
     assert noted() == list(range(21))
     assert load(tmp_path / "s.db")["status"].values.tolist() == [0] * 20 + [2] * 80

@@ -158,8 +158,8 @@ def test_bayes_error_of_balanced_labels_is_reached_by_the_best_ridge():
         (-0.1, "from 0 to below 0.5"),
         ("some", "from 0 to below 0.5"),
         (((0.9, 0.1),), "2 rows of 2"),
-        (((0.9, 0.2), (0.1, 0.9)), "must have rows of sum one"),
-        (((0.4, 0.6), (0.6, 0.4)), "must make label 0 likelier in class 0 than in class 1"),
+        (((0.9, 0.2), (0.1, 0.9)), "must have rows that sum to one"),
+        (((0.4, 0.6), (0.6, 0.4)), "must make label 0 more probable in class 0 than in class 1"),
         (((1.2, -0.2), (0.1, 0.9)), "a probability from 0 to 1"),
     ],
 )

@@ -158,8 +158,8 @@ def test_coordinates(name: str) -> None:
         ({"over": ("lamda_u",)}, "did you mean 'lambda_u'"),
         ({"over": ("lambda_u", "lambda_u")}, "over must have each name once"),
         ({"over": 3}, "a sequence of names"),
-        ({"schedule": ("lambda_l",)}, "free at every step may be lambda_u"),
-        ({"over": ("annealing",), "schedule": ("sharpness",)}, "contains it"),
+        ({"schedule": ("lambda_l",)}, "schedule must be one of lambda_u"),
+        ({"over": ("annealing",), "schedule": ("sharpness",)}, "must not have annealing"),
         ({"bounds": {"lambda_u": (0.1, 0.01)}}, "low < high"),
         ({"bounds": {"lambda_u": (0.1, 0.1)}}, "low < high"),
         ({"bounds": {"lambda_u": (1e-14, 0.1)}}, "1e-13 <= low"),
@@ -175,13 +175,19 @@ def test_coordinates(name: str) -> None:
         ({"start": {"lambda_u": 0.5}}, "a start within the bounds"),
         ({"start": Recipe(lambda_u=[0.01] * 16)}, "must be one number"),
         ({"start": "good"}, "a selftrain.Recipe"),
-        ({"over": ("sharpness",), "start": Recipe(sharpness=math.inf)}, "no sharpness to optimise"),
-        ({"over": ("annealing",), "start": Recipe(labeler="hard")}, "no sharpness to optimise"),
+        (
+            {"over": ("sharpness",), "start": Recipe(sharpness=math.inf)},
+            "must not have sharpness or annealing",
+        ),
+        (
+            {"over": ("annealing",), "start": Recipe(labeler="hard")},
+            "must not have sharpness or annealing",
+        ),
         (
             {"over": ("fix_bias",)},
-            "over = ('fix_bias',): besides fix_bias at least one of lambda_l",
+            "over must have, besides fix_bias, at least one of lambda_l",
         ),
-        ({"over": "fix_bias"}, "over = 'fix_bias': besides fix_bias at least one of lambda_l"),
+        ({"over": "fix_bias"}, "over must have, besides fix_bias, at least one of lambda_l"),
         ({"method": "newton"}, "unknown method"),
         ({"method": "nelder-mead", "schedule": ("lambda_u",)}, "it optimises constants"),
         ({"starts": 0}, "whole number from 1"),
@@ -201,7 +207,7 @@ def test_a_default_start_outside_the_bounds_moves_inside() -> None:
 
 
 def test_refusal_without_steps_or_problem() -> None:
-    with pytest.raises(InvalidInput, match="only lambda_l acts"):
+    with pytest.raises(InvalidInput, match="must be lambda_l only"):
         optimize(PROBLEM.replace(steps=0))
     with pytest.raises(InvalidInput, match="problem"):
         optimize(Recipe())  # type: ignore[arg-type]

@@ -12,8 +12,8 @@ import numpy as np
 from ..runtime.parallel import cores
 from ..runtime.progress import clock
 from ..sweeps.api import opened
-from ..sweeps.plan import SweepPlan
-from ..sweeps.run import complete
+from ..sweeps.scheduling import complete
+from ..sweeps.sweep_plan import SweepPlan
 
 LONG_SAMPLE = 5.0
 """A point that takes longer is sample enough."""
@@ -54,7 +54,7 @@ class Cost:
 
 def sample(plan: SweepPlan, file: str | Path, **how: Any) -> Cost:
     """Compute a few of the missing points, far from each other; say what the rest will take."""
-    task = plan.whole
+    task = plan.grid_task
     with opened(plan, file) as store:
         found = task.find(store)
         missing = [at for at, one in enumerate(found) if one is None]

@@ -34,8 +34,8 @@ from ..fields import parse_toml
 from ..problem import Problem
 from ..recipe import Recipe
 from ..sweeps.grid import geometric, linear
-from ..sweeps.plan import SweepPlan, plan_of
-from ..sweeps.tasks import KINDS
+from ..sweeps.named_tasks import NAMED_TASKS
+from ..sweeps.sweep_plan import SweepPlan, plan_of
 from .options import read_text
 
 KEYS = ("task", "over", "keep", "problem", "recipe", "options", "axes")
@@ -65,7 +65,9 @@ def plan_of_tables(tables: Mapping[str, Any], folder: Path) -> SweepPlan:
         raise InvalidInput("axes", {}, "must be a table [axes] with one axis or more")
     task = tables.get("task", "solve")
     if not isinstance(task, str):
-        raise InvalidInput("task", task, f"must be one of {', '.join(KINDS)}, module:function")
+        raise InvalidInput(
+            "task", task, f"must be one of {', '.join(NAMED_TASKS)}, module:function"
+        )
     options = dict(tables.get("options", {}))
     if "over" in tables:
         if task != "optimize":
@@ -74,8 +76,12 @@ def plan_of_tables(tables: Mapping[str, Any], folder: Path) -> SweepPlan:
     columns: dict[str, Any] = {}
     for axis, values in axes.items():
         columns |= values if isinstance(values, Mapping) else {axis: values}
-    if task in KINDS:
-        known = [*Problem.__dataclass_fields__, *Recipe.__dataclass_fields__, *KINDS[task].axes]
+    if task in NAMED_TASKS:
+        known = [
+            *Problem.__dataclass_fields__,
+            *Recipe.__dataclass_fields__,
+            *NAMED_TASKS[task].axes,
+        ]
         for name in columns:
             if name not in known:
                 raise InvalidInput("axes", name, f"unknown parameter; {nearest(name, known)}")
@@ -86,12 +92,14 @@ def plan_of_tables(tables: Mapping[str, Any], folder: Path) -> SweepPlan:
                 raise InvalidInput(name, value, "it is an axis, and fixed as well")
     # the first values of the axes complete the problem
     first = {n: column[0] for n, column in columns.items() if n in Problem.__dataclass_fields__}
-    plain = task not in KINDS and "problem" not in tables
+    plain = task not in NAMED_TASKS and "problem" not in tables
     return plan_of(
         None if plain else Problem.from_dict({**fixed["problem"], **first}),
         None if plain else Recipe.from_dict(fixed["recipe"]),
         axes,
-        _function(task, folder) if task not in KINDS and (":" in task or "." in task) else task,
+        _function(task, folder)
+        if task not in NAMED_TASKS and (":" in task or "." in task)
+        else task,
         _names("keep", tables.get("keep", [])),
         options,
     )

@@ -19,7 +19,7 @@ from .output import check_output, counted, print_json, remark, save_figure, writ
 
 if TYPE_CHECKING:
     from ..sweeps import Sweep
-    from ..sweeps.plan import SweepPlan
+    from ..sweeps.sweep_plan import SweepPlan
 
 INCOMPLETE = 1
 SUFFIXES = {"csv": "csv", "netcdf": "nc", "parquet": "parquet"}
@@ -68,9 +68,9 @@ def run(
     remark(_size(plan))
     cluster = None
     if scheduler is not None:  # it is asked before anything is computed
-        from ..sweeps.cluster import Cluster
+        from ..sweeps.dask_cluster import DaskExecutor
 
-        cluster = Cluster(scheduler)
+        cluster = DaskExecutor(scheduler)
     try:
         cost = sample(plan, file, limits=limits, notice=remark)
         remark(cost.sentence(processes if cluster is None else cluster.slots))

@@ -1,1 +1,1 @@
-"""Gaussian clusters: from numbers or from data, their common axes, their best linear rule."""
+"""Gaussian clusters: given or estimated from data, their modes, and their best linear rule."""

@@ -1,5 +1,5 @@
-r"""The means of K classes: as rows, as a Gram matrix or on a simplex, checked, and in the modes of
-a common covariance.
+r"""Means of K classes: validated, from a Gram matrix or a simplex, and in the modes of a common
+covariance.
 """
 
 from __future__ import annotations
@@ -18,12 +18,16 @@ from .covariances import ASYMMETRY, NEGATIVE, SAME_MEAN, eigen, finite, widened
 MOST_CLASSES = 1000
 
 ROUNDING = 1e-13
-"""Eigenvalues of a Gram matrix below this share of its largest entry are zero."""
+"""Eigenvalues of a Gram matrix below this share of its largest entry count as zero."""
 
 
 class ClassModes(NamedTuple):
-    """Means of K classes in coordinates in which the covariance is diagonal: variances (n,), means
-    (n, K), and how many features share each coordinate.
+    """Means of K classes in coordinates in which the covariance is diagonal.
+
+    Attributes:
+        variances: of each coordinate, shape (n,).
+        means: shape (n, K).
+        copies: number of features that share each coordinate.
     """
 
     variances: Array
@@ -32,7 +36,7 @@ class ClassModes(NamedTuple):
 
 
 def checked_means(field: str, value: Any) -> Array:
-    """Return the class means as a matrix, one row per class, all of them different."""
+    """Validate class means: a matrix with one row per class, all rows different."""
     means = finite(field, value)
     if means.ndim != 2 or len(means) < 2 or means.shape[1] == 0:
         accepted = "must be a matrix with one row per class and one column per feature"
@@ -51,7 +55,7 @@ def checked_means(field: str, value: Any) -> Array:
 
 
 def means_of_gram(gram: Any) -> Array:
-    """Return means whose products are a Gram matrix: the rows of its symmetric root.
+    """Return means with a given Gram matrix: the rows of its symmetric square root.
 
     >>> means_of_gram([[1.0, 0.0], [0.0, 4.0]])
     array([[1., 0.],
@@ -80,7 +84,7 @@ def means_of_gram(gram: Any) -> Array:
 
 
 def simplex_gram(classes: Any, distance: Any) -> Array:
-    """Return the Gram matrix of K means around zero, each two of them at the same distance."""
+    """Return the Gram matrix of K means of sum zero, all at the same distance from each other."""
     accepted = f"must be a whole number of classes from 2 to {MOST_CLASSES}"
     count = whole("classes", classes, lambda n: 2 <= n <= MOST_CLASSES, accepted)
     accepted = f"must be a number > 0 ({SPAN})"
@@ -89,8 +93,9 @@ def simplex_gram(classes: Any, distance: Any) -> Array:
 
 
 def class_modes(means: Array, covariance: Array) -> ClassModes:
-    """Return the means in the modes of a covariance; features of equal variance are one mode, of
-    which only the directions of the means matter.
+    """Return the means in the modes of a covariance.
+
+    Features of equal variance are combined: only the directions that the means span matter.
 
     >>> modes = class_modes(np.array([[3.0, 4.0, 1.0], [0.0, 0.0, 1.0]]), np.array([1.0, 1.0, 2.0]))
     >>> modes.variances, modes.copies

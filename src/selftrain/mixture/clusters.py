@@ -1,4 +1,4 @@
-r"""Gaussian clusters of any covariance, in the units of the samples.
+r"""Gaussian clusters with general covariances, in the units of the samples.
 
 Two classes: $x = $ midpoint $+ s\mu + z$ with $s = \pm 1$ and $z \sim N(0, \Sigma_s)$. `mean` is
 $\mu$, half the difference of the two class means; `covariance` is $\Sigma$, or a pair. The paper's
@@ -44,20 +44,21 @@ __all__ = ["Clusters", "Modes", "sphere"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Clusters:
-    r"""Gaussian clusters, two or more, of any covariance.
+    r"""Two or more Gaussian clusters with general covariances.
 
     Arguments:
         mean: $\mu$, half the difference of the class means (positive minus negative), one entry per
             feature.
-        covariance: of a row around the mean of its class: a number (a sphere), a vector (one
-            variance per feature), a matrix, or a tuple (negative, positive) of two of these.
-        midpoint: the middle of the two class means in the units of the rows; zero by default.
-        names: of the features, if they have names.
-        directions: the columns that rows were projected on (`reduce`), or None.
-        kept: share of the squared separation that a reduction kept.
-        shrunk: whether the covariance was pulled towards a sphere of all these features.
-        means: in place of `mean`, the means $\mu_k$ of K classes, one row each, relative to the
-            midpoint (for two classes that is put in their middle). All classes have one covariance.
+        covariance: covariance within a class: a number (a sphere), a vector (one variance per
+            feature), a matrix, or a tuple (negative, positive) of two of these.
+        midpoint: midpoint of the two class means; zero by default.
+        names: names of the features, or None.
+        directions: matrix whose columns the samples were projected on (`reduce`), or None.
+        kept: share of the squared separation that is left after `reduce`.
+        shrunk: whether the covariance is a shrinkage estimate.
+        means: instead of `mean`, the means $\mu_k$ of K classes, one row each, relative to the
+            midpoint (for two classes the midpoint is moved to their middle). All classes have the
+            same covariance.
 
     >>> clusters = Clusters(mean=[1.0, 0.5, 0.0], covariance=[1.0, 0.25, 4.0])
     >>> clusters
@@ -78,7 +79,7 @@ class Clusters:
 
     def __post_init__(self) -> None:
         if self.covariance is None:
-            raise InvalidInput("covariance", None, "must be given, a number for a sphere")
+            raise InvalidInput("covariance", None, "must be given (a number for a sphere)")
         if self.means is not None and self.mean is None:
             self._put_means(checked_means("means", self.means))
         else:
@@ -103,7 +104,7 @@ class Clusters:
             object.__setattr__(self, "names", tuple(str(name) for name in self.names))
 
     def _put_mean(self) -> None:
-        """Check the mean of two classes."""
+        """Validate and set the mean of two classes."""
         mean = finite("mean", self.mean)
         if mean.ndim != 1 or mean.size == 0:
             raise InvalidInput("mean", self.mean, "must be a vector with one entry per feature")
@@ -116,7 +117,7 @@ class Clusters:
         _freeze(self, "means", np.stack([-mean, mean]))
 
     def _put_means(self, means: Array) -> None:
-        """Take the means of K classes; two classes get their midpoint."""
+        """Set the means of K classes; two classes are described by mean and midpoint."""
         if len(means) > 2:
             _freeze(self, "means", means)
             return
@@ -131,9 +132,9 @@ class Clusters:
 
     @classmethod
     def from_gram(cls, gram: Any, delta: float) -> Clusters:
-        r"""Return spheres of variance $\Delta$ around means with these products $\mu_k\cdot\mu_l$.
+        r"""Return spheres of variance $\Delta$ around means with scalar products $\mu_k\cdot\mu_l$.
 
-        The features of spheres stand for any number of features: a simulation chooses its own.
+        Spheres in more dimensions behave alike, so a simulation may use any number of features.
 
         >>> Clusters.from_gram([[2, 0, 0], [0, 1, 0], [0, 0, 1]], 0.5)
         Clusters(3 classes, 3 features, one covariance, separation 1)
@@ -142,7 +143,7 @@ class Clusters:
 
     @classmethod
     def simplex(cls, classes: int, distance: float, delta: float) -> Clusters:
-        r"""Return spheres of variance $\Delta$ around means that all have the same distance.
+        r"""Return spheres of variance $\Delta$ around means with equal pairwise distances.
 
         >>> round(Clusters.simplex(3, distance=2.0, delta=1.0).length, 12)
         1.0
@@ -158,18 +159,17 @@ class Clusters:
         common: bool = True,
         directions: int | None = None,
     ) -> Clusters:
-        """The shape of labelled rows.
+        """Estimate clusters from labelled data.
 
         Arguments:
             X: rows by features: an array, a DataFrame or a sparse matrix. Standardise it first if
                 its columns have different units: the ridge treats all directions alike.
-            y: the class of each row, two or more different values, in increasing order; the larger
-                one of two is the positive class.
-            shrinkage: "auto" or "ledoit-wolf" and "oas" (the estimators of scikit-learn), or a
-                number in [0, 1]: the weight of the sphere of the same trace (0: the plain
-                covariance).
-            common: one covariance for all classes, or (False) one for each of two.
-            directions: keep so many leading directions of the rows, as `reduce` does.
+            y: the class of each row, two or more different values, sorted; the larger of two is the
+                positive class.
+            shrinkage: "ledoit-wolf" (also "auto") or "oas", as in scikit-learn; or the weight of
+                the sphere, a number from 0 (the sample covariance) to 1.
+            common: whether all classes have the same covariance; False only for two classes.
+            directions: reduce to this many leading directions, as `reduce` does.
 
         >>> import numpy as np
         >>> rows = np.array([[3.0, 1.0], [1.0, 2.0], [-1.0, 1.0], [-3.0, 2.0]])
@@ -179,17 +179,17 @@ class Clusters:
         source = RowSource(X, y, shrinkage, common)
         if directions is not None:
             return cls._along_leading(source, directions)
-        shape = cls(**estimate(source)._asdict(), shrunk=shrinkage != 0)
-        object.__setattr__(shape, "_rows", source)
-        return shape
+        clusters = cls(**estimate(source)._asdict(), shrunk=shrinkage != 0)
+        object.__setattr__(clusters, "_rows", source)
+        return clusters
 
     @classmethod
     def _along_leading(cls, source: RowSource, k: int, outer: Clusters | None = None) -> Clusters:
-        """The shape of rows along their k leading directions, which come from the singular values
-        of the rows: no covariance of all features is formed.
+        """Estimate clusters along the k leading directions of the rows, without forming the
+        covariance of all features.
 
         Arguments:
-            outer: the reduced shape whose coordinates the rows are brought to first, if any.
+            outer: reduced clusters onto whose directions the rows are projected first, or None.
         """
         inner = source if outer is None else source._replace(X=outer.project(source.X))
         found = factored(inner)
@@ -211,7 +211,7 @@ class Clusters:
         return reduced
 
     def __getstate__(self) -> dict[str, Any]:
-        """For other processes: the shape without the rows it was estimated from."""
+        """Return the state for pickling, without the rows that clusters were estimated from."""
         return {**self.__dict__, "_rows": None}
 
     def __repr__(self) -> str:
@@ -235,28 +235,30 @@ class Clusters:
 
     @property
     def classes(self) -> int:
-        """K, the number of classes."""
+        """The number K of classes."""
         return len(self.means)
 
     @property
     def features(self) -> int:
-        """N, the number of features."""
+        """The number N of features."""
         return int(self.means.shape[1])
 
     def same_directions(self, other: Clusters) -> bool:
-        """Whether the features of both shapes are the same directions of the rows."""
+        """Return whether both clusters have the same features, or were reduced to the same
+        directions.
+        """
         if self.directions is None or other.directions is None:
             return self.directions is other.directions
         return np.array_equal(self.directions, other.directions)
 
     @property
     def pair(self) -> bool:
-        """Whether the two classes have their own covariances."""
+        """Whether the two classes have different covariances."""
         return isinstance(self.covariance, tuple)
 
     @property
     def covariances(self) -> tuple[Array, ...]:
-        """The one covariance, or those of the negative and the positive class, as given."""
+        """The common covariance, or those of the negative and the positive class, as given."""
         return self.covariance if self.pair else (self.covariance,)
 
     @property
@@ -266,8 +268,8 @@ class Clusters:
 
     @property
     def length(self) -> float:
-        r"""$|\mu|$, half the distance of the class means; of more than two, half the root of the
-        mean square of their distances.
+        r"""$|\mu|$, half the distance of the class means; for more than two classes, half the root
+        mean square of the pairwise distances.
         """
         if self.mean is not None:
             return float(np.linalg.norm(self.mean))
@@ -285,11 +287,11 @@ class Clusters:
 
     @cached_property
     def separation(self) -> float:
-        r"""$\sqrt{\mu^T \Sigma^{-1} \mu}$: half the distance of the means in units of the (average)
-        noise; of more than two classes, of the two nearest.
+        r"""Half the Mahalanobis distance of the means, $\sqrt{\mu^T \Sigma^{-1} \mu}$ with the
+        average covariance; for more than two classes, that of the two nearest.
 
-        With one covariance no rule errs less than H(separation) on balanced classes. Infinite if
-        the means differ where the noise has no variance.
+        With a common covariance the Bayes error of two balanced classes is H(separation). Infinite
+        if the means differ along a direction without noise.
         """
         spectrum, means = self.spectrum
         alive = spectrum > VANISHING * spectrum.max()
@@ -303,24 +305,22 @@ class Clusters:
 
     @property
     def effective_dimension(self) -> float:
-        r"""$(\mathrm{tr}\,\Sigma)^2/\mathrm{tr}\,\Sigma^2$ of the average covariance: how many
-        directions carry the noise.
+        r"""The effective number of noisy directions, $(\mathrm{tr}\,\Sigma)^2/\mathrm{tr}\,
+        \Sigma^2$ of the average covariance.
         """
         spectrum, _ = self.spectrum
         return float(spectrum.sum() ** 2 / (spectrum**2).sum())
 
     @property
     def sphere(self) -> float:
-        r"""$\Delta$ of the sphere with the same trace and $|\mu| = 1$: what the paper's model makes
-        of this shape.
-        """
+        r"""$\Delta$ of the sphere with the same trace, scaled to $|\mu| = 1$ as in the paper."""
         spectrum, _ = self.spectrum
         return float(spectrum.mean() / self.length**2)
 
     @cached_property
     def spectrum(self) -> tuple[Array, Array]:
-        """Variances of the average covariance, largest first, and the mean along their directions
-        (the means of more than two classes, in rows).
+        """Eigenvalues of the average covariance, largest first, and the mean in their directions
+        (for more than two classes the means, as rows).
         """
         average, means = self.average, self.means if self.mean is None else self.mean
         if average.ndim == 1:
@@ -336,40 +336,40 @@ class Clusters:
 
     @cached_property
     def modes(self) -> Modes | None:
-        """The coordinates in which every covariance is diagonal; None if two matrices have none in
-        common.
+        """The coordinates in which every covariance is diagonal; None for two covariances that are
+        not both diagonal.
         """
         return modes_of(self.mean, self.covariances)
 
     def best_rule(self, rho: float = 0.5) -> LinearRule:
-        r"""The linear rule with the smallest error when everything is known; no linear method can
-        beat it.
+        r"""Return the linear rule with the smallest error on these clusters.
 
-        With one covariance it is Fisher's direction $\Sigma^{-1}\mu$ in closed form. With two it is
-        one of the family $(t\Sigma_+ + (1-t)\Sigma_-)^{-1}\mu$ of Anderson and Bahadur (1962),
-        searched over t and the bias.
+        With a common covariance its direction is Fisher's, $\Sigma^{-1}\mu$. With two it is one of
+        the family $(t\Sigma_+ + (1-t)\Sigma_-)^{-1}\mu$ of Anderson and Bahadur (1962), found by a
+        search over t and the bias.
+
+        Arguments:
+            rho: proportion of the positive class.
 
         >>> round(Clusters(mean=[1.0, 0.0], covariance=[1.0, 4.0]).best_rule().error, 6)
         0.158655
         """
         if self.classes > 2:
-            raise InvalidInput("clusters", self, "the best linear rule is for two classes only")
+            raise InvalidInput("clusters", self, "must have two classes for the best linear rule")
         if not 0 < rho < 1:
             raise InvalidInput("rho", rho, "must be strictly between 0 and 1")
         if math.isinf(self.separation):
-            accepted = (
-                "the means differ where the noise has no variance: the best rule makes no error"
-            )
-            raise InvalidInput("clusters", self, accepted)
+            reason = "the means differ where the noise has no variance: the best rule has error 0"
+            raise InvalidInput("clusters", self, reason)
         return best_rule(self.mean, self.covariances, rho)
 
     def reduce(self, k: int) -> Clusters:
-        r"""The shape along the k leading principal directions of the rows, $\bar\Sigma + \mu\mu^T$.
+        r"""Return the clusters along the k leading eigenvectors of the covariance of all samples,
+        $\bar\Sigma + \mu\mu^T$.
 
-        `kept` of the result is the share of the squared separation that is left; `project` brings
-        rows there. A shape that comes from rows is estimated again from the rows along these
-        directions: shrinkage over all features moves noise from the leading directions to the
-        others.
+        The result's `kept` is the share of the squared separation that is left; its `project` maps
+        rows to these directions. Clusters that were estimated from data are estimated again along
+        these directions, since shrinkage over all features would move noise to the other ones.
 
         >>> small = Clusters(mean=[1.0, 0.1, 0.0], covariance=[4.0, 1.0, 0.1]).reduce(2)
         >>> small.features, round(small.kept, 6)
@@ -379,15 +379,15 @@ class Clusters:
         if self._rows is not None:
             return self._along_leading(self._rows, k, self if self.directions is not None else None)
         if self.shrunk:
-            accepted = (
-                "the covariance was shrunk over all features and its rows are not at hand;"
-                " Clusters.from_data(X, y, directions=k) is accepted"
+            reason = (
+                "the covariance was shrunk over all features and its rows are not available: use"
+                " Clusters.from_data(X, y, directions=k)"
             )
-            raise InvalidInput("k", k, accepted)
+            raise InvalidInput("k", k, reason)
         return self._along(self._leading(k))
 
     def _leading(self, k: int) -> Array:
-        """The k leading principal directions of the rows, as columns."""
+        """Return the k leading eigenvectors of the covariance of all samples, as columns."""
         average = self.average
         total = np.diag(average) if average.ndim == 1 else average
         between = self.means.T @ self.means / self.classes
@@ -398,7 +398,7 @@ class Clusters:
         return basis * np.where(basis[np.abs(basis).argmax(axis=0), np.arange(k)] < 0, -1.0, 1.0)
 
     def _along(self, basis: Array) -> Clusters:
-        """The shape along the columns of `basis`, and the share of the separation that is left."""
+        """Return the clusters along the columns of `basis`."""
         shapes = []
         for matrix in self.covariances:
             wide = widened(matrix, self.features)
@@ -416,17 +416,17 @@ class Clusters:
         return small
 
     def project(self, X: Any) -> Array:
-        """Rows relative to the midpoint, along the directions of `reduce` if there are any."""
+        """Return rows relative to the midpoint, projected on the directions of `reduce` if any."""
         rows, _ = as_rows(X)
         assert self.midpoint is not None
         if rows.shape[1] != self.midpoint.size:
-            accepted = f"rows of {self.midpoint.size} features are accepted"
+            accepted = f"must have {self.midpoint.size} columns"
             raise InvalidInput("X", f"{rows.shape[1]} columns", accepted)
         rows = rows - self.midpoint
         return rows if self.directions is None else rows @ self.directions
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, ready for JSON; `from_dict` gives the shape back."""
+        """Return plain values for JSON; the inverse of `from_dict`."""
         plain: dict[str, Any] = {"means": self.means.tolist()}
         if self.mean is not None:
             plain = {"mean": self.mean.tolist()}
@@ -448,7 +448,7 @@ class Clusters:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Clusters:
-        """The inverse of `to_dict`."""
+        """Return the clusters that `to_dict` wrote."""
         known = {"covariance", "midpoint", "names", "directions", "kept", "shrunk"}
         means = {"mean", "means"} & set(values)
         if len(means) != 1 or not {"covariance"} <= set(values) <= known | means:
@@ -463,21 +463,21 @@ class Clusters:
         return cls(covariance=covariance, **fields)
 
     def plot(self, *, panel: str | None = None, ax: Axes | None = None) -> Figure:
-        """The spectrum, and the weight of the mean along it; one `panel` of them on `ax`."""
+        """Draw the spectrum and the weight of the mean along it; or one `panel` on `ax`."""
         from ..plots.clusters import plot_clusters
 
         return plot_clusters(self, panel=panel, ax=ax)
 
 
 def _halves(means: Array) -> list[Array]:
-    """Half the differences of all pairs of means."""
+    """Return half the differences of all pairs of means."""
     pairs = combinations(range(len(means)), 2)
     return [0.5 * (means[one] - means[other]) for one, other in pairs]
 
 
 def _directions(k: Any, features: int) -> int:
-    """A number of directions, checked."""
-    accepted = f"a whole number from 1 to {features} is accepted"
+    """Validate a number of directions."""
+    accepted = f"must be a whole number from 1 to {features}"
     return whole("k", k, lambda n: 0 < n <= features, accepted)
 
 
@@ -488,5 +488,5 @@ def _freeze(owner: Clusters, name: str, array: Array) -> None:
 
 @lru_cache(maxsize=4096)
 def sphere(delta: float) -> Clusters:
-    r"""Return the paper's clusters, noise of variance $\Delta$ in every direction, as one mode."""
+    r"""Return the paper's clusters, with noise of variance $\Delta$ in every direction."""
     return Clusters(np.ones(1), delta)

@@ -1,4 +1,4 @@
-r"""Covariances as a user gives them: checked, brought to one form, and taken apart into modes."""
+r"""Covariances (numbers, vectors, matrices, or pairs of these): validation, and modes."""
 
 from __future__ import annotations
 
@@ -12,19 +12,20 @@ from ..errors import InvalidInput
 from ..parameters import LARGEST, SMALLEST, SPAN
 
 ASYMMETRY = 1e-8
-"""A covariance may differ from its transpose by this much, relative to its largest entry."""
+"""Largest difference of a covariance from its transpose, relative to its largest entry."""
 
 NEGATIVE = 1e-9
-"""Eigenvalues down to minus this share of the largest one are rounding, and count as zero."""
+"""Negative eigenvalues up to this share of the largest are rounding errors and count as zero."""
 
 VANISHING = 1e-3 * NEGATIVE
-"""Up to this share of the largest one a variance counts as zero when a separation is asked for."""
+"""Variances up to this share of the largest count as zero in a separation."""
 
 SAME_MEAN = 1e-12
-"""By this share of its length a mean may reach where the noise has no variance."""
+"""Difference of means that counts as zero, relative to their length."""
 
 
 def finite(field: str, value: Any) -> Array:
+    """Return a value as an array of finite numbers, or raise `InvalidInput`."""
     try:
         array = np.array(value, dtype=float)
     except (TypeError, ValueError):
@@ -35,12 +36,12 @@ def finite(field: str, value: Any) -> Array:
 
 
 def checked_covariances(covariance: Any, features: int, classes: int) -> tuple[Array, ...]:
-    """Return the one covariance of all classes, or those of the negative and the positive class: a
-    tuple is a pair, and so is an array of two matrices.
+    """Validate the common covariance of all classes, or those of the negative and the positive
+    class (a tuple, or an array of two matrices).
     """
     given = covariance if isinstance(covariance, tuple) else (covariance,)
     if isinstance(covariance, tuple) and len(covariance) != 2:
-        accepted = "must have two covariances if it is a tuple, negative and positive class"
+        accepted = "must have two covariances if it is a tuple: negative and positive class"
         raise InvalidInput("covariance", covariance, accepted)
     if not isinstance(covariance, tuple) and np.ndim(covariance) == 3 and len(covariance) == 2:
         given = (covariance[0], covariance[1])
@@ -54,6 +55,7 @@ def checked_covariances(covariance: Any, features: int, classes: int) -> tuple[A
 
 
 def _checked(name: str, value: Any, features: int) -> Array:
+    """Validate a covariance; return it read-only."""
     matrix = finite(name, value)
     if matrix.ndim > 2 or any(size != features for size in matrix.shape):
         accepted = (
@@ -81,28 +83,27 @@ def _checked(name: str, value: Any, features: int) -> Array:
 
 
 def widened(matrix: Array, features: int) -> Array:
-    """A number as a vector; vectors and matrices as they are."""
+    """Return a number as a vector; vectors and matrices unchanged."""
     return np.full(features, float(matrix)) if matrix.ndim == 0 else matrix
 
 
 def eigen(matrix: Array) -> tuple[Array, Array]:
-    """Eigenvalues, rounding below zero removed, and eigenvectors."""
+    """Return the eigenvalues, those below zero set to zero, and the eigenvectors."""
     values, vectors = np.linalg.eigh(matrix)
     return np.maximum(values, 0.0), vectors
 
 
 class Modes(NamedTuple):
-    r"""Clusters in coordinates in which every covariance is diagonal.
+    r"""Clusters in coordinates (modes) in which every covariance is diagonal.
 
     Attributes:
         variances: $s_{ki}$, one row per covariance (one, or negative and positive), one column per
             mode.
         mean: $\mu_i$.
-        copies: features that share the mode: equal variances are one mode, along the mean inside
-            it.
-        basis: columns are the directions of the modes; None if modes are features or groups of
-            them.
-        group: the mode of each feature when `basis` is None.
+        copies: number of features of each mode. Features of equal variances are combined into one
+            mode, in the direction of the mean.
+        basis: directions of the modes as columns; None if modes are groups of features.
+        group: the mode of each feature if `basis` is None.
     """
 
     variances: Array
@@ -113,8 +114,8 @@ class Modes(NamedTuple):
 
 
 def modes_of(mean: Array, covariances: tuple[Array, ...]) -> Modes | None:
-    """The coordinates in which every covariance is diagonal; None if two matrices have none in
-    common.
+    """Return the coordinates in which every covariance is diagonal; None for two covariances that
+    are not both diagonal.
 
     >>> modes = modes_of(np.array([3.0, 4.0, 1.0]), (np.array([1.0, 1.0, 2.0]),))
     >>> modes.variances, modes.mean, modes.copies

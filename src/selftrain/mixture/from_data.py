@@ -1,9 +1,8 @@
-r"""The shape of labelled rows: their classes, the means of these, and covariances pulled towards
-the sphere.
+r"""Estimates from labelled data: class means and shrunk covariances.
 
-The covariance of n rows around their class means, shrunk, is $F^\top F + \ell$ times the identity
-with a matrix F of n rows. All that a reduction needs follows from the singular values of F, so no
-matrix of features by features is formed when rows are few and features are many.
+The shrunk covariance of n rows around their class means is $F^\top F + \ell I$, where F has n rows.
+A reduction needs only the singular values of F, so no matrix of features by features is formed if
+there are few rows and many features.
 """
 
 from __future__ import annotations
@@ -19,9 +18,7 @@ from .covariances import SAME_MEAN, VANISHING, finite
 
 
 class Estimate(NamedTuple):
-    """Mean (of two classes) or means, covariance, midpoint and names of the columns of labelled
-    rows, as `Clusters` takes them.
-    """
+    """Estimated arguments of `Clusters`: `mean` for two classes, `means` for more."""
 
     mean: Array | None
     covariance: Any
@@ -31,10 +28,9 @@ class Estimate(NamedTuple):
 
 
 class RowSource(NamedTuple):
-    """Labelled rows and how their covariances are estimated: the arguments of `Clusters.from_data`.
+    """Labelled rows and estimation options: the arguments of `Clusters.from_data`.
 
-    A covariance that is shrunk depends on the directions that rows are brought to, so a shape that
-    is reduced is estimated again from its rows.
+    Shrinkage depends on the features, so reduced clusters are estimated again from their rows.
     """
 
     X: Any
@@ -44,23 +40,23 @@ class RowSource(NamedTuple):
 
 
 class Factor(NamedTuple):
-    """A covariance rows.T @ rows + level * identity."""
+    """A covariance in factored form: rows.T @ rows + level * identity."""
 
     rows: Array
     level: float
 
     def matrix(self) -> Array:
-        """The covariance itself."""
+        """Return the covariance as a matrix."""
         return np.asarray(self.rows.T @ self.rows + self.level * np.eye(self.rows.shape[1]))
 
     def along(self, basis: Array) -> Factor:
-        """The covariance along orthonormal columns."""
+        """Return the covariance in the coordinates of an orthonormal basis (columns)."""
         return Factor(self.rows @ basis, self.level)
 
 
 class Factored(NamedTuple):
-    """An estimate whose covariances (one, or negative and positive) are factored; `means` are
-    relative to the midpoint.
+    """An estimate with factored covariances (one, or negative and positive); `means` are relative
+    to the midpoint.
     """
 
     means: Array
@@ -84,7 +80,7 @@ class Reduction(NamedTuple):
 
 
 def estimate(source: RowSource) -> Estimate:
-    """The shape of labelled rows; see `Clusters.from_data`."""
+    """Estimate clusters from labelled rows; see `Clusters.from_data`."""
     found = factored(source)
     both = tuple(each.matrix() for each in found.covariances)
     two = len(found.means) == 2
@@ -95,21 +91,21 @@ def estimate(source: RowSource) -> Estimate:
 
 
 def factored(source: RowSource) -> Factored:
-    """The shape of labelled rows, their covariances not yet multiplied out."""
+    """Estimate clusters from labelled rows, with factored covariances."""
     rows, labels, names = classified_rows(source.X, source.y)
     kinds = int(labels.max()) + 1
     constant = np.flatnonzero(np.ptp(rows, axis=0) == 0)
     if constant.size:
         which = ", ".join(names[i] if names else str(i) for i in constant[:5])
-        accepted = f"columns must vary; these are constant, drop them: {which}"
+        accepted = f"every column must vary; these are constant, drop them: {which}"
         raise InvalidInput("X", f"{constant.size} constant columns", accepted)
     origin = rows[0].copy()
-    rows -= origin  # sums of columns with a large offset would lose the digits of their spread
+    rows -= origin  # a large offset would cancel digits of the variance
     sides = [rows[labels == kind] for kind in range(kinds)]
     for kind, side in enumerate(sides):
         if len(side) < 2:
             name = ("negative class", "positive class")[kind] if kinds == 2 else f"class {kind}"
-            accepted = f"at least two rows of each class are needed; the {name} has {len(side)}"
+            accepted = f"must have at least two rows of each class; the {name} has {len(side)}"
             raise InvalidInput("y", f"{len(side)} rows", accepted)
     if kinds > 2 and not source.common:
         accepted = f"must be True for {kinds} classes: they have one covariance"
@@ -128,16 +124,17 @@ def factored(source: RowSource) -> Factored:
 
 
 def leading_directions(found: Factored, k: int) -> Reduction:
-    r"""The k leading principal directions of the rows, $\bar\Sigma + \mu\mu^\top$.
+    r"""Return the k leading eigenvectors of the covariance of all rows, $\bar\Sigma +
+    \mu\mu^\top$.
 
-    Every direction has its largest entry positive. Beyond the rank of the rows the noise is the
-    same in all directions, and any that are left serve.
+    Signs are chosen so that the largest entry of each is positive. Beyond the rank of the rows all
+    directions have the same variance, and any of them may be returned.
     """
     average, classes = found.average, len(found.means)
-    # the scatter of the means: of two that are opposite, one is enough
+    # the scatter of the means; two opposite means count once
     between = found.means[1:] if classes == 2 else found.means / math.sqrt(classes)
     stacked = np.vstack([average.rows, between])
-    short = max(0, k - len(stacked))  # rows of zeros ask for directions without variance too
+    short = max(0, k - len(stacked))  # zero rows give directions beyond the rank
     padded = np.pad(stacked, ((0, short), (0, 0)))
     basis = np.linalg.svd(padded, full_matrices=False)[2][:k].T
     basis = basis * np.where(basis[np.abs(basis).argmax(axis=0), np.arange(k)] < 0, -1.0, 1.0)
@@ -149,7 +146,9 @@ def leading_directions(found: Factored, k: int) -> Reduction:
 
 
 def squared_separation(mean: Array, noise: Factor) -> float:
-    r"""$\mu^\top \Sigma^{-1} \mu$, infinite if the means differ where the noise has no variance."""
+    r"""Return $\mu^\top \Sigma^{-1} \mu$; infinite if the means differ along a direction without
+    noise.
+    """
     _, singular, axes = np.linalg.svd(noise.rows, full_matrices=False)
     inside = axes @ mean
     outside = float(np.linalg.norm(mean - inside @ axes))
@@ -164,29 +163,28 @@ def squared_separation(mean: Array, noise: Factor) -> float:
 
 
 def _shrunk(rows: Array, shrinkage: str | float) -> Factor:
-    """The covariance of centred rows, pulled towards the sphere."""
-    weight = _weight_of_sphere(rows, shrinkage)
+    """Return the shrunk covariance of centred rows."""
+    weight = _shrinkage_weight(rows, shrinkage)
     level = float((rows**2).sum()) / rows.size
     return Factor(math.sqrt((1 - weight) / len(rows)) * rows, weight * level)
 
 
-def _weight_of_sphere(rows: Array, shrinkage: str | float) -> float:
-    """The weight of the sphere of the same trace, 0 to 1."""
+def _shrinkage_weight(rows: Array, shrinkage: str | float) -> float:
+    """Return the weight of the multiple of the identity with the same trace, from 0 to 1."""
     if isinstance(shrinkage, str) and shrinkage in ("auto", "ledoit-wolf", "oas"):
         return _oas(rows) if shrinkage == "oas" else _ledoit_wolf(rows)
-    accepted = '"auto", "ledoit-wolf", "oas" or a number from 0 to 1 is accepted'
-    if isinstance(shrinkage, (str, bool)) or not np.ndim(shrinkage) == 0:
-        raise InvalidInput("shrinkage", shrinkage, accepted)
-    if not 0 <= shrinkage <= 1:
+    accepted = 'must be "auto", "ledoit-wolf", "oas" or a number from 0 to 1'
+    single = np.ndim(shrinkage) == 0 and not isinstance(shrinkage, (str, bool))
+    if not single or not 0 <= shrinkage <= 1:  # type: ignore[operator]
         raise InvalidInput("shrinkage", shrinkage, accepted)
     return float(shrinkage)
 
 
 def _ledoit_wolf(rows: Array) -> float:
-    r"""The weight of Ledoit and Wolf (2004), as scikit-learn has it.
+    r"""Return the weight of Ledoit and Wolf (2004), as in scikit-learn.
 
-    $\|X^\top X\|^2 = \|X X^\top\|^2$ and $\sum_{ij} (X^{2\top} X^2)_{ij} = \sum_k |x_k|^4$, so the
-    smaller product serves.
+    Since $\|X^\top X\|^2 = \|X X^\top\|^2$ and $\sum_{ij} (X^{2\top} X^2)_{ij} = \sum_k |x_k|^4$,
+    only the smaller of the two products is formed.
     """
     count, features = rows.shape
     lengths = (rows**2).sum(axis=1)
@@ -199,8 +197,8 @@ def _ledoit_wolf(rows: Array) -> float:
 
 
 def _oas(rows: Array) -> float:
-    """The weight of the oracle approximating shrinkage (Chen et al., 2010), as scikit-learn has
-    it.
+    """Return the weight of oracle approximating shrinkage (Chen et al., 2010), as in
+    scikit-learn.
     """
     count, features = rows.shape
     level = float((rows**2).sum()) / rows.size
@@ -212,40 +210,40 @@ def _oas(rows: Array) -> float:
 
 
 def _squared_norm(rows: Array) -> float:
-    """Squared Frobenius norm of rows.T @ rows, which is that of rows @ rows.T."""
+    """Return the squared Frobenius norm of rows.T @ rows, which is that of rows @ rows.T."""
     count, features = rows.shape
     product = rows @ rows.T if count < features else rows.T @ rows
     return float((product**2).sum())
 
 
 def as_rows(X: Any) -> tuple[Array, tuple[str, ...] | None]:
-    """Rows as a dense array, and the names of their columns if they have any."""
+    """Return rows as a dense array, and the names of their columns if there are any."""
     columns = getattr(X, "columns", None)
     names = None if columns is None else tuple(str(name) for name in columns)
     if hasattr(X, "toarray"):
         X = X.toarray()
     rows = finite("X", X)
     if rows.ndim != 2 or 0 in rows.shape:
-        raise InvalidInput("X", f"shape {rows.shape}", "a table of rows by features is accepted")
+        raise InvalidInput("X", f"shape {rows.shape}", "must be a table of rows by features")
     return rows, names
 
 
 def classified_rows(X: Any, y: Any) -> tuple[Array, Any, tuple[str, ...] | None]:
-    """Return rows, the index of the class of each, names of the columns."""
+    """Return the rows, the index of the class of each, and the names of the columns."""
     import pandas as pd
 
     rows, names = as_rows(X)
     values = np.asarray(y)
     if values.shape != (len(rows),):
-        accepted = f"one class per row is needed: {len(rows)} of them, not the shape {values.shape}"
+        accepted = f"must have one class per row, shape ({len(rows)},), not {values.shape}"
         raise InvalidInput("y", values, accepted)
     if pd.isna(values).any():
-        raise InvalidInput("y", values, "every row needs a class; some have none")
+        raise InvalidInput("y", values, "must have a class for every row; some are missing")
     try:
         kinds, index = np.unique(values, return_inverse=True)
     except TypeError:
-        accepted = "classes must be of one type, all numbers or all words"
+        accepted = "must have classes of one type, all numbers or all strings"
         raise InvalidInput("y", values, accepted) from None
     if kinds.size < 2:
-        raise InvalidInput("y", kinds.tolist(), f"two classes are needed; here are {kinds.size}")
+        raise InvalidInput("y", kinds.tolist(), "must have two classes or more")
     return rows, index.ravel(), names

@@ -1,4 +1,4 @@
-"""Wrong labels: the probabilities of the given label for each true class."""
+"""Label noise: the probabilities of the given label for each true class."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ __all__ = ["LabelNoise", "check_label_noise", "label_matrix"]
 LabelNoise = float | tuple[tuple[float, ...], ...]
 
 ROUNDING = 1e-9
-"""By this much the probabilities of a class may differ from a sum of one."""
+"""Largest difference from one of the sum of a row of probabilities."""
 
 
 def check_label_noise(value: Any, classes: int = 2) -> LabelNoise:
-    """Validate the field `label_noise`: a share of wrong labels, or a matrix P(given | true).
+    """Validate `label_noise`: the probability of a wrong label, or a matrix P(given | true).
 
     >>> check_label_noise([[0.9, 0.1], [0.2, 0.8]])
     ((0.9, 0.1), (0.2, 0.8))
@@ -29,8 +29,8 @@ def check_label_noise(value: Any, classes: int = 2) -> LabelNoise:
     most = (classes - 1) / classes
     if not isinstance(value, Sequence) or isinstance(value, str):
         accepted = (
-            f"must be a share of wrong labels from 0 to below {most:.4g} (where labels of {classes}"
-            " classes say nothing), or a matrix of P(given label | true class)"
+            f"must be a share of wrong labels from 0 to below {most:.4g} (where the labels of"
+            f" {classes} classes carry no information), or a matrix of P(given label | true class)"
         )
         return number("label_noise", value, lambda share: 0 <= share < most, accepted)
     accepted = f"must be a matrix P(given | true) with {classes} rows of {classes} probabilities"
@@ -44,22 +44,23 @@ def check_label_noise(value: Any, classes: int = 2) -> LabelNoise:
     ])  # fmt: skip
     for k, total in enumerate(matrix.sum(axis=1)):
         if abs(total - 1.0) > ROUNDING:
-            accepted = f"must have rows of sum one; that of row {k} is {total:.6g}"
+            accepted = f"must have rows that sum to one; row {k} sums to {total:.6g}"
             raise InvalidInput("label_noise", value, accepted)
     for label in range(classes):
-        rival = int(np.argmax(np.delete(matrix[:, label], label)))
-        rival += rival >= label
-        if matrix[rival, label] >= matrix[label, label]:
+        other = int(np.argmax(np.delete(matrix[:, label], label)))
+        other += other >= label
+        if matrix[other, label] >= matrix[label, label]:
             accepted = (
-                f"must make label {label} likelier in class {label} than in class {rival}, or the"
-                " labels of these classes say nothing, or the contrary"
+                f"must make label {label} more probable in class {label} than in class {other};"
+                " otherwise these labels carry no information, or the opposite"
             )
             raise InvalidInput("label_noise", value, accepted)
     return tuple(tuple(row) for row in matrix.tolist())
 
 
 def label_matrix(noise: LabelNoise, classes: int = 2) -> Array:
-    """Return P(given | true), a row for every true class; a number means any other class alike.
+    """Return P(given | true), one row per true class; a number is spread evenly over the wrong
+    classes.
 
     >>> label_matrix(0.3, 3).round(2).tolist()
     [[0.7, 0.15, 0.15], [0.15, 0.7, 0.15], [0.15, 0.15, 0.7]]

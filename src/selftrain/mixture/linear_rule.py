@@ -1,4 +1,4 @@
-"""The best linear rule for two Gaussian clusters that are known: a direction and a bias."""
+"""The linear rule with the smallest error on two known Gaussian clusters."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ __all__ = ["LinearRule", "best_rule"]
 
 
 class LinearRule(NamedTuple):
-    """A linear rule: positive where weights times (row - midpoint) + bias > 0, and its error."""
+    """A rule that predicts the positive class if weights @ (x - midpoint) + bias > 0, and its
+    error.
+    """
 
     weights: Array
     bias: float
@@ -23,7 +25,7 @@ class LinearRule(NamedTuple):
 
 
 def best_rule(mean: Array, covariances: Sequence[Array], rho: float) -> LinearRule:
-    """The search of `Clusters.best_rule`."""
+    """Find the linear rule with the smallest error; see `Clusters.best_rule`."""
     full = [widened(matrix, mean.size) for matrix in covariances]
     if any(matrix.ndim == 2 for matrix in full):
         full = [np.diag(matrix) if matrix.ndim == 1 else matrix for matrix in full]
@@ -40,7 +42,7 @@ def best_rule(mean: Array, covariances: Sequence[Array], rho: float) -> LinearRu
         only = at(0.0)
         assert only is not None
         return only
-    # t leaves [0, 1] where the best bias gives up most of a rare class
+    # t may lie outside [0, 1] if the best bias misclassifies most of a rare class
     low, high = -2.0, 3.0
     best: LinearRule | None = None
     for _ in range(6):
@@ -55,7 +57,9 @@ def best_rule(mean: Array, covariances: Sequence[Array], rho: float) -> LinearRu
 
 
 def _direction(mixed: Array, mean: Array) -> Array | None:
-    """The direction of a member of the family; None where the mixture is no covariance."""
+    """Return the direction for a weighted sum of covariances; None if the sum is not positive
+    semidefinite.
+    """
     if mixed.ndim == 1:
         if mixed.min() < 0 or np.any((mixed == 0) & (mean != 0)):
             return None
@@ -69,12 +73,12 @@ def _direction(mixed: Array, mean: Array) -> Array | None:
 
 
 def _best_bias(weights: Array, m: float, down: float, up: float, rho: float) -> LinearRule:
-    r"""The bias at which the densities of the two projected classes meet:
-    $\rho\varphi(u_+)/\sqrt{q_+} = (1-\rho)\varphi(u_-)/\sqrt{q_-}$.
+    r"""Return the rule with the best bias, where the weighted densities of the projected classes
+    are equal: $\rho\varphi(u_+)/\sqrt{q_+} = (1-\rho)\varphi(u_-)/\sqrt{q_-}$.
     """
     from scipy.special import ndtr
 
-    # log of the ratio of the two sides: a quadratic in the bias
+    # the logarithm of the ratio of both sides is quadratic in the bias
     odds = 2 * math.log(rho * down / ((1 - rho) * up))
     square, linear = 1 / down**2 - 1 / up**2, -2 * m * (1 / down**2 + 1 / up**2)
     constant = m * m * square + odds

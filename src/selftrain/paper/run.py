@@ -19,7 +19,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..runtime.files import forget_parts, replacing, write_netcdf, write_text
+from ..runtime.files import delete_unfinished, replacing, write_netcdf, write_text
 from ..runtime.parallel import local_processes, stop_now
 from ..runtime.progress import Progress, ProgressOption
 from ..sweeps import Failure, Store, Task, complete
@@ -69,7 +69,7 @@ def run(
     """
     asked = [varied(one, changes) for one in figures(names)] if changes else figures(names)
     folder = writable(Path(out))
-    forget_parts(folder)
+    delete_unfinished(folder)
     begin = time.perf_counter()
     store = Store(folder / "points.db")
     tasks = {one.id: one.tasks(quick) for one in asked}
@@ -194,7 +194,7 @@ def _record(one: Figure, quick: bool, data: Data) -> dict[str, Any]:
         "claims": [claim.to_dict() for claim in one.claims(data, not quick)],
         "findings": [finding.to_dict() for finding in one.findings(data, not quick)],
         "parameters": {
-            part: {"computation": task.computation.name, "version": task.computation.version}
+            part: {"computation": task.computation.name}
             | {"axes": dict(task.grid.axes), "fixed": dict(task.grid.fixed)}
             for part, task in tasks.items()
         },

@@ -1,1 +1,1 @@
-"""What every engine runs on: files, compiled kernels, progress, parallel work. One of each."""
+"""Services for all other packages: files, compiled kernels, progress reports, parallel work."""

@@ -1,7 +1,4 @@
-"""Files: written whole or not at all, read whole or rejected in one line.
-
-Labelled data carry the checksum of their file, so that damage is noticed.
-"""
+"""Atomic writing of files, and netCDF files with a checksum so that damage is detected."""
 
 from __future__ import annotations
 
@@ -21,16 +18,15 @@ if TYPE_CHECKING:
 
 
 NAME, BLANK = b"checksum", b"0" * 64
-"""The attribute with the checksum, and what is in its place while it is computed."""
+"""The attribute with the checksum, and its placeholder while the checksum is computed."""
 
 
 @contextmanager
 def replacing(target: Path) -> Iterator[Path]:
-    """Yield a path to write to, moved to `target` at the end: a kill or a full disk leaves the old
-    file.
+    """Yield a temporary path that replaces `target` at the end of the block.
 
-    A link stays a link, the mode of the old file stays, and a device is written to as it is. An
-    error of the system names the target.
+    A kill or a full disk leaves the old file intact. Links and file modes are preserved; a device
+    is written to directly. An `OSError` names the target.
     """
     if target.exists() and not target.is_file():
         yield target
@@ -54,32 +50,32 @@ def replacing(target: Path) -> Iterator[Path]:
 
 
 def write_text(path: Path, text: str) -> Path:
-    """Write a text in UTF-8, whole or not at all."""
+    """Write a text in UTF-8 atomically."""
     with replacing(path) as part:
         part.write_text(text, encoding="utf-8")
     return path
 
 
-def forget_parts(folder: Path) -> None:
-    """Delete unfinished files of killed processes in a folder and below."""
+def delete_unfinished(folder: Path) -> None:
+    """Delete temporary files that killed processes have left in a folder and below."""
     for part in folder.rglob(".*.part"):
         process = part.name.rsplit(".", 2)[1]
-        if process.isdigit() and not _runs(int(process)):
+        if process.isdigit() and not _is_running(int(process)):
             part.unlink(missing_ok=True)
 
 
-def _runs(process: int) -> bool:
+def _is_running(process: int) -> bool:
     try:
         os.kill(process, 0)
     except ProcessLookupError:
         return False
-    except OSError:
+    except OSError:  # it runs, but belongs to another user
         return True
     return True
 
 
 def write_netcdf(data: xr.Dataset, path: str | Path) -> Path:
-    """Write a dataset with its checksum, whole or not at all."""
+    """Write a dataset with its checksum atomically."""
     target = Path(path)
     blank = data.copy()
     blank.attrs = {NAME.decode(): BLANK.decode(), **data.attrs}
@@ -94,21 +90,26 @@ def _digest(content: bytes) -> bytes:
 
 
 def _checked(path: str | Path) -> bytes:
-    """Return the content of a file that has its checksum, found without parsing: the name of the
-    attribute comes first, then its type and length, four bytes each.
+    """Return the content of a file whose checksum matches; raise ValueError otherwise.
+
+    The checksum is found without parsing: in netCDF 3 the name of an attribute is followed by its
+    type and length, four bytes each, and its value.
     """
     content = Path(path).read_bytes()
     start = content.find(NAME) + len(NAME) + 8
     digest = content[start : start + len(BLANK)]
     whole = content[:start] + BLANK + content[start + len(BLANK) :]
     if NAME not in content or digest != _digest(whole):
-        raise ValueError("its content does not have its checksum")
+        raise ValueError("its checksum does not match")
     return content
 
 
 @contextmanager
 def stored(path: str | Path, kind: str) -> Iterator[xr.Dataset]:
-    """Yield the dataset of a stored object; errors, in the block too, name the path."""
+    """Yield the dataset of a file that holds an object of this kind.
+
+    Errors in reading it, also inside the block, become an `InvalidInput` that names the path.
+    """
     import xarray as xr
 
     try:
@@ -123,8 +124,8 @@ def stored(path: str | Path, kind: str) -> Iterator[xr.Dataset]:
         if error.field not in ("loss", "labeler"):
             raise
         accepted = (
-            f"it was stored with the {error.field} {error.value!r}, which is not known here: "
-            f"call selftrain.{'losses' if error.field == 'loss' else 'labelers'}.register first"
+            f"its {error.field} {error.value!r} is not registered: call "
+            f"selftrain.{'losses' if error.field == 'loss' else 'labelers'}.register first"
         )
         raise InvalidInput("path", str(path), accepted) from None
     except (LookupError, TypeError, ValueError, AttributeError, OSError) as error:

@@ -1,10 +1,10 @@
-"""Compiled kernels, and a cache of their machine code that never runs outdated code.
+"""Kernels compiled by numba, and a cache of their machine code that is never out of date.
 
-Numba stores the machine code of a function and compiles again when the file of that function
-changes, but not when a file that it calls into does. `kernel` therefore stores the code of a file
-in a folder named by a digest of all sources behind that file. The folder is inside NUMBA_CACHE_DIR
-if that is set, else in the `__pycache__` of the package, else in the user's cache; where none of
-these can be written, kernels are compiled in every process.
+Numba's own cache recompiles a function when its file changes, but not when a file that it calls
+into does. `kernel` therefore caches the code of a file in a folder named by a digest of that file
+and of all that it imports. The folder is in NUMBA_CACHE_DIR if that is set, else in the
+`__pycache__` of the package, else in the user's cache; if none of these is writable, kernels are
+compiled in every process.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from .displays import watched
-from .sources import package_root, sources, sources_digest
+from .progress_displays import watched
+from .source_files import package_root, sources, sources_digest
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -33,13 +33,14 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 def kernel(
     *, allocates: bool = True, internal: bool = False, **options: Any
 ) -> Callable[[Function], Function]:
-    """Return a decorator that compiles a function with numba and stores its code.
+    """Return a decorator that compiles a function with numba and caches its code.
 
     Arguments:
-        allocates: whether it, or a kernel inlined in it, makes new arrays. One that does not needs
-            no reference counts, which would take a third of the time of small kernels.
-        internal: whether only kernels call it: it then has no wrapper for calls from Python.
-        options: those of `numba.njit`. Division by zero gives inf unless `error_model` is "python".
+        allocates: whether it, or a kernel inlined in it, creates arrays. Without arrays it needs no
+            reference counting, which takes a third of the time of small kernels.
+        internal: whether only kernels call it; it is then compiled without a Python wrapper.
+        options: options of `numba.njit`. Division by zero gives inf unless `error_model` is
+            "python".
 
     >>> @kernel(allocates=False)
     ... def ratio(a: float, b: float) -> float:
@@ -50,9 +51,9 @@ def kernel(
     from numba import njit
 
     _collect_less_while_compiling()
-    # no kernel is passed on as a C function: that wrapper need not be compiled
+    # no kernel is used as a C callback, so that wrapper is not compiled either
     fixed = {"error_model": "numpy", "no_cfunc_wrapper": True, "no_cpython_wrapper": internal}
-    fixed["_nrt"] = allocates  # said of each: it would take what its first caller has
+    fixed["_nrt"] = allocates  # always given: numba would inherit it from the first caller
 
     def compiled(function: Function) -> Function:
         dispatcher = njit(**{**fixed, **options})(function)
@@ -66,8 +67,10 @@ def kernel(
 
 @cache
 def _collect_less_while_compiling() -> None:
-    """Let Python look for garbage less often while numba compiles: that makes millions of objects,
-    of which most live until its end, and the search took a seventh of the time.
+    """Run the garbage collector less often while numba compiles.
+
+    Compiling creates millions of objects, most of which live until its end; collecting took a
+    seventh of the time.
     """
     from numba.core import event
 
@@ -91,7 +94,7 @@ def _collect_less_while_compiling() -> None:
 
 @cache
 def cache_folder(file: Path) -> Path | None:
-    """Return where the machine code of a source file is stored; None if it cannot be."""
+    """Return the cache folder for the machine code of a source file; None if there is none."""
     if not file.is_file():
         return None
     import numba
@@ -108,7 +111,7 @@ def cache_folder(file: Path) -> Path | None:
 
 @cache
 def _writable_base(root: Path, asked: str) -> Path | None:
-    """Return the first writable folder of those that may store the code of a package."""
+    """Return the first writable cache folder for a package; None if there is none."""
     apart = f"{root.name}-{hashlib.sha256(str(root.resolve()).encode()).hexdigest()[:12]}"
     places = [Path(asked) / apart] if asked else [root / "__pycache__" / "kernels"]
     places.append(_user_cache() / apart)
@@ -130,8 +133,10 @@ def _user_cache() -> Path:
 
 @cache
 def _stored_code() -> Any:
-    """Return numba's cache with our folders, checked files, and one writer at a time: two processes
-    that compile a function for different types would give both results the same file name.
+    """Return a subclass of numba's cache with our folders, file checksums and a write lock.
+
+    Without the lock, two processes that compile a function for different types would write both
+    results to the same file.
     """
     from numba.core import caching
 
@@ -159,7 +164,7 @@ def _stored_code() -> Any:
         _locator_classes: list[type[object]] = [Locator]  # noqa: RUF012 (declared so by numba)
 
     class CheckedFiles(caching.IndexDataCacheFile):
-        """Files that begin with a digest of what follows: damaged bytes must not run as code."""
+        """Files that begin with a digest of their content: damaged bytes must not run as code."""
 
         def _save_index(self, overloads: Any) -> None:
             self._write(self._index_path, (self._source_stamp, overloads))
@@ -200,7 +205,7 @@ def _stored_code() -> Any:
         def load_overload(self, sig: Any, target_context: Any) -> Any:
             try:
                 found = super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
-            except Exception:  # whatever is wrong with the stored code, compiling it again helps
+            except Exception:  # whatever is wrong with the cached code, compile it again
                 found = None
             if found is None:
                 _announce()
@@ -211,25 +216,28 @@ def _stored_code() -> Any:
             folder = Path(self.cache_path)
             with contextlib.suppress(OSError, sqlite3.OperationalError):
                 new = not folder.is_dir()
-                with _alone(folder):
+                with _write_lock(folder):
                     super().save_overload(sig, data)  # type: ignore[no-untyped-call]
                 if new:
-                    _forget_older(folder)
+                    _delete_older(folder)
 
     return StoredCode
 
 
 def _check_records(file: Path, arguments: Iterable[Any]) -> None:
-    """Reject a kernel of a NamedTuple whose file it does not import: changes would go unseen."""
+    """Raise if a kernel takes a NamedTuple from a file that it does not import.
+
+    A change of that NamedTuple would not change the digest of the kernel.
+    """
     known = {path.resolve() for path in sources(file)}
     for record in _records(arguments):
         home = Path(inspect.getfile(record)).resolve()
         if home not in known and home.is_relative_to(package_root(file)):
-            raise TypeError(f"{file.name} has a kernel of {record.__name__}; import it there")
+            raise TypeError(f"{file.name} has a kernel that takes {record.__name__}: import it")
 
 
 def _records(kinds: Iterable[Any]) -> Iterator[type[Any]]:
-    """Yield the NamedTuples in types of numba."""
+    """Yield the NamedTuple classes among numba types, nested ones included."""
     from numba.core import types
 
     for kind in kinds:
@@ -240,9 +248,10 @@ def _records(kinds: Iterable[Any]) -> Iterator[type[Any]]:
 
 
 @contextlib.contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    """Let one process at a time write to a folder, by a lock of SQLite: it exists on every system,
-    and is released however the process ends.
+def _write_lock(folder: Path) -> Iterator[None]:
+    """Hold an SQLite lock in a folder.
+
+    It works on every system, and is released however the process ends.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with contextlib.closing(sqlite3.connect(folder / "lock.db", timeout=60)) as lock:
@@ -250,8 +259,8 @@ def _alone(folder: Path) -> Iterator[None]:
         yield
 
 
-def _forget_older(folder: Path) -> None:
-    """Delete code that was compiled from earlier sources of the same file."""
+def _delete_older(folder: Path) -> None:
+    """Delete code that was compiled from earlier versions of the same file."""
     module = folder.name.rpartition("-")[0]
     for other in folder.parent.glob(f"{module}-*"):
         if other != folder and other.name.rpartition("-")[0] == module:
@@ -260,7 +269,7 @@ def _forget_older(folder: Path) -> None:
 
 @cache
 def _announce() -> None:
-    """Say once why the first call after an installation takes a minute."""
+    """Print once that kernels are being compiled, which takes up to a minute."""
     if watched():
         message = "compiling, once after an installation or an update; this takes up to a minute."
         print(f"selftrain: {message}", file=sys.stderr)

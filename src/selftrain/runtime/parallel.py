@@ -1,4 +1,4 @@
-"""Work on several cores: processes, and threads for kernels that release the lock."""
+"""Parallel work: processes, and threads for kernels that release the interpreter lock."""
 
 from __future__ import annotations
 
@@ -40,8 +40,10 @@ def cores(workers: int) -> int:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Use one thread of linear algebra: several take longer to meet than to compute a few hundred
-    rows, many times longer where other work uses the cores too.
+    """Limit linear algebra to one thread in this context.
+
+    For matrices of a few hundred rows, synchronising several threads takes longer than computing,
+    and many times longer if the cores are busy.
     """
     with threadpool_limits(1, "blas"):
         yield
@@ -50,9 +52,10 @@ def one_thread() -> Iterator[None]:
 def in_threads(
     work: Callable[[Item], None], items: Sequence[Item], workers: int, stop: threading.Event
 ) -> Generator[Item, None, None]:
-    """Do the work of each item in threads, or in this one if `workers` is 1; yield finished items.
+    """Apply `work` to each item in threads, or in this thread if `workers` is 1.
 
-    Closing the iterator, an error or an interrupt sets `stop`: work that looks at it ends early.
+    Yields items as they are finished. Closing the iterator, an error or an interrupt sets `stop`,
+    which `work` may check to end early.
     """
     if workers == 1:
         for item in items:
@@ -72,7 +75,7 @@ def in_threads(
 
 
 def local_processes(workers: int) -> Executor:
-    """Return processes with one thread of linear algebra each; -1: all cores."""
+    """Return a pool of processes with one thread of linear algebra each; -1: one per core."""
     from joblib.externals.loky import ProcessPoolExecutor
 
     start = {"initializer": follow_parent, "initargs": (os.getpid(),), "env": ONE_THREAD}
@@ -81,8 +84,9 @@ def local_processes(workers: int) -> Executor:
 
 
 def stop_now(executor: Executor) -> None:
-    """End the processes without waiting for their work; the thread that hands it out may fail on
-    work that is gone, and its message is dropped.
+    """Kill the processes of a pool without waiting for their work.
+
+    The pool's own thread may then fail on work that is gone; its traceback is suppressed.
     """
     hook, threading.excepthook = threading.excepthook, lambda _: None
     try:
@@ -92,12 +96,12 @@ def stop_now(executor: Executor) -> None:
 
 
 def follow_parent(parent: int) -> None:
-    """Leave ctrl-C to the parent, and do not outlive it: for processes that compute for another."""
+    """Set up a worker process: ctrl-C goes to the parent only, and the worker dies with it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+    threading.Thread(target=_exit_with, args=(parent,), daemon=True).start()
 
 
-def _end_with(parent: int) -> None:
+def _exit_with(parent: int) -> None:
     while os.getppid() == parent:
         time.sleep(0.5)
     os._exit(1)

@@ -1,14 +1,12 @@
-"""Progress of long work: done, failed, per second, time left. What `progress=` means everywhere:
+"""Progress reports of long work. The argument `progress=` means the same everywhere:
 
-- None: shown once the work has taken a second, in a terminal or a notebook;
-- True: shown at once, as plain lines elsewhere, so that a log stays readable;
-- False: never;
-- a function: called with a `ProgressReport` after every piece of work; what it raises ends the
-  work.
+- None: show progress after a second, if stderr is a terminal or in a notebook;
+- True: show it at once; plain lines if it is neither, so that a log stays readable;
+- False: show nothing;
+- a function: call it with a `ProgressReport` after every item; an exception of it ends the work.
 
-Work inside other work (a run inside a search, a search inside a sweep) leaves reporting to the
-outermost. Pieces that differ in length say how long they are expected to take: the bar and the
-time left then go by that, not by the count.
+Nested work (a run inside a search, a search inside a sweep) leaves reporting to the outermost. If
+items have expected durations, the bar and the remaining time follow these instead of the count.
 """
 
 from __future__ import annotations
@@ -23,34 +21,35 @@ from types import TracebackType
 from typing import Any, Self
 
 from ..errors import InvalidInput
-from .displays import Display, display, watched
+from .progress_displays import Display, display, watched
 
 __all__ = ["Progress", "ProgressOption", "ProgressReport", "checked_progress", "clock", "quiet"]
 
-PATIENCE = 1.0
-"""Seconds after which work has taken long."""
+SHOW_AFTER = 1.0
+"""Seconds after which progress is shown by default."""
 
-ENOUGH = 0.01
-"""The share of the work that tells the time left by itself. A smaller first piece may have been
-mostly the start of processes: then the time since that piece tells.
+RELIABLE_SHARE = 0.01
+"""Share of the work from which the remaining time is predicted after the first item alone. A
+smaller item may have taken most of its time to start processes.
 """
 
 _reporting: ContextVar[bool] = ContextVar("reporting", default=False)
-"""Whether work around this one reports, or was asked not to."""
+"""Whether enclosing work reports progress, or was asked not to."""
 
 
 @dataclass(frozen=True)
 class ProgressReport:
-    """The state of some work; as text, the sentence about it.
+    """The state of some work; `str` gives it as a sentence.
 
     Attributes:
-        noun: what the pieces are called.
-        done, failed: pieces that are finished, and how many of them without a result.
-        total: pieces in all; None where that is not known.
-        seconds: since the work began.
-        left: seconds that are left, if the rest goes on like this; None where that is not known.
-        share: of the work that is done, from 0 to 1; None where that is not known.
-        best: the smallest error found so far, of a search.
+        noun: what the items are called.
+        done: finished items, failed ones included.
+        failed: items that failed.
+        total: number of items; None if unknown.
+        seconds: time since the work began.
+        left: predicted remaining time in seconds; None if unknown.
+        share: completed share of the work, from 0 to 1; None if unknown.
+        best: smallest error found so far, for a search.
 
     >>> print(ProgressReport("seeds", done=4, failed=1, total=16, seconds=8.0, left=24.0))
     seeds 4/16, 1 failed, 0.5 per second, 0:24 left
@@ -95,7 +94,7 @@ def checked_progress(value: Any) -> ProgressOption:
 
 
 def clock(seconds: float) -> str:
-    """Return a time in hours, minutes and seconds.
+    """Format a duration as hours, minutes and seconds.
 
     >>> clock(24.2), clock(3725.0)
     ('0:24', '1:02:05')
@@ -108,7 +107,7 @@ def clock(seconds: float) -> str:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Report nothing inside this block, unless asked: for workers and servers."""
+    """Show no progress inside this block unless asked explicitly; for workers and servers."""
     token = _reporting.set(True)
     try:
         yield
@@ -117,15 +116,15 @@ def quiet() -> Iterator[None]:
 
 
 class Progress:
-    """A context in which work reports what is done.
+    """A context that counts finished items and shows progress.
 
     Arguments:
-        total: pieces of work; None if that is not known.
+        total: number of items; None if unknown.
         noun: what they are called.
-        show: the `progress=` of the verb.
-        expected: how long all pieces together are expected to take, in any unit; default: all
-            take the same.
-        often: pieces are short, so that nothing has to be shown before one is finished.
+        show: the argument `progress=` of the caller.
+        expected: expected duration of all items together, in any unit; by default all items take
+            the same time.
+        often: whether items are so short that the display can wait for the first to finish.
     """
 
     def __init__(
@@ -140,7 +139,7 @@ class Progress:
         self._equal = expected is None
         self._expected = float(total or 0) if expected is None else expected
         self._done = self._failed = 0
-        self._behind = 0.0
+        self._completed = 0.0  # expected duration of the finished items
         self._best: float | None = None
         self._first: tuple[float, float] | None = None
         self._display: Display | None = None
@@ -156,7 +155,7 @@ class Progress:
         if self._show is True:
             self._begin()
         elif self._show is None and not self._often and watched():
-            self._timer = threading.Timer(PATIENCE, self._begin)
+            self._timer = threading.Timer(SHOW_AFTER, self._begin)
             self._timer.daemon = True
             self._timer.start()
         return self
@@ -164,15 +163,20 @@ class Progress:
     def advance(
         self, count: int = 1, *, failed: int = 0, expected: float = 0.0, best: float | None = None
     ) -> None:
-        """Count finished pieces, `failed` of them without a result; they were `expected` to take
-        so long; `best` is the best error of a search so far.
+        """Count finished items.
+
+        Arguments:
+            count: number of items.
+            failed: how many of them failed.
+            expected: their expected duration.
+            best: smallest error of a search so far.
         """
         self._done += count
         self._failed += failed
-        self._behind += count if self._equal else expected
+        self._completed += count if self._equal else expected
         self._best = best
         if self._first is None:
-            self._first = (time.monotonic(), self._behind)
+            self._first = (time.monotonic(), self._completed)
         if self._show is False:
             return
         if callable(self._show):
@@ -180,7 +184,7 @@ class Progress:
             return
         now = time.monotonic()
         if self._display is None:
-            if now - self._begun < PATIENCE:
+            if now - self._begun < SHOW_AFTER:
                 return
             if not watched():
                 self._show = False
@@ -192,19 +196,19 @@ class Progress:
             self._display.update(self.report())
 
     def reach(self, done: int) -> None:
-        """Set the number of finished pieces."""
+        """Set the number of finished items."""
         self.advance(done - self._done)
 
     def extend(self, count: int, expected: float) -> None:
-        """Add pieces to the total, which are `expected` to take so long."""
+        """Add items to the total, with their expected duration."""
         if self._total is not None:
             self._total += count
         self._expected += expected
 
     def report(self) -> ProgressReport:
-        """Return the present state."""
+        """Return the current state."""
         now = time.monotonic()
-        share = min(1.0, self._behind / self._expected) if self._expected > 0 else None
+        share = min(1.0, self._completed / self._expected) if self._expected > 0 else None
         left = None if share is None or self._done == self._total else self._left(now, share)
         return ProgressReport(
             self._noun, self._done, self._failed, self._total, now - self._begun, left, share,
@@ -212,13 +216,14 @@ class Progress:
         )  # fmt: skip
 
     def _left(self, now: float, share: float) -> float | None:
-        """Return the seconds left, from what was done since the first piece if possible."""
+        """Predict the remaining seconds, from the speed since the first item if possible."""
         if self._first is None:
             return None
         since, before = self._first
-        if self._behind > before and now > since:
-            return (now - since) * max(0.0, self._expected - self._behind) / (self._behind - before)
-        return (now - self._begun) * (1 - share) / share if share >= ENOUGH else None
+        if self._completed > before and now > since:
+            left = max(0.0, self._expected - self._completed)
+            return (now - since) * left / (self._completed - before)
+        return (now - self._begun) * (1 - share) / share if share >= RELIABLE_SHARE else None
 
     def __exit__(
         self,
@@ -235,7 +240,7 @@ class Progress:
                 self._display.end()
 
     def _begin(self) -> None:
-        """Start the display; called by a timer, or by `advance`."""
+        """Start the display; called by a timer or by `advance`."""
         with self._lock:
             if self._display is None and self._show is not False:
                 shown = display()

@@ -1,8 +1,9 @@
-"""Sweeps: one computation at every point of a grid, stored, resumed, on this machine or a cluster.
+"""Sweeps: a computation at every point of a grid, stored and resumed, locally or on a cluster.
 
-`sweep` is one call (`selftrain.sweep`), `load` opens what a store holds. Underneath, a `Grid` names
-the points, a `Computation` says what one of them takes and gives, a `Store` is an SQLite file of
-finished points, `complete` computes what is missing, `gather` makes one labelled dataset of it.
+`sweep` (also `selftrain.sweep`) does it in one call; `load` reads a store. They are built from a
+`Grid` of points, a `Computation` (the function and its outputs), a `Store` (an SQLite file of
+finished points), `complete`, which computes the missing points, and `gather`, which returns them as
+one labelled dataset.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from .api import load, sweep
 from .computation import Computation, Output
 from .grid import Grid, geometric, linear
-from .run import Failure, Task, complete
+from .scheduling import Failure, Task, complete
 from .store import Memory, Store
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Import what needs xarray when it is asked for: processes that compute points start sooner."""
+    """Import `dataset`, which needs xarray, on first use: worker processes start sooner."""
     if name not in ("Sweep", "gather"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from . import dataset

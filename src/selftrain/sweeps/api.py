@@ -1,4 +1,4 @@
-"""`sweep`: a diagram in one call. `load`: what a store holds so far."""
+"""`sweep` computes a grid of points in one call; `load` reads the points in a store."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from ..recipe import Recipe
 from ..runtime.parallel import whole_workers
 from ..runtime.progress import ProgressOption, checked_progress
 from .grid import Grid, as_tuples
-from .plan import SweepPlan, outputs_of, plan_of
-from .run import Failure, complete
+from .scheduling import Failure, complete
 from .store import Memory, Store
+from .sweep_plan import SweepPlan, outputs_of, plan_of
 from .worker import Limits
 
 if TYPE_CHECKING:
@@ -45,27 +45,29 @@ def sweep(
 
     Arguments:
         problem, recipe: what all points share (`recipe`: default `Recipe()`).
-        over: the axes: fields of the problem or the recipe with the values they take. Fields that
-            vary together are one axis: `{"case": {"rho": [...], "alpha_u": [...]}}`.
-        task: "solve", "optimize", "simulate", "continuum"; or a function, called with the problem
-            and the recipe of a point, and with axes that are no fields of these by name. It returns
-            a number, or numbers and arrays by name.
-        keep: quantities to store, at the end of a run; `error_path` is the whole run over t.
-            Default: the errors of the task and what goes with them.
+        over: the axes, as fields of the problem or the recipe with their values. Fields that vary
+            together form one axis: `{"case": {"rho": [...], "alpha_u": [...]}}`.
+        task: "solve", "optimize", "simulate", "continuum", or a function. A function is called with
+            the problem and the recipe of a point, and with all other axes by name; it returns a
+            number, or a dictionary of numbers and arrays.
+        keep: names of the quantities to store. A name stands for the value at the last step; with
+            `_path` appended, as in `error_path`, for the values at all steps. The default depends
+            on the task.
         store: an SQLite file for finished points, so that the same call resumes; default: none.
-        workers: processes; 0: in this process, -1: all cores. Default: all cores if the work is
-            worth starting them.
+        workers: number of processes; 0: this process, -1: one per core. Default: one per core if
+            there is enough work.
         scheduler: the address of a Dask scheduler, or a `distributed.Client`.
-        options: arguments of the task, as of the function of its name: `{"over": ("lambda_l",
-            "lambda_u")}` for "optimize", `{"features": 4096, "seeds": 8}` for "simulate".
+        options: further arguments of the task: `{"over": ("lambda_l", "lambda_u")}` for "optimize",
+            `{"features": 4096, "seeds": 8}` for "simulate".
         retry: compute points of the store again that failed before.
-        time_limit, memory_limit: seconds and bytes that a point may take; beyond, it has failed.
+        time_limit, memory_limit: seconds and bytes that a point may take; a point that takes more
+            has failed.
         progress: None, True, False or a function of a `ProgressReport` (`runtime.progress`).
-        notice: is called with a sentence about each damage of the store; default: `print`.
+        notice: called with a sentence about each damage of the store; default: `print`.
 
     Returns:
-        An `xarray.Dataset` over the axes, NaN where a point failed; `status` and `reason` say which
-        and why; `.plot()` draws it.
+        An `xarray.Dataset` over the axes, NaN where a point failed. Its variables `status` and
+        `reason` say which points failed and why; `.plot()` draws it.
 
     >>> from selftrain import Problem, Recipe, geometric, sweep
     >>> problem = Problem(alpha_l=0.5, alpha_u=2.0, rho=0.4, delta=0.75**2, steps=4)
@@ -89,16 +91,16 @@ def sweep(
 
 
 def load(store: str | Path) -> Sweep:
-    """Return what a store holds so far of the grid that was last computed into it.
+    """Return the points in a store, of the grid that was last computed into it.
 
-    It may be called while the store grows: points that are not there yet are NaN.
+    It may be called while a sweep is running: points that are not yet stored are NaN.
     """
     from .dataset import as_dataset
 
     found = Store(store)
     if "plan" not in found.about:
         if found.damage:
-            raise StoreError(f"{found.damage[0]} is damaged; the same sweep writes it again")
+            raise StoreError(f"{found.damage[0]} is damaged; run the same sweep to restore it")
         raise InvalidInput("store", str(store), "no sweep was computed into this file")
     plan = json.loads(found.about["plan"])
     grid, outputs = Grid(as_tuples(plan["axes"])), outputs_of(plan["about"]["task"], plan["keep"])
@@ -109,27 +111,30 @@ def load(store: str | Path) -> Sweep:
 
 @contextmanager
 def opened(plan: SweepPlan, file: str | Path | None) -> Iterator[Memory]:
-    """Open the store of a plan for writing, and say in it what is computed."""
+    """Open the store of a plan for writing, and record the plan in it."""
     store = Memory() if file is None else Store(file)
     with store.writing():
         if isinstance(store, Store):
             written = {"axes": dict(plan.axes), "keep": plan.keep, "about": plan.about}
-            store.describe(plan=json.dumps({**written, "keys": plan.whole.keys(store)}))
+            store.describe(plan=json.dumps({**written, "keys": plan.grid_task.keys(store)}))
         yield store
 
 
 def run_plan(plan: SweepPlan, file: str | Path | None, **how: Any) -> tuple[Sweep, list[Failure]]:
-    """Compute what is missing of a plan; return the dataset, and the points that failed."""
+    """Compute the missing points of a plan; return the dataset, and the points that failed.
+
+    `how` takes the options of `complete`.
+    """
     from .dataset import as_dataset
 
     with opened(plan, file) as store:
-        failures = complete([plan.whole], store, **how)
-    found = plan.whole.find(store)
+        failures = complete([plan.grid_task], store, **how)
+    found = plan.grid_task.find(store)
     return as_dataset(plan.grid, plan.outputs, plan.keep, found, plan.about), failures
 
 
 def checked_limits(seconds: Any, memory: Any) -> Limits:
-    """Return the most that a point may take: seconds and bytes."""
+    """Validate `time_limit` (seconds) and `memory_limit` (bytes)."""
     if seconds is not None:
         accepted = "must be a number of seconds > 0"
         seconds = number("time_limit", seconds, lambda value: 0 < value < 1e9, accepted)

@@ -1,4 +1,4 @@
-"""What a point is: a pure function, the quantities it returns, and the key of its values."""
+"""The function that a sweep evaluates, the quantities it returns, and the keys of its values."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from .code import code_digest
+from .function_identity import Identity, identify
 from .grid import Point
-from .identity import Identity, identify
+from .package_code import code_digest
 
 
 @dataclass(frozen=True)
@@ -21,16 +21,14 @@ class Output:
     Attributes:
         symbol: as the paper writes it, in LaTeX.
         dims: names of its own dimensions; an output named like one is its coordinate.
-        unit: all quantities of the theory are pure numbers, hence "1".
     """
 
     symbol: str
     dims: tuple[str, ...] = ()
-    unit: str = "1"
 
 
-def a_moment(**_: Any) -> float:
-    """Return what a point takes when nothing is known of it."""
+def default_seconds(**_: Any) -> float:
+    """Return the time assumed for a point of a computation without an estimate."""
     return 0.05
 
 
@@ -40,19 +38,17 @@ class Computation:
 
     Arguments:
         function: called with the parameters of a point as keywords; the same parameters must give
-            the same values, in any process. A callable object may say by `source` which function
-            does its work, by `reached` what else that uses at every point, and by `parameters` what
-            the values of a point depend on.
-        outputs: what it returns; None: whatever it returns.
-        version: raise it when the function means something else than before.
-        seconds: about how long a point takes, from its parameters: it orders the work, puts cheap
-            points together, and predicts the time left.
+            the same values, in any process. A callable object may have attributes that say more:
+            `source`, the function that does its work; `reached`, what else it uses at every point;
+            `parameters`, a method that returns all that the values of a point depend on.
+        outputs: the quantities that it returns; None accepts any.
+        seconds: estimates the time of a point from its parameters, to order the work, to put cheap
+            points together, and to predict the remaining time.
     """
 
     function: Callable[..., Mapping[str, Any]]
     outputs: Mapping[str, Output] | None
-    version: int = 1
-    seconds: Callable[..., float] = field(default=a_moment)
+    seconds: Callable[..., float] = field(default=default_seconds)
 
     @property
     def name(self) -> str:
@@ -61,25 +57,26 @@ class Computation:
 
     @cached_property
     def identity(self) -> Identity:
-        """What is computed at every point, as it was when first asked for: points may change it."""
+        """The identity of the function, determined once: computing may change its state."""
         source = getattr(self.function, "source", self.function)
         return identify(source, getattr(self.function, "reached", ()))
 
     @cached_property
     def digest(self) -> str:
-        """The digest of the function with all it reaches, and of the package's code behind it."""
-        whole = f"{self.identity.digest} {code_digest(self.identity.modules)}"
+        """The digest of the function with all it uses, and of this package's code behind it."""
+        whole = f"{self.identity.digest} {code_digest(self.identity.package_modules)}"
         return hashlib.sha256(whole.encode()).hexdigest()
 
     def key(self, point: Point) -> str:
-        """Return the digest under which the values of a point are stored."""
+        """Return the key under which the values of a point are stored."""
         parameters = getattr(self.function, "parameters", dict)(point)
-        parts = [self.name, self.version, self.digest, parameters]
+        parts = [self.name, self.digest, parameters]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:40]
 
 
-def name_of(function: Any, mark: str = ":") -> str:
-    """Return module and name of a function; of a callable object, of what it calls or its class.
+def name_of(function: Any, separator: str = ":") -> str:
+    """Return the module and name of a function; for a callable object, of the function it calls or
+    of its class.
 
     >>> from functools import partial
     >>> name_of(json.dumps), name_of(partial(json.dumps, indent=1))
@@ -87,4 +84,4 @@ def name_of(function: Any, mark: str = ":") -> str:
     """
     while not hasattr(function, "__qualname__"):
         function = getattr(function, "func", None) or type(function)
-    return f"{function.__module__}{mark}{function.__qualname__}"
+    return f"{function.__module__}{separator}{function.__qualname__}"

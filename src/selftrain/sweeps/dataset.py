@@ -1,4 +1,4 @@
-"""The result of a sweep: finished points as one labelled dataset that draws itself.
+"""The result of a sweep: finished points as one labelled dataset with a `plot` method.
 
 Its dimensions are the axes of the grid, then those of each output.
 """
@@ -26,21 +26,21 @@ if TYPE_CHECKING:
 DONE, FAILED, MISSING = 0, 1, 2
 STATUS = ("done", "failed", "missing")
 OPTIONS = {"features": "N", "until": r"\tau"}
-"""Symbols of options of a task that may be axes."""
+"""Symbols of the task options that may be axes."""
 
 
 class Sweep(xr.Dataset):  # type: ignore[no-untyped-call]  # its hook for subclasses
-    """Quantities over the axes of a grid, with their symbols and units.
+    """An `xarray.Dataset` of quantities over the axes of a grid, with their symbols and units.
 
-    A dataset of xarray in everything, and `plot` draws the diagram. The variable `status` says of
-    each point whether it is done (0), failed (1) or missing (2); `reason`, if any failed, says why.
+    `plot` draws it. The variable `status` is 0 (done), 1 (failed) or 2 (missing) at each point; if
+    any point failed, the variable `reason` says why.
     """
 
     __slots__ = ()
 
     @property
-    def plot(self) -> Any:  # type: ignore[override]  # a property of xarray, too, in another way
-        """Call it to draw the diagram; the methods of xarray's accessor are there as well."""
+    def plot(self) -> Any:  # type: ignore[override]  # xarray has another kind of property here
+        """A function that draws the sweep, with the methods of xarray's own plot accessor."""
         return _Plot(self)
 
     def _repr_html_(self) -> str:
@@ -56,7 +56,7 @@ class _Plot:
     def __call__(
         self, name: str | None = None, *, title: str | None = None, ax: Axes | None = None
     ) -> Figure:
-        """Draw lines over one axis, a map over two; see `selftrain.plots.sweep`."""
+        """Draw lines over one axis or a map over two; see `selftrain.plots.sweep`."""
         from ..plots.sweep import plot_sweep
 
         return plot_sweep(self._data, name, title=title, ax=ax)
@@ -73,10 +73,12 @@ def as_dataset(
     found: Sequence[Finished | None],
     about: Mapping[str, str],
 ) -> Sweep:
-    """Return what is known of the points of a sweep, in the order of its grid.
+    """Return the points of a sweep as a dataset with their status.
 
     Arguments:
-        outputs: what the points return; None: whatever they do, of which `keep` is shown, if any.
+        outputs: the quantities that points return; None for a user's function.
+        keep: of a user's function, the quantities to include; empty for all.
+        found: the points in grid order, None where missing.
         about: attributes of the dataset.
     """
     values = [one.values if one is not None and one.reason is None else None for one in found]
@@ -101,20 +103,21 @@ def gather(
     values: Sequence[Mapping[str, Any] | None],
     names: Sequence[str] | None = None,
 ) -> xr.Dataset:
-    """Return the values of all points, in the order of `grid.points`, as a dataset; NaN for None.
+    """Return the values of all points as a dataset.
 
-    Every variable has its symbol and unit as attributes; the dataset has what all points share.
+    Every variable has its symbol and unit as attributes; the dataset has the fixed parameters.
 
     Arguments:
-        outputs: what the points return; None: whatever the first did.
-        names: the outputs that are shown; default: all.
+        outputs: the quantities that points return; None: those that the first point returned.
+        values: of each point, in the order of `grid.points`; None for NaN.
+        names: the outputs to include; all by default.
 
     >>> grid = Grid({"x": (1.0, 2.0)}, fixed={"y": 3.0})
     >>> gather(grid, {"sum": Output("x + y")}, [{"sum": 4.0}, {"sum": 5.0}])["sum"].values.tolist()
     [4.0, 5.0]
     """
     if len(values) != len(grid):
-        raise InvalidInput("values", len(values), f"one for each of {len(grid)} points is needed")
+        raise InvalidInput("values", len(values), f"must be one for each of {len(grid)} points")
     if outputs is None:
         first: Mapping[str, Any] = next((one for one in values if one is not None), {})
         outputs = {
@@ -128,18 +131,18 @@ def gather(
     for name, output in outputs.items():
         entries = [None if one is None else _entry(name, output, one) for one in values]
         known = [entry for entry in entries if entry is not None]
-        about = {"symbol": output.symbol, "units": output.unit}
+        about = {"symbol": output.symbol, "units": "1"}  # all quantities are pure numbers
         if name not in own:
             variables[name] = ((*grid.axes, *output.dims), _stacked(name, entries, grid), about)
         elif any(not np.array_equal(entry, known[0]) for entry in known):
-            raise InvalidInput(name, known[0], "all points need the same coordinate")
+            raise InvalidInput(name, known[0], "the coordinate must be the same at all points")
         elif known:
             coordinates[name] = (name, known[0], about)
     return xr.Dataset(variables, coords=coordinates, attrs={"fixed": dumps(dict(grid.fixed))})
 
 
 def _entry(name: str, output: Output, values: Mapping[str, Any]) -> Any:
-    """Return the value of an output at a point, checked against what was declared of it."""
+    """Return the value of an output at a point; raise if it is not as declared."""
     if name not in values:
         raise SelfTrainError(
             f"a point has no value of {name!r}: it has {', '.join(values) or 'none'}"
@@ -147,19 +150,19 @@ def _entry(name: str, output: Output, values: Mapping[str, Any]) -> Any:
     entry = np.asarray(values[name])
     if entry.ndim != len(output.dims) or entry.dtype.kind not in "biufUS":
         raise SelfTrainError(
-            f"a value of {name!r} is {entry.dtype} of shape {entry.shape}: numbers over "
-            f"({', '.join(output.dims)}) are expected"
+            f"a value of {name!r} must be numbers over ({', '.join(output.dims)}), got "
+            f"{entry.dtype} of shape {entry.shape}"
         )
     return entry
 
 
 def _stacked(name: str, entries: Sequence[Any], grid: Grid) -> Any:
-    """Return all entries in one array over the grid, NaN where there is none."""
+    """Return all entries as one array over the grid, NaN for None."""
     shapes = sorted({entry.shape for entry in entries if entry is not None})
     if len(shapes) > 1:
         raise SelfTrainError(
-            f"the values of {name!r} have different shapes, {shapes[0]} and {shapes[1]}: "
-            "points of one dataset need the same"
+            f"the values of {name!r} must have the same shape at all points, got {shapes[0]} and "
+            f"{shapes[1]}"
         )
     shape = shapes[0] if shapes else ()
     missing = np.full(shape, np.nan)
@@ -168,8 +171,8 @@ def _stacked(name: str, entries: Sequence[Any], grid: Grid) -> Any:
 
 
 def _coordinates(grid: Grid) -> dict[str, Any]:
-    """Return the values along each axis; an axis of several parameters is counted, and has them
-    beside it. Numbers stay as they are; others count by their text.
+    """Return the coordinates of the axes. An axis of several parameters has their values as further
+    coordinates and counts its points; values that are not numbers become text.
     """
     coordinates: dict[str, Any] = {}
     for axis, size in zip(grid.axes, grid.shape, strict=True):

@@ -1,4 +1,4 @@
-"""Which points: named axes of plain values, every combination of them, and what they all share."""
+"""Grids: named axes of plain values, all their combinations, and parameters that do not vary."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Value = bool | int | float | str | None | tuple[Any, ...]
 Point = dict[str, Value]
 
 MOST_POINTS = 100_000_000
-"""Points of a grid: more than any machine computes, few enough to be counted."""
+"""Most points of a grid; a larger one is surely a mistake."""
 
 
 def linear(first: float, last: float, points: int) -> tuple[float, ...]:
@@ -57,11 +57,11 @@ class Grid:
     """The points of a sweep.
 
     Arguments:
-        axes: for each axis its values, all different. An axis is a parameter, or several that vary
-            together: a mapping of their names to equally many values.
+        axes: the values of each axis, all different. An axis is one parameter, or several that vary
+            together: a mapping from their names to equally many values.
         fixed: parameters with the same value at every point.
 
-    A value is a number, a string, a truth value, None, or a tuple of these.
+    A value is a number, a string, a boolean, None, or a tuple of these.
 
     >>> grid = Grid({"rho": (0.2, 0.5), "steps": (1, 2, 4)}, fixed={"delta": 1.0})
     >>> len(grid), grid.shape
@@ -81,30 +81,32 @@ class Grid:
             columns = self.columns(axis)
             for name, column in columns.items():
                 if name in self.fixed:
-                    raise InvalidInput(name, self.fixed[name], "it is an axis, and fixed as well")
+                    accepted = "must not be fixed: it is an axis"
+                    raise InvalidInput(name, self.fixed[name], accepted)
                 if name in seen:
-                    raise InvalidInput(axis, name, "it belongs to another axis, too")
+                    raise InvalidInput(axis, name, "it belongs to two axes")
                 seen.add(name)
                 if not isinstance(column, (tuple, list)) or not column:
-                    raise InvalidInput(name, column, "an axis is a sequence of one value or more")
+                    raise InvalidInput(name, column, "must be a sequence of one value or more")
                 for value in column:
                     _check_plain(name, value)
             if len({len(column) for column in columns.values()}) != 1:
-                accepted = "parameters that vary together need as many values each"
+                accepted = "must have equally many values of each parameter"
                 raise InvalidInput(axis, self.axes[axis], accepted)
             rows = self._rows(axis)
             if len(set(rows)) < len(rows):
                 twice = next(row for row in rows if rows.count(row) > 1)
                 shown = twice[0] if len(twice) == 1 else twice
-                raise InvalidInput(axis, shown, "the values of an axis are all different")
+                raise InvalidInput(axis, shown, "the values of an axis must be different")
         for name, value in self.fixed.items():
             _check_plain(name, value)
         if len(self) > MOST_POINTS:
-            raise InvalidInput("axes", f"{len(self)} points", f"at most {MOST_POINTS} are possible")
+            accepted = f"must have at most {MOST_POINTS} points"
+            raise InvalidInput("axes", f"{len(self)} points", accepted)
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """How many values each axis has."""
+        """The number of values of each axis."""
         return tuple(len(self._rows(axis)) for axis in self.axes)
 
     def __len__(self) -> int:
@@ -112,7 +114,7 @@ class Grid:
 
     @cached_property
     def points(self) -> list[Point]:
-        """Keyword parameters of every point, the last axis varying fastest."""
+        """The parameters of every point by name, the last axis varying fastest."""
         names = [name for axis in self.axes for name in self.columns(axis)]
         rows = product(*(self._rows(axis) for axis in self.axes))
         return [
@@ -122,7 +124,7 @@ class Grid:
         ]  # fmt: skip
 
     def columns(self, axis: str) -> dict[str, tuple[Value, ...]]:
-        """Return the parameters of an axis with their values: one, unless several vary together."""
+        """Return the values along an axis for each of its parameters."""
         values = self.axes[axis]
         return dict(values) if isinstance(values, Mapping) else {axis: values}
 
@@ -142,7 +144,7 @@ def _check_plain(name: str, value: Any) -> None:
 
 
 def as_tuples(value: Any) -> Any:
-    """Return lists as tuples, all the way down: values of axes are never changed."""
+    """Return lists as tuples, at all levels, so that they cannot be changed."""
     if isinstance(value, Mapping):
         return {name: as_tuples(entry) for name, entry in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str):

@@ -1,11 +1,11 @@
-"""Finished points: in memory for one call, or in an SQLite file that outlives it.
+"""Finished points: in memory during one call, or in an SQLite file that persists.
 
-A store has two tables. `points` has a row for each point: its key (`computation`), task, parameters
-and values as JSON, the processor time it took, the reason if it failed, and a digest of all this.
-`about` says what was last computed, with digests, too. Every batch is one transaction, so a killed
-process leaves whole batches. One process writes at a time: it holds a lock on an empty file beside
-the store, which the system releases however the process ends. If a row does not have its digest, or
-the file is damaged, it is set aside, and what can be read of it is copied into a new one.
+The table `points` has a row per point: its key (`computation`), task, parameters and values as
+JSON, the processor time it took, the reason if it failed, and a digest of all this. The table
+`about` describes what was last computed, also with digests. Every batch is one transaction, so a
+killed process leaves whole batches. One process writes at a time: it holds a lock on an empty file
+beside the store, which the system releases however the process ends. If a digest does not match or
+the file is damaged, it is set aside, and the rows that can be read are copied into a new file.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .computation import Computation
 from .grid import Point
 
 FORMAT = "3"
-"""Of the tables; formats 1 and 2 were folders of files."""
+"""Version of the tables; formats 1 and 2 were folders of files."""
 
 TABLES = """begin;
 create table if not exists about (name text primary key, value text, digest text);
@@ -39,13 +39,13 @@ create table if not exists points (key text primary key, task text, parameters t
 commit;"""
 
 
-NO_DAMAGE = tuple(f"SQLITE_{name}" for name in ("BUSY", "LOCKED", "IOERR", "PERM", "CANTOPEN"))
-"""Errors that say nothing about the content of a file."""
+NOT_DAMAGE = tuple(f"SQLITE_{name}" for name in ("BUSY", "LOCKED", "IOERR", "PERM", "CANTOPEN"))
+"""SQLite errors that do not mean a damaged file."""
 
 
 @dataclass(frozen=True)
 class Finished:
-    """What became of a point: its values, or the reason why there are none."""
+    """A computed point: its values, or the reason why it failed."""
 
     key: str
     values: Mapping[str, Any]
@@ -56,10 +56,10 @@ class Finished:
 
 
 class Memory:
-    """Points that are held for the length of a call.
+    """Finished points in memory; base class of `Store`.
 
     Attributes:
-        damage: sentences about what could not be read.
+        damage: a description of each part that could not be read.
     """
 
     def __init__(self) -> None:
@@ -67,11 +67,11 @@ class Memory:
         self._points: dict[str, Finished] = {}
 
     def key(self, computation: Computation, point: Point) -> str:
-        """Return what a point is known by: nothing outlives the call."""
+        """Return the key of a point, valid during this call only."""
         return f"{id(computation)} {point!r}"
 
     def get(self, key: str, needed: Iterable[str] = ()) -> Finished | None:
-        """Return a point; None if it was not computed yet, or without a quantity that is needed."""
+        """Return a finished point; None if it is missing or lacks a needed quantity."""
         found = self._points.get(key)
         lacks = found is None or (not found.reason and not found.values.keys() >= set(needed))
         return None if lacks else found
@@ -80,7 +80,9 @@ class Memory:
         return len(self._points)
 
     def add(self, points: Sequence[Finished]) -> None:
-        """Add points. A success stands against a failure, and adds to what was known before."""
+        """Add points. Values replace a failure and extend earlier values; a failure replaces only
+        a failure.
+        """
         for new in points:
             old = self._points.get(new.key)
             if old is None or old.reason is not None:
@@ -90,7 +92,7 @@ class Memory:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Give the right to add points."""
+        """Return a context in which points may be added."""
         yield
 
 
@@ -98,7 +100,7 @@ class Store(Memory):
     """An SQLite file of finished points.
 
     Attributes:
-        about: texts about the whole by name.
+        about: descriptions of the last sweep, by name.
 
     >>> import tempfile
     >>> def double(x): return {"twice": 2 * x}
@@ -124,25 +126,29 @@ class Store(Memory):
         self._read()
 
     def key(self, computation: Computation, point: Point) -> str:
-        """Return the digest of all that the values of a point depend on."""
+        """Return the key of a point: a digest of everything that its values depend on."""
         return computation.key(point)
 
     def add(self, points: Sequence[Finished]) -> None:
         """Store points in one transaction."""
         if self._base is None:
-            raise StoreError(f"{self.path}: points are added within `writing()` only")
+            raise StoreError(f"{self.path}: points can be added only within `writing()`")
         super().add(points)
         self._write("points", [_row(self._points[point.key]) for point in points])
 
     def describe(self, **texts: str) -> None:
-        """Store texts about the whole."""
+        """Store descriptions of the sweep, by name."""
         self.about |= texts
         rows = [(name, text, _digest(name, text)) for name, text in texts.items()]
         self._write("about", rows)
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Give the right to add points, which one process has at a time; damage is mended."""
+        """Return a context in which points may be added; a damaged file is repaired first.
+
+        Raises:
+            StoreError: another process is writing, or the file cannot be written.
+        """
         if self._base is not None:
             yield
             return
@@ -160,7 +166,7 @@ class Store(Memory):
                 self._read()
                 owner = self.about.get("writer", "another process")
                 raise StoreError(
-                    f"{self.path}: {owner} computes into this store now; wait, or use another"
+                    f"{self.path}: {owner} computes into this store now; wait, or use another file"
                 ) from None
             try:
                 self._open()
@@ -169,7 +175,7 @@ class Store(Memory):
                 self._close()
 
     def _open(self) -> None:
-        """Open the file for writing; a damaged one is replaced by what could be read of it."""
+        """Open the file for writing; replace a damaged file by the rows that could be read."""
         self._read()
         me = f"process {os.getpid()} on {socket.gethostname()}"
         with self._errors():
@@ -178,7 +184,7 @@ class Store(Memory):
                     self._beside(end).unlink(missing_ok=True)
                 os.replace(self.path, self._beside(".damaged"))
             self._base = sqlite3.connect(self.path, timeout=60, isolation_level=None)
-            self._base.execute("pragma journal_mode=wal")  # stays as it is where WAL cannot be used
+            self._base.execute("pragma journal_mode=wal")  # no effect where WAL cannot be used
             self._base.executescript(TABLES)
             if self.damage:
                 self._write("points", [_row(point) for point in self._points.values()])
@@ -186,7 +192,7 @@ class Store(Memory):
 
     def _close(self) -> None:
         if self._base is not None:
-            with suppress(sqlite3.Error):  # a single file, unless somebody reads it now
+            with suppress(sqlite3.Error):  # leave a single file, unless someone is reading it
                 self._base.execute("pragma busy_timeout=0")
                 self._base.execute("pragma journal_mode=delete")
             self._base.close()
@@ -204,7 +210,7 @@ class Store(Memory):
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
-        """Name the file in errors of the database; those of the system stay such errors."""
+        """Name the file in database errors; disk errors become `OSError`, others `StoreError`."""
         try:
             yield
         except sqlite3.Error as error:
@@ -215,12 +221,12 @@ class Store(Memory):
             raise StoreError(f"{self.path}: {error}") from None
 
     def _read(self) -> None:
-        """Read all rows that have their digest; from both ends, if there is damage between them."""
+        """Read all rows whose digest matches; if one is damaged, from both ends of the table."""
         self.damage = []
         if not self.path.exists() or not self.path.stat().st_size:
             return
         with self.path.open("rb") as file:
-            if file.read(20)[18:] not in (b"\1\1", b"\2\2"):  # of another kind it is not written
+            if file.read(20)[18:] not in (b"\1\1", b"\2\2"):  # SQLite would open it read-only
                 self.damage.append(f"{self.path}: its header")
         for order in ("asc", "desc"):
             try:
@@ -238,16 +244,16 @@ class Store(Memory):
         if not tables:
             return
         if not {"about", "points"} <= tables:
-            raise sqlite3.DatabaseError("it lacks a table")
+            raise sqlite3.DatabaseError("a table is missing")
         for name, text, digest in base.execute("select name, value, digest from about"):
             if _digest(name, text) == digest:
                 self.about[name] = text
             else:
-                self.damage.append(f"{self.path}: what it says of its {name}")
+                self.damage.append(f"{self.path}: the entry {name!r} of its table about")
         if self.about.get("format", FORMAT) != FORMAT:
             raise StoreError(
-                f"{self.path}: a store of format {self.about['format']}, and this version of "
-                f"selftrain reads and writes format {FORMAT}; use another file"
+                f"{self.path}: its format is {self.about['format']}, but this version of selftrain "
+                f"needs format {FORMAT}; use another file"
             )
         columns = 'rowid, key, task, parameters, "values", seconds, reason, digest'
         for number, *row, digest in base.execute(
@@ -263,16 +269,16 @@ class Store(Memory):
             self.damage.append(f"{self.path}: {' '.join(state.split())}")
 
     def _check_ours(self, error: Exception) -> None:
-        """Raise unless the file was once a store: another file is never set aside."""
+        """Raise unless the file is a damaged store: no other file may be set aside."""
         with self.path.open("rb") as file:
             if b"reason text, digest text" not in file.read(1 << 16):
                 raise StoreError(f"{self.path}: it is not a store of sweeps; use another name")
-        if getattr(error, "sqlite_errorname", "").startswith(NO_DAMAGE):
+        if getattr(error, "sqlite_errorname", "").startswith(NOT_DAMAGE):
             raise StoreError(f"{self.path}: {error}") from None
 
 
 def _row(point: Finished) -> tuple[Any, ...]:
-    """Return the columns of a point in strict JSON, which any tool reads, with every digit."""
+    """Return the columns of a point, in strict JSON (readable by any tool) with all digits."""
     arrays = {name: np.asarray(value) for name, value in point.values.items()}
     values = {name: [one.dtype.str, one.shape, one.tolist()] for name, one in arrays.items()}
     parameters, packed = (json.dumps(strict(one)) for one in (point.point, values))

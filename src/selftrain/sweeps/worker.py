@@ -1,8 +1,8 @@
-"""What computes points, in this process or in others: a batch, and a result for each of its points.
+"""The computation of batches of points, in this process or in others.
 
-A batch carries its function as bytes and is unpacked where it runs, so that a function that cannot
-be imported there is an answer and not a broken process. Linear algebra takes one thread, so the
-numbers are the same in every process.
+A batch carries its function as bytes and unpickles it where it runs: a function that cannot be
+imported there is a result and not a broken process. Linear algebra uses one thread, so the numbers
+are the same in every process.
 """
 
 from __future__ import annotations
@@ -24,34 +24,33 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from ..errors import InvalidInput, SelfTrainError
-from ..runtime.children import Child
+from ..runtime.child_process import ChildProcess
 from ..runtime.progress import quiet
-from .code import fingerprint
 from .computation import Computation
+from .function_identity import LOCKS
 from .grid import Point
-from .identity import LOCKS
-from .origins import SCRIPTS, is_named
+from .introspection import SCRIPTS, is_importable
+from .package_code import package_digest
 
-KINDS_OF_VALUES = "biufU"
-"""Kinds of arrays that a point may return: truth values, numbers of at most 64 bits, text."""
+STORABLE_KINDS = "biufU"
+"""Kinds of arrays that a point may return: booleans, numbers of at most 64 bits, text."""
 
-TRIES = 3
-"""A point that ended its process this often, one after the other, has failed: kills from outside
-hit now and then, not again and again.
+ATTEMPTS = 3
+"""A point whose process is killed this often in a row has failed. Kills by others hit a point now
+and then, not every time.
 """
 
-LOADS = 5
-"""Processes that may end in a row while they load the function of a batch, with no point of this
-function computed anywhere meanwhile. Loading that ends the process does so in every process; if
-others compute, kills come from outside.
+LOAD_ATTEMPTS = 5
+"""If this many processes in a row die while they load a function, and no other process computes a
+point of it meanwhile, the function itself is at fault and the sweep ends.
 """
 
-ENDED = "its process was ended from outside, perhaps for want of memory"
-CHANGED = (
-    "a worker has other code of selftrain than this process: it was changed meanwhile, or another "
-    "version is installed there"
+KILLED = "its process was ended from outside, perhaps for want of memory"
+OTHER_PACKAGE = (
+    "a worker has different code of selftrain than this process: the code was changed meanwhile, "
+    "or another version is installed there"
 )
-DIFFERS = (
+OTHER_FUNCTION = (
     "a worker would compute something else than this process: a file of the function was changed "
     "meanwhile, or a global that it uses was changed after its module was imported; pass such "
     "values as options, or compute with workers=0"
@@ -61,90 +60,89 @@ Function = Callable[..., Mapping[str, Any]]
 
 
 class WrongReturn(InvalidInput):
-    """What the function of the points returns is no part of the dataset that was asked for."""
+    """The function returns quantities that do not fit the dataset that was asked for."""
 
 
 class Result(NamedTuple):
-    """What became of a point: its values, or the reason why there are none.
+    """The outcome of a point: its values, or the reason why it failed.
 
     Attributes:
-        seconds: of processor time.
-        ends: the sweep cannot continue, for this reason.
+        seconds: processor time.
+        fatal: whether the sweep cannot continue, for this reason.
     """
 
     values: dict[str, Any] | None
     seconds: float
     reason: str | None = None
-    ends: bool = False
+    fatal: bool = False
 
 
 class Limits(NamedTuple):
-    """The most that a point may take: seconds on the clock, bytes beyond those its process has."""
+    """Limits for one point: seconds of wall time, bytes beyond what its process already uses."""
 
     seconds: float | None = None
     memory: int | None = None
 
 
-class Packed(NamedTuple):
-    """A function as it travels.
+class PackedFunction(NamedTuple):
+    """A pickled function.
 
     Attributes:
-        identity: of what arrives, which a worker must find, too; None: it has none.
-        code: of the files of this package, which a worker must share; None: nothing is stored.
-        whole: modules of the user travel with it as they are here; else workers import them.
+        identity: digest that the unpickled function must have; None if it has no identity.
+        package: digest of this package that a worker must have; None if nothing is stored.
+        by_value: whether the user's modules are pickled in their present state; else workers
+            import them.
         paths: folders that modules are imported from.
     """
 
     content: bytes
     identity: str | None
-    code: str | None
-    whole: bool
+    package: str | None
+    by_value: bool
     paths: tuple[str, ...]
 
 
 class Batch(NamedTuple):
-    """Points that travel together with their function."""
+    """Points that are sent together with their function."""
 
-    function: Packed
+    function: PackedFunction
     points: Sequence[Point]
     limits: Limits
 
 
 def results(batch: Batch) -> Iterator[Result]:
-    """Load the function of a batch; then compute its points. The last result may end the sweep."""
-    function = _loaded(batch.function)
+    """Unpickle the function of a batch, then yield a result per point, up to a fatal one."""
+    function = _unpack(batch.function)
     if isinstance(function, str):
-        return iter([Result(None, 0.0, function, ends=True)])
+        return iter([Result(None, 0.0, function, fatal=True)])
     return _each(function, batch)
 
 
 def _each(function: Function, batch: Batch) -> Iterator[Result]:
     with threadpool_limits(1), quiet():
         for point in batch.points:
-            result = _one(function, point, batch.limits)
+            result = _compute_point(function, point, batch.limits)
             yield result
-            if result.ends:
+            if result.fatal:
                 return
 
 
-_same: set[str] = set()
-"""Identities that this process has found to be those it was sent; what its points change later does
-not count.
-"""
+_verified: set[str] = set()
+"""Identities that this process has verified; state that its points change later does not count."""
 
 
-def _loaded(packed: Packed) -> Function | str:
-    """Unpack a function and make sure that it is the one that was sent; else, say why it is not."""
+def _unpack(packed: PackedFunction) -> Function | str:
+    """Return the function, verified to be the one that was sent; or the reason why it is not."""
     sys.path.extend(path for path in packed.paths if path not in sys.path)
     try:
         function: Function = cloudpickle.loads(packed.content)
-        if packed.code is not None and packed.code != fingerprint():
-            return CHANGED
-        if packed.identity is not None and packed.identity not in _same:
+        if packed.package is not None and packed.package != package_digest():
+            return OTHER_PACKAGE
+        if packed.identity is not None and packed.identity not in _verified:
             if Computation(function, None).identity.digest != packed.identity:
-                return DIFFERS
-            _same.add(packed.identity)
-    except Exception as error:  # whatever a module raises that is imported, or a loss that is not
+                return OTHER_FUNCTION
+            _verified.add(packed.identity)
+    except Exception as error:  # an imported module may raise anything
         return (
             f"a worker could not load its work ({in_words(error)}): functions must be importable "
             "from there"
@@ -152,48 +150,48 @@ def _loaded(packed: Packed) -> Function | str:
     return function
 
 
-def _one(function: Function, point: Point, limits: Limits) -> Result:
+def _compute_point(function: Function, point: Point, limits: Limits) -> Result:
     begin = time.process_time()
-    values, reason, ends = None, None, False
+    values, reason, fatal = None, None, False
     try:
-        with _in_memory(limits.memory):
-            values = _checked(function(**point))
+        with _memory_limit(limits.memory):
+            values = _as_arrays(function(**point))
     except WrongReturn as error:
-        reason, ends = str(error), True
+        reason, fatal = str(error), True
     except MemoryError as error:
-        asked = "" if limits.memory is None else f", {limits.memory} bytes are allowed"
-        reason = f"not enough memory{asked} ({error})"
+        limit = "" if limits.memory is None else f", {limits.memory} bytes are allowed"
+        reason = f"not enough memory{limit} ({error})"
     except KeyboardInterrupt:
         raise
-    except BaseException as error:  # a user's function may raise anything, SystemExit too
+    except BaseException as error:  # a user's function may raise anything, even SystemExit
         reason = in_words(error)
-    return Result(values, time.process_time() - begin, reason, ends)
+    return Result(values, time.process_time() - begin, reason, fatal)
 
 
-def _checked(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values of a point as arrays, if they can be stored."""
+def _as_arrays(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values of a point as arrays; raise if they cannot be stored."""
     found = {name: np.asarray(value) for name, value in values.items()}
     for name, value in found.items():
         kind = value.dtype.kind
         if kind == "S":
             found[name] = np.char.decode(value, "latin-1")
-        elif kind not in KINDS_OF_VALUES or (kind != "U" and value.itemsize > 8):
+        elif kind not in STORABLE_KINDS or (kind != "U" and value.itemsize > 8):
             raise TypeError(f"the value of {name!r} is neither numbers nor text: {value.dtype}")
     return found
 
 
 @contextmanager
-def _in_memory(size: int | None) -> Iterator[None]:
-    """Let the process take so many more bytes and no more, where the system can say so."""
+def _memory_limit(size: int | None) -> Iterator[None]:
+    """Limit the memory that this process may take in addition; only Linux can do that."""
     if size is None or sys.platform != "linux":
         yield
         return
     import resource
 
     with open("/proc/self/statm", encoding="ascii") as file:
-        taken = int(file.read().split()[0]) * resource.getpagesize()
+        used = int(file.read().split()[0]) * resource.getpagesize()
     before = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (taken + size, before[1]))
+    resource.setrlimit(resource.RLIMIT_AS, (used + size, before[1]))
     try:
         yield
     finally:
@@ -201,39 +199,38 @@ def _in_memory(size: int | None) -> Iterator[None]:
 
 
 def in_words(error: BaseException) -> str:
-    """Return an error as one line that can be written anywhere."""
+    """Return an error as one line of valid UTF-8."""
     line = " ".join(f"{type(error).__name__}: {error}".split())
     return line.encode("utf-8", "backslashreplace").decode()
 
 
-class Children:
-    """Processes that compute batches, one each; they are started as needed and used again."""
+class WorkerPool:
+    """Child processes that compute one batch each; started on demand and reused."""
 
     def __init__(self) -> None:
-        self._idle: list[Child] = []
-        self._busy: set[Child] = set()
+        self._idle: list[ChildProcess] = []
+        self._busy: set[ChildProcess] = set()
         self._lock = threading.Lock()
         self._closed = False
-        self._computed: Counter[bytes] = Counter()
+        self._computed: Counter[bytes] = Counter()  # points, by pickled function
 
     def compute(self, batch: Batch) -> list[Result]:
-        """Compute a batch in a process that does nothing else.
+        """Compute a batch in a child process and wait for its results.
 
-        If the process ends, the rest of the batch is computed point by point in a new one. A point
-        that ends its process `TRIES` times in a row has failed: from the second time on nothing
-        else has run in that process.
+        If the process is killed, a new one continues with the point that was being computed. After
+        `ATTEMPTS` kills in a row that point has failed: no other point ran in the last processes.
         """
         done: list[Result] = []
         function, seconds = batch.function.content, batch.limits.seconds
-        ended, not_loaded, computed = 0, 0, 0
-        while len(done) < len(batch.points) and not (done and done[-1].ends):
+        kills, failed_loads, computed = 0, 0, 0
+        while len(done) < len(batch.points) and not (done and done[-1].fatal):
             rest = batch._replace(points=batch.points[len(done) :])
-            child = self._take(fresh=ended + not_loaded > 0)
+            child = self._take(new=kills + failed_loads > 0)
             try:
-                for result in child.answers(rest, ended > 0 or seconds is not None, seconds):
+                for result in child.answers(rest, kills > 0 or seconds is not None, seconds):
                     done.append(result)
                     self._computed[function] += 1
-                    ended = 0
+                    kills = 0
                 with self._lock:
                     self._idle.append(child)
             except TimeoutError:
@@ -241,31 +238,32 @@ class Children:
                 done.append(Result(None, float(seconds or 0), reason))
             except EOFError:
                 if child.has_begun:
-                    ended, not_loaded = ended + 1, 0
+                    kills, failed_loads = kills + 1, 0
                 else:
-                    not_loaded = not_loaded + 1 if self._computed[function] == computed else 1
+                    failed_loads = failed_loads + 1 if self._computed[function] == computed else 1
                     computed = self._computed[function]
-                if not_loaded == LOADS:
-                    raise SelfTrainError("a process for points ended while it loaded") from None
-                if ended == TRIES:
-                    done.append(Result(None, 0.0, ENDED))
-                    ended = 0
+                if failed_loads == LOAD_ATTEMPTS:
+                    raise SelfTrainError("a worker process ended while it was loading") from None
+                if kills == ATTEMPTS:
+                    done.append(Result(None, 0.0, KILLED))
+                    kills = 0
             finally:
                 self._busy.discard(child)
         return done
 
-    def _take(self, fresh: bool) -> Child:
+    def _take(self, new: bool) -> ChildProcess:
         with self._lock:
             if self._closed:
                 raise SelfTrainError("interrupted")
+            # after a fork the list may hold processes of the parent
             mine = [child for child in self._idle if child.owner == os.getpid()]
-            child = Child(results) if fresh or not mine else mine.pop()
+            child = ChildProcess(results) if new or not mine else mine.pop()
             self._idle = mine
             self._busy.add(child)
             return child
 
     def close(self) -> None:
-        """End all processes; work under way is lost."""
+        """Kill all processes; running work is lost."""
         with self._lock:
             self._closed = True
             for child in tuple(self._busy):
@@ -275,34 +273,40 @@ class Children:
             self._idle.clear()
 
 
-_children = Children()
+_pool = WorkerPool()
 
 
 def compute(batch: Batch) -> list[Result]:
-    """Compute a batch in a process that this one starts: what a worker of a cluster does."""
-    return _children.compute(batch)
+    """Compute a batch in a child of this process; called in the workers of a Dask cluster."""
+    return _pool.compute(batch)
 
 
-def pack_function(computation: Computation, stored: bool, whole: bool = False) -> Packed:
-    """Pack the function of the points, once: points that are computed here may change its state."""
+def pack_function(computation: Computation, stored: bool, by_value: bool = False) -> PackedFunction:
+    """Pickle the function of a computation.
+
+    Arguments:
+        stored: whether results go to a store, so that workers must have the same package code.
+        by_value: send the user's modules in their present state.
+    """
     try:
-        content = _pack(computation.function, computation.identity.own if whole else ())
-    except Exception as error:  # whatever a user's object raises when it is packed
-        accepted = f"it cannot be sent to the process that computes ({in_words(error)})"
-        raise InvalidInput("task", computation.name, accepted) from None
+        modules = computation.identity.user_modules if by_value else ()
+        content = _dumps(computation.function, modules)
+    except Exception as error:  # a user's object may raise anything when it is pickled
+        reason = f"it cannot be sent to the process that computes ({in_words(error)})"
+        raise InvalidInput("task", computation.name, reason) from None
     try:  # of a copy, as a worker gets it: it may hold copies of what has a name here
         identity = Computation(cloudpickle.loads(content), None).identity.digest
     except InvalidInput:
         identity = None
     paths = tuple(path for path in sys.path if path and "site-packages" not in path)
-    return Packed(content, identity, fingerprint() if stored else None, whole, paths)
+    return PackedFunction(content, identity, package_digest() if stored else None, by_value, paths)
 
 
-def _pack(value: Any, whole: Iterable[str]) -> bytes:
-    """Pickle a value; `whole`: modules that travel with it and are not imported there."""
+def _dumps(value: Any, modules: Iterable[str]) -> bytes:
+    """Pickle a value, and the content of these modules with it."""
     content = io.BytesIO()
     known = cloudpickle.list_registry_pickle_by_value()
-    names = [name for name in whole if name in sys.modules and name not in {*known, *SCRIPTS}]
+    names = [name for name in modules if name in sys.modules and name not in {*known, *SCRIPTS}]
     for name in names:
         cloudpickle.register_pickle_by_value(sys.modules[name])
     try:
@@ -314,26 +318,26 @@ def _pack(value: Any, whole: Iterable[str]) -> bytes:
 
 
 class _Pickler(cloudpickle.Pickler):  # type: ignore[misc]
-    """A pickler for what a script may hold that cloudpickle cannot send: functions with a cache and
-    cached properties arrive with an empty cache, locks open.
+    """A pickler for objects of scripts that cloudpickle rejects: cached functions and properties
+    arrive with an empty cache, locks arrive unlocked.
     """
 
     def reducer_override(self, value: Any) -> Any:
-        """Return how to build a value again."""
-        if isinstance(value, functools._lru_cache_wrapper) and not _is_importable(value):
+        """Return how to rebuild a value."""
+        if isinstance(value, functools._lru_cache_wrapper) and not _is_importable_there(value):
             return _cached, (value.__wrapped__, value.cache_parameters())
         if isinstance(value, functools.cached_property):
             return _cached_property, (value.func, value.attrname)
         if isinstance(value, LOCKS):
             return (threading.Lock if isinstance(value, LOCKS[0]) else threading.RLock), ()
-        if isinstance(value, WeakKeyDictionary):  # a generic function has one
+        if isinstance(value, WeakKeyDictionary):  # part of a `singledispatch` function
             return WeakKeyDictionary, (dict(value),)
         return super().reducer_override(value)
 
 
-def _is_importable(value: Any) -> bool:
-    away = {*SCRIPTS, *cloudpickle.list_registry_pickle_by_value()}
-    return value.__module__ not in away and is_named(value)
+def _is_importable_there(value: Any) -> bool:
+    by_value = {*SCRIPTS, *cloudpickle.list_registry_pickle_by_value()}
+    return value.__module__ not in by_value and is_importable(value)
 
 
 def _cached(function: Callable[..., Any], parameters: Mapping[str, Any]) -> Any:

@@ -28,10 +28,10 @@ from numpy.typing import NDArray
 from scipy.special import expit, log_expit, logit, ndtr
 
 from ..arrays import Array
+from ..batches import new_samples
 from ..confusion import confusion_matrix
 from ..fields import whole
 from ..problem import Mixture, Problem
-from ..protocol import new_samples
 
 __all__ = ["BayesLimits", "bayes_error", "bayes_path", "best_linear_error", "label_overlap"]
 

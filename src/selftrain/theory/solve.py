@@ -12,7 +12,7 @@ from typing import Any, overload
 from ..errors import InvalidInput
 from ..fields import number
 from ..problem import Problem
-from ..protocol import Protocol, every_sample_once, protocol_of
+from ..protocol import Protocol, protocol_of
 from ..recipe import Recipe
 from ..runtime.progress import ProgressOption, checked_progress
 from .causal.classes import ClassTrajectory
@@ -96,7 +96,7 @@ def solve(
     if problem.classes > 2:
         protocol = protocol_of(problem, recipe)
         return solve_protocol(protocol, asked, on_failure, progress, (problem, recipe))
-    if every_sample_once(problem):
+    if problem.every_sample_once:
         wanted = TOLERANCE if asked is None else asked
         return solve_exact(problem, recipe, wanted, on_failure, warm_start, progress)
     first = solve(*before_reuse(problem, recipe), on_failure=on_failure, progress=False)

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import ndtr
 
+from ..batches import new_samples
 from ..errors import InvalidInput
 from ..labelers import SoftLabels
 from ..mixture.clusters import Clusters
 from ..observables import one_minus_cosine
 from ..problem import Problem
-from ..protocol import new_samples
 from ..recipe import Recipe
 from .averages.batch import Batch, Labelling, kind_of, room_for
 from .averages.generic.averages import averages_of
@@ -64,7 +64,7 @@ def supervised_model(
     weights, positives = np.array(list(groups.values())).T
     space = space_of([*dict.fromkeys([*sets, test])])
     algebra = space.supervised([*groups])
-    loss, labeler = problem.loss_function, SoftLabels()
+    loss, labeler = problem.loss_at(0), SoftLabels()
     labels = Labelling(0.0, np.ones(weights.size), 0.0, 0.0)
     groups_of = np.array([weights, positives / weights])
     kind, wrong = kind_of(loss, labeler), problem.wrong_labels

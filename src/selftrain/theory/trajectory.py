@@ -25,11 +25,12 @@ from scipy.special import ndtr
 
 from .. import observables
 from ..arrays import Array
+from ..batches import pseudo_labeled
 from ..errors import InvalidInput, StageError
 from ..fields import expand
 from ..observables import SYMBOLS
 from ..problem import Problem
-from ..protocol import Protocol, protocol_of, pseudo_labeled
+from ..protocol import Protocol, protocol_of
 from ..recipe import Recipe
 from .solved_run import SolvedRun
 from .stats import SolverStats

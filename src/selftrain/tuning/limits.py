@@ -1,6 +1,6 @@
-"""What self-training is compared with: the lowest errors possible, and the fully supervised fit.
+"""Reference errors for self-training: the Bayes errors, and the fully supervised fit.
 
-The command line, the page and `Optimum` take them from here.
+The command line, the explorer and `Optimum` use them.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from .supervised import SupervisedOptimum, supervised_optimum
 __all__ = ["BAYES", "Limits"]
 
 BAYES = ("semi_supervised", "all_labeled", "labeled_only")
-"""The Bayes errors, as `BayesLimits` calls them."""
+"""The fields of `BayesLimits`."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Errors to compare a run of a problem with, each computed when it is first used.
+    """Reference errors of a problem, each computed on first use.
 
     Arguments:
-        bounds: of the ridge of the fully supervised fit.
+        bounds: bounds for the ridge of the fully supervised fit.
         tolerance: relative accuracy of that fit.
 
     >>> limits = Limits(Problem(alpha_l=0.5, alpha_u=2.0, rho=0.4, delta=0.75**2, steps=16))
@@ -39,12 +39,12 @@ class Limits:
 
     @cached_property
     def bayes(self) -> BayesLimits:
-        """The Bayes errors; known for spherical clusters only, others are rejected."""
+        """The Bayes errors. They are known for spherical clusters only; others raise."""
         return bayes_error(self.problem)
 
     @cached_property
     def supervised(self) -> SupervisedOptimum:
-        """The best fully supervised fit: all samples with their labels."""
+        """The best fully supervised fit: all samples with their true labels."""
         return supervised_optimum(self.problem, self.bounds, self.tolerance)
 
     @cached_property
@@ -55,7 +55,7 @@ class Limits:
         return self.bayes.semi_supervised
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values under the names of the API."""
+        """Return the limits as plain values, named as in the API."""
         if not self.problem.shaped:
             return {"bayes": {name: getattr(self.bayes, name) for name in BAYES}}
         if self.problem.classes > 2:  # a supervised optimum of K classes takes a search
@@ -70,7 +70,7 @@ class Limits:
         return {"bayes": None, "limits": values}
 
     def sentence(self, digits: int = 6) -> str:
-        """Say the limits in words."""
+        """Return the limits as a sentence."""
         if not self.problem.shaped:
             errors = [f"{getattr(self.bayes, name):.{digits}g}" for name in BAYES]
             return (

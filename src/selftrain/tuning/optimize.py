@@ -1,7 +1,6 @@
-"""`optimize`: the recipe with the smallest final error, constants or whole schedules, by adjoint
-gradients.
+"""`optimize`: find the recipe with the smallest final error, by adjoint gradients.
 
-`starts` says where a search begins, `search` how it goes down; here is what a user calls.
+`starts` chooses the starting points of a search, `search` descends from them.
 """
 
 from __future__ import annotations
@@ -20,8 +19,8 @@ from ..runtime.progress import Progress, ProgressOption, checked_progress
 from ..theory.solve import checked_tolerance, solve
 from ..theory.tolerances import TOLERANCE
 from .optimum import Optimum, active_bounds
-from .reuse import ReuseSearch
-from .search import ROUGH, ROUGHLY, WORST, Search
+from .reuse_search import ReuseSearch
+from .search import ROUGH, ROUGHLY_STATIONARY, WORST, Search
 from .starts import (
     DEFAULT,
     GIVEN,
@@ -54,28 +53,29 @@ def optimize(
     limit: int = 500,
     progress: ProgressOption = None,
 ) -> Optimum:
-    r"""The recipe with the smallest generalisation error at the last step.
+    r"""Find the recipe with the smallest generalisation error at the last step.
 
     Arguments:
         problem: the data.
         over: constants to optimise: lambda_l, lambda_u, threshold, sharpness, annealing; and
-            fix_bias, which is tried both ways.
+            fix_bias, for which both values are tried.
         bounds: (low, high) by name; default: ridges [1e-13, 0.1], threshold [0, 3], annealing [0,
             10], sharpness [0.1, 100].
-        schedule: quantities free at every step: lambda_u, threshold, sharpness; in `over` or not.
-        start: where the search begins, and what holds for everything that is not optimised (so
-            `Recipe(fix_bias=True)` optimises with a fixed bias); a recipe, or some of its fields.
-            The result is never worse than it. Without one the paper's heuristics are tried too, as
-            far as they are in `over`; `Optimum.start` says which start won.
-        method: "l-bfgs-b" with adjoint gradients, or "nelder-mead", the paper's way (constants
+        schedule: quantities optimised at every step separately: lambda_u, threshold, sharpness.
+            They need not be in `over`.
+        start: where the search starts, as a recipe or some of its fields. Everything that is not
+            optimised keeps its value (so `Recipe(fix_bias=True)` optimises with a fixed bias), and
+            the result is never worse than the start. Without a start, the paper's heuristics are
+            tried too if `over` allows them; `Optimum.start` names the start that led to the result.
+        method: "l-bfgs-b" with adjoint gradients, or "nelder-mead" as in the paper (constants
             only).
-        starts: how many starts are tried, the given one and others. Default: the given one alone,
-            unless it leads to no better an error than that of the labelled points alone; three if
-            none is given, and ten while nothing better than the labelled points alone is found.
-        tolerance: relative accuracy of the solver; the default is that of `solve`.
-        limit: most iterations of a search; `is_minimum` is False where they were too few.
-        progress: None, True, False or a function of a `ProgressReport` (`runtime.progress`), which
-            has the runs done and the best error so far.
+        starts: number of starts, the given one included. Default: one if a start is given, else
+            three; more, up to ten, as long as no result beats the supervised baseline.
+        tolerance: relative accuracy of the solver; default: that of `solve`.
+        limit: maximum number of iterations of a search; if it is too small, the result may have
+            `is_minimum` False.
+        progress: None, True, False or a function of a `ProgressReport` (`runtime.progress`) with
+            the number of runs and the best error so far.
 
     >>> from selftrain import Problem
     >>> problem = Problem(alpha_l=0.5, alpha_u=2.0, rho=0.5, delta=0.75**2, steps=16)
@@ -122,44 +122,52 @@ def optimize(
 
 
 class _Plan(NamedTuple):
-    """How to search: what the caller asked for, the name of its start, and the error to beat."""
+    """Options of a search.
+
+    Attributes:
+        name: name of the start.
+        baseline: error of the supervised baseline, to be beaten.
+    """
 
     method: str
     starts: int | None
     name: str
-    alone: float
+    baseline: float
     tolerance: float
 
     @property
-    def anywhere(self) -> bool:
+    def no_start(self) -> bool:
         """Whether the caller gave no start."""
         return self.name == DEFAULT
 
 
 def _best_bias(search: Search, begin: Recipe, plan: _Plan) -> Descent:
-    """The better of a trained and a fixed bias; the search is left with the variables of it."""
-    ways = []
+    """Search with a trained and with a fixed bias, and return the better result.
+
+    The search is left with the variables of that result.
+    """
+    found_by_bias = []
     trouble: NoGradient | None = None
     for fixed in (begin.fix_bias, not begin.fix_bias):
         there = begin.replace(fix_bias=fixed)
         search.variables, search.last = replace(search.variables, base=there), None
         try:
-            ways.append((_descended(search, there, plan), search.variables))
+            found_by_bias.append((_descended(search, there, plan), search.variables))
         except NoGradient as error:
             trouble = error
-    if not ways:
+    if not found_by_bias:
         assert trouble is not None
         raise trouble
-    found, search.variables = min(ways, key=lambda way: way[0].value)
+    found, search.variables = min(found_by_bias, key=lambda pair: pair[0].value)
     search.last = None
     return found
 
 
 def _descended(search: Search, begin: Recipe, plan: _Plan) -> Descent:
-    """Near the best optimum that was found."""
+    """Descend from the starts; return a point near the best optimum found."""
     there = Start(plan.name, search.variables.coordinates(begin))
     if isinstance(search, ReuseSearch):
-        count = plan.starts or (SEVERAL if plan.anywhere else 1)
+        count = plan.starts or (SEVERAL if plan.no_start else 1)
         others = [Start(SPREAD, x) for x in spread(search.variables, 2 * (count - 1))]
         known = known_recipes(search.variables, begin) if count > 1 else []
         found = search.follow([there, *known, *others], plan.tolerance, count)
@@ -174,15 +182,15 @@ def _descended(search: Search, begin: Recipe, plan: _Plan) -> Descent:
 
 
 def _finished(search: Search, found: Descent, plan: _Plan) -> tuple[Array, float, float]:
-    """The coordinates of the optimum, and its `conditions`."""
+    """Return the coordinates of the optimum, and its `conditions`."""
     if plan.method == "nelder-mead" and not isinstance(search, ReuseSearch):
         return found.x, *search.conditions(found.x, plan.tolerance)
     return search.finish(found.x, plan.tolerance)
 
 
 def _start_run(search: Search, begin: Recipe, tolerance: float | None) -> Any:
-    """The run with the recipe the search began from, which is a candidate like any other; None if
-    it has no end.
+    """Return the run with the recipe that the search started from, which may be the best; None if
+    it fails or collapses.
     """
     search.solves += 1
     try:
@@ -197,7 +205,7 @@ def _start_run(search: Search, begin: Recipe, tolerance: float | None) -> Any:
 def _checked(
     problem: Any, method: Any, starts: Any, limit: Any, progress: Any
 ) -> tuple[int | None, int]:
-    """`starts` and `limit` as whole numbers; `InvalidInput` for what is not accepted."""
+    """Validate the arguments; return `starts` and `limit`."""
     if not isinstance(problem, Problem):
         raise InvalidInput("problem", problem, "must be a selftrain.Problem")
     if method not in METHODS:
@@ -222,14 +230,12 @@ def _check_schedule(problem: Problem, schedule: tuple[str, ...], method: str) ->
 
 
 def _first_useful(search: Search, begin: Recipe, plan: _Plan) -> Descent:
-    """Near the best optimum that so many starts lead to; more are tried while it is no better than
-    doing nothing.
-    """
+    """Return a point near the best optimum; try more starts until one beats the baseline."""
     rough = max(ROUGH, plan.tolerance)
     if plan.starts is not None or search.problem.steps == 0:
         return rough_optimum(search, begin, plan.name, plan.starts or 1, rough)
-    for count in (SEVERAL, MANY) if plan.anywhere else (1, SEVERAL, MANY):
+    for count in (SEVERAL, MANY) if plan.no_start else (1, SEVERAL, MANY):
         found = rough_optimum(search, begin, plan.name, count, rough)
-        if found.value < plan.alone - ROUGHLY:
+        if found.value < plan.baseline - ROUGHLY_STATIONARY:
             break
     return found

@@ -1,4 +1,4 @@
-"""The result of `optimize`: the recipe, how it was found, and whether to use it."""
+"""The result of `optimize`: the recipe, how it was found, and whether to self-train at all."""
 
 from __future__ import annotations
 
@@ -30,22 +30,21 @@ if TYPE_CHECKING:
 __all__ = ["Answer", "Improvement", "Optimum", "active_bounds"]
 
 STATIONARY = 1e-6
-"""A projected gradient below this, in logarithms of ridges, counts as zero."""
+"""A projected gradient below this, in the coordinates of the search, counts as zero."""
 
 FLAT = 1e-7
-"""A curvature smaller than this is zero as far as differences of gradients can tell."""
-
+"""A curvature below this cannot be told from zero by differences of gradients."""
 
 ROUGH = 1e-5
-"""Tolerance of a run that is only mentioned."""
+"""Tolerance of runs that only serve as a hint."""
 
 HARDLY = 0.05
-"""Self-training that closes less than this part of the gap to the limit is hardly worth it."""
+"""Self-training that closes less than this share of the gap to the limit is hardly worth it."""
 
 
 @dataclass(frozen=True)
 class Improvement:
-    """A recipe that improved on all before it, after so many solves."""
+    """A recipe that was better than all before it, and the number of solves until then."""
 
     solves: int
     error: float
@@ -54,12 +53,12 @@ class Improvement:
 
 @dataclass(frozen=True)
 class Answer:
-    """What to do: so many steps of self-training with a recipe, or the supervised baseline.
+    """A recommendation: self-training with a recipe, or the supervised baseline.
 
     Attributes:
         self_training: whether to self-train at all.
-        steps: how many steps; 0 for the supervised baseline.
-        recipe: its recipe; without self-training only `lambda_l` is used.
+        steps: number of steps; 0 for the supervised baseline.
+        recipe: the recipe; without self-training only its `lambda_l` matters.
         error: the error at the last step.
     """
 
@@ -71,25 +70,26 @@ class Answer:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Optimum:
-    r"""The best self-training that was found, and the answer whether to do it.
+    r"""The best recipe that was found, and a recommendation whether to self-train with it.
 
     Attributes:
-        recipe: the best recipe of all steps. It may be worse than none of them: `answer` is what to
-            do.
-        trajectory: the run with it.
-        path: the recipes that were best until the next one, in order.
-        solves: runs of the solver the search took.
-        bounds: of each optimised name.
-        schedule: names that were free at every step.
-        active_bounds: names at a bound: "lower" or "upper"; for a schedule {"lower": steps,
-            "upper": steps}.
-        first_order: largest entry of the gradient that bounds do not hold, in the coordinates of
-            the search (logarithms of ridges and sharpness); zero at an optimum.
-        second_order: least curvature of the error along free coordinates; NaN if bounds hold all of
-            them.
-        labeled_only: the best supervised fit to the labelled points, its ridge in the same bounds.
-        start: the name of the start that led here: "given", or "default" if none was, "heuristics"
-            (the paper's), "small ridges", "shorter run", "spread" (over the bounds).
+        recipe: the best recipe with all steps. It may be worse than the supervised baseline:
+            `answer` says what to do.
+        trajectory: the run with this recipe.
+        path: the successive best recipes of the search.
+        solves: number of runs that the search solved.
+        bounds: bounds of each optimised quantity.
+        schedule: quantities that were optimised at every step separately.
+        active_bounds: quantities at a bound, with "lower" or "upper"; for a schedule with
+            {"lower": steps, "upper": steps}.
+        first_order: largest entry of the projected gradient, in the coordinates of the search
+            (logarithms of ridges and sharpness); zero at an optimum.
+        second_order: smallest curvature of the error along coordinates not at a bound; NaN if all
+            are at a bound.
+        labeled_only: the supervised baseline: the best fit to the labelled samples, its ridge in
+            the same bounds.
+        start: name of the start that led here: "given", "default" (none was given), "heuristics"
+            (of the paper), "small ridges", "shorter run", or "spread" (over the bounds).
     """
 
     recipe: Recipe
@@ -118,12 +118,12 @@ class Optimum:
 
     @property
     def self_training(self) -> bool:
-        """Whether the steps lower the error of the labelled points alone."""
+        """Whether self-training has a smaller error than the supervised baseline."""
         return self.problem.steps > 0 and self.error < self.labeled_only.error
 
     @property
     def answer(self) -> Answer:
-        """What to do: self-train with this recipe, or fit the labelled points and stop."""
+        """The recommendation: self-train with this recipe, or use the supervised baseline."""
         if self.self_training or self.problem.steps == 0:
             return Answer(self.self_training, self.problem.steps, self.recipe, self.error)
         alone = self.recipe.replace(lambda_l=self.labeled_only.ridge)
@@ -131,21 +131,19 @@ class Optimum:
 
     @property
     def is_minimum(self) -> bool:
-        """Whether gradient and curvature are those of a local minimum within the bounds, perhaps a
-        flat one.
+        """Whether gradient and curvature are those of a (possibly flat) local minimum within the
+        bounds.
         """
         return self.first_order < STATIONARY and not self.second_order < -FLAT
 
     @property
     def is_flat(self) -> bool:
-        """Whether the error hardly changes along some direction, so that the values along it mean
-        little.
-        """
+        """Whether the error hardly depends on some combination of the optimised quantities."""
         return bool(self.second_order < FLAT)
 
     @cached_property
     def limits(self) -> Limits:
-        """What the error is compared with, each computed when it is first used."""
+        """Reference errors, each computed on first use."""
         ridge = self.bounds.get("lambda_l", SEARCH_BOUNDS["lambda_l"])
         fine = self.trajectory.stats.tolerance if self.problem.by_quadrature else TOLERANCE
         return Limits(self.problem, ridge, fine)
@@ -157,7 +155,7 @@ class Optimum:
 
     @property
     def bayes(self) -> BayesLimits:
-        """The Bayes errors; known for spherical clusters only, others are rejected."""
+        """The Bayes errors. They are known for spherical clusters only; others raise."""
         return self.limits.bayes
 
     @property
@@ -167,7 +165,7 @@ class Optimum:
 
     @property
     def against(self) -> dict[str, float]:
-        """Errors to compare with."""
+        """Reference errors by description."""
         errors = {
             "t=0": float(self.trajectory.error[0]),
             "labeled only": self.labeled_only.error,
@@ -183,7 +181,7 @@ class Optimum:
 
     @property
     def advice(self) -> str:
-        """In words: whether self-training with this recipe is worth it."""
+        """A sentence that says whether self-training with this recipe is worth it."""
         alone, limit = self.labeled_only.error, self.limit
         trivial = 1.0 - max(self.trajectory.proportions)
         if self.problem.steps == 0:
@@ -208,14 +206,14 @@ class Optimum:
             still = ", and the best lambda_u is at its lower bound, where a step changes least"
             return (
                 "Self-training this way is hardly worth it: the error goes from"
-                f" {worth}{still if self._still else ''}.{self._hint}"
+                f" {worth}{still if self._ridge_at_lower_bound else ''}.{self._hint}"
             )
         return f"Self-training lowers the error from {worth}."
 
     @cached_property
     def _hint(self) -> str:
-        """What the heuristics of the paper do as they are, where the search was not allowed to try
-        them and they are worth it.
+        """A sentence that recommends the paper's heuristics, if they are clearly better and the
+        search was not allowed to use them.
         """
         allowed = self.recipe.fix_bias and "annealing" in self.bounds
         if allowed or not self.problem.by_quadrature:
@@ -237,16 +235,16 @@ class Optimum:
         )
 
     @property
-    def _still(self) -> bool:
-        """Whether the ridge of the steps is at its lower bound, all along if it is free."""
+    def _ridge_at_lower_bound(self) -> bool:
+        """Whether lambda_u is at its lower bound, at every step if it is a schedule."""
         at_bound = self.active_bounds.get("lambda_u")
         if isinstance(at_bound, dict):
             return len(at_bound.get("lower", ())) == self.problem.steps
         return at_bound == "lower"
 
     def to_frame(self) -> pd.DataFrame:
-        """The path, one row a recipe that improved; constants as they are, schedules by their last
-        entry.
+        """Return the path of the search, one row per improvement; a schedule is represented by its
+        last entry.
         """
         import pandas as pd
 
@@ -261,22 +259,20 @@ class Optimum:
         return pd.DataFrame(rows)
 
     def save(self, path: str | Path) -> Path:
-        """Write the optimum, its run and its search to a netCDF file; `Optimum.load` gives them
-        back.
-        """
-        from .stored import save
+        """Write the optimum with its run and its search to a netCDF file for `Optimum.load`."""
+        from .optimum_file import save
 
         return save(self, path)
 
     @classmethod
     def load(cls, path: str | Path) -> Optimum:
-        """Read what `save` wrote."""
-        from .stored import load
+        """Read a file that `save` wrote."""
+        from .optimum_file import load
 
         return load(path)
 
     def plot(self, *, panel: str | None = None, ax: Axes | None = None) -> Figure:
-        """The run with its limits, the schedules, and the search; one `panel` of them on `ax`."""
+        """Draw the run with its limits, the schedules, and the search; or one `panel` on `ax`."""
         from ..plots.optimum import plot_optimum
 
         return plot_optimum(self, panel=panel, ax=ax)
@@ -294,7 +290,7 @@ class Optimum:
 
 
 def active_bounds(variables: Variables, x: Array) -> dict[str, str | dict[str, tuple[int, ...]]]:
-    """Which names sit on a bound; for a schedule, at which steps."""
+    """Return the quantities that are at a bound; for a schedule, the steps at which they are."""
     low, high = variables.box()
     found: dict[str, str | dict[str, tuple[int, ...]]] = {}
     for name, place in variables.slices().items():

@@ -1,10 +1,9 @@
-r"""A search in the coordinates of `variables`: errors and gradients of recipes, and ways to
-descend.
+r"""Minimisation of the error in the coordinates of `variables`, by L-BFGS-B, Newton's method or
+Nelder-Mead.
 
-A bounded quasi-Newton method (L-BFGS-B) goes down roughly first; what it finds is finished by
-Newton's method on the gradient if the coordinates are few, else by L-BFGS-B again. Recipes whose
-labels collapse, or whose equations have no solution, count as an error of one: no line search ends
-there.
+L-BFGS-B descends first at a rough tolerance. Its result is refined by Newton's method if there are
+few coordinates, else by L-BFGS-B at the final tolerance. Recipes whose labels collapse, or whose
+equations have no solution, count as an error of one, so that no line search ends there.
 """
 
 from __future__ import annotations
@@ -31,41 +30,47 @@ from .variables import Variables
 Index = NDArray[np.intp]
 
 ROUGH = 1e-5
-"""Tolerance of the solver while starts are compared; the best one is finished at the tolerance
-asked for.
-"""
+"""Tolerance of the solver while starts are compared; the best is refined at the final tolerance."""
 
-ROUGHLY = 1e-5
-"""A gradient this small ends a rough search."""
+ROUGHLY_STATIONARY = 1e-5
+"""Projected gradient at which a rough search ends."""
 
 STATIONARY = 1e-9
-"""A gradient this small, apart from its entries at bounds, ends a search."""
+"""Projected gradient at which the final search ends."""
 
 AT_BOUND = 1e-9
-"""A coordinate so close to a bound is at it."""
+"""Distance from a bound below which a coordinate counts as at it."""
 
 NOISE = 1e-9
-"""An error that grew by less did not grow: solved runs differ by as much."""
+"""Increase of the error that is ignored: solved runs have errors of this size."""
 
 LAST_STEPS = 8
-"""Newton steps at the end of a search; each halves the gradient at least."""
+"""Maximum number of Newton steps; each must at least halve the gradient."""
 
 DIFFERENCE = 3e-4
-"""Change of a coordinate for second derivatives: the gradient is solved to many digits more."""
+"""Step of finite differences of the gradient, which is accurate to many more digits."""
 
 WORST = 1.0
-"""What a recipe without a final error counts as."""
+"""Value of a recipe without a final error."""
 
 FULL_HESSIAN = 24
-"""Up to so many free coordinates all second derivatives are taken; beyond, those along the
-smoothest directions, in which a schedule can still move.
+"""Maximum number of free coordinates for a full Hessian; with more, only the smoothest directions
+of a schedule are used.
 """
 
 
 @dataclass
 class Search:
-    """Evaluates recipes and remembers what it saw; with gradients, a run starts from the one
-    before.
+    """The objective of a search and its descent methods.
+
+    Attributes:
+        limit: maximum number of iterations.
+        bar: progress of the runs.
+        solves: number of runs solved.
+        best: smallest error so far.
+        last: the last run with a gradient, from which the next is started.
+        trouble: why the last failed run failed.
+        path: the successive best recipes.
     """
 
     problem: Problem
@@ -79,7 +84,7 @@ class Search:
     path: list[Improvement] = field(default_factory=list)
 
     def error(self, x: Array, tolerance: float) -> tuple[float, Any]:
-        """The final error at x; no trajectory where it is not a solved state."""
+        """Return the final error at x and its run; `WORST` and None if it fails or collapses."""
         self.solves += 1
         recipe = self.variables.recipe(x)
         try:
@@ -100,16 +105,16 @@ class Search:
         return value, run
 
     def report(self) -> None:
-        """Tell the progress of one more run."""
+        """Report one more run."""
         if self.bar is not None:
             self.bar.advance(best=self.best if self.best < math.inf else None)
 
     def run(self, recipe: Recipe, tolerance: float) -> Any:
-        """The run with a recipe."""
+        """Return the run with a recipe."""
         return solve(self.problem, recipe, tolerance, warm_start=self.last)
 
     def slope(self, x: Array, tolerance: float) -> tuple[float, Array]:
-        """The final error and its gradient in the coordinates."""
+        """Return the final error and its gradient in search coordinates."""
         value, run = self.error(x, tolerance)
         if run is None:
             return WORST, np.zeros(x.size)
@@ -123,40 +128,31 @@ class Search:
     def descend(
         self, x: Array, tolerance: float, enough: float = STATIONARY, limit: int | None = None
     ) -> tuple[float, Array]:
-        """L-BFGS-B from x until the gradient is `enough`; started again where its line search gives
-        up.
+        """Minimise by L-BFGS-B from x until the projected gradient is below `enough`, with restarts
+        if its line search fails.
         """
         low, high = self.variables.box()
         limit = min(self.limit, limit or self.limit)
         value = math.inf
         for _ in range(4):
-            with threadpool_limits(
-                1
-            ):  # threads of linear algebra take longer to wake than to compute
+            with threadpool_limits(1):  # starting threads would take longer than computing
                 found = minimize(
-                    self.slope,
-                    x,
-                    args=(tolerance,),
-                    jac=True,
-                    method="L-BFGS-B",
+                    self.slope, x, args=(tolerance,), jac=True, method="L-BFGS-B",
                     bounds=list(zip(low, high, strict=True)),
                     options={
-                        "maxiter": limit,
-                        "maxfun": 2 * limit,
-                        "ftol": 1e-15,
-                        "gtol": enough,
-                        "maxcor": 20,
+                        "maxiter": limit, "maxfun": 2 * limit,
+                        "ftol": 1e-15, "gtol": enough, "maxcor": 20,
                     },
-                )
+                )  # fmt: skip
             gain, value, x = value - float(found.fun), float(found.fun), np.asarray(found.x)
-            if found.status != 2 or not gain > enough**2:  # 2: the line search found no lower point
+            if found.status != 2 or not gain > enough**2:  # 2: the line search failed
                 break
         return value, x
 
     def finish(self, x: Array, tolerance: float) -> tuple[Array, float, float]:
-        """From near an optimum to it, and its `conditions`."""
+        """Refine a point near an optimum; return the optimum and its `conditions`."""
         value, slope = self.slope(x, tolerance)
-        if not value < WORST:  # a run without a gradient: nothing is known of its neighbours
+        if not value < WORST:  # without a gradient it cannot be refined
             return x, math.inf, math.nan
         free = self.free(x, slope)
         if 0 < free.size <= FULL_HESSIAN:
@@ -169,7 +165,7 @@ class Search:
         return x, *self.conditions(x, tolerance)
 
     def conditions(self, x: Array, tolerance: float) -> tuple[float, float]:
-        """Largest entry of the gradient that no bound stops, and least curvature along free
+        """Return the largest entry of the projected gradient, and the smallest curvature along free
         coordinates.
         """
         value, slope = self.slope(x, tolerance)
@@ -184,8 +180,8 @@ class Search:
     def _newton(
         self, x: Array, value: float, slope: Array, free: Index, hessian: Array, tolerance: float
     ) -> tuple[Array, Array]:
-        """Newton steps on the free coordinates as long as they shrink the gradient; x and the
-        gradient there.
+        """Make Newton steps on the free coordinates as long as they halve the gradient; return the
+        last x and the gradient there.
         """
         low, high = self.variables.box()
         for _ in range(LAST_STEPS):
@@ -203,16 +199,16 @@ class Search:
         return x, slope
 
     def free(self, x: Array, slope: Array) -> Index:
-        """Coordinates that no bound stops: off the bounds, or pushed away from them."""
+        """Return the coordinates that are not at a bound, or that would move away from it."""
         low, high = self.variables.box()
         pressed = ((x <= low + AT_BOUND) & (slope >= 0)) | ((x >= high - AT_BOUND) & (slope <= 0))
         return np.flatnonzero(~pressed)
 
     def hessian(self, x: Array, slope: Array, free: Index, tolerance: float) -> Array:
-        """Second derivatives along free coordinates by differences to the gradient at x; smooth
-        directions of many.
+        """Return second derivatives along free coordinates by differences of gradients; if there
+        are too many coordinates, along the smoothest directions only.
 
-        Over the distance of a difference a hundred times the tolerance is good to a few digits.
+        For a few digits a hundred times the tolerance is enough.
         """
         low, high = self.variables.box()
         rough = min(100 * tolerance, 1e-3)
@@ -232,7 +228,7 @@ class Search:
         return np.asarray(0.5 * (hessian + hessian.T))
 
     def simplex(self, x: Array, tolerance: float) -> tuple[float, Array]:
-        """Nelder-Mead from x, as the paper does."""
+        """Minimise by Nelder-Mead from x, as the paper does."""
         low, high = self.variables.box()
         size = np.minimum(0.3, 0.25 * (high - low))
         corners = x + np.diag(np.where(x + size <= high, size, -size))

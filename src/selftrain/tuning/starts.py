@@ -1,9 +1,9 @@
-r"""Where a search begins: the given recipe, the heuristics of the paper, the optima of shorter runs
-and of fewer variables, points spread over the bounds.
+r"""Starting points of a search: the given recipe, the heuristics of the paper, the optima of
+shorter runs and of fewer variables, points spread over the bounds.
 
-Valleys are narrow where labels may be sharpened and selected at once: from most points the way down
-leads to hard labels, where the error no longer depends on the sharpness. So a threshold is added
-last, to the optimum without one; and a schedule is set free after its best constant is known.
+If labels may be both sharpened and selected, the valleys of the error are narrow: from most points
+the descent leads to hard labels, where the error no longer depends on the sharpness. So a threshold
+is added last, to the optimum without one; and a schedule starts from its best constant.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from scipy.stats import qmc
 from ..arrays import Array
 from ..recipe import Recipe
 from .heuristics import heuristic_recipes, small_ridge_recipes
-from .search import ROUGHLY, WORST, Search
+from .search import ROUGHLY_STATIONARY, WORST, Search
 from .variables import Variables, forward
 
 SEVERAL, MANY = 3, 10
-"""Starts that are tried if none is given; if these lead nowhere."""
+"""Number of starts if none is given, and if these do not beat the supervised baseline."""
 
 ROUGHEST = 1e-4
 """Tolerance while candidates are ranked."""
 
 TRIED_THRESHOLDS = (0.0, 0.5, 1.5)
-"""Where the threshold is when it is added to an optimum without one."""
+"""Thresholds that are tried when one is added to an optimum without."""
 
 USUAL = {
     "lambda_l": (1e-5, 0.1),
@@ -35,26 +35,25 @@ USUAL = {
     "sharpness": (0.5, 3.0),
     "annealing": (0.0, 0.3),
 }
-"""Where optima are common; far outside, runs are slow and rarely good."""
-
+"""Ranges in which optima are common; far outside, runs are slow and rarely good."""
 
 GIVEN, DEFAULT = "given", "default"
 HEURISTICS, SMALL_RIDGES = "heuristics", "small ridges"
 SHORTER, SPREAD = "shorter run", "spread"
-"""Names of starts: the recipe of the caller or that of `Recipe()`, the paper's heuristics, ridges
-that fall with the number of steps, the optimum of a shorter run, points spread over the bounds.
+"""Names of starts: the recipe of the caller or `Recipe()`, the paper's heuristics, ridges that
+scale as 1/T, the optimum of a shorter run, points spread over the bounds.
 """
 
 
 class Start(NamedTuple):
-    """Where a search begins."""
+    """A starting point and its name."""
 
     name: str
     x: Array
 
 
 class Descent(NamedTuple):
-    """Where a search came to, and the name of the start it came from."""
+    """The end of a descent: value, coordinates, and the name of the start."""
 
     value: float
     x: Array
@@ -64,7 +63,12 @@ class Descent(NamedTuple):
 def rough_optimum(
     search: Search, begin: Recipe, name: str, starts: int, tolerance: float
 ) -> Descent:
-    """Near the best optimum that several starts lead to; `name` is that of `begin`."""
+    """Descend from several starts; return a point near the best optimum found.
+
+    Arguments:
+        name: name of the start `begin`.
+        starts: number of starts.
+    """
     free = search.variables
     if free.schedule and not _has_schedule(begin, free):
         before, recipe = _optimum_of(search, free.names, begin, name, starts, tolerance)
@@ -91,16 +95,16 @@ def rough_optimum(
 
 
 def descent(search: Search, start: Start, tolerance: float, limit: int | None = None) -> Descent:
-    """The way down from a start; a run without a gradient stands as it is."""
-    value, x = search.descend(start.x, tolerance, ROUGHLY, limit)
+    """Descend from a start; return the start itself if its run has no gradient."""
+    value, x = search.descend(start.x, tolerance, ROUGHLY_STATIONARY, limit)
     if not value < WORST:
         value, x = search.error(start.x, tolerance)[0], start.x
     return Descent(value, x, start.name)
 
 
 def known_recipes(free: Variables, begin: Recipe) -> list[Start]:
-    """Recipes known to work, as far as the search may go to them: only what is free is moved, and
-    into its bounds.
+    """Return recipes that work well, with only the free quantities changed, clipped to their
+    bounds.
     """
     known = [(SMALL_RIDGES, recipe) for recipe in small_ridge_recipes(begin, free.steps)]
     if {"annealing", "sharpness"} & set(free.names):
@@ -118,7 +122,9 @@ def _optimum_of(
     starts: int,
     tolerance: float,
 ) -> tuple[Descent, Recipe]:
-    """Near the best recipe with these names constant and everything else as at the beginning."""
+    """Return a point near the optimum over these constants, all else as in `begin`; and its
+    recipe.
+    """
     free = search.variables
     bounds = {name: free.bounds[name] for name in names}
     search.variables = Variables(begin, names, bounds, (), free.steps)
@@ -129,13 +135,13 @@ def _optimum_of(
 
 
 def _adds_threshold(free: Variables, begin: Recipe) -> bool:
-    """Whether labels are shaped and selected, and the beginning selects nothing."""
+    """Return whether sharpening and selection are both free, and `begin` has no threshold."""
     shaped = {"sharpness", "annealing"} & set(free.names)
     return bool(shaped) and "threshold" in free.names and begin.threshold == 0
 
 
 def spread(free: Variables, count: int) -> list[Array]:
-    """A few points spread evenly over the part of the bounds where optima are common."""
+    """Return points spread evenly over the part of the bounds where optima are common."""
     low, high = free.box()
     for i, name in enumerate(free.names):
         least, most = USUAL[name]
@@ -146,7 +152,7 @@ def spread(free: Variables, count: int) -> list[Array]:
 
 
 def _distinct(ranked: list[Start], count: int) -> list[Start]:
-    """The first `count` starts that are not close to one before them."""
+    """Return the first `count` starts that are not close to an earlier one."""
     chosen: list[Start] = []
     for start in ranked:
         if all(np.abs(start.x - other.x).max() > 0.5 for other in chosen):
@@ -159,8 +165,8 @@ def _value(found: Descent) -> float:
 
 
 def _shorter(search: Search, begin: Recipe, tolerance: float) -> list[Array]:
-    """The optimum of a run of an eighth of the steps: as it is, and with ridge and annealing for
-    the longer run.
+    """Return the optimum of a run with an eighth of the steps: as it is, and with ridge and
+    annealing scaled to the longer run.
     """
     problem, free = search.problem, search.variables
     steps = problem.steps // 8
@@ -181,7 +187,7 @@ def _shorter(search: Search, begin: Recipe, tolerance: float) -> list[Array]:
     brief = Search(first, Variables(base, free.names, free.bounds, (), steps))
     candidates = [brief.variables.coordinates(base), *_shorter(brief, base, tolerance)]
     ranked = sorted(candidates, key=lambda x: brief.error(x, tolerance)[0])
-    value, x = brief.descend(ranked[0], tolerance, 10 * ROUGHLY, 30)
+    value, x = brief.descend(ranked[0], tolerance, 10 * ROUGHLY_STATIONARY, 30)
     search.solves += brief.solves
     if not value < WORST:
         return []

@@ -1,7 +1,8 @@
-r"""Supervised fits at their best ridge: of the labelled samples alone, and fully supervised.
+r"""Supervised fits at their best ridge: to the labelled samples only, and fully supervised.
 
-Fully supervised is $\epsilon_g^{(SL)}$ of the paper: one fit to $\alpha_L + \sum_t \alpha_U^{(t)}$
-labelled samples per feature; under domain shift every batch has its own $(\rho, \Delta)$.
+The error of the fully supervised fit is the paper's $\epsilon_g^{(SL)}$: one fit to $\alpha_L +
+\sum_t \alpha_U^{(t)}$ labelled samples per feature; under domain shift every batch has its own
+$(\rho, \Delta)$.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ class SupervisedFit:
         error: generalisation error on the test mixture of the problem.
         ridge: $\lambda$.
         cosine: $m/\sqrt q$; NaN for K classes.
-        active_bound: "lower" or "upper" if the best ridge sits on that bound, else None.
+        active_bound: "lower" or "upper" if the best ridge is at that bound, else None.
     """
 
     error: float
@@ -64,7 +65,7 @@ class SupervisedFit:
 
 @dataclass(frozen=True)
 class SupervisedOptimum(SupervisedFit):
-    """The best fit within bounds, and the best one without (up to 1e6) as `unbounded`."""
+    """The best fit within bounds, and (`unbounded`) the best fit with any ridge up to 1e6."""
 
     bounds: tuple[float, float] = (0.0, LARGEST_RIDGE)
     unbounded: SupervisedFit | None = None
@@ -93,9 +94,9 @@ def supervised_optimum(
     """Find the best ridge of the fully supervised fit.
 
     Arguments:
-        problem: the data; all batches count as labelled.
-        bounds: range of the ridge, the same as the recipe's it is compared with; a lower bound of 0
-            stands for 1e-13.
+        problem: the data; all batches are taken as labelled.
+        bounds: bounds for the ridge; use those of the recipe that it is compared with. A lower
+            bound of 0 means 1e-13.
         tolerance: relative accuracy of each fit.
 
     >>> from selftrain import Problem
@@ -128,7 +129,7 @@ def supervised_optimum(
 def labeled_optimum(
     problem: Problem, bounds: tuple[float, float], tolerance: float
 ) -> SupervisedFit:
-    """Find the best ridge of the labelled samples alone, on the test mixture of the problem."""
+    """Find the best ridge for the labelled samples only, on the test mixture of the problem."""
     if problem.classes > 2:
         return _best_of_classes(problem, bounds, labeled_only=True)
     alone = problem.labeled_alone().replace(test=problem.test_pair)
@@ -180,7 +181,7 @@ def _best(
         try:
             return fit(math.exp(x)).error
         except StageError:
-            return math.inf  # a ridge too small for this loss to be solved is no candidate
+            return math.inf  # the ridge is too small for this loss
 
     errors = [error_at(float(x)) for x in grid]
     at = int(np.argmin(errors))

@@ -1,9 +1,8 @@
-r"""What a search moves: entries of a recipe, their bounds, and coordinates in which a step means
-the same everywhere.
+r"""The variables of a search: free entries of a recipe, their bounds, and their coordinates.
 
-A ridge and a sharpness live on a logarithmic scale, a threshold on its own, an annealing rate on
-one that is linear below its scale and logarithmic above. A name in `over` is one number for all
-steps, unless it is in `schedule` too: then it is one number per step.
+Ridges and sharpness have logarithmic coordinates, a threshold is its own coordinate, and that of an
+annealing rate is linear below `ANNEALING_SCALE` and logarithmic above. A name in `over` is one
+number for all steps; a name in `schedule` is one number per step.
 """
 
 from __future__ import annotations
@@ -25,10 +24,10 @@ from ..recipe import Recipe
 from ..theory.gradients.gradient import Gradient
 
 PER_STEP = ("lambda_u", "threshold", "sharpness")
-"""What may be free at every step; annealing is a way to write a schedule of the sharpness."""
+"""Quantities that may be free at every step; annealing is itself a schedule of the sharpness."""
 
 BIAS = "fix_bias"
-"""May be in `over` too; it is no number, so both are searched."""
+"""May be in `over` too; both of its values are searched."""
 
 ANNEALING_SCALE = 0.03
 _LOGARITHMIC = ("lambda_l", "lambda_u", "sharpness")
@@ -39,10 +38,10 @@ class Variables:
     """The free entries of a recipe as a vector of coordinates.
 
     Attributes:
-        base: the recipe that holds everything that is not free.
+        base: recipe with the values of everything that is not free.
         names: free quantities, constants first.
-        bounds: of each, in its own units.
-        schedule: those of them that are free at every step.
+        bounds: bounds of each quantity (not of its coordinate).
+        schedule: quantities that are free at every step.
         steps: number of steps.
     """
 
@@ -53,11 +52,11 @@ class Variables:
     steps: int
 
     def size(self, name: str) -> int:
-        """How many coordinates a name has."""
+        """Return the number of coordinates of a quantity."""
         return self.steps if name in self.schedule else 1
 
     def slices(self) -> dict[str, slice]:
-        """Where each name is in the vector."""
+        """Return the place of each quantity in the vector."""
         places, begin = {}, 0
         for name in self.names:
             places[name] = slice(begin, begin + self.size(name))
@@ -65,7 +64,7 @@ class Variables:
         return places
 
     def recipe(self, x: Array) -> Recipe:
-        """The recipe at the coordinates x."""
+        """Return the recipe at the coordinates x."""
         values: dict[str, Any] = {}
         for name, place in self.slices().items():
             low, high = self.bounds[name]
@@ -74,7 +73,7 @@ class Variables:
         return self.base.replace(**values)
 
     def coordinates(self, recipe: Recipe) -> Array:
-        """The coordinates of a recipe."""
+        """Return the coordinates of a recipe."""
         parts = [
             forward(name, np.broadcast_to(getattr(recipe, name), self.size(name)))
             for name in self.names
@@ -82,7 +81,7 @@ class Variables:
         return np.concatenate(parts).astype(float)
 
     def box(self) -> tuple[Array, Array]:
-        """Lower and upper bounds of the coordinates."""
+        """Return lower and upper bounds of the coordinates."""
         low, high = (
             np.repeat(
                 [float(forward(name, self.bounds[name][side])) for name in self.names],
@@ -93,7 +92,7 @@ class Variables:
         return low, high
 
     def slope(self, x: Array, gradient: Gradient) -> Array:
-        """The gradient in the coordinates."""
+        """Return the gradient with respect to the coordinates."""
         out = np.empty(x.size)
         for name, place in self.slices().items():
             free = name in self.schedule
@@ -126,7 +125,7 @@ def derivative(name: str, x: Array) -> Array:
 def variables(
     problem: Problem, over: Any, schedule: Any, bounds: Any, start: Any
 ) -> tuple[Variables, Recipe]:
-    """Checked variables, and the recipe the search starts from."""
+    """Validate the arguments of `optimize`; return the variables and the recipe to start from."""
     free = _names("schedule", schedule)
     constants = tuple(name for name in _names("over", over) if name not in free)
     names = (*constants, *free)
@@ -134,17 +133,18 @@ def variables(
         raise InvalidInput("over", over, f"must have at least one of {', '.join(SEARCH_BOUNDS)}")
     for name in free:
         if name not in PER_STEP:
-            accepted = f"free at every step may be {', '.join(PER_STEP)}"
-            raise InvalidInput("schedule", name, accepted)
+            raise InvalidInput("schedule", name, f"must be one of {', '.join(PER_STEP)}")
     if "annealing" in names and "sharpness" in free:
-        raise InvalidInput("over", "annealing", "a free schedule of the sharpness contains it")
+        accepted = "must not have annealing if the sharpness is free at every step"
+        raise InvalidInput("over", "annealing", accepted)
     if problem.steps == 0 and names != ("lambda_l",):
-        raise InvalidInput("over", names, "with steps = 0 only lambda_l acts")
+        raise InvalidInput("over", names, "must be lambda_l only if steps = 0")
     limits = _bounds(bounds, names)
     base = _start(start)
     hard = np.isinf(base.sharpness).any() or isinstance(base.label_function, HardLabels)
     if hard and {"sharpness", "annealing"} & set(names):
-        raise InvalidInput("over", names, "hard labels have no sharpness to optimise")
+        accepted = "must not have sharpness or annealing with hard labels"
+        raise InvalidInput("over", names, accepted)
     middle: dict[str, float] = {}
     for name in names:
         value = getattr(base, name)
@@ -164,15 +164,13 @@ def variables(
 
 
 def without_bias(over: Any, schedule: Any) -> tuple[tuple[str, ...], bool]:
-    """The names of `over` that are numbers, and whether the bias is to be trained or fixed,
-    whichever is better.
-    """
+    """Return `over` without `fix_bias`, and whether `fix_bias` was in it."""
     names = (over,) if isinstance(over, str) else over
     if not isinstance(names, Sequence) or BIAS not in names:
         return over, False
     numbers = tuple(name for name in names if name != BIAS)
     if not numbers and not schedule:
-        accepted = f"besides {BIAS} at least one of {', '.join(SEARCH_BOUNDS)} is needed"
+        accepted = f"must have, besides {BIAS}, at least one of {', '.join(SEARCH_BOUNDS)}"
         raise InvalidInput("over", over, accepted)
     return numbers, True
 
@@ -201,8 +199,8 @@ def _bounds(bounds: Any, names: tuple[str, ...]) -> dict[str, tuple[float, float
 
 
 def _pair(name: str, pair: Any) -> tuple[float, float]:
-    """Checked bounds; a ridge of zero, which has no logarithm, stands for the smallest of the
-    default bounds.
+    """Validate a pair of bounds; a ridge of zero, which has no logarithm, becomes the smallest
+    ridge.
     """
     field = f"bounds[{name}]"
     accepted = "must be two finite numbers with 0 <= low < high"

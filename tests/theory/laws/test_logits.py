@@ -152,7 +152,7 @@ def test_samples_obey_the_equations_that_the_solver_solved(name: str) -> None:
     sampled logits.
     """
     run = run_of(name)
-    loss = run.problem.loss_function
+    loss = run.problem.loss_at(0)
     settings = run.recipe.at_steps(PROBLEM.steps)
     points = run.training_logits(STEP).sample(200_000, seed=5)
     target = run.recipe.label_function.target(

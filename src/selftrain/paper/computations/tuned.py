@@ -17,7 +17,7 @@ from ...problem import Problem
 from ...recipe import Recipe
 from ...tuning.optimize import optimize
 from ...tuning.optimum import Optimum
-from ...tuning.search import ROUGH, ROUGHLY, WORST, Search
+from ...tuning.search import ROUGH, ROUGHLY_STATIONARY, WORST, Search
 from ...tuning.variables import variables
 
 TOLERANCE = 1e-9
@@ -45,7 +45,7 @@ def tuned(
     for start in starts:
         free, begin = variables(problem, over, (), bounds, start)
         search, x = Search(problem, free), free.coordinates(begin)
-        value, found = search.descend(x, ROUGH, ROUGHLY, 40)
+        value, found = search.descend(x, ROUGH, ROUGHLY_STATIONARY, 40)
         if value == WORST:  # no gradient at the start: it stands as it is
             value, found = search.error(x, ROUGH)[0], x
         tried.append((value, free.recipe(found)))

@@ -1,9 +1,9 @@
-"""The source files behind a module: its own, and all that it imports from its package.
+"""The source files that a module depends on: its own, and all that it imports from its package.
 
-Whoever stores a result of code (compiled kernels, points of a sweep) must notice when that code
-changes, however far away. Imports are found in the text: at the top, inside functions, over several
-lines; not those for type checkers, nor what a package imports when a name is first used. A file too
-many costs a computation, a file too few a wrong number.
+A cached result (a compiled kernel, a point of a sweep) must be discarded when any code behind it
+changes. Imports are found in the text, at the top and inside functions, but not those for type
+checkers, nor what a package imports when a name is first used (`__getattr__`). One file too many
+costs a computation; one too few could give a wrong number.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _COMPUTED = re.compile(r"^[^#\n]*\b(?:import_module|__import__)\(", re.MULTILINE
 
 
 def package_root(file: Path) -> Path:
-    """Return the folder of the outermost package that a file belongs to; its own if in none.
+    """Return the folder of the outermost package that contains a file; its own if there is none.
 
     >>> package_root(Path(__file__)).name
     'selftrain'
@@ -37,8 +37,10 @@ def package_root(file: Path) -> Path:
 
 
 def sources(file: Path, without: Collection[str] = ()) -> tuple[Path, ...]:
-    """Return a file and every file of its package that it imports, directly or through others,
-    sorted; `without` names subpackages that do not count.
+    """Return a file and every file of its package that it imports, directly or not, sorted.
+
+    Arguments:
+        without: subpackages and modules at the top of the package that do not count.
 
     >>> [path.name for path in sources(Path(__file__))]
     ['errors.py', '__init__.py', 'sources.py']
@@ -56,19 +58,19 @@ def sources(file: Path, without: Collection[str] = ()) -> tuple[Path, ...]:
 
 
 def check_imports(file: Path, without: Collection[str] = ()) -> None:
-    """Reject imports below a file that cannot be followed: computed ones."""
+    """Raise if a file, or one that it imports, computes the name of a module to import."""
     for source in sources(file, without):
         text = _NOT_LOADED.sub("", source.read_text(encoding="utf-8"))
         computed = _COMPUTED.search(text)
         if computed:
             raise SelfTrainError(
-                f"{source}: a computed import cannot be followed ({computed[0].strip()}...); "
-                "import by a statement, so that stored points know what they depend on"
+                f"{source}: a computed import cannot be followed ({computed[0].strip()}...): use "
+                "an import statement, so that it is known what stored points depend on"
             )
 
 
 def sources_digest(files: Iterable[Path], root: Path) -> str:
-    """Return a digest of files, by their places below `root` and their contents."""
+    """Return a digest of the paths of files below `root` and of their contents."""
     digest = hashlib.sha256()
     for file in files:
         digest.update(f"{file.relative_to(root).as_posix()}\n".encode())
@@ -78,7 +80,7 @@ def sources_digest(files: Iterable[Path], root: Path) -> str:
 
 @cache
 def _imported(file: Path, root: Path) -> tuple[Path, ...]:
-    """Return the files of the package that one file imports, those of its own packages included."""
+    """Return the files that one file imports from its package, with the packages it is in."""
     text = _NOT_LOADED.sub("", file.read_text(encoding="utf-8"))
     below = root in file.parents
     found = [one / "__init__.py" for one in file.parents if below and root in one.parents]
@@ -89,7 +91,7 @@ def _imported(file: Path, root: Path) -> tuple[Path, ...]:
             files = list(_files_of(folder, names))
             if not files:
                 raise SelfTrainError(
-                    f"{file}: it imports {_dotted(folder, root)}, which is not there"
+                    f"{file}: it imports {_dotted(folder, root)}, which does not exist"
                 )
             found += files
     for modules in _IMPORT.findall(text):
@@ -101,7 +103,7 @@ def _imported(file: Path, root: Path) -> tuple[Path, ...]:
 
 
 def _base(module: str, file: Path, root: Path) -> Path | None:
-    """Return where a module of the package would be, without suffix; None for other packages."""
+    """Return the path of a module of the package without suffix; None for other packages."""
     name = module.lstrip(".")
     dots = len(module) - len(name)
     if dots:
@@ -120,7 +122,7 @@ def _dotted(place: Path, root: Path) -> str:
 
 
 def _files_of(place: Path, names: str) -> Iterator[Path]:
-    """Yield the files of `from place import names`: modules among the names, or `place` itself."""
+    """Yield the files that `from place import names` loads: submodules, or `place` itself."""
     if not place.is_dir():
         file = place.with_name(f"{place.name}.py")
         if file.is_file():

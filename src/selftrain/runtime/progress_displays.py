@@ -1,4 +1,4 @@
-"""Where progress is shown: a bar on a terminal, a line in a notebook, plain lines elsewhere."""
+"""Displays of progress: a bar on a terminal, a line in a notebook, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from .progress import ProgressReport
 
-EVERY, EVERY_LINE = 0.1, 5.0
-"""Seconds between two updates of a bar, and between two plain lines."""
+BAR_SECONDS, LINE_SECONDS = 0.1, 5.0
+"""Shortest time between two updates of a bar, and between two plain lines."""
 
 
 def in_notebook() -> bool:
-    """Return whether this process is the kernel of a notebook."""
+    """Return whether this process is a notebook kernel."""
     shell = sys.modules.get("IPython")
     return shell is not None and type(shell.get_ipython()).__name__ == "ZMQInteractiveShell"
 
 
 def watched() -> bool:
-    """Return whether output goes to a terminal or a notebook."""
+    """Return whether stderr is a terminal, or this process a notebook kernel."""
     return (sys.stderr is not None and sys.stderr.isatty()) or in_notebook()
 
 
 class Display(Protocol):
-    """A place that shows reports, at most one in `every` seconds."""
+    """A display of reports, updated at most once in `every` seconds."""
 
     every: float
 
@@ -36,7 +36,7 @@ class Display(Protocol):
 
 
 def display() -> Display:
-    """Return the display that suits this process."""
+    """Return the display for this process."""
     if in_notebook():
         return Notebook()
     return Bar() if sys.stderr.isatty() else Lines()
@@ -45,23 +45,23 @@ def display() -> Display:
 class Lines:
     """Plain lines on stderr."""
 
-    every = EVERY_LINE
+    every = LINE_SECONDS
 
     def begin(self, report: ProgressReport) -> None:
-        """Write nothing yet."""
+        """No-op: the first line is written by an update."""
 
     def update(self, report: ProgressReport) -> None:
         """Write a line."""
         print(report, file=sys.stderr)
 
     def end(self) -> None:
-        """Leave what was written."""
+        """No-op: lines stay."""
 
 
 class Bar:
-    """A bar on a terminal, gone when the work is done."""
+    """A bar on a terminal that disappears when the work is done."""
 
-    every = EVERY
+    every = BAR_SECONDS
 
     def begin(self, report: ProgressReport) -> None:
         """Show a bar; it pulses while the total is unknown."""
@@ -76,7 +76,7 @@ class Bar:
         self.update(report)
 
     def update(self, report: ProgressReport) -> None:
-        """Move the bar, and change the sentence beside it."""
+        """Move the bar and update its text."""
         total = None if report.share is None else 1.0
         done = report.share or 0.0
         self._bar.update(self._task, total=total, completed=done, description=str(report))
@@ -87,13 +87,13 @@ class Bar:
 
 
 PROGRESS = {"selftrain": "progress"}
-"""Metadata of a line of progress in a notebook, so that others can drop it."""
+"""Metadata of a progress line in a notebook, so that tools can remove it."""
 
 
 class Notebook:
     """A line below the cell, replaced at every update."""
 
-    every = 2 * EVERY
+    every = 2 * BAR_SECONDS
 
     def begin(self, report: ProgressReport) -> None:
         """Show the line."""
@@ -106,11 +106,11 @@ class Notebook:
         self._place.update(Text(str(report)), metadata=PROGRESS)
 
     def end(self) -> None:
-        """Leave the last line."""
+        """No-op: the last line stays."""
 
 
 class Text:
-    """A line as a notebook shows it: without quotes."""
+    """A string whose repr has no quotes, for display in a notebook."""
 
     def __init__(self, line: str):
         self._line = line

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from selftrain import SelfTrainError, simulate, solve
-from selftrain.runtime.sources import check_imports, sources
-from selftrain.sweeps.code import ROOT, WITHOUT_EQUATIONS, syntax
+from selftrain.runtime.source_files import check_imports, sources
+from selftrain.sweeps.package_code import NOT_COMPUTING, ROOT, syntax
 
 
 def modules(function: object) -> set[str]:
     file = Path(str(sys.modules[function.__module__].__file__))
-    found = [one.relative_to(ROOT.parent) for one in sources(file, WITHOUT_EQUATIONS)]
+    found = [one.relative_to(ROOT.parent) for one in sources(file, NOT_COMPUTING)]
     return {".".join(one.with_suffix("").parts).removesuffix(".__init__") for one in found}
 
 

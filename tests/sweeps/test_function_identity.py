@@ -26,7 +26,7 @@ from selftrain import Problem, Recipe, SelfTrainError, solve, sweep
 from selftrain.errors import InvalidInput
 from selftrain.losses import register
 from selftrain.sweeps import Computation
-from selftrain.sweeps.identity import identify
+from selftrain.sweeps.function_identity import identify
 
 HERE = Path(__file__).parent
 CASES = [

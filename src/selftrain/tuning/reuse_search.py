@@ -1,11 +1,11 @@
-r"""The search where samples are reused, and for K classes: the error on one replicate, its slopes
-by differences.
+r"""The search with data reuse, and for K classes: the error on one quasi-Monte Carlo replicate,
+gradients by finite differences.
 
-The theory is then an average over replicates (`theory.causal`). One replicate that stays
-the same for all recipes makes the error a smooth function of them, a little off the true one; the
-optimum on it is off by the square of that, and the run that is returned is solved on as many
-replicates as its tolerance needs. Hard labels and thresholds make the error on points jump: then
-the search is a simplex, and its end is not confirmed by slopes.
+The theory then averages over replicates (`theory.causal`). On one replicate, the same for all
+recipes, the error is a smooth function of the recipe and slightly off the true one. The error at
+the optimum is off by the square of that only, and the final run is solved on as many replicates as
+its tolerance needs. With hard labels or thresholds the error on a replicate is discontinuous: then
+the search is Nelder-Mead, and its result is not confirmed by gradients.
 """
 
 from __future__ import annotations
@@ -25,15 +25,17 @@ from .search import WORST, Index, Search
 from .starts import Descent, Start
 
 ROUGH_POINTS, POINTS = 2**10, 2**11
-"""Points for each class and group, while starts are followed and at the end: off by about
-1e-3 and 5e-4.
+"""Points per class and group, during the search and at its end; the errors are off by about 1e-3
+and 5e-4.
 """
 
 SHORT, LONG = 3e-3, 3e-2
-"""Distances of differences, of errors and of slopes, in the coordinates of the search."""
+"""Steps of finite differences for first and second derivatives, in search coordinates."""
 
-ROUGHLY, STATIONARY = 3e-5, 5e-7
-"""Slopes this small end a rough search, and are zero as far as differences can say."""
+ROUGHLY_STATIONARY, STATIONARY = 3e-5, 5e-7
+"""Gradients at which a rough search and the final search end; finite differences are not more
+accurate than the second.
+"""
 
 
 @dataclass
@@ -44,7 +46,7 @@ class ReuseSearch(Search):
     points: int = ROUGH_POINTS
 
     def run(self, recipe: Recipe, tolerance: float) -> Any:
-        """The run on the replicate, started from the one before."""
+        """Return the run on the replicate, started from the previous one."""
         exact = None
         if self.problem.classes == 2:
             exact = solve(*before_reuse(self.problem, recipe))
@@ -55,7 +57,7 @@ class ReuseSearch(Search):
         return found.trajectory
 
     def slope(self, x: Array, tolerance: float) -> tuple[float, Array]:
-        """The error and its slopes by differences inside the bounds."""
+        """Return the error and its gradient by finite differences within the bounds."""
         value, run = self.error(x, tolerance)
         slope = np.zeros(x.size)
         if run is None:
@@ -69,7 +71,7 @@ class ReuseSearch(Search):
         return value, slope
 
     def hessian(self, x: Array, slope: Array, free: Index, tolerance: float) -> Array:
-        """Second derivatives along free coordinates, by differences of slopes."""
+        """Return second derivatives along free coordinates, by differences of gradients."""
         low, high = self.variables.box()
         rows = []
         for i in free:
@@ -80,14 +82,14 @@ class ReuseSearch(Search):
         return np.asarray(0.5 * (hessian + hessian.T))
 
     def follow(self, begins: list[Start], tolerance: float, most: int) -> Descent:
-        """Near the best optimum that these starts lead to; the best of them are followed."""
+        """Descend from the `most` best starts; return a point near the best optimum found."""
         ranked = sorted(begins, key=lambda start: self.error(start.x, tolerance)[0])
-        ways = [Descent(*self._down(start.x, tolerance), start.name) for start in ranked[:most]]
-        return min(ways, key=lambda found: found.value)
+        descents = [Descent(*self._down(start.x, tolerance), start.name) for start in ranked[:most]]
+        return min(descents, key=lambda found: found.value)
 
     def finish(self, x: Array, tolerance: float) -> tuple[Array, float, float]:
-        """To the optimum on more points, and what slopes say of it; nothing where the error
-        jumps.
+        """Descend on more points to the optimum; return it with its `conditions`, which are NaN if
+        the error is discontinuous.
         """
         self.points, self.best = POINTS, np.inf
         if self._jumps(x):
@@ -98,9 +100,9 @@ class ReuseSearch(Search):
     def _down(self, x: Array, tolerance: float) -> tuple[float, Array]:
         if self._jumps(x):
             return self.simplex(x, tolerance)
-        return self.descend(x, tolerance, ROUGHLY, 40)
+        return self.descend(x, tolerance, ROUGHLY_STATIONARY, 40)
 
     def _jumps(self, x: Array) -> bool:
-        """Whether labels jump, here or where the search may go."""
+        """Return whether labels or selection are discontinuous, here or within the bounds."""
         recipe = self.variables.recipe(x)
         return "threshold" in self.variables.names or protocol_of(self.problem, recipe).jumps

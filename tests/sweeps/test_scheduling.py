@@ -1,4 +1,4 @@
-"""Points are computed once, kept, and computed anew only when they must be."""
+"""Points are computed once, stored, and computed again only when they must be."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ import pytest
 from selftrain import Problem, Recipe, SelfTrainError, solve
 from selftrain.errors import StoreError
 from selftrain.sweeps import Computation, Grid, Memory, Output, Store, Task, complete
-from selftrain.sweeps.run import BATCH_SECONDS, Job, Queue
+from selftrain.sweeps.scheduling import BATCH_SECONDS, Job, Queue
 from selftrain.sweeps.store import FORMAT, Finished, _digest
 from selftrain.sweeps.worker import Limits
 
@@ -91,17 +91,6 @@ def test_a_changed_parameter_computes_only_its_own_points(store: Store) -> None:
     forget_calls()
     finish(Task(WORK, Grid({"rho": (0.3, 0.4, 0.5), "ridge": (0.01, 0.1)})), store)
     assert noted() == [(0.4, 0.01), (0.4, 0.1)]
-
-
-def test_a_changed_version_computes_everything_that_has_it_and_nothing_else(store: Store) -> None:
-    other = Computation(refused, {"error": Output("e")})
-    finish(Task(WORK, GRID), store)
-    finish(Task(other, Grid({"ridge": (0.1,)})), store)
-    forget_calls()
-    newer = Computation(last_error, OUTPUTS, version=2)
-    finish(Task(newer, GRID), store)
-    assert len(noted()) == 4
-    assert Task(other, Grid({"ridge": (0.1,)})).stored(store) == 1
 
 
 def flip(content: bytearray, at: int, bit: int = 0) -> None:
@@ -224,7 +213,7 @@ def test_odd_contents_with_a_right_digest_are_damage_and_no_raw_error(
 def test_a_store_of_another_format_is_rejected(store: Store) -> None:
     with store.writing():
         store.describe(format="77")
-    with pytest.raises(StoreError, match=f"format 77, .* format {FORMAT}"):
+    with pytest.raises(StoreError, match=f"format is 77, .* format {FORMAT}"):
         Store(store.path)
 
 

@@ -1,6 +1,6 @@
-"""What a sweep computes: a task at every point of a grid around a problem and a recipe.
+"""The validated arguments of `sweep`: a task, a grid, and the problem and recipe that it varies.
 
-A `SweepPlan` is checked when it is made, before anything runs.
+A `SweepPlan` is checked when it is created, before anything runs.
 """
 
 from __future__ import annotations
@@ -18,26 +18,27 @@ from ..errors import InvalidInput, nearest
 from ..problem import Problem
 from ..recipe import Recipe
 from .computation import Computation, Output, name_of
+from .function_identity import identify
 from .grid import Grid, Point, as_tuples
-from .identity import identify
-from .run import Task
-from .tasks import KINDS
+from .named_tasks import NAMED_TASKS
+from .scheduling import Task
 from .worker import WrongReturn
 
-CHOSEN_BY_NAME = {"loss", "pseudo_loss", "labeler"}
-"""Fields that an axis gives by a name, under which anything can be registered."""
+REGISTERED = {"loss", "pseudo_loss", "labeler"}
+"""Fields that an axis gives by name, while a user may register any object under that name."""
 
 
 @dataclass(frozen=True)
 class PointCall:
-    """The function of a point: problem and recipe with the values of the axes in their places.
+    """The function of a point: calls `source` with the problem and recipe of that point.
 
     Attributes:
-        source: the function that computes; called with problem and recipe, unless there is none.
-        keep: names it is asked for; None: it does not take names.
-        options: what it takes besides, at every point.
-        needed: names that it must return, of a function that does not take names.
-        taken: names that it must not return, for the dataset has them already.
+        source: the function of the task or of the user.
+        problem, recipe: what the axes vary; None for a function of plain parameters.
+        keep: the quantities asked for, passed to `source`; None for a user's function.
+        options: further arguments of `source`, the same at every point.
+        needed: quantities that a user's function must return.
+        reserved: names that a user's function must not return: the dataset uses them itself.
     """
 
     source: Callable[..., Any]
@@ -46,7 +47,7 @@ class PointCall:
     keep: tuple[str, ...] | None
     options: Mapping[str, Any] = field(default_factory=dict)
     needed: tuple[str, ...] = ()
-    taken: frozenset[str] = frozenset()
+    reserved: frozenset[str] = frozenset()
 
     def __call__(self, **point: Any) -> dict[str, Any]:
         inputs, named = self.arguments(point)
@@ -54,30 +55,32 @@ class PointCall:
         found = dict(values) if isinstance(values, Mapping) else {"value": values}
         for name in self.needed:
             if name not in found:
-                accepted = f"the function does not return it; it returns {', '.join(found)}"
-                raise WrongReturn("keep", name, accepted)
+                reason = f"the function does not return it; it returns {', '.join(found)}"
+                raise WrongReturn("keep", name, reason)
         if self.keep is None:
             self._check_names(found)
         return found
 
     def _check_names(self, found: Mapping[str, Any]) -> None:
-        """Reject quantities that the dataset could not tell from its axes or from each other."""
+        """Reject quantities whose names the dataset uses for something else."""
         for name, value in found.items():
-            own = [f"{name}_{axis}" for axis in range(np.ndim(value))]  # as `gather` calls them
-            for clash in [name] if name in self.taken else {*self.taken, *found}.intersection(own):
-                accepted = "the function returns a quantity of this name, and the dataset has an "
-                accepted += "axis, a dimension or a variable of the same name: return it by another"
-                raise WrongReturn("task", clash, accepted)
+            dims = {f"{name}_{axis}" for axis in range(np.ndim(value))}  # as `gather` names them
+            for clash in {name} & self.reserved or dims & {*self.reserved, *found}:
+                reason = (
+                    "the function returns a quantity of this name, and the dataset has an axis, a "
+                    "dimension or a variable of the same name: return it under another name"
+                )
+                raise WrongReturn("task", clash, reason)
 
     def arguments(self, point: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-        """Return the arguments of the function at a point, by place and by name."""
+        """Return the positional and keyword arguments of the function at a point."""
         problem, recipe, others = self.at(point)
         inputs = [part for part in (problem, recipe) if part is not None]
-        asked = {} if self.keep is None else {"keep": self.keep}
-        return inputs, {**asked, **self.options, **others}
+        keep = {} if self.keep is None else {"keep": self.keep}
+        return inputs, {**keep, **self.options, **others}
 
     def at(self, point: Mapping[str, Any]) -> tuple[Problem | None, Recipe | None, dict[str, Any]]:
-        """Return problem and recipe of a point, and the values that belong to neither."""
+        """Return the problem and recipe of a point, and the parameters that belong to neither."""
         others = dict(point)
         inputs: list[Any] = []
         for part in (self.problem, self.recipe):
@@ -88,22 +91,22 @@ class PointCall:
 
     @property
     def reached(self) -> tuple[Any, ...]:
-        """Losses and labeler that compute at every point."""
-        return _computing(self.problem, self.recipe)
+        """The losses and the labeler, which every point uses (see `Computation`)."""
+        return _losses_and_labeler(self.problem, self.recipe)
 
     def parameters(self, point: Point) -> dict[str, Any]:
-        """Return all else that the values of a point depend on, as plain values."""
+        """Return everything else that the values of a point depend on, as plain values."""
         problem, recipe, others = self.at(point)
         about: dict[str, Any] = {"options": dict(self.options), "others": others}
         for name, part in (("problem", problem), ("recipe", recipe)):
             if part is not None:
                 about[name] = part.to_dict()
-        if not CHOSEN_BY_NAME.isdisjoint(point):
-            about["computing"] = identify(_computing(problem, recipe)).digest
+        if not REGISTERED.isdisjoint(point):
+            about["registered"] = identify(_losses_and_labeler(problem, recipe)).digest
         return about
 
 
-def _computing(problem: Problem | None, recipe: Recipe | None) -> tuple[Any, ...]:
+def _losses_and_labeler(problem: Problem | None, recipe: Recipe | None) -> tuple[Any, ...]:
     losses = () if problem is None else (problem.loss_at(0), problem.loss_at(1))
     return losses if recipe is None else (*losses, recipe.label_function)
 
@@ -115,10 +118,10 @@ class SweepPlan:
     Attributes:
         task: "solve", "optimize", "simulate", "continuum", or the dotted name of a function.
         function: the user's function, if the task is one.
-        problem, recipe: what the points vary; None for a function of plain parameters.
-        axes: as of `Grid`.
-        keep: names of quantities; none: those that the task has by default.
-        options: arguments of the task, the same at every point.
+        problem, recipe: what the axes vary; None for a function of plain parameters.
+        axes: as in `Grid`.
+        keep: names of the quantities to store; empty for the default of the task.
+        options: further arguments of the task, the same at every point.
     """
 
     task: str
@@ -130,19 +133,19 @@ class SweepPlan:
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.function is None and self.task not in KINDS:
-            accepted = f"must be a function or a known task; {nearest(self.task, KINDS)}"
+        if self.function is None and self.task not in NAMED_TASKS:
+            accepted = f"must be a function or a known task; {nearest(self.task, NAMED_TASKS)}"
             raise InvalidInput("task", self.task, accepted)
-        if self.task in KINDS:
+        if self.task in NAMED_TASKS:
             self._check_task()
-        for axis in self.grid.axes:  # every value of every axis, with the first of the others
+        for axis in self.grid.axes:  # every value of each axis, with the first of the others
             columns = self.grid.columns(axis)
             for row in zip(*columns.values(), strict=True):
                 self._check_point({**self.grid.points[0], **dict(zip(columns, row, strict=True))})
 
     @property
     def outputs(self) -> dict[str, Output] | None:
-        """The quantities that are stored; None for a function of the user, which says so."""
+        """The quantities to store; None for a user's function, which may return any."""
         return outputs_of(self.task, self.keep, 2 if self.problem is None else self.problem.classes)
 
     @cached_property
@@ -155,20 +158,20 @@ class SweepPlan:
         """The function of the points."""
         names = None if self.outputs is None else tuple(self.outputs)
         needed = self.keep if names is None else ()
-        taken = frozenset({*self.grid.axes, *self.grid.points[0], "status", "reason"})
-        source = KINDS[self.task].function if self.function is None else self.function
-        return PointCall(source, self.problem, self.recipe, names, self.options, needed, taken)
+        reserved = frozenset({*self.grid.axes, *self.grid.points[0], "status", "reason"})
+        source = NAMED_TASKS[self.task].function if self.function is None else self.function
+        return PointCall(source, self.problem, self.recipe, names, self.options, needed, reserved)
 
     @cached_property
-    def whole(self) -> Task:
-        """The plan as `complete` takes it."""
+    def grid_task(self) -> Task:
+        """The task for `complete`."""
         names = tuple(self.keep) if self.outputs is None else tuple(self.outputs)
         return Task(Computation(self.call, self.outputs), self.grid, names)
 
     def _check_task(self) -> None:
-        kind = KINDS[self.task]
+        kind = NAMED_TASKS[self.task]
         if self.problem is None:
-            raise InvalidInput("problem", None, f"the task {self.task!r} needs a problem")
+            raise InvalidInput("problem", None, f"must be given for the task {self.task!r}")
         for name, value in self.options.items():
             if name not in kind.options:
                 raise InvalidInput(name, value, f"unknown option; {nearest(name, kind.options)}")
@@ -178,33 +181,34 @@ class SweepPlan:
             if name not in known:
                 raise InvalidInput(name, "axis", f"unknown parameter; {nearest(name, known)}")
             if name in self.options:
-                raise InvalidInput(name, self.options[name], "it is an axis, and fixed as well")
+                accepted = "must not be an option: it is an axis"
+                raise InvalidInput(name, self.options[name], accepted)
             if name in free:
-                raise InvalidInput(name, "axis", "it is optimised at every point")
+                raise InvalidInput(name, "axis", "must not be an axis: it is optimised")
         if self.outputs is not None and "t" in self.outputs and "steps" in self.grid.points[0]:
-            accepted = "runs of different lengths have no common path: keep end values"
-            raise InvalidInput("steps", "axis", accepted)
+            reason = "runs of different lengths have no common path: keep end values only"
+            raise InvalidInput("steps", "axis", reason)
 
     def _check_point(self, point: Mapping[str, Any]) -> None:
         problem, recipe, others = self.call.at(point)
         if recipe is not None and problem is not None:
             recipe.at_steps(problem.steps)
-        if self.task in KINDS:
-            KINDS[self.task].check(problem, recipe, **self.options, **others)
+        if self.task in NAMED_TASKS:
+            NAMED_TASKS[self.task].check(problem, recipe, **self.options, **others)
             return
         inputs, named = self.call.arguments(point)
         try:
             inspect.signature(self.call.source).bind(*inputs, **named)
         except TypeError as error:
             name = getattr(self.call.source, "__name__", "the function")
-            accepted = f"it cannot be called with this grid: {error}"
-            raise InvalidInput("task", name, accepted) from None
+            reason = f"it cannot be called with this grid: {error}"
+            raise InvalidInput("task", name, reason) from None
         except ValueError:
-            return  # a function of C that does not say what it takes
+            return  # a C function without a signature
 
     @property
     def about(self) -> dict[str, str]:
-        """Attributes of the dataset."""
+        """The attributes of the dataset."""
         found = {"task": self.task, "options": json.dumps(dict(self.options))}
         for name, part in (("problem", self.problem), ("recipe", self.recipe)):
             if part is not None:
@@ -220,13 +224,13 @@ def plan_of(
     keep: Sequence[str] = (),
     options: Mapping[str, Any] | None = None,
 ) -> SweepPlan:
-    """Return the checked plan of a call of `sweep`."""
+    """Validate the arguments of `sweep`, and return them as a plan."""
     for name, value, good, accepted in (
         ("problem", problem, isinstance(problem, Problem | None), "must be a selftrain.Problem"),
         ("recipe", recipe, isinstance(recipe, Recipe | None), "must be a selftrain.Recipe"),
         ("over", over, isinstance(over, Mapping) and over, "must map axes to their values"),
         ("task", task, callable(task) or isinstance(task, str),
-         f"must be a function or one of {', '.join(KINDS)}"),
+         f"must be a function or one of {', '.join(NAMED_TASKS)}"),
         ("keep", keep, isinstance(keep, Sequence) and not isinstance(keep, str),
          "must be a sequence of names"),
         ("options", options, isinstance(options, Mapping | None), "must map names to values"),
@@ -254,10 +258,10 @@ def _axis(axis: Any, values: Any) -> Any:
     if hasattr(values, "__array__"):
         values = np.asarray(values).tolist()
     if isinstance(values, (str, bytes)) or not isinstance(values, Sequence):
-        raise InvalidInput(str(axis), values, "an axis is a sequence of one value or more")
+        raise InvalidInput(str(axis), values, "must be a sequence of one value or more")
     return as_tuples([one.item() if isinstance(one, np.generic) else one for one in values])
 
 
 def outputs_of(task: str, keep: Sequence[str], classes: int = 2) -> dict[str, Output] | None:
-    """Return what a task stores of these names, or by default; None for a function of the user."""
-    return KINDS[task].kept(keep, classes) if task in KINDS else None
+    """Return the quantities that a task stores; None for a user's function."""
+    return NAMED_TASKS[task].selected(keep, classes) if task in NAMED_TASKS else None

@@ -121,7 +121,7 @@ def test_points_that_wait_behind_one_that_ends_the_only_worker_are_not_blamed() 
 
 def pretend(name: str, shown: str) -> None:
     """Let the process where this runs say it has another version."""
-    import selftrain.sweeps.cluster as here
+    import selftrain.sweeps.dask_cluster as here
 
     true = importlib.metadata.version
     here.version = lambda library: shown if library == name else true(library)  # type: ignore[attr-defined]

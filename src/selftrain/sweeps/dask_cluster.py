@@ -1,9 +1,9 @@
-"""A Dask cluster as an executor: an existing scheduler, reached by its address.
+"""An executor of batches on an existing Dask cluster.
 
-Points run in processes that the workers start (`worker`): one that ends its process does not take a
-worker with it, nor what else is assigned to that worker. Before work starts every worker says which
-versions it has: another selftrain is rejected, since its values would be stored under the wrong
-key; other releases of libraries are a warning, since the last digits may differ.
+Workers compute points in child processes (`worker`), so that a point that kills its process does
+not take the worker with it. Workers with another version of selftrain are rejected, since their
+values would be stored under the wrong key; other versions of libraries give a warning, since the
+last digits may differ.
 """
 
 from __future__ import annotations
@@ -19,20 +19,24 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from ..errors import InvalidInput, SelfTrainError, Unreachable
-from .run import Here
+from .executors import SequentialExecutor
 from .worker import Batch, Result, compute, in_words
 
-PATIENCE = 4.0
-"""Seconds until a scheduler that does not answer counts as unreachable."""
+ANSWER_SECONDS = 4.0
+"""Time after which a scheduler that does not answer counts as unreachable."""
 
-LOOK, ALONE = 2.0, 60.0
-"""Seconds between two looks at the workers, and until a scheduler without any is given up."""
+CHECK_SECONDS, NO_WORKER_SECONDS = 2.0, 60.0
+"""Time between two checks of the workers; time without any worker after which work is given up."""
 
 LIBRARIES = ("selftrain", "numpy", "scipy", "numba")
 
 
-class Cluster(Here):
-    """The workers of a scheduler: its address, or a `distributed.Client` that is connected."""
+class DaskExecutor(SequentialExecutor):
+    """An executor of batches on the workers of a Dask scheduler.
+
+    Arguments:
+        scheduler: its address, or a connected `distributed.Client`.
+    """
 
     def __init__(self, scheduler: Any) -> None:
         self._own = isinstance(scheduler, str)
@@ -42,17 +46,17 @@ class Cluster(Here):
             raise InvalidInput("scheduler", scheduler, accepted)
         from distributed import KilledWorker
 
-        self.lost = (KilledWorker, CancelledError)  # which says nothing about the batch itself
+        self.lost = (KilledWorker, CancelledError)
         self._name = f"scheduler {self._client.scheduler.address}"
-        self._looked = self._seen = time.monotonic()
+        self._last_check = self._last_worker = time.monotonic()
         try:
-            with self._answering():
+            with self._connection_errors():
                 try:
-                    self._client.wait_for_workers(1, timeout=PATIENCE)
+                    self._client.wait_for_workers(1, timeout=ANSWER_SECONDS)
                 except TimeoutError:
                     raise Unreachable(f"{self._name}: it has no workers") from None
                 self.slots = sum(self._client.nthreads().values())
-                # a worker that is lost while it is asked does not answer; others do the work
+                # a worker that is lost meanwhile does not answer; the others do the work
                 check_versions(versions(), self._client.run(versions, on_error="ignore"))
                 self._executor = self._client.get_executor(pure=False)
         except BaseException:
@@ -60,35 +64,35 @@ class Cluster(Here):
             raise
 
     def submit(self, batch: Batch) -> Future[list[Result]]:
-        """Begin a batch; a worker that is lost is replaced by another without a word."""
+        """Start a batch; Dask moves it to another worker if its worker is lost."""
         self.check()
         future: Future[list[Result]] = self._executor.submit(compute, batch)
         return future
 
     def check(self) -> None:
-        """Raise if the cluster is gone: its scheduler, or all workers for a while."""
+        """Raise if the scheduler is gone, or has had no workers for a while."""
         now = time.monotonic()
-        with self._answering():
+        with self._connection_errors():
             if self._client.status not in ("running", "connecting"):
                 raise ConnectionError
-            if now - self._looked < LOOK:
+            if now - self._last_check < CHECK_SECONDS:
                 return
-            self._looked = now
+            self._last_check = now
             if self._client.nthreads():
-                self._seen = now
-            elif now - self._seen > ALONE:
+                self._last_worker = now
+            elif now - self._last_worker > NO_WORKER_SECONDS:
                 raise Unreachable(f"{self._name}: its workers are gone")
 
     def close(self, now: bool = False) -> None:
-        """Leave the cluster as it was found."""
+        """Leave the cluster running; close the connection if it was made here."""
         if hasattr(self, "_executor") and self._client.status == "running":
             self._executor.shutdown(wait=not now)
         if self._own:
             self._client.close()
 
     @contextmanager
-    def _answering(self) -> Iterator[None]:
-        """Make a lost connection an error of its own."""
+    def _connection_errors(self) -> Iterator[None]:
+        """Turn a lost connection into `Unreachable`."""
         try:
             yield
         except TimeoutError:
@@ -100,7 +104,7 @@ class Cluster(Here):
 
 
 def versions() -> dict[str, str]:
-    """Return what numbers depend on in a process; workers are asked for it, too."""
+    """Return the versions of Python and of the libraries that results depend on."""
     found = {"python": platform.python_version()}
     for library in LIBRARIES:
         try:
@@ -111,7 +115,7 @@ def versions() -> dict[str, str]:
 
 
 def check_versions(here: Mapping[str, str], there: Mapping[str, Mapping[str, str]]) -> None:
-    """Compare the versions of this process with those of each worker, by address.
+    """Compare the versions of this process with those of the workers, by address.
 
     >>> check_versions({"selftrain": "1", "numpy": "2"}, {"a": {"selftrain": "1", "numpy": "2"}})
     """
@@ -120,41 +124,43 @@ def check_versions(here: Mapping[str, str], there: Mapping[str, Mapping[str, str
             other = found.get(library, "unknown")
             difference = f"worker {address} has {library} {other}, this process {own}"
             if other != own and library == "selftrain":
-                raise SelfTrainError(f"{difference}: the same version is needed everywhere")
+                raise SelfTrainError(f"{difference}: the versions must be the same")
             if other != own:
                 message = f"{difference}: the last digits may differ"
                 warnings.warn(message, UserWarning, stacklevel=2)
 
 
 def _connected(address: str) -> Any:
-    """Return a client of the scheduler at an address. Who answers there is asked first: a client of
-    an address where nobody does would not go away.
+    """Return a client of the scheduler at an address.
+
+    The server is asked who it is first: a client of an address without a scheduler would retry in
+    the background for ever.
     """
     try:
         from distributed import Client
         from distributed.core import rpc
     except ImportError:
-        accepted = 'it needs Dask: pip install ".[dask]" in a clone'
-        raise InvalidInput("scheduler", address, accepted) from None
+        advice = 'it needs Dask: pip install ".[dask]" in a clone'
+        raise InvalidInput("scheduler", address, advice) from None
 
-    async def who() -> Any:
-        answering: Any = rpc
-        async with answering(address, timeout=PATIENCE) as other:
-            return await asyncio.wait_for(other.identity(), PATIENCE)
+    async def identity() -> Any:
+        connect: Any = rpc
+        async with connect(address, timeout=ANSWER_SECONDS) as server:
+            return await asyncio.wait_for(server.identity(), ANSWER_SECONDS)
 
-    connect: Any = Client
+    client: Any = Client
     loop = asyncio.new_event_loop()
     try:
-        found = loop.run_until_complete(who())
+        found = loop.run_until_complete(identity())
         if "workers" not in found:
-            kind = found.get("type", "something")
-            raise Unreachable(f"scheduler {address}: a Dask {kind} answers there, and no scheduler")
-        return connect(address, timeout=PATIENCE, set_as_default=False)
+            kind = found.get("type", "server")
+            raise Unreachable(f"scheduler {address}: a Dask {kind} answers there, not a scheduler")
+        return client(address, timeout=ANSWER_SECONDS, set_as_default=False)
     except Unreachable:
         raise
     except Exception as error:  # another kind of server may answer anything
         late = isinstance(error, TimeoutError)
-        reason = f"no answer within {PATIENCE:g} seconds" if late else in_words(error)[:160]
+        reason = f"no answer within {ANSWER_SECONDS:g} seconds" if late else in_words(error)[:160]
         raise Unreachable(f"scheduler {address}: not reachable ({reason})") from None
     finally:
         loop.run_until_complete(loop.shutdown_asyncgens())

@@ -1,6 +1,5 @@
-"""Optima in files: what `Optimum.save` writes and `Optimum.load` reads.
-
-A file is that of the best run (`theory.run_file`) with the search beside it as JSON.
+"""Files of `Optimum.save` and `Optimum.load`: the best run as in `theory.run_file`, with the search
+as JSON in an attribute.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from .optimum import Improvement, Optimum
 from .supervised import SupervisedFit, SupervisedOptimum
 
 PLAIN = ("solves", "bounds", "schedule", "active_bounds", "first_order", "second_order", "start")
-"""What is kept as it is."""
+"""Fields that are stored unchanged."""
 
 
 def save(optimum: Optimum, path: str | Path) -> Path:
@@ -36,7 +35,7 @@ def save(optimum: Optimum, path: str | Path) -> Path:
 
 
 def load(path: str | Path) -> Optimum:
-    """Read what `save` wrote."""
+    """Read a file that `save` wrote."""
     with stored(path, "Optimum") as data:
         search = json.loads(data.attrs["search"])
         return Optimum(
@@ -59,7 +58,7 @@ def load(path: str | Path) -> Optimum:
 
 
 def _sides(at: Any) -> Any:
-    """A side, or the steps on each side of a schedule."""
+    """Return an entry of `active_bounds`, with tuples for the lists of JSON."""
     return at if isinstance(at, str) else {side: tuple(steps) for side, steps in at.items()}
 
 

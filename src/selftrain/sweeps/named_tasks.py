@@ -1,8 +1,8 @@
-"""The tasks by name: what each computes at a point, can keep, keeps unless asked, and checks first.
+"""The tasks that `sweep` knows by name: "solve", "optimize", "simulate" and "continuum".
 
-Each is a function of a problem, a recipe, the names that are asked for, and options of its own. It
-returns a number per name, the value at the end of the run; a name with `_path` behind it is the
-whole run over t.
+Each is a function of a problem, a recipe, the names of the quantities to return, and its own
+options. A name stands for the value at the end of the run; with `_path` appended, for the values at
+all steps.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ CONTINUUM = {
 
 
 def solved(problem: Problem, recipe: Recipe, keep: Sequence[str], **options: Any) -> dict[str, Any]:
-    """Return quantities of the large-system limit, at the end of the run or over all steps."""
+    """Return quantities of `solve`."""
     from .. import solve
 
     return _of_run(solve(problem, recipe, **options), keep)
@@ -117,12 +117,12 @@ def plain_name(name: str) -> str:
 
 
 def _as_number(value: Any) -> float:
-    """Return a number: NaN for None, the last entry of a schedule."""
+    """Return a value as one number: NaN for None, the last entry for a schedule."""
     return math.nan if value is None else float(value[-1] if isinstance(value, tuple) else value)
 
 
 def check_solve(problem: Problem, recipe: Recipe, **options: Any) -> None:
-    """Reject what `solve` would reject."""
+    """Raise for options that `solve` would reject."""
     from ..theory.solve import checked_tolerance
 
     if "tolerance" in options:
@@ -130,10 +130,10 @@ def check_solve(problem: Problem, recipe: Recipe, **options: Any) -> None:
 
 
 def tuned(problem: Problem, recipe: Recipe, keep: Sequence[str], **options: Any) -> dict[str, Any]:
-    """Return quantities of the recipe with the smallest error.
+    """Return quantities of the recipe that `optimize` finds.
 
-    As far as `recipe` differs from the default, the search begins there and keeps what it does not
-    vary.
+    The search starts from the fields of `recipe` that differ from the default, and keeps those that
+    it does not vary.
     """
     from .. import optimize
 
@@ -153,7 +153,7 @@ def tuned(problem: Problem, recipe: Recipe, keep: Sequence[str], **options: Any)
 
 
 def check_optimize(problem: Problem, recipe: Recipe, **options: Any) -> None:
-    """Reject what `optimize` would reject."""
+    """Raise for options that `optimize` would reject."""
     from ..tuning.optimize import METHODS
     from ..tuning.variables import variables, without_bias
 
@@ -167,7 +167,7 @@ def check_optimize(problem: Problem, recipe: Recipe, **options: Any) -> None:
 
 
 def _given(recipe: Recipe) -> dict[str, Any] | None:
-    """Return where a recipe differs from the default."""
+    """Return the fields in which a recipe differs from the default; None if there are none."""
     given = {name: getattr(recipe, name) for name in Recipe.__dataclass_fields__}
     return {n: value for n, value in given.items() if value != getattr(Recipe(), n)} or None
 
@@ -175,8 +175,10 @@ def _given(recipe: Recipe) -> dict[str, Any] | None:
 def simulated(
     problem: Problem, recipe: Recipe, keep: Sequence[str], **options: Any
 ) -> dict[str, Any]:
-    """Return means over seeds and their standard errors, at the end of the run. A seed that failed
-    raises: a mean over the others would be another quantity.
+    """Return means over the seeds of `simulate` and their standard errors, at the end of the run.
+
+    Raises:
+        StageError: a seed failed. A mean over the others would be biased.
     """
     from .. import simulate
 
@@ -199,14 +201,14 @@ def simulated(
 
 
 def check_simulate(problem: Problem, recipe: Recipe, **options: Any) -> None:
-    """Reject what `simulate` would reject."""
+    """Raise for options that `simulate` would reject."""
     from ..simulation import simulate as rules
 
     if "features" in options:
         size = options["features"]
         whole("features", size, lambda n: 2 <= n <= rules.MOST_FEATURES, rules.FEATURES)
     if "seeds" in options and not isinstance(options["seeds"], tuple):
-        whole("seeds", options["seeds"], lambda n: n >= 1, "1 seed or more is needed")
+        whole("seeds", options["seeds"], lambda n: n >= 1, "must be 1 or more")
     if "method" in options and options["method"] not in rules.METHODS:
         accepted = f"unknown method; {nearest(str(options['method']), rules.METHODS)}"
         raise InvalidInput("method", options["method"], accepted)
@@ -217,7 +219,7 @@ def check_simulate(problem: Problem, recipe: Recipe, **options: Any) -> None:
 def continuous(
     problem: Problem, recipe: Recipe, keep: Sequence[str], **options: Any
 ) -> dict[str, Any]:
-    """Return quantities at the end of the path of small ridges, and its best time."""
+    """Return quantities of `continuum` at the end of the path, and at its best time."""
     from .. import continuum
 
     path = continuum(problem, recipe, **options)
@@ -233,7 +235,7 @@ def continuous(
 
 
 def check_continuum(problem: Problem, recipe: Recipe, **options: Any) -> None:
-    """Reject what `continuum` would reject."""
+    """Raise for options that `continuum` would reject."""
     from ..theory.continuum.expansion import check_continuous
 
     check_continuous(problem, recipe)
@@ -244,16 +246,16 @@ def check_continuum(problem: Problem, recipe: Recipe, **options: Any) -> None:
 
 
 @dataclass(frozen=True)
-class Kind:
+class NamedTask:
     """A task that is known by name.
 
     Attributes:
         function: computes a point.
-        check: rejects a point that it could not compute.
-        outputs: all that it can keep.
-        default: what it keeps if nothing is asked for.
-        options: names of arguments that it takes besides problem and recipe.
-        axes: options that may vary over the grid.
+        check: raises for a point that the function would reject.
+        outputs: all quantities that it can return.
+        default: the quantities that are stored by default.
+        options: names of its arguments besides problem and recipe.
+        axes: options that may be axes of the grid.
     """
 
     function: Callable[..., dict[str, Any]]
@@ -263,9 +265,9 @@ class Kind:
     options: tuple[str, ...]
     axes: tuple[str, ...] = ()
 
-    def kept(self, keep: Sequence[str], classes: int = 2) -> dict[str, Output]:
-        """Return the outputs of these names, in their order; an unknown one is rejected, and one
-        that K classes do not have.
+    def selected(self, keep: Sequence[str], classes: int = 2) -> dict[str, Output]:
+        """Return the outputs of these names, or the default ones; raise for an unknown name, and
+        for one that is not available for K classes.
         """
         names = tuple(keep) or self.default
         if classes > 2:
@@ -286,16 +288,20 @@ class Kind:
         return {name: self.outputs[name] for name in names}
 
 
-SEARCH = ("over", "bounds", "schedule", "starts", "tolerance", "limit", "method")
-PACE = ("until", "tolerance")
-SYSTEMS = ("features", "seeds", "method", "probes", "tolerance")
-KINDS = {
-    "solve": Kind(solved, check_solve, RUN, ("error", "cosine", "collapsed_at"), ("tolerance",)),
-    "optimize": Kind(tuned, check_optimize, OPTIMUM, ("error", "labeled_only", "bayes"), SEARCH),
-    "simulate": Kind(
-        simulated, check_simulate, ENSEMBLE, ("error", "error_se"), SYSTEMS, ("features",)
+NAMED_TASKS = {
+    "solve": NamedTask(
+        solved, check_solve, RUN, ("error", "cosine", "collapsed_at"), ("tolerance",)
     ),
-    "continuum": Kind(
-        continuous, check_continuum, CONTINUUM, ("error", "cosine"), PACE, ("until",)
+    "optimize": NamedTask(
+        tuned, check_optimize, OPTIMUM, ("error", "labeled_only", "bayes"),
+        ("over", "bounds", "schedule", "starts", "tolerance", "limit", "method"),
     ),
-}
+    "simulate": NamedTask(
+        simulated, check_simulate, ENSEMBLE, ("error", "error_se"),
+        ("features", "seeds", "method", "probes", "tolerance"), ("features",),
+    ),
+    "continuum": NamedTask(
+        continuous, check_continuum, CONTINUUM, ("error", "cosine"), ("until", "tolerance"),
+        ("until",),
+    ),
+}  # fmt: skip

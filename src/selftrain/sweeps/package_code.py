@@ -1,4 +1,4 @@
-"""The code of this package behind a stored value, as digests of syntax trees."""
+"""Digests of this package's source code, so that stored values are not used after it changed."""
 
 from __future__ import annotations
 
@@ -7,41 +7,42 @@ import hashlib
 from functools import cache
 from pathlib import Path
 
-from ..runtime.sources import check_imports, sources
-from .origins import PACKAGE
+from ..runtime.source_files import check_imports, sources, sources_digest
+from .introspection import PACKAGE
 
 ROOT = Path(__file__).parents[1]
-WITHOUT_EQUATIONS = ("cli", "explorer", "plots", "report", "runtime", "sweeps", "__init__.py")
-"""Parts that compute no value of a point: imports of them do not count."""
+NOT_COMPUTING = ("cli", "explorer", "plots", "report", "runtime", "sweeps", "__init__.py")
+"""Parts of the package that no computed value depends on."""
 
 
 @cache
 def code_digest(modules: frozenset[str]) -> str:
-    """Return the digest of the code behind modules of this package.
+    """Return the digest of modules of this package and of all that they import from it.
+
+    Comments, docstrings and layout do not count.
 
     >>> len(code_digest(frozenset({"selftrain.theory.solve"})))
     64
     """
-    files = set(_with_equations()) if PACKAGE in modules else set[Path]()
+    files = set(_computing_files()) if PACKAGE in modules else set[Path]()
     for name in modules - {PACKAGE}:
         place = ROOT.joinpath(*name.split(".")[1:])
         file = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
-        check_imports(file, WITHOUT_EQUATIONS)
-        files.update(sources(file, WITHOUT_EQUATIONS))
+        check_imports(file, NOT_COMPUTING)
+        files.update(sources(file, NOT_COMPUTING))
     found = [f"{file.relative_to(ROOT)}\n{_tree_digest(file)}" for file in sorted(files)]
     return hashlib.sha256("".join(found).encode()).hexdigest()
 
 
 @cache
-def fingerprint() -> str:
-    """Return the digest of all files with equations, which every process of a sweep must share."""
-    files = [(str(one.relative_to(ROOT)), one.read_bytes()) for one in _with_equations()]
-    return hashlib.sha256(repr(files).encode()).hexdigest()
+def package_digest() -> str:
+    """Return the digest of all computing files: every process of a sweep must have the same."""
+    return sources_digest(_computing_files(), ROOT)
 
 
-def _with_equations() -> list[Path]:
-    files = ((file, file.relative_to(ROOT).parts[0]) for file in sorted(ROOT.rglob("*.py")))
-    return [file for file, part in files if part not in WITHOUT_EQUATIONS]
+def _computing_files() -> list[Path]:
+    files = sorted(ROOT.rglob("*.py"))
+    return [file for file in files if file.relative_to(ROOT).parts[0] not in NOT_COMPUTING]
 
 
 @cache
@@ -50,7 +51,7 @@ def _tree_digest(file: Path) -> str:
 
 
 def syntax(source: str) -> str:
-    """Return the syntax tree of a source without its docstrings.
+    """Return the syntax tree of a source without its docstrings, as text.
 
     >>> syntax('def f():\\n    "Says."\\n    return 1  # one') == syntax("def f(): return 1")
     True
