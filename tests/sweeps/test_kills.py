@@ -104,6 +104,34 @@ def test_a_driver_killed_at_random_moments_resumes(
         assert not list(tmp_path.glob("*.damaged"))
 
 
+@pytest.mark.parametrize("finished", [False, True])
+def test_a_transaction_that_a_kill_has_interrupted_is_rolled_back(
+    tmp_path: Path, undisturbed: object, finished: bool
+) -> None:
+    """Its pages are in the file already, and those before in a journal beside it."""
+    file = tmp_path / "s.db"
+    if finished:
+        run(file, 0)
+
+    def interrupted() -> None:
+        base = sqlite3.connect(file, isolation_level=None)
+        base.execute("pragma cache_size=1")
+        base.execute("begin")
+        base.execute("create table filler (content blob)")
+        if finished:
+            base.execute("delete from points")
+        for _ in range(50):
+            base.execute("insert into filler values (randomblob(4000))")
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    os.waitpid(in_child(interrupted), 0)
+    assert (tmp_path / "s.db-journal").stat().st_size > 0
+    if finished:
+        assert load(file).identical(undisturbed)  # type: ignore[arg-type]
+    assert run(file, 0).identical(undisturbed)  # type: ignore[attr-defined]
+    assert not list(tmp_path.glob("*.damaged"))
+
+
 def workers_of(driver: int) -> list[int]:
     """Processes that compute for a driver."""
     found = []

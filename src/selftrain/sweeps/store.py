@@ -228,6 +228,9 @@ class Store(Memory):
         with self.path.open("rb") as file:
             if file.read(20)[18:] not in (b"\1\1", b"\2\2"):  # SQLite would open it read-only
                 self.damage.append(f"{self.path}: its header")
+        if self._beside("-journal").exists():  # of a killed process: only a writer can roll it back
+            with suppress(sqlite3.Error), closing(sqlite3.connect(self.path, timeout=60)) as base:
+                base.execute("select name from sqlite_master")
         for order in ("asc", "desc"):
             try:
                 read_only = f"{self.path.absolute().as_uri()}?mode=ro"

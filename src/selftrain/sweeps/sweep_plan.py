@@ -238,8 +238,8 @@ def plan_of(
         if not good:
             raise InvalidInput(name, value, accepted)
     assert over is not None
-    if not keep and task in KINDS and problem is not None and problem.classes > 2:
-        keep = tuple(KINDS[str(task)].kept((), problem.classes))
+    if not keep and task in NAMED_TASKS and problem is not None and problem.classes > 2:
+        keep = tuple(NAMED_TASKS[str(task)].selected((), problem.classes))
     return SweepPlan(
         task if isinstance(task, str) else name_of(task),
         task if callable(task) else None,
