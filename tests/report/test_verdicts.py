@@ -15,7 +15,7 @@ from selftrain.errors import InvalidInput
 from selftrain.paper.registry import IDS
 from selftrain.report.counts import contradictions, count, verdict
 from selftrain.report.document import write
-from selftrain.report.full_run import VERDICTS, judged
+from selftrain.report.full_run import KEYS, VERDICTS, judged
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -94,9 +94,9 @@ def test_what_a_quick_run_cannot_judge_has_the_verdict_of_the_full_run() -> None
     for quick, full in zip(told["quick"], told["full"], strict=True):
         record = judged({**quick, "quick": True})
         for kind in ("claims", "findings"):
-            expected = [one["verdict"] for one in full[kind]][: len(record[kind])]
-            assert [one["verdict"] for one in record[kind]] == expected
+            expected = {tuple(one[key] for key in KEYS[kind]): one["verdict"] for one in full[kind]}
             for before, after in zip(quick[kind], record[kind], strict=True):
+                assert after["verdict"] == expected[tuple(after[key] for key in KEYS[kind])]
                 dated = f"(full run of {full['date']})" in verdict(after, record)
                 assert dated == (before["verdict"] == "cannot tell")
     assert count(claim for one in told["quick"] for claim in one["claims"]).open > 50

@@ -122,7 +122,7 @@ def test_replicates_that_are_too_small_are_said_to_be(monkeypatch: pytest.Monkey
     part = solve(problem, Recipe(**RIDGES), tolerance=1e-6, on_failure="partial")
     assert part.failure is not None
     assert part.good_steps == part.failure.step
-    with pytest.raises(InvalidInput, match="from 1e-07 to 1e-3 is accepted"):
+    with pytest.raises(InvalidInput, match="must be from 1e-07 to 1e-3"):
         solve(problem, Recipe(**RIDGES), tolerance=1e-9)
 
 
