@@ -67,9 +67,9 @@ class Spectrum:
         return out
 
     def observed(self, means: Array, spreads: Array, clusters: Clusters) -> tuple[Array, ...]:
-        r"""What a set of samples sees of the weights of many steps: m; the square of the weights
-        off the mean ($|\beta|^2 - m^2/|\mu|^2$) and, in the metric of the noise, off the best
-        direction; the variances of the logits in the negative and the positive class.
+        r"""Return, for the weights of many steps on a set of samples: m; the square of the weights
+        orthogonal to the mean ($|\beta|^2 - m^2/|\mu|^2$) and, in the metric of the noise, to the
+        best direction; the variances of the logits in the negative and the positive class.
         """
         noise, (average, best) = self._sets[clusters], self.best_direction(clusters)
         m, total = means @ noise.mean, spreads * noise.copies

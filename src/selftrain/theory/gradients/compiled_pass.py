@@ -70,8 +70,8 @@ def pull_run(
     steps: tuple[int, int], run: SolvedRun, seeds: Seeds, rooms: Rooms, carried: Carried,
     slopes: Any,
 ) -> int:  # fmt: skip
-    """Make the pass from the first of `steps` down to the step after the second; the step whose
-    averages have no rule, or -1.
+    """Run the pass backwards over `steps`, from the first down to just above the second; return the
+    step whose averages have no rule, or -1.
     """
     samples, plan, step, old, linear = run.samples, run.plan, rooms.step, rooms.old, rooms.linear
     groups, size = samples.variances.shape[1], samples.mean.shape[1]

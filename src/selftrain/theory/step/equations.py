@@ -328,8 +328,8 @@ def enough_of_rough(size: float, last: float) -> bool:
 def newton_confirmed(
     x: Any, ridge: float, effort: Effort, setting: StepSetting, work: Work
 ) -> tuple[float, int, int]:
-    """Newton's method from x, in place, with the confirmation; accuracy (inf: failed), evaluations,
-    nodes.
+    """Run Newton's method from x, in place, with the confirmation; return accuracy (inf: failed),
+    evaluations, nodes.
 
     Far from the root a rough rule is as good as a fine one: it is used until a step on it is small,
     from the beginning unless x is known to be near. When a step is small enough, the next one is
