@@ -110,3 +110,13 @@ def test_a_latin_1_byte_is_one_sentence(tmp_path: Path) -> None:
     result = CliRunner().invoke(app, ["plan", str(file), "--target", "y"])
     assert isinstance(result.exception, InvalidInput)
     assert "0xFC in line 2 is not UTF-8" in str(result.exception)
+
+
+def test_missing_numbers_are_replaced_by_medians_and_counted(tmp_path: Path) -> None:
+    path = tmp_path / "gaps.csv"
+    path.write_text("a,b,c,y\n1,,x,0\n2,5,,1\n,7,x,\n6,9,z,\n")
+    rows = read_csv_rows(path, "y")
+    assert rows.X["a"].tolist() == [1, 2, 2, 6]
+    assert rows.X["b"].tolist() == [7, 5, 7, 9]
+    assert rows.X["c"].isna().sum() == 1
+    assert rows.remarks == ("2 missing entries in a, b: replaced by the median of the column.",)

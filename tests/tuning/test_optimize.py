@@ -105,7 +105,7 @@ def test_all_three_schedules_with_the_bias_fixed() -> None:
 
 def test_what_it_is_compared_with() -> None:
     best = optimize(PROBLEM, bounds={"lambda_l": (1e-6, 0.05)})
-    assert best.against["supervised, all labels"] == supervised_optimum(PROBLEM, (1e-6, 0.05)).error
+    assert best.against["fully supervised"] == supervised_optimum(PROBLEM, (1e-6, 0.05)).error
     assert best.against["Bayes, all data"] == bayes_error(PROBLEM).semi_supervised
     assert best.against["t=0"] == best.trajectory.error[0]
     alone = optimize(

@@ -27,7 +27,7 @@ LENGTH = "longest"
 """The longest of the runs that double in length."""
 
 LONGEST = 2**14
-NOT_JUDGED = "The claims of the paper are about its own parameters and are not judged here."
+NOT_JUDGED = "Claims of the paper are judged at its own parameters only."
 
 Changes = Mapping[str, tuple[Any, ...]]
 

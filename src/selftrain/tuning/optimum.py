@@ -168,15 +168,15 @@ class Optimum:
         """Reference errors by description."""
         errors = {
             "t=0": float(self.trajectory.error[0]),
-            "labeled only": self.labeled_only.error,
-            "supervised, all labels": self.supervised.error,
+            "supervised baseline": self.labeled_only.error,
+            "fully supervised": self.supervised.error,
         }
         if self.problem.shaped:
             return errors | {"best linear rule": self.limit}
         return errors | {
-            "Bayes, labeled only": self.bayes.labeled_only,
+            "Bayes, labelled only": self.bayes.labeled_only,
             "Bayes, all data": self.bayes.semi_supervised,
-            "Bayes, all labels": self.bayes.all_labeled,
+            "Bayes, all labelled": self.bayes.all_labeled,
         }
 
     @property

@@ -11,6 +11,7 @@ import numpy as np
 from ...errors import InvalidInput
 from ...runtime.progress import Progress, ProgressOption
 from ...tables import read_csv_pieces
+from ..checks import listed
 from .inputs import MOST_LABELED, MOST_UNLABELED, Input, sampled
 
 if TYPE_CHECKING:
@@ -39,20 +40,28 @@ class Kept(NamedTuple):
 
 
 class CsvRows(NamedTuple):
-    """Columns, targets as text (None: unlabelled), and the numbers of rows in the file."""
+    """Columns, targets as text (None: unlabelled), and the numbers of rows in the file.
+
+    Attributes:
+        remarks: a sentence on missing numbers, if there are any.
+    """
 
     X: pd.DataFrame
     y: Any
     labeled: int
     unlabeled: int
+    remarks: tuple[str, ...] = ()
 
     def complete(self, rows: Input) -> Input:
-        """Return checked samples with the counts of the whole file, and a remark on subsampling."""
-        if self.labeled + self.unlabeled == len(self.y):
-            return rows
-        remark = sampled(rows.codes, self.labeled, self.unlabeled)
+        """Return checked samples with the counts of the whole file, and remarks."""
+        remarks = self.remarks
+        if self.labeled + self.unlabeled > len(self.y):
+            remarks = (sampled(rows.codes, self.labeled, self.unlabeled), *remarks)
         return replace(
-            rows, labeled=self.labeled, unlabeled=self.unlabeled, remarks=(remark, *rows.remarks)
+            rows,
+            labeled=self.labeled,
+            unlabeled=self.unlabeled,
+            remarks=(*remarks, *rows.remarks),
         )
 
 
@@ -88,7 +97,21 @@ def read_csv_rows(
     columns = whole.drop(columns=target)
     if not columns.shape[1]:
         raise InvalidInput("rows", str(path), f"must have a column besides the target {target!r}")
-    return CsvRows(columns, names.to_numpy(dtype=object), counts[True], counts[False])
+    columns, remarks = _filled(columns)
+    return CsvRows(columns, names.to_numpy(dtype=object), counts[True], counts[False], remarks)
+
+
+def _filled(columns: pd.DataFrame) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """Replace missing numbers by the median of their column, and say how many there were."""
+    numbers = columns.select_dtypes("number")
+    missing = numbers.isna().sum()
+    some = [str(name) for name in missing.index[(missing > 0) & (missing < len(columns))]]
+    if not some:
+        return columns, ()
+    entries = int(missing[some].sum())
+    filled = columns.assign(**{name: columns[name].fillna(columns[name].median()) for name in some})
+    words = f"{entries} missing entr{'y' if entries == 1 else 'ies'} in {listed(some)}"
+    return filled, (f"{words}: replaced by the median of the column.",)
 
 
 def _known(names: Any, unlabeled: str) -> Any:
