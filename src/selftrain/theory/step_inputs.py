@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class StepInputs:
-    """The steps of a problem with a recipe.
+    """Inputs of the steps of a problem with a recipe.
 
     Attributes:
         space: the coordinates of the weights.

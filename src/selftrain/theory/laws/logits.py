@@ -26,7 +26,7 @@ from ...arrays import Array
 from ...errors import InvalidInput
 from ...labelers import Labeler
 from ...losses import Loss, fixed_kinks
-from ..averages.quadrature.panels import Index, graded, integrate
+from ..averages.quadrature.adaptive import Index, graded, integrate
 from ..averages.quadrature.prox import proximal
 from ..step_inputs import StepInputs
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import ndtr
 
-from selftrain.theory.averages.quadrature.panels import graded, integrate
+from selftrain.theory.averages.quadrature.adaptive import graded, integrate
 
 WIDTHS = np.array([1.0, 1e-2, 1e-5, 1e-9])
 PLACES = np.array([0.3, -1.7, 0.123456789, 2.5])
