@@ -17,19 +17,10 @@ if TYPE_CHECKING:
     from .theory.state import State
 
 __all__ = [
-    "ConvergenceError",
-    "EmptySelection",
-    "InvalidInput",
-    "NoExpansion",
-    "NoGradient",
-    "SeedError",
-    "SelfTrainError",
-    "StageError",
-    "StateOverflow",
-    "StoreError",
-    "Unreachable",
+    "ConvergenceError", "EmptySelection", "InvalidInput", "NoExpansion", "NoGradient",
+    "SeedError", "SelfTrainError", "StageError", "StateOverflow", "StoreError", "Unreachable",
     "nearest",
-]
+]  # fmt: skip
 
 
 class SelfTrainError(Exception):

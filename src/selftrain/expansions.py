@@ -14,13 +14,6 @@ from .theory.continuum.squared_closed_form import SquaredClosedForm, squared_clo
 from .theory.state import State
 
 __all__ = [
-    "BestDirection",
-    "FirstOrder",
-    "SecondOrderNoise",
-    "SquaredClosedForm",
-    "State",
-    "best_direction",
-    "first_order",
-    "second_order_noise",
-    "squared_closed_form",
-]
+    "BestDirection", "FirstOrder", "SecondOrderNoise", "SquaredClosedForm", "State",
+    "best_direction", "first_order", "second_order_noise", "squared_closed_form",
+]  # fmt: skip

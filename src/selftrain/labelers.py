@@ -88,9 +88,8 @@ def get_labeler(labeler: Any) -> Labeler:
     """Return the labeler of a name, or the object itself if it is a labeler."""
     if isinstance(labeler, str):
         if labeler not in _registry:
-            raise InvalidInput(
-                "labeler", labeler, f"unknown labeler; {nearest(labeler, _registry)}"
-            )
+            accepted = f"unknown labeler; {nearest(labeler, _registry)}"
+            raise InvalidInput("labeler", labeler, accepted)
         return _registry[labeler]
     _check(labeler)
     return labeler  # type: ignore[no-any-return]
@@ -98,8 +97,5 @@ def get_labeler(labeler: Any) -> Labeler:
 
 def _check(labeler: Any) -> None:
     if isinstance(labeler, type) or not isinstance(labeler, Labeler):
-        raise InvalidInput(
-            "labeler",
-            labeler,
-            "must be a name, or an object with the attributes of selftrain.labelers.Labeler",
-        )
+        accepted = "must be a name, or an object with the attributes of selftrain.labelers.Labeler"
+        raise InvalidInput("labeler", labeler, accepted)

@@ -180,6 +180,9 @@ PARAMETERS = {one.name: one for one in (
 SEARCH_BOUNDS = {name: one.search for name, one in PARAMETERS.items() if one.search is not None}
 """Default bounds of the parameters that `optimize` may vary."""
 
+DEFAULT_OVER = ("lambda_l", "lambda_u")
+"""Parameters that `optimize` varies by default."""
+
 
 def range_of(name: str) -> Range:
     """Return the range of a parameter that is a number.

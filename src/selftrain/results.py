@@ -13,17 +13,7 @@ from .tuning.optimum import Answer, Optimum
 from .tuning.supervised import SupervisedFit, SupervisedOptimum
 
 __all__ = [
-    "Answer",
-    "BayesLimits",
-    "ClassTrajectory",
-    "Comparison",
-    "ContinuumPath",
-    "Gradient",
-    "Optimum",
-    "Plan",
-    "ProgressReport",
-    "SupervisedFit",
-    "SupervisedOptimum",
-    "Sweep",
+    "Answer", "BayesLimits", "ClassTrajectory", "Comparison", "ContinuumPath", "Gradient",
+    "Optimum", "Plan", "ProgressReport", "SupervisedFit", "SupervisedOptimum", "Sweep",
     "ThinnedRun",
-]
+]  # fmt: skip

@@ -78,6 +78,12 @@ def test_domain_shift_against_a_direct_fit(loss):
     assert supervised_fit(problem, ridge).error == pytest.approx(np.mean(errors), abs=5 * spread)
 
 
+def test_what_is_no_problem_is_rejected():
+    for function in (supervised_optimum, lambda problem: supervised_fit(problem, 0.1)):
+        with pytest.raises(InvalidInput, match=r"problem must be a selftrain\.Problem, got 3"):
+            function(3)
+
+
 @pytest.mark.parametrize("bounds", [(0.1, 0.1), (0.2, 0.1), (-1, 0.1), 3, (0.0, float("nan"))])
 def test_bad_bounds(bounds):
     with pytest.raises(InvalidInput, match="bounds"):

@@ -305,8 +305,8 @@ class Clusters:
 
     @property
     def effective_dimension(self) -> float:
-        r"""The effective number of noisy directions, $(\mathrm{tr}\,\Sigma)^2/\mathrm{tr}\,
-        \Sigma^2$ of the average covariance.
+        r"""The effective number of noisy directions of the average covariance,
+        $(\mathrm{tr}\,\Sigma)^2/\mathrm{tr}\,\Sigma^2$.
         """
         spectrum, _ = self.spectrum
         return float(spectrum.sum() ** 2 / (spectrum**2).sum())

@@ -21,7 +21,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from ..errors import InvalidInput
-from .progress_displays import Display, display, watched
+from .progress_displays import Lines, display, watched
 
 __all__ = ["Progress", "ProgressOption", "ProgressReport", "checked_progress", "clock", "quiet"]
 
@@ -142,7 +142,7 @@ class Progress:
         self._completed = 0.0  # expected duration of the finished items
         self._best: float | None = None
         self._first: tuple[float, float] | None = None
-        self._display: Display | None = None
+        self._display: Lines | None = None
         self._last = 0.0
         self._timer: threading.Timer | None = None
         self._lock = threading.Lock()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .progress import ProgressReport
@@ -23,19 +23,7 @@ def watched() -> bool:
     return (sys.stderr is not None and sys.stderr.isatty()) or in_notebook()
 
 
-class Display(Protocol):
-    """A display of reports, updated at most once in `every` seconds."""
-
-    every: float
-
-    def begin(self, report: ProgressReport) -> None: ...
-
-    def update(self, report: ProgressReport) -> None: ...
-
-    def end(self) -> None: ...
-
-
-def display() -> Display:
+def display() -> Lines:
     """Return the display for this process."""
     if in_notebook():
         return Notebook()
@@ -43,22 +31,26 @@ def display() -> Display:
 
 
 class Lines:
-    """Plain lines on stderr."""
+    """Plain lines on stderr; base class of the other displays.
+
+    Attributes:
+        every: shortest time between two updates, in seconds.
+    """
 
     every = LINE_SECONDS
 
     def begin(self, report: ProgressReport) -> None:
-        """No-op: the first line is written by an update."""
+        """Start the display; plain lines begin with the first update."""
 
     def update(self, report: ProgressReport) -> None:
-        """Write a line."""
+        """Show a report."""
         print(report, file=sys.stderr)
 
     def end(self) -> None:
-        """No-op: lines stay."""
+        """Finish the display; what was written stays."""
 
 
-class Bar:
+class Bar(Lines):
     """A bar on a terminal that disappears when the work is done."""
 
     every = BAR_SECONDS
@@ -90,7 +82,7 @@ PROGRESS = {"selftrain": "progress"}
 """Metadata of a progress line in a notebook, so that tools can remove it."""
 
 
-class Notebook:
+class Notebook(Lines):
     """A line below the cell, replaced at every update."""
 
     every = 2 * BAR_SECONDS
@@ -104,9 +96,6 @@ class Notebook:
     def update(self, report: ProgressReport) -> None:
         """Replace the line."""
         self._place.update(Text(str(report)), metadata=PROGRESS)
-
-    def end(self) -> None:
-        """No-op: the last line stays."""
 
 
 class Text:

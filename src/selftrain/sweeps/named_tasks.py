@@ -17,7 +17,7 @@ import numpy as np
 from ..errors import InvalidInput, nearest
 from ..fields import number, whole
 from ..observables import SYMBOLS
-from ..parameters import PARAMETERS, SEARCH_BOUNDS
+from ..parameters import DEFAULT_OVER, PARAMETERS, SEARCH_BOUNDS
 from ..problem import Problem
 from ..recipe import Recipe
 from .computation import Output
@@ -158,12 +158,18 @@ def check_optimize(problem: Problem, recipe: Recipe, **options: Any) -> None:
     from ..tuning.variables import variables, without_bias
 
     check_solve(problem, recipe, **options)
-    over, schedule = options.get("over", ("lambda_l", "lambda_u")), options.get("schedule", ())
+    over, schedule = options.get("over", DEFAULT_OVER), options.get("schedule", ())
     names = without_bias(over, schedule)[0]
     variables(problem, names, schedule, options.get("bounds"), _given(recipe))
     method = options.get("method", METHODS[0])
     if method not in METHODS:
         raise InvalidInput("method", method, f"unknown method; {nearest(str(method), METHODS)}")
+
+
+def optimized(options: Mapping[str, Any]) -> set[str]:
+    """Return the parameters that `optimize` varies with these options."""
+    both = (options.get("over", DEFAULT_OVER), options.get("schedule", ()))
+    return {name for names in both for name in (names if isinstance(names, tuple) else [names])}
 
 
 def _given(recipe: Recipe) -> dict[str, Any] | None:

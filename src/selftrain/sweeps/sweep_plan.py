@@ -20,7 +20,7 @@ from ..recipe import Recipe
 from .computation import Computation, Output, name_of
 from .function_identity import identify
 from .grid import Grid, Point, as_tuples
-from .named_tasks import NAMED_TASKS
+from .named_tasks import NAMED_TASKS, optimized
 from .scheduling import Task
 from .worker import WrongReturn
 
@@ -176,7 +176,7 @@ class SweepPlan:
             if name not in kind.options:
                 raise InvalidInput(name, value, f"unknown option; {nearest(name, kind.options)}")
         known = [*Problem.__dataclass_fields__, *Recipe.__dataclass_fields__, *kind.axes]
-        free = {*self.options.get("over", ()), *self.options.get("schedule", ())}
+        free = optimized(self.options) if self.task == "optimize" else ()
         for name in self.grid.points[0]:
             if name not in known:
                 raise InvalidInput(name, "axis", f"unknown parameter; {nearest(name, known)}")

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from ..arrays import Array
 from ..errors import InvalidInput, NoGradient, StageError, nearest
 from ..fields import number
-from ..parameters import SEARCH_BOUNDS
+from ..parameters import DEFAULT_OVER, SEARCH_BOUNDS
 from ..problem import Problem
 from ..recipe import Recipe
 from ..runtime.progress import Progress, ProgressOption, checked_progress
@@ -43,7 +43,7 @@ METHODS = ("l-bfgs-b", "nelder-mead")
 
 def optimize(
     problem: Problem,
-    over: Sequence[str] = ("lambda_l", "lambda_u"),
+    over: Sequence[str] = DEFAULT_OVER,
     bounds: Mapping[str, tuple[float, float]] | None = None,
     schedule: Sequence[str] = (),
     start: Recipe | Mapping[str, Any] | None = None,

@@ -26,12 +26,9 @@ from ..theory.solve import checked_tolerance, solve
 from ..theory.supervised import supervised_model
 
 __all__ = [
-    "SupervisedFit",
-    "SupervisedOptimum",
-    "labeled_optimum",
-    "supervised_fit",
+    "SupervisedFit", "SupervisedOptimum", "labeled_optimum", "supervised_fit",
     "supervised_optimum",
-]
+]  # fmt: skip
 
 
 SEARCH_POINTS, POINTS = 2**10, 2**13
@@ -105,6 +102,8 @@ def supervised_optimum(
     >>> round(best.error, 6), best.active_bound
     (0.072834, 'upper')
     """
+    if not isinstance(problem, Problem):
+        raise InvalidInput("problem", problem, "must be a selftrain.Problem")
     low, high = _checked(bounds)
 
     def fit(ridge: float) -> SupervisedFit:
@@ -144,7 +143,7 @@ def labeled_optimum(
 def _best_of_classes(
     problem: Problem, bounds: tuple[float, float], *, labeled_only: bool
 ) -> SupervisedFit:
-    """Find the best ridge of K classes on few points, a smooth function of it; fit on many."""
+    """Find the best ridge for K classes on few points; return the fit with it on many points."""
 
     def fit(ridge: float) -> SupervisedFit:
         return _class_fit(problem, ridge, labeled_only, SEARCH_POINTS)
@@ -155,10 +154,10 @@ def _best_of_classes(
 
 
 def _class_fit(problem: Problem, ridge: float, labeled_only: bool, points: int) -> SupervisedFit:
-    """Fit the labelled samples of K classes, or all samples with the label noise of these."""
+    """Fit the labelled samples of K classes, or all samples, with the problem's label noise."""
     written = protocol_of(problem, Recipe())
     groups = written.groups[:1] if labeled_only else written.groups
-    merged: dict[Any, SampleGroup] = {}  # batches of one law are one group
+    merged: dict[Any, SampleGroup] = {}  # batches with the same mixture are one group
     for group in groups:
         key = group.law, group.proportions
         alpha = group.alpha + (merged[key].alpha if key in merged else 0.0)
