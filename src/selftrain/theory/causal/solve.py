@@ -357,9 +357,10 @@ class ReplicateSearch(Generic[Result]):
         norm = np.sqrt(q) * self.setting.protocol.length
         noise = np.trace(seen.covariance, axis1=2, axis2=3).mean(axis=1)
         before = np.append(np.nan, np.diag(seen.pairs, -1))
+        both = np.sqrt(q * np.append(np.nan, q[:-1]))  # of an overlap of two fits, both norms
         parts = [
             (seen.m, norm), (seen.bias, norm + np.abs(seen.bias).max(axis=1)), (seen.square, q),
-            (before, q), (seen.covariance, noise), (np.log(seen.chi), np.ones(q.size)),
+            (before, both), (seen.covariance, noise), (np.log(seen.chi), np.ones(q.size)),
         ]  # fmt: skip
         flat = [(values.reshape(q.size, -1).T, scale) for values, scale in parts]
         states = np.concatenate([values for values, _ in flat])
