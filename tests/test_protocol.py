@@ -146,7 +146,7 @@ def test_clusters_that_return_must_not_change() -> None:
     words = {"alpha_l": 0.5, "alpha_u": 2.0, "rho": 0.4, "clusters": shapes[0], "steps": 2}
     groups = protocol_of(Problem(**words, clusters_u=tuple(shapes)), Recipe()).groups
     assert [group.law for group in groups] == [shapes[0], *shapes]
-    with pytest.raises(InvalidInput, match="must keep their clusters"):
+    with pytest.raises(InvalidInput, match="clusters_u must be the same"):
         Problem(**words, clusters_u=tuple(shapes), batches="reused")
 
 

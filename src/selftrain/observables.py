@@ -91,7 +91,7 @@ def one_minus_cosine(m: Array, v: Array) -> Array:
 
 
 def entries(name: str, values: Array, axes: int) -> dict[str, Array]:
-    """Return the entries of an array beyond its first axes, by name.
+    """Split an array over the axes that follow its first `axes`; return the parts by name.
 
     >>> list(entries("bias", np.zeros((4, 3)), 1))
     ['bias[0]', 'bias[1]', 'bias[2]']

@@ -383,14 +383,12 @@ def _check_same(problem: Problem, before: SampleGroup, now: SampleGroup, t: int)
     """Raise if step t reuses a group with a different size or mixture."""
     numbers = {"alpha_u": (before.alpha, now.alpha)}
     for k in range(1, problem.classes):
-        numbers["rho_u" + f"[{k}]" * (problem.classes > 2)] = (
-            before.proportions[k], now.proportions[k],
-        )  # fmt: skip
+        name = "rho_u" if problem.classes == 2 else f"rho_u[{k}]"
+        numbers[name] = (before.proportions[k], now.proportions[k])
     if not problem.shaped:
         numbers["delta_u"] = (before.law.sphere, now.law.sphere)
     elif now.law != before.law:
-        accepted = "samples that are reused must keep their clusters"
-        raise InvalidInput("clusters_u", now.law, accepted)
+        raise InvalidInput("clusters_u", now.law, "must be the same for samples that are reused")
     for name, (old, new) in numbers.items():
         if abs(old - new) > 1e-12 * abs(old):
             accepted = (

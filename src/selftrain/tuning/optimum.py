@@ -165,7 +165,7 @@ class Optimum:
 
     @property
     def against(self) -> dict[str, float]:
-        """Reference errors by description."""
+        """Reference errors, keyed by what they are errors of."""
         errors = {
             "t=0": float(self.trajectory.error[0]),
             "supervised baseline": self.labeled_only.error,
