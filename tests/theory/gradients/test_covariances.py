@@ -240,7 +240,7 @@ def test_limits_of_a_shape_are_linear_and_bayes_is_refused() -> None:
     assert best.limit == best.against["best linear rule"] == limit < best.error
     assert f"{limit:.6g}" in best.advice
     assert len(best.plot().axes) == 3
-    with pytest.raises(InvalidInput, match="spherical clusters only"):
+    with pytest.raises(InvalidInput, match="spheres only"):
         _ = best.bayes
     free = problem.replace(clusters=Clusters([1.0, 1.0], [1.0, 0.0]))
     assert best_linear_error(free) == 0.0
