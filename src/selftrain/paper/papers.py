@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from .ruling import Bar
 
-PAPERS = ("self-training",)
+PAPERS = ("self-training", "distillation")
 """The ids of the papers; each has a file of that name."""
 
 _PLACEHOLDER = re.compile(r"<(1[+-])?([A-Za-z_]\w*)(?::([^<>]*))?>")
@@ -28,6 +28,7 @@ class Paper(NamedTuple):
     Attributes:
         id: its name on the command line.
         title, authors, arxiv: where to find it.
+        page: the name of its page in the documentation.
         figures: the texts of its figures by their ids, in the order in which they are listed.
     """
 
@@ -35,6 +36,7 @@ class Paper(NamedTuple):
     title: str
     authors: str
     arxiv: str
+    page: str
     figures: Mapping[str, Mapping[str, Any]]
 
 
@@ -46,12 +48,12 @@ def paper(name: str) -> Paper:
     '2205.07739'
     """
     content = tomllib.loads(files(__package__).joinpath(f"{name}.toml").read_text("utf-8"))
-    head, shared = content.pop("paper"), content.pop("shared")
+    head, shared = content.pop("paper"), content.pop("shared", {})
     figures = {
         name: {**texts, "findings": {**shared, **texts.get("findings", {})}}
         for name, texts in content.items()
     }
-    return Paper(name, head["title"], head["authors"], head["arxiv"], figures)
+    return Paper(name, head["title"], head["authors"], head["arxiv"], head["page"], figures)
 
 
 def filled(text: str, values: Mapping[str, Any]) -> str:

@@ -1,0 +1,220 @@
+r"""Self-distillation: fits to samples with wrong labels, each after the first to the labels that the
+one before makes of the same samples.
+
+The second paper writes the squared loss as $(\hat y - y)^2$ with $\hat y = (u + 1)/2$ and labels 0
+and 1: half of ours, so its ridges are half of ours (`UNIT`). For the logistic loss they are equal.
+Labels of the squared loss are linear in the logit, and their averages exact; with the logistic loss
+a search runs on one replicate (`theory.causal`), which stays the same for all recipes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.optimize import minimize
+
+from ...arrays import Array
+from ...errors import StageError
+from ...problem import Problem
+from ...recipe import Recipe
+from ...simulation.simulate import simulate
+from ...sweeps import Computation, Output
+from ...theory.bayes import bayes_error
+from ...theory.causal.known import before_reuse
+from ...theory.causal.solve import run_one_replicate
+from ...theory.solve import solve
+from ...theory.trajectory import Trajectory
+
+UNIT = {"logistic": 1.0, "squared": 2.0}
+"""Our ridge over that of the paper, by loss."""
+
+RIDGES = (1e-3, 300.0)
+"""The range of tuned ridges, in the paper's unit."""
+
+SOFTEST, SHARPEST = 0.1, 1e4
+"""The range of a tuned sharpness. At a ridge of 300 logits are of the order 1e-3, so that labels
+between linear and hard ones need a sharpness far above one.
+"""
+
+SEARCH_POINTS, FINAL_POINTS, STAGE_POINTS = 2**12, (2**14, 2**15), 2**13
+"""Points per class of the replicate of a search, of the two that measure its result, and of a run
+at given ridges.
+"""
+
+SIMPLEX: dict[str, Any] = {"method": "Nelder-Mead", "options": {"xatol": 0.05, "fatol": 2e-5}}
+"""Errors with hard labels jump on points: no slopes. A ridge that is off by 5 % costs nothing that
+a picture shows.
+"""
+
+
+class Tuned(NamedTuple):
+    """The recipe with the smallest last error, and its run; `spread` is by how much two replicates
+    differ in the error.
+    """
+
+    recipe: Recipe
+    run: Trajectory
+    spread: float
+
+    @property
+    def error(self) -> float:
+        return float(self.run.error[-1])
+
+
+def distilled(steps: int, **setting: Any) -> Problem:
+    """The problem whose steps relabel the labelled samples."""
+    return Problem(steps=steps, batches="labeled", **setting)
+
+
+def run_on(points: int, problem: Problem, recipe: Recipe) -> Trajectory:
+    """The run on one replicate; exact for the squared loss with linear labels, and for one fit."""
+    if problem.steps == 0:
+        return solve(problem, recipe)
+    exact = solve(*before_reuse(problem, recipe))
+    if exact.collapsed_at is not None:
+        return exact
+    return run_one_replicate(problem, recipe, exact, points).trajectory
+
+
+def tuned(problem: Problem, sharpness: str, fix_bias: bool, starts: Sequence[float]) -> Tuned:
+    """Tune the ridge of every fit, and the sharpness if it is "tuned", for the last error.
+
+    Arguments:
+        sharpness: "linear" (1), "hard" or "tuned".
+        starts: ridges that searches begin at, the same in all fits, in the paper's unit.
+    """
+    unit, free = UNIT[str(problem.loss)], sharpness == "tuned"
+    ridges = problem.steps + 1
+    box = [tuple(np.log(RIDGES))] * ridges + [tuple(np.log((SOFTEST, SHARPEST)))] * free
+
+    def recipe(x: Array) -> Recipe:
+        values = np.exp(np.clip(x, *np.transpose(box)))
+        made = {"tuned": float(values[-1]), "hard": np.inf, "linear": 1.0}[sharpness]
+        later = {"lambda_u": tuple(unit * values[1:ridges])} if problem.steps else {}
+        return Recipe(unit * values[0], **later, sharpness=made, fix_bias=fix_bias)
+
+    def error(x: Array) -> float:
+        try:
+            run = run_on(SEARCH_POINTS, problem, recipe(x))
+        except StageError:
+            return 0.5
+        return 0.5 if run.collapsed_at is not None else float(run.error[-1])
+
+    smooth = str(problem.loss) == "squared"
+    how = {"method": "L-BFGS-B", "options": {"ftol": 1e-9, "gtol": 1e-6}} if smooth else SIMPLEX
+    begins = [
+        np.append(np.full(ridges, np.log(ridge)), [np.log(100.0)] * free) for ridge in starts
+    ]
+    found = min((minimize(error, x, bounds=box, **how) for x in begins), key=lambda one: one.fun)
+    best = recipe(found.x)
+    first, second = (run_on(points, problem, best) for points in FINAL_POINTS)
+    return Tuned(best, second, abs(float(first.error[-1] - second.error[-1])))
+
+
+def check(loss: str, ridges: Sequence[float], sharpness: Sequence[float], **setting: Any) -> Any:
+    """The error of every fit at given ridges, in the paper's unit, and sharpnesses."""
+    run = solve(*_given(loss, ridges, sharpness, setting))
+    return {"fit": run.t, "error": run.error}
+
+
+def check_run(
+    features: int, seed: int, loss: str, ridges: Sequence[float], sharpness: Sequence[float],
+    **setting: Any,
+) -> Any:  # fmt: skip
+    """The same of one finite system."""
+    problem, recipe = _given(loss, ridges, sharpness, setting)
+    runs = simulate(problem, recipe, features, [seed], probes=0, progress=False)
+    return {"fit": np.arange(problem.steps + 1), "error": runs.error[0]}
+
+
+def _given(
+    loss: str, ridges: Sequence[float], sharpness: Sequence[float], setting: dict[str, Any]
+) -> tuple[Problem, Recipe]:
+    first, *later = (UNIT[loss] * ridge for ridge in ridges)
+    problem = distilled(len(later), loss=loss, **setting)
+    return problem, Recipe(first, tuple(later), sharpness=tuple(sharpness))
+
+
+def optimum(most: int, **setting: Any) -> dict[str, Any]:
+    """The smallest error of the squared loss with linear labels, by the number of fits, and its
+    ridges in the paper's unit, largest first (at rho = 1/2 their order does not matter).
+    """
+    errors, ridges = np.full(most, np.nan), np.full((most, most), np.nan)
+    for fits in range(1, most + 1):
+        problem = distilled(fits - 1, loss="squared", **setting)
+        found = tuned(problem, "linear", False, (0.1, 100.0))
+        errors[fits - 1] = found.error
+        ridges[fits - 1, :fits] = np.sort(_ridges(found.recipe, "squared")[:fits])[::-1]
+    limit = bayes_error(distilled(1, **setting)).semi_supervised
+    return {"fits": np.arange(1, most + 1), "error": errors, "ridge": ridges, "bayes": limit}
+
+
+def relabeled(sharpness: str, fix_bias: bool, **setting: Any) -> dict[str, Any]:
+    """The smallest error of two fits with the logistic loss, of one fit, and the share of right
+    labels in the second.
+    """
+    found = tuned(distilled(1, **setting), sharpness, fix_bias, (3.0, 100.0))
+    first, second = _ridges(found.recipe, "logistic")
+    return {
+        "error": found.error,
+        "spread": found.spread,
+        "supervised": tuned(distilled(0, **setting), "linear", False, (3.0, 100.0)).error,
+        "right": float(found.run.pseudo_label_accuracy[-1]),
+        "first_ridge": first,
+        "second_ridge": second,
+        "sharpness": float(np.ravel(found.recipe.sharpness)[0]),
+        "bayes": bayes_error(distilled(1, **setting)).semi_supervised,
+    }
+
+
+def stages(loss: str, ridge: float, steps: int, **setting: Any) -> dict[str, Any]:
+    """The error of every fit if all have the same ridge, in the paper's unit; after a collapse the
+    smaller class is lost.
+    """
+    recipe = Recipe(UNIT[loss] * ridge, UNIT[loss] * ridge)
+    problem = distilled(steps, loss=loss, **setting)
+    run = run_on(STAGE_POINTS, problem, recipe)
+    errors = np.full(steps + 1, min(problem.rho, 1 - problem.rho))
+    whole = steps + 1 if run.collapsed_at is None else run.collapsed_at
+    errors[:whole] = run.error[:whole]
+    return {"fit": np.arange(steps + 1), "error": errors}
+
+
+def _ridges(recipe: Recipe, loss: str) -> Array:
+    return np.array([recipe.lambda_l, *np.ravel(recipe.lambda_u)]) / UNIT[loss]
+
+
+_ERROR = Output(r"\epsilon_g")
+_OF_FIT = {"fit": Output("t", ("fit",)), "error": Output(r"\epsilon_g^{(t)}", ("fit",))}
+
+CHECK = Computation(check, _OF_FIT, seconds=lambda **_: 0.1)
+CHECK_RUN = Computation(
+    check_run, dict(_OF_FIT), seconds=lambda features, alpha_l, **_: 3e-7 * features**2 * alpha_l
+)
+OPTIMUM = Computation(
+    optimum,
+    {
+        "fits": Output("t + 1", ("fits",)),
+        "error": Output(r"\epsilon_g", ("fits",)),
+        "ridge": Output(r"\lambda^*", ("fits", "place")),
+        "bayes": Output(r"\epsilon_{Bayes}"),
+    },
+    seconds=lambda most, **_: 0.3 * most**2,
+)
+RELABELED = Computation(
+    relabeled,
+    {
+        "error": _ERROR,
+        "spread": Output("difference of two replicates"),
+        "supervised": Output(r"\epsilon_g^{(0)}"),
+        "right": Output("share of right labels"),
+        "first_ridge": Output(r"\lambda^{(0)*}"),
+        "second_ridge": Output(r"\lambda^{(1)*}"),
+        "sharpness": Output(r"\gamma^*"),
+        "bayes": Output(r"\epsilon_{Bayes}"),
+    },
+    seconds=lambda sharpness, **_: 4.0 if sharpness == "tuned" else 2.0,
+)
+STAGES = Computation(stages, dict(_OF_FIT), seconds=lambda steps, **_: 0.02 * steps)

@@ -1,0 +1,60 @@
+r"""Self-distillation under class imbalance: the bias of the first fit, or trained in every fit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ...sweeps import Grid, Task
+from ..computations.distillation import RELABELED
+from ..entry import Data, Drawn, Judged
+from ..judge import judged, listed_by
+from ..ruling import everywhere, positive
+
+DELTA, NOISE = 0.5, 0.3
+RHOS, ALPHAS = (0.5, 0.4, 0.3, 0.2), (1.0, 3.0, 10.0)
+KINDS = ("linear", "hard")
+
+
+def tasks(quick: bool) -> Mapping[str, Task]:
+    axes = {
+        "rho": (0.5, 0.3) if quick else RHOS,
+        "alpha_l": (3.0,) if quick else ALPHAS,
+        "sharpness": KINDS[:1] if quick else KINDS,
+        "fix_bias": (False, True),
+    }
+    return {"bias": Task(RELABELED, Grid(axes, {"delta": DELTA, "label_noise": NOISE}))}
+
+
+def draw(data: Data) -> Drawn:
+    from ...plots import paper as pic
+
+    error = data["bias"]["error"]
+    ratio = error.sel(fix_bias=True) / error.sel(fix_bias=False)
+    kinds = ratio.sharpness.values.tolist()
+    figure, axes = pic.canvas(1, len(kinds), 3.2 * len(kinds) + 1.8, 3.0, sharey=True)
+    colors = dict(zip(ratio.alpha_l.values.tolist(), pic.SERIES[1:], strict=False))
+    for ax, kind in zip(axes[0], kinds, strict=True):
+        for alpha, color in colors.items():
+            pic.series(ax, ratio.rho, ratio.sel(sharpness=kind, alpha_l=alpha), color)
+        ax.axhline(1.0, color=pic.GREY, linewidth=0.8, linestyle=pic.DOTTED)
+        ax.set_title(f"{kind} labels")
+        ax.set_xlabel(r"$\rho$")
+    axes[0, 0].set_ylabel("error, bias fixed over trained")
+    return figure, pic.value_legend(r"\alpha", colors)
+
+
+def judge(data: Data) -> list[Judged]:
+    found = data["bias"]["error"]
+    gain = 1 - found.sel(fix_bias=True) / found.sel(fix_bias=False)
+    gain = gain.transpose("sharpness", "rho", "alpha_l")
+    return [
+        judged(
+            "fixing",
+            everywhere(positive("smallest gain", one.drop_sel(rho=0.5).min())),
+            f"Gain by alpha: {listed_by('rho', one, '{:.1%}')}.",
+            case=f"{kind} labels",
+            values={"case": f"{kind} labels"},
+            smallest=one.drop_sel(rho=0.5).min(),
+        )
+        for kind, one in ((str(one.sharpness.values), one) for one in gain)
+    ]

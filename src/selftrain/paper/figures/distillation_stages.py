@@ -1,0 +1,90 @@
+r"""Self-distillation with one ridge for all fits: when to stop."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ...sweeps import Grid, Task
+from ..computations.distillation import STAGES
+from ..entry import Data, Drawn, Judged
+from ..judge import judged, listed
+from ..ruling import Bar, above, at_full_size, below
+
+DELTA = 0.5
+RHOS, NOISES, ALPHAS = (0.5, 0.4, 0.3), (0.1, 0.3), (1.0, 3.0, 10.0)
+RIDGES, LOSSES = (0.1, 1.0, 10.0), ("squared", "logistic")
+STEPS, STEPS_QUICK = 8, 3
+SHOWN = 3.0
+NOTABLE = Bar(0.05, "a twentieth of the error")
+BROADLY = Bar(0.5, "in most cases")
+
+
+def tasks(quick: bool) -> Mapping[str, Task]:
+    axes: dict[str, Any] = {
+        "rho": RHOS[:2] if quick else RHOS,
+        "label_noise": NOISES[1:] if quick else NOISES,
+        "alpha_l": (SHOWN,) if quick else ALPHAS,
+        "ridge": RIDGES,
+        "loss": LOSSES[:1] if quick else LOSSES,
+    }
+    fixed = {"delta": DELTA, "steps": STEPS_QUICK if quick else STEPS}
+    return {"stages": Task(STAGES, Grid(axes, fixed))}
+
+
+def draw(data: Data) -> Drawn:
+    from ...plots import paper as pic
+
+    error = data["stages"]["error"].sel(alpha_l=SHOWN)
+    ratio = error / error.isel(fit=0)
+    rhos, noises = ratio.rho.values, ratio.label_noise.values
+    size = (2.4 * rhos.size + 2.0, 2.3 * noises.size + 0.4)
+    figure, axes = pic.canvas(noises.size, rhos.size, *size, sharex=True, sharey=True)
+    colors = dict(zip(ratio.ridge.values.tolist(), pic.SERIES[1:], strict=False))
+    dashes = dict(zip(LOSSES, ("solid", pic.DASHED), strict=True))
+    for i, noise in enumerate(noises):
+        for j, rho in enumerate(rhos):
+            ax = axes[i, j]
+            ax.set_title(rf"$\rho = {rho:g}$, {noise:.0%} wrong")
+            for ridge, color in colors.items():
+                for loss in ratio.loss.values.tolist():
+                    case = {"rho": rho, "label_noise": noise, "ridge": ridge, "loss": loss}
+                    pic.reference(ax, ratio.fit, ratio.sel(case), color, dashes[loss])
+            ax.axhline(1.0, color=pic.GREY, linewidth=0.8, linestyle=pic.DOTTED)
+    for ax in axes[-1]:
+        ax.set_xlabel("fit $t$")
+    for ax in axes[:, 0]:
+        ax.set_ylabel(r"$\epsilon_g^{(t)} / \epsilon_g^{(0)}$")
+    return figure, [
+        *(pic.handle(rf"$\lambda = {ridge:g}$", color) for ridge, color in colors.items()),
+        *(pic.handle(f"{loss} loss", pic.GREY, "", dashes[loss]) for loss in ratio.loss.values),
+    ]
+
+
+def judge(data: Data) -> list[Judged]:
+    error = data["stages"]["error"]
+    best, last = error.min("fit"), error.isel(fit=-1)
+    lost = last / best - 1 > NOTABLE.size
+    helped = lost & (best < error.isel(fit=0))
+    share = float(helped.mean())
+    by_rho = lost.mean([name for name in lost.dims if name != "rho"])
+    balanced, other = float(by_rho.sel(rho=0.5)), float(by_rho.drop_sel(rho=0.5).min())
+    return [
+        judged(
+            "stopping",
+            at_full_size(above("share of the settings", share, BROADLY)),
+            f"{int(helped.sum())} of {helped.size} settings; by rho:"
+            f" {listed(helped.mean([name for name in lost.dims if name != 'rho']), '{:.0%}')}.",
+            share=share,
+        ),
+        judged(
+            "imbalanced",
+            at_full_size(
+                below("share with balanced classes", balanced, BROADLY),
+                above("smallest share with imbalanced ones", other, BROADLY),
+            ),
+            f"Settings that lose, by rho: {listed(by_rho, '{:.0%}')}.",
+            balanced=balanced,
+            imbalanced=other,
+        ),
+    ]
