@@ -25,6 +25,7 @@ COMMANDS = {
     "gradients": Command("speed.command", "gradients against forward runs, tuning"),
     "covariance": Command("speed.command", "general covariances against the sphere, substitution"),
     "reuse": Command("speed.command", "data reuse: time, growth with the steps, substitution"),
+    "distillation": Command("speed.command", "self-distillation, against iteration on samples"),
     "estimator": Command("speed.command", "the classifier against scikit-learn on large tables"),
     "sweep": Command("speed.command", "a grid of 10,000 solves against joblib, Dask, xarray"),
     "simulation": Command("speed.command", "the matrix-free engine against dense ones"),

@@ -23,7 +23,10 @@ import numpy as np
 
 from .measure import Line, seconds
 
-PARTS = ("theory", "gradients", "covariance", "reuse", "estimator", "sweep", "simulation")
+PARTS = (
+    "theory", "gradients", "covariance", "reuse", "distillation", "estimator", "sweep",
+    "simulation",
+)  # fmt: skip
 """The short ones first."""
 
 ROOT = Path(__file__).resolve().parents[2]

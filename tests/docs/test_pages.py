@@ -10,6 +10,9 @@ from typing import Any
 
 import pytest
 
+from selftrain.paper.papers import PAPERS, paper
+from selftrain.paper.registry import figures
+
 DOCS = Path(__file__).parents[2] / "docs"
 
 
@@ -91,17 +94,17 @@ def test_the_gallery_draws_its_pictures(tmp_path: Path) -> None:
     assert all((tmp_path / name).stat().st_size > 8_000 for name in shown)
 
 
-def test_the_index_of_figures_has_them_all() -> None:
-    from selftrain.paper.registry import figures
-
+@pytest.mark.parametrize("name", PAPERS)
+def test_the_index_of_figures_has_them_all(name: str) -> None:
+    page = f"{paper(name).page}.md"
     rows = [
         line
         for line in (DOCS / "figures.md").read_text("utf-8").splitlines()
-        if "`](paper.md" in line
+        if f"`]({page}" in line
     ]
-    headings = set(re.findall(r"^## (.+)$", (DOCS / "paper.md").read_text("utf-8"), flags=re.M))
-    for row, figure in zip(rows, figures(), strict=True):
-        assert f"[`{figure.id}`](paper.md#{figure.id})" in row
+    headings = set(re.findall(r"^## (.+)$", (DOCS / page).read_text("utf-8"), flags=re.M))
+    for row, figure in zip(rows, figures([name]), strict=True):
+        assert f"[`{figure.id}`]({page}#{figure.id})" in row
         assert figure.id in headings
         assert figure.title in row
         assert f"| {figure.place.number or 'ours'} | " in row

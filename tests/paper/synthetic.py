@@ -349,6 +349,52 @@ def sweeps(rng: Any, lambda_l: float, lambda_u: float, damping: float, **_: Any)
     return {"sweeps": needed if damping < 0.8 else np.nan, "off": 1e-9}
 
 
+def check(rng: Any, alpha_l: float, loss: str, **_: Any) -> dict[str, Any]:
+    t = np.arange(3)
+    return {"fit": t, "error": (0.3 if loss == "squared" else 0.35) / alpha_l**0.5 + 0.02 * t}
+
+
+def check_run(rng: Any, features: int, seed: int, **setting: Any) -> dict[str, Any]:
+    told = check(rng, **setting)
+    return told | {"error": told["error"] * (1 + 0.3 * features**-0.5 * rng.standard_normal(3))}
+
+
+def optimum(rng: Any, alpha_l: float, most: int, **_: Any) -> dict[str, Any]:
+    fits = np.arange(1, most + 1)
+    gain = 0.4 * np.exp(-(np.log(alpha_l / 2) ** 2)) * (1 - 1 / fits)
+    error = (0.08 + 0.2 / (1 + alpha_l)) * (1 - gain)
+    return {
+        "fits": fits,
+        "error": error,
+        "ridge": np.where(np.tri(most) > 0, 300.0, np.nan),
+        "bayes": 0.99 * error[-1],
+    }
+
+
+def relabeled(
+    rng: Any, alpha_l: float, labels: str, rho: float, fix_bias: bool, **_: Any
+) -> dict[str, Any]:
+    told = optimum(rng, alpha_l, 2)
+    first, last = told["error"]
+    share = {"linear": 0.93, "hard": 0.9, "tuned": 1.0}[labels]
+    return {
+        "error": (first - share * (first - last)) * (1 - (0.5 - rho) * fix_bias),
+        "spread": 1e-6,
+        "supervised": first,
+        "right": 0.75 + 0.1 * alpha_l / (1 + alpha_l),
+        "first_ridge": 300.0,
+        "second_ridge": 100.0,
+        "sharpness": 1e3,
+        "bayes": 0.9 * last,
+    }
+
+
+def stages(rng: Any, rho: float, ridge: float, steps: int, **_: Any) -> dict[str, Any]:
+    t = np.arange(steps + 1)
+    rise = 0 if rho == 0.5 else 0.05 * t**2
+    return {"fit": t, "error": np.minimum(rho, 0.2 * (0.6 + 0.4 * 0.5**t + rise) / (1 + ridge))}
+
+
 MAKERS: dict[tuple[str, str], Callable[..., dict[str, Any]]] = {
     ("chain", "chains"): chain,
     ("fixed_ridge", "fixed_ridge"): fixed_ridge,
@@ -373,4 +419,9 @@ MAKERS: dict[tuple[str, str], Callable[..., dict[str, Any]]] = {
     ("infinite_ridge", "predictions"): infinite_ridge,
     ("sweeps", "predictions"): sweeps,
     ("real_rows", "real_rows"): real_rows,
+    ("check", "distillation"): check,
+    ("check_run", "distillation"): check_run,
+    ("optimum", "distillation"): optimum,
+    ("relabeled", "distillation"): relabeled,
+    ("stages", "distillation"): stages,
 }

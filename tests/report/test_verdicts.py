@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from selftrain.errors import InvalidInput
-from selftrain.paper.registry import IDS
+from selftrain.paper.papers import PAPERS, paper
+from selftrain.paper.registry import IDS, figure
 from selftrain.report.counts import contradictions, count, verdict
 from selftrain.report.document import write
 from selftrain.report.full_run import KEYS, VERDICTS, judged
@@ -64,6 +65,23 @@ def test_verdicts_are_written_next_to_the_page(tmp_path: Path) -> None:
     assert {one["claims"][0]["verdict"] for one in told["quick"]} == {"cannot tell"}
 
 
+def test_a_paper_without_records_keeps_its_verdicts_and_an_incomplete_one_is_rejected(
+    tmp_path: Path,
+) -> None:
+    full = records(tmp_path / "full", False, "holds")
+    docs, verdicts = tmp_path / "docs", tmp_path / "verdicts.json"
+    (docs / "images").mkdir(parents=True)
+    write(full, docs, None, verdicts)
+    for name in paper("self-training").figures:
+        (full / f"{name}.json").unlink()
+    assert write(full, docs, None, verdicts) == [docs / "distillation.md"]
+    told = json.loads(verdicts.read_text())
+    assert [one["figure"] for one in told["full"]] == list(IDS)
+    (full / f"{IDS[-1]}.json").unlink()
+    with pytest.raises(InvalidInput, match=f"no record of a full run of: {IDS[-1]}"):
+        write(full, docs, None, verdicts)
+
+
 def test_a_contradiction_is_not_written(tmp_path: Path) -> None:
     full = records(tmp_path / "full", False, "holds")
     quick = records(tmp_path / "quick", True, "does not hold")
@@ -77,8 +95,9 @@ def test_the_committed_runs_agree_with_each_other_and_with_the_page() -> None:
     assert {one["figure"] for one in told["full"]} <= set(IDS)
     assert [one["figure"] for one in told["quick"]] == [one["figure"] for one in told["full"]]
     assert contradictions(told["quick"], told["full"]) == []
-    page = (DOCS / "paper.md").read_text("utf-8")
+    pages = {name: (DOCS / f"{paper(name).page}.md").read_text("utf-8") for name in PAPERS}
     for one in told["full"]:
+        page = pages[figure(one["figure"]).paper]
         for claim in one["claims"]:
             assert f"“{claim['quote']}”" in page
         for word in ("holds", "does not hold", "cannot tell"):

@@ -1,4 +1,4 @@
-"""`selftrain paper`: the figures of the paper, listed, reproduced and judged."""
+"""`selftrain paper`: the figures of the papers, listed, reproduced and judged."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .output import counted, make_table, print_json, print_table, remark, termin
 if TYPE_CHECKING:
     from ..paper.run import FigureOutcome
 
-app = typer.Typer(help="Reproduce the figures of the paper.", no_args_is_help=True)
+app = typer.Typer(help="Reproduce the figures of the papers.", no_args_is_help=True)
 
 Quick = Annotated[bool, typer.Option("--quick", help="Coarser grids, fewer seeds: two minutes.")]
 Out = Annotated[
@@ -30,7 +30,8 @@ def _ids() -> tuple[str, ...]:
 
 @app.command("list")
 def list_figures(quick: Quick = False, out: Out = None, as_json: AsJson = False) -> None:
-    """List all figures: id, place in the paper, cost, state."""
+    """List all figures, paper by paper: id, place in the paper, cost, state."""
+    from ..paper.papers import PAPERS, paper
     from ..paper.registry import figures
 
     folder = _folder(out, quick)
@@ -39,14 +40,18 @@ def list_figures(quick: Quick = False, out: Out = None, as_json: AsJson = False)
         print_json({"figures": rows, "out": str(folder)})
         return
     titles = ("id", "what it shows", "in the paper", "cost", "state")
-    cells = (
-        (one["id"], one["title"], one["place"], f"{one['seconds']:.0f} s", one["state"])
-        for one in rows
-    )
-    table = make_table(titles, cells, left=titles)
-    for column in (table.columns[at] for at in (0, 3, 4)):
-        column.no_wrap = True
-    print_table(terminal(), table)
+    for name in PAPERS:
+        about = paper(name)
+        remark(f"{name}: {about.authors}, {about.title}, arXiv {about.arxiv}")
+        cells = (
+            (one["id"], one["title"], one["place"], f"{one['seconds']:.0f} s", one["state"])
+            for one in rows
+            if one["paper"] == name
+        )
+        table = make_table(titles, cells, left=titles)
+        for column in (table.columns[at] for at in (0, 3, 4)):
+            column.no_wrap = True
+        print_table(terminal(), table)
     remark(
         "Cost: seconds of one core, points that figures share counted with each. State: in"
         f" {folder}."
@@ -59,7 +64,7 @@ def run_figures(
         list[str] | None,
         typer.Argument(
             metavar="[FIGURE]...",
-            help="Ids, or numbers in the paper (fig4); all if none is given.",
+            help="Ids, numbers (fig4), or a paper (distillation); all if none is given.",
             show_default=False,
             autocompletion=completes(_ids),
         ),
@@ -159,6 +164,7 @@ def _about(one: Any, quick: bool, folder: Path) -> dict[str, Any]:
         state = f"{stored} of {points} points"
     return {
         "id": one.id,
+        "paper": one.paper,
         "title": one.title,
         "place": str(one.place),
         "parameters": {name: list(values) for name, values in parameters(one).items()},

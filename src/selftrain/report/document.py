@@ -1,10 +1,11 @@
-"""The page of the paper in the documentation, from a full run.
+"""The pages of the papers in the documentation, from a full run.
 
     python -m selftrain.report.document FOLDER DOCS [QUICK]
 
-reads the records that `selftrain paper run` left in FOLDER and writes DOCS/paper.md, its images,
-and the verdicts that quick runs show (`full_run.py`). With QUICK, the folder of a quick run, it
-compares the verdicts of both, and raises if they contradict each other.
+reads the records that `selftrain paper run` left in FOLDER and writes a page for each paper that has
+some (DOCS/paper.md, DOCS/distillation.md), its images, and the verdicts that quick runs show
+(`full_run.py`). With QUICK, the folder of a quick run, it compares the verdicts of both, and raises
+if they contradict each other.
 """
 
 from __future__ import annotations
@@ -15,12 +16,15 @@ import sys
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..errors import InvalidInput
 from ..runtime.files import write_text
 from .counts import claims_of, contradictions, count, findings_of, flipping, key_of, verdict
 from .full_run import VERDICTS
+
+if TYPE_CHECKING:
+    from ..paper.papers import Paper
 
 HEAD = """# The paper, figure by figure
 
@@ -55,18 +59,32 @@ doubled and halved, the others unchanged. The last column has the result: “no�
 “no bar” if a sign or an order decides. The record of a figure has the reason for each bar.
 """
 
+OTHER_HEAD = """# {title}
+
+`selftrain paper run {id}` computes the figures of this page and judges sentences of {authors},
+*{title}* ([arXiv {arxiv}](https://arxiv.org/abs/{arxiv})), by the numbers. Claims, findings, verdicts
+and bars are explained on [the page of the first paper](paper.md).
+"""
+
+FIRST = "self-training"
+"""The paper whose page explains the words."""
+
 PREDICTIONS = "predictions"
 """The figure whose claims are the numbered predictions, which have their own table."""
 
 OTHER_BARS = "another verdict at twice or half the bar?"
 
 
-def markdown(records: Iterable[Mapping[str, Any]], images: str = "images/paper-") -> str:
-    """Return the page; pictures are linked as `<images><id>.png`."""
+def markdown(
+    records: Iterable[Mapping[str, Any]], paper: Paper | None = None, images: str = "images/paper-"
+) -> str:
+    """Return the page of a paper, the first one by default; pictures are linked as
+    `<images><id>.png`.
+    """
     known = list(records)
     claims, findings = claims_of(known), findings_of(known)
     parts = [
-        HEAD,
+        HEAD if paper is None or paper.id == FIRST else OTHER_HEAD.format(**paper._asdict()),
         "## Claims of the paper",
         f"Of {len(claims)} claims {count(claims)}. {_flipping(claims)}\n",
         *_predictions([record for record in known if record["figure"] == PREDICTIONS]),
@@ -154,34 +172,59 @@ def _quoted(claim: Mapping[str, Any]) -> str:
     return f"“{claim['quote']}”{case}"
 
 
-def write(folder: Path, docs: Path, quick: Path | None = None, verdicts: Path = VERDICTS) -> Path:
-    """Write DOCS/paper.md, its images and the file of verdicts from the records in a folder."""
-    from ..paper.registry import IDS
-    from ..paper.run import read_record
+def write(
+    folder: Path, docs: Path, quick: Path | None = None, verdicts: Path = VERDICTS
+) -> list[Path]:
+    """Write the pages of the papers with records in a folder, their images and verdicts; verdicts of
+    other papers stay as they are.
+    """
+    from ..paper.papers import PAPERS, paper
 
-    records = [read_record(folder, name) for name in IDS]
-    there = [record for record in records if record is not None and not record["quick"]]
-    missing = set(IDS) - {record["figure"] for record in there}
-    if missing:
-        raise InvalidInput(
-            "folder", str(folder), f"no record of a full run of: {', '.join(sorted(missing))}"
-        )
-    brief = [] if quick is None else [read_record(quick, name) for name in IDS]
-    known = [record for record in brief if record is not None]
-    if quick is not None:
-        found = contradictions(known, there)
+    full = {name: _records(folder, name) for name in PAPERS}
+    made = {name: records for name, records in full.items() if records}
+    if not made:
+        raise InvalidInput("folder", str(folder), "no record of a full run")
+    brief: dict[str, list[Mapping[str, Any]]] = {}
+    for name, records in made.items():
+        missing = set(paper(name).figures) - {record["figure"] for record in records}
+        if missing:
+            accepted = f"no record of a full run of: {', '.join(sorted(missing))}"
+            raise InvalidInput("folder", str(folder), accepted)
+        brief[name] = [] if quick is None else _records(quick, name, True)
+        found = contradictions(brief[name], records)
         if found:
             raise InvalidInput("quick", str(quick), f"contradicts the full run: {'; '.join(found)}")
-    for record in there:
+    for record in (record for records in made.values() for record in records):
         name = record["figure"]
         shutil.copyfile(folder / f"{name}.png", docs / "images" / f"paper-{name}.png")
-    found_in = {
-        "full": [_verdicts(one) | {"date": _date(folder, one)} for one in there],
-        "quick": [_verdicts(one) for one in known],
+    known = json.loads(verdicts.read_text("utf-8")) if verdicts.exists() else {}
+    before = {
+        kind: {one["figure"]: one for one in known.get(kind, [])} for kind in ("full", "quick")
     }
+    found_in: dict[str, list[Any]] = {"full": [], "quick": []}
+    for name in PAPERS:
+        if name in made:
+            found_in["full"] += [
+                _verdicts(one) | {"date": _date(folder, one)} for one in made[name]
+            ]
+            found_in["quick"] += [_verdicts(one) for one in brief[name]]
+        else:
+            for kind, entries in found_in.items():
+                entries += [one for id, one in before[kind].items() if id in paper(name).figures]
     write_text(verdicts, json.dumps(found_in, indent=1) + "\n")
-    target = docs / "paper.md"
-    return write_text(target, markdown(there))
+    return [
+        write_text(docs / f"{paper(name).page}.md", markdown(records, paper(name)))
+        for name, records in made.items()
+    ]
+
+
+def _records(folder: Path, name: str, quick: bool = False) -> list[Mapping[str, Any]]:
+    """Return the records of a paper's figures in a folder, of full or of quick runs."""
+    from ..paper.papers import paper
+    from ..paper.run import read_record
+
+    records = [read_record(folder, figure) for figure in paper(name).figures]
+    return [record for record in records if record is not None and record["quick"] == quick]
 
 
 def _date(folder: Path, record: Mapping[str, Any]) -> str:
@@ -211,4 +254,4 @@ def _cell(text: str) -> str:
 if __name__ == "__main__":
     if len(sys.argv) not in (3, 4):
         sys.exit("usage: python -m selftrain.report.document FOLDER DOCS [QUICK]")
-    print(write(*(Path(argument) for argument in sys.argv[1:])))
+    print(*write(*(Path(argument) for argument in sys.argv[1:])), sep="\n")

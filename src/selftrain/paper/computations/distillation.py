@@ -1,5 +1,5 @@
-r"""Self-distillation: fits to samples with wrong labels, each after the first to the labels that the
-one before makes of the same samples.
+r"""Self-distillation: fits to samples with wrong labels, each after the first to the labels that
+the one before makes of the same samples.
 
 The second paper writes the squared loss as $(\hat y - y)^2$ with $\hat y = (u + 1)/2$ and labels 0
 and 1: half of ours, so its ridges are half of ours (`UNIT`). For the logistic loss they are equal.
@@ -38,6 +38,11 @@ SOFTEST, SHARPEST = 0.1, 1e4
 between linear and hard ones need a sharpness far above one.
 """
 
+STARTS = ((10.0, 100.0), (0.1, 0.3))
+"""The first and the last ridge of the starts of a search; with balanced classes the first start is
+enough. They differ: from equal ones a search that treats fits alike would keep them equal.
+"""
+
 SEARCH_POINTS, FINAL_POINTS, STAGE_POINTS = 2**12, (2**14, 2**15), 2**13
 """Points per class of the replicate of a search, of the two that measure its result, and of a run
 at given ridges.
@@ -47,6 +52,12 @@ SIMPLEX: dict[str, Any] = {"method": "Nelder-Mead", "options": {"xatol": 0.05, "
 """Errors with hard labels jump on points: no slopes. A ridge that is off by 5 % costs nothing that
 a picture shows.
 """
+
+SLOPES: dict[str, Any] = {
+    "method": "L-BFGS-B",
+    "options": {"eps": 1e-4, "ftol": 1e-9, "gtol": 1e-6},
+}
+"""Linear labels: the error is known to 1e-10, so differences over 1e-4 give its slopes."""
 
 
 class Tuned(NamedTuple):
@@ -78,20 +89,22 @@ def run_on(points: int, problem: Problem, recipe: Recipe) -> Trajectory:
     return run_one_replicate(problem, recipe, exact, points).trajectory
 
 
-def tuned(problem: Problem, sharpness: str, fix_bias: bool, starts: Sequence[float]) -> Tuned:
-    """Tune the ridge of every fit, and the sharpness if it is "tuned", for the last error.
+def tuned(
+    problem: Problem, labels: str, fix_bias: bool = False, known: Sequence[float] = ()
+) -> Tuned:
+    """Tune the ridge of every fit for the last error.
 
     Arguments:
-        sharpness: "linear" (1), "hard" or "tuned".
-        starts: ridges that searches begin at, the same in all fits, in the paper's unit.
+        labels: "linear" (sharpness 1), "hard", or "tuned": the sharpness too.
+        known: ridges that the result must not be worse than, in the paper's unit.
     """
-    unit, free = UNIT[str(problem.loss)], sharpness == "tuned"
+    unit, free = UNIT[str(problem.loss)], labels == "tuned"
     ridges = problem.steps + 1
     box = [tuple(np.log(RIDGES))] * ridges + [tuple(np.log((SOFTEST, SHARPEST)))] * free
 
     def recipe(x: Array) -> Recipe:
         values = np.exp(np.clip(x, *np.transpose(box)))
-        made = {"tuned": float(values[-1]), "hard": np.inf, "linear": 1.0}[sharpness]
+        made = {"tuned": float(values[-1]), "hard": np.inf, "linear": 1.0}[labels]
         later = {"lambda_u": tuple(unit * values[1:ridges])} if problem.steps else {}
         return Recipe(unit * values[0], **later, sharpness=made, fix_bias=fix_bias)
 
@@ -103,12 +116,18 @@ def tuned(problem: Problem, sharpness: str, fix_bias: bool, starts: Sequence[flo
         return 0.5 if run.collapsed_at is not None else float(run.error[-1])
 
     smooth = str(problem.loss) == "squared"
-    how = {"method": "L-BFGS-B", "options": {"ftol": 1e-9, "gtol": 1e-6}} if smooth else SIMPLEX
-    begins = [
-        np.append(np.full(ridges, np.log(ridge)), [np.log(100.0)] * free) for ridge in starts
-    ]
-    found = min((minimize(error, x, bounds=box, **how) for x in begins), key=lambda one: one.fun)
-    best = recipe(found.x)
+    how = SLOPES if smooth else SIMPLEX
+    begins = (
+        np.append(np.log(np.geomspace(*start, ridges)), [np.log(100.0)] * free)
+        for start in (STARTS[:1] if problem.rho == 0.5 else STARTS)
+    )
+    ends = [np.log(known)] if known else []
+    for x in begins:
+        simplex = {} if smooth else {"initial_simplex": x + np.vstack([0 * x, np.eye(x.size)])}
+        options = {**how["options"], **simplex}
+        ends.append(minimize(error, x, bounds=box, method=how["method"], options=options).x)
+    x = min(ends, key=error)
+    best = recipe(x)
     first, second = (run_on(points, problem, best) for points in FINAL_POINTS)
     return Tuned(best, second, abs(float(first.error[-1] - second.error[-1])))
 
@@ -141,26 +160,28 @@ def optimum(most: int, **setting: Any) -> dict[str, Any]:
     """The smallest error of the squared loss with linear labels, by the number of fits, and its
     ridges in the paper's unit, largest first (at rho = 1/2 their order does not matter).
     """
+    known: Sequence[float] = ()
     errors, ridges = np.full(most, np.nan), np.full((most, most), np.nan)
     for fits in range(1, most + 1):
         problem = distilled(fits - 1, loss="squared", **setting)
-        found = tuned(problem, "linear", False, (0.1, 100.0))
+        found = tuned(problem, "linear", known=known)
+        known = (*(_ridges(found.recipe, "squared")[:fits]), RIDGES[0])
         errors[fits - 1] = found.error
         ridges[fits - 1, :fits] = np.sort(_ridges(found.recipe, "squared")[:fits])[::-1]
     limit = bayes_error(distilled(1, **setting)).semi_supervised
     return {"fits": np.arange(1, most + 1), "error": errors, "ridge": ridges, "bayes": limit}
 
 
-def relabeled(sharpness: str, fix_bias: bool, **setting: Any) -> dict[str, Any]:
+def relabeled(labels: str, fix_bias: bool, **setting: Any) -> dict[str, Any]:
     """The smallest error of two fits with the logistic loss, of one fit, and the share of right
     labels in the second.
     """
-    found = tuned(distilled(1, **setting), sharpness, fix_bias, (3.0, 100.0))
+    found = tuned(distilled(1, **setting), labels, fix_bias)
     first, second = _ridges(found.recipe, "logistic")
     return {
         "error": found.error,
         "spread": found.spread,
-        "supervised": tuned(distilled(0, **setting), "linear", False, (3.0, 100.0)).error,
+        "supervised": tuned(distilled(0, **setting), "linear").error,
         "right": float(found.run.pseudo_label_accuracy[-1]),
         "first_ridge": first,
         "second_ridge": second,
@@ -215,6 +236,6 @@ RELABELED = Computation(
         "sharpness": Output(r"\gamma^*"),
         "bayes": Output(r"\epsilon_{Bayes}"),
     },
-    seconds=lambda sharpness, **_: 4.0 if sharpness == "tuned" else 2.0,
+    seconds=lambda labels, **_: 3.0 if labels == "tuned" else 1.5,
 )
 STAGES = Computation(stages, dict(_OF_FIT), seconds=lambda steps, **_: 0.02 * steps)

@@ -17,7 +17,7 @@ RIDGES, SHARPNESS = (1.5, 0.5, 2.0), (0.8, 1.2)
 LOSSES = ("squared", "logistic")
 ALPHAS = tuple(np.linspace(1.0, 6.0, 21).tolist())
 MEASURED = (1.5, 3.0, 5.0)
-FEATURES, SEEDS = 1000, 16
+FEATURES, SEEDS = 1000, 64
 FEATURES_QUICK, SEEDS_QUICK = 250, 4
 NEAR = Bar(0.05, "a twentieth of the error: two standard errors of the noisiest mean, and 1/N")
 
@@ -49,7 +49,7 @@ def draw(data: Data) -> Drawn:
         ax.set_xlabel(r"$\alpha$")
     axes[0, 0].set_ylabel(r"error  $\epsilon_g^{(t)}$")
     return figure, [
-        *(pic.handle(f"fit {t}", color) for t, color in zip(theory.fit.values, colors, strict=True)),
+        *(pic.handle(f"fit {t}", color) for t, color in enumerate(colors)),
         pic.handle(f"finite systems,\n{systems.seed.size} seeds", pic.GREY, "o", "none"),
     ]
 

@@ -9,7 +9,7 @@ from ...sweeps import Grid, Task
 from ..computations.distillation import RELABELED
 from ..entry import Data, Drawn, Judged
 from ..judge import judged, listed
-from ..ruling import Bar, above, at_full_size, everywhere, positive
+from ..ruling import Bar, at_full_size, below, everywhere, positive
 from .distillation_optimum import ALPHAS, ALPHAS_QUICK, DELTA, HALF, NOISE, RHO, moderate
 
 if TYPE_CHECKING:
@@ -19,11 +19,11 @@ __all__ = ["DELTA", "HALF", "NOISE", "RHO", "draw", "judge", "tasks"]
 
 KINDS = {"linear": "linear", "hard": "hard", "tuned": "best sharpness"}
 FROM, UP_TO = 1.0, 10.0
-MOST = Bar(0.8, "four fifths: what is left over is a detail")
+REST = Bar(0.2, "a fifth of the gain: a detail beside the rest")
 
 
 def tasks(quick: bool) -> Mapping[str, Task]:
-    axes = {"alpha_l": ALPHAS_QUICK if quick else ALPHAS, "sharpness": tuple(KINDS)[: 3 - quick]}
+    axes = {"alpha_l": ALPHAS_QUICK if quick else ALPHAS, "labels": tuple(KINDS)[: 3 - quick]}
     fixed = {"rho": RHO, "delta": DELTA, "label_noise": NOISE, "fix_bias": False}
     return {"two": Task(RELABELED, Grid(axes, fixed))}
 
@@ -34,15 +34,15 @@ def draw(data: Data) -> Drawn:
     found = data["two"]
     figure, axes = pic.canvas(1, 3, 11.2, 3.0, sharex=True)
     error, gain, wrong = axes[0]
-    one = found.isel(sharpness=0)
+    one = found.isel(labels=0)
     pic.series(error, found.alpha_l, one["supervised"], pic.BLACK)
     pic.reference(error, found.alpha_l, one["bayes"])
-    colors = dict(zip(found.sharpness.values.tolist(), pic.SERIES[1:], strict=False))
+    colors = dict(zip(found.labels.values.tolist(), pic.SERIES[1:], strict=False))
     for kind, color in colors.items():
-        case = found.sel(sharpness=kind)
+        case = found.sel(labels=kind)
         pic.series(error, found.alpha_l, case["error"], color)
         pic.series(gain, found.alpha_l, 1 - case["error"] / case["supervised"], color)
-    pic.series(wrong, found.alpha_l, 1 - found["right"].sel(sharpness="hard"), colors["hard"])
+    pic.series(wrong, found.alpha_l, 1 - found["right"].sel(labels="hard"), colors["hard"])
     pic.bound(wrong, NOISE)
     for ax in axes[0]:
         ax.set_xscale("log")
@@ -60,17 +60,17 @@ def draw(data: Data) -> Drawn:
 def judge(data: Data) -> list[Judged]:
     found = data["two"]
     gain = 1 - found["error"] / found["supervised"]
-    right = found["right"].sel(sharpness="hard")
-    hard = gain.sel(sharpness="hard")
-    full = "tuned" in found.sharpness
+    right = found["right"].sel(labels="hard")
+    fewer = right.sel(alpha_l=right.alpha_l >= FROM) - (1 - NOISE)
+    hard = gain.sel(labels="hard")
+    full = "tuned" in found.labels
     return [
-        *(_against_best(gain) if full else []),
         judged(
             "denoise",
-            everywhere(positive("smallest reduction of wrong labels", (right - (1 - NOISE)).min())),
+            everywhere(positive("smallest reduction of wrong labels", fewer.min())),
             f"Wrong labels by alpha: {listed(1 - right, '{:.3f}')}; of the given ones {NOISE:g}.",
             case="denoising",
-            smallest=(right - (1 - NOISE)).min(),
+            smallest=fewer.min(),
         ),
         judged(
             "moderate",
@@ -79,28 +79,32 @@ def judge(data: Data) -> list[Judged]:
             case="two fits, hard labels",
             largest=hard.max(),
         ),
+        *(_against_best(gain) if full else []),
     ]
 
 
 def _against_best(gain: xr.DataArray) -> list[Judged]:
     """Judge what only the full version has: gains against that of the best sharpness."""
-    best = gain.sel(sharpness="tuned")
-    shares = {kind: gain.sel(sharpness=kind) / best for kind in ("hard", "linear")}
+    best = gain.sel(labels="tuned")
+    shares = {kind: gain.sel(labels=kind) / best for kind in ("hard", "linear")}
     enough = shares["hard"].sel(alpha_l=best.alpha_l >= FROM)
-    rest = best - gain.sel(sharpness=["hard", "linear"]).max("sharpness")
-    smallest = rest.sel(alpha_l=rest.alpha_l <= UP_TO).min()
-    said = {kind: f"Share of the gain by alpha: {listed(one, '{:.0%}')}." for kind, one in shares.items()}
+    rest = best - gain.sel(labels=["hard", "linear"]).max("labels")
+    smallest = rest.sel(alpha_l=slice(FROM, UP_TO)).min()
+    said = {
+        kind: f"Share of the gain by alpha: {listed(share, '{:.0%}')}."
+        for kind, share in shares.items()
+    }
     return [
         judged(
             "hard",
-            at_full_size(above("smallest share", enough.min(), MOST)),
+            at_full_size(below("largest part that is missing", 1 - enough.min(), REST)),
             said["hard"],
             case="hard labels",
             smallest=enough.min(),
         ),
         judged(
             "linear",
-            at_full_size(above("smallest share", shares["linear"].min(), MOST)),
+            at_full_size(below("largest part that is missing", 1 - shares["linear"].min(), REST)),
             said["linear"],
             smallest=shares["linear"].min(),
         ),

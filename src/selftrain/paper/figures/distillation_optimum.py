@@ -25,7 +25,8 @@ CLOSE = Bar(0.02, "a fiftieth of the error")
 
 
 def tasks(quick: bool) -> Mapping[str, Task]:
-    fixed = {"rho": RHO, "delta": DELTA, "label_noise": NOISE, "most": MOST_QUICK if quick else MOST}
+    most = MOST_QUICK if quick else MOST
+    fixed = {"rho": RHO, "delta": DELTA, "label_noise": NOISE, "most": most}
     return {"optimum": Task(OPTIMUM, Grid({"alpha_l": ALPHAS_QUICK if quick else ALPHAS}, fixed))}
 
 

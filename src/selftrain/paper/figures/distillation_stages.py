@@ -14,7 +14,7 @@ from ..ruling import Bar, above, at_full_size, below
 DELTA = 0.5
 RHOS, NOISES, ALPHAS = (0.5, 0.4, 0.3), (0.1, 0.3), (1.0, 3.0, 10.0)
 RIDGES, LOSSES = (0.1, 1.0, 10.0), ("squared", "logistic")
-STEPS, STEPS_QUICK = 8, 3
+STEPS, STEPS_QUICK = 5, 3
 SHOWN = 3.0
 NOTABLE = Bar(0.05, "a twentieth of the error")
 BROADLY = Bar(0.5, "in most cases")
@@ -66,16 +66,16 @@ def judge(data: Data) -> list[Judged]:
     best, last = error.min("fit"), error.isel(fit=-1)
     lost = last / best - 1 > NOTABLE.size
     helped = lost & (best < error.isel(fit=0))
-    share = float(helped.mean())
     by_rho = lost.mean([name for name in lost.dims if name != "rho"])
     balanced, other = float(by_rho.sel(rho=0.5)), float(by_rho.drop_sel(rho=0.5).min())
     return [
         judged(
             "stopping",
-            at_full_size(above("share of the settings", share, BROADLY)),
-            f"{int(helped.sum())} of {helped.size} settings; by rho:"
-            f" {listed(helped.mean([name for name in lost.dims if name != 'rho']), '{:.0%}')}.",
-            share=share,
+            at_full_size(above("share of the settings", lost.mean(), BROADLY)),
+            f"{int(lost.sum())} of {lost.size} settings, in {int(helped.sum())} of which the best"
+            " number of fits is above one.",
+            share=lost.mean(),
+            helped=helped.mean(),
         ),
         judged(
             "imbalanced",
