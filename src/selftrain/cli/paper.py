@@ -42,7 +42,8 @@ def list_figures(quick: Quick = False, out: Out = None, as_json: AsJson = False)
     titles = ("id", "what it shows", "in the paper", "cost", "state")
     for name in PAPERS:
         about = paper(name)
-        remark(f"{name}: {about.authors}, {about.title}, arXiv {about.arxiv}")
+        where = f", arXiv {about.arxiv}" if about.arxiv else ""
+        remark(f"{name}: {about.authors}, {about.title}{where}")
         cells = (
             (one["id"], one["title"], one["place"], f"{one['seconds']:.0f} s", one["state"])
             for one in rows

@@ -59,6 +59,12 @@ doubled and halved, the others unchanged. The last column has the result: “no�
 “no bar” if a sign or an order decides. The record of a figure has the reason for each bar.
 """
 
+OWN_HEAD = """# {title}
+
+`selftrain paper run {id}` computes the figures of this page and judges what we say about them.
+Findings, verdicts and bars are explained on [the page of the first paper](paper.md).
+"""
+
 OTHER_HEAD = """# {title}
 
 `selftrain paper run {id}` computes the figures of this page and judges sentences of {authors},
@@ -84,11 +90,14 @@ def markdown(
     known = list(records)
     claims, findings = claims_of(known), findings_of(known)
     parts = [
-        HEAD if paper is None or paper.id == FIRST else OTHER_HEAD.format(**paper._asdict()),
-        "## Claims of the paper",
-        f"Of {len(claims)} claims {count(claims)}. {_flipping(claims)}\n",
+        _head(paper),
+        *_claims_head(claims),
         *_predictions([record for record in known if record["figure"] == PREDICTIONS]),
-        f"| figure | the paper says | verdict | {OTHER_BARS} |\n|---|---|---|---|",
+        *(
+            [f"| figure | the paper says | verdict | {OTHER_BARS} |\n|---|---|---|---|"]
+            if claims
+            else []
+        ),
     ]
     shown: set[tuple[str, str, str]] = set()
     for record in known:
@@ -114,6 +123,18 @@ def markdown(
         "",
     ]
     return "\n".join(parts) + "\n" + "\n".join(_figure(record, images) for record in known)
+
+
+def _head(paper: Paper | None) -> str:
+    if paper is None or paper.id == FIRST:
+        return HEAD
+    return (OTHER_HEAD if paper.arxiv else OWN_HEAD).format(**paper._asdict())
+
+
+def _claims_head(claims: list[Mapping[str, Any]]) -> list[str]:
+    """Return the heading of the claims and how many hold; nothing if there are none."""
+    said = f"Of {len(claims)} claims {count(claims)}. {_flipping(claims)}\n"
+    return ["## Claims of the paper", said] if claims else []
 
 
 def _flipping(entries: Iterable[Mapping[str, Any]]) -> str:

@@ -39,7 +39,7 @@ between linear and hard ones need a sharpness far above one.
 """
 
 STARTS = ((10.0, 100.0), (0.1, 0.3))
-"""The first and the last ridge of the starts of a search; with balanced classes the first start is
+"""The first and the last ridge of the starts of a search; where slopes lead it the first start is
 enough. They differ: from equal ones a search that treats fits alike would keep them equal.
 """
 
@@ -55,7 +55,7 @@ a picture shows.
 
 SLOPES: dict[str, Any] = {
     "method": "L-BFGS-B",
-    "options": {"eps": 1e-4, "ftol": 1e-9, "gtol": 1e-6},
+    "options": {"eps": 1e-4, "ftol": 1e-12, "gtol": 1e-8},
 }
 """Linear labels: the error is known to 1e-10, so differences over 1e-4 give its slopes."""
 
@@ -80,8 +80,10 @@ def distilled(steps: int, **setting: Any) -> Problem:
 
 
 def run_on(points: int, problem: Problem, recipe: Recipe) -> Trajectory:
-    """The run on one replicate; exact for the squared loss with linear labels, and for one fit."""
-    if problem.steps == 0:
+    """The run on one replicate; exact for the squared loss with linear labels, and where no sample
+    is reused.
+    """
+    if problem.steps == 0 or problem.every_sample_once:
         return solve(problem, recipe)
     exact = solve(*before_reuse(problem, recipe))
     if exact.collapsed_at is not None:
@@ -119,7 +121,7 @@ def tuned(
     how = SLOPES if smooth else SIMPLEX
     begins = (
         np.append(np.log(np.geomspace(*start, ridges)), [np.log(100.0)] * free)
-        for start in (STARTS[:1] if problem.rho == 0.5 else STARTS)
+        for start in (STARTS[:1] if smooth else STARTS)
     )
     ends = [np.log(known)] if known else []
     for x in begins:

@@ -17,7 +17,7 @@ RIDGES, SHARPNESS = (1.5, 0.5, 2.0), (0.8, 1.2)
 LOSSES = ("squared", "logistic")
 ALPHAS = tuple(np.linspace(1.0, 6.0, 21).tolist())
 MEASURED = (1.5, 3.0, 5.0)
-FEATURES, SEEDS = 1000, 64
+FEATURES, SEEDS = 2000, 64
 FEATURES_QUICK, SEEDS_QUICK = 250, 4
 NEAR = Bar(0.05, "a twentieth of the error: two standard errors of the noisiest mean, and 1/N")
 

@@ -37,7 +37,9 @@ def draw(data: Data) -> Drawn:
     one = found.isel(labels=0)
     pic.series(error, found.alpha_l, one["supervised"], pic.BLACK)
     pic.reference(error, found.alpha_l, one["bayes"])
-    colors = dict(zip(found.labels.values.tolist(), pic.SERIES[1:], strict=False))
+    colors = dict(
+        zip(found.labels.values.tolist(), (pic.BLUE, pic.ORANGE, pic.GREEN), strict=False)
+    )
     for kind, color in colors.items():
         case = found.sel(labels=kind)
         pic.series(error, found.alpha_l, case["error"], color)

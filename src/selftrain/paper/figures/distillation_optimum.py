@@ -20,7 +20,7 @@ ALPHAS_QUICK = (0.1, 1.0, 100.0)
 MOST, MOST_QUICK = 6, 2
 LARGE = 10.0
 HALF = Bar(0.5, "a gain that is half as large is clearly smaller")
-ROUNDING = Bar(1e-6, "the accuracy of the search")
+ROUNDING = Bar(1e-5, "what a fit with the smallest ridge of the range changes")
 CLOSE = Bar(0.02, "a fiftieth of the error")
 
 

@@ -8,8 +8,8 @@ from typing import Any
 from ...sweeps import Grid, Task
 from ..computations.distillation import STAGES
 from ..entry import Data, Drawn, Judged
-from ..judge import judged, listed
-from ..ruling import Bar, above, at_full_size, below
+from ..judge import judged
+from ..ruling import Bar, above, at_full_size
 
 DELTA = 0.5
 RHOS, NOISES, ALPHAS = (0.5, 0.4, 0.3), (0.1, 0.3), (1.0, 3.0, 10.0)
@@ -40,7 +40,7 @@ def draw(data: Data) -> Drawn:
     rhos, noises = ratio.rho.values, ratio.label_noise.values
     size = (2.4 * rhos.size + 2.0, 2.3 * noises.size + 0.4)
     figure, axes = pic.canvas(noises.size, rhos.size, *size, sharex=True, sharey=True)
-    colors = dict(zip(ratio.ridge.values.tolist(), pic.SERIES[1:], strict=False))
+    colors = dict(zip(ratio.ridge.values.tolist(), (pic.BLUE, pic.GREEN, pic.ORANGE), strict=False))
     dashes = dict(zip(LOSSES, ("solid", pic.DASHED), strict=True))
     for i, noise in enumerate(noises):
         for j, rho in enumerate(rhos):
@@ -66,25 +66,16 @@ def judge(data: Data) -> list[Judged]:
     best, last = error.min("fit"), error.isel(fit=-1)
     lost = last / best - 1 > NOTABLE.size
     helped = lost & (best < error.isel(fit=0))
-    by_rho = lost.mean([name for name in lost.dims if name != "rho"])
-    balanced, other = float(by_rho.sel(rho=0.5)), float(by_rho.drop_sel(rho=0.5).min())
+    cases = {"balanced classes": lost.rho == 0.5, "imbalanced classes": lost.rho < 0.5}
     return [
         judged(
             "stopping",
-            at_full_size(above("share of the settings", lost.mean(), BROADLY)),
-            f"{int(lost.sum())} of {lost.size} settings, in {int(helped.sum())} of which the best"
-            " number of fits is above one.",
-            share=lost.mean(),
-            helped=helped.mean(),
-        ),
-        judged(
-            "imbalanced",
-            at_full_size(
-                below("share with balanced classes", balanced, BROADLY),
-                above("smallest share with imbalanced ones", other, BROADLY),
-            ),
-            f"Settings that lose, by rho: {listed(by_rho, '{:.0%}')}.",
-            balanced=balanced,
-            imbalanced=other,
-        ),
+            at_full_size(above("share of the settings", lost.sel(rho=chosen).mean(), BROADLY)),
+            f"{int(lost.sel(rho=chosen).sum())} of {lost.sel(rho=chosen).size} settings, in"
+            f" {int(helped.sel(rho=chosen).sum())} of which the best number of fits is above one.",
+            case=case,
+            share=lost.sel(rho=chosen).mean(),
+            helped=helped.sel(rho=chosen).mean(),
+        )
+        for case, chosen in cases.items()
     ]

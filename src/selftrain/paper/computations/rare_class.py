@@ -1,0 +1,136 @@
+r"""Self-training of K classes of unequal proportions: which class is lost, and what saves it.
+
+Means are on a simplex. `WAYS` are three ways to train: naively; with the heuristics of the first
+paper (bias fixed, labels annealed); and with these after a first fit that weighs the classes
+equally. `best_bias` are recalls and error of the last class vectors with the biases that minimise
+the error: what is lost to the biases, and not to the direction.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.optimize import minimize
+
+from ...arrays import Array
+from ...mixture.clusters import Clusters
+from ...problem import Problem
+from ...protocol import Fit, Protocol, SampleGroup, Use, protocol_of
+from ...recipe import Recipe
+from ...simulation.simulate import simulate
+from ...sweeps import Computation, Output
+from ...theory.causal.classes import ClassTrajectory, largest_score
+from ...theory.solve import solve
+
+WAYS = ("naive", "heuristics", "weighted")
+NAIVE = Recipe(lambda_l=0.2, lambda_u=0.02)
+HELPED = NAIVE.replace(fix_bias=True, annealing=0.15)
+TOLERANCE = 1e-3
+OTHERS = 1e-9
+"""The proportion of each other class in a group that stands for one class alone."""
+
+
+class Setting(NamedTuple):
+    """Proportions, clusters and samples per feature."""
+
+    proportions: tuple[float, ...]
+    clusters: Clusters
+    alpha_l: float
+    alpha_u: float
+
+
+def setting(classes: int) -> Setting:
+    """Return the setting of three classes, or of ten."""
+    if classes == 3:
+        clusters = Clusters.from_gram(1.5 * (np.eye(3) - 1 / 3), 0.5)
+        return Setting((0.7, 0.2, 0.1), clusters, 1.0, 3.0)
+    shares = 0.75 ** np.arange(classes)
+    clusters = Clusters.simplex(classes, distance=2.5, delta=0.5)
+    return Setting(tuple((shares / shares.sum()).tolist()), clusters, 2.0, 4.0)
+
+
+def protocol(classes: int, way: str, steps: int) -> Protocol:
+    """Write a way to train out as a protocol."""
+    shares, clusters, alpha_l, alpha_u = setting(classes)
+    problem = Problem(alpha_l, alpha_u, shares, steps=steps, clusters=clusters)
+    plain = protocol_of(problem, NAIVE if way == "naive" else HELPED)
+    if way != "weighted":
+        return plain
+    single = np.where(np.eye(classes) > 0, 1 - (classes - 1) * OTHERS, OTHERS)
+    groups = [
+        SampleGroup(f"class {k}", alpha_l * share, tuple(single[k].tolist()), clusters)
+        for k, share in enumerate(shares)
+    ]
+    first = Fit(
+        plain.fits[0].ridge,
+        plain.fits[0].loss,
+        tuple(Use(k, 1 / (classes * share)) for k, share in enumerate(shares)),
+    )
+    later = [
+        fit._replace(uses=tuple(use._replace(group=use.group + classes - 1) for use in fit.uses))
+        for fit in plain.fits[1:]
+    ]
+    return Protocol((*groups, *plain.groups[1:]), (first, *later), test=(shares, clusters))
+
+
+def rare_class(classes: int, way: str, steps: int) -> dict[str, Any]:
+    """The large-system limit."""
+    run = solve(protocol(classes, way, steps), tolerance=TOLERANCE)
+    error, recall = best_bias(run)
+    return {
+        "t": run.t,
+        "class": np.arange(classes),
+        "error": run.error,
+        "recall": np.diagonal(run.confusion, axis1=1, axis2=2),
+        "shares": run.label_shares,
+        "best_error": error,
+        "best_recall": recall,
+    }
+
+
+def rare_class_run(classes: int, way: str, steps: int, features: int, seed: int) -> dict[str, Any]:
+    """One finite system."""
+    runs = simulate(
+        protocol(classes, way, steps), features=features, seeds=[seed], probes=0, progress=False
+    )
+    recall = np.diagonal(runs.confusion[0], axis1=1, axis2=2)
+    made = {"t": np.arange(steps + 1), "class": np.arange(classes)}
+    return {**made, "error": runs.error[0], "recall": recall}
+
+
+def best_bias(run: ClassTrajectory) -> tuple[float, Array]:
+    """Return the smallest error of the last class vectors with any biases, and its recalls."""
+    shares, covariances = np.array(run.proportions), run.covariances[-1]
+    scale = float(np.sqrt(np.trace(covariances[0])))
+
+    def recalls(x: Array) -> Array:
+        bias = scale * np.append(x, -x.sum())
+        each = zip(run.m[-1].T, covariances, strict=True)
+        return np.array([largest_score(m + bias, c)[k] for k, (m, c) in enumerate(each)])
+
+    start = run.bias[-1][:-1] / scale
+    found = minimize(lambda x: 1 - shares @ recalls(x), start, method="Nelder-Mead")
+    return float(found.fun), recalls(found.x)
+
+
+_OF_RUN = {
+    "t": Output("t", ("t",)),
+    "class": Output("k", ("class",)),
+    "error": Output(r"\epsilon_g^{(t)}", ("t",)),
+    "recall": Output("recall", ("t", "class")),
+}
+
+RARE_CLASS = Computation(
+    rare_class,
+    {
+        **_OF_RUN,
+        "shares": Output("proportions of the pseudo-labels", ("t", "class")),
+        "best_error": Output(r"\epsilon_g^{(T)}, best biases"),
+        "best_recall": Output("recall, best biases", ("class",)),
+    },
+    seconds=lambda steps, **_: 0.7 * steps,
+)
+RARE_CLASS_RUN = Computation(
+    rare_class_run, dict(_OF_RUN), seconds=lambda features, steps, **_: 1e-3 * features * steps
+)
