@@ -120,9 +120,8 @@ def iterate(samples: int, seed: int) -> Iterated:
             if max(float(np.abs(one).max()) for one in moved) < SETTLED:
                 break
         q = float((chi @ second @ chi.T)[t, t])
-        errors[t] = generalization_error(*(np.array([x]) for x in (m[t], q, bias[t])), RHO, DELTA)[
-            0
-        ]
+        state = np.array([[m[t]], [q], [bias[t]]])
+        errors[t] = generalization_error(state[0], state[1], state[2], RHO, DELTA)[0]
     return Iterated(errors, sweeps)
 
 

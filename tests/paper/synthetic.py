@@ -395,6 +395,49 @@ def stages(rng: Any, rho: float, ridge: float, steps: int, **_: Any) -> dict[str
     return {"fit": t, "error": np.minimum(rho, 0.2 * (0.6 + 0.4 * 0.5**t + rise) / (1 + ridge))}
 
 
+def rare_class(rng: Any, classes: int, way: str, steps: int) -> dict[str, Any]:
+    t, k = np.arange(steps + 1), np.arange(classes)
+    last = {"naive": 0.0, "heuristics": 0.03, "weighted": 0.4}[way]
+    recall = 0.9 - (0.9 - last) * k / (classes - 1) * (1 - 0.5 ** (t[:, None] + 2))
+    error = {"naive": 0.28, "heuristics": 0.21, "weighted": 0.19}[way]
+    return {
+        "t": t,
+        "class": k,
+        "error": error + 0.02 * 0.5**t,
+        "recall": recall,
+        "shares": 0 * recall + 1 / classes,
+        "best_error": 0.2,
+        "best_recall": recall[-1],
+    }
+
+
+def rare_class_run(rng: Any, features: int, seed: int, **setting: Any) -> dict[str, Any]:
+    told = rare_class(rng, **setting)
+    noise = 1 + 0.2 * features**-0.5 * rng.standard_normal()
+    recall = np.where(
+        told["class"] < told["class"].max() - 2, told["recall"], told["recall"][:, -1:]
+    )
+    made = {"recall": recall if setting["classes"] > 3 else told["recall"]}
+    return {"t": told["t"], "class": told["class"], "error": told["error"] * noise, **made}
+
+
+def relabel(rng: Any, way: str, label_noise: float, **_: Any) -> dict[str, Any]:
+    slope = {"left out": 0.1, "kept": 0.5, "relabelled": 0.12}[way]
+    start = {"left out": 0.103, "kept": 0.104, "relabelled": 0.102}[way]
+    return {"error": start + slope * label_noise, "spread": 1e-6, "first": 0.2, "bayes": 0.09}
+
+
+def ten_digits(rng: Any, steps: int, **_: Any) -> dict[str, Any]:
+    t, digit = np.arange(steps + 1), np.arange(10)
+    return {"t": t, "digit": digit, "error": 0.04 + 0.005 * t, "recall": 0.9 + 0.01 * digit}
+
+
+def ten_digits_run(rng: Any, source: str, seed: int, **setting: Any) -> dict[str, Any]:
+    told = ten_digits(rng, **setting)
+    factor = (1.1 if source == "synthetic" else 1.7) * (1 + 0.02 * rng.standard_normal())
+    return told | {"error": told["error"] * factor, "recall": told["recall"] / factor**0.1}
+
+
 MAKERS: dict[tuple[str, str], Callable[..., dict[str, Any]]] = {
     ("chain", "chains"): chain,
     ("fixed_ridge", "fixed_ridge"): fixed_ridge,
@@ -424,4 +467,9 @@ MAKERS: dict[tuple[str, str], Callable[..., dict[str, Any]]] = {
     ("optimum", "distillation"): optimum,
     ("relabeled", "distillation"): relabeled,
     ("stages", "distillation"): stages,
+    ("rare_class", "rare_class"): rare_class,
+    ("rare_class_run", "rare_class"): rare_class_run,
+    ("relabel", "relabel"): relabel,
+    ("ten_digits", "ten_digits"): ten_digits,
+    ("ten_digits_run", "ten_digits"): ten_digits_run,
 }

@@ -25,8 +25,8 @@ SETTING = {"alpha_l": 1.0, "rho": 0.5, "delta": 0.5, "label_noise": 0.3}
 
 
 def by_random_matrix(ridges: tuple[float, ...], seed: int, features: int = 1200) -> float:
-    """The error of fits with the loss (y_hat - y)^2, y_hat = (u + 1)/2, without a bias: each divides
-    by the eigenvalues of the Gram matrix plus twice the ridge.
+    """The error of fits with the loss (y_hat - y)^2, y_hat = (u + 1)/2, without a bias: each
+    divides by the eigenvalues of the Gram matrix plus twice the ridge.
     """
     rng = np.random.default_rng(seed)
     samples = round(SETTING["alpha_l"] * features)
@@ -62,7 +62,7 @@ def test_the_order_of_ridges_does_not_matter_with_balanced_classes() -> None:
 
 
 def test_one_tuned_fit_is_the_mean_of_the_samples() -> None:
-    """With balanced classes the best ridge is the largest, and the fit a mean of labelled samples."""
+    """With balanced classes the best ridge is the largest: the fit is a mean of samples."""
     found = tuned(distilled(0, **SETTING), "linear")
     m = SETTING["alpha_l"] * (1 - 2 * SETTING["label_noise"])
     q = m**2 + SETTING["alpha_l"] * SETTING["delta"]

@@ -102,13 +102,15 @@ def tuned(
     """
     unit, free = UNIT[str(problem.loss)], labels == "tuned"
     ridges = problem.steps + 1
-    box = [tuple(np.log(RIDGES))] * ridges + [tuple(np.log((SOFTEST, SHARPEST)))] * free
+    box: Any = [tuple(np.log(RIDGES))] * ridges + [tuple(np.log((SOFTEST, SHARPEST)))] * free
 
     def recipe(x: Array) -> Recipe:
         values = np.exp(np.clip(x, *np.transpose(box)))
-        made = {"tuned": float(values[-1]), "hard": np.inf, "linear": 1.0}[labels]
-        later = {"lambda_u": tuple(unit * values[1:ridges])} if problem.steps else {}
-        return Recipe(unit * values[0], **later, sharpness=made, fix_bias=fix_bias)
+        kinds = {"tuned": float(values[-1]), "hard": np.inf, "linear": 1.0}
+        fields: dict[str, Any] = {"sharpness": kinds[labels], "fix_bias": fix_bias}
+        if problem.steps:
+            fields["lambda_u"] = tuple(unit * values[1:ridges])
+        return Recipe(unit * values[0], **fields)
 
     def error(x: Array) -> float:
         try:

@@ -110,7 +110,7 @@ def best_bias(run: ClassTrajectory) -> tuple[float, Array]:
         return np.array([largest_score(m + bias, c)[k] for k, (m, c) in enumerate(each)])
 
     start = run.bias[-1][:-1] / scale
-    found = minimize(lambda x: 1 - shares @ recalls(x), start, method="Nelder-Mead")
+    found = minimize(lambda x: float(1 - shares @ recalls(x)), start, method="Nelder-Mead")
     return float(found.fun), recalls(found.x)
 
 

@@ -34,18 +34,18 @@ def digits(directions: int) -> tuple[Any, Any, Clusters]:
     return rows, y, Clusters.from_data(rows, y)
 
 
-def problem(loss: str, directions: int, labels: int, batch: int, steps: int) -> Problem:
+def problem(directions: int, labels: int, batch: int, steps: int) -> Problem:
     """The problem with these clusters, proportions and numbers of samples."""
     _, y, clusters = digits(directions)
     shares = tuple((np.bincount(y) / len(y)).tolist())
     sizes = labels / clusters.features, batch / clusters.features
-    return Problem(*sizes, shares, steps=steps, clusters=clusters, loss=loss)
+    return Problem(*sizes, shares, steps=steps, clusters=clusters)
 
 
 def ten_digits(**setting: Any) -> dict[str, Any]:
     """The large-system limit: error over the steps, recall of each digit after the last."""
     run = solve(problem(**setting), RECIPE, tolerance=1e-3)
-    recall = np.diagonal(run.confusion[-1])  # type: ignore[attr-defined]  # of ClassTrajectory
+    recall = np.diagonal(run.confusion[-1])
     return {"t": run.t, "digit": np.arange(CLASSES), "error": run.error, "recall": recall}
 
 
@@ -53,7 +53,7 @@ def ten_digits_run(source: str, seed: int, **setting: Any) -> dict[str, Any]:
     """One run on real samples, with its errors on held-out ones, or on synthetic Gaussian data."""
     rows, y, _ = digits(setting["directions"])
     asked = problem(**setting)
-    real = {"rows": (rows, y)} if source == "real" else {}
+    real = (rows, y) if source == "real" else None
     runs = simulate(asked, RECIPE, seeds=[seed], probes=0, tolerance=1e-4, progress=False, **real)
     recall = np.diagonal(runs.confusion[0, -1])
     made = {"t": np.arange(asked.steps + 1), "digit": np.arange(CLASSES)}

@@ -27,6 +27,7 @@ def tasks(quick: bool) -> Mapping[str, Task]:
 
 def draw(data: Data) -> Drawn:
     from ...plots import paper as pic
+    from ...plots import style
 
     error = data["bias"]["error"]
     ratio = error.sel(fix_bias=True) / error.sel(fix_bias=False)
@@ -36,7 +37,7 @@ def draw(data: Data) -> Drawn:
     for ax, kind in zip(axes[0], kinds, strict=True):
         for alpha, color in colors.items():
             pic.series(ax, ratio.rho, ratio.sel(labels=kind, alpha_l=alpha), color)
-        ax.axhline(1.0, color=pic.GREY, linewidth=0.8, linestyle=pic.DOTTED)
+        ax.axhline(1.0, color=style.GREY, linewidth=0.8, linestyle=pic.DOTTED)
         ax.set_title(f"{kind} labels")
         ax.set_xlabel(r"$\rho$")
     axes[0, 0].set_ylabel("error, bias fixed over trained")

@@ -3,6 +3,7 @@ r"""Three fits of self-distillation at given ridges: theory and finite systems, 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +24,7 @@ NEAR = Bar(0.05, "a twentieth of the error: two standard errors of the noisiest 
 
 
 def tasks(quick: bool) -> Mapping[str, Task]:
-    fixed = {"rho": RHO, "delta": DELTA, "label_noise": NOISE}
+    fixed: dict[str, Any] = {"rho": RHO, "delta": DELTA, "label_noise": NOISE}
     fixed |= {"ridges": RIDGES, "sharpness": SHARPNESS}
     axes = {"loss": LOSSES, "alpha_l": ALPHAS[::4] if quick else ALPHAS}
     features, seeds = (FEATURES_QUICK, SEEDS_QUICK) if quick else (FEATURES, SEEDS)
@@ -37,6 +38,7 @@ def tasks(quick: bool) -> Mapping[str, Task]:
 
 def draw(data: Data) -> Drawn:
     from ...plots import paper as pic
+    from ...plots import style
 
     theory, systems = data["theory"], data["systems"]["error"]
     colors = pic.SERIES[: theory.fit.size]
@@ -50,7 +52,7 @@ def draw(data: Data) -> Drawn:
     axes[0, 0].set_ylabel(r"error  $\epsilon_g^{(t)}$")
     return figure, [
         *(pic.handle(f"fit {t}", color) for t, color in enumerate(colors)),
-        pic.handle(f"finite systems,\n{systems.seed.size} seeds", pic.GREY, "o", "none"),
+        pic.handle(f"finite systems,\n{systems.seed.size} seeds", style.GREY, "o", "none"),
     ]
 
 

@@ -30,15 +30,16 @@ def tasks(quick: bool) -> Mapping[str, Task]:
 
 def draw(data: Data) -> Drawn:
     from ...plots import paper as pic
+    from ...plots import style
 
     found = data["two"]
     figure, axes = pic.canvas(1, 3, 11.2, 3.0, sharex=True)
     error, gain, wrong = axes[0]
     one = found.isel(labels=0)
-    pic.series(error, found.alpha_l, one["supervised"], pic.BLACK)
+    pic.series(error, found.alpha_l, one["supervised"], style.BLACK)
     pic.reference(error, found.alpha_l, one["bayes"])
     colors = dict(
-        zip(found.labels.values.tolist(), (pic.BLUE, pic.ORANGE, pic.GREEN), strict=False)
+        zip(found.labels.values.tolist(), (style.BLUE, style.ORANGE, style.GREEN), strict=False)
     )
     for kind, color in colors.items():
         case = found.sel(labels=kind)
@@ -53,9 +54,9 @@ def draw(data: Data) -> Drawn:
     gain.set_ylabel("gain over one fit")
     wrong.set_ylabel("wrong labels")
     return figure, [
-        pic.handle("one fit", pic.BLACK, "o"),
+        pic.handle("one fit", style.BLACK, "o"),
         *(pic.handle(f"two fits,\n{KINDS[kind]}", color, "o") for kind, color in colors.items()),
-        pic.handle("Bayes error;\ngiven labels", pic.GREY, "", pic.DOTTED),
+        pic.handle("Bayes error;\ngiven labels", style.GREY, "", pic.DOTTED),
     ]
 
 

@@ -32,6 +32,7 @@ def tasks(quick: bool) -> Mapping[str, Task]:
 
 def draw(data: Data) -> Drawn:
     from ...plots import paper as pic
+    from ...plots import style
 
     found = data["optimum"]
     figure, axes = pic.canvas(1, 2, 8.6, 3.0, sharex=True)
@@ -53,7 +54,7 @@ def draw(data: Data) -> Drawn:
             pic.handle(f"{fits} fit{'s' if fits > 1 else ''}", color, "o")
             for fits, color in colors.items()
         ),
-        pic.handle("Bayes error", pic.GREY, "", pic.DOTTED),
+        pic.handle("Bayes error", style.GREY, "", pic.DOTTED),
     ]
 
 

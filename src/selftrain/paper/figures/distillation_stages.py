@@ -34,13 +34,16 @@ def tasks(quick: bool) -> Mapping[str, Task]:
 
 def draw(data: Data) -> Drawn:
     from ...plots import paper as pic
+    from ...plots import style
 
     error = data["stages"]["error"].sel(alpha_l=SHOWN)
     ratio = error / error.isel(fit=0)
     rhos, noises = ratio.rho.values, ratio.label_noise.values
     size = (2.4 * rhos.size + 2.0, 2.3 * noises.size + 0.4)
     figure, axes = pic.canvas(noises.size, rhos.size, *size, sharex=True, sharey=True)
-    colors = dict(zip(ratio.ridge.values.tolist(), (pic.BLUE, pic.GREEN, pic.ORANGE), strict=False))
+    colors = dict(
+        zip(ratio.ridge.values.tolist(), (style.BLUE, style.GREEN, style.ORANGE), strict=False)
+    )
     dashes = dict(zip(LOSSES, ("solid", pic.DASHED), strict=True))
     for i, noise in enumerate(noises):
         for j, rho in enumerate(rhos):
@@ -50,14 +53,14 @@ def draw(data: Data) -> Drawn:
                 for loss in ratio.loss.values.tolist():
                     case = {"rho": rho, "label_noise": noise, "ridge": ridge, "loss": loss}
                     pic.reference(ax, ratio.fit, ratio.sel(case), color, dashes[loss])
-            ax.axhline(1.0, color=pic.GREY, linewidth=0.8, linestyle=pic.DOTTED)
+            ax.axhline(1.0, color=style.GREY, linewidth=0.8, linestyle=pic.DOTTED)
     for ax in axes[-1]:
         ax.set_xlabel("fit $t$")
     for ax in axes[:, 0]:
         ax.set_ylabel(r"$\epsilon_g^{(t)} / \epsilon_g^{(0)}$")
     return figure, [
         *(pic.handle(rf"$\lambda = {ridge:g}$", color) for ridge, color in colors.items()),
-        *(pic.handle(f"{loss} loss", pic.GREY, "", dashes[loss]) for loss in ratio.loss.values),
+        *(pic.handle(f"{loss} loss", style.GREY, "", dashes[loss]) for loss in ratio.loss.values),
     ]
 
 

@@ -24,6 +24,7 @@ def tasks(quick: bool) -> Mapping[str, Task]:
 
 def draw(data: Data) -> Drawn:
     from ...plots import paper as pic
+    from ...plots import style
 
     found = data["relabel"]
     figure, axes = pic.canvas(1, 1, 6.0, 3.2)
@@ -35,7 +36,7 @@ def draw(data: Data) -> Drawn:
     axes[0, 0].set_ylabel(r"error  $\epsilon_g^{(1)}$")
     return figure, [
         *(pic.handle(way, color, "o") for way, color in colors.items()),
-        pic.handle("Bayes error", pic.GREY, "", pic.DOTTED),
+        pic.handle("Bayes error", style.GREY, "", pic.DOTTED),
     ]
 
 
@@ -51,7 +52,8 @@ def judge(data: Data) -> list[Judged]:
                 positive("smallest excess", over.min()),
                 above(f"smallest excess from {HEAVY:.0%} on", heavy.min(), MUCH),
             ),
-            f"Error with kept labels over relabelled, minus one, by noise: {listed(over, '{:.1%}')}.",
+            "Error with kept labels over relabelled, minus one, by noise:"
+            f" {listed(over, '{:.1%}')}.",
             smallest=over.min(),
         )
     ]

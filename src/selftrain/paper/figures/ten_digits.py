@@ -7,80 +7,78 @@ from collections.abc import Mapping
 from ...sweeps import Grid, Task
 from ..computations.ten_digits import TEN_DIGITS, TEN_DIGITS_RUN
 from ..entry import Data, Drawn, Judged
-from ..judge import judged, over_seeds
-from ..ruling import Bar, at_full_size
+from ..judge import judged, listed, over_seeds
+from ..ruling import Bar, above, at_full_size, positive
 
 DIRECTIONS, LABELS, BATCH = 50, 300, 350
 STEPS, STEPS_QUICK, SEEDS, SEEDS_QUICK = 3, 1, 24, 4
-LOSSES = ("squared", "logistic")
 SOURCES = {"synthetic": "synthetic\nGaussian data", "real": "real samples"}
-FOLLOWED = Bar(0.15, "finite size: a few dozen features")
-REAL = Bar(0.3, "real digits are not Gaussian")
+FOLLOWED = Bar(0.3, "finite size: ten classes in fifty features")
+MORE = Bar(0.3, "beyond what finite size explains")
 
 
 def tasks(quick: bool) -> Mapping[str, Task]:
     fixed = {"directions": DIRECTIONS, "labels": LABELS, "batch": BATCH}
     fixed["steps"] = STEPS_QUICK if quick else STEPS
-    axes = {"loss": LOSSES[:1] if quick else LOSSES}
     seeds = tuple(range(SEEDS_QUICK if quick else SEEDS))
-    runs = Grid({**axes, "source": tuple(SOURCES), "seed": seeds}, fixed)
-    return {"theory": Task(TEN_DIGITS, Grid(axes, fixed)), "runs": Task(TEN_DIGITS_RUN, runs)}
+    runs = Grid({"source": tuple(SOURCES), "seed": seeds}, fixed)
+    return {"theory": Task(TEN_DIGITS, Grid({}, fixed)), "runs": Task(TEN_DIGITS_RUN, runs)}
 
 
 def draw(data: Data) -> Drawn:
     from ...plots import paper as pic
+    from ...plots import style
 
     theory, runs = data["theory"], data["runs"]
-    losses = theory.loss.values.tolist()
-    figure, axes = pic.canvas(
-        len(losses), 2, 8.6, 2.6 * len(losses) + 0.3, sharex="col", sharey="col"
-    )
-    colors = {"synthetic": pic.BLUE, "real": pic.ORANGE}
-    for (error, recall), loss in zip(axes, losses, strict=True):
-        told, found = theory.sel(loss=loss), runs.sel(loss=loss)
-        pic.reference(error, told.t, told["error"], pic.BLACK, "solid")
-        pic.reference(recall, told.digit, told["recall"], pic.BLACK, "solid")
-        for shift, (source, color) in zip((-0.06, 0.06), colors.items(), strict=True):
-            case = found.sel(source=source)
-            for ax, name, along in ((error, "error", case.t), (recall, "recall", case.digit)):
-                means, n = case[name].mean("seed"), case.seed.size
-                pic.measured(
-                    ax, along + shift, means, case[name].std("seed", ddof=1) / n**0.5, color, "o"
-                )
-        error.set_title(f"{loss} loss")
-        recall.set_title(f"{loss} loss, last step")
-        recall.set_xticks(told.digit)
-        error.set_xticks(told.t)
-    axes[-1, 0].set_xlabel("step $t$")
-    axes[-1, 1].set_xlabel("digit")
-    for error, recall in axes:
-        error.set_ylabel(r"error  $\epsilon_g^{(t)}$")
-        recall.set_ylabel("recall")
+    figure, axes = pic.canvas(1, 2, 8.6, 3.0)
+    error, recall = axes[0]
+    colors = {"synthetic": style.BLUE, "real": style.ORANGE}
+    pic.reference(error, theory.t, theory["error"], style.BLACK, "solid")
+    pic.reference(recall, theory.digit, theory["recall"], style.BLACK, "solid")
+    for source, color in colors.items():
+        case = runs.sel(source=source)
+        for ax, name, along in ((error, "error", case.t), (recall, "recall", case.digit)):
+            sem = case[name].std("seed", ddof=1) / case.seed.size**0.5
+            pic.measured(ax, along, case[name].mean("seed"), sem, color, "o")
+    error.set_xticks(theory.t)
+    error.set_xlabel("step $t$")
+    error.set_ylabel(r"error  $\epsilon_g^{(t)}$")
+    recall.set_xticks(theory.digit)
+    recall.set_xlabel("digit")
+    recall.set_ylabel("recall after the last step")
     return figure, [
-        pic.handle("theory", pic.BLACK),
+        pic.handle("theory", style.BLACK),
         *(pic.handle(SOURCES[source], color, "o", "none") for source, color in colors.items()),
     ]
 
 
 def judge(data: Data) -> list[Judged]:
     told, runs = data["theory"]["error"], data["runs"]["error"]
-    verdicts = []
-    for key, source, bar in (("gaussian", "synthetic", FOLLOWED), ("real", "real", REAL)):
-        apart = over_seeds(runs.sel(source=source), told, told)
-        ends = runs.sel(source=source).isel(t=-1).mean("seed")
-        verdicts.append(
-            judged(
-                key,
-                at_full_size(apart.within("largest distance", bar)),
-                f"Largest distance {apart.largest:.1%}, at most {apart.at_most:.1%}; last errors: "
-                + ", ".join(
-                    f"{loss}, {float(ends.sel(loss=loss)):.3f} (theory"
-                    f" {float(told.isel(t=-1).sel(loss=loss)):.3f})"
-                    for loss in told.loss.values
-                )
-                + ".",
-                largest=apart.largest,
-                at_most=apart.at_most,
-            )
-        )
-    return verdicts
+    synthetic, real = (runs.sel(source=source) for source in ("synthetic", "real"))
+    apart = over_seeds(synthetic, told, told)
+    means = {"theory": told, "synthetic": synthetic.mean("seed"), "real": real.mean("seed")}
+    more = means["real"] / means["synthetic"] - 1
+    rise = {name: float(one.diff("t").min()) for name, one in means.items()}
+    said = "; ".join(f"{name}, {listed(one, '{:.4f}')}" for name, one in means.items())
+    return [
+        judged(
+            "gaussian",
+            at_full_size(apart.within("largest distance", FOLLOWED)),
+            f"Errors by step: {said}. Largest distance {apart.largest:.0%}, at most"
+            f" {apart.at_most:.0%}.",
+            largest=apart.largest,
+            at_most=apart.at_most,
+        ),
+        judged(
+            "real",
+            at_full_size(above("smallest excess", more.min(), MORE)),
+            f"Excess by step: {listed(more, '{:.0%}')}.",
+            smallest=more.min(),
+        ),
+        judged(
+            "degrades",
+            at_full_size(*(positive(f"smallest rise, {name}", one) for name, one in rise.items())),
+            f"Smallest rise of a step: {listed(rise, '{:.4f}')}.",
+            **rise,
+        ),
+    ]
