@@ -83,10 +83,10 @@ def run_on(points: int, problem: Problem, recipe: Recipe) -> Trajectory:
     """The run on one replicate; exact for the squared loss with linear labels, and where no sample
     is reused.
     """
-    if problem.steps == 0 or problem.every_sample_once:
-        return solve(problem, recipe)
-    exact = solve(*before_reuse(problem, recipe))
-    if exact.collapsed_at is not None:
+    once = problem.steps == 0 or problem.every_sample_once
+    exact = solve(*((problem, recipe) if once else before_reuse(problem, recipe)))
+    assert isinstance(exact, Trajectory)
+    if once or exact.collapsed_at is not None:
         return exact
     return run_one_replicate(problem, recipe, exact, points).trajectory
 
@@ -128,7 +128,7 @@ def tuned(
     ends = [np.log(known)] if known else []
     for x in begins:
         simplex = {} if smooth else {"initial_simplex": x + np.vstack([0 * x, np.eye(x.size)])}
-        options = {**how["options"], **simplex}
+        options: Any = {**how["options"], **simplex}
         ends.append(minimize(error, x, bounds=box, method=how["method"], options=options).x)
     x = min(ends, key=error)
     best = recipe(x)

@@ -109,8 +109,12 @@ def best_bias(run: ClassTrajectory) -> tuple[float, Array]:
         each = zip(run.m[-1].T, covariances, strict=True)
         return np.array([largest_score(m + bias, c)[k] for k, (m, c) in enumerate(each)])
 
-    start = run.bias[-1][:-1] / scale
-    found = minimize(lambda x: float(1 - shares @ recalls(x)), start, method="Nelder-Mead")
+    start: Array = run.bias[-1][:-1] / scale
+
+    def error(x: Array) -> float:
+        return float(1 - shares @ recalls(x))
+
+    found = minimize(error, start, method="Nelder-Mead")
     return float(found.fun), recalls(found.x)
 
 

@@ -54,7 +54,9 @@ def ten_digits_run(source: str, seed: int, **setting: Any) -> dict[str, Any]:
     rows, y, _ = digits(setting["directions"])
     asked = problem(**setting)
     real = (rows, y) if source == "real" else None
-    runs = simulate(asked, RECIPE, seeds=[seed], probes=0, tolerance=1e-4, progress=False, **real)
+    runs = simulate(
+        asked, RECIPE, seeds=[seed], rows=real, probes=0, tolerance=1e-4, progress=False
+    )
     recall = np.diagonal(runs.confusion[0, -1])
     made = {"t": np.arange(asked.steps + 1), "digit": np.arange(CLASSES)}
     return {**made, "error": runs.error[0], "recall": recall}
