@@ -36,7 +36,7 @@ def draw(data: Data) -> Drawn:
     from ...plots import paper as pic
     from ...plots import style
 
-    error = data["stages"]["error"].sel(alpha_l=SHOWN)
+    error = data["stages"]["error"].sel(alpha_l=SHOWN, method="nearest")
     ratio = error / error.isel(fit=0)
     rhos, noises = ratio.rho.values, ratio.label_noise.values
     size = (2.4 * rhos.size + 2.0, 2.3 * noises.size + 0.4)
