@@ -84,7 +84,7 @@ def run_figures(
     workers: Workers = -1,
     as_json: AsJson = False,
 ) -> None:
-    """Compute, draw and judge figures; what was computed before is not computed again."""
+    """Compute, draw and judge figures; stored points are reused."""
     from ..paper.run import run
     from ..runtime.parallel import whole_workers
 

@@ -43,7 +43,7 @@ def run(
         str | None, option("Compute on the Dask cluster of this scheduler.", "ADDRESS")
     ] = None,
     retry: Annotated[
-        str | None, option("Compute points again that failed.", "failed", values=("failed",))
+        str | None, option("Recompute failed points.", "failed", values=("failed",))
     ] = None,
     time_limit: Annotated[float | None, option("Seconds a point may take.", "S")] = None,
     memory_limit: Annotated[float | None, option("Megabytes a point may take.", "MB")] = None,
