@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from benchmarks.confirmation import extended, independent, judging
+from benchmarks.confirmation import extended, finite_classes, independent, judging
 from benchmarks.confirmation.independent_noise import (
     Label,
     inner_huber,
@@ -103,3 +103,16 @@ def test_the_time_of_a_check_is_limited():
 
     with pytest.raises(TimeoutError), limited(0.05):
         endless()
+
+
+def test_scores_of_finite_systems_leave_out_what_falls_as_one_over_n():
+    off = {500: 0.01, 1000: 0.005, 2000: 0.0025}
+    rows = [
+        {"features": n, "seeds": 16, "off": {"q at 1": one}, "errors": {"q at 1": 1e-4}}
+        for n, one in off.items()
+    ]
+    assert finite_classes.scores(rows)["q at 1"] < 1e-6
+    assert finite_classes.scores(rows[:1])["q at 1"] > 4
+    for row in rows:
+        row["off"]["q at 1"] += 0.01
+    assert finite_classes.scores(rows)["q at 1"] > 4

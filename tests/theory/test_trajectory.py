@@ -98,6 +98,21 @@ def test_observables_by_drawing_points() -> None:
     assert run.pseudo_label_accuracy[t] == pytest.approx(right.mean(), abs=sizes)
     assert run.selected_label_accuracy[t] == pytest.approx(right[kept].mean(), abs=2 * sizes)
     assert run.error[t] == pytest.approx((new * s < 0).mean(), abs=sizes)
+    soft = 1 / (1 + np.exp(-old))
+    assert run.label_shares[t, 1] == pytest.approx(soft[kept].mean(), abs=2 * sizes)
+    assert run.label_shares[0, 1] == PROBLEM.rho
+    for true, side in enumerate((-1.0, 1.0)):
+        guessed = (new[s == side] > 0).mean()
+        assert run.confusion[t, true, 1] == pytest.approx(guessed, abs=2 * sizes)
+    np.testing.assert_allclose(run.confusion.sum(axis=2), 1.0, rtol=1e-14)
+    np.testing.assert_allclose(run.predicted_shares[t, 1], (new > 0).mean(), atol=sizes)
+
+
+def test_the_class_that_labels_lack_is_named() -> None:
+    run = solved("collapsed")
+    assert run.collapsed_at is not None
+    assert run.collapsed_class == int(np.argmax(run.class_errors[-1]))
+    assert solved("plain").collapsed_class is None
 
 
 def test_accuracy_of_all_labels_is_one_minus_the_previous_error() -> None:

@@ -40,7 +40,8 @@ def mean_trajectory(
     for values, exactly in [
         *((state[name], getattr(exact, name)) for name in STATE),
         *zip(stored["measured"], (getattr(exact, name) for name in MEASURED[:4]), strict=False),
-        (off_best, exact.off_best), (variances, exact.logit_variances),
+        (stored["shares"], exact.label_shares), (off_best, exact.off_best),
+        (variances, exact.logit_variances),
     ]:  # fmt: skip
         values[:known], values[end:] = exactly[:known], np.nan
     stored["measured"][4, end:] = np.nan
