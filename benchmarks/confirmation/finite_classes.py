@@ -59,11 +59,11 @@ SETTINGS: dict[str, tuple[int, str, Words, Words]] = {
                            {"labeler": "hard", "fix_bias": True}),
     "four, returning batches": (4, "simplex", {"batches": ("a", "b", "a")}, {"annealing": 0.3}),
     "four, covariance, noise": (4, "covariance", {"label_noise": 0.2, "keep_labeled": 0.3}, {}),
-    "ten": (10, "simplex", {}, {}),
-    "ten, hard": (10, "simplex", {}, {"labeler": "hard", "fix_bias": True}),
-    "ten, noise, relabelled and reused": (10, "simplex", {"batches": "labeled+reused",
-                                                          "label_noise": 0.2}, {}),
-    "ten, covariance": (10, "covariance", {}, {"annealing": 0.3}),
+    "ten, bias fixed": (10, "simplex", {}, {"fix_bias": True}),
+    "ten, hard, bias fixed": (10, "simplex", {}, {"labeler": "hard", "fix_bias": True}),
+    "ten, noise, relabelled and reused, bias fixed": (
+        10, "simplex", {"batches": "labeled+reused", "label_noise": 0.2}, {"fix_bias": True}),
+    "ten, covariance, bias fixed": (10, "covariance", {}, {"annealing": 0.3, "fix_bias": True}),
 }  # fmt: skip
 
 SIZES, SEEDS = (1_000, 2_000), 16
