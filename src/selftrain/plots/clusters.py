@@ -1,4 +1,4 @@
-"""Two clusters: the spectrum of the noise, and the mean along its directions."""
+"""Clusters: the spectrum of the noise, and the means along its directions."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from ..arrays import Array
     from ..mixture.clusters import Clusters
 
 SMALLEST_SHOWN = 1e-9
@@ -34,14 +35,24 @@ def plot_clusters(
     return draw_panels(draws, Layout(1, 2, 8.0, 3.2, 4), panel, ax)
 
 
+def spectra(clusters: Clusters) -> tuple[Array, Array]:
+    """Return noise variances and squared means along the directions; of K classes the mean square
+    of their means around the middle of all.
+    """
+    variances, mean = clusters.spectrum
+    if mean.ndim == 1:
+        return variances, mean**2
+    return variances, np.asarray(((mean - mean.mean(axis=0)) ** 2).mean(axis=0))
+
+
 def draw_spectrum(ax: Axes, clusters: Clusters) -> None:
     """Draw the variance of the noise and the squared mean along each principal direction."""
-    variances, mean = clusters.spectrum
+    variances, squares = spectra(clusters)
     rank = np.arange(1, variances.size + 1)
-    alive, present = variances > 0, mean != 0
+    alive, present = variances > 0, squares > 0
     ax.plot(rank[alive], variances[alive], ".-", color=BLUE, label="noise variance")
-    ax.plot(rank[present], mean[present] ** 2, ".", color=ORANGE, label="squared mean")
-    drawn = np.concatenate([variances[alive], mean[present] ** 2])
+    ax.plot(rank[present], squares[present], ".", color=ORANGE, label="squared mean")
+    drawn = np.concatenate([variances[alive], squares[present]])
     ax.set_ylim(max(float(drawn.min()) / 2, SMALLEST_SHOWN * drawn.max()), 3 * drawn.max())
     logarithmic(ax, "x")
     logarithmic(ax)
@@ -50,11 +61,11 @@ def draw_spectrum(ax: Axes, clusters: Clusters) -> None:
 
 def draw_shares(ax: Axes, clusters: Clusters) -> None:
     """Draw the fractions of separation and variance in the leading directions."""
-    variances, mean = clusters.spectrum
+    variances, squares = spectra(clusters)
     rank = np.arange(1, variances.size + 1)
     alive = variances > 0
     gain = np.zeros(variances.size)
-    gain[alive] = mean[alive] ** 2 / variances[alive]
+    gain[alive] = squares[alive] / variances[alive]
     for values, color, label in (
         (gain, ORANGE, "squared separation"),
         (variances, BLUE, "variance"),

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from ..simulation.ensemble import Ensemble
     from ..theory.bayes import BayesLimits
     from ..theory.continuum.path import ContinuumPath
-    from ..theory.trajectory import Trajectory
     from ..tuning.optimum import Optimum
 
 SMALL = (3.0, 1.9)
@@ -63,7 +62,13 @@ def _image(draw: Callable[[Axes], None], title: str) -> str:
 
 
 def problem_card(problem: Problem) -> str:
-    """Show a problem: its fields, and the two classes along the line between their centres."""
+    """Show a problem: its fields, and the two classes along the line between their centres (the
+    proportions of more).
+    """
+
+    def bars(ax: Axes) -> None:
+        ax.bar(range(problem.classes), problem.test_mixture.rho, color=BLUE)
+        ax.set(xlabel="class", ylabel="proportion", xticks=range(problem.classes))
 
     def draw(ax: Axes) -> None:
         width = 1.0 / float(problem.test_clusters.separation)
@@ -79,7 +84,7 @@ def problem_card(problem: Problem) -> str:
         ax.set_xlabel("along the line between the centres")
         ax.legend()
 
-    return card("Problem", _fields(problem), draw)
+    return card("Problem", _fields(problem), bars if problem.classes > 2 else draw)
 
 
 def recipe_card(recipe: Recipe) -> str:
@@ -98,7 +103,7 @@ def recipe_card(recipe: Recipe) -> str:
     return card("Recipe", _fields(recipe), draw if recipe.labeler == "soft" else None)
 
 
-def trajectory_card(run: Trajectory) -> str:
+def trajectory_card(run: Any) -> str:
     """Show a run: its first and last values, and its error over the steps."""
     from .trajectory import draw_error
 
@@ -107,20 +112,27 @@ def trajectory_card(run: Trajectory) -> str:
     values: dict[str, object] = {
         "error": f"{error[0]:.5g} → {error[-1]:.5g}",
         "lowest": f"{run.error[best]:.5g} at step {best}",
-        "cosine": f"{run.cosine[0]:.4g} → {run.cosine[run.good_steps - 1]:.4g}",
     }
+    if run.classes == 2:
+        values["cosine"] = f"{run.cosine[0]:.4g} → {run.cosine[run.good_steps - 1]:.4g}"
+    else:
+        recalls = " ".join(f"{1 - one:.3f}" for one in run.class_errors[run.good_steps - 1])
+        values["recall of each class"] = recalls
     if run.collapsed_at is not None:
         values["collapsed"] = f"at step {run.collapsed_at}"
     if run.failure is not None:
         values["ended"] = str(run.failure)
 
     def draw(ax: Axes) -> None:
-        draw_error(ax, run)
+        if run.classes == 2:
+            draw_error(ax, run)
+        else:
+            ax.plot(run.t, run.error, color=BLUE, marker="o")
         ax.set_title("")
         ax.set_ylabel("error")
-        steps_axis((ax,), run.problem.steps)
+        steps_axis((ax,), run.steps)
 
-    return card(f"Trajectory, {run.problem.steps} steps", values, draw)
+    return card(f"{type(run).__name__}, {run.steps} steps", values, draw)
 
 
 def ensemble_card(ensemble: Ensemble) -> str:

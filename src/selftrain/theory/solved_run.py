@@ -146,6 +146,11 @@ class SolvedRun:
         """All quantities over named dimensions, with symbols, problem and recipe as attributes."""
         return as_dataset(self.t, self.at(self.t, self.TABLE), self._attributes())
 
+    def _repr_html_(self) -> str:
+        from ..plots.notebook import trajectory_card
+
+        return trajectory_card(self)
+
     def save(self, path: str | Path) -> Path:
         """Write everything to a netCDF file; `Trajectory.load` gives it back."""
         from .run_file import save

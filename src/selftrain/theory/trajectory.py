@@ -539,11 +539,6 @@ class Trajectory(SolvedRun):
 
         return plot_trajectory(self, panel=panel, ax=ax, limits=limits, figure=figure)
 
-    def _repr_html_(self) -> str:
-        from ..plots.notebook import trajectory_card
-
-        return trajectory_card(self)
-
     @staticmethod
     def load(path: str | Path) -> Any:
         """Read what `save` wrote: a run of two classes, or of K (a `ClassTrajectory`)."""
