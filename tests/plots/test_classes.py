@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from selftrain import Clusters, Problem, Recipe, gradient, optimize, solve, supervised_optimum
+from selftrain import Clusters, Problem, Recipe, bayes_error, gradient, solve
 from selftrain.errors import InvalidInput
 
 PROBLEM = Problem(
@@ -43,10 +43,9 @@ def test_ordinary_problem_with_a_trial_step_to_a_singular_matrix(run):
     assert np.all(np.isfinite(run.error))
 
 
-@pytest.mark.parametrize("verb", [optimize, supervised_optimum])
-def test_verbs_for_two_classes_say_so(verb):
+def test_the_bayes_limit_is_for_two_classes_and_says_so():
     with pytest.raises(InvalidInput, match="two classes only: use solve or simulate"):
-        verb(PROBLEM)
+        bayes_error(PROBLEM)
 
 
 def test_gradient_says_what_it_takes(run):
