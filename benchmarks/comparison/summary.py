@@ -182,7 +182,8 @@ def _gap(entry: Any) -> str:
     if entry is None:
         return "–"
     pair = f"{entry['ours']:.1f} − {entry['baseline']:.1f}"
-    text = f"{pair} = {entry['gap']:+.1f} ± {entry['error']:.1f}"
+    several = "" if np.isnan(entry["error"]) else f" ± {entry['error']:.1f}"
+    text = f"{pair} = {entry['gap']:+.1f}{several}"
     return f"**{text}**" if entry["gap"] > 2 * entry["error"] else text
 
 

@@ -1,18 +1,24 @@
-"""The examples of the page on the classifier print what the page says."""
+"""The examples of the pages on the classifiers print what the pages say."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
-PAGE = (Path(__file__).parents[2] / "docs" / "estimator.md").read_text(encoding="utf-8")
-EXAMPLES = re.findall(r"```python\n(.*?)```\s+```text\n(.*?)```", PAGE, flags=re.DOTALL)
+import pytest
+
+DOCS = Path(__file__).parents[2] / "docs"
 
 
-def test_examples(capsys) -> None:
+@pytest.mark.parametrize(("page", "count"), [("estimator", 3), ("self-training", 2)])
+def test_examples(page: str, count: int, capsys) -> None:
     """They build on each other, so they share their names."""
+    text = (DOCS / f"{page}.md").read_text(encoding="utf-8")
+    examples = re.findall(
+        r"```python\n((?:(?!```).)*?)```\s+```text\n(.*?)```", text, flags=re.DOTALL
+    )
     names: dict[str, object] = {}
-    assert len(EXAMPLES) == 3
-    for code, printed in EXAMPLES:
-        exec(compile(code, "docs/estimator.md", "exec"), names)
+    assert len(examples) == count
+    for code, printed in examples:
+        exec(compile(code, f"docs/{page}.md", "exec"), names)
         assert capsys.readouterr().out == printed

@@ -1,5 +1,10 @@
-"""The notebooks of examples/ run from a fresh kernel, and hold the outputs of such a run."""
+"""The notebooks of examples/ run from a fresh kernel, and hold the outputs of such a run.
 
+One whose metadata names packages that it `needs` runs where these are installed.
+"""
+
+import shutil
+from importlib.util import find_spec
 from pathlib import Path
 
 import nbformat
@@ -29,6 +34,11 @@ def test_a_notebook_runs_and_shows_pictures(path, tmp_path):
     book = nbformat.read(path, as_version=4)
     stored = outputs(book)
     assert any("image/png" in one.get("data", {}) for one in stored)
+    missing = [name for name in book.metadata.get("needs", ()) if find_spec(name) is None]
+    if missing:
+        pytest.skip(f"needs {', '.join(missing)}")
+    for helper in path.parent.glob("*.py"):
+        shutil.copy(helper, tmp_path)
     place = {"metadata": {"path": str(tmp_path)}}
     client = NotebookClient(book, timeout=600, coalesce_streams=True, resources=place)
     client.execute()
