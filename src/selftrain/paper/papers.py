@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from .ruling import Bar
 
-PAPERS = ("self-training", "distillation")
+PAPERS = ("self-training", "distillation", "discoveries")
 """The ids of the papers; each has a file of that name."""
 
 _PLACEHOLDER = re.compile(r"<(1[+-])?([A-Za-z_]\w*)(?::([^<>]*))?>")

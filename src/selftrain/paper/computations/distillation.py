@@ -88,7 +88,9 @@ def run_on(points: int, problem: Problem, recipe: Recipe) -> Trajectory:
     assert isinstance(exact, Trajectory)
     if once or exact.collapsed_at is not None:
         return exact
-    return run_one_replicate(problem, recipe, exact, points).trajectory
+    run = run_one_replicate(problem, recipe, exact, points).trajectory
+    assert isinstance(run, Trajectory)
+    return run
 
 
 def tuned(
