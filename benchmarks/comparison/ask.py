@@ -13,6 +13,10 @@ import warnings
 from collections.abc import Sequence
 
 import numpy as np
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from selftrain import SelfTrainingLinearClassifier
 from selftrain.estimator import Settings
@@ -20,7 +24,7 @@ from selftrain.estimator import Settings
 from ..markdown import table
 from ..options import parser
 from .measures import balanced_error
-from .plan import CONFIRMATION, DEVELOPMENT, labeled_rows, supervised_baseline
+from .plan import CONFIRMATION, DEVELOPMENT, labeled_rows
 
 TASKS = {**DEVELOPMENT, **CONFIRMATION}
 START, MORE, SEEDS = 20, 20, 2
@@ -35,7 +39,7 @@ def one_run(X: np.ndarray, classes: np.ndarray, seed: int) -> list[float]:
     others = np.flatnonzero(y < 0)
     model = _fit(X, y)
     trained = model.decision_function(X[others])
-    supervised = supervised_baseline(X[labeled], classes[labeled]).decision_function(X[others])
+    supervised = _supervised(X[labeled], classes[labeled]).decision_function(X[others])
     supervised *= np.std(trained) / np.std(supervised)
     dispute = np.where(np.sign(trained) == np.sign(supervised), 0.0, np.abs(trained - supervised))
     orders = {
@@ -51,6 +55,15 @@ def one_run(X: np.ndarray, classes: np.ndarray, seed: int) -> list[float]:
         more[asked[way]] = classes[asked[way]]
         errors.append(balanced_error(_fit(X, more).predict(X[left]), classes[left]))
     return errors
+
+
+def _supervised(X: np.ndarray, classes: np.ndarray) -> GridSearchCV:
+    """Fit balanced logistic regression, its ridge by cross-validation."""
+    linear = LogisticRegression(class_weight="balanced", max_iter=2000)
+    grid = {"logisticregression__C": 10.0 ** np.arange(-3, 1.1, 0.5)}
+    folds = min(5, int(np.bincount(classes).min()))
+    model = make_pipeline(StandardScaler(), linear)
+    return GridSearchCV(model, grid, scoring="neg_log_loss", cv=folds).fit(X, classes)
 
 
 def _fit(X: np.ndarray, y: np.ndarray) -> SelfTrainingLinearClassifier:

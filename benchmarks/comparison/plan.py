@@ -2,13 +2,13 @@
 
     python -m benchmarks plan                         run what is missing, then print the tables
     python -m benchmarks plan --part development      only the tasks for development
-    python -m benchmarks plan --counted 1             intervals if a held-out row counted as this
+    python -m benchmarks plan --pair forest           another pair of models
+    python -m benchmarks plan --counted 1             intervals if a held-out sample counted as this
 
-Every run draws labels from a task whose classes are all known, asks `plan`, fits with and without
-self-training, and measures both balanced errors on all rows that were not labelled. One line per
-run is stored in out/plan.jsonl, with the counts in the cells of the plan; the same command resumes.
-Degradation is also judged against scikit-learn's balanced logistic regression, which shares no code
-with the plan.
+Every run draws labels from a task whose classes are all known, asks `plan`, and measures the
+balanced errors of both models on all samples that were not labelled. One line per run is stored in
+out/plan-PAIR.jsonl, with the counts in the cells of the plan; the same command resumes. Degradation
+after following the advice is judged against the baseline of the plan.
 """
 
 from __future__ import annotations
@@ -22,21 +22,13 @@ from typing import Any
 
 import numpy as np
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine, make_classification
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from selftrain import SelfTrainingLinearClassifier, plan
-from selftrain.estimator.planning.plan import SUPERVISED
-from selftrain.estimator.planning.posterior import (
-    DRAWS,
-    Cells,
-    cells_of,
-    interval,
-    positive_shares,
-    posterior,
-)
+from selftrain.estimator.planning.posterior import Cells, by_cells, by_labels, interval, widened
 
 from ..json_lines import JsonLines
 from ..markdown import table as as_table
@@ -45,7 +37,7 @@ from .measures import DEGRADATION, balanced_error
 from .run import LABELS as SIZES
 
 ROUNDING = 1e-12  # an end may be exactly what came out, from other sums of the same counts
-FITS = ("supervised", "self_training", "fully_supervised")
+TOLD = ("baseline", "candidate", "gain")
 
 Task = tuple[np.ndarray, np.ndarray]
 
@@ -119,30 +111,41 @@ Parts = dict[str, dict[str, Callable[[], Task]]]
 PARTS: Parts = {"development": DEVELOPMENT, "confirmation": CONFIRMATION}
 
 
-def one_run(task: Task, labels: int, seed: int) -> dict[str, Any]:
+def forest(seed: int) -> dict[str, Any]:
+    """Return two supervised models that share nothing with the package."""
+    linear = LogisticRegression(C=0.1, class_weight="balanced", max_iter=2000)
+    trees = RandomForestClassifier(60, class_weight="balanced_subsample", random_state=seed)
+    return {"baseline": make_pipeline(StandardScaler(), linear), "candidate": trees}
+
+
+def self_training(seed: int) -> dict[str, Any]:
+    """Return anchored self-training, against the default baseline."""
+    return {"candidate": SelfTrainingLinearClassifier(class_weight="balanced", random_state=seed)}
+
+
+PAIRS: dict[str, Callable[[int], dict[str, Any]]] = {
+    "default": lambda seed: {},
+    "self-training": self_training,
+    "forest": forest,
+}
+
+
+def one_run(task: Task, labels: int, seed: int, pair: str) -> dict[str, Any]:
     """Return a plan and what came out."""
     X, classes = task
     labeled = labeled_rows(classes, labels, seed)
     y = np.full(len(classes), -1)
     y[labeled] = classes[labeled]
-    advice = plan(X, y, random_state=seed, progress=False)
+    advice = plan(X, y, **PAIRS[pair](seed), random_state=seed, progress=False)
     hidden = y < 0
-    own = advice.evidence.unlabeled.supervised > 0  # scores of the hidden rows, in their order
-    planned = {k: v for k, v in advice.parameters.items() if k not in SUPERVISED}
-    model = SelfTrainingLinearClassifier(**planned, random_state=seed).fit(X, y)
-    trained = balanced_error(model.predict(X[hidden]), classes[hidden])
-    supervised = supervised_baseline(X[labeled], classes[labeled])
-    every = _fully_supervised(X, classes)
-    rows = int(hidden.sum())
-    cells = cells_of(advice.evidence, np.ones(rows), rows)
+    called = advice.evidence.unlabeled  # of the hidden samples, in their order
+    used = advice.model().predict(X[hidden])
     return {
         "plan": advice.to_dict(),
-        "cells": {name: np.asarray(value).tolist() for name, value in cells._asdict().items()},
         "real": {
-            "supervised": balanced_error(own.astype(float), classes[hidden]),
-            "scikit_learn": balanced_error(supervised.predict(X[hidden]), classes[hidden]),
-            "self_training": trained,
-            "fully_supervised": every,
+            "baseline": balanced_error(called.baseline.astype(int), classes[hidden]),
+            "candidate": balanced_error(called.candidate.astype(int), classes[hidden]),
+            "model": balanced_error(used, classes[hidden]),
         },
     }
 
@@ -156,37 +159,7 @@ def labeled_rows(classes: np.ndarray, labels: int, seed: int) -> np.ndarray:
             return chosen
 
 
-def _logistic(inverse_ridge: float = 1.0) -> Any:
-    return make_pipeline(
-        StandardScaler(),
-        LogisticRegression(C=inverse_ridge, class_weight="balanced", max_iter=2000),
-    )
-
-
-def supervised_baseline(X: np.ndarray, classes: np.ndarray) -> Any:
-    """Fit balanced logistic regression, its ridge by cross-validation: what people would do without
-    self-training.
-    """
-    folds = min(5, int(np.bincount(classes).min()))
-    grid = {"logisticregression__C": 10.0 ** np.arange(-3, 1.1, 0.5)}
-    search = GridSearchCV(_logistic(), grid, scoring="neg_log_loss", cv=folds)
-    return search.fit(X, classes)
-
-
-def _fully_supervised(X: np.ndarray, classes: np.ndarray) -> float:
-    """Return the error of two halves, each judged by the fit to the other: what so many labels
-    reach, on rows not fitted.
-    """
-    half = np.random.RandomState(0).permutation(len(classes)) % 2
-    errors = [
-        balanced_error(_logistic(0.1).fit(X[half == a], classes[half == a]).predict(X[half != a]),
-                        classes[half != a])
-        for a in (0, 1)
-    ]  # fmt: skip
-    return float(np.mean(errors))
-
-
-def run_missing(path: Path, seeds: int, parts: Parts) -> list[dict[str, Any]]:
+def run_missing(path: Path, seeds: int, parts: Parts, pair: str) -> list[dict[str, Any]]:
     """Return all runs of these parts; those of earlier calls are read from the file."""
     store = JsonLines(path)
     done = store.known("task", "labels", "seed")
@@ -199,26 +172,23 @@ def run_missing(path: Path, seeds: int, parts: Parts) -> list[dict[str, Any]]:
                         continue
                     own = zlib.crc32(f"{name} {labels} {seed}".encode()) % 2**31
                     cell = {"task": name, "part": part, "labels": labels, "seed": seed}
-                    run = {**cell, **one_run(task, labels, own)}
+                    run = {**cell, **one_run(task, labels, own, pair)}
                     store.add(run)
                     print(name, labels, seed, run["plan"]["advice"], flush=True)
     return [run for run in store.rows if run["part"] in parts and run["seed"] < seeds]
 
 
 def counted_as(run: dict[str, Any], counted: float) -> dict[str, Any]:
-    """Return the run with the intervals it had if a held-out row counted as `counted` of a row; the
-    error of the fully supervised fit and the advice stay.
+    """Return the run with the intervals it had if a held-out sample counted as `counted`; the
+    advice stays.
     """
-    found = run["cells"]
+    found = run["plan"]["cells"]
     sizes, positive, negative = (np.array(found[key]) for key in ("sizes", "positive", "negative"))
-    cells = Cells(sizes, positive, negative, found["share"], found["rows"])
-    shares = positive_shares(cells, np.random.default_rng(run["seed"]), (DRAWS,), counted)
-    drawn = posterior(cells.sizes, shares)
-    error = run["plan"]["error"] | {
-        "supervised": interval(drawn.supervised)._asdict(),
-        "self_training": interval(drawn.trained)._asdict(),
-    }
-    return run | {"plan": run["plan"] | {"error": error, "gain": interval(drawn.gain)._asdict()}}
+    cells = Cells(sizes, positive, negative, run["plan"]["rows"]["unlabeled"])
+    draw = np.random.default_rng(run["seed"])
+    drawn = widened(by_cells(cells, draw, counted), by_labels(cells, draw, counted), draw)
+    told = {name: interval(getattr(drawn, name))._asdict() for name in TOLD}
+    return run | {"plan": run["plan"] | {"error": told, "gain": told["gain"]}}
 
 
 def groups_of(runs: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
@@ -233,43 +203,58 @@ def groups_of(runs: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
 
 
 def intervals(groups: dict[str, list[dict[str, Any]]]) -> str:
-    """Return how often 90 % intervals contained what came out, and the width of those of
-    self-training, in Markdown.
+    """Return how often 90 % intervals contained what came out, with standard errors over tasks, and
+    the width of those of the candidate, in Markdown.
     """
-    head = "runs", "", "supervised", "self-training", "fully supervised", "gain", "width"
     rows = []
     for name, group in groups.items():
-        shares = [_percent([_covered(r, fit) for r in group]) for fit in (*FITS, "gain")]
-        told = [r["plan"]["error"]["self_training"] for r in group]
-        width = np.mean([each["high"] - each["low"] for each in told])
+        shares = [_covered_share(group, told) for told in TOLD]
+        widths = [r["plan"]["error"]["candidate"] for r in group]
+        width = np.mean([each["high"] - each["low"] for each in widths])
         rows.append((name, str(len(group)), *shares, f"{width:.3f}"))
-    return as_table(head, rows)
+    return as_table(("runs", "", *TOLD, "width"), rows)
+
+
+def _covered_share(group: list[dict[str, Any]], told: str) -> str:
+    """Return the covered percentage; runs of one task are not independent, its tasks are."""
+    tasks = sorted({run["task"] for run in group})
+    per_task = np.array(
+        [
+            [sum(found), len(found)]
+            for found in ([_covered(r, told) for r in group if r["task"] == t] for t in tasks)
+        ]
+    )
+    share = per_task[:, 0].sum() / per_task[:, 1].sum()
+    apart = per_task[:, 0] - share * per_task[:, 1]
+    error = np.sqrt((apart**2).sum() * len(tasks) / max(len(tasks) - 1, 1)) / per_task[:, 1].sum()
+    return f"{100 * share:.0f} ± {100 * error:.0f} %"
 
 
 def advices(groups: dict[str, list[dict[str, Any]]]) -> str:
     """Return what followed each advice, in Markdown."""
-    head = "runs", "advice", "given", "degraded", "against scikit-learn", "mean gain", "gain > 0.01"
+    head = (
+        *("runs", "advice", "given", "candidate degraded", "model() degraded"),
+        *("mean gain of the candidate", "of model()"),
+    )
     rows = []
     for name, group in groups.items():
         for advice in ("do", "do not", "cannot tell"):
             chosen = [r for r in group if r["plan"]["advice"] == advice]
             if chosen:
-                gains = np.array([_gain(r) for r in chosen])
-                others = np.array([_gain(r, "scikit_learn") for r in chosen])
-                degraded = [_percent(found < -DEGRADATION) for found in (gains, others)]
-                given = f"{len(chosen)} of {len(group)}"
-                gained = f"{gains.mean():+.3f}", _percent(gains > 0.01)
-                rows.append((name, advice, given, *degraded, *gained))
+                gains = [np.array([_gain(r, of) for r in chosen]) for of in ("candidate", "model")]
+                degraded = [_percent(found < -DEGRADATION) for found in gains]
+                means = [f"{found.mean():+.3f}" for found in gains]
+                rows.append((name, advice, f"{len(chosen)} of {len(group)}", *degraded, *means))
     return as_table(head, rows)
 
 
-def _gain(run: dict[str, Any], baseline: str = "supervised") -> float:
-    return float(run["real"][baseline] - run["real"]["self_training"])
+def _gain(run: dict[str, Any], of: str = "candidate") -> float:
+    return float(run["real"]["baseline"] - run["real"][of])
 
 
-def _covered(run: dict[str, Any], fit: str) -> bool:
-    told = run["plan"]["gain"] if fit == "gain" else run["plan"]["error"][fit]
-    truth = _gain(run) if fit == "gain" else run["real"][fit]
+def _covered(run: dict[str, Any], name: str) -> bool:
+    told = run["plan"]["gain"] if name == "gain" else run["plan"]["error"][name]
+    truth = _gain(run) if name == "gain" else run["real"][name]
     return bool(told["low"] - ROUNDING <= truth <= told["high"] + ROUNDING)
 
 
@@ -281,13 +266,15 @@ def main(command: str, arguments: Sequence[str]) -> int:
     """Run and print."""
     options = parser(command, __doc__)
     options.add_argument("--seeds", type=int, default=3)
-    options.add_argument("--out", type=Path, default=Path("out/plan.jsonl"))
+    options.add_argument("--pair", choices=PAIRS, default="default", help="the two models")
+    options.add_argument("--out", type=Path, help="by default out/plan-PAIR.jsonl")
     options.add_argument("--part", choices=PARTS, help="run these tasks only")
-    options.add_argument("--counted", type=float, help="what a held-out row counts as")
+    options.add_argument("--counted", type=float, help="what a held-out sample counts as")
     asked = options.parse_args(arguments)
     warnings.simplefilter("ignore")
     parts = {asked.part: PARTS[asked.part]} if asked.part else PARTS
-    runs = run_missing(asked.out, asked.seeds, parts)
+    path = asked.out or Path(f"out/plan-{asked.pair}.jsonl")
+    runs = run_missing(path, asked.seeds, parts, asked.pair)
     if asked.counted is not None:
         print(intervals(groups_of([counted_as(run, asked.counted) for run in runs])))
         return 0

@@ -1,4 +1,4 @@
-"""The parts of a plan against counts, draws and fits made without them."""
+"""The parts of a plan against counts, laws and simulations made without them."""
 
 from __future__ import annotations
 
@@ -9,69 +9,89 @@ import pytest
 from scipy.stats import betabinom
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import balanced_accuracy_score
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 
-from selftrain import Clusters
-from selftrain.estimator.anchored import Unlabeled
-from selftrain.estimator.blocks import StoredRows
+from selftrain import SelfTrainingLinearClassifier
+from selftrain.errors import InvalidInput
+from selftrain.estimator.planning import models
 from selftrain.estimator.planning.advice import answer, labels_needed, odds_of
-from selftrain.estimator.planning.assumptions import radial_kurtosis
-from selftrain.estimator.planning.evidence import Evidence, Rule, Scores, folds
-from selftrain.estimator.planning.posterior import Cells, interval, positive_shares, posterior
-from selftrain.estimator.planning.prediction import best_recipe, supervised_error
-from selftrain.estimator.planning.shape import Shape, shape_of
-from selftrain.estimator.planning.synthetic import balanced_error
-from selftrain.estimator.prepared import Prepared
-from selftrain.estimator.preprocessing import Basis, Scaling
+from selftrain.estimator.planning.evidence import folds
+from selftrain.estimator.planning.inputs import Input
+from selftrain.estimator.planning.posterior import (
+    AGREED_ERRORS,
+    FAVOUR,
+    Cells,
+    by_cells,
+    by_labels,
+    interval,
+    positive_shares,
+    posterior,
+    widened,
+)
 
 POSITIVE = np.array([30, 50, 12, 208])
 NEGATIVE = np.array([520, 25, 35, 120])
 
 
-def test_errors_of_cells_are_those_of_the_rows_in_them() -> None:
+def test_errors_of_cells_are_those_of_the_samples_in_them() -> None:
     cells = np.repeat(np.arange(4), POSITIVE + NEGATIVE)
     truth = np.concatenate([[1] * a + [0] * b for a, b in zip(POSITIVE, NEGATIVE, strict=True)])
-    supervised, trained = cells // 2, cells % 2
     rows = POSITIVE + NEGATIVE
     found = posterior(rows / rows.sum(), POSITIVE / rows)
     assert found.share == pytest.approx(truth.mean())
-    assert found.supervised == pytest.approx(1 - balanced_accuracy_score(truth, supervised))
-    assert found.trained == pytest.approx(1 - balanced_accuracy_score(truth, trained))
+    assert found.baseline == pytest.approx(1 - balanced_accuracy_score(truth, cells // 2))
+    assert found.candidate == pytest.approx(1 - balanced_accuracy_score(truth, cells % 2))
+    assert found.gain == pytest.approx(found.baseline - found.candidate)
 
 
-def test_many_labels_bring_the_posterior_to_the_truth_and_few_leave_it_wide() -> None:
+def test_many_labels_bring_both_sources_to_the_truth_and_few_leave_them_wide() -> None:
     rows = POSITIVE + NEGATIVE
     sizes, random = rows / rows.sum(), np.random.default_rng(0)
     truth = posterior(sizes, POSITIVE / rows)
-    spreads = []
-    for factor in (0.02, 1, 100):
-        cells = Cells(sizes, factor * POSITIVE, factor * NEGATIVE, 0.3, 1_000_000)
-        found = posterior(sizes, positive_shares(cells, random, (4000,)))
-        spreads.append(found.trained.std())
-    assert found.trained.mean() == pytest.approx(truth.trained, abs=1e-3)
-    assert found.gain.mean() == pytest.approx(truth.gain, abs=1e-3)
-    assert spreads[0] > 3 * spreads[1] > 9 * spreads[2]
+    for source in (by_cells, by_labels):
+        spreads = []
+        for factor in (0.02, 1, 100):
+            cells = Cells(sizes, factor * POSITIVE, factor * NEGATIVE, 1_000_000)
+            found = source(cells, random)
+            spreads.append(found.candidate.std())
+        assert found.candidate.mean() == pytest.approx(truth.candidate, abs=1e-3)
+        assert found.gain.mean() == pytest.approx(truth.gain, abs=1e-3)
+        assert spreads[0] > 2 * spreads[1] > 12 * spreads[2]
 
 
-def test_shares_of_few_rows_follow_the_beta_binomial_law() -> None:
-    """With the belief in even classes and nothing seen: Beta(1.3, 0.7) in the cell that only
-    self-training calls positive, here five rows of 500.
+def test_shares_of_few_samples_follow_the_beta_binomial_law() -> None:
+    """With the prior of even classes and nothing seen: Beta(1.3, 0.7) in the cell that only the
+    candidate calls positive, here five samples of 500; the mean of the priors where both agree.
     """
     nothing = np.zeros(4)
-    cells = Cells(np.array([0.49, 0.01, 0.01, 0.49]), nothing, nothing, 0.5, 500)
-    shares = positive_shares(cells, np.random.default_rng(0), (40_000,))[:, 1]
-    found = [np.mean(np.isclose(shares, positive / 5)) for positive in range(6)]
-    assert found == pytest.approx(betabinom(5, 1.3, 0.7).pmf(range(6)), abs=0.01)
+    cells = Cells(np.array([0.01, 0.01, 0.01, 0.97]), nothing, nothing, 500)
+    shares = positive_shares(cells, np.random.default_rng(0), (40_000,))
+    found = [np.mean(np.isclose(shares[:, 1], positive / 5)) for positive in range(6)]
+    law = betabinom(5, 2 * FAVOUR, 2 * (1 - FAVOUR)).pmf(range(6))
+    assert found == pytest.approx(law, abs=0.01)
+    found = [np.mean(np.isclose(shares[:, 0], positive / 5)) for positive in range(6)]
+    law = np.mean([betabinom(5, e, 1 - e).pmf(range(6)) for e in AGREED_ERRORS], axis=0)
+    assert found == pytest.approx(law, abs=0.01)
 
 
-def test_an_interval_reaches_the_gain_when_every_disputed_row_is_right() -> None:
-    """Six disputed rows of 600, half of them of each class: the gain is then exactly 0.01."""
+def test_held_out_labels_choose_the_prior_of_what_models_agree_on() -> None:
+    """Two hundred labels without a mistake: the error is far below a prior of one in ten."""
+    sizes = np.array([0.5, 0.0, 0.0, 0.5])
+    clean = Cells(sizes, np.array([0, 0, 0, 100]), np.array([100, 0, 0, 0]), 1_000_000)
+    assert by_cells(clean, np.random.default_rng(0)).candidate.mean() < 0.004
+
+
+def test_an_interval_reaches_the_gain_when_every_disputed_sample_is_right() -> None:
+    """Six disputed samples of 600, half of them of each class: the gain is then exactly 0.01."""
     sizes, rows = np.array([0.495, 0.005, 0.005, 0.495]), np.array([0.0, 0.0, 0.0, 20.0])
-    cells = Cells(sizes, rows, rows[::-1], 0.5, 600)
-    found = posterior(sizes, positive_shares(cells, np.random.default_rng(0), (4000,)))
+    found = by_cells(Cells(sizes, rows, rows[::-1], 600), np.random.default_rng(0))
     assert interval(found.gain).high >= 0.01
 
 
-def test_a_gain_is_never_larger_than_the_dispute() -> None:
+def test_a_gain_is_never_larger_than_the_disagreement() -> None:
     random = np.random.default_rng(0)
     for sizes in random.dirichlet([5, 1, 1, 5], 50):
         found = posterior(sizes, random.random((200, 4)))
@@ -80,13 +100,51 @@ def test_a_gain_is_never_larger_than_the_dispute() -> None:
         assert np.all(np.abs(found.gain) <= bound + 1e-12)
 
 
+def test_sources_that_disagree_widen_the_interval_to_both() -> None:
+    """Classes chosen when labelling: half of the labels are of a class of one in twenty."""
+    random = np.random.default_rng(0)
+    sizes = np.array([0.80, 0.0, 0.0, 0.20])
+    chosen = Cells(sizes, np.array([50, 0, 0, 250]), np.array([290, 0, 0, 10]), 100_000)
+    main, other = by_cells(chosen, random), by_labels(chosen, random)
+    told, apart = interval(widened(main, other, random).candidate), interval(other.candidate)
+    assert interval(main.candidate).low > apart.high
+    assert told.low <= apart.estimate <= told.high
+    assert told.low <= interval(main.candidate).estimate <= told.high
+    alike = Cells(sizes, np.array([5, 0, 0, 35]), np.array([155, 0, 0, 5]), 100_000)
+    main, other = by_cells(alike, random), by_labels(alike, random)
+    assert np.array_equal(widened(main, other, random).candidate, main.candidate)
+
+
+def test_intervals_cover_models_of_known_errors() -> None:
+    """Draw the truth of the cells, and labels from it: 90 % of the intervals must contain it.
+
+    The weight of a held-out sample is 1 here, for these labels are independent.
+    """
+    random = np.random.default_rng(0)
+    covered, strength = [], np.array([2, 4, 4, 2])
+    for _ in range(1500):
+        sizes = random.dirichlet([8, 1.5, 1.5, 8])
+        error = random.choice(AGREED_ERRORS)
+        even = np.array([error, FAVOUR, 1 - FAVOUR, 1 - error])
+        shares = random.beta(strength * even, strength * (1 - even))
+        labels = random.multinomial(60, sizes)
+        positive = random.binomial(labels, shares)
+        cells = Cells(sizes, positive, labels - positive, 100_000)
+        truth = posterior(sizes, shares)
+        drawn = posterior(sizes, positive_shares(cells, random, (1000,), counted=1.0))
+        told = [interval(getattr(drawn, name)) for name in ("baseline", "candidate", "gain")]
+        real = (truth.baseline, truth.candidate, truth.gain)
+        covered.append([t.low <= r <= t.high for t, r in zip(told, real, strict=True)])
+    # Four standard errors of 1500 draws are 3 %.
+    assert np.mean(covered, axis=0) == pytest.approx([0.9, 0.9, 0.9], abs=0.03)
+
+
 def test_the_answer_follows_the_evidence() -> None:
     random = np.random.default_rng(0)
 
     def told(sizes: list[float], positive: list[float], negative: list[float]) -> str:
-        cells = Cells(np.array(sizes), np.array(positive), np.array(negative), 0.5, 1000)
-        shares = positive_shares(cells, random, (4000,))
-        return answer(odds_of(posterior(cells.sizes, shares)))
+        cells = Cells(np.array(sizes), np.array(positive), np.array(negative), 1000)
+        return answer(odds_of(by_cells(cells, random)))
 
     agree = [0.45, 0.05, 0.05, 0.45]
     assert told(agree, [10, 30, 2, 190], [190, 2, 30, 10]) == "do"
@@ -96,127 +154,74 @@ def test_the_answer_follows_the_evidence() -> None:
     assert told(agree, [60, 30, 2, 60], [60, 2, 30, 60]) == "cannot tell"  # no better than guessing
 
 
-def test_more_labels_are_asked_for_when_the_dispute_is_small_in_rows() -> None:
-    nothing = np.zeros(4)
-    wide = Cells(np.array([0.35, 0.15, 0.15, 0.35]), nothing, nothing, 0.5, 100_000)
-    few = labels_needed(wide, 100_000, np.random.default_rng(0))
-    assert few is not None
-    assert 10 <= few <= 2000
-    assert labels_needed(wide, 10, np.random.default_rng(0)) in (None, 10)
-
-
-def test_every_left_out_row_is_left_out_once_and_both_classes_stay() -> None:
-    codes = np.array([0] * 17 + [1] * 2)
-    parts = list(folds(codes, np.random.RandomState(0)))
-    assert sorted(np.concatenate(parts)) == list(range(19))
-    for outside in parts:
-        kept = np.delete(codes, outside)
-        assert set(kept) == {0, 1}
-
-
-@pytest.fixture(scope="module")
-def shape() -> Shape:
-    """Balanced Gaussian clusters in 40 directions of falling variance, separation 1.6."""
-    random = np.random.default_rng(3)
-    variances = 1 / np.arange(1, 41)
-    mean = random.normal(size=40) * np.sqrt(variances)
-    mean *= 1.6 / np.sqrt((mean**2 / variances).sum())
-    return Shape(Clusters(mean, np.diag(variances)), 0.5, 0.0)
-
-
-def _draw(shape: Shape, classes: np.ndarray, random: np.random.Generator) -> np.ndarray:
-    variances = np.diag(shape.clusters.covariance)
-    noise = random.normal(size=(len(classes), len(variances))) * np.sqrt(variances)
-    return noise + (2 * classes - 1)[:, None] * shape.clusters.mean
-
-
-def test_balanced_error_is_that_of_drawn_rows(shape: Shape) -> None:
-    random = np.random.default_rng(0)
-    rule = Rule(shape.clusters.mean + 0.1 * random.normal(size=40), 0.3)
-    classes = np.repeat([0, 1], 50_000)
-    called = rule.scores(_draw(shape, classes, random)) > 0
-    error = 1 - balanced_accuracy_score(classes, called)
-    assert balanced_error(shape, rule) == pytest.approx(error, abs=0.005)
-
-
-def test_the_theory_predicts_the_error_of_scikit_learns_fits(shape: Shape) -> None:
-    """The ridge of the package's supervised fit is 1/C of scikit-learn, over the mean variance."""
-    random = np.random.default_rng(0)
-    covariance = np.asarray(shape.clusters.covariance)
-    variance = np.mean(np.diag(covariance) + shape.clusters.mean**2)
-    classes = np.repeat([0, 1], 40)
-    for ridge in (1.0, 30.0):
-        errors = []
-        for _ in range(40):
-            model = LogisticRegression(C=1 / (ridge * variance), tol=1e-8, max_iter=1000)
-            model.fit(_draw(shape, classes, random), classes)
-            errors.append(balanced_error(shape, Rule(model.coef_[0], float(model.intercept_[0]))))
-        spread = np.std(errors, ddof=1) / np.sqrt(len(errors))
-        told = supervised_error(shape, 80, ridge)
-        assert told == pytest.approx(np.mean(errors), abs=3 * spread + 0.01), ridge
-
-
-def _soft_world(shape: Shape, labels: int, rows: int) -> tuple[Prepared, Evidence]:
-    """Rows of a shape with the best scores there are, the first few labelled."""
-    random = np.random.default_rng(1)
-    classes = (random.random(rows) < 0.5) * 1
-    table = _draw(shape, classes, random)
-    best = 2 * np.linalg.solve(shape.clusters.covariance, shape.clusters.mean)
-    scores = table @ best
-    size = table.shape[1]
-    basis = Basis(Scaling(np.zeros(size), np.ones(size), None), np.eye(size), table.var(axis=0))
-    own = classes[:labels].astype(float)
-    others = Unlabeled(StoredRows(table[labels:]), np.ones(rows - labels))
-    ones = np.ones(labels)
-    prepared = Prepared(basis, "table", table[:labels], classes[:labels], ones, ones, others)
-    rivals = (Scores(scores[part], scores[part]) for part in (slice(labels), slice(labels, None)))
-    return prepared, Evidence(own, ones, *rivals, 0.5, 1.0)
-
-
-def test_the_shape_is_found_from_scores_and_few_labels(shape: Shape) -> None:
-    prepared, evidence = _soft_world(shape, 40, 4000)
-    found = shape_of(prepared, evidence)
-    assert found.share == pytest.approx(0.5, abs=0.05)
-    assert found.clusters.separation == pytest.approx(1.6, rel=0.1)
-    assert found.corrected < 0.35
-
-
-def test_labelled_rows_correct_scores_that_miss_a_direction(shape: Shape) -> None:
-    """Scores of the first five directions only; a thousand labels show the rest."""
-    prepared, evidence = _soft_world(shape, 1000, 6000)
-    part = np.zeros(40)
-    part[:5] = 2 * shape.clusters.mean[:5] / np.diag(shape.clusters.covariance)[:5]
-    known = float(np.sqrt((shape.clusters.mean[:5] * part[:5] / 2).sum()))
-    scores = [
-        rows @ part for rows in (prepared.labeled, prepared.unlabeled.coordinates.take(slice(None)))
-    ]
-    blind = replace(
-        evidence, held_out=Scores(scores[0], scores[0]), unlabeled=Scores(scores[1], scores[1])
+def test_more_labels_are_asked_for_if_those_seen_contradict_each_other() -> None:
+    sizes, random = np.array([0.38, 0.12, 0.12, 0.38]), np.random.default_rng(0)
+    clear, mixed = np.array([1, 5, 1, 20]), np.array([1, 3, 3, 20])
+    few, many = (
+        labels_needed(Cells(sizes, seen, seen[::-1], 1000), random) for seen in (clear, mixed)
     )
-    found = shape_of(prepared, blind)
-    assert known < 1.2
-    assert found.corrected > 0.7
-    assert found.clusters.separation == pytest.approx(1.6, rel=0.12)
+    assert few is not None
+    assert many is not None
+    assert few <= 40 < many <= 10_000
 
 
-def test_kurtosis_is_zero_for_gaussian_rows_and_large_for_heavy_tails() -> None:
-    random = np.random.default_rng(0)
-    rows = random.normal(size=(5000, 8)) @ random.normal(size=(8, 8))
-    assert abs(radial_kurtosis(rows)) < 0.05
-    # A Student law of 9 degrees of freedom: Mardia's kurtosis is (9 - 2)/(9 - 4) times the Gaussian
-    # one.
-    heavy = random.normal(size=(100_000, 8)) * np.sqrt(9 / random.chisquare(9, size=(100_000, 1)))
-    assert radial_kurtosis(heavy) == pytest.approx(0.4, abs=0.1)
+ROWS = Input(
+    np.arange(38.0).reshape(19, 2),
+    np.array([0] * 15 + [1, 1, -1, -1]),
+    np.array(["ham", "spam"]),
+    17,
+    2,
+)
 
 
-def test_the_recipe_keeps_the_ridge_that_left_out_rows_chose(shape: Shape) -> None:
-    """Whichever first ridge the theory would like: a free choice runs to where real rows depart
-    from it.
-    """
-    variance = np.mean(np.diag(np.asarray(shape.clusters.covariance)) + shape.clusters.mean**2)
-    errors = {}
-    for ridge in (1.0, 30.0):
-        recipe, errors[ridge] = best_recipe(shape, 80, 2000, ridge)
-        assert recipe.lambda_l == pytest.approx(ridge * variance / 40)
-    assert errors[1.0] < supervised_error(shape, 80, 1.0)
-    assert errors[1.0] != pytest.approx(errors[30.0], rel=0.1)
+def test_every_held_out_sample_is_held_out_once_and_both_classes_stay() -> None:
+    parts = list(folds(ROWS, np.random.RandomState(0)))
+    assert np.array_equal(sum(parts), ROWS.codes >= 0)
+    for outside in parts:
+        assert set(ROWS.codes[~outside & (ROWS.codes >= 0)]) == {0, 1}
+
+
+def test_equal_samples_share_a_fold() -> None:
+    rows = replace(ROWS, X=np.floor(ROWS.X / 8))  # two by two equal
+    for outside in folds(rows, np.random.RandomState(0)):
+        inside = (rows.codes >= 0) & ~outside
+        assert not set(map(tuple, rows.X[outside])) & set(map(tuple, rows.X[inside]))
+
+
+@pytest.mark.parametrize(
+    ("model", "semi_supervised"),
+    [
+        (LogisticRegression(), False),
+        (make_pipeline(StandardScaler(), LogisticRegression()), False),
+        (LabelSpreading(), True),
+        (SelfTrainingClassifier(LogisticRegression()), True),
+        (make_pipeline(StandardScaler(), SelfTrainingLinearClassifier()), True),
+        (GridSearchCV(SelfTrainingLinearClassifier(), {"share": ["unlabeled"]}, cv=2), True),
+    ],
+)
+def test_semi_supervised_models_get_all_samples_and_others_the_labelled_ones(
+    model: object, semi_supervised: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = []
+    kind = type(model)
+    monkeypatch.setattr(kind, "fit", lambda self, X, y: seen.append((len(X), len(set(y)))))
+    rows = replace(ROWS, names=np.array([3, 7]))
+    models.fit(model, rows, rows.codes >= 0)
+    assert seen == [(19, 3) if semi_supervised else (17, 2)]
+
+
+def test_semi_supervised_models_of_scikit_learn_need_whole_numbers() -> None:
+    with pytest.raises(InvalidInput, match="must be whole numbers"):
+        models.fit(LabelSpreading(), ROWS, ROWS.codes >= 0)
+
+
+def test_safe_mode_is_a_parameter_of_any_step() -> None:
+    class Careful(LogisticRegression):
+        def __init__(self, safe: bool = False):
+            super().__init__()
+            self.safe = safe
+
+    safe = models.safe_mode(make_pipeline(StandardScaler(), Careful()))
+    assert safe is not None
+    assert safe.get_params()["careful__safe"] is True
+    assert models.safe_mode(LogisticRegression()) is None

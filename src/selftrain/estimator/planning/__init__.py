@@ -1,6 +1,6 @@
-"""Advice before a fit: is self-training worth it on this data?
+"""Advice before a fit: is a candidate, such as self-training, better than a baseline on this data?
 
-`plan.py` has the function. Three sources answer independently: cross-validation on the labelled
-samples (`evidence.py`), synthetic Gaussian data of the same covariance and size (`synthetic.py`),
-and the theory (`prediction.py`). `advice.py` decides.
+`plan.py` has the function. `evidence.py` fits both models with and without parts of the labels and
+counts samples in four cells, by the two predicted classes; `posterior.py` turns the counts into
+errors with intervals, `advice.py` into an answer, `text.py` into words.
 """

@@ -30,13 +30,16 @@ RISK = 0.05
 """Accepted posterior probability that "do" degrades the error."""
 
 GUESSING = 0.05
-"""Accepted probability that self-training is no better than guessing."""
+"""Accepted probability that the candidate is no better than guessing."""
 
 MISSED = 0.1
 """Accepted probability that "do not" misses a gain worth having."""
 
-SURE = 0.8
+LIKELY = 2 / 3
 """More labels suffice if this fraction of simulated ones ends in "do" or "do not"."""
+
+NUMBERS = tuple(digit * 10**power for power in range(1, 6) for digit in (1, 2, 4, 7))
+"""Numbers of labels that are tried."""
 
 SIMULATED, INNER = 100, 400
 """Simulated sets of labels, and draws to judge each."""
@@ -57,7 +60,7 @@ def odds_of(found: Posterior) -> Odds:
     return Odds(
         np.mean(gain < -DEGRADED, axis=-1),
         np.mean(gain > WORTH, axis=-1),
-        np.mean(found.trained >= 0.5, axis=-1),
+        np.mean(found.candidate >= 0.5, axis=-1),
         np.mean(gain, axis=-1),
     )
 
@@ -83,14 +86,16 @@ def _safe(odds: Odds) -> Flags:
     return np.asarray(clear & (odds.expected >= EXPECTED))
 
 
-def labels_needed(cells: Cells, most: int, random: np.random.Generator) -> int | None:
-    """Return about how many more labels would decide; None if not even `most` would.
+def labels_needed(cells: Cells, random: np.random.Generator) -> int | None:
+    """Return about how many more labels would decide; None if no number would.
 
     Proportions of the cells are drawn from the posterior, new labels from these proportions, and
-    the answer is recomputed. That the fits themselves improve with labels is neglected.
+    the answer is recomputed. That the fits themselves improve with labels is neglected, and so is
+    the chance that few unlabelled samples in a cell leave: labels show their classes.
     """
+    cells = cells._replace(rows=NUMBERS[-1])
     known = positive_shares(cells, random, (SIMULATED,))
-    for more in _numbers(most):
+    for more in NUMBERS:
         rows = random.multinomial(more, cells.sizes, SIMULATED)
         positive = random.binomial(rows, known)
         wider = cells._replace(
@@ -98,12 +103,6 @@ def labels_needed(cells: Cells, most: int, random: np.random.Generator) -> int |
             negative=(cells.negative + rows - positive)[:, None],
         )
         shares = positive_shares(wider, random, (SIMULATED, INNER))
-        if np.mean(decided(odds_of(posterior(cells.sizes, shares)))) >= SURE:
+        if np.mean(decided(odds_of(posterior(cells.sizes, shares)))) >= LIKELY:
             return more
     return None
-
-
-def _numbers(most: int) -> list[int]:
-    """Return 10, 20, 50, 100, ... up to `most`."""
-    steps = [digit * 10**power for power in range(1, 9) for digit in (1, 2, 5)]
-    return [step for step in steps if step <= most]

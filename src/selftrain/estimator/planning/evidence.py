@@ -1,154 +1,102 @@
-"""Cross-validation: each labelled sample is judged by models that were fitted without it.
+"""Cross-validation of two models: each labelled sample is judged by fits without its label.
 
-Two fits are compared in the same coordinates: the balanced supervised baseline on the labelled
-samples, and anchored self-training as the classifier runs it. Both use the same folds, so their
-mistakes are compared sample by sample. A held-out sample joins the unlabelled ones, as if nobody
-had labelled it. How often the fits disagree is counted on the many unlabelled samples; only who is
-right needs labels.
+Both models are fitted to the same folds, so their mistakes are compared sample by sample. A
+held-out sample joins the unlabelled ones, as if nobody had labelled it. How often the models
+disagree is counted on the many unlabelled samples; only who is right needs labels.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...arrays import Array
-from ..anchored import Share, Unlabeled
-from ..blocks import StoredRows
-from ..folds import assign_folds, supervised_start
-from ..prepared import Prepared
-from ..preprocessing import Basis, Scaling
-from ..settings import Constants
-from ..training import Candidate, train
+from .inputs import Flags, Input
+from .models import Pair, fit, positive
+from .posterior import Cells
 
-Places = NDArray[np.intp]
-
-FOLDS = 10
-"""Folds of the labelled samples: each fit uses nine tenths of them."""
-
-SLOPE_SPREAD, TOLERANCE = 0.3, 1e-4
-"""Defaults of the classifier."""
-
-
-class Scores(NamedTuple):
-    """Scores of some samples from both fits; the predicted class is positive above zero."""
-
-    supervised: Array
-    trained: Array
-
-
-class Rule(NamedTuple):
-    """A linear rule that decides at even odds of the classes: positive above zero."""
-
-    weights: Array
-    bias: float
-
-    def scores(self, rows: Array) -> Array:
-        """Return the scores of samples in the same coordinates."""
-        return np.asarray(rows @ self.weights + self.bias)
-
-
-class Fits(NamedTuple):
-    """Both rules, the class proportion found by self-training, the ridge of the supervised fit."""
-
-    supervised: Rule
-    trained: Rule
-    share: float
-    ridge: float
-
-    def scores(self, rows: Array) -> Scores:
-        """Return the scores of both rules."""
-        return Scores(self.supervised.scores(rows), self.trained.scores(rows))
+FOLDS, FEW_LABELS, FEWER_FOLDS = 10, 60, 5
+"""Folds of the labelled samples, number of labels up to which there are so many, and folds of more
+labels, whose fits lose less by a fifth of them."""
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """Held-out scores of labelled samples, and scores of unlabelled ones from the full fits.
+    """Which samples both models call positive.
 
     Attributes:
-        classes, weights: of the distinct labelled samples, classes 0 or 1.
-        held_out: their scores.
-        unlabeled: scores of the other samples.
-        share: proportion of the positive class, as self-training estimates it.
-        ridge: of the supervised fit.
+        classes: of the labelled samples, 0 or 1.
+        held_out: of the labelled samples, by fits without their labels.
+        unlabeled: of the unlabelled samples, by fits to all labels.
+        fitted: these fits.
     """
 
     classes: Array
-    weights: Array
-    held_out: Scores
-    unlabeled: Scores
-    share: float
-    ridge: float
+    held_out: Pair
+    unlabeled: Pair
+    fitted: Pair
+
+    def cells(self, rows: int) -> Cells:
+        """Count samples by the classes of both models; `rows` are unlabelled in all."""
+        sizes = np.bincount(_cell(self.unlabeled), minlength=4)
+        own = _cell(self.held_out)
+        positive, negative = (
+            np.bincount(own[self.classes == label], minlength=4) for label in (1, 0)
+        )
+        return Cells(sizes / sizes.sum(), positive, negative, rows)
 
 
-def in_coordinates(prepared: Prepared) -> Prepared:
-    """Return the same samples as a table whose columns are the principal directions."""
-    size = prepared.basis.variances.size
-    scaling = Scaling(np.zeros(size), np.ones(size), None)
-    return replace(prepared, basis=Basis(scaling, np.eye(size), prepared.basis.variances))
+def _cell(called: Pair) -> Array:
+    return 2 * called.baseline.astype(int) + called.candidate
+
+
+def number_of_folds(labels: int) -> int:
+    """Return the number of folds for so many labels."""
+    return FOLDS if labels <= FEW_LABELS else FEWER_FOLDS
 
 
 def gather(
-    prepared: Prepared,
-    constants: Constants,
+    rows: Input,
+    models: Pair,
     random: np.random.RandomState,
     report: Callable[[], None] = lambda: None,
 ) -> Evidence:
-    """Fit both to all labelled samples and without every fold; `report` is called after each."""
-    others = prepared.unlabeled.coordinates.take(slice(None))
-    fits = fit_both(prepared, constants)
+    """Fit both models to all labels and without every fold; `report` is called after each pair."""
+    labeled = rows.codes >= 0
+    fitted = Pair(*(fit(model, rows, labeled) for model in models))
+    unlabeled = Pair(*(positive(model, rows, ~labeled) for model in fitted))
     report()
-    held_out = Scores(np.zeros(len(prepared.codes)), np.zeros(len(prepared.codes)))
-    for outside in folds(prepared.codes, random):
-        part = fit_both(without(prepared, others, outside, random), constants)
-        scores = part.scores(prepared.labeled[outside])
-        for all_scores, some in zip(held_out, scores, strict=True):
-            all_scores[outside] = some
+    called = np.zeros((2, len(rows.codes)), dtype=bool)
+    for outside in folds(rows, random):
+        known = labeled & ~outside
+        for own, model in zip(called, models, strict=True):
+            own[outside] = positive(fit(model, rows, known), rows, outside)
         report()
-    classes, unlabeled = prepared.codes.astype(float), fits.scores(others)
-    return Evidence(classes, prepared.weights, held_out, unlabeled, fits.share, fits.ridge)
+    held_out = Pair(*called[:, labeled])
+    return Evidence(rows.codes[labeled].astype(float), held_out, unlabeled, fitted)
 
 
-def folds(codes: Array, random: np.random.RandomState) -> Iterator[Places]:
-    """Yield the samples of each fold, at most `FOLDS` folds, stratified by class."""
-    found = np.zeros(len(codes), dtype=int)
+def folds(rows: Input, random: np.random.RandomState) -> Iterator[Flags]:
+    """Yield the samples of each fold, stratified by class.
+
+    Equal samples share a fold, so that none is in a fit and held out of it at once. A class is
+    never held out completely.
+    """
+    labeled = np.flatnonzero(rows.codes >= 0)
+    _, first, group = np.unique(rows.contents[labeled], return_index=True, return_inverse=True)
+    classes = rows.codes[labeled][first]
+    number = number_of_folds(len(labeled))
+    found = np.zeros(len(first), dtype=int)
     offset = 0
-    for label in np.unique(codes):
-        members = random.permutation(np.flatnonzero(codes == label))
-        found[members] = (np.arange(len(members)) + offset) % FOLDS
+    for label in np.unique(classes):
+        members = random.permutation(np.flatnonzero(classes == label))
+        found[members] = (np.arange(len(members)) + offset) % number
         offset += len(members)
-    for fold in np.unique(found):
-        yield np.flatnonzero(found == fold)
-
-
-def without(
-    prepared: Prepared, others: Array, outside: Places, random: np.random.RandomState
-) -> Prepared:
-    """Return the samples with some labels removed."""
-    kept = np.setdiff1d(np.arange(len(prepared.codes)), outside)
-    labeled, codes = prepared.labeled[kept], prepared.codes[kept]
-    coordinates = np.concatenate([others, prepared.labeled[outside]])
-    weights = np.concatenate([prepared.unlabeled.weights, prepared.weights[outside]])
-    return replace(
-        prepared,
-        labeled=labeled,
-        codes=codes,
-        weights=prepared.weights[kept],
-        folds=assign_folds(labeled, codes, random),
-        unlabeled=Unlabeled(StoredRows(coordinates), weights),
-    )
-
-
-def fit_both(prepared: Prepared, constants: Constants) -> Fits:
-    """Fit the supervised baseline and self-training."""
-    neighbours = prepared.has_neighbours("auto")
-    start = supervised_start(prepared.against_rest(1), prepared.basis.weights(0.0))
-    own = Candidate(prepared, constants)
-    fitted = train(own, 1, Share(), neighbours)
-    supervised = Rule(start.student.coefficients, start.student.bias)
-    trained = Rule(fitted.coefficients, fitted.intercept - fitted.even)
-    return Fits(supervised, trained, fitted.share, start.ridge)
+    for fold in range(number):
+        outside = np.zeros(len(rows.codes), dtype=bool)
+        outside[labeled[found[group] == fold]] = True
+        left = rows.codes[(rows.codes >= 0) & ~outside]
+        if outside.any() and len(np.unique(left)) == 2:
+            yield outside

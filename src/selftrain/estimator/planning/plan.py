@@ -1,8 +1,8 @@
-"""`plan`: is self-training worth it on this data, and how certain is that?"""
+"""`plan`: is a candidate better than a baseline on this data, and how certain is that?"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,20 +10,26 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from ...errors import InvalidInput
-from ...recipe import Recipe
 from ...runtime.parallel import one_thread
 from ...runtime.progress import Progress, ProgressOption, checked_progress
-from ..normality import departure
-from ..prepared import Prepared, prepare
-from ..settings import TABLE, Settings
+from ..checks import text_columns
 from . import text
 from .advice import Answer, answer, labels_needed, odds_of
 from .assumptions import Assumptions, check
 from .csv_rows import read_csv_rows
-from .evidence import FOLDS, Evidence, gather, in_coordinates
+from .evidence import Evidence, gather, number_of_folds
 from .inputs import Input, read_input
-from .posterior import DRAWS, Interval, cells_of, interval, positive_shares, posterior
-from .sources import SYNTHETIC, Errors, headline, predict, worth_labels
+from .models import (
+    Pair,
+    checked,
+    default_baseline,
+    default_candidate,
+    encoded,
+    fit,
+    name_of,
+    safe_mode,
+)
+from .posterior import Cells, Interval, Posterior, by_cells, by_labels, interval, widened
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,54 +38,71 @@ if TYPE_CHECKING:
 
 __all__ = ["Plan", "plan", "plan_file"]
 
-SUPERVISED: dict[str, Any] = {"settings": Settings(steps=0, metrics=0.0)}
-"""Parameters with which the classifier is the supervised baseline of a plan."""
+SUPERVISED = "supervised"
+"""Name of the default baseline in words."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Plan:
-    """Advice before self-training, and its basis. Errors are the mean of the two class errors.
+    """Advice whether a candidate is better than a baseline, and its basis.
+
+    Errors are balanced: the mean of the errors of the two classes.
 
     Attributes:
         advice: "do", "do not" or "cannot tell".
         reason: why, in a sentence.
-        error: of the supervised baseline, of self-training and of the fully supervised fit, each
-            with a 90 % interval: the first two by cross-validation, the third by cross-validation
-            minus a gap estimated on synthetic data.
-        gain: error of the supervised baseline minus that of self-training.
-        degradation: probability that self-training errs more by over 0.02.
-        worth_labels: how many more labels it is worth.
+        next_step: what to do now, in a sentence.
+        names: of baseline and candidate.
+        error: of baseline and candidate on the unlabelled samples, with 90 % intervals.
+        gain: error of the baseline minus that of the candidate.
+        degradation: probability that the candidate errs more by over 0.02.
+        worthwhile: probability that it errs less by over 0.01.
         more_labels: about how many labels would decide; None if decided already, or if none would.
         share: proportion of the positive class.
-        separation: half the distance of the class means in units of the noise.
-        effective_dimension: how many directions carry the noise.
-        kurtosis: excess of the fourth power of the distance, 0 for Gaussian samples.
-        sources: errors by "cross-validation", "synthetic data" and "theory", separately.
-        parameters: of the `SelfTrainingLinearClassifier` that was planned; after "do not", of the
-            supervised baseline.
-        recipe: a `Recipe` for the method "paper", its first ridge chosen by cross-validation.
+        sources: errors by "cells" and by "cross-validation", separately.
+        cells: counts of samples by the classes of both models.
+        models: the two models, not fitted.
         rows: what was given.
         assumptions: see `check_assumptions`.
-        evidence: scores of both fits.
+        evidence: predictions of both models, and their fits.
+        draws: of errors and gain.
     """
 
     advice: Answer
     reason: str
-    error: Errors
+    next_step: str
+    names: Pair
+    error: Pair
     gain: Interval
     degradation: float
-    worth_labels: Interval
+    worthwhile: float
     more_labels: int | None
     share: Interval
-    separation: float
-    effective_dimension: float
-    kurtosis: float
-    sources: dict[str, Errors]
-    parameters: dict[str, Any]
-    recipe: Recipe
+    sources: dict[str, Pair]
+    cells: Cells
+    models: Pair
     rows: Input
     assumptions: Assumptions
     evidence: Evidence
+    draws: Posterior
+
+    def model(self) -> Any:
+        """Return the fitted model to use.
+
+        After "do" the candidate, after "do not" the baseline, after "cannot tell" the candidate in
+        its safe mode, or the baseline if it has none (no parameter `safe`).
+        """
+        if self.advice == "do":
+            return self.evidence.fitted.candidate
+        safe = safe_mode(self.models.candidate) if self.advice == "cannot tell" else None
+        if safe is None:
+            return self.evidence.fitted.baseline
+        with one_thread():
+            return fit(safe, self.rows, self.rows.codes >= 0)
+
+    def details(self) -> str:
+        """Return what the advice is made of: samples, cells, sources and assumptions."""
+        return text.details(self)
 
     def check_assumptions(self) -> Assumptions:
         """Return what the numbers assume, whether it holds, and what a violation does."""
@@ -94,7 +117,7 @@ class Plan:
         return text.as_frame(self)
 
     def plot(self, *, panel: str | None = None, ax: Axes | None = None) -> Figure:
-        """Draw errors by source and scores of the samples, or one `panel` of them on `ax`."""
+        """Draw errors and the law of the gain, or one `panel` of them on `ax`."""
         from ...plots.plan import plot_plan
 
         return plot_plan(self, panel=panel, ax=ax)
@@ -103,10 +126,7 @@ class Plan:
         return text.as_text(self)
 
     def __repr__(self) -> str:
-        return (
-            f"Plan({self.advice!r}, self-training {self.error.self_training}, supervised"
-            f" {self.error.supervised})"
-        )
+        return f"Plan({self.advice!r}, gain {self.gain})"
 
     def _repr_html_(self) -> str:
         from ...plots.plan import plan_card
@@ -118,33 +138,61 @@ def plan(
     X: Any,
     y: Any,
     *,
+    baseline: Any = None,
+    candidate: Any = None,
     unlabeled: Any = -1,
     positive: Any = None,
     encode: bool = False,
     random_state: Any = 0,
     progress: ProgressOption = None,
 ) -> Plan:
-    """Say whether self-training is worth it on this data.
+    """Say whether a candidate is better than a baseline on this data.
 
     Arguments:
-        X: samples by columns: an array, a DataFrame, a sparse matrix or a Dask array.
-        y: the class of each sample; `unlabeled`, NaN or None if unlabelled.
-        unlabeled: the marker of unlabelled samples.
+        X: samples by columns: an array, a DataFrame, a sparse matrix or a Dask array; whatever
+            both models take.
+        y: the class of each sample; `unlabeled`, NaN, None or an empty string if unlabelled.
+        baseline: any classifier of scikit-learn's conventions; by default a supervised linear
+            model, its ridge chosen by cross-validation.
+        candidate: another one; by default the package's classifier for few labels. Models of
+            `sklearn.semi_supervised`, and those with a parameter `unlabeled`, are fitted to all
+            samples, any other to the labelled ones.
+        unlabeled: the marker of unlabelled samples in `y`.
         positive: the class to plan against all others; needed with more than two.
         encode: one-hot encode columns of text.
-        random_state: seed of folds, samples and draws.
+        random_state: seed of folds, draws and default models.
         progress: None, True, False or a function of a `ProgressReport` (`runtime.progress`).
 
     >>> from sklearn.datasets import load_digits
     >>> X, digit = load_digits(n_class=2, return_X_y=True)
     >>> advice = plan(X, np.where(np.arange(len(digit)) < 40, digit, -1))
-    >>> advice.error.self_training.high < 0.2
-    True
+    >>> advice.advice, advice.error.baseline.high < 0.2
+    ('do not', True)
     """
+    random = check_random_state(random_state)
+    rows = read_input(X, y, unlabeled, positive, random)
+    return plan_rows(rows, _models(rows.X, baseline, candidate, encode, random), random, progress)
+
+
+def _models(
+    X: Any, baseline: Any, candidate: Any, encode: bool, random: np.random.RandomState
+) -> Pair:
+    """Return both models, the defaults where none is given."""
     if not isinstance(encode, bool):
         raise InvalidInput("encode", encode, "must be True or False")
-    random = check_random_state(random_state)
-    return plan_rows(read_input(X, y, unlabeled, positive, encode, random), random, progress)
+    seed, texts = random.randint(2**31 - 1), text_columns(X)
+    if baseline is None or candidate is None:
+        if texts and not encode:
+            accepted = "columns must be numbers; encode=True (--encode) makes one column per value"
+            raise InvalidInput("X", texts, accepted)
+        if isinstance(X, np.ndarray) and X.dtype.kind in "US":
+            accepted = "must be numbers; pass a DataFrame and encode=True for columns of text"
+            raise InvalidInput("X", "text", accepted)
+    models = Pair(
+        default_baseline(seed) if baseline is None else checked("baseline", baseline),
+        default_candidate(seed) if candidate is None else checked("candidate", candidate),
+    )
+    return Pair(*(encoded(model, texts) for model in models)) if encode and texts else models
 
 
 def plan_file(
@@ -162,75 +210,58 @@ def plan_file(
     table = read_csv_rows(path, target, unlabeled, seed, progress)
     marker = unlabeled.strip()  # also for empty cells, so that messages name it
     y = np.array([name if isinstance(name, str) else marker for name in table.y], dtype=object)
-    read = read_input(table.X, y, marker, positive, encode, random)
-    return plan_rows(table.complete(read), random, progress)
+    rows = table.complete(read_input(table.X, y, marker, positive, random))
+    return plan_rows(rows, _models(rows.X, None, None, encode, random), random, progress)
 
 
-def plan_rows(rows: Input, random: np.random.RandomState, progress: ProgressOption = None) -> Plan:
+def plan_rows(
+    rows: Input, models: Pair, random: np.random.RandomState, progress: ProgressOption = None
+) -> Plan:
     """Plan for samples that were read and checked."""
-    ones = np.ones(len(rows.codes))
-    fits = FOLDS + SYNTHETIC + 3
+    labels = int((rows.codes >= 0).sum())
+    fits = 1 + number_of_folds(labels)
     with Progress(fits, "fits", checked_progress(progress)) as bar, one_thread():
-        prepared = in_coordinates(
-            prepare(rows.matrix, rows.codes, ones, "auto", 8.0, TABLE.directions, random)
-        )
-        parameters, rows = _planned(prepared, rows)
-        bar.advance()
-        evidence = gather(prepared, TABLE, random, bar.advance)
-        sizes = (rows.labeled, rows.unlabeled)
-        predictions = predict(prepared, evidence, TABLE, sizes, random, bar.advance)
+        evidence = gather(rows, models, random, bar.advance)
     draw = np.random.default_rng(random.randint(2**31))
-    cells = cells_of(evidence, prepared.unlabeled.weights, rows.unlabeled)
-    found = posterior(cells.sizes, positive_shares(cells, draw, (DRAWS,)))
+    cells = evidence.cells(rows.unlabeled)
+    main, other = by_cells(cells, draw), by_labels(cells, draw)
+    found = widened(main, other, draw)
     odds = odds_of(found)
-    error = headline(found, predictions.distances, draw)
-    sources = {
-        "cross-validation": Errors(error.supervised, error.self_training),
-        "synthetic data": predictions.synthetic,
-        "theory": predictions.theory,
-    }
-    judged = check(prepared, evidence, sources)
     advice = answer(odds)
-    if advice == "do not":
-        parameters = {**parameters, **SUPERVISED}
-    more = labels_needed(cells, rows.unlabeled, draw) if advice == "cannot tell" else None
-    clusters = predictions.shape.clusters
+    more = labels_needed(cells, draw) if advice == "cannot tell" else None
+    names = _names(models)
+    safe = safe_mode(models.candidate) is not None
+    use = f"{names.candidate} in safe mode" if safe else names.baseline
     return Plan(
         advice=advice,
-        reason=text.reason(advice, odds, cells, more),
-        error=error,
+        reason=text.reason(advice, odds, cells, names),
+        next_step=text.next_step(advice, more, rows.unlabeled, names, use),
+        names=names,
+        error=_intervals(found),
         gain=interval(found.gain),
         degradation=float(odds.degradation),
-        worth_labels=worth_labels(
-            found, predictions.shape, sizes, float(np.mean(evidence.classes))
-        ),
+        worthwhile=float(odds.worthwhile),
         more_labels=more,
         share=interval(found.share),
-        separation=clusters.separation,
-        effective_dimension=clusters.effective_dimension,
-        kurtosis=judged.kurtosis,
-        sources=sources,
-        parameters=parameters,
-        recipe=predictions.recipe,
+        sources={"cells": _intervals(main), "cross-validation": _intervals(other)},
+        cells=cells,
+        models=models,
         rows=rows,
-        assumptions=judged,
+        assumptions=check(rows, cells),
         evidence=evidence,
+        draws=found,
     )
 
 
-def _planned(prepared: Prepared, rows: Input) -> tuple[dict[str, Any], Input]:
-    """Return the parameters of the planned classifier, and the input with a remark if it matters.
+def _intervals(found: Posterior) -> Pair:
+    return Pair(interval(found.baseline), interval(found.candidate))
 
-    On samples that pass for Gaussian clusters the classifier may change its method, unless a
-    constant of the anchored one is given. The Gaussian method is not planned: a dozen fits of its
-    many steps take too long.
-    """
-    parameters: dict[str, Any] = {"class_weight": "balanced"}
-    if not departure(prepared.unlabeled, prepared.basis.variances).small:
-        return parameters, rows
-    remark = (
-        f"The samples pass for Gaussian clusters. This plan is for anchor={TABLE.anchor:g}; "
-        'without it the classifier may use its method "gaussian", which was not tried here.'
-    )
-    parameters["settings"] = Settings(anchor=TABLE.anchor)
-    return parameters, replace(rows, remarks=(*rows.remarks, remark))
+
+def _names(models: Pair) -> Pair:
+    """Return the names of both models; the same class twice is told apart."""
+    names = Pair(*map(name_of, models))
+    if getattr(getattr(models.baseline, "settings", None), "steps", None) == 0:
+        return names._replace(baseline=SUPERVISED)
+    if names.baseline == names.candidate:
+        return Pair(*(f"{name} ({role})" for role, name in names._asdict().items()))
+    return names

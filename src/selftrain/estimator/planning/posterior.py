@@ -1,27 +1,31 @@
-r"""Posterior of errors, gain and class proportion, from cross-validation and unlabelled samples.
+r"""Posterior of two errors and their difference, from held-out labels and unlabelled samples.
 
-Every sample falls into one of four cells, by the classes that the supervised and the self-trained
-rule predict. The size of a cell, $f_j$, is counted on the unlabelled samples; the probability that
-a sample in it is positive, $q_j$, is learned from held-out labelled samples, a Beta law for each
-cell. Errors are those of the unlabelled samples themselves, $n_j$ of which are in the cell: the
-proportion $r_j$ of positive ones is a binomial count over $n_j$. All else follows
-(post-stratification): the class proportion is $\pi = \sum_j f_j r_j$, a rule misses
-$\sum_{\text{predicted negative}} f_j r_j/\pi$ of the positive samples, and so on. Where the rules
-agree their errors cannot differ: the gain comes from the two cells of disagreement alone.
+Every sample falls into one of four cells, by the classes that baseline and candidate predict. The
+size of a cell, $f_j$, is counted on the unlabelled samples; the probability that a sample in it is
+positive, $q_j$, is learned from held-out labelled samples, a Beta law for each cell. Errors are
+those of the unlabelled samples themselves, $n_j$ of which are in the cell: the proportion $r_j$ of
+positive ones is a binomial count over $n_j$. All else follows (post-stratification): the class
+proportion is $\pi = \sum_j f_j r_j$, a model misses $\sum_{\text{predicted negative}} f_j r_j/\pi$
+of the positive samples, and so on. Where the models agree their errors cannot differ: the gain
+comes from the two cells of disagreement alone.
 
-The count matters: rules often disagree on ten samples, all of which one rule gets right. A
+The count matters: models often disagree on ten samples, all of which one of them gets right. A
 continuous law of $r_j$ gives no weight to 0 and 1, so its interval would exclude those ends.
+
+A second source is plain cross-validation, which knows nothing of the unlabelled samples. If
+labelled samples are drawn like the others, both say the same. What they differ by beyond chance
+is added to the spread, as between the studies of a meta-analysis with random effects.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betaln
 
 from ...arrays import Array
-from .evidence import Evidence, Places, Scores
 
 DRAWS = 4000
 LEVEL = 0.9
@@ -31,9 +35,12 @@ COUNTED = 0.4
 used differs from the average over fits that cross-validation estimates. With weight 1 the intervals
 covered too rarely (docs/plan.md)."""
 
-EVEN_ODDS = (0.1, 0.65, 0.35, 0.9)
-"""Prior proportion of positive samples in each cell for balanced classes: rules that agree err on a
-tenth, self-training is right on two thirds of what they disagree on."""
+AGREED_ERRORS = (0.003, 0.01, 0.03, 0.1, 0.3)
+"""Prior errors of models that agree, for balanced classes: equally likely before labels are
+seen."""
+
+FAVOUR = 0.65
+"""Prior probability that the candidate is right where the models disagree."""
 
 STRENGTH = (1.0, 2.0, 2.0, 1.0)
 """Strength of the prior in samples of the rarer class; of the other in proportion to its size."""
@@ -57,53 +64,41 @@ def interval(draws: Array) -> Interval:
 
 
 class Cells(NamedTuple):
-    """The four cells: both negative, only self-training positive, only supervised positive, both.
+    """The four cells: both negative, only the candidate positive, only the baseline, both.
 
     Attributes:
         sizes: proportions of the unlabelled samples.
-        positive, negative: held-out labelled samples of each class, by weight.
-        share: proportion of the positive class, as self-training estimates it.
+        positive, negative: numbers of held-out labelled samples of each class.
         rows: number of unlabelled samples.
     """
 
     sizes: Array
     positive: Array
     negative: Array
-    share: float
     rows: int
 
     @property
-    def counts(self) -> Places:
+    def counts(self) -> NDArray[np.intp]:
         """Unlabelled samples in each cell, at least one."""
         return np.asarray(np.maximum(np.rint(self.sizes * self.rows), 1), dtype=np.intp)
 
+    @property
+    def share(self) -> Array:
+        """Proportion of the positive class among the labelled samples, never 0 or 1."""
+        positive, negative = (
+            self.positive.sum(-1, keepdims=True),
+            self.negative.sum(-1, keepdims=True),
+        )
+        return np.asarray((positive + 1) / (positive + negative + 2))
 
-@dataclass(frozen=True)
-class Posterior:
-    """Draws of the proportion of the positive class and of the balanced errors of both rules."""
+
+class Posterior(NamedTuple):
+    """Draws of the class proportion, of both balanced errors, and of baseline minus candidate."""
 
     share: Array
-    supervised: Array
-    trained: Array
-
-    @property
-    def gain(self) -> Array:
-        """Error of the supervised baseline minus that of self-training."""
-        return self.supervised - self.trained
-
-
-def cells_of(evidence: Evidence, weights: Array, rows: int) -> Cells:
-    """Count samples by cell; `weights` belong to the unlabelled samples read, of `rows` in all."""
-    sizes = np.bincount(_cell(evidence.unlabeled), weights, minlength=4)
-    own = _cell(evidence.held_out)
-    weights_of_positive = evidence.weights * evidence.classes
-    positive = np.asarray(np.bincount(own, weights_of_positive, minlength=4), dtype=float)
-    whole = np.asarray(np.bincount(own, evidence.weights, minlength=4), dtype=float)
-    return Cells(sizes / sizes.sum(), positive, whole - positive, evidence.share, rows)
-
-
-def _cell(scores: Scores) -> Places:
-    return np.asarray(2 * (scores.supervised > 0) + (scores.trained > 0), dtype=np.intp)
+    baseline: Array
+    candidate: Array
+    gain: Array
 
 
 def positive_shares(
@@ -112,12 +107,33 @@ def positive_shares(
     """Draw the proportion of positive samples in every cell (last axis); `counted` is the weight
     of a held-out sample.
     """
-    even, strength = np.array(EVEN_ODDS), np.array(STRENGTH)
-    rarer = min(cells.share, 1 - cells.share)
-    positive = counted * cells.positive + strength * even * cells.share / rarer
-    negative = counted * cells.negative + strength * (1 - even) * (1 - cells.share) / rarer
+    seen = counted * cells.positive, counted * cells.negative
+    priors = [_prior(cells, error) for error in AGREED_ERRORS]
+    evidence = np.stack(
+        [
+            (betaln(a + seen[0], b + seen[1]) - betaln(a, b))[..., [0, 3]].sum(axis=-1)
+            for a, b in priors
+        ],
+        axis=-1,
+    )
+    chosen = np.argmax(evidence + random.gumbel(size=(*size, len(priors))), axis=-1)
+    positive, negative = (
+        np.take_along_axis(
+            np.broadcast_to(np.stack(laws, axis=-1), (*size, 4, len(priors))),
+            chosen[..., None, None],
+            axis=-1,
+        )[..., 0]
+        for laws in zip(*priors, strict=True)
+    )
     counts = cells.counts
-    return random.binomial(counts, random.beta(positive, negative, (*size, 4))) / counts
+    return random.binomial(counts, random.beta(positive + seen[0], negative + seen[1])) / counts
+
+
+def _prior(cells: Cells, error: float) -> tuple[Array, Array]:
+    """Return the Beta laws of the cells if models that agree err with this probability."""
+    even, strength = np.array([error, FAVOUR, 1 - FAVOUR, 1 - error]), np.array(STRENGTH)
+    rarer = np.minimum(cells.share, 1 - cells.share)
+    return strength * even * cells.share / rarer, strength * (1 - even) * (1 - cells.share) / rarer
 
 
 def posterior(sizes: Array, shares: Array) -> Posterior:
@@ -126,8 +142,42 @@ def posterior(sizes: Array, shares: Array) -> Posterior:
     share = positive.sum(axis=-1)
     in_positive = positive / np.maximum(share, 1e-300)[..., None]
     in_negative = negative / np.maximum(1 - share, 1e-300)[..., None]
-    errors = [
+    return _errors(share, in_positive, in_negative)
+
+
+def _errors(share: Array, in_positive: Array, in_negative: Array) -> Posterior:
+    """Return the errors from the proportions of each class that fall into the cells."""
+    baseline, candidate = (
         0.5 * (in_positive[..., missed].sum(axis=-1) + in_negative[..., wrong].sum(axis=-1))
         for missed, wrong in (([0, 1], [2, 3]), ([0, 2], [1, 3]))
-    ]
-    return Posterior(share, *errors)
+    )
+    return Posterior(share, baseline, candidate, baseline - candidate)
+
+
+def by_cells(cells: Cells, random: np.random.Generator, counted: float = COUNTED) -> Posterior:
+    """Draw errors from held-out labels and the sizes of the cells."""
+    return posterior(cells.sizes, positive_shares(cells, random, (DRAWS,), counted))
+
+
+def by_labels(cells: Cells, random: np.random.Generator, counted: float = COUNTED) -> Posterior:
+    """Draw errors from held-out labels alone; the prior of each class counts as one sample."""
+    disputed = float(cells.sizes[1] + cells.sizes[2])
+    error = float(np.median(AGREED_ERRORS))
+    right, wrong = (1 - disputed) * (1 - error), (1 - disputed) * error
+    own = np.array([wrong, FAVOUR * disputed, (1 - FAVOUR) * disputed, right]) + 1e-3
+    in_positive = random.dirichlet(counted * cells.positive + own, DRAWS)
+    in_negative = random.dirichlet(counted * cells.negative + own[::-1], DRAWS)
+    return _errors(np.full(DRAWS, cells.share[0]), in_positive, in_negative)
+
+
+def widened(main: Posterior, other: Posterior, random: np.random.Generator) -> Posterior:
+    """Return the draws of `main`, spread by what both sources differ by beyond chance."""
+
+    def spread(own: Array, others: Array, low: float) -> Array:
+        apart = float(np.mean(own) - np.mean(others)) ** 2 - float(np.var(own) + np.var(others))
+        noise = np.sqrt(max(apart, 0.0) / 2) * random.standard_normal(own.shape)
+        return np.asarray(np.clip(own + noise, low, 1.0))
+
+    baseline = spread(main.baseline, other.baseline, 0.0)
+    candidate = spread(main.candidate, other.candidate, 0.0)
+    return Posterior(main.share, baseline, candidate, spread(main.gain, other.gain, -1.0))

@@ -2,86 +2,129 @@
 
 from __future__ import annotations
 
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 from .advice import DEGRADED, GUESSING, WORTH, Answer, Odds
+from .models import Pair
 from .posterior import Cells, Interval
-from .sources import Errors
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from .plan import Plan
 
-FITS = {
-    "supervised": "supervised",
-    "self_training": "self-training",
-    "fully_supervised": "fully supervised",
-}
-
-ALL = 0.99
-"""From this fraction of the unlabelled samples on, a number of labels counts as all of them."""
+WIDTH = 80
+"""Columns of a printed plan."""
 
 
-def reason(advice: Answer, odds: Odds, cells: Cells, more: int | None) -> str:
-    """Return the reason of the advice."""
+def reason(advice: Answer, odds: Odds, cells: Cells, names: Pair) -> str:
+    """Return why, in a sentence."""
     changed = float(cells.sizes[1] + cells.sizes[2])
-    facts = (
-        f"Self-training changes the class of {changed:.1%} of the samples. It raises the error by"
-        f" more than {100 * DEGRADED:g} points with probability {float(odds.degradation):.0%} and"
-        f" lowers it by more than {100 * WORTH:g} point with probability"
-        f" {float(odds.worthwhile):.0%}."
+    judged = int((cells.positive + cells.negative)[1:3].sum())
+    right = int(cells.positive[1] + cells.negative[2])
+    disagree = f"the models disagree on {changed:.1%} of the unlabelled samples"
+    if advice != "do not" and odds.guessing > GUESSING:
+        return f"{names.candidate} may be no better than guessing, and {disagree}."
+    if not judged:
+        return f"{disagree}, and no labelled sample shows which of them is right there."
+    shown = (
+        f"{disagree}; where they do, {names.candidate} is right on {right} of {judged} held-out"
+        " labels"
     )
-    if advice == "do":
-        return f"A gain of {100 * float(odds.expected):.1f} points is expected. {facts}"
     if advice == "do not":
-        return f"There is too little to gain. {facts}"
-    if odds.guessing > GUESSING:
-        facts = f"Self-training may be no better than guessing. {facts}"
+        return f"{shown}, so a gain of more than {100 * WORTH:g} point is unlikely."
+    if advice == "do":
+        return f"{shown}, so a loss of more than {100 * DEGRADED:g} points is unlikely."
+    return f"{shown}: too few to tell."
+
+
+def next_step(advice: Answer, more: int | None, unlabeled: int, names: Pair, use: str) -> str:
+    """Return what to do now, in a sentence."""
+    if advice == "do":
+        return f"use {names.candidate}: advice.model() is fitted to all samples."
+    if advice == "do not":
+        return f"use {names.baseline}: advice.model() is fitted. Only labels would lower its error."
     if more is None:
-        return f"The labels are too few to tell, and more of them may not decide. {facts}"
-    return f"The labels are too few to tell: about {more} more would decide. {facts}"
+        return (
+            "no number of labels would decide: the models are about equally good. advice.model()"
+            f" is {use}."
+        )
+    there = f" (there are {unlabeled} here)" if more > unlabeled else ""
+    return (
+        f"label about {more} more samples{there}, drawn at random, and plan again. Until then"
+        f" advice.model() is {use}."
+    )
 
 
 def as_text(plan: Plan) -> str:
-    """Return the plan in words, for a practitioner."""
-    rows = plan.rows
+    """Return the plan in a few lines, for a practitioner."""
+    width = max(len(name) for name in (*plan.names, "balanced error"))
     lines = [
-        f"Advice: {plan.advice.upper()}. {plan.reason}",
+        f"{plan.advice.upper()}: {_verdict(plan)}",
         "",
-        f"{'balanced error':<18}{'estimate':>9}  90 % interval   from",
+        f"{'balanced error':<{width}}   estimate   90 % interval",
         *(
-            f"{FITS[name]:<18}{_percent(interval.estimate):>9}  {_ends(interval):<15} {source}"
-            for name, interval, source in _headline(plan)
+            f"{name:<{width}}   {_percent(told.estimate):>8}   {_ends(told)}"
+            for name, told in zip(plan.names, plan.error, strict=True)
         ),
-        f"Self-training is worth {worth(plan)}.",
+        f"{'gain':<{width}}   {_percent(plan.gain.estimate):>8}   {_ends(plan.gain)}",
         "",
-        "By source:",
-        *(
-            f"  {source:<18}"
-            + "   ".join(f"{FITS[n]} {_percent(e.estimate)} {_ends(e)}" for n, e in _pairs(errors))
-            for source, errors in plan.sources.items()
-        ),
-        "",
-        (
-            f"Samples: {rows.labeled} labelled, {rows.unlabeled} unlabelled;"
-            f" {rows.matrix.shape[1]} columns. Proportion of {rows.names[1]!r}:"
-            f" {_percent(plan.share.estimate)} {_ends(plan.share)}."
-        ),
-        (
-            f"Separation {plan.separation:.2f}, effective dimension {plan.effective_dimension:.0f},"
-            f" tails {1 + plan.kurtosis:.2f} times Gaussian."
-        ),
-        *rows.remarks,
+        fill(f"Because {plan.reason}", WIDTH),
+        fill(f"Next: {plan.next_step}", WIDTH),
     ]
-    violated = plan.assumptions.violated
-    lines.append("")
-    if violated:
-        lines.append("Violated assumptions:")
-        lines += [f"  {each.name}. {each.found} {each.effect}" for each in violated]
-    else:
-        lines.append("No assumption is violated (check_assumptions() lists them).")
+    for each in plan.assumptions.violated:
+        lines.append(fill(f"Caution: not true that {each.name}. {each.found} {each.effect}", WIDTH))
     return "\n".join(lines)
+
+
+def _verdict(plan: Plan) -> str:
+    return {
+        "do": f"{plan.names.candidate} is better than {plan.names.baseline}.",
+        "do not": f"{plan.names.candidate} is hardly better than {plan.names.baseline}.",
+        "cannot tell": f"is {plan.names.candidate} better than {plan.names.baseline}?",
+    }[plan.advice]
+
+
+def details(plan: Plan) -> str:
+    """Return what the advice is made of."""
+    rows, cells, names = plan.rows, plan.cells, [str(name) for name in plan.rows.names]
+    sentences = [
+        f"{rows.labeled} labelled and {rows.unlabeled} unlabelled samples, {rows.X.shape[1]}"
+        f" columns. Proportion of {names[1]}: {_percent(plan.share.estimate)} {_ends(plan.share)}.",
+        *rows.remarks,
+        f"Probability of a loss of more than {100 * DEGRADED:g} points: {plan.degradation:.0%}; "
+        f"of a gain of more than {100 * WORTH:g}: {plan.worthwhile:.0%}.",
+        *map(str, plan.assumptions),
+    ]
+    table = [
+        ("baseline", "candidate", "unlabelled", *(f"held-out {name}" for name in names)),
+        *(
+            (
+                *(names[which] for which in (j // 2, j % 2)),
+                _percent(float(cells.sizes[j])),
+                *(str(int(counts[j])) for counts in (cells.negative, cells.positive)),
+            )
+            for j in range(4)
+        ),
+    ]
+    errors = [
+        ("balanced error", *plan.names),
+        *(
+            (source, *(f"{_percent(told.estimate)} {_ends(told)}" for told in errors))
+            for source, errors in {"plan": plan.error, **plan.sources}.items()
+        ),
+    ]
+    blocks = ("\n".join(fill(each, WIDTH) for each in sentences), _aligned(table), _aligned(errors))
+    return "\n\n".join(blocks)
+
+
+def _aligned(table: list[tuple[str, ...]]) -> str:
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    return "\n".join(
+        "  ".join(entry.ljust(width) for entry, width in zip(line, widths, strict=True)).rstrip()
+        for line in table
+    )
 
 
 def as_dict(plan: Plan) -> dict[str, Any]:
@@ -90,22 +133,22 @@ def as_dict(plan: Plan) -> dict[str, Any]:
     return {
         "advice": plan.advice,
         "reason": plan.reason,
-        "error": _errors(plan.error),
+        "next_step": plan.next_step,
+        "models": plan.names._asdict(),
+        "error": _plain(plan.error),
         "gain": plan.gain._asdict(),
         "degradation": plan.degradation,
-        "worth_labels": plan.worth_labels._asdict(),
         "more_labels": plan.more_labels,
         "share": plan.share._asdict(),
-        "separation": plan.separation,
-        "effective_dimension": plan.effective_dimension,
-        "kurtosis": plan.kurtosis,
-        "sources": {source: _errors(errors) for source, errors in plan.sources.items()},
-        "parameters": plan.parameters,
-        "recipe": plan.recipe.to_dict(),
+        "sources": {source: _plain(errors) for source, errors in plan.sources.items()},
+        "cells": {
+            name: [float(value) for value in getattr(plan.cells, name)]
+            for name in ("sizes", "positive", "negative")
+        },
         "rows": {
             "labeled": rows.labeled,
             "unlabeled": rows.unlabeled,
-            "columns": int(rows.matrix.shape[1]),
+            "columns": int(rows.X.shape[1]),
             "classes": [str(name) for name in rows.names],
             "remarks": list(rows.remarks),
         },
@@ -114,47 +157,25 @@ def as_dict(plan: Plan) -> dict[str, Any]:
 
 
 def as_frame(plan: Plan) -> pd.DataFrame:
-    """Return one row per source and fit."""
+    """Return one row per source and model."""
     import pandas as pd
 
-    sources = {"plan": plan.error, **plan.sources}
     return pd.DataFrame(
         [
-            {"source": source, "fit": FITS[name], **entry._asdict()}
-            for source, errors in sources.items()
-            for name, entry in _pairs(errors)
+            {"source": source, "model": name, **told._asdict()}
+            for source, errors in {"plan": plan.error, **plan.sources}.items()
+            for name, told in zip(plan.names, errors, strict=True)
         ]
     )
 
 
-def _pairs(errors: Errors) -> list[tuple[str, Interval]]:
-    return [(name, interval) for name, interval in errors._asdict().items() if interval is not None]
+def _plain(errors: Pair) -> dict[str, dict[str, float]]:
+    return {name: told._asdict() for name, told in errors._asdict().items()}
 
 
-def _errors(errors: Errors) -> dict[str, dict[str, float]]:
-    return {name: interval._asdict() for name, interval in _pairs(errors)}
+def _percent(value: float) -> str:
+    return f"{100 * value:.1f} %"
 
 
-def _headline(plan: Plan) -> list[tuple[str, Interval, str]]:
-    sources = {"fully_supervised": "cross-validation, minus a gap estimated on synthetic data"}
-    return [
-        (name, interval, sources.get(name, "cross-validation"))
-        for name, interval in _pairs(plan.error)
-    ]
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f} %"
-
-
-def _ends(interval: Interval) -> str:
-    return f"[{100 * interval.low:.1f}, {100 * interval.high:.1f}]"
-
-
-def worth(plan: Plan) -> str:
-    """Say how many labels self-training is worth."""
-    interval, most = plan.worth_labels, plan.rows.unlabeled
-    if interval.estimate >= ALL * most:
-        return "as much as labelling every sample, as far as these labels can tell"
-    high = "every one" if interval.high >= ALL * most else f"{interval.high:.0f}"
-    return f"about {interval.estimate:.0f} more labels [{interval.low:.0f}, {high}]"
+def _ends(told: Interval) -> str:
+    return f"[{100 * told.low:.1f}, {100 * told.high:.1f}]"

@@ -1,0 +1,110 @@
+"""The two models of a plan: defaults, how any classifier is fitted, and its cautious mode."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline, make_pipeline
+
+from ...errors import InvalidInput
+from ..classifier import SelfTrainingLinearClassifier
+from ..settings import Settings
+from .inputs import Flags, Input
+
+
+class Pair(NamedTuple):
+    """Baseline and candidate: classifiers, predictions, errors or names."""
+
+    baseline: Any
+    candidate: Any
+
+
+def default_baseline(seed: int) -> Any:
+    """Return the supervised linear fit, its ridge chosen by cross-validation."""
+    settings = Settings(steps=0, metrics=0.0)
+    return SelfTrainingLinearClassifier(
+        class_weight="balanced", settings=settings, random_state=seed
+    )
+
+
+def default_candidate(seed: int) -> Any:
+    """Return the package's classifier for few labels."""
+    return SelfTrainingLinearClassifier(class_weight="balanced", random_state=seed)
+
+
+def checked(field: str, model: Any) -> Any:
+    """Return a classifier, or reject what is none."""
+    if isinstance(model, type) or not all(hasattr(model, n) for n in ("fit", "get_params")):
+        accepted = "must be a classifier of scikit-learn's conventions (an object, not its class)"
+        raise InvalidInput(field, model, accepted)
+    return model
+
+
+def encoded(model: Any, text: list[str]) -> Any:
+    """Return a pipeline that one-hot encodes columns of text first."""
+    from sklearn.compose import make_column_transformer
+    from sklearn.preprocessing import OneHotEncoder
+
+    encoder = OneHotEncoder(handle_unknown="ignore", sparse_output=False)
+    columns = make_column_transformer((encoder, text), remainder="passthrough")
+    return make_pipeline(columns, model)
+
+
+def last_step(model: Any) -> Any:
+    """Return the classifier itself: the last step of a pipeline, what a search searches."""
+    if isinstance(model, Pipeline):
+        return last_step(model.steps[-1][1])
+    inner = getattr(model, "estimator", None)
+    own = _is_semi_supervised(model) or inner is None
+    return model if own else last_step(inner)
+
+
+def _is_semi_supervised(model: Any) -> bool:
+    own = type(model).__module__.startswith("sklearn.semi_supervised")
+    return own or "unlabeled" in model.get_params(deep=False)
+
+
+def fit(model: Any, rows: Input, known: Flags) -> Any:
+    """Return a clone fitted with the labels of `known` samples.
+
+    A model from `sklearn.semi_supervised`, or with the parameter `unlabeled`, gets all samples;
+    any other the known ones alone.
+    """
+    own, last = clone(model), last_step(model)
+    with warnings.catch_warnings():
+        # Folds hold few labels of a rare class, which the plan counts itself.
+        warnings.simplefilter("ignore", UserWarning)
+        if _is_semi_supervised(last):
+            return own.fit(rows.X, rows.targets(known, _marker(last, rows)))
+        return own.fit(rows.part(known), rows.names[rows.codes[known]])
+
+
+def _marker(last: Any, rows: Input) -> Any:
+    parameters = last.get_params(deep=False)
+    if "unlabeled" in parameters:
+        return parameters["unlabeled"]
+    if rows.names.dtype.kind not in "iu" or rows.names.min() < 0:
+        accepted = "must be whole numbers >= 0 for the classifiers of sklearn.semi_supervised"
+        raise InvalidInput("y", rows.names.tolist(), accepted)
+    return -1
+
+
+def positive(model: Any, rows: Input, which: Flags) -> Flags:
+    """Return which of some samples a fitted model calls positive."""
+    return np.asarray(model.predict(rows.part(which)) == rows.names[1])
+
+
+def safe_mode(model: Any) -> Any | None:
+    """Return the model with its parameter `safe` set, None if it has none."""
+    for name, value in model.get_params().items():
+        if name.split("__")[-1] == "safe" and isinstance(value, bool):
+            return clone(model).set_params(**{name: True})
+    return None
+
+
+def name_of(model: Any) -> str:
+    """Return the name of a classifier, that of its last step if it has several."""
+    return type(last_step(model)).__name__
