@@ -28,7 +28,14 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from selftrain import SelfTrainingLinearClassifier, plan
-from selftrain.estimator.planning.posterior import Cells, by_cells, by_labels, interval, widened
+from selftrain.estimator.planning.posterior import (
+    Cells,
+    by_cells,
+    by_labels,
+    error_interval,
+    interval,
+    widened,
+)
 
 from ..json_lines import JsonLines
 from ..markdown import table as as_table
@@ -187,8 +194,9 @@ def counted_as(run: dict[str, Any], counted: float) -> dict[str, Any]:
     cells = Cells(sizes, positive, negative, run["plan"]["rows"]["unlabeled"])
     draw = np.random.default_rng(run["seed"])
     drawn = widened(by_cells(cells, draw, counted), by_labels(cells, draw, counted), draw)
-    told = {name: interval(getattr(drawn, name))._asdict() for name in TOLD}
-    return run | {"plan": run["plan"] | {"error": told, "gain": told["gain"]}}
+    error = {name: error_interval(getattr(drawn, name))._asdict() for name in TOLD[:2]}
+    gain = interval(drawn.gain)._asdict()
+    return run | {"plan": run["plan"] | {"error": error, "gain": gain}}
 
 
 def groups_of(runs: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:

@@ -34,13 +34,15 @@ def plot_plan(plan: Plan, *, panel: str | None = None, ax: Axes | None = None) -
 
 def plan_card(plan: Plan) -> str:
     """Return what a plan prints, with a small picture, as HTML."""
+    from ..estimator.planning.text import cautions
+
     values: dict[str, object] = {}
     told = [*zip(plan.names, plan.error, strict=True), ("gain", plan.gain)]
     for name, one in told:
         values[name] = f"{100 * one.estimate:.1f} % [{100 * one.low:.1f}, {100 * one.high:.1f}]"
     values["because"], values["next"] = plan.reason, plan.next_step
-    for index, each in enumerate(plan.check_assumptions().violated, start=1):
-        values[f"violated {index}"] = f"{each.name}. {each.found} {each.effect}"
+    for index, each in enumerate(cautions(plan), start=1):
+        values[f"caution {index}"] = each
     return card(f"Advice: {plan.advice}", values, lambda ax: _stated(ax, plan))
 
 

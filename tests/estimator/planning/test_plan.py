@@ -92,7 +92,7 @@ def test_labels_of_one_side_are_a_violated_assumption() -> None:
     found = plan(X, y)
     broken = [each.name for each in found.check_assumptions().violated]
     assert "labelled samples are drawn like the others" in broken
-    assert "Caution: not true that labelled samples" in str(found)
+    assert "violated assumption: labelled samples are drawn like" in str(found)
 
 
 class Wrong(LogisticRegression):

@@ -11,6 +11,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 
 from ...errors import InvalidInput
 from ..classifier import SelfTrainingLinearClassifier
+from ..few_labels.classifier import FewLabelClassifier
 from ..settings import Settings
 from .inputs import Flags, Input
 
@@ -32,7 +33,7 @@ def default_baseline(seed: int) -> Any:
 
 def default_candidate(seed: int) -> Any:
     """Return the package's classifier for few labels."""
-    return SelfTrainingLinearClassifier(class_weight="balanced", random_state=seed)
+    return FewLabelClassifier(random_state=seed)
 
 
 def checked(field: str, model: Any) -> Any:

@@ -29,7 +29,16 @@ from .models import (
     name_of,
     safe_mode,
 )
-from .posterior import Cells, Interval, Posterior, by_cells, by_labels, interval, widened
+from .posterior import (
+    Cells,
+    Interval,
+    Posterior,
+    by_cells,
+    by_labels,
+    error_interval,
+    interval,
+    widened,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,7 +47,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Plan", "plan", "plan_file"]
 
-SUPERVISED = "supervised"
+SUPERVISED = "supervised baseline"
 """Name of the default baseline in words."""
 
 
@@ -231,7 +240,7 @@ def plan_rows(
     more = labels_needed(cells, draw) if advice == "cannot tell" else None
     names = _names(models)
     safe = safe_mode(models.candidate) is not None
-    use = f"{names.candidate} in safe mode" if safe else names.baseline
+    use = f"{names.candidate} in safe mode" if safe else "that of the baseline"
     return Plan(
         advice=advice,
         reason=text.reason(advice, odds, cells, names),
@@ -254,7 +263,7 @@ def plan_rows(
 
 
 def _intervals(found: Posterior) -> Pair:
-    return Pair(interval(found.baseline), interval(found.candidate))
+    return Pair(error_interval(found.baseline), error_interval(found.candidate))
 
 
 def _names(models: Pair) -> Pair:

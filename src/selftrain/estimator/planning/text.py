@@ -23,20 +23,14 @@ def reason(advice: Answer, odds: Odds, cells: Cells, names: Pair) -> str:
     changed = float(cells.sizes[1] + cells.sizes[2])
     judged = int((cells.positive + cells.negative)[1:3].sum())
     right = int(cells.positive[1] + cells.negative[2])
-    disagree = f"the models disagree on {changed:.1%} of the unlabelled samples"
-    if advice != "do not" and odds.guessing > GUESSING:
-        return f"{names.candidate} may be no better than guessing, and {disagree}."
-    if not judged:
-        return f"{disagree}, and no labelled sample shows which of them is right there."
-    shown = (
-        f"{disagree}; where they do, {names.candidate} is right on {right} of {judged} held-out"
-        " labels"
-    )
-    if advice == "do not":
-        return f"{shown}, so a gain of more than {100 * WORTH:g} point is unlikely."
-    if advice == "do":
-        return f"{shown}, so a loss of more than {100 * DEGRADED:g} points is unlikely."
-    return f"{shown}: too few to tell."
+    labels = "label" if judged == 1 else "labels"
+    shown = f"by {judged} held-out {labels} there, of which {names.candidate} has {right} right,"
+    known = shown if judged else "without a held-out label there,"
+    loss = f"a loss of more than {100 * DEGRADED:g} points has probability {odds.degradation:.0%}"
+    gain = f"a gain of more than {100 * WORTH:g} point has probability {odds.worthwhile:.0%}"
+    chances = {"do": loss, "do not": gain, "cannot tell": f"{loss}, {gain}"}[advice]
+    guess = ", and both may be guessing" if advice != "do not" and odds.guessing > GUESSING else ""
+    return f"they disagree on {changed:.1%} of the unlabelled samples; {known} {chances}{guess}."
 
 
 def next_step(advice: Answer, more: int | None, unlabeled: int, names: Pair, use: str) -> str:
@@ -44,7 +38,7 @@ def next_step(advice: Answer, more: int | None, unlabeled: int, names: Pair, use
     if advice == "do":
         return f"use {names.candidate}: advice.model() is fitted to all samples."
     if advice == "do not":
-        return f"use {names.baseline}: advice.model() is fitted. Only labels would lower its error."
+        return f"use {_the(names.baseline)}: advice.model() is fitted. More labels lower its error."
     if more is None:
         return (
             "no number of labels would decide: the models are about equally good. advice.model()"
@@ -73,17 +67,37 @@ def as_text(plan: Plan) -> str:
         fill(f"Because {plan.reason}", WIDTH),
         fill(f"Next: {plan.next_step}", WIDTH),
     ]
-    for each in plan.assumptions.violated:
-        lines.append(fill(f"Caution: not true that {each.name}. {each.found} {each.effect}", WIDTH))
+    lines += [fill(f"Caution: {each}", WIDTH) for each in cautions(plan)]
     return "\n".join(lines)
 
 
+def cautions(plan: Plan) -> list[str]:
+    """Return what speaks against the numbers: sources that differ, violated assumptions."""
+    by_cells, by_labels = plan.sources.values()
+    found = [
+        f"the error of {name} is {_percent(one.estimate)} by the cells and"
+        f" {_percent(other.estimate)} by cross-validation; its interval is widened to both."
+        for name, one, other, told in zip(plan.names, by_cells, by_labels, plan.error, strict=True)
+        if (told.low, told.high) != (one.low, one.high)
+    ]
+    return found + [
+        f"violated assumption: {each.name}. {each.found} {each.effect}"
+        for each in plan.assumptions.violated
+    ]
+
+
 def _verdict(plan: Plan) -> str:
+    baseline, candidate = map(_the, plan.names)
     return {
-        "do": f"{plan.names.candidate} is better than {plan.names.baseline}.",
-        "do not": f"{plan.names.candidate} is hardly better than {plan.names.baseline}.",
-        "cannot tell": f"is {plan.names.candidate} better than {plan.names.baseline}?",
+        "do": f"{candidate} is probably better than {baseline}.",
+        "do not": f"{candidate} is hardly better than {baseline}.",
+        "cannot tell": f"is {candidate} better than {baseline}?",
     }[plan.advice]
+
+
+def _the(name: str) -> str:
+    """Return a name within a sentence: a class by its name, words with an article."""
+    return f"the {name}" if name[0].islower() else name
 
 
 def details(plan: Plan) -> str:
