@@ -79,7 +79,8 @@ def draw_gain(ax: Axes, plan: Plan) -> None:
     from ..estimator.planning.advice import DEGRADED, WORTH
 
     gain = plan.draws.gain
-    edges = np.linspace(*np.quantile(gain, [0.002, 0.998]) + np.array([-1e-4, 1e-4]), 50)
+    low, high = np.quantile(gain, [0.002, 0.998])
+    edges = np.linspace(low - 1e-4, high + 1e-4, 50)
     counts, _ = np.histogram(gain, edges)
     middle = 0.5 * (edges[1:] + edges[:-1])
     kinds = (

@@ -38,7 +38,9 @@ MISSED = 0.1
 LIKELY = 2 / 3
 """More labels suffice if this fraction of simulated ones ends in "do" or "do not"."""
 
-NUMBERS = tuple(digit * 10**power for power in range(1, 6) for digit in (1, 2, 4, 7))
+NUMBERS: tuple[int, ...] = tuple(
+    digit * int(10**power) for power in range(1, 6) for digit in (1, 2, 4, 7)
+)
 """Numbers of labels that are tried."""
 
 SIMULATED, INNER = 100, 400

@@ -102,7 +102,7 @@ def _same_cells(cells: Cells) -> Assumption:
     expected = labels * np.maximum(cells.sizes, 0.5 / cells.rows)
     drawn = np.random.default_rng(0).multinomial(labels, expected / expected.sum(), 4000)
 
-    def distance(counts: Array) -> Array:
+    def distance(counts: Any) -> Array:
         return np.asarray(((counts - expected) ** 2 / expected).sum(axis=-1))
 
     chance = (1 + np.sum(distance(drawn) >= distance(seen))) / 4001

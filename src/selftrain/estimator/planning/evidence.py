@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -43,12 +44,12 @@ class Evidence:
         sizes = np.bincount(_cell(self.unlabeled), minlength=4)
         own = _cell(self.held_out)
         positive, negative = (
-            np.bincount(own[self.classes == label], minlength=4) for label in (1, 0)
+            np.bincount(own[self.classes == label], minlength=4).astype(float) for label in (1, 0)
         )
         return Cells(sizes / sizes.sum(), positive, negative, rows)
 
 
-def _cell(called: Pair) -> Array:
+def _cell(called: Pair) -> Any:
     return 2 * called.baseline.astype(int) + called.candidate
 
 

@@ -80,7 +80,7 @@ def read_input(
     _check_counts(codes, names, unlabeled)
     known, others = int((codes >= 0).sum()), int((codes < 0).sum())
     kept = _sample(codes, random)
-    remarks = ()
+    remarks: tuple[str, ...] = ()
     if len(kept) < len(codes):
         X, codes = take(X, kept), codes[kept]
         remarks = (sampled(codes, known, others),)
@@ -99,7 +99,7 @@ def sampled(codes: Array, labeled: int, unlabeled: int) -> str:
     )
 
 
-def take(X: Any, which: Array) -> Any:
+def take(X: Any, which: Any) -> Any:
     """Return some samples, by their positions."""
     return X.iloc[which] if hasattr(X, "iloc") else X[which]
 
