@@ -43,7 +43,7 @@ def sources(file: Path, without: Collection[str] = ()) -> tuple[Path, ...]:
         without: subpackages and modules at the top of the package that do not count.
 
     >>> [path.name for path in sources(Path(__file__))]
-    ['errors.py', '__init__.py', 'sources.py']
+    ['errors.py', '__init__.py', 'source_files.py']
     """
     root = package_root(file)
     found: set[Path] = set()

@@ -69,9 +69,9 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         shares_: estimated class proportions in the population.
         transduction_: class of every training sample; labelled samples keep theirs.
 
-    >>> from sklearn.datasets import load_breast_cancer
+    >>> from selftrain.datasets import hide_labels, load_breast_cancer
     >>> X, classes = load_breast_cancer(return_X_y=True)
-    >>> y = np.where(np.arange(len(classes)) < 30, classes, -1)
+    >>> y = hide_labels(classes, 30)
     >>> model = FewLabelClassifier(random_state=0).fit(X, y)
     >>> model.kind_, bool(model.score(X, classes) > 0.93)
     ('table', True)
