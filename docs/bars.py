@@ -11,7 +11,7 @@ DOCS = Path(__file__).parent
 BARS = {
     "supervised, balanced": "supervised\nbaseline",
     "self-training .9, balanced": "scikit-learn's\nself-training",
-    "anchored": "selftrain",
+    "few labels": "FewLabel\nClassifier",
     "fully supervised": "fully supervised\n(oracle)",
 }
 COLOURS = ("#999999", "#d55e00", "#0072b2", "#cccccc")
