@@ -50,8 +50,7 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     Arguments:
         kind: "table", "image", "embedding" (vectors of a neural network), "text" (word counts or
             weights) or "auto".
-        safe: on tables, lean more on the linear model of the labels: fewer runs that are worse than
-            it, a smaller gain.
+        safe: on tables, lean more on the linear model of the labels, for a smaller gain.
         class_weight: what the decision minimises: "balanced" the mean error of the classes, None
             the plain error, a dictionary the error with these weights. Probabilities do not depend
             on it.
