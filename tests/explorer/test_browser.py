@@ -241,7 +241,8 @@ def test_a_table_of_the_visitor_gives_a_plan_and_a_curve(browser, address, tmp_p
     click(browser, "plan-it")
     wait(browser, lambda: "real" in text(browser, "progress"), 240)
     told = text(browser, "plan")
-    assert "FewLabelClassifier" in told and "90 % interval" in told
+    assert "FewLabelClassifier" in told
+    assert "90 % interval" in told
     drawn = "return document.querySelector('#own .js-plotly-plot').data.map((trace) => trace.name)"
     wait(browser, lambda: "real rows, mean" in browser.execute_script(drawn))
     browser.execute_script("document.getElementById('own-data').scrollIntoView()")
