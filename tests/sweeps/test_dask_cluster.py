@@ -80,7 +80,7 @@ def test_a_point_that_ends_every_worker_is_found(client: Any) -> None:
     client.wait_for_workers(2)
     data = sweep(over={"x": (1, 2, 3, 4)}, task=dies_always, scheduler=client)
     assert data["status"].values.tolist() == [0, 0, 1, 0]
-    assert "process was ended" in str(data["reason"].values[2])
+    assert "process was killed" in str(data["reason"].values[2])
 
 
 REPETITIONS = 6

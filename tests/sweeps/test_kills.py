@@ -231,7 +231,7 @@ def test_a_function_that_ends_every_process_that_loads_it_ends_the_sweep() -> No
 def test_a_point_that_ends_its_process_is_found_and_the_others_are_kept() -> None:
     data = sweep(over={"x": tuple(range(6))}, task=suicidal, workers=2, progress=False)
     assert data["status"].values.tolist() == [0, 0, 0, 1, 0, 0]
-    assert "process was ended" in str(data["reason"].values[3])
+    assert "process was killed" in str(data["reason"].values[3])
 
 
 def test_points_that_take_too_long_or_too_much_have_failed() -> None:

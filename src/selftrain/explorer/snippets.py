@@ -46,10 +46,8 @@ def python_lines(state: PageState) -> str:
     )
 
 
-_BAYES = "print('no method errs less than', bayes_error(problem).semi_supervised)"
-_LINEAR = (
-    "print('no linear rule errs less than', clusters.best_rule(problem.test_mixture.rho).error)"
-)
+_BAYES = "print('Bayes error', bayes_error(problem).semi_supervised)"
+_LINEAR = "print('best linear rule', clusters.best_rule(problem.test_mixture.rho).error)"
 
 
 def _arguments(state: PageState, *groups: str) -> list[str]:

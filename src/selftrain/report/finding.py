@@ -6,7 +6,7 @@ from .headline import BOUNDS, RIDGES, Headline
 
 
 def finding(story: Headline) -> tuple[str, ...]:
-    """Return the question, the setting, what there is to gain, and what the two methods gain."""
+    """Return the question, the setting, the possible gain, and what the two methods gain."""
     problem = story.problem
     alone = float(story.labeled_only.run.error[0])
     naive = float(story.naive.run.error[-1])
@@ -21,8 +21,8 @@ def finding(story: Headline) -> tuple[str, ...]:
             f" of {float(problem.unlabeled.alpha[0]):g} unlabelled samples per feature."
         ),
         (
-            f"Fitted to the labelled samples only, the classifier has an error of {alone:.1%}; with"
-            f" every label it would have {full:.1%}, and the Bayes error is"
+            f"Fitted to the labelled samples only, the classifier has an error of {alone:.1%};"
+            f" fully supervised it would have {full:.1%}, and the Bayes error is"
             f" {story.limits.semi_supervised:.1%}."
         ),
         (

@@ -38,7 +38,7 @@ ul.claims li > div { color: #222; }
 }
 """
 
-NEXT = """selftrain paper list                   what there is, what it costs
+NEXT = """selftrain paper list                   figures, and what each costs
 selftrain paper run                    everything in full: half an hour on two cores
 selftrain paper run fig4               one figure, by its number or its id
 selftrain paper run cosine --set rho=0.3,alpha_l=0.2     the same with other parameters

@@ -45,7 +45,7 @@ LOAD_ATTEMPTS = 5
 point of it meanwhile, the function itself is at fault and the sweep ends.
 """
 
-KILLED = "its process was ended from outside, perhaps for want of memory"
+KILLED = "its process was killed from outside, perhaps for lack of memory"
 OTHER_PACKAGE = (
     "a worker has different code of selftrain than this process: the code was changed meanwhile, "
     "or another version is installed there"

@@ -154,7 +154,7 @@ def test_ten_digits_gain_from_the_graph(digits):
 
 
 def test_gaussian_clusters_are_left_to_self_training():
-    """Two clusters at distance 2 x 1.6: no method errs less than norm.cdf(-1.6)."""
+    """Two clusters at distance 2 x 1.6: the Bayes error is norm.cdf(-1.6)."""
     random = np.random.default_rng(1)
     classes = random.integers(0, 2, 2000)
     mean = random.standard_normal(60)

@@ -64,8 +64,8 @@ class Plan:
         names: of baseline and candidate.
         error: of baseline and candidate on the unlabelled samples, with 90 % intervals.
         gain: error of the baseline minus that of the candidate.
-        degradation: probability that the candidate errs more by over 0.02.
-        worthwhile: probability that it errs less by over 0.01.
+        degradation: probability that the candidate's error is larger by over 0.02.
+        worthwhile: probability that it is smaller by over 0.01.
         more_labels: about how many labels would decide; None if decided already, or if none would.
         share: proportion of the positive class.
         sources: errors by "cells" and by "cross-validation", separately.
