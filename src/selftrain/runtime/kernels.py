@@ -16,7 +16,6 @@ import inspect
 import os
 import pickle
 import shutil
-import sqlite3
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
@@ -24,6 +23,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
+from .files import replacing
 from .progress_displays import watched
 from .source_files import package_root, sources, sources_digest
 
@@ -57,9 +57,9 @@ def kernel(
 
     def compiled(function: Function) -> Function:
         dispatcher = njit(**{**fixed, **options})(function)
-        store = _stored_code()
-        if cache_folder(Path(function.__code__.co_filename)) is not None:
-            dispatcher._cache = store(function)
+        folder = cache_folder(Path(function.__code__.co_filename))
+        if folder is not None:
+            dispatcher._cache = _code_cache()(function, folder)
         return dispatcher  # type: ignore[no-any-return]
 
     return compiled
@@ -132,96 +132,60 @@ def _user_cache() -> Path:
 
 
 @cache
-def _stored_code() -> Any:
-    """Return a subclass of numba's cache with our folders, file checksums and a write lock.
+def _code_cache() -> Any:
+    """Return a class in place of numba's cache, with a file for each function and signature.
 
-    Without the lock, two processes that compile a function for different types would write both
-    results to the same file.
+    Numba's own has an index for all signatures of a function, which processes that compile at the
+    same time would overwrite, and it runs damaged files as code.
     """
-    from numba.core import caching
+    from numba.core import caching, compiler, serialize
 
-    class Locator(caching._CacheLocator):
-        def __init__(self, function: Any, file: str) -> None:
-            folder = cache_folder(Path(file))
-            assert folder is not None
-            self._py_file, self._folder = file, folder
-            self._line = function.__code__.co_firstlineno
+    class CodeCache(caching.NullCache):
+        def __init__(self, function: Any, folder: Path) -> None:
+            self._source = Path(function.__code__.co_filename)
+            self._folder = folder
+            self._name = f"{function.__name__}-{function.__code__.co_firstlineno}"
 
-        def get_cache_path(self) -> str:
+        @property
+        def cache_path(self) -> str:
             return str(self._folder)
 
-        def get_source_stamp(self) -> str:
-            return self._folder.name
-
-        def get_disambiguator(self) -> str:
-            return str(self._line)
-
-        @classmethod
-        def from_function(cls, py_func: Any, py_file: str) -> Locator:
-            return cls(py_func, py_file)
-
-    class Found(caching.CompileResultCacheImpl):
-        _locator_classes: list[type[object]] = [Locator]  # noqa: RUF012 (declared so by numba)
-
-    class CheckedFiles(caching.IndexDataCacheFile):
-        """Files that begin with a digest of their content: damaged bytes must not run as code."""
-
-        def _save_index(self, overloads: Any) -> None:
-            self._write(self._index_path, (self._source_stamp, overloads))
-
-        def _load_index(self) -> Any:
-            stamp, overloads = self._read(self._index_path) or ("", {})
-            return overloads if stamp == self._source_stamp else {}
-
-        def _save_data(self, name: str, data: Any) -> None:
-            self._write(self._data_path(name), data)  # type: ignore[no-untyped-call]
-
-        def _load_data(self, name: str) -> Any:
-            return self._read(self._data_path(name))  # type: ignore[no-untyped-call]
-
-        def _write(self, path: str, content: Any) -> None:
-            data = self._dump(content)  # type: ignore[no-untyped-call]
-            with self._open_for_write(path) as file:
-                file.write(hashlib.sha256(data).digest() + data)
-
-        def _read(self, path: str) -> Any:
-            """Return the content of a file; None if it is missing, unreadable or damaged."""
-            try:
-                stored = Path(path).read_bytes()
-            except OSError:
-                return None
-            digest, data = stored[:32], stored[32:]
-            return pickle.loads(data) if hashlib.sha256(data).digest() == digest else None
-
-    class StoredCode(caching.FunctionCache):
-        _impl_class = Found
-
-        def __init__(self, function: Any) -> None:
-            super().__init__(function)  # type: ignore[no-untyped-call]
-            self._cache_file = CheckedFiles(  # type: ignore[no-untyped-call]
-                self._cache_path, self._impl.filename_base, self._impl.locator.get_source_stamp()
-            )
-
         def load_overload(self, sig: Any, target_context: Any) -> Any:
+            target_context.refresh()
+            key = sig, target_context.codegen().magic_tuple()
             try:
-                found = super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+                content = self._file(key).read_bytes()
+                digest, data = content[:32], content[32:]
+                if hashlib.sha256(data).digest() == digest:
+                    stored_key, payload = pickle.loads(data)
+                    if stored_key == key:
+                        return compiler.CompileResult._rebuild(target_context, *payload)  # type: ignore[no-untyped-call]
             except Exception:  # whatever is wrong with the cached code, compile it again
-                found = None
-            if found is None:
-                _announce()
-            return found
+                pass
+            _announce()
+            return None
 
-        def save_overload(self, sig: Any, data: Any) -> None:
-            _check_records(Path(self._py_func.__code__.co_filename), data.signature.args)
-            folder = Path(self.cache_path)
-            with contextlib.suppress(OSError, sqlite3.OperationalError):
-                new = not folder.is_dir()
-                with _write_lock(folder):
-                    super().save_overload(sig, data)  # type: ignore[no-untyped-call]
-                if new:
-                    _delete_older(folder)
+        def save_overload(self, sig: Any, cres: Any) -> None:
+            _check_records(self._source, cres.signature.args)
+            if cres.library.has_dynamic_globals:
+                raise TypeError(
+                    f"{self._name}: a kernel that refers to an address, such as that of"
+                    " a large global array, cannot be cached: pass it as an argument"
+                )
+            key = sig, cres.codegen.magic_tuple()
+            data: bytes = serialize.dumps((key, cres._reduce()))  # type: ignore[no-untyped-call]
+            with contextlib.suppress(OSError):
+                if not self._folder.is_dir():
+                    self._folder.mkdir(parents=True, exist_ok=True)
+                    _delete_older(self._folder)
+                with replacing(self._file(key)) as part:
+                    part.write_bytes(hashlib.sha256(data).digest() + data)
 
-    return StoredCode
+        def _file(self, key: Any) -> Path:
+            digest = hashlib.sha256(repr(key).encode()).hexdigest()
+            return self._folder / f"{self._name}-{digest[:20]}.nbc"
+
+    return CodeCache
 
 
 def _check_records(file: Path, arguments: Iterable[Any]) -> None:
@@ -245,18 +209,6 @@ def _records(kinds: Iterable[Any]) -> Iterator[type[Any]]:
             yield kind.instance_class
         if isinstance(kind, (types.Tuple, types.UniTuple, types.NamedTuple, types.NamedUniTuple)):
             yield from _records(kind.types)
-
-
-@contextlib.contextmanager
-def _write_lock(folder: Path) -> Iterator[None]:
-    """Hold an SQLite lock in a folder.
-
-    It works on every system, and is released however the process ends.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    with contextlib.closing(sqlite3.connect(folder / "lock.db", timeout=60)) as lock:
-        lock.execute("begin exclusive")
-        yield
 
 
 def _delete_older(folder: Path) -> None:
