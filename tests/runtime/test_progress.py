@@ -130,12 +130,13 @@ def test_a_notebook_has_one_line_written_anew(monkeypatch: pytest.MonkeyPatch) -
     class ZMQInteractiveShell: ...
 
     class Place:
-        def update(self, line: object, metadata: object) -> None:
-            lines.append(repr(line))
+        def update(self, line: dict[str, str], raw: bool, metadata: object) -> None:
+            lines.append(line["text/plain"])
 
-    def display(line: object, display_id: bool, metadata: object) -> Place:
+    def display(line: dict[str, str], raw: bool, display_id: bool, metadata: object) -> Place:
+        assert raw
         assert display_id
-        lines.append(repr(line))
+        lines.append(line["text/plain"])
         return Place()
 
     shell = SimpleNamespace(get_ipython=ZMQInteractiveShell)

@@ -91,18 +91,9 @@ class Notebook(Lines):
         """Show the line."""
         from IPython.display import display as show
 
-        self._place: Any = show(Text(str(report)), display_id=True, metadata=PROGRESS)
+        line = {"text/plain": str(report)}
+        self._place: Any = show(line, raw=True, display_id=True, metadata=PROGRESS)
 
     def update(self, report: ProgressReport) -> None:
         """Replace the line."""
-        self._place.update(Text(str(report)), metadata=PROGRESS)
-
-
-class Text:
-    """A string whose repr has no quotes, for display in a notebook."""
-
-    def __init__(self, line: str):
-        self._line = line
-
-    def __repr__(self) -> str:
-        return self._line
+        self._place.update({"text/plain": str(report)}, raw=True, metadata=PROGRESS)
