@@ -238,6 +238,15 @@ def strict(value: Any) -> Any:
     return value
 
 
+def as_tuples(value: Any) -> Any:
+    """Return lists as tuples, at all levels, so that they cannot be changed."""
+    if isinstance(value, Mapping):
+        return {name: as_tuples(entry) for name, entry in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return tuple(as_tuples(entry) for entry in value)
+    return value
+
+
 def _toml(value: Any) -> str:
     if isinstance(value, dict):
         return "{" + ", ".join(f"{key} = {_toml(entry)}" for key, entry in value.items()) + "}"

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InvalidInput, StoreError
-from ..fields import number, whole
+from ..fields import as_tuples, number, whole
 from ..problem import Problem
 from ..recipe import Recipe
 from ..runtime.parallel import whole_workers
 from ..runtime.progress import ProgressOption, checked_progress
-from .grid import Grid, as_tuples
+from .grid import Grid
 from .scheduling import Failure, complete
 from .store import Memory, Store
 from .sweep_plan import SweepPlan, outputs_of, plan_of

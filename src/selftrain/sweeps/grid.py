@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InvalidInput
-from ..fields import number
+from ..fields import number, whole
 
 Value = bool | int | float | str | None | tuple[Any, ...]
 Point = dict[str, Value]
@@ -49,7 +49,7 @@ def _end(name: str, value: Any) -> float:
 
 def _count(value: Any) -> int:
     accepted = f"must be a whole number from 1 to {MOST_POINTS}"
-    return int(number("points", value, lambda n: 1 <= n <= MOST_POINTS and n % 1 == 0, accepted))
+    return whole("points", value, lambda n: 1 <= n <= MOST_POINTS, accepted)
 
 
 @dataclass(frozen=True)
@@ -141,12 +141,3 @@ def _check_plain(name: str, value: Any) -> None:
         raise InvalidInput(name, value, accepted)
     elif isinstance(value, float) and math.isnan(value):
         raise InvalidInput(name, value, "NaN is not allowed")
-
-
-def as_tuples(value: Any) -> Any:
-    """Return lists as tuples, at all levels, so that they cannot be changed."""
-    if isinstance(value, Mapping):
-        return {name: as_tuples(entry) for name, entry in value.items()}
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return tuple(as_tuples(entry) for entry in value)
-    return value

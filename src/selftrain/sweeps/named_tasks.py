@@ -56,14 +56,21 @@ RUN = {
     **{name + PATH: Output(symbol, ("t",)) for name, symbol in SYMBOLS.items()},
 }
 CHOSEN = {name: Output(f"{PARAMETERS[name].symbol}^*") for name in SEARCH_BOUNDS}
-OPTIMUM = {
-    **RUN, **CHOSEN,
-    "labeled_only": Output(r"\epsilon_g^{(L)}"), "supervised": Output(r"\epsilon_g^{(SL)}"),
-    "gain": Output(r"\epsilon_g^{(L)} - \epsilon_g"),
-    "excess": Output(r"\epsilon_g - \epsilon_{Bayes}"), "solves": Output("runs of the solver"),
-    "first_order": Output(r"\|\nabla\epsilon_g\|_\infty"),
-    "second_order": Output("least curvature"),
-}  # fmt: skip
+OF_OPTIMUM: dict[str, tuple[str, Callable[[Any], float]]] = {
+    "labeled_only": (r"\epsilon_g^{(L)}", lambda best: best.labeled_only.error),
+    "supervised": (r"\epsilon_g^{(SL)}", lambda best: best.supervised.error),
+    "gain": (r"\epsilon_g^{(L)} - \epsilon_g", lambda best: best.labeled_only.error - best.error),
+    "excess": (
+        r"\epsilon_g - \epsilon_{Bayes}",
+        lambda best: best.error - best.bayes.semi_supervised,
+    ),
+    "solves": ("runs of the solver", lambda best: float(best.solves)),
+    "first_order": (r"\|\nabla\epsilon_g\|_\infty", lambda best: best.first_order),
+    "second_order": ("least curvature", lambda best: best.second_order),
+}
+"""Quantities of an `Optimum` besides those of its run and its recipe: symbol and value."""
+
+OPTIMUM = {**RUN, **CHOSEN, **{name: Output(symbol) for name, (symbol, _) in OF_OPTIMUM.items()}}
 MEANS = {
     "q": "q", "m": "m", "bias": "B", "chi": r"\chi", "overlap": "R", "error": r"\epsilon_g",
     "cosine": r"m/\sqrt{q}", "test_error": "share of errors", "fraction_selected": r"P_{sel}",
@@ -75,12 +82,19 @@ ENSEMBLE = {
     **BY_CLASS,
     **{name + STANDARD_ERROR: Output(symbol + r"\ (s.e.)") for name, symbol in MEANS.items()},
 }
+OF_PATH: dict[str, tuple[str, Callable[[Any], float | None]]] = {
+    "until": (r"\tau", lambda path: path.until),
+    "half_aligned": (r"\tau_{1/2}", lambda path: path.half_aligned),
+    "aligned": (r"\tau_{0.99}", lambda path: path.aligned),
+    "best_tau": (r"\tau^*", lambda path: path.best.tau),
+    "best_error": (r"\min_\tau \epsilon_g", lambda path: path.best.error),
+}
+"""Quantities of a `ContinuumPath` besides those at its end: symbol and value."""
+
 CONTINUUM = {
     **{name: RUN[name] for name in ("m", "q", "bias", "cosine", "error")},
-    "until": Output(r"\tau"), "half_aligned": Output(r"\tau_{1/2}"),
-    "aligned": Output(r"\tau_{0.99}"), "best_tau": Output(r"\tau^*"),
-    "best_error": Output(r"\min_\tau \epsilon_g"),
-}  # fmt: skip
+    **{name: Output(symbol) for name, (symbol, _) in OF_PATH.items()},
+}
 
 
 def solved(problem: Problem, recipe: Recipe, keep: Sequence[str], **options: Any) -> dict[str, Any]:
@@ -138,32 +152,18 @@ def tuned(problem: Problem, recipe: Recipe, keep: Sequence[str], **options: Any)
     from .. import optimize
 
     best = optimize(problem, start=_given(recipe), **options)
-    known: dict[str, Callable[[], Any]] = {
-        "labeled_only": lambda: best.labeled_only.error,
-        "supervised": lambda: best.supervised.error,
-        "gain": lambda: best.labeled_only.error - best.error,
-        "excess": lambda: best.error - best.bayes.semi_supervised,
-        "solves": lambda: float(best.solves),
-        "first_order": lambda: best.first_order,
-        "second_order": lambda: best.second_order,
-    }
-    found = _of_run(best.trajectory, [name for name in keep if name not in {*known, *CHOSEN}])
-    found |= {name: known[name]() for name in keep if name in known}
+    found = _of_run(best.trajectory, [name for name in keep if name in RUN])
+    found |= {name: OF_OPTIMUM[name][1](best) for name in keep if name in OF_OPTIMUM}
     return found | {n: _as_number(getattr(best.recipe, n)) for n in keep if n in CHOSEN}
 
 
 def check_optimize(problem: Problem, recipe: Recipe, **options: Any) -> None:
     """Raise for options that `optimize` would reject."""
-    from ..tuning.optimize import METHODS
-    from ..tuning.variables import variables, without_bias
+    from ..tuning.optimize import checked_search
 
     check_solve(problem, recipe, **options)
-    over, schedule = options.get("over", DEFAULT_OVER), options.get("schedule", ())
-    names = without_bias(over, schedule)[0]
-    variables(problem, names, schedule, options.get("bounds"), _given(recipe))
-    method = options.get("method", METHODS[0])
-    if method not in METHODS:
-        raise InvalidInput("method", method, f"unknown method; {nearest(str(method), METHODS)}")
+    search = {name: value for name, value in options.items() if name != "tolerance"}
+    checked_search(problem, start=_given(recipe), **search)
 
 
 def optimized(options: Mapping[str, Any]) -> set[str]:
@@ -230,14 +230,9 @@ def continuous(
 
     path = continuum(problem, recipe, **options)
     last = path(path.until)
-    known: dict[str, Callable[[], float]] = {
-        "until": lambda: path.until,
-        "half_aligned": lambda: _as_number(path.half_aligned),
-        "aligned": lambda: _as_number(path.aligned),
-        "best_tau": lambda: path.best.tau,
-        "best_error": lambda: path.best.error,
-    }
-    return {name: known[name]() if name in known else float(getattr(last, name)) for name in keep}
+    found = {name: OF_PATH[name][1](path) for name in keep if name in OF_PATH}
+    found |= {name: getattr(last, name) for name in keep if name not in OF_PATH}
+    return {name: _as_number(found[name]) for name in keep}
 
 
 def check_continuum(problem: Problem, recipe: Recipe, **options: Any) -> None:

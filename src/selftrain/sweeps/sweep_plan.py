@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 
 from ..errors import InvalidInput, nearest
+from ..fields import as_tuples
 from ..problem import Problem
 from ..recipe import Recipe
 from .computation import Computation, Output, name_of
 from .function_identity import identify
-from .grid import Grid, Point, as_tuples
+from .grid import Grid, Point
 from .named_tasks import NAMED_TASKS, optimized
 from .scheduling import Task
 from .worker import WrongReturn

@@ -1,6 +1,6 @@
 """`optimize`: find the recipe with the smallest final error, by adjoint gradients.
 
-`starts` chooses the starting points of a search, `search` descends from them.
+`search_starts` chooses the starting points of a search, `search` descends from them.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from typing import Any, NamedTuple
 
 from ..arrays import Array
 from ..errors import InvalidInput, NoGradient, StageError, nearest
-from ..fields import number
+from ..fields import whole
 from ..parameters import DEFAULT_OVER, SEARCH_BOUNDS
 from ..problem import Problem
 from ..recipe import Recipe
 from ..runtime.progress import Progress, ProgressOption, checked_progress
 from ..theory.solve import checked_tolerance, solve
 from ..theory.tolerances import TOLERANCE
-from .optimum import Optimum, active_bounds
+from .optimum import Optimum
 from .reuse_search import ReuseSearch
 from .search import ROUGH, ROUGHLY_STATIONARY, WORST, Search
-from .starts import (
+from .search_starts import (
     DEFAULT,
     GIVEN,
     MANY,
@@ -34,7 +34,7 @@ from .starts import (
     spread,
 )
 from .supervised import labeled_optimum
-from .variables import variables, without_bias
+from .variables import Variables, variables, without_bias
 
 __all__ = ["optimize"]
 
@@ -83,11 +83,12 @@ def optimize(
     >>> round(best.error, 6), round(best.recipe.lambda_u, 4), best.active_bounds
     (0.098222, 0.0496, {})
     """
-    starts, limit = _checked(problem, method, starts, limit, progress)
+    checked_progress(progress)
     wanted = None if tolerance is None else checked_tolerance(tolerance)
-    over, either = without_bias(over, schedule)
-    free, begin = variables(problem, over, schedule, bounds, start)
-    _check_schedule(problem, free.schedule, method)
+    free, either, starts, limit = checked_search(
+        problem, over, bounds, schedule, start, method, starts, limit
+    )
+    begin = free.base
     ridge = free.bounds.get("lambda_l", SEARCH_BOUNDS["lambda_l"])
     tolerance = TOLERANCE if wanted is None or not problem.by_quadrature else wanted
     final = wanted if not problem.by_quadrature else tolerance
@@ -113,7 +114,7 @@ def optimize(
         solves=search.solves,
         bounds=dict(free.bounds),
         schedule=free.schedule,
-        active_bounds=active_bounds(free, x),
+        active_bounds=free.active_bounds(x),
         first_order=first,
         second_order=second,
         labeled_only=alone,
@@ -202,31 +203,40 @@ def _start_run(search: Search, begin: Recipe, tolerance: float | None) -> Any:
     return run if run.collapsed_at is None else None
 
 
-def _checked(
-    problem: Any, method: Any, starts: Any, limit: Any, progress: Any
-) -> tuple[int | None, int]:
-    """Validate the arguments; return `starts` and `limit`."""
+def checked_search(
+    problem: Any,
+    over: Any = DEFAULT_OVER,
+    bounds: Any = None,
+    schedule: Any = (),
+    start: Any = None,
+    method: Any = METHODS[0],
+    starts: Any = None,
+    limit: Any = 500,
+) -> tuple[Variables, bool, int | None, int]:
+    """Validate the arguments of `optimize`.
+
+    Returns:
+        The variables, whose base is the recipe to start from; whether both values of `fix_bias` are
+        tried; `starts` and `limit`.
+    """
     if not isinstance(problem, Problem):
         raise InvalidInput("problem", problem, "must be a selftrain.Problem")
     if method not in METHODS:
         raise InvalidInput("method", method, f"unknown method; {nearest(str(method), METHODS)}")
-    checked_progress(progress)
     if starts is not None:
         accepted = "must be a whole number from 1 to 100"
-        starts = int(number("starts", starts, lambda n: 1 <= n <= 100 and n % 1 == 0, accepted))
+        starts = whole("starts", starts, lambda n: 1 <= n <= 100, accepted)
     accepted = "must be a whole number from 1 to 100000"
-    limit = int(number("limit", limit, lambda n: 1 <= n <= 100_000 and n % 1 == 0, accepted))
-    return starts, limit
-
-
-def _check_schedule(problem: Problem, schedule: tuple[str, ...], method: str) -> None:
-    if method == "nelder-mead" and schedule:
-        raise InvalidInput(
-            "schedule", schedule, "must be empty with nelder-mead: it optimises constants"
-        )
-    if schedule and not problem.by_quadrature:
+    limit = whole("limit", limit, lambda n: 1 <= n <= 100_000, accepted)
+    constants, either = without_bias(over, schedule)
+    free = variables(problem, constants, schedule, bounds, start)
+    if free.schedule and method == "nelder-mead":
+        accepted = "must be empty with nelder-mead: it optimises constants"
+        raise InvalidInput("schedule", free.schedule, accepted)
+    if free.schedule and not problem.by_quadrature:
         accepted = "must be empty with data reuse or K classes: constants are optimised"
-        raise InvalidInput("schedule", schedule, accepted)
+        raise InvalidInput("schedule", free.schedule, accepted)
+    return free, either, starts, limit
 
 
 def _first_useful(search: Search, begin: Recipe, plan: _Plan) -> Descent:

@@ -2,32 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from ..arrays import Array
 from ..errors import StageError
+from ..fields import as_tuples
 from ..parameters import SEARCH_BOUNDS
 from ..problem import Problem
 from ..recipe import Recipe
+from ..runtime.files import stored, write_netcdf
 from ..theory.bayes import BayesLimits
+from ..theory.run_file import as_dataset, from_dataset
 from ..theory.solve import solve
 from ..theory.tolerances import TOLERANCE
-from .heuristics import heuristic_recipes
+from ..theory.trajectory import Trajectory
+from .known_recipes import heuristic_recipes
 from .limits import Limits
+from .search import ROUGH, Improvement
 from .supervised import SupervisedFit, SupervisedOptimum
-from .variables import Variables
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Answer", "Improvement", "Optimum", "active_bounds"]
+__all__ = ["Answer", "Optimum"]
 
 STATIONARY = 1e-6
 """A projected gradient below this, in the coordinates of the search, counts as zero."""
@@ -35,20 +37,11 @@ STATIONARY = 1e-6
 FLAT = 1e-7
 """A curvature below this cannot be told from zero by differences of gradients."""
 
-ROUGH = 1e-5
-"""Tolerance of runs that only serve as a hint."""
+PLAIN = ("solves", "bounds", "schedule", "active_bounds", "first_order", "second_order", "start")
+"""Fields that a file stores unchanged."""
 
 HARDLY = 0.05
 """Self-training that closes less than this share of the gap to the limit is hardly worth it."""
-
-
-@dataclass(frozen=True)
-class Improvement:
-    """A recipe that was better than all before it, and the number of solves until then."""
-
-    solves: int
-    error: float
-    recipe: Recipe
 
 
 @dataclass(frozen=True)
@@ -259,17 +252,39 @@ class Optimum:
         return pd.DataFrame(rows)
 
     def save(self, path: str | Path) -> Path:
-        """Write the optimum with its run and its search to a netCDF file for `Optimum.load`."""
-        from .optimum_file import save
-
-        return save(self, path)
+        """Write the optimum to a netCDF file for `Optimum.load`: the run, and the search as JSON in
+        an attribute.
+        """
+        search = {
+            **{name: getattr(self, name) for name in PLAIN},
+            "recipe": self.recipe.to_json(),
+            "path": [(one.solves, one.error, one.recipe.to_json()) for one in self.path],
+            "labeled_only": asdict(self.labeled_only),
+            "supervised": asdict(self.supervised),
+        }
+        data = as_dataset(self.trajectory)
+        data.attrs |= {"kind": "selftrain.Optimum", "search": json.dumps(search)}
+        return write_netcdf(data, path)
 
     @classmethod
     def load(cls, path: str | Path) -> Optimum:
         """Read a file that `save` wrote."""
-        from .optimum_file import load
-
-        return load(path)
+        with stored(path, "Optimum") as data:
+            search = json.loads(data.attrs["search"])
+            supervised = as_tuples(search["supervised"])
+            if supervised["unbounded"] is not None:
+                supervised["unbounded"] = SupervisedFit(**supervised["unbounded"])
+            return cls(
+                **{name: as_tuples(search[name]) for name in PLAIN},
+                recipe=Recipe.from_json(search["recipe"]),
+                trajectory=from_dataset(Trajectory.kinds(), data),
+                path=tuple(
+                    Improvement(solves, error, Recipe.from_json(recipe))
+                    for solves, error, recipe in search["path"]
+                ),
+                labeled_only=SupervisedFit(**search["labeled_only"]),
+                _supervised=SupervisedOptimum(**supervised),
+            )
 
     def plot(self, *, panel: str | None = None, ax: Axes | None = None) -> Figure:
         """Draw the run with its limits, the schedules, and the search; or one `panel` on `ax`."""
@@ -287,23 +302,6 @@ class Optimum:
         at_bound = f", at a bound: {', '.join(self.active_bounds)}" if self.active_bounds else ""
         better = "" if self.self_training or self.problem.steps == 0 else "do not self-train: "
         return f"Optimum({better}error={self.error:.8g}, {values}{at_bound}; {self.solves} solves)"
-
-
-def active_bounds(variables: Variables, x: Array) -> dict[str, str | dict[str, tuple[int, ...]]]:
-    """Return the quantities that are at a bound; for a schedule, the steps at which they are."""
-    low, high = variables.box()
-    found: dict[str, str | dict[str, tuple[int, ...]]] = {}
-    for name, place in variables.slices().items():
-        below = np.flatnonzero(x[place] <= low[place] + 1e-7)
-        above = np.flatnonzero(x[place] >= high[place] - 1e-7)
-        if name in variables.schedule:
-            sides = {"lower": below, "upper": above}
-            steps = {side: tuple((at + 1).tolist()) for side, at in sides.items() if at.size}
-            if steps:
-                found[name] = steps
-        elif below.size or above.size:
-            found[name] = "lower" if below.size else "upper"
-    return found
 
 
 def _last(value: Any) -> float:

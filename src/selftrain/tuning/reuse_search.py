@@ -11,7 +11,7 @@ the search is Nelder-Mead, and its result is not confirmed by gradients.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -21,8 +21,8 @@ from ..recipe import Recipe
 from ..theory.causal.known import before_reuse
 from ..theory.causal.solve import run_one_replicate
 from ..theory.solve import solve
-from .search import WORST, Index, Search
-from .starts import Descent, Start
+from .search import WORST, Search
+from .search_starts import Descent, Start
 
 ROUGH_POINTS, POINTS = 2**10, 2**11
 """Points per class and group, during the search and at its end; the errors are off by about 1e-3
@@ -42,6 +42,7 @@ accurate than the second.
 class ReuseSearch(Search):
     """A `Search` on one replicate."""
 
+    difference: ClassVar[float] = LONG
     near: dict[int, Array] | None = field(default=None)
     points: int = ROUGH_POINTS
 
@@ -69,17 +70,6 @@ class ReuseSearch(Search):
             above, below = self.error(ahead, tolerance)[0], self.error(behind, tolerance)[0]
             slope[i] = (above - below) / (ahead[i] - behind[i])
         return value, slope
-
-    def hessian(self, x: Array, slope: Array, free: Index, tolerance: float) -> Array:
-        """Return second derivatives along free coordinates, by differences of gradients."""
-        low, high = self.variables.box()
-        rows = []
-        for i in free:
-            there = x.copy()
-            there[i] = x[i] + LONG if x[i] + LONG <= high[i] else max(x[i] - LONG, low[i])
-            rows.append((self.slope(there, tolerance)[1] - slope)[free] / (there[i] - x[i]))
-        hessian = np.array(rows)
-        return np.asarray(0.5 * (hessian + hessian.T))
 
     def follow(self, begins: list[Start], tolerance: float, most: int) -> Descent:
         """Descend from the `most` best starts; return a point near the best optimum found."""

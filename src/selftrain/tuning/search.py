@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,6 @@ from ..recipe import Recipe
 from ..runtime.progress import Progress
 from ..theory.gradients.gradient import gradient
 from ..theory.solve import solve
-from .optimum import Improvement
 from .variables import Variables
 
 Index = NDArray[np.intp]
@@ -59,6 +58,15 @@ of a schedule are used.
 """
 
 
+@dataclass(frozen=True)
+class Improvement:
+    """A recipe that was better than all before it, and the number of solves until then."""
+
+    solves: int
+    error: float
+    recipe: Recipe
+
+
 @dataclass
 class Search:
     """The objective of a search and its descent methods.
@@ -71,8 +79,10 @@ class Search:
         last: the last run with a gradient, from which the next is started.
         trouble: why the last failed run failed.
         path: the successive best recipes.
+        difference: step of finite differences of the gradient.
     """
 
+    difference: ClassVar[float] = DIFFERENCE
     problem: Problem
     variables: Variables
     limit: int = 500
@@ -219,7 +229,7 @@ class Search:
         columns = []
         for direction in basis:
             move = np.zeros(x.size)
-            move[free] = DIFFERENCE * direction / np.abs(direction).max()
+            move[free] = self.difference * direction / np.abs(direction).max()
             ahead, behind = np.clip(x + move, low, high), np.clip(x - move, low, high)
             there = max(ahead, behind, key=lambda at: float(np.abs(at - x).sum()))
             length = float((there - x)[free] @ direction)

@@ -15,7 +15,7 @@ from scipy.stats import qmc
 
 from ..arrays import Array
 from ..recipe import Recipe
-from .heuristics import heuristic_recipes, small_ridge_recipes
+from .known_recipes import heuristic_recipes, small_ridge_recipes
 from .search import ROUGHLY_STATIONARY, WORST, Search
 from .variables import Variables, forward
 
@@ -91,7 +91,8 @@ def rough_optimum(
         ]
         ranked = sorted(candidates, key=lambda start: search.error(start.x, ROUGHEST)[0])
         chosen = _distinct(ranked, starts - 1)
-    return min((descent(search, start, tolerance, 60) for start in chosen), key=_value)
+    found = [descent(search, start, tolerance, 60) for start in chosen]
+    return min(found, key=lambda one: one.value)
 
 
 def descent(search: Search, start: Start, tolerance: float, limit: int | None = None) -> Descent:
@@ -158,10 +159,6 @@ def _distinct(ranked: list[Start], count: int) -> list[Start]:
         if all(np.abs(start.x - other.x).max() > 0.5 for other in chosen):
             chosen.append(start)
     return chosen[:count]
-
-
-def _value(found: Descent) -> float:
-    return found.value
 
 
 def _shorter(search: Search, begin: Recipe, tolerance: float) -> list[Array]:

@@ -106,18 +106,14 @@ def supervised_optimum(
         raise InvalidInput("problem", problem, "must be a selftrain.Problem")
     low, high = _checked(bounds)
 
-    def fit(ridge: float) -> SupervisedFit:
-        return supervised_fit(problem, ridge, tolerance)
+    def best(low: float, high: float) -> SupervisedFit:
+        if problem.classes > 2:
+            return _best_of_classes(problem, (low, high), labeled_only=False)
+        return _best(lambda ridge: supervised_fit(problem, ridge, tolerance), low, high)
 
-    if problem.classes > 2:
-        inside = _best_of_classes(problem, (low, high), labeled_only=False)
-        wide = inside
-        if inside.active_bound is not None:
-            most = (SMALLEST_OF_CLASSES, max(LARGEST_SUPERVISED_RIDGE, high))
-            wide = _best_of_classes(problem, most, labeled_only=False)
-    else:
-        inside = _best(fit, low, high)
-        wide = _best(fit, SMALLEST_RIDGE, max(LARGEST_SUPERVISED_RIDGE, high))
+    inside = wide = best(low, high)
+    if problem.classes == 2 or inside.active_bound is not None:
+        wide = best(SMALLEST_RIDGE, max(LARGEST_SUPERVISED_RIDGE, high))
     return SupervisedOptimum(
         **vars(inside),
         bounds=(float(bounds[0]), float(bounds[1])),

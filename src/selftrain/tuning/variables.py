@@ -30,6 +30,10 @@ BIAS = "fix_bias"
 """May be in `over` too; both of its values are searched."""
 
 ANNEALING_SCALE = 0.03
+
+SHOWN_AT_BOUND = 1e-7
+"""Distance of a coordinate from a bound below which the result is reported as at the bound."""
+
 _LOGARITHMIC = ("lambda_l", "lambda_u", "sharpness")
 
 
@@ -91,6 +95,20 @@ class Variables:
         )
         return low, high
 
+    def active_bounds(self, x: Array) -> dict[str, str | dict[str, tuple[int, ...]]]:
+        """Return the quantities at a bound and the side; for a schedule, the steps at each side."""
+        low, high = self.box()
+        found: dict[str, str | dict[str, tuple[int, ...]]] = {}
+        for name, place in self.slices().items():
+            below = np.flatnonzero(x[place] <= low[place] + SHOWN_AT_BOUND)
+            above = np.flatnonzero(x[place] >= high[place] - SHOWN_AT_BOUND)
+            sides = {side: at for side, at in (("lower", below), ("upper", above)) if at.size}
+            if sides and name in self.schedule:
+                found[name] = {side: tuple((at + 1).tolist()) for side, at in sides.items()}
+            elif sides:
+                found[name] = next(iter(sides))
+        return found
+
     def slope(self, x: Array, gradient: Gradient) -> Array:
         """Return the gradient with respect to the coordinates."""
         out = np.empty(x.size)
@@ -122,10 +140,8 @@ def derivative(name: str, x: Array) -> Array:
     return np.asarray(np.exp(x) if name in _LOGARITHMIC else np.ones_like(x))
 
 
-def variables(
-    problem: Problem, over: Any, schedule: Any, bounds: Any, start: Any
-) -> tuple[Variables, Recipe]:
-    """Validate the arguments of `optimize`; return the variables and the recipe to start from."""
+def variables(problem: Problem, over: Any, schedule: Any, bounds: Any, start: Any) -> Variables:
+    """Validate arguments of `optimize`; the base of the result is the recipe to start from."""
     free = _names("schedule", schedule)
     constants = tuple(name for name in _names("over", over) if name not in free)
     names = (*constants, *free)
@@ -160,7 +176,7 @@ def variables(
         middle[name] = float(np.clip(inverse(name, centre), low, high))
     begin = base.replace(**middle)
     begin.at_steps(problem.steps)
-    return Variables(begin, names, limits, free, problem.steps), begin
+    return Variables(begin, names, limits, free, problem.steps)
 
 
 def without_bias(over: Any, schedule: Any) -> tuple[tuple[str, ...], bool]:

@@ -17,7 +17,8 @@ from ...problem import Problem
 from ...recipe import Recipe
 from ...tuning.optimize import optimize
 from ...tuning.optimum import Optimum
-from ...tuning.search import ROUGH, ROUGHLY_STATIONARY, WORST, Search
+from ...tuning.search import ROUGH, Search
+from ...tuning.search_starts import Start, descent
 from ...tuning.variables import variables
 
 TOLERANCE = 1e-9
@@ -43,12 +44,10 @@ def tuned(
     bounds = dict.fromkeys(("lambda_l", "lambda_u"), (SMALLEST_RIDGE, largest_ridge))
     tried: list[tuple[float, Recipe]] = []
     for start in starts:
-        free, begin = variables(problem, over, (), bounds, start)
-        search, x = Search(problem, free), free.coordinates(begin)
-        value, found = search.descend(x, ROUGH, ROUGHLY_STATIONARY, 40)
-        if value == WORST:  # no gradient at the start: it stands as it is
-            value, found = search.error(x, ROUGH)[0], x
-        tried.append((value, free.recipe(found)))
+        free = variables(problem, over, (), bounds, start)
+        begin = Start("given", free.coordinates(free.base))
+        found = descent(Search(problem, free), begin, ROUGH, 40)
+        tried.append((found.value, free.recipe(found.x)))
     _, best = min(tried, key=lambda one: one[0])
     for _ in range(RAISED):
         try:
