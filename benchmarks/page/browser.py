@@ -23,7 +23,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 
-from selftrain.explorer.controls import CONTROLS, ENTRIES
+from selftrain.explorer.controls import CONTROLS, NUMBERS
 from selftrain.explorer.page_state import VIEWS
 from selftrain.explorer.presets import PRESETS
 
@@ -49,7 +49,7 @@ input.dispatchEvent(new Event("change", {bubbles: true}));
 """
 
 
-SLIDERS = tuple(control.name for control in CONTROLS)
+SLIDERS = tuple(NUMBERS)
 
 BUTTONS = (
     "pin-it", "unpin", "theme", "play", "best-constants", "simulate", "cancel",
@@ -177,7 +177,7 @@ def act_at_random(browser: Any, draw: Any) -> None:
     elif kind == "button":
         press(browser, "#" + str(draw.choice(BUTTONS)))
     else:
-        names = [*SLIDERS, *(entry.name for entry in ENTRIES)]
+        names = [name for name, one in CONTROLS.items() if one.kind in ("number", "text")]
         enter(browser, str(draw.choice(names)), str(draw.choice(WORDS)))
 
 

@@ -64,7 +64,44 @@ def test_every_preset_has_every_view(name):
     for view in VIEWS:
         shown = ask(PageState(state.texts, view, 3, state.pin), dark=True)
         assert "fault" not in shown
-        assert shown["figure"]["data"] or view == "continuum"
+        several = "classes" in state.values() and view not in ("error", "plane", "susceptibility")
+        assert bool(shown["figure"]["data"]) != several or view == "continuum"
+
+
+def test_three_classes_have_error_proportions_and_scores():
+    state = PRESETS["three-classes"].state()
+    run = solve(state.problem, state.recipe)
+    shown = ask(state)
+    np.testing.assert_allclose(curve(shown, "this run")["y"], run.error, rtol=1e-9)
+    np.testing.assert_allclose(curve(shown, "balanced")["y"], run.balanced_error, rtol=1e-9)
+    # of new samples, drawn from the law of the scores
+    kinds, scores = run.test_logits(-1).sample(200_000, seed=1)
+    guessed = np.bincount(scores.argmax(axis=1), minlength=3) / len(kinds)
+    predicted = [curve(shown, f"class {k}")["y"][-1] for k in range(3)]
+    np.testing.assert_allclose(predicted, guessed, atol=0.004)
+    # a sample lies in the sector of its largest score
+    plane = ask(PageState(state.texts, "plane"))["figure"]["data"]
+    clouds = [trace for trace in plane if trace["mode"] == "markers"]
+    x, y = (np.concatenate([trace[axis] for trace in clouds]) for axis in "xy")
+    true = np.repeat(range(3), [len(trace["x"]) for trace in clouds])
+    sector = np.floor((np.degrees(np.arctan2(y, x)) - 30) % 360 / 120)
+    assert np.mean(sector != true) == pytest.approx(run.error[-1], abs=0.06)
+
+
+def test_the_python_of_three_classes_gives_the_same_numbers(capsys):
+    state = PRESETS["three-classes"].state()
+    names: dict[str, object] = {}
+    exec(python_lines(state), names)
+    assert (names["problem"], names["recipe"]) == (state.problem, state.recipe)
+    assert "--config" in command_line(state)
+
+
+@pytest.mark.parametrize(
+    ("more", "field"),
+    [({"shape": "1:1"}, "shape"), ({"steps": "17"}, "steps"), ({"rho_u": "0.5"}, "rho_u")],
+)
+def test_what_three_classes_do_not_have_is_named_beside_its_control(more, field):
+    assert ask(PRESETS["three-classes"].state().with_values(more))["field"] == field
 
 
 def test_the_laws_are_densities():
@@ -144,7 +181,7 @@ TEXT = st.one_of(
 
 
 @settings(max_examples=60)
-@given(st.dictionaries(st.sampled_from([control.name for control in CONTROLS]), TEXT, max_size=4),
+@given(st.dictionaries(st.sampled_from(list(CONTROLS)), TEXT, max_size=4),
        st.sampled_from(list(VIEWS)), st.integers(-5, 400))  # fmt: skip
 def test_no_value_raises(texts, view, t):
     short = PageState().texts | {"steps": "3"} | texts

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from selftrain import Problem, Recipe
 from selftrain.errors import InvalidInput
-from selftrain.explorer.controls import CONTROLS
+from selftrain.explorer.controls import NUMBERS
 from selftrain.explorer.page_state import VIEWS, PageState, default_texts
 from selftrain.explorer.presets import PRESETS
 
@@ -50,13 +50,16 @@ def test_a_schedule_and_hard_labels_survive_the_address():
     ("query", "word"),
     [
         ("rho=2", "rho must be a number from 0.01 to 0.99, got 2"),
-        ("rho=nan", "rho must be a number from 0.01 to 0.99, got 'nan'"),
+        ("rho=nan", "rho must be a number from 0.01 to 0.99, got nan"),
         ("steps=1e9", "steps"),
         ("steps=2.5", "steps"),
         ("loss=__import__('os')", "loss"),
         ("colour=red", "'colour'"),
         ("view=../../etc/passwd", "'view'"),
         ("lambda_u=" + "1," * 5000, "lambda_u"),
+        ("classes=0.5,0.5", "classes must be three numbers"),
+        ("classes=0.5,0.3,0.3", "classes must be three numbers"),
+        ("classes=nan,0.5,0.5", "classes must be three numbers"),
         ("x" * 50_000, "too long"),
     ],
 )
@@ -85,7 +88,7 @@ def test_any_message_is_a_state_or_refused(data):
             PageState.from_store(data)
 
 
-@pytest.mark.parametrize("control", CONTROLS, ids=lambda control: control.name)
+@pytest.mark.parametrize("control", NUMBERS.values(), ids=NUMBERS)
 def test_a_control_accepts_its_ends_and_refuses_what_lies_beyond(control):
     for end in (control.low, control.high):
         assert control.check(end) == end

@@ -5,6 +5,7 @@ import threading
 import time
 from multiprocessing.connection import wait
 
+import numpy as np
 import pytest
 
 from selftrain import solve
@@ -25,6 +26,13 @@ def finished(board, job, seconds=120.0):
     while not job.ended and time.monotonic() < deadline:
         time.sleep(0.05)
     return board.get(job.id)
+
+
+def messages_of(kind, data):
+    """Return what a task sends."""
+    messages = []
+    TASKS[kind](data, messages.append)
+    return messages
 
 
 @pytest.fixture(scope="module")
@@ -92,10 +100,22 @@ def test_jobs_report_finish_and_can_be_cancelled():
 @pytest.mark.parametrize(
     ("kind", "data", "word"),
     [
-        ("simulate", {"features": 2**21, "seeds": 1}, "features = 2097152"),
-        ("simulate", {"features": "all", "seeds": 1}, "features = 'all'"),
+        (
+            "simulate",
+            {"features": 2**21, "seeds": 1},
+            "from 2 to 1048576, got 2097152",
+        ),
+        (
+            "simulate",
+            {"features": "all", "seeds": 1},
+            "from 2 to 1048576, got 'all'",
+        ),
         ("simulate", {"features": 2**20, "seeds": 32}, "features x seeds x steps"),
-        ("optimize", {"search": "everything"}, "search = 'everything'"),
+        (
+            "optimize",
+            {"search": "everything"},
+            "search must be one of constants,",
+        ),
     ],
 )
 def test_a_job_that_asks_for_too_much_is_refused_in_words(kind, data, word):
@@ -152,7 +172,7 @@ def test_a_search_never_shows_a_worse_recipe_than_before(search, values):
     data = state_data(**IMBALANCED | values)
     before = PageState.from_store(data)
     error = solve(before.problem, before.recipe).error[-1]
-    last = list(TASKS["optimize"]({"state": data, "search": search}))[-1]
+    last = messages_of("optimize", {"state": data, "search": search})[-1]
     after = PageState.from_store(last) if "texts" in last else before
     assert solve(after.problem, after.recipe).error[-1] <= error
     if search != "heuristics":
@@ -163,7 +183,7 @@ def test_a_search_never_shows_a_worse_recipe_than_before(search, values):
 def test_an_optimum_that_is_shown_stays():
     data = state_data(**IMBALANCED | {"steps": 4})
     for _ in range(2):
-        last = list(TASKS["optimize"]({"state": data, "search": "constants"}))[-1]
+        last = messages_of("optimize", {"state": data, "search": "constants"})[-1]
         data = data | {"texts": last.get("texts", data["texts"])}
     assert "the recipe shown stays" in last["progress"]
 
@@ -171,10 +191,24 @@ def test_an_optimum_that_is_shown_stays():
 @pytest.mark.parametrize("search", ["schedule", "heuristics"])
 def test_what_a_search_finds_is_accepted_by_the_controls(search):
     """Here the best ridges without heuristics are as small as they may be."""
-    messages = list(TASKS["optimize"]({"state": state_data(steps=2), "search": search}))
+    messages = messages_of("optimize", {"state": state_data(steps=2), "search": search})
     found = PageState.from_store(messages[-1])
     error = solve(found.problem, found.recipe).error[-1]
     assert f"best error {error:.5f}" in messages[-1]["progress"]
+
+
+def test_three_classes_are_simulated_and_searched():
+    """Their simulated error is that of the theory."""
+    state = PRESETS["three-classes"].state().with_values({"steps": 2})
+    run = solve(state.problem, state.recipe)
+    sent = {"state": state.stored(), "features": 400, "seeds": 4}
+    seen = [one for one in messages_of("simulate", sent) if "simulated" in one][-1]["simulated"]
+    errors = np.array(seen["error"])
+    assert errors.shape == (4, 3)
+    np.testing.assert_allclose(errors.mean(axis=0), run.error, atol=2 * errors.std(axis=0).max())
+    last = messages_of("optimize", {"state": state.stored(), "search": "constants"})[-1]
+    after = PageState.from_store(last) if "texts" in last else state
+    assert solve(after.problem, after.recipe).error[-1] <= run.error[-1]
 
 
 def test_a_job_that_needs_too_much_memory_ends_in_words():

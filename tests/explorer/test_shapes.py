@@ -12,7 +12,7 @@ import pytest
 from selftrain import Clusters, Problem, Recipe, solve
 from selftrain.errors import InvalidInput
 from selftrain.explorer.answers import answer
-from selftrain.explorer.directions import read_shape, repeated, write_shape
+from selftrain.explorer.cluster_texts import read_shape, repeated, write_shape
 from selftrain.explorer.opened import open_path
 from selftrain.explorer.page_state import PageState
 from selftrain.explorer.snippets import SETTINGS, command_line, python_lines, settings
@@ -49,7 +49,9 @@ def test_a_system_of_repeated_directions_has_the_same_theory():
 
 def test_simulated_systems_of_a_shape_come_close_to_its_theory():
     sent = {"state": {"texts": SHAPED.texts}, "features": 200, "seeds": 4}
-    found = [message["simulated"] for message in TASKS["simulate"](sent) if "simulated" in message]
+    messages: list[dict] = []
+    TASKS["simulate"](sent, messages.append)
+    found = [message["simulated"] for message in messages if "simulated" in message]
     assert found[-1]["features"] == 198
     errors = np.array(found[-1]["error"])
     expected = solve(SHAPED.problem, SHAPED.recipe).error

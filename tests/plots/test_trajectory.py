@@ -116,7 +116,7 @@ def test_title_tells_problem_and_recipe():
         r"\rho_U=0.3",
         r"\Delta_U=0.5",
         r"\Gamma=0.1",
-        r"\gamma=\infty",
+        "hard labels",
         "a=0.5",
         "bias fixed",
     ):

@@ -101,11 +101,8 @@ def simulate(
         _show(ensemble, comparison)
 
     def draw() -> "Figure":
-        from ..plots.classes import plot_class_runs
         from ..plots.ensemble import plot_ensemble
 
-        if ensemble.classes > 2:
-            return plot_class_runs(ensemble, theory)
         drawn = [ensemble]
         if rows is not None:  # synthetic Gaussian data beside them
             drawn.insert(0, run_simulation(problem, recipe, seeds=seeds, probes=0))

@@ -12,30 +12,27 @@ from typing import Any
 
 import numpy as np
 
-from .. import Problem, Recipe, Trajectory, continuum, solve
+from .. import Problem, Recipe, continuum, solve
 from ..errors import EmptySelection, InvalidInput, NoExpansion, SelfTrainError, StageError
 from ..tuning.limits import Limits
 from . import charts, drawing
-from .drawing import Level, Theme
+from .drawing import Theme
 from .page_state import PageState
 from .snippets import command_line, python_lines
 
-__all__ = ["SIMULATED", "answer", "table", "theme_of"]
+__all__ = ["answer", "simulated_names", "table", "theme_of"]
 
 FIELDS = {"clusters": "shape", "clusters_u": "shape"}
 """Controls that have another name than the field of `Problem` they set."""
-
-SIMULATED = ("error", "cosine", "bias_to_norm")
-"""Quantities of simulated systems that the page draws."""
 
 DRAWN = 1e-4
 """Tolerance of a path in continuous time: finer than a line on the screen, and fast."""
 
 
 def answer(data: dict[str, Any]) -> dict[str, Any]:
-    """What a page with this state shows; `data` is what the page sent.
+    """Return what a page with this state shows; `data` is what the page sent.
 
-    Returns plain values: `figure`, `sentences`, `t`, `steps`, `python`, `command`; or `fault`, a
+    The values are plain: `figure`, `sentences`, `t`, `steps`, `python`, `command`; or `fault`, a
     sentence, and `field`, the control it belongs to.
     """
     try:
@@ -52,20 +49,20 @@ def answer(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def table(data: dict[str, Any]) -> str:
-    """The run of a page as a CSV table."""
+    """Return the run of a page as a CSV table."""
     state = PageState.from_store(data)
     return _run(state.problem, state.recipe).to_frame().to_csv()
 
 
 class NoPicture(SelfTrainError):
-    """A view has no meaning for these settings."""
+    """A view that has no meaning for these settings."""
 
 
-def _shown(state: PageState, run: Trajectory, data: dict[str, Any]) -> dict[str, Any]:
+def _shown(state: PageState, run: Any, data: dict[str, Any]) -> dict[str, Any]:
     last = run.good_steps - 1
     t = last if state.t < 0 else min(state.t, last)
     theme = theme_of(data)
-    pinned = _pinned(state)
+    pinned = _pinned(state, run)
     remark = ""
     try:
         points = _points(data.get("simulated"), state)
@@ -94,72 +91,85 @@ def _shown(state: PageState, run: Trajectory, data: dict[str, Any]) -> dict[str,
 
 
 def theme_of(data: dict[str, Any]) -> Theme:
-    """Colours, letters and width of the page that asks."""
+    """Return colours, letters and width of the page that asks."""
     size = data.get("size")
     letters = float(size) if isinstance(size, (int, float)) and 8 <= size <= 40 else 14.0
     return Theme(data.get("dark") is True, letters, data.get("narrow") is True)
 
 
 def _figure(
-    state: PageState,
-    run: Trajectory,
-    pinned: Trajectory | None,
-    points: charts.Points,
-    theme: Theme,
-    t: int,
+    state: PageState, run: Any, pinned: Any, points: charts.Points, theme: Theme, t: int
 ) -> drawing.Figure:
-    if state.view == "error":
-        return charts.error(theme, run, pinned, _levels(_limits(run.problem)), points, t)
-    if state.view == "direction":
-        return charts.direction(theme, run, pinned, points, t)
-    if state.view == "laws":
-        return (charts.shaped_laws if run.problem.shaped else charts.laws)(theme, run, t)
-    if state.view == "plane":
-        return charts.plane(theme, run, pinned, t)
-    if state.view == "susceptibility":
+    view, several = state.view, run.classes > 2
+    if view == "error":
+        draw = charts.class_error if several else charts.error
+        return draw(theme, run, pinned, _levels(_limits(run.problem)), points, t)
+    if view == "susceptibility":
         return charts.susceptibility(theme, run, pinned, t)
+    if view == "plane":
+        return charts.class_plane(theme, run, t) if several else charts.plane(theme, run, pinned, t)
+    if several:
+        raise NoPicture("This view needs two classes: clear the three proportions to see it.")
+    if view == "direction":
+        return charts.direction(theme, run, pinned, points, t)
+    if view == "laws":
+        return (charts.shaped_laws if run.problem.shaped else charts.laws)(theme, run, t)
     if run.problem.shaped:
         reason = "Continuous time is known for spheres only: clear the covariance to see it."
         raise NoPicture(reason)
     return charts.continuum(theme, _path(run.problem, run.recipe), run)
 
 
+def simulated_names(problem: Problem) -> tuple[str, ...]:
+    """Return the quantities of simulated systems that the page draws."""
+    return ("error",) if problem.classes > 2 else ("error", "cosine", "bias_to_norm")
+
+
 def _points(simulated: Any, state: PageState) -> charts.Points:
-    """Simulated seeds, if they belong to the run that is shown."""
+    """Return simulated seeds, if they belong to the run that is shown."""
     if not isinstance(simulated, dict) or simulated.get("texts") != state.texts:
         return None
+    names = simulated_names(state.problem)
     try:
-        rows = {name: np.array(simulated[name], dtype=float) for name in SIMULATED}
+        rows = {name: np.array(simulated[name], dtype=float) for name in names}
         features = int(simulated["features"])
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, OverflowError):
         return None
     expected = (len(rows["error"]) if rows["error"].ndim else 0, state.problem.steps + 1)
     good = all(values.shape == expected for values in rows.values())
     return {**rows, "features": features} if good else None
 
 
-def _pinned(state: PageState) -> Trajectory | None:
+def _pinned(state: PageState, run: Any) -> Any:
+    """Return the pinned run, if it can be compared with this one."""
     if not state.pin:
         return None
     other = PageState.from_query(state.pin)
     try:
-        return _run(other.problem, other.recipe)
+        pinned = _run(other.problem, other.recipe)
     except SelfTrainError:
         return None
+    return pinned if pinned.classes == run.classes else None
 
 
-def _sentences(run: Trajectory, pinned: Trajectory | None) -> list[str]:
-    """What this run does, in words."""
-    error = run.error
-    best = int(min(range(len(error)), key=lambda i: error[i]))
+def _sentences(run: Any, pinned: Any) -> list[str]:
+    """Return in words what a run does."""
+    error, last = run.error, run.good_steps - 1
+    if run.classes == 2:  # a collapsed run has the error of its constant prediction
+        last = run.problem.steps
+    best = int(np.nanargmin(error))
     spoken = [
-        f"The error goes from {error[0]:.4f} (labelled samples only) to {error[-1]:.4f} after "
-        f"{run.problem.steps} steps; it is lowest at step {best}, {error[best]:.4f}."
+        f"The error goes from {error[0]:.4f} (labelled samples only) to {error[last]:.4f} after "
+        f"{last} steps; it is lowest at step {best}, {error[best]:.4f}."
     ]
-    if run.collapsed_at is not None:
-        spoken.append(f"The pseudo-labels collapse into one class at step {run.collapsed_at}.")
     limits = _limits(run.problem)
-    spoken.append(f"Fully supervised with the best ridge: {limits.supervised.error:.4f}.")
+    if run.collapsed_at is not None and run.classes == 2:
+        spoken.append(f"The pseudo-labels collapse into one class at step {run.collapsed_at}.")
+    elif run.collapsed_at is not None:
+        lost = f"The pseudo-labels lack class {run.collapsed_class} from step {run.collapsed_at} on"
+        spoken.append(f"{lost}: the run ends there.")
+    if run.classes == 2:
+        spoken.append(f"Fully supervised with the best ridge: {limits.supervised.error:.4f}.")
     spoken.append(limits.sentence(4))
     if pinned is not None and pinned.problem != run.problem:
         spoken.append("The pinned run has another problem: its own limits may differ.")
@@ -171,30 +181,35 @@ def _limits(problem: Problem) -> Limits:
     return Limits(problem)
 
 
-def _levels(limits: Limits) -> tuple[Level, ...]:
-    """Return the lines that a run is compared with."""
-    supervised = Level(limits.supervised.error, "fully supervised", "supervised")
+def _levels(limits: Limits) -> dict[str, float]:
+    """Return the errors that a run is compared with."""
+    if limits.problem.classes > 2:
+        return {"best rule": limits.lowest}
     if limits.problem.shaped:
-        return supervised, Level(limits.lowest, "best linear rule", "ink")
-    alone = Level(limits.bayes.labeled_only, "Bayes, labelled only", "faint")
-    return alone, supervised, Level(limits.lowest, "Bayes error", "ink")
-
-
-def _numbers(run: Trajectory, t: int) -> list[tuple[str, str]]:
-    """The state at the step shown."""
-    quantities = {
-        "error": run.error,
-        "cosine": run.cosine,
-        "B/√q": run.bias_to_norm,
-        "q": run.q,
-        "m": run.m,
-        "χ": run.chi,
+        return {"fully supervised": limits.supervised.error, "best linear rule": limits.lowest}
+    return {
+        "Bayes, labelled only": limits.bayes.labeled_only,
+        "fully supervised": limits.supervised.error,
+        "Bayes error": limits.lowest,
     }
+
+
+def _numbers(run: Any, t: int) -> list[tuple[str, str]]:
+    """Return the state at the step shown."""
+    quantities: dict[str, Any] = {"error": run.error}
+    if run.classes > 2:
+        quantities["balanced error"] = run.balanced_error
+        for k, errors in enumerate(run.class_errors.T):
+            quantities[f"recall of class {k}"] = 1 - errors
+    else:
+        quantities |= {"cosine": run.cosine, "B/√q": run.bias_to_norm}
+    quantities["q"] = run.q
+    quantities |= {"χ": run.chi} if run.classes > 2 else {"m": run.m, "χ": run.chi}
     return [(name, f"{float(values[t]):.5g}") for name, values in quantities.items()]
 
 
 @lru_cache(maxsize=64)
-def _run(problem: Problem, recipe: Recipe) -> Trajectory:
+def _run(problem: Problem, recipe: Recipe) -> Any:
     return solve(problem, recipe, progress=False)
 
 

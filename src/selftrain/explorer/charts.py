@@ -15,9 +15,9 @@ from ..results import ContinuumPath
 from .drawing import (
     GREEN,
     ORANGE,
+    PURPLE,
     SKY,
     Figure,
-    Level,
     Panel,
     Theme,
     Trace,
@@ -30,6 +30,8 @@ from .drawing import (
 from .opened import Map
 
 __all__ = [
+    "class_error",
+    "class_plane",
     "continuum",
     "direction",
     "error",
@@ -42,6 +44,17 @@ __all__ = [
 ]
 
 CLASSES = ((0, "negative class", ORANGE), (1, "positive class", GREEN))
+THREE = (ORANGE, GREEN, PURPLE)
+"""Colours of three classes."""
+
+CORNERS = np.array([[math.cos(turn), math.sin(turn)] for turn in np.radians([90, 210, 330])])
+"""Where the scores of three classes point to in a plane: one is the largest in its sector."""
+
+FEW_STEPS = 40
+"""Runs of fewer steps have a dot at each."""
+
+LEVELS = {"Bayes, labelled only": ("faint", "dot"), "fully supervised": (GREEN, "dash")}
+"""Colour and dashes of a line that a run is compared with; the lowest error is black and solid."""
 
 Points = dict[str, Any] | None
 """Simulated seeds: `features`, and a row per seed of each quantity."""
@@ -51,25 +64,14 @@ def error(
     theme: Theme,
     run: Trajectory,
     pinned: Trajectory | None,
-    levels: Sequence[Level],
+    levels: dict[str, float],
     simulated: Points,
     t: int,
 ) -> Figure:
-    """The error against the step, with Bayes error and fully supervised fit; the clusters of the
-    step beside it if there is room.
+    """Draw the error against the step with `levels` to compare it with, such as the Bayes error;
+    the clusters of the step beside it if there is room.
     """
-    x = run.t
-    traces = [level.trace(theme, x) for level in levels]
-    if pinned is not None:
-        traces.append(line(pinned.t, pinned.error, "pinned run", theme.faint, width=2))
-    traces.append(
-        line(x, run.error, "this run", theme.run, mode="lines+markers" if len(x) < 40 else "lines")
-    )
-    best = int(np.nanargmin(run.error))
-    traces.append(mark(x[best], run.error[best], f"best step, t = {best}", ORANGE, "star", 13))
-    traces.append(_shown(theme, run, run.error, t))
-    traces += _simulated(simulated, "error", theme)
-    curve = Panel("step t", "error", {"rangemode": "tozero"}, width=1.5)
+    traces, curve = _errors(theme, run, pinned, levels, simulated, t)
     if theme.narrow:
         return figure(theme, traces, curve)
     clusters, panel = _clusters(theme, run, pinned, t, (0, t), 1)
@@ -78,55 +80,147 @@ def error(
     return figure(theme, traces, curve, panel)
 
 
+def _errors(
+    theme: Theme, run: Any, pinned: Any, levels: dict[str, float], simulated: Points, t: int
+) -> tuple[list[Trace], Panel]:
+    traces = [_level(theme, run.t, value, name) for name, value in levels.items()]
+    traces += _curves(theme, run, pinned, "error", t, simulated=simulated)
+    best = int(np.nanargmin(run.error))
+    traces.append(mark(run.t[best], run.error[best], f"best step, t = {best}", ORANGE, "star", 13))
+    return traces, Panel("step t", "error", {"rangemode": "tozero"}, width=1.5)
+
+
+def _level(theme: Theme, x: Any, value: float, name: str) -> Trace:
+    """Draw a horizontal line over the range of x."""
+    color, dash = LEVELS.get(name, ("ink", "solid"))
+    ends = [float(np.min(x)), float(np.max(x)) or 1.0]
+    color = getattr(theme, color, color)
+    return line(ends, [value] * 2, name, color, dash=dash, width=1.6, hovertemplate="%{y:.5f}")
+
+
+def _curves(
+    theme: Theme,
+    run: Any,
+    pinned: Any,
+    name: str,
+    t: int,
+    place: int = 0,
+    simulated: Points = None,
+) -> list[Trace]:
+    """Draw a quantity of the run and of the pinned one over the steps, the step that is shown, and
+    simulated seeds; in panel number `place`.
+    """
+    y = getattr(run, name)
+    mode = "lines+markers" if len(run.t) < FEW_STEPS else "lines"
+    traces = [line(run.t, y, "this run", theme.run, mode=mode)]
+    if pinned is not None:
+        other = line(pinned.t, getattr(pinned, name), "pinned run", theme.faint, width=2)
+        traces.insert(0, other)
+    traces += _simulated(simulated, name, theme)
+    ring = mark(run.t[t], y[t], f"step shown, t = {t}", theme.run, "circle-open", 14)
+    shown = [trace | {"showlegend": place == 0} for trace in traces]
+    return [trace | axes_of(place) for trace in (*shown, ring | {"showlegend": False})]
+
+
 def direction(
     theme: Theme, run: Trajectory, pinned: Trajectory | None, simulated: Points, t: int
 ) -> Figure:
-    """The cosine with the cluster direction, and the bias in units of the norm."""
-    traces: list[Trace] = []
-    for i, name in enumerate(("cosine", "bias_to_norm")):
-        more: dict[str, Any] = {"showlegend": i == 0, **axes_of(i)}
-        if pinned is not None:
-            y = getattr(pinned, name)
-            traces.append(line(pinned.t, y, "pinned run", theme.faint, width=2, **more))
-        y = getattr(run, name)
-        traces.append(line(run.t, y, "this run", theme.run, **more))
-        traces.append(_shown(theme, run, y, t) | axes_of(i))
-        traces += [trace | more for trace in _simulated(simulated, name, theme)]
+    """Draw the cosine with the cluster direction, and the bias in units of the norm."""
+    traces = _curves(theme, run, pinned, "cosine", t, 0, simulated)
+    traces += _curves(theme, run, pinned, "bias_to_norm", t, 1, simulated)
     best = "best direction, noise as unit" if run.problem.shaped else "cluster direction"
-    return figure(
-        theme,
-        traces,
-        Panel("step t", f"cosine with the {best}"),
-        Panel("step t", "bias over norm, B/√q"),
-    )
+    words = "cosine" if theme.narrow else f"cosine with the {best}"
+    return figure(theme, traces, Panel("step t", words), Panel("step t", "bias over norm, B/√q"))
 
 
-def susceptibility(theme: Theme, run: Trajectory, pinned: Trajectory | None, t: int) -> Figure:
-    """How strongly the weights answer to a small push."""
-    traces: list[Trace] = []
-    if pinned is not None:
-        traces.append(line(pinned.t, pinned.chi, "pinned run", theme.faint, width=2))
-    traces.append(line(run.t, run.chi, "this run", theme.run))
-    traces.append(_shown(theme, run, run.chi, t))
+def susceptibility(theme: Theme, run: Any, pinned: Any, t: int) -> Figure:
+    """Draw how strongly the weights respond to a small perturbation."""
+    traces = _curves(theme, run, pinned, "chi", t)
     return figure(theme, traces, Panel("step t", "susceptibility χ", {"type": "log"}))
 
 
+def class_error(
+    theme: Theme, run: Any, pinned: Any, levels: dict[str, float], simulated: Points, t: int
+) -> Figure:
+    """Draw the error of three classes, the proportions that are predicted (dotted: the true ones),
+    and the scores if there is room.
+    """
+    traces, curve = _errors(theme, run, pinned, levels, simulated, t)
+    balanced = line(run.t, run.balanced_error, "balanced error", theme.run, dash="dash", width=1.5)
+    traces.append(balanced)
+    for k, (color, share) in enumerate(zip(THREE, run.proportions, strict=True)):
+        at = axes_of(1)
+        traces.append(
+            line(run.t, run.predicted_shares[:, k], f"class {k}", color, mode="lines+markers") | at
+        )
+        level = line([0, max(1, run.t[-1])], [share, share], "", color, dash="dot", width=1.5)
+        traces.append(level | at | {"showlegend": False, "hoverinfo": "skip"})
+    shares = Panel("step t", "predicted proportions", {"range": [0, 1]})
+    if theme.narrow:
+        return figure(theme, traces, curve._replace(width=1.0), shares)
+    clusters, panel = _scores(theme, run, t, 2)
+    traces += [trace | {"showlegend": False} for trace in clusters]
+    return figure(theme, traces, curve._replace(width=1.1), shares, panel)
+
+
+def class_plane(theme: Theme, run: Any, t: int) -> Figure:
+    """Draw the scores of new samples of three classes at step t."""
+    traces, panel = _scores(theme, run, t, 0)
+    return figure(theme, traces, panel)
+
+
+def _scores(theme: Theme, run: Any, t: int, place: int) -> tuple[list[Trace], Panel]:
+    """Draw the law of the scores of new samples: samples and one standard deviation of each class,
+    and the borders between the sectors in which a class is predicted.
+    """
+    law = run.test_logits(t)
+    unit = math.sqrt(float(np.diagonal(law.covariances, axis1=1, axis2=2).mean()))
+    kinds, scores = law.sample(300, seed=0)
+    drawn = scores @ CORNERS / unit
+    turn = np.linspace(0, 2 * math.pi, 90)
+    circle = np.stack([np.cos(turn), np.sin(turn)])
+    traces: list[Trace] = []
+    for k, color in enumerate(THREE):
+        cloud, marker = drawn[kinds == k], {"size": 5, "opacity": 0.5}
+        traces.append(line(*cloud.T, f"class {k}", color, mode="markers", marker=marker))
+        values, vectors = np.linalg.eigh(CORNERS.T @ law.covariances[k] @ CORNERS)
+        spread = vectors * np.sqrt(np.maximum(values, 0.0)) @ circle
+        x, y = (law.means[k] @ CORNERS)[:, None] / unit + spread / unit
+        traces.append(line(x, y, "", color, width=1.5) | {"showlegend": False})
+    reach = 1.05 * float(np.abs(drawn).max())
+    for k, corner in enumerate(CORNERS):
+        border = line(
+            [0, -3 * reach * corner[0]], [0, -3 * reach * corner[1]], "separating lines", theme.ink
+        )
+        traces.append(border | {"showlegend": k == 0, "hoverinfo": "skip"})
+    title = f"scores at step {t}"
+    across = "in standard deviations"
+    return [trace | axes_of(place) for trace in traces], _square(across, title, reach, place)
+
+
+def _square(x_title: str, y_title: str, reach: float, place: int) -> Panel:
+    """Return a panel whose axes have one scale, from -reach to reach."""
+    y = {"range": [-reach, reach], "constrain": "domain"}
+    x = y | {"scaleanchor": axes_of(place)["yaxis"]}
+    return Panel(x_title, y_title, y, x)
+
+
 def laws(theme: Theme, run: Trajectory, t: int) -> Figure:
-    """Densities of a weight and of the training logits of both classes at step t."""
+    """Draw the densities of a weight and of the training logits of both classes at step t."""
     mean, deviation = float(run.m[t]), math.sqrt(float(run.v[t]))
     w = np.linspace(mean - 4 * deviation, mean + 4 * deviation, 161)
     weight = line(w, run.weights.density(w, t), "a weight", theme.run)
     return figure(
         theme,
         [weight, *_training_logits(run, t)],
-        Panel(f"weight at step {t}", "density"),
-        Panel(f"training logit at step {t}", "density"),
+        Panel(f"weight, t = {t}", "density"),
+        Panel(f"training logit, t = {t}", "density"),
     )
 
 
 def shaped_laws(theme: Theme, run: Any, t: int) -> Figure:
-    """With a general covariance every direction has its own weight: their means with one standard
-    deviation, and the training logits of both classes.
+    """Draw the weight of every direction of a general covariance, with one standard deviation, and
+    the training logits of both classes.
     """
     directions = np.eye(run.problem.clusters.features)
     spreads = [math.sqrt(run.weights.along(one).variance[t]) for one in directions]
@@ -137,31 +231,27 @@ def shaped_laws(theme: Theme, run: Any, t: int) -> Figure:
     return figure(
         theme,
         [weights, *_training_logits(run, t)],
-        Panel("direction of the shape", f"weight at step {t}, mean and one standard deviation"),
-        Panel(f"training logit at step {t}", "density"),
+        Panel("direction", f"weight, t = {t}" + ("" if theme.narrow else ", ± one deviation")),
+        Panel(f"training logit, t = {t}", "density"),
     )
 
 
 def _training_logits(run: Trajectory, t: int) -> list[Trace]:
-    """Densities of the training logits of both classes, on the second panel."""
+    """Draw the densities of the training logits of both classes, on the second panel."""
     law = run.training_logits(t)
     drawn = law.sample(2000, seed=0).u
     middle, reach = float(np.median(drawn)), 1.2 * float(np.ptp(drawn)) / 2
     u = np.linspace(middle - reach, middle + reach, 241)
-    shares = _shares(float(run.problem.unlabeled.rho[t - 1] if t else run.problem.rho))
+    rho = float(run.problem.unlabeled.rho[t - 1] if t else run.problem.rho)
+    shares = (1 - rho, rho)
     return [
         line(u, shares[y] * law.density(u, y=y), f"logits, {name}", color, **axes_of(1))
         for y, name, color in CLASSES
     ]
 
 
-def _shares(rho: float) -> tuple[float, float]:
-    """Of the negative and the positive class."""
-    return 1 - rho, rho
-
-
 def plane(theme: Theme, run: Trajectory, pinned: Trajectory | None, t: int) -> Figure:
-    """The two clusters with the separating lines so far."""
+    """Draw the two clusters with the separating lines so far."""
     steps = (0, *range(0, t, max(1, t // 6)), t)
     traces, panel = _clusters(theme, run, pinned, t, steps, 0)
     return figure(theme, traces, panel)
@@ -175,8 +265,8 @@ def _clusters(
     steps: Sequence[int],
     place: int,
 ) -> tuple[list[Trace], Panel]:
-    """The plane of cluster direction and weights (`plots.plane`) with the lines of some steps, as
-    panel number `place`.
+    """Draw the plane of cluster direction and weights (`plots.plane`) with the lines of some steps,
+    in panel number `place`.
     """
     geometry = plane_of(run)
     traces = _clouds(geometry, run.problem.test_mixture.rho)
@@ -198,15 +288,12 @@ def _clusters(
     across = "along the cluster direction"
     if run.problem.shaped:
         across = "along the best direction, in units of the noise"
-    square = {"range": [-geometry.reach, geometry.reach]}
-    anchored = square | {"scaleanchor": axes_of(place)["yaxis"], "constrain": "domain"}
     placed = [trace | axes_of(place) for trace in traces]
-    title = f"clusters at step {t}"
-    return placed, Panel(across, title, square | {"constrain": "domain"}, anchored)
+    return placed, _square(across, f"clusters at step {t}", geometry.reach, place)
 
 
 def _clouds(geometry: Plane, rho: float) -> list[Trace]:
-    """Samples of both classes, and circles of one standard deviation."""
+    """Draw samples of both classes, and circles of one standard deviation."""
     traces: list[Trace] = []
     turn = np.linspace(0, 2 * math.pi, 90)
     for (y, name, color), cloud in zip(CLASSES, geometry.clouds(rho), strict=True):
@@ -220,7 +307,7 @@ def _clouds(geometry: Plane, rho: float) -> list[Trace]:
 
 
 def continuum(theme: Theme, path: ContinuumPath, run: Trajectory) -> Figure:
-    """The path in continuous time over the steps of the run at their times."""
+    """Draw the path in continuous time over the steps of the run at their times."""
     ridges = run.recipe.at_steps(run.problem.steps).lambda_u
     tau = np.append(0.0, np.cumsum(ridges))
     times = np.linspace(0.0, float(path.tau[-1]), 201)
@@ -243,7 +330,9 @@ def continuum(theme: Theme, path: ContinuumPath, run: Trajectory) -> Figure:
 
 
 def own_rows(theme: Theme, run: Trajectory, errors: Array) -> Figure:
-    """The error that the theory predicts for a table, and that of real rows, one line per draw."""
+    """Draw the error that the theory predicts for a table, and that of real rows, one line per
+    draw.
+    """
     traces = [line(run.t, run.error, "theory with the shape of the rows", theme.run)]
     for i, one in enumerate(errors):
         trace = line(run.t, one, "real rows, one draw each", theme.faint, width=1)
@@ -254,7 +343,7 @@ def own_rows(theme: Theme, run: Trajectory, errors: Array) -> Figure:
 
 
 def heat_map(theme: Theme, opened: Map, name: str) -> Figure:
-    """A quantity of an opened sweep: a map over two controls, a line over one."""
+    """Draw a quantity of an opened sweep: a map over two controls, a line over one."""
     x = opened.values[0]
     array = opened.quantities[name]
     if len(opened.axes) == 1:
@@ -274,15 +363,9 @@ def heat_map(theme: Theme, opened: Map, name: str) -> Figure:
     return figure(theme, [trace], Panel(opened.axes[0], opened.axes[1]))
 
 
-def _shown(theme: Theme, run: Trajectory, values: Array, t: int) -> Trace:
-    """The ring at the step that is shown."""
-    ring = mark(run.t[t], values[t], f"step shown, t = {t}", theme.run, "circle-open", 14)
-    return ring | {"showlegend": False}
-
-
 def _simulated(simulated: Points, name: str, theme: Theme) -> list[Trace]:
-    """Every simulated seed as points, so that the spread is seen."""
-    if simulated is None:
+    """Draw every simulated seed as points, so that the spread is seen."""
+    if simulated is None or name not in simulated:
         return []
     rows = simulated[name]
     x = np.tile(np.arange(rows.shape[1]), rows.shape[0])

@@ -1,4 +1,4 @@
-r"""What a visitor can set: the controls of the page, made from the table of parameters.
+"""What a visitor can set: the controls of the page, made from the table of parameters.
 
 A control has limits of its own, narrower than those of `Problem` and `Recipe`: within them every
 answer comes fast enough to follow a slider.
@@ -10,21 +10,11 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import InvalidInput
+from ..errors import InvalidInput, nearest
 from ..parameters import PARAMETERS, Parameter
+from .cluster_texts import read_classes, read_shape
 
-__all__ = [
-    "CHOICES",
-    "CONTROLS",
-    "ENTRIES",
-    "START",
-    "SWITCHES",
-    "Choice",
-    "Control",
-    "Entry",
-    "Switch",
-    "read_number",
-]
+__all__ = ["CONTROLS", "LONGEST_TEXT", "MOST_STEPS", "NUMBERS", "START", "Control"]
 
 START: dict[str, Any] = {
     "rho": 0.2, "alpha_l": 0.5, "alpha_u": 2.0, "delta": 0.5625, "steps": 16, "lambda_l": 0.1,
@@ -32,41 +22,50 @@ START: dict[str, Any] = {
 }  # fmt: skip
 """Where a first visit begins, as far as it differs from the defaults: the headline."""
 
+MOST_STEPS = int(PARAMETERS["steps"].page[1])  # type: ignore[index]
+"""Longest run of the page: a slider must answer within a quarter of a second."""
+
+LONGEST_TEXT = 8000
+"""Characters of a typed schedule or of an address that are read at all."""
+
 SHIFT = ("rho_u", "delta_u")
 """Parameters of batches that differ from the labelled samples."""
 
 
 @dataclass(frozen=True)
-class Member:
-    """Something that can be set; `group` is "problem", "shift" or "recipe"."""
-
-    name: str
-    group: str
-    label: str
-
-
-@dataclass(frozen=True)
-class Control(Member):
-    """A number with a slider and a field to type in.
+class Control:
+    """Something that can be set: a number with a slider, a switch, one of several names, a text.
 
     Attributes:
-        symbol, help: what a visitor reads.
-        low, high: limits, both allowed.
-        scale: "linear", "log", or "whole" for whole numbers.
+        name: that of the parameter.
+        group: "problem", "shift" or "recipe".
+        kind: "number", "switch", "choice" or "text".
+        label, symbol, help: what a visitor reads.
+        start: its text on a first visit; that of a switch is "yes" or "".
+        options: names to choose from.
+        low, high: limits of a number, both allowed.
+        scale: of a slider: "linear", "log", or "whole" for whole numbers.
         zero: whether 0 is allowed on a logarithmic scale, at the left end of the slider.
         infinite: whether `inf` is allowed, at the right end of the slider.
         schedule: whether a list of numbers, one per step, may be typed.
+        optional: whether a number may be left empty.
     """
 
-    symbol: str
-    help: str
-    low: float
-    high: float
-    default: float | None
-    scale: str
-    zero: bool
-    infinite: bool
-    schedule: bool
+    name: str
+    group: str
+    kind: str
+    label: str
+    symbol: str = ""
+    help: str = ""
+    start: str = ""
+    options: tuple[str, ...] = ()
+    low: float = 0.0
+    high: float = 0.0
+    scale: str = "linear"
+    zero: bool = False
+    infinite: bool = False
+    schedule: bool = False
+    optional: bool = False
 
     @property
     def accepted(self) -> str:
@@ -75,8 +74,42 @@ class Control(Member):
         words = f"must be {kind} from {self.low:g} to {self.high:g}"
         words += ", or 0" if self.zero else ""
         words += ", or inf" if self.infinite else ""
-        words += ", or empty" if self.default is None else ""
+        words += ", or empty" if self.optional else ""
         return words + ("; several with commas, one per step" if self.schedule else "")
+
+    def read(self, text: str) -> Any:
+        """Return what a text says, checked; None if it is empty.
+
+        >>> CONTROLS["rho"].read(" 0.25 "), CONTROLS["rho_u"].read("")
+        (0.25, None)
+        """
+        if len(text) > LONGEST_TEXT:
+            raise InvalidInput(self.name, text, f"must have at most {LONGEST_TEXT} characters")
+        if self.kind == "switch":
+            return text == "yes"
+        if self.kind == "choice":
+            if text not in self.options:
+                raise InvalidInput(self.name, text, nearest(text, self.options))
+            return text
+        if self.kind == "text":
+            return TEXTS[self.name](text)
+        return self._read_numbers(text.strip())
+
+    def _read_numbers(self, text: str) -> float | list[float] | None:
+        if not text and self.optional:
+            return None
+        parts = text.split(",")
+        if len(parts) > 1 and not self.schedule:
+            raise InvalidInput(self.name, text, self.accepted)
+        values = [self._read_number(part.strip()) for part in parts]
+        return values[0] if len(values) == 1 else values
+
+    def _read_number(self, text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            raise InvalidInput(self.name, text, self.accepted) from None
+        return self.check(value)
 
     def check(self, value: float) -> float:
         """Return the value, if it is within the limits."""
@@ -87,45 +120,28 @@ class Control(Member):
         return value
 
 
-@dataclass(frozen=True)
-class Switch(Member):
-    """A yes or no."""
-
-    help: str
-    default: bool = False
+TEXTS = {"shape": read_shape, "classes": read_classes}
+"""What reads each text."""
 
 
-@dataclass(frozen=True)
-class Choice(Member):
-    """One of several names."""
-
-    options: tuple[str, ...]
-    default: str
-
-
-@dataclass(frozen=True)
-class Entry(Member):
-    """A text without a slider."""
-
-    help: str
-    default: str = ""
-
-
-def _control(one: Parameter) -> Control:
+def _number(one: Parameter) -> Control:
     assert one.page is not None
-    default = START.get(one.name, one.default)
+    start = START.get(one.name, one.default)
     return Control(
         one.name,
         "shift" if one.name in SHIFT else one.home,
+        "number",
         one.label,
         one.plain_symbol,
         _sentence(one),
-        *one.page,
-        default,
-        one.scale,
+        "" if start is None else f"{start:g}",
+        low=one.page[0],
+        high=one.page[1],
+        scale=one.scale,
         zero=one.scale == "log" and one.default == 0,
         infinite=one.range is not None and one.range.accepts(math.inf),
         schedule=one.per_step,
+        optional=start is None,
     )
 
 
@@ -138,51 +154,33 @@ def _sentence(one: Parameter) -> str:
 
 
 _FIX_BIAS, _LOSS = PARAMETERS["fix_bias"], PARAMETERS["loss"]
-CONTROLS = tuple(_control(one) for one in PARAMETERS.values() if one.page is not None)
-SWITCHES = (Switch("fix_bias", "recipe", _FIX_BIAS.label, _sentence(_FIX_BIAS), START["fix_bias"]),)
-CHOICES = (Choice("loss", "problem", _LOSS.label, _LOSS.choices, _LOSS.default),)
-ENTRIES = (
-    Entry(
-        "shape",
-        "problem",
-        "Covariance of the clusters",
-        "Empty: spherical, with noise Δ. Otherwise mean:variance of each direction, as in"
-        " 1:0.5, 0.3:2 (“Your data” fills it in); Δ is not used then.",
-    ),
-)
-MOST_STEPS = int(PARAMETERS["steps"].page[1])  # type: ignore[index]
-"""Longest run of the page: a slider must answer within a quarter of a second."""
 
-LONGEST_TEXT = 8000
-"""Characters of a typed schedule or of an address that are read at all."""
-
-
-def read_number(control: Control, text: Any) -> float | list[float] | None:
-    """Read what was typed into a control: a number, a schedule, or None if it is empty.
-
-    >>> rho = next(control for control in CONTROLS if control.name == "rho")
-    >>> read_number(rho, " 0.25 ")
-    0.25
-    """
-    words = str("" if text is None else text).strip()
-    if not words:
-        if control.default is None:
-            return None
-        raise InvalidInput(control.name, "", control.accepted)
-    if len(words) > LONGEST_TEXT:
-        raise InvalidInput(control.name, words, f"must have at most {LONGEST_TEXT} characters")
-    parts = [part.strip() for part in words.split(",")]
-    if len(parts) > 1 and not control.schedule:
-        raise InvalidInput(control.name, words, control.accepted)
-    values = [control.check(_float(control, part)) for part in parts]
-    return values[0] if len(values) == 1 else values
-
-
-def _float(control: Control, text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if math.isnan(value):
-        raise InvalidInput(control.name, text, control.accepted)
-    return value
+NUMBERS = {one.name: _number(one) for one in PARAMETERS.values() if one.page is not None}
+CONTROLS = NUMBERS | {
+    one.name: one
+    for one in (
+        Control(
+            "fix_bias", "recipe", "switch", _FIX_BIAS.label, help=_sentence(_FIX_BIAS), start="yes"
+        ),
+        Control(
+            "classes",
+            "problem",
+            "text",
+            "Three classes",
+            help="Empty: two classes, with ρ. Otherwise the proportions of three, as in"
+            " 0.5, 0.3, 0.2: spheres of noise Δ, their centres a distance of 2 apart.",
+        ),
+        Control(
+            "shape",
+            "problem",
+            "text",
+            "Covariance of the clusters",
+            help="Empty: spherical, with noise Δ. Otherwise mean:variance of each direction, as in"
+            " 1:0.5, 0.3:2 (“Your data” fills it in); Δ is not used then.",
+        ),
+        Control(
+            "loss", "problem", "choice", _LOSS.label, start=_LOSS.default, options=_LOSS.choices
+        ),
+    )
+}
+"""All controls by name, in the order of the page."""

@@ -17,7 +17,6 @@ from ..arrays import Array
 
 __all__ = [
     "Figure",
-    "Level",
     "Panel",
     "Theme",
     "Trace",
@@ -59,26 +58,6 @@ class Panel(NamedTuple):
     y: dict[str, Any] | None = None
     x: dict[str, Any] | None = None
     width: float = 1.0
-
-
-class Level(NamedTuple):
-    """A horizontal line that a run is compared with; `kind` is one of `LEVEL_STYLES`."""
-
-    value: float
-    name: str
-    kind: str
-
-    def trace(self, theme: Theme, x: Any) -> Trace:
-        """The line over the range of x."""
-        color, dash = LEVEL_STYLES[self.kind]
-        ends = [float(np.min(x)), float(np.max(x)) or 1.0]
-        return line(
-            ends, [self.value, self.value], self.name, color or getattr(theme, self.kind),
-            dash=dash, width=1.6, hovertemplate="%{y:.5f}",
-        )  # fmt: skip
-
-
-LEVEL_STYLES = {"faint": ("", "dot"), "supervised": (GREEN, "dash"), "ink": ("", "solid")}
 
 
 def line(x: Any, y: Any, name: str, color: str, **more: Any) -> Trace:
@@ -149,7 +128,11 @@ def _add_panel(
     axis = {"gridcolor": theme.grid, "linecolor": theme.grid, "zeroline": False}
     suffix = "" if place == 0 else str(place + 1)
     layout["xaxis" + suffix] = axis | {
-        "title": {"text": panel.x_title, "standoff": 0.9 * theme.size},
+        "title": {
+            "text": panel.x_title,
+            "standoff": 0.6 * theme.size,
+            "font": {"size": theme.size},
+        },
         "domain": list(ends),
         "anchor": "y" + suffix,
         "automargin": True,

@@ -7,6 +7,7 @@ its time or its memory is ended; what it had reported by then stays.
 from __future__ import annotations
 
 import multiprocessing
+import sys
 import threading
 import time
 import uuid
@@ -26,6 +27,11 @@ SECONDS = 300.0
 
 MEMORY = 3 * 2**30
 """Bytes a job may use; the largest simulation that is accepted needs a third."""
+
+TOO_MUCH_MEMORY = (
+    "it needs more memory than the {size:.2g} GB a job of this page may use: try fewer rows,"
+    " columns, features or steps, or the command line, which has no such limit"
+)
 
 _SPAWN = multiprocessing.get_context("spawn")
 
@@ -53,7 +59,7 @@ class VisitorJob:
         return self.status in ("done", "failed", "cancelled")
 
     def shown(self) -> dict[str, Any]:
-        """What the page is sent."""
+        """Return what the page is sent."""
         return {
             "id": self.id,
             "kind": self.kind,
@@ -64,7 +70,7 @@ class VisitorJob:
 
 
 def _work(kind: str, data: dict[str, Any], pipe: Connection, memory: int) -> None:
-    """The body of a job's process: send its messages, then how it ended."""
+    """Run a job in its process: send its messages, then how it ended."""
     import signal
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -72,14 +78,12 @@ def _work(kind: str, data: dict[str, Any], pipe: Connection, memory: int) -> Non
 
     from ..errors import SelfTrainError
     from ..runtime.progress import quiet
-    from .memory import TOO_MUCH_MEMORY, limit_memory
     from .tasks import TASKS
 
-    limit_memory(memory)
+    _limit_memory(memory)
     try:
         with threadpool_limits(1), quiet():
-            for message in TASKS[kind](data):
-                pipe.send(message)
+            TASKS[kind](data, pipe.send)
         pipe.send({"status": "done"})
     except SelfTrainError as error:
         pipe.send({"status": "failed", "progress": str(error)})
@@ -88,6 +92,22 @@ def _work(kind: str, data: dict[str, Any], pipe: Connection, memory: int) -> Non
         pipe.send({"status": "failed", "progress": sentence})
     except Exception as error:
         pipe.send({"status": "failed", "progress": f"it failed: {type(error).__name__}"})
+
+
+def _limit_memory(size: int) -> None:
+    """Let this process use no more than `size` bytes: what is beyond raises MemoryError.
+
+    Counts private writable memory (RLIMIT_DATA), not addresses that are only reserved. macOS and
+    Windows do not enforce it: there the limits of what is accepted have to do.
+    """
+    if sys.platform == "win32":
+        return
+    import resource
+
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    if hard != resource.RLIM_INFINITY:
+        size = min(size, hard)
+    resource.setrlimit(resource.RLIMIT_DATA, (size, hard))
 
 
 class JobBoard:
@@ -99,15 +119,13 @@ class JobBoard:
         self._lock = threading.RLock()
 
     def start(self, kind: str, data: dict[str, Any]) -> VisitorJob:
-        """Begin a job, or refuse it in words."""
+        """Begin a job, or reject it in words."""
         job = VisitorJob(kind, data)
         with self._lock:
             waiting = [other for other in self._jobs.values() if other.status == "waiting"]
             if len(waiting) >= WAITING:
-                job.status, job.progress = (
-                    "failed",
-                    "too much is running here; try again in a moment",
-                )
+                job.status = "failed"
+                job.progress = "too much is running here; try again in a moment"
                 return job
             self._jobs[job.id] = job
             self._tidy()
@@ -115,7 +133,7 @@ class JobBoard:
         return job
 
     def get(self, job_id: str) -> VisitorJob | None:
-        """A job that is still remembered."""
+        """Return a job that is still remembered."""
         with self._lock:
             return self._jobs.get(job_id)
 
@@ -148,7 +166,8 @@ class JobBoard:
         )
         with self._lock:
             if job.ended:
-                return self._begin_next()
+                self._begin_next()
+                return
             process.start()
             job.process = process
         other.close()
@@ -156,9 +175,8 @@ class JobBoard:
         try:
             while not job.ended:
                 if not pipe.poll(max(0.0, deadline - time.monotonic())):
-                    self._note(
-                        job, {"status": "failed", "progress": f"stopped after {self.seconds:g} s"}
-                    )
+                    said = f"stopped after {self.seconds:g} s"
+                    self._note(job, {"status": "failed", "progress": said})
                     break
                 self._note(job, pipe.recv())
         except (EOFError, OSError):
@@ -169,7 +187,6 @@ class JobBoard:
         with self._lock:
             job.data = {}
             self._begin_next()
-        return None
 
     def _note(self, job: VisitorJob, message: dict[str, Any]) -> None:
         with self._lock:
@@ -180,7 +197,7 @@ class JobBoard:
             job.result.update(message)
 
     def _tidy(self) -> None:
-        for job_id in [job.id for job in self._jobs.values() if job.ended][
-            : max(0, len(self._jobs) - KEPT)
-        ]:
+        """Forget the oldest results beyond those that are remembered."""
+        ended = [job.id for job in self._jobs.values() if job.ended]
+        for job_id in ended[: max(0, len(self._jobs) - KEPT)]:
             del self._jobs[job_id]

@@ -6,7 +6,7 @@ from typing import Any
 
 from dash import dcc, html
 
-from .controls import CHOICES, CONTROLS, ENTRIES, MOST_STEPS, SWITCHES, Choice, Control
+from .controls import CONTROLS, MOST_STEPS, NUMBERS, Control
 from .opened import Map
 from .own_data import LARGEST_FILE
 from .page_state import VIEWS
@@ -24,7 +24,7 @@ INTRO = (
     " self-training.",
     "Move a slider, and the theory of large systems answers at once: does the error fall, or do the"
     " labels drift into one class?",
-    "You start with one positive in five: annealed labels and a fixed bias (blue) against plain"
+    "The first page has one positive in five: annealed labels and a fixed bias (blue) against plain"
     " self-training (grey).",
 )
 
@@ -38,7 +38,7 @@ GROUPS = {
 
 
 def page(opened: Map | None = None) -> html.Div:
-    """Everything on the page; `opened` is a sweep to click on."""
+    """Return everything on the page; `opened` is a sweep to click on."""
     stores = ("restored", "job-asked", "file-asked", "job", "mapped")
     return html.Div(
         id="page",
@@ -72,16 +72,11 @@ def _sidebar() -> html.Section:
         for name, preset in PRESETS.items()
     ]
     parts: list[Any] = [
-        html.Details([html.Summary("Start from a setting of the paper"), *presets], id="presets"),
+        html.Details([html.Summary("Start from a setting"), *presets], id="presets"),
         html.P("", id="about", className="help", role="status"),
     ]
     for group, title in GROUPS.items():
-        members = [_control(control) for control in CONTROLS if control.group == group]
-        members += [_switch(one.name, one.label, one.help, one.default)
-                    for one in SWITCHES if one.group == group]  # fmt: skip
-        members += [_setting(one.name, one.label, _field(one.name, one.default), one.help)
-                    for one in ENTRIES if one.group == group]  # fmt: skip
-        members += [_choice(choice) for choice in CHOICES if choice.group == group]
+        members = [_control(one) for one in CONTROLS.values() if one.group == group]
         if group == "shift":
             parts.append(html.Details([html.Summary(title), *members]))
         else:
@@ -95,59 +90,40 @@ def _label(text: str) -> dict[str, Any]:
 
 
 def _control(control: Control) -> html.Div:
-    text = "" if control.default is None else f"{control.default:g}"
-    slider = PlainInput(
-        id=f"{control.name}-slider", type="range", min=0, max=SLIDER_STEPS, step=1,
-        **_label(f"slider of {control.label}"),
-    )  # fmt: skip
-    pair = html.Div([slider, _field(control.name, text)], className="pair")
-    return _setting(
-        control.name, [control.label, " ", *_symbol(control.symbol)], pair, control.help
-    )
-
-
-def _setting(name: str, label: Any, inputs: Any, help: str) -> html.Div:
-    """Return an input with its label, its help, and room for a sentence about its value."""
-    return html.Div(
-        [
-            html.Label(label, htmlFor=name),
-            inputs,
-            html.P(help, className="help"),
-            _fault(name),
-        ],
-        className="control",
-    )
+    """Return the inputs of a control with its label, its help, and room for a sentence about its
+    value.
+    """
+    name, label = control.name, html.Label([control.label, *_symbol(control)], htmlFor=control.name)
+    inputs: Any = _field(name, control.start)
+    if control.kind == "number":
+        slider = PlainInput(
+            id=f"{name}-slider", type="range", min=0, max=SLIDER_STEPS, step=1,
+            **_label(f"slider of {control.label}"),
+        )  # fmt: skip
+        inputs = html.Div([slider, inputs], className="pair")
+    elif control.kind == "choice":
+        options = {option: option for option in control.options}
+        label, inputs = None, _radio(name, control.label, options, control.start)
+    elif control.kind == "switch":
+        box = PlainInput(id=name, type="checkbox", checked=control.start == "yes")
+        label, inputs = None, html.Label([box, control.label])
+    fault = html.P("", id=f"{name}-fault", className="fault", role="alert")
+    help = html.P(control.help, className="help") if control.help else None
+    return html.Div([label, inputs, help, fault], className="control")
 
 
 def _field(name: str, text: str) -> PlainInput:
     return PlainInput(id=name, type="text", value=text)
 
 
-def _fault(name: str) -> html.P:
-    return html.P("", id=f"{name}-fault", className="fault", role="alert")
-
-
-def _symbol(symbol: str) -> list[Any]:
-    """A symbol with its index set low."""
-    letter, _, index = symbol.partition("_")
-    return [html.I(letter), html.Sub(index)] if index else [html.I(letter)]
-
-
-def _switch(name: str, label: str, help: str, on: bool) -> html.Div:
-    box = PlainInput(id=name, type="checkbox", checked=on)
-    return html.Div([html.Label([box, label]), html.P(help, className="help")], className="control")
-
-
-def _choice(choice: Choice) -> html.Div:
-    options = {name: name for name in choice.options}
-    return html.Div(
-        [_radio(choice.name, choice.label, options, choice.default), _fault(choice.name)],
-        className="control",
-    )
+def _symbol(control: Control) -> list[Any]:
+    """Return the symbol of a control with its index set low."""
+    letter, _, index = control.symbol.partition("_")
+    return [" ", html.I(letter), *([html.Sub(index)] if index else [])] if letter else []
 
 
 def _radio(name: str, title: str, options: dict[str, str], chosen: str) -> html.Fieldset:
-    """One of several, as buttons in a row; `options` are titles by value."""
+    """Return one of several, as buttons in a row; `options` are titles by value."""
     members = [
         html.Label(
             [PlainInput(type="radio", name=name, value=value, checked=value == chosen), text]
@@ -192,7 +168,7 @@ def _stage(opened: Map | None) -> html.Section:
 
 
 def _map(opened: Map | None) -> html.Div:
-    """The sweep that was opened: a click loads the point."""
+    """Return the sweep that was opened: a click loads the point."""
     if opened is None:
         return html.Div(id="map-place", hidden=True)
     names = {name: name for name in opened.quantities}
@@ -209,7 +185,7 @@ def _map(opened: Map | None) -> html.Div:
 
 
 def _own_data() -> html.Details:
-    """A table of the visitor's: the answer of `plan`, theory and real rows."""
+    """Return the part for a table of the visitor's: the answer of `plan`, theory and real rows."""
     return html.Details(
         [
             html.Summary("Your data"),
@@ -249,7 +225,7 @@ def _own_data() -> html.Details:
 
 
 def _actions() -> html.Div:
-    """What a visitor does with a run: search, compare, simulate."""
+    """Return what a visitor does with a run: search, compare, simulate."""
     constants = ("Best constants", "best-constants")
     heuristics = ("Best with heuristics", "best-heuristics")
     return html.Div(
@@ -303,15 +279,15 @@ def _amount(label: str, name: str, value: int, least: int) -> html.Label:
 
 
 def _table() -> dict[str, Any]:
-    """What the page needs to know of its inputs: assets/visitor.js reads it."""
+    """Return what the page needs to know of its inputs: assets/visitor.js reads it."""
     known = ("name", "low", "high", "scale", "zero", "infinite")
     return {
         "places": SLIDER_STEPS,
         "mostSteps": MOST_STEPS,
-        "controls": [{name: getattr(control, name) for name in known} for control in CONTROLS],
-        "fields": [member.name for member in (*CONTROLS, *ENTRIES)],
-        "switches": [switch.name for switch in SWITCHES],
-        "choices": [choice.name for choice in CHOICES],
+        "controls": [{name: getattr(one, name) for name in known} for one in NUMBERS.values()],
+        "fields": [one.name for one in CONTROLS.values() if one.kind in ("number", "text")],
+        "switches": [one.name for one in CONTROLS.values() if one.kind == "switch"],
+        "choices": [one.name for one in CONTROLS.values() if one.kind == "choice"],
         "presets": {
             name: preset.state().stored() | {"about": preset.about}
             for name, preset in PRESETS.items()

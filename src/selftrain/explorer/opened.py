@@ -12,8 +12,9 @@ import numpy as np
 
 from ..errors import InvalidInput, SelfTrainError
 from ..mixture.clusters import Clusters
-from .directions import write_shape
-from .page_state import FLAGS, NAMES, NUMBERS, PageState
+from .cluster_texts import write_shape
+from .controls import CONTROLS, NUMBERS
+from .page_state import PageState
 
 __all__ = ["Map", "open_path"]
 
@@ -41,26 +42,20 @@ class Map(NamedTuple):
     found: dict[str, Any]
 
     def state_at(self, place: tuple[int, ...]) -> PageState:
-        """The page of one point."""
-        values = dict(self.base)
-        values |= {
-            name: axis[i] for name, axis, i in zip(self.axes, self.values, place, strict=True)
-        }
-        values |= {
-            name: float(array[place])
-            for name, array in self.found.items()
-            if np.isfinite(array[place])
-        }
-        state = PageState().with_values(values)
-        state.values()  # refuses what the controls of the page do not accept
+        """Return the page of one point; values that its controls do not accept raise."""
+        at = {name: axis[i] for name, axis, i in zip(self.axes, self.values, place, strict=True)}
+        tuned = {name: float(array[place]) for name, array in self.found.items()}
+        found = {name: value for name, value in tuned.items() if np.isfinite(value)}
+        state = PageState().with_values(self.base | at | found)
+        state.values()
         return state
 
 
 def open_path(path: str | Path) -> PageState | Map:
-    """The state of a saved run, or the map of a sweep; anything else is refused in a sentence."""
+    """Return the state of a saved run, or the map of a sweep; anything else is rejected."""
     place = Path(path)
     if not place.exists():
-        raise InvalidInput("path", str(path), "a saved run or a sweep is accepted")
+        raise InvalidInput("path", str(path), "must be a saved run or a sweep")
     if place.is_dir() or _is_store(place):
         from ..sweeps import load
 
@@ -74,7 +69,7 @@ def open_path(path: str | Path) -> PageState | Map:
             swept = data.attrs.get("kind") == "selftrain.Sweep"
             data.load()
     except (OSError, ValueError) as error:
-        accepted = f"a saved run or a sweep is accepted ({' '.join(str(error).split())[:120]})"
+        accepted = f"must be a saved run or a sweep ({' '.join(str(error).split())[:120]})"
         raise InvalidInput("path", str(path), accepted) from None
     if swept:
         return _map(data, place.stem)
@@ -89,27 +84,23 @@ def _is_store(path: Path) -> bool:
 
 
 def _fields(problem: dict[str, Any], recipe: dict[str, Any]) -> dict[str, Any]:
-    """Fields of both that have a control; one that has none must be at its default."""
-    known = {**NUMBERS, **FLAGS, **NAMES, "shape": None}
+    """Return the fields of both that have a control; one that has none must be at its default."""
     values = {**problem, **recipe}
     if "clusters" in values:
         values["shape"] = write_shape(Clusters.from_dict(values.pop("clusters")))
-    odd = [
-        name
-        for name, value in values.items()
-        if name not in known and value not in ("soft", "fresh", 0.0)
-    ]
+    usual = ("soft", "fresh", 0.0)
+    odd = [n for n, value in values.items() if n not in CONTROLS and value not in usual]
     if odd:
         reason = f"this run has settings that the page does not: {', '.join(odd)}"
         raise SelfTrainError(reason)
-    return {name: value for name, value in values.items() if name in known}
+    return {name: value for name, value in values.items() if name in CONTROLS}
 
 
 def _map(data: Any, title: str) -> Map:
     axes = tuple(str(name) for name in reversed(data["status"].dims))
     strange = [name for name in axes if name not in NUMBERS]
     if not 1 <= len(axes) <= 2 or strange:
-        accepted = "a sweep over one or two of the controls of the page is accepted"
+        accepted = "must be one or two of the controls of the page"
         raise InvalidInput("axes", list(axes), accepted)
     flat = [str(name) for name in data.data_vars if set(data[name].dims) == set(axes)]
     arrays = {
@@ -118,7 +109,7 @@ def _map(data: Any, title: str) -> Map:
         if name not in ASIDE and data[name].dtype.kind in "fiub"
     }
     if not arrays:
-        raise InvalidInput("path", title, "a sweep with numbers over its axes is accepted")
+        raise InvalidInput("path", title, "must be a sweep with numbers over its axes")
     inputs = [json.loads(data.attrs.get(name, "{}")) for name in ("problem", "recipe")]
     base = {name: value for name, value in _fields(*inputs).items() if name not in axes}
     found = {name: array for name, array in arrays.items() if name in NUMBERS}

@@ -11,7 +11,7 @@ import base64
 import binascii
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from ..mixture.clusters import Clusters
 from ..tables import Table, standardised
 from . import charts
 from .answers import theme_of
-from .directions import write_shape
+from .cluster_texts import write_shape
 from .drawing import Theme
 from .page_state import PageState
 
@@ -47,46 +47,43 @@ FEWEST = 80
 
 SEEDS, MOST_STEPS = 6, 6
 
-Message = dict[str, Any]
+Send = Callable[[dict[str, Any]], object]
 
 
-def own_data(data: dict[str, Any]) -> Iterator[Message]:
-    """Messages of the job: progress, `answer` (what `plan` says), `own` (a picture), in this
-    order.
-    """
+def own_data(data: dict[str, Any], send: Send) -> None:
+    """Send progress, `answer` (what `plan` says) and `own` (a picture), in this order."""
     state, theme = PageState.from_store(data["state"]), theme_of(data["state"])
     with _file(data) as (path, target):
-        yield {"progress": "reading the rows and planning"}
-        yield {"answer": _planned(path, target)}
-        yield {"progress": "solving the theory of these clusters, training on real rows"}
-        yield from _curve(path, target, state, theme)
+        send({"progress": "reading the rows and planning"})
+        send({"answer": _planned(path, target)})
+        send({"progress": "solving the theory of these clusters, training on real rows"})
+        send(_curve(path, target, state, theme))
 
 
-def own_shape(data: dict[str, Any]) -> Iterator[Message]:
-    """The job that puts the shape of the rows, and the share of their positive class, into the
-    controls.
-    """
+def own_shape(data: dict[str, Any], send: Send) -> None:
+    """Put the clusters of the rows and the proportion of their positive class into the controls."""
     state = PageState.from_store(data["state"])
     with _file(data) as (path, target):
-        yield {"progress": "reading the rows"}
+        send({"progress": "reading the rows"})
         table = _labelled(path, target)
     clusters = _shape_of(table)
-    values = {"shape": write_shape(clusters), "rho": round(table.rho, 4), "delta_u": ""}
+    values = {"shape": write_shape(clusters), "rho": round(table.rho, 4), "delta_u": None}
+    values["classes"] = None
     kept = f", {clusters.kept:.0%} of their separation" if clusters.kept < 0.995 else ""
-    yield {
-        "texts": state.with_values(values).texts,
-        "progress": f"the clusters are those of {len(table.y)} rows along {clusters.features} "
-        f"directions{kept}; one covariance, columns of variance 1, positive: {table.positive}",
-    }
+    said = (
+        f"the clusters are those of {len(table.y)} rows along {clusters.features} "
+        f"directions{kept}; one covariance, columns of variance 1, positive: {table.positive}"
+    )
+    send({"texts": state.with_values(values).texts, "progress": said})
 
 
 @contextmanager
 def _file(data: dict[str, Any]) -> Iterator[tuple[Path, str]]:
-    """The table that was sent as a file, for as long as it is read, and the column of classes."""
+    """Yield the table that was sent, as a file for as long as it is read, and its target."""
     text, target = _decoded(data.get("contents")), data.get("target")
     name = _file_name(data.get("filename"))
     if not isinstance(target, str) or not target.strip():
-        raise InvalidInput("target", target, "the name of the column with the classes is accepted")
+        raise InvalidInput("target", target, "must be the name of the column with the classes")
     _check_columns(text, name)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, name)
@@ -98,8 +95,8 @@ def _file(data: dict[str, Any]) -> Iterator[tuple[Path, str]]:
 
 
 def _decoded(contents: Any) -> bytes:
-    """The bytes of an upload, which the browser sends as a data address."""
-    accepted = "a CSV file with a line of names is accepted"
+    """Return the bytes of an upload, which the browser sends as a data address."""
+    accepted = "must be a CSV file with a line of names"
     if not isinstance(contents, str) or "," not in contents:
         raise InvalidInput("file", None, accepted)
     try:
@@ -107,13 +104,13 @@ def _decoded(contents: Any) -> bytes:
     except (binascii.Error, ValueError):
         raise InvalidInput("file", "damaged", accepted) from None
     if len(text) > LARGEST_FILE:
-        most = f"at most {LARGEST_FILE / 2**20:g} MB are accepted here, {COMMAND_LINE}"
+        most = f"must have at most {LARGEST_FILE / 2**20:g} MB here, {COMMAND_LINE}"
         raise InvalidInput("file", f"{len(text) / 2**20:.1f} MB", most)
     return text
 
 
 def _file_name(sent: Any) -> str:
-    """The name of the visitor's file, fit for a file of ours: messages name it."""
+    """Return the name of the visitor's file, fit for a file of ours: messages name it."""
     name = sent.replace("\\", "/").rsplit("/", 1)[-1] if isinstance(sent, str) else ""
     name = "".join(letter for letter in name if letter.isprintable())[-60:].strip()
     return name if name.strip(".") else "rows.csv"
@@ -123,12 +120,12 @@ def _check_columns(text: bytes, name: str) -> None:
     """Reject a table so wide that its covariances would fill the memory."""
     columns = text.split(b"\n", 1)[0].count(b",") + 1
     if columns > MOST_COLUMNS:
-        accepted = f"at most {MOST_COLUMNS} columns are accepted here, {COMMAND_LINE}"
+        accepted = f"must have at most {MOST_COLUMNS} columns here, {COMMAND_LINE}"
         raise InvalidInput("file", f"{name}, {columns} columns", accepted)
 
 
 def _without_folder(error: InvalidInput, folder: str) -> InvalidInput:
-    """The same, with the name of the file instead of where it lay for a moment."""
+    """Return the same error, with the name of the file instead of where it lay for a moment."""
 
     def short(text: Any) -> Any:
         return str(text).replace(folder + os.sep, "") if isinstance(text, (str, Path)) else text
@@ -137,7 +134,7 @@ def _without_folder(error: InvalidInput, folder: str) -> InvalidInput:
 
 
 def _planned(path: Path, target: str) -> list[str]:
-    """What `plan` says, line by line."""
+    """Return what `plan` says, line by line."""
     from ..estimator.planning.plan import plan_file
 
     try:
@@ -146,16 +143,15 @@ def _planned(path: Path, target: str) -> list[str]:
         return [f"There is no plan for this table: {_without_folder(error, str(path.parent))}"]
 
 
-def _curve(path: Path, target: str, state: PageState, theme: Theme) -> Iterator[Message]:
-    """The error that the theory predicts for the page's recipe, and that of real rows."""
+def _curve(path: Path, target: str, state: PageState, theme: Theme) -> dict[str, Any]:
+    """Return the error that the theory predicts for the page's recipe, and that of real rows."""
     from .. import Problem, simulate, solve
 
     table = _labelled(path, target)
     y = table.y
     if len(y) < FEWEST:
         sentence = f"Only {len(y)} rows have a class: a real curve needs {FEWEST} or more."
-        yield {"progress": sentence}
-        return
+        return {"progress": sentence}
     clusters = _shape_of(table)
     steps = min(max(state.problem.steps, 1), MOST_STEPS)
     labels = max(20, len(y) // 5)
@@ -165,7 +161,7 @@ def _curve(path: Path, target: str, state: PageState, theme: Theme) -> Iterator[
     problem = Problem(labels / n, batch / n, table.rho, clusters=clusters, steps=steps)
     run = solve(problem, recipe.replace(**_constant(recipe)))
     real = simulate(problem, run.recipe, rows=(table.X, table.y), seeds=SEEDS, progress=False)
-    yield {
+    return {
         "own": charts.own_rows(theme, run, np.asarray(real.error)),
         "progress": f"{labels} labels and {steps} batches of {batch} of your rows, {SEEDS} draws: "
         f"theory {run.error[-1]:.4f}, real {np.nanmean(real.error[:, -1]):.4f} at the last step.",
@@ -173,20 +169,20 @@ def _curve(path: Path, target: str, state: PageState, theme: Theme) -> Iterator[
 
 
 def _constant(recipe: Any) -> dict[str, Any]:
-    """Values per step by their first entry: the table may have fewer steps than the page."""
+    """Return the first entries of values per step: the table may have fewer steps than the page."""
     names = ("lambda_u", "threshold", "sharpness", "annealing")
     values = {name: getattr(recipe, name) for name in names}
     return {name: value[0] for name, value in values.items() if isinstance(value, tuple)}
 
 
 def _shape_of(table: Table) -> Clusters:
-    """The clusters of the rows along their leading directions."""
+    """Return the clusters of the rows along their leading directions."""
     directions = min(table.X.shape[1], LEADING)
     return Clusters.from_data(table.X, table.y, directions=directions)
 
 
 def _labelled(path: Path, target: str) -> Table:
-    """The rows that have a class, which must be one of two; every column with variance 1."""
+    """Return the rows that have a class, which must be one of two; every column has variance 1."""
     import pandas as pd
 
     from ..estimator.planning.csv_rows import read_csv_rows

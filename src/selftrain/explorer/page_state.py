@@ -12,11 +12,12 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
-from ..errors import InvalidInput, nearest
+from ..errors import InvalidInput
+from ..mixture.clusters import Clusters
 from ..problem import Problem
 from ..recipe import Recipe
-from .controls import CHOICES, CONTROLS, ENTRIES, LONGEST_TEXT, SWITCHES, read_number
-from .directions import read_shape
+from .cluster_texts import DISTANCE
+from .controls import CONTROLS, LONGEST_TEXT, MOST_STEPS
 
 __all__ = ["VIEWS", "PageState"]
 
@@ -29,16 +30,13 @@ VIEWS = {
     "continuum": "Continuous time",
 }
 
-NUMBERS = {control.name: control for control in CONTROLS}
-FLAGS = {switch.name: switch for switch in SWITCHES}
-NAMES = {choice.name: choice for choice in CHOICES}
+CLASS_STEPS = 16
+"""Longest run of three classes: the time of an answer grows faster than the steps."""
 
 
 def default_texts() -> dict[str, str]:
-    """The text of every control on a first visit."""
-    texts = {name: "" if c.default is None else f"{c.default:g}" for name, c in NUMBERS.items()}
-    texts |= {name: "yes" if switch.default else "" for name, switch in FLAGS.items()}
-    return texts | {member.name: member.default for member in (*CHOICES, *ENTRIES)}
+    """Return the text of every control on a first visit."""
+    return {name: control.start for name, control in CONTROLS.items()}
 
 
 @dataclass(frozen=True)
@@ -93,13 +91,13 @@ class PageState:
         """The state that the page sent; anything that is not a state is refused."""
         if not isinstance(data, Mapping) or not isinstance(data.get("texts"), Mapping):
             raise InvalidInput("state", data, "the state of a page is accepted")
-        sent = data["texts"]
-        texts = {name: _text(sent.get(name, text)) for name, text in default_texts().items()}
+        sent = {name: data["texts"].get(name, text) for name, text in default_texts().items()}
+        texts = {name: ("" if text is None else str(text)) for name, text in sent.items()}
         view, t, pin = data.get("view"), data.get("t"), data.get("pin")
         return cls(
             texts=texts,
             view=view if isinstance(view, str) and view in VIEWS else "error",
-            t=int(t) if isinstance(t, (int, float)) and abs(t) <= NUMBERS["steps"].high else -1,
+            t=int(t) if isinstance(t, (int, float)) and abs(t) <= MOST_STEPS else -1,
             pin=pin if isinstance(pin, str) and len(pin) <= LONGEST_TEXT else "",
         )
 
@@ -118,46 +116,51 @@ class PageState:
         return urlencode(pairs)
 
     def values(self) -> dict[str, Any]:
-        """What the controls hold, checked; empty ones are left out."""
-        read: dict[str, Any] = {
-            name: read_number(control, self.texts[name]) for name, control in NUMBERS.items()
-        }
-        read |= {name: self.texts[name] == "yes" for name in FLAGS}
-        for name, choice in NAMES.items():
-            read[name] = self.texts[name]
-            if self.texts[name] not in choice.options:
-                raise InvalidInput(
-                    name, self.texts[name], nearest(self.texts[name], choice.options)
-                )
-        read["shape"] = read_shape(self.texts["shape"])
+        """Return what the controls hold, checked; empty ones are left out."""
+        read = {name: control.read(self.texts[name]) for name, control in CONTROLS.items()}
         return {name: value for name, value in read.items() if value is not None}
 
     @property
     def problem(self) -> Problem:
-        """The problem that is set; a shape takes the place of the noise."""
-        fields = self._of("problem", "shift")
-        clusters = fields.pop("shape", None)
+        """The problem that is set; a shape takes the place of the noise, and the proportions of
+        three classes that of the positive class.
+        """
+        fields = self.of_groups("problem", "shift")
+        clusters, classes = fields.pop("shape", None), fields.pop("classes", None)
+        if classes is not None:
+            self._reject(fields, "rho_u", "delta_u", why="with three classes")
+            if clusters is not None:
+                raise InvalidInput("shape", self.texts["shape"], "must be empty with three classes")
+            if fields["steps"] > CLASS_STEPS:
+                accepted = f"must be at most {CLASS_STEPS} with three classes"
+                raise InvalidInput("steps", fields["steps"], accepted)
+            clusters = Clusters.simplex(len(classes), DISTANCE, fields["delta"])
+            fields["rho"] = classes
         if clusters is None:
             return Problem(**fields)
-        if "delta_u" in fields:
-            accepted = "with a shape all points have its noise: leave this empty"
-            raise InvalidInput("delta_u", fields["delta_u"], accepted)
+        self._reject(fields, "delta_u", why="with a covariance, which all samples share")
         del fields["delta"]
         return Problem(**fields, clusters=clusters)
+
+    @staticmethod
+    def _reject(fields: dict[str, Any], *names: str, why: str) -> None:
+        for name in names:
+            if name in fields:
+                raise InvalidInput(name, fields[name], f"must be empty {why}")
 
     @property
     def recipe(self) -> Recipe:
         """The recipe that is set."""
-        return Recipe(**self._of("recipe"))
+        return Recipe(**self.of_groups("recipe"))
 
     def with_values(self, values: Mapping[str, Any]) -> PageState:
         """The same page with other values of some controls."""
-        texts = self.texts | {name: _shown(value) for name, value in values.items()}
+        texts = self.texts | {name: _text(value) for name, value in values.items()}
         return PageState(texts, self.view, self.t, self.pin)
 
-    def _of(self, *groups: str) -> dict[str, Any]:
-        members = {c.name for c in (*CONTROLS, *SWITCHES, *CHOICES, *ENTRIES) if c.group in groups}
-        return {name: value for name, value in self.values().items() if name in members}
+    def of_groups(self, *groups: str) -> dict[str, Any]:
+        """Return what the controls of some groups hold."""
+        return {name: v for name, v in self.values().items() if CONTROLS[name].group in groups}
 
 
 def _fault(name: str, value: str) -> str | None:
@@ -170,16 +173,9 @@ def _fault(name: str, value: str) -> str | None:
 
 
 def _text(value: Any) -> str:
-    if isinstance(value, bool):
+    """Return what a control shows for a value."""
+    if value is None or isinstance(value, bool):
         return "yes" if value else ""
-    return str("" if value is None else value)[: LONGEST_TEXT + 1]
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    if isinstance(value, bool):
-        return "yes" if value else ""
-    if isinstance(value, (list, tuple)) or hasattr(value, "__len__"):
+    if isinstance(value, (list, tuple)) or hasattr(value, "tolist"):
         return ",".join(f"{float(entry):.6g}" for entry in value)
-    return f"{float(value):.10g}"
+    return f"{value:.10g}" if isinstance(value, (int, float)) else str(value)

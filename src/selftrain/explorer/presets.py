@@ -1,4 +1,4 @@
-"""Settings to start from, named after the figures of the paper they come from."""
+"""Settings to start from: those of figures of the paper, wrong labels, three classes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Preset:
     figure: str = ""
 
     def state(self) -> PageState:
-        """The page of this preset."""
+        """Return the page of this preset."""
         page = PageState().with_values(self.values)
         pin = "" if self.pinned is None else page.with_values(self.pinned).query(pinned=False)
         return PageState(page.texts, self.view, -1, pin)
@@ -90,5 +90,21 @@ PRESETS = {
         _PAPER | {"steps": 128, "lambda_u": 0.005},
         view="continuum",
         figure="continuum",
+    ),
+    "label-noise": Preset(
+        "Wrong labels",
+        "One given label in five is wrong (grey: none is). The first model is worse; self-training"
+        " halves the error of both.",
+        _PAPER | {"rho": 0.5, "label_noise": 0.2, "lambda_l": 0.5, "lambda_u": 0.02},
+        {"label_noise": 0},
+    ),
+    "three-classes": Preset(
+        "Three classes",
+        "Proportions 0.5, 0.3 and 0.2 (dotted), with the bias of step 0 and without it (grey)."
+        " Scores: a sample belongs to the class whose score is the largest.",
+        _PAPER
+        | {"classes": "0.5,0.3,0.2", "alpha_l": 1.0, "delta": 0.5, "steps": 8, "loss": "squared"}
+        | {"lambda_l": 0.2, "lambda_u": 0.1, "fix_bias": True},
+        {"fix_bias": False},
     ),
 }

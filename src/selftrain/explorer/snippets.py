@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import shlex
+from typing import Any
 
-from .controls import CHOICES, CONTROLS, SWITCHES
-from .page_state import PageState, default_texts
+from .cluster_texts import DISTANCE
+from .controls import CONTROLS
+from .page_state import PageState
 
 __all__ = ["SETTINGS", "command_line", "python_lines", "settings"]
 
@@ -15,76 +17,72 @@ SETTINGS = "selftrain-run.json"
 
 
 def python_lines(state: PageState) -> str:
-    """A script that solves the problem of a page.
+    """Return a script that solves the problem of a page.
 
     >>> print(python_lines(PageState()).splitlines()[0])
     from selftrain import Problem, Recipe, bayes_error, solve
     """
-    shape = state.values().get("shape")
-    problem = _arguments(state, "problem", "shift")
-    if shape is None:
-        first, more, limit = "from selftrain import Problem, Recipe, bayes_error, solve", [], _BAYES
-    else:
-        first, limit = "from selftrain import Clusters, Problem, Recipe, solve", _LINEAR
-        mean, variances = (
-            f"[{', '.join(_literal(float(entry)) for entry in array)}]"
-            for array in (shape.mean, shape.covariance)
-        )
-        more = [f"clusters = Clusters(mean={mean}, covariance={variances})"]
-        problem.append("clusters=clusters")
-    return "\n".join(
-        [
-            first,
-            "",
-            *more,
-            f"problem = Problem({', '.join(problem)})",
-            f"recipe = Recipe({', '.join(_arguments(state, 'recipe'))})",
-            "run = solve(problem, recipe)",
-            "print(run.to_frame()[['error', 'cosine', 'bias_to_norm']])",
-            limit,
+    problem = state.of_groups("problem", "shift")
+    shape, classes = problem.pop("shape", None), problem.pop("classes", None)
+    shown = "'error', 'cosine', 'bias_to_norm'"
+    if classes is not None:
+        names, shown = "Clusters, Problem, Recipe, solve", "'error', 'balanced_error'"
+        delta, problem["rho"] = _literal(problem.pop("delta")), tuple(classes)
+        before = [
+            f"clusters = Clusters.simplex({len(classes)}, distance={DISTANCE:g}, delta={delta})"
         ]
-    )
+        after = []
+    elif shape is not None:
+        names = "Clusters, Problem, Recipe, solve"
+        del problem["delta"]
+        mean, variances = (_literal(array.tolist()) for array in (shape.mean, shape.covariance))
+        before = [f"clusters = Clusters(mean={mean}, covariance={variances})"]
+        after = ["print('best linear rule', clusters.best_rule(problem.test_mixture.rho).error)"]
+    else:
+        names, before = "Problem, Recipe, bayes_error, solve", []
+        after = ["print('Bayes error', bayes_error(problem).semi_supervised)"]
+    given = [f"{name}={_literal(value)}" for name, value in problem.items()]
+    given += ["clusters=clusters"] if before else []
+    recipe = [f"{name}={_literal(value)}" for name, value in state.of_groups("recipe").items()]
+    lines = [
+        f"from selftrain import {names}\n",
+        *before,
+        f"problem = Problem({', '.join(given)})",
+        f"recipe = Recipe({', '.join(recipe)})",
+        "run = solve(problem, recipe)",
+        f"print(run.to_frame()[[{shown}]])",
+        *after,
+    ]
+    return "\n".join(lines)
 
 
-_BAYES = "print('Bayes error', bayes_error(problem).semi_supervised)"
-_LINEAR = "print('best linear rule', clusters.best_rule(problem.test_mixture.rho).error)"
+def _literal(value: Any) -> str:
+    """Return a value as Python writes it, without needless zeros.
 
-
-def _arguments(state: PageState, *groups: str) -> list[str]:
-    members = [c.name for c in (*CONTROLS, *CHOICES, *SWITCHES) if c.group in groups]
-    values = state.values()
-    if "shape" in values:
-        members = [name for name in members if name not in ("delta", "delta_u")]
-    return [f"{name}={_literal(values[name])}" for name in members if name in values]
-
-
-def _literal(value: object) -> str:
-    if isinstance(value, list):
-        return f"({', '.join(_literal(entry) for entry in value)})"
+    >>> _literal([0.1, float("inf"), 2.0])
+    '[0.1, float("inf"), 2]'
+    """
+    if isinstance(value, (list, tuple)):
+        entries = ", ".join(_literal(entry) for entry in value)
+        return f"({entries})" if isinstance(value, tuple) else f"[{entries}]"
     if isinstance(value, float):
-        return 'float("inf")' if value == float("inf") else f"{value!r}".removesuffix(".0")
+        return 'float("inf")' if value == float("inf") else repr(value).removesuffix(".0")
     return repr(value)
 
 
 def command_line(state: PageState) -> str:
-    """The command that gives the same table; a shape needs the file of settings."""
-    if state.texts["shape"].strip():
-        return shlex.join(["selftrain", "solve", "--config", SETTINGS])
+    """Return the command that gives the same table; clusters need the file of settings."""
     words = ["selftrain", "solve"]
-    defaults = default_texts()
-    for control in CONTROLS:
-        text = state.texts[control.name].replace(" ", "")
-        if text and (text != "0" or defaults[control.name] != ""):
-            words += [f"--{control.name.replace('_', '-')}", text]
-    words += [
-        f"--{switch.name.replace('_', '-')}" for switch in SWITCHES if state.texts[switch.name]
-    ]
-    for choice in CHOICES:
-        words += [f"--{choice.name}", state.texts[choice.name]]
+    if state.texts["shape"].strip() or state.texts["classes"].strip():
+        return shlex.join([*words, "--config", SETTINGS])
+    for name, control in CONTROLS.items():
+        flag, text = f"--{name.replace('_', '-')}", state.texts[name].replace(" ", "")
+        if text:
+            words += [flag] if control.kind == "switch" else [flag, text]
     return shlex.join(words)
 
 
 def settings(state: PageState) -> str:
-    """Problem and recipe as JSON, as `--config` reads them."""
+    """Return problem and recipe as JSON, as `--config` reads them."""
     inputs = {"problem": state.problem, "recipe": state.recipe}
-    return json.dumps({name: json.loads(word.to_json()) for name, word in inputs.items()}, indent=1)
+    return json.dumps({name: json.loads(one.to_json()) for name, one in inputs.items()}, indent=1)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .canvas import Layout, draw_panels
 from .style import BLUE, ORANGE, logarithmic
 
 if TYPE_CHECKING:
@@ -29,8 +30,6 @@ def plot_clusters(
         panel: draw one panel only: "spectrum" or "shares".
         ax: axes for that panel (the spectrum if `panel` is None); by default new ones.
     """
-    from .canvas import Layout, draw_panels
-
     draws = {name: partial(draw, clusters=clusters) for name, draw in PANELS.items()}
     return draw_panels(draws, Layout(1, 2, 8.0, 3.2, 4), panel, ax)
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from . import style
+from .canvas import Layout, draw_panels, new_picture
+from .titles import settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -45,8 +47,6 @@ def plot_path(
     >>> len(plot_path(path).axes)
     4
     """
-    from .canvas import Layout, draw_panels
-
     draws = {name: partial(draw, path=path, runs=runs) for name, draw in PANELS.items()}
     named = ("error", "size", "bias")
     layout = Layout(2, 2, 7.2, 6.0, legend_of=named, title=_title(path))
@@ -138,8 +138,6 @@ def plot_paths(paths: Mapping[str, ContinuumPath]) -> Figure:
     >>> len(plot_paths({"trained": continuum(problem, Recipe()), "fixed": fixed}).axes)
     3
     """
-    from .canvas import new_picture
-
     with style.styled():
         figure = new_picture(8.4, 3.2, 160)
         direction, ratio, error = figure.subplots(1, 3)
@@ -179,8 +177,6 @@ def plot_annealing(
     >>> len(plot_annealing(paths, doses, {"limit": np.array([0.03, 0.01])}).axes)
     3
     """
-    from .canvas import new_picture
-
     colors = (style.BLUE, style.ORANGE, style.GREEN, style.PURPLE, style.BLACK)
     with style.styled():
         figure = new_picture(8.4, 3.4, 160)
@@ -217,15 +213,8 @@ def _described(best: tuple[float, float, str]) -> str:
 
 
 def _title(path: ContinuumPath) -> str:
-    problem, recipe = path.problem, path.recipe
-    words = [f"{problem.loss_names} in continuous time"]
-    words += [rf"$\alpha_L={problem.alpha_l:g}$"]
-    if not isinstance(problem.alpha_u, tuple):
-        words.append(rf"$\alpha_U={problem.alpha_u:g}$")
-    words += [rf"$\rho={problem.rho:g}$", rf"$\Delta={problem.delta:g}$"]
-    words.append(rf"$\lambda_L={recipe.lambda_l:g}$")
-    if recipe.fix_bias:
-        words.append("bias fixed")
-    if path.failure is not None:
-        words.append("ended early")
-    return ",  ".join(words)
+    values = path.problem.to_dict() | path.recipe.to_dict()
+    varied = ("steps", "lambda_u", "test")  # continuous time has neither steps nor their ridge
+    early = "" if path.failure is None else ", ended early"
+    shown = settings({name: value for name, value in values.items() if name not in varied})
+    return f"{path.problem.loss_names} in continuous time{early}\n{shown}"

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from . import style
+from .canvas import Layout, draw_panels
+from .classes import class_color
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -16,21 +18,28 @@ if TYPE_CHECKING:
 
     from ..arrays import Array
     from ..simulation.ensemble import Ensemble
+    from ..theory.causal.classes import ClassTrajectory
     from ..theory.trajectory import Trajectory
 
-PANELS = {
+TITLES = {
     "error": r"generalisation error  $\epsilon_g$",
     "cosine": "cosine with the best direction",
     "q": r"squared norm  $q$",
     "bias": r"bias  $B$",
+    "class_errors": "recall of each class",
+    "label_shares": "share of each class among the labels",
 }
+TWO_CLASSES = {name: name for name in ("error", "cosine", "q", "bias")}
+MORE_CLASSES = {"error": "error", "size": "q", "recall": "class_errors", "labels": "label_shares"}
+"""Quantities of the panels, by the names of the panels."""
+
 COLORS = (style.ORANGE, style.GREEN, style.PURPLE, style.BLUE, style.BLACK)
 MARKERS = "os^Dv"
 
 
 def plot_ensemble(
     ensembles: Ensemble | Sequence[Ensemble],
-    trajectory: Trajectory | None = None,
+    trajectory: Trajectory | ClassTrajectory | None = None,
     *,
     panel: str | None = None,
     ax: Axes | None = None,
@@ -42,7 +51,8 @@ def plot_ensemble(
     Arguments:
         ensembles: what `simulate` returned, for one N or for several.
         trajectory: the theory, drawn as lines.
-        panel: draw one quantity only: "error", "cosine", "q" or "bias".
+        panel: draw one quantity only: "error", "cosine", "q" or "bias"; of more than two classes
+            "error", "size", "recall" or "labels".
         ax: axes for that panel (the error if `panel` is None); by default new ones.
         spread: error bars: standard deviation over seeds, or standard error of the mean.
         limits: draw the Bayes errors of the problem as reference lines.
@@ -52,32 +62,37 @@ def plot_ensemble(
     >>> len(plot_ensemble(runs).axes)
     4
     """
-    from .canvas import Layout, draw_panels
-
     drawn = list(ensembles) if isinstance(ensembles, Sequence) else [ensembles]
-    given: dict[str, Any] = {
-        "ensembles": drawn,
-        "trajectory": trajectory,
-        "spread": spread,
-        "limits": limits,
-    }
-    draws = {name: partial(draw_quantity, name=name, **given) for name in PANELS}
-    layout = Layout(2, 2, 7.2, 6.0, legend_of=("cosine", "error"), title=_title(drawn, spread))
+    several = drawn[0].classes > 2
+    draws = {
+        panel_name: partial(
+            draw_quantity, ensembles=drawn, trajectory=trajectory, name=name, spread=spread,
+            limits=limits and not several,
+        )
+        for panel_name, name in (MORE_CLASSES if several else TWO_CLASSES).items()
+    }  # fmt: skip
+    named = ("recall", "error") if several else ("cosine", "error")
+    layout = Layout(2, 2, 7.2, 6.0, 5 if several else 3, named, _title(drawn, spread))
     return draw_panels(draws, layout, panel, ax)
 
 
 def draw_quantity(
     ax: Axes,
     ensembles: Sequence[Ensemble],
-    trajectory: Trajectory | None,
+    trajectory: Trajectory | ClassTrajectory | None,
     name: str,
     spread: str = "std",
     limits: bool = True,
 ) -> None:
-    """Draw one quantity over the steps: the theory as a line, means over seeds with error bars."""
-    ax.set_title(PANELS[name])
+    """Draw one quantity over the steps: the theory as lines, means over seeds with error bars.
+    Quantities of every class have the colours of the classes.
+    """
+    ax.set_title(TITLES[name])
+    by_class = name in ("class_errors", "label_shares")
     if trajectory is not None:
-        ax.plot(trajectory.t, getattr(trajectory, name), color=style.GREY, label="theory")
+        for k, column in enumerate(_columns(getattr(trajectory, name), name)):
+            color = class_color(k) if by_class else style.GREY
+            ax.plot(trajectory.t, column, color=color, label=None if by_class else "theory")
     for index, ensemble in enumerate(ensembles):
         _points(ax, ensemble, name, index, len(ensembles), spread)
     if name == "error":
@@ -89,6 +104,14 @@ def draw_quantity(
     style.steps_axis((ax,), ensembles[0].problem.steps)
 
 
+def _columns(values: Array, name: str) -> Array:
+    """Return a quantity as rows over t, one for each class if it has classes; errors of classes as
+    recall.
+    """
+    rows = np.asarray(values).reshape(len(values), -1).T
+    return 1.0 - rows if name == "class_errors" else rows
+
+
 def _ranges(values: Array) -> bool:
     """Return whether values range over more than two decades."""
     return bool(np.nanmin(values) < 0.01 * np.nanmax(values))
@@ -97,18 +120,22 @@ def _ranges(values: Array) -> bool:
 def _points(ax: Axes, ensemble: Ensemble, name: str, index: int, total: int, spread: str) -> None:
     """Draw means with error bars, side by side for several ensembles."""
     offset = 0.12 * (index - (total - 1) / 2)
-    bars = ensemble.std(name) if spread == "std" else ensemble.sem(name)
-    ax.errorbar(
-        ensemble.t + offset,
-        ensemble.mean(name),
-        np.nan_to_num(bars),
-        color=COLORS[index % len(COLORS)],
-        marker=MARKERS[index % len(MARKERS)],
-        linestyle="none",
-        elinewidth=0.8,
-        markersize=3,
-        label=f"{_kind(ensemble)}  ({len(ensemble.seeds)} seeds)",
-    )
+    rows = _columns(ensemble.mean(name), name)
+    bars = np.nan_to_num(getattr(ensemble, spread)(name)).reshape(len(ensemble.t), -1).T
+    by_class = len(rows) > 1
+    for k, (row, bar) in enumerate(zip(rows, bars, strict=True)):
+        seeds = f"{_kind(ensemble)}  ({len(ensemble.seeds)} seeds)"
+        ax.errorbar(
+            ensemble.t + offset,
+            row,
+            bar,
+            color=class_color(k) if by_class else COLORS[index % len(COLORS)],
+            marker=MARKERS[index % len(MARKERS)],
+            linestyle="none",
+            elinewidth=0.8,
+            markersize=3,
+            label=f"class {k}" if by_class else seeds,
+        )
 
 
 def _kind(ensemble: Ensemble) -> str:
@@ -120,7 +147,8 @@ def _kind(ensemble: Ensemble) -> str:
 def _title(ensembles: list[Ensemble], spread: str) -> str:
     first = ensembles[0]
     bars = "standard deviation over seeds" if spread == "std" else "standard error of the mean"
-    lines = [f"{first.problem.loss_names}, finite-size runs; bars: {bars}"]
+    kind = f"{first.classes} classes" if first.classes > 2 else first.problem.loss_names
+    lines = [f"{kind}, finite-size runs; bars: {bars}"]
     variants = [
         text
         for text, used in (

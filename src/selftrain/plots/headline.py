@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from . import style
+from .canvas import new_picture
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -19,8 +20,6 @@ WIDE, NARROW = (7.2, 4.2), (4.2, 4.2)
 
 def plot_headline(story: Headline, size: tuple[float, float] = WIDE) -> Figure:
     """Draw four errors against t, each line with its name and last value beside it."""
-    from .canvas import new_picture
-
     with style.styled():
         figure = new_picture(*size, 160)
         ax = figure.add_subplot()

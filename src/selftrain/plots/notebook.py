@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.special import expit
 
+from .canvas import new_axes, whole_figure
 from .style import BLUE, GREEN, GREY, ORANGE, draw_limits, steps_axis, styled
 
 if TYPE_CHECKING:
@@ -49,8 +50,6 @@ def card(
 
 
 def _image(draw: Callable[[Axes], None], title: str) -> str:
-    from .canvas import new_axes, whole_figure
-
     with styled():
         ax = new_axes(None, *SMALL)
         draw(ax)

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..parameters import PARAMETERS
 from . import style
+from .canvas import Layout, draw_panels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,8 +33,6 @@ def plot_optimum(optimum: Optimum, *, panel: str | None = None, ax: Axes | None 
     >>> len(plot_optimum(optimize(problem, over=("lambda_u",), starts=1)).axes)
     3
     """
-    from .canvas import Layout, draw_panels
-
     draws = {name: partial(draw, optimum=optimum) for name, draw in PANELS.items()}
     return draw_panels(draws, Layout(1, 3, 9.6, 3.8, 4, ("error", "recipe")), panel, ax)
 

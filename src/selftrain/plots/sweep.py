@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from ..errors import InvalidInput, nearest
-from ..parameters import PARAMETERS
+from .canvas import new_axes, whole_figure
 from .style import BLACK, BLUE, GREEN, ORANGE, PURPLE, SKY, logarithmic, styled
-from .sweep_title import shared, words
+from .titles import shared, words
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -51,8 +51,6 @@ def plot_sweep(
     >>> figure.axes[0].get_xlabel()
     'proportion of the positive class  $\\\\rho$'
     """
-    from .canvas import new_axes, whole_figure
-
     data = data.squeeze()
     names = [str(one) for one in data.data_vars if one not in ASIDE]
     if name is not None and name not in names:
@@ -168,8 +166,7 @@ def _scale(ax: Axes, data: xr.Dataset, name: str, which: str) -> None:
     """Label an axis, and set a logarithmic scale if its values have equal ratios."""
     values = data[name].values
     symbol = data[name].attrs.get("symbol")
-    label = PARAMETERS[name].label.lower() if name in PARAMETERS else name.replace("_", " ")
-    getattr(ax, f"set_{which}label")(f"{label}  ${symbol}$" if symbol else label)
+    getattr(ax, f"set_{which}label")(f"{words(name)}  ${symbol}$" if symbol else words(name))
     if values.size > 2 and values.dtype.kind in "iuf" and values.min() > 0:
         ratios = values[1:] / values[:-1]
         if (

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from . import style
+from .canvas import Layout, draw_panels
+from .titles import settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,7 +18,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
 
     from ..arrays import Array
-    from ..mixture.clusters import Clusters
     from ..theory.trajectory import Trajectory
 
 
@@ -45,8 +46,6 @@ def plot_trajectory(
     >>> len(plot_trajectory(run).axes)
     4
     """
-    from .canvas import Layout, draw_panels
-
     draws = PANELS | {"error": partial(draw_error, limits=limits)}
     each = {name: partial(_panel, run=trajectory, draw=draw) for name, draw in draws.items()}
     layout = Layout(2, 2, 7.2, 6.0, 4, title=_title(trajectory))
@@ -71,15 +70,9 @@ def draw_error(ax: Axes, run: Trajectory, limits: bool = True) -> None:
     end = run.collapsed_at
     _line(ax, run, np.where(np.isfinite(run.m), run.error, np.nan), style.BLUE)
     if end is not None:
-        hollow = "o" if run.problem.steps <= style.MANY_STEPS else ""
-        ax.plot(
-            run.t[end:],
-            run.error[end:],
-            color=style.BLUE,
-            linestyle="dotted",
-            marker=hollow,
-            mfc="w",
-        )
+        marker = "o" if run.problem.steps <= style.MANY_STEPS else ""
+        after: dict[str, Any] = {"linestyle": "dotted", "marker": marker, "mfc": "w"}
+        ax.plot(run.t[end:], run.error[end:], color=style.BLUE, **after)
     if limits:
         style.draw_lowest(ax, run.problem)
     style.errors_axis(ax)
@@ -128,32 +121,16 @@ def _mark_end(ax: Axes, run: Trajectory) -> None:
 
 def _title(run: Trajectory) -> str:
     """Return problem and recipe in symbols, and in words how the run ended early."""
-    problem, recipe = run.problem, run.recipe
-    first = [
-        rf"$\alpha_L={problem.alpha_l:g}$",
-        rf"$\alpha_U={_value(problem.alpha_u)}$",
-        rf"$\rho={problem.rho:g}$",
-        rf"$\Delta={problem.delta:g}$" if problem.clusters is None else _shape(problem.clusters),
-    ]
-    if problem.rho_u is not None:
-        first.append(rf"$\rho_U={_value(problem.rho_u)}$")
-    if problem.delta_u is not None:
-        first.append(rf"$\Delta_U={_value(problem.delta_u)}$")
-    second = [rf"$\lambda_L={recipe.lambda_l:g}$", rf"$\lambda_U={_value(recipe.lambda_u)}$"]
-    if recipe.threshold != 0:
-        second.append(rf"$\Gamma={_value(recipe.threshold)}$")
-    if recipe.sharpness != 1:
-        second.append(rf"$\gamma={_value(recipe.sharpness)}$")
-    if recipe.annealing != 0:
-        second.append(rf"$a={_value(recipe.annealing)}$")
-    if recipe.fix_bias:
-        second.append("bias fixed")
-    lines = [f"{problem.loss_names},  {',  '.join(first)}", ",  ".join(second)]
-    tested = problem.test_mixture
+    problem = run.problem
+    values = problem.to_dict() | run.recipe.to_dict()
+    lines = [settings({n: value for n, value in values.items() if n not in ("steps", "test")})]
     sphere = problem.clusters is None
-    clusters = rf"$\Delta={tested.delta:g}$" if sphere else _shape(problem.test_clusters)
+    if not sphere:
+        lines.append(f"clusters of {_shape(problem.clusters)}")
+    tested = problem.test_mixture
     trained = (problem.rho, problem.delta if sphere else problem.clusters)
     if (tested.rho, tested.delta if sphere else problem.test_clusters) != trained:
+        clusters = rf"$\Delta={tested.delta:g}$" if sphere else _shape(problem.test_clusters)
         lines.append(rf"error on $\rho={tested.rho:g}$,  {clusters}")
     if run.failure is not None:
         lines.append(f"shaded: step {run.failure.step} could not be solved")
@@ -162,13 +139,6 @@ def _title(run: Trajectory) -> str:
     return "\n".join(lines)
 
 
-def _shape(clusters: Clusters) -> str:
+def _shape(clusters: Any) -> str:
     """Describe clusters in a few words."""
     return f"{clusters.features} features, separation {clusters.separation:.3g}"
-
-
-def _value(value: float | tuple[float, ...]) -> str:
-    """Return a number, or the ends of a schedule."""
-    if isinstance(value, tuple):
-        return rf"{_value(value[0])}\ldots {_value(value[-1])}" if value else r"\emptyset"
-    return r"\infty" if value == np.inf else f"{value:g}"

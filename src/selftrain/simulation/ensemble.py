@@ -309,12 +309,8 @@ class Ensemble:
         limits: bool = True,
     ) -> Figure:
         """Draw the runs with error bars, the theory as lines; one `panel` of them on `ax`."""
-        from ..plots.classes import plot_class_runs
         from ..plots.ensemble import plot_ensemble
 
-        if self.classes > 2:
-            run: Any = trajectory
-            return plot_class_runs(self, run, panel=panel, ax=ax, spread=spread)
         return plot_ensemble(self, trajectory, panel=panel, ax=ax, spread=spread, limits=limits)
 
     def _repr_html_(self) -> str:

@@ -83,8 +83,10 @@
       sent = "";
       picture.fault("The server does not answer: is `selftrain explore` still running?", null);
     }
-    for (const name of ["delta", "delta_u"]) {
-      element(name).closest(".control").classList.toggle("unused", now.texts.shape.trim() !== "");
+    const shape = now.texts.shape.trim() !== "", three = now.texts.classes.trim() !== "";
+    const unused = { delta: shape, delta_u: shape || three, rho: three, rho_u: three };
+    for (const [name, is] of Object.entries(unused)) {
+      element(name).closest(".control").classList.toggle("unused", is);
     }
     rememberSoon();
   }

@@ -1,7 +1,8 @@
-"""A shape of clusters as a text, which stands in a field of the page and in its address.
+"""Clusters as texts, which stand in fields of the page and in its address: anisotropic ones, and
+three classes.
 
 Along the directions in which its covariance is diagonal a shape is two numbers per direction: the
-mean, and the variance of the noise. Neither theory nor simulation knows more of it, so this text is
+mean, and the variance of the noise. Neither theory nor simulation uses more of it, so this text is
 the whole shape.
 """
 
@@ -12,7 +13,7 @@ import numpy as np
 from ..errors import InvalidInput
 from ..mixture.clusters import Clusters
 
-__all__ = ["MOST_DIRECTIONS", "read_shape", "repeated", "write_shape"]
+__all__ = ["DISTANCE", "read_classes", "read_shape", "repeated", "write_shape"]
 
 MOST_DIRECTIONS = 100
 """Directions of a shape: with more, an answer would no longer follow a slider."""
@@ -20,14 +21,19 @@ MOST_DIRECTIONS = 100
 LARGEST_MEAN, SMALLEST_VARIANCE, LARGEST_VARIANCE = 100.0, 1e-4, 1e4
 
 ACCEPTED = (
-    f"mean:variance of each direction is accepted, with commas, up to {MOST_DIRECTIONS} of them; "
+    f"must be mean:variance of each direction, with commas, up to {MOST_DIRECTIONS} of them; "
     f"means up to {LARGEST_MEAN:g}, not all zero, variances from {SMALLEST_VARIANCE:g} to "
     f"{LARGEST_VARIANCE:g}"
 )
 
+DISTANCE = 2.0
+"""Of the centres of three classes: as far as those of two classes are apart."""
+
+SMALLEST_PROPORTION = 0.01
+
 
 def read_shape(text: str) -> Clusters | None:
-    """The shape that a text describes, or None for nothing.
+    """Return the shape that a text describes, or None if it is empty.
 
     >>> read_shape("1:0.5, 0.3:2")
     Clusters(2 features, one covariance, separation 1.43003)
@@ -44,7 +50,7 @@ def read_shape(text: str) -> Clusters | None:
 
 
 def _pair(part: str) -> tuple[float, float]:
-    """Mean and variance of one direction."""
+    """Read mean and variance of one direction."""
     try:
         mean, variance = (float(number) for number in part.split(":"))
     except ValueError:
@@ -55,23 +61,42 @@ def _pair(part: str) -> tuple[float, float]:
 
 
 def write_shape(clusters: Clusters) -> str:
-    """The text of a shape with one covariance, to five digits.
+    """Return the text of a shape with one covariance, to five digits.
 
     >>> write_shape(Clusters(mean=[1.0, 0.3], covariance=[0.5, 2.0]))
     '0.3:2,1:0.5'
     """
-    if clusters.pair:
-        raise InvalidInput("clusters", clusters, "a shape with one covariance is accepted here")
+    if clusters.pair or clusters.classes > 2:
+        raise InvalidInput("clusters", clusters, "must have two classes and one covariance here")
     if clusters.features > MOST_DIRECTIONS:
-        accepted = f"up to {MOST_DIRECTIONS} directions are accepted here: use Clusters.reduce"
+        accepted = f"must have up to {MOST_DIRECTIONS} directions here: use Clusters.reduce"
         raise InvalidInput("clusters", clusters, accepted)
     variances, means = clusters.spectrum
     return ",".join(f"{m:.5g}:{v:.5g}" for m, v in zip(means, variances, strict=True))
 
 
 def repeated(clusters: Clusters, times: int) -> Clusters:
-    """A system `times` as large with the same theory: every direction comes so often, its mean
-    shared between them.
+    """Return a system `times` as large with the same theory: every direction comes so often, its
+    mean shared between them.
     """
     mean = np.repeat(clusters.mean, times) / np.sqrt(times)
     return Clusters(mean=mean, covariance=np.repeat(clusters.covariance, times))
+
+
+def read_classes(text: str) -> list[float] | None:
+    """Return the proportions of three classes, or None if the text is empty.
+
+    >>> read_classes("0.5, 0.3, 0.2")
+    [0.5, 0.3, 0.2]
+    """
+    if not text.strip():
+        return None
+    try:
+        proportions = [float(part) for part in text.split(",")]
+    except ValueError:
+        proportions = []
+    large = all(one >= SMALLEST_PROPORTION for one in proportions)
+    if not (len(proportions) == 3 and large and abs(sum(proportions) - 1) <= 1e-9):
+        accepted = f"must be three numbers from {SMALLEST_PROPORTION:g}, with commas, of sum 1"
+        raise InvalidInput("classes", text, accepted)
+    return proportions

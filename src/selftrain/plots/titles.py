@@ -1,4 +1,4 @@
-"""Words for the pictures of a sweep: quantities, and what all points share."""
+"""Words for pictures: quantities, and the settings of a problem and a recipe in symbols."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..parameters import PARAMETERS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import xarray as xr
 
@@ -33,6 +33,9 @@ WORDS = {
 LONGEST = 78
 """Characters of a line."""
 
+RIDGES = ("lambda_l", "lambda_u")
+"""Shown even if they have their default: no run is understood without them."""
+
 
 def words(name: str) -> str:
     """Return what a quantity is called.
@@ -45,8 +48,26 @@ def words(name: str) -> str:
     return PARAMETERS[name].label.lower() if name in PARAMETERS else name.replace("_", " ")
 
 
+def settings(values: Mapping[str, Any]) -> str:
+    """Return the ridges, and fields of problem and recipe that differ from their defaults.
+
+    >>> settings({"rho": 0.4, "sharpness": float("inf"), "threshold": 0.0, "loss": "squared"})
+    '$\\\\rho=0.4$, hard labels, squared loss'
+    """
+    lines = [""]
+    for name, value in values.items():
+        usual = name in PARAMETERS and name not in RIDGES and value == PARAMETERS[name].default
+        if usual or not isinstance(value, (int, float, str, list, tuple)):
+            continue
+        piece = _piece(name, value)
+        if len(lines[-1]) + len(piece) > LONGEST:
+            lines.append("")
+        lines[-1] += f", {piece}" if lines[-1] else piece
+    return "\n".join(lines)
+
+
 def shared(data: xr.Dataset, shown: Sequence[str]) -> str:
-    """Return the title of a sweep: the quantity, and in a second line what all points share."""
+    """Return the title of a sweep: the quantity, and below it what all points share."""
     values: dict[str, Any] = {
         **json.loads(data.attrs.get("problem", "{}")),
         **json.loads(data.attrs.get("recipe", "{}")),
@@ -59,36 +80,23 @@ def shared(data: xr.Dataset, shown: Sequence[str]) -> str:
     if steps is not None:
         reach = "within" if list(shown) == ["collapsed_at"] else "after"
         title = f"{title} {reach} {steps} step{'' if steps == 1 else 's'}".lstrip()
-    usual = _defaults()
-    pieces = [
-        _piece(name, value)
-        for name, value in values.items()
-        if isinstance(value, (int, float, str)) and value != usual.get(name)
-    ]
-    lines, line = [title[:1].upper() + title[1:]] if title else [], ""
-    for piece in pieces:
-        if len(line) + len(piece) > LONGEST:
-            lines.append(line)
-            line = ""
-        line = f"{line}, {piece}" if line else piece
-    return "\n".join([*lines, line] if line else lines)
+    return "\n".join(filter(None, (title[:1].upper() + title[1:], settings(values))))
 
 
 def _piece(name: str, value: Any) -> str:
     """Return a parameter and its value, in words or with its symbol."""
-    if name == "sharpness" and value == "inf":
+    if name == "sharpness" and value in ("inf", float("inf")):
         return "hard labels"
     if name == "fix_bias":
         return "bias fixed" if value else "bias trained"
     if name == "loss":
         return f"{value} loss"
     symbol = PARAMETERS[name].symbol if name in PARAMETERS else ""
-    number = f"{value:g}" if isinstance(value, float) else str(value)
-    return f"${symbol}={number}$" if symbol else f"{name.replace('_', ' ')} {number}"
+    return f"${symbol}={_number(value)}$" if symbol else f"{words(name)} {_number(value)}"
 
 
-def _defaults() -> dict[str, Any]:
-    """Return the default recipe, and the loss."""
-    from ..recipe import Recipe
-
-    return Recipe().to_dict() | {"loss": "logistic"}
+def _number(value: Any) -> str:
+    """Return a number, or the ends of a schedule."""
+    if isinstance(value, (list, tuple)):
+        return rf"{_number(value[0])}\ldots {_number(value[-1])}" if value else r"\emptyset"
+    return f"{value:g}" if isinstance(value, float) else str(value)
