@@ -24,23 +24,26 @@ WARM   := $(VENV)/.warm
 WORKERS ?= 2
 CONSTRAINTS ?= constraints.txt
 AXE    := 4.11.1
+MAIN_RESULTS := heuristics relative-error ablation annealing cosine
 
 .PHONY: setup run report paper check fast test lint format docs bench bench-check coverage wheel wheel-check browser robustness clean
 
 setup: $(WARM)
 
 run: $(READY)
-	@$(BIN)/python -m selftrain.report README.md --out out
+	@$(BIN)/python -m pages.first README.md --out out
 
+# The main results, which need no simulation, come first: the page has them after a minute.
 report: $(READY)
-	$(BIN)/python -m selftrain.report.quick --out out/report
+	$(BIN)/selftrain paper run $(MAIN_RESULTS) --quick --out out/report
+	$(BIN)/selftrain paper run --quick --out out/report
 
 paper: $(READY)
 	$(PIP) install --constraint $(CONSTRAINTS) mlxtend
 	$(BIN)/selftrain paper run --quick --out out/quick
 	$(BIN)/selftrain paper run --out out/paper
-	$(BIN)/python -m selftrain.report.document out/paper docs out/quick
-	$(BIN)/python -m selftrain.report.pictures docs
+	$(BIN)/python -m pages.paper_pages out/paper docs out/quick
+	$(BIN)/python -m pages.pictures docs
 
 check: $(TESTED)
 	@$(MAKE) --no-print-directory --jobs 2 --output-sync lint fast

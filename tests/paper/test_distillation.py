@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from selftrain.paper.computations import rare_class
+from selftrain.paper.computations import unequal_classes
 from selftrain.paper.computations.distillation import (
     RIDGES,
     check,
@@ -82,16 +82,16 @@ def test_three_classes_weighed_equally() -> None:
     """The essential numbers: errors and recalls after two steps of two ways; the first fit without
     weights is that of the plain protocol.
     """
-    plain = rare_class.rare_class(3, "heuristics", 1)
-    weighted = rare_class.rare_class(3, "weighted", 1)
+    plain = unequal_classes.rare_class(3, "heuristics", 1)
+    weighted = unequal_classes.rare_class(3, "weighted", 1)
     assert plain["error"][0] == pytest.approx(0.2472, abs=5e-4)
     assert weighted["error"][0] == pytest.approx(0.2391, abs=5e-4)
     assert plain["recall"][-1, 2] < 0.1 < 0.3 < weighted["recall"][-1, 2]
     for made in (plain, weighted):
-        shares = np.array(rare_class.setting(3).proportions)
+        shares = np.array(unequal_classes.setting(3).proportions)
         assert made["best_error"] < made["error"][-1]
         assert made["best_error"] == pytest.approx(1 - shares @ made["best_recall"], abs=1e-9)
-    runs = [rare_class.rare_class_run(3, "weighted", 1, 400, seed) for seed in range(8)]
+    runs = [unequal_classes.rare_class_run(3, "weighted", 1, 400, seed) for seed in range(8)]
     for t in (0, 1):
         errors = [run["error"][t] for run in runs]
         sem = np.std(errors, ddof=1) / math.sqrt(8)
@@ -99,17 +99,17 @@ def test_three_classes_weighed_equally() -> None:
 
 
 def test_equal_proportions_need_no_weights(monkeypatch: pytest.MonkeyPatch) -> None:
-    there = rare_class.setting(3)._replace(proportions=(1 / 3, 1 / 3, 1 / 3))
-    monkeypatch.setattr(rare_class, "setting", lambda classes: there)
+    there = unequal_classes.setting(3)._replace(proportions=(1 / 3, 1 / 3, 1 / 3))
+    monkeypatch.setattr(unequal_classes, "setting", lambda classes: there)
     errors = [
-        solve(rare_class.protocol(3, way, 0), tolerance=1e-4).error[0]
+        solve(unequal_classes.protocol(3, way, 0), tolerance=1e-4).error[0]
         for way in ("heuristics", "weighted")
     ]
     assert errors[0] == pytest.approx(errors[1], rel=1e-4)
 
 
 def test_ways_use_the_samples_they_say() -> None:
-    weighted = rare_class.protocol(10, "weighted", 2)
+    weighted = unequal_classes.protocol(10, "weighted", 2)
     assert sum(group.alpha for group in weighted.groups[:10]) == pytest.approx(2.0)
     totals = [use.weight * weighted.groups[use.group].alpha for use in weighted.fits[0].uses]
     assert totals == pytest.approx([0.2] * 10)

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from selftrain.paper.entry import Figure, Judged
+from selftrain.paper.formulas import to_html
 from selftrain.paper.registry import IDS, figure
 from selftrain.paper.ruling import Bar, below, decided
-from selftrain.report.formulas import to_html
 
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "plots")]

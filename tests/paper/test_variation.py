@@ -13,10 +13,10 @@ import pytest
 import selftrain
 from selftrain import Problem, Recipe, solve
 from selftrain.errors import InvalidInput
+from selftrain.paper.formulas import to_html
 from selftrain.paper.registry import IDS, figure
 from selftrain.paper.run import run
 from selftrain.paper.variation import parameters
-from selftrain.report.formulas import to_html
 
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "plots")]

@@ -51,7 +51,7 @@ def test_every_module_that_solving_loads_is_part_of_its_digest() -> None:
 
 def test_drawing_and_storing_are_no_part_of_it() -> None:
     rooms = {name.split(".")[1] for name in modules(simulate)}
-    assert rooms.isdisjoint({"plots", "sweeps", "cli", "report", "bench", "tuning", "paper"})
+    assert rooms.isdisjoint({"plots", "sweeps", "cli", "bench", "tuning", "paper"})
 
 
 def test_an_import_that_leads_nowhere_is_refused(figure: Path) -> None:

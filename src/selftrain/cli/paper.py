@@ -85,6 +85,7 @@ def run_figures(
     as_json: AsJson = False,
 ) -> None:
     """Compute, draw and judge figures; stored points are reused."""
+    from ..paper.html_page import write_page
     from ..paper.run import run
     from ..runtime.parallel import whole_workers
 
@@ -95,7 +96,7 @@ def run_figures(
     except KeyboardInterrupt:
         remark("Interrupted: finished points are stored; run the same command again to resume.")
         raise
-    _write_page(folder, quick, [one.id for one in outcomes])
+    write_page(folder, quick, [one.id for one in outcomes])
     if as_json:
         made = [{**vars(one), "failures": list(one.failures)} for one in outcomes]
         print_json({"figures": made, "out": str(folder)})
@@ -126,22 +127,6 @@ def _changes(given: list[str]) -> dict[str, tuple[float, ...]]:
     return found
 
 
-def _write_page(folder: Path, quick: bool, made: list[str]) -> None:
-    """Write an HTML page of all figures of this kind in the folder."""
-    from ..paper.registry import IDS
-    from ..paper.run import read_record
-    from ..report.full_run import judged
-    from ..report.page import claims_list, figure_section, page
-    from ..runtime.files import write_text
-
-    names = dict.fromkeys([*IDS, *made])
-    found = [read_record(folder, name) for name in names if (folder / f"{name}.png").is_file()]
-    records = [judged(one) for one in found if one is not None and one["quick"] == quick]
-    sections = [*(figure_section(one, folder) for one in records), claims_list(records)]
-    title = "The paper, figure by figure" + (": quick versions" if quick else "")
-    write_text(folder / "index.html", page(title, "", sections))
-
-
 def _folder(out: Path | None, quick: bool) -> Path:
     return out or Path("out", "quick" if quick else "paper")
 
@@ -149,8 +134,7 @@ def _folder(out: Path | None, quick: bool) -> Path:
 def _about(one: Any, quick: bool, folder: Path) -> dict[str, Any]:
     from ..paper.run import read_record
     from ..paper.variation import parameters
-    from ..report.counts import count
-    from ..report.full_run import judged
+    from ..paper.verdicts import count, judged
     from ..sweeps import Store
 
     store = Store(folder / "points.db")
@@ -178,8 +162,7 @@ def _about(one: Any, quick: bool, folder: Path) -> dict[str, Any]:
 
 def _show(outcomes: list[FigureOutcome], folder: Path) -> None:
     from ..paper.variation import NOT_JUDGED
-    from ..report.counts import claims_of, count, findings_of, verdict
-    from ..report.full_run import judged
+    from ..paper.verdicts import claims_of, count, findings_of, judged, verdict
 
     rows: list[tuple[str, ...]] = []
     for one in outcomes:

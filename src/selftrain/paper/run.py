@@ -53,7 +53,6 @@ def run(
     progress: ProgressOption = None,
     notice: Callable[[str], None] = print,
     changes: Mapping[str, Any] | None = None,
-    drawn: Callable[[FigureOutcome], None] | None = None,
 ) -> list[FigureOutcome]:
     """Reproduce figures into a folder.
 
@@ -65,7 +64,6 @@ def run(
         progress: None, True, False or a function of a `ProgressReport` (`runtime.progress`).
         notice: called for stored points that are damaged, which are recomputed.
         changes: parameters to change; the files are then named by the changes, too.
-        drawn: called with each figure as soon as its files are written.
     """
     asked = [varied(one, changes) for one in figures(names)] if changes else figures(names)
     folder = writable(Path(out))
@@ -86,8 +84,6 @@ def run(
     drawing: dict[str, float] = {}
     for name, (record, seconds) in _finish_all(whole, store, quick, folder, workers, progress):
         made[name], drawing[name] = FigureOutcome(name, record), seconds
-        if drawn is not None:
-            drawn(made[name])
     points = {one.id: sum(t.taken(store) for t in tasks[one.id].values()) for one in whole}
     _write_times(folder, points, drawing, time.perf_counter() - begin)
     return [made.get(one.id, FigureOutcome(one.id, None, failed[one.id])) for one in asked]

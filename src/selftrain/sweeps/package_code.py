@@ -11,7 +11,7 @@ from ..runtime.source_files import check_imports, sources, sources_digest
 from .introspection import PACKAGE
 
 ROOT = Path(__file__).parents[1]
-NOT_COMPUTING = ("cli", "explorer", "plots", "report", "runtime", "sweeps", "__init__.py")
+NOT_COMPUTING = ("cli", "explorer", "plots", "runtime", "sweeps", "__init__.py")
 """Parts of the package that no computed value depends on."""
 
 

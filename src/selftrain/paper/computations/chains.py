@@ -1,8 +1,8 @@
-r"""Tuned self-training against its length: T = 1, 2, 4, ..., each T tuned apart.
+r"""Self-training against its length T = 1, 2, 4, ...: tuned for each T, or at fixed ridges.
 
-Behind the figures of Section 4 and 5 of the paper: errors relative to supervised learning, cosines,
-optimal ridges and annealing, susceptibilities. A point is a whole chain of T, because the optimum
-at T/2 is the natural place to start from at T.
+Behind the figures of Sections 4 and 5 of the paper: errors relative to supervised learning,
+cosines, optimal ridges and annealing, hardness of the labels, susceptibilities. A point is a whole
+chain of T, because the search at T begins at the optimum of T/2.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from numpy.polynomial.legendre import leggauss
 from scipy.optimize import minimize
 
 from ...arrays import Array
@@ -19,7 +20,7 @@ from ...errors import NoGradient, StageError
 from ...parameters import LARGEST_RIDGE, SEARCH_BOUNDS, SMALLEST_RIDGE
 from ...problem import Problem
 from ...recipe import Recipe
-from ...sweeps import Computation, Output
+from ...sweeps import Computation
 from ...theory.bayes import BayesLimits, bayes_error
 from ...theory.solve import solve
 from ...tuning.optimum import Optimum
@@ -29,8 +30,8 @@ from ...tuning.supervised import (
     labeled_optimum,
     supervised_optimum,
 )
-from .hardness import hardness
-from .tuned import TOLERANCE, tuned
+from .outputs import outputs
+from .tuned import TOLERANCE, constants, tuned
 
 MEASURED = ("error", "one_minus_cosine", "q", "m", "bias", "chi")
 RIDGES = ("lambda_l", "lambda_u")
@@ -42,8 +43,13 @@ CHOSEN = ("lambda_l", "lambda_u", "threshold", "annealing")
 ALONG = (0.0, 0.25, 0.5, 0.75, 1.0)
 """Where along a run the hardness of the labels is measured, as shares of T; 0 is step 1."""
 
+REACH = 12.0
+"""Gaussian tails beyond so many standard deviations are left out: below 1e-32."""
+
+PANELS, NODES = 64, 12
+
 FADED_SEARCH = 60
-"""Runs of a search among recipes whose weights fade: two coordinates, one of them at its bound."""
+"""Runs per coordinate of a search among recipes whose weights fade."""
 
 
 def chain(
@@ -55,11 +61,11 @@ def chain(
     heuristics: bool,
     longest: int,
 ) -> dict[str, Any]:
-    """The tuned run of every T = 1, 2, 4, ..., `longest`, at its last step.
+    """Tune the run of every T = 1, 2, 4, ..., `longest`, and measure its last step.
 
-    Batches of less than a point per feature shrink the weights by a factor per step. Where they
-    underflow, balanced classes still have a direction (`theory.faded`), imbalanced
-    ones have none: then what depends on it is NaN.
+    Batches of less than one sample per feature shrink the weights by a factor per step. Where the
+    weights underflow, balanced classes still have a direction (`theory.faded`); imbalanced ones
+    have none, and what depends on it is NaN.
 
     Arguments:
         selection: tune the threshold too.
@@ -93,11 +99,11 @@ def chain(
 
 
 def plain_starts(length: int, last: Optimum | None = None) -> Iterator[Recipe]:
-    """The two valleys seen, at the upper bound of the first ridge and far below it; the optimum at
-    half the length.
+    """Yield starts in the two valleys of the error, and the optimum of half the length.
 
-    Its ridge is halved, as the best one is; and kept, because a halved one may be too small for the
-    solver.
+    The valleys are at the upper bound of the first ridge and far below it. The optimum comes with
+    half its ridge, as the best ridge halves with T, and unchanged where that may be too small for
+    the solver.
     """
     if last is not None:
         yield longer(last.recipe)
@@ -109,8 +115,8 @@ def plain_starts(length: int, last: Optimum | None = None) -> Iterator[Recipe]:
 
 
 def helped_starts(length: int, last: Optimum | None = None) -> Iterator[Recipe]:
-    """With the bias fixed, labels that are hard at the end or hardly annealed; the optimum at half
-    the length.
+    """Yield starts with both heuristics: labels that become hard, labels that are hardly annealed,
+    and the optimum of half the length.
     """
     if last is not None:
         yield longer(last.recipe)
@@ -121,7 +127,7 @@ def helped_starts(length: int, last: Optimum | None = None) -> Iterator[Recipe]:
 
 
 def selected(problem: Problem, plain: Optimum, last: Optimum | None = None) -> Optimum:
-    """The best threshold too: from the best recipe without one, which it is never worse than."""
+    """Tune the threshold too; the result is never worse than `plain`, the optimum without one."""
     starts = [] if last is None else [longer(last.recipe)]
     if last is None or problem.steps <= SETTLED:
         starts.append(plain.recipe.replace(threshold=0.3))
@@ -133,7 +139,7 @@ def selected(problem: Problem, plain: Optimum, last: Optimum | None = None) -> O
 
 
 def longer(recipe: Recipe) -> Recipe:
-    """A recipe for twice the steps: half the ridge, unless its upper bound stops it."""
+    """Return a recipe for twice the steps: half the ridge, unless that is at its upper bound."""
     ridge = _number(recipe.lambda_u)
     return recipe.replace(
         lambda_u=ridge if ridge > 0.5 * LARGEST_RIDGE else max(ridge / 2, 2 * SMALLEST_RIDGE),
@@ -147,7 +153,7 @@ def _row(best: Optimum) -> dict[str, Any]:
     batch = (float(best.problem.unlabeled.rho[-1]), float(best.problem.unlabeled.delta[-1]))
     return {
         **{name: float(getattr(run, name)[-1]) for name in MEASURED},
-        **{name: _number(getattr(best.recipe, name)) for name in CHOSEN},
+        **constants(best.recipe, *CHOSEN),
         **_references(best.labeled_only, best.supervised, best.bayes),
         "hardness": _hardness_along(best),
         "hardness_soft": hardness(*before, *batch, 1.0),
@@ -157,9 +163,7 @@ def _row(best: Optimum) -> dict[str, Any]:
 
 
 def _hardness_along(best: Optimum) -> Array:
-    """The hardness of the labels at some steps of the run, each made by the model of the step
-    before.
-    """
+    """Return the hardness of the labels at some steps; each labels with the model before it."""
     run, steps = best.trajectory, best.problem.steps
     sharpness, batches = best.recipe.at_steps(steps).sharpness, best.problem.unlabeled
     made = []
@@ -171,18 +175,48 @@ def _hardness_along(best: Optimum) -> Array:
     return np.array(made)
 
 
+def hardness(m: float, q: float, bias: float, rho: float, delta: float, sharpness: float) -> float:
+    r"""Compute $E|\tanh(\gamma\tilde h/2)|$ for logits $\tilde h = s m + B + \sqrt{q\Delta}\,g$.
+
+    Arguments:
+        m, q, bias: the model that labels.
+        rho, delta: the batch.
+        sharpness: $\gamma$.
+
+    >>> round(hardness(0.0, 1.0, 0.0, 0.5, 1.0, 1e9), 6)
+    1.0
+    >>> abs(hardness(1e-9, 1e-12, 0.5, 0.3, 1.0, 2.0) - math.tanh(0.5)) < 1e-6
+    True
+    """
+    nodes, weights = leggauss(NODES)
+    spread = math.sqrt(q * delta)
+    total = 0.0
+    for sign, share in ((1.0, rho), (-1.0, 1.0 - rho)):
+        kink = float(np.clip(-(sign * m + bias) / spread, -REACH, REACH))
+        scale = 1.0 / (sharpness * spread)
+        fine = kink + np.outer([-1.0, 1.0], np.geomspace(min(scale, 1.0) * 1e-2, 2 * REACH, PANELS))
+        edges = np.unique(np.clip(np.append(fine, [kink, -REACH, REACH]), -REACH, REACH))
+        half, centre = 0.5 * np.diff(edges), 0.5 * (edges[1:] + edges[:-1])
+        g = centre[:, None] + half[:, None] * nodes
+        density = np.exp(-0.5 * g**2) / math.sqrt(2 * math.pi)
+        values = np.abs(np.tanh(0.5 * sharpness * (sign * m + bias + spread * g))) * density
+        total += share * float(half @ values @ weights)
+    return total
+
+
 def _at_the_end(best: Optimum) -> bool:
-    """Whether the ridge of the steps is at a bound that was raised, because runs below it are not
-    confirmed.
+    """Return whether the ridge of the steps is at a bound that was raised because the solver
+    confirms no run below it.
     """
     low = best.bounds["lambda_u"][0]
     return low > SMALLEST_RIDGE and _number(best.recipe.lambda_u) < 1.05 * low
 
 
 def _faded_row(problem: Problem, start: Recipe, selection: bool) -> tuple[Recipe, dict[str, Any]]:
-    """The best recipe among those whose weights fade, from a start on, and its row.
+    """Return the best recipe whose weights fade, and its row.
 
-    The direction has forgotten step 0 by then, so the ridge of the labelled fit stays as it is.
+    The direction no longer depends on step 0, so the ridge of the labelled fit stays that of the
+    start.
     """
     bounds = [(math.log(SMALLEST_RIDGE), math.log(LARGEST_RIDGE)), SEARCH_BOUNDS["threshold"]]
     bounds = bounds if selection else bounds[:1]
@@ -221,7 +255,7 @@ def _faded_row(problem: Problem, start: Recipe, selection: bool) -> tuple[Recipe
     )
     best = recipe(found.x)
     end = solve(problem, best)
-    row |= {name: _number(getattr(best, name)) for name in CHOSEN}
+    row |= constants(best, *CHOSEN)
     row |= {name: float(getattr(end, name)[-1]) for name in ("error", "one_minus_cosine", "chi")}
     row |= {"q": math.exp(end.log_q[-1]), "m": 0.0, "bias": 0.0}
     return best, row
@@ -251,33 +285,53 @@ def _seconds(selection: bool, heuristics: bool, longest: int, **_: Any) -> float
     return steps * (0.005 if selection else 0.003 if heuristics else 0.0018)
 
 
-OVER_T = ("T",)
 CHAIN = Computation(
     chain,
     {
-        "T": Output("T", OVER_T),
-        "error": Output(r"\epsilon_g^{(T)}", OVER_T),
-        "one_minus_cosine": Output(r"1 - m^{(T)}/\sqrt{q^{(T)}}", OVER_T),
-        "q": Output("q^{(T)}", OVER_T),
-        "m": Output("m^{(T)}", OVER_T),
-        "bias": Output("B^{(T)}", OVER_T),
-        "chi": Output(r"\chi^{(T)}", OVER_T),
-        "lambda_l": Output(r"\lambda_L^*", OVER_T),
-        "lambda_u": Output(r"\lambda_U^*", OVER_T),
-        "threshold": Output(r"\Gamma^*", OVER_T),
-        "annealing": Output("a^*", OVER_T),
-        "along": Output("t/T", ("along",)),
-        "hardness": Output("E|2p - 1|", ("T", "along")),
-        "hardness_soft": Output("E|2p - 1|, a = 0", OVER_T),
-        "labeled_only": Output(r"\epsilon_g", OVER_T),
-        "supervised": Output(r"\epsilon_g^{(SL)}", OVER_T),
-        "supervised_any_ridge": Output(r"\epsilon_g^{(SL)}", OVER_T),
-        "supervised_one_minus_cosine": Output(r"1 - m^{(SL)}/\sqrt{q^{(SL)}}", OVER_T),
-        "bayes": Output(r"\epsilon_{Bayes}", OVER_T),
-        "bayes_all_labeled": Output(r"\epsilon_{Bayes}^{(SL)}", OVER_T),
-        "bayes_one_minus_cosine": Output(r"1 - \sqrt{M_{Bayes}}", OVER_T),
-        "first_order": Output(r"\|\nabla\epsilon_g^{(T)}\|_\infty", OVER_T),
-        "faded": Output("faded", OVER_T),
+        **outputs(
+            "T error lambda_l lambda_u threshold annealing labeled_only supervised bayes"
+            " first_order",
+            "T",
+            one_minus_cosine=r"1 - m^{(T)}/\sqrt{q^{(T)}}",
+            q="q^{(T)}",
+            m="m^{(T)}",
+            bias="B^{(T)}",
+            chi=r"\chi^{(T)}",
+            hardness_soft="E|2p - 1|, a = 0",
+            supervised_any_ridge=r"\epsilon_g^{(SL)}",
+            supervised_one_minus_cosine=r"1 - m^{(SL)}/\sqrt{q^{(SL)}}",
+            bayes_all_labeled=r"\epsilon_{Bayes}^{(SL)}",
+            bayes_one_minus_cosine=r"1 - \sqrt{M_{Bayes}}",
+            faded="faded",
+        ),
+        **outputs("", "along", along="t/T"),
+        **outputs("", "T", "along", hardness="E|2p - 1|"),
     },
     seconds=_seconds,
+)
+
+
+def fixed_ridge(
+    alpha_l: float, alpha_u: float, delta: float, lambda_l: float, lambda_u: float, longest: int
+) -> dict[str, Any]:
+    """Solve balanced runs of T = 1, 2, 4, ..., `longest` steps at fixed ridges, and return their
+    last step.
+    """
+    lengths = 2 ** np.arange(int(longest).bit_length())
+    recipe = Recipe(lambda_l, lambda_u)
+    runs = [
+        solve(Problem(alpha_l, alpha_u, 0.5, delta, steps=length), recipe)
+        for length in lengths.tolist()
+    ]
+    return {
+        "T": lengths,
+        "chi": np.array([run.chi[-1] for run in runs]),
+        "error": np.array([run.error[-1] for run in runs]),
+    }
+
+
+FIXED_RIDGE = Computation(
+    fixed_ridge,
+    outputs("T error", "T", chi=r"\chi^{(T)}"),
+    seconds=lambda longest, **_: 0.1 + 0.0005 * longest,
 )

@@ -20,12 +20,13 @@ from ...errors import StageError
 from ...problem import Problem
 from ...recipe import Recipe
 from ...simulation.simulate import simulate
-from ...sweeps import Computation, Output
+from ...sweeps import Computation
 from ...theory.bayes import bayes_error
 from ...theory.causal.known import before_reuse
 from ...theory.causal.solve import run_one_replicate
 from ...theory.solve import solve
 from ...theory.trajectory import Trajectory
+from .outputs import outputs
 
 UNIT = {"logistic": 1.0, "squared": 2.0}
 """Our ridge over that of the paper, by loss."""
@@ -213,35 +214,56 @@ def _ridges(recipe: Recipe, loss: str) -> Array:
     return np.array([recipe.lambda_l, *np.ravel(recipe.lambda_u)]) / UNIT[loss]
 
 
-_ERROR = Output(r"\epsilon_g")
-_OF_FIT = {"fit": Output("t", ("fit",)), "error": Output(r"\epsilon_g^{(t)}", ("fit",))}
+RELABELINGS: dict[str, dict[str, Any]] = {
+    "left out": {"batches": "fresh"},
+    "kept": {"batches": "fresh", "keep_labeled": 1.0},
+    "relabelled": {"batches": "labeled+fresh"},
+}
+"""What becomes of the labelled samples in a second fit, to a fresh batch with pseudo-labels."""
+
+
+def relabel(way: str, **setting: Any) -> dict[str, Any]:
+    """Return the smallest error of two fits, all ridges tuned, and the Bayes error."""
+    found = tuned(Problem(steps=1, **RELABELINGS[way], **setting), "linear")
+    return {
+        "error": found.error,
+        "spread": found.spread,
+        "first": float(found.run.error[0]),
+        "bayes": bayes_error(Problem(steps=1, **setting)).semi_supervised,
+    }
+
+
+_OF_FIT = outputs("", "fit", fit="t", error=r"\epsilon_g^{(t)}")
 
 CHECK = Computation(check, _OF_FIT, seconds=lambda **_: 0.1)
 CHECK_RUN = Computation(
-    check_run, dict(_OF_FIT), seconds=lambda features, alpha_l, **_: 3e-7 * features**2 * alpha_l
+    check_run, _OF_FIT, seconds=lambda features, alpha_l, **_: 3e-7 * features**2 * alpha_l
 )
 OPTIMUM = Computation(
     optimum,
     {
-        "fits": Output("t + 1", ("fits",)),
-        "error": Output(r"\epsilon_g", ("fits",)),
-        "ridge": Output(r"\lambda^*", ("fits", "place")),
-        "bayes": Output(r"\epsilon_{Bayes}"),
+        **outputs("", "fits", fits="t + 1", error=r"\epsilon_g"),
+        **outputs("", "fits", "place", ridge=r"\lambda^*"),
+        **outputs("bayes"),
     },
     seconds=lambda most, **_: 0.3 * most**2,
 )
 RELABELED = Computation(
     relabeled,
-    {
-        "error": _ERROR,
-        "spread": Output("difference of two replicates"),
-        "supervised": Output(r"\epsilon_g^{(0)}"),
-        "right": Output("share of right labels"),
-        "first_ridge": Output(r"\lambda^{(0)*}"),
-        "second_ridge": Output(r"\lambda^{(1)*}"),
-        "sharpness": Output(r"\gamma^*"),
-        "bayes": Output(r"\epsilon_{Bayes}"),
-    },
+    outputs(
+        "spread bayes",
+        error=r"\epsilon_g",
+        supervised=r"\epsilon_g^{(0)}",
+        right="share of right labels",
+        first_ridge=r"\lambda^{(0)*}",
+        second_ridge=r"\lambda^{(1)*}",
+        sharpness=r"\gamma^*",
+    ),
     seconds=lambda labels, **_: 3.0 if labels == "tuned" else 1.5,
 )
-STAGES = Computation(stages, dict(_OF_FIT), seconds=lambda steps, **_: 0.02 * steps)
+RELABEL = Computation(
+    relabel,
+    outputs("spread bayes", error=r"\epsilon_g^{(1)}", first=r"\epsilon_g^{(0)}"),
+    seconds=lambda **_: 4.0,
+)
+STAGES = Computation(stages, _OF_FIT, seconds=lambda steps, **_: 0.02 * steps)

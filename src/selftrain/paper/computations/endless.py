@@ -12,8 +12,9 @@ from scipy.special import ndtr
 from ...parameters import LARGEST_RIDGE, SMALLEST_RIDGE
 from ...problem import Problem
 from ...recipe import Recipe
-from ...sweeps import Computation, Output
+from ...sweeps import Computation
 from ...theory.faded import FadedState, faded_limit
+from .outputs import outputs
 
 
 def endless(alpha_u: float, delta: float) -> dict[str, Any]:
@@ -45,12 +46,12 @@ def endless(alpha_u: float, delta: float) -> dict[str, Any]:
 
 ENDLESS = Computation(
     endless,
-    {
-        "lambda_u": Output(r"\lambda_U^*"),
-        "error": Output(r"\epsilon_g^{(\infty)}"),
-        "cosine": Output(r"m/\sqrt{q}"),
-        "chi": Output(r"\chi^{(\infty)}"),
-        "ratio": Output(r"\epsilon_g^{(\infty)}/H(1/\sqrt\Delta)"),
-    },
+    outputs(
+        "lambda_u",
+        error=r"\epsilon_g^{(\infty)}",
+        cosine=r"m/\sqrt{q}",
+        chi=r"\chi^{(\infty)}",
+        ratio=r"\epsilon_g^{(\infty)}/H(1/\sqrt\Delta)",
+    ),
     seconds=lambda **_: 0.2,
 )

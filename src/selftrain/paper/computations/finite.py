@@ -1,5 +1,4 @@
-r"""Finite systems at the tuned recipe of T = 16, next to the theory: macroscopic quantities and
-laws.
+r"""Finite systems at the tuned recipe of T = 16: macroscopic quantities and laws, next to theory.
 
 $(\lambda_L, \lambda_U, \Gamma)$ minimise the error of the last step in the large-system limit
 (`subsec:cross-check`).
@@ -21,7 +20,8 @@ from ...sweeps import Computation, Output
 from ...theory.bayes import bayes_path
 from ...tuning.optimum import Optimum
 from .chains import CHOSEN, RIDGES, plain_starts, selected
-from .tuned import tuned
+from .outputs import outputs
+from .tuned import constants, tuned
 
 SHOWN = ("q", "m", "bias", "error")
 SYMBOLS = {"q": "q^{(t)}", "m": "m^{(t)}", "bias": "B^{(t)}", "error": r"\epsilon_g^{(t)}"}
@@ -31,22 +31,22 @@ LEVELS = np.linspace(0.02, 0.98, 25)
 
 @lru_cache(maxsize=16)
 def best(alpha_l: float, alpha_u: float, rho: float, delta: float, steps: int) -> Optimum:
-    """The tuned recipe with selection, and its theory."""
+    """Tune the ridges and the threshold."""
     problem = Problem(alpha_l, alpha_u, rho, delta, steps=steps)
     return selected(problem, tuned(problem, RIDGES, plain_starts(steps)))
 
 
 def theory(**setting: Any) -> dict[str, Any]:
-    """The large-system limit of the tuned run, over t."""
+    """Return the tuned run over t in the large-system limit."""
     found = best(**setting)
     run = found.trajectory
     values: dict[str, Any] = {name: getattr(run, name) for name in SHOWN}
-    chosen = {name: float(getattr(found.recipe, name)) for name in CHOSEN}
+    chosen = constants(found.recipe, *CHOSEN)
     return {"t": run.t, **values, **chosen, "bayes": bayes_path(run.problem)}
 
 
 def finite_run(features: int, seed: int, **setting: Any) -> dict[str, Any]:
-    """One system of N features that follows the tuned recipe, over t."""
+    """Simulate one system of N features at the tuned recipe, over t."""
     found = best(**setting)
     ensemble = simulate(
         found.trajectory.problem, found.recipe, features, [seed], probes=0, progress=False
@@ -66,7 +66,7 @@ class Law(NamedTuple):
 
 @lru_cache(maxsize=16)
 def laws(t: int, **setting: Any) -> dict[str, Law]:
-    """The laws of weights and selected training logits of step t.
+    """Return the laws of weights and selected training logits of step t.
 
     Bins and points come from the law alone, so they are the same for every system.
     """
@@ -99,7 +99,7 @@ def _at(
 
 
 def _samples(features: int, seed: int, **setting: Any) -> Callable[[int], dict[str, Array]]:
-    """Weights and selected training logits of one system, by the step."""
+    """Simulate one system; return its weights and selected training logits as a function of t."""
     found = best(**setting)
     ensemble = simulate(
         found.trajectory.problem,
@@ -119,15 +119,15 @@ def _samples(features: int, seed: int, **setting: Any) -> Callable[[int], dict[s
 
 
 def histogram(features: int, seed: int, shown: tuple[int, ...], **setting: Any) -> dict[str, Any]:
-    """Weights and selected training logits of one system at some steps as histograms, and the
-    densities of their laws on curves.
+    """Return histograms of weights and selected training logits of one system at some steps, and
+    the densities of their laws.
     """
     return _over_steps(_bins, features, seed, shown, setting)
 
 
 def shares(features: int, seed: int, shown: tuple[int, ...], **setting: Any) -> dict[str, Any]:
-    """The shares of weights and selected training logits of one system below some points at some
-    steps, next to the probabilities of their laws.
+    """Return the proportions of weights and selected training logits of one system below some
+    points at some steps, and the probabilities of their laws.
     """
     return {"level": LEVELS, **_over_steps(_below, features, seed, shown, setting)}
 
@@ -167,64 +167,46 @@ def _run_seconds(features: int, steps: int, **_: Any) -> float:
     return 0.01 + steps * features * 7e-6
 
 
-def _histogram_seconds(features: int, **_: Any) -> float:
-    return 0.5 + features * 5e-5
+_OVER_T = outputs("t", "t", **SYMBOLS)
+_STEP = outputs("", "step", step="t")
 
 
-OVER_T = {name: Output(symbol, ("t",)) for name, symbol in SYMBOLS.items()}
+def _of_both(name: str, symbol: str, dim: str) -> dict[str, Output]:
+    """Return an output of the weights and one of the logits."""
+    return {
+        f"{what}_{name}": Output(symbol.format(one), ("step", dim.format(what)))
+        for what, one in (("weights", r"w_i^{(t)}"), ("logits", r"u_\nu^{(t)}"))
+    }
+
 
 THEORY = Computation(
     theory,
     {
-        "t": Output("t", ("t",)),
-        **OVER_T,
-        "lambda_l": Output(r"\lambda_L^*"),
-        "lambda_u": Output(r"\lambda_U^*"),
-        "threshold": Output(r"\Gamma^*"),
-        "bayes": Output(r"\epsilon_{Bayes}^{(t)}", ("t",)),
+        **_OVER_T,
+        **outputs("", "t", bayes=r"\epsilon_{Bayes}^{(t)}"),
+        **outputs("lambda_l lambda_u threshold"),
     },
     seconds=lambda **_: 1.0,
 )
-
-RUN = Computation(finite_run, {"t": Output("t", ("t",)), **OVER_T}, seconds=_run_seconds)
-
-
-def _outputs(entries: Mapping[str, tuple[str, str]]) -> dict[str, Output]:
-    """Entries of weights and logits, each with its text and its dimension."""
-    return {
-        f"{what}_{name}": Output(text.format(symbol), ("step", dim.format(what)))
-        for what, symbol in (("weights", r"w_i^{(t)}"), ("logits", r"u_\nu^{(t)}"))
-        for name, (text, dim) in entries.items()
-    }
-
-
+RUN = Computation(finite_run, _OVER_T, seconds=_run_seconds)
 HISTOGRAM = Computation(
     histogram,
     {
-        "step": Output("t", ("step",)),
-        **_outputs(
-            {
-                "edge": ("edges of the bins of {}", "{}_bin_edge"),
-                "histogram": ("density of {}, histogram", "{}_bin"),
-                "curve": ("{}", "curve_point"),
-                "density": ("density of {}, law", "curve_point"),
-            }
-        ),
+        **_STEP,
+        **_of_both("edge", "edges of the bins of {}", "{}_bin_edge"),
+        **_of_both("histogram", "density of {}, histogram", "{}_bin"),
+        **_of_both("curve", "{}", "curve_point"),
+        **_of_both("density", "density of {}, law", "curve_point"),
     },
-    seconds=_histogram_seconds,
+    seconds=lambda features, **_: 0.5 + features * 5e-5,
 )
-
 SHARES = Computation(
     shares,
     {
-        "step": Output("t", ("step",)),
-        "level": Output("level", ("level",)),
-        **_outputs(
-            {
-                "share": (r"P({} \le x), sample", "level"),
-                "law": (r"P({} \le x), law", "level"),
-            }
-        ),
+        **_STEP,
+        **outputs("", "level", level="level"),
+        **_of_both("share", r"P({} \le x), sample", "level"),
+        **_of_both("law", r"P({} \le x), law", "level"),
     },
     seconds=_run_seconds,
 )

@@ -13,19 +13,18 @@ import numpy as np
 from ...errors import SelfTrainError
 from ...problem import Problem
 from ...recipe import Recipe
-from ...sweeps import Computation, Output
+from ...sweeps import Computation
 from ...theory.continuum.best_direction import best_direction
 from ...theory.continuum.continuous_time import continuum
 from ...theory.continuum.expansion import first_order, start_of
 from ...tuning.optimum import Optimum
 from .chains import RIDGES, plain_starts
+from .outputs import outputs
 from .tuned import tuned
 
 SHOWN = 401
 TIME_SCALES = 8.0
-"""The path is followed over this many time scales of the direction, as they are at its start, at
-least.
-"""
+"""The path is followed over at least this many time scales of the direction at its start."""
 
 
 def path(
@@ -65,28 +64,23 @@ def _best(problem: Problem) -> Optimum:
 
 
 def _time_scale(problem: Problem, recipe: Recipe) -> float:
-    r"""$\tau_M$: the time in which the odds M/(1 - M) grow by a factor e, on average until M =
-    0.99.
-    """
+    r"""Return $\tau_M$, the mean time in which the odds of M grow by a factor e, until M = 0.99."""
     scale = best_direction(problem, recipe).time_scale
     if scale is None:
-        raise SelfTrainError("the path does not come to M = 0.99, or begins beyond: no time scale")
+        raise SelfTrainError("no time scale: the path does not reach M = 0.99, or begins beyond it")
     return scale
 
 
 PATH = Computation(
     path,
     {
-        "tau": Output(r"\tau", ("point",)),
-        "squared_cosine": Output(r"M_\tau", ("point",)),
-        "tau_run": Output(r"\lambda_U^* t", ("run_point",)),
-        "squared_cosine_run": Output("M^{(t)}", ("run_point",)),
-        "apart": Output(r"\max_t |M^{(t)} - M_{\lambda_U t}|"),
-        "lambda_l": Output(r"\lambda_L^*"),
-        "lambda_u": Output(r"\lambda_U^*"),
-        "time_scale": Output(r"\tau_M"),
-        "error": Output(r"\epsilon_g^{(T)}"),
-        "bayes": Output(r"\epsilon_{Bayes}"),
+        **outputs("", "point", tau=r"\tau", squared_cosine=r"M_\tau"),
+        **outputs("", "run_point", tau_run=r"\lambda_U^* t", squared_cosine_run="M^{(t)}"),
+        **outputs(
+            "error bayes lambda_l lambda_u",
+            apart=r"\max_t |M^{(t)} - M_{\lambda_U t}|",
+            time_scale=r"\tau_M",
+        ),
     },
     seconds=lambda steps, **_: 3.0 + steps * 0.006,
 )

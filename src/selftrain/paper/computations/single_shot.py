@@ -8,27 +8,27 @@ from __future__ import annotations
 
 import itertools
 from functools import lru_cache
-from typing import Any
 
 from ...errors import StageError
 from ...problem import Problem
 from ...recipe import Recipe
 from ...simulation.simulate import simulate
-from ...sweeps import Computation, Output
+from ...sweeps import Computation
 from ...theory.solve import solve
 from ...theory.trajectory import Trajectory
 from ...tuning.optimum import Optimum
-from .tuned import tuned
+from .outputs import outputs
+from .tuned import constants, references, tuned
 
 
 @lru_cache(maxsize=256)
 def best(
     alpha_l: float, alpha_u: float, rho: float, delta: float, largest: float
 ) -> tuple[Optimum, Trajectory]:
-    """The best pair of ridges for T = 1 and its run.
+    """Return the search for the best pair of ridges for T = 1, and the run at that pair.
 
-    At very large ridges the error is flatter than any gradient can tell; so the bounds themselves
-    are compared with what the search found, at the full accuracy of the solver.
+    At very large ridges the error is too flat for a gradient; so the bounds themselves are compared
+    with the result of the search, at the full accuracy of the solver.
     """
     problem = Problem(alpha_l, alpha_u, rho, delta, steps=1)
     starts = [
@@ -43,8 +43,8 @@ def best(
 
 
 def _confirmed(problem: Problem, recipe: Recipe) -> Trajectory | None:
-    """The run at full accuracy; None where it cannot be confirmed (a best ridge near the smallest
-    one, beside a largest one).
+    """Return the run at full accuracy; None if it cannot be confirmed, as with one ridge near the
+    smallest and the other at the largest.
     """
     try:
         return solve(problem, recipe, 1e-12)
@@ -53,21 +53,18 @@ def _confirmed(problem: Problem, recipe: Recipe) -> Trajectory | None:
 
 
 def single_shot(**setting: float) -> dict[str, float]:
-    """The large-system limit at the best ridges."""
+    """Return the large-system limit at the best ridges."""
     found, run = best(**setting)
     return {
-        "lambda_l": float(run.recipe.lambda_l),
-        "lambda_u": float(run.recipe.lambda_u),  # type: ignore[arg-type]
+        **constants(run.recipe, "lambda_l", "lambda_u"),
+        **references(found),
         "error": float(run.error[-1]),
-        "labeled_only": found.labeled_only.error,
         "q": float(run.q[-1]),
-        "supervised": found.supervised.error,
-        "bayes": found.bayes.semi_supervised,
     }
 
 
 def single_shot_run(features: int, seed: int, **setting: float) -> dict[str, float]:
-    """One system of N features at the same ridges."""
+    """Simulate one system of N features at the same ridges."""
     _, run = best(**setting)
     ensemble = simulate(run.problem, run.recipe, features, [seed], probes=0, progress=False)
     return {
@@ -77,30 +74,15 @@ def single_shot_run(features: int, seed: int, **setting: float) -> dict[str, flo
     }
 
 
-def _run_seconds(features: int, alpha_u: float, **_: Any) -> float:
-    return 0.005 + features * (1 + alpha_u) * 3e-7
-
-
 SINGLE_SHOT = Computation(
     single_shot,
-    {
-        "lambda_l": Output(r"\lambda_L^*"),
-        "lambda_u": Output(r"\lambda_U^*"),
-        "error": Output(r"\epsilon_g^{(1)}"),
-        "labeled_only": Output(r"\epsilon_g"),
-        "q": Output("q^{(1)}"),
-        "supervised": Output(r"\epsilon_g^{(SL)}"),
-        "bayes": Output(r"\epsilon_{Bayes}"),
-    },
+    outputs(
+        "labeled_only supervised bayes lambda_l lambda_u", error=r"\epsilon_g^{(1)}", q="q^{(1)}"
+    ),
     seconds=lambda **_: 0.25,
 )
-
 SINGLE_SHOT_RUN = Computation(
     single_shot_run,
-    {
-        "error": Output(r"\epsilon_g^{(1)}"),
-        "one_minus_cosine": Output(r"1 - m/\sqrt q"),
-        "bias_to_norm": Output(r"B/\sqrt q"),
-    },
-    seconds=_run_seconds,
+    outputs("one_minus_cosine bias_to_norm", error=r"\epsilon_g^{(1)}"),
+    seconds=lambda features, alpha_u, **_: 0.005 + features * (1 + alpha_u) * 3e-7,
 )

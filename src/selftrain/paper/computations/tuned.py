@@ -8,6 +8,7 @@ the search begins at several recipes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -55,6 +56,20 @@ def tuned(
         except StageError:  # ridges too small to be confirmed: those above them are searched
             bounds, best = _raised(bounds, best)
     raise NoGradient("no recipe near the best one has a run that is confirmed")
+
+
+def references(best: Optimum) -> dict[str, float]:
+    """Return the errors that a tuned run is compared with."""
+    return {
+        "labeled_only": best.labeled_only.error,
+        "supervised": best.supervised.error,
+        "bayes": best.bayes.semi_supervised,
+    }
+
+
+def constants(recipe: Recipe, *names: str) -> dict[str, Any]:
+    """Return hyperparameters that are the same at every step, as numbers."""
+    return {name: float(np.ravel(getattr(recipe, name))[0]) for name in names}
 
 
 def _raised(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...sweeps import Grid, Task
-from ..computations.ablation import ABLATION, WAYS
+from ..computations.two_heuristics import ABLATION, WAYS
 from ..entry import Data, Drawn, Judged, fixed
 from ..judge import ROUNDING, judged, listed, listed_by
 from ..ruling import Bar, above, below, decided, everywhere, positive

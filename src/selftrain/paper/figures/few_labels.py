@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ...sweeps import Task
-from ..computations.few_labels import FEW_LABELS, FEW_LABELS_RUN
+from ..computations.two_heuristics import FEW_LABELS, FEW_LABELS_RUN
 from ..entry import Data, Drawn, Judged
 from ..judge import above_bayes, by_size, judged, listed, listed_by
 from ..ruling import Bar, at_full_size, below, decided, positive

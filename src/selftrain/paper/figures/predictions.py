@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ...sweeps import Grid, Task
-from ..computations.predictions import (
+from ..computations.prediction_checks import (
     ALGORITHM1,
     INFINITE_RIDGE,
     LAWS,

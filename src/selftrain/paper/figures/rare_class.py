@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...sweeps import Grid, Task
-from ..computations.rare_class import RARE_CLASS, RARE_CLASS_RUN, WAYS
+from ..computations.unequal_classes import RARE_CLASS, RARE_CLASS_RUN, WAYS
 from ..entry import Data, Drawn, Judged
 from ..judge import judged, listed, over_seeds
 from ..ruling import Bar, above, at_full_size, below, positive

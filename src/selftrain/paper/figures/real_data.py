@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...sweeps import Grid, Task
-from ..computations.real_rows import REAL_ROWS, RECIPES, THEORIES
+from ..computations.real_samples import REAL_ROWS, RECIPES, THEORIES
 from ..entry import Data, Drawn, Judged
 from ..judge import judged
 from ..ruling import Bar, at_full_size, below

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ...sweeps import Grid, Task
-from ..computations.relabel import RELABEL, WAYS
+from ..computations.distillation import RELABEL, RELABELINGS
 from ..entry import Data, Drawn, Judged
 from ..judge import judged, listed
 from ..ruling import Bar, above, at_full_size, everywhere, positive
@@ -17,7 +17,7 @@ MUCH = Bar(0.2, "a fifth of the error")
 
 
 def tasks(quick: bool) -> Mapping[str, Task]:
-    axes = {"label_noise": NOISES_QUICK if quick else NOISES, "way": tuple(WAYS)}
+    axes = {"label_noise": NOISES_QUICK if quick else NOISES, "way": tuple(RELABELINGS)}
     fixed = {"alpha_l": ALPHA_L, "alpha_u": ALPHA_U, "delta": DELTA, "rho": RHO}
     return {"relabel": Task(RELABEL, Grid(axes, fixed))}
 
@@ -28,7 +28,7 @@ def draw(data: Data) -> Drawn:
 
     found = data["relabel"]
     figure, axes = pic.canvas(1, 1, 6.0, 3.2)
-    colors = dict(zip(WAYS, pic.SERIES[1:], strict=False))
+    colors = dict(zip(RELABELINGS, pic.SERIES[1:], strict=False))
     for way, color in colors.items():
         pic.series(axes[0, 0], found.label_noise, found["error"].sel(way=way), color)
     pic.reference(axes[0, 0], found.label_noise, found["bayes"].isel(way=0))

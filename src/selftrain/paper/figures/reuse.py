@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ...sweeps import Grid, Task
-from ..computations.reuse import BOUNDS, REUSE
+from ..computations.data_reuse import BOUNDS, REUSE
 from ..entry import Data, Drawn, Judged
 from ..judge import agreement, judged, listed
 from ..ruling import Bar, above, at_full_size, below, decided, everywhere, positive

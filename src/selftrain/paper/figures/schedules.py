@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...sweeps import Grid, Task
-from ..computations.schedules import CONFIRMED, LIMIT, SCHEDULES, WAYS
+from ..computations.free_schedules import CONFIRMED, LIMIT, SCHEDULES, WAYS
 from ..entry import Data, Drawn, Judged
 from ..judge import judged, listed, listed_by, power_law
 from ..ruling import Bar, above, at_full_size, below, positive

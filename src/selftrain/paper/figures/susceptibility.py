@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...sweeps import Grid, Task
-from ..computations.fixed_ridge import FIXED_RIDGE
+from ..computations.chains import FIXED_RIDGE
 from ..entry import Data, Drawn, Judged, fixed
 from ..judge import judged, listed
 from ..ruling import at_full_size, positive

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ...sweeps import Grid, Task
-from ..computations.ten_digits import TEN_DIGITS, TEN_DIGITS_RUN
+from ..computations.real_samples import TEN_DIGITS, TEN_DIGITS_RUN
 from ..entry import Data, Drawn, Judged
 from ..judge import judged, listed
 from ..ruling import Bar, above, at_full_size, positive

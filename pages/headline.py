@@ -12,18 +12,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from ..paper.computations.tuned import tuned
-from ..parameters import SEARCH_BOUNDS
-from ..problem import Problem
-from ..recipe import Recipe
-from ..runtime.progress import ProgressOption
-from ..theory.bayes import BayesLimits, bayes_error
-from ..theory.solve import solve
-from ..theory.trajectory import Trajectory
-from ..tuning.supervised import SupervisedOptimum, supervised_optimum
+from selftrain.paper.computations.tuned import tuned
+from selftrain.parameters import SEARCH_BOUNDS
+from selftrain.problem import Problem
+from selftrain.recipe import Recipe
+from selftrain.runtime.progress import ProgressOption
+from selftrain.theory.bayes import BayesLimits, bayes_error
+from selftrain.theory.solve import solve
+from selftrain.theory.trajectory import Trajectory
+from selftrain.tuning.supervised import SupervisedOptimum, supervised_optimum
 
 if TYPE_CHECKING:
-    from ..simulation.ensemble import Ensemble
+    from selftrain.simulation.ensemble import Ensemble
 
 PROBLEM = Problem(alpha_l=0.5, alpha_u=2.0, rho=0.2, delta=0.75**2, steps=16)
 
@@ -115,7 +115,7 @@ def simulated(
         seeds: number of systems.
         progress: None, True, False or a function of a `ProgressReport` (`runtime.progress`).
     """
-    from ..simulation.simulate import simulate
+    from selftrain.simulation.simulate import simulate
 
     recipe = story.helped.run.recipe
     systems = simulate(story.problem, recipe, features, seeds, probes=0, progress=progress)

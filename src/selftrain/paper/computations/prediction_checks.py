@@ -19,13 +19,14 @@ from ...observables import generalization_error
 from ...problem import Problem
 from ...recipe import Recipe
 from ...simulation.simulate import simulate
-from ...sweeps import Computation, Output
+from ...sweeps import Computation
 from ...theory.bayes import bayes_error
 from ...theory.continuum.best_direction import best_direction
 from ...theory.continuum.expansion import first_order, measured_noise
 from ...theory.solve import solve
 from ...theory.trajectory import Trajectory
 from ..algorithm1 import picard
+from .outputs import outputs
 
 STEPS = 4
 CHANGING: dict[str, Any] = {
@@ -57,15 +58,13 @@ def _run() -> Trajectory:
 
 @lru_cache(maxsize=1)
 def _waves() -> Array:
-    """Wave vectors over the steps, about one over the size of a weight."""
+    """Return wave vectors over the steps, of the order of one over the size of a weight."""
     random = np.random.default_rng(0)
     return np.asarray(random.standard_normal((8, STEPS + 1)) / np.sqrt(_run().q))
 
 
 def _functions(paths: Array) -> Array:
-    """Functions of the weights of all steps, a row each: a kink, a jump, a largest value, a
-    product.
-    """
+    """Return functions of the weights of all steps: a kink, a jump, a maximum, a product."""
     first, second, third, last = paths[:, 0], paths[:, 1], paths[:, 2], paths[:, -1]
     return np.array(
         [np.abs(last), (first * last < 0).astype(float), paths.max(axis=1), second * third * last]
@@ -74,7 +73,9 @@ def _functions(paths: Array) -> Array:
 
 @lru_cache(maxsize=1)
 def _of_the_process() -> tuple[Array, Array, Array]:
-    """The characteristic function at the waves; means and standard deviations of the functions."""
+    """Return the characteristic function at the waves, and the mean and standard deviation of the
+    functions.
+    """
     law = _run().weights
     phase = _waves() @ law.mean
     decay = np.exp(-0.5 * np.einsum("ki,ij,kj->k", _waves(), law.covariance, _waves()))
@@ -88,7 +89,7 @@ def _of_the_process() -> tuple[Array, Array, Array]:
 
 @lru_cache(maxsize=1)
 def _logit_points() -> Array:
-    """Logits at which the law of each step and group has about the probabilities `LEVELS`."""
+    """Return logits where the law of each step and group has about the probabilities `LEVELS`."""
     points = []
     for t in range(1, STEPS + 1):
         drawn = _run().training_logits(t).sample(50_000, seed=t)
@@ -103,7 +104,7 @@ def _logit_points() -> Array:
 
 @lru_cache(maxsize=1)
 def _logit_law() -> Array:
-    """The probabilities of the law at these points."""
+    """Return the probabilities of the law at these points."""
     return np.array(
         [
             [
@@ -116,8 +117,8 @@ def _logit_law() -> Array:
 
 
 def laws_of_a_system(features: int, seed: int) -> dict[str, Any]:
-    """Weights, order parameters, errors and training logits of one system less what Predictions 1
-    to 4 say of them.
+    """Simulate one system; return its weights, order parameters, errors and training logits minus
+    those of Predictions 1 to 4.
     """
     run = _run()
     ensemble = simulate(
@@ -145,7 +146,7 @@ def laws_of_a_system(features: int, seed: int) -> dict[str, Any]:
 
 
 def _logit_shares(vectors: Any) -> Array:
-    """Shares of the training logits of each step and group below the points of the law."""
+    """Return the proportions of training logits below these points, by step and group."""
     shares = []
     for t in range(1, STEPS + 1):
         classes, chosen, logits = vectors.classes[t], vectors.selected[t], vectors.logits[t]
@@ -166,8 +167,8 @@ def small_step(
     threshold: float,
     fix_bias: bool,
 ) -> dict[str, Any]:
-    r"""One step with a small ridge: $\hat\chi$ and $q - R^2/q'$ (Prediction 5), and the change of
-    M next to $C M'(1 - M')\lambda_U$ (Prediction 6).
+    r"""Solve one step with a small ridge: $\hat\chi$ and $q - R^2/q'$ (Prediction 5), and the
+    change of M against $C M'(1 - M')\lambda_U$ (Prediction 6).
     """
     problem = Problem(alpha_l, alpha_u, rho, delta, steps=1)
     recipe = Recipe(lambda_l, lambda_u, threshold=threshold, fix_bias=fix_bias)
@@ -189,8 +190,8 @@ def small_step(
 def squared_run(
     alpha_l: float, alpha_u: float, rho: float, delta: float, lambda_l: float, lambda_u: float
 ) -> dict[str, Any]:
-    r"""A run with the squared loss over two time scales $\tau_M$, next to the curves of Prediction
-    8 as the paper writes them: the largest differences of M, m and B.
+    r"""Solve a run with the squared loss over two time scales $\tau_M$, and return the largest
+    differences of M, m and B from the curves of Prediction 8 as the paper writes them.
     """
     variance = 4 * rho * (1 - rho)
     tau_direction = 0.5 * delta / variance * (alpha_u - 1) * (delta + variance)
@@ -219,8 +220,8 @@ def turn(
     loss: str,
     fix_bias: bool,
 ) -> dict[str, Any]:
-    """The path in continuous time until the direction is found: 1 - M, the size of the bias over
-    the norm, the norm, and the rate C along it.
+    """Follow the path in continuous time until the direction is found: 1 - M, the size of the bias
+    over the norm, the norm, and the rate C.
     """
     problem = Problem(alpha_l, alpha_u, rho, delta, steps=1, loss=loss)
     found = best_direction(problem, Recipe(lambda_l, fix_bias=fix_bias), tolerance=1e-7)
@@ -237,7 +238,7 @@ def turn(
 
 
 def infinite_ridge(alpha: float, delta: float, ridge: float) -> dict[str, float]:
-    """Supervised learning with balanced classes at a large ridge, and the Bayes error."""
+    """Return the supervised error of balanced classes at a large ridge, and the Bayes error."""
     problem = Problem(alpha, 1.0, 0.5, delta, steps=0)
     run = solve(problem, Recipe(lambda_l=ridge), 1e-12)
     return {
@@ -258,8 +259,8 @@ def sweeps(
     lambda_u: float,
     damping: float,
 ) -> dict[str, Any]:
-    """Sweeps that Algorithm 1 takes at most in a step, started as the paper says, and how
-    far its errors are from the solver's; NaN where it does not converge.
+    """Run Algorithm 1, started as in the paper; return the most sweeps of a step and the largest
+    distance of an error from the solver's, both NaN if it does not converge.
     """
     problem = Problem(alpha_l, alpha_u, rho, delta, steps=steps)
     recipe = Recipe(lambda_l, lambda_u)
@@ -278,54 +279,51 @@ def sweeps(
 LAWS = Computation(
     laws_of_a_system,
     {
-        "waves": Output(r"\frac1N\sum_i e^{ik\cdot w_i} - E e^{ik\cdot w}", ("wave",)),
-        "functions": Output(r"\frac1N\sum_i g(w_i) - E g(w)", ("function",)),
-        "bias": Output(r"(\hat B^{(t)} - B^{(t)})/m^{(t)}", ("t",)),
-        "error": Output(r"\bar\epsilon_g^{(t)}/\epsilon_g^{(t)} - 1", ("t",)),
-        "logits": Output(r"P(u \le x), sample less law", ("place",)),
+        **outputs("", "wave", waves=r"\frac1N\sum_i e^{ik\cdot w_i} - E e^{ik\cdot w}"),
+        **outputs("", "function", functions=r"\frac1N\sum_i g(w_i) - E g(w)"),
+        **outputs(
+            "",
+            "t",
+            bias=r"(\hat B^{(t)} - B^{(t)})/m^{(t)}",
+            error=r"\bar\epsilon_g^{(t)}/\epsilon_g^{(t)} - 1",
+        ),
+        **outputs("", "place", logits=r"P(u \le x), sample less law"),
     },
     seconds=lambda features, **_: 0.05 + features * 3e-4,
 )
-
 SMALL_STEP = Computation(
     small_step,
-    {
-        "chi_hat": Output(r"\hat\chi^{(1)}"),
-        "fresh": Output("q^{(1)} - (R^{(1)})^2/q^{(0)}"),
-        "rate": Output("C^{(1)}"),
-        "off": Output(r"|\Delta M/(C M (1 - M)\lambda_U) - 1|"),
-    },
+    outputs(
+        "",
+        chi_hat=r"\hat\chi^{(1)}",
+        fresh="q^{(1)} - (R^{(1)})^2/q^{(0)}",
+        rate="C^{(1)}",
+        off=r"|\Delta M/(C M (1 - M)\lambda_U) - 1|",
+    ),
 )
-
 SQUARED_RUN = Computation(
     squared_run,
-    {
-        "M": Output(r"\max|M^{(t)} - M_\tau|"),
-        "m": Output(r"\max|m^{(t)} - m_\tau|"),
-        "B": Output(r"\max|B^{(t)} - B_\tau|"),
-    },
+    outputs("", **{name: rf"\max|{name}^{{(t)}} - {name}_\tau|" for name in ("M", "m", "B")}),
     seconds=lambda lambda_u, **_: 0.05 + 1e-5 / lambda_u,
 )
-
 TURN = Computation(
     turn,
     {
-        "share": Output(r"\tau/\tau_{end}", ("share",)),
-        "misaligned": Output(r"1 - M_\tau", ("share",)),
-        "bias_to_norm": Output(r"|B_\tau|/\sqrt{q_\tau}", ("share",)),
-        "norm": Output(r"\sqrt{q_\tau}", ("share",)),
-        "smallest_rate": Output(r"\min C_\tau"),
-        "last_m": Output(r"m_\tau"),
+        **outputs(
+            "",
+            "share",
+            share=r"\tau/\tau_{end}",
+            misaligned=r"1 - M_\tau",
+            bias_to_norm=r"|B_\tau|/\sqrt{q_\tau}",
+            norm=r"\sqrt{q_\tau}",
+        ),
+        **outputs("", smallest_rate=r"\min C_\tau", last_m=r"m_\tau"),
     },
     seconds=lambda **_: 2.0,
 )
-
-INFINITE_RIDGE = Computation(
-    infinite_ridge, {"error": Output(r"\epsilon_g"), "bayes": Output(r"\epsilon_{Bayes}")}
-)
-
+INFINITE_RIDGE = Computation(infinite_ridge, outputs("bayes", error=r"\epsilon_g"))
 ALGORITHM1 = Computation(
     sweeps,
-    {"sweeps": Output("sweeps"), "off": Output(r"|\epsilon - \epsilon_{solve}|")},
+    outputs("", sweeps="sweeps", off=r"|\epsilon - \epsilon_{solve}|"),
     seconds=lambda steps, **_: 0.5 * steps,
 )

@@ -1,11 +1,11 @@
 r"""Self-training against the Bayes error, from one constant to all hyperparameters free at every
 step.
 
-Ways, all with $\lambda_L$ tuned. Bias trained: a constant $\lambda_U$; a threshold too; $\lambda_U$
-free at every step; $\lambda_U$, sharpness and threshold free at every step. Bias fixed: labels
-annealed at a constant rate (with the bias fixed these are the paper's heuristics), and the two free
-ones again. A point is a chain of T, because a schedule of a short run, stretched, is where the
-search for a longer one begins; so is the best of the ways it contains, so no way ends above these.
+The ways, all with $\lambda_L$ tuned: a constant $\lambda_U$; with a threshold too, or, if the bias
+is fixed, with annealed labels (the paper's heuristics); $\lambda_U$ free at every step;
+$\lambda_U$, sharpness and threshold free at every step. A search begins at the best of the ways it
+contains, so that it ends at no larger error, and at the stretched schedule of a shorter run, which
+is why a point is a chain of T.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ from ...parameters import LARGEST_RIDGE, SMALLEST_RIDGE
 from ...problem import Problem
 from ...recipe import Recipe
 from ...simulation.simulate import simulate
-from ...sweeps import Computation, Output
+from ...sweeps import Computation
 from ...tuning.optimize import optimize
 from ...tuning.optimum import Optimum
 from .chains import RIDGES, helped_starts, plain_starts, selected
-from .tuned import tuned
+from .outputs import outputs
+from .tuned import references, tuned
 
 WAYS = ("constant", "selection or annealing", "free ridge", "all free")
 """What is tuned; the second is selection with the bias trained, annealing with the bias fixed."""
@@ -44,8 +45,10 @@ LIMIT = 120
 def schedules(
     alpha_l: float, alpha_u: float, rho: float, delta: float, fix_bias: bool, longest: int
 ) -> dict[str, Any]:
-    """All ways for T = 4, 16, 64, ..., `longest`: errors, and schedules over t = 1..`longest` (NaN
-    after the end).
+    """Tune all ways for T = 4, 16, 64, ..., `longest`.
+
+    Returns:
+        Errors, and schedules over t = 1..`longest`, NaN after the end of shorter runs.
     """
     lengths = [4**k for k in range(1, 10) if 4**k <= longest]
     chains: list[dict[str, Optimum]] = []
@@ -60,7 +63,7 @@ def schedules(
         values = getattr(best.recipe.at_steps(best.problem.steps), name)
         return np.append(values, np.full(longest - len(values), np.nan))
 
-    first = [ways["constant"] for ways in chains]
+    compared = [references(ways["constant"]) for ways in chains]
     return {
         "T": np.array(lengths),
         "way": np.arange(len(WAYS)),
@@ -70,14 +73,12 @@ def schedules(
         "lambda_l": table(lambda best: best.recipe.lambda_l),
         "first_order": table(lambda best: best.first_order),
         **{name: table(lambda best, name=name: schedule(best, name)) for name in FREE},
-        "labeled_only": np.array([best.labeled_only.error for best in first]),
-        "supervised": np.array([best.supervised.error for best in first]),
-        "bayes": np.array([best.bayes.semi_supervised for best in first]),
+        **{name: np.array([one[name] for one in compared]) for name in compared[0]},
     }
 
 
 def _ways(problem: Problem, fix_bias: bool, last: dict[str, Optimum]) -> dict[str, Optimum]:
-    """The best recipe of each way; `last` are those of a run of a quarter of the steps."""
+    """Tune each way; `last` are the optima of a run of a quarter of the steps."""
     steps = problem.steps
     starts = [*plain_starts(steps), *(_quicker(best) for best in list(last.values())[:1]), STILL]
     constant = tuned(problem, RIDGES, [start.replace(fix_bias=fix_bias) for start in starts])
@@ -92,13 +93,15 @@ def _ways(problem: Problem, fix_bias: bool, last: dict[str, Optimum]) -> dict[st
 
 
 def _quicker(last: Optimum) -> Recipe:
-    """A recipe for four times the steps: ridges a quarter."""
+    """Return a recipe for four times the steps: a quarter of the ridges."""
     ridges = {name: max(getattr(last.recipe, name) / 4, SMALLEST_RIDGE) for name in RIDGES}
     return last.recipe.replace(**ridges)
 
 
 def _freed(problem: Problem, free: tuple[str, ...], start: Recipe, last: Optimum | None) -> Optimum:
-    """The best schedule that a start, or the stretched schedule of a shorter run, leads to."""
+    """Return the better of two searches: from a start, and from the stretched schedule of a shorter
+    run.
+    """
     begins = [_spelled_out(start, problem.steps, free)]
     if last is not None:
         begins.append(_stretched(last, problem.steps, free))
@@ -106,7 +109,9 @@ def _freed(problem: Problem, free: tuple[str, ...], start: Recipe, last: Optimum
 
 
 def _searched(problem: Problem, free: tuple[str, ...], start: Recipe) -> Optimum:
-    """The best schedule near a start, with ridges down to the smallest ones that are confirmed."""
+    """Search for the best schedule near a start, with ridges down to the smallest ones that the
+    solver confirms.
+    """
     for floor in FLOORS:
         bounds = {"lambda_u": (floor, LARGEST_RIDGE)}
         ridges = np.clip(np.asarray(start.lambda_u), floor, LARGEST_RIDGE)
@@ -122,15 +127,15 @@ def _searched(problem: Problem, free: tuple[str, ...], start: Recipe) -> Optimum
 
 
 def _spelled_out(recipe: Recipe, steps: int, free: tuple[str, ...]) -> Recipe:
-    """The recipe with a value a step for what is free, annealing written as sharpness."""
+    """Return the recipe with a value for every step of what is free, annealing as sharpness."""
     values = recipe.at_steps(steps)
     written = {name: tuple(getattr(values, name).tolist()) for name in free}
     return recipe.replace(**written, **({"annealing": 0.0} if "sharpness" in free else {}))
 
 
 def _stretched(last: Optimum, steps: int, free: tuple[str, ...]) -> Recipe:
-    """The schedules of a shorter run for a longer one: its first step, then slower by the ratio of
-    lengths.
+    """Return the schedules of a shorter run for a longer one: the same first step, then slower by
+    the ratio of lengths.
     """
     short = last.problem.steps
     ratio = steps / short
@@ -150,9 +155,7 @@ def _stretched(last: Optimum, steps: int, free: tuple[str, ...]) -> Recipe:
 
 
 def confirmed(steps: int, features: int, seeds: int, **setting: Any) -> dict[str, Any]:
-    """The best schedule with the bias fixed at finite size: errors of the seeds next to the
-    theory.
-    """
+    """Simulate the best schedule with the bias fixed: errors over seeds, next to the theory."""
     found = schedules(fix_bias=True, longest=steps, **setting)
     row = found["error"][-1]
     best = int(np.argmin(row))
@@ -170,33 +173,25 @@ def confirmed(steps: int, features: int, seeds: int, **setting: Any) -> dict[str
     }
 
 
-_TABLE, _CURVES = ("T", "way"), ("T", "way", "t")
 SCHEDULES = Computation(
     schedules,
     {
-        "T": Output("T", ("T",)),
-        "way": Output("way", ("way",)),
-        "t": Output("t", ("t",)),
-        "error": Output(r"\epsilon_g^{(T)}", _TABLE),
-        "cosine": Output(r"m^{(T)}/\sqrt{q^{(T)}}", _TABLE),
-        "lambda_l": Output(r"\lambda_L^*", _TABLE),
-        "first_order": Output(r"\|\nabla\epsilon_g^{(T)}\|_\infty", _TABLE),
-        "lambda_u": Output(r"\lambda_U^{(t)*}", _CURVES),
-        "sharpness": Output(r"\gamma^{(t)*}", _CURVES),
-        "threshold": Output(r"\Gamma^{(t)*}", _CURVES),
-        "labeled_only": Output(r"\epsilon_g", ("T",)),
-        "supervised": Output(r"\epsilon_g^{(SL)}", ("T",)),
-        "bayes": Output(r"\epsilon_{Bayes}", ("T",)),
+        **outputs("T labeled_only supervised bayes", "T"),
+        **outputs("", "way", way="way"),
+        **outputs("t", "t"),
+        **outputs("error lambda_l first_order", "T", "way", cosine=r"m^{(T)}/\sqrt{q^{(T)}}"),
+        **outputs(
+            "",
+            *("T", "way", "t"),
+            lambda_u=r"\lambda_U^{(t)*}",
+            sharpness=r"\gamma^{(t)*}",
+            threshold=r"\Gamma^{(t)*}",
+        ),
     },
     seconds=lambda longest, **_: 0.5 * longest,
 )
-
 CONFIRMED = Computation(
     confirmed,
-    {
-        "theory": Output(r"\epsilon_g^{(T)}"),
-        "mean": Output(r"\epsilon_g^{(T)}"),
-        "standard_error": Output(r"\epsilon_g^{(T)}"),
-    },
+    outputs("", **dict.fromkeys(("theory", "mean", "standard_error"), r"\epsilon_g^{(T)}")),
     seconds=lambda steps, features, seeds, **_: 3.0 * steps + 1e-6 * steps * features * seeds,
 )

@@ -16,9 +16,11 @@ from ...errors import NoGradient
 from ...problem import Problem
 from ...recipe import Recipe
 from ...simulation.simulate import simulate
-from ...sweeps import Computation, Output
+from ...sweeps import Computation
 from ...tuning.optimize import optimize
 from ...tuning.optimum import Optimum
+from .outputs import outputs
+from .tuned import constants
 
 BOUNDS = {"lambda_l": (1e-4, 0.1), "lambda_u": (1e-4, 0.1), "annealing": (0.0, 3.0)}
 TOLERANCE = 1e-3
@@ -40,7 +42,7 @@ def best(
     kept: bool,
     heuristics: bool,
 ) -> Optimum:
-    """The tuned recipe of a way to use the rows, and its theory."""
+    """Tune one way to use the samples."""
     problem = Problem(
         alpha_l,
         alpha_u if reused else alpha_u / steps,
@@ -51,7 +53,6 @@ def best(
         keep_labeled=float(kept),
     )
     names = ("lambda_l", "lambda_u", "annealing")[: 3 if heuristics else 2]
-    trouble: NoGradient | None = None
     for start in STARTS:
         try:
             return optimize(
@@ -62,18 +63,19 @@ def best(
                 starts=1,
                 tolerance=1e-9 if problem.every_sample_once else TOLERANCE,
             )
-        except NoGradient as error:
-            trouble = error
-    assert trouble is not None
-    raise trouble
+        except NoGradient:
+            if start is STARTS[-1]:
+                raise
+    raise AssertionError("unreachable")
 
 
 def reuse(features: int, seeds: int, **setting: Any) -> dict[str, Any]:
-    """The tuned run over t in the large-system limit, the limit of the same rows, and finite
-    systems at the same recipe.
+    """Return the tuned run over t in the large-system limit, the Bayes error of the same samples,
+    and finite systems at the same recipe.
 
     Arguments:
-        features: of the finite systems; seeds: how many of them (0: none).
+        features: size of the finite systems.
+        seeds: number of finite systems; 0 for none.
     """
     found = best(**setting)
     run = found.trajectory
@@ -90,26 +92,23 @@ def reuse(features: int, seeds: int, **setting: Any) -> dict[str, Any]:
         "spread": spread,
         "bayes": found.bayes.semi_supervised,
         "labeled_only": found.labeled_only.error,
-        "lambda_l": float(found.recipe.lambda_l),
-        "lambda_u": float(np.ravel(found.recipe.lambda_u)[0]),
-        "annealing": float(np.ravel(found.recipe.annealing)[0]),
+        **constants(found.recipe, "lambda_l", "lambda_u", "annealing"),
     }
 
 
 REUSE = Computation(
     reuse,
     {
-        "t": Output("t", ("t",)),
-        "error": Output(r"\epsilon_g^{(t)}", ("t",)),
-        "cosine": Output(r"m/\sqrt q", ("t",)),
-        "label_accuracy": Output("accuracy of the pseudo-labels", ("t",)),
-        "mean": Output(r"\epsilon_g^{(t)}, mean of finite systems", ("t",)),
-        "spread": Output(r"\epsilon_g^{(t)}, standard deviation of finite systems", ("t",)),
-        "bayes": Output(r"\epsilon_{Bayes}"),
-        "labeled_only": Output(r"\epsilon_g"),
-        "lambda_l": Output(r"\lambda_L^*"),
-        "lambda_u": Output(r"\lambda_U^*"),
-        "annealing": Output("a^*"),
+        **outputs(
+            "t",
+            "t",
+            error=r"\epsilon_g^{(t)}",
+            cosine=r"m/\sqrt q",
+            label_accuracy="accuracy of the pseudo-labels",
+            mean=r"\epsilon_g^{(t)}, mean of finite systems",
+            spread=r"\epsilon_g^{(t)}, standard deviation of finite systems",
+        ),
+        **outputs("bayes labeled_only lambda_l lambda_u annealing"),
     },
     seconds=lambda reused, kept, steps, **_: steps * (1.5 if reused or kept else 0.1),
 )

@@ -1,14 +1,24 @@
-"""Numbers of claims that hold, that do not, and that the data cannot decide."""
+"""Verdicts of records: counted, compared, and completed by those of the last full run.
+
+`make paper` writes `verdicts.json`, the verdicts of the last full run, which a quick run shows
+where it cannot judge.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..paper.ruling import FAILS, HOLDS, NO_BAR, OPEN
-from .full_run import KEYS
+from .ruling import FAILS, HOLDS, NO_BAR, OPEN
 
 Record = Mapping[str, Any]
+VERDICTS = Path(__file__).with_suffix(".json")
+KEYS = {"claims": ("quote", "case"), "findings": ("says",)}
+"""What identifies a claim and a finding of a figure in two runs."""
+
 NEEDS_THE_FULL_RUN = "needs the full run"
 
 
@@ -68,7 +78,7 @@ def findings_of(records: Iterable[Record]) -> list[Mapping[str, Any]]:
 
 
 def flipping(entries: Iterable[Mapping[str, Any]]) -> tuple[int, int]:
-    """Return how many verdicts depend on a bar, and how many of these another bar would change.
+    """Return the number of verdicts that depend on a bar, and of those that another bar changes.
 
     >>> flipping([{"flips": "no"}, {"flips": "no bar"}, {"flips": "half of 0.1: does not hold"}])
     (2, 1)
@@ -83,6 +93,34 @@ def verdict(entry: Mapping[str, Any], record: Record) -> str:
     if "full_run" in entry:
         return f"{word} (full run of {entry['full_run']})"
     return f"{word} ({NEEDS_THE_FULL_RUN})" if word == OPEN and record["quick"] else word
+
+
+@cache
+def full_run() -> dict[str, Mapping[str, Any]]:
+    """Return the verdicts of the last full run, by figure."""
+    found = json.loads(VERDICTS.read_text("utf-8"))["full"]
+    return {one["figure"]: one for one in found}
+
+
+def judged(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the record of a quick run with the verdicts of the last full run where it has none.
+
+    These have the date of the full run. A record of a full run is returned unchanged; a claim that
+    the full run does not know stays open.
+    """
+    full = full_run().get(record["figure"])
+    if full is None or not record["quick"]:
+        return dict(record)
+    changed: dict[str, Any] = {}
+    for kind, names in KEYS.items():
+        seen = {tuple(entry[name] for name in names): entry["verdict"] for entry in full[kind]}
+        changed[kind] = [
+            entry | {"verdict": seen[key], "full_run": full["date"]}
+            if entry["verdict"] == OPEN and (key := tuple(entry[n] for n in names)) in seen
+            else entry
+            for entry in record[kind]
+        ]
+    return {**record, **changed}
 
 
 def contradictions(quick: Iterable[Record], full: Iterable[Record]) -> list[str]:

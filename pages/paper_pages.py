@@ -1,10 +1,10 @@
 """The pages of the papers in the documentation, from a full run.
 
-    python -m selftrain.report.document FOLDER DOCS [QUICK]
+    python -m pages.paper_pages FOLDER DOCS [QUICK]
 
 reads the records that `selftrain paper run` left in FOLDER and writes a page for each paper that has
 some (DOCS/paper.md, DOCS/distillation.md), its images, and the verdicts that quick runs show
-(`full_run.py`). With QUICK, the folder of a quick run, it compares the verdicts of both, and raises
+(`selftrain/paper/verdicts.json`). With QUICK, the folder of a quick run, it compares the verdicts of both, and raises
 if they contradict each other.
 """
 
@@ -16,15 +16,22 @@ import sys
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ..errors import InvalidInput
-from ..runtime.files import write_text
-from .counts import claims_of, contradictions, count, findings_of, flipping, key_of, verdict
-from .full_run import VERDICTS
-
-if TYPE_CHECKING:
-    from ..paper.papers import Paper
+from selftrain.errors import InvalidInput
+from selftrain.paper.papers import PAPERS, Paper, paper
+from selftrain.paper.run import read_record
+from selftrain.paper.verdicts import (
+    VERDICTS,
+    claims_of,
+    contradictions,
+    count,
+    findings_of,
+    flipping,
+    key_of,
+    verdict,
+)
+from selftrain.runtime.files import write_text
 
 HEAD = """# The paper, figure by figure
 
@@ -199,8 +206,6 @@ def write(
     """Write the pages of the papers with records in a folder, their images and verdicts; verdicts of
     other papers stay as they are.
     """
-    from ..paper.papers import PAPERS, paper
-
     full = {name: _records(folder, name) for name in PAPERS}
     made = {name: records for name, records in full.items() if records}
     if not made:
@@ -241,9 +246,6 @@ def write(
 
 def _records(folder: Path, name: str, quick: bool = False) -> list[Mapping[str, Any]]:
     """Return the records of a paper's figures in a folder, of full or of quick runs."""
-    from ..paper.papers import paper
-    from ..paper.run import read_record
-
     records = [read_record(folder, figure) for figure in paper(name).figures]
     return [record for record in records if record is not None and record["quick"] == quick]
 
@@ -274,5 +276,5 @@ def _cell(text: str) -> str:
 
 if __name__ == "__main__":
     if len(sys.argv) not in (3, 4):
-        sys.exit("usage: python -m selftrain.report.document FOLDER DOCS [QUICK]")
+        sys.exit("usage: python -m pages.paper_pages FOLDER DOCS [QUICK]")
     print(*write(*(Path(argument) for argument in sys.argv[1:])), sep="\n")

@@ -2,8 +2,8 @@ r"""Self-training of K classes of unequal proportions: which class is lost, and 
 
 Means are on a simplex. `WAYS` are three ways to train: naively; with the heuristics of the first
 paper (bias fixed, labels annealed); and with these after a first fit that weighs the classes
-equally. `best_bias` are recalls and error of the last class vectors with the biases that minimise
-the error: what is lost to the biases, and not to the direction.
+equally. `best_bias` gives the last class vectors their best biases: what is lost then is lost to
+the directions.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from ...simulation.simulate import simulate
 from ...sweeps import Computation, Output
 from ...theory.causal.classes import ClassTrajectory, largest_score
 from ...theory.solve import solve
+from .outputs import outputs
 
 WAYS = ("naive", "heuristics", "weighted")
 NAIVE = Recipe(lambda_l=0.2, lambda_u=0.02)
@@ -75,7 +76,7 @@ def protocol(classes: int, way: str, steps: int) -> Protocol:
 
 
 def rare_class(classes: int, way: str, steps: int) -> dict[str, Any]:
-    """The large-system limit."""
+    """Return the run in the large-system limit."""
     run = solve(protocol(classes, way, steps), tolerance=TOLERANCE)
     error, recall = best_bias(run)
     return {
@@ -90,7 +91,7 @@ def rare_class(classes: int, way: str, steps: int) -> dict[str, Any]:
 
 
 def rare_class_run(classes: int, way: str, steps: int, features: int, seed: int) -> dict[str, Any]:
-    """One finite system."""
+    """Simulate one finite system."""
     runs = simulate(
         protocol(classes, way, steps), features=features, seeds=[seed], probes=0, progress=False
     )
@@ -119,22 +120,20 @@ def best_bias(run: ClassTrajectory) -> tuple[float, Array]:
 
 
 _OF_RUN = {
-    "t": Output("t", ("t",)),
+    **outputs("t", "t", error=r"\epsilon_g^{(t)}"),
     "class": Output("k", ("class",)),
-    "error": Output(r"\epsilon_g^{(t)}", ("t",)),
-    "recall": Output("recall", ("t", "class")),
+    **outputs("", "t", "class", recall="recall"),
 }
-
 RARE_CLASS = Computation(
     rare_class,
     {
         **_OF_RUN,
-        "shares": Output("proportions of the pseudo-labels", ("t", "class")),
-        "best_error": Output(r"\epsilon_g^{(T)}, best biases"),
-        "best_recall": Output("recall, best biases", ("class",)),
+        **outputs("", "t", "class", shares="proportions of the pseudo-labels"),
+        **outputs("", best_error=r"\epsilon_g^{(T)}, best biases"),
+        **outputs("", "class", best_recall="recall, best biases"),
     },
     seconds=lambda steps, **_: 0.7 * steps,
 )
 RARE_CLASS_RUN = Computation(
-    rare_class_run, dict(_OF_RUN), seconds=lambda features, steps, **_: 1e-3 * features * steps
+    rare_class_run, _OF_RUN, seconds=lambda features, steps, **_: 1e-3 * features * steps
 )

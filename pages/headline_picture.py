@@ -5,14 +5,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from . import style
-from .canvas import new_picture
+from selftrain.plots import style
+from selftrain.plots.canvas import new_picture
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from ..report.headline import Headline
+    from .headline import Headline
 
 WIDE, NARROW = (7.2, 4.2), (4.2, 4.2)
 """Inches of the figure on a page, and on a phone."""

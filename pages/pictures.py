@@ -1,6 +1,6 @@
 """The pictures of the documentation that belong to no figure of the paper.
 
-    python -m selftrain.report.pictures DOCS [NAME ...]
+    python -m pages.pictures DOCS [NAME ...]
 
 writes into DOCS/images self-training.gif, headline.png, continuum-path.png,
 continuum-imbalance.png, continuum-annealing.png, simulation-theory.png, real-data.png and plan.png,
@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..problem import Problem
-from ..recipe import Recipe
+from selftrain.problem import Problem
+from selftrain.recipe import Recipe
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -30,8 +30,8 @@ r"""$\lambda_U T$ of the annealed runs, near its tuned value at 256 and 1024 ste
 
 def self_training() -> bytes:
     """Film self-training without and with the heuristics: the clusters and the separating line."""
-    from ..plots.plane import film
-    from ..theory.solve import solve
+    from selftrain.plots.plane import film
+    from selftrain.theory.solve import solve
 
     problem = REFERENCE.replace(rho=0.2)
     helped = Recipe(lambda_l=0.1, lambda_u=0.004, annealing=0.02, fix_bias=True)
@@ -46,17 +46,17 @@ def self_training() -> bytes:
 
 def headline() -> Figure:
     """Draw the heuristics between supervised learning and the Bayes error."""
-    from ..plots.headline import plot_headline
     from .headline import headline, simulated
+    from .headline_picture import plot_headline
 
     return plot_headline(simulated(headline()))
 
 
 def continuum_path() -> Figure:
     """Draw a path in continuous time with runs at two ridges."""
-    from ..plots.continuum import plot_path
-    from ..theory.continuum.continuous_time import continuum
-    from ..theory.solve import solve
+    from selftrain.plots.continuum import plot_path
+    from selftrain.theory.continuum.continuous_time import continuum
+    from selftrain.theory.solve import solve
 
     problem = REFERENCE.replace(steps=150)
     runs = [
@@ -68,8 +68,8 @@ def continuum_path() -> Figure:
 
 def continuum_imbalance() -> Figure:
     """Draw paths for four class proportions."""
-    from ..plots.continuum import plot_paths
-    from ..theory.continuum.continuous_time import continuum
+    from selftrain.plots.continuum import plot_paths
+    from selftrain.theory.continuum.continuous_time import continuum
 
     recipe = Recipe(lambda_u=0.002)
     return plot_paths(
@@ -84,10 +84,10 @@ def continuum_annealing() -> Figure:
     """Draw annealed paths with a fixed bias, and errors of runs and their limit by $a T^2$."""
     import numpy as np
 
-    from ..observables import generalization_error
-    from ..plots.continuum import plot_annealing
-    from ..theory.continuum.continuous_time import continuum
-    from ..theory.solve import solve
+    from selftrain.observables import generalization_error
+    from selftrain.plots.continuum import plot_annealing
+    from selftrain.theory.continuum.continuous_time import continuum
+    from selftrain.theory.solve import solve
 
     def recipe(dose: float, steps: int) -> Recipe:
         return Recipe(0.1, ANNEALED_UNTIL / steps, annealing=dose / steps**2, fix_bias=True)
@@ -111,9 +111,9 @@ def continuum_annealing() -> Figure:
 
 def simulation_theory() -> Figure:
     """Draw systems from 128 to a million features with the theory."""
-    from ..plots.ensemble import plot_ensemble
-    from ..simulation.simulate import simulate
-    from ..theory.solve import solve
+    from selftrain.plots.ensemble import plot_ensemble
+    from selftrain.simulation.simulate import simulate
+    from selftrain.theory.solve import solve
 
     recipe = Recipe(lambda_l=0.05, lambda_u=0.05)
     runs = [simulate(REFERENCE, recipe, n, seeds, probes=0) for n, seeds in SIZES.items()]
@@ -125,7 +125,7 @@ def plan() -> Figure:
     import numpy as np
     from sklearn.datasets import load_breast_cancer
 
-    from ..estimator.planning.plan import plan
+    from selftrain.estimator.planning.plan import plan
 
     X, classes = load_breast_cancer(return_X_y=True)
     labeled = np.random.default_rng(2).choice(len(X), 40, replace=False)
@@ -139,10 +139,10 @@ def real_data() -> Figure:
     from sklearn.datasets import load_breast_cancer
     from sklearn.preprocessing import StandardScaler
 
-    from ..mixture.clusters import Clusters
-    from ..plots.ensemble import plot_ensemble
-    from ..simulation.simulate import simulate
-    from ..theory.solve import solve
+    from selftrain.mixture.clusters import Clusters
+    from selftrain.plots.ensemble import plot_ensemble
+    from selftrain.simulation.simulate import simulate
+    from selftrain.theory.solve import solve
 
     X, y = load_breast_cancer(return_X_y=True)
     X = StandardScaler().fit_transform(X)
@@ -188,5 +188,5 @@ def write(docs: Path, names: Sequence[str] = ()) -> list[Path]:
 if __name__ == "__main__":
     unknown = set(sys.argv[2:]) - {*FILMS, *PICTURES}
     if len(sys.argv) < 2 or unknown:
-        sys.exit("usage: python -m selftrain.report.pictures DOCS [NAME ...]")
+        sys.exit("usage: python -m pages.pictures DOCS [NAME ...]")
     write(Path(sys.argv[1]), sys.argv[2:])

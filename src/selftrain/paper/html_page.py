@@ -1,4 +1,7 @@
-"""A self-contained HTML page: inlined figures, captions, claims in three colours, next steps."""
+"""A self-contained HTML page: inlined figures, captions, claims in three colours, next steps.
+
+`write_page` writes that of a folder of figures.
+"""
 
 from __future__ import annotations
 
@@ -9,9 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..paper.ruling import FAILS, HOLDS, OPEN
-from .counts import Record, claims_of, count, findings_of, key_of, verdict
+from ..runtime.files import write_text
 from .formulas import to_html
+from .registry import IDS
+from .ruling import FAILS, HOLDS, OPEN
+from .run import read_record
+from .verdicts import Record, claims_of, count, findings_of, judged, key_of, verdict
 
 _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; color: #222; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; overflow-wrap: break-word; }
@@ -44,6 +50,11 @@ selftrain paper run fig4               one figure, by its number or its id
 selftrain paper run cosine --set rho=0.3,alpha_l=0.2     the same with other parameters
 selftrain solve --help                 a run of your own"""
 
+ABOUT_QUICK = (
+    "<p>Quick versions have coarser grids and fewer seeds. Where they cannot judge a claim, the"
+    " verdict is that of the last full run, with its date. Captions belong to the full versions,"
+    " which have more panels, curves and steps.</p>"
+)
 
 RENEW = 5
 """Seconds after which an unfinished page reloads."""
@@ -64,15 +75,24 @@ class Section:
     narrow: Path | None = None
 
 
-def figure_section(record: Record, folder: Path, link: str = "") -> Section:
-    """Return the section of a figure, from its record and its picture.
+def write_page(folder: Path, quick: bool, made: Iterable[str]) -> None:
+    """Write the page of all figures of full or of quick runs in a folder.
 
     Arguments:
-        link: where the files of the figure are, seen from the page.
+        made: ids of figures with other parameters, which are not among `IDS`.
     """
+    names = dict.fromkeys([*IDS, *made])
+    found = [read_record(folder, name) for name in names if (folder / f"{name}.png").is_file()]
+    records = [judged(one) for one in found if one is not None and one["quick"] == quick]
+    sections = [*(figure_section(one, folder) for one in records), claims_list(records)]
+    title = "The paper, figure by figure" + (": quick versions" if quick else "")
+    write_text(folder / "index.html", page(title, ABOUT_QUICK if quick else "", sections))
+
+
+def figure_section(record: Record, folder: Path) -> Section:
+    """Return the section of a figure, from its record and its picture."""
     files = ", ".join(
-        f'<a href="{html.escape(link + name)}">{html.escape(name)}</a>'
-        for name in record.get("files", ())
+        f'<a href="{html.escape(name)}">{html.escape(name)}</a>' for name in record.get("files", ())
     )
     body = (
         f'<p class="place">{to_html(record["place"])}</p><p>{to_html(record["caption"])}</p>'

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -9,11 +10,10 @@ from typing import Any
 
 import pytest
 
+from selftrain.paper.formulas import to_html
+from selftrain.paper.html_page import Section, claims_list, figure_section, page, write_page
 from selftrain.paper.registry import figures
-from selftrain.report.counts import contradictions
-from selftrain.report.document import markdown
-from selftrain.report.formulas import to_html
-from selftrain.report.page import Section, claims_list, figure_section, page
+from selftrain.paper.verdicts import VERDICTS, contradictions
 
 PIXEL = bytes.fromhex(
     "89504e470d0a1a0a0000000d4948445200000001000000010802000000907753de0000000c4944415408d763f8ff"
@@ -130,13 +130,23 @@ def test_the_page_tells_claims_that_fail(tmp_path: Path, record: dict[str, Any])
     assert "Chosen here:" in text
 
 
-def test_the_markdown_has_claims_and_findings_apart(record: dict[str, Any]) -> None:
-    text = markdown([{**record, "quick": False}])
-    assert "Of 3 claims 1 holds, 1 does not hold, 1 cannot tell." in text
-    assert "needs the full run" not in text.split("## Claims of the paper")[1]
-    claims, findings = text.split("## Findings of our own")
-    assert "“It shrinks.” | does not hold |" in claims
-    assert "It is ours. | holds |" in findings
+def test_the_page_of_a_folder_shows_verdicts_of_the_full_run(
+    tmp_path: Path, record: dict[str, Any]
+) -> None:
+    """Claims that a quick run of the figure `cosine` leaves open have those of the full run."""
+    told = json.loads(VERDICTS.read_text("utf-8"))
+    full = next(one for one in told["full"] if one["figure"] == "cosine")
+    record["claims"] = [claim(one["quote"], "cannot tell", "F.") | one for one in full["claims"]]
+    for one in record["claims"]:
+        one["verdict"] = "cannot tell"
+    (tmp_path / "cosine.json").write_text(json.dumps(record))
+    (tmp_path / "cosine.png").write_bytes(PIXEL)
+    write_page(tmp_path, True, [])
+    text = (tmp_path / "index.html").read_text("utf-8")
+    assert "needs the full run" not in text
+    assert text.count(f"(full run of {full['date']})") == 2 * len(full["claims"])
+    write_page(tmp_path, False, [])
+    assert "cosine" not in (tmp_path / "index.html").read_text("utf-8").split('id="next"')[0]
 
 
 def test_contradictions_of_quick_and_full_are_found(record: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""`python -m selftrain.report README.md --out FOLDER`: the first page, in about a minute.
+"""The first page, in about a minute: `python -m pages.first README.md --out FOLDER`.
 
 The headline comes from theory, in this process. Meanwhile the examples of the README run in
 processes of their own, as a reader would paste them; the page shows what they print.
@@ -18,12 +18,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..paper.run import writable
-from ..runtime.files import replacing, write_text
-from .finding import finding, remarks
+from selftrain.paper.html_page import Section, page
+from selftrain.paper.run import writable
+from selftrain.runtime.files import replacing, write_text
+
 from .headline import Headline, headline, simulated
-from .page import Section, page
-from .table import as_html
+from .headline_text import finding, remarks, table
 
 TITLE = "Self-training a linear classifier: what it does, and what helps"
 HEADLINE = ("headline.png", "headline-narrow.png", "headline.pdf")
@@ -61,7 +61,7 @@ class FirstPage:
 
     def draw(self, story: Headline) -> None:
         """Draw the headline, wide, narrow and for print."""
-        from ..plots.headline import NARROW, plot_headline
+        from .headline_picture import NARROW, plot_headline
 
         wide, narrow = plot_headline(story), plot_headline(story, NARROW)
         for name, picture in zip(HEADLINE, (wide, narrow, wide), strict=True):
@@ -74,7 +74,7 @@ class FirstPage:
         details = "".join(f"<li>{html.escape(line)}</li>" for line in remarks(story))
         wide, narrow, _ = (self.folder / name for name in HEADLINE)
         numbers = (
-            f"<details><summary>The numbers</summary>{as_html(story)}<ul>{details}</ul></details>"
+            f"<details><summary>The numbers</summary>{table(story)}<ul>{details}</ul></details>"
         )
         sections = [Section("headline", "", wide, numbers, narrow)]
         for title, code, output in zip(EXAMPLES, self.codes, self.printed, strict=False):
@@ -91,7 +91,7 @@ class FirstPage:
 
 def main() -> None:
     """Compute the headline, run the examples, write the page, print both."""
-    parser = argparse.ArgumentParser(prog="python -m selftrain.report", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m pages.first", description=__doc__)
     parser.add_argument("readme", type=Path, help="the README whose examples run")
     parser.add_argument("--out", type=Path, default=Path("out"), help="folder of the page")
     parser.add_argument("--features", type=int, default=8192, help="size of simulated systems")

@@ -6,11 +6,11 @@ import sys
 import numpy as np
 import pytest
 
+from pages.first import examples, main
+from pages.headline import BOUNDS, PROBLEM, Contender, headline, simulated
+from pages.headline_picture import plot_headline
+from pages.headline_text import finding, remarks
 from selftrain import Recipe, solve
-from selftrain.plots.headline import plot_headline
-from selftrain.report.__main__ import examples, main
-from selftrain.report.finding import finding, remarks
-from selftrain.report.headline import BOUNDS, PROBLEM, Contender, headline, simulated
 
 
 @pytest.fixture(scope="module")
@@ -91,8 +91,8 @@ def told_page(told, monkeypatch, folder, first, second):
     readme = folder / "README.md"
     readme.write_text(f"```python\n{first}\n```\n\n```python\n{second}\n```\n")
     out = folder / "new"
-    monkeypatch.setattr("selftrain.report.__main__.headline", lambda: told)
-    monkeypatch.setattr(sys, "argv", ["report", str(readme), "--out", str(out), "--seeds", "0"])
+    monkeypatch.setattr("pages.first.headline", lambda: told)
+    monkeypatch.setattr(sys, "argv", ["first", str(readme), "--out", str(out), "--seeds", "0"])
     main()
     return (out / "index.html").read_text(encoding="utf-8")
 

@@ -1,0 +1,1 @@
+"""Pages and pictures made in a clone: of `make run`, of the papers, of the documentation."""

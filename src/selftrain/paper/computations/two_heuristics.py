@@ -1,0 +1,151 @@
+r"""The two heuristics, annealed labels and a fixed bias: each alone, both, and with few labels.
+
+`ablation` tunes the four variants. `theory` and `finite` tune both heuristics together, for very
+few labels too; the bias is that of step 0, and `best_bias` is the error of the last direction with
+its best bias.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+
+from ...arrays import Array
+from ...errors import NoGradient
+from ...observables import generalization_error
+from ...problem import Problem
+from ...recipe import Recipe
+from ...simulation.simulate import simulate
+from ...sweeps import Computation
+from ...tuning.optimum import Optimum
+from .chains import RIDGES, helped_starts, plain_starts
+from .outputs import outputs
+from .tuned import constants, references, tuned
+
+WAYS = ("neither", "annealing", "bias fixed", "both")
+
+
+def ablation(
+    alpha_l: float, alpha_u: float, rho: float, delta: float, steps: int
+) -> dict[str, Any]:
+    """Compute errors of the four variants after T steps, and what they are compared with."""
+    problem = Problem(alpha_l, alpha_u, rho, delta, steps=steps)
+    neither = tuned(problem, RIDGES, plain_starts(steps))
+    fixed = tuned(problem, RIDGES, _fixed(neither.recipe, steps))
+    annealed = tuned(problem, (*RIDGES, "annealing"), _annealed(neither.recipe, steps))
+    both = tuned(problem, (*RIDGES, "annealing"), [*helped_starts(steps), fixed.recipe])
+    best = (neither, min(annealed, neither, key=_error), fixed, min(both, fixed, key=_error))
+    return {
+        "way": np.arange(len(WAYS)),
+        "error": np.array([one.error for one in best]),
+        "annealing": np.array([constants(one.recipe, "annealing")["annealing"] for one in best]),
+        **references(neither),
+    }
+
+
+def _error(one: Optimum) -> float:
+    return one.error
+
+
+def _fixed(neither: Recipe, steps: int) -> list[Recipe]:
+    return [start.replace(fix_bias=True) for start in (neither, *plain_starts(steps))]
+
+
+def _annealed(neither: Recipe, steps: int) -> list[Recipe]:
+    """Return starts with little annealing: with a trained bias, sharper labels collapse."""
+    starts = [neither.replace(annealing=a / steps) for a in (0.02, 0.2)]
+    return [*starts, *(start.replace(fix_bias=False) for start in helped_starts(steps))]
+
+
+HARDLY = Recipe(lambda_l=1e-9, lambda_u=1e-10)
+"""Steps that change almost nothing, for cases in which stronger ones collapse."""
+
+MEASURED = ("error", "one_minus_cosine", "bias_to_norm")
+
+
+@lru_cache(maxsize=64)
+def best(alpha_l: float, alpha_u: float, rho: float, delta: float, steps: int) -> Optimum:
+    """Tune both heuristics."""
+    problem = Problem(alpha_l, alpha_u, rho, delta, steps=steps)
+    return tuned(problem, (*RIDGES, "annealing"), helped_starts(steps))
+
+
+def theory(**setting: Any) -> dict[str, Any]:
+    """Return the last step of the tuned run in the large-system limit, and its references."""
+    found = best(**setting)
+    run = found.trajectory
+    problem = found.problem
+    return {
+        **{name: float(getattr(run, name)[-1]) for name in MEASURED},
+        "best_bias": _with_best_bias(float(run.cosine[-1]), problem),
+        "first": float(run.error[0]),
+        "naive": _naive(problem),
+        **references(found),
+        **constants(found.recipe, *RIDGES, "annealing"),
+    }
+
+
+def _naive(problem: Problem) -> float:
+    """Return the error of tuned naive self-training; where all runs predict one class, so that the
+    error has no gradient, that of this class.
+    """
+    starts = (*plain_starts(problem.steps), HARDLY)
+    try:
+        return tuned(problem, RIDGES, starts).error
+    except NoGradient:
+        test = problem.test_mixture
+        return min(test.rho, 1.0 - test.rho)
+
+
+def finite(features: int, seed: int, **setting: Any) -> dict[str, Any]:
+    """Simulate one system of N features at the same recipe, and return its last step."""
+    found = best(**setting)
+    ensemble = simulate(found.problem, found.recipe, features, [seed], probes=0, progress=False)
+    values = {name: float(ensemble.values(name)[0, -1]) for name in MEASURED}
+    cosine = 1.0 - values["one_minus_cosine"]
+    return {**values, "best_bias": _with_best_bias(cosine, found.problem)}
+
+
+def _with_best_bias(cosine: float, problem: Problem) -> float:
+    """Return the error of a direction with its best bias."""
+    test = problem.test_mixture
+
+    def error(bias: float) -> float:
+        row: Array = generalization_error(
+            np.array([cosine]), np.ones(1), np.array([bias]), test.rho, test.delta
+        )
+        return float(row[0])
+
+    found = minimize_scalar(error, bounds=(-20.0, 20.0), method="bounded", options={"xatol": 1e-9})
+    return min(float(found.fun), error(0.0), test.rho, 1.0 - test.rho)
+
+
+ABLATION = Computation(
+    ablation,
+    {
+        **outputs("error annealing", "way", way="way"),
+        **outputs("labeled_only supervised bayes"),
+    },
+    seconds=lambda steps, **_: 1.0 + 0.3 * steps,
+)
+_SHOWN = outputs("error one_minus_cosine bias_to_norm", best_bias=r"\epsilon_g^{(T)}, best bias")
+FEW_LABELS = Computation(
+    theory,
+    {
+        **_SHOWN,
+        **outputs(
+            "labeled_only supervised bayes lambda_l lambda_u annealing",
+            first=r"\epsilon_g^{(0)}",
+            naive=r"\epsilon_g^{(T)}, naive",
+        ),
+    },
+    seconds=lambda steps, **_: 0.2 * steps,
+)
+FEW_LABELS_RUN = Computation(
+    finite,
+    _SHOWN,
+    seconds=lambda features, steps, **_: 0.01 + steps * features * 7e-6,
+)
