@@ -1,8 +1,7 @@
-"""Figures: what one computes, how it is drawn, which statements it must bear out.
+"""The class of a figure: what it computes, how it is drawn, how its statements are judged.
 
-A figure belongs to a paper (`papers`). Its module in `figures` has three functions: `tasks(quick)`
-says what to compute, `draw(data)` draws, `judge(data)` judges the statements; its texts are in the
-file of the paper.
+A figure belongs to a paper (`papers`), whose file has its texts. Its module in `figures` has three
+functions: `tasks(quick)` says what to compute, `draw(data)` draws, `judge(data)` judges.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from ..sweeps import Store, Task, complete
 from ..sweeps.store import Memory
 from . import setting
 from .papers import filled
-from .ruling import Ruling, verdict_of
+from .ruling import Judged
 from .variation import NOT_JUDGED, changed_tasks, described
 
 if TYPE_CHECKING:
@@ -30,48 +29,11 @@ if TYPE_CHECKING:
 Data = Mapping[str, "xr.Dataset"]
 """The datasets of a figure by name, one for each of its tasks."""
 
+Tasks = Mapping[str, Task]
+"""What to compute, by name."""
+
 Drawn = tuple["Drawing", Sequence["Line2D"]]
 """A drawing and the entries of its legend."""
-
-
-@dataclass(frozen=True)
-class Judged:
-    """A statement and what the data say about it.
-
-    Attributes:
-        key: its key in the file of the paper.
-        ruling: the numbers that decide, with their bars.
-        found: what was found, in words and numbers.
-        numbers: the numbers themselves, by name.
-        case: the case, if one statement is judged in several.
-        values: values of placeholders in its texts.
-        texts: `quote` and `test` of a claim of the paper, `says` of a finding of ours.
-    """
-
-    key: str
-    ruling: Ruling
-    found: str
-    numbers: Mapping[str, float] = field(default_factory=dict)
-    case: str = ""
-    values: Mapping[str, Any] = field(default_factory=dict)
-    texts: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def holds(self) -> bool | None:
-        """Whether the statement holds; None if these data cannot tell."""
-        return self.ruling.holds
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return a dictionary for JSON."""
-        case = {"case": self.case} if "quote" in self.texts else {}
-        return {
-            **self.texts,
-            **case,
-            "verdict": verdict_of(self.holds),
-            "found": self.found,
-            "numbers": dict(self.numbers),
-            **self.ruling.to_dict(),
-        }
 
 
 class Place(NamedTuple):
@@ -147,9 +109,9 @@ class Figure:
         own = getattr(self._own, "caption_values", None)
         return self._text(self.texts["caption"], own(data) if own else {})
 
-    def tasks(self, quick: bool) -> Mapping[str, Task]:
+    def tasks(self, quick: bool) -> Tasks:
         """Return what to compute, by name; `quick` asks for coarser grids and fewer seeds."""
-        tasks: Mapping[str, Task] = self._own.tasks(quick)
+        tasks: Tasks = self._own.tasks(quick)
         return changed_tasks(tasks, self.changes) if self.changes else tasks
 
     def draw(self, data: Data) -> Drawing:
@@ -159,11 +121,11 @@ class Figure:
         return finished(self._own.draw, data)
 
     def claims(self, data: Data, full: bool) -> list[Judged]:
-        """Judge what the paper says about the figure, from data of the full or quick version."""
+        """Judge what the paper says about the figure; `full`: by data of the full version."""
         return self._judged("claims", data, full)
 
     def findings(self, data: Data, full: bool) -> list[Judged]:
-        """Judge what we say about the figure, likewise."""
+        """Judge what we say about the figure, in the same way."""
         return self._judged("findings", data, full)
 
     def compute(

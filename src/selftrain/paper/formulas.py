@@ -45,7 +45,7 @@ _TOKEN = re.compile(r"\\([A-Za-z]+|[,;])|([_^{}])|([A-Za-z])|([^\\_^{}A-Za-z])")
 
 
 def to_html(text: str) -> str:
-    r"""A caption as HTML: formulas between dollar signs, code between backquotes.
+    r"""Return a caption as HTML: formulas between dollar signs, code between backquotes.
 
     >>> to_html(r"the error $\epsilon_g^{(T)}$ at $\lambda \in (0, 0.1]$")
     'the error <i>ε<sub>g</sub><sup>(T)</sup></i> at <i>λ ∈ (0, 0.1]</i>'
@@ -63,7 +63,7 @@ def to_html(text: str) -> str:
 
 
 def formula(source: str) -> str:
-    r"""A formula as HTML.
+    r"""Return a formula as HTML.
 
     >>> formula(r"m/\sqrt{q^{(T)}}")
     'm/√(q<sup>(T)</sup>)'
@@ -77,7 +77,7 @@ def formula(source: str) -> str:
 
 
 def _group(tokens: list[re.Match[str]], at: int) -> tuple[str, int]:
-    """What stands up to the closing brace, and where that is."""
+    """Return the HTML up to the closing brace, and the place of that brace."""
     shown = ""
     while at < len(tokens) and tokens[at].group(2) != "}":
         piece, at = _atom(tokens, at)
@@ -86,7 +86,7 @@ def _group(tokens: list[re.Match[str]], at: int) -> tuple[str, int]:
 
 
 def _atom(tokens: list[re.Match[str]], at: int) -> tuple[str, int]:
-    """One piece, and what comes after it."""
+    """Return the HTML of one piece, and the place after it."""
     command, mark, letter, other = tokens[at].groups()
     at += 1
     if mark == "{":

@@ -104,39 +104,26 @@ def figure_section(record: Record, folder: Path) -> Section:
         summary = " ".join(
             f"{words}: {count(record[kind])}." for words, kind in kinds.items() if record[kind]
         )
-        tables = claims_table(record) + findings_table(record)
+        tables = _table(record, "claims") + _table(record, "findings")
         body += f"<details><summary>{summary}</summary>{tables}</details>"
     if files:
         body += f'<p class="place">Picture, PDF, data: {files}</p>'
     return Section(record["figure"], record["title"], folder / f"{record['figure']}.png", body)
 
 
-def claims_table(record: Record) -> str:
-    """Return the table of claims; empty if there are none."""
-    rows = "".join(
-        f"<tr><td><q>{to_html(claim['quote'])}</q>{_case(claim)}</td><td>{html.escape(claim['test'])}</td>"
-        f"{_verdict(claim, record)}<td>{html.escape(claim['found'])}</td>"
-        f"<td>{html.escape(claim['flips'])}</td></tr>"
-        for claim in record["claims"]
-    )
-    head = (
-        "<tr><th>the paper says</th><th>tested</th><th>verdict</th><th>found</th>"
-        "<th>at twice or half the bar</th></tr>"
-    )
-    return f"<table>{head}{rows}</table>" if rows else ""
-
-
-def findings_table(record: Record) -> str:
-    """Return the table of findings; empty if there are none."""
-    rows = "".join(
-        f"<tr><td>{html.escape(finding['says'])}</td>{_verdict(finding, record)}"
-        f"<td>{html.escape(finding['found'])}</td><td>{html.escape(finding['flips'])}</td></tr>"
-        for finding in record["findings"]
-    )
-    head = (
-        "<tr><th>we find</th><th>verdict</th><th>found</th><th>at twice or half the bar</th></tr>"
-    )
-    return f"<table>{head}{rows}</table>" if rows else ""
+def _table(record: Record, kind: str) -> str:
+    """Return the table of claims or of findings; empty if there are none."""
+    claims = kind == "claims"
+    rows = ""
+    for one in record[kind]:
+        said = f"<q>{to_html(one['quote'])}</q>{_case(one)}" if claims else html.escape(one["says"])
+        tested = f"<td>{html.escape(one['test'])}</td>" if claims else ""
+        found = "".join(f"<td>{html.escape(one[name])}</td>" for name in ("found", "flips"))
+        rows += f"<tr><td>{said}</td>{tested}{_verdict(one, record)}{found}</tr>"
+    titles = ("the paper says", "tested") if claims else ("we find",)
+    titles = (*titles, "verdict", "found", "at twice or half the bar")
+    head = "".join(f"<th>{title}</th>" for title in titles)
+    return f"<table><tr>{head}</tr>{rows}</table>" if rows else ""
 
 
 def claims_list(records: Iterable[Record]) -> Section:

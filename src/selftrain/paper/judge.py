@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy import stats
 
-from .entry import Data, Judged
-from .ruling import Bar, Criterion, Ruling, below, everywhere
+from .entry import Data
+from .ruling import Bar, Criterion, Judged, below, everywhere
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -20,37 +20,13 @@ LEVEL = 1e-3
 ROUNDING = Bar(1e-9, "a thousand times the accuracy of the solver")
 
 
-def judged(
-    key: str,
-    ruling: Ruling,
-    found: str,
-    *,
-    case: Any = "",
-    values: Any = None,
-    **numbers: Any,
-) -> Judged:
-    """Judge one statement of a figure.
-
-    Arguments:
-        key: the statement's key in the file of the paper.
-        ruling: the criteria that decide.
-        found: what was found, in words and numbers.
-        case: the case, if one statement is judged in several.
-        values: values for placeholders of the statement that are not constants of the module.
-        numbers: numbers for the record; those that are not finite are left out.
-    """
-    finite = {name: float(value) for name, value in numbers.items() if np.isfinite(value)}
-    return Judged(key, ruling, found, finite, case, values or {})
-
-
 def above_bayes(error: xr.DataArray, bayes: xr.DataArray) -> Judged:
     """Judge that no tuned recipe is below the Bayes error."""
     gap = float((error / bayes).min())
-    return judged(
+    return Judged(
         "above-bayes",
         everywhere(below("largest shortfall", 1 - gap, ROUNDING)),
         f"The smallest ratio of an error to its Bayes error is {gap:.5f}.",
-        smallest_ratio=gap,
     )
 
 

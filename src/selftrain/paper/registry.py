@@ -46,7 +46,7 @@ def figures(names: Iterable[str] = ()) -> list[Figure]:
 
 @cache
 def _known() -> dict[str, Figure]:
-    """All figures with the parameters of their papers."""
+    """Return all figures, with the parameters of their papers."""
     home = f"{__package__}.figures."
     return {
         name: Figure(name, one, home + name.replace("-", "_"), texts)
@@ -56,7 +56,7 @@ def _known() -> dict[str, Figure]:
 
 
 def _id(name: str) -> str:
-    """The id of the figure of that name."""
+    """Return the id of the figure with that id, number or label."""
     if name in IDS:
         return name
     number = re.fullmatch(r"fig(?:ure)?[ .-]*(\d+)", name.strip(), re.IGNORECASE)

@@ -1,16 +1,16 @@
-"""Verdicts from numbers: each measured number lies on the right side of its bar or not.
+"""Verdicts from measured numbers: is each on the right side of its bar?
 
 A `Criterion` is a number with the range it is known to lie in, and the `Bar` it must be below or
-above; a sign or an order has no bar. A `Ruling` is a set of criteria that must all be met. Bars
-are deviations (0.01 for "a ratio below 1.01"), so that doubling and halving one makes sense:
-`Ruling.sensitivity` is the verdict at both.
+above; a sign or an order has no bar. A `Ruling` is a set of criteria that must all be met, and
+`Judged` a statement with its ruling. Bars are deviations (0.01 for "a ratio below 1.01"), so that
+doubling and halving one makes sense: `Ruling.sensitivity` is the verdict at both.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 HOLDS, FAILS, OPEN = "holds", "does not hold", "cannot tell"
@@ -51,8 +51,8 @@ class Criterion:
     is_above: bool
 
     def met(self, factor: float = 1.0) -> bool | None:
-        """Return whether it is met with the bar times a factor; None if its range contains the bar
-        or the number is missing.
+        """Return whether it is met if the bar is multiplied by a factor; None if its range contains
+        the bar, or the number is missing.
         """
         level = 0.0 if self.bar is None else factor * self.bar.size
         if math.isnan(self.low) or math.isnan(self.high):
@@ -187,6 +187,38 @@ class Ruling:
         met = [one.met(factor if one.bar == changed else 1.0) for one in self.criteria]
         together = False if False in met else None if None in met else True
         return together if self.full else self.quick_rule(together)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A statement and what the data say about it.
+
+    Attributes:
+        key: its key in the file of the paper.
+        ruling: the criteria that decide.
+        found: what was found, in words and numbers.
+        case: the case, if one statement is judged in several.
+        values: values for placeholders of its texts that are not constants of the figure's module.
+        texts: `quote` and `test` of a claim of the paper, `says` of a finding of ours.
+    """
+
+    key: str
+    ruling: Ruling
+    found: str
+    case: str = ""
+    values: Mapping[str, Any] = field(default_factory=dict)
+    texts: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def holds(self) -> bool | None:
+        """Whether the statement holds; None if these data cannot tell."""
+        return self.ruling.holds
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a dictionary for JSON."""
+        case = {"case": self.case} if "quote" in self.texts else {}
+        about = {"verdict": verdict_of(self.holds), "found": self.found}
+        return {**self.texts, **case, **about, **self.ruling.to_dict()}
 
 
 def everywhere(*criteria: Criterion) -> Ruling:

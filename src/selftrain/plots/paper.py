@@ -55,13 +55,24 @@ def finished(
 
 
 def canvas(
-    rows: int, columns: int, width: float, height: float, **options: Any
+    rows: int, columns: int, width: float, height: float, x: str = "", y: str = "", **options: Any
 ) -> tuple[Figure, NDArray[Any]]:
-    """Return a figure with a grid of panels, and its axes as an array of that shape."""
+    """Return a figure with a grid of panels, and its axes as an array of that shape.
+
+    Arguments:
+        x: label under the last row.
+        y: label beside the first column.
+        options: of `Figure.subplots`.
+    """
     from .canvas import new_picture
 
     figure = new_picture(width, height, 160)
-    return figure, figure.subplots(rows, columns, squeeze=False, **options)
+    axes = figure.subplots(rows, columns, squeeze=False, **options)
+    for ax in axes[-1]:
+        ax.set_xlabel(x)
+    for ax in axes[:, 0]:
+        ax.set_ylabel(y)
+    return figure, axes
 
 
 def letter(axes: Iterable[Axes]) -> None:

@@ -1,10 +1,9 @@
-r"""Self-distillation: fits to samples with wrong labels, each after the first to the labels that
-the one before makes of the same samples.
+r"""Self-distillation: samples with label noise are fitted, labelled by the fit, and fitted again.
 
 The second paper writes the squared loss as $(\hat y - y)^2$ with $\hat y = (u + 1)/2$ and labels 0
 and 1: half of ours, so its ridges are half of ours (`UNIT`). For the logistic loss they are equal.
-Labels of the squared loss are linear in the logit, and their averages exact; with the logistic loss
-a search runs on one replicate (`theory.causal`), which stays the same for all recipes.
+Labels of the squared loss are linear in the logit, and their averages exact. With the logistic loss
+a search uses one quasi-Monte Carlo replicate (`theory.causal`), the same for all recipes.
 """
 
 from __future__ import annotations
@@ -40,30 +39,28 @@ between linear and hard ones need a sharpness far above one.
 """
 
 STARTS = ((10.0, 100.0), (0.1, 0.3))
-"""The first and the last ridge of the starts of a search; where slopes lead it the first start is
-enough. They differ: from equal ones a search that treats fits alike would keep them equal.
+"""The first and the last ridge of the starts of a search; with gradients the first start is enough.
+They differ, because a search that begins at equal ridges would keep them equal.
 """
 
 SEARCH_POINTS, FINAL_POINTS, STAGE_POINTS = 2**12, (2**14, 2**15), 2**13
-"""Points per class of the replicate of a search, of the two that measure its result, and of a run
-at given ridges.
+"""Points per class of a replicate: of a search, of the two that measure its result, and of a run at
+given ridges.
 """
 
 SIMPLEX: dict[str, Any] = {"method": "Nelder-Mead", "options": {"xatol": 0.05, "fatol": 2e-5}}
-"""Errors with hard labels jump on points: no slopes. A ridge that is off by 5 % costs nothing that
-a picture shows.
-"""
+"""With hard labels the error on points jumps and has no gradient; 5 % of a ridge is not visible."""
 
 SLOPES: dict[str, Any] = {
     "method": "L-BFGS-B",
     "options": {"eps": 1e-4, "ftol": 1e-12, "gtol": 1e-8},
 }
-"""Linear labels: the error is known to 1e-10, so differences over 1e-4 give its slopes."""
+"""With linear labels the error is known to 1e-10, so differences over 1e-4 give its gradient."""
 
 
 class Tuned(NamedTuple):
-    """The recipe with the smallest last error, and its run; `spread` is by how much two replicates
-    differ in the error.
+    """The recipe with the smallest last error, and its run; `spread` is the difference of the error
+    between two replicates.
     """
 
     recipe: Recipe
@@ -76,13 +73,13 @@ class Tuned(NamedTuple):
 
 
 def distilled(steps: int, **setting: Any) -> Problem:
-    """The problem whose steps relabel the labelled samples."""
+    """Return the problem whose steps relabel the labelled samples."""
     return Problem(steps=steps, batches="labeled", **setting)
 
 
 def run_on(points: int, problem: Problem, recipe: Recipe) -> Trajectory:
-    """The run on one replicate; exact for the squared loss with linear labels, and where no sample
-    is reused.
+    """Solve a run on one replicate; exactly for the squared loss with linear labels, and where no
+    sample is reused.
     """
     once = problem.steps == 0 or problem.every_sample_once
     exact = solve(*((problem, recipe) if once else before_reuse(problem, recipe)))
@@ -140,7 +137,7 @@ def tuned(
 
 
 def check(loss: str, ridges: Sequence[float], sharpness: Sequence[float], **setting: Any) -> Any:
-    """The error of every fit at given ridges, in the paper's unit, and sharpnesses."""
+    """Return the error of every fit at given sharpnesses and ridges, in the paper's unit."""
     run = solve(*_given(loss, ridges, sharpness, setting))
     return {"fit": run.t, "error": run.error}
 
@@ -149,7 +146,7 @@ def check_run(
     features: int, seed: int, loss: str, ridges: Sequence[float], sharpness: Sequence[float],
     **setting: Any,
 ) -> Any:  # fmt: skip
-    """The same of one finite system."""
+    """Simulate the same fits on one finite system."""
     problem, recipe = _given(loss, ridges, sharpness, setting)
     runs = simulate(problem, recipe, features, [seed], probes=0, progress=False)
     return {"fit": np.arange(problem.steps + 1), "error": runs.error[0]}
@@ -164,8 +161,8 @@ def _given(
 
 
 def optimum(most: int, **setting: Any) -> dict[str, Any]:
-    """The smallest error of the squared loss with linear labels, by the number of fits, and its
-    ridges in the paper's unit, largest first (at rho = 1/2 their order does not matter).
+    """Return the smallest error of the squared loss with linear labels, by the number of fits, and
+    its ridges in the paper's unit, largest first (at rho = 1/2 their order does not matter).
     """
     known: Sequence[float] = ()
     errors, ridges = np.full(most, np.nan), np.full((most, most), np.nan)
@@ -180,8 +177,8 @@ def optimum(most: int, **setting: Any) -> dict[str, Any]:
 
 
 def relabeled(labels: str, fix_bias: bool, **setting: Any) -> dict[str, Any]:
-    """The smallest error of two fits with the logistic loss, of one fit, and the share of right
-    labels in the second.
+    """Return the smallest error of two fits with the logistic loss, that of one fit, and the
+    proportion of right labels in the second fit.
     """
     found = tuned(distilled(1, **setting), labels, fix_bias)
     first, second = _ridges(found.recipe, "logistic")
@@ -198,8 +195,8 @@ def relabeled(labels: str, fix_bias: bool, **setting: Any) -> dict[str, Any]:
 
 
 def stages(loss: str, ridge: float, steps: int, **setting: Any) -> dict[str, Any]:
-    """The error of every fit if all have the same ridge, in the paper's unit; after a collapse the
-    smaller class is lost.
+    """Return the error of every fit if all have the same ridge, in the paper's unit; after a
+    collapse it is the proportion of the smaller class.
     """
     recipe = Recipe(UNIT[loss] * ridge, UNIT[loss] * ridge)
     problem = distilled(steps, loss=loss, **setting)

@@ -24,9 +24,7 @@ from ...tuning.variables import variables
 
 TOLERANCE = 1e-9
 RAISED = 12
-"""How often a search whose best run cannot be confirmed is begun again, with a lower bound twice as
-high.
-"""
+"""How often the lower bound is doubled if the best run of a search cannot be confirmed."""
 
 
 def tuned(
@@ -35,7 +33,7 @@ def tuned(
     starts: Iterable[Recipe],
     largest_ridge: float = LARGEST_RIDGE,
 ) -> Optimum:
-    """The recipe of lowest last error: searches from all starts are compared, the best is finished.
+    """Tune a recipe for the last error: rough searches from all starts, the best one finished.
 
     >>> problem = Problem(0.5, 2.0, 0.5, 0.75**2, steps=1)
     >>> best = tuned(problem, ("lambda_l", "lambda_u"), [Recipe(0.05, 0.05)])
@@ -75,7 +73,7 @@ def constants(recipe: Recipe, *names: str) -> dict[str, Any]:
 def _raised(
     bounds: dict[str, tuple[float, float]], best: Recipe
 ) -> tuple[dict[str, tuple[float, float]], Recipe]:
-    """A lower bound above the ridge of the steps, and the recipe moved into the bounds."""
+    """Return bounds whose lower end is above the ridge of the steps, and the recipe within them."""
     low, high = bounds["lambda_u"]
     floor = min(2 * max(low, float(np.min(best.lambda_u))), 0.5 * high)
     raised = {**bounds, "lambda_u": (floor, high)}

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from ...plots import paper as pic
+from ...plots import style
 from ...sweeps import Grid, Task
 from ..computations.two_heuristics import ABLATION, WAYS
-from ..entry import Data, Drawn, Judged, fixed
-from ..judge import ROUNDING, judged, listed, listed_by
-from ..ruling import Bar, above, below, decided, everywhere, positive
+from ..entry import Data, Drawn, Tasks, fixed
+from ..judge import ROUNDING, listed, listed_by
+from ..ruling import Bar, Judged, above, below, decided, everywhere, positive
 from ..setting import AMOUNTS, RHOS
 
 NEITHER, ANNEALING, BIAS, BOTH = range(len(WAYS))
@@ -20,15 +21,12 @@ LITTLE = Bar(0.05, "a fifth of what both together do at least")
 MUCH = Bar(0.25, "a quarter of the error")
 
 
-def tasks(quick: bool) -> Mapping[str, Task]:
+def tasks(quick: bool) -> Tasks:
     axes = {"rho": RHOS[2:] if quick else RHOS}
     return {"ways": Task(ABLATION, Grid(axes, {**AMOUNTS, "steps": STEPS}))}
 
 
 def draw(data: Data) -> Drawn:
-    from ...plots import paper as pic
-    from ...plots import style
-
     ways = data["ways"]
     colors = (style.GREY, style.GREEN, style.BLUE, style.ORANGE)
     width = 0.8 / len(WAYS)
@@ -64,7 +62,7 @@ def judge(data: Data) -> list[Judged]:
     of_way = [ratio.isel(way=way) for way in range(len(WAYS))]
     best = ways["annealing"]
     return [
-        judged(
+        Judged(
             "neither-alone",
             decided(
                 below("largest gain of annealing alone", gain.isel(way=ANNEALING).max(), LITTLE),
@@ -73,13 +71,8 @@ def judge(data: Data) -> list[Judged]:
             ),
             "Error over that of supervised learning (ridge in (0, 0.1]): "
             f"{listed_by('rho', ratio, '{:.3f}', names=WAYS)}.",
-            **{
-                f"{name.replace(' ', '_')}_{rho:g}": of_way[way].sel(rho=rho)
-                for rho in ways.rho.values
-                for way, name in enumerate(WAYS)
-            },
         ),
-        judged(
+        Judged(
             "more-freedom",
             everywhere(
                 below(
@@ -95,7 +88,6 @@ def judge(data: Data) -> list[Judged]:
             ),
             f"Best annealing with the bias trained by rho: {listed(best.isel(way=ANNEALING))};"
             f" with it fixed: {listed(best.isel(way=BOTH))}.",
-            largest=(of_way[BOTH] / of_way[BIAS]).max(),
         ),
     ]
 

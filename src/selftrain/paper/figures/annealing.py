@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...sweeps import Task
-from ..entry import Data, Drawn, Judged
-from ..judge import judged, listed, power_law
-from ..ruling import Bar, at_full_size, below, positive
+from ...plots import paper as pic
+from ...plots import style
+from ..entry import Data, Drawn, Tasks
+from ..judge import listed, power_law
+from ..ruling import Bar, Judged, at_full_size, below, positive
 from ..setting import cases
 
 if TYPE_CHECKING:
@@ -24,14 +24,11 @@ LATE = 16
 SQUARE = Bar(0.5, "the exponent is nearer to -2 than to any other whole number")
 
 
-def tasks(quick: bool) -> Mapping[str, Task]:
+def tasks(quick: bool) -> Tasks:
     return {"chains": cases(quick, heuristics=(True,))}
 
 
 def draw(data: Data) -> Drawn:
-    from ...plots import paper as pic
-    from ...plots import style
-
     chains = data["chains"].isel(heuristics=0, selection=0)
     colors = pic.rho_colors(chains.rho.values)
     figure, axes, at_delta = pic.delta_columns(chains, 3, 3.4, 2.0, 7.4)
@@ -66,15 +63,14 @@ def judge(data: Data) -> list[Judged]:
     grown = chains["hardness"].isel(T=-1)
     gain = grown.isel(along=-1) - grown.isel(along=0)
     return [
-        judged(
+        Judged(
             "falls",
             at_full_size(below("a* at the end over its largest", fall.max(), FALL)),
             f"Value at T = {int(chains.T[-1])} over the largest by rho, the larger of the Delta:"
             f" {listed(fall)}.",
-            largest_ratio=fall.max(),
         ),
         *(_hardening(chains.sel(rho=rho)) for rho in chains.rho.values),
-        judged(
+        Judged(
             "almost-hard",
             at_full_size(
                 below("farthest from hard", 1 - hard.min(), RATHER_HARD),
@@ -84,11 +80,8 @@ def judge(data: Data) -> list[Judged]:
             f" {float(soft.min()):.2f} to {float(soft.max()):.2f} at a = 0 (1 is hard): "
             '"almost hard" is generous. a* at T = 1 by rho, the smaller of the Delta:'
             f" {listed(a.isel(T=0).min('delta'))}.",
-            hardness=hard.min(),
-            soft=soft.min(),
-            smallest=a.isel(T=0).min(),
         ),
-        judged(
+        Judged(
             "product",
             at_full_size(
                 below("farthest exponent from -2", off, SQUARE),
@@ -97,10 +90,8 @@ def judge(data: Data) -> list[Judged]:
             f"Exponents {_range(exponents)}. a* T^2 is {_range(total)}; by rho:"
             + ",".join(f" {rho:g}: {_range(total.sel(rho=rho))}" for rho in total.rho.values)
             + f". Largest a* T by T: {listed(per_step)}.",
-            smallest=total.min(),
-            largest=total.max(),
         ),
-        judged(
+        Judged(
             "imbalanced",
             at_full_size(
                 positive("smallest gain, imbalanced", gain.sel(rho=gain.rho < 0.45).min()),
@@ -125,7 +116,7 @@ def _hardening(case: xr.Dataset) -> Judged:
         f"Delta = {float(one.delta):g}: " + " ".join(f"{float(value):.3f}" for value in one.values)
         for one in along.transpose("delta", "along")
     )
-    return judged(
+    return Judged(
         "hardening",
         at_full_size(positive("smallest gain in hardness", gain.min())),
         f"E|2p - 1| at T = {int(case['T'][-1])}, steps 1, T/4, T/2, 3T/4 and T: {paths}."
@@ -133,8 +124,6 @@ def _hardening(case: xr.Dataset) -> Judged:
         " about exp(a* T^2/2), with a* T^2 ="
         f" {listed((case['annealing'] * case['T'] ** 2).isel(T=-1))} (by Delta).",
         case=f"rho = {float(case.rho):g}",
-        first=along.isel(along=0).min(),
-        last=along.isel(along=-1).min(),
     )
 
 

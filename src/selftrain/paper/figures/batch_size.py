@@ -4,15 +4,15 @@ more steps.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
+from ...plots import paper as pic
+from ...plots import style
 from ...sweeps import Grid, Task
 from ..computations.endless import ENDLESS
-from ..entry import Data, Drawn, Judged
-from ..judge import above_bayes, judged, listed
-from ..ruling import Bar, above, at_full_size, below, decided, positive
+from ..entry import Data, Drawn, Tasks
+from ..judge import above_bayes, listed
+from ..ruling import Bar, Judged, above, at_full_size, below, decided, positive
 from ..setting import DELTA, chains
 
 BATCHES = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 4.0, 8.0)
@@ -41,15 +41,12 @@ def balanced(quick: bool) -> Task:
     return chains(quick, axes, rho=0.5)
 
 
-def tasks(quick: bool) -> Mapping[str, Task]:
+def tasks(quick: bool) -> Tasks:
     endless = Grid({"alpha_u": ENDLESS_BATCHES}, {"delta": DELTA})
     return {"chains": balanced(quick), "endless": Task(ENDLESS, endless)}
 
 
 def draw(data: Data) -> Drawn:
-    from ...plots import paper as pic
-    from ...plots import style
-
     found, endless = data["chains"], data["endless"]
     ratio = found["error"] / found["supervised"]
     figure, axes = pic.canvas(1, 3, 11.4, 3.9)
@@ -93,16 +90,14 @@ def judge(data: Data) -> list[Judged]:
     ends = found["error"].isel(T=-1).sel(selection=False, alpha_u=batches < THRESHOLD)
     distance = abs(ends.values / endless["error"].sel(alpha_u=ends.alpha_u).values - 1).max()
     return [
-        judged(
+        Judged(
             "drastic",
             at_full_size(
                 above("smallest of the best reductions", early.values[enough].min(), DRASTIC)
             ),
             f"Largest reduction at T <= 4 by alpha_U: {listed(early, '{:.1%}')}.",
-            smallest=early.values[enough].min(),
-            largest=early.values.max(),
         ),
-        judged(
+        Judged(
             "minor",
             at_full_size(
                 below("largest reduction at the end", late.values[enough].max(), MINOR),
@@ -111,16 +106,13 @@ def judge(data: Data) -> list[Judged]:
             f"Reduction at T = {last_length} by alpha_U: {listed(late, '{:.2%}')}. Fall of the"
             f" error over the first doubling: {listed(first_fall, '{:.1%}', batches[enough])};"
             f" over the last: {listed(last_fall, '{:.2%}', batches[enough])}.",
-            late=late.values[enough].max(),
-            last_fall=last_fall.max(),
         ),
-        judged(
+        Judged(
             "slower",
             at_full_size(positive("smallest increase", -np.diff(last.values).max())),
             f"Ratio at T = {last_length} by alpha_U: {listed(last, '{:.4f}')}.",
-            **{f"ratio_{a:g}": r for a, r in zip(batches, last.values, strict=True)},
         ),
-        judged(
+        Judged(
             "catastrophic",
             at_full_size(
                 above("excess of the smallest batches", last.values[0] - 1, POOR),
@@ -129,9 +121,8 @@ def judge(data: Data) -> list[Judged]:
             f"It is above at T = {last_length} for alpha_U ="
             f" {', '.join(f'{a:g}' for a in poor) or 'none'}. With ever more steps the threshold"
             f" is alpha_U = {THRESHOLD:g}: see the findings.",
-            largest_poor=poor.max(initial=0.0),
         ),
-        judged(
+        Judged(
             "threshold",
             decided(
                 below("largest excess above", over.max() - 1, COME),
@@ -141,16 +132,12 @@ def judge(data: Data) -> list[Judged]:
             f" {float(under[-1]):.4f} at {float(under.alpha_u[-1]):g}, {at:.4f} at 1,"
             f" {float(over[0]):.6f} at {float(over.alpha_u[0]):g}. Best ridge by alpha_U:"
             f" {listed(shown['lambda_u'])} (the bound is 0.1).",
-            largest_above=over.max(),
-            smallest_below=under.min(),
-            at_one=at,
         ),
-        judged(
+        Judged(
             "at-limit",
             at_full_size(below("largest distance", distance, SAME)),
             f"Error at the largest T: {listed(ends, '{:.6f}')}; largest relative distance from"
             f" the limit {distance:.1e}.",
-            distance=distance,
         ),
         above_bayes(found["error"], found["bayes"]),
     ]

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from ...plots import paper as pic
+from ...plots import style
 from ...sweeps import Grid, Task
 from ..computations.paths import PATH
-from ..entry import Data, Drawn, Judged
-from ..judge import above_bayes, judged, listed, listed_by
-from ..ruling import Bar, Criterion, above, at_full_size, below, positive
+from ..entry import Data, Drawn, Tasks
+from ..judge import above_bayes, listed, listed_by
+from ..ruling import Bar, Criterion, Judged, above, at_full_size, below, positive
 from ..setting import AMOUNTS
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ FEW_TIMES = Bar(2.0, "in two time scales the odds of M grow by a factor of seven
 ALIGNED = Bar(0.01, "the level at which the direction counts as found")
 
 
-def tasks(quick: bool) -> Mapping[str, Task]:
+def tasks(quick: bool) -> Tasks:
     axes: dict[str, Any] = {
         "loss": ("squared", "logistic"),
         "steps": (16,) if quick else (64, 256, 1024),
@@ -30,19 +31,13 @@ def tasks(quick: bool) -> Mapping[str, Task]:
 
 
 def draw(data: Data) -> Drawn:
-    from ...plots import paper as pic
-    from ...plots import style
-
     paths = data["paths"]
     rows = [(loss, steps) for loss in paths.loss.values for steps in paths.steps.values]
-    height = 1.75 * len(rows) + 0.6
-    figure, axes = pic.canvas(len(rows), paths.rho.size, 7.8, height, sharey=True)
+    size = (len(rows), paths.rho.size, 7.8, 1.75 * len(rows) + 0.6)
+    figure, axes = pic.canvas(*size, r"$\tau = \lambda_U t$", "$M$", sharey=True)
     for row, (loss, steps) in zip(axes, rows, strict=True):
         for ax, rho in zip(row, paths.rho.values, strict=True):
             _panel(ax, paths.sel(loss=loss, steps=steps, rho=rho))
-        row[0].set_ylabel("$M$")
-    for ax in axes[-1]:
-        ax.set_xlabel(r"$\tau = \lambda_U t$")
     entries = [
         pic.handle(r"continuous time, $\lambda_U \to 0$", style.BLUE),
         pic.handle("discrete run", style.ORANGE, "", pic.DASHED),
@@ -53,9 +48,6 @@ def draw(data: Data) -> Drawn:
 
 
 def _panel(ax: Axes, one: xr.Dataset) -> None:
-    from ...plots import paper as pic
-    from ...plots import style
-
     ax.plot(one["tau"], one["squared_cosine"], color=style.BLUE, label=r"$\lambda_U \to 0$")
     run: Any = {"color": style.ORANGE, "label": "discrete run"}
     ax.plot(one["tau_run"], one["squared_cosine_run"], linestyle=pic.DASHED, **run)
@@ -77,29 +69,17 @@ def judge(data: Data) -> list[Judged]:
     end = float(paths["squared_cosine"].isel(point=-1).min())
     ridges = positive("smallest fall of the ridge", _falls(paths["lambda_u"]))
     return [
-        judged(
-            "continuous",
-            at_full_size(_nearer(paths), ridges),
-            _differences(paths),
-            largest_at_end=paths["apart"].isel(steps=-1).max(),
-        ),
-        judged(
-            "elapsed",
-            at_full_size(*_ends_early(paths)),
-            _times(paths),
-            **{f"elapsed_{float(one.rho):g}": one for one in _elapsed(paths)},
-        ),
-        judged(
+        Judged("continuous", at_full_size(_nearer(paths), ridges), _differences(paths)),
+        Judged("elapsed", at_full_size(*_ends_early(paths)), _times(paths)),
+        Judged(
             "aligned",
             at_full_size(below("largest 1 - M at the end", 1 - end, ALIGNED)),
             f"Smallest M at the end: {end:.5f}.",
-            smallest=end,
         ),
-        judged(
+        Judged(
             "logistic",
             at_full_size(_nearer(logistic), *_ends_early(logistic)),
             f"{_differences(logistic)} {_times(logistic)}",
-            largest_at_end=logistic["apart"].isel(steps=-1).max(),
         ),
         above_bayes(data["paths"]["error"], data["paths"]["bayes"]),
     ]

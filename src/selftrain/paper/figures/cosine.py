@@ -3,15 +3,16 @@ r"""The cosine $m/\sqrt q$ of weights and cluster direction after the last step.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...plots import paper as pic
+from ...plots import style
 from ...sweeps import Task
-from ..entry import Data, Drawn, Judged, fixed
-from ..judge import judged, last_slope, listed
-from ..ruling import Bar, at_full_size, below, everywhere, positive, somewhere
+from ..entry import Data, Drawn, Tasks, fixed
+from ..judge import last_slope, listed
+from ..ruling import Bar, Judged, at_full_size, below, everywhere, positive, somewhere
 from ..setting import RHOS, WIDE, chains
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ ROUNDING = Bar(1e-9, "searches end that far from an optimum")
 STILL = Bar(1e-6, "a thousandth of what a picture shows")
 
 
-def tasks(quick: bool) -> Mapping[str, Task]:
+def tasks(quick: bool) -> Tasks:
     def panel(name: str) -> Task:
         # below one sample per feature only balanced runs keep a direction
         rhos = RHOS[:1] if name == SMALL else RHOS
@@ -46,9 +47,6 @@ def tasks(quick: bool) -> Mapping[str, Task]:
 
 
 def draw(data: Data) -> Drawn:
-    from ...plots import paper as pic
-    from ...plots import style
-
     rhos = list(dict.fromkeys(rho for one in data.values() for rho in one.rho.values.tolist()))
     colors = pic.rho_colors(rhos)
     columns = min(COLUMNS, len(data))
@@ -89,23 +87,18 @@ def judge(data: Data) -> list[Judged]:
     return [
         *(_monotone(one) for part, one in data.items() if part != SMALL),
         _slow(data),
-        judged(
+        Judged(
             SMALL,
             somewhere(positive("largest fall", falls.max())),
             f"It falls at {count} of {falls.size} doublings; without selection it goes from"
             f" {float(cosine[0]):.4g} at T = {int(small.T[0])} to {float(cosine[-1]):.4g} at"
             f" T = {int(small.T[-1])}.",
-            falls=count,
-            first=cosine[0],
-            last=cosine[-1],
         ),
-        judged(
+        Judged(
             "fading",
             at_full_size(below("change over the last doubling", abs(cosine.diff("T")[-1]), STILL)),
             f"Cosine {1 - float(last['one_minus_cosine']):.6f} at T = {int(small.T[-1])}, error"
             f" {float(last['error']):.6f}.",
-            cosine=1 - last["one_minus_cosine"],
-            error=last["error"],
         ),
     ]
 
@@ -122,17 +115,13 @@ def _monotone(one: xr.Dataset) -> Judged:
     falls = _falls(one)
     count = int((falls > ROUNDING.size).sum())
     cosine = 1 - one["one_minus_cosine"].sel(rho=0.5, selection=False)
-    return judged(
+    return Judged(
         "monotone",
         everywhere(below("largest fall", falls.max(), ROUNDING)),
         f"It falls at {count} of {falls.size} doublings. At rho = 0.5, without selection, it"
         f" goes from {float(cosine[0]):.4g} at T = {int(one.T[0])} to"
         f" {float(cosine[-1]):.4g} at T = {int(one.T[-1])}.",
         case="alpha_L = {:g}, alpha_U = {:g}, Delta = {:g}".format(*_amounts(one)),
-        falls=count,
-        doublings=falls.size,
-        first=cosine[0],
-        last=cosine[-1],
     )
 
 
@@ -147,11 +136,10 @@ def _slow(data: Data) -> Judged:
         return float(np.mean([last_slope(one.T, one["one_minus_cosine"].values) for one in cases]))
 
     slopes = {rho: slope(rho) for rho in RHOS}
-    return judged(
+    return Judged(
         "slow",
         at_full_size(
             positive("difference of the powers", min(slopes[0.4], slopes[0.2]) - slopes[0.5])
         ),
         f"Powers by rho: {listed(slopes)}.",
-        **{f"power_{rho:g}": slope for rho, slope in slopes.items()},
     )

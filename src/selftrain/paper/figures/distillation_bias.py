@@ -2,20 +2,20 @@ r"""Self-distillation under class imbalance: the bias of the first fit, or train
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
+from ...plots import paper as pic
+from ...plots import style
 from ...sweeps import Grid, Task
 from ..computations.distillation import RELABELED
-from ..entry import Data, Drawn, Judged
-from ..judge import judged, listed_by
-from ..ruling import everywhere, positive
+from ..entry import Data, Drawn, Tasks
+from ..judge import listed_by
+from ..ruling import Judged, everywhere, positive
 
 DELTA, NOISE = 0.5, 0.3
 RHOS, ALPHAS = (0.5, 0.4, 0.3), (1.0, 3.0)
 KINDS = ("linear", "hard")
 
 
-def tasks(quick: bool) -> Mapping[str, Task]:
+def tasks(quick: bool) -> Tasks:
     axes = {
         "rho": (0.5, 0.3) if quick else RHOS,
         "alpha_l": (3.0,) if quick else ALPHAS,
@@ -26,21 +26,17 @@ def tasks(quick: bool) -> Mapping[str, Task]:
 
 
 def draw(data: Data) -> Drawn:
-    from ...plots import paper as pic
-    from ...plots import style
-
     error = data["bias"]["error"]
     ratio = error.sel(fix_bias=True) / error.sel(fix_bias=False)
     kinds = ratio.labels.values.tolist()
-    figure, axes = pic.canvas(1, len(kinds), 3.2 * len(kinds) + 1.8, 3.0, sharey=True)
+    labels = (r"$\rho$", "error, bias fixed over trained")
+    figure, axes = pic.canvas(1, len(kinds), 3.2 * len(kinds) + 1.8, 3.0, *labels, sharey=True)
     colors = dict(zip(ratio.alpha_l.values.tolist(), pic.SERIES[1:], strict=False))
     for ax, kind in zip(axes[0], kinds, strict=True):
         for alpha, color in colors.items():
             pic.series(ax, ratio.rho, ratio.sel(labels=kind, alpha_l=alpha), color)
         ax.axhline(1.0, color=style.GREY, linewidth=0.8, linestyle=pic.DOTTED)
         ax.set_title(f"{kind} labels")
-        ax.set_xlabel(r"$\rho$")
-    axes[0, 0].set_ylabel("error, bias fixed over trained")
     return figure, pic.value_legend(r"\alpha", colors)
 
 
@@ -49,13 +45,12 @@ def judge(data: Data) -> list[Judged]:
     gain = 1 - found.sel(fix_bias=True) / found.sel(fix_bias=False)
     gain = gain.transpose("labels", "rho", "alpha_l")
     return [
-        judged(
+        Judged(
             "fixing",
             everywhere(positive("smallest gain", one.drop_sel(rho=0.5).min())),
             f"Gain by alpha: {listed_by('rho', one, '{:.1%}')}.",
             case=f"{kind} labels",
             values={"case": f"{kind} labels"},
-            smallest=one.drop_sel(rho=0.5).min(),
         )
         for kind, one in ((str(one.labels.values), one) for one in gain)
     ]

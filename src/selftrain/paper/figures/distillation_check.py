@@ -2,16 +2,17 @@ r"""Three fits of self-distillation at given ridges: theory and finite systems, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from ...plots import paper as pic
+from ...plots import style
 from ...sweeps import Grid, Task
 from ..computations.distillation import CHECK, CHECK_RUN
-from ..entry import Data, Drawn, Judged
-from ..judge import judged, listed, over_seeds
-from ..ruling import Bar, at_full_size
+from ..entry import Data, Drawn, Tasks
+from ..judge import listed, over_seeds
+from ..ruling import Bar, Judged, at_full_size
 
 RHO, DELTA, NOISE = 0.4, 0.5, 0.2
 RIDGES, SHARPNESS = (1.5, 0.5, 2.0), (0.8, 1.2)
@@ -23,7 +24,7 @@ FEATURES_QUICK, SEEDS_QUICK = 250, 4
 NEAR = Bar(0.05, "a twentieth of the error: two standard errors of the noisiest mean, and 1/N")
 
 
-def tasks(quick: bool) -> Mapping[str, Task]:
+def tasks(quick: bool) -> Tasks:
     fixed: dict[str, Any] = {"rho": RHO, "delta": DELTA, "label_noise": NOISE}
     fixed |= {"ridges": RIDGES, "sharpness": SHARPNESS}
     axes = {"loss": LOSSES, "alpha_l": ALPHAS[::4] if quick else ALPHAS}
@@ -37,19 +38,16 @@ def tasks(quick: bool) -> Mapping[str, Task]:
 
 
 def draw(data: Data) -> Drawn:
-    from ...plots import paper as pic
-    from ...plots import style
-
     theory, systems = data["theory"], data["systems"]["error"]
     colors = pic.SERIES[: theory.fit.size]
-    figure, axes = pic.canvas(1, 2, 8.6, 3.0, sharey=True)
+    figure, axes = pic.canvas(
+        1, 2, 8.6, 3.0, r"$\alpha$", r"error  $\epsilon_g^{(t)}$", sharey=True
+    )
     for ax, loss in zip(axes[0], theory.loss.values, strict=True):
         for t, color in zip(theory.fit.values, colors, strict=True):
             pic.reference(ax, theory.alpha_l, theory["error"].sel(loss=loss, fit=t), color, "solid")
             pic.systems(ax, systems.alpha_l, systems.sel(loss=loss, fit=t), color, "o")
         ax.set_title(f"{loss} loss")
-        ax.set_xlabel(r"$\alpha$")
-    axes[0, 0].set_ylabel(r"error  $\epsilon_g^{(t)}$")
     return figure, [
         *(pic.handle(f"fit {t}", color) for t, color in enumerate(colors)),
         pic.handle(f"finite systems,\n{systems.seed.size} seeds", style.GREY, "o", "none"),
@@ -61,7 +59,7 @@ def judge(data: Data) -> list[Judged]:
     apart = over_seeds(systems, told, told)
     last = told.isel(fit=-1)
     return [
-        judged(
+        Judged(
             "agree",
             at_full_size(apart.within("largest distance", NEAR)),
             f"Largest distance {apart.largest:.1%}, at most {apart.at_most:.1%}. Errors of the last"
@@ -70,7 +68,5 @@ def judge(data: Data) -> list[Judged]:
                 f"{loss}, {listed(last.sel(loss=loss), '{:.4f}')}" for loss in told.loss.values
             )
             + ".",
-            largest=apart.largest,
-            at_most=apart.at_most,
         )
     ]

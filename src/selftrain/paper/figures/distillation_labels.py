@@ -2,14 +2,15 @@ r"""Two fits of self-distillation, tuned: hard labels, linear ones, and the best
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from ...plots import paper as pic
+from ...plots import style
 from ...sweeps import Grid, Task
 from ..computations.distillation import RELABELED
-from ..entry import Data, Drawn, Judged
-from ..judge import judged, listed
-from ..ruling import Bar, at_full_size, below, everywhere, positive
+from ..entry import Data, Drawn, Tasks
+from ..judge import listed
+from ..ruling import Bar, Judged, at_full_size, below, everywhere, positive
 from .distillation_optimum import ALPHAS, ALPHAS_QUICK, DELTA, HALF, NOISE, RHO, moderate
 
 if TYPE_CHECKING:
@@ -22,18 +23,15 @@ FROM, UP_TO = 1.0, 10.0
 REST = Bar(0.2, "a fifth of the gain: a detail beside the rest")
 
 
-def tasks(quick: bool) -> Mapping[str, Task]:
+def tasks(quick: bool) -> Tasks:
     axes = {"alpha_l": ALPHAS_QUICK if quick else ALPHAS, "labels": tuple(KINDS)[: 3 - quick]}
     fixed = {"rho": RHO, "delta": DELTA, "label_noise": NOISE, "fix_bias": False}
     return {"two": Task(RELABELED, Grid(axes, fixed))}
 
 
 def draw(data: Data) -> Drawn:
-    from ...plots import paper as pic
-    from ...plots import style
-
     found = data["two"]
-    figure, axes = pic.canvas(1, 3, 11.2, 3.0, sharex=True)
+    figure, axes = pic.canvas(1, 3, 11.2, 3.0, r"$\alpha$", r"error  $\epsilon_g$", sharex=True)
     error, gain, wrong = axes[0]
     one = found.isel(labels=0)
     pic.series(error, found.alpha_l, one["supervised"], style.BLACK)
@@ -49,8 +47,6 @@ def draw(data: Data) -> Drawn:
     pic.bound(wrong, NOISE)
     for ax in axes[0]:
         ax.set_xscale("log")
-        ax.set_xlabel(r"$\alpha$")
-    error.set_ylabel(r"error  $\epsilon_g$")
     gain.set_ylabel("gain over one fit")
     wrong.set_ylabel("wrong labels")
     return figure, [
@@ -68,19 +64,17 @@ def judge(data: Data) -> list[Judged]:
     hard = gain.sel(labels="hard")
     full = "tuned" in found.labels
     return [
-        judged(
+        Judged(
             "denoise",
             everywhere(positive("smallest reduction of wrong labels", fewer.min())),
             f"Wrong labels by alpha: {listed(1 - right, '{:.3f}')}; of the given ones {NOISE:g}.",
             case="denoising",
-            smallest=fewer.min(),
         ),
-        judged(
+        Judged(
             "moderate",
             moderate(hard),
             f"Gain by alpha: {listed(hard, '{:.1%}')}.",
             case="two fits, hard labels",
-            largest=hard.max(),
         ),
         *(_against_best(gain) if full else []),
     ]
@@ -98,23 +92,20 @@ def _against_best(gain: xr.DataArray) -> list[Judged]:
         for kind, share in shares.items()
     }
     return [
-        judged(
+        Judged(
             "hard",
             at_full_size(below("largest part that is missing", 1 - enough.min(), REST)),
             said["hard"],
             case="hard labels",
-            smallest=enough.min(),
         ),
-        judged(
+        Judged(
             "linear",
             at_full_size(below("largest part that is missing", 1 - shares["linear"].min(), REST)),
             said["linear"],
-            smallest=shares["linear"].min(),
         ),
-        judged(
+        Judged(
             "between",
             at_full_size(positive("smallest additional gain", smallest)),
             f"Additional gain by alpha: {listed(rest, '{:.2%}')}.",
-            smallest=smallest,
         ),
     ]

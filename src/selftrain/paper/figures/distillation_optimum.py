@@ -2,14 +2,15 @@ r"""Self-distillation with the squared loss and up to six fits, each ridge tuned
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from ...plots import paper as pic
+from ...plots import style
 from ...sweeps import Grid, Task
 from ..computations.distillation import OPTIMUM
-from ..entry import Data, Drawn, Judged
-from ..judge import judged, listed
-from ..ruling import Bar, Ruling, at_full_size, below, everywhere, positive
+from ..entry import Data, Drawn, Tasks
+from ..judge import listed
+from ..ruling import Bar, Judged, Ruling, at_full_size, below, everywhere, positive
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -24,18 +25,15 @@ ROUNDING = Bar(1e-5, "what a fit with the smallest ridge of the range changes")
 CLOSE = Bar(0.02, "a fiftieth of the error")
 
 
-def tasks(quick: bool) -> Mapping[str, Task]:
+def tasks(quick: bool) -> Tasks:
     most = MOST_QUICK if quick else MOST
     fixed = {"rho": RHO, "delta": DELTA, "label_noise": NOISE, "most": most}
     return {"optimum": Task(OPTIMUM, Grid({"alpha_l": ALPHAS_QUICK if quick else ALPHAS}, fixed))}
 
 
 def draw(data: Data) -> Drawn:
-    from ...plots import paper as pic
-    from ...plots import style
-
     found = data["optimum"]
-    figure, axes = pic.canvas(1, 2, 8.6, 3.0, sharex=True)
+    figure, axes = pic.canvas(1, 2, 8.6, 3.0, r"$\alpha$", r"error  $\epsilon_g$", sharex=True)
     first = found["error"].sel(fits=1)
     colors = dict(zip(found.fits.values.tolist(), pic.SERIES, strict=False))
     for fits, color in colors.items():
@@ -46,8 +44,6 @@ def draw(data: Data) -> Drawn:
     pic.reference(axes[0, 0], found.alpha_l, found["bayes"])
     for ax in axes[0]:
         ax.set_xscale("log")
-        ax.set_xlabel(r"$\alpha$")
-    axes[0, 0].set_ylabel(r"error  $\epsilon_g$")
     axes[0, 1].set_ylabel("gain over one fit")
     return figure, [
         *(
@@ -75,22 +71,19 @@ def judge(data: Data) -> list[Judged]:
     ratio = error.isel(fits=-1) / found["bayes"] - 1
     large = ratio.sel(alpha_l=ratio.alpha_l >= LARGE)
     return [
-        judged(
+        Judged(
             "moderate",
             moderate(gain),
             f"Gain of {error.sizes['fits']} fits by alpha: {listed(gain, '{:.1%}')}.",
-            largest=gain.max(),
         ),
-        judged(
+        Judged(
             "more",
             everywhere(below("largest rise of the error", rise, ROUNDING)),
             f"The largest change from one number of fits to the next is {float(rise):.1e}.",
-            rise=rise,
         ),
-        judged(
+        Judged(
             "bayes",
             at_full_size(below("largest excess", large.max(), CLOSE)),
             f"Excess over the Bayes error by alpha: {listed(ratio, '{:.1%}')}.",
-            largest=large.max(),
         ),
     ]

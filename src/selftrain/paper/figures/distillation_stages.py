@@ -2,14 +2,14 @@ r"""Self-distillation with one ridge for all fits: when to stop."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
+from ...plots import paper as pic
+from ...plots import style
 from ...sweeps import Grid, Task
 from ..computations.distillation import STAGES
-from ..entry import Data, Drawn, Judged
-from ..judge import judged
-from ..ruling import Bar, above, at_full_size
+from ..entry import Data, Drawn, Tasks
+from ..ruling import Bar, Judged, above, at_full_size
 
 DELTA = 0.5
 RHOS, NOISES, ALPHAS = (0.5, 0.4, 0.3), (0.1, 0.3), (1.0, 3.0, 10.0)
@@ -20,7 +20,7 @@ NOTABLE = Bar(0.05, "a twentieth of the error")
 BROADLY = Bar(0.5, "in most cases")
 
 
-def tasks(quick: bool) -> Mapping[str, Task]:
+def tasks(quick: bool) -> Tasks:
     axes: dict[str, Any] = {
         "rho": RHOS[:2] if quick else RHOS,
         "label_noise": NOISES[1:] if quick else NOISES,
@@ -33,14 +33,12 @@ def tasks(quick: bool) -> Mapping[str, Task]:
 
 
 def draw(data: Data) -> Drawn:
-    from ...plots import paper as pic
-    from ...plots import style
-
     error = data["stages"]["error"].sel(alpha_l=SHOWN, method="nearest")
     ratio = error / error.isel(fit=0)
     rhos, noises = ratio.rho.values, ratio.label_noise.values
-    size = (2.4 * rhos.size + 2.0, 2.3 * noises.size + 0.4)
-    figure, axes = pic.canvas(noises.size, rhos.size, *size, sharex=True, sharey=True)
+    size = (noises.size, rhos.size, 2.4 * rhos.size + 2.0, 2.3 * noises.size + 0.4)
+    labels = ("fit $t$", r"$\epsilon_g^{(t)} / \epsilon_g^{(0)}$")
+    figure, axes = pic.canvas(*size, *labels, sharex=True, sharey=True)
     colors = dict(
         zip(ratio.ridge.values.tolist(), (style.BLUE, style.GREEN, style.ORANGE), strict=False)
     )
@@ -54,10 +52,6 @@ def draw(data: Data) -> Drawn:
                     case = {"rho": rho, "label_noise": noise, "ridge": ridge, "loss": loss}
                     pic.reference(ax, ratio.fit, ratio.sel(case), color, dashes[loss])
             ax.axhline(1.0, color=style.GREY, linewidth=0.8, linestyle=pic.DOTTED)
-    for ax in axes[-1]:
-        ax.set_xlabel("fit $t$")
-    for ax in axes[:, 0]:
-        ax.set_ylabel(r"$\epsilon_g^{(t)} / \epsilon_g^{(0)}$")
     return figure, [
         *(pic.handle(rf"$\lambda = {ridge:g}$", color) for ridge, color in colors.items()),
         *(pic.handle(f"{loss} loss", style.GREY, "", dashes[loss]) for loss in ratio.loss.values),
@@ -71,14 +65,12 @@ def judge(data: Data) -> list[Judged]:
     helped = lost & (best < error.isel(fit=0))
     cases = {"balanced classes": lost.rho == 0.5, "imbalanced classes": lost.rho < 0.5}
     return [
-        judged(
+        Judged(
             "stopping",
             at_full_size(above("share of the settings", lost.sel(rho=chosen).mean(), BROADLY)),
             f"{int(lost.sel(rho=chosen).sum())} of {lost.sel(rho=chosen).size} settings, in"
             f" {int(helped.sel(rho=chosen).sum())} of which the best number of fits is above one.",
             case=case,
-            share=lost.sel(rho=chosen).mean(),
-            helped=helped.sel(rho=chosen).mean(),
         )
         for case, chosen in cases.items()
     ]

@@ -2,13 +2,12 @@ r"""Both heuristics with few labels, down to $\alpha_L = 0.02$: theory and finit
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from ...sweeps import Task
+from ...plots import paper as pic
+from ...plots import style
 from ..computations.two_heuristics import FEW_LABELS, FEW_LABELS_RUN
-from ..entry import Data, Drawn, Judged
-from ..judge import above_bayes, by_size, judged, listed, listed_by
-from ..ruling import Bar, at_full_size, below, decided, positive
+from ..entry import Data, Drawn, Tasks
+from ..judge import above_bayes, by_size, listed, listed_by
+from ..ruling import Bar, Judged, at_full_size, below, decided, positive
 from ..setting import ALPHA_U, DELTA, with_systems
 
 RHOS = (0.4, 0.2)
@@ -22,7 +21,7 @@ MODERATE = Bar(0.1, "a tenth of the error with the best bias")
 USUAL, SEVERE = 0.5, 0.02
 
 
-def tasks(quick: bool) -> Mapping[str, Task]:
+def tasks(quick: bool) -> Tasks:
     axes = {"rho": RHOS, "alpha_l": LABELS_QUICK if quick else LABELS}
     fixed = {"alpha_u": ALPHA_U, "delta": DELTA, "steps": STEPS}
     seeds = SEEDS_QUICK if quick else SEEDS
@@ -30,9 +29,6 @@ def tasks(quick: bool) -> Mapping[str, Task]:
 
 
 def draw(data: Data) -> Drawn:
-    from ...plots import paper as pic
-    from ...plots import style
-
     theory, sizes = data["theory"], by_size(data)
     colors = (style.BLUE, style.ORANGE)
     lines = (
@@ -75,26 +71,23 @@ def judge(data: Data) -> list[Judged]:
     at, few = cost.sel(alpha_l=USUAL), cost.sel(alpha_l=SEVERE)
     ratio = theory["error"] / theory["naive"]
     excess = {n: runs["error"].mean("seed") / theory["error"] - 1 for n, runs in sizes}
-    last, largest = max(excess.items())
+    largest = excess[max(excess)]
     severe, usual = (float(largest.sel(alpha_l=amount).max()) for amount in (SEVERE, USUAL))
     return [
-        judged(
+        Judged(
             "bias-is-good",
             decided(
                 below("largest cost", at.max(), MODERATE),
                 positive("smallest additional cost of few labels", (few - at).min()),
             ),
             f"Cost by alpha_L: {listed_by('rho', cost, '{:.2%}')}.",
-            usual=at.max(),
-            severe=few.max(),
         ),
-        judged(
+        Judged(
             "helps",
             at_full_size(positive("smallest reduction", 1 - ratio.max())),
             f"Error with over without by alpha_L: {listed_by('rho', ratio)}.",
-            largest=ratio.max(),
         ),
-        judged(
+        Judged(
             "finite",
             at_full_size(positive("difference", severe - usual)),
             "Excess of the mean error by alpha_L: "
@@ -104,9 +97,6 @@ def judge(data: Data) -> list[Judged]:
                 for rho in one.rho.values
             )
             + ".",
-            severe=severe,
-            usual=usual,
-            N=last,
         ),
         above_bayes(theory["error"], theory["bayes"]),
     ]

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from ...sweeps import Task
-from ..entry import Data, Drawn, Judged
-from ..judge import above_bayes, judged, last_slope, listed
-from ..ruling import Bar, above, at_full_size, below, positive
+from ...plots import paper as pic
+from ..entry import Data, Drawn, Tasks
+from ..judge import above_bayes, last_slope, listed
+from ..ruling import Bar, Judged, above, at_full_size, below, positive
 from ..setting import cases
 
 CLOSE = Bar(0.05, "a twentieth, where naive self-training is off by a half and more")
@@ -15,14 +13,14 @@ SLOWLY = Bar(0.1, "with such a power ten times the steps take away a fifth")
 SIGNIFICANT = Bar(0.2, "a fifth of the error")
 
 
-def tasks(quick: bool) -> Mapping[str, Task]:
+def tasks(quick: bool) -> Tasks:
     return {"chains": cases(quick, heuristics=(False, True))}
 
 
 def draw(data: Data) -> Drawn:
-    from ...plots.paper import draw_ratio
-
-    return draw_ratio(data["chains"].isel(selection=0), "heuristics", "with heuristics", "naive")
+    return pic.draw_ratio(
+        data["chains"].isel(selection=0), "heuristics", "with heuristics", "naive"
+    )
 
 
 def judge(data: Data) -> list[Judged]:
@@ -37,7 +35,7 @@ def judge(data: Data) -> list[Judged]:
     slope = min(last_slope(chains.T, one.values) for one in nearly.transpose("delta", "T"))
     left = float(nearly.isel(T=-1).min())
     return [
-        judged(
+        Judged(
             "improved",
             at_full_size(
                 positive("smallest reduction", 1 - better.max()),
@@ -49,24 +47,18 @@ def judge(data: Data) -> list[Judged]:
             ),
             "Largest ratio of the errors with and without by rho: "
             f"{listed(better.max('delta'), '{:.4f}')}.",
-            largest_ratio=better.max(),
         ),
-        judged(
+        Judged(
             "compatible",
             at_full_size(below("largest excess", skewed - 1, CLOSE)),
             f"At T = {longest} it is {skewed:.4f} or less with the heuristics and "
             f"{unaided:.4f} or more without.",
-            helped=skewed,
-            naive=unaided,
-            T=longest,
         ),
-        judged(
+        Judged(
             "stuck",
             at_full_size(below("fastest fall", -slope, SLOWLY)),
             f"It is {left:.3g} or more at T = {longest}, and falls with the power {slope:.3g} of"
             " T.",
-            deviation=left,
-            power=slope,
         ),
         above_bayes(chains["error"], chains["bayes"]),
     ]

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...plots import paper as pic
+from ...plots import style
 from ...sweeps import Task
 from ..computations.finite import RUN, SHOWN, THEORY
-from ..entry import Data, Drawn, Judged
-from ..judge import Agreement, by_size, judged, listed, over_seeds
-from ..ruling import Bar, Criterion, above, at_full_size, below, positive
+from ..entry import Data, Drawn, Tasks
+from ..judge import Agreement, by_size, listed, over_seeds
+from ..ruling import Bar, Criterion, Judged, above, at_full_size, below, positive
 from ..setting import EXPERIMENT, with_systems
 
 if TYPE_CHECKING:
@@ -45,15 +47,12 @@ def runs(rhos: tuple[float, ...], seeds: Mapping[int, int]) -> dict[str, Task]:
     return with_systems(THEORY, RUN, {"rho": rhos}, EXPERIMENT, seeds)
 
 
-def tasks(quick: bool) -> Mapping[str, Task]:
+def tasks(quick: bool) -> Tasks:
     return runs((0.4,), SEEDS_QUICK if quick else SEEDS)
 
 
 def draw(data: Data) -> Drawn:
     """Draw a panel for each quantity, and a column for each rho if there are several."""
-    from ...plots import paper as pic
-    from ...plots import style
-
     rhos, sizes = data["theory"].rho.values.tolist(), by_size(data)
     shape = (4, len(rhos)) if len(rhos) > 1 else (2, 2)
     figure, axes = pic.canvas(*shape, 3.0 * shape[1] + 1.6, 2.1 * shape[0] + 0.4)
@@ -108,20 +107,19 @@ def judge_at(data: Data, rho: float) -> list[Judged]:
     small, large = errors[1024], errors[8192]
     return [
         _agrees("good", sizes[1024], theory, STATE, GOOD, case),
-        judged(
+        Judged(
             "fluctuations",
             at_full_size(
                 *(
                     positive(f"smallest fall of {name}", -np.diff(one).max())
                     for name, one in spreads.items()
-                ),
+                )
             ),
             "; ".join(f"{name}: {listed(one, names=list(sizes))}" for name, one in spreads.items())
             + ".",
             case=case,
-            **{name: one[-1] / one[0] for name, one in spreads.items()},
         ),
-        judged(
+        Judged(
             "discrepancy",
             at_full_size(
                 above(
@@ -138,7 +136,6 @@ def judge_at(data: Data, rho: float) -> list[Judged]:
             f" most {large.at_most:.2%} at N = 8192.",
             case=case,
             values={"bar": DISCREPANCY},
-            **{f"N{n}": value for n, value in largest.items()},
         ),
     ]
 
@@ -152,13 +149,13 @@ def powers(data: Data) -> Judged:
         for rho in data["theory"].rho
         for name in STATE
     }
-    return judged(
+    return Judged(
         "powers",
         at_full_size(
             *(
                 below(f"{name} at rho = {rho:g}", abs(value + 0.5) - 2 * error, ROOT)
                 for (rho, name), (value, error) in exponents.items()
-            ),
+            )
         ),
         "Exponents: "
         + ", ".join(
@@ -166,7 +163,6 @@ def powers(data: Data) -> Judged:
             for (rho, name), (value, error) in exponents.items()
         )
         + ".",
-        **{f"{name}_{rho:g}": value for (rho, name), (value, _) in exponents.items()},
     )
 
 
@@ -194,14 +190,13 @@ def _agrees(
         f" {one.detectable:.2%} would be seen"
         for name, one in found.items()
     )
-    return judged(
+    return Judged(
         key,
         at_full_size(*criteria, *([size] if size else [])),
         (f"N = {features:,}. " if features else "")
         + f"{parts} ({one.seed.size} seeds; seen: with a power of 90 %).",
         case=case,
         values={"bar": bar},
-        **{name: one.at_most for name, one in found.items()},
     )
 
 

@@ -2,10 +2,8 @@ r"""$q$, $m$, $B$, $\epsilon_g$ of finite systems against the theory for three $
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from ...sweeps import Task
-from ..entry import Data, Judged
+from ..entry import Data, Tasks
+from ..ruling import Judged
 from .macroscopic import SEEDS, SEEDS_QUICK, caption_values, draw, judge_at, powers, runs
 
 __all__ = ["caption_values", "draw", "judge", "tasks"]
@@ -14,7 +12,7 @@ RHOS = (0.5, 0.495, 0.4)
 SIZES = (128, 1024, 8192)
 
 
-def tasks(quick: bool) -> Mapping[str, Task]:
+def tasks(quick: bool) -> Tasks:
     seeds = SEEDS_QUICK if quick else SEEDS
     return runs(RHOS, {size: seeds[size] for size in SIZES})
 

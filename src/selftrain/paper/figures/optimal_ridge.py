@@ -2,17 +2,17 @@ r"""$\lambda_U^*$ and $\lambda_L^*$ against T: small ridges, many small steps.""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ...parameters import LARGEST_RIDGE, SMALLEST_RIDGE
-from ...sweeps import Task
-from ..entry import Data, Drawn, Judged
-from ..judge import PowerLaw, judged, listed, power_law
-from ..ruling import Bar, above, at_full_size, below, positive, somewhere
+from ...plots import paper as pic
+from ...plots import style
+from ..entry import Data, Drawn, Tasks
+from ..judge import PowerLaw, listed, power_law
+from ..ruling import Bar, Judged, above, at_full_size, below, positive, somewhere
 from ..setting import RHOS, cases
 
 if TYPE_CHECKING:
@@ -37,14 +37,11 @@ RIDGES = ("lambda_u", "lambda_l")
 """Drawn above each other."""
 
 
-def tasks(quick: bool) -> Mapping[str, Task]:
+def tasks(quick: bool) -> Tasks:
     return {"chains": cases(quick, selection=(False, True))}
 
 
 def draw(data: Data) -> Drawn:
-    from ...plots import paper as pic
-    from ...plots import style
-
     chains = data["chains"].isel(heuristics=0)
     colors = pic.rho_colors(chains.rho.values)
     stopped = bool((chains["first_order"] > NOT_STATIONARY).any())
@@ -83,7 +80,7 @@ def judge(data: Data) -> list[Judged]:
     smallest = {name: float(chains[name].min()) for name in RIDGES}
     return [
         *(_power(chains, chosen) for chosen in (False, True)),
-        judged(
+        Judged(
             "any-rho",
             at_full_size(
                 below("largest share off", _largest_off(laws), OFF),
@@ -91,15 +88,13 @@ def judge(data: Data) -> list[Judged]:
                 fits,
             ),
             _exponents(chains),
-            cases=len(laws),
         ),
-        judged(
+        Judged(
             "plateau",
             somewhere(positive("points at the bound", plateau)),
             f"It is at {plateau} of {chains['lambda_u'].size} points.",
-            points=plateau,
         ),
-        judged(
+        Judged(
             "small",
             at_full_size(
                 below("largest share of the bound", last.max(), SMALL),
@@ -108,26 +103,23 @@ def judge(data: Data) -> list[Judged]:
             ),
             f"Largest ridge at T = {int(chains.T[-1])} over the bound by rho: "
             f"{listed(last.max(('delta', 'selection')))}. {_exponents(chains)}",
-            largest=last.max(),
         ),
-        judged(
+        Judged(
             "exponent",
             at_full_size(above("spread of the exponents", spread, DIFFERENT)),
             _exponents(chains),
-            spread=spread,
         ),
-        judged(
+        Judged(
             "floor",
             at_full_size(
                 positive(
                     "smallest ridge over the end of the search, less 1.01",
                     min(smallest.values()) / SMALLEST_RIDGE - 1.01,
-                ),
+                )
             ),
             _at_floor(chains)
             or f"Smallest ridges: lambda_U* {smallest['lambda_u']:.2g}, lambda_L*"
             f" {smallest['lambda_l']:.2g}; the search goes down to {SMALLEST_RIDGE:g}.",
-            **smallest,
         ),
     ]
 
@@ -138,7 +130,7 @@ def _power(chains: xr.Dataset, chosen: bool) -> Judged:
         f"({rho:g}, {delta:g}): {law.exponent:.3f}" for (rho, delta, _), law in found.items()
     )
     off = _largest_off(found)
-    return judged(
+    return Judged(
         "power",
         at_full_size(
             below("largest share off", off, OFF),
@@ -147,7 +139,6 @@ def _power(chains: xr.Dataset, chosen: bool) -> Judged:
         f"Exponents by (rho, Delta): {shown or 'runs too short'}. Largest factor off:"
         f" {1 + off:.3f}.",
         case="with selection" if chosen else "without selection",
-        largest_factor=1 + off,
     )
 
 

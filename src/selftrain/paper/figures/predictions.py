@@ -4,9 +4,10 @@ solver, and the statements of the appendices on large ridges and on Algorithm 1.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from ...plots import paper as pic
+from ...plots import style
 from ...sweeps import Grid, Task
 from ..computations.prediction_checks import (
     ALGORITHM1,
@@ -17,9 +18,9 @@ from ..computations.prediction_checks import (
     SWEEPS,
     TURN,
 )
-from ..entry import Data, Drawn, Judged, fixed
-from ..judge import judged, last_slope, listed, listed_by, over_seeds
-from ..ruling import Bar, at_full_size, below, decided, positive
+from ..entry import Data, Drawn, Tasks, fixed
+from ..judge import last_slope, listed, listed_by, over_seeds
+from ..ruling import Bar, Judged, at_full_size, below, decided, positive
 from ..setting import AMOUNTS, DELTA
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ SOME_SWEEPS = Bar(500.0, "a digit in sixty sweeps")
 SAME = Bar(1e-6, "a hundred times the tolerance of a sweep")
 
 
-def tasks(quick: bool) -> Mapping[str, Task]:
+def tasks(quick: bool) -> Tasks:
     setting: dict[str, Any] = {**AMOUNTS, "lambda_l": 0.05}
     seeds = tuple(range(SEEDS_QUICK if quick else SEEDS))
     laws = Grid({"seed": seeds}, {"features": FEATURES_QUICK if quick else FEATURES})
@@ -94,9 +95,6 @@ def tasks(quick: bool) -> Mapping[str, Task]:
 
 
 def draw(data: Data) -> Drawn:
-    from ...plots import paper as pic
-    from ...plots import style
-
     colors = (style.BLUE, style.ORANGE, style.GREEN)
     turn, iteration = data["turn"], data["iteration"]
     figure, axes = pic.canvas(2, 3, 11.4, 6.6)
@@ -189,9 +187,8 @@ def _laws(laws: xr.Dataset) -> list[Judged]:
         start=1,
     ):
         found = {words: over_seeds(laws[name]) for words, name in names.items()}
-        last = list(found.values())[-1]
         made.append(
-            judged(
+            Judged(
                 f"prediction-{number}",
                 at_full_size(
                     *(
@@ -208,8 +205,6 @@ def _laws(laws: xr.Dataset) -> list[Judged]:
                 ),
                 case=f"Prediction {number}",
                 values={"size": size},
-                distance=last.largest,
-                at_most=last.at_most,
             )
         )
     return made
@@ -230,17 +225,13 @@ def _small_ridges(data: Data) -> list[Judged]:
         slopes = {way: _slope(data[way], name) for way in WAYS}
         last = {way: float(data[way].sortby("lambda_u")["off"][0]) for way in WAYS}
         left = f"; left at the smallest ridge: {listed(last, '{:.4g}')}" if power == 1 else ""
-        numbers = {f"left_{way}": value for way, value in last.items()}
-        if power == 2:
-            numbers = {f"power_{way}": slope for way, slope in slopes.items()}
         farthest = max(abs(slope - power) for slope in slopes.values())
         made.append(
-            judged(
+            Judged(
                 key,
                 at_full_size(below(f"farthest power from {power}", farthest, WHOLE)),
                 f"Powers: {listed(slopes, '{:.4g}')}{left}.",
                 case=case,
-                **numbers,
             )
         )
     return made
@@ -261,27 +252,25 @@ def _rates(data: Data) -> list[Judged]:
         trained = min(trained, float(held.sel(fix_bias=False)))
         fixed_rate = float(held.sel(fix_bias=True))
     return [
-        judged(
+        Judged(
             "prediction-6-trained",
             at_full_size(positive("smallest C", trained)),
             f"Smallest C: {trained:.4g}. It is a theorem (`docs/continuum.md`).",
             case="Prediction 6, C > 0, bias trained",
-            smallest=trained,
         ),
-        judged(
+        Judged(
             "prediction-6-fixed",
             at_full_size(positive("smallest C", fixed_rate)),
             f"Smallest C: {fixed_rate:.4g}. The paper assumes the sign (Assumption 3); with a"
             " fixed bias the assumption can fail.",
             case="Prediction 6, C > 0, bias fixed",
-            smallest=fixed_rate,
         ),
     ]
 
 
 def _direction(turn: xr.Dataset) -> Judged:
     end, rate = turn["misaligned"].isel(share=-1).max(), float(turn["smallest_rate"].min())
-    return judged(
+    return Judged(
         "proposition-7",
         at_full_size(
             below("largest 1 - M at the end", end, ALIGNED),
@@ -291,7 +280,6 @@ def _direction(turn: xr.Dataset) -> Judged:
         f"Largest 1 - M at the end of the paths: {float(end):.2g}; smallest C along them:"
         f" {rate:.4g}.",
         case="Proposition 7",
-        misaligned=end,
     )
 
 
@@ -302,13 +290,11 @@ def _squared(one: xr.Dataset) -> list[Judged]:
         off = one[name]
         slope = last_slope(one.lambda_u, off) if off.size > 2 else float("nan")
         made.append(
-            judged(
+            Judged(
                 f"prediction-8-{name}",
                 at_full_size(below("distance of the power from 1", abs(slope - 1), WHOLE)),
                 f"Power {slope:.3f}; difference by lambda_U: {listed(off)}.",
                 case=f"Prediction 8, {name}",
-                power=slope,
-                smallest=off[-1],
             )
         )
     return made
@@ -322,21 +308,18 @@ def _imbalance(turn: xr.Dataset) -> list[Judged]:
     ratio = turn["norm"].isel(share=-1) / turn["norm"].isel(share=0)
     factors = "; ".join(f"{loss}: {listed(factor.sel(loss=loss))}" for loss in factor.loss.values)
     return [
-        judged(
+        Judged(
             "bias-grows",
             at_full_size(positive("smallest growth", tilt.diff("share").min())),
             f"From start to end it grows by the factor {factors} (by rho).",
             case="bias over norm",
-            smallest=factor.min(),
-            largest=factor.max(),
         ),
-        judged(
+        Judged(
             "norm-falls",
             at_full_size(positive("smallest fall", shrink)),
             "Norm at the end over that at the start:"
             f" {float(ratio.min()):.2g} to {float(ratio.max()):.2g}.",
             case="norm",
-            smallest_fall=shrink,
         ),
     ]
 
@@ -344,21 +327,19 @@ def _imbalance(turn: xr.Dataset) -> list[Judged]:
 def _large_ridge(large: xr.Dataset) -> Judged:
     excess = large["error"] / large["bayes"] - 1
     last = large.isel(ridge=-1)
-    return judged(
+    return Judged(
         "infinite-ridge",
         decided(below("excess at the largest ridge", abs(excess[-1]), DIGITS)),
         f"{float(last['error']):.10f} against {float(last['bayes']):.10f}; excess by ridge:"
         f" {listed(excess, '{:.2g}')}.",
         case="infinite ridge",
         values={"ridge": float(last.ridge)},
-        error=last["error"],
-        bayes=last["bayes"],
     )
 
 
 def _convergence(one: xr.Dataset) -> Judged:
     sweeps = listed_by("lambda_l", one["sweeps"], "{:.0f}", label="lambda_L")
-    return judged(
+    return Judged(
         "algorithm-1",
         at_full_size(
             below("most sweeps", one["sweeps"].max(skipna=False), SOME_SWEEPS),
@@ -367,15 +348,13 @@ def _convergence(one: xr.Dataset) -> Judged:
         f"Most sweeps of a step by lambda_U: {sweeps}. Largest difference of an error:"
         f" {float(one['off'].max()):.1e}.",
         case="Algorithm 1",
-        sweeps=one["sweeps"].max(),
-        off=one["off"].max(),
     )
 
 
 def _damping(rash: xr.Dataset) -> Judged:
     """Judge Algorithm 1 with too little damping: NaN sweeps mean that it did not converge."""
     ended = bool(rash["sweeps"].isel(damping=0).notnull())
-    return judged(
+    return Judged(
         "damping",
         at_full_size(positive("steps that do not converge", float(not ended))),
         "It does." if ended else "It does not.",

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
+from ...plots import paper as pic
+from ...plots import style
 from ...sweeps import Grid, Task
 from ..computations.unequal_classes import RARE_CLASS, RARE_CLASS_RUN, WAYS
-from ..entry import Data, Drawn, Judged
-from ..judge import judged, listed, over_seeds
-from ..ruling import Bar, above, at_full_size, below, positive
+from ..entry import Data, Drawn, Tasks
+from ..judge import listed, over_seeds
+from ..ruling import Bar, Judged, above, at_full_size, below, positive
 
 STEPS, STEPS_QUICK, STEPS_TEN = 8, 1, 4
 FEATURES, SEEDS, SEEDS_TEN = 500, 16, 8
@@ -23,7 +24,7 @@ NEAR = Bar(0.05, "a twentieth of the error")
 TITLES = {"naive": "naive", "heuristics": "both heuristics", "weighted": "classes weighed equally"}
 
 
-def tasks(quick: bool) -> Mapping[str, Task]:
+def tasks(quick: bool) -> Tasks:
     axes: dict[str, Any] = {"way": WAYS}
     three = {"classes": 3, "steps": STEPS_QUICK if quick else STEPS}
     made = {"theory": Task(RARE_CLASS, Grid(axes, three))}
@@ -37,9 +38,6 @@ def tasks(quick: bool) -> Mapping[str, Task]:
 
 
 def draw(data: Data) -> Drawn:
-    from ...plots import paper as pic
-    from ...plots import style
-
     theory, systems = data["theory"], data["three"]
     rows = 2 if "ten" in data else 1
     figure, axes = pic.canvas(rows, len(WAYS), 9.6, 2.5 * rows + 0.4, sharey=True)
@@ -82,7 +80,7 @@ def judge(data: Data) -> list[Judged]:
     error, best = theory["error"].isel(t=-1), theory["best_error"]
     apart = over_seeds(systems["error"], theory["error"], theory["error"])
     verdicts = [
-        judged(
+        Judged(
             "lost",
             at_full_size(
                 *(
@@ -91,33 +89,25 @@ def judge(data: Data) -> list[Judged]:
                 )
             ),
             f"Recalls after the last step: {_recalls(last)}.",
-            naive=rarest.sel(way="naive"),
-            heuristics=rarest.sel(way="heuristics"),
         ),
-        judged(
+        Judged(
             "saved",
             at_full_size(
                 above("recall of the rarest class", rarest.sel(way="weighted"), SAVED),
                 positive("gain", error.sel(way="heuristics") - error.sel(way="weighted")),
             ),
             f"Last errors: {listed(error, '{:.4f}')}.",
-            recall=rarest.sel(way="weighted"),
-            error=error.sel(way="weighted"),
         ),
-        judged(
+        Judged(
             "bias",
-            at_full_size(
-                positive("gain", error.sel(way="heuristics") - best.sel(way="naive")),
-            ),
+            at_full_size(positive("gain", error.sel(way="heuristics") - best.sel(way="naive"))),
             f"Last errors with the best biases: {listed(best, '{:.4f}')}; recalls:"
             f" {_recalls(theory['best_recall'])}.",
-            naive=best.sel(way="naive"),
         ),
-        judged(
+        Judged(
             "finite",
             at_full_size(apart.within("largest distance", NEAR)),
             f"Largest distance {apart.largest:.1%}, at most {apart.at_most:.1%}.",
-            largest=apart.largest,
         ),
     ]
     return verdicts + ([_ten(data)] if "ten" in data else [])
@@ -131,7 +121,7 @@ def _ten(data: Data) -> Judged:
     last = ten["error"].isel(t=-1)
     gain = 1 - last.sel(way="weighted") / last.sel(way="heuristics")
     sure = gain.mean() - SURE * gain.std(ddof=1) / gain.seed.size**0.5
-    return judged(
+    return Judged(
         "ten",
         at_full_size(
             above("gain", gain.mean(), MUCH, sure, 2 * gain.mean() - sure),
@@ -139,8 +129,6 @@ def _ten(data: Data) -> Judged:
         ),
         f"Mean recall of the three rarest: {listed(rare, '{:.3f}')}; errors:"
         f" {listed(error, '{:.4f}')}.",
-        gain=gain.mean(),
-        weighted=rare.sel(way="weighted"),
     )
 
 

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ...plots import paper as pic
+from ...plots import style
 from ...sweeps import Grid, Task
 from ..computations.real_samples import REAL_ROWS, RECIPES, THEORIES
-from ..entry import Data, Drawn, Judged
-from ..judge import judged
-from ..ruling import Bar, at_full_size, below
+from ..entry import Data, Drawn, Tasks
+from ..ruling import Bar, Judged, at_full_size, below
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -45,7 +46,7 @@ MISSED = Bar(1 / 3, "a prediction that fails in more than a third of the tasks i
 FAR = Bar(4.0, "chance alone makes four standard errors in one of ten thousand")
 
 
-def tasks(quick: bool) -> Mapping[str, Task]:
+def tasks(quick: bool) -> Tasks:
     wanted = {name: ((one[0],), *one[1:]) for name, one in SHOWN.items()} | MANY
     seeds = SEEDS_QUICK if quick else SEEDS
     made = {}
@@ -58,9 +59,6 @@ def tasks(quick: bool) -> Mapping[str, Task]:
 
 
 def draw(data: Data) -> Drawn:
-    from ...plots import paper as pic
-    from ...plots import style
-
     shown = [name for name in SHOWN if name in data]
     many = [data[name] for name in MANY if name in data]
     columns = len(shown) + bool(many)
@@ -86,9 +84,6 @@ def draw(data: Data) -> Drawn:
 
 
 def _curves(ax: Axes, one: xr.Dataset) -> None:
-    from ...plots import paper as pic
-    from ...plots import style
-
     looks = ((style.GREY, pic.DOTTED), (style.BLACK, pic.DASHED), (style.BLACK, "solid"))
     for name, (color, dashes) in zip(THEORIES, looks, strict=True):
         ax.plot(one.t, one[name], color=color, linestyle=dashes, linewidth=1.2)
@@ -101,9 +96,6 @@ def _curves(ax: Axes, one: xr.Dataset) -> None:
 
 def _scatter(ax: Axes, many: list[xr.Dataset]) -> None:
     """Draw real samples against the theory of two covariances at the last step."""
-    from ...plots import paper as pic
-    from ...plots import style
-
     for last in many:
         pic.measured(ax, last["two"], last["rows"], spread(last), style.ORANGE, "o")
     top = 1.15 * max(float(last[["two", "rows"]].to_array().max()) for last in many)
@@ -138,11 +130,10 @@ def judge(data: Data) -> list[Judged]:
     apart = max(float(one.max()) for one in gaps)
     many = {name: data[name] for name in MANY if name in data}
     return [
-        judged(
+        Judged(
             "gaussian",
             at_full_size(below("largest distance", apart, FAR)),
             f"The largest distance is {apart:.2f} of these.",
-            largest=apart,
         ),
         _predicted(many),
     ]
@@ -166,13 +157,11 @@ def _predicted(many: Mapping[str, xr.Dataset]) -> Judged:
     seeds_alone = sum(
         int(near(one, "two", one["rows_sem"].isel(t=-1)).sum()) for one in many.values()
     )
-    numbers = {"total": everything, **sums, "seeds_alone": seeds_alone, "within": close}
-    return judged(
+    return Judged(
         "predicted",
         at_full_size(below("share of tasks missed", missed, MISSED)),
         f"Near are, {near_of}. With the standard error of the seeds alone, two: {seeds_alone};"
         f" within 10 %, two: {close}."
         if many
         else "Needs the full run.",
-        **(numbers if many else {}),
     )

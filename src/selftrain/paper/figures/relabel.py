@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
+from ...plots import paper as pic
+from ...plots import style
 from ...sweeps import Grid, Task
 from ..computations.distillation import RELABEL, RELABELINGS
-from ..entry import Data, Drawn, Judged
-from ..judge import judged, listed
-from ..ruling import Bar, above, at_full_size, everywhere, positive
+from ..entry import Data, Drawn, Tasks
+from ..judge import listed
+from ..ruling import Bar, Judged, above, at_full_size, everywhere, positive
 
 ALPHA_L, ALPHA_U, DELTA, RHO = 1.0, 2.0, 0.5, 0.5
 NOISES, NOISES_QUICK = (0.0, 0.05, 0.1, 0.2, 0.3, 0.4), (0.3,)
@@ -16,24 +16,19 @@ HEAVY = 0.2
 MUCH = Bar(0.2, "a fifth of the error")
 
 
-def tasks(quick: bool) -> Mapping[str, Task]:
+def tasks(quick: bool) -> Tasks:
     axes = {"label_noise": NOISES_QUICK if quick else NOISES, "way": tuple(RELABELINGS)}
     fixed = {"alpha_l": ALPHA_L, "alpha_u": ALPHA_U, "delta": DELTA, "rho": RHO}
     return {"relabel": Task(RELABEL, Grid(axes, fixed))}
 
 
 def draw(data: Data) -> Drawn:
-    from ...plots import paper as pic
-    from ...plots import style
-
     found = data["relabel"]
-    figure, axes = pic.canvas(1, 1, 6.0, 3.2)
+    figure, axes = pic.canvas(1, 1, 6.0, 3.2, "wrong labels", r"error  $\epsilon_g^{(1)}$")
     colors = dict(zip(RELABELINGS, pic.SERIES[1:], strict=False))
     for way, color in colors.items():
         pic.series(axes[0, 0], found.label_noise, found["error"].sel(way=way), color)
     pic.reference(axes[0, 0], found.label_noise, found["bayes"].isel(way=0))
-    axes[0, 0].set_xlabel("wrong labels")
-    axes[0, 0].set_ylabel(r"error  $\epsilon_g^{(1)}$")
     return figure, [
         *(pic.handle(way, color, "o") for way, color in colors.items()),
         pic.handle("Bayes error", style.GREY, "", pic.DOTTED),
@@ -46,7 +41,7 @@ def judge(data: Data) -> list[Judged]:
     out = error.sel(way="relabelled") / error.sel(way="left out") - 1
     heavy, noisy = over.sel(label_noise=over.label_noise >= HEAVY), out.label_noise > 0
     verdicts = [
-        judged(
+        Judged(
             "kept",
             everywhere(
                 positive("smallest excess", over.min()),
@@ -54,12 +49,11 @@ def judge(data: Data) -> list[Judged]:
             ),
             "Error with kept labels over relabelled, minus one, by noise:"
             f" {listed(over, '{:.1%}')}.",
-            smallest=over.min(),
         )
     ]
     if 0.0 in out.label_noise:
         verdicts.append(
-            judged(
+            Judged(
                 "left-out",
                 at_full_size(
                     positive("smallest excess with noise", out.sel(label_noise=noisy).min()),
@@ -67,7 +61,6 @@ def judge(data: Data) -> list[Judged]:
                 ),
                 "Error of relabelled over left-out samples, minus one, by noise:"
                 f" {listed(out, '{:.1%}')}.",
-                largest=out.max(),
             )
         )
     return verdicts

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from ...sweeps import Task
-from ..entry import Data, Drawn, Judged
-from ..judge import above_bayes, judged, last_slope, listed, listed_by
-from ..ruling import Bar, above, at_full_size, below, everywhere, positive
+from ...plots import paper as pic
+from ..entry import Data, Drawn, Tasks
+from ..judge import above_bayes, last_slope, listed, listed_by
+from ..ruling import Bar, Judged, above, at_full_size, below, everywhere, positive
 from ..setting import BETWEEN, RHOS, cases
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ COSTLY = Bar(0.05, "five times what counts as almost compatible")
 STUCK = Bar(1e-4, "a step along such a slope changes no digit that is shown")
 
 
-def tasks(quick: bool) -> Mapping[str, Task]:
+def tasks(quick: bool) -> Tasks:
     both = (False, True)
     return {
         "chains": cases(quick, selection=both),
@@ -31,9 +30,9 @@ def tasks(quick: bool) -> Mapping[str, Task]:
 
 
 def draw(data: Data) -> Drawn:
-    from ...plots.paper import draw_ratio
-
-    return draw_ratio(data["chains"].isel(heuristics=0), "selection", "with selection", "without")
+    return pic.draw_ratio(
+        data["chains"].isel(heuristics=0), "selection", "with selection", "without"
+    )
 
 
 def judge(data: Data) -> list[Judged]:
@@ -55,14 +54,12 @@ def judge(data: Data) -> list[Judged]:
     wide = {rho: float(one.isel(delta=0)) for rho, one in ends.items()}
     cost = chains["supervised"] / chains["supervised_any_ridge"] - 1
     return [
-        judged(
+        Judged(
             "balanced",
             at_full_size(below("largest excess", balanced - 1, NEAR_ONE)),
             f"At T = {longest} it is {balanced:.5f} or less.",
-            ratio=balanced,
-            T=longest,
         ),
-        judged(
+        Judged(
             "imbalanced",
             at_full_size(
                 above("smallest excess", nearest - 1, FAR_FROM_ONE),
@@ -70,18 +67,14 @@ def judge(data: Data) -> list[Judged]:
             ),
             f"Smallest ratio at T = {longest} by rho: {listed(skewed)}. Power of T with which the"
             f" deviation falls at the end: {listed(slopes)}; {slope:.3g} at rho = 0.5.",
-            smallest_ratio=nearest,
-            slope_balanced=slope,
-            slope_skewed=fastest,
         ),
-        judged(
+        Judged(
             "degrades",
             at_full_size(positive("smallest increase", order)),
             f"Smallest increase: {float(order):.3g}. Ratios at T = {longest} by rho, without"
             f" selection: {listed_by('delta', plain, '{:.4f}', label='Delta')}.",
-            smallest_increase=order,
         ),
-        judged(
+        Judged(
             "comparable",
             at_full_size(
                 below("largest excess at rho = 0.495", nearly - 1, SLIGHTLY_ABOVE),
@@ -89,34 +82,28 @@ def judge(data: Data) -> list[Judged]:
             ),
             f"At T = {longest}: {nearly:.4f} or less at rho = 0.495, {skewed[0.2]:.4f} or more"
             " at rho = 0.2.",
-            small_bias=nearly,
-            large_bias=skewed[0.2],
         ),
-        judged(
+        Judged(
             "improved",
             at_full_size(positive("smallest improvement", 1 - gain)),
             f"Largest ratio of the errors at T = {longest}: {float(gain):.4f}.",
-            largest_ratio=gain,
         ),
-        judged(
+        Judged(
             "not-monotone",
             at_full_size(positive("difference", wide[BETWEEN] - wide[0.2])),
             f"Ratios at T = {longest}, Delta = {float(chains.delta[0]):g}:"
             f" {listed(wide, '{:.4f}')}.",
-            **{f"ratio_{rho:g}": value for rho, value in wide.items()},
         ),
-        judged(
+        Judged(
             "baseline",
             at_full_size(above("largest cost", cost.max(), COSTLY)),
             f"The bound costs supervised learning up to {float(cost.max()):.1%}"
             f" ({_place_of_largest(cost)}).",
-            cost=cost.max(),
         ),
-        judged(
+        Judged(
             "stationary",
             everywhere(below("largest gradient", chains["first_order"].max(), STUCK)),
             _stuck(chains["first_order"]),
-            largest=chains["first_order"].max(),
         ),
         above_bayes(chains["error"], chains["bayes"]),
     ]

@@ -4,14 +4,15 @@ samples kept or not.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from ...plots import paper as pic
+from ...plots import style
 from ...sweeps import Grid, Task
 from ..computations.data_reuse import BOUNDS, REUSE
-from ..entry import Data, Drawn, Judged
-from ..judge import agreement, judged, listed
-from ..ruling import Bar, above, at_full_size, below, decided, everywhere, positive
+from ..entry import Data, Drawn, Tasks
+from ..judge import agreement, listed
+from ..ruling import Bar, Judged, above, at_full_size, below, decided, everywhere, positive
 from ..setting import ALPHA_L, DELTA
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ MATTER = Bar(0.1, "a tenth of the error")
 ACCURATE = Bar(1e-3, "the accuracy of runs with data reuse")
 
 
-def tasks(quick: bool) -> Mapping[str, Task]:
+def tasks(quick: bool) -> Tasks:
     cases: dict[str, Any] = {
         "rho": (0.4,) if quick else RHOS,
         "heuristics": (True,) if quick else (False, True),
@@ -64,14 +65,12 @@ def splits(data: Data) -> dict[int, xr.DataArray]:
 
 
 def draw(data: Data) -> Drawn:
-    from ...plots import paper as pic
-    from ...plots import style
-
     theory, fresh = data["theory"], splits(data)
     colors = {False: style.BLUE, True: style.ORANGE}
     rhos, helped = theory.rho.values.tolist(), theory.heuristics.values.tolist()
-    size = (2.5 * len(rhos) + 2.2, 2.7 * len(helped) + 0.3)
-    figure, axes = pic.canvas(len(helped), len(rhos), *size, sharex=True, sharey=True)
+    size = (len(helped), len(rhos), 2.5 * len(rhos) + 2.2, 2.7 * len(helped) + 0.3)
+    labels = ("step $t$", r"error  $\epsilon_g^{(t)}$")
+    figure, axes = pic.canvas(*size, *labels, sharex=True, sharey=True)
     for ax, one in zip(axes.ravel(), pic.each(theory, ("heuristics", "rho")), strict=True):
         for way in pic.each(one, ("reused", "kept")):
             color, kept = colors[bool(way.reused)], bool(way.kept)
@@ -88,10 +87,7 @@ def draw(data: Data) -> Drawn:
         words = "both heuristics" if bool(one.heuristics) else "naive"
         ax.set_title(rf"$\rho = {float(one.rho):g}$, {words}")
     for ax in axes[-1]:
-        ax.set_xlabel("step $t$")
         ax.set_xticks(range(theory.t.size))
-    for ax in axes[:, 0]:
-        ax.set_ylabel(r"error  $\epsilon_g^{(t)}$")
     return figure, [
         pic.handle("fresh batches", style.BLUE),
         pic.handle("and labels kept", style.BLUE, "", pic.DASHED),
@@ -112,26 +108,22 @@ def judge(data: Data) -> list[Judged]:
     followed = agreement(gap.values, error_bar.values / SEEDS**0.5, SEEDS)
     bayes = float((theory["error"].isel(t=-1) / theory["bayes"]).min())
     return [
-        judged(
+        Judged(
             "split",
             at_full_size(positive("smallest excess", smallest - 1)),
             f"Error with all samples reused over that of the split: {_by_rho(again)}.",
-            smallest=smallest,
         ),
         *(_full(error) if True in theory.kept else []),
-        judged(
+        Judged(
             "finite",
             at_full_size(followed.within("largest distance", FOLLOWED)),
             f"Largest distance {followed.largest:.2%}, at most {followed.at_most:.2%} ({SEEDS}"
             " seeds).",
-            largest=followed.largest,
-            at_most=followed.at_most,
         ),
-        judged(
+        Judged(
             "limit",
             everywhere(below("largest shortfall", 1 - bayes, ACCURATE)),
             f"The smallest ratio of an error to its Bayes error is {bayes:.4f}.",
-            smallest_ratio=bayes,
         ),
     ]
 
@@ -145,7 +137,7 @@ def _full(error: xr.DataArray) -> list[Judged]:
     largest = gain.sel(rho=[0.4, 0.2]).max()
     ways = {"fresh": False, "reused": True}
     return [
-        judged(
+        Judged(
             "kept",
             decided(
                 positive("smallest loss at rho = 0.5 and 0.4", mild.min() - 1),
@@ -156,14 +148,11 @@ def _full(error: xr.DataArray) -> list[Judged]:
                 f"{words}, {_by_rho(keeping.sel(reused=way))}" for words, way in ways.items()
             )
             + ".",
-            mild=mild.min(),
-            strong=strong.min(),
         ),
-        judged(
+        Judged(
             "heuristics",
             decided(above("smallest reduction", 1 - largest, MATTER)),
             f"Error with over without, samples reused: {listed(gain)}.",
-            largest=largest,
         ),
     ]
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ...plots import paper as pic
+from ...plots import style
 from ...sweeps import Grid, Task
 from ..computations.free_schedules import CONFIRMED, LIMIT, SCHEDULES, WAYS
-from ..entry import Data, Drawn, Judged
-from ..judge import judged, listed, listed_by, power_law
-from ..ruling import Bar, above, at_full_size, below, positive
+from ..entry import Data, Drawn, Tasks
+from ..judge import listed, listed_by, power_law
+from ..ruling import Bar, Judged, above, at_full_size, below, positive
 from ..setting import AMOUNTS
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ FOLLOWED = Bar(1.0, "0.1 % of the theory or four standard errors, whichever is m
 BALANCED = Bar(0.3, "half of the distance between 1/t and what imbalanced classes have")
 
 
-def tasks(quick: bool) -> Mapping[str, Task]:
+def tasks(quick: bool) -> Tasks:
     rhos = RHOS[:2] if quick else RHOS
     axes: dict[str, Any] = {"rho": rhos, "fix_bias": (TRAINED, FIXED)}
     size = {"steps": 16, "features": 2**17, "seeds": 16}
@@ -43,9 +44,6 @@ def tasks(quick: bool) -> Mapping[str, Task]:
 
 
 def draw(data: Data) -> Drawn:
-    from ...plots import paper as pic
-    from ...plots import style
-
     found = data["schedules"]
     colors = (style.BLACK, style.BLUE, style.GREEN, style.ORANGE)
     size = (3.0 * found.rho.size + 2.0, 9.6)
@@ -80,9 +78,6 @@ def draw(data: Data) -> Drawn:
 
 
 def _draw_ridges(ax: Axes, case: xr.Dataset, colors: tuple[str, ...]) -> None:
-    from ...plots import paper as pic
-    from ...plots import style
-
     ridges = case["lambda_u"].isel(T=-1)
     for fixed in (TRAINED, FIXED):
         dashes: Any = "solid" if fixed else pic.DASHED
@@ -124,48 +119,43 @@ def judge(data: Data) -> list[Judged]:
     z = (finite["mean"] - finite["theory"]) / finite["standard_error"]
     off = finite["mean"] / finite["theory"] - 1
     return [
-        judged(
+        Judged(
             "ridge",
             at_full_size(above("smallest share", long.min(), WORTH)),
             f"Share taken away at T = {listed(balanced)}.",
-            **{f"share_{int(T)}": balanced.sel(T=T) for T in found.T.values},
         ),
-        judged(
+        Judged(
             "uncured",
             at_full_size(above("excess", trained.isel(way=ALL, rho=-1), UNCURED)),
             f"Excess of all free at T = {longest}: {listed(trained.isel(way=ALL))}; of a constant"
             f" ridge: {listed(trained.isel(way=CONSTANT))}.",
-            excess=trained.isel(way=ALL, rho=-1),
         ),
-        judged(
+        Judged(
             "heuristics",
             at_full_size(positive("smallest reduction", 1 - worse)),
             f"Error over that of the heuristics: at most {worse:.4f}; by rho at T = {longest}: "
             f"{listed(free.isel(T=-1))}.",
-            largest_ratio=worse,
         ),
-        judged(
+        Judged(
             "supervised",
             at_full_size(below("largest excess", ratio.isel(T=-1).max() - 1, CLOSE)),
             "Error over that of supervised learning with lambda <= 0.1, at"
             f" {listed_by('T', ratio)}. Excess over the Bayes error at T = {longest}:"
             f" {listed(last.sel(fix_bias=FIXED).isel(way=ALL))}.",
-            **{f"ratio_{rho:g}": ratio.sel(rho=rho).isel(T=-1) for rho in found.rho.values},
         ),
         _rule_of_thumb(found.sel(fix_bias=FIXED).isel(way=ALL, T=-1), longest),
-        judged(
+        Judged(
             "finite",
             at_full_size(
                 below(
                     "largest deviation in these units",
                     np.minimum(np.abs(z) / 4, np.abs(off) / 1e-3).max(),
                     FOLLOWED,
-                ),
+                )
             ),
             f"Relative deviations: {listed(off)}; in standard errors: {listed(z)} (at an optimum"
             " fluctuations can only raise the error, by an amount of order 1/N); theory"
             f" {listed(finite['theory'])}, simulation {listed(finite['mean'])}.",
-            **{f"z_{rho:g}": z.sel(rho=rho) for rho in found.rho.values},
         ),
     ]
 
@@ -175,11 +165,11 @@ def _rule_of_thumb(best: xr.Dataset, longest: int) -> Judged:
     if longest < 64:
         unknown = below("distance of the exponent from -1", np.nan, BALANCED)
         words = "Runs of 64 steps or more are needed to tell."
-        return judged("rule", at_full_size(unknown), words)
+        return Judged("rule", at_full_size(unknown), words)
     late = best["lambda_u"].sel(t=best.t >= longest // 8)
     laws = {float(one.rho): power_law(one.t, one).exponent for one in late.transpose("rho", "t")}
     first = best.isel(t=0)
-    return judged(
+    return Judged(
         "rule",
         at_full_size(
             *(
@@ -187,10 +177,9 @@ def _rule_of_thumb(best: xr.Dataset, longest: int) -> Judged:
                 if rho == 0.5
                 else above(f"how far below -1 at rho = {rho:g}", -1 - value, BALANCED)
                 for rho, value in laws.items()
-            ),
+            )
         ),
         f"Exponents: {listed(laws)}. t times the last ridge:"
         f" {listed(longest * best['lambda_u'].isel(t=-1))}. First step: sharpness"
         f" {listed(first['sharpness'])}, threshold {listed(first['threshold'])}.",
-        **{f"exponent_{rho:g}": value for rho, value in laws.items()},
     )

@@ -2,17 +2,17 @@ r"""With selection of pseudo-labels ($\Gamma$ tuned) against without ($\Gamma = 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from itertools import cycle
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...sweeps import Task
-from ..entry import Data, Drawn, Judged, fixed
-from ..judge import above_bayes, judged, listed
-from ..ruling import Bar, above, at_full_size, below, decided, everywhere, positive
-from ..setting import RHOS, cases, chains
+from ...plots import paper as pic
+from ...plots import style
+from ..entry import Data, Drawn, Tasks, fixed
+from ..judge import above_bayes, listed
+from ..ruling import Bar, Judged, above, at_full_size, below, decided, everywhere, positive
+from ..setting import cases, chains
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -25,16 +25,13 @@ MINOR = Bar(0.01, "a hundredth is the width of a line in the figure")
 NEVER_WORSE = Bar(1e-6, "the accuracy of a search")
 
 
-def tasks(quick: bool) -> Mapping[str, Task]:
+def tasks(quick: bool) -> Tasks:
     both = (False, True)
     amounts = {"alpha_l": (0.25, 0.5, 1.0), "alpha_u": (2.0, 8.0), "selection": both}
     return {"cases": cases(quick, selection=both), "balanced": chains(quick, amounts, rho=0.5)}
 
 
 def draw(data: Data) -> Drawn:
-    from ...plots import paper as pic
-    from ...plots import style
-
     every, balanced = data["cases"].isel(heuristics=0), data["balanced"]
     deltas, amounts = every.delta.values.tolist(), balanced.alpha_u.values.tolist()
     shades = cycle((style.SKY, style.YELLOW, style.PURPLE))
@@ -92,33 +89,27 @@ def judge(data: Data) -> list[Judged]:
     largest = np.max([every.max(), balanced.max()])
     return [
         *(_improved(few.sel(rho=rho)) for rho in rhos),
-        judged(
+        Judged(
             "evident",
             at_full_size(positive("difference", at_half - at_most)),
             f"{at_half:.2%} at rho = 0.5, {at_most:.2%} at most at rho = 0.4 and 0.2.",
-            balanced=at_half,
-            skewed=at_most,
         ),
         _more("poor", "alpha_U", short.isel(alpha_l=0), short.isel(alpha_l=-1)),
         _more("large", "alpha_L", short.isel(alpha_u=-1), short.isel(alpha_u=0)),
-        judged(
+        Judged(
             "long",
             at_full_size(below("largest reduction", end, MINOR)),
             f"Largest reduction at T = {longest}: {end:.3%}.",
-            gain=end,
-            T=longest,
         ),
-        judged(
+        Judged(
             "imbalanced",
             at_full_size(above("largest reduction at rho = 0.4", gain.sel(rho=0.4).max(), MINOR)),
             f"Largest reduction at T = {longest} by rho: {listed(gain.max('delta'), '{:.3%}')}.",
-            **{f"gain_{rho:g}": gain.sel(rho=rho).max() for rho in RHOS},
         ),
-        judged(
+        Judged(
             "never-worse",
             everywhere(below("largest loss", largest - 1, NEVER_WORSE)),
             f"Largest ratio: {largest:.8f}.",
-            largest_ratio=largest,
         ),
         above_bayes(data["balanced"]["error"], data["balanced"]["bayes"]),
     ]
@@ -126,12 +117,11 @@ def judge(data: Data) -> list[Judged]:
 
 def _improved(few: xr.DataArray) -> Judged:
     """Judge whether selection improves short runs at one rho, by its best reduction."""
-    return judged(
+    return Judged(
         "improved",
         at_full_size(above("largest reduction", few.max(), MUCH)),
         f"Largest reduction for T <= {FEW} by Delta: {listed(few, '{:.2%}')}.",
         case=f"rho = {float(few.rho):g}",
-        gain=few.max(),
     )
 
 
@@ -139,12 +129,11 @@ def _more(key: str, axis: str, one: xr.DataArray, other: xr.DataArray) -> Judged
     """Judge whether selection reduces the error more in one setting than in another."""
     smallest = (one - other.values).min()
     changed = "alpha_l" if axis == "alpha_U" else "alpha_u"
-    return judged(
+    return Judged(
         key,
         decided(positive("smallest difference", smallest)),
         f"By {axis}: {listed(one, '{:.2%}')} against {listed(other, '{:.2%}')}.",
         values={"more": float(one[changed]), "less": float(other[changed])},
-        smallest_difference=smallest,
     )
 
 

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...sweeps import Task
+from ...plots import paper as pic
+from ...plots import style
 from ..computations.single_shot import SINGLE_SHOT, SINGLE_SHOT_RUN
-from ..entry import Data, Drawn, Judged
-from ..judge import above_bayes, by_size, judged, listed, power_law
-from ..ruling import Bar, above, at_full_size, below, positive
+from ..entry import Data, Drawn, Tasks
+from ..judge import above_bayes, by_size, listed, power_law
+from ..ruling import Bar, Judged, above, at_full_size, below, positive
 from ..setting import ALPHA_L, DELTAS, with_systems
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ SEEDS = {128: 256, 1024: 128, 8192: 32, 2**17: 8, 2**20: 3}
 SEEDS_QUICK = {128: 32, 1024: 16, 8192: 8}
 
 
-def tasks(quick: bool) -> Mapping[str, Task]:
+def tasks(quick: bool) -> Tasks:
     axes = {"delta": DELTAS, "alpha_u": BATCHES_QUICK if quick else BATCHES}
     fixed = {"rho": 0.5, "alpha_l": ALPHA_L, "largest": LARGEST}
     seeds = SEEDS_QUICK if quick else SEEDS
@@ -34,12 +35,11 @@ def tasks(quick: bool) -> Mapping[str, Task]:
 
 
 def draw(data: Data) -> Drawn:
-    from ...plots import paper as pic
-    from ...plots import style
-
     theory, sizes = data["theory"], by_size(data)
     columns = theory.delta.size
-    figure, axes = pic.canvas(1, columns, 3.6 * columns + 1.6, 3.6)
+    figure, axes = pic.canvas(
+        1, columns, 3.6 * columns + 1.6, 3.6, r"$\alpha_U$", r"$\epsilon_g^{(1)}$"
+    )
     for ax, delta in zip(axes[0], theory.delta.values, strict=True):
         one = theory.sel(delta=delta)
         ax.plot(one.alpha_u, one["error"], color=style.BLACK)
@@ -49,9 +49,7 @@ def draw(data: Data) -> Drawn:
             look = (pic.SERIES[1:][index], pic.SIZE_MARKERS[index])
             pic.systems(ax, x, runs["error"].sel(delta=delta), *look)
         ax.set_xscale("log", base=2)
-        ax.set_xlabel(r"$\alpha_U$")
         ax.set_title(rf"$(\rho, \Delta) = (0.5, {delta:g})$")
-    axes[0, 0].set_ylabel(r"$\epsilon_g^{(1)}$")
     return figure, [
         pic.handle("theory", style.BLACK),
         *pic.size_legend(sizes),
@@ -69,21 +67,18 @@ def judge(data: Data) -> list[Judged]:
     }
     small = min(value for features, value in excess.items() if features <= 8192)
     return [
-        judged(
+        Judged(
             "at-bound",
             at_full_size(positive("share at the bound, less one half", at_end.min() - 0.5)),
             f"So it is at {int(strong.sum())} of {strong.size} points; at the largest alpha_U"
             f" for {int(at_end.sum())} of {strong.delta.size} Delta.",
-            at_bound=strong.sum(),
-            points=strong.size,
         ),
-        judged(
+        Judged(
             "heavy",
             at_full_size(
                 above("smallest of the largest excesses", small if strong.any() else 0.0, HEAVY)
             ),
             f"Largest excess of the mean error by N: {listed(excess, '{:.0%}')}.",
-            **{f"excess_{features}": value for features, value in excess.items()},
         ),
         *(_size_effect(sizes, strong, excess) if strong.any() else []),
         above_bayes(theory["error"], theory["bayes"]),
@@ -104,19 +99,15 @@ def _size_effect(
     turn = float((1 - largest["one_minus_cosine"].mean("seed")).where(strong).mean())
     needed = float(np.exp(np.log(0.1 * turn / law.amplitude) / law.exponent))
     return [
-        judged(
+        Judged(
             "bias",
             at_full_size(below("distance of the exponent from -1/2", off, ROOT)),
             f"Exponent {law.exponent:.3f}; |B|/sqrt(q) by N: {listed(tilt)}, where the cosine is"
             f" {turn:.3g}. It would be a tenth of the cosine at N = {needed:.1g}.",
-            exponent=law.exponent,
-            cosine=turn,
-            needed=needed,
         ),
-        judged(
+        Judged(
             "million",
             at_full_size(above("largest excess", excess[last], HEAVY)),
             f"Largest excess at N = {last:,}: {excess[last]:.0%}.",
-            excess=excess[last],
         ),
     ]

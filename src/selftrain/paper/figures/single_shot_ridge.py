@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from ...plots import paper as pic
+from ...plots import style
 from ...sweeps import Grid, Task
 from ..computations.single_shot import SINGLE_SHOT
-from ..entry import Data, Drawn, Judged, fixed
-from ..judge import judged, listed
-from ..ruling import Bar, above, below, decided
+from ..entry import Data, Drawn, Tasks, fixed
+from ..judge import listed
+from ..ruling import Bar, Judged, above, below, decided
 from ..setting import ALPHA_L, DELTAS
 
 LARGEST = 1e4
@@ -25,7 +26,7 @@ JUMP = 100.0
 RIDGES = ("lambda_l", "lambda_u")
 
 
-def tasks(quick: bool) -> Mapping[str, Task]:
+def tasks(quick: bool) -> Tasks:
     axes: dict[str, Any] = {
         "rho": RHOS,
         "delta": DELTAS,
@@ -35,15 +36,13 @@ def tasks(quick: bool) -> Mapping[str, Task]:
 
 
 def draw(data: Data) -> Drawn:
-    from ...plots import paper as pic
-    from ...plots import style
-
     optima = data["optima"]
     ratio = optima.alpha_u / fixed(optima, "alpha_l")
     rows, columns = optima.delta.size, optima.rho.size
     looks = ((r"$\lambda_L^*$", style.BLUE, "o"), (r"$\lambda_U^*$", style.ORANGE, "s"))
-    size = (2.8 * columns + 1.2, 2.3 * rows + 0.4)
-    figure, axes = pic.canvas(rows, columns, *size, sharex=True, sharey=True)
+    size = (rows, columns, 2.8 * columns + 1.2, 2.3 * rows + 0.4)
+    labels = (r"$\alpha_U / \alpha_L$", "best ridge")
+    figure, axes = pic.canvas(*size, *labels, sharex=True, sharey=True)
     for ax, one in zip(axes.ravel(), pic.each(optima, ("delta", "rho")), strict=True):
         for name, (_, color, marker) in zip(RIDGES, looks, strict=True):
             pic.series(ax, ratio, one[name], color, marker, jump=JUMP)
@@ -51,10 +50,6 @@ def draw(data: Data) -> Drawn:
         ax.set_title(rf"$\rho={float(one.rho):g}$, $\Delta={float(one.delta):g}$")
         ax.set_xscale("log", base=2)
         style.logarithmic(ax)
-    for ax in axes[-1]:
-        ax.set_xlabel(r"$\alpha_U / \alpha_L$")
-    for ax in axes[:, 0]:
-        ax.set_ylabel("best ridge")
     bound = pic.handle("bound", style.GREY, "", pic.DOTTED)
     return figure, [*(pic.handle(*look) for look in looks), bound]
 
@@ -68,18 +63,16 @@ def judge(data: Data) -> list[Judged]:
     skewed = {rho: float(ridges.sel(rho=rho).max()) for rho in RHOS if rho < 0.5}
     away = 1 - max(skewed.values()) / LARGEST
     return [
-        judged(
+        Judged(
             "diverge",
             decided(below("largest distance from the bound", 1 - share, AT_BOUND)),
             f"Smallest share of the bound at alpha_U / alpha_L = {float(ratio[-1]):g}:"
             f" {share:.4g}. lambda_U* is at the bound from alpha_U / alpha_L ="
             f" {listed(ratio.where(at_bound).min('alpha_u'))} on (by Delta).",
-            share=share,
         ),
-        judged(
+        Judged(
             "imbalanced",
             decided(above("smallest distance from the bound", away, AT_BOUND)),
             f"Larger of the two ridges and of both Delta by rho: {listed(skewed)}.",
-            **{f"ridge_{rho:g}": value for rho, value in skewed.items()},
         ),
     ]

@@ -2,16 +2,17 @@ r"""$\chi^{(T)}$ of balanced runs for several batch sizes: small batches make th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ...plots import paper as pic
+from ...plots import style
 from ...sweeps import Grid, Task
 from ..computations.chains import FIXED_RIDGE
-from ..entry import Data, Drawn, Judged, fixed
-from ..judge import judged, listed
-from ..ruling import at_full_size, positive
+from ..entry import Data, Drawn, Tasks, fixed
+from ..judge import listed
+from ..ruling import Judged, at_full_size, positive
 from ..setting import ALPHA_L, DELTA, longest
 from .batch_size import BATCHES, BATCHES_QUICK, balanced
 
@@ -22,7 +23,7 @@ LAMBDA_L, LAMBDA_U = 0.05, 0.01
 """The fixed ridges."""
 
 
-def tasks(quick: bool) -> Mapping[str, Task]:
+def tasks(quick: bool) -> Tasks:
     ridges = {"lambda_l": LAMBDA_L, "lambda_u": LAMBDA_U, "longest": longest(quick)}
     batches = {"alpha_u": BATCHES_QUICK if quick else BATCHES}
     grid = Grid(batches, {"alpha_l": ALPHA_L, "delta": DELTA, **ridges})
@@ -30,9 +31,6 @@ def tasks(quick: bool) -> Mapping[str, Task]:
 
 
 def draw(data: Data) -> Drawn:
-    from ...plots import paper as pic
-    from ...plots import style
-
     chi, ridge = data["chains"]["chi"], fixed(data["fixed"], "lambda_u")
     figure, axes = pic.canvas(1, 3, 11.0, 3.8, sharey=True)
     panels = (
@@ -59,7 +57,7 @@ def judge(data: Data) -> list[Judged]:
         _grows(data["fixed"]["chi"], f"fixed ridges, {ridges}"),
         _grows(tuned.sel(selection=False), "tuned, without selection"),
         _grows(tuned.sel(selection=True), "tuned, with selection"),
-        judged(
+        Judged(
             "peak",
             at_full_size(
                 positive("smallest growth from alpha_U = 1 on", -enough.diff("alpha_u").max()),
@@ -69,7 +67,6 @@ def judge(data: Data) -> list[Judged]:
             f"At T = {int(tuned['T'][-1])} by alpha_U: {listed(last.sel(selection=False))} without"
             f" selection, {listed(last.sel(selection=True))} with; best ridges without selection:"
             f" {listed(ridge)}.",
-            **{f"chi_{a:g}": last.sel(alpha_u=a, selection=False) for a in batches},
         ),
     ]
 
@@ -77,10 +74,9 @@ def judge(data: Data) -> list[Judged]:
 def _grows(chi: xr.DataArray, case: str) -> Judged:
     """Judge whether the susceptibility grows as the batches shrink."""
     last = chi.isel(T=-1)
-    return judged(
+    return Judged(
         "grows",
         at_full_size(positive("smallest growth", -np.diff(last.values).max())),
         f"At T = {int(chi['T'][-1])} by alpha_U: {listed(last)}.",
         case=case,
-        **{f"chi_{float(one.alpha_u):g}": one for one in last},
     )

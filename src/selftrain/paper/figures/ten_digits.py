@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
+from ...plots import paper as pic
+from ...plots import style
 from ...sweeps import Grid, Task
 from ..computations.real_samples import TEN_DIGITS, TEN_DIGITS_RUN
-from ..entry import Data, Drawn, Judged
-from ..judge import judged, listed
-from ..ruling import Bar, above, at_full_size, positive
+from ..entry import Data, Drawn, Tasks
+from ..judge import listed
+from ..ruling import Bar, Judged, above, at_full_size, positive
 
 DIRECTIONS, LABELS, BATCH = 50, 300, 350
 STEPS, STEPS_QUICK, SEEDS, SEEDS_QUICK = 3, 1, 24, 4
@@ -20,7 +20,7 @@ SURE = 2.5
 MORE = Bar(0.3, "beyond what finite size explains")
 
 
-def tasks(quick: bool) -> Mapping[str, Task]:
+def tasks(quick: bool) -> Tasks:
     fixed = {"directions": DIRECTIONS, "labels": LABELS, "batch": BATCH}
     fixed["steps"] = STEPS_QUICK if quick else STEPS
     seeds = tuple(range(SEEDS_QUICK if quick else SEEDS))
@@ -29,9 +29,6 @@ def tasks(quick: bool) -> Mapping[str, Task]:
 
 
 def draw(data: Data) -> Drawn:
-    from ...plots import paper as pic
-    from ...plots import style
-
     theory, runs = data["theory"], data["runs"]
     figure, axes = pic.canvas(1, 2, 8.6, 3.0)
     error, recall = axes[0]
@@ -66,25 +63,21 @@ def judge(data: Data) -> list[Judged]:
     rise = {name: float(one.diff("t").min()) for name, one in means.items()}
     said = "; ".join(f"{name}, {listed(one, '{:.4f}')}" for name, one in means.items())
     return [
-        judged(
+        Judged(
             "finite",
             at_full_size(
                 above("smallest excess", excess.min(), ABOVE, low, 2 * excess.min() - low)
             ),
             f"Errors by step: {said}. Excess: {listed(excess, '{:.0%}')}.",
-            smallest=excess.min(),
-            largest=excess.max(),
         ),
-        judged(
+        Judged(
             "real",
             at_full_size(above("smallest excess", more.min(), MORE)),
             f"Excess by step: {listed(more, '{:.0%}')}.",
-            smallest=more.min(),
         ),
-        judged(
+        Judged(
             "degrades",
             at_full_size(*(positive(f"smallest rise, {name}", one) for name, one in rise.items())),
             f"Smallest rise of a step: {listed(rise, '{:.4f}')}.",
-            **rise,
         ),
     ]

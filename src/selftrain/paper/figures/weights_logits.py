@@ -2,14 +2,16 @@ r"""Weights and training logits of a finite system against their laws, $\rho = 0
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from ...plots import paper as pic
+from ...plots import style
 from ...sweeps import Grid, Task
 from ..computations.finite import HISTOGRAM, SHARES
-from ..entry import Data, Drawn, Judged
-from ..judge import by_size, judged, over_seeds
-from ..ruling import Bar, at_full_size
+from ..entry import Data, Drawn, Tasks
+from ..judge import by_size, over_seeds
+from ..ruling import Bar, Judged, at_full_size
 from ..setting import EXPERIMENT
 
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ SHOWN = (1, 6, 11, 16)
 SEEDS, SEEDS_QUICK = {2**10: 256, 2**13: 64}, 4
 KINDS = {"weights": r"weights  $w_i^{(t)}$", "logits": r"logits  $u_\nu^{(t)}$"}
 ALMOST_COMPLETE = Bar(0.03, "1/sqrt(1024): what chance makes of a sample of 1024")
+COLORS = (style.BLUE, style.GREEN, style.YELLOW, style.ORANGE)
 GOOD = Bar(0.06, "twice what counts as almost complete")
 """Distances of distribution functions."""
 
@@ -37,13 +40,11 @@ def finite_systems(rhos: Sequence[float], sizes: Sequence[int], quick: bool) -> 
     return tasks
 
 
-def tasks(quick: bool) -> Mapping[str, Task]:
+def tasks(quick: bool) -> Tasks:
     return finite_systems((0.4,), (2**13,), quick)
 
 
 def draw(data: Data) -> Drawn:
-    from ...plots import paper as pic
-
     drawn = data["drawn"].isel(features=0)
     rhos = drawn.rho.values.tolist()
     figure, axes = pic.canvas(len(rhos), 2, 8.4, 2.9 * len(rhos) + 0.5)
@@ -57,16 +58,12 @@ def draw(data: Data) -> Drawn:
 
 def step_colors(one: xr.Dataset) -> dict[int, str]:
     """Return a colour for each step."""
-    from ...plots.style import BLUE, GREEN, ORANGE, YELLOW
-
-    return dict(zip(one.step.values.tolist(), (BLUE, GREEN, YELLOW, ORANGE), strict=False))
+    return dict(zip(one.step.values.tolist(), COLORS, strict=False))
 
 
 def step_legend(one: xr.Dataset) -> list[Any]:
     """Return the entries of the legend."""
-    from ...plots.paper import handle
-
-    return [handle(f"$t={step}$", color) for step, color in step_colors(one).items()]
+    return [pic.handle(f"$t={step}$", color) for step, color in step_colors(one).items()]
 
 
 def draw_kind(ax: Axes, one: xr.Dataset, kind: str) -> None:
@@ -90,7 +87,7 @@ def judge_law(key: str, data: Data, kind: str, rho: float, features: int) -> Jud
     share, law = here[f"{kind}_share"], here[f"{kind}_law"].isel(seed=0)
     found = over_seeds(share, law)
     single = float(abs(share.isel(seed=0) - law).max())
-    return judged(
+    return Judged(
         key,
         at_full_size(found.within("largest difference", bar)),
         f"Largest difference {found.largest:.2g}, at most {found.at_most:.2g}; one of"
@@ -98,8 +95,4 @@ def judge_law(key: str, data: Data, kind: str, rho: float, features: int) -> Jud
         f" by {single:.2g}.",
         case=f"{kind}, rho = {rho:g}, N = {features}",
         values={"kind": kind, "systems": here.seed.size, "bar": bar},
-        distance=found.largest,
-        at_most=found.at_most,
-        detectable=found.detectable,
-        distance_drawn=single,
     )

@@ -2,24 +2,22 @@ r"""Weights and training logits against their laws, for three $\rho$ and two $N$
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from itertools import product
 
-from ...sweeps import Task
-from ..entry import Data, Drawn, Judged
+from ...plots import paper as pic
+from ..entry import Data, Drawn, Tasks
+from ..ruling import Judged
 from .weights_logits import KINDS, draw_kind, finite_systems, judge_law, step_legend
 
 RHOS = (0.5, 0.495, 0.4)
 SIZES = (2**10, 2**13)
 
 
-def tasks(quick: bool) -> Mapping[str, Task]:
+def tasks(quick: bool) -> Tasks:
     return finite_systems(RHOS, SIZES, quick)
 
 
 def draw(data: Data) -> Drawn:
-    from ...plots import paper as pic
-
     drawn = data["drawn"]
     rhos = drawn.rho.values.tolist()
     panels = list(product(KINDS, SIZES, rhos))
