@@ -16,7 +16,6 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from ..errors import InvalidInput, StageError
-from ..fields import number
 from ..parameters import LARGEST_RIDGE, LARGEST_SUPERVISED_RIDGE, SMALLEST_RIDGE
 from ..problem import Problem
 from ..protocol import Fit, Protocol, SampleGroup, Use, protocol_of
@@ -24,6 +23,7 @@ from ..recipe import Recipe
 from ..theory.causal.solve import protocol_on_replicate
 from ..theory.solve import checked_tolerance, solve
 from ..theory.supervised import supervised_model
+from .variables import checked_bounds
 
 __all__ = [
     "SupervisedFit", "SupervisedOptimum", "labeled_optimum", "supervised_fit",
@@ -104,7 +104,7 @@ def supervised_optimum(
     """
     if not isinstance(problem, Problem):
         raise InvalidInput("problem", problem, "must be a selftrain.Problem")
-    low, high = _checked(bounds)
+    low, high = checked_bounds("bounds", "lambda_l", bounds)
 
     def best(low: float, high: float) -> SupervisedFit:
         if problem.classes > 2:
@@ -189,16 +189,3 @@ def _best(
         if abs(x - end) <= 10 * apart:
             return replace(fit(bound), active_bound=side)
     return fit(math.exp(x))
-
-
-def _checked(bounds: Any) -> tuple[float, float]:
-    accepted = "must be two numbers with 0 <= low < high"
-    try:
-        low, high = bounds
-    except (TypeError, ValueError):
-        raise InvalidInput("bounds", bounds, accepted) from None
-    low = number("bounds[0]", low, lambda value: 0 <= value < math.inf, accepted)
-    high = number("bounds[1]", high, lambda value: 0 < value < math.inf, accepted)
-    if not low < high:
-        raise InvalidInput("bounds", bounds, accepted)
-    return max(low, SMALLEST_RIDGE), max(high, 2 * SMALLEST_RIDGE)

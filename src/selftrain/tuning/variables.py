@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,7 +21,9 @@ from ..labelers import HardLabels
 from ..parameters import SEARCH_BOUNDS, SMALLEST_RIDGE
 from ..problem import Problem
 from ..recipe import Recipe
-from ..theory.gradients.gradient import Gradient
+
+if TYPE_CHECKING:
+    from ..theory.gradients.gradient import Gradient
 
 PER_STEP = ("lambda_u", "threshold", "sharpness")
 """Quantities that may be free at every step; annealing is itself a schedule of the sharpness."""
@@ -211,14 +213,16 @@ def _bounds(bounds: Any, names: tuple[str, ...]) -> dict[str, tuple[float, float
     for name in given:
         if name not in names:
             raise InvalidInput("bounds", name, f"not optimised here; {nearest(str(name), names)}")
-    return {name: _pair(name, given.get(name, SEARCH_BOUNDS[name])) for name in names}
+    return {
+        name: checked_bounds(f"bounds[{name}]", name, given.get(name, SEARCH_BOUNDS[name]))
+        for name in names
+    }
 
 
-def _pair(name: str, pair: Any) -> tuple[float, float]:
-    """Validate a pair of bounds; a ridge of zero, which has no logarithm, becomes the smallest
-    ridge.
+def checked_bounds(field: str, name: str, pair: Any) -> tuple[float, float]:
+    """Validate the bounds of a quantity; a ridge of zero, which has no logarithm, becomes the
+    smallest ridge.
     """
-    field = f"bounds[{name}]"
     accepted = "must be two finite numbers with 0 <= low < high"
     try:
         low, high = (number(field, value, math.isfinite, accepted) for value in pair)
