@@ -116,7 +116,7 @@ class Figure:
 
     def draw(self, data: Data) -> Drawing:
         """Draw the figure from its data."""
-        from ..plots.paper import finished
+        from ..plots.paper_figures import finished
 
         return finished(self._own.draw, data)
 

@@ -45,6 +45,12 @@ class Agreement(NamedTuple):
     at_least: float
     detectable: float
 
+    def __str__(self) -> str:
+        return (
+            f"Largest difference {self.largest:.2g}, at most {self.at_most:.2g}; one of"
+            f" {self.detectable:.2g} would be seen with a power of 90 %."
+        )
+
     def within(self, what: str, bar: Bar) -> Criterion:
         """Require all means within a distance of the theory: met if they are with confidence, not
         met if one is farther beyond chance.

@@ -92,13 +92,12 @@ def run(
 def read_record(folder: str | Path, name: str) -> dict[str, Any] | None:
     """Read the record of a figure; None if there is none or it is damaged."""
     record = _read(Path(folder, f"{name}.json"))
-    whole = record.get("figure") == name and record.keys() >= KEYS
-    return record if whole and all("flips" in one for one in _judged(record)) else None
-
-
-def _judged(record: Mapping[str, Any]) -> list[Any]:
-    """Return claims and findings of a record."""
-    return [*record["claims"], *record["findings"]]
+    whole = (
+        record.get("figure") == name
+        and record.keys() >= KEYS
+        and all("flips" in one for one in [*record["claims"], *record["findings"]])
+    )
+    return record if whole else None
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -2,7 +2,7 @@ r"""Self-distillation under class imbalance: the bias of the first fit, or train
 
 from __future__ import annotations
 
-from ...plots import paper as pic
+from ...plots import paper_figures as pic
 from ...plots import style
 from ...sweeps import Grid, Task
 from ..computations.distillation import RELABELED

@@ -2,7 +2,7 @@ r"""Both heuristics with few labels, down to $\alpha_L = 0.02$: theory and finit
 
 from __future__ import annotations
 
-from ...plots import paper as pic
+from ...plots import paper_figures as pic
 from ...plots import style
 from ..computations.two_heuristics import FEW_LABELS, FEW_LABELS_RUN
 from ..entry import Data, Drawn, Tasks

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...plots import paper as pic
+from ...plots import paper_figures as pic
 from ..entry import Data, Drawn, Tasks
 from ..judge import above_bayes, last_slope, listed
 from ..ruling import Bar, Judged, above, at_full_size, below, positive

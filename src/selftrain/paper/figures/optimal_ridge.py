@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ...parameters import LARGEST_RIDGE, SMALLEST_RIDGE
-from ...plots import paper as pic
+from ...plots import paper_figures as pic
 from ...plots import style
 from ..entry import Data, Drawn, Tasks
 from ..judge import PowerLaw, listed, power_law
@@ -79,7 +79,7 @@ def judge(data: Data) -> list[Judged]:
     )
     smallest = {name: float(chains[name].min()) for name in RIDGES}
     return [
-        *(_power(chains, chosen) for chosen in (False, True)),
+        *(_power(laws, chosen) for chosen in (False, True)),
         Judged(
             "any-rho",
             at_full_size(
@@ -87,7 +87,7 @@ def judge(data: Data) -> list[Judged]:
                 positive("smallest speed of the fall", _slowest(laws)),
                 fits,
             ),
-            _exponents(chains),
+            _exponents(laws),
         ),
         Judged(
             "plateau",
@@ -102,12 +102,12 @@ def judge(data: Data) -> list[Judged]:
                 fits,
             ),
             f"Largest ridge at T = {int(chains.T[-1])} over the bound by rho: "
-            f"{listed(last.max(('delta', 'selection')))}. {_exponents(chains)}",
+            f"{listed(last.max(('delta', 'selection')))}. {_exponents(laws)}",
         ),
         Judged(
             "exponent",
             at_full_size(above("spread of the exponents", spread, DIFFERENT)),
-            _exponents(chains),
+            _exponents(laws),
         ),
         Judged(
             "floor",
@@ -124,8 +124,8 @@ def judge(data: Data) -> list[Judged]:
     ]
 
 
-def _power(chains: xr.Dataset, chosen: bool) -> Judged:
-    found = _laws(chains.isel(selection=[int(chosen)]))
+def _power(laws: Laws, chosen: bool) -> Judged:
+    found = {at: law for at, law in laws.items() if at[2] == chosen}
     shown = "; ".join(
         f"({rho:g}, {delta:g}): {law.exponent:.3f}" for (rho, delta, _), law in found.items()
     )
@@ -178,12 +178,10 @@ def _slowest(laws: Laws) -> float:
     return min((-law.exponent for law in laws.values()), default=np.nan)
 
 
-def _exponents(chains: xr.Dataset) -> str:
+def _exponents(laws: Laws) -> str:
     """Return the range of exponents for each rho."""
-    laws = _laws(chains)
     ranges = []
-    for rho in chains.rho.values.tolist():
+    for rho in dict.fromkeys(at[0] for at in laws):
         of = [law.exponent for at, law in laws.items() if at[0] == rho]
-        if of:
-            ranges.append(f"{rho:g}: {min(of):.3f} to {max(of):.3f}")
+        ranges.append(f"{rho:g}: {min(of):.3f} to {max(of):.3f}")
     return f"Exponents by rho: {', '.join(ranges)}." if ranges else "Runs too short for a power."

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ...plots import paper as pic
+from ...plots import paper_figures as pic
 from ...plots import style
 from ...sweeps import Grid, Task
 from ..computations.prediction_checks import (
@@ -176,42 +176,21 @@ def _laws(laws: xr.Dataset) -> list[Judged]:
         f"N = {fixed(laws, 'features')}, {laws.seed.size} systems, batches that differ from step"
         " to step, Gamma = 0.3"
     )
+    numbered: tuple[dict[str, tuple[str, str]], ...] = (
+        {"waves": ("", "")},
+        {"functions": ("", "")},
+        {"bias": (" of B", "B: "), "error": (" of the error", "Error: ")},
+        {"logits": ("", "")},
+    )
     made = []
-    for number, (names, bar) in enumerate(
-        (
-            ({"": "waves"}, ONE_SYSTEM),
-            ({"": "functions"}, SEEN),
-            ({"B": "bias", "Error": "error"}, SEEN),
-            ({"": "logits"}, SEEN),
-        ),
-        start=1,
-    ):
-        found = {words: over_seeds(laws[name]) for words, name in names.items()}
-        made.append(
-            Judged(
-                f"prediction-{number}",
-                at_full_size(
-                    *(
-                        one.within(f"largest difference{_of(words)}", bar)
-                        for words, one in found.items()
-                    )
-                ),
-                " ".join(
-                    f"{words}: "
-                    * bool(words)
-                    + f"Largest difference {one.largest:.2g}, at most {one.at_most:.2g}; one of"
-                    f" {one.detectable:.2g} would be seen with a power of 90 %."
-                    for words, one in found.items()
-                ),
-                case=f"Prediction {number}",
-                values={"size": size},
-            )
-        )
+    for number, names in enumerate(numbered, start=1):
+        bar = ONE_SYSTEM if number == 1 else SEEN
+        found = {words: over_seeds(laws[name]) for name, words in names.items()}
+        criteria = (one.within(f"largest difference{of}", bar) for (of, _), one in found.items())
+        said = " ".join(f"{before}{one}" for (_, before), one in found.items())
+        key, case = f"prediction-{number}", f"Prediction {number}"
+        made.append(Judged(key, at_full_size(*criteria), said, case, {"size": size}))
     return made
-
-
-def _of(words: str) -> str:
-    return {"": "", "B": " of B", "Error": " of the error"}[words]
 
 
 def _small_ridges(data: Data) -> list[Judged]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...plots import paper as pic
+from ...plots import paper_figures as pic
 from ...plots import style
 from ...sweeps import Grid, Task
 from ..computations.distillation import RELABEL, RELABELINGS

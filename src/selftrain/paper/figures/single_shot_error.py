@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...plots import paper as pic
+from ...plots import paper_figures as pic
 from ...plots import style
 from ..computations.single_shot import SINGLE_SHOT, SINGLE_SHOT_RUN
 from ..entry import Data, Drawn, Tasks

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ...plots import paper as pic
+from ...plots import paper_figures as pic
 from ...plots import style
 from ...sweeps import Grid, Task
 from ..computations.single_shot import SINGLE_SHOT

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ...plots import paper as pic
+from ...plots import paper_figures as pic
 from ...plots import style
 from ...sweeps import Grid, Task
 from ..computations.finite import HISTOGRAM, SHARES
@@ -90,9 +90,7 @@ def judge_law(key: str, data: Data, kind: str, rho: float, features: int) -> Jud
     return Judged(
         key,
         at_full_size(found.within("largest difference", bar)),
-        f"Largest difference {found.largest:.2g}, at most {found.at_most:.2g}; one of"
-        f" {found.detectable:.2g} would be seen with a power of 90 %. The system drawn differs"
-        f" by {single:.2g}.",
+        f"{found} The system drawn differs by {single:.2g}.",
         case=f"{kind}, rho = {rho:g}, N = {features}",
         values={"kind": kind, "systems": here.seed.size, "bar": bar},
     )

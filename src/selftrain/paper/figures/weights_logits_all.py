@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import product
 
-from ...plots import paper as pic
+from ...plots import paper_figures as pic
 from ..entry import Data, Drawn, Tasks
 from ..ruling import Judged
 from .weights_logits import KINDS, draw_kind, finite_systems, judge_law, step_legend
