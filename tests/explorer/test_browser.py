@@ -94,7 +94,7 @@ def test_sliders_and_typed_values_move_the_curve_to_the_solvers_values(browser, 
     assert int(position) == round(1000 * (0.35 - 0.01) / 0.98)
 
 
-@pytest.mark.parametrize("name", ["selection", "collapse"])
+@pytest.mark.parametrize("name", ["selection", "collapse", "label-noise", "three-classes"])
 def test_presets_are_chosen_from_the_list(browser, address, name):
     visit(browser, address)
     state = PRESETS[name].state()
@@ -103,6 +103,23 @@ def test_presets_are_chosen_from_the_list(browser, address, name):
     shows(browser, solve(state.problem, state.recipe))
     if name == "collapse":
         assert "collapse" in text(browser, "sentences")
+    shot(browser, f"preset-{name}")
+
+
+def test_three_classes_show_proportions_scores_and_what_they_do_not_use(browser, address):
+    state = PRESETS["three-classes"].state()
+    run = solve(state.problem, state.recipe)
+    visit(browser, address, "?" + state.query())
+    shows(browser, run)
+    predicted = np.array([curve(browser, f"class {k}") for k in range(3)], dtype=float)
+    np.testing.assert_allclose(predicted.T, run.predicted_shares, rtol=1e-6)
+    assert f"{1 - run.class_errors[-1, 2]:.5g}" in text(browser, "numbers")
+    unused = "return document.getElementById('rho').closest('.control').className"
+    wait(browser, lambda: "unused" in browser.execute_script(unused))
+    show(browser, "laws")
+    wait(browser, lambda: "needs two classes" in text(browser, "sentences"))
+    type_into(browser, "classes", "0.5, 0.6, 0.1")
+    wait(browser, lambda: "must be three numbers" in text(browser, "classes-fault"))
 
 
 OUT_OF_SIGHT = """
@@ -417,6 +434,27 @@ def test_buttons_and_sentences_are_above_the_fold(browser, address):
             assert box["y"] >= 0
             assert box["y"] + box["height"] <= 800, name
         assert curve(browser, "separating line") is not None
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+OVERLAPPING = """
+const boxes = Array.from(document.querySelectorAll("#chart .legendtext"),
+                         (one) => one.getBoundingClientRect());
+const over = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+return boxes.filter((a, i) => a.right > window.innerWidth
+                              || boxes.some((b, j) => j > i && over(a, b))).length;
+"""
+
+
+@pytest.mark.parametrize("name", ["headline", "weights-logits", "three-classes"])
+def test_on_a_phone_entries_of_the_legend_do_not_overlap(browser, address, name):
+    resize(browser, 390, 844)
+    try:
+        visit(browser, address, "?" + PRESETS[name].state().query())
+        wait(browser, lambda: browser.find_elements(By.CSS_SELECTOR, "#chart .legendtext"))
+        assert browser.execute_script(OVERLAPPING) == 0
+        shot(browser, f"phone-{name}")
     finally:
         browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 

@@ -11,12 +11,9 @@ import numpy as np
 from .. import Trajectory
 from ..arrays import Array
 from ..plots.plane import Plane, line_ends, plane_of
+from ..plots.style import GREEN, ORANGE, PURPLE, SKY
 from ..results import ContinuumPath
 from .drawing import (
-    GREEN,
-    ORANGE,
-    PURPLE,
-    SKY,
     Figure,
     Panel,
     Theme,
@@ -155,7 +152,8 @@ def class_error(
         )
         level = line([0, max(1, run.t[-1])], [share, share], "", color, dash="dot", width=1.5)
         traces.append(level | at | {"showlegend": False, "hoverinfo": "skip"})
-    shares = Panel("step t", "predicted proportions", {"range": [0, 1]})
+    words = "predictions" if theme.narrow else "predicted proportions"
+    shares = Panel("step t", words, {"range": [0, 1]})
     if theme.narrow:
         return figure(theme, traces, curve._replace(width=1.0), shares)
     clusters, panel = _scores(theme, run, t, 2)
@@ -187,22 +185,22 @@ def _scores(theme: Theme, run: Any, t: int, place: int) -> tuple[list[Trace], Pa
         spread = vectors * np.sqrt(np.maximum(values, 0.0)) @ circle
         x, y = (law.means[k] @ CORNERS)[:, None] / unit + spread / unit
         traces.append(line(x, y, "", color, width=1.5) | {"showlegend": False})
-    reach = 1.05 * float(np.abs(drawn).max())
-    for k, corner in enumerate(CORNERS):
-        border = line(
-            [0, -3 * reach * corner[0]], [0, -3 * reach * corner[1]], "separating lines", theme.ink
-        )
+    ends = np.array([drawn.min(axis=0), drawn.max(axis=0)])
+    middle, reach = ends.mean(axis=0), 0.55 * float(np.ptp(ends, axis=0).max())
+    far = 3 * (reach + float(np.abs(middle).max()))
+    for k, (x, y) in enumerate(CORNERS):
+        border = line([0, -far * x], [0, -far * y], "separating lines", theme.ink)
         traces.append(border | {"showlegend": k == 0, "hoverinfo": "skip"})
-    title = f"scores at step {t}"
-    across = "in standard deviations"
-    return [trace | axes_of(place) for trace in traces], _square(across, title, reach, place)
+    panel = _square("in standard deviations", f"scores at step {t}", reach, place, middle)
+    return [trace | axes_of(place) for trace in traces], panel
 
 
-def _square(x_title: str, y_title: str, reach: float, place: int) -> Panel:
-    """Return a panel whose axes have one scale, from -reach to reach."""
-    y = {"range": [-reach, reach], "constrain": "domain"}
-    x = y | {"scaleanchor": axes_of(place)["yaxis"]}
-    return Panel(x_title, y_title, y, x)
+def _square(
+    x_title: str, y_title: str, reach: float, place: int, middle: Sequence[float] | Array = (0, 0)
+) -> Panel:
+    """Return a panel whose axes have one scale, and reach so far from the middle."""
+    x, y = ({"range": [at - reach, at + reach], "constrain": "domain"} for at in middle)
+    return Panel(x_title, y_title, y, x | {"scaleanchor": axes_of(place)["yaxis"]})
 
 
 def laws(theme: Theme, run: Trajectory, t: int) -> Figure:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..arrays import Array
+from ..plots.style import BLUE
 
 __all__ = [
     "Figure",
@@ -27,7 +28,6 @@ __all__ = [
     "mark",
 ]
 
-BLUE, ORANGE, GREEN, PURPLE, SKY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9"
 DARK_BLUE = "#4DA3DD"
 
 GAP = 0.06
@@ -61,7 +61,7 @@ class Panel(NamedTuple):
 
 
 def line(x: Any, y: Any, name: str, color: str, **more: Any) -> Trace:
-    """A curve."""
+    """Return a curve."""
     style = {"color": color, "width": more.pop("width", 2.5), "dash": more.pop("dash", "solid")}
     return {
         "type": "scatter", "mode": more.pop("mode", "lines"), "x": listed(x), "y": listed(y),
@@ -70,31 +70,20 @@ def line(x: Any, y: Any, name: str, color: str, **more: Any) -> Trace:
 
 
 def mark(x: Any, y: Any, name: str, color: str, symbol: str, size: int) -> Trace:
-    """One point that stands out."""
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "x": listed([x]),
-        "y": listed([y]),
-        "name": name,
-        "marker": {
-            "color": color,
-            "symbol": symbol,
-            "size": size,
-            "line": {"width": 2, "color": color},
-        },
-    }
+    """Return one point that stands out."""
+    style = {"color": color, "symbol": symbol, "size": size, "line": {"width": 2, "color": color}}
+    return line([x], [y], name, color, mode="markers", marker=style)
 
 
 def axes_of(panel: int) -> dict[str, str]:
-    """The axes of a trace in panel 0, 1, ..."""
+    """Return the axes of a trace in panel 0, 1, ..."""
     suffix = "" if panel == 0 else str(panel + 1)
     return {"xaxis": "x" + suffix, "yaxis": "y" + suffix}
 
 
 def figure(theme: Theme, traces: Sequence[Trace], *panels: Panel) -> Figure:
-    """Traces on panels side by side. The title of a vertical axis stands over it, where it can be
-    read without turning the head.
+    """Return traces on panels side by side. The title of a vertical axis stands over it, where it
+    can be read without turning the head.
     """
     small = 0.85 * theme.size
     layout: Figure = {
@@ -110,8 +99,8 @@ def figure(theme: Theme, traces: Sequence[Trace], *panels: Panel) -> Figure:
         },
         "annotations": [],
     }  # fmt: skip
-    if theme.narrow:  # entries in two columns
-        layout["legend"] |= {"entrywidth": 0.46, "entrywidthmode": "fraction", "x": -0.1}
+    if theme.narrow:  # entries in two columns; left of the paper plotly would halve their width
+        layout["legend"] |= {"entrywidth": 0.49, "entrywidthmode": "fraction", "xref": "container"}
     whole, left = sum(panel.width for panel in panels), 0.0
     for i, panel in enumerate(panels):
         right = left + panel.width / whole
@@ -152,6 +141,6 @@ def _add_panel(
 
 
 def listed(values: Any) -> list[float | None]:
-    """Numbers for the page; what is not finite is left out of the picture."""
+    """Return numbers for the page; what is not finite is left out of the picture."""
     array: Array = np.asarray(values, dtype=float)
     return [value if math.isfinite(value) else None for value in array.tolist()]

@@ -6,6 +6,7 @@ its time or its memory is ended; what it had reported by then stays.
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import sys
 import threading
@@ -81,17 +82,19 @@ def _work(kind: str, data: dict[str, Any], pipe: Connection, memory: int) -> Non
     from .tasks import TASKS
 
     _limit_memory(memory)
+    ended: dict[str, Any] = {"status": "failed"}
     try:
         with threadpool_limits(1), quiet():
             TASKS[kind](data, pipe.send)
-        pipe.send({"status": "done"})
+        ended["status"] = "done"
     except SelfTrainError as error:
-        pipe.send({"status": "failed", "progress": str(error)})
+        ended["progress"] = str(error)
     except MemoryError:
-        sentence = TOO_MUCH_MEMORY.format(size=memory / 2**30)
-        pipe.send({"status": "failed", "progress": sentence})
+        ended["progress"] = TOO_MUCH_MEMORY.format(size=memory / 2**30)
     except Exception as error:
-        pipe.send({"status": "failed", "progress": f"it failed: {type(error).__name__}"})
+        ended["progress"] = f"it failed: {type(error).__name__}"
+    with contextlib.suppress(OSError):  # the server may have ended
+        pipe.send(ended)
 
 
 def _limit_memory(size: int) -> None:

@@ -40,7 +40,7 @@ class Busy(Exception):
 
 
 def _serve(pipe: Connection) -> None:
-    """The loop of a worker process: answer requests until the pipe closes."""
+    """Answer requests, in a process of its own, until the pipe closes."""
     import signal
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -53,16 +53,15 @@ def _serve(pipe: Connection) -> None:
     with threadpool_limits(1):
         for shape in ("", "1:0.5, 0.3:2"):  # a shape has kernels of its own
             answer({"texts": PageState().texts | {"shape": shape}})
-        pipe.send("ready")
-        while True:
-            try:
+        with contextlib.suppress(EOFError, OSError):  # the server has ended
+            pipe.send("ready")
+            while True:
                 kind, data = pipe.recv()
-            except EOFError:
-                return
-            try:
-                pipe.send((True, kinds[kind](data)))
-            except Exception as error:
-                pipe.send((False, f"{type(error).__name__}: {error}"))
+                try:
+                    answered = (True, kinds[kind](data))
+                except Exception as error:
+                    answered = (False, f"{type(error).__name__}: {error}")
+                pipe.send(answered)
 
 
 class _Worker:
@@ -113,7 +112,7 @@ class Workers:
             self._add()
 
     def ask(self, kind: str, data: Any, page: str = "", number: int = 0) -> Any:
-        """The answer to a request; `number` counts the requests of a page.
+        """Return the answer to a request; `number` counts the requests of a page.
 
         Raises `Superseded`, `TooLong`, `Busy`, or `RuntimeError` if the worker failed in a way
         nobody foresaw.
@@ -143,7 +142,7 @@ class Workers:
 
     @contextlib.contextmanager
     def _taken(self, page: str, number: int) -> Iterator[_Worker]:
-        """A free process; it goes back, or is replaced if it failed."""
+        """Yield a free process; it goes back, or is replaced if it failed."""
         deadline = time.monotonic() + self.patience
         with self._changed:
             while not self._free:

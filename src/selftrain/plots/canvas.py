@@ -72,7 +72,8 @@ def draw_panels(
     ax: Axes | None = None,
     figure: Figure | SubFigure | None = None,
 ) -> Figure:
-    """Draw all panels of a picture, or one of them with its own legend.
+    """Draw all panels of a picture, or one of them; the legend is under them, or on the axes of the
+    caller.
 
     Arguments:
         panels: functions that draw on axes, by name.
@@ -87,9 +88,13 @@ def draw_panels(
                 raise InvalidInput("panel", name, nearest(str(name), panels))
             one = new_axes(ax)
             panels[name](one)
+            drawn_on = whole_figure(one)
             if entries(one) and one.get_legend() is None:
-                one.legend()
-            return whole_figure(one)
+                if ax is None:
+                    legend_under(drawn_on, entries(one), 2)
+                else:
+                    one.legend()
+            return drawn_on
         canvas = figure or new_picture(layout.width, layout.height)
         places = canvas.subplots(layout.rows, layout.columns, squeeze=False).flat
         drawn = dict(zip(panels, places, strict=True))

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ..arrays import Array
-from .canvas import new_picture
 from .style import BLACK, BLUE, GREEN, GREY, ORANGE, steps_axis, styled
 
 if TYPE_CHECKING:
@@ -93,6 +92,8 @@ def plot_plane(runs: Mapping[str, Trajectory], t: int) -> Figure:
     Arguments:
         runs: by title; the same problem with different recipes.
     """
+    from .canvas import new_picture  # the explorer uses this module without matplotlib
+
     with styled():
         figure = new_picture(2.45 * (len(runs) + 1), 2.9, 150)
         *planes, errors = figure.subplots(1, len(runs) + 1)
