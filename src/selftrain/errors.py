@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .simulation.ensemble import Ensemble
-    from .theory.state import State
+    from .theory.continuum.linear_response import State
 
 __all__ = [
     "ConvergenceError", "EmptySelection", "InvalidInput", "NoExpansion", "NoGradient",

@@ -10,8 +10,8 @@ from .theory.continuum.expansion import (
     first_order,
     second_order_noise,
 )
+from .theory.continuum.linear_response import State
 from .theory.continuum.squared_closed_form import SquaredClosedForm, squared_closed_form
-from .theory.state import State
 
 __all__ = [
     "BestDirection", "FirstOrder", "SecondOrderNoise", "SquaredClosedForm", "State",

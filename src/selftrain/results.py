@@ -8,7 +8,7 @@ from .theory.bayes import BayesLimits
 from .theory.causal.classes import ClassTrajectory
 from .theory.continuum.path import ContinuumPath
 from .theory.gradients.gradient import Gradient
-from .theory.thinned import ThinnedRun
+from .theory.solved_run import ThinnedRun
 from .tuning.optimum import Answer, Optimum
 from .tuning.supervised import SupervisedFit, SupervisedOptimum
 

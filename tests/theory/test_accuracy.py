@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from selftrain import Clusters, Problem, Recipe, Trajectory, solve
-from selftrain.theory.accuracy import ROUNDING
-from selftrain.theory.gradients.directions import carry_directions
+from selftrain.theory.accuracy import ROUNDING, carry_directions
 
 SHARPENED = Recipe(0.05, 0.05, threshold=0.7, sharpness=2.0)
 MODES = Clusters(np.linspace(0.6, 0.1, 8), np.geomspace(0.1, 2.0, 8))

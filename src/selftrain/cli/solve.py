@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 
     from ..problem import Problem
     from ..recipe import Recipe
-    from ..theory.solved_run import SolvedRun
-    from ..theory.thinned import ThinnedRun
+    from ..theory.solved_run import SolvedRun, ThinnedRun
     from ..tuning.limits import Limits
     from .data import Data
 

@@ -25,7 +25,7 @@ def _parts() -> dict[str, Callable[[], object]]:
     import numpy as np
 
     from .. import Clusters, Problem, Recipe, gradient, simulate, solve
-    from ..theory.supervised import supervised_model
+    from ..theory.supervised_fit import supervised_model
 
     problem = Problem(0.5, 2.0, 0.4, 0.5625, steps=2)
     clusters = Clusters(mean=np.array([1.0, 0.3]), covariance=np.array([0.5, 2.0]))

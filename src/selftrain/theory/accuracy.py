@@ -4,33 +4,58 @@ Each step is confirmed to a relative accuracy of its own (`SolverStats.accuracy`
 it shrink or magnify that error, by the derivative of the new state (m, v, B) in the old one. The
 set of possible errors is an ellipsoid. A step maps it linearly and adds an ellipsoid of its own
 errors; of all ellipsoids around the sum, the one of least trace is taken. So errors that always
-point the same way are counted in full. Where the weights have several modes, the state is their law
-(`gradients.directions`).
+point the same way are counted in full.
 
 m is measured by $\sqrt q$, v by $2\sqrt{q v}$ (so $\sqrt v$ by $\sqrt q$), B by itself and the
 spread of the logits.
+
+Where the weights have several modes, the model after a step is a law of the weights and a bias: too
+many numbers for an ellipsoid of errors. But a step makes errors in its few unknowns only, and what
+it makes of old errors is $\delta x = -F_x^{-1}F_\theta\,\delta\theta$ in the same unknowns, besides
+the part of the old weights that lives on. So errors lie along few directions, and those are
+carried: a matrix whose columns span the ellipsoid. Every step maps the columns, adds one for each
+of its unknowns, and continues with the `MOST` largest of all. The size of the others is carried as
+well, as if it grew like the rest.
 """
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..arrays import Array
 from ..errors import ConvergenceError
 from ..runtime.progress import Progress
-from .gradients.directions import around_both, carry_directions
-from .gradients.pulls import carried_for
-from .gradients.reverse_pass import reverse_pass
-from .gradients.seeds import B, M, V, nothing_wanted
+from .geometry.modes import BIAS, FIRST, HAT_M
+from .geometry.space import threads_of
+from .gradients.adjoint import pull_averages, unit_of_unknowns
+from .gradients.pulls import (
+    OLD_BIAS,
+    SolvedStep,
+    StepNumbers,
+    carried_for,
+    pulls_for,
+    reversed_for,
+)
+from .gradients.reverse_pass import pull_linear, reverse_pass, solution_of
+from .gradients.seeds import VARIANCES, B, M, V, in_laws, nothing_wanted
+from .step.robust import StepEquations
+from .step_inputs import StepInputs
+from .tolerances import exponent_of
 
 if TYPE_CHECKING:
     from .trajectory import Trajectory
 
 ROUNDING = float(np.finfo(float).eps)
 """No step is more accurate than the numbers it is written in."""
+
+MOST = 24
+"""Directions that are carried: three times as many as a step of two groups has unknowns."""
+
+DIFFERENCE = 1e-5
+"""Relative size of the differences that map a direction: the map is explicit and smooth."""
 
 
 def carried(run: Trajectory) -> Array:
@@ -45,7 +70,6 @@ def carried(run: Trajectory) -> Array:
         return np.fmax.accumulate(run.stats.accuracy) + 0.0 * run.m
     if last < 0:
         return accuracy
-    assert run.weight_means is not None
     own = np.maximum(run.stats.accuracy[: last + 1], ROUNDING)
     one_mode = run.weight_means.shape[1] == 1  # (m, v, B) is all a step knows of the one before
     carry = _carry_states if one_mode else carry_directions
@@ -58,10 +82,7 @@ def _carry_states(run: Trajectory, last: int, own: Array) -> Array:
     weights have one mode.
     """
     accuracy, maps = np.full(last + 1, math.inf), _state_maps(run, last)
-    norm, bias = np.sqrt(run.scaled_q), run.scaled("bias")  # q v would underflow, its root does not
-    logits = np.abs(bias) + np.sqrt(run.scaled("logit_variances")[:, 1])
-    units = np.column_stack([norm, 2.0 * norm * np.sqrt(run.scaled("v")), logits])
-    columns = np.zeros((3, 0))
+    units, bias, columns = _units(run), run.scaled("bias"), np.zeros((3, 0))
     for t, gain in enumerate(maps):
         kept = (gain * units[t - 1]) @ columns / units[t][:, None]
         made = own[t] * np.eye(3)
@@ -82,7 +103,6 @@ def _state_maps(run: Trajectory, last: int) -> Array:
     in the units of its step, up to the first step that has none: the reverse pass of single steps,
     from each of the three numbers.
     """
-    assert run.space is not None
     law, count = run.space.no_weights(), last + 1
     copies = float(run.space.trace(np.ones(1)))  # v is the sum of so many variances
     units = ((M, 1.0 / run.problem.test_clusters.length), (V, 1.0), (B, 1.0))
@@ -100,3 +120,144 @@ def _state_maps(run: Trajectory, last: int) -> Array:
         except ConvergenceError as error:
             count = error.step
     return np.empty((0, 3, 3))
+
+
+def carry_directions(run: Trajectory, last: int, own: Array) -> Array:
+    """Return the relative accuracy after steps 0..`last` from those of the steps by themselves;
+    infinite from the first step that has no derivatives.
+    """
+    inputs, exponent = StepInputs(run.problem, run.recipe), exponent_of(run.stats.tolerance)
+    accuracy, units = np.full(last + 1, math.inf), _each(run, np.ones(3))
+    columns, rest, scales = np.zeros((units.size, 0)), 0.0, _units(run)
+    with threads_of(inputs.space):
+        for t in range(last + 1):
+            old, bias = run.model_before(t)
+            mirrored = bool(inputs.balanced[t] and bias == 0.0)
+            before = _each(run, float(run.unit_changes[t]) ** np.array([1, 2, 1])) * units
+            units = _each(run, scales[t])
+            try:
+                equations = inputs.equations(t, old, bias)
+                solved, numbers = solution_of(equations, run.unknowns[t], exponent, mirrored)
+                step = _Step(inputs, equations, solved, numbers, before)
+                kept = step.mapped(columns * before[:, None]) / units[:, None]
+                made = step.made(own[t]) / units[:, None]
+                if mirrored:
+                    kept[-1] = made[-1] = 0.0  # the bias is exactly zero
+                columns, rest = around_both(columns, kept, made, rest)
+            except (ConvergenceError, np.linalg.LinAlgError):
+                break
+            accuracy[t] = rest + _largest(run, t, units, columns)
+    return accuracy
+
+
+def around_both(before: Array, kept: Array, made: Array, rest: float = 0.0) -> tuple[Array, float]:
+    """Return the ellipsoid of least trace around the sum of two ellipsoids, along its largest
+    directions, and the size of the others.
+
+    Ellipsoids are given by columns that span them. `kept` is what a step made of `before`, of which
+    directions of the size `rest` were left out; `made` are its own errors.
+    """
+    size, more = float(np.linalg.norm(kept)), float(np.linalg.norm(made))
+    if size > 0.0 and more > 0.0:
+        rest *= size / float(np.linalg.norm(before))
+        kept, made = kept * math.sqrt(1.0 + more / size), made * math.sqrt(1.0 + size / more)
+    # not through the product of the columns: that loses half of the digits of a thin ellipsoid
+    left, values, _ = np.linalg.svd(np.hstack([kept, made]), full_matrices=False)
+    return left[:, :MOST] * values[:MOST], rest + float(np.linalg.norm(values[MOST:]))
+
+
+def _each(run: Trajectory, values: Array) -> Array:
+    """Return one value for every mean, one for every variance and one for the bias, as a vector."""
+    return np.repeat(values, [run.weight_means[0].size, run.weight_spreads[0].size, 1])
+
+
+def _units(run: Trajectory) -> Array:
+    r"""Return the scales of errors of every step: $|\beta|$, $2|\beta|\sqrt v$, bias and logits."""
+    norm = np.sqrt(run.scaled_q)  # q v would underflow, its root does not
+    logits = np.abs(run.scaled("bias")) + np.sqrt(run.scaled("logit_variances").max(axis=1))
+    return np.column_stack([norm, 2.0 * norm * np.sqrt(run.scaled("v")), logits])
+
+
+def _largest(run: Trajectory, t: int, units: Array, columns: Array) -> float:
+    r"""Return the largest error of m, $\sqrt v$ and B after step t, relative to `units`."""
+    test, wanted = run.problem.test_clusters, np.eye(VARIANCES + 2)
+    slopes = in_laws(wanted[[M, V]], run.space, test, run.weight_means[[t, t]])
+    along = np.hstack([slope.reshape(2, -1) for slope in slopes]) * units[:-1]
+    by_m, by_v = along @ columns[:-1]
+    rows = [by_m / (test.length * units[0]), by_v / units[run.weight_means[0].size], columns[-1]]
+    return max(float(np.linalg.norm(row)) for row in rows)
+
+
+def _shifted(law: Any, step: Array) -> Any:
+    """Return a law of the weights moved by a vector."""
+    by_mean, by_variance = np.split(step[:-1], [law.mean.size])
+    return type(law)(law.mean + by_mean, law.variance + by_variance.reshape(law.variance.shape))
+
+
+class _Step:
+    """A step at its solution as a map of errors: of the model before it, measured in `units`, and
+    of its own unknowns.
+    """
+
+    def __init__(
+        self,
+        inputs: StepInputs,
+        equations: StepEquations,
+        step: SolvedStep,
+        at: StepNumbers,
+        units: Array,
+    ):
+        self.space, self.clusters = inputs.space, inputs.sets[equations.t]
+        self.equations, self.step, self.at, self.units = equations, step, at, units
+        self.old = equations.algebra.old
+        self.scale = np.empty(step.x.size)
+        unit_of_unknowns(step, at, self.scale)
+
+    def mapped(self, columns: Array) -> Array:
+        """Return errors of the model before the step, propagated through the step."""
+        if columns.shape[1] == 0:
+            return columns
+        matrix = self.step.system[:, 1:] * self.scale
+        rows = np.abs(matrix).max(axis=1)
+        right = (self._slopes() @ columns) / rows[:, None]
+        moves = -np.linalg.solve(matrix / rows[:, None], right) * self.scale[:, None]
+        pairs = zip(columns.T, moves.T, strict=True)
+        return np.array([self._moved(*pair) for pair in pairs]).T
+
+    def made(self, own: float) -> Array:
+        """Return the errors that correspond to a relative accuracy of the step (`newton_step`)."""
+        x, fields, roots, *_ = self.step
+        logits = self.scale[BIAS] - abs(x[BIAS] + self.at.gamma * self.at.bias)
+        errors = np.full(x.size, own)
+        errors[HAT_M] = own * logits / abs(fields[0, 1 + HAT_M])
+        errors[BIAS] = 0.0 if self.at.fixed_bias else own * self.scale[BIAS]
+        for k in range(len(roots)):
+            turn = abs(fields[1 + k, 1 + FIRST + k]) * roots[k]
+            errors[FIRST + k] = 0.0 if self.at.given else own * logits / turn
+        nothing = np.zeros(self.units.size)
+        return np.array([self._moved(nothing, move) for move in np.diag(errors) if move.any()]).T
+
+    def _slopes(self) -> Array:
+        r"""$F_\theta$: derivatives of the equations in the model before the step."""
+        out, size = reversed_for(self.old, self.equations.groups), self.step.x.size
+        pulls, rows = pulls_for(self.equations.groups, size), []
+        for adjoint, pull in zip(np.eye(size), pulls, strict=True):
+            pull_averages(self.step, self.at, adjoint, pull)
+            pull_linear(self.equations, self.step, self.at, pull, out)
+            rows.append(np.hstack([out.mean, out.variance.ravel(), pull[OLD_BIAS]]))
+        return np.array(rows)
+
+    def _moved(self, direction: Array, move: Array) -> Array:
+        """Return how the model after the step moves along a direction of the one before it and of
+        the unknowns.
+        """
+        size = max(np.abs(direction / self.units).max(), np.abs(move / self.scale).max())
+        if size == 0.0:
+            return np.zeros(self.units.size)
+        h, x, at, ends = DIFFERENCE / size, self.step.x, self.at, []
+        for step in (h, -h):
+            algebra = self.space.step(_shifted(self.old, step * direction), self.clusters)
+            new, _ = algebra.advance(x + step * move, at.ridge, at.gamma)
+            ends.append(np.hstack([new.mean, new.variance.ravel()]))
+        by_bias = at.gamma * direction[-1] + move[BIAS]
+        return np.append((ends[0] - ends[1]) / (2.0 * h), by_bias)

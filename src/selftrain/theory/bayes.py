@@ -209,7 +209,7 @@ class _Batches:
         self.series = self._series() if len(self.kinds) > 1 and upto.size > 1 else None
 
     def _series(self) -> tuple[Array, Array] | None:
-        r"""The ends of an interval of $\log(M/(1-M))$ and there $\kappa$ of every step as a
+        r"""Return the ends of an interval of $\log(M/(1-M))$ and there $\kappa$ of every step as a
         Chebyshev series, a column each: a step adds its batch to the one before. None if they do
         not converge.
         """
@@ -246,8 +246,8 @@ class _Batches:
         return value, slope * overlap * expit(-log_odds)
 
     def solve(self) -> Array:
-        r"""The root of $\omega - \log\kappa(M)$ in $\omega = \log(M/(1-M))$, one for each of the
-        steps.
+        r"""Return the root of $\omega - \log\kappa(M)$ in $\omega = \log(M/(1-M))$, one for each of
+        the steps.
 
         It is bracketed by what labels alone say ($M_s = 0$) and by all labels known ($M_s = 1$),
         and unique because $M_s(y)/y$ decreases. Newton's method stays inside the bracket.

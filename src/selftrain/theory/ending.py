@@ -1,6 +1,4 @@
-"""How a step can end: one enumeration, with a sentence each, for every engine and the command
-line.
-"""
+"""How a step can end: one enumeration for every engine, with the error and sentence of failures."""
 
 from __future__ import annotations
 
@@ -27,11 +25,6 @@ class Ending(IntEnum):
     OVERFLOW = 4
     UNCONFIRMED = 5
 
-    @property
-    def sentence(self) -> str:
-        """What happened, for a message."""
-        return _SENTENCES[self].replace("{threshold} ", "")
-
     def error(
         self,
         step: int,
@@ -41,7 +34,7 @@ class Ending(IntEnum):
         threshold: float | None = None,
         hint: str = "",
     ) -> StageError:
-        """The typed error of an ending that is neither a solution nor a collapse.
+        """Return the typed error of a step that failed.
 
         Arguments:
             step: index t.
@@ -50,24 +43,16 @@ class Ending(IntEnum):
             threshold: the threshold that selects nothing, named in the sentence.
             hint: what to try, added to the sentence.
         """
-        sentence = self.sentence
-        if threshold is not None:
-            sentence = _SENTENCES[self].format(threshold=f"{threshold:g}")
-        return _ERRORS[self](step, sentence + hint, state or {}, residual)
+        kind, sentence = _ERRORS[self]
+        named = "" if threshold is None else f"{threshold:g} "
+        sentence = sentence.replace("{threshold} ", named)
+        return kind(step, sentence + hint, state or {}, residual)
 
 
-_SENTENCES = {
-    Ending.SOLVED: "the step is solved",
-    Ending.COLLAPSED: "the pseudo-labels are all of one class",
-    Ending.EMPTY: NOTHING_SELECTED,
-    Ending.FADED: "the weights have faded: their norm underflows",
-    Ending.OVERFLOW: "the norm of the weights overflows",
-    Ending.UNCONFIRMED: "no solution was confirmed on the refined rule",
+_ERRORS: dict[Ending, tuple[type[StageError], str]] = {
+    Ending.EMPTY: (EmptySelection, NOTHING_SELECTED),
+    Ending.FADED: (StateOverflow, "the weights have faded: their norm underflows"),
+    Ending.OVERFLOW: (StateOverflow, "the norm of the weights overflows"),
+    Ending.UNCONFIRMED: (ConvergenceError, "no solution was confirmed on the refined rule"),
 }
-
-_ERRORS: dict[Ending, type[StageError]] = {
-    Ending.EMPTY: EmptySelection,
-    Ending.FADED: StateOverflow,
-    Ending.OVERFLOW: StateOverflow,
-    Ending.UNCONFIRMED: ConvergenceError,
-}
+"""The error of every ending that is neither a solution nor a collapse, and its sentence."""

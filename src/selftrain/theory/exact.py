@@ -19,9 +19,10 @@ from ..runtime.progress import Progress, ProgressOption
 from .averages.batch import Labelling
 from .ending import Ending
 from .fading import DEGREES, Fading, is_homogeneous, shift, unscaled
-from .geometry.modes import BIAS, FIRST, HAT_M
+from .geometry.modes import BIAS, FIRST, HAT_M, Noise
 from .geometry.space import threads_of
 from .stats import START_NAMES, STATE, SolverStats
+from .step.equations import HISTORY
 from .step.march import (
     ACCURACY,
     CHI,
@@ -31,12 +32,11 @@ from .step.march import (
     OVERLAP,
     START,
     Demands,
-    Samples,
     Table,
     before_step,
     march,
 )
-from .step.prediction import LONGEST_HISTORY, extrapolated, unknown_scales
+from .step.prediction import predict, steps_alike
 from .step.robust import Solution, StepEquations, solve_step
 from .step_inputs import StepInputs
 from .tolerances import (
@@ -118,8 +118,6 @@ class Run:
 
     def _begin_near(self, warm: Trajectory) -> None:
         """Take the unknowns of a similar run, up to the first step whose weights have faded."""
-        assert warm.unknowns is not None
-        assert warm.gammas is not None
         good = warm.good_steps
         if warm.fading is not None:
             good = min(good, int(np.argmax(warm.fading.exponents > 0)))
@@ -160,7 +158,7 @@ class Run:
             t = self.done = t + 1
             bar.reach(t)
 
-    def _march(self, t: int, exponent: float, samples: Samples) -> tuple[int, Ending]:
+    def _march(self, t: int, exponent: float, samples: Noise) -> tuple[int, Ending]:
         """Solve steps from t on in compiled code; return the first step that failed, and how it
         ended.
         """
@@ -201,19 +199,16 @@ class Run:
         return self.space.law(mean * 2.0**power, spread * 4.0**power), bias * 2.0**power
 
     def _guess(self, t: int, labels: Labelling) -> Array | None:
-        """The unknowns of step t, extrapolated from the steps before, or those of a similar run."""
-        if not math.isnan(self.near[t, -1]):
-            return np.array(self.near[t, :-1])
-        begin, unknowns = max(1, t - LONGEST_HISTORY), self.table.unknowns
-        if t < 2 or np.any((unknowns[begin:t, -1] > 0) != (labels.gamma > 0)):
+        """Return the unknowns of step t, predicted from the steps before and from a similar run;
+        None if there are neither.
+        """
+        unknowns, near = self.table.unknowns, self.near
+        known = steps_alike(t, self.since, labels.gamma, unknowns, near)
+        if known == 0 and math.isnan(near[t, -1]):
             return None
-        scale = np.empty(unknowns.shape[1] - 1)
-        unknown_scales(unknowns[t - 1], labels, scale)
-        before = unknowns[begin:t, :-1].copy()
-        power = (self.exponents[t] - self.exponents[begin:t]).astype(float)[:, None]
-        before[:, [HAT_M, BIAS]] *= 2.0**power
-        before[:, FIRST + 2 * self.space.groups :] += 2 * power * math.log(2.0)
-        return extrapolated(before, scale)
+        x = np.empty(unknowns.shape[1] - 1)
+        predict(t, known, unknowns, near, labels, self.inputs.work.rows[HISTORY:], x)
+        return x
 
     def _store(self, t: int, equations: StepEquations, solution: Solution, bias: float) -> None:
         """Enter the solution of step t; `bias` is the old one."""
@@ -223,12 +218,14 @@ class Run:
         law, out = equations.algebra.advance(x, equations.ridge, gamma)
         table.means[t + 1], table.spreads[t + 1] = law
         table.unknowns[t] = np.append(x, gamma)
-        table.numbers[t] = gamma * bias + x[BIAS], out[3], out[2], solution.accuracy
+        table.numbers[t] = gamma * bias + x[BIAS], out[1], out[0], solution.accuracy
         start = START_NAMES.index(solution.start)
         table.counts[t] = solution.evaluations, solution.nodes, start
 
     def _error(self, t: int, ending: Ending) -> StageError:
-        """The error of a run that `ending` ends before step t, with the state of the last step."""
+        """Return the error of a run that `ending` ends before step t, with the state of the last
+        step.
+        """
         threshold = None
         if ending == Ending.EMPTY:
             threshold = float(self.recipe.at_steps(self.problem.steps).threshold[t - 1])
@@ -266,7 +263,7 @@ class Run:
         return named | {"off_best": off_best, "logit_variances": variances}
 
     def trajectory(self) -> Trajectory:
-        """The finished result."""
+        """Return the finished result."""
         table, done = self.table, self.done
         for array in (table.unknowns, table.means[1:], table.spreads[1:], table.numbers):
             array[done:] = np.nan

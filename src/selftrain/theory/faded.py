@@ -137,8 +137,7 @@ class _Step:
         old = self.inputs.space.law(np.array([cosine]), np.array([off]))
         equations = self.inputs.equations(1, old, 0.0)
         solution = solve_step(equations, exponent_of(TIGHT), confirmable(TIGHT))
-        new, numbers = equations.algebra.advance(
-            solution.x, equations.ridge, equations.labels.gamma
-        )
-        norm = math.sqrt(numbers[0])
-        return _Direction(float(new.mean[0]) / norm, float(numbers[3]) / self.slope, norm)
+        gamma = equations.labels.gamma
+        new, (_, chi) = equations.algebra.advance(solution.x, equations.ridge, gamma)
+        norm = math.sqrt(new.mean[0] ** 2 + self.inputs.space.trace(new.variance))
+        return _Direction(float(new.mean[0]) / norm, float(chi) / self.slope, norm)

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,9 +26,6 @@ from ..losses import Logistic, Squared
 from ..problem import Problem
 from ..recipe import Recipe
 from .tolerances import FADED_UNIT, REGROWN, SHARPEST_FADED, SMALLEST, UNDERFLOWN
-
-if TYPE_CHECKING:
-    import xarray as xr
 
 DEGREES = {
     "m": 1,
@@ -56,27 +52,10 @@ class Fading:
     exponents: NDArray[np.int64]
     scaled: dict[str, Array]
 
-    def to_dataset(self) -> xr.Dataset:
-        """As a dataset, for a file."""
-        import xarray as xr
-
-        dims = {1: ("t",), 2: ("t", "class")}
-        data = {f"scaled_{name}": (dims[x.ndim], x) for name, x in self.scaled.items()}
-        return xr.Dataset({"exponents": ("t", self.exponents.astype(float)), **data})
-
-    @classmethod
-    def from_dataset(cls, data: xr.Dataset) -> Fading | None:
-        """The inverse of `to_dataset`; None if a file has no faded weights."""
-        if "exponents" not in data:
-            return None
-        names = (name for name in DEGREES if f"scaled_{name}" in data)
-        scaled = {name: data[f"scaled_{name}"].values.astype(float) for name in names}
-        return cls(data["exponents"].values.astype(np.int64), scaled)
-
 
 def is_homogeneous(problem: Problem, recipe: Recipe) -> bool:
-    """Whether steps from small weights are homogeneous: soft labels, a loss known to be linear
-    there.
+    """Return whether steps from small weights are homogeneous: soft labels, a loss known to be
+    linear there.
     """
     if problem.steps == 0 or type(recipe.label_function) is not SoftLabels:
         return False
@@ -85,7 +64,7 @@ def is_homogeneous(problem: Problem, recipe: Recipe) -> bool:
 
 
 def shift(norm: float, exponent: int) -> int:
-    """The power of two that brings a norm back into range; 0: it is in range, or lost its
+    """Return the power of two that brings a norm back into range; 0: it is in range, or lost its
     digits.
     """
     if UNDERFLOWN < norm <= SMALLEST:
@@ -96,6 +75,6 @@ def shift(norm: float, exponent: int) -> int:
 
 
 def unscaled(name: str, values: Array, exponents: NDArray[np.int64]) -> Array:
-    """A quantity in its own units; it underflows where it must."""
+    """Return a quantity in its own units; it underflows where it must."""
     power = -DEGREES.get(name, 0) * exponents
     return np.ldexp(values, power if values.ndim == 1 else power[:, None])

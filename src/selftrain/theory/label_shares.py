@@ -41,7 +41,7 @@ def label_shares(run: Trajectory) -> Array:
 
 
 def _positive(run: Trajectory, t: int) -> float:
-    """The proportion of the positive class among the labels of step t."""
+    """Return the proportion of the positive class among the labels of step t."""
     loss, labeler = run.problem.loss_at(t), run.recipe.label_function
     values = run.recipe.at_steps(run.steps)
     sharpness, limit = float(values.sharpness[t - 1]), float(run.scaled_thresholds[t - 1])

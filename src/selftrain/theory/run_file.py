@@ -18,7 +18,7 @@ from ..protocol import protocol_of
 from ..recipe import Recipe
 from ..runtime.files import stored, write_netcdf
 from .causal.result import Reuse
-from .fading import Fading
+from .fading import DEGREES, Fading
 from .geometry.space import space_of
 from .stats import STATE, SolverStats
 
@@ -79,10 +79,13 @@ def as_dataset(run: SolvedRun) -> xr.Dataset:
         if values is None:
             continue
         data[name] = (dims[: values.ndim], values)
-    for name in ("reuse", "fading"):
-        part = getattr(run, name, None)
-        if part is not None:
-            data = data.merge(part.to_dataset(), combine_attrs="no_conflicts")
+    fading, reuse = getattr(run, "fading", None), getattr(run, "reuse", None)
+    if fading is not None:
+        data["exponents"] = ("t", fading.exponents.astype(float))
+        for name, values in fading.scaled.items():
+            data[f"scaled_{name}"] = (TESTED.get(name, ("t",)), values)
+    if reuse is not None:
+        data = data.merge(reuse.to_dataset(), combine_attrs="no_conflicts")
     return data
 
 
@@ -123,11 +126,9 @@ def from_dataset(kinds: Kinds, data: xr.Dataset) -> Any:
     }
     if scored:
         return kinds.more(protocol_of(problem, recipe), **arrays, problem=problem, recipe=recipe)
-    return kinds.two(
-        problem,
-        recipe,
-        **arrays,
-        fading=Fading.from_dataset(data),
-        reuse=Reuse.from_dataset(data),
-        space=space_of(problem.distinct_clusters) if "weight_means" in data else None,
-    )
+    if "weight_means" in data:
+        arrays["space"] = space_of(problem.distinct_clusters)
+    if "exponents" in data:
+        scaled = {name: data[f"scaled_{name}"].values.astype(float) for name in DEGREES}
+        arrays["fading"] = Fading(data["exponents"].values.astype(np.int64), scaled)
+    return kinds.two(problem, recipe, **arrays, reuse=Reuse.from_dataset(data))

@@ -106,7 +106,7 @@ def solve(
 
 
 def checked_tolerance(tolerance: Any) -> float:
-    """A tolerance the engines can work with."""
+    """Return a tolerance the engines can work with."""
     least, most = TOLERANCES
     accepted = "must be between 1e-13 and 1e-3"
     return number("tolerance", tolerance, lambda value: least <= value <= most, accepted)

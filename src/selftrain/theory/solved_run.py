@@ -1,13 +1,15 @@
 """`SolvedRun`: what every result of `solve` has, for two classes and for K.
 
-A result stores its state and says `class_errors` or `confusion`; errors, tables, thinning and files
-are written here, once.
+A result stores its state and says `class_errors` or `confusion`; errors, tables, thinning
+(`ThinnedRun`) and files are written here, once.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -17,8 +19,8 @@ from numpy.typing import NDArray
 
 from ..arrays import Array
 from ..errors import InvalidInput, StageError
-from ..fields import whole
-from .over_steps import as_dataset, as_frame
+from ..fields import number, whole
+from ..observables import SYMBOLS, entries
 from .stats import SolverStats
 
 if TYPE_CHECKING:
@@ -27,9 +29,17 @@ if TYPE_CHECKING:
 
     from ..problem import Problem
     from ..recipe import Recipe
-    from .thinned import ThinnedRun
 
-__all__ = ["SolvedRun"]
+__all__ = ["SolvedRun", "ThinnedRun"]
+
+DIMENSIONS = {
+    "confusion": ("true", "predicted"),
+    "m": ("score", "true"),
+    "bias": ("score",),
+    "class_errors": ("true",),
+    "label_shares": ("class",),
+}
+"""What the axes after t are, of quantities that have more than one."""
 
 
 class SolvedRun:
@@ -125,14 +135,18 @@ class SolvedRun:
         return index
 
     def summary(self) -> dict[str, Any]:
-        """How the run was obtained, as plain values."""
+        """Return how the run was obtained, as plain values."""
         return self.stats.summary()
 
     def every(self, k: int) -> ThinnedRun:
         """Return steps 0, k, 2k, ... and the last one only: for long runs."""
-        from .thinned import thin
-
-        return thin(self, k)
+        accepted = "must be a whole number of steps, 1 or more"
+        k = int(number("every", k, lambda n: 1 <= n < math.inf and n % 1 == 0, accepted))
+        steps = np.unique(np.append(np.arange(0, self.steps + 1, k), self.steps))
+        return ThinnedRun(
+            self.problem, self.recipe, steps, self.at(steps, self.RECORDED), self.collapsed_at,
+            self.collapsed_class, self.failure, self.summary(),
+        )  # fmt: skip
 
     def at(self, steps: NDArray[np.int64], names: Sequence[str]) -> dict[str, Array]:
         """Return quantities at some steps, by name."""
@@ -158,7 +172,7 @@ class SolvedRun:
         return save(self, path)
 
     def _attributes(self) -> dict[str, Any]:
-        """What a dataset says of the run."""
+        """Return what a dataset says of the run."""
         failure = None if self.failure is None else self.failure.to_dict()
         found = {
             "kind": "selftrain.Trajectory",
@@ -169,3 +183,79 @@ class SolvedRun:
         parts: dict[str, Problem | Recipe | None]
         parts = {"problem": self.problem, "recipe": self.recipe}
         return found | {name: one.to_json() for name, one in parts.items() if one is not None}
+
+
+@dataclass(frozen=True, eq=False)
+class ThinnedRun:
+    """Steps 0, k, 2k, ... and the last one of a run; every quantity of a `Trajectory` is an array
+    over them.
+
+    Laws, gradients and comparisons need the step before each step: they take a whole `Trajectory`.
+
+    Attributes:
+        t: the steps.
+        values: the quantities by name; each is an attribute too (`thinned.error`).
+        collapsed_at, collapsed_class, failure: as in `Trajectory`, whether that step is among them
+            or not.
+        solver: the summary of all steps.
+    """
+
+    problem: Problem
+    recipe: Recipe
+    t: NDArray[np.int64]
+    values: dict[str, Array] = field(repr=False)
+    collapsed_at: int | None
+    collapsed_class: int | None
+    failure: StageError | None
+    solver: dict[str, Any] = field(repr=False)
+
+    def __getattr__(self, name: str) -> Array:
+        values = self.__dict__.get("values", {})
+        if name not in values:
+            raise AttributeError(f"ThinnedRun has no {name}; it has t, {', '.join(values)}")
+        return np.asarray(values[name])
+
+    def summary(self) -> dict[str, Any]:
+        """Return how the run was solved, over all steps."""
+        return dict(self.solver)
+
+    @property
+    def RECORDED(self) -> tuple[str, ...]:
+        """Names of the quantities."""
+        return tuple(self.values)
+
+    def to_frame(self) -> pd.DataFrame:
+        """All quantities, one row per step, indexed by t."""
+        return as_frame(self.t, self.values)
+
+    def to_xarray(self) -> xr.Dataset:
+        """All quantities over the dimension t, with symbols."""
+        parts = {"problem": self.problem, "recipe": self.recipe}
+        about = {name: one.to_json() for name, one in parts.items() if one is not None}
+        return as_dataset(self.t, self.values, about)
+
+
+def as_frame(t: NDArray[np.int64], quantities: Mapping[str, Array]) -> pd.DataFrame:
+    """Return quantities as a table, one row per step; one column for every entry of an array."""
+    import pandas as pd
+
+    parts = [entries(name, values, 1) for name, values in quantities.items()]
+    columns = {key: values for part in parts for key, values in part.items()}
+    return pd.DataFrame(columns, index=pd.Index(t, name="t"))
+
+
+def as_dataset(
+    t: NDArray[np.int64], quantities: Mapping[str, Array], about: dict[str, Any]
+) -> xr.Dataset:
+    """Return quantities as a dataset over t and other named dimensions."""
+    import xarray as xr
+
+    data = {
+        name: (
+            ("t", *DIMENSIONS.get(name, ())[: values.ndim - 1]),
+            values,
+            {"symbol": SYMBOLS.get(name, name)},
+        )
+        for name, values in quantities.items()
+    }
+    return xr.Dataset(data, coords={"t": t}, attrs=about)

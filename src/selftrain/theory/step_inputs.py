@@ -15,6 +15,7 @@ from ..recipe import Recipe
 from .averages.batch import OTHER, Batch, Labelling, kind_of
 from .averages.generic.averages import averages_of
 from .geometry.mirror import own_mirrors, treats_classes_alike
+from .geometry.modes import Noise
 from .geometry.space import Spectrum, mean_variance, space_of
 from .step.equations import work_for
 from .step.march import (
@@ -24,7 +25,6 @@ from .step.march import (
     ROW,
     SHARPNESS,
     THRESHOLD,
-    Samples,
     Schedule,
     reference_sharpness,
 )
@@ -44,8 +44,8 @@ class StepInputs:
         schedule: what steps are given apart from the weights, arrays over the steps.
         length: half the distance of the labelled class means, the unit of the thresholds.
         work: arrays for the evaluations of compiled steps.
-        samples: the sets of samples as `step.march` takes them; None if it does not solve these
-            steps.
+        samples: the distinct sets of samples, stacked, as `step.march` takes them; None if it does
+            not solve these steps.
         scales: the mean variance of a feature in every group, a row for every step.
     """
 
@@ -65,7 +65,8 @@ class StepInputs:
         numbers, kinds = np.empty((size, 3)), np.empty((size, 3), dtype=np.int64)
         numbers[0] = 0.0, math.inf, recipe.lambda_l
         numbers[1:, THRESHOLD], numbers[1:, RIDGE] = values.threshold, values.lambda_u
-        hard = isinstance(recipe.label_function, HardLabels)
+        labeler, losses = recipe.label_function, [problem.loss_at(t) for t in (0, 1)]
+        hard, wrong = isinstance(labeler, HardLabels), problem.wrong_labels
         numbers[1:, SHARPNESS] = math.inf if hard else values.sharpness
         rho = np.append(problem.rho, batches.rho)
         alpha = np.append(problem.alpha_l, batches.alpha)
@@ -77,20 +78,19 @@ class StepInputs:
         balanced = rho == 0.5
         if balanced.any():
             balanced &= treats_classes_alike(problem, recipe) & own_mirrors(self.sets)
-        kinds[:, LOSS] = kind_of(problem.loss_at(1), recipe.label_function)
-        kinds[0, LOSS] = kind_of(problem.loss_at(0), recipe.label_function)
+        kinds[0, LOSS], kinds[1:, LOSS] = (kind_of(loss, labeler) for loss in losses)
         kinds[:, ROW] = 0
         if len(self.distinct) > 1:
             kinds[:, ROW] = [self.distinct.index(one) for one in self.sets]
         kinds[:, BALANCED] = balanced
-        return Schedule(numbers, kinds, groups, problem.wrong_labels)
+        return Schedule(numbers, kinds, groups, wrong, self.length)
 
     @property
     def balanced(self) -> Array:
         """Whether a bias of zero remains zero, for every step."""
         return np.asarray(self.schedule.kinds[:, BALANCED])
 
-    def _sets_of_samples(self) -> tuple[Samples | None, Array]:
+    def _sets_of_samples(self) -> tuple[Noise | None, Array]:
         """Return `samples` and `scales`."""
         rows, groups = [], self.space.groups
         for clusters in self.distinct:
@@ -100,30 +100,27 @@ class StepInputs:
         if OTHER in self.schedule.kinds[:2, LOSS] or not isinstance(self.space, Spectrum):
             return None, scales
         noises = [self.space.noise(clusters) for clusters in self.distinct]
-        samples = Samples(
-            np.array([noise.mean for noise in noises]),
-            np.array([noise.variances for noise in noises]),
-            noises[0].copies, noises[0].features, noises[0].room, self.length,
-        )  # fmt: skip
-        return samples, scales
+        means, variances = (np.array(parts) for parts in list(zip(*noises, strict=True))[:2])
+        return Noise(means, variances, *noises[0][2:]), scales
 
     def equations(self, t: int, old: Any, bias: float) -> StepEquations:
-        """The equations of step t from the weights and the bias before it."""
-        plan, clusters, limit = self.schedule, self.sets[t], 0.0
+        """Return the equations of step t from the weights and the bias before it."""
+        plan, clusters, limit, softness = self.schedule, self.sets[t], 0.0, self.scales[t]
         threshold, sharpness, ridge = (float(value) for value in plan.numbers[t])
         kind = int(plan.kinds[t, LOSS])
         labels = Labelling(0.0, np.ones(self.space.groups), 0.0, 0.0)
         if t > 0:
             m, *squares = self.space.projections(old, clusters)
-            norm = math.sqrt(old.mean @ old.mean + self.space.trace(old.variance)) * self.length
-            limit = threshold * norm
+            square = float(old.mean @ old.mean + self.space.trace(old.variance))
+            limit = threshold * math.sqrt(square) * self.length
+            softness = np.array(squares) / square
             gamma = float(reference_sharpness(kind, sharpness))
             labels = Labelling(float(m), np.sqrt(np.array(squares)), bias, gamma)
         batch = Batch(plan.groups[t], limit, sharpness, t == 0, kind, plan.wrong)
         loss, labeler = self.problem.loss_at(t), self.recipe.label_function
         averages = averages_of(t, loss, labeler, labels, batch, self.work.room)
         algebra = self.space.step(old, clusters)
-        return StepEquations(t, algebra, averages, ridge, self.recipe.fix_bias)
+        return StepEquations(t, algebra, averages, ridge, self.recipe.fix_bias, softness)
 
 
 def train_loss(trajectory: Trajectory, steps: NDArray[np.int64]) -> Array:
@@ -132,7 +129,6 @@ def train_loss(trajectory: Trajectory, steps: NDArray[np.int64]) -> Array:
     """
     inputs = StepInputs(trajectory.problem, trajectory.recipe)
     losses, exponent = np.full(len(steps), math.nan), exponent_of(trajectory.stats.tolerance)
-    assert trajectory.unknowns is not None
     for i, t in enumerate(steps.tolist()):
         if t < trajectory.good_steps:
             equations = inputs.equations(t, *trajectory.model_before(t))

@@ -154,15 +154,15 @@ CONTINUATION_STEP = 1e-3
 
 
 def exponent_of(tolerance: float) -> float:
-    """T of a rule of error exp(-T) for a tolerance."""
+    """Return T of a rule of error exp(-T) for a tolerance."""
     return math.log(MARGIN / tolerance)
 
 
 def last_step_of(tolerance: float) -> float:
-    """A Newton step this small leaves an error, of second order in it, below the tolerance."""
+    """Return the size of a last Newton step whose error, of second order, is within tolerance."""
     return min(LARGEST_LAST_STEP, math.sqrt(0.1 * tolerance))
 
 
 def confirmable(tolerance: float) -> float:
-    """What the confirmation may demand: the tolerance, but no less than rounding allows."""
+    """Return what the confirmation may demand: the tolerance, but no less than rounding allows."""
     return max(tolerance, CONFIRMABLE)

@@ -107,11 +107,11 @@ class Trajectory(SolvedRun):
     fading: Fading | None = field(default=None, repr=False)
     logit_variances: Array = field(default=None, repr=False)  # type: ignore[arg-type]
     off_best: Array = field(default=None, repr=False)  # type: ignore[arg-type]
-    space: Space | None = field(default=None, repr=False)
-    unknowns: Array | None = field(default=None, repr=False)
-    gammas: Array | None = field(default=None, repr=False)
-    weight_means: Array | None = field(default=None, repr=False)
-    weight_spreads: Array | None = field(default=None, repr=False)
+    space: Space = field(default=None, repr=False)  # type: ignore[assignment]
+    unknowns: Array = field(default=None, repr=False)  # type: ignore[arg-type]
+    gammas: Array = field(default=None, repr=False)  # type: ignore[arg-type]
+    weight_means: Array = field(default=None, repr=False)  # type: ignore[arg-type]
+    weight_spreads: Array = field(default=None, repr=False)  # type: ignore[arg-type]
 
     def __post_init__(self) -> None:
         if self.logit_variances is None:
@@ -168,8 +168,8 @@ class Trajectory(SolvedRun):
         return log_q if self.fading is None else log_q - 2 * np.log(2.0) * self.fading.exponents
 
     def scaled(self, name: str) -> Array:
-        """A quantity in units in which it does not underflow; those of each step, where weights
-        fade.
+        """Return a quantity in units in which it does not underflow; those of each step, where
+        weights fade.
         """
         if self.fading is not None and name in self.fading.scaled:
             return self.fading.scaled[name]
@@ -183,17 +183,13 @@ class Trajectory(SolvedRun):
         return q
 
     def law(self, t: int) -> Any:
-        """The law of the weights of a solved step in the coordinates of `space`, in the units of
-        the step.
+        """Return the law of the weights of a solved step in the coordinates of `space`, in the
+        units of the step.
         """
-        assert self.space is not None
-        assert self.weight_means is not None
-        assert self.weight_spreads is not None
         return self.space.law(self.weight_means[t], self.weight_spreads[t])
 
     def model_before(self, t: int) -> tuple[Any, float]:
         """Weights and bias that step t starts from, in the units of step t."""
-        assert self.space is not None
         if t == 0:
             return self.space.no_weights(), 0.0
         (mean, variance), factor = self.law(t - 1), float(self.unit_changes[t])
@@ -388,7 +384,9 @@ class Trajectory(SolvedRun):
         return carried(self)
 
     def summary(self) -> dict[str, Any]:
-        """How the run was obtained, as plain values: `stats.summary()` and the worst `accuracy`."""
+        """Return how the run was obtained, as plain values: `stats.summary()` and the worst
+        `accuracy`.
+        """
         known = self.accuracy[~np.isnan(self.accuracy)]
         worst = float(known.max()) if known.size and np.isfinite(known).all() else None
         return {"accuracy": worst, **self.stats.summary()}
@@ -401,7 +399,7 @@ class Trajectory(SolvedRun):
         return self.train_loss_at(self.t)
 
     def train_loss_at(self, steps: NDArray[np.int64]) -> Array:
-        """The training loss of some steps: it takes a pass over the equations of each."""
+        """Return the training loss of some steps: it takes a pass over the equations of each."""
         if self.reuse is not None:
             return np.array(self.reuse.measured[3][steps])
         from .step_inputs import train_loss
@@ -416,7 +414,7 @@ class Trajectory(SolvedRun):
         return self.objective_with(self.train_loss)
 
     def objective_with(self, train_loss: Array) -> Array:
-        """The objective at the steps whose training loss is given; NaN at the others."""
+        """Return the objective at the steps whose training loss is given; NaN at the others."""
         alpha = np.append(self.problem.alpha_l, pseudo_labeled(self.problem))
         ridge = np.append(self.recipe.lambda_l, self.recipe.at_steps(self.problem.steps).lambda_u)
         share = np.append(1.0, self.fraction_selected[1:])
@@ -436,7 +434,7 @@ class Trajectory(SolvedRun):
         r"""$C_{ts} = w^{(t)} \cdot w^{(s)}/N$ of all pairs of steps, shape (T+1, T+1)."""
         if self.reuse is not None:
             return self.reuse.pairs
-        from .laws.weights import overlaps_of
+        from .laws.weight_law import overlaps_of
 
         return overlaps_of(self)
 
@@ -449,7 +447,7 @@ class Trajectory(SolvedRun):
         """
         if self.reuse is not None:
             return self.reuse.response
-        from .laws.weights import response_of
+        from .laws.weight_law import response_of
 
         return response_of(self)
 
@@ -458,12 +456,12 @@ class Trajectory(SolvedRun):
         """The law of the weights (Predictions `pred: rs generating functional w`, `pred: w
         effective average`): of one feature, with general covariances along any direction.
         """
-        from .laws.weights import weights_of
+        from .laws.weight_law import weights_of
 
         return weights_of(self)
 
     def training_logits(self, t: int = -1, samples: str | None = None) -> AnyLogitLaw:
-        """The law of the training logits of step t (Prediction `pred: u effective average`).
+        """Return the law of the training logits of step t (Prediction `pred: u effective average`).
 
         Arguments:
             t: the step; a negative one counts from the end.
@@ -496,8 +494,8 @@ class Trajectory(SolvedRun):
         return samples_of_fits(self.protocol, self.good_steps)
 
     def test_logits(self, t: int = -1) -> GaussianLogits:
-        """The law of the logits of fresh samples of the test mixture at step t: a Gaussian for each
-        class.
+        """Return the law of the logits of fresh samples of the test mixture at step t: a Gaussian
+        for each class.
         """
         from .laws import GaussianLogits
 
@@ -548,7 +546,7 @@ class Trajectory(SolvedRun):
 
     @staticmethod
     def kinds() -> Kinds:
-        """The results that a file may hold."""
+        """Return the results that a file may hold."""
         from .causal.classes import ClassTrajectory
         from .run_file import Kinds
 

@@ -22,7 +22,7 @@ from ..protocol import Fit, Protocol, SampleGroup, Use, protocol_of
 from ..recipe import Recipe
 from ..theory.causal.solve import protocol_on_replicate
 from ..theory.solve import checked_tolerance, solve
-from ..theory.supervised import supervised_model
+from ..theory.supervised_fit import supervised_model
 from .variables import checked_bounds
 
 __all__ = [

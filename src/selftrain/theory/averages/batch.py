@@ -115,7 +115,7 @@ def kind_of(loss: Loss, labeler: Labeler) -> int:
 
 @kernel(allocates=False, internal=True)
 def logits_of(at: At, labels: Labelling, sharpness: float, k: int) -> Logits:
-    """The new logits of group k."""
+    """Return the new logits of group k."""
     groups, change = labels.roots.shape[0], at.anchor - labels.gamma
     return Logits(
         labels.gamma, sharpness, at.fields[0, 0] + change * labels.m,
@@ -245,11 +245,15 @@ class CompiledAverages:
         self.labels, self.batch, self.room = labels, batch, room
 
     def at(self, at: At, exponent: float, with_loss: bool = False) -> tuple[Any, int] | None:
-        """See `step.robust.Averages`."""
+        """Return a record of averages for every group, and the nodes used; None if they would be
+        too many or are not finite.
+        """
         extra = Extra(loss=True) if with_loss else None
         used = batch_averages(at, self.labels, self.batch, exponent, extra, self.room)
         return (self.room.moments, used) if used > 0 else None
 
     def start(self, fixed_bias: float, x: Array) -> float:
-        """See `step.robust.Averages`."""
+        r"""Fill x with the state for $\lambda \to \infty$; return the mass of the rarer class among
+        the selected labels, NaN if nothing is selected.
+        """
         return float(explicit_start(self.labels, self.batch, fixed_bias, self.room, x))

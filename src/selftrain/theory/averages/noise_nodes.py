@@ -81,7 +81,7 @@ def power_of_two(shifted: float) -> float:
 
 @intrinsic
 def _power_by_bits(typing: Any, shifted: Any) -> Any:
-    """The last bits of `shifted`, moved to where a floating-point number has its exponent."""
+    """Move the last bits of `shifted` to where a floating-point number has its exponent."""
 
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         integer = context.get_value_type(types.int64)
@@ -118,7 +118,7 @@ def exponentials(x: float) -> tuple[float, float]:
     return power + power * less_one, power * less_one + (power - 1.0)
 
 
-class Noise(NamedTuple):
+class NoiseNode(NamedTuple):
     r"""What all points of a pass have in common: the node $g_2$ and its weight, the noise $b g_2$,
     the strength c, and 1 for hard labels (else 0).
     """
@@ -147,7 +147,7 @@ def over_noise_nodes(
         size += -size % LANES
         for i in range(inner):
             n = nodes[4, i]
-            point = Noise(n, nodes[5, i], logits.noise * n, logits.strength, hard)
+            point = NoiseNode(n, nodes[5, i], logits.noise * n, logits.strength, hard)
             _start(room, size, point)
             moved = math.inf
             for _ in range(passes):
@@ -230,8 +230,8 @@ def _at_root(
 
 
 @kernel(allocates=False, internal=True, fastmath={"contract", "reassoc", "nsz"})
-def _start(room: Any, size: int, point: Noise) -> None:
-    """A first u for every point of a block."""
+def _start(room: Any, size: int, point: NoiseNode) -> None:
+    """Fill in a first u for every point of a block."""
     noise, c = point.noise, point.strength
     for j in range(size):
         low = room[LOW + j]
@@ -247,8 +247,8 @@ def _start(room: Any, size: int, point: Noise) -> None:
 
 
 @kernel(allocates=False, internal=True, fastmath={"contract", "reassoc", "nsz"})
-def _approach(room: Any, size: int, point: Noise, bent: float) -> float:
-    """One step of every point of a block; the sum of the squares of these steps."""
+def _approach(room: Any, size: int, point: NoiseNode, bent: float) -> float:
+    """Make one step of every point of a block; return the sum of the squares of these steps."""
     noise, c, hard = point.noise, point.strength, point.hard
     moved = 0.0
     for j in range(size):
@@ -267,7 +267,7 @@ def _approach(room: Any, size: int, point: Noise, bent: float) -> float:
 
 
 @kernel(allocates=False, internal=True, fastmath={"contract", "reassoc", "nsz"})
-def _sums(room: Any, size: int, point: Noise, extra: Extra | None, out: Any) -> float:
+def _sums(room: Any, size: int, point: NoiseNode, extra: Extra | None, out: Any) -> float:
     r"""Add the averages over the points of a block to `out`, unless their last steps are large.
 
     Returns the sum of the squares of these steps. With `extra` come derivatives in the label,
@@ -365,7 +365,7 @@ def _sums(room: Any, size: int, point: Noise, extra: Extra | None, out: Any) -> 
 
 @kernel(allocates=False, internal=True)
 def _loss(room: Any, size: int) -> float:
-    r"""The average loss of a block: $\ln(1 + e^{-|x|})$ and, by the side of x, $(1 - p)x$ or
+    r"""Return the average loss of a block: $\ln(1 + e^{-|x|})$ and, by the side of x, $(1 - p)x$ or
     $-px$.
     """
     total = 0.0

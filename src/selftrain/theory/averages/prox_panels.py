@@ -252,8 +252,8 @@ def _add_node(
 
 @kernel(allocates=False, internal=True)
 def _loss(room: Any, part: tuple[int, int], target: Target, c: float, per_noise: float) -> float:
-    r"""The average loss of one outer node: $\ln(1 + e^{-|x|})$ and, by the side of x, $(1 - p)x$ or
-    $-px$.
+    r"""Return the average loss of one outer node: $\ln(1 + e^{-|x|})$ and, by the side of x,
+    $(1 - p)x$ or $-px$.
     """
     total = 0.0
     for i in range(part[0], part[1]):

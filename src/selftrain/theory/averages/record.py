@@ -49,8 +49,8 @@ def blank(groups: int = 1) -> Any:
 
 
 def named(row: Array) -> Any:
-    """The record that lives in the first `COUNT` numbers of a row; writing to one changes the
-    other.
+    """Return the record that lives in the first `COUNT` numbers of a row; writing to one changes
+    the other.
 
     >>> row = np.zeros(COUNT)
     >>> named(row).sf = 2.0

@@ -32,9 +32,8 @@ from ...problem import Problem
 from ...recipe import Recipe
 from ...runtime.progress import Progress, ProgressOption, checked_progress
 from ..solve import checked_tolerance
-from ..state import State
 from .expansion import LARGEST_LOG, Stretch, check_continuous, start_of, stretches
-from .linear_response import Response, respond
+from .linear_response import Response, State, respond
 from .path import ContinuumPath
 
 __all__ = ["continuum", "follow"]
@@ -178,12 +177,12 @@ class Flow:
         return np.array([answer.shrink, answer.turn, answer.drift * state.norm])
 
     def answer(self, tau: float, y: Array) -> Response:
-        """The response of a step from there."""
+        """Return the response of a step from there."""
         sharpening = self.stretch.sharpening(tau)
         return respond(self.loss, _state(y), self.stretch.batch, self.fixed_bias, sharpening)
 
     def failure(self, tau: float, y: Array) -> SelfTrainError:
-        """Why the integration cannot continue from y."""
+        """Return why the integration cannot continue from y."""
         if self.ended is not None:
             last = self.answer(tau, y)
             return NoExpansion(last.points, _state(y), tau, last.selected)
@@ -307,7 +306,7 @@ def _crossing(level: float) -> Callable[[float, Array], float]:
 
 
 def _arrival(level: float) -> Callable[[float, Array], float]:
-    """The event that ends an integration: a rapidity of this size, of either sign."""
+    """Return the event that ends an integration: a rapidity of this size, of either sign."""
 
     def arrived(tau: float, y: Array) -> float:
         return abs(float(y[1])) - level

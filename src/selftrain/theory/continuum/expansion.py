@@ -26,9 +26,8 @@ from ...losses import Loss
 from ...problem import Problem
 from ...recipe import Recipe
 from ..solve import solve
-from ..state import State
 from ..trajectory import Trajectory
-from .linear_response import GivenBatch, Response, respond
+from .linear_response import GivenBatch, Response, State, respond
 
 LARGEST_LOG = 340.0
 """Weights may grow or shrink by up to e to this power: their squares are still numbers."""
@@ -85,8 +84,8 @@ class SecondOrderNoise:
 def first_order(
     problem: Problem, recipe: Recipe, state: State | Trajectory, t: int = 1
 ) -> FirstOrder:
-    r"""The first order in $\lambda_U$ of step t (Prediction `pred: differential equation`, for any
-    loss).
+    r"""Return the first order in $\lambda_U$ of step t (Prediction `pred: differential equation`,
+    for any loss).
 
     Arguments:
         problem: data and loss; the batch is that of step t.
@@ -117,7 +116,7 @@ def first_order(
 def _answer(
     problem: Problem, recipe: Recipe, state: State | Trajectory, t: int
 ) -> tuple[State, GivenBatch, Response]:
-    """The labelling model, the batch of step t, and how the step answers to its ridge."""
+    """Return the labelling model, the batch of step t, and how the step answers to its ridge."""
     check_expandable(problem, recipe)
     batch = batch_of(problem, recipe, t)
     annealing = expand("annealing", recipe.annealing, problem.steps)
@@ -151,7 +150,7 @@ def coefficients(old: State, answer: Response, t: int = 1) -> FirstOrder:
 def second_order_noise(
     problem: Problem, recipe: Recipe, state: State | Trajectory, t: int = 1
 ) -> SecondOrderNoise:
-    r"""The limits of $\hat\chi/\lambda^2$ and $(q - R^2/q')/\lambda^2$ for $\lambda \to 0$
+    r"""Return the limits of $\hat\chi/\lambda^2$ and $(q - R^2/q')/\lambda^2$ for $\lambda \to 0$
     (Prediction `pred: smoothing`).
 
     Arguments as in `first_order`. `measured_noise` gives the same ratios of a solved run.
@@ -195,7 +194,7 @@ def measured_noise(run: Trajectory) -> SecondOrderNoise:
 
 
 def batch_of(problem: Problem, recipe: Recipe, t: int) -> GivenBatch:
-    """What step t is given besides the old model."""
+    """Return what step t is given besides the old model."""
     accepted = f"must be a step from 1 to {problem.steps}"
     t = whole("t", t, lambda n: 1 <= n <= problem.steps, accepted)
     batches, values = problem.unlabeled, recipe.at_steps(problem.steps)
@@ -232,7 +231,7 @@ def check_expandable(problem: Any, recipe: Any) -> None:
 
 
 def _sharpens(labeler: Labeler, loss: Loss, sharpness: float) -> bool:
-    """Whether the labels at this sharpness are the link of the sharpened logit."""
+    """Return whether the labels at this sharpness are the link of the sharpened logit."""
     own = np.asarray(loss.link(sharpness * _LOGITS), dtype=float)
     given = np.asarray(labeler.target(_LOGITS, sharpness, loss), dtype=float)
     return bool(np.abs(given - own).max() <= 1e-12 * (1 + np.abs(own).max()))

@@ -22,10 +22,9 @@ from ...fields import number, whole
 from ...observables import generalization_error
 from ...problem import Problem
 from ...recipe import Recipe
-from ..state import State
 from ..trajectory import Trajectory
 from .expansion import FirstOrder, Stretch, check_continuous, coefficients, stretches
-from .linear_response import respond
+from .linear_response import State, respond
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -131,7 +130,7 @@ class ContinuumComparison:
         return {name: float(np.abs(values).max()) for name, values in self.difference.items()}
 
     def to_frame(self) -> pd.DataFrame:
-        """The differences, one row per step, indexed by tau."""
+        """Return the differences, one row per step, indexed by tau."""
         import pandas as pd
 
         return pd.DataFrame(self.difference, index=pd.Index(self.tau, name="tau"))
@@ -210,7 +209,7 @@ class ContinuumPath:
         return Best(float(grid[at]), float(errors[at]), ends.get(at, "interior"))
 
     def first_order(self, tau: float) -> FirstOrder:
-        """The rates of change at a time: the coefficients of a step from there."""
+        """Return the rates of change at a time: the coefficients of a step from there."""
         accepted = f"must be one time from 0 to {self.until:g}"
         tau = number("tau", tau, lambda time: 0 <= time <= self.until, accepted)
         stretch = [stretch for stretch in self.stretches if stretch.begin <= tau][-1]
@@ -218,7 +217,7 @@ class ContinuumPath:
         return coefficients(old, respond(loss, old, stretch.batch, fixed, stretch.sharpening(tau)))
 
     def compare(self, run: Trajectory) -> ContinuumComparison:
-        r"""The discrete run at the same times $\tau_t = \sum_{i \le t}\lambda_U^{(i)}$.
+        r"""Return the discrete run at the same times $\tau_t = \sum_{i \le t}\lambda_U^{(i)}$.
 
         The run may have another ridge and another number of steps than the path, but the same
         labelled set, start, loss and batches.
@@ -277,7 +276,7 @@ class ContinuumPath:
         return pd.DataFrame(columns, index=pd.Index(shown.tau, name="tau"))
 
     def to_xarray(self, points: int = SHOWN) -> xr.Dataset:
-        """The same over the dimension tau, with problem and recipe as attributes."""
+        """Return the same over the dimension tau, with problem and recipe as attributes."""
         import xarray as xr
 
         inputs = {"problem": self.problem.to_json(), "recipe": self.recipe.to_json()}

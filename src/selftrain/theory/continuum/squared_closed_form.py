@@ -42,8 +42,8 @@ from ...fields import expand, number
 from ...losses import Squared
 from ...problem import Problem
 from ...recipe import Recipe
-from ..state import State
 from .expansion import LARGEST_LOG, check_continuous, start_of
+from .linear_response import State
 from .path import Points, points_at, times_of
 
 __all__ = ["SquaredClosedForm", "StepMap", "squared_closed_form"]
@@ -160,8 +160,8 @@ class SquaredClosedForm:
         return np.array(m), np.log(v)
 
     def _points(self, times: Array, log_kept: Array, log_ratio: Array, grown: Array) -> Points:
-        r"""Points from $\ln(m/m_0)$ and $\ln(v/m^2)$ without annealing, and the logarithm of what
-        annealing multiplied the model by: m and v may underflow, their ratio does not.
+        r"""Return points from $\ln(m/m_0)$ and $\ln(v/m^2)$ without annealing, and the logarithm of
+        what annealing multiplied the model by: m and v may underflow, their ratio does not.
         """
         log_squared_cosine = -np.logaddexp(0.0, log_ratio)
         log_norm = math.log(abs(self.start.m)) + log_kept - 0.5 * log_squared_cosine + grown
@@ -174,14 +174,14 @@ class SquaredClosedForm:
         return points_at(self.problem, times, log_norm, cosine, misalignment, bias)
 
     def _points_of(self, times: Array, m: Array, log_v: Array) -> Points:
-        r"""Points from m and $\ln v$ with the bias of the start."""
+        r"""Return points from m and $\ln v$ with the bias of the start."""
         norm = np.hypot(m, np.exp(0.5 * log_v))
         bias = np.full_like(times, self.start.bias)
         misalignment = np.exp(log_v - 2 * np.log(norm))
         return points_at(self.problem, times, np.log(norm), m / norm, misalignment, bias)
 
     def step(self, ridge: float) -> StepMap:
-        r"""The map of one step at ridge $\lambda$."""
+        r"""Return the map of one step at ridge $\lambda$."""
         accepted = "must be a number > 0, at most 1e100"
         ridge = number("ridge", ridge, lambda value: 0 < value <= 1e100, accepted)
         alpha, _, delta = (float(column[0]) for column in self.problem.unlabeled)
@@ -204,7 +204,8 @@ class SquaredClosedForm:
         )
 
     def floor(self, ridge: float | None = None) -> float:
-        r"""The limit of $1 - M$ for $t \to \infty$ at a ridge (default: that of the last step).
+        r"""Return the limit of $1 - M$ for $t \to \infty$ at a ridge (default: that of the last
+        step).
 
         For small $\lambda$ the ratio v/m² goes to $\lambda/(2V(\alpha-1)^2)$. It is 1, no alignment
         at all, where v shrinks slower than m².
@@ -218,7 +219,8 @@ class SquaredClosedForm:
 
 
 def squared_closed_form(problem: Problem, recipe: Recipe) -> SquaredClosedForm:
-    r"""The curves of Prediction `pred: squared loss` and the exact recursion of the same run.
+    r"""Return the curves of Prediction `pred: squared loss` and the exact recursion of the same
+    run.
 
     Batches must be the same in all steps (`continuum` integrates the others); they may differ from
     the labelled set, and without annealing the ridge may depend on the step.

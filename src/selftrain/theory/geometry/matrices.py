@@ -47,7 +47,7 @@ class MatrixSpace:
         return tuple(full) if len(full) == self.groups else (full[0],) * self.groups
 
     def no_weights(self) -> Weights:
-        """The weights before step 0."""
+        """Return the weights before step 0."""
         return Weights(np.zeros(self.features), np.zeros((self.features, self.features)))
 
     def projections(self, weights: Weights, clusters: Clusters) -> Array:
@@ -57,7 +57,7 @@ class MatrixSpace:
         return np.array([float(clusters.mean @ b), *squares])
 
     def observed(self, means: Array, spreads: Array, clusters: Clusters) -> tuple[Array, ...]:
-        """What a set of samples sees of the weights of many steps."""
+        """Return what a set of samples sees of the weights of many steps."""
         mean, separation = clusters.mean, clusters.separation
         m, matrices = means @ mean, self._sets[clusters]
         plain = means - (m / clusters.length**2)[:, None] * mean
@@ -71,7 +71,7 @@ class MatrixSpace:
         return m, v, off, squares if self.groups == 2 else np.repeat(squares, 2, axis=1)
 
     def mean_of(self, weights: Weights, clusters: Clusters) -> Array:
-        """The mean of the weights in the coordinates of the features."""
+        """Return the mean of the weights in the coordinates of the features."""
         return np.asarray(weights.mean)
 
     def along(self, spreads: Array, direction: Array) -> Array:
@@ -83,11 +83,11 @@ class MatrixSpace:
         return np.asarray(np.trace(spreads, axis1=-2, axis2=-1))
 
     def step(self, old: Weights, clusters: Clusters) -> MatrixStep:
-        """The algebra of a step that starts from the weights `old`."""
+        """Return the algebra of a step that starts from the weights `old`."""
         return MatrixStep(clusters.mean, self._sets[clusters], old)
 
     def supervised(self, groups: list[tuple[Clusters, int]]) -> MatrixStep:
-        """The algebra of a supervised fit to groups of samples."""
+        """Return the algebra of a supervised fit to groups of samples."""
         matrices = tuple(self._sets[clusters][k] for clusters, k in groups)
         return MatrixStep(groups[0][0].mean, matrices, self.no_weights())
 
@@ -100,14 +100,6 @@ class MatrixStep:
         self.groups, self.features = len(matrices), len(mean)
         self.length = float(np.linalg.norm(mean))
         self.first = not old.mean.any()
-
-    @cached_property
-    def softness(self) -> Array:
-        b, v = self.old
-        if self.first:
-            return np.array([np.trace(s) / self.features for s in self.matrices])
-        whole = float(b @ b + np.trace(v))
-        return np.array([(b @ s @ b + (s * v).sum()) / whole for s in self.matrices])
 
     @cached_property
     def _seen(self) -> list[tuple[Array, Array, float]]:
@@ -204,9 +196,7 @@ class MatrixStep:
         return inverse @ sum((gamma * q - t) * s for q, t, s in parts), inverse
 
     def advance(self, x: Array, ridge: float, gamma: float) -> tuple[Weights, Array]:
-        r"""The new weights, and ($|\beta|^2$, its part off the mean, $\beta\cdot\beta'$, tr G /
-        N).
-        """
+        r"""Return the new weights, and ($\beta\cdot\beta'$, tr G / N)."""
         turn, inverse = self.chain(x, ridge, gamma)
         hat_chi = np.exp(x[FIRST + 2 * self.groups :])
         b, v = self.old
@@ -214,13 +204,8 @@ class MatrixStep:
         blur = sum(chi * s for chi, s in zip(hat_chi, self.matrices, strict=True)) / self.features
         variance = turn @ v @ turn.T + inverse @ blur @ inverse
         variance = 0.5 * (variance + variance.T)
-        square = float(mean @ mean + np.trace(variance))
-        off = mean - (self.mean @ mean) / self.length**2 * self.mean
         overlap = float(mean @ b + (turn * v).sum())
-        spread = off @ off + np.trace(variance)
-        return Weights(mean, variance), np.array(
-            [square, spread, overlap, np.trace(inverse) / self.features]
-        )
+        return Weights(mean, variance), np.array([overlap, np.trace(inverse) / self.features])
 
     def inverse(self, hat_q: Array, ridge: float) -> Array | None:
         total = sum(q * s for q, s in zip(hat_q, self.matrices, strict=True))

@@ -35,7 +35,9 @@ root of a sum.
 
 
 def own_mirrors(sets: Sequence[Clusters]) -> NDArray[np.bool_]:
-    """Whether the sets of samples of all steps up to t are their own mirror images, for every t."""
+    """Return whether the sets of samples of all steps up to t are their own mirror images, for
+    every t.
+    """
     found = np.zeros(len(sets), dtype=bool)
     distinct: list[Clusters] = []
     for t, clusters in enumerate(sets):
@@ -66,7 +68,7 @@ def _own_mirror(sets: list[Clusters]) -> bool:
 
 
 def _alike(clusters: Clusters) -> bool:
-    """Whether the two classes have one covariance."""
+    """Return whether the two classes have one covariance."""
     first, *other = (
         matrix if matrix.ndim == 2 else np.diag(np.broadcast_to(matrix, clusters.features))
         for matrix in clusters.covariances
@@ -88,7 +90,7 @@ def _in_order(columns: Array) -> Array:
 
 
 def treats_classes_alike(problem: Problem, recipe: Recipe) -> bool:
-    """Whether losses and labels are the same in the mirror."""
+    """Return whether losses and labels are the same in the mirror."""
     negative, positive = problem.wrong_labels
     if negative != positive:
         return False

@@ -35,7 +35,7 @@ HAT_M, BIAS, FIRST = 0, 1, 2
 
 class Noise(NamedTuple):
     r"""A set of samples in the coordinates of the modes: $\mu_i$, $s_{ki}$, features per mode, N;
-    room for four numbers per mode.
+    room for four numbers per mode. Means and variances may be those of several sets, stacked.
     """
 
     mean: Any
@@ -159,13 +159,10 @@ def mode_sums(
 def advance(
     x: Any, ridge: float, gamma: float, noise: Noise, old: Weights, new: Weights, out: Any
 ) -> None:
-    r"""Compute the new law of the weights; `out`: $|\beta|^2$, its part orthogonal to the mean,
-    $\beta\cdot\beta'$, $\mathrm{tr}\,G/N$.
-    """
+    r"""Compute the new law of the weights; `out`: $\beta\cdot\beta'$, $\mathrm{tr}\,G/N$."""
     groups, size = noise.variances.shape
     total, push, fresh = noise.room[0], noise.room[1], noise.room[2]
-    for k in range(4):
-        out[k] = 0.0
+    out[0] = out[1] = 0.0
     for i in range(size):
         total[i], push[i], fresh[i] = ridge, 0.0, 0.0
     for k in range(groups):
@@ -176,17 +173,10 @@ def advance(
             total[i] += stiff * s
             push[i] += kept * s
             fresh[i] += chi * s
-    overlap = length = 0.0
     for i in range(size):
         g, copies = 1.0 / total[i], noise.copies[i]
         keep = g * push[i]
         new.mean[i] = g * x[HAT_M] * noise.mean[i] + keep * old.mean[i]
         new.variance[i] = keep * keep * old.variance[i] + g * g * fresh[i] / noise.features
-        out[0] += new.mean[i] ** 2 + copies * new.variance[i]
-        out[2] += new.mean[i] * old.mean[i] + copies * keep * old.variance[i]
-        out[3] += copies * g / noise.features
-        overlap += noise.mean[i] * new.mean[i]
-        length += noise.mean[i] ** 2
-    for i in range(size):
-        off = new.mean[i] - overlap / length * noise.mean[i]
-        out[1] += off * off + noise.copies[i] * new.variance[i]
+        out[0] += new.mean[i] * old.mean[i] + copies * keep * old.variance[i]
+        out[1] += copies * g / noise.features

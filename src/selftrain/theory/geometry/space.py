@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ...arrays import Array
 from ...mixture.clusters import Clusters
 from ...runtime.parallel import one_thread
-from .matrices import MatrixSpace
+from .matrices import MatrixSpace, MatrixStep
 from .modes import FIRST, Noise, Weights, advance, mode_sums, projections
 
 
@@ -33,7 +33,7 @@ class Spectrum:
         self.basis: Array | None = None
         self.group: NDArray[np.intp] | None = None
         self._sets: dict[Clusters, Noise] = {}
-        if all(clusters == first for clusters in sets):
+        if len(set(sets)) == 1:
             modes = first.modes
             assert modes is not None
             self.basis, self.group = modes.basis, modes.group
@@ -53,11 +53,11 @@ class Spectrum:
         )  # fmt: skip
 
     def noise(self, clusters: Clusters) -> Noise:
-        """A set of samples in these coordinates."""
+        """Return a set of samples in these coordinates."""
         return self._sets[clusters]
 
     def no_weights(self) -> Weights:
-        """The weights before step 0."""
+        """Return the weights before step 0."""
         return Weights(*np.zeros((2, self._copies.size)))
 
     def projections(self, weights: Weights, clusters: Clusters) -> Array:
@@ -82,15 +82,15 @@ class Spectrum:
         return m, v, off, squares if self.groups == 2 else np.repeat(squares, 2, axis=1)
 
     def best_direction(self, clusters: Clusters) -> tuple[Array, Array]:
-        r"""The average variances $\bar s_i$ of a set of samples and $\mu_i/\bar s_i$, zero where
-        there is no noise.
+        r"""Return the average variances $\bar s_i$ of a set of samples and $\mu_i/\bar s_i$, zero
+        where there is no noise.
         """
         noise = self._sets[clusters]
         s = noise.variances.mean(axis=0)
         return s, np.divide(noise.mean, s, out=np.zeros_like(s), where=s > 0)
 
     def mean_of(self, weights: Weights, clusters: Clusters) -> Array:
-        """The mean of the weights in the coordinates of the features."""
+        """Return the mean of the weights in the coordinates of the features."""
         if self.basis is not None:
             return np.asarray(self.basis @ weights.mean)
         if self.group is None:
@@ -115,12 +115,12 @@ class Spectrum:
         return np.asarray(next(iter(self._sets.values())).copies)
 
     def step(self, old: Weights, clusters: Clusters) -> SpectralStep:
-        """The algebra of a step that starts from the weights `old`."""
+        """Return the algebra of a step that starts from the weights `old`."""
         return SpectralStep(old, self._sets[clusters])
 
     def supervised(self, groups: list[tuple[Clusters, int]]) -> SpectralStep:
-        """The algebra of a supervised fit to groups of samples, each of a covariance (its index) of
-        some clusters, all around the same means.
+        """Return the algebra of a supervised fit to groups of samples, each of a covariance (its
+        index) of some clusters, all around the same means.
         """
         first = self._sets[groups[0][0]]
         rows = [self._sets[clusters].variances[k] for clusters, k in groups]
@@ -135,19 +135,14 @@ class SpectralStep:
 
     @cached_property
     def length(self) -> float:
+        r"""$|\mu|$."""
         return float(np.linalg.norm(self.noise.mean))
 
     def fields(self, x: Array, ridge: float, gamma: float, anchor: float) -> Array:
+        """Values (column 0) and derivatives of m - a m', psi - a, noise, c; see `modes`."""
         out = np.empty((1 + 3 * self.groups, x.size + 1))
         mode_sums(x, ridge, gamma, anchor, self.noise, self.old, out)
         return out
-
-    @cached_property
-    def softness(self) -> Array:
-        old, noise = self.old, self.noise
-        squares = old.mean**2 + noise.copies * old.variance
-        squares = squares if squares.any() else noise.copies
-        return np.asarray(noise.variances @ squares / squares.sum())
 
     def chain(self, x: Array, ridge: float, gamma: float) -> tuple[Array, Array]:
         r"""Return the factor of the old weights in the new ones, $G\sum_k \hat R_k\Sigma_k$, and G,
@@ -159,16 +154,15 @@ class SpectralStep:
         return inverse * ((gamma * hat_q - hat_t) @ self.noise.variances), inverse
 
     def advance(self, x: Array, ridge: float, gamma: float) -> tuple[Weights, Array]:
-        r"""The new weights, and ($|\beta|^2$, its part off the mean, $\beta\cdot\beta'$, tr G /
-        N).
-        """
+        r"""Return the new weights, and ($\beta\cdot\beta'$, tr G / N)."""
         new = Weights(np.empty_like(self.old.mean), np.empty_like(self.old.mean))
-        out = np.empty(4)
+        out = np.empty(2)
         advance(x, ridge, gamma, self.noise, self.old, new, out)
         return new, out
 
 
 Space = Spectrum | MatrixSpace
+Algebra = SpectralStep | MatrixStep
 
 
 def space_of(sets: Sequence[Clusters]) -> Space:
@@ -176,7 +170,7 @@ def space_of(sets: Sequence[Clusters]) -> Space:
     axes.
     """
     first = sets[0]
-    common = all(one == first for one in sets) and first.modes is not None
+    common = len(set(sets)) == 1 and first.modes is not None
     return Spectrum(sets) if common or all(one.diagonal for one in sets) else MatrixSpace(sets)
 
 

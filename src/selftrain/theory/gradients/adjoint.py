@@ -94,7 +94,7 @@ def _one_parity(values: Any, sign: float, even: int, odd: int, first: int, group
 
 @kernel(allocates=False, internal=True)
 def _is_rounding(odd: Any, bars: Any, unit: Any, groups: int) -> bool:
-    """Whether the odd part of `bars` is zero, or what rounding has left."""
+    """Return whether the odd part of `bars` is zero, or what rounding has left."""
     largest = whole = 0.0
     for j in range(bars.shape[0]):
         largest = max(largest, abs(odd[j]) * unit[j])
@@ -138,7 +138,7 @@ def unit_of_unknowns(step: SolvedStep, at: StepNumbers, out: Any) -> None:
 def pull_averages(step: SolvedStep, at: StepNumbers, adjoint: Any, pulls: Any) -> None:
     r"""Add $\lambda\cdot F_\theta$ for every $\theta$ of `pulls`; `adjoint` is $\lambda$."""
     fields, roots, moments = step.fields, step.roots, step.moments
-    edges, sharp, rho = step.edges, step.sharp, step.positive[0]
+    edges, sharp, rho = step.edges, step.sharp, at.positive
     groups = roots.shape[0]
     t0, q0, x0 = FIRST, FIRST + groups, FIRST + 2 * groups
     for k in range(groups):

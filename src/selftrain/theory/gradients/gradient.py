@@ -24,7 +24,7 @@ from ...observables import SYMBOLS
 from ...runtime.progress import Progress, ProgressOption, checked_progress
 from ..trajectory import Trajectory
 from . import pulls
-from .results import Results, results
+from .quantities import Results, results
 from .reverse_pass import reverse_pass
 
 __all__ = ["Gradient", "gradient"]
@@ -84,11 +84,11 @@ class Gradient(Mapping[str, "float | Array"]):
         return len(self._entries)
 
     def get(self, name: str, default: Any = None) -> Any:
-        """The derivative of that name, or `default` if there is none."""
+        """Return the derivative of that name, or `default` if there is none."""
         return self._entries.get(name, default)
 
     def total(self, name: str) -> float:
-        """The derivative when all steps move together: the sum of `gradient[name]`."""
+        """Return the derivative when all steps move together: the sum of `gradient[name]`."""
         return float(np.sum(self[name]))
 
     __eq__ = object.__eq__
@@ -193,7 +193,6 @@ def _entries(
     """Return the derivatives by the names of problem and recipe, and why some do not exist."""
     problem, recipe = run.problem, run.recipe
     steps, last = problem.steps, len(slopes) - 1
-    assert run.space is not None
     groups, part = run.space.groups, slice(last + 1)
     alpha = np.append(problem.alpha_l, problem.unlabeled.alpha)[part]
     rho = np.append(problem.rho, problem.unlabeled.rho)[part]

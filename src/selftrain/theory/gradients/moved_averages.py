@@ -9,7 +9,7 @@ $\tilde h_e$ moves with the limit and the sharpness.
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from ..averages.batch import (
     logistic_averages,
     logits_of,
 )
-from ..averages.generic.averages import GenericAverages
+from ..averages.generic.averages import Averages
 from ..averages.generic.panels import MASS, SHARP
 from ..averages.quadrature.rules import Logits
 from ..averages.record import BLANK, Extra, blank, named
@@ -57,18 +57,6 @@ long before those of k' are. They take twice the refinement.
 """
 
 
-class Moves(NamedTuple):
-    """The averages of a solved step and their derivatives: fields of `SolvedStep` and
-    `StepNumbers`.
-    """
-
-    moments: Any
-    sharp: Any
-    edges: Any
-    gain: float = 0.0
-    soft: bool = False
-
-
 def edges_for(groups: int) -> Array:
     """Return room for the edges of a step with soft or hard labels: two limits, two classes."""
     return np.zeros((groups, 4, 8))
@@ -76,7 +64,7 @@ def edges_for(groups: int) -> Array:
 
 @kernel(allocates=False)
 def is_small(x: Any, ridge: float, softness: Any) -> bool:
-    """Whether a step changes the weights so little that its unknowns need more digits."""
+    """Return whether a step changes the weights so little that its unknowns need more digits."""
     return ridge < SMALL_STEP * (ridge + stiffness_of(x, softness))
 
 
@@ -155,9 +143,12 @@ def _squared(logits: Logits, nodes: Any, logit: float, side: float, e: Any) -> N
         e.sk += s * gain
 
 
-def moves_of(averages: CompiledAverages | GenericAverages, at: At, exponent: float) -> Moves | None:
-    """Return the averages of a step at its solution and their derivatives; None if they are not
-    finite. Labels of other losses and labelers are differentiated by differences.
+def moves_of(
+    averages: Averages, at: At, exponent: float
+) -> tuple[Any, Array, Array, float, bool] | None:
+    """Return the averages of a step at its solution and their derivatives: `moments`, `sharp` and
+    `edges` of a `SolvedStep`, `gain` and `soft` of its `StepNumbers`; None if they are not finite.
+    Labels of other losses and labelers are differentiated by differences.
     """
     batch, n = averages.batch, len(averages.labels.roots)
     moments, sharp, edges = blank(n), np.zeros((n, 5)), edges_for(n)
@@ -170,11 +161,10 @@ def moves_of(averages: CompiledAverages | GenericAverages, at: At, exponent: flo
         ):
             return None
         soft = not batch.given and math.isfinite(batch.sharpness)
-        gain = float(batch.sharpness) if soft else 0.0
-        return Moves(room.moments, sharp, edges, gain, soft)
+        return room.moments, sharp, edges, float(batch.sharpness) if soft else 0.0, soft
     if batch.given:
         found = averages.at(at, exponent)
-        return None if found is None else Moves(found[0], sharp, edges)
+        return None if found is None else (found[0], sharp, edges, 0.0, False)
     rows = []
     for k, group in enumerate(averages.groups):
         new = averages.new_fields(k, at)
@@ -187,4 +177,4 @@ def moves_of(averages: CompiledAverages | GenericAverages, at: At, exponent: flo
         sharp[k] = integrals[SHARP]
         rows.append(group.edges(new, exponent, share))
     # a label jumps at the same logits in all groups: as many edges for each
-    return Moves(moments, sharp, np.array(rows), gain=1.0)
+    return moments, sharp, np.array(rows), 1.0, False

@@ -1,8 +1,8 @@
 r"""What the reverse pass carries through a step: derivatives of a number L in what the step made
 and in what it was given.
 
-A step is two halves, and each is reversed by itself. The linear half (`reversed_modes`,
-`reversed_matrices`) makes the new law of the weights and the fields of the logits from the
+A step is two halves, and each is reversed by itself. The linear half (`reversed_geometry`)
+makes the new law of the weights and the fields of the logits from the
 unknowns, the old law and the ridge. The equations (`adjoint`) tie the unknowns to the fields, the
 labelling model and the batch.
 """
@@ -41,7 +41,6 @@ class SolvedStep(NamedTuple):
         fields: the fields there, with their derivatives in the unknowns.
         roots: $\sqrt{q'_k}$ of every group.
         moments: a record of averages for every group.
-        positive: proportion of positives in every group.
         sharp: derivatives of E[f], E[s f], E[g f], E[f^2], E[k] in the sharpness, a row for every
             group, where they do not follow from the gain.
         edges: of every group (`moved_averages`).
@@ -52,7 +51,6 @@ class SolvedStep(NamedTuple):
     fields: Any
     roots: Any
     moments: Any
-    positive: Any
     sharp: Any
     edges: Any
     system: Any
@@ -71,6 +69,7 @@ class StepNumbers(NamedTuple):
         given: whether the labels are.
         fixed_bias: whether the bias is.
         mirrored: whether the step is its own mirror image.
+        positive: proportion of positives, where all samples are one group.
     """
 
     ridge: float
@@ -84,6 +83,7 @@ class StepNumbers(NamedTuple):
     given: bool
     fixed_bias: bool
     mirrored: bool
+    positive: float
 
 
 class Reversed(NamedTuple):

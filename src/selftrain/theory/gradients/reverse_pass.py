@@ -3,30 +3,36 @@ r"""The reverse pass over a run: from the last step to the first.
 Carried along are the derivatives of L in the law of the weights and in the bias. At every step
 those in its own results (`seeds`) are added. The linear half of the step turns them into
 derivatives in the unknowns, its equations turn these into derivatives in fields, labels and batch,
-and from all of them the linear half gives those in the old law, for the step before. Where
-`step.march` solves the run, the pass is compiled (`compiled_pass`).
+and from all of them the linear half gives those in the old law, for the step before.
+
+The losses and covariances that `step.march` solves take a compiled pass (`_pull_run`); others go
+step by step. Its kernels make no arrays: numba then counts no references to those they are given,
+which would take a quarter of the time.
 """
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ...arrays import Array
 from ...errors import ConvergenceError
+from ...runtime.kernels import kernel
 from ...runtime.progress import Progress
-from ..averages.batch import At
-from ..geometry.modes import BIAS
+from ..averages.batch import At, batch_averages
+from ..averages.record import BLANK
+from ..geometry.modes import BIAS, FIRST, Noise, Weights, mode_sums
 from ..geometry.space import SpectralStep, threads_of
-from ..step.equations import anchor_of, assemble
+from ..step.equations import StepSetting, Work, anchor_of, assemble, newton_step
+from ..step.march import BALANCED, Schedule, setting_of
+from ..step.march import RIDGE as RIDGE_OF_STEP
 from ..step.robust import StepEquations
 from ..step_inputs import StepInputs
 from ..tolerances import exponent_of
 from .adjoint import pull_equations
-from .compiled_pass import SolvedRun, pull_run, rooms_for
-from .moved_averages import is_small, moves_of, rule_of
+from .moved_averages import LABELS, edges_for, fill_edges, is_small, moves_of, rule_of
 from .pulls import (
     OLD_BIAS,
     SCALE,
@@ -37,9 +43,8 @@ from .pulls import (
     carried_for,
     reversed_for,
 )  # fmt: skip
-from .reversed_matrices import pull_matrices
-from .reversed_modes import pull_modes
-from .seeds import Seeds, Wanted, seeds_of
+from .reversed_geometry import pull_matrices, pull_modes
+from .seeds import Wanted, in_laws, in_unknowns
 
 if TYPE_CHECKING:
     from ..trajectory import Trajectory
@@ -60,37 +65,36 @@ def reverse_pass(
         bar: hears of the progress.
         carried: where the derivatives in the models between steps are put; one row by default.
     """
-    inputs = StepInputs(run.problem, run.recipe)
-    seeds, by_scale = seeds_of(run, inputs, wanted, last)
-    slopes, exponent = wanted.pulls[: last + 1].copy(), exponent_of(run.stats.tolerance)
-    assert run.unknowns is not None
-    law = inputs.space.no_weights()
-    linear = reversed_for(law, inputs.space.groups)
+    inputs, slopes = StepInputs(run.problem, run.recipe), wanted.pulls[: last + 1].copy()
+    numbers, by_scale = in_unknowns(run, inputs, wanted, last)
     if carried is None:
-        carried = carried_for(law)
+        carried = carried_for(inputs.space.no_weights())
+
+    def seeds_of(steps: slice) -> Seeds:
+        column, weights = wanted.columns[steps], run.weight_means[steps]
+        means, spreads = in_laws(column, inputs.space, inputs.test, weights)
+        return Seeds(numbers[steps], means + wanted.means[steps], spreads + wanted.spreads[steps])
+
     if inputs.samples is not None:
-        numbers = np.column_stack([run.unknowns, run.scaled("bias"), run.unit_changes])
-        solved = SolvedRun(
-            inputs.samples, inputs.schedule, exponent, run.recipe.fix_bias, numbers,
-            run.weight_means, run.weight_spreads,
-        )  # fmt: skip
-        rooms = rooms_for(inputs.work, linear)
-        piece = 1 + PIECE // inputs.samples.mean.shape[1]
+        seeds, piece = seeds_of(slice(last + 1)), 1 + PIECE // inputs.samples.mean.shape[1]
+        solved, rooms = _solved_steps(run, inputs, inputs.samples), _rooms_for(inputs)
         for end in range(last, -1, -piece):
             steps = (end, max(-1, end - piece))
-            failed = pull_run(steps, solved, seeds, rooms, carried, slopes)
+            failed = _pull_run(steps, solved, seeds, rooms, carried, slopes)
             if failed >= 0:
                 raise ConvergenceError(failed, TOO_LONG, {}, math.nan)
             bar.reach(last - steps[1])
     else:
+        linear = reversed_for(inputs.space.no_weights(), inputs.space.groups)
         with threads_of(inputs.space):
             for t in range(last, -1, -1):
                 equations = inputs.equations(t, *run.model_before(t))
                 mirrored = bool(inputs.balanced[t] and equations.labels.bias == 0.0)
+                exponent = exponent_of(run.stats.tolerance)
                 solution = solution_of(equations, run.unknowns[t], exponent, mirrored)
                 row = t if len(carried.bias) > 1 else 0
                 at = Carried(*(part[row : row + 1] for part in carried))
-                _pull_step(equations, solution, linear, seeds, at, slopes[t])
+                _pull_step(equations, solution, linear, seeds_of(slice(t, t + 1)), at, slopes[t])
                 for part, power in zip(at, (1, 2, 1), strict=True):
                     part *= float(run.unit_changes[t]) ** power
                 bar.reach(last + 1 - t)
@@ -98,24 +102,35 @@ def reverse_pass(
     return slopes
 
 
+class Seeds(NamedTuple):
+    r"""What L adds to the derivatives that are carried, a row for every step.
+
+    Attributes:
+        numbers: in the unknowns, then in $\beta\cdot\beta'$, $\mathrm{tr}\,G/N$ and the bias.
+        means, spreads: in the laws of the weights.
+    """
+
+    numbers: Any
+    means: Any
+    spreads: Any
+
+
 def _pull_step(
     equations: StepEquations, solution: tuple[SolvedStep, StepNumbers], linear: Reversed,
     seeds: Seeds, carried: Carried, pulls: Array,
 ) -> None:  # fmt: skip
     """Make one step of the pass, for any loss and any covariances, in the units of the step."""
-    (step, at), t, place = solution, equations.t, seeds.places[equations.t]
-    linear.new_mean[:], linear.new_variance[:] = carried.mean[0], carried.variance[0]
-    if place >= 0:
-        linear.new_mean[:] += seeds.means[place]
-        linear.new_variance[:] += seeds.spreads[place]
-    linear.ends[:] = seeds.numbers[t, -3:-1]
+    (step, at), numbers = solution, seeds.numbers[0]
+    linear.new_mean[:] = carried.mean[0] + seeds.means[0]
+    linear.new_variance[:] = carried.variance[0] + seeds.spreads[0]
+    linear.ends[:] = numbers[-3:-1]
     pull_linear(equations, step, at, pulls, linear)
-    linear.x[:] += seeds.numbers[t, :-3]
+    linear.x[:] += numbers[:-3]
     linear.x[BIAS] += carried.bias[0]
     pull_equations(step, at, pulls, linear)
     pull_linear(equations, step, at, pulls, linear)
     carried.mean[0], carried.variance[0] = linear.mean, linear.variance
-    carried.bias[0] = at.gamma * (seeds.numbers[t, -1] + carried.bias[0]) + pulls[OLD_BIAS]
+    carried.bias[0] = at.gamma * (numbers[-1] + carried.bias[0]) + pulls[OLD_BIAS]
 
 
 def solution_of(
@@ -126,7 +141,7 @@ def solution_of(
     Where a step changes the weights by little, its unknowns are made more exact first.
     """
     x, labels, ridge, first = unknowns.copy(), equations.labels, equations.ridge, equations.t == 0
-    softness, gamma, batch = equations.algebra.softness, labels.gamma, equations.averages.batch
+    softness, gamma, batch = equations.softness, labels.gamma, equations.averages.batch
     small = not first and bool(is_small(x, ridge, softness))
     anchor = anchor_of(x, ridge, gamma, softness)
     fields = equations.algebra.fields(x, ridge, gamma, anchor)
@@ -138,8 +153,7 @@ def solution_of(
         if mirrored:
             x[BIAS] = 0.0
         fields = equations.algebra.fields(x, ridge, gamma, anchor)
-    averages: Any = equations.averages
-    moves = moves_of(averages, At(float(x[BIAS]), fields, anchor), rule)
+    moves = moves_of(equations.averages, At(float(x[BIAS]), fields, anchor), rule)
     if moves is None:
         raise ConvergenceError(equations.t, TOO_LONG, {}, math.nan)
     moments, sharp, edges, gain, soft = moves
@@ -147,18 +161,154 @@ def solution_of(
     assemble(x, fields, moments, labels, (anchor, equations.fixed_bias, float(first)), system)
     numbers = StepNumbers(
         ridge, float(batch.limit), gamma, anchor, labels.m, labels.bias, gain, soft, first, held,
-        mirrored,
+        mirrored, float(batch.groups[1, 0]),
     )  # fmt: skip
-    positive = np.array(batch.groups[1])
-    return SolvedStep(x, fields, labels.roots, moments, positive, sharp, edges, system), numbers
+    return SolvedStep(x, fields, labels.roots, moments, sharp, edges, system), numbers
 
 
 def pull_linear(
     equations: StepEquations, step: SolvedStep, at: StepNumbers, pulls: Array, out: Reversed
 ) -> None:
     """Fill `out` by the linear half of a step in reverse, in its coordinates."""
-    linear: Any = equations.algebra
+    linear = equations.algebra
     if isinstance(linear, SpectralStep):
         pull_modes(step, at, linear.noise, linear.old, pulls, out)
     else:
         pull_matrices(step, at, linear, pulls, out)
+
+
+class SolvedSteps(NamedTuple):
+    """A run: samples, schedule, exponent of its rules, whether the bias is fixed. Of every step its
+    unknowns, then the bias and by what the model before it is multiplied to be in its units; the
+    laws of the weights.
+    """
+
+    samples: Noise
+    plan: Schedule
+    exponent: float
+    fixed: bool
+    numbers: Any
+    means: Any
+    spreads: Any
+
+
+def _solved_steps(run: Trajectory, inputs: StepInputs, samples: Noise) -> SolvedSteps:
+    """Return the steps of a run in the form that compiled code takes."""
+    numbers = np.column_stack([run.unknowns, run.scaled("bias"), run.unit_changes])
+    exponent = exponent_of(run.stats.tolerance)
+    return SolvedSteps(
+        samples, inputs.schedule, exponent, run.recipe.fix_bias, numbers, run.weight_means,
+        run.weight_spreads,
+    )  # fmt: skip
+
+
+class Rooms(NamedTuple):
+    """Arrays that a step of the pass writes to: averages and equations (`work`), the step itself,
+    the old weights, what a batch sees of them, the two halves in reverse, averages at an edge.
+    """
+
+    work: Work
+    step: SolvedStep
+    old: Weights
+    seen: Any
+    linear: Reversed
+    edge: Any
+
+
+def _rooms_for(inputs: StepInputs) -> Rooms:
+    """Return the arrays of a pass."""
+    work, groups, old = inputs.work, inputs.space.groups, inputs.space.no_weights()
+    linear, seen = reversed_for(old, groups), np.empty((3, 1 + groups))
+    step = SolvedStep(
+        np.empty(linear.x.size), work.fields, seen[1, :groups], work.room.moments,
+        np.zeros((groups, 5)), edges_for(groups), work.system,
+    )  # fmt: skip
+    return Rooms(work, step, old, seen, linear, BLANK.copy())
+
+
+@kernel(allocates=False)
+def _pull_run(
+    steps: tuple[int, int], run: SolvedSteps, seeds: Seeds, rooms: Rooms, carried: Carried,
+    slopes: Any,
+) -> int:  # fmt: skip
+    """Run the pass backwards over `steps`, from the first down to just above the second; return the
+    step whose averages have no rule, or -1.
+    """
+    samples, plan, step, old, linear = run.samples, run.plan, rooms.step, rooms.old, rooms.linear
+    groups, size = samples.variances.shape[1], samples.mean.shape[1]
+    count = FIRST + 3 * groups
+    for t in range(steps[0], steps[1], -1):
+        unit, bias = run.numbers[t, count + 1], 0.0
+        for i in range(size):
+            old.mean[i] = unit * run.means[t - 1, i] if t > 0 else 0.0
+            old.variance[i] = unit * unit * run.spreads[t - 1, i] if t > 0 else 0.0
+        if t > 0:
+            bias = unit * run.numbers[t - 1, count]
+        setting = setting_of(t, samples, plan, old, bias, run.fixed, rooms.seen)
+        ridge, gamma = plan.numbers[t, RIDGE_OF_STEP], setting.labels.gamma
+        mirrored = plan.kinds[t, BALANCED] == 1 and bias == 0.0
+        for j in range(count):
+            step.x[j] = run.numbers[t, j]
+        anchor = _at_solution(ridge, run.exponent, setting, mirrored, rooms)
+        if math.isnan(anchor):
+            return t
+        sharpness = setting.batch.sharpness
+        soft = t > 0 and sharpness < math.inf
+        at = StepNumbers(
+            ridge, setting.batch.limit, gamma, anchor, setting.labels.m, bias,
+            sharpness if soft else 0.0, soft, t == 0, run.fixed and t > 0, mirrored,
+            plan.groups[t, 1, 0],
+        )  # fmt: skip
+        mine = t if carried.bias.shape[0] > 1 else 0
+        pulls, by_bias = slopes[t], carried.bias[mine]
+        for i in range(size):
+            linear.new_mean[i] = carried.mean[mine, i] + seeds.means[t, i]
+            linear.new_variance[i] = carried.variance[mine, i] + seeds.spreads[t, i]
+        linear.ends[0], linear.ends[1] = seeds.numbers[t, count], seeds.numbers[t, count + 1]
+        pull_modes(step, at, setting.noise, old, pulls, linear)
+        for j in range(count):
+            linear.x[j] += seeds.numbers[t, j]
+        linear.x[BIAS] += by_bias
+        pull_equations(step, at, pulls, linear)
+        pull_modes(step, at, setting.noise, old, pulls, linear)
+        for i in range(size):
+            carried.mean[mine, i] = unit * linear.mean[i]
+            carried.variance[mine, i] = unit * unit * linear.variance[i]
+        by_bias = gamma * (seeds.numbers[t, count + 2] + by_bias) + pulls[OLD_BIAS]
+        carried.bias[mine] = unit * by_bias
+    return -1
+
+
+@kernel(allocates=False, inline="always")  # called once: one level less to compile
+def _at_solution(
+    ridge: float, exponent: float, setting: StepSetting, mirrored: bool, rooms: Rooms
+) -> float:
+    """Fill fields, averages, edges and equations of a solved step, and return the anchor, NaN if it
+    has no rule. Where a step changes the weights by little, its unknowns are made more exact first.
+    """
+    labels, batch, x, edges = setting.labels, setting.batch, rooms.step.x, rooms.step.edges
+    room, fields, system = rooms.work.room, rooms.work.fields, rooms.work.system
+    small = not batch.given and is_small(x, ridge, setting.softness)
+    anchor = anchor_of(x, ridge, labels.gamma, setting.softness)
+    fixed = (anchor, setting.fixed_bias, 1.0 if batch.given else 0.0)
+    rule = math.nan
+    for _ in range(2):
+        mode_sums(x, ridge, labels.gamma, anchor, setting.noise, setting.old, fields)
+        if math.isnan(rule):
+            rule = rule_of(exponent, small, batch.given, labels.roots, fields)
+        at = At(x[BIAS], fields, anchor)
+        if batch_averages(at, labels, batch, rule, LABELS, room) <= 0:
+            return math.nan
+        assemble(x, fields, room.moments, labels, fixed, system)
+        if not small:
+            break
+        small = False
+        size, _ = newton_step(x, fields, labels, anchor, ridge, setting.softness, system)
+        if size < math.inf:
+            for j in range(x.shape[0]):
+                x[j] += system[j, 0]
+        if mirrored:
+            x[BIAS] = 0.0
+    if not batch.given and not fill_edges(at, labels, batch, rule, room, rooms.edge, edges):
+        return math.nan
+    return anchor

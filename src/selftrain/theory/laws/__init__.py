@@ -5,8 +5,7 @@
 of a step (`pred: u effective average`). `GaussianLogits`: the logits of fresh test samples.
 """
 
-from .gaussian_logits import GaussianLogits
-from .logits import LogitLaw
-from .weights import WeightLaw
+from .logits import GaussianLogits, LogitLaw
+from .weight_law import WeightLaw
 
 __all__ = ["GaussianLogits", "LogitLaw", "WeightLaw"]

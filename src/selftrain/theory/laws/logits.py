@@ -11,6 +11,9 @@ $$P(u \le U \mid y, \xi_1) = \Phi\!\left(\frac{U + c\,\partial_2 l(\hat y(\tilde
 with $\partial_2 l = 0$ for samples that the threshold rejects, and the law needs one integral over
 $\xi_1$, no sampling. That integral has a layer at the root of the numerator as thin as the change
 of the weights, and jumps at thresholds and hard labels: it is split there.
+
+A sample that no step has seen has a Gaussian logit in each class: $N(B + s m, q_s)$, with $q_s =
+\Delta q$ on the sphere (`GaussianLogits`).
 """
 
 from __future__ import annotations
@@ -84,8 +87,6 @@ def training_logits(trajectory: Trajectory, t: int) -> LogitLaw:
 
 def fields_of(trajectory: Trajectory, t: int) -> StepFields:
     """Return the fields of the training samples of a solved step, from its conjugates."""
-    assert trajectory.unknowns is not None
-    assert trajectory.gammas is not None
     equations = StepInputs(trajectory.problem, trajectory.recipe).equations(
         t, *trajectory.model_before(t)
     )
@@ -110,7 +111,7 @@ def fields_of(trajectory: Trajectory, t: int) -> StepFields:
 
 
 def _pair(values: Array) -> tuple[float, float]:
-    """One value for both classes, or one for each (negative, positive)."""
+    """Return one value for both classes, or one for each (negative, positive)."""
     return float(values[0]), float(values[-1])
 
 
@@ -225,7 +226,7 @@ class LogitLaw:
     def _integral(
         self, y: int, logit: Array, selected: bool | None, log_total: float, density: bool
     ) -> Array:
-        r"""The integral over $\xi_1$ of one class, for each logit."""
+        r"""Return the integral over $\xi_1$ of one class, for each logit."""
         prior = math.log(self._rho if y == 1 else 1 - self._rho) - log_total - _LOG_ROOT_2PI
 
         def integrand(row: Index, noise: Array) -> Array:
@@ -244,7 +245,7 @@ class LogitLaw:
         return integrate(integrand, rows, edges, np.full(logit.shape, 1e-14) + rounding)
 
     def _edges(self, y: int, logit: Array, selected: bool | None) -> tuple[Index, Array]:
-        """Where the integrand jumps or has a layer, for each logit; see `adaptive.graded`."""
+        """Return where the integrand of each logit jumps or has a layer; see `adaptive.graded`."""
         breaks = [-self._edge, self._edge] if self._edge else []
         breaks += self._labeler.jumps(self._sharpness)
         if math.isfinite(self._sharpness):
@@ -351,3 +352,38 @@ def _classes(y: int | None) -> tuple[int, ...]:
     if y not in (0, 1):
         raise InvalidInput("y", y, "must be 0, 1, or None for both classes")
     return (int(y),)
+
+
+class GaussianLogits(NamedTuple):
+    """Logits of fresh samples: mean and standard deviation in the negative and the positive class,
+    and the share of the positive one. `y` = 0 or 1 restricts to a class.
+
+    >>> from selftrain import Problem, Recipe, solve
+    >>> run = solve(Problem(0.5, 2.0, 0.4, 0.75**2, steps=2), Recipe())
+    >>> law = run.test_logits(2)
+    >>> wrong = 0.4 * law.cdf(0.0, y=1) + 0.6 * (1 - law.cdf(0.0, y=0))
+    >>> bool(np.isclose(wrong, run.error[2]))
+    True
+    """
+
+    means: tuple[float, float]
+    spreads: tuple[float, float]
+    rho: float
+
+    def cdf(self, u: ArrayLike, y: int | None = None) -> Array:
+        """P(logit <= u), in the shape of u."""
+        return self._mixed(y, [ndtr(z) for z in self._standard(u)])
+
+    def density(self, u: ArrayLike, y: int | None = None) -> Array:
+        """Density of the logit at u, in the shape of u."""
+        bells = [np.exp(-0.5 * z * z) / np.sqrt(2 * np.pi) for z in self._standard(u)]
+        return self._mixed(y, [bell / s for bell, s in zip(bells, self.spreads, strict=True)])
+
+    def _standard(self, u: ArrayLike) -> list[Array]:
+        pairs = zip(self.means, self.spreads, strict=True)
+        return [(np.asarray(u, dtype=float) - mean) / spread for mean, spread in pairs]
+
+    def _mixed(self, y: int | None, of_class: list[Array]) -> Array:
+        if len(_classes(y)) == 1:
+            return np.asarray(of_class[_classes(y)[0]])
+        return np.asarray((1 - self.rho) * of_class[0] + self.rho * of_class[1])

@@ -220,8 +220,8 @@ def solve_in_place(system: Any) -> bool:
 def newton_step(
     x: Any, fields: Any, labels: Labelling, anchor: float, ridge: float, softness: Any, system: Any
 ) -> tuple[float, float]:
-    r"""The size of the Newton step relative to the state (infinite if there is none), and the
-    factor that bounds it; the step is left in column 0 of `system`.
+    r"""Return the size of the Newton step relative to the state (infinite if there is none), and
+    the factor that bounds it; the step is left in column 0 of `system`.
 
     The size is measured where it matters: in m, $\psi_k$, noise_k and $c_k$, in the bias and in the
     logarithms of $\hat Q$ and $\sqrt{\hat\chi}$.
@@ -267,7 +267,7 @@ def newton_step(
 
 @kernel(allocates=False)
 def stiffness_of(x: Any, softness: Any) -> float:
-    """The stiffness that the old weights see, to compare with the ridge."""
+    """Return the stiffness that the old weights see, to compare with the ridge."""
     groups = softness.shape[0]
     stiffness = 0.0
     for k in range(groups):
@@ -277,15 +277,15 @@ def stiffness_of(x: Any, softness: Any) -> float:
 
 @kernel(allocates=False)
 def anchor_of(x: Any, ridge: float, gamma: float, softness: Any) -> float:
-    """The multiple of the old weights that the fields are measured from: none where the ridge
-    leaves little of them.
+    """Return the multiple of the old weights that the fields are measured from: none where the
+    ridge leaves little of them.
     """
     return gamma if ridge < stiffness_of(x, softness) else 0.0
 
 
 @kernel(allocates=False, internal=True)
 def finite(table: Any) -> bool:
-    """Whether a table has finite numbers only."""
+    """Return whether a table has finite numbers only."""
     total = 0.0
     for i in range(table.shape[0]):
         for j in range(table.shape[1]):
@@ -297,8 +297,8 @@ def finite(table: Any) -> bool:
 def evaluate(
     x: Any, ridge: float, exponent: float, setting: StepSetting, work: Work
 ) -> tuple[int, float, float]:
-    """Nodes used, size of the Newton step (infinite if there is none) and the factor that bounds
-    it; the step is in column 0 of `work.system`.
+    """Return nodes used, size of the Newton step (infinite if there is none) and the factor that
+    bounds it; the step is in column 0 of `work.system`.
     """
     labels, fields, room = setting.labels, work.fields, work.room
     anchor = anchor_of(x, ridge, labels.gamma, setting.softness)
@@ -318,8 +318,8 @@ def evaluate(
 
 @kernel(allocates=False)
 def enough_of_rough(size: float, last: float) -> bool:
-    """Whether a Newton step on the rough rule ends about where that rule can tell no more: it is
-    small, or rather small and hardly smaller than the last one.
+    """Return whether a Newton step on the rough rule ends about where that rule can tell no more:
+    it is small, or rather small and hardly smaller than the last one.
     """
     return size <= ROUGH_STEP or STALLED * last < size <= BACK_TO_ROUGH
 

@@ -53,7 +53,7 @@ from .equations import (
     newton_confirmed,
     raise_stiffness,
 )
-from .prediction import LONGEST_HISTORY, predict
+from .prediction import predict, steps_alike
 
 THRESHOLD, SHARPNESS, RIDGE = range(3)
 ROW, LOSS, BALANCED = range(3)
@@ -72,25 +72,6 @@ PREDICTED, EXPLICIT = range(2)
 """Where Newton's method began: positions in `stats.START_NAMES`."""
 
 
-class Samples(NamedTuple):
-    """The sets of samples of a problem in the coordinates of the modes.
-
-    Attributes:
-        mean, variances: of every mode, (sets, modes) and (sets, groups, modes).
-        copies: features per mode.
-        features: their sum.
-        room: for four numbers per mode.
-        length: half the distance of the labelled class means, the unit of the thresholds.
-    """
-
-    mean: Any
-    variances: Any
-    copies: Any
-    features: float
-    room: Any
-    length: float
-
-
 class Schedule(NamedTuple):
     """What steps 0..T are given apart from the weights: arrays over the steps.
 
@@ -100,12 +81,14 @@ class Schedule(NamedTuple):
             zero.
         groups: samples per feature and proportion of positives of every group.
         wrong: share of wrong ones among the given labels of the negative and the positive class.
+        length: half the distance of the labelled class means, the unit of the thresholds.
     """
 
     numbers: Any
     kinds: Any
     groups: Any
     wrong: Any
+    length: float
 
 
 class Demands(NamedTuple):
@@ -141,12 +124,12 @@ class Table(NamedTuple):
 
 @kernel(allocates=False)
 def march(
-    steps: tuple[int, int], samples: Samples, plan: Schedule, near: Any, demands: Demands,
+    steps: tuple[int, int], samples: Noise, plan: Schedule, near: Any, demands: Demands,
     table: Table, work: Work,
 ) -> tuple[int, Ending]:  # fmt: skip
     r"""Solve the steps from the first of `steps` up to the second; the first that is not solved,
-    and how it ended (UNCONFIRMED: another method may). `near` has the unknowns of a similar run
-    and their $\gamma_0$, NaN where there is none.
+    and how it ended (UNCONFIRMED: another method may). `samples` has all sets of samples along its
+    first axis; `near` the unknowns of a similar run and their $\gamma_0$, NaN where there is none.
     """
     groups, x, out = samples.variances.shape[1], work.rows[X], work.rows[OUT]
     size = FIRST + 3 * groups
@@ -168,7 +151,7 @@ def march(
                 return t, ending
         fine = demands.exponent + level * REFINED + (ALTERNATE if t % 2 == 1 else 0.0)
         is_near = not math.isnan(near[t, size])
-        known = _alike(t, demands.since, labels.gamma, table.unknowns, near)
+        known = steps_alike(t, demands.since, labels.gamma, table.unknowns, near)
         agrees = known >= NEIGHBOURS and not is_near and t < end - 1 and t - refined < CONFIRM_EVERY
         agrees = agrees and plan.kinds[t, LOSS] != SQUARED  # cheap, and exact with one step more
         predicted = known > 0 or is_near
@@ -220,7 +203,7 @@ def march(
             table.unknowns[t, j] = x[j]
         table.unknowns[t, size] = labels.gamma
         table.numbers[t, OLD_BIAS] = labels.gamma * bias + x[BIAS]
-        table.numbers[t, CHI], table.numbers[t, OVERLAP] = out[3], out[2]
+        table.numbers[t, CHI], table.numbers[t, OVERLAP] = out[1], out[0]
         table.numbers[t, ACCURACY], table.counts[t, START] = accuracy, begun
         t += 1
     return end, Ending.SOLVED
@@ -228,10 +211,10 @@ def march(
 
 @kernel(allocates=False, inline="always")  # called once: one level less to compile
 def setting_of(
-    t: int, samples: Samples, plan: Schedule, old: Weights, bias: float, fixed_bias: bool, seen: Any
+    t: int, samples: Noise, plan: Schedule, old: Weights, bias: float, fixed_bias: bool, seen: Any
 ) -> StepSetting:
-    """What step t is given, from the old weights and bias; `seen` has room for what a batch sees of
-    them.
+    """Return what step t is given, from the old weights and bias; `seen` has room for what a batch
+    sees of them.
     """
     row = plan.kinds[t, ROW]
     noise = Noise(
@@ -257,7 +240,7 @@ def setting_of(
     for k in range(groups):
         roots[k] = math.sqrt(projected[1 + k])
         softness[k] = projected[1 + k] / square
-    limit = plan.numbers[t, THRESHOLD] * math.sqrt(square) * samples.length
+    limit = plan.numbers[t, THRESHOLD] * math.sqrt(square) * plan.length
     batch = Batch(plan.groups[t], limit, sharpness, False, loss, plan.wrong)
     held = (1.0 - gamma) * bias if fixed_bias else math.nan
     return StepSetting(
@@ -278,8 +261,8 @@ def reference_sharpness(loss: int, sharpness: float) -> float:
 
 @kernel(allocates=False)
 def before_step(spread: float, bias: float, fixed_bias: bool, faded: bool) -> Ending:
-    r"""How a step ends before it begins, from the largest standard deviation of its old logits
-    within a class, and the old bias; SOLVED: it can begin.
+    r"""Return how a step ends before it begins, from the largest standard deviation of its old
+    logits within a class, and the old bias; SOLVED: it can begin.
 
     Where nothing but the bias is left, the labelling model knows one class only. With a fixed bias
     the weights may still recover, unless they underflow. `faded` says that the scale of the
@@ -296,23 +279,8 @@ def before_step(spread: float, bias: float, fixed_bias: bool, faded: bool) -> En
 
 
 @kernel(allocates=False, internal=True)
-def _alike(t: int, since: int, gamma: float, unknowns: Any, near: Any) -> int:
-    """Count the steps before t, down to step `since`, whose unknowns have the same form."""
-    last = near.shape[1] - 1
-    is_near = not math.isnan(near[t, last])
-    count = 0
-    for k in range(t - 1, since - 1, -1):
-        if (unknowns[k, last] > 0.0) != (gamma > 0.0) or count == LONGEST_HISTORY:
-            break
-        if is_near and (math.isnan(near[k, last]) or (near[k, last] > 0.0) != (gamma > 0.0)):
-            break
-        count += 1
-    return count
-
-
-@kernel(allocates=False, internal=True)
 def _both_classes(labels: Labelling, batch: Batch) -> bool:
-    """Whether neither class of labels can be as rare as in a collapse, from lower bounds.
+    """Return whether neither class of labels can be as rare as in a collapse, from lower bounds.
 
     A label on its own side of the threshold is at least one half. The other class has at least the
     label one standard deviation beyond threshold and mean for all samples nearer than that.

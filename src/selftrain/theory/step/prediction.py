@@ -5,9 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
-from ...arrays import Array
 from ...runtime.kernels import kernel
 from ..averages.batch import Labelling
 from ..geometry.modes import BIAS, FIRST, HAT_M
@@ -32,6 +29,21 @@ def unknown_scales(x: Any, labels: Labelling, out: Any) -> None:
         out[FIRST + 2 * groups + k] = 1.0
     out[HAT_M] = abs(x[HAT_M]) + stiffness * root
     out[BIAS] = abs(labels.bias) + root
+
+
+@kernel(allocates=False)
+def steps_alike(t: int, since: int, gamma: float, unknowns: Any, near: Any) -> int:
+    """Count the steps before t, down to step `since`, whose unknowns have the same form."""
+    last = near.shape[1] - 1
+    is_near = not math.isnan(near[t, last])
+    count = 0
+    for k in range(t - 1, since - 1, -1):
+        if (unknowns[k, last] > 0.0) != (gamma > 0.0) or count == LONGEST_HISTORY:
+            break
+        if is_near and (math.isnan(near[k, last]) or (near[k, last] > 0.0) != (gamma > 0.0)):
+            break
+        count += 1
+    return count
 
 
 @kernel(allocates=False, inline="always")  # called once: one level less to compile
@@ -60,8 +72,12 @@ def predict(
 
 @kernel(allocates=False)
 def extrapolate(table: Any, count: int, scale: Any, ahead: Any) -> None:
-    """`extrapolated` from the first `count` rows, which become their differences, the last row
-    first; `scale` becomes its inverse.
+    """Fill `ahead` with the row after the first `count` rows of a table: the sum of their backward
+    differences, up to the smallest one.
+
+    The k-th difference is the error that the prediction of order k made for the last row. `scale`
+    is what a change of each column is compared with. The rows become their differences, the last
+    row first; `scale` becomes its inverse.
     """
     size = ahead.shape[0]
     best, smallest = 1, math.inf
@@ -82,17 +98,3 @@ def extrapolate(table: Any, count: int, scale: Any, ahead: Any) -> None:
     for order in range(1, best):
         for j in range(size):
             ahead[j] += table[count - 1 - order, j]
-
-
-def extrapolated(rows: Array, scale: Array) -> Array:
-    """The next row of a table: the sum of its backward differences, up to the smallest one.
-
-    The k-th difference is the error that the prediction of order k made for the last row. `scale`
-    is what a change of each column is compared with.
-
-    >>> extrapolated(np.array([[1.0], [4.0], [9.0], [16.0]]), np.ones(1))
-    array([25.])
-    """
-    table, ahead = rows.copy(), np.empty(rows.shape[1])
-    extrapolate(table, len(table), scale.copy(), ahead)
-    return ahead

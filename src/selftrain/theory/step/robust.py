@@ -10,14 +10,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
 from ...arrays import Array
-from ..averages.batch import TINY, At, Batch, Labelling
+from ..averages.batch import TINY, At
+from ..averages.generic.averages import Averages
 from ..ending import Ending
 from ..geometry.modes import BIAS, FIRST, HAT_M
+from ..geometry.space import Algebra
 from ..tolerances import (
     ACCEPTED,
     ALTERNATE,
@@ -42,59 +44,6 @@ SETTLED = 1e-3
 """A start needs the logarithm of the stiffness no better than this."""
 
 
-class Algebra(Protocol):
-    """The linear half of a step, from the labelling weights of one step to the fields of the
-    next.
-    """
-
-    groups: int
-
-    def fields(self, x: Array, ridge: float, gamma: float, anchor: float) -> Array:
-        """Values (column 0) and derivatives of m - a m', psi - a, noise, c; see `modes`."""
-        ...
-
-    @property
-    def softness(self) -> Array:
-        r"""$q'_k/|\beta'|^2$: the variance of each group that the old weights see (at step 0 the
-        mean variance).
-        """
-        ...
-
-    @property
-    def length(self) -> float:
-        r"""$|\mu|$."""
-        ...
-
-    def chain(self, x: Array, ridge: float, gamma: float) -> tuple[Array, Array]:
-        """Return the factor of the old weights in the new ones, and the response of these."""
-        ...
-
-    def advance(self, x: Array, ridge: float, gamma: float) -> tuple[Any, Array]:
-        r"""The new law of the weights, and ($|\beta|^2$, its part off the mean, $\beta\cdot\beta'$,
-        tr G / N).
-        """
-        ...
-
-
-class Averages(Protocol):
-    """The averages of every group of samples at given fields."""
-
-    labels: Labelling
-    batch: Batch
-
-    def at(self, at: At, exponent: float, with_loss: bool = False) -> tuple[Any, int] | None:
-        """A record of averages for every group, nodes used; None if they would be too many or are
-        not finite.
-        """
-        ...
-
-    def start(self, fixed_bias: float, x: Array) -> float:
-        r"""Fill x with the state for $\lambda \to \infty$ (`starts`); the mass of the rarer class
-        among the selected labels, NaN if nothing is selected.
-        """
-        ...
-
-
 class Evaluation(NamedTuple):
     """Fields and equations at a point."""
 
@@ -104,17 +53,23 @@ class Evaluation(NamedTuple):
 
 
 class StepEquations:
-    """The equations of one step.
+    r"""The equations of one step.
 
     Arguments:
         t: index of the step.
         algebra, averages: its two halves.
         ridge: of the step.
         fix_bias: whether the bias stays what it was.
+        softness: $q'_k/|\beta'|^2$, the variance of each group that the old weights see (at step 0
+            the mean variance).
     """
 
-    def __init__(self, t: int, algebra: Algebra, averages: Averages, ridge: float, fix_bias: bool):
+    def __init__(
+        self, t: int, algebra: Algebra, averages: Averages, ridge: float, fix_bias: bool,
+        softness: Array,
+    ):  # fmt: skip
         self.t, self.algebra, self.averages, self.ridge = t, algebra, averages, ridge
+        self.softness = softness
         labels = self.labels = averages.labels
         self.fixed_bias = (1.0 - labels.gamma) * labels.bias if fix_bias and t > 0 else math.nan
         self.groups, self.evaluations, self.used = algebra.groups, 0, 0
@@ -125,7 +80,7 @@ class StepEquations:
         """
         self.evaluations += 1
         gamma = self.labels.gamma
-        anchor = anchor_of(x, ridge, gamma, self.algebra.softness)
+        anchor = anchor_of(x, ridge, gamma, self.softness)
         fields = self.algebra.fields(x, ridge, gamma, anchor)
         if not np.isfinite(fields).all():
             return None
@@ -145,8 +100,9 @@ class StepEquations:
         at = self.evaluate(x, ridge, exponent)
         if at is None:
             return math.inf, 0.0, np.zeros(x.size)
-        softness = self.algebra.softness
-        size, factor = newton_step(x, at.fields, self.labels, at.anchor, ridge, softness, at.system)
+        size, factor = newton_step(
+            x, at.fields, self.labels, at.anchor, ridge, self.softness, at.system
+        )
         return size, factor, at.system[:, 0]
 
     def newton(
@@ -198,18 +154,20 @@ class StepEquations:
         return slice(FIRST + self.groups, FIRST + 2 * self.groups)
 
     def label_mass(self) -> float:
-        """The mass of the rarer class among the selected labels; NaN if nothing is selected."""
+        """Return the mass of the rarer class among the selected labels, NaN if none is selected."""
         return self.averages.start(self.fixed_bias, self._blank())
 
     def explicit(self) -> Array:
-        r"""The state for $\lambda \to \infty$: the averages of a model without weights."""
+        r"""Return the state for $\lambda \to \infty$: the averages of a model without weights."""
         x = self._blank()
         self.averages.start(self.fixed_bias, x)
-        raise_stiffness(x, self.ridge, self.algebra.softness)
+        raise_stiffness(x, self.ridge, self.softness)
         return x
 
     def no_update(self) -> Array | None:
-        r"""The state for $\lambda \to 0$, where nothing moves; None if the ridge is not small."""
+        r"""Return the state for $\lambda \to 0$, where nothing moves; None if the ridge is not
+        small.
+        """
         gamma, ridge, labels = self.labels.gamma, self.ridge, self.labels
         if self.t == 0 or gamma == 0:
             return None
@@ -227,7 +185,7 @@ class StepEquations:
             target = np.log(found[0].share * found[0].k)
             done = float(np.abs(target - x[self.log_q]).max()) < SETTLED
             x[self.log_q] = target
-            small = ridge / (ridge + float(np.exp(target) @ self.algebra.softness))
+            small = ridge / (ridge + float(np.exp(target) @ self.softness))
             if small > NO_UPDATE:
                 return None
             if done:  # guess signal and noise of weights that change by the share `small`
@@ -270,7 +228,7 @@ def solve_step(
 ) -> Solution:
     """Return the root of a step, confirmed on a refined rule, or raise `ConvergenceError`."""
     best, best_accuracy, best_start, best_rule = None, math.inf, "", exponent
-    enough = last_step_of(tolerance)
+    enough, accepted = last_step_of(tolerance), max(ACCEPTED, tolerance)
     for name, x in _attempts(equations, exponent, enough, guess):
         if x is None:
             continue
@@ -285,17 +243,17 @@ def solve_step(
             if accuracy < best_accuracy:
                 best, best_accuracy, best_start = x, accuracy, name
                 best_rule = exponent + level * REFINED
-            if accuracy <= tolerance:
-                return Solution(x, name, equations.evaluations, equations.used, accuracy, best_rule)
+            if best_accuracy <= tolerance:
+                break
             better: Array | None = x + step
             if accuracy > enough:
                 better = equations.newton(x, equations.ridge, rule, enough, 8, may_be_rough=False)
             if better is None:
                 break
             x = better
-        if best_accuracy <= max(ACCEPTED, tolerance):
+        if best_accuracy <= accepted:
             break
-    if best is not None and best_accuracy <= max(ACCEPTED, tolerance):
+    if best is not None and best_accuracy <= accepted:
         return Solution(
             best, best_start, equations.evaluations, equations.used, best_accuracy, best_rule
         )
@@ -324,7 +282,7 @@ def _continue_in_ridge(equations: StepEquations, exponent: float, enough: float)
     """
     target = math.log(equations.ridge) if equations.ridge > 0 else -30.0
     start = equations.explicit()
-    stiffness = float(np.exp(start[equations.log_q]) @ equations.algebra.softness)
+    stiffness = float(np.exp(start[equations.log_q]) @ equations.softness)
     here = max(target, math.log(10.0 * stiffness))
     x = None
     while x is None and here < 60.0:

@@ -52,7 +52,7 @@ class GenericAverages:
         )  # fmt: skip
 
     def new_fields(self, k: int, at: At) -> NewFields:
-        """The new logits of a group."""
+        """Return the new logits of a group."""
         labels, groups = self.labels, len(self.labels.roots)
         return NewFields(
             float(at.fields[0, 0]) + at.anchor * labels.m,
@@ -63,7 +63,7 @@ class GenericAverages:
         )
 
     def at(self, at: At, exponent: float, with_loss: bool = False) -> tuple[Any, int] | None:
-        """See `step.robust.Averages`."""
+        """See `CompiledAverages`."""
         moments, used = blank(len(self.labels.roots)), 0
         for k, (weight, positive) in enumerate(self.batch.groups.T):
             new = self.new_fields(k, at)
@@ -77,7 +77,7 @@ class GenericAverages:
         return (moments, used) if np.isfinite(moments.f).all() else None
 
     def _labeled(self, new: NewFields, rho: float, exponent: float) -> Any:
-        """The averages of a group whose labels are given."""
+        """Return the averages of a group whose labels are given."""
         sign, share, target = self._given(rho)
         fields = new.at(sign, 0 * sign, target, share)
         inner, _ = noise_averages(self.loss, fields, exponent, effort=self.effort)
@@ -92,7 +92,7 @@ class GenericAverages:
         return sign[share > 0], share[share > 0], target[share > 0]
 
     def start(self, fixed_bias: float, x: Array) -> float:
-        """See `step.robust.Averages`: the averages are sums over points of a rough rule."""
+        """See `CompiledAverages`: the averages are sums over points of a rough rule."""
         parts = [self._selected(k) for k in range(len(self.labels.roots))]
         weight = np.concatenate([part[2] for part in parts])
         target = np.concatenate([part[3] for part in parts])
@@ -119,9 +119,8 @@ class GenericAverages:
         if self.batch.given:
             sign, shares, target = self._given(rho)
             return sign, 0 * sign, weight * shares, target
-        s, g, w, target, share = self.groups[k].selected(SELECTED_RULE)
-        alive = w > 0
-        return s[alive], g[alive], w[alive] * share * weight, target[alive]
+        s, g, w, target = self.groups[k].selected(SELECTED_RULE)
+        return s, g, w * weight, target
 
     def _rarer(self, target: Array, weight: Array) -> float:
         """Return the distance of the mean target from the nearer class, relative to the distance of
@@ -133,9 +132,12 @@ class GenericAverages:
         return float(min(weight @ (target - low), weight @ (high - target)) / (high - low))
 
 
+Averages = CompiledAverages | GenericAverages
+
+
 def averages_of(
     t: int, loss: Loss, labeler: Labeler, labels: Labelling, batch: Batch, room: Room
-) -> CompiledAverages | GenericAverages:
+) -> Averages:
     """Return the averages of a step, compiled where loss and labels allow."""
     if batch.loss == OTHER:
         return GenericAverages(t, loss, labeler, labels, batch)
@@ -143,7 +145,7 @@ def averages_of(
 
 
 def _best_constant(loss: Loss, target: Array, weight: Array) -> float:
-    """The bias that minimises the loss of a model without weights."""
+    """Return the bias that minimises the loss of a model without weights."""
 
     def slope(bias: float) -> float:
         return float(weight @ loss.slope(target, np.full(target.size, bias)))

@@ -240,7 +240,7 @@ class _Rule:
         return point[some], low[some], high[some]
 
     def integrals(self, point: Points, low: Array, high: Array) -> _Panels:
-        """The integrals over each panel."""
+        """Return the integrals over each panel."""
         self.effort.add(point.size)
         if point.size <= CHUNK:
             return self._integrals(point, low, high)
@@ -346,7 +346,7 @@ class _Rule:
                 total[14] -= strength * self._kink_shift(j)
 
     def _kink_shift(self, j: int) -> Array:
-        """The derivative in the target of the field at which kink number j lies."""
+        """Return the derivative in the target of the field at which kink number j lies."""
         below, above = beside(self.loss, self.fields.target)
         fields = []
         for target in (below, above):
@@ -357,7 +357,7 @@ class _Rule:
 
 
 def beside(loss: Loss, target: Array) -> tuple[Array, Array]:
-    """Targets a little below and above; between the classes if the target is."""
+    """Return targets a little below and above; between the classes if the target is."""
     low, high = loss.classes
     step = DIFFERENCE * (high - low)
     inside = (low <= target) & (target <= high)

@@ -64,7 +64,7 @@ class NewFields(NamedTuple):
     strength: float
 
     def at(self, s: Array, g: Array, target: Array, weight: Array) -> Fields:
-        """The fields at weighted points (s, g1) with given targets."""
+        """Return the fields at weighted points (s, g1) with given targets."""
         centre = s * self.mean + self.bias + self.tilt * g
         return Fields(target, centre, weight, self.noise, self.strength)
 
@@ -81,7 +81,7 @@ class Targets:
         return tuple(self.labeler.jumps(self.sharpness))
 
     def at(self, logit: Array, sharpness: float | None = None) -> Array:
-        """The labels at these logits, at this sharpness or another."""
+        """Return the labels at these logits, at this sharpness or another."""
         gamma = self.sharpness if sharpness is None else sharpness
         return np.asarray(self.labeler.target(logit, gamma, self.loss), dtype=float)
 
@@ -115,7 +115,7 @@ class Targets:
         return slope
 
     def _jumps_at(self, sharpness: float) -> Array:
-        """Where the label jumps; as many places as at the sharpness of the step."""
+        """Return where the label jumps; as many places as at the sharpness of the step."""
         jumps = np.array(self.labeler.jumps(sharpness), dtype=float)
         if jumps.size != len(self.jumps):
             accepted = "for a gradient the number of its jumps may not change with the sharpness"
@@ -145,69 +145,62 @@ class GroupIntegrals:
         self.loss, self.old, self.effort = loss, old, effort
         self.targets = Targets(labeler, loss, old.sharpness)
 
-    def selected(self, exponent: float) -> tuple[Array, Array, Array, Array, float]:
-        """Selected points: class, g1, weight (sum one), target; and the selected share."""
-        return self._points(self._cuts(exponent))
+    def selected(self, exponent: float) -> tuple[Array, Array, Array, Array]:
+        """Selected points: class, g1, weight (the sum is the selected share), target."""
+        s, g, w, previous = self._nodes(self._first_panels(exponent))
+        chosen = w > 0
+        if not chosen.any():
+            return s[chosen], g[chosen], w[chosen], previous[chosen]
+        return s[chosen], g[chosen], w[chosen], self.targets.at(previous[chosen])
 
-    def _cuts(self, exponent: float) -> list[tuple[float, Array]]:
-        """Ends of panels in g1 for the two classes: thresholds, jumps, and a coarse grid."""
+    def _first_panels(self, exponent: float) -> Array:
+        """Return panels in g1, rows (class, from, to), cut at thresholds, jumps, and on a coarse
+        grid.
+        """
         mean, spread, bias, _, limit, sharpness = self.old
         jumps = [0.0, *self.targets.jumps]
         wide = 0.0 if math.isinf(sharpness) else sharpness * spread
-        cuts = []
+        rows = []
         for s in (1.0, -1.0):
             centre = s * mean + bias
             inner = [(jump - centre) / spread for jump in jumps]
             edges = [(side * limit - centre) / spread for side in (-1.0, 1.0)]
             deep = max(0.0, min(-edges[0], edges[1])) if limit > 0 else 0.0
             reach = math.sqrt(deep**2 + 2 * exponent) + min(wide, abs(centre) / spread)
-            low, high = -reach, reach
-            points = np.array([low, high, *np.linspace(low, high, 9)[1:-1], *inner, *edges])
-            cuts.append((s, np.unique(np.clip(points, low, high))))
-        return cuts
+            points = np.array([*np.linspace(-reach, reach, 9), *inner, *edges])
+            cuts = np.unique(np.clip(points, -reach, reach))
+            rows += [(s, low, high) for low, high in itertools.pairwise(cuts)]
+        return np.array(rows)
 
-    def _points(self, cuts: list[tuple[float, Array]]) -> tuple[Array, Array, Array, Array, float]:
-        """Selected points: class, g1, weight (sum one), target; and the selected fraction."""
+    def _nodes(self, panels: Array) -> tuple[Array, Array, Array, Array]:
+        """Return 16 nodes for each panel: class, g1, weight (0 if rejected), previous logit."""
         mean, spread, bias, rho, limit, _ = self.old
-        rows = []
-        for s, edges in cuts:
-            half = 0.5 * np.diff(edges)[:, None]
-            g = (edges[:-1, None] + half * (1 + PANEL_X)).ravel()
-            w = (half * PANEL_W).ravel() * (rho if s > 0 else 1 - rho)
-            previous = s * mean + bias + spread * g
-            keep = np.abs(previous) > limit
-            rows.append(np.array([np.full(g.size, s), g, w, previous])[:, keep])
-        s, g, w, previous = np.concatenate(rows, axis=1)
-        if s.size == 0:
-            return s, g, w, previous, 0.0
+        half = 0.5 * (panels[:, 2] - panels[:, 1])[:, None]
+        g = (panels[:, 1][:, None] + half * (1 + PANEL_X)).ravel()
+        s = np.repeat(panels[:, 0], 16)
+        w = (half * PANEL_W).ravel() * np.where(s > 0, rho, 1 - rho)
         w = w * np.exp(-0.5 * g * g) / math.sqrt(2 * math.pi)
-        share = float(w.sum())
-        if share == 0.0:
-            return s, g, w, previous, 0.0
-        return s, g, w / share, self.targets.at(previous), share
+        previous = s * mean + bias + spread * g
+        return s, g, np.where(np.abs(previous) > limit, w, 0.0), previous
 
     def integrals(
         self, new: NewFields, exponent: float, with_labels: bool = False
     ) -> tuple[Array, int]:
-        """The averages over selected points, their share (`MASS`), and the points used.
+        """Return the averages over selected points, their share (`MASS`), and the points used.
 
         Panels are bisected until they agree with their halves.
         """
         tolerance = math.exp(-exponent)
         watched = [*CONVERGED, *(map(position, ("y", "fy", "ky")) if with_labels else ())]
         done, points = np.zeros(COLUMNS), 0
-        pending = [
-            (s, lo, hi) for s, edges in self._cuts(exponent) for lo, hi in itertools.pairwise(edges)
-        ]
+        pending = self._first_panels(exponent)
         whole, sizes = self._panels(new, pending, exponent, with_labels)
         scale = np.abs(whole).sum(axis=0) + 1e-300
         begun = self.effort.panels
         for _ in range(40):
-            halves = [
-                piece
-                for s, lo, hi in pending
-                for piece in ((s, lo, lo + SPLIT * (hi - lo)), (s, lo + SPLIT * (hi - lo), hi))
-            ]
+            s, low, high = pending.T
+            middle = low + SPLIT * (high - low)
+            halves = np.array([s, low, middle, s, middle, high]).T.reshape(-1, 3)
             split, _ = self._panels(new, halves, exponent, with_labels, sizes)
             points += 16 * len(halves)
             both = split.reshape(len(pending), 2, -1).sum(axis=1)
@@ -220,15 +213,14 @@ class GroupIntegrals:
                 done[:] = np.nan if too_many and not good.all() else done
                 break
             bad = np.repeat(~good, 2)
-            pending = [piece for piece, keep in zip(halves, bad, strict=True) if keep]
-            whole = split[bad]
+            pending, whole = halves[bad], split[bad]
         done[:MASS] /= done[MASS]
         return done, points
 
     def _panels(
         self,
         new: NewFields,
-        panels: list[tuple[float, float, float]],
+        panels: Array,
         exponent: float,
         with_labels: bool,
         sizes: Array | None = None,
@@ -236,15 +228,7 @@ class GroupIntegrals:
         """Return the integrals over each panel (class, from, to), zero where nothing is selected,
         and the scales of `noise_averages`.
         """
-        mean, spread, bias, rho, limit, _ = self.old
-        table = np.array(panels)
-        half = 0.5 * (table[:, 2] - table[:, 1])[:, None]
-        g = (table[:, 1][:, None] + half * (1 + PANEL_X)).ravel()
-        s = np.repeat(table[:, 0], 16)
-        w = (half * PANEL_W).ravel() * np.where(s > 0, rho, 1 - rho)
-        w = w * np.exp(-0.5 * g * g) / math.sqrt(2 * math.pi)
-        previous = s * mean + bias + spread * g
-        w = np.where(np.abs(previous) > limit, w, 0.0)
+        s, g, w, previous = self._nodes(panels)
         live = w > 0
         inner = np.zeros((len(ROWS) + len(LABEL_ROWS) * with_labels, g.size))
         if live.any():
@@ -268,9 +252,9 @@ class GroupIntegrals:
         return out, np.ones(5) if sizes is None else sizes
 
     def edges(self, new: NewFields, exponent: float, share: float) -> Array:
-        """Where the integrand jumps, at both thresholds and where the label jumps among selected
-        points: class, g1, density, by how much f, f^2 and k fall, the side of a threshold (else 0),
-        the derivative of the place of a jump in the sharpness.
+        """Return where the integrand jumps, at both thresholds and where the label jumps among
+        selected points: class, g1, density, by how much f, f^2 and k fall, the side of a threshold
+        (else 0), the derivative of the place of a jump in the sharpness.
         """
         mean, spread, bias, rho, limit, _ = self.old
         places = [(side * limit, side, 0.0) for side in (1.0, -1.0)]

@@ -26,7 +26,7 @@ _MOST_PANELS = 1_000_000
 def integrate(
     function: Callable[[Index, Array], Array], rows: Index, edges: Array, tolerance: Array
 ) -> Array:
-    """One integral for each row, from its smallest to its largest edge.
+    """Return one integral for each row, from its smallest to its largest edge.
 
     Arguments:
         function: called with rows, shape (n, 1), and abscissas, shape (n, 16).
@@ -63,7 +63,8 @@ def integrate(
 
 
 def graded(center: Array, left: Array, right: Array, reach: Array) -> Array:
-    """Edges around each center, at distances `left` and `right` times 1, 6, 36, ... up to `reach`.
+    """Return edges around each center, at distances `left` and `right` times 1, 6, 36, ... up to
+    `reach`.
 
     The result has one row a center; a function with a layer of these widths at the center is
     smooth on every panel between the edges.

@@ -108,7 +108,7 @@ def _slope(loss: Loss, p: Array, x: Array) -> Array:
 
 
 def _between(low: Array, high: Array) -> Array:
-    """The middle of a bracket: in asinh x while it is wide, in x once it is narrow."""
+    """Return the middle of a bracket: in asinh x while it is wide, in x once it is narrow."""
     wide = high - low > np.maximum(1.0, 1e-3 * np.abs(low))
     return np.where(
         wide, np.sinh(0.5 * (np.arcsinh(low) + np.arcsinh(high))), low + 0.5 * (high - low)

@@ -71,7 +71,7 @@ class Logits(NamedTuple):
 
 @kernel(allocates=False, internal=True)
 def hermite_size(distance: float, exponent: float) -> int:
-    """Nodes of the Gauss-Hermite rule of error exp(-exponent), or 0 if it would be a long one."""
+    """Return the size of the Gauss-Hermite rule of error exp(-exponent), 0 if it would be long."""
     log_error = 0.0
     for n in range(1, HERMITE_MAX):
         log_error += math.log(n) - 2.0 * math.log(distance)
@@ -93,7 +93,9 @@ def trapezoid_step(distance: float, exponent: float) -> float:
 
 @kernel(allocates=False, internal=True)
 def inner_rule(scale: float, exponent: float, rule: Any) -> int:
-    """Nodes and weights (rows of `rule`) for a function of `scale * x` analytic up to Im = pi."""
+    """Fill in nodes and weights (rows of `rule`) for a function of `scale * x` analytic up to
+    Im = pi; return how many.
+    """
     distance = math.pi / max(scale, 1e-300)
     n = hermite_size(distance, exponent)
     if n > 0:
@@ -111,7 +113,8 @@ def inner_rule(scale: float, exponent: float, rule: Any) -> int:
 
 @kernel(allocates=False, internal=True)
 def clear_length(x: float, longest: float, near: Any, floor: float, exponent: float) -> float:
-    r"""Length of a 16-point panel that starts at x, at most `longest`, of error exp(-exponent).
+    r"""Return the length of a 16-point panel that starts at x, at most `longest`, of error
+    exp(-exponent).
 
     Singularities lie outside the ellipse with the ends as foci if the distances to both ends add up
     to at least length times $\cosh\eta$. `near` lists (real, imaginary) parts of singularities;
@@ -149,8 +152,8 @@ def _panels(
 
 @kernel(allocates=False, internal=True)
 def _branch_points(s: float, old: OldModel, new: Logits, reach: float, near: Any) -> None:
-    r"""Where the prox of class s has branch points as a function of $g_1$; fills the rows of `near`
-    from 1 on.
+    r"""Find where the prox of class s has branch points as a function of $g_1$; fill the rows of
+    `near` from 1 on.
 
     The prox depends on $G = h + c\,p$ alone, with branch points at $-e \pm i\pi$ and $c + e \pm
     i\pi$. The average over new noise of scale b replaces them by growth like $\exp((\mathrm{Im}^2 -
@@ -224,8 +227,8 @@ def _branch_points(s: float, old: OldModel, new: Logits, reach: float, near: Any
 
 @kernel(allocates=False)
 def given_share(sign: float, label: float, rho: float, wrong: Any) -> float:
-    """The share of samples of class `sign` with the given label `label`, both -1 or 1; `wrong` has
-    the share of wrong labels in the negative and in the positive class.
+    """Return the share of samples of class `sign` with the given label `label`, both -1 or 1;
+    `wrong` has the share of wrong labels in the negative and in the positive class.
     """
     flipped: float = wrong[1] if sign > 0.0 else wrong[0]
     return (rho if sign > 0.0 else 1.0 - rho) * (1.0 - flipped if sign == label else flipped)
@@ -233,7 +236,9 @@ def given_share(sign: float, label: float, rho: float, wrong: Any) -> float:
 
 @kernel(allocates=False, internal=True)
 def given_labels(rho: float, wrong: Any, nodes: Any) -> int:
-    """The outer nodes of given labels: one for each pair of class and label that occurs."""
+    """Fill in the outer nodes of given labels, one for each pair of class and label that occurs;
+    return how many.
+    """
     count = 0
     for kind in range(4):
         s = 1.0 - 2.0 * (kind % 2)
@@ -250,8 +255,8 @@ def given_labels(rho: float, wrong: Any, nodes: Any) -> int:
 def outer_rule(
     old: OldModel, new: Logits, exponent: float, near: Any, nodes: Any
 ) -> tuple[int, float]:
-    r"""Nodes over the class s and the previous logit $\tilde h$, given selection; `near` has room
-    for singularities.
+    r"""Fill in nodes over the class s and the previous logit $\tilde h$, given selection; `near`
+    has room for singularities.
 
     Fills the rows of `nodes`: s, g, weight (they sum to one over the selected points), $\tilde h$.
     Returns the number of nodes (-1: too many) and the logarithm of the selected fraction.

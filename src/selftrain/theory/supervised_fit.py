@@ -20,7 +20,7 @@ from .averages.generic.averages import averages_of
 from .exact import solve_exact
 from .geometry.mirror import own_mirrors, treats_classes_alike
 from .geometry.modes import BIAS
-from .geometry.space import space_of, threads_of
+from .geometry.space import mean_variance, space_of, threads_of
 from .step.robust import StepEquations, solve_step
 from .tolerances import TOLERANCE, confirmable, exponent_of
 
@@ -70,7 +70,8 @@ def supervised_model(
     kind, wrong = kind_of(loss, labeler), problem.wrong_labels
     batch = Batch(groups_of, 0.0, math.inf, True, kind, wrong)
     averages = averages_of(0, loss, labeler, labels, batch, room_for(weights.size))
-    equations = StepEquations(0, algebra, averages, ridge, False)
+    softness = [mean_variance(one.covariances[k], one.features) for one, k in groups]
+    equations = StepEquations(0, algebra, averages, ridge, False, np.array(softness))
     with threads_of(space):
         solution = solve_step(equations, exponent_of(tolerance), confirmable(tolerance))
         law: Any

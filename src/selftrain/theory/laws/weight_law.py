@@ -132,16 +132,13 @@ class WeightLaw:
 
 
 def _root(covariance: Array) -> Array:
-    """A lower triangular root of a covariance; steps that hardly differ have pivots of zero."""
+    """Return a lower triangular root; steps that hardly differ have pivots of zero."""
     root, rest = np.zeros_like(covariance), covariance.copy()
     for k in range(len(rest)):
         if rest[k, k] > 0:
             root[k:, k] = rest[k:, k] / math.sqrt(rest[k, k])
             rest[k:, k:] -= np.outer(root[k:, k], root[k:, k])
     return root
-
-
-"""Covariances of the weights of all pairs of steps along a direction."""
 
 
 def weights_of(run: Trajectory) -> WeightLaw:
@@ -160,7 +157,6 @@ class DirectedWeights(WeightLaw):
 
     def __init__(self, run: Trajectory, direction: Array):
         self._units = _units(run)
-        assert run.space is not None
         means, variances = np.full((2, run.m.size), np.nan)
         for t in range(run.good_steps):
             law = run.law(t)
@@ -170,16 +166,14 @@ class DirectedWeights(WeightLaw):
         super().__init__(run, means, variances, partial(_covariance_along, run, direction))
 
     def vector(self, t: int = -1) -> Array:
-        """The mean of the weights of step t, one entry per feature."""
+        """Return the mean of the weights of step t, one entry per feature."""
         run, step = self._trajectory, range(self._trajectory.m.size)[t]
-        assert run.space is not None
         mean = run.space.mean_of(run.law(step), run.problem.test_clusters)
         return np.asarray(self._units[step] * np.asarray(mean, dtype=float))
 
     def along(self, direction: ArrayLike) -> DirectedWeights:
-        """The law of the weights along another direction of the features."""
+        """Return the law of the weights along another direction of the features."""
         u, run = np.asarray(direction, dtype=float), self._trajectory
-        assert run.space is not None
         if u.shape != (run.space.features,):
             accepted = f"must be a vector with {run.space.features} entries"
             raise InvalidInput("direction", direction, accepted)
@@ -188,17 +182,13 @@ class DirectedWeights(WeightLaw):
 
 def _covariance_along(run: Trajectory, u: Array) -> Array:
     """Covariances of the weights of all pairs of steps along a direction."""
-    assert run.space is not None
-    space = run.space
     if run.reuse is not None:
-        return space.along(run.reuse.crossed, u)
-    return _both_sides(_over_pairs(run, _spreads(run), lambda alive: space.along(alive, u)))
+        return run.space.along(run.reuse.crossed, u)
+    return _both_sides(_over_pairs(run, _spreads(run), lambda alive: run.space.along(alive, u)))
 
 
 def overlaps_of(run: Trajectory) -> Array:
     r"""Return $\beta^{(t)}\cdot\beta^{(s)}$ of all pairs of steps."""
-    assert run.space is not None
-    assert run.weight_means is not None
     means = run.weight_means * _units(run)[:, None]
     fluctuating = _over_pairs(run, _spreads(run), run.space.trace)
     overlaps: Array = means @ means.T + _both_sides(fluctuating)
@@ -209,7 +199,6 @@ def response_of(run: Trajectory) -> Array:
     """Return how the weights of step t respond to a linear term in the loss of step s, lower
     triangular.
     """
-    assert run.space is not None
     space = run.space
     first = [answer for _, answer in _chains(run)]
     response = _over_pairs(run, first, lambda alive: space.trace(alive) / space.features)
@@ -217,23 +206,20 @@ def response_of(run: Trajectory) -> Array:
 
 
 def _units(run: Trajectory) -> Array:
-    """The units of the weights of each step."""
+    """Return the units of the weights of each step."""
     if run.fading is None:
         return np.ones(run.m.size)
     return np.ldexp(1.0, -run.fading.exponents)
 
 
 def _spreads(run: Trajectory) -> list[Array]:
-    """The covariance of the weights of each solved step, in its own units."""
-    assert run.weight_spreads is not None
+    """Return the covariance of the weights of each solved step, in its own units."""
     units = _units(run)
     return [run.weight_spreads[t] * units[t] ** 2 for t in range(run.good_steps)]
 
 
 def _chains(run: Trajectory) -> Iterator[tuple[Array, Array]]:
     """Return for each step the factor of the previous weights in the new ones, and the response."""
-    assert run.unknowns is not None
-    assert run.gammas is not None
     inputs = StepInputs(run.problem, run.recipe)
     for t in range(run.good_steps):
         equations = inputs.equations(t, *run.model_before(t))
@@ -254,5 +240,5 @@ def _over_pairs(run: Trajectory, first: list[Array], of: Callable[[Array], Array
 
 
 def _both_sides(lower: Array) -> Array:
-    """A symmetric matrix from its lower triangle."""
+    """Return a symmetric matrix from its lower triangle."""
     return np.where(np.tri(len(lower), dtype=bool), lower, lower.T)

@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -100,7 +99,7 @@ def _error(run: Trajectory, at: int, column: Array) -> Direct:
 
 
 def _in_test(run: Trajectory, name: str, slope: float) -> Direct:
-    """A derivative in rho or delta of the test mixture, by the name of what sets it."""
+    """Return a derivative in rho or delta of the test mixture, by the name of what sets it."""
     problem = run.problem
     if isinstance(problem.test, tuple):
         return {}
@@ -110,8 +109,8 @@ def _in_test(run: Trajectory, name: str, slope: float) -> Direct:
 
 
 def _by_noise(run: Trajectory, wanted: Wanted) -> float:
-    r"""The derivative in $\Delta$ of the test samples, at fixed weights: the variances of the
-    logits and the weights off the best direction, in the metric of the noise, grow with it.
+    r"""Return the derivative in $\Delta$ of the test samples, at fixed weights: the variances of
+    the logits and the weights off the best direction, in the metric of the noise, grow with it.
     """
     if run.problem.clusters is not None:
         return 0.0
@@ -127,7 +126,7 @@ def _q(run: Trajectory, at: int, column: Array) -> None:
 
 
 def _cosine(run: Trajectory, at: int, column: Array, sign: float = 1.0) -> None:
-    """Return the derivatives of the cosine; q^(3/2) would underflow where q does not."""
+    """Fill in the derivatives of the cosine; q^(3/2) would underflow where q does not."""
     best = run.problem.test_clusters.separation
     m, off = float(run.scaled("m")[at]) / best, float(run.scaled("off_best")[at])
     q = m * m + off
@@ -156,7 +155,6 @@ def _selection(run: Trajectory, of: str, at: int, pulls: Array) -> Direct:
     r"""Return the derivatives of the fraction of the batch selected on the right and on the wrong
     side of the plane: $\sum_s p_s H((\pm\text{limit} \mp (m' + sB'))/\sqrt{q'_s})$.
     """
-    assert run.space is not None
     (m, *squares), groups = run.on_batch[at - 1], run.space.groups
     bias, rho = float(run.scaled("bias")[at - 1]), float(run.problem.unlabeled.rho[at - 1])
     limit = 0.0 if of == "pseudo_label_accuracy" else float(run.scaled_thresholds[at - 1])
@@ -197,15 +195,16 @@ def _by_differences(run: Trajectory, function: Callable[[Trajectory], float]) ->
 
         return _differences(moved, now.ravel(), scale.ravel(), value).reshape(now.shape)
 
+    def replaced(name: str) -> Callable[[Array], dict[str, Any]]:
+        return lambda values: {name: values}
+
     slopes = {}
     for name in (*COLUMNS, "unknowns", "weight_means", "weight_spreads"):
         now = np.asarray(getattr(run, name), dtype=float)
-        slopes[name] = slope_in(now, _scales(run, name, now), partial(_named, name))
+        slopes[name] = slope_in(now, _scales(run, name, now), replaced(name))
     wanted.unknowns[:] = slopes["unknowns"]
     wanted.columns[:] = np.column_stack([slopes[name] for name in COLUMNS])
-    laws = slopes["weight_means"], slopes["weight_spreads"]
-    if any(law.any() for law in laws):
-        wanted = wanted._replace(means=laws[0], spreads=laws[1])
+    wanted.means[:], wanted.spreads[:] = slopes["weight_means"], slopes["weight_spreads"]
     for word, names in FIELDS.items():
         given = getattr(run, word)
         for name in names:
@@ -226,10 +225,6 @@ def _by_differences(run: Trajectory, function: Callable[[Trajectory], float]) ->
     for name, own in _in_test(run, "delta", _by_noise(run, wanted)).items():
         direct[name] = np.asarray(direct.get(name, 0.0)) + own
     return Results(value, wanted, direct)
-
-
-def _named(name: str, value: Array) -> dict[str, Any]:
-    return {name: value}
 
 
 def _scales(run: Trajectory, name: str, now: Array) -> Array:
