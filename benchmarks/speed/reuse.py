@@ -15,8 +15,8 @@ from selftrain.mixture.clusters import Clusters
 from selftrain.problem import Problem
 from selftrain.recipe import Recipe
 from selftrain.theory.causal import replicate
-from selftrain.theory.causal.known import before_reuse
 from selftrain.theory.causal.newton import Solved
+from selftrain.theory.causal.setting import before_reuse, setting_of
 from selftrain.theory.causal.solve import run_one_replicate
 from selftrain.theory.causal.step import CausalStep
 from selftrain.theory.solve import solve
@@ -77,7 +77,7 @@ def _problem(steps: int) -> Problem:
 
 def _one(problem: Problem) -> partial[Any]:
     exact = solve(*before_reuse(problem, RECIPE))
-    return partial(run_one_replicate, problem, RECIPE, exact, POINTS)
+    return partial(run_one_replicate, setting_of(problem, RECIPE, exact), POINTS)
 
 
 def _growth() -> Iterator[Line]:
@@ -133,7 +133,7 @@ def _against_substitution() -> Iterator[Line]:
     )
 
 
-def _substituted(stage: CausalStep, starts: list[Any]) -> Solved:
+def _substituted(stage: CausalStep, starts: list[Any], near: Any = None) -> Solved:
     """Solve a step by damped substitution of its conjugates."""
     z, evaluations, change = starts[-1].copy(), 0, np.inf
     while change > 1e-8 and evaluations < MOST_SUBSTITUTIONS:

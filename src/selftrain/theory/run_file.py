@@ -17,7 +17,7 @@ from ..problem import Problem
 from ..protocol import protocol_of
 from ..recipe import Recipe
 from ..runtime.files import stored, write_netcdf
-from .causal.result import Reuse
+from .causal.reuse_record import Reuse
 from .fading import DEGREES, Fading
 from .geometry.space import space_of
 from .stats import STATE, SolverStats

@@ -12,12 +12,12 @@ from typing import Any, overload
 from ..errors import InvalidInput
 from ..fields import number
 from ..problem import Problem
-from ..protocol import Protocol, protocol_of
+from ..protocol import Protocol
 from ..recipe import Recipe
 from ..runtime.progress import ProgressOption, checked_progress
 from .causal.classes import ClassTrajectory
-from .causal.known import before_reuse, ended_early
-from .causal.solve import solve_causal, solve_protocol
+from .causal.setting import Setting, before_reuse, ended_early, setting_of
+from .causal.solve import solve_causal
 from .exact import solve_exact
 from .tolerances import TOLERANCE, TOLERANCES
 from .trajectory import Trajectory
@@ -89,20 +89,19 @@ def solve(
     asked = None if tolerance is None else checked_tolerance(tolerance)
     if isinstance(problem, Protocol):
         _check_protocol(recipe, on_failure, warm_start)
-        return solve_protocol(problem, asked, on_failure, checked_progress(progress))
+        return solve_causal(Setting.of(problem), asked, on_failure, checked_progress(progress))
     problem, recipe = _checked(problem, recipe, on_failure, warm_start)
     checked_progress(progress)
     recipe.at_steps(problem.steps)
     if problem.classes > 2:
-        protocol = protocol_of(problem, recipe)
-        return solve_protocol(protocol, asked, on_failure, progress, (problem, recipe))
+        return solve_causal(setting_of(problem, recipe), asked, on_failure, progress)
     if problem.every_sample_once:
         wanted = TOLERANCE if asked is None else asked
         return solve_exact(problem, recipe, wanted, on_failure, warm_start, progress)
     first = solve(*before_reuse(problem, recipe), on_failure=on_failure, progress=False)
     if first.collapsed_at is not None or first.failure is not None:
         return ended_early(problem, recipe, first)
-    return solve_causal(problem, recipe, asked, on_failure, first, progress)
+    return solve_causal(setting_of(problem, recipe, first), asked, on_failure, progress)
 
 
 def checked_tolerance(tolerance: Any) -> float:

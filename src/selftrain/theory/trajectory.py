@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure, SubFigure
 
     from .causal.laws import TrainingLogits
-    from .causal.replicate import FittedSamples
-    from .causal.result import Reuse
+    from .causal.reuse_record import Reuse
+    from .causal.samples import FittedSamples
     from .fading import Fading
     from .geometry.space import Space
     from .laws import GaussianLogits, LogitLaw, WeightLaw

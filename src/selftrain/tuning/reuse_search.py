@@ -18,7 +18,7 @@ import numpy as np
 from ..arrays import Array
 from ..protocol import protocol_of
 from ..recipe import Recipe
-from ..theory.causal.known import before_reuse
+from ..theory.causal.setting import before_reuse, setting_of
 from ..theory.causal.solve import run_one_replicate
 from ..theory.solve import solve
 from .search import WORST, Search
@@ -53,7 +53,7 @@ class ReuseSearch(Search):
             exact = solve(*before_reuse(self.problem, recipe))
             if exact.collapsed_at is not None:
                 return exact
-        found = run_one_replicate(self.problem, recipe, exact, self.points, self.near)
+        found = run_one_replicate(setting_of(self.problem, recipe, exact), self.points, self.near)
         self.near = found.moves
         return found.trajectory
 

@@ -20,7 +20,8 @@ from ..parameters import LARGEST_RIDGE, LARGEST_SUPERVISED_RIDGE, SMALLEST_RIDGE
 from ..problem import Problem
 from ..protocol import Fit, Protocol, SampleGroup, Use, protocol_of
 from ..recipe import Recipe
-from ..theory.causal.solve import protocol_on_replicate
+from ..theory.causal.setting import Setting
+from ..theory.causal.solve import run_one_replicate
 from ..theory.solve import checked_tolerance, solve
 from ..theory.supervised_fit import supervised_model
 from .variables import checked_bounds
@@ -162,7 +163,7 @@ def _class_fit(problem: Problem, ridge: float, labeled_only: bool, points: int) 
     protocol = Protocol(
         tuple(merged.values()), (Fit(ridge, problem.loss_at(0), uses),), written.test
     )
-    run = protocol_on_replicate(protocol, points)
+    run = run_one_replicate(Setting.of(protocol), points).trajectory
     return SupervisedFit(float(run.error[0]), ridge, math.nan)
 
 

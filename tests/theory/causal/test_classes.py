@@ -17,8 +17,10 @@ from selftrain import Clusters, Problem, Protocol, Recipe, solve
 from selftrain.confusion import class_probabilities
 from selftrain.protocol import Fit, PseudoLabels, SampleGroup, Use, class_basis, protocol_of
 from selftrain.theory.causal.classes import ClassTrajectory
-from selftrain.theory.causal.replicate import CausalRun, PointSource, Setting
+from selftrain.theory.causal.draws import PointSource
+from selftrain.theory.causal.replicate import Replicate
 from selftrain.theory.causal.response import Scores
+from selftrain.theory.causal.setting import Setting
 
 GRAM = np.array([[1.5, 0.2, -0.3], [0.2, 1.2, 0.1], [-0.3, 0.1, 1.0]])
 SHARES = (0.5, 0.3, 0.2)
@@ -206,10 +208,7 @@ def binary_and_scores(fields: dict[str, Any], words: dict[str, Any]) -> tuple[An
     scores = Setting.of(replace(protocol, fits=fits))._replace(
         losses=(Scores(2, squared),) * len(fits)
     )
-    runs = [
-        CausalRun(one, PointSource(2**10, np.random.SeedSequence(4))).solve()
-        for one in (setting, scores)
-    ]
+    runs = [Replicate(one, PointSource(2**10)).solve() for one in (setting, scores)]
     return runs[0], runs[1]
 
 

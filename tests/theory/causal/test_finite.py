@@ -12,7 +12,9 @@ from selftrain import Clusters, Problem, Recipe, simulate, solve
 from selftrain.errors import ConvergenceError, InvalidInput
 from selftrain.theory.causal import solve as causal
 from selftrain.theory.causal.agreement import REPLICATES
-from selftrain.theory.causal.replicate import CausalRun, PointSource
+from selftrain.theory.causal.draws import PointSource
+from selftrain.theory.causal.replicate import Replicate
+from selftrain.theory.causal.setting import setting_of
 
 BASE = {"alpha_l": 0.8, "alpha_u": 2.2, "rho": 0.35, "delta": 0.6, "steps": 3}
 RIDGES = {"lambda_l": 0.05, "lambda_u": 0.03}
@@ -132,13 +134,10 @@ def test_fresh_batches_on_points(fields: dict, words: dict) -> None:
     """Points in place of quadrature from step 0 on: the exact run."""
     problem, recipe = Problem(**BASE, **fields), Recipe(**RIDGES, **words)
     known = solve(problem, recipe)
-    setting = causal.setting_of(problem, recipe, known)
+    setting = setting_of(problem, recipe, known)
     assert setting.begin == 0
     setting = setting._replace(known=setting.known[:1])
-    runs = [
-        CausalRun(setting, PointSource(2**12, seed)).solve()
-        for seed in np.random.SeedSequence(7).spawn(4)
-    ]
+    runs = [Replicate(setting, PointSource(2**12, (number,))).solve() for number in range(4)]
     rough = 3e-4 if not words else 1.5e-3  # a threshold jumps
     q = np.mean([[run.history.square(t) for t in known.t] for run in runs], axis=0)
     np.testing.assert_allclose(q, known.q, rtol=rough)

@@ -16,9 +16,9 @@ from selftrain.simulation.engines.explicit import SeedEngine
 from selftrain.simulation.plan import plan_run
 from selftrain.simulation.run import run_seed
 from selftrain.simulation.seed_record import SeedOptions, SeedRecord
-from selftrain.theory.causal import solve as causal
-from selftrain.theory.causal.known import before_reuse
-from selftrain.theory.causal.replicate import CausalRun, PointSource
+from selftrain.theory.causal.draws import PointSource
+from selftrain.theory.causal.replicate import Replicate
+from selftrain.theory.causal.setting import before_reuse, setting_of
 
 BASE = {"alpha_l": 0.8, "alpha_u": 2.2, "rho": 0.35, "delta": 0.6, "steps": 5}
 RIDGES = {"lambda_l": 0.05, "lambda_u": 0.03}
@@ -113,8 +113,8 @@ def test_an_earlier_teacher_relabels_the_labelled_samples() -> None:
         m, v, bias = (record.values[name] for name in ("m", "v", "bias"))
         found.append([m, m**2 + v, bias])
     exact = solve(*before_reuse(problem, recipe))
-    setting = causal.setting_of(problem, recipe, exact)._replace(protocol=protocol)
-    run = CausalRun(setting, PointSource(2**13, np.random.SeedSequence(0))).solve()
+    setting = setting_of(problem, recipe, exact)._replace(protocol=protocol)
+    run = Replicate(setting, PointSource(2**13)).solve()
     m = run.history.means(setting.test, np.array(run.history.fits))[:, 0, -1]
     theory = np.array([m, [run.history.square(t) for t in range(4)], run.bias[:, 0]])
     error = np.std(found, axis=0, ddof=1) / 4

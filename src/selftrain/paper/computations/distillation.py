@@ -21,7 +21,7 @@ from ...recipe import Recipe
 from ...simulation.simulate import simulate
 from ...sweeps import Computation
 from ...theory.bayes import bayes_error
-from ...theory.causal.known import before_reuse
+from ...theory.causal.setting import before_reuse, setting_of
 from ...theory.causal.solve import run_one_replicate
 from ...theory.solve import solve
 from ...theory.trajectory import Trajectory
@@ -86,7 +86,7 @@ def run_on(points: int, problem: Problem, recipe: Recipe) -> Trajectory:
     assert isinstance(exact, Trajectory)
     if once or exact.collapsed_at is not None:
         return exact
-    run = run_one_replicate(problem, recipe, exact, points).trajectory
+    run = run_one_replicate(setting_of(problem, recipe, exact), points).trajectory
     assert isinstance(run, Trajectory)
     return run
 

@@ -6,11 +6,10 @@ fields of a fit, a sample has
 $$H = \bar h + \sum_r L_{tr} z_r + L_{tt} z_t - \sum_k Y_{tk}\varphi_k,\qquad u^{(t)} = H - X_{tt}
 f^{(t)},\qquad f^{(t)} = k\,\partial_2 l(y^{(t)}, u^{(t)}),$$
 
-with independent Gaussian numbers z (d for every fit that matters) and what it remembers of its own
-slopes, $f^{(t)} = \sum_k\Phi_{tk}\varphi_k$. H is linear in the columns $y = (1, z, \varphi)$ of a
-sample: `CellAverages` has $E[f y]$ and all that its derivatives need. `Cell` averages over
-quasi-Monte Carlo points or a grid. `LinearCell` (squared loss, soft labels, no selection) has
-coefficients on the Gaussian numbers in place of points: its averages are exact.
+with independent Gaussian numbers z (d for every fit that matters) and orthonormal functions
+$\varphi_k$ of its own earlier slopes, $f^{(t)} = \sum_k\Phi_{tk}\varphi_k$. H is linear in the
+columns $y = (1, z, \varphi)$ of a sample: `CellAverages` has $E[f y]$ and all that the derivatives
+of a step need. The averages are over the points of `draws`.
 """
 
 from __future__ import annotations
@@ -22,14 +21,16 @@ import numpy as np
 from scipy.special import ndtr
 
 from ...arrays import Array
+from ...confusion import class_probabilities
 from ...protocol import PseudoLabels, SampleGroup, Use
-from .draws import Draw
-from .response import Binary, EngineLoss
-from .weights import ROUNDED, factor
+from .conditional import ConditionalLogit
+from .draws import Points
+from .response import Binary, Scores
+from .unknowns import factor, inverse
+from .weights import ROUNDED, Fields
 
 BLOCK = 4096
 """Points that are averaged at a time, so that they stay in the cache."""
-
 
 START_POINTS = 256
 """Points on which the stiffness of many components is estimated for a start: the first ones of a
@@ -37,47 +38,19 @@ sequence of low discrepancy, or some of a grid.
 """
 
 NOTHING = np.zeros(0)
-"""In place of averages that nobody asked for."""
-
-
-class Seen(NamedTuple):
-    """What a cell is given of a fit: mean logit, parts along its Gaussian numbers so far, factor of
-    the new one, reactions, strength.
-    """
-
-    mean: Array
-    along: Array
-    new: Array
-    react: Array
-    strength: Array
-
-
-class BeforeNumber(NamedTuple):
-    """Samples before the last Gaussian number of their one logit: the mean of H and its spread;
-    loss, target, weight and strength of the fit (weight 0: the logit is H).
-    """
-
-    center: Array
-    spread: float
-    loss: EngineLoss
-    target: Array
-    weight: Array
-    strength: float
-
-    def above(self, logit: float) -> Array:
-        """Return P(u > logit) of each sample: u grows with H."""
-        pull = np.zeros(self.center.size)
-        used = self.weight > 0
-        if used.any():
-            slope = self.loss.slope(self.target[used], np.full((int(used.sum()), 1), logit))
-            pull[used] = self.strength * self.weight[used] * slope[:, 0]
-        return np.asarray(ndtr((self.center - logit - pull) / self.spread))
+"""Stands for averages that were not asked for."""
 
 
 class CellAverages(NamedTuple):
-    r"""Averages over a cell, y its columns, $D = \partial f/\partial H$, $D' = \partial D/\partial
-    H$: $E[f y]$, $E[f f]$, $E[D]$, and, for derivatives, $E[D y y]$, $E[D f y]$, $E[D' y]$, $E[D f
-    f]$, $E[D' f]$, $E[D D]$. Axes of the components come first, those of the columns last.
+    r"""Averages over a cell, with y its columns, $D = \partial f/\partial H$ and $D' = \partial
+    D/\partial H$. Axes of the components of f, D and D' come first, those of y last.
+
+    Attributes:
+        f: $E[f y]$.
+        square: $E[f f]$.
+        stiffness: $E[D]$.
+        curved, pulled, bent: $E[D y y]$, $E[D f y]$, $E[D' y]$, for derivatives, as the next.
+        pulled_f, bent_f, double: $E[D f f]$, $E[D' f]$, $E[D D]$.
     """
 
     f: Array
@@ -92,59 +65,42 @@ class CellAverages(NamedTuple):
 
 
 class View:
-    """The Gaussian numbers of a group: an orthonormal basis of the weights that it has seen, in
-    coordinates of the basis of its covariance.
+    """An orthonormal basis of the weights that the samples of a cell have seen, one vector in each
+    row, in coordinates of the basis of their covariance. Each has a Gaussian number.
     """
 
     def __init__(self) -> None:
-        self._rows, self.size = np.zeros((0, 0)), 0
-
-    @property
-    def rows(self) -> Array:
-        """The basis, one vector in each row."""
-        return self._rows[: self.size]
+        self.rows: Array = np.zeros((0, 0))
 
     def along(self, part: Array) -> tuple[Array, Array]:
-        """Return coordinates (..., r) of the covariance's basis in this one, and what is off it."""
-        known = self.rows[:, : part.shape[-1]] if self.size else np.zeros((0, part.shape[-1]))
+        """Split coordinates (..., r) into those along this basis and the part off it."""
+        size = part.shape[-1]
+        known = self.rows[:, :size] if len(self.rows) else np.zeros((0, size))
         mine = part @ known.T
         return mine, part - mine @ known
 
     def extend(self, rows: Array) -> list[int]:
-        """Take the weights of a fit; returns the components with a Gaussian number of their own."""
-        lives = []
-        width = rows.shape[1]
-        if not self.size:
-            self._rows = np.zeros((width, width))
+        """Add the weights of a fit; return the components that have a direction of their own."""
+        new = []
+        if not len(self.rows):
+            self.rows = np.zeros((0, rows.shape[1]))
         for j, row in enumerate(rows):
             rest = row
             for _ in range(2):
                 rest = rest - (self.rows @ rest) @ self.rows
             square = float(rest @ rest)
             if square > ROUNDED * float(row @ row):
-                self._rows[self.size] = rest / math.sqrt(square)
-                self.size += 1
-                lives.append(j)
-        return lives
+                self.rows = np.vstack([self.rows, rest / math.sqrt(square)])
+                new.append(j)
+        return new
 
 
 class Kind(NamedTuple):
-    """What samples of a cell have in common: class, given label, and samples per feature."""
+    """What the samples of a cell have in common: class and given label; and samples per feature."""
 
     true: int
     given: int
     share: float
-
-
-def kinds_of(group: SampleGroup, uses: dict[int, Use]) -> list[Kind]:
-    """Return the cells of a group: its classes, each with all given labels where these matter."""
-    kinds = []
-    for k, proportion in enumerate(group.proportions):
-        row = {k: 1.0}
-        if group.label_noise is not None and any(use.needs_given for use in uses.values()):
-            row = {given: p for given, p in enumerate(group.label_noise[k]) if p > 0}
-        kinds += [Kind(k, given, group.alpha * proportion * p) for given, p in row.items()]
-    return kinds
 
 
 class Cell:
@@ -152,87 +108,97 @@ class Cell:
 
     Arguments:
         group: of the samples.
-        loss: of the first fit that matters; `label` sets that of every fit.
         kind: their class and given label.
+        source: the index of their covariance.
         seen: the fits in which their logits matter, in order.
-        draw: the points.
+        loss: of the first fit that matters; `label` sets that of every fit.
+        drawn: the points.
+        exact: whether these are coefficients on (1, z) instead.
     """
 
     def __init__(
-        self, group: SampleGroup, loss: EngineLoss, kind: Kind, seen: tuple[int, ...], draw: Draw
-    ) -> None:
-        self._describe(group, loss, kind, seen)
-        drawn = draw(self.components * len(seen), self.kind)
-        self._noise, self.weights = drawn.noise, drawn.weights
-        self._allocate(len(self.weights))
-
-    def _describe(
-        self, group: SampleGroup, loss: EngineLoss, kind: Kind, seen: tuple[int, ...]
-    ) -> None:
-        self.group, self.loss, self.seen = group, loss, seen
+        self, group: SampleGroup, kind: Kind, source: int, seen: tuple[int, ...], loss: Scores,
+        drawn: Points, exact: bool,
+    ) -> None:  # fmt: skip
+        self.law, self.source, self.seen, self.loss = group.law, source, seen, loss
         self.kind, self.given, self.share = kind
-        self.components = loss.components
-
-    def _allocate(self, points: int) -> None:
-        d, fits = self.components, self.seen[-1] - self.seen[0] + 1
-        self.columns = np.zeros((points, 1 + d * (len(self.seen) + fits + 1)), order="F")
-        self.columns[:, 0] = 1.0
+        self.exact = exact
+        self._noise, self.weights, one = drawn
+        self._alone = self.weights * one  # the mean of a function by itself
+        d, points, fits = loss.components, len(one), seen[-1] - seen[0] + 1
+        self.components, self.points = d, points
+        self.columns = np.zeros((points, 1 + d * (len(seen) + fits + 1)), order="F")
+        self.columns[:, 0] = one
         self.used = 1
         self.view = View()
         self.along: list[int] = []
         self.reactions: list[int] = []
         self.u, self.f = np.zeros((points, d)), np.zeros((points, d))
         self.logits: dict[int, Array] = {}
-        self.before: dict[int, BeforeNumber] = {}
-        self.edge = 0.0
-        self.use = Use(0, 0.0)
+        self.conditional: dict[int, ConditionalLogit] = {}
+        self.rest = self.f
+        self.in_use, self.edge = False, 0.0
         self.made: Array = np.zeros((points, d))
         self.target: Array = self.made
         self.selected = np.ones(points, dtype=bool)
         self.weight: Array = np.zeros(points)
-        self._curvature: Array = np.zeros((points, d, d))
-
-    @property
-    def points(self) -> int:
-        """How many points there are."""
-        return len(self.columns)
+        self._curvature: Array = NOTHING
 
     def place(self, t: int) -> None:
-        """Put the new Gaussian numbers of fit t, if it is seen, into the next columns."""
+        """Put the new Gaussian numbers of fit t into the next columns."""
         d, at = self.components, self.seen.index(t)
         self.columns[:, self.used : self.used + d] = self._noise[:, d * at : d * (at + 1)]
 
-    def combine(self, seen: Seen) -> Array:
-        """Return the coefficients of the columns in H, (..., d, columns)."""
-        size = self.used + seen.new.shape[-1]
-        theta = np.zeros((*seen.mean.shape, size))
-        theta[..., 0] = seen.mean
-        theta[..., self.along] = seen.along
-        theta[..., self.used :] = seen.new
+    def combine(self, mean: Array, along: Array, new: Array, react: Array) -> Array:
+        """Return the coefficients of the columns in H, or derivatives of them, (..., d, columns).
+
+        Arguments:
+            mean: the mean logit, (..., d).
+            along: the parts along the Gaussian numbers so far.
+            new: the factor of the new ones, (..., d, d).
+            react: how far each function of slopes moves the logit.
+        """
+        theta = np.zeros((*mean.shape, self.used + new.shape[-1]))
+        theta[..., 0] = mean
+        theta[..., self.along] = along
+        theta[..., self.used :] = new
         known = len(self.reactions)
         if known:  # samples have no part in the fits before their first
-            theta[..., self.reactions] = -seen.react[..., -known:]
+            theta[..., self.reactions] = -react[..., -known:]
         return theta
 
-    def label(self, use: Use, loss: EngineLoss, edge: float) -> None:
-        """Set targets and weights of a fit; `edge` is the threshold on the margin."""
-        self.use, self.loss, given = use, loss, loss.codes[self.given]
+    def look(self, fields: Fields, mean: Array) -> tuple[Array, Array, Array]:
+        """Return the coefficients of the columns in H, the factor of the new Gaussian number, and
+        what that number has of known ones which these samples have not seen.
+        """
+        along, off = self.view.along(fields.along)
+        new = factor(fields.rest + off @ off.T)
+        return self.combine(mean, along, new, fields.react), new, inverse(new) @ off
+
+    def label(self, use: Use, loss: Scores, edge: float) -> None:
+        """Set targets and weights of a fit that uses these samples; `edge` is the threshold on the
+        margin.
+        """
+        self.in_use, self.loss, self.edge = True, loss, edge
         if use.labels is None:
-            self.target = np.tile(given, (self.points, 1))
-            self.weight = np.full(self.points, use.weight)
+            self.target, self.weight = self._given_target(), np.full(self.points, use.weight)
             return
-        self.edge = edge
         logits = self.logits[use.labels.teacher]
         self.target = self.made = loss.labels(use.labels, logits)
-        self.selected = loss.margin(logits) > edge
+        self.selected = np.ones(self.points, dtype=bool)
+        if edge > 0:
+            self.selected = loss.margin(logits) > edge
         if use.labels.agree:
             self.selected &= loss.predicted(logits) == self.given
         self.weight = np.where(self.selected, use.weight, 0.0)
         if use.given > 0:  # losses are affine in their targets: their mean is that of a mixture
             share = (self.weight / (use.given + self.weight))[:, None]
-            self.target = share * self.made + (1.0 - share) * given
+            self.target = share * self.made + (1.0 - share) * self._given_target()
             self.weight = use.given + self.weight
         self.u[:] = logits
+
+    def _given_target(self) -> Array:
+        return np.asarray(self.columns[:, :1] * self.loss.codes[self.given])
 
     def averages(self, theta: Array, strength: Array, slopes: bool) -> CellAverages:
         """Return the averages at coefficients of the columns; with `slopes`, for derivatives."""
@@ -250,11 +216,12 @@ class Cell:
             )  # fmt: skip
             wf = w[:, None] * own
             square += wf.T @ own
-            stiffness += np.tensordot(w, answer, axes=1)
+            stiffness += np.tensordot(self._alone[here], answer, axes=1)
             if not slopes:
                 f += wf.T @ y
                 continue
-            wd = (w[:, None, None] * answer).reshape(-1, d * d)
+            answer = answer.reshape(-1, d * d)
+            wd = w[:, None] * answer
             pulled = (wd[:, :, None] * own[:, None, :]).reshape(-1, d**3)
             bent = w[:, None] * bend.reshape(-1, d**3)
             both = np.concatenate([wf, pulled, bent], axis=1).T @ y
@@ -263,7 +230,7 @@ class Cell:
             cubes[1] += both[d + d**3 :]
             fours[0] += pulled.T @ own
             fours[1] += bent.T @ own
-            double += wd.T @ answer.reshape(-1, d * d)
+            double += (self._alone[here, None] * answer).T @ answer
             for j in range(d):
                 root = y * np.sqrt(np.maximum(wd[:, j * d + j], 0.0))[:, None]  # or rounding
                 curved[j, j] += root.T @ root
@@ -293,7 +260,7 @@ class Cell:
         """Return $E[D]$ at those logits, for a strength; of many components, on some points."""
         if self.components == 1:
             bent = self._curvature / (1.0 + float(strength[0, 0]) * self._curvature)
-            return np.asarray(np.tensordot(self.weights, bent, axes=1))
+            return np.asarray(np.tensordot(self._alone, bent, axes=1))
         alike, one = self.weights[0] == self.weights.max(), np.eye(self.components)
         some = slice(START_POINTS) if alike else slice(None, None, 1 + self.points // START_POINTS)
         curved, weights = self._curvature[some], self.weights[some]
@@ -304,37 +271,68 @@ class Cell:
         """See fit t before the first use: the logits are Gaussian."""
         self.place(t)
         along, off = self.view.along(rows)
-        theta = self.combine(Seen(mean, along, factor(off @ off.T), np.zeros((1, 0)), NOTHING))
+        theta = self.combine(mean, along, factor(off @ off.T), NOTHING)
         self.logits[t] = self.columns[:, : theta.shape[1]] @ theta.T
         self.remember(t, theta, 0.0)
-        self._keep_numbers(self.view.extend(rows))
+        self.finish(t, rows, np.zeros((self.points, 0)))
 
     def remember(self, t: int, theta: Array, strength: float) -> None:
-        """Store what the law of the one logit of fit t needs; strength 0 if the fit does not use
+        """Store the conditional law of the one logit of fit t; strength 0: the fit does not use
         these samples.
         """
         if isinstance(self.loss, Binary):
             center = self.columns[:, : self.used] @ theta[0, : self.used]
             weight = self.weight if strength > 0 else np.zeros(self.points)
             spread = max(float(theta[0, self.used]), 1e-290)
-            self.before[t] = BeforeNumber(
+            self.conditional[t] = ConditionalLogit(
                 center, spread, self.loss, self.target, weight, strength
             )  # fmt: skip
 
-    def _keep_numbers(self, lives: list[int]) -> None:
-        for place, component in enumerate(lives):
-            if place < component:  # an earlier component brought no direction of its own
-                self.columns[:, self.used] = self.columns[:, self.used + component - place]
-            self.along.append(self.used)
+    def follow(self, t: int, fields: Fields, mean: Array, remember: bool) -> None:
+        """Take the logits at the weights of fit t, trained ones if it uses these samples.
+
+        Arguments:
+            remember: whether to store the conditional law of the logits.
+        """
+        self.place(t)
+        theta = self.look(fields, mean)[0]
+        self.logits[t] = self.columns[:, : theta.shape[1]] @ theta.T
+        if self.in_use:
+            self.averages(theta, fields.strength, False)
+            self.logits[t] = self.u.copy()
+        if remember:
+            self.remember(t, theta, float(fields.strength[0, 0]) if self.in_use else 0.0)
+
+    def finish(self, t: int, rows: Array, new: Array) -> None:
+        """Take the Gaussian numbers of fit t and the new functions of slopes.
+
+        Arguments:
+            rows: the weights of fit t in the basis of the covariance.
+            new: the new functions, (points, 0 or d).
+        """
+        if t in self.seen:
+            for place, component in enumerate(self.view.extend(rows)):
+                if place < component:  # an earlier component brought no direction of its own
+                    self.columns[:, self.used] = self.columns[:, self.used + component - place]
+                self.along.append(self.used)
+                self.used += 1
+        for column in new.T:
+            self.columns[:, self.used] = column
+            self.reactions.append(self.used)
             self.used += 1
+
+    def forget(self, needed: set[int]) -> None:
+        """Drop the logits that no later fit asks for."""
+        self.logits = {t: logit for t, logit in self.logits.items() if t in needed}
+        self.conditional = {t: law for t, law in self.conditional.items() if t in needed}
 
     def with_functions(self, values: Array, count: int) -> Array:
         """Return the sums over products of values (points, d) with the functions of slopes; zero
         for those before the first use, (d, count).
         """
         sums, known = np.zeros((values.shape[1], count)), len(self.reactions)
-        weighted = self.share * self.weights[:, None] * values
         if known:  # products with all columns: a choice of columns would be a copy
+            weighted = self.share * self.weights[:, None] * values
             products = weighted.T @ self.columns[:, : self.used]
             sums[:, count - known :] = products[:, self.reactions]
         return sums
@@ -350,45 +348,30 @@ class Cell:
         """Return the sums over products of functions of slopes, (count, count)."""
         gram, known = np.zeros((count, count)), len(self.reactions)
         if known:
-            functions = self.columns[:, self.reactions]
-            gram[-known:] = self.with_functions(functions, count)
+            gram[-known:] = self.with_functions(self.columns[:, self.reactions], count)
         return gram
-
-    def finish(self, t: int, rows: Array, new: Array, logits: Array) -> None:
-        """Take the solution of fit t: logits, Gaussian number, and new functions of slopes.
-
-        Arguments:
-            rows: the weights of fit t in the basis of the covariance.
-            new: the new functions, (points, 0 or d).
-            logits: at fit t, if it is seen.
-        """
-        if t in self.seen:
-            self.logits[t] = logits
-            self._keep_numbers(self.view.extend(rows))
-        for column in new.T:
-            self.columns[:, self.used] = column
-            self.reactions.append(self.used)
-            self.used += 1
-
-    def forget(self, needed: set[int]) -> None:
-        """Drop the logits that no later fit asks for."""
-        self.logits = {t: logit for t, logit in self.logits.items() if t in needed}
-        self.before = {t: known for t, known in self.before.items() if t in needed}
 
     def quality(self, made: PseudoLabels) -> tuple[float, float, float, float]:
         """Return samples, selected ones, right labels, right and selected labels, per feature.
 
-        With one logit the average over its last Gaussian number is exact: no count jumps.
+        Exact moments have the probability of each class. With one logit the average over its last
+        Gaussian number is exact: no count jumps.
         """
-        if made.teacher in self.before and not made.agree:
-            before, edge = self.before[made.teacher], self.edge
-            high, low, positive = (before.above(at) for at in (edge, -edge, 0.0))
-            right = positive if self.kind else 1.0 - positive
-            both = high if self.kind else 1.0 - low
-            parts = (high + 1.0 - low, right, both)
+        if self.exact:
+            mean, *spread = self.logits[made.teacher]
+            noise = np.array(spread)
+            chances = class_probabilities(self.loss.basis, mean, noise.T @ noise)
+            right = self.share * float(chances[self.kind])
+            return self.share, self.share, right, right
+        if made.teacher in self.conditional and not made.agree:
+            z = self.conditional[made.teacher].number_at(np.array([[self.edge, -self.edge, 0.0]]))
+            high, _, positive = ndtr(-z).T
+            low, negative = ndtr(z[:, 1]), ndtr(z[:, 2])
+            correct = positive if self.kind else negative
+            parts = (high + low, correct, high if self.kind else low)
         else:
-            right = self.loss.predicted(self.logits[made.teacher]) == self.kind
-            parts = (self.selected, right, right & self.selected)
+            counted = self.loss.predicted(self.logits[made.teacher]) == self.kind
+            parts = (self.selected, counted, counted & self.selected)
         selected, correct, chosen = (self.share * float(self.weights @ part) for part in parts)
         return self.share, selected, correct, chosen
 
@@ -401,16 +384,7 @@ class Cell:
         """Return the samples with given labels per feature, or with made ones (selected), and the
         sum of their losses with these labels.
         """
-        share, target = self.share * self.weights, np.tile(self.loss.codes[self.given], (1, 1))
-        if not given:
-            share, target = share * self.selected, self.made
-        losses = self.loss.value(np.broadcast_to(target, self.u.shape), self.u)
-        return float(share.sum()), float(share @ losses)
-
-
-def seen_by(group_uses: dict[int, Use]) -> tuple[int, ...]:
-    """Return the fits in which the logits of a group matter: its own, and those of its teachers."""
-    labels: list[PseudoLabels] = [
-        use.labels for use in group_uses.values() if use.labels is not None
-    ]
-    return tuple(sorted({*group_uses, *(made.teacher for made in labels)}))
+        target = self._given_target() if given else self.made
+        used = np.ones(self.points) if given else self.selected
+        losses = self.share * self.weights * self.loss.value(target, self.u)
+        return self.share * float(self._alone @ used), float(losses @ used)

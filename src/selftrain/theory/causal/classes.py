@@ -6,7 +6,6 @@ scores $\mp u/2$ of their logit u.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -23,11 +22,9 @@ from ...protocol import Protocol, class_basis
 from ...recipe import Recipe
 from ..solved_run import SolvedRun
 from ..stats import SolverStats
-from .agreement import accuracy_of_mean
 from .laws import TrainedScores, chosen_samples, samples_of_fits
-from .observed import Observed, observe
-from .replicate import MEASURED, FittedSamples, Outcome, Replicate, Setting
 from .response import engine_loss
+from .samples import FittedSamples
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -211,56 +208,3 @@ def largest_score(mean: Array, covariance: Array) -> Array:
     """Return the probability that each of K scores of sum zero is the largest."""
     basis = class_basis(mean.size)
     return class_probabilities(basis, mean @ basis, basis.T @ covariance @ basis)
-
-
-def class_trajectory(
-    origin: tuple[Problem | None, Recipe | None], setting: Setting, runs: Sequence[Replicate],
-    outcome: Outcome,
-) -> ClassTrajectory:  # fmt: skip
-    """Return the mean over replicates, in scores; `origin` is what the protocol was written for."""
-    basis, end = setting.losses[0].basis, outcome.end
-    each = [observe(run, setting) for run in runs]
-    seen = Observed(*(np.mean(values, axis=0) for values in zip(*each, strict=True)))
-    measured = np.mean([run.measured for run in runs], axis=0)
-    shares = np.mean([run.shares for run in runs], axis=0)
-    steps = np.arange(len(setting.protocol.fits))
-    accuracy = np.where(steps < end, outcome.accuracy, np.nan)
-    points = np.where(steps < end, float(outcome.points), 0.0)
-    starts = tuple("no update" if t < end else "" for t in steps)
-    spent = outcome.evaluations.astype(float)
-    stats = SolverStats(outcome.tolerance, spent, points, accuracy, starts)
-    arrays = {
-        "m": basis @ seen.m,
-        "bias": seen.bias @ basis.T,
-        "q_matrix": basis @ seen.square @ basis.T,
-        "covariances": basis @ seen.covariance @ basis.T,
-        "overlaps": seen.pairs * float(basis[:, 0] @ basis[:, 0]),
-        "chi": seen.chi,
-        **dict(zip(MEASURED, measured, strict=True)),
-    }
-    for values in arrays.values():
-        values[end:] = np.nan
-    result = ClassTrajectory(
-        setting.protocol, **arrays, label_shares=shares, error_accuracy=np.zeros(len(steps)),
-        stats=stats, collapsed_at=outcome.collapsed_at, failure=outcome.failure,
-        problem=origin[0], recipe=origin[1],
-    )  # fmt: skip
-    object.__setattr__(result, "error_accuracy", _error_accuracy(result, each, basis))
-    return result
-
-
-def _error_accuracy(run: ClassTrajectory, each: Sequence[Observed], basis: Array) -> Array:
-    """How well the error is known: from those of all replicates, or from the state's accuracy."""
-    if len(each) == 1:
-        return np.asarray(run.stats.accuracy)
-    shares, errors = np.array(run.protocol.test.proportions), []
-    for seen in each:
-        error = np.full(len(run.t), np.nan)
-        for t in range(run.good_steps):
-            chances = [
-                class_probabilities(basis, seen.m[t, :, k] + seen.bias[t], seen.covariance[t, k])[k]
-                for k in range(len(shares))
-            ]
-            error[t] = 1.0 - shares @ chances
-        errors.append(error)
-    return accuracy_of_mean(np.array(errors), np.ones(len(run.t)))

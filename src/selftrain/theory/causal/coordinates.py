@@ -129,6 +129,14 @@ class Coordinates:
             full = full + np.kron(q, self.sources[a].sigma)
         return np.asarray(np.linalg.inv(full))
 
+    def mean_gain(self, gain: Array, size: int) -> float:
+        r"""Return $\mathrm{tr}\,G/N$, the mean over the components of the logit."""
+        if self.by_modes:
+            traces = np.trace(gain, axis1=1, axis2=2)
+        else:
+            traces = np.diag(gain).reshape(size, -1).sum(axis=0)
+        return float(self.copies @ traces) / (size * self.features)
+
     def apply(self, gain: Array, x: Array) -> Array:
         """Apply G to weights (..., d, n, c)."""
         size = x.shape[-3]

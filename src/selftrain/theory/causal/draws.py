@@ -1,15 +1,14 @@
-r"""Points for the average over samples: scrambled Sobol points as Gaussian numbers, or a grid where
-few numbers make a sample.
+r"""Points for the averages over samples.
 
-A sample needs one Gaussian number for every fit in which its logit matters. The first coordinate of
-the points, the best one, goes to the logit that labels the sample first. Up to four numbers, and
-without jumps, a product of Gauss-Hermite rules is better than any sample.
+A sample needs one Gaussian number (for each component of the logit) for every fit in which its
+logit matters. The numbers of a replicate are scrambled Sobol points, whose first and best
+coordinate goes to the logit that labels the sample first. Up to four numbers, and without jumps, a
+product of Gauss-Hermite rules is better than any sample. Where everything is linear in the numbers
+no points are needed: a function is its coefficients on (1, z), which take the place of its values.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -26,14 +25,56 @@ _EDGE = 2.0**-34
 
 
 class Points(NamedTuple):
-    """Standard normal numbers, one point each, and the weights of the points, of sum one."""
+    """Standard normal numbers z on points, such that the mean of a b is the weighted sum of their
+    values; `one` has the values of the constant 1.
+    """
 
     noise: Array
     weights: Array
+    one: Array
 
 
-Draw = Callable[[int, int], Points]
-"""The points of a group, from how many numbers make a sample, and the class."""
+class PointSource(NamedTuple):
+    """Where the points of a replicate come from: scrambled Sobol points, a grid, or (no points and
+    no level) exact moments.
+
+    Attributes:
+        points: how many Sobol points a class of a group has.
+        replicate: the number of the replicate; empty: the one of a search.
+        level: nodes of a grid along the first number; two thirds of that along the others.
+    """
+
+    points: int = 0
+    replicate: tuple[int, ...] = ()
+    level: int = 0
+
+    @property
+    def exact(self) -> bool:
+        """Whether averages are exact."""
+        return self.points == 0 and self.level == 0
+
+    @property
+    def work(self) -> float:
+        """About how many points there are, as a measure of the work."""
+        return float(max(self.points, self.level**3, 1))
+
+    def draw(self, group: int, kind: int, classes: int, dimensions: int) -> Points:
+        """Return the points of one class of a group.
+
+        Two classes have mirrored points, so a problem that treats them alike stays so.
+        """
+        if self.exact:
+            numbers = np.eye(1 + dimensions)
+            return Points(numbers[:, 1:], np.ones(1 + dimensions), numbers[0])
+        if self.level:
+            noise, weights = grid(self.level, dimensions)
+        else:
+            key = (*self.replicate, group) if classes == 2 else (*self.replicate, group, kind)
+            seed = np.random.SeedSequence(self.points, spawn_key=key)
+            noise = normals(self.points, dimensions, seed)
+            noise = -noise if classes == 2 and kind == 0 else noise
+            weights = np.full(self.points, 1.0 / self.points)
+        return Points(noise, weights, np.ones(len(weights)))
 
 
 def normals(points: int, dimensions: int, seed: np.random.SeedSequence) -> Array:
@@ -48,29 +89,8 @@ def normals(points: int, dimensions: int, seed: np.random.SeedSequence) -> Array
     return np.asfortranarray(ndtri(np.clip(uniform, _EDGE, 1.0 - _EDGE)))
 
 
-def scrambled(points: int, seeds: Sequence[np.random.SeedSequence]) -> Draw:
-    """Return scrambled Sobol points of equal weight: one seed for each class, or one for two
-    classes, whose points are mirrored: a problem that treats them alike stays so.
-    """
-    return partial(_scrambled, points, seeds)
-
-
-def grid(level: int) -> Draw:
-    """Return a product of Gauss-Hermite rules: `level` nodes along the first number, two thirds of
-    that along the others.
-    """
-    return partial(_grid, level)
-
-
-def _scrambled(
-    points: int, seeds: Sequence[np.random.SeedSequence], dimensions: int, kind: int
-) -> Points:
-    mirrored = len(seeds) == 1 and kind == 0
-    noise = normals(points, dimensions, seeds[kind % len(seeds)])
-    return Points(-noise if mirrored else noise, np.full(points, 1.0 / points))
-
-
-def _grid(level: int, dimensions: int, kind: int) -> Points:
+def grid(level: int, dimensions: int) -> tuple[Array, Array]:
+    """Return nodes and weights of a product of Gauss-Hermite rules."""
     sizes = [level] + [2 * level // 3] * (dimensions - 1)
     rules = [roots_hermitenorm(size) for size in sizes]
     nodes = np.meshgrid(*(x for x, _ in rules), indexing="ij")
@@ -78,4 +98,4 @@ def _grid(level: int, dimensions: int, kind: int) -> Points:
     noise = np.stack([axis.ravel() for axis in nodes], axis=1)
     weights = np.prod([axis.ravel() for axis in shares], axis=0)
     heavy = weights > NEGLIGIBLE
-    return Points(np.asfortranarray(noise[heavy]), weights[heavy])
+    return np.asfortranarray(noise[heavy]), weights[heavy]

@@ -7,7 +7,6 @@ scores are weighted points: `TrainedScores`.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -22,23 +21,23 @@ from ...protocol import Protocol
 from ...runtime.parallel import one_thread
 from ..averages.quadrature.prox import proximal
 from ..laws.logits import LogitSample
-from .replicate import CausalRun, FittedSamples, PointSource, Setting
+from .draws import PointSource
+from .replicate import Replicate
+from .samples import FittedSamples
+from .setting import Setting
 
 LAW_POINTS = 2**12
 """Points of a law, for each class and group."""
 
 _BLOCK = 256
-_ROOT_2PI = math.sqrt(2 * math.pi)
 
 
 def samples_of_fits(protocol: Protocol, fits: int) -> list[list[FittedSamples]]:
     """Return the samples of the first fits of a protocol, solved on one replicate."""
     setting = Setting.of(protocol)._replace(last=fits - 1)
-    source = PointSource(LAW_POINTS, np.random.SeedSequence(LAW_POINTS))
-    run = CausalRun(setting, source, keep_samples=True)
     with one_thread():
-        run.solve()
-    return run.samples
+        run = Replicate(setting, PointSource(LAW_POINTS), keep_samples=True)
+        return run.solve().samples
 
 
 def chosen_samples(
@@ -154,12 +153,11 @@ class TrainingLogits:
         counts = rng.multinomial(size, self._masses / self._masses.sum())
         drawn = []
         for part, count in zip(self._parts, counts, strict=True):
-            before = part.before
-            assert before is not None
+            law = part.conditional
+            assert law is not None
             at = rng.choice(part.shares.size, count, p=part.shares / part.shares.sum())
-            field = before.center[at] + before.spread * rng.standard_normal(count)
-            pull = before.strength * before.weight[at]
-            u = proximal(self._loss, before.target[at, 0], field, pull)
+            field = law.center[at] + law.spread * rng.standard_normal(count)
+            u = proximal(self._loss, law.target[at, 0], field, law.pull[at])
             drawn.append((np.full(count, part.true), part.previous[at, 0], u, part.selected[at]))
         order = rng.permutation(size)
         return LogitSample(*(np.concatenate(all)[order] for all in zip(*drawn, strict=True)))
@@ -174,30 +172,18 @@ class TrainingLogits:
         points = u.ravel()
         result, total = np.zeros(points.shape), 0.0
         for part in self._parts:
+            law = part.conditional
+            assert law is not None
+            share = part.shares.copy()
             if y is not None and part.true != y:
                 continue
-            chosen = np.full(part.shares.size, True)
             if selected is not None:
-                chosen = part.selected == selected
-            share = part.shares[chosen]
+                share[part.selected != selected] = 0.0
             total += float(share.sum())
             for begin in range(0, points.size, _BLOCK):
-                here = slice(begin, begin + _BLOCK)
-                result[here] += share @ self._profile(part, chosen, points[None, here], density)
+                here = points[None, begin : begin + _BLOCK]
+                profile = law.density(here) if density else ndtr(law.number_at(here))
+                result[begin : begin + _BLOCK] += share @ profile
         if total == 0:
             raise InvalidInput("selected", selected, f"step {self.t} has no such sample")
         return (result / total).reshape(u.shape)
-
-    def _profile(
-        self, part: FittedSamples, chosen: NDArray[np.bool_], u: Array, density: bool
-    ) -> Array:
-        before = part.before
-        assert before is not None
-        target, center = before.target[chosen], before.center[chosen, None]
-        strength = before.strength * before.weight[chosen, None]
-        pull = np.where(strength > 0, strength * self._loss.slope(target, u), 0.0)
-        z = (u + pull - center) / before.spread
-        if not density:
-            return np.asarray(ndtr(z))
-        stretch = 1.0 + strength * self._loss.curvature(target, u)
-        return np.asarray(stretch * np.exp(-0.5 * z * z) / (_ROOT_2PI * before.spread))

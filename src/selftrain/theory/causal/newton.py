@@ -7,7 +7,7 @@ weights (a test that does not depend on units). A Jacobian is used again while s
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import lu_factor, lu_solve
@@ -15,7 +15,7 @@ from scipy.linalg import lu_factor, lu_solve
 from ...arrays import Array
 from ...errors import ConvergenceError
 from .starts import large_ridge_start
-from .step import CausalStep, Evaluation, exact_averages
+from .step import CausalStep, Evaluation
 
 REMAINS, REMAINS_EXACTLY, REMAINS_OF_SCORES = 1e-10, 1e-14, 1e-8
 """The error that the last step of Newton's method may leave, relative to the weights: on points
@@ -116,17 +116,17 @@ def _newton(
     most = MOST_SUGGESTED if suggested or few else MOST_NEWTON
     shortest = 1.0 if suggested else SMALLEST_FRACTION
     remains = REMAINS if stage.layout.components == 1 else REMAINS_OF_SCORES
-    if exact_averages(stage.members):
+    if stage.exact:
         remains = REMAINS_EXACTLY
     z, evaluations, size = start.copy(), 1, np.inf
     here = stage.evaluate(z, near is None)
-    system, ratio = System.of(here) if near is None else near.again(), 1.0
+    system, used, ratio = near or System(here), near is not None, 1.0
     for _ in range(most):
         step, size = system.step(here.residual)
         if not np.isfinite(size):
             break
         # a new Jacobian leaves the square of its step, an old one the same share as before
-        left = ratio if system.used else size
+        left = ratio if used else size
         if size * left <= remains and stage.knows(z, step):
             return Solved(stage.moved(z, step, 1.0), evaluations, system)
         fraction = 1.0
@@ -141,39 +141,26 @@ def _newton(
             fraction *= 0.5
             if fraction < shortest:
                 raise _Stuck(evaluations, size)
-        z, here, ratio, system.used = moved, following, simplified / size, True
+        z, here, ratio, used = moved, following, simplified / size, True
         if following.jacobian is None and not ratio <= CONTRACTS:
             here = stage.evaluate(z, True)
             evaluations += 1
         if here.jacobian is not None:
-            system = System.of(here)
+            system, used = System(here), False
     raise _Stuck(evaluations, size)
 
 
 class System:
     """A factorised Jacobian, rows brought to size one, and what its steps mean for the weights."""
 
-    def __init__(self, factors: Any, scale: Array, primal: Array) -> None:
-        self._factors, self._scale, self._primal = factors, scale, primal
-        self.used = False
-
-    @classmethod
-    def of(cls, at: Evaluation) -> System:
+    def __init__(self, at: Evaluation) -> None:
         assert at.jacobian is not None
         assert at.primal is not None
         scale = np.abs(at.jacobian).max(axis=1)
-        good = bool(np.all(np.isfinite(scale)) and np.all(scale > 0))
-        good = good and bool(np.all(np.isfinite(at.primal)))
-        factors = lu_factor(at.jacobian / scale[:, None], check_finite=False) if good else None
-        if factors is not None and np.any(np.diag(factors[0]) == 0):
-            factors = None
-        return cls(factors, scale, at.primal)
-
-    def again(self) -> System:
-        """Return the same system, as one that was used before."""
-        system = System(self._factors, self._scale, self._primal)
-        system.used = True
-        return system
+        self._scale, self._primal, self._factors = scale, at.primal, None
+        if np.all(np.isfinite(scale) & (scale > 0)) and np.all(np.isfinite(at.primal)):
+            factors = lu_factor(at.jacobian / scale[:, None], check_finite=False)
+            self._factors = factors if np.all(np.diag(factors[0])) else None
 
     @property
     def size(self) -> int:

@@ -1,19 +1,29 @@
-"""What samples see of the fits of a replicate."""
+"""What test samples see of the fits of a replicate, and how far replicates are apart in it."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from ...arrays import Array
-from .replicate import Replicate, Setting
+from ...confusion import class_probabilities
+from .replicate import Replicate
+from .setting import Setting
 
 
 class Observed(NamedTuple):
-    """What samples see of the fits of a replicate, arrays over t, in components of the logit: means
-    of the classes (d, K), bias (d), products of the weights (d, d), covariances of the logits of
-    each class (K, d, d), products of the weights of all pairs of fits, responses.
+    """What test samples see of the fits; arrays over t, in the d components of the logit, NaN where
+    a fit was not solved.
+
+    Attributes:
+        m: mean logits of the classes without bias, (T+1, d, K).
+        bias: (T+1, d).
+        square: products of the weights, (T+1, d, d).
+        covariance: of the logits of each class, (T+1, K, d, d).
+        pairs: products of the weights of all pairs of fits, summed over components.
+        chi: mean response of a weight.
     """
 
     m: Array
@@ -23,14 +33,46 @@ class Observed(NamedTuple):
     pairs: Array
     chi: Array
 
+    @property
+    def q(self) -> Array:
+        """The squared norm of the weights."""
+        return np.asarray(np.trace(self.square, axis1=1, axis2=2))
+
+    def states(self, length: float) -> tuple[Array, Array]:
+        r"""Return all that replicates must agree on, (quantities, T+1), and the scale of each.
+
+        These are means, biases, products of the weights, overlaps with the fit before, covariances
+        and $\ln\chi$. Scales are those of the weights, `length` the unit of the means.
+        """
+        q = self.q
+        norm = np.sqrt(q) * length
+        before = np.append(np.nan, np.diag(self.pairs, -1))
+        both = np.sqrt(q * np.append(np.nan, q[:-1]))  # of an overlap of two fits, both norms
+        noise = np.trace(self.covariance, axis1=2, axis2=3).mean(axis=1)
+        parts = [
+            (self.m, norm), (self.bias, norm + np.abs(self.bias).max(axis=1)), (self.square, q),
+            (before, both), (self.covariance, noise), (np.log(self.chi), np.ones(q.size)),
+        ]  # fmt: skip
+        flat = [(values.reshape(q.size, -1).T, scale) for values, scale in parts]
+        states = np.concatenate([values for values, _ in flat])
+        return states, np.concatenate([np.tile(scale, (len(v), 1)) for v, scale in flat])
+
+    def error(self, proportions: Sequence[float], basis: Array) -> Array:
+        """Return P(predicted class is wrong) of every fit, for class proportions."""
+        errors = np.full(len(self.chi), np.nan)
+        for t in np.flatnonzero(np.isfinite(self.chi)):
+            seen = zip(self.m[t].T + self.bias[t], self.covariance[t], strict=True)
+            right = [class_probabilities(basis, *law)[k] for k, law in enumerate(seen)]
+            errors[t] = 1.0 - np.array(proportions) @ right
+        return errors
+
 
 def observe(run: Replicate, setting: Setting) -> Observed:
-    """Return what test samples see of a replicate; NaN where it was not solved."""
-    space, history, fits = setting.space, run.history, len(setting.protocol.fits)
+    """Return what test samples see of a replicate."""
+    space, history, fits = setting.space, run.history, setting.fits
     w = np.array(history.fits)
     solved, test = len(w), space.sets[setting.test]
     flat = w.reshape(*w.shape[:2], -1)
-    square = flat @ flat.transpose(0, 2, 1)
     pairs = np.full((fits, fits), np.nan)
     pairs[:solved, :solved] = np.einsum("tjx,sjx->ts", flat, flat)
     seen = {}
@@ -39,12 +81,17 @@ def observe(run: Replicate, setting: Setting) -> Observed:
         seen[a] = flat @ image.transpose(0, 2, 1)
     covariance = np.stack([seen[a] for a in test.sources], axis=1)
     return Observed(
-        padded(history.means(setting.test, w), fits), run.bias, padded(square, fits),
-        padded(covariance, fits), pairs, run.gains,
+        padded(history.means(setting.test, w), fits), run.bias,
+        padded(flat @ flat.transpose(0, 2, 1), fits), padded(covariance, fits), pairs, run.gains,
     )  # fmt: skip
 
 
+def mean_of(each: Sequence[Observed]) -> Observed:
+    """Return the mean over replicates."""
+    return Observed(*(np.mean(values, axis=0) for values in zip(*each, strict=True)))
+
+
 def padded(values: Array, fits: int) -> Array:
-    """Values of the solved fits, with NaN for the others."""
+    """Return values of the solved fits, with NaN for the others."""
     missing = np.full((fits - len(values), *values.shape[1:]), np.nan)
     return np.concatenate([values, missing])

@@ -36,76 +36,15 @@ Respond = tuple[Array, Array]
 """D (points, d, d), and its derivatives (points, d, d, d)."""
 
 
-class Binary:
-    """A loss of one logit, (points, 1) wherever K classes have (points, K - 1)."""
-
-    classes, components = 2, 1
-    basis = np.array([[-0.5], [0.5]])
-
-    def __init__(self, loss: Loss) -> None:
-        self.loss = loss
-        self.codes = np.array([[loss.classes[0]], [loss.classes[1]]])
-
-    def labels(self, made: PseudoLabels, logits: Array) -> Array:
-        """Return the targets that logits make."""
-        labels = made.labeler.target(logits[:, 0], made.sharpness, self.loss)
-        return np.array(labels, dtype=np.float64)[:, None]
-
-    def predicted(self, logits: Array) -> NDArray[np.intp]:
-        """Return the class of the larger score."""
-        return (logits[:, 0] > 0).astype(np.intp)
-
-    def margin(self, logits: Array) -> Array:
-        """Return the gap of the two largest scores."""
-        return np.abs(logits[:, 0])
-
-    def unit(self, square: float) -> float:
-        """Return the unit of margins of a fit with this squared norm of its weights."""
-        return math.sqrt(square)
-
-    def masses(self, target: Array) -> Array:
-        """Return what targets give to each class, (points, K)."""
-        codes = self.codes[:, 0]
-        return np.asarray(np.abs(target - codes[::-1]) / (codes[1] - codes[0]))
-
-    def value(self, target: Array, logits: Array) -> Array:
-        """Return the losses."""
-        return np.asarray(self.loss.value(target[:, 0], logits[:, 0]))
-
-    def slope(self, target: Array, logits: Array) -> Array:
-        """Return the first derivatives of the loss."""
-        return np.asarray(self.loss.slope(target, logits))
-
-    def curvature(self, target: Array, logits: Array) -> Array:
-        """Return the second derivatives of the loss, (points, d, d)."""
-        return np.asarray(self.loss.curvature(target, logits))[:, :, None]
-
-    def respond(
-        self, field: Array, target: Array, weight: Array, strength: Array, u: Array, f: Array,
-        slopes: bool = True,
-    ) -> Respond:  # fmt: skip
-        """Fill trained logits u, whose values are the start, and slopes f; return derivatives."""
-        h, p, c, k = field[:, 0], target[:, 0], float(strength[0, 0]), weight
-        x, slope = u[:, 0], f[:, 0]
-        d, bend = np.empty(h.size), np.empty(h.size)
-        if type(self.loss) is Logistic:
-            _logistic(h, p, k, c, (x, slope, d, bend))
-        elif type(self.loss) is Squared:
-            slope[:] = k * (h - p) / (1.0 + c * k)
-            x[:] = h - c * slope
-            d[:] = k / (1.0 + c * k)
-            bend[:] = 0.0
-        else:
-            x[:] = proximal(self.loss, p, h, c * k)
-            curved = k * self.loss.curvature(p, x)
-            slope[:] = np.where(k > 0, k * self.loss.slope(p, x), 0.0)
-            d[:] = curved / (1.0 + c * curved)
-            bend[:] = k * self.loss.third(p, x) / (1.0 + c * curved) ** 3
-        return d[:, None, None], bend[:, None, None, None]
-
-
 class Scores:
-    """The loss of K scores of sum zero, cross-entropy or squared."""
+    """The loss of K classes in logits u of d = K - 1 components, (points, d): cross-entropy or half
+    the squared distance of the scores P u and the class.
+
+    Attributes:
+        classes, components: K and d.
+        basis: P, (K, d).
+        codes: the targets of the classes, (K, d).
+    """
 
     def __init__(self, classes: int, squared: bool) -> None:
         self.classes, self.components, self.squared = classes, classes - 1, squared
@@ -129,15 +68,17 @@ class Scores:
         return np.asarray(largest[:, -1] - largest[:, -2])
 
     def unit(self, square: float) -> float:
-        """Return the unit of margins: the root of the mean square of $|w_k - w_l|$ over pairs."""
-        return math.sqrt(2.0 * square / self.components)
+        """Return the unit of margins of a fit with this squared norm of its weights: the root of
+        the mean square of $|w_k - w_l|$ over pairs.
+        """
+        return math.sqrt(2.0 * square * float((self.basis**2).sum())) / self.components
 
     def masses(self, target: Array) -> Array:
         """Return what targets give to each class, (points, K)."""
         return np.abs(target @ self.basis.T + 1.0 / self.classes)
 
     def value(self, target: Array, logits: Array) -> Array:
-        """Return the losses."""
+        """Return the losses, (points)."""
         if self.squared:
             return np.asarray(0.5 * ((logits - target) ** 2).sum(axis=1))
         scores = logits @ self.basis.T
@@ -180,10 +121,55 @@ class Scores:
         return d, bend
 
 
-EngineLoss = Binary | Scores
+class Binary(Scores):
+    """Any loss of one logit u, for two classes with the scores -u/2 and u/2."""
+
+    def __init__(self, loss: Loss) -> None:
+        self.loss, self.classes, self.components = loss, 2, 1
+        self.basis = np.array([[-0.5], [0.5]])
+        self.codes = np.array([[loss.classes[0]], [loss.classes[1]]])
+
+    def labels(self, made: PseudoLabels, logits: Array) -> Array:
+        labels = made.labeler.target(logits[:, 0], made.sharpness, self.loss)
+        return np.array(labels, dtype=np.float64)[:, None]
+
+    def masses(self, target: Array) -> Array:
+        codes = self.codes[:, 0]
+        return np.asarray(np.abs(target - codes[::-1]) / (codes[1] - codes[0]))
+
+    def value(self, target: Array, logits: Array) -> Array:
+        return np.asarray(self.loss.value(target[:, 0], logits[:, 0]))
+
+    def slope(self, target: Array, logits: Array) -> Array:
+        return np.asarray(self.loss.slope(target, logits))
+
+    def curvature(self, target: Array, logits: Array) -> Array:
+        return np.asarray(self.loss.curvature(target, logits))[:, :, None]
+
+    def respond(
+        self, field: Array, target: Array, weight: Array, strength: Array, u: Array, f: Array,
+        slopes: bool = True,
+    ) -> Respond:  # fmt: skip
+        h, p, c, k = field[:, 0], target[:, 0], float(strength[0, 0]), weight
+        x, slope = u[:, 0], f[:, 0]
+        d, bend = np.empty(h.size), np.empty(h.size)
+        if type(self.loss) is Logistic:
+            _logistic(h, p, k, c, (x, slope, d, bend))
+        elif type(self.loss) is Squared:
+            slope[:] = k * (h - p) / (1.0 + c * k)
+            x[:] = h - c * slope
+            d[:] = k / (1.0 + c * k)
+            bend[:] = 0.0
+        else:
+            x[:] = proximal(self.loss, p, h, c * k)
+            curved = k * self.loss.curvature(p, x)
+            slope[:] = np.where(k > 0, k * self.loss.slope(p, x), 0.0)
+            d[:] = curved / (1.0 + c * curved)
+            bend[:] = k * self.loss.third(p, x) / (1.0 + c * curved) ** 3
+        return d[:, None, None], bend[:, None, None, None]
 
 
-def engine_loss(loss: Loss, classes: int) -> EngineLoss:
+def engine_loss(loss: Loss, classes: int) -> Scores:
     """Return a loss for logits of K - 1 components."""
     if classes == 2:
         return Binary(loss)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ...arrays import Array
-from .cells import Seen
 from .step import CausalStep, Totals
-from .weights import FAINT, Hats, Trial
+from .unknowns import Hats
+from .weights import FAINT, Trial
 
 MOST_SUBSTITUTIONS = 30
 
@@ -39,17 +39,17 @@ def start_at(stage: CausalStep, w: Array, bias: Array) -> Array:
     found = Totals(layout, ())
     seen = {a: history.see(a, trial)[0] for a in layout.sources}
     parts = []
-    for member in stage.members:
-        cell, own = member.cell, seen[member.source]
-        mean = history.means(member.law, w)[:, cell.kind] + bias
+    for cell in stage.cells:
+        own = seen[cell.source]
+        mean = history.means(cell.law, w)[:, cell.kind] + bias
         part, off = cell.view.along(own.along)
-        theta = cell.combine(Seen(mean, part, np.zeros((d, d)), own.react, own.strength))
-        parts.append((member, *cell.start_averages(theta), off))
+        theta = cell.combine(mean, part, np.zeros((d, d)), own.react)
+        parts.append((cell, *cell.start_averages(theta), off))
     stiffness, strengths = _start_stiffness(stage)
-    for member, f, square, off in parts:
-        own_stiffness = member.cell.start_stiffness(strengths[member.source])
-        f[:, member.cell.used :] = own_stiffness  # by Stein's identity
-        found.add(member, f, square, own_stiffness, off)
+    for cell, f, square, off in parts:
+        own_stiffness = cell.start_stiffness(strengths[cell.source])
+        f[:, cell.used :] = own_stiffness  # by Stein's identity
+        found.add(cell, f, square, own_stiffness, off)
     along = {a: found.along[a] - stiffness[a] @ seen[a].along for a in layout.sources}
     fresh = {}
     share = max(SMALL_REST[0], SMALL_REST[1] * min(1.0, stage.ridge))
@@ -73,7 +73,8 @@ def _start_stiffness(stage: CausalStep) -> tuple[dict[int, Array], dict[int, Arr
         gain, before = history.space.gain(stage.ridge, stiffness, d), strengths
         strengths = {a: history.strength(a, gain) for a in layout.sources}
         stiffness = {a: np.zeros((d, d)) for a in layout.sources}
-        for cell, _, a in stage.members:
+        for cell in stage.cells:
+            a = cell.source
             stiffness[a] += cell.share * cell.start_stiffness(strengths[a])
         if before and all(
             np.abs(strengths[a] - before[a]).max() <= 0.01 * np.trace(before[a]) for a in before

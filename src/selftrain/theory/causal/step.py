@@ -22,9 +22,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ...arrays import Array
-from .cells import Cell, CellAverages, Seen
-from .linear import LinearCell
-from .weights import FAINT, Fields, Hats, Law, Layout, WeightHistory, factor, inverse
+from .cells import Cell, CellAverages
+from .unknowns import Hats, Law, Layout, inverse
+from .weights import FAINT, Fields, WeightHistory
 
 KNOWN, KNOWN_EXACTLY = 1e-2, 1e-4
 """The last change of a new square, relative, unless it is faint: on points, and where averages are
@@ -33,14 +33,6 @@ exact.
 
 DIFFERENCE = 1e-12
 """On points a new square is a difference of averages, known to this share of them."""
-
-
-class Member(NamedTuple):
-    """A cell in a fit, with the law and the covariance of its samples."""
-
-    cell: Cell
-    law: Law
-    source: int
 
 
 class Evaluation(NamedTuple):
@@ -66,14 +58,19 @@ class Totals:
         self.along = {a: np.zeros((*lead, d, r)) for a, (r, _) in layout.sources.items()}
         self.slopes = {a: np.zeros((*lead, d, k)) for a, (_, k) in layout.sources.items()}
 
-    def add(self, member: Member, f: Array, square: Array, stiffness: Array, off: Array) -> None:
+    @property
+    def mean_slope(self) -> Array:
+        r"""$\langle f\rangle$, zero where the bias is trained."""
+        return -np.sum([mean.sum(axis=-1) for mean in self.means.values()], axis=0)
+
+    def add(self, cell: Cell, f: Array, square: Array, stiffness: Array, off: Array) -> None:
         """Add $E[f y]$, $E[f f]$ and $E[D]$ of a cell.
 
         Arguments:
-            off: what the new Gaussian number has of the known ones that the cell has not seen.
+            off: what the new Gaussian number has of known ones that the cell has not seen.
         """
-        cell, a = member.cell, member.source
-        self.means[member.law][..., cell.kind] -= cell.share * f[..., 0]
+        a = cell.source
+        self.means[cell.law][..., cell.kind] -= cell.share * f[..., 0]
         self.stiffness[a] += cell.share * stiffness
         self.square[a] += cell.share * square
         if cell.along:
@@ -85,12 +82,21 @@ class Totals:
 
 
 class CausalStep(NamedTuple):
-    r"""One fit to solve: what it is fitted to, its ridge, its bias if that is not trained; where
-    averages are exact, the sums over products of $\varphi$ of samples that it does not use.
+    r"""One fit to solve.
+
+    Attributes:
+        t: its number.
+        cells: the samples that it is fitted to.
+        history: the weights of the fits before.
+        layout: where the unknowns are.
+        ridge: its ridge.
+        bias: its bias if that is not trained, else None.
+        idle: where averages are exact, the sums over products of $\varphi$ of the samples that it
+            does not use, by covariances; else empty.
     """
 
     t: int
-    members: Sequence[Member]
+    cells: Sequence[Cell]
     history: WeightHistory
     layout: Layout
     ridge: float
@@ -98,9 +104,9 @@ class CausalStep(NamedTuple):
     idle: dict[int, Array]
 
     @property
-    def laws(self) -> list[Law]:
-        """The laws of the samples in use."""
-        return list(self.layout.laws)
+    def exact(self) -> bool:
+        """Whether averages are exact."""
+        return bool(self.idle)
 
     def evaluate(self, z: Array, slopes: bool) -> Evaluation:
         """Return the residuals at the unknowns z; with `slopes`, their Jacobian too."""
@@ -117,70 +123,59 @@ class CausalStep(NamedTuple):
             slope_of = history.slopes(trial, hats, layout, outside)
             for moved in slope_of[0].values():
                 moved[layout.bias] += np.eye(layout.components)[:, :, None]
-        for member in self.members:
-            cell, own = member.cell, fields[member.source]
-            given, tilt = looked_at(cell, own, means[member.law][:, cell.kind])
-            theta = cell.combine(given)
+        for cell in self.cells:
+            own, a = fields[cell.source], cell.source
+            theta, new, tilt = cell.look(own, means[cell.law][:, cell.kind])
             averages = cell.averages(theta, own.strength, slopes)
-            found.add(member, averages.f, averages.square, averages.stiffness, tilt)
+            found.add(cell, averages.f, averages.square, averages.stiffness, tilt)
             if slope_of is not None:
-                change = slope_of[1][member.source]
+                change = slope_of[1][a]
                 along, turn = cell.view.along(change.along)
-                half = turn @ (given.new @ tilt).T
-                bend = factor_slope(given.new, change.rest + half + half.swapaxes(-1, -2))
-                mean = slope_of[0][member.law][..., cell.kind]
-                turned = cell.combine(Seen(mean, along, bend, change.react, change.strength))
-                changes.add(member, *moved_averages(averages, turned, change.strength), tilt)
-                turn = inverse(given.new) @ (turn - bend @ tilt)
-                changes.along[member.source] += cell.share * averages.f[:, cell.used :] @ turn
-        residual = self._residual(hats, bias, fields, found)
+                half = turn @ (new @ tilt).T
+                bend = factor_slope(new, change.rest + half + half.swapaxes(-1, -2))
+                mean = slope_of[0][cell.law][..., cell.kind]
+                turned = cell.combine(mean, along, bend, change.react)
+                changes.add(cell, *moved_averages(averages, turned, change.strength), tilt)
+                turn = inverse(new) @ (turn - bend @ tilt)
+                changes.along[a] += cell.share * averages.f[:, cell.used :] @ turn
+        residual = self._residual(z, hats, fields, found)
         if slope_of is None:
             return Evaluation(residual)
         jacobian = self._jacobian(hats, fields, found, changes, slope_of[1])
         return Evaluation(residual, jacobian, self._primal(bias, fields, slope_of))
 
-    def _residual(self, hats: Hats, bias: Array, fields: dict[int, Fields], found: Totals) -> Array:
-        layout = self.layout
-        residual = np.zeros(layout.size)
-        for law, at in layout.means.items():
-            residual[at] = (hats.means[law] - found.means[law]).ravel()
-            residual[layout.bias] -= found.means[law].sum(axis=1)
-        if self.bias is not None:
+    def _residual(self, z: Array, hats: Hats, fields: dict[int, Fields], found: Totals) -> Array:
+        """The unknowns minus what the averages make of them; for a trained bias the mean slope."""
+        layout, bias = self.layout, z[self.layout.bias]
+        along = {a: found.along[a] - q @ fields[a].along for a, q in hats.stiffness.items()}
+        fresh = {a: new_square(self, a, found) for a in layout.sources}
+        made = Hats(found.means, found.stiffness, along, found.slopes, fresh)
+        residual = z - layout.pack(bias, made)
+        if self.bias is None:
+            residual[layout.bias] = found.mean_slope
+        else:
             residual[layout.bias] = bias - self.bias
-        for a in layout.sources:
-            mine, slopes = fields[a].along, found.slopes[a]
-            along = hats.along[a] + hats.stiffness[a] @ mine - found.along[a]
-            square = hats.fresh[a] - new_square(self, a, found)
-            soft = inverse(hats.stiffness[a]) - inverse(found.stiffness[a])
-            residual[layout.softness[a]] = soft[layout.low]
-            residual[layout.along[a]] = along.ravel()
-            residual[layout.slopes[a]] = (hats.slopes[a] - slopes).ravel()
-            residual[layout.fresh[a]] = square[layout.low]
         return residual
 
     def _jacobian(
         self, hats: Hats, fields: dict[int, Fields], found: Totals, changes: Totals,
         slope_of: dict[int, Fields],
     ) -> Array:  # fmt: skip
+        """The derivatives of the residual in all unknowns."""
         layout = self.layout
-        jacobian = np.eye(layout.size)
-        jacobian[layout.bias] = 0.0
-        for law, at in layout.means.items():
-            jacobian[at] -= changes.means[law].reshape(layout.size, -1).T
-            jacobian[layout.bias] -= changes.means[law].sum(axis=-1).T
-        if self.bias is not None:
-            jacobian[layout.bias] = np.eye(layout.size)[layout.bias]
-        low = layout.low
-        for a in layout.sources:
+        softness, along, fresh = {}, {}, {}
+        for a, q in hats.stiffness.items():
             soft = inverse(found.stiffness[a])
-            jacobian[layout.softness[a]] += (soft @ changes.stiffness[a] @ soft)[:, *low].T
-            along = hats.stiffness[a] @ slope_of[a].along - changes.along[a]
-            along[layout.softness[a]] += layout.stiffening(hats.stiffness[a]) @ fields[a].along
-            jacobian[layout.along[a]] += along.reshape(layout.size, -1).T
-            jacobian[layout.slopes[a]] -= changes.slopes[a].reshape(layout.size, -1).T
+            softness[a] = -soft @ changes.stiffness[a] @ soft
+            along[a] = changes.along[a] - q @ slope_of[a].along
+            along[a][layout.softness[a]] -= layout.stiffening(q) @ fields[a].along
             half = changes.slopes[a] @ found.slopes[a].T
-            square = half + half.swapaxes(-1, -2) - changes.square[a]
-            jacobian[layout.fresh[a]] += square[:, *low].T
+            fresh[a] = changes.square[a] - half - half.swapaxes(-1, -2)
+        made = Hats(changes.means, {}, along, changes.slopes, fresh)
+        no_bias = np.zeros((layout.size, layout.components))
+        jacobian = np.eye(layout.size) - layout.join(no_bias, made, softness).T
+        if self.bias is None:
+            jacobian[layout.bias] = changes.mean_slope.T
         return jacobian
 
     def _primal(
@@ -209,7 +204,7 @@ class CausalStep(NamedTuple):
 
     def knows(self, z: Array, step: Array) -> bool:
         """Return whether a step hardly changes new squares, or they are too faint to matter."""
-        known, faint = (KNOWN_EXACTLY, FAINT) if self.idle else (KNOWN, DIFFERENCE)
+        known, faint = (KNOWN_EXACTLY, FAINT) if self.exact else (KNOWN, DIFFERENCE)
         for a, at in self.layout.fresh.items():
             square, slopes = z[at], z[self.layout.slopes[a]]
             whole = float(np.abs(square).sum() + slopes @ slopes)
@@ -228,15 +223,6 @@ class CausalStep(NamedTuple):
         return np.asarray(moved)
 
 
-def looked_at(cell: Cell, fields: Fields, mean: Array) -> tuple[Seen, Array]:
-    """Return what a cell is given of a fit, and what its new Gaussian number has of the known ones
-    that it has not seen.
-    """
-    along, off = cell.view.along(fields.along)
-    new = factor(fields.rest + off @ off.T)
-    return Seen(mean, along, new, fields.react, fields.strength), inverse(new) @ off
-
-
 def factor_slope(root: Array, change: Array) -> Array:
     """Return the derivatives of a factor, given those of its square, (..., d, d)."""
     if root.shape == (1, 1):
@@ -251,28 +237,20 @@ def factor_slope(root: Array, change: Array) -> Array:
 
 
 def moved_averages(at: CellAverages, theta: Array, strength: Array) -> tuple[Array, Array, Array]:
-    r"""Return the derivatives of $E[f y]$, $E[f f]$, $E[D]$, for those of the coefficients and of
-    the strength: $df = D(dH - dX f)$.
+    r"""Return the derivatives of $E[f y]$, $E[f f]$ and $E[D]$, for those of the coefficients and
+    of the strength: $df = D(dH - dX f)$, with $dH = d\theta\,y$.
     """
-    size, d, columns = theta.shape
-    flat, kick = theta.reshape(size, -1), strength.reshape(size, d * d)
-    # axes: j k (c) b -> (k b), j c
-    f = flat @ at.curved.transpose(1, 3, 0, 2).reshape(d * columns, -1)
-    f -= kick @ at.pulled.transpose(1, 2, 0, 3).reshape(d * d, -1)
-    half = flat @ at.pulled.transpose(1, 3, 0, 2).reshape(d * columns, -1)
-    half -= kick @ at.pulled_f.transpose(1, 3, 0, 2).reshape(d * d, -1)
-    half = half.reshape(size, d, d)
-    stiffness = flat @ at.bent.transpose(2, 3, 0, 1).reshape(d * columns, -1)
-    stiffness -= kick @ at.bent_f.transpose(2, 3, 0, 1).reshape(d * d, -1)
-    stiffness -= kick @ at.double.transpose(1, 2, 0, 3).reshape(d * d, -1)
-    return (
-        f.reshape(size, d, columns), half + half.swapaxes(-1, -2), stiffness.reshape(size, d, d)
-    )  # fmt: skip
 
+    def along(averages: Array, *axes: int) -> Array:
+        return np.tensordot(theta, averages, axes=([1, 2], axes))
 
-def exact_averages(members: Sequence[Member]) -> bool:
-    """Return whether the averages of these samples are exact."""
-    return all(isinstance(member.cell, LinearCell) for member in members)
+    def against(averages: Array, *axes: int) -> Array:
+        return np.tensordot(strength, averages, axes=([1, 2], axes))
+
+    f = along(at.curved, 1, 3) - against(at.pulled, 1, 2)
+    half = along(at.pulled, 1, 3) - against(at.pulled_f, 1, 3)
+    stiffness = along(at.bent, 2, 3) - against(at.bent_f, 2, 3) - against(at.double, 1, 2)
+    return f, half + half.swapaxes(-1, -2), stiffness
 
 
 def new_square(stage: CausalStep, a: int, found: Totals) -> Array:
@@ -282,11 +260,11 @@ def new_square(stage: CausalStep, a: int, found: Totals) -> Array:
     is the square of $f - \Phi\varphi$, which has $f = 0$ for samples that are not in use.
     """
     slopes = found.slopes[a]
-    if not stage.idle:
+    if not stage.exact:
         return np.asarray(found.square[a] - slopes @ slopes.T)
     square = slopes @ stage.idle[a] @ slopes.T
-    for cell, _, source in stage.members:
-        if source == a:
+    for cell in stage.cells:
+        if cell.source == a:
             rest = cell.f - cell.combined(slopes)
             square = square + cell.share * rest.T @ rest
     return np.asarray(square)

@@ -1,8 +1,7 @@
-r"""The weights of all fits, and what samples see of them: from the conjugates of a step to its
-fields, with derivatives.
+r"""The law of the weights of all fits, and what samples see of it: from the conjugates of a fit to
+its fields, with derivatives.
 
-The conjugates of fit t are, for each law of samples, $\hat m_t$ (by classes), and for each
-covariance $\Sigma_a$ the rows $\hat Q_{ts}$ and $\hat\chi_{ts}$, $s \le t$. The weights solve
+Given the conjugates (`unknowns`) of fit t and all before, its weights solve
 
 $$w_t = G_t\Big(\hat m_t v + \zeta_t - \sum_a \Sigma_a \sum_{s<t} \hat Q^a_{ts} w_s\Big),\qquad
 G_t = \Big(\lambda_t + \sum_a \hat Q^a_{tt}\Sigma_a\Big)^{-1},\qquad
@@ -21,10 +20,11 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...arrays import Array
-from ...mixture.clusters import Clusters
 from .coordinates import Coordinates, inner
+from .unknowns import Hats, Law, Layout, factor
 
 FAINT = 1e-18
 """What is new in the slopes of a fit is left out if its square is below this share of the whole:
@@ -33,124 +33,6 @@ what it changes is of the order of its square.
 
 ROUNDED = 1e-22
 """A direction of the weights whose square is below this share of the whole is rounding."""
-
-Law = Clusters
-
-
-def inverse(square: Array) -> Array:
-    """Return the inverse of a matrix over the components of a logit.
-
-    NaN where it has none: a step of Newton's method that leads there is shortened.
-    """
-    if square.size == 1:
-        return np.asarray(1.0 / square)
-    try:
-        return np.asarray(np.linalg.inv(square), dtype=float)
-    except np.linalg.LinAlgError:
-        return np.full(square.shape, np.nan)
-
-
-def factor(square: Array) -> Array:
-    """Return the lower triangular factor of a covariance; NaN where it is none."""
-    if square.size == 1:
-        return np.asarray(np.sqrt(np.maximum(square, 1e-290)))
-    try:
-        return np.asarray(np.linalg.cholesky(square), dtype=float)
-    except np.linalg.LinAlgError:
-        return np.full(square.shape, np.nan)
-
-
-class Hats(NamedTuple):
-    """The conjugates of one fit: by laws of samples, then by covariances."""
-
-    means: dict[Law, Array]
-    stiffness: dict[int, Array]
-    along: dict[int, Array]
-    slopes: dict[int, Array]
-    fresh: dict[int, Array]
-
-
-class Layout:
-    r"""Where the unknowns of a step are in one vector: bias, then `Hats`, with $\hat Q_{tt}^{-1}$
-    in place of $\hat Q_{tt}$: the strength of a sample on its own logit is nearly linear in it.
-
-    Arguments:
-        components: d.
-        laws: the laws of the samples in use, with their number of classes.
-        sources: the covariances in use, with the sizes of their two bases.
-    """
-
-    def __init__(
-        self, components: int, laws: dict[Law, int], sources: dict[int, tuple[int, int]]
-    ) -> None:
-        d = self.components = components
-        self.laws, self.sources = laws, sources
-        self.low = np.tril_indices(d)
-        self.size = 0
-        self.bias = self._next(d)
-        self.means = {law: self._next(d * classes) for law, classes in laws.items()}
-        self.softness: dict[int, slice] = {}
-        self.along: dict[int, slice] = {}
-        self.slopes: dict[int, slice] = {}
-        self.fresh: dict[int, slice] = {}
-        for a, (r, k) in sources.items():
-            self.softness[a] = self._next(self.low[0].size)
-            self.along[a] = self._next(d * r)
-            self.slopes[a] = self._next(d * k)
-            self.fresh[a] = self._next(self.low[0].size)
-
-    def _next(self, count: int) -> slice:
-        self.size += count
-        return slice(self.size - count, self.size)
-
-    def unpack(self, z: Array) -> tuple[Array, Hats]:
-        """Return the bias and the conjugates of a vector of unknowns."""
-        d = self.components
-        return z[self.bias], Hats(
-            {law: z[at].reshape(d, -1) for law, at in self.means.items()},
-            {a: inverse(self.symmetric(z[at])) for a, at in self.softness.items()},
-            {a: z[at].reshape(d, self.sources[a][0]) for a, at in self.along.items()},
-            {a: z[at].reshape(d, self.sources[a][1]) for a, at in self.slopes.items()},
-            {a: self.symmetric(z[at]) for a, at in self.fresh.items()},
-        )
-
-    def pack(self, bias: Array, hats: Hats) -> Array:
-        """Return the vector of unknowns."""
-        z = np.zeros(self.size)
-        z[self.bias] = bias
-        for law, at in self.means.items():
-            z[at] = hats.means[law].ravel()
-        for a in self.sources:
-            z[self.softness[a]] = inverse(hats.stiffness[a])[self.low]
-            z[self.along[a]] = hats.along[a].ravel()
-            z[self.slopes[a]] = hats.slopes[a].ravel()
-            z[self.fresh[a]] = hats.fresh[a][self.low]
-        return z
-
-    def symmetric(self, entries: Array) -> Array:
-        """Return the symmetric matrix of its lower entries."""
-        full = np.zeros((self.components, self.components))
-        full[self.low] = entries
-        full.T[self.low] = entries
-        return full
-
-    def ratio(self, one: Array, other: Array) -> Array:
-        """Return the lower entries of $L^{-1} B L^{-T}$, for those of $A = LL^T$ and B."""
-        left = inverse(factor(self.symmetric(one)))
-        return np.asarray((left @ self.symmetric(other) @ left.T)[self.low])
-
-    def stretched(self, one: Array, ratio: Array) -> Array:
-        """Return the lower entries of the matrix that has this ratio to another."""
-        root = factor(self.symmetric(one))
-        return np.asarray((root @ self.symmetric(ratio) @ root.T)[self.low])
-
-    def directions(self) -> Array:
-        """Return the symmetric matrices that the lower entries stand for, one each."""
-        return np.array([self.symmetric(row) for row in np.eye(self.low[0].size)])
-
-    def stiffening(self, stiffness: Array) -> Array:
-        r"""Return the derivatives of $\hat Q_{tt}$ in the entries of its inverse."""
-        return np.asarray(-stiffness @ self.directions() @ stiffness)
 
 
 class Fields(NamedTuple):
@@ -180,14 +62,19 @@ class Trial(NamedTuple):
 
 @dataclass
 class Basis:
-    """What is known of one covariance: an orthonormal basis of the weights so far in its metric,
-    the columns of the noise of its samples, and the coordinates of every fit.
+    r"""What is known of one covariance: an orthonormal basis of the weights so far in its metric.
+
+    Attributes:
+        vectors, images: the basis O, and $\Sigma O$, with room for all fits.
+        columns: where the noise of each function of slopes is in the weights, (k, j).
+        size: how many vectors there are.
+        rows: the coordinates of every fit, one for each component.
     """
 
     vectors: Array
     images: Array
+    columns: NDArray[np.intp]
     size: int = 0
-    columns: list[int] = field(default_factory=list)
     rows: list[Array] = field(default_factory=list)
 
 
@@ -205,18 +92,24 @@ class WeightHistory:
         self, space: Coordinates, fits: int, components: int, noises: dict[int, int]
     ) -> None:
         self.space, self.components = space, components
-        widths = [space.sources[a].noise.shape[1] * count for a, count in noises.items()]
-        self._most = 1 + components * sum(widths)
+        widths = {a: space.sources[a].noise.shape[1] for a in noises}
+        self._most = 1 + components * sum(widths[a] * count for a, count in noises.items())
         self.count = 1
         self.fits: list[Array] = []
-        most = components * fits
-        shape = (most, space.size, self._most)
-        self.bases = {a: Basis(np.zeros(shape), np.zeros(shape)) for a in noises}
+        shape = (components * fits, space.size, self._most)
+        self.bases = {
+            a: Basis(np.zeros(shape), np.zeros(shape), np.zeros((0, width), dtype=np.intp))
+            for a, width in widths.items()
+        }
 
     def layout(self, laws: dict[Law, int], sources: list[int]) -> Layout:
         """Return the layout of the unknowns of the next fit."""
-        sizes = {a: (self.bases[a].size, len(self.bases[a].columns)) for a in sources}
+        sizes = {a: (self.bases[a].size, self.functions(a)) for a in sources}
         return Layout(self.components, laws, sizes)
+
+    def functions(self, a: int) -> int:
+        """Return how many functions of slopes the samples with a covariance have."""
+        return len(self.bases[a].columns)
 
     def images(self, a: int) -> Array:
         """$\\Sigma_a O^a$ in the columns in use."""
@@ -231,14 +124,9 @@ class WeightHistory:
         for law, mean in hats.means.items():
             right[:, :, 0] += mean @ space.sets[law].means.T
         for a, along in hats.along.items():
-            noise, columns = space.sources[a].noise, self.bases[a].columns
             right -= np.tensordot(along, self.images(a), axes=1)
-            width = noise.shape[1]
-            if width == 1:
-                right[:, :, columns] += hats.slopes[a][:, None, :] * noise
-                continue
-            for k, at in enumerate(columns):
-                right[:, :, at : at + width] += hats.slopes[a][:, k, None, None] * noise
+            noise = space.sources[a].noise[:, None, :]
+            right[:, :, self.bases[a].columns] += hats.slopes[a][:, None, :, None] * noise
         fresh = {a: self._answer(gain, a) for a in hats.fresh}
         return Trial(space.apply(gain, right), fresh, gain)
 
@@ -276,15 +164,10 @@ class WeightHistory:
             react = react - strength @ hats.slopes[a]
         return Fields(along + again, rest, react, strength), off
 
-    def react(self, a: int, w: Array, columns: list[int] | None = None) -> Array:
+    def react(self, a: int, w: Array) -> Array:
         """Return how far each function of the slopes of a sample moves its logit, (..., d, k)."""
-        noise = self.space.sources[a].noise
-        columns = self.bases[a].columns if columns is None else columns
-        width = noise.shape[1]
-        if width == 1:
-            return np.asarray(np.einsum("...nk,n->...k", w[..., columns], noise[:, 0]))
-        parts = [np.einsum("...nj,nj->...", w[..., at : at + width], noise) for at in columns]
-        return np.stack(parts, axis=-1) if parts else np.zeros((*w.shape[:-2], 0))
+        noise, columns = self.space.sources[a].noise, self.bases[a].columns
+        return np.asarray(np.einsum("...nkj,nj->...k", w[..., columns], noise))
 
     def strength(self, a: int, gain: Array) -> Array:
         """Return $X_{tt}$: how strongly a sample moves its own logit."""
@@ -315,8 +198,8 @@ class WeightHistory:
             right[layout.softness[a]] = -np.einsum("pij,jnc->pinc", turns, space.sigma(a, trial.w))
             for j in range(d):
                 along[j, :, j] = -images
-                for place, column in enumerate(self.bases[a].columns):
-                    slopes[j, place, j, :, column : column + noise.shape[1]] = noise
+                for place, columns in enumerate(self.bases[a].columns):
+                    slopes[j, place, j][:, columns] = noise
         change = space.apply(trial.gain, right)
         fields = {
             a: self._slopes_of(a, trial, hats, layout, change, off[a]) for a in layout.sources
@@ -371,12 +254,12 @@ class WeightHistory:
             factors[a] = factor(square) if lives else np.zeros((0, 0))
             if not lives:
                 continue
-            width = self.space.sources[a].noise.shape[1]
             made = np.einsum("pxnj,pq->xnqj", trial.fresh[a], factors[a])
-            for q in range(self.components):
-                self.bases[a].columns.append(self.count)
-                whole[:, :, self.count : self.count + width] = made[:, :, q]
-                self.count += width
+            size = made[0, 0].size
+            new = self.count + np.arange(size).reshape(self.components, -1)
+            whole[:, :, new] = made
+            self.bases[a].columns = np.concatenate([self.bases[a].columns, new])
+            self.count += size
         for a in self.bases:
             self._extend(a, whole)
         self.fits.append(whole)

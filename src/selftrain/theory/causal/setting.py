@@ -1,0 +1,176 @@
+"""What the replicates of a run solve: a protocol in coordinates, and what is known of it already.
+
+The steps before any sample is reused are those of fresh batches: the engine of two classes solves
+them exactly, and replicates begin after them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ...arrays import Array
+from ...labelers import SoftLabels
+from ...losses import Squared
+from ...problem import Problem
+from ...protocol import Protocol, protocol_of
+from ...recipe import Recipe
+from ...runtime.progress import Progress
+from ..geometry.modes import FIRST, HAT_M
+from ..stats import SolverStats
+from .coordinates import Coordinates
+from .draws import PointSource
+from .response import Scores, engine_loss
+from .unknowns import Law
+
+if TYPE_CHECKING:
+    from ..trajectory import Trajectory
+
+
+class Known(NamedTuple):
+    r"""A fit that is known exactly: bias and conjugates, by covariances but for the mean; of
+    $\hat Q_{ts}$, s < t, only $\hat Q_{t,t-1}$ (`propagation`) is not zero.
+    """
+
+    bias: float
+    mean: float
+    stiffness: Array
+    propagation: Array
+    fresh: Array
+
+
+class Setting(NamedTuple):
+    """What the replicates of a run solve.
+
+    Attributes:
+        protocol: the groups of samples and the fits.
+        origin: the problem and the recipe that it was written for, or None.
+        exact: the run of the steps before samples are reused, for two classes.
+        known: these steps by their conjugates.
+        space: coordinates of the weights.
+        losses: of every fit.
+        begin: the first fit on points; the first that uses samples which are reused.
+        last: the last fit to solve.
+        bar: shows every fit of every replicate; a fit counts as long as there are points.
+    """
+
+    protocol: Protocol
+    origin: tuple[Problem | None, Recipe | None]
+    exact: Trajectory | None
+    known: tuple[Known, ...]
+    space: Coordinates
+    losses: tuple[Scores, ...]
+    begin: int
+    last: int
+    bar: Progress | None = None
+
+    @classmethod
+    def of(cls, protocol: Protocol) -> Setting:
+        """Write out what the replicates of a protocol solve."""
+        space = Coordinates([*(group.law for group in protocol.groups), protocol.test.law])
+        losses = tuple(engine_loss(fit.loss, protocol.classes) for fit in protocol.fits)
+        return cls(protocol, (None, None), None, (), space, losses, 0, protocol.steps)
+
+    @property
+    def test(self) -> Law:
+        """The clusters of test samples."""
+        law: Law = self.protocol.test.law
+        return law
+
+    @property
+    def fits(self) -> int:
+        """The number of fits."""
+        return len(self.protocol.fits)
+
+    @property
+    def linear(self) -> bool:
+        """Whether labels and slopes are linear in the fields, so that averages are exact."""
+        uses = (use for fit in self.protocol.fits for use in fit.uses)
+        labels = [use.labels for use in uses if use.labels is not None]
+        soft = all(type(made.labeler) is SoftLabels and not made.jumps for made in labels)
+        return soft and all(type(fit.loss) is Squared for fit in self.protocol.fits)
+
+    def expect(self, source: PointSource, replicates: int = 1) -> None:
+        """Announce the fits of some replicates to the progress bar."""
+        if self.bar is not None:
+            steps = replicates * (self.last + 1 - self.begin)
+            self.bar.extend(steps, steps * source.work)
+
+
+def setting_of(problem: Problem, recipe: Recipe, exact: Trajectory | None = None) -> Setting:
+    """Write out what the replicates of a problem solve.
+
+    Arguments:
+        exact: the run before samples are reused; None for K classes.
+    """
+    protocol = protocol_of(problem, recipe)
+    setting = Setting.of(protocol)._replace(origin=(problem, recipe))
+    if exact is None:
+        return setting
+    begin = min((min(uses) for uses in protocol.uses if len(uses) > 1), default=0)
+    return setting._replace(exact=exact, known=_known_fits(protocol, exact), begin=begin)
+
+
+def _known_fits(protocol: Protocol, exact: Trajectory) -> tuple[Known, ...]:
+    r"""Return the fits of an exact run by their conjugates: the unknowns of its steps are $\hat m$,
+    B, and by classes $\gamma\hat Q - \hat R$, $\ln\hat Q$, $\ln\hat\chi$.
+    """
+    assert exact.unknowns is not None
+    assert exact.gammas is not None
+    fits = []
+    for t in range(exact.good_steps):
+        row, gamma = exact.unknowns[t], float(exact.gammas[t])
+        tilt, stiff, fresh = row[FIRST:].reshape(3, -1)
+        q = np.exp(stiff)
+        back = np.zeros_like(q) if t == 0 else tilt - gamma * q
+        hats = np.array([q, back, np.exp(fresh)])
+        law = protocol.groups[protocol.fits[t].uses[0].group].law
+        if not law.pair:  # one covariance for both classes
+            hats = hats.sum(axis=1, keepdims=True)
+        fits.append(Known(float(exact.bias[t]), float(row[HAT_M]), *hats))
+    return tuple(fits)
+
+
+def before_reuse(problem: Problem, recipe: Recipe) -> tuple[Problem, Recipe]:
+    """Return the problem and recipe of the steps before the first that reuses samples."""
+    first = protocol_of(problem, recipe).first_reuse
+    assert first is not None
+    if first == 1:
+        alone = problem.labeled_alone().replace(test=problem.test_pair)
+        return alone, Recipe(lambda_l=recipe.lambda_l, labeler=recipe.labeler)
+    values = recipe.at_steps(problem.steps)
+    ridge, threshold, sharpness = (tuple(column[: first - 1].tolist()) for column in values)
+    alpha, rho, delta = (tuple(column[: first - 1].tolist()) for column in problem.unlabeled)
+    law = (
+        {"clusters_u": problem.batch_clusters[: first - 1]}
+        if problem.shaped
+        else {"delta_u": delta}
+    )
+    shorter = problem.replace(
+        steps=first - 1, alpha_u=alpha, rho_u=rho, **law, test=problem.test_pair, batches="fresh",
+        keep_labeled=0.0,
+    )  # fmt: skip
+    words = {"lambda_u": ridge, "threshold": threshold, "sharpness": sharpness, "annealing": 0.0}
+    return shorter, recipe.replace(**words)
+
+
+def ended_early(problem: Problem, recipe: Recipe, first: Trajectory) -> Trajectory:
+    """Return a run that collapsed or failed before any sample was reused."""
+    missing, size = problem.steps - first.problem.steps, first.problem.steps + 1
+    longer: dict[str, Any] = {}
+    for entry in fields(first):
+        value = getattr(first, entry.name)
+        if isinstance(value, np.ndarray) and value.shape[:1] == (size,):
+            longer[entry.name] = np.append(value, np.full((missing, *value.shape[1:]), np.nan), 0)
+    stats = first.stats
+    nothing = np.zeros(missing, dtype=np.int64)
+    spent = SolverStats(
+        stats.tolerance,
+        np.append(stats.evaluations, nothing),
+        np.append(stats.nodes, nothing),
+        np.append(stats.accuracy, np.full(missing, np.nan)),
+        (*stats.start, *[""] * missing),
+    )
+    return replace(first, problem=problem, recipe=recipe, stats=spent, fading=None, **longer)
