@@ -16,11 +16,11 @@ from selftrain.arrays import Array
 from selftrain.estimator import Settings
 from selftrain.estimator.anchored import Outcome, Share, TwoClasses, Unlabeled
 from selftrain.estimator.blocks import StoredRows
-from selftrain.estimator.caution import PRIOR_MEAN, share_of_start
 from selftrain.estimator.folds import Labeled
 from selftrain.estimator.mixture import ScoreMixture
 from selftrain.estimator.settings import TABLE
 from selftrain.estimator.training import FARTHEST, calibrated
+from selftrain.estimator.weights import START_MEAN, weight_of_start
 
 
 def labelled(classes: Array, weights: Array | None = None) -> Labeled:
@@ -45,9 +45,9 @@ def test_held_out_rows_decide_between_start_and_self_training(
 ) -> None:
     classes, good, noise = rows
     given = labelled(classes)
-    assert share_of_start(good, noise, given) < 0.2
-    assert share_of_start(noise, good, given) > 0.8
-    assert share_of_start(good, good, given) == pytest.approx(PRIOR_MEAN, abs=1e-12)
+    assert weight_of_start(good, noise, given) < 0.2
+    assert weight_of_start(noise, good, given) > 0.8
+    assert weight_of_start(good, good, given) == pytest.approx(START_MEAN, abs=1e-12)
 
 
 def test_the_part_is_the_mean_of_the_posterior_in_the_docs(
@@ -71,20 +71,22 @@ def test_the_part_is_the_mean_of_the_posterior_in_the_docs(
         return float(np.exp(-0.5 * (best - 40) - 0.5 * ((part - 0.5) / 0.3) ** 2))
 
     mean = quad(lambda c: c * density(c), 0, 1)[0] / quad(density, 0, 1)[0]
-    assert share_of_start(weak, weaker, labelled(classes)) == pytest.approx(mean, abs=0.01)
+    assert weight_of_start(weak, weaker, labelled(classes)) == pytest.approx(mean, abs=0.01)
 
 
 def test_few_rows_say_little(rows: tuple[Array, Array, Array]) -> None:
     classes, good, noise = rows
     few = labelled(classes[:6])
-    found = share_of_start(noise[:6], good[:6], few)
-    assert PRIOR_MEAN < found < share_of_start(noise, good, labelled(classes))
+    found = weight_of_start(noise[:6], good[:6], few)
+    assert START_MEAN < found < weight_of_start(noise, good, labelled(classes))
 
 
 def test_a_weight_is_a_repetition(rows: tuple[Array, Array, Array]) -> None:
     classes, good, noise = rows
-    twice = share_of_start(np.repeat(good, 2), np.repeat(noise, 2), labelled(np.repeat(classes, 2)))
-    heavy = share_of_start(good, noise, labelled(classes, np.full(60, 2.0)))
+    twice = weight_of_start(
+        np.repeat(good, 2), np.repeat(noise, 2), labelled(np.repeat(classes, 2))
+    )
+    heavy = weight_of_start(good, noise, labelled(classes, np.full(60, 2.0)))
     assert twice == pytest.approx(heavy, rel=1e-12)
 
 
@@ -99,11 +101,11 @@ def test_labelled_rows_move_even_odds_a_little_only() -> None:
     unlabeled = Unlabeled(StoredRows(np.zeros((500, 1))), np.ones(500))
     problem = TwoClasses(labelled(classes), unlabeled, TABLE, Share())
     found = calibrated(problem, outcome)
-    moved = (found.shift - found.even) / found.slope
-    assert moved == pytest.approx(FARTHEST * spread)
-    assert 0.5 < np.mean(found.slope * scores + found.shift > found.even) < 0.7
+    slope, shift = found.coefficients[0], found.intercept
+    assert (shift - found.even) / slope == pytest.approx(FARTHEST * spread)
+    assert 0.5 < np.mean(slope * scores + shift > found.even) < 0.7
     # Probabilities are not held back: labelled rows say that the class is five times as common.
-    assert found.shift > logit(0.05) + 1.0
+    assert shift > logit(0.05) + 1.0
     free = calibrated(problem, replace(outcome, spread=np.inf))
     assert free.even == pytest.approx(logit(0.05))
 

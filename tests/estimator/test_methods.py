@@ -9,8 +9,11 @@ from scipy.special import expit, ndtr
 from selftrain import Problem, Recipe, SelfTrainingLinearClassifier, bayes_error, solve
 from selftrain.errors import EmptySelection
 from selftrain.estimator import Settings
-from selftrain.estimator.normality import departure
-from selftrain.estimator.prepared import prepare
+from selftrain.estimator.checks import GivenRows
+from selftrain.estimator.normality import looks_gaussian
+from selftrain.estimator.prepared import Prepared, prepare
+from selftrain.estimator.settings import TABLE
+from selftrain.estimator.targets import Classes
 
 
 def clusters(features, labels, unlabeled, rho, delta, seed, condition=1.0):
@@ -31,6 +34,12 @@ def exact_error(weights, bias, mean, covariance, rho):
     spread = np.sqrt(weights @ covariance @ weights)
     along = weights @ mean
     return rho * ndtr(-(along + bias) / spread) + (1 - rho) * ndtr(-(along - bias) / spread)
+
+
+def prepared(rows, target) -> Prepared:
+    """Samples as the anchored method sees them."""
+    given = GivenRows(rows, Classes(np.array([0, 1]), target), np.ones(len(rows)))
+    return prepare(given, Settings(), TABLE, np.random.RandomState(0))
 
 
 @pytest.mark.parametrize(("features", "labels", "rho"), [(80, 40, 0.2), (200, 60, 0.5)])
@@ -70,8 +79,8 @@ def test_clusters_that_are_not_the_classes_leave_the_anchored_method():
     rows[:, 0] += 5.0 * random.integers(0, 2, 1200)
     classes = (rows[:, 1] > 0).astype(int)
     target = np.where(np.arange(1200) < 60, classes, -1)
-    parts = prepare(rows, target, np.ones(1200), "auto", 8.0, 60, np.random.RandomState(0))
-    assert departure(parts.unlabeled, parts.basis.variances).small
+    parts = prepared(rows, target)
+    assert looks_gaussian(parts.unlabeled, parts.basis.variances)
     model = SelfTrainingLinearClassifier(random_state=0).fit(rows, target)
     assert model.method_ == "anchored"
     assert (model.predict(rows) != classes).mean() < 0.25
@@ -118,14 +127,13 @@ def maximum_likelihood(rows, target, mean):
 def test_real_and_few_rows_are_not_taken_for_gaussian_ones():
     from sklearn.datasets import load_breast_cancer, load_digits
 
-    random = np.random.RandomState(0)
     digits, _ = load_digits(return_X_y=True)
     cancer, _ = load_breast_cancer(return_X_y=True)
     few = clusters(20, 40, 300, 0.5, 0.5, 0)[0]
     for rows in (digits, cancer, few):
         target = np.where(np.arange(len(rows)) < 20, np.arange(len(rows)) % 2, -1)
-        parts = prepare(rows, target, np.ones(len(rows)), "auto", 8.0, 60, random)
-        assert not departure(parts.unlabeled, parts.basis.variances).small
+        parts = prepared(rows, target)
+        assert not looks_gaussian(parts.unlabeled, parts.basis.variances)
 
 
 RECIPES = {

@@ -13,7 +13,10 @@ from sklearn.datasets import load_digits
 from selftrain import Recipe, SelfTrainingLinearClassifier, plan
 from selftrain.errors import ConvergenceError, InvalidInput
 from selftrain.estimator import Settings
+from selftrain.estimator.checks import GivenRows
 from selftrain.estimator.prepared import prepare
+from selftrain.estimator.settings import TABLE
+from selftrain.estimator.targets import Classes
 
 OFFSETS = {
     "1e8": 1e8,
@@ -129,14 +132,12 @@ def test_words_stay_words_when_the_columns_are_moved():
     counts = (random.random((200, 60)) < 0.02) * 4.0
     digits = load_digits().data[:200]
     codes = np.where(np.arange(200) < 40, np.arange(200) % 2, -1)
+    settings = Settings(preprocessing="shared")
     for X, neighbours in ((counts, False), (digits, True)):
         for offset in (0.0, 1e6):
-            prepared = prepare(X + offset, codes, np.ones(200), "shared", None, 20, random_state())
+            rows = GivenRows(X + offset, Classes(np.array([0, 1]), codes), np.ones(200))
+            prepared = prepare(rows, settings, TABLE, np.random.RandomState(0))
             assert prepared.has_neighbours("auto") == neighbours
-
-
-def random_state():
-    return np.random.RandomState(0)
 
 
 def test_entries_of_a_sparse_matrix_in_parts_are_their_sum(rows):

@@ -16,13 +16,13 @@ import numpy as np
 from scipy.special import expit
 
 from ..arrays import Array
-from .blocks import Rows
-from .caution import share_of_start
+from .blocks import Rows, Stacked
 from .folds import Labeled, supervised_start
-from .logistic import Coordinates, RowTargets, Student, fit_student
+from .logistic import Student, Targets, fit_student
 from .mixture import Anchors, ScoreMixture, fit_mixture
 from .neighbours import GraphScores, graph_scores, shares_of_teachers
 from .settings import Constants
+from .weights import weight_of_start
 
 
 class Unlabeled(NamedTuple):
@@ -57,6 +57,17 @@ class TwoClasses(NamedTuple):
     unlabeled: Unlabeled
     constants: Constants
     share: Share
+
+    @property
+    def table(self) -> Stacked:
+        """Coordinates of all samples, labelled ones first."""
+        return Stacked(self.labeled.coordinates, self.unlabeled.coordinates)
+
+    @property
+    def masses(self) -> Array:
+        """Weights of all samples, those of the labelled ones times the anchor."""
+        anchored = self.constants.anchor * self.labeled.weights
+        return np.concatenate([anchored, self.unlabeled.weights])
 
     def mixture(
         self, held_out: Array, scores: Array, start: ScoreMixture | None = None
@@ -124,7 +135,7 @@ def self_train(problem: TwoClasses, metrics: Sequence[Array], neighbours: bool =
         result = _mean(starts)
         return _outcome(result, unlabeled, problem.mixture(result.held_out, result.unlabeled), [])
     first = combined(starts, [1.0 / (len(starts) * _spread(start, unlabeled)) for start in starts])
-    table = Coordinates(labeled.coordinates, unlabeled.coordinates)
+    table = problem.table
     graph = graph_scores(labeled, unlabeled.coordinates, metrics[0]) if neighbours else None
     students, teacher = starts, first
     scores, mixture = _teach(problem, teacher, graph)
@@ -135,13 +146,13 @@ def self_train(problem: TwoClasses, metrics: Sequence[Array], neighbours: bool =
         moved = float(unlabeled.weights @ np.abs(labels - previous)) / rows if step else np.inf
         if moved < constants.tolerance:
             break
-        targets = soft_targets(labels, labeled, unlabeled.weights, constants.anchor)
+        targets = soft_targets(np.concatenate([labeled.classes, labels]), problem.masses)
         students = [
             fit_student(
                 table,
                 targets,
                 constants.ridge * rows / metric,
-                (student.coefficients, student.bias),
+                np.append(student.coefficients, student.bias),
             )
             for metric, student in zip(metrics, students, strict=True)
         ]
@@ -164,7 +175,7 @@ def _with_caution(problem: TwoClasses, teacher: Student, first: Student) -> Stud
     size = _spread(teacher, problem.unlabeled) / _spread(first, problem.unlabeled)
     caution = problem.constants.caution
     if caution is None:
-        caution = share_of_start(teacher.held_out, size * first.held_out, problem.labeled)
+        caution = weight_of_start(teacher.held_out, size * first.held_out, problem.labeled)
     return combined([teacher, first], [1 - caution, caution * size])
 
 
@@ -181,18 +192,14 @@ def _mean(students: Sequence[Student]) -> Student:
     return combined(students, [1.0 / len(students)] * len(students))
 
 
-def soft_targets(labels: Array, labeled: Labeled, weights: Array, anchor: float) -> RowTargets:
-    """Return mass and pull of all samples, with the same total mass for both classes."""
-    anchored = anchor * labeled.weights
-    total = float(anchored.sum() + weights.sum())
-    share = float(anchored @ labeled.classes + weights @ labels) / total
+def soft_targets(labels: Array, masses: Array) -> Targets:
+    """Return mass and pull of samples with soft labels, with the same total mass for both
+    classes.
+    """
+    share = float(masses @ labels / masses.sum())
     positive, negative = 0.5 / share, 0.5 / (1 - share)
-    return RowTargets(
-        anchored * np.where(labeled.classes == 1, positive, negative),
-        anchored * labeled.classes * positive,
-        weights * (positive * labels + negative * (1 - labels)),
-        weights * positive * labels,
-    )
+    pull = masses * positive * labels
+    return Targets(pull + masses * negative * (1 - labels), pull)
 
 
 def _spread(student: Student, unlabeled: Unlabeled) -> float:
@@ -216,6 +223,6 @@ def _teach(
 def _outcome(
     student: Student, unlabeled: Unlabeled, mixture: ScoreMixture, history: list[dict[str, Any]]
 ) -> Outcome:
-    coefficients, bias, _, scores, held_out = student
+    coefficients, bias, scores, held_out = student
     spread = _spread(student, unlabeled) if len(unlabeled.weights) else float("inf")
     return Outcome(coefficients, float(bias), held_out, scores, mixture, history, spread)

@@ -29,15 +29,30 @@ SPARSE_ENTRIES = 2**22
 """Entries of a sparse block, whose rows are copied when it is sliced."""
 
 
-class Rows(ABC):
-    """A table of `shape` rows and columns, as `matrix` stores it, used block by block."""
-
-    matrix: Any
-    shape: tuple[int, int]
+class Blocks(ABC):
+    """Rows in blocks, of which sums and columns are taken."""
 
     @abstractmethod
     def each(self, part: Callable[..., Any], vectors: tuple[Array, ...]) -> Iterable[Any]:
         """Return `part(block, *slices of the vectors)` of every block; of no rows if empty."""
+
+    def total(self, part: Callable[..., tuple[Array, ...]], *vectors: Array) -> tuple[Array, ...]:
+        """Return the sum over blocks of `part(block, *slices of the vectors)`."""
+        return reduce(
+            lambda sums, terms: tuple(a + b for a, b in zip(sums, terms, strict=True)),
+            self.each(part, vectors),
+        )
+
+    def column(self, part: Callable[..., Array], *vectors: Array) -> Array:
+        """Return `part(block, ...)` of all blocks, concatenated, in memory."""
+        return np.concatenate(list(self.each(part, vectors)))
+
+
+class Rows(Blocks):
+    """A table of `shape` rows and columns, as `matrix` stores it, used block by block."""
+
+    matrix: Any
+    shape: tuple[int, int]
 
     @abstractmethod
     def project(self, part: Callable[[Block], Array], columns: int) -> Rows:
@@ -51,16 +66,19 @@ class Rows(ABC):
     def take(self, which: Any) -> Block:
         """Return some rows, in memory."""
 
-    def total(self, part: Callable[..., tuple[Array, ...]], *vectors: Array) -> tuple[Array, ...]:
-        """Return the sum over blocks of `part(block, *slices of the vectors)`."""
-        return reduce(
-            lambda sums, terms: tuple(a + b for a, b in zip(sums, terms, strict=True)),
-            self.each(part, vectors),
-        )
 
-    def column(self, part: Callable[..., Array], *vectors: Array) -> Array:
-        """Return `part(block, ...)` of all blocks, concatenated, in memory."""
-        return np.concatenate(list(self.each(part, vectors)))
+class Stacked(Blocks):
+    """Labelled rows in memory, then the others, wherever they are stored (None: no others)."""
+
+    def __init__(self, labeled: Array, others: Rows | None = None):
+        self.labeled = labeled
+        self.others = others if others is not None and others.shape[0] else None
+
+    def each(self, part: Callable[..., Any], vectors: tuple[Array, ...]) -> Iterator[Any]:
+        count = len(self.labeled)
+        yield part(self.labeled, *(vector[:count] for vector in vectors))
+        if self.others is not None:
+            yield from self.others.each(part, tuple(vector[count:] for vector in vectors))
 
 
 class StoredRows(Rows):

@@ -8,14 +8,16 @@ the log-odds of the estimated class proportion.
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import expit
+from scipy.optimize import minimize
+from scipy.special import expit, logit
 
 from ..arrays import Array
 
 SHARE_SPREAD = 0.6
 """Prior standard deviation of the intercept around the log-odds of the class proportion."""
 
-STEPS = 50
+SETTLED = 1e-11
+"""Gradient per weight of the labelled samples at which the search ends."""
 
 
 def calibrate(
@@ -33,45 +35,33 @@ def calibrate(
         slope_spread: prior standard deviation of the log of the slope.
         offset: log-odds of the labelled proportion minus that of the population.
 
-    Newton's method on (log a, b); the slope enters by its logarithm, so it stays positive.
+    The slope enters by its logarithm, so it stays positive.
     """
-    center = float(np.log(share / (1 - share)))
-    log_slope, intercept = 0.0, center
+    center = np.array([0.0, float(logit(share))])
+    precision = 1 / np.array([slope_spread, SHARE_SPREAD]) ** 2
 
-    def value(t: float, b: float) -> float:
-        logits = np.exp(t) * scores + b + offset
-        loss = float(weights @ (np.logaddexp(0.0, logits) - classes * logits))
-        return loss + 0.5 * (t / slope_spread) ** 2 + 0.5 * ((b - center) / SHARE_SPREAD) ** 2
+    def value(point: Array) -> float:
+        logits = np.exp(point[0]) * scores + point[1] + offset
+        loss = weights @ (np.logaddexp(0.0, logits) - classes * logits)
+        return float(loss + 0.5 * precision @ (point - center) ** 2)
 
-    present = value(log_slope, intercept)
-    for _ in range(STEPS):
-        stretched = np.exp(log_slope) * scores
-        probability = expit(stretched + intercept + offset)
-        residual = weights * (probability - classes)
+    def gradient(point: Array) -> Array:
+        stretched = np.exp(point[0]) * scores
+        residual = weights * (expit(stretched + point[1] + offset) - classes)
+        slope = np.array([residual @ stretched, residual.sum()])
+        return np.asarray(slope + precision * (point - center))
+
+    def hessian(point: Array) -> Array:
+        stretched = np.exp(point[0]) * scores
+        probability = expit(stretched + point[1] + offset)
         curvature = weights * probability * (1 - probability)
-        slope = np.array(
-            [
-                residual @ stretched + log_slope / slope_spread**2,
-                residual.sum() + (intercept - center) / SHARE_SPREAD**2,
-            ]
-        )
-        # The positive part of the Hessian: a direction of descent also where it is indefinite.
-        hessian = np.array(
-            [
-                [curvature @ stretched**2 + 1 / slope_spread**2, curvature @ stretched],
-                [curvature @ stretched, curvature.sum() + 1 / SHARE_SPREAD**2],
-            ]
-        )
-        step = -np.linalg.solve(hessian, slope)
-        length = 1.0
-        while length > 1e-8:
-            reached = value(log_slope + length * step[0], intercept + length * step[1])
-            if reached <= present:
-                break
-            length *= 0.5
-        log_slope, intercept = log_slope + length * step[0], intercept + length * step[1]
-        done = abs(present - reached) <= 1e-12 * (1 + abs(present))
-        present = min(present, reached)
-        if done:
-            break
-    return float(np.exp(log_slope)), float(intercept)
+        bend = weights * (probability - classes) @ stretched
+        mixed = curvature @ stretched
+        second = [[curvature @ stretched**2 + bend, mixed], [mixed, curvature.sum()]]
+        return np.asarray(second + np.diag(precision))
+
+    least = SETTLED * max(1.0, float(weights.sum()))
+    found = minimize(
+        value, center, jac=gradient, hess=hessian, method="trust-exact", options={"gtol": least}
+    ).x
+    return float(np.exp(found[0])), float(found[1])

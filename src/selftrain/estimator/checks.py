@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.impute import SimpleImputer
 from sklearn.utils.validation import _check_sample_weight
 
 from ..arrays import Array
@@ -89,6 +90,21 @@ def listed(names: list[str]) -> str:
     return ", ".join(names[:SHOWN]) + (", ..." if len(names) > SHOWN else "")
 
 
+def fit_imputer(X: Any, matrix: Array) -> SimpleImputer:
+    """Return the medians of all columns, and warn if any entry is missing; `X` as above."""
+    missing = np.isnan(matrix).sum(axis=0)
+    which = np.flatnonzero(missing)
+    if which.size:
+        names = list(getattr(X, "columns", range(matrix.shape[1])))
+        counts = listed([f"{names[k]} ({missing[k]})" for k in which])
+        warnings.warn(
+            f"X has missing entries, replaced by the median of their column: {counts}",
+            UserWarning,
+            stacklevel=5,
+        )
+    return SimpleImputer(strategy="median", keep_empty_features=True).fit(matrix)
+
+
 def check_digits(X: Any, matrix: Any) -> None:
     """Reject a table whose values are equal as float64; warn if only some columns are."""
     if is_sparse(matrix):
@@ -103,7 +119,7 @@ def check_digits(X: Any, matrix: Any) -> None:
     )
     if lost.sum() == varies.sum():
         raise InvalidInput("X", f"columns {columns}", what)
-    warnings.warn(f"X, columns {columns}: {what}; they are ignored", UserWarning, stacklevel=4)
+    warnings.warn(f"X, columns {columns}: {what}; they are ignored", UserWarning, stacklevel=5)
 
 
 def lost_columns(X: Any, matrix: Array) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:

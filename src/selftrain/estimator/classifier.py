@@ -6,27 +6,24 @@ from typing import Any, Self
 
 import numpy as np
 from scipy.special import expit, logit
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ..arrays import Array
-from ..errors import InvalidInput
+from ..errors import InvalidInput, nearest
+from ..fields import number
 from ..runtime.parallel import one_thread
-from ..runtime.progress import Progress, ProgressOption
+from ..runtime.progress import Progress, ProgressOption, checked_progress
 from .blocks import is_dask
-from .checks import GivenRows, check_digits, check_finite, given, text_columns
-from .evaluation import labeled_scorer
+from .checks import GivenRows, check_digits, check_finite
+from .conventions import FewLabelConventions
 from .methods import choose_method
-from .options import check_weighted_classes, checked_settings
-from .settings import Settings
-from .targets import Classes, read_targets, warn_about_labels
+from .settings import METHODS, Settings
 from .training import Fitted
 
 __all__ = ["SelfTrainingLinearClassifier"]
 
 
-class SelfTrainingLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class SelfTrainingLinearClassifier(FewLabelConventions):
     """A linear classifier that learns from labelled and unlabelled samples.
 
     Arguments:
@@ -89,16 +86,25 @@ class SelfTrainingLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ign
             X: dense, sparse, a DataFrame, or a Dask array chunked by rows.
             sample_weight: one number >= 0 per sample, labelled or not.
         """
-        settings = checked_settings(self)
-        target = read_targets(y, self.unlabeled)
-        matrix = self._rows(X, reset=True)
-        rows = given(matrix, target, sample_weight)
-        self.classes_ = rows.target.names
-        check_weighted_classes(self.class_weight, self.classes_.tolist())
-        warn_about_labels(rows.target, self.unlabeled)
+        settings = self._checked_settings()
+        matrix, target, rows = self._read(X, y, sample_weight)
         self._keep(self._fit_classes(rows, settings))
         self.transduction_ = self._transduce(matrix, target)
         return self
+
+    def _checked_settings(self) -> Settings:
+        """Return the settings; `InvalidInput` names the first invalid parameter."""
+        if not isinstance(self.method, str) or self.method not in METHODS:
+            hint = nearest(str(self.method), METHODS)
+            raise InvalidInput("method", self.method, f"unknown; {hint}")
+        checked_progress(self.progress)
+        settings = Settings() if self.settings is None else self.settings
+        if not isinstance(settings, Settings):
+            accepted = "must be a selftrain.estimator.Settings, or None"
+            raise InvalidInput("settings", settings, accepted)
+        settings.check_method(self.method)
+        _check_share(self.share)
+        return settings
 
     def _fit_classes(self, rows: GivenRows, settings: Settings) -> list[Fitted]:
         """Fit one model per class against the rest; one for two classes."""
@@ -138,34 +144,17 @@ class SelfTrainingLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ign
 
     def _tilt(self, fitted: list[Fitted]) -> Array:
         """Return the logarithm of the weight of every class in the decision."""
-        if self.class_weight is None:
-            return np.zeros(len(self.classes_))
-        if isinstance(self.class_weight, str):
-            found = -np.log(self.shares_)
-            found[-len(fitted) :] -= [one.even - logit(one.share) for one in fitted]
-            return np.asarray(found)
-        return np.array(
-            [np.log(self.class_weight.get(name, 1.0)) for name in self.classes_.tolist()]
-        )
+        if not isinstance(self.class_weight, str):
+            return self._log_weights
+        found = -np.log(self.shares_)
+        found[-len(fitted) :] -= [one.even - logit(one.share) for one in fitted]
+        return np.asarray(found)
 
     def _rows(self, X: Any, reset: bool) -> Any:
         if is_dask(X):
             return self._chunked(X, reset)
-        try:
-            matrix = validate_data(
-                self,
-                X,
-                accept_sparse="csr",
-                dtype=[np.float64, np.float32],
-                ensure_all_finite=False,
-                reset=reset,
-            )
-        except (TypeError, ValueError) as error:
-            text = text_columns(X)
-            if not text or "contains" in str(error):
-                raise
-            accepted = "columns must be numbers; encode these, for example by OneHotEncoder"
-            raise InvalidInput("X", text, accepted) from None
+        kinds = [np.float64, np.float32]
+        matrix = self._numbers(X, reset, dtype=kinds, ensure_all_finite=False)
         check_finite(X, matrix)
         if reset:
             check_digits(X, matrix)
@@ -182,50 +171,21 @@ class SelfTrainingLinearClassifier(ClassifierMixin, BaseEstimator):  # type: ign
             raise InvalidInput("X", X.shape, f"must have {self.n_features_in_} features")
         return X
 
-    def decision_function(self, X: Any) -> Array:
-        """Return log-odds at the weights of the decision: positive for the second of two classes.
+    def _scores(self, matrix: Any) -> Array:
+        return np.asarray(matrix @ self.coef_.T) + self.intercept_
 
-        For more classes, one column each; the largest wins.
-        """
-        check_is_fitted(self)
-        scores = self._scores(self._rows(X, reset=False))
-        return scores[:, 0] if scores.shape[1] == 1 else scores
-
-    def _scores(self, rows: Any) -> Array:
-        return np.asarray(rows @ self.coef_.T) + self.intercept_
-
-    def predict(self, X: Any) -> Array:
-        """Return the class of every sample."""
-        return self._decide(self.decision_function(X))
-
-    def _decide(self, scores: Array) -> Array:
-        chosen = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
-        return np.asarray(self.classes_[chosen])
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the accuracy on the labelled samples; unlabelled ones are ignored."""
-        return labeled_scorer("accuracy", self.unlabeled)(self, X, y, sample_weight)
-
-    def predict_proba(self, X: Any) -> Array:
-        """Return class probabilities in the population, independent of the decision weights."""
-        check_is_fitted(self)
-        odds = self._scores(self._rows(X, reset=False)) - self._shift
-        positive = expit(odds)
+    def _probabilities(self, matrix: Any) -> Array:
+        positive = expit(self._scores(matrix) - self._shift)
         if positive.shape[1] == 1:
-            return np.column_stack([1 - positive[:, 0], positive[:, 0]])
+            return positive
         return np.asarray(positive / np.maximum(positive.sum(axis=1, keepdims=True), 1e-300))
 
-    def predict_log_proba(self, X: Any) -> Array:
-        """Return the logarithms of `predict_proba`."""
-        return np.asarray(np.log(np.maximum(self.predict_proba(X), 1e-300)))
 
-    def _transduce(self, matrix: Any, target: Classes) -> Array:
-        scores = self._scores(matrix)
-        found = self._decide(scores[:, 0] if scores.shape[1] == 1 else scores)
-        own = target.names[np.maximum(target.codes, 0)]
-        return np.where((target.codes >= 0) & np.isin(own, self.classes_), own, found)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
+def _check_share(share: Any) -> None:
+    accepted = 'must be "estimated", "unlabeled", a number between 0 and 1, or a dictionary of them'
+    if isinstance(share, str):
+        if share not in ("estimated", "unlabeled"):
+            raise InvalidInput("share", share, accepted)
+        return
+    for value in share.values() if isinstance(share, dict) else (share,):
+        number("share", value, lambda x: 0 < x < 1, accepted)

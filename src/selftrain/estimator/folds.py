@@ -7,14 +7,15 @@ same as repetition.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..arrays import Array
-from .blocks import StoredRows
-from .logistic import Coordinates, RowTargets, Student, fit_student, minimise
+from .blocks import Stacked
+from .logistic import Student, Targets, fit_student, minimise
 
 FOLDS = 5
 RIDGES = tuple(10.0 ** np.arange(-1.0, 3.1, 0.5))
@@ -61,13 +62,13 @@ def assign_folds(coordinates: Array, classes: Array, random: np.random.RandomSta
     return folds
 
 
-def balanced_targets(classes: Array, weights: Array) -> tuple[Array, Array]:
+def balanced_targets(classes: Array, weights: Array) -> Targets:
     """Return mass and pull of labelled samples, with the same total for both classes."""
     total = float(weights.sum())
     positive = float(weights @ classes)
     per_class = np.where(classes == 1, 0.5 * total / positive, 0.5 * total / (total - positive))
     mass = weights * per_class
-    return mass, mass * classes
+    return Targets(mass, mass * classes)
 
 
 def supervised_start(labeled: Labeled, metric: Array) -> Start:
@@ -121,10 +122,10 @@ def _best_ridge(
         scores = np.zeros(len(labeled.classes))
         for fold in used:
             inside = labeled.folds != fold
-            start = starts.get(fold, np.zeros(size + 1))
-            begin = (start[:-1], float(start[-1]))
-            problem = balanced_problem(*(values[inside] for values in labeled[:3]))
-            point = minimise(*problem, np.full(size, ridge), begin, TRIAL_TOLERANCE).point
+            rows, *known = (values[inside] for values in labeled[:3])
+            targets, penalty = balanced_targets(*known), np.full(size, ridge)
+            start = starts.get(fold)
+            point = minimise(Stacked(rows), targets, penalty, start, TRIAL_TOLERANCE).point
             starts[fold] = 2 * point - points.get(fold, point)
             points[fold] = point
             scores[~inside] = labeled.coordinates[~inside] @ point[:-1] + point[-1]
@@ -138,15 +139,29 @@ def _best_ridge(
 
 
 def _fit(labeled: Labeled, ridge: float) -> Student:
-    table, targets = balanced_problem(*labeled[:3])
-    return fit_student(table, targets, np.full(labeled.coordinates.shape[1], ridge))
+    targets = balanced_targets(labeled.classes, labeled.weights)
+    penalty = np.full(labeled.coordinates.shape[1], ridge)
+    return fit_student(Stacked(labeled.coordinates), targets, penalty)
 
 
-def balanced_problem(
-    coordinates: Array, classes: Array, weights: Array
-) -> tuple[Coordinates, RowTargets]:
-    """Return labelled samples as a table without unlabelled ones, and their balanced targets."""
-    mass, pull = balanced_targets(classes, weights)
-    none = np.zeros(0)
-    table = Coordinates(coordinates, StoredRows(np.zeros((0, coordinates.shape[1]))))
-    return table, RowTargets(mass, pull, none, none)
+def held_out_likelihood(labeled: Labeled, fit: Callable[[Labeled], tuple[Array, float]]) -> float:
+    """Return the log-likelihood of the labelled classes, each under a fit without its fold.
+
+    Leaving a sample out of the last fit alone is not enough if there are many directions: the soft
+    labels of the other samples have seen its class, and the scores of two useless models then look
+    well separated. So `fit` is the whole self-training.
+
+    Arguments:
+        fit: labelled samples to coefficients and intercept of the population log-odds.
+    """
+    total = 0.0
+    for fold in np.unique(labeled.folds):
+        outside = labeled.folds == fold
+        remaining = Labeled(*(values[~outside] for values in labeled))
+        if len(np.unique(remaining.classes)) < 2:
+            continue
+        coefficients, intercept = fit(remaining)
+        odds = labeled.coordinates[outside] @ coefficients + intercept
+        losses = np.logaddexp(0.0, odds) - labeled.classes[outside] * odds
+        total -= float(labeled.weights[outside] @ losses)
+    return total

@@ -13,13 +13,12 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, logit
 
 from ..arrays import Array
-from .agreement import held_out_likelihood
 from .anchored import Outcome, TwoClasses, Unlabeled, history_entry
-from .blocks import Block
-from .folds import Labeled
+from .blocks import Block, Stacked
+from .folds import Labeled, held_out_likelihood
 from .mixture import ScoreMixture
 
 LEFT_OUT = 6
@@ -38,17 +37,17 @@ CLEARLY = 2.0
 
 
 class Means(NamedTuple):
-    """Means of the classes (rows of `centers`, the negative class first) and their masses."""
+    """Means of the classes under soft labels.
+
+    Attributes:
+        centers: one row per class, the negative one first.
+        masses: of the classes.
+        positive: what every sample contributes to the mass of the positive class.
+    """
 
     centers: Array
     masses: Array
-
-
-class PerRow(NamedTuple):
-    """One number per labelled and unlabelled sample: its score, or its squared length."""
-
-    labeled: Array
-    unlabeled: Array
+    positive: Array
 
 
 def self_train_gaussian(
@@ -57,27 +56,27 @@ def self_train_gaussian(
     """Run Gaussian self-training in one metric, from a run on part of the samples or, by default,
     from a supervised fit.
     """
-    unlabeled = problem.unlabeled
+    weights, table = problem.unlabeled.weights, problem.table
     begin = problem.start(metric) if start is None else start
-    scored = PerRow(begin.held_out, begin.unlabeled)
-    mixture = problem.mixture(*scored)
-    labels = np.asarray(expit(mixture.log_odds(scored.unlabeled)))
-    rows = float(unlabeled.weights.sum())
+    own, others = begin.held_out, begin.unlabeled
+    mixture = problem.mixture(own, others)
+    labels = np.asarray(expit(mixture.log_odds(others)))
+    total = _sum(table, problem.masses)
+    lengths = table.column(lambda block: block**2 @ metric)
+    means = _means(problem, labels, total)
+    rows = float(weights.sum())
     history: list[dict[str, Any]] = []
-    everything = _everything(problem)
-    means = _means(problem, labels, everything)
-    lengths = _lengths(problem, metric)
     near = None  # the supervised scores of the start have another scale
     for step in range(problem.constants.steps if rows > 0 else 0):
-        scored = _scored(problem, means, lengths, labels, metric)
-        near = mixture = problem.mixture(*scored, near)
-        previous, labels = labels, problem.labels(mixture, scored.unlabeled, step)
-        means = _means(problem, labels, everything)
-        moved = float(unlabeled.weights @ np.abs(labels - previous)) / rows
+        own, others = np.split(_scored(problem, means, lengths, metric), [len(own)])
+        near = mixture = problem.mixture(own, others, near)
+        previous, labels = labels, problem.labels(mixture, others, step)
+        means = _means(problem, labels, total)
+        moved = float(weights @ np.abs(labels - previous)) / rows
         history.append(history_entry(step, mixture, moved))
         if moved < problem.constants.tolerance:
             break
-    return _outcome(means, scored, mixture, metric, history)
+    return _outcome(means, own, others, mixture, metric, history)
 
 
 def in_best_metric(problem: TwoClasses, metrics: list[Array]) -> tuple[int, Outcome]:
@@ -137,8 +136,7 @@ def _short(problem: TwoClasses) -> TwoClasses:
 
 def in_population(run: Outcome) -> tuple[Array, float]:
     """Return coefficients and intercept of the population log-odds, from those at even odds."""
-    share = run.mixture.share
-    return run.coefficients, run.bias + float(np.log(share / (1 - share)))
+    return run.coefficients, run.bias + float(logit(run.mixture.share))
 
 
 def _first_as_good_as_any(values: list[float]) -> int:
@@ -164,47 +162,22 @@ def _log_density(scores: Array, center: float, spread: float) -> Array:
     return np.asarray(-0.5 * ((scores - center) ** 2 / spread + np.log(spread)))
 
 
-def _means(problem: TwoClasses, labels: Array, everything: Means) -> Means:
-    """Return class means under soft labels; the negative class has the rest."""
-    labeled, unlabeled = problem.labeled, problem.unlabeled
-    own = problem.constants.anchor * labeled.weights * labeled.classes
-    others = unlabeled.weights * labels
-    sums = own @ labeled.coordinates + _sum(unlabeled, others)
-    mass = float(own.sum() + others.sum())
-    masses = np.array([everything.masses[0] - mass, mass])
-    return Means(np.stack([everything.centers[0] - sums, sums]) / masses[:, None], masses)
+def _sum(table: Stacked, weights: Array) -> Array:
+    """Return the weighted sum of the samples."""
+    return table.total(lambda block, part: (part @ block,), weights)[0]
 
 
-def _everything(problem: TwoClasses) -> Means:
-    """Return sum and mass of all samples, which no step changes."""
-    labeled, unlabeled = problem.labeled, problem.unlabeled
-    own = problem.constants.anchor * labeled.weights
-    sums = own @ labeled.coordinates + _sum(unlabeled, unlabeled.weights)
-    mass = float(own.sum() + unlabeled.weights.sum())
-    return Means(sums[None, :], np.array([mass]))
+def _means(problem: TwoClasses, labels: Array, total: Array) -> Means:
+    """Return class means under soft labels; the negative class has the rest of the `total`."""
+    masses = problem.masses
+    positive = masses * np.concatenate([problem.labeled.classes, labels])
+    sums, mass = _sum(problem.table, positive), float(positive.sum())
+    both = np.array([masses.sum() - mass, mass])
+    return Means(np.stack([total - sums, sums]) / both[:, None], both, positive)
 
 
-def _sum(unlabeled: Unlabeled, weights: Array) -> Array:
-    """Return the weighted sum of the unlabelled samples."""
-    if not weights.size:
-        return np.zeros(unlabeled.coordinates.shape[1])
-    return unlabeled.coordinates.total(lambda block, part: (part @ block,), weights)[0]
-
-
-def _lengths(problem: TwoClasses, metric: Array) -> PerRow:
-    """Return squared lengths of the samples, which no step changes."""
-
-    def part(block: Block) -> Array:
-        return np.asarray((block**2) @ metric)
-
-    return PerRow(part(problem.labeled.coordinates), problem.unlabeled.coordinates.column(part))
-
-
-def _scored(
-    problem: TwoClasses, means: Means, lengths: PerRow, labels: Array, metric: Array
-) -> PerRow:
-    """Return the score of every sample by means without it."""
-    labeled, unlabeled = problem.labeled, problem.unlabeled
+def _scored(problem: TwoClasses, means: Means, lengths: Array, metric: Array) -> Array:
+    """Return the score of every sample by means without it; `lengths` are its squared lengths."""
     dual = means.centers * metric
 
     def without(k: int, block: Block, length: Array, taken: Array) -> Array:
@@ -212,19 +185,16 @@ def _scored(
         left = np.maximum(means.masses[k] - taken, 1e-3 * means.masses[k])
         return np.asarray(near - taken * (length - near) / left)
 
-    def part(block: Block, length: Array, weight: Array, label: Array) -> Array:
-        taken = weight * label
-        return without(1, block, length, taken) - without(0, block, length, weight - taken)
+    def part(block: Block, length: Array, mass: Array, taken: Array) -> Array:
+        return without(1, block, length, taken) - without(0, block, length, mass - taken)
 
-    anchored = problem.constants.anchor * labeled.weights
-    own = part(labeled.coordinates, lengths.labeled, anchored, labeled.classes)
-    others = unlabeled.coordinates.column(part, lengths.unlabeled, unlabeled.weights, labels)
-    return PerRow(own, np.asarray(others))
+    return problem.table.column(part, lengths, problem.masses, means.positive)
 
 
 def _outcome(
     means: Means,
-    scored: PerRow,
+    own: Array,
+    others: Array,
     mixture: ScoreMixture,
     metric: Array,
     history: list[dict[str, Any]],
@@ -237,5 +207,5 @@ def _outcome(
     low, high = (slope * center + bias for center in mixture.means)
     v0, v1 = (slope**2 * variance for variance in mixture.variances)
     found = ScoreMixture((low, high), (v0, v1), mixture.share)
-    own, others = (slope * scores + bias for scores in scored)
-    return Outcome(slope * direction, bias, own, others, found, history)
+    held_out, unlabeled = slope * own + bias, slope * others + bias
+    return Outcome(slope * direction, bias, held_out, unlabeled, found, history)

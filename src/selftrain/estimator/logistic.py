@@ -8,7 +8,6 @@ is formed; leaving a sample out is one Newton step from the minimum.
 
 from __future__ import annotations
 
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +16,7 @@ from scipy.special import expit
 
 from ..arrays import Array
 from ..errors import SelfTrainError
-from .blocks import Block, Rows
+from .blocks import Block, Stacked
 
 NEWTON_LIMIT = 100
 TOLERANCE = 1e-3
@@ -29,20 +28,11 @@ HESSIAN_ROWS = 8192
 with so many times its weight. The gradient, and so the minimum, is that of all samples."""
 
 
-class Coordinates(NamedTuple):
-    """Coordinates of the samples of a fit: labelled ones in memory, the others in their store."""
+class Targets(NamedTuple):
+    """Mass A and pull B of every sample, labelled ones first."""
 
-    labeled: Array
-    unlabeled: Rows
-
-
-class RowTargets(NamedTuple):
-    """Mass A and pull B of every labelled and unlabelled sample."""
-
-    mass_labeled: Array
-    pull_labeled: Array
-    mass_unlabeled: Array
-    pull_unlabeled: Array
+    mass: Array
+    pull: Array
 
 
 class Student(NamedTuple):
@@ -50,13 +40,12 @@ class Student(NamedTuple):
 
     Attributes:
         coefficients, bias: the minimiser.
-        labeled, unlabeled: scores of the samples.
+        unlabeled: scores of the unlabelled samples.
         held_out: scores of the labelled samples, each from a fit without it (one Newton step).
     """
 
     coefficients: Array
     bias: float
-    labeled: Array
     unlabeled: Array
     held_out: Array
 
@@ -65,54 +54,51 @@ class Minimum(NamedTuple):
     """A minimiser (the bias last), the scores, and the factor of the last Hessian."""
 
     point: Array
-    scores: tuple[Array, Array]
+    scores: Array
     factor: tuple[Array, bool]
 
 
 def fit_student(
-    table: Coordinates,
-    targets: RowTargets,
-    penalty: Array,
-    start: tuple[Array, float] | None = None,
+    table: Stacked, targets: Targets, penalty: Array, start: Array | None = None
 ) -> Student:
     """Fit soft targets on a table, with leave-one-out scores of the labelled samples."""
     point, scores, factor = minimise(table, targets, penalty, start)
-    labeled = scores[0]
-    residual, curvature = _local(labeled, targets.mass_labeled, targets.pull_labeled)
-    extended = np.column_stack([table.labeled, np.ones(len(table.labeled))])
+    count = len(table.labeled)
+    residual, curvature = (each[:count] for each in _local(scores, targets))
+    extended = np.column_stack([table.labeled, np.ones(count)])
     leverage = np.einsum("ij,ji->i", extended, scipy.linalg.cho_solve(factor, extended.T))
     left = np.maximum(1.0 - leverage * curvature, 1e-3)
-    held_out = labeled + leverage * residual / left
-    return Student(point[:-1], float(point[-1]), labeled, scores[1], held_out)
+    held_out = scores[:count] + leverage * residual / left
+    return Student(point[:-1], float(point[-1]), scores[count:], held_out)
 
 
 def minimise(
-    table: Coordinates,
-    targets: RowTargets,
+    table: Stacked,
+    targets: Targets,
     penalty: Array,
-    start: tuple[Array, float] | None = None,
+    start: Array | None = None,
     tolerance: float = TOLERANCE,
 ) -> Minimum:
     """Minimise the loss of soft targets on a table, with a penalty per coordinate."""
-    size = penalty.size
     full = np.append(penalty, 0.0)
-    point = np.zeros(size + 1) if start is None else np.append(*start)
+    point = np.zeros(full.size) if start is None else start
     scores = _scores(table, point)
     value = _value(scores, targets) + 0.5 * float(full @ point**2)
-    scale = max(1.0, float(targets.mass_labeled.sum() + targets.mass_unlabeled.sum()))
+    scale = max(1.0, float(targets.mass.sum()))
+    thinned = _thinned(len(table.labeled), len(scores))
     for _ in range(NEWTON_LIMIT):
-        slope, hessian = _derivatives(table, targets, scores, full, point)
-        factor = _factor(hessian)
+        residual, curvature = _local(scores, targets)
+        slope, hessian = table.total(_moments, residual, thinned * curvature)
+        slope = slope + full * point
+        factor = _factor(hessian + np.diag(full))
         step = scipy.linalg.cho_solve(factor, -slope)
         decrement = -float(slope @ step)
         along = _scores(table, step)
         if decrement <= tolerance**2 * scale:
-            scores = (scores[0] + along[0], scores[1] + along[1])
-            return Minimum(point + step, scores, factor)
+            return Minimum(point + step, scores + along, factor)
         length, rounding = 1.0, 1e-13 * max(abs(value), scale)
         while True:
-            trial = (scores[0] + length * along[0], scores[1] + length * along[1])
-            tried = point + length * step
+            trial, tried = scores + length * along, point + length * step
             reached = _value(trial, targets) + 0.5 * float(full @ tried**2)
             if reached <= value - 0.1 * length * decrement + rounding or length < 1e-10:
                 break
@@ -129,57 +115,37 @@ def minimise(
     )
 
 
-def _scores(table: Coordinates, point: Array) -> tuple[Array, Array]:
-    def part(block: Block) -> Array:
-        return np.asarray(block @ point[:-1] + point[-1])
-
-    return table.labeled @ point[:-1] + point[-1], table.unlabeled.column(part)
+def _scores(table: Stacked, point: Array) -> Array:
+    return table.column(lambda block: block @ point[:-1] + point[-1])
 
 
-def _value(scores: tuple[Array, Array], targets: RowTargets) -> float:
-    labeled, unlabeled = scores
-    return float(
-        targets.mass_labeled @ np.logaddexp(0.0, labeled)
-        - targets.pull_labeled @ labeled
-        + targets.mass_unlabeled @ np.logaddexp(0.0, unlabeled)
-        - targets.pull_unlabeled @ unlabeled
-    )
+def _value(scores: Array, targets: Targets) -> float:
+    return float(targets.mass @ np.logaddexp(0.0, scores) - targets.pull @ scores)
 
 
-def _derivatives(
-    table: Coordinates,
-    targets: RowTargets,
-    scores: tuple[Array, Array],
-    penalty: Array,
-    point: Array,
-) -> tuple[Array, Array]:
-    """Return gradient and Hessian of the objective."""
-    own = _moments(table.labeled, *_local(scores[0], targets.mass_labeled, targets.pull_labeled))
-    local = _local(scores[1], targets.mass_unlabeled, targets.pull_unlabeled)
-    slope, hessian = own
-    count = table.unlabeled.shape[0]
-    if count:
-        every = max(1, count // HESSIAN_ROWS)
-        others = table.unlabeled.total(partial(_moments, every=every), *local)
-        slope, hessian = slope + others[0], hessian + others[1]
-    return slope + penalty * point, hessian + np.diag(penalty)
-
-
-def _local(scores: Array, mass: Array, pull: Array) -> tuple[Array, Array]:
+def _local(scores: Array, targets: Targets) -> tuple[Array, Array]:
+    """Return the first two derivatives of the loss of every sample by its score."""
     probability = expit(scores)
+    mass, pull = targets
     return mass * probability - pull, mass * probability * expit(-scores)
 
 
-def _moments(
-    block: Block, residual: Array, curvature: Array, every: int = 1
-) -> tuple[Array, Array]:
-    """Return the part of a block in the gradient and in the Hessian, which uses one row in
-    `every`; the bias is last.
-    """
+def _thinned(labeled: int, count: int) -> Array:
+    """Return weights of the samples in the Hessian: 0 for those that are left out."""
+    every = max(1, (count - labeled) // HESSIAN_ROWS)
+    weights = np.ones(count)
+    weights[labeled:] = every * (np.arange(count - labeled) % every == 0)
+    return weights
+
+
+def _moments(block: Block, residual: Array, curvature: Array) -> tuple[Array, Array]:
+    """Return the part of a block in the gradient and in the Hessian; the bias is last."""
     size = block.shape[1]
     slope = np.empty(size + 1)
     slope[:-1], slope[-1] = block.T @ residual, residual.sum()
-    block, curvature = block[::every], every * curvature[::every]
+    used = curvature > 0
+    if not used.all():
+        block, curvature = block[used], curvature[used]
     hessian = np.empty((size + 1, size + 1))
     root = block * np.sqrt(curvature)[:, None]
     hessian[:-1, :-1] = root.T @ root  # one array and its transpose: half the products of two

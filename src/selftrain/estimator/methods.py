@@ -11,17 +11,28 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import logit
 from sklearn.utils import check_random_state
 
-from ..errors import InvalidInput
+from ..arrays import Array
 from ..recipe import Recipe
-from .anchored import Share
+from .anchored import Share, self_train
 from .checks import GivenRows, known_shares
-from .normality import departure
+from .folds import Labeled, held_out_likelihood
+from .gaussian import CLEARLY, in_best_metric, in_population, tried_out
+from .normality import looks_gaussian
 from .paper import STEPS, follow_recipe
-from .prepared import Prepared, most_directions, prepare
+from .prepared import Prepared, prepare
 from .settings import ANCHORED, GAUSSIAN, TABLE, Constants, Settings
-from .training import Candidate, Fitted, gaussian_if_it_agrees, train
+from .training import Fitted, as_found, calibrated, train
+
+AGAINST = 5.0
+"""Log-likelihood, in nats, by which labelled samples must contradict a fit that the distribution of
+all samples supports: odds of 150 to 1. By chance two dozen of them can favour the worse fit by
+three."""
+
+FAR = 3.0
+"""Standard errors of the labelled proportion beyond which a proportion contradicts it: 1 in 400."""
 
 
 class Method(NamedTuple):
@@ -39,37 +50,28 @@ def choose_method(
         return _paper(rows, settings, random)
     shares = known_shares(share, rows.target.names)
 
+    def prepared_for(constants: Constants) -> Prepared:
+        again = check_random_state(random.randint(2**31 - 1))
+        return prepare(rows, settings, settings.apply(constants), again)
+
     def share_of(positive: int) -> Share:
         return Share(shares.get(positive), share != "unlabeled")
 
-    constants = settings.apply(GAUSSIAN if method == "gaussian" else TABLE)
-    own = Candidate(_prepare(rows, settings, constants, random), constants)
-    if method == "anchored" and _may_change(settings, own.prepared):
-        found = _gaussian_in_every_class(rows, settings, own, share_of, random)
-        if found is not None:
+    own = prepared_for(GAUSSIAN if method == "gaussian" else TABLE)
+    if method == "anchored" and _may_change(settings, own):
+        other = replace(prepared_for(GAUSSIAN), folds=own.folds)
+        found: dict[int, Fitted] = {}
+        for positive in rows.positives:
+            fitted = _gaussian_if_it_agrees(other, own, positive, share_of(positive))
+            if fitted is None:
+                break
+            found[positive] = fitted
+        else:
             return Method("gaussian", found.__getitem__)
-    neighbours = method == "anchored" and own.prepared.has_neighbours(settings.neighbours)
+    neighbours = method == "anchored" and own.has_neighbours(settings.neighbours)
     if neighbours:
         settings.reject_caution()
     return Method(method, lambda positive: train(own, positive, share_of(positive), neighbours))
-
-
-def _prepare(
-    rows: GivenRows, settings: Settings, constants: Constants, random: np.random.RandomState
-) -> Prepared:
-    most = most_directions(rows.weights)
-    if settings.directions is not None and settings.directions > most:
-        accepted = f"must be at most {most}, a tenth of the samples (and 10 in any case)"
-        raise InvalidInput("directions", settings.directions, accepted)
-    return prepare(
-        rows.matrix,
-        rows.target.codes,
-        rows.weights,
-        settings.preprocessing,
-        settings.clip,
-        constants.directions,
-        check_random_state(random.randint(2**31 - 1)),
-    )
 
 
 def _may_change(settings: Settings, prepared: Prepared) -> bool:
@@ -82,27 +84,61 @@ def _may_change(settings: Settings, prepared: Prepared) -> bool:
         return False
     if any(name in settings.changed for name in ANCHORED):
         return False
-    return departure(prepared.unlabeled, prepared.basis.variances).small
+    return looks_gaussian(prepared.unlabeled, prepared.basis.variances)
 
 
-def _gaussian_in_every_class(
-    rows: GivenRows,
-    settings: Settings,
-    own: Candidate,
-    share_of: Callable[[int], Share],
-    random: np.random.RandomState,
-) -> dict[int, Fitted] | None:
-    """Return the Gaussian fit of every class, None if labelled samples contradict one of them."""
-    constants = settings.apply(GAUSSIAN)
-    prepared = _prepare(rows, settings, constants, random)
-    other = Candidate(replace(prepared, folds=own.prepared.folds), constants)
-    found: dict[int, Fitted] = {}
-    for positive in rows.positives:
-        fitted = gaussian_if_it_agrees(other, own, positive, share_of(positive))
-        if fitted is None:
-            return None
-        found[positive] = fitted
-    return found
+def _gaussian_if_it_agrees(
+    gaussian: Prepared, anchored: Prepared, positive: int, share: Share
+) -> Fitted | None:
+    """Return the Gaussian fit of one class, None if held-out labelled samples prefer the anchored
+    one.
+
+    Samples can look Gaussian although the classes are not the two clusters, and clusters can be too
+    faint to be found. So the clusters must lie as the classes do, the labelled samples must allow
+    the proportion, and held-out samples must be described better than by the proportion alone and
+    not clearly worse than by the anchored fit.
+    """
+    problem, other = (each.against_rest(positive, share) for each in (gaussian, anchored))
+    labeled, metrics = problem.labeled, gaussian.metrics
+    best, found = in_best_metric(problem, metrics)
+    if found.history and found.history[-1]["separation"] <= 0:
+        return None
+    judged = share.known is None and share.from_labeled
+    if judged and not _share_agrees(found.mixture.share, labeled):
+        return None
+
+    def by_means(part: Labeled) -> tuple[Array, float]:
+        some = problem._replace(labeled=part)
+        run, gain = tried_out(some, metrics[best])
+        if gain <= CLEARLY:  # it may have missed clusters that exist: start at those found
+            scores = part.coordinates @ found.coefficients + found.bias
+            again, reached = tried_out(some, metrics[best], replace(found, held_out=scores))
+            run = again if reached > max(gain, 0.0) + CLEARLY else run
+        return in_population(run)
+
+    def by_share(part: Labeled) -> tuple[Array, float]:
+        among = part.weights @ part.classes / part.weights.sum()
+        return np.zeros(part.coordinates.shape[1]), float(logit(among))
+
+    def by_anchors(part: Labeled) -> tuple[Array, float]:
+        some = other._replace(labeled=part)
+        fitted = calibrated(some, self_train(some, anchored.metrics))
+        return fitted.coefficients, fitted.intercept
+
+    described = held_out_likelihood(labeled, by_means)
+    if described <= held_out_likelihood(labeled, by_share):
+        return None
+    if held_out_likelihood(other.labeled, by_anchors) - described > AGAINST:
+        return None
+    return as_found(gaussian, found, best)
+
+
+def _share_agrees(share: float, labeled: Labeled) -> bool:
+    """Return whether labelled samples drawn at random could have this class proportion."""
+    weights = labeled.weights
+    found = float(weights @ labeled.classes / weights.sum())
+    count = float(weights.sum() ** 2 / (weights @ weights))
+    return abs(found - share) <= FAR * float(np.sqrt(share * (1 - share) / count))
 
 
 def _paper(rows: GivenRows, settings: Settings, random: np.random.RandomState) -> Method:

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse
-from scipy.special import expit
 from sklearn.neighbors import kneighbors_graph
 
 from ..arrays import Array
-from .blocks import Rows
+from .blocks import Rows, Stacked
 from .folds import Labeled, balanced_targets
+from .logistic import minimise
 
 NEAREST = 10
 """Neighbours of a sample: enough to connect clusters of some dozens, few enough to stay local."""
@@ -85,12 +85,13 @@ def shares_of_teachers(student: Array, graph: Array, labeled: Labeled) -> tuple[
 
     If a weight is negative, that teacher is dropped and the other is fitted alone.
     """
-    mass, pull = balanced_targets(labeled.classes, labeled.weights)
     scales = np.array([max(float(np.std(student)), 1e-12), max(float(np.std(graph)), 1e-12)])
     features = np.column_stack([student, graph]) / scales
+    targets = balanced_targets(labeled.classes, labeled.weights)
     active = [0, 1]
     while True:
-        found = _two_weights(features[:, active], mass, pull)
+        table, ridge = Stacked(features[:, active]), np.full(len(active), RIDGE)
+        found = minimise(table, targets, ridge, tolerance=1e-6).point[:-1]
         if (found >= 0).all() or len(active) == 1:
             break
         active = [0] if found[0] >= found[-1] else [1]
@@ -100,20 +101,3 @@ def shares_of_teachers(student: Array, graph: Array, labeled: Labeled) -> tuple[
         return 1.0, 0.0
     a, b = weights / scales
     return float(a), float(b)
-
-
-def _two_weights(features: Array, mass: Array, pull: Array) -> Array:
-    """Fit ridge logistic weights of one or two features with a free bias, by Newton's method."""
-    design = np.column_stack([features, np.ones(len(features))])
-    penalty = np.append(np.full(features.shape[1], RIDGE), 1e-9)
-    point = np.zeros(design.shape[1])
-    for _ in range(50):
-        p = expit(design @ point)
-        slope = design.T @ (mass * p - pull) + penalty * point
-        curvature = (design * (mass * p * (1 - p))[:, None]).T @ design + np.diag(penalty)
-        step = np.linalg.solve(curvature, slope)
-        length = min(1.0, 2.0 / max(float(np.abs(step).max()), 1e-12))
-        point = point - length * step
-        if float(np.abs(step).max()) < 1e-8:
-            break
-    return np.asarray(point[:-1])

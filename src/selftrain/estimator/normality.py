@@ -5,13 +5,10 @@ are few. What matters is how large the departure is. Two Gaussian clusters of on
 their principal directions and scaled to unit variance, have (1) squared lengths that spread like
 those of one Gaussian (Mardia's coefficient, as a ratio), since the clusters differ in one direction
 of many; (2) hardly any excess kurtosis in the typical direction. Projections of any data tend to be
-Gaussian, lengths do not, so both are checked. If samples are too few to tell, they count as not
-Gaussian, because the anchored setting assumes less.
+Gaussian, lengths do not, so both are checked.
 """
 
 from __future__ import annotations
-
-from typing import NamedTuple
 
 import numpy as np
 
@@ -20,7 +17,8 @@ from .anchored import Unlabeled
 from .blocks import Block
 
 FEWEST_ROWS = 1000
-"""With fewer samples the noise of a kurtosis, (24/rows)^(1/2), hides a departure."""
+"""With fewer samples the noise of a kurtosis, (24/rows)^(1/2), hides a departure: they count as not
+Gaussian, because the anchored method assumes less."""
 
 LENGTHS = 0.03
 """Largest departure of Mardia's ratio from 1. Gaussian clusters of five or more directions: below
@@ -32,34 +30,19 @@ KURTOSIS = 0.15
 development tasks: .24 and more."""
 
 
-class Departure(NamedTuple):
-    """Distance from Gaussian: Mardia's ratio minus 1, and the excess kurtosis of the median
-    direction.
+def looks_gaussian(unlabeled: Unlabeled, variances: Array) -> bool:
+    """Return whether samples in principal directions with these variances pass for Gaussian
+    clusters.
     """
-
-    rows: int
-    lengths: float
-    kurtosis: float
-
-    @property
-    def small(self) -> bool:
-        """Whether the samples pass for Gaussian clusters."""
-        few = self.rows < FEWEST_ROWS
-        return not few and abs(self.lengths) <= LENGTHS and self.kurtosis <= KURTOSIS
-
-
-def departure(unlabeled: Unlabeled, variances: Array) -> Departure:
-    """Measure the departure of samples in principal directions with these variances."""
-    count, size = len(unlabeled.weights), variances.size
-    if count < FEWEST_ROWS:
-        return Departure(count, float("nan"), float("nan"))
+    if len(unlabeled.weights) < FEWEST_ROWS:
+        return False
 
     def part(block: Block, weight: Array) -> tuple[Array, ...]:
         squares = block**2 / variances
         return weight @ squares**2, weight @ squares, np.array([weight @ squares.sum(axis=1) ** 2])
 
     fourth, second, lengths = unlabeled.coordinates.total(part, unlabeled.weights)
-    mass = float(unlabeled.weights.sum())
+    mass, size = float(unlabeled.weights.sum()), variances.size
     excess = fourth * mass / np.maximum(second, 1e-300) ** 2 - 3.0
     ratio = float(lengths[0]) * mass / float(second.sum()) ** 2 * size / (size + 2)
-    return Departure(count, ratio - 1.0, float(np.median(np.abs(excess))))
+    return bool(abs(ratio - 1.0) <= LENGTHS and np.median(np.abs(excess)) <= KURTOSIS)

@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, logit
 
 from ..arrays import Array
 from ..errors import StageError
@@ -72,8 +72,7 @@ def follow_recipe(
         classes: 0 or 1, -1 for a sample without label.
         steps: batches that the unlabelled samples are dealt into.
     """
-    known = np.flatnonzero(classes >= 0)
-    groups = [known, *_dealt(np.flatnonzero(classes < 0), steps, random)]
+    groups = [np.flatnonzero(classes >= 0), *_dealt(np.flatnonzero(classes < 0), steps, random)]
     # Amounts and clusters are those of the samples; the protocol only says what is fitted to what.
     protocol = protocol_of(Problem(1.0, 1.0, 0.5, 1.0, steps), recipe)
     protocol = replace(
@@ -100,7 +99,7 @@ def follow_recipe(
             raise
         state = {**error.state, "bias": _bias(engine.models[-1], source.origin)}
         raise type(error)(error.step, error.reason, state, error.residual) from None
-    return _fitted(matrix, known, weights, engine.models[-1], source.origin, history)
+    return _fitted(matrix, weights, engine.models[-1], source.origin, history)
 
 
 def _origin(rows: Any, fix_bias: bool) -> Array | None:
@@ -143,16 +142,10 @@ def _entry(t: int, model: Fit, origin: Array | None, selected: float) -> dict[st
 
 
 def _fitted(
-    matrix: Any,
-    known: Any,
-    weights: Array,
-    model: Fit,
-    origin: Array | None,
-    history: list[dict[str, Any]],
+    matrix: Any, weights: Array, model: Fit, origin: Array | None, history: list[dict[str, Any]]
 ) -> Fitted:
     """Return the last model; the share of the positive class is its mean over all samples."""
     bias = _bias(model, origin)
     logits = np.asarray(matrix @ model.weights) + bias
     share = float(np.clip(np.average(expit(logits), weights=weights), 1e-6, 1 - 1e-6))
-    even = float(np.log(share / (1 - share)))
-    return Fitted(model.weights, bias, share, 1.0, 0.0, even, logits[known], history)
+    return Fitted(model.weights, bias, share, float(logit(share)), history)

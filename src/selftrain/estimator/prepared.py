@@ -7,15 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from ..arrays import Array
-from .anchored import Unlabeled
+from ..errors import InvalidInput
+from .anchored import Share, TwoClasses, Unlabeled
 from .blocks import Block, StoredRows, as_rows, is_sparse
+from .checks import GivenRows
 from .folds import Labeled, assign_folds
 from .preprocessing import Basis, extremes, find_basis, shared_units
+from .settings import Constants, Settings
 
 FEWEST_DIRECTIONS = 10
 ROWS_PER_DIRECTION = 10
@@ -31,9 +33,10 @@ images."""
 
 @dataclass(frozen=True)
 class Prepared:
-    """Samples in their principal directions, equal labelled ones merged.
+    """Samples in their principal directions as a method sees them, equal labelled ones merged.
 
     Attributes:
+        constants: of the method.
         basis: the directions.
         kind: "table" or "shared".
         labeled: coordinates of distinct labelled samples.
@@ -42,6 +45,7 @@ class Prepared:
         filled: fraction of labelled entries that are not zero (not the minimum of their column).
     """
 
+    constants: Constants
     basis: Basis
     kind: str
     labeled: Array
@@ -49,11 +53,24 @@ class Prepared:
     weights: Array
     folds: Array
     unlabeled: Unlabeled
-    filled: float = 1.0
+    filled: float
 
-    def against_rest(self, positive: int) -> Labeled:
-        """Return the labelled samples, one class against all others."""
-        return Labeled(self.labeled, (self.codes == positive) * 1.0, self.weights, self.folds)
+    @property
+    def exponents(self) -> list[float]:
+        """Exponents of the metrics; the Gaussian method tries them in order from the sphere."""
+        given = self.constants.metrics
+        return sorted(given) if self.constants.gaussian else list(given)
+
+    @property
+    def metrics(self) -> list[Array]:
+        """Squared lengths of the axes of every metric."""
+        return [self.basis.weights(s) for s in self.exponents]
+
+    def against_rest(self, positive: int, share: Share) -> TwoClasses:
+        """Return the problem of one class against all others."""
+        classes = (self.codes == positive) * 1.0
+        labeled = Labeled(self.labeled, classes, self.weights, self.folds)
+        return TwoClasses(labeled, self.unlabeled, self.constants, share)
 
     def has_neighbours(self, asked: bool | str) -> bool:
         """Return whether to use a graph of neighbours.
@@ -69,36 +86,29 @@ class Prepared:
 
 
 def prepare(
-    matrix: Any,
-    codes: Array,
-    weights: Array,
-    preprocessing: str,
-    clip: float | None,
-    directions: int,
-    random: np.random.RandomState,
+    rows: GivenRows, settings: Settings, constants: Constants, random: np.random.RandomState
 ) -> Prepared:
-    """Find the directions from all samples, and split these into labelled and unlabelled ones.
-
-    Arguments:
-        codes: class of every sample, -1 if unlabelled.
-        weights: all positive.
-    """
-    rows = as_rows(matrix)
-    ends = extremes(rows)
-    kind = preprocessing
+    """Find the directions from all samples, and split these into labelled and unlabelled ones."""
+    weights, codes, most = rows.weights, rows.target.codes, most_directions(rows.weights)
+    if settings.directions is not None and settings.directions > most:
+        accepted = f"must be at most {most}, a tenth of the samples (and 10 in any case)"
+        raise InvalidInput("directions", settings.directions, accepted)
+    table = as_rows(rows.matrix)
+    ends = extremes(table)
+    kind = settings.preprocessing
     if kind == "auto":
-        kind = "shared" if shared_units(rows, ends) else "table"
-    directions = min(directions, most_directions(weights))
-    basis = find_basis(rows, weights, ends, kind, clip, directions, random)
+        kind = "shared" if shared_units(table, ends) else "table"
+    directions = min(constants.directions, most)
+    basis = find_basis(table, weights, ends, kind, settings.clip, directions, random)
     known, others = np.flatnonzero(codes >= 0), np.flatnonzero(codes < 0)
-    taken = rows.take(known)
+    taken = table.take(known)
     first, mass = different_rows(taken, codes[known], weights[known])
-    labeled = basis.coordinates(taken[first])
-    own = codes[known][first]
+    labeled, own = basis.coordinates(taken[first]), codes[known][first]
     folds = assign_folds(labeled, own, random)
-    coordinates = rows.project(basis.coordinates, basis.variances.size).part(others)
+    coordinates = table.project(basis.coordinates, basis.variances.size).part(others)
     unlabeled = Unlabeled(coordinates, weights[others])
-    return Prepared(basis, kind, labeled, own, mass, folds, unlabeled, filled(taken, ends.low))
+    share = filled(taken, ends.low)
+    return Prepared(constants, basis, kind, labeled, own, mass, folds, unlabeled, share)
 
 
 def most_directions(weights: Array) -> int:

@@ -76,6 +76,8 @@ UNUSED = {
 }
 """Settings that have no effect, by method."""
 
+METHODS = tuple(UNUSED)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:

@@ -69,7 +69,7 @@ def read_targets(y: Any, unlabeled: Any) -> Classes:
         warnings.warn(
             f"{name!r} is a class of y; if it marks unlabelled samples, pass unlabeled={name!r}",
             UserWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
     return Classes(names, codes)
 
@@ -82,14 +82,14 @@ def warn_about_labels(target: Classes, unlabeled: Any) -> None:
             "y has no unlabelled sample: this is a supervised fit "
             f"(unlabelled samples are marked by {unlabeled!r})",
             UserWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
     if counts.min() < 2:
         few = repr(target.names.tolist()[counts.argmin()])
         warnings.warn(
             f"class {few} has 1 labelled sample: cross-validation needs 2 or more per class",
             UserWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
 
 

@@ -7,26 +7,22 @@ from typing import Any, Self
 
 import numpy as np
 from scipy.special import expit
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ...arrays import Array
 from ...errors import InvalidInput, nearest
 from ...runtime.parallel import one_thread
 from ..blocks import is_dask, is_sparse
-from ..checks import check_digits, check_finite, given, text_columns
-from ..evaluation import labeled_scorer
-from ..options import check_class_weight, check_weighted_classes
+from ..checks import check_digits, check_finite, fit_imputer
+from ..conventions import FewLabelConventions
 from ..prepared import MOST_IN_GRAPH
 from ..settings import Settings
-from ..targets import Classes, read_targets, warn_about_labels
+from ..targets import Classes
 from .averaged import PREPROCESSING, Averaged, fit_averaged, self_training
 from .ensemble import Ensemble, fit_ensemble
 from .graph import ClassGraph, class_graph
 from .heavy_tails import ranks_of_heavy_tails
 from .kinds import KINDS, recognise
-from .missing import fit_imputer
 from .samples import distinct_samples
 from .scores import ANCHORED, self_trained
 
@@ -41,7 +37,7 @@ SMALLEST = 1e-12
 """Smallest probability of a class, so that its logarithm is finite."""
 
 
-class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class FewLabelClassifier(FewLabelConventions):
     """A classifier for few labelled and many unlabelled samples.
 
     Tables get a weighted sum of self-training, a random forest and a linear model; images,
@@ -96,12 +92,7 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         marks unlabelled samples.
         """
         self._check_parameters()
-        target = read_targets(y, self.unlabeled)
-        matrix = self._rows(X, reset=True)
-        target = given(matrix, target, None).target
-        self.classes_ = target.names
-        check_weighted_classes(self.class_weight, self.classes_.tolist())
-        warn_about_labels(target, self.unlabeled)
+        matrix, target, _ = self._read(X, y)
         self.kind_ = recognise(matrix) if self.kind == "auto" else self.kind
         random = check_random_state(self.random_state)
         with one_thread(), warnings.catch_warnings():
@@ -109,9 +100,7 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self._model = self._fit_model(matrix, target, random)
             self._graph = self._fit_graph(matrix, target, random)
         self._describe()
-        found = self._decide(self._scores(matrix))
-        own = self.classes_[np.maximum(target.codes, 0)]
-        self.transduction_ = np.where(target.codes >= 0, own, found)
+        self.transduction_ = self._transduce(matrix, target)
         return self
 
     def _fit_model(
@@ -169,28 +158,13 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise InvalidInput("kind", self.kind, f"unknown; {nearest(str(self.kind), KINDS)}")
         if not isinstance(self.safe, (bool, np.bool_)):
             raise InvalidInput("safe", self.safe, "must be True or False")
-        check_class_weight(self.class_weight)
 
     def _rows(self, X: Any, reset: bool) -> Any:
         """Return samples as numbers, with missing entries replaced."""
         if is_dask(X):
             accepted = "must be in memory: X.compute(), or use SelfTrainingLinearClassifier"
             raise InvalidInput("X", "a Dask array", accepted)
-        try:
-            matrix = validate_data(
-                self,
-                X,
-                accept_sparse="csr",
-                dtype=np.float64,
-                reset=reset,
-                ensure_all_finite="allow-nan",
-            )
-        except (TypeError, ValueError) as error:
-            text = text_columns(X)
-            if not text or "contains" in str(error):
-                raise
-            accepted = "columns must be numbers; encode these, for example by OneHotEncoder"
-            raise InvalidInput("X", text, accepted) from None
+        matrix = self._numbers(X, reset, dtype=np.float64, ensure_all_finite="allow-nan")
         if is_sparse(matrix):
             check_finite(X, matrix)
             return self._sparse(matrix)
@@ -206,56 +180,24 @@ class FewLabelClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return matrix
 
     def _scores(self, matrix: Any) -> Array:
-        """Return scores at the weights of the decision, a column per class (one for two)."""
-        odds = self._model.log_odds(matrix)
-        balanced = isinstance(self.class_weight, str)
-        if balanced:
+        odds, tilt = self._model.log_odds(matrix), self._log_weights
+        if isinstance(self.class_weight, str):
             odds = odds - self._model.even
-        weights = self.class_weight if isinstance(self.class_weight, dict) else {}
-        tilt = np.log([weights.get(name, 1.0) for name in self.classes_.tolist()])
         if odds.shape[1] == 1:
             return np.asarray(odds + tilt[1] - tilt[0])
         return np.asarray(np.log(self._smoothed(expit(odds), matrix)) + tilt)
+
+    def _probabilities(self, matrix: Any) -> Array:
+        positive = expit(self._model.log_odds(matrix))
+        return positive if positive.shape[1] == 1 else self._smoothed(positive, matrix)
 
     def _smoothed(self, probabilities: Array, matrix: Any) -> Array:
         """Return probabilities times the factors of the graph, normalised."""
         found = _normalised(probabilities)
         return found if self._graph is None else _normalised(found * self._graph.factors(matrix))
 
-    def decision_function(self, X: Any) -> Array:
-        """Return log-odds at the weights of the decision: positive for the second of two classes.
-
-        For more classes, a column of log-probabilities each; the largest wins.
-        """
-        check_is_fitted(self)
-        scores = self._scores(self._rows(X, reset=False))
-        return scores[:, 0] if scores.shape[1] == 1 else scores
-
-    def predict(self, X: Any) -> Array:
-        """Return the class of every sample."""
-        check_is_fitted(self)
-        return self._decide(self._scores(self._rows(X, reset=False)))
-
-    def _decide(self, scores: Array) -> Array:
-        chosen = (scores[:, 0] > 0) * 1 if scores.shape[1] == 1 else scores.argmax(axis=1)
-        return np.asarray(self.classes_[chosen])
-
-    def predict_proba(self, X: Any) -> Array:
-        """Return class probabilities in the population, independent of the decision weights."""
-        check_is_fitted(self)
-        matrix = self._rows(X, reset=False)
-        positive = expit(self._model.log_odds(matrix))
-        if positive.shape[1] == 1:
-            return np.column_stack([1 - positive[:, 0], positive[:, 0]])
-        return self._smoothed(positive, matrix)
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the accuracy on the labelled samples; unlabelled ones are ignored."""
-        return labeled_scorer("accuracy", self.unlabeled)(self, X, y, sample_weight)
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
         tags.input_tags.allow_nan = True
         return tags
 

@@ -12,6 +12,7 @@ import numpy as np
 from scipy.special import logit
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestRegressor
+from sklearn.preprocessing import StandardScaler
 
 from ...arrays import Array
 from ..classifier import SelfTrainingLinearClassifier
@@ -86,30 +87,27 @@ def _forest_odds(means: Array, proportions: Array) -> Array:
 class Linear(NamedTuple):
     """Balanced ridge logistic regression on the labels, standardised columns, ridge by folds."""
 
-    center: Array
-    scale: Array
+    scaler: StandardScaler
     coefficients: Array
     bias: Array
     held_out: Array
 
     def score(self, rows: Array) -> Array:
         """Return the scores of samples: a column per class."""
-        return np.asarray((rows - self.center) / self.scale @ self.coefficients + self.bias)
+        return np.asarray(self.scaler.transform(rows) @ self.coefficients + self.bias)
 
 
 def linear(samples: Samples) -> Linear:
     """Fit the supervised baseline of every class against the rest."""
-    center, scale = samples.rows.mean(axis=0), samples.rows.std(axis=0)
-    scale = np.where(scale > 0, scale, 1.0)
-    labeled = (samples.rows[samples.known] - center) / scale
+    scaler = StandardScaler().fit(samples.rows)
+    labeled = scaler.transform(samples.rows[samples.known])
     weights, metric = samples.weights[samples.known], np.ones(labeled.shape[1])
     starts = [
         supervised_start(Labeled(labeled, column, weights, samples.folds), metric)
         for column in samples.targets.T
     ]
     return Linear(
-        center,
-        scale,
+        scaler,
         np.column_stack([start.student.coefficients for start in starts]),
         np.array([start.student.bias for start in starts]),
         np.column_stack([start.out_of_fold for start in starts]),
