@@ -51,7 +51,7 @@ def answer(data: dict[str, Any]) -> dict[str, Any]:
 def table(data: dict[str, Any]) -> str:
     """Return the run of a page as a CSV table."""
     state = PageState.from_store(data)
-    return _run(state.problem, state.recipe).to_frame().to_csv()
+    return str(_run(state.problem, state.recipe).to_frame().to_csv())
 
 
 class NoPicture(SelfTrainError):

@@ -179,8 +179,8 @@ def _scores(theme: Theme, run: Any, t: int, place: int) -> tuple[list[Trace], Pa
     circle = np.stack([np.cos(turn), np.sin(turn)])
     traces: list[Trace] = []
     for k, color in enumerate(THREE):
-        cloud, marker = drawn[kinds == k], {"size": 5, "opacity": 0.5}
-        traces.append(line(*cloud.T, f"class {k}", color, mode="markers", marker=marker))
+        (x, y), marker = drawn[kinds == k].T, {"size": 5, "opacity": 0.5}
+        traces.append(line(x, y, f"class {k}", color, mode="markers", marker=marker))
         values, vectors = np.linalg.eigh(CORNERS.T @ law.covariances[k] @ CORNERS)
         spread = vectors * np.sqrt(np.maximum(values, 0.0)) @ circle
         x, y = (law.means[k] @ CORNERS)[:, None] / unit + spread / unit

@@ -93,7 +93,8 @@ def _control(control: Control) -> html.Div:
     """Return the inputs of a control with its label, its help, and room for a sentence about its
     value.
     """
-    name, label = control.name, html.Label([control.label, *_symbol(control)], htmlFor=control.name)
+    name = control.name
+    label: Any = html.Label([control.label, *_symbol(control)], htmlFor=name)
     inputs: Any = _field(name, control.start)
     if control.kind == "number":
         slider = PlainInput(

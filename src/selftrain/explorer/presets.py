@@ -21,7 +21,6 @@ class Preset:
     values: dict[str, Any]
     pinned: dict[str, Any] | None = None
     view: str = "error"
-    figure: str = ""
 
     def state(self) -> PageState:
         """Return the page of this preset."""
@@ -48,20 +47,17 @@ PRESETS = {
         "The setting in which the paper compares theory with systems of finite size.",
         _PAPER,
         view="direction",
-        figure="macroscopic",
     ),
     "weights-logits": Preset(
         "Laws of weights and logits (figure weights-logits)",
         "How single weights and training logits are distributed, step by step.",
         _PAPER | {"rho": 0.5},
         view="laws",
-        figure="weights-logits",
     ),
     "relative-error": Preset(
         "Balanced classes, small ridge (figure relative-error)",
         "With balanced classes and a small ridge many steps come close to full supervision.",
         _PAPER | {"rho": 0.5, "steps": 64, "lambda_u": 0.0113},
-        figure="relative-error",
     ),
     "cosine": Preset(
         "The direction (figure cosine)",
@@ -69,14 +65,12 @@ PRESETS = {
         " classes does not fall.",
         _PAPER | {"steps": 64, "lambda_u": 0.01},
         view="direction",
-        figure="cosine",
     ),
     "selection": Preset(
         "Selecting confident samples (figure selection)",
         "A threshold of half a norm of the weights; grey: without selection.",
         _PAPER | {"rho": 0.5, "threshold": 0.5},
         {"threshold": 0},
-        figure="selection",
     ),
     "collapse": Preset(
         "Hard labels collapse",
@@ -89,7 +83,6 @@ PRESETS = {
         "A small ridge: the steps follow a differential equation.",
         _PAPER | {"steps": 128, "lambda_u": 0.005},
         view="continuum",
-        figure="continuum",
     ),
     "label-noise": Preset(
         "Wrong labels",
