@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from selftrain.protocol import protocol_of
 from selftrain.simulation.linear.fit import fit
-from selftrain.simulation.plan import plan_run
 from selftrain.simulation.random.streams import generator
+from selftrain.simulation.run_plan import plan_run
 from selftrain.simulation.simulate import simulate
 
 from .measure import Line, seconds
@@ -71,7 +72,7 @@ def _scikit_learn() -> tuple[float, float, float]:
     """
     from sklearn.linear_model import LogisticRegression
 
-    plan = plan_run(REFERENCE.replace(steps=1), RECIPE, FEATURES)
+    plan = plan_run(protocol_of(REFERENCE.replace(steps=1), RECIPE), FEATURES)
     count, ridge = plan.rows(1), plan.ridge(1)
     center = np.full(FEATURES, FEATURES**-0.5)
     loss = REFERENCE.loss_at(0)

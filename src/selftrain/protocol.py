@@ -23,12 +23,12 @@ import numpy as np
 from .arrays import Array
 from .batches import LABELED, parts_of
 from .errors import InvalidInput
-from .fields import expand, number, whole
+from .fields import expand, from_array, number, whole
 from .labelers import HardLabels, Labeler, SoftLabels, get_labeler
 from .losses import Logistic, Loss, Squared, get_loss
 from .mixture.clusters import Clusters, sphere
 from .mixture.label_noise import check_label_noise, label_matrix
-from .parameters import LARGEST, SMALLEST, SPAN
+from .parameters import DEGREE, NOT_NEGATIVE, POSITIVE, PROPORTION, SHARPNESS
 
 if TYPE_CHECKING:
     from .problem import Problem
@@ -41,9 +41,6 @@ __all__ = [
 
 UNITY = 1e-9
 """Largest difference of the sum of proportions from one."""
-
-_AMOUNT = (lambda x: SMALLEST <= x <= LARGEST, f"must be a number > 0 ({SPAN})")
-_WEIGHT = (lambda x: x == 0 or SMALLEST <= x <= LARGEST, f"must be 0 or a number {SPAN}")
 
 
 @dataclass(frozen=True)
@@ -72,9 +69,9 @@ class SampleGroup:
 
     def __post_init__(self) -> None:
         put = object.__setattr__
-        put(self, "alpha", number("alpha", self.alpha, *_AMOUNT))
+        put(self, "alpha", number("alpha", self.alpha, *POSITIVE))
         if not isinstance(self.law, Clusters):
-            put(self, "law", sphere(number("law", self.law, *_AMOUNT)))
+            put(self, "law", sphere(number("law", self.law, *POSITIVE)))
         put(self, "proportions", proportions_of("proportions", self.proportions))
         if len(self.proportions) != self.law.classes:
             accepted = f"must be {self.law.classes}, one for each mean of the clusters"
@@ -203,11 +200,11 @@ class Protocol:
         if classes > 2 and type(loss) not in (Logistic, Squared):
             accepted = f'must be "logistic" or "squared" for {classes} classes'
             raise InvalidInput("loss", getattr(loss, "name", loss), accepted)
-        number("ridge", fit.ridge, *_WEIGHT)
+        number("ridge", fit.ridge, *NOT_NEGATIVE)
         uses = []
         for use in fit.uses:
-            number("weight", use.weight, *_AMOUNT)
-            number("given", use.given, *_WEIGHT)
+            number("weight", use.weight, *POSITIVE)
+            number("given", use.given, *NOT_NEGATIVE)
             if isinstance(use.group, str):
                 if use.group not in names:
                     accepted = f"must be one of the groups {', '.join(names)}"
@@ -236,9 +233,8 @@ class Protocol:
         if classes > 2 and type(labeler) not in (SoftLabels, HardLabels):
             accepted = f'must be "soft" or "hard" for {classes} classes'
             raise InvalidInput("labeler", getattr(labeler, "name", labeler), accepted)
-        accepted = f"must be a number > 0 ({SPAN}), or inf for hard labels"
-        number("sharpness", labels.sharpness, lambda x: x >= SMALLEST, accepted)
-        number("threshold", labels.threshold, lambda x: 0 <= x <= LARGEST, "must be a number >= 0")
+        number("sharpness", labels.sharpness, *SHARPNESS)
+        number("threshold", labels.threshold, *DEGREE)
         return labels._replace(labeler=labeler)
 
     @property
@@ -322,13 +318,11 @@ def proportions_of(field: str, value: Any) -> tuple[float, ...]:
     >>> proportions_of("rho", (0.5, 0.3, 0.2))
     (0.5, 0.3, 0.2)
     """
-    inside = (lambda x: 0 < x < 1, "must be strictly between 0 and 1")
-    if hasattr(value, "__array__"):
-        value = np.asarray(value).tolist()
+    value = from_array(value)
     if not isinstance(value, Sequence) or isinstance(value, str):
-        rho = number(field, value, *inside)
+        rho = number(field, value, *PROPORTION)
         return (1 - rho, rho)
-    shares = tuple(number(f"{field}[{k}]", share, *inside) for k, share in enumerate(value))
+    shares = tuple(number(f"{field}[{k}]", share, *PROPORTION) for k, share in enumerate(value))
     if len(shares) < 2:
         raise InvalidInput(field, value, "must have one proportion for each of two classes or more")
     if abs(sum(shares) - 1) > UNITY:

@@ -19,15 +19,15 @@ from selftrain import Clusters, Problem, Protocol, Recipe, simulate, solve
 from selftrain.confusion import confusion_matrix
 from selftrain.errors import InvalidInput
 from selftrain.losses import Logistic, Squared
-from selftrain.protocol import Fit, PseudoLabels, SampleGroup, Use
+from selftrain.protocol import Fit, PseudoLabels, SampleGroup, Use, protocol_of
 from selftrain.simulation.designs.design import Stored
-from selftrain.simulation.designs.sources import GaussianSource, TableSource, sample_table
-from selftrain.simulation.engines.explicit import SeedEngine
+from selftrain.simulation.designs.sample_sources import GaussianSource, TableSource, sample_table
+from selftrain.simulation.engines.explicit import MeasuredEngine
 from selftrain.simulation.labels import given_labels
 from selftrain.simulation.linear.classes import fit_classes
 from selftrain.simulation.linear.fit import fit
-from selftrain.simulation.plan import plan_protocol, plan_run
 from selftrain.simulation.run import run_fits
+from selftrain.simulation.run_plan import plan_run
 
 GRAM = np.array([[1.5, 0.2, -0.3], [0.2, 1.0, 0.1], [-0.3, 0.1, 0.8]])
 SPHERES = Clusters.from_gram(GRAM, 0.5)
@@ -37,7 +37,7 @@ SHARES = (0.5, 0.3, 0.2)
 def test_step_zero_is_the_multinomial_fit_of_scikit_learn() -> None:
     problem = Problem(alpha_l=3.0, alpha_u=2.0, rho=SHARES, clusters=SPHERES, steps=0)
     recipe = Recipe(lambda_l=0.2)
-    plan = plan_run(problem, recipe, 60)
+    plan = plan_run(protocol_of(problem, recipe), 60)
     drawn = GaussianSource(plan, 5).draw(0)[0]
     matrix = drawn.design.times(np.eye(60))
     model = LogisticRegression(C=1 / (0.2 * 60), solver="newton-cg", tol=1e-12, max_iter=1000)
@@ -126,8 +126,8 @@ def test_a_protocol_with_everything_in_it_is_what_another_program_fits(loss: str
         ),
     )
     protocol = Protocol(groups, fits)
-    plan = plan_protocol(protocol, 40)
-    engine = SeedEngine(plan, GaussianSource(plan, 1), 1e-7)
+    plan = plan_run(protocol, 40)
+    engine = MeasuredEngine(plan, GaussianSource(plan, 1), 1e-7)
     assert len(list(run_fits(protocol, engine))) == 5
     drawn = {**GaussianSource(plan, 1).draw(0), **GaussianSource(plan, 1).draw(1)}
     X = np.vstack([drawn[g].design.times(np.eye(40)) for g in (0, 1)])
@@ -218,8 +218,8 @@ def test_dense_and_revealed_matrices_have_one_law() -> None:
 
 def test_the_susceptibility_is_the_trace_of_the_inverse_hessian() -> None:
     problem = Problem(2.0, 2.0, SHARES, clusters=SPHERES, steps=0)
-    plan = plan_run(problem, Recipe(lambda_l=0.1), 30)
-    engine = SeedEngine(plan, GaussianSource(plan, 0), 1e-6)
+    plan = plan_run(protocol_of(problem, Recipe(lambda_l=0.1)), 30)
+    engine = MeasuredEngine(plan, GaussianSource(plan, 0), 1e-6)
     list(run_fits(plan.protocol, engine))
     X = GaussianSource(plan, 0).draw(0)[0].design.times(np.eye(30))
     hessian = np.einsum("mi,mab,mj->aibj", X, engine.models[0].curvature, X).reshape(60, 60)
@@ -290,7 +290,7 @@ def test_real_samples_of_three_digits() -> None:
     recipe = Recipe(lambda_l=0.3, lambda_u=0.1)
     runs = simulate(problem, recipe, rows=(X, y), seeds=[3], tolerance=1e-8)
     assert runs.method == "rows"
-    plan = plan_run(problem, recipe, n)
+    plan = plan_run(protocol_of(problem, recipe), n)
     source = TableSource(plan, sample_table(plan, (X, y)), 3)
     first = source.draw(0)[0]
     assert np.bincount(first.classes).tolist() == [12, 9, 9]

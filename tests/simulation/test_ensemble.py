@@ -153,10 +153,11 @@ def test_a_real_deviation_that_is_small_is_a_fact_of_its_own(runs: Ensemble) -> 
         for name in (*MEASURED, "test_error")
         if name not in ("test_error", "directions", "fit_error")
     }
-    errors = theory.class_errors * noise[..., None]
+    below, above = np.moveaxis(theory.class_errors * noise[..., None], -1, 0)
+    confusion = np.stack([1 - below, below, above, 1 - above], axis=-1).reshape(6, 4, 2, 2)
     variances = theory.logit_variances * np.ones((6, 1, 1))
     near = dataclasses.replace(
-        runs, **exact, test_error=theory.error * noise, class_errors=errors,
+        runs, **exact, test_error=theory.error * noise, confusion=confusion,
         logit_variances=variances,
     )  # fmt: skip
     assert near.compare(theory).consistent()

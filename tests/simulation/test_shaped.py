@@ -16,8 +16,9 @@ from sklearn.preprocessing import StandardScaler
 
 from selftrain import Clusters, Ensemble, Problem, Recipe, simulate, solve
 from selftrain.errors import InvalidInput
-from selftrain.simulation.designs.sources import TableSource, sample_table
-from selftrain.simulation.plan import plan_run
+from selftrain.protocol import protocol_of
+from selftrain.simulation.designs.sample_sources import TableSource, sample_table
+from selftrain.simulation.run_plan import plan_run
 
 
 def shapes() -> dict[str, Clusters]:
@@ -69,7 +70,7 @@ def test_the_first_step_on_rows_is_the_fit_of_scikit_learn() -> None:
     problem = Problem(alpha_l=2.0, alpha_u=3.0, rho=0.6, clusters=clusters, steps=1)
     recipe = Recipe(lambda_l=0.1, lambda_u=0.1)
     seen = simulate(problem, recipe, rows=(X, y), seeds=[4], tolerance=1e-8)
-    plan = plan_run(problem, recipe, 30)
+    plan = plan_run(protocol_of(problem, recipe), 30)
     source = TableSource(plan, sample_table(plan, (X, y)), 4)
     first = source.draw(0)[0]
     assert first.classes.sum() == 36

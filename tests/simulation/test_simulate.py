@@ -7,10 +7,11 @@ import pytest
 
 from selftrain import Problem, Recipe, simulate, solve
 from selftrain.errors import InvalidInput, StageError
+from selftrain.protocol import protocol_of
 from selftrain.runtime.progress import Progress
 from selftrain.simulation.engines import matrix_free
-from selftrain.simulation.plan import plan_run
 from selftrain.simulation.run import run_seed
+from selftrain.simulation.run_plan import plan_run
 from selftrain.simulation.seed_record import SeedOptions, SeedRecord
 
 PROBLEM = Problem(alpha_l=0.5, alpha_u=2.0, rho=0.4, delta=0.5625, steps=2)
@@ -28,7 +29,7 @@ def test_a_seed_gives_the_same_numbers_in_any_company(method: str) -> None:
 
 def test_room_for_columns_does_not_matter() -> None:
     """Also where a fit outgrows single precision, and whatever the probes have taken."""
-    plan = plan_run(PROBLEM, Recipe(lambda_u=2e-3, sharpness=2.0), 300)
+    plan = plan_run(protocol_of(PROBLEM, Recipe(lambda_u=2e-3, sharpness=2.0)), 300)
 
     def run(probes: int, room: int) -> SeedRecord:
         record, options = SeedRecord(1, 2), SeedOptions(probes)

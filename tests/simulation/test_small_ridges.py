@@ -9,15 +9,16 @@ from scipy.special import expit
 
 from selftrain import Problem, Recipe, simulate, solve
 from selftrain.mixture.clusters import Clusters
-from selftrain.simulation.designs.sources import GaussianSource
-from selftrain.simulation.plan import plan_run
+from selftrain.protocol import protocol_of
+from selftrain.simulation.designs.sample_sources import GaussianSource
+from selftrain.simulation.run_plan import plan_run
 
 PROBLEM = Problem(alpha_l=0.5, alpha_u=2.0, rho=0.4, delta=0.5625, steps=0)
 
 
 def labelled_data(recipe: Recipe, features: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """The matrix and the classes (-1, 1) that the dense engine draws at step 0."""
-    drawn = GaussianSource(plan_run(PROBLEM, recipe, features), seed).draw(0)[0]
+    drawn = GaussianSource(plan_run(protocol_of(PROBLEM, recipe), features), seed).draw(0)[0]
     matrix = np.column_stack([drawn.design.times(one) for one in np.eye(features)])
     return matrix, np.where(drawn.classes == 1, 1.0, -1.0)
 

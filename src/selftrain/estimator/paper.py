@@ -23,7 +23,7 @@ from ..errors import StageError
 from ..problem import Problem
 from ..protocol import protocol_of
 from ..recipe import Recipe
-from ..simulation.designs.sources import Samples
+from ..simulation.designs.sample_sources import Samples
 from ..simulation.engines.explicit import ExplicitEngine
 from ..simulation.linear.fit import Fit
 from ..simulation.run import Collapse, run_fits

@@ -32,53 +32,22 @@ from ..theory.causal.classes import ClassTrajectory
 from ..theory.trajectory import Trajectory
 from .deviation import Deviation, deviation
 from .ensemble import Ensemble
-from .gaps import Gap, judge, shares
-from .plan import drawn_sizes
+from .gaps import Gap, gaps
+from .run_plan import drawn_sizes
 from .seed_statistics import seed_mean, seed_sem
 
 if TYPE_CHECKING:
     import pandas as pd
 
-COMPARED = (
-    "q",
-    "m",
-    "bias",
-    "overlap",
-    "chi",
-    "error",
-    "test_error",
-    "cosine",
-    "fraction_selected",
-    "pseudo_label_accuracy",
-    "selected_label_accuracy",
-    "train_loss",
-)
-
-COMPARED_CLASSES = (
-    "q",
-    "m",
-    "bias",
-    "overlap",
-    "chi",
-    "error",
-    "class_errors",
-    "label_shares",
-    "test_error",
-    "fraction_selected",
-    "pseudo_label_accuracy",
-    "selected_label_accuracy",
-    "train_loss",
-)
+LABELS = ("fraction_selected", "pseudo_label_accuracy", "selected_label_accuracy")
+COMPARED = ("q", "m", "bias", "overlap", "chi", "error", "test_error", "cosine", *LABELS,
+            "train_loss")  # fmt: skip
+COMPARED_CLASSES = ("q", "m", "bias", "overlap", "chi", "error", "class_errors", "label_shares",
+                    "test_error", *LABELS, "train_loss")  # fmt: skip
 """The same for more than two classes."""
 
-SHARES = (
-    "class_errors",
-    "label_shares",
-    "test_error",
-    "fraction_selected",
-    "pseudo_label_accuracy",
-    "selected_label_accuracy",
-)
+SHARES = ("class_errors", "label_shares", "test_error", *LABELS)
+"""Those that are proportions of samples."""
 
 WITHIN = 0.1
 """Runs and theory agree if every deviation is below this, with confidence."""
@@ -234,8 +203,8 @@ def compare(ensemble: Ensemble, trajectory: Any, within: float = WITHIN) -> Comp
     within = number("within", within, lambda value: 0 < value < 1, must)
     theory = _as_drawn(ensemble, trajectory)
     pairs = list(_pairs(ensemble, theory))
-    laws = list(shares(ensemble, theory)) if isinstance(theory, Trajectory) else []
     known = [pair for pair in pairs if np.isfinite(pair.seen).any()]
+    laws = gaps(ensemble, theory, len(known)) if isinstance(theory, Trajectory) else ()
     tests = len(known) + len(laws)
     found = {pair.name: _deviation(ensemble, pair, tests) for pair in known}
     return Comparison(
@@ -243,7 +212,7 @@ def compare(ensemble: Ensemble, trajectory: Any, within: float = WITHIN) -> Comp
         {pair.name: _scores(pair) for pair in pairs},
         {name: one for name, one in found.items() if one is not None},
         ensemble.count(),
-        tuple(judge(one, ensemble.features, tests) for one in laws),
+        laws,
         within,
         complete=bool(np.isfinite(ensemble.error - theory.error).all()),
         note=_note(ensemble),

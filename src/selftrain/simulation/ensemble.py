@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from .. import observables
 from ..arrays import Array
+from ..confusion import class_errors
 from ..errors import InvalidInput, StageError, nearest
 from ..mixture.clusters import Clusters
 from ..observables import SYMBOLS, entries
@@ -24,7 +25,7 @@ from ..problem import Problem
 from ..protocol import Protocol, protocol_of
 from ..recipe import Recipe
 from ..runtime.files import stored, write_netcdf
-from .plan import RunPlan
+from .run_plan import RunPlan
 from .seed_record import BY_CLASS, MEASURED, Mask, SeedRecord, Vectors, shape_of
 from .seed_statistics import seed_mean, seed_sem, seed_std
 
@@ -55,10 +56,8 @@ class Ensemble:
         method: the engine that ran; "gaussian" for samples of a general covariance, "rows" for real
             samples.
         m, v, bias, chi, overlap: as in `Trajectory`, measured on the fitted weights.
-        class_errors: the error within each class, (seeds, steps + 1, K), for the test mixture or
-            the held-out samples; two classes are (negative, positive).
         confusion: P(predicted class | true class), (seeds, steps + 1, K, K), a row for each true
-            class.
+            class, for the test mixture or the held-out samples.
         logit_variances: of the logits within each of two classes, or of the K scores.
         label_shares: proportions of the classes among the pseudo-labels, soft ones in parts (among
             the given labels where there are no others).
@@ -100,7 +99,6 @@ class Ensemble:
     directions: Array
     fit_error: Array
     logit_variances: Array
-    class_errors: Array
     label_shares: Array
     confusion: Array
     collapsed_at: NDArray[np.int_]
@@ -110,28 +108,25 @@ class Ensemble:
     vectors: tuple[Vectors, ...] = field(default=(), repr=False)
 
     @classmethod
-    def from_records(
-        cls, plan: RunPlan, method: str, records: list[SeedRecord], seconds: float
-    ) -> Ensemble:
-        """Stack the records of the seeds."""
+    def from_records(cls, plan: RunPlan, records: list[SeedRecord], **given: Any) -> Ensemble:
+        """Stack the records of the seeds that ran a plan; `given` are the fields problem, recipe,
+        method and seconds.
+        """
         stacked: dict[str, Any] = {
             name: np.array([one.values[name] for one in records]) for name in (*MEASURED, *BY_CLASS)
         }
-        kept = any(one.weights or one.logits for one in records)
+        kept = any(one.vectors.weights or one.vectors.logits for one in records)
         return cls(
-            plan.problem,  # type: ignore[arg-type]  # None only for a protocol
-            plan.recipe,  # type: ignore[arg-type]
-            plan.protocol,
-            plan.features,
-            plan.alphas,
-            np.array([one.seed for one in records]),
-            method,
+            **given,
+            protocol=plan.protocol,
+            features=plan.features,
+            alpha=plan.alphas,
+            seeds=np.array([one.seed for one in records]),
             **stacked,
             collapsed_at=np.array([one.collapsed_at for one in records]),
             predicts=np.array([one.predicts for one in records]),
             failures={one.seed: one.failure for one in records if one.failure is not None},
-            seconds=seconds,
-            vectors=tuple(one.vectors() for one in records) if kept else (),
+            vectors=tuple(one.vectors for one in records) if kept else (),
         )
 
     def __repr__(self) -> str:
@@ -168,7 +163,7 @@ class Ensemble:
     def lost_at(self) -> NDArray[np.int_]:
         """The first step without labels of a class, (seeds, K); -1 for classes that stay."""
         lost = (
-            np.isneginf(self.bias) if self.classes > 2 else np.zeros(self.class_errors.shape, bool)
+            np.isneginf(self.bias) if self.classes > 2 else np.zeros(self.label_shares.shape, bool)
         )
         for seed in np.flatnonzero(self.collapsed_at >= 0):
             lost[seed, self.collapsed_at[seed] :] = np.arange(self.classes) != self.predicts[seed]
@@ -187,8 +182,13 @@ class Ensemble:
     @property
     def error(self) -> Array:
         r"""$\epsilon_g$ at the class proportions of the test mixture."""
-        shares = self.protocol.test.proportions
-        return np.asarray(sum(p * self.class_errors[..., k] for k, p in enumerate(shares)))
+        wrong, shares = self.class_errors, self.protocol.test.proportions
+        return np.asarray(sum(p * wrong[..., k] for k, p in enumerate(shares)))
+
+    @property
+    def class_errors(self) -> Array:
+        """The error within each class, (seeds, steps + 1, K); two are (negative, positive)."""
+        return class_errors(self.confusion)
 
     @property
     def balanced_error(self) -> Array:
@@ -234,7 +234,7 @@ class Ensemble:
 
     def values(self, name: str) -> Array:
         """Return a quantity by its name, (seeds, steps + 1), with K classes perhaps more axes."""
-        if name not in (*self.names, *BY_CLASS):
+        if name not in (*self.names, *BY_CLASS, "class_errors"):
             raise InvalidInput("name", name, f"unknown quantity; {nearest(name, self.names)}")
         return np.asarray(getattr(self, name))
 
@@ -285,7 +285,7 @@ class Ensemble:
         import xarray as xr
 
         axes = ("seed", "t", "class", "true")
-        values = {name: self.values(name) for name in (*self.names, *BY_CLASS)}
+        values = {name: self.values(name) for name in (*self.names, *BY_CLASS, "class_errors")}
         data: dict[str, Any] = {
             name: (axes[: one.ndim], one, {"symbol": SYMBOLS.get(name, name)})
             for name, one in values.items()

@@ -6,9 +6,10 @@ fluctuate at the same order as the sampling noise, so a Kolmogorov-Smirnov level
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -23,21 +24,14 @@ LEVELS = np.linspace(0.02, 0.98, 25)
 """Where distribution functions are compared."""
 
 
-@dataclass(frozen=True)
-class Shares:
-    """Shares of a sample below 25 points minus the law, (seeds, points).
-
-    Attributes:
-        what: "weights" or "logits"; `t`: the step.
-        selected: the samples that the threshold selects (True), rejects (False), or all (None).
-        off: the differences; `size`: how many numbers were pooled.
-    """
+class _Pooled(NamedTuple):
+    """The samples of all seeds of one distribution, and its distribution function."""
 
     what: str
     t: int
     selected: bool | None
-    off: Array
-    size: int
+    samples: list[Array]
+    law: Callable[[Array], Array]
 
 
 @dataclass(frozen=True)
@@ -66,8 +60,16 @@ class Gap:
         return f"{self.what}{rows} at t = {self.t}"
 
 
-def shares(ensemble: Ensemble, theory: Trajectory) -> Iterable[Shares]:
-    """Return every distribution that at least two seeds have.
+def gaps(ensemble: Ensemble, theory: Trajectory, means: int) -> tuple[Gap, ...]:
+    """Return the distance of every distribution that at least two seeds have from its law; `means`
+    other quantities are judged together with them.
+    """
+    known = list(_distributions(ensemble, theory))
+    return tuple(_gap(one, ensemble.features, means + len(known)) for one in known)
+
+
+def _distributions(ensemble: Ensemble, theory: Trajectory) -> Iterator[_Pooled]:
+    """List the distributions that at least two seeds have.
 
     With a general covariance the weights of different directions have no common law.
     """
@@ -75,8 +77,7 @@ def shares(ensemble: Ensemble, theory: Trajectory) -> Iterable[Shares]:
     for t in range(theory.good_steps):
         weights = [seed.weights[t] for seed in ensemble.vectors if len(seed.weights) > t]
         if len(weights) > 1 and one_law:
-            at = np.quantile(np.concatenate(weights), LEVELS)
-            yield _shares("weights", t, None, weights, at, theory.weights.cdf(at, t))
+            yield _Pooled("weights", t, None, weights, partial(theory.weights.cdf, t=t))
         rows = [seed for seed in ensemble.vectors if len(seed.logits) > t]
         if not rows:
             continue
@@ -84,24 +85,20 @@ def shares(ensemble: Ensemble, theory: Trajectory) -> Iterable[Shares]:
         for kept in (True, False):
             logits = [seed.logits[t][seed.selected[t] == kept] for seed in rows]
             if len(logits) > 1 and min(part.size for part in logits) > 0:
-                at = np.quantile(np.concatenate(logits), LEVELS)
-                yield _shares("logits", t, kept, logits, at, law.cdf(at, selected=kept))
+                yield _Pooled("logits", t, kept, logits, partial(law.cdf, selected=kept))
 
 
-def _shares(
-    what: str, t: int, selected: bool | None, samples: list[Array], at: Array, law: Array
-) -> Shares:
-    below = [np.searchsorted(np.sort(one), at, side="right") / one.size for one in samples]
-    return Shares(what, t, selected, np.array(below) - law, sum(one.size for one in samples))
-
-
-def judge(one: Shares, features: int, tests: int) -> Gap:
-    """The distance of one distribution from its law."""
-    mean = one.off.mean(axis=0)
+def _gap(one: _Pooled, features: int, tests: int) -> Gap:
+    """Return the distance of one distribution from its law."""
+    at = np.quantile(np.concatenate(one.samples), LEVELS)
+    below = [np.searchsorted(np.sort(part), at, side="right") / part.size for part in one.samples]
+    off = np.array(below) - one.law(at)
+    points = sum(part.size for part in one.samples)
+    mean = off.mean(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        z = mean / (one.off.std(axis=0, ddof=1) / np.sqrt(len(one.off)))
+        z = mean / (off.std(axis=0, ddof=1) / np.sqrt(len(off)))
     far = int(np.nanargmax(np.abs(z))) if np.isfinite(z).any() else 0
-    found = deviation(one.off, features, tests, resolution=1 / one.size)
+    found = deviation(off, features, tests, resolution=1 / points)
     assert found is not None
     distance = float(np.abs(mean).max())
-    return Gap(one.what, one.t, one.selected, distance, float(z[far]), one.size, found)
+    return Gap(one.what, one.t, one.selected, distance, float(z[far]), points, found)

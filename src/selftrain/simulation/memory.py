@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from ..errors import InvalidInput
-from .plan import RunPlan
+from .run_plan import RunPlan
 
 FRAME_DIRECTIONS = 20
 REVEALED_DIRECTIONS = 60

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from ..arrays import Array
-from ..confusion import confusion_matrix
+from ..confusion import class_errors, confusion_matrix
 from ..protocol import Protocol as TrainingProtocol
 from .labels import (
     Labelled,
@@ -25,8 +25,8 @@ from .labels import (
     one_class,
     vanished,
 )
-from .plan import RunPlan
 from .random.streams import PROBES, TEST, generator
+from .run_plan import RunPlan
 from .seed_record import SeedOptions, SeedRecord
 
 
@@ -94,7 +94,6 @@ def gaussian_rule(m: float, bias: float, variances: Array) -> dict[str, Any]:
     confusion = np.array([[1 - below, below], [above, 1 - above]])
     return {
         "logit_variances": variances,
-        "class_errors": np.array([below, above]),
         "confusion": confusion,
         "auc": float(auc),
     }
@@ -108,11 +107,9 @@ def gaussian_scores(m: Array, bias: Array, covariance: Array) -> dict[str, Any]:
         bias: of the scores.
         covariance: of the scores within a class.
     """
-    confusion = confusion_matrix(m.T + bias, covariance)
     return {
         "logit_variances": np.diag(covariance),
-        "class_errors": 1 - np.diag(confusion),
-        "confusion": confusion,
+        "confusion": confusion_matrix(m.T + bias, covariance),
     }
 
 
@@ -127,8 +124,8 @@ class SeedEngine(Engine, Protocol):
         ...
 
     def rule(self, t: int) -> dict[str, Any]:
-        """Return what fit t does on test samples: variances of the logits, errors by class,
-        confusion matrix, area under the curve of two classes.
+        """Return what fit t does on test samples: variances of the logits, confusion
+        matrix, area under the curve of two classes.
         """
         ...
 
@@ -168,19 +165,19 @@ def run_seed(plan: RunPlan, engine: SeedEngine, record: SeedRecord, options: See
         record.put(t, **engine.measured(t), **done.batch.quality, **rule)
         shares = plan.protocol.test.proportions
         random = generator(seed, t, TEST)
-        wrong = sampled_error(rule["class_errors"], shares, plan.rows(t), random)
+        wrong = sampled_error(class_errors(rule["confusion"]), shares, plan.rows(t), random)
         record.put(t, test_error=wrong)
         if options.probes:
             waiting.append((t, engine.probe(t)))
         if not engine.probes_wait:
             probe()
         if options.keep_weights:
-            record.weights.append(engine.weights(t))
+            record.vectors.weights.append(engine.weights(t))
         if options.keep_logits:
-            record.logits.append(engine.logits(t))
-            record.selected.append(done.batch.selected)
             truth = done.batch.truth
-            record.classes.append(truth == 1 if plan.protocol.classes == 2 else truth)
+            record.vectors.logits.append(engine.logits(t))
+            record.vectors.selected.append(done.batch.selected)
+            record.vectors.classes.append(truth == 1 if plan.protocol.classes == 2 else truth)
         engine.forget(t)
         if options.stopped() and t < plan.protocol.steps:
             return False

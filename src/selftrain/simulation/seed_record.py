@@ -15,23 +15,12 @@ from ..errors import StageError
 Mask = NDArray[np.bool_]
 
 MEASURED = (
-    "m",
-    "v",
-    "bias",
-    "chi",
-    "overlap",
-    "auc",
-    "test_error",
-    "fraction_selected",
-    "pseudo_label_accuracy",
-    "selected_label_accuracy",
-    "train_loss",
-    "directions",
-    "fit_error",
-)
+    "m", "v", "bias", "chi", "overlap", "auc", "test_error", "fraction_selected",
+    "pseudo_label_accuracy", "selected_label_accuracy", "train_loss", "directions", "fit_error",
+)  # fmt: skip
 """Measured quantities, one number per step; with K classes m has K by K of them and bias K."""
 
-BY_CLASS = ("logit_variances", "class_errors", "label_shares", "confusion")
+BY_CLASS = ("logit_variances", "label_shares", "confusion")
 """Measured quantities with one number per step and class, or pair of classes."""
 
 
@@ -61,7 +50,7 @@ class SeedOptions(NamedTuple):
 
 @dataclass(frozen=True)
 class Vectors:
-    """The vectors of one seed: a list over its fitted steps.
+    """The vectors of one seed, over its fitted steps; empty if they were not asked for.
 
     Attributes:
         weights: w, N entries each.
@@ -69,10 +58,10 @@ class Vectors:
             `classes`: which are of the positive class, or the classes of K.
     """
 
-    weights: tuple[Array, ...]
-    logits: tuple[Array, ...]
-    selected: tuple[Mask, ...]
-    classes: tuple[Any, ...]
+    weights: list[Array] = field(default_factory=list)
+    logits: list[Array] = field(default_factory=list)
+    selected: list[Mask] = field(default_factory=list)
+    classes: list[Any] = field(default_factory=list)
 
 
 @dataclass
@@ -84,25 +73,21 @@ class SeedRecord:
         collapsed_at: first step that was not fitted because its labels are of one class, or -1.
         predicts: the class predicted from there on, or -1.
         failure: why the seed ended early, if neither the last step nor a collapse ended it.
-        weights, logits, selected, classes (whether positive, or which of K): per step, if they were
-            asked for.
+        vectors: weights and logits.
     """
 
     seed: int
     steps: int
-    classes_count: int = 2
+    classes: int = 2
     values: dict[str, Array] = field(default_factory=dict)
     collapsed_at: int = -1
     predicts: int = -1
     failure: StageError | None = None
-    weights: list[Array] = field(default_factory=list)
-    logits: list[Array] = field(default_factory=list)
-    selected: list[Mask] = field(default_factory=list)
-    classes: list[Any] = field(default_factory=list)
+    vectors: Vectors = field(default_factory=Vectors)
 
     def __post_init__(self) -> None:
         for name in (*MEASURED, *BY_CLASS):
-            shape = shape_of(name, self.classes_count)
+            shape = shape_of(name, self.classes)
             self.values[name] = np.full((self.steps + 1, *shape), np.nan)
 
     def put(self, step: int, **measured: Any) -> None:
@@ -113,12 +98,4 @@ class SeedRecord:
     def collapse(self, step: int, predicted: int) -> None:
         """Enter that the run collapsed: from this step on one class is predicted."""
         self.collapsed_at, self.predicts = step, predicted
-        only = np.eye(self.classes_count)[predicted]
-        self.values["class_errors"][step:] = 1.0 - only
-        self.values["confusion"][step:] = only
-
-    def vectors(self) -> Vectors:
-        """Return the vectors that were asked for."""
-        return Vectors(
-            tuple(self.weights), tuple(self.logits), tuple(self.selected), tuple(self.classes)
-        )
+        self.values["confusion"][step:] = np.eye(self.classes)[predicted]

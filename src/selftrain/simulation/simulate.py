@@ -13,7 +13,6 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,20 +26,20 @@ from ..protocol import Fit, Protocol, protocol_of
 from ..recipe import Recipe
 from ..runtime.parallel import cores, in_threads, whole_workers
 from ..runtime.progress import Progress, ProgressOption, checked_progress
-from .designs.sources import NOISES, GaussianSource, Table, TableSource, TestedSource, sample_table
-from .engines.explicit import SeedEngine
+from .designs.sample_sources import NOISES, GaussianSource, Table, TableSource, sample_table
+from .engines.explicit import MeasuredEngine
 from .ensemble import Ensemble
 from .memory import check_memory
-from .plan import RunPlan, chooses_features, plan_protocol
-from .run import run_seed
+from .run import SeedEngine, run_seed
+from .run_plan import RunPlan, chooses_features, plan_run
 from .seed_record import MEASURED, SeedOptions, SeedRecord
 
-__all__ = ["simulate", "whole"]
+__all__ = ["simulate"]
 
 METHODS = ("dense", "matrix-free", "revealed")
 GAUSSIAN, ROWS = "gaussian", "rows"
 
-SeedRunner = Callable[[SeedRecord, SeedOptions], bool]
+EngineOfSeed = Callable[[int], SeedEngine]
 
 MOST_SEEDS = 10**6
 """Seeds of one call: beyond, the quantities of all of them need gigabytes."""
@@ -109,9 +108,7 @@ def simulate(
     for name, value in {"keep_weights": keep_weights, "keep_logits": keep_logits}.items():
         _switch(name, value)
     size = _size(protocol, features, rows)
-    plan = plan_protocol(protocol, size)
-    if isinstance(problem, Problem):
-        plan = plan._replace(problem=problem, recipe=recipe)
+    plan = plan_run(protocol, size)
     engine = _engine(plan, method, rows)
     table = sample_table(plan, rows) if engine == ROWS else None
     jobs = whole_workers(workers)
@@ -128,11 +125,18 @@ def simulate(
     check_memory(plan, engine, several, len(chosen), kept, limit)
     _warn_if_idle(plan)
     begin = time.perf_counter()
-    runner = partial(_run_one, plan, engine, table)
-    records = _run_all(plan, chosen, runner, options, several, progress)
+    engines = _engines(plan, engine, table, options)
+    records = _run_all(plan, chosen, engines, options, several, progress)
     if not records:
         raise KeyboardInterrupt
-    ensemble = Ensemble.from_records(plan, engine, records, time.perf_counter() - begin)
+    ensemble = Ensemble.from_records(
+        plan,
+        records,
+        problem=problem if isinstance(problem, Problem) else None,
+        recipe=recipe,
+        method=engine,
+        seconds=time.perf_counter() - begin,
+    )
     if ensemble.failures and on_failure == "raise":
         raise SeedError(ensemble)
     return ensemble
@@ -191,26 +195,22 @@ def _engine(plan: RunPlan, method: str, rows: Any) -> str:
     return "matrix-free" if supports(plan) else "revealed"
 
 
-def _run_one(
-    plan: RunPlan, engine: str, table: Table | None, record: SeedRecord, options: SeedOptions
-) -> bool:
-    """Run all fits of a seed and enter them into its record; False if it was stopped."""
+def _engines(plan: RunPlan, engine: str, table: Table | None, options: SeedOptions) -> EngineOfSeed:
+    """Return a function from a seed to its engine."""
     if engine == "matrix-free":
         from .engines.matrix_free import FrameEngine
 
-        return run_seed(plan, FrameEngine(plan, options, record.seed), record, options)
-    source: TestedSource
+        return lambda seed: FrameEngine(plan, options, seed)
     if table is not None:
-        source = TableSource(plan, table, record.seed)
-    else:
-        source = GaussianSource(plan, record.seed, NOISES.get(engine, NOISES["dense"]))
-    return run_seed(plan, SeedEngine(plan, source, options.tolerance), record, options)
+        return lambda seed: MeasuredEngine(plan, TableSource(plan, table, seed), options.tolerance)
+    noise = NOISES.get(engine, NOISES["dense"])
+    return lambda seed: MeasuredEngine(plan, GaussianSource(plan, seed, noise), options.tolerance)
 
 
 def _run_all(
     plan: RunPlan,
     seeds: Sequence[int],
-    runner: SeedRunner,
+    engines: EngineOfSeed,
     options: SeedOptions,
     workers: int,
     progress: ProgressOption,
@@ -227,7 +227,7 @@ def _run_all(
     def work(seed: int) -> None:
         record = SeedRecord(seed, plan.protocol.steps, plan.protocol.classes)
         try:
-            ended = runner(record, options)
+            ended = run_seed(plan, engines(seed), record, options)
         except StageError as error:
             record.failure, ended = error, True
         if ended:

@@ -54,5 +54,3 @@ def test_refusals() -> None:
         as_design([[1.0, 2.0]])
     with pytest.raises(InvalidInput, match="matrix"):
         as_design(np.ones(3))
-    with pytest.raises(InvalidInput, match="columns"):
-        Stacked(Stored(np.ones((2, 3))), Stored(np.ones((2, 4))))

@@ -7,13 +7,14 @@ import pytest
 
 from selftrain import Problem, Recipe
 from selftrain.losses import Logistic, Squared
+from selftrain.protocol import protocol_of
 from selftrain.simulation.engines import matrix_free
 from selftrain.simulation.frame.accuracy import FitPoint, Outside
 from selftrain.simulation.frame.fit import judge
-from selftrain.simulation.frame.hessian import Objective, OpenFit, open_fit
+from selftrain.simulation.frame.newton import Objective, OpenFit, open_fit
 from selftrain.simulation.frame.passes import LOGISTIC, SQUARED, BatchRows, Columns, Filled
 from selftrain.simulation.linear.fit import fit
-from selftrain.simulation.plan import plan_run
+from selftrain.simulation.run_plan import plan_run
 
 STATE, BIAS = np.array([0.95, 1.13]), -0.2
 
@@ -36,10 +37,10 @@ def batch(setting: str, features: int, seed: int) -> tuple[matrix_free.RevealedR
     """Step 1 from a given state, ready to be fitted; whether the bias is trained."""
     problem, recipe = SETTINGS[setting]
     base = {"alpha_l": 0.5, "alpha_u": 2.0, "rho": 0.4, "delta": 0.5625, "steps": 1}
-    plan = plan_run(Problem(**{**base, **problem}), Recipe(**recipe), features)
+    plan = plan_run(protocol_of(Problem(**{**base, **problem}), Recipe(**recipe)), features)
     columns = matrix_free._Room(plan.rows(1), 32)
     rows = matrix_free.RevealedRows(plan, 1, seed, columns, STATE, BIAS)
-    return rows, not plan.recipe.fix_bias
+    return rows, plan.protocol.fits[1].bias_of is None
 
 
 @pytest.mark.parametrize("setting", SETTINGS)

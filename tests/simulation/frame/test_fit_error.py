@@ -10,8 +10,9 @@ import pytest
 from scipy.special import expit
 
 from selftrain import Problem, Recipe
+from selftrain.protocol import protocol_of
 from selftrain.simulation.engines import matrix_free
-from selftrain.simulation.plan import plan_run
+from selftrain.simulation.run_plan import plan_run
 
 
 def minimiser(matrix, classes, ridge, start):
@@ -45,7 +46,7 @@ def test_the_error_that_is_stated_covers_the_true_one(labelled, ridge, seed):
     """With 50 samples and seed 46 (and 19 with ridge 1e-3) it was 30 times larger."""
     features = 100
     problem = Problem(labelled, 2.0, 0.4, 0.5625, steps=0)
-    plan = plan_run(problem, Recipe(ridge), features)
+    plan = plan_run(protocol_of(problem, Recipe(ridge)), features)
     room = matrix_free._Room(plan.rows(0), matrix_free.SINGLE)
     batch = matrix_free.RevealedRows(plan, 0, seed, room, np.zeros(2), 0.0)
     point, bias, stated = batch.fit(np.zeros(2), 0.0, True, 1e-4)

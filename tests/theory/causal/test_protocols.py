@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from selftrain import Clusters, Problem, Recipe, Trajectory, simulate, solve
-from selftrain.protocol import PseudoLabels, Use
-from selftrain.simulation.designs.sources import GaussianSource
-from selftrain.simulation.engines.explicit import SeedEngine
-from selftrain.simulation.plan import plan_run
+from selftrain.protocol import PseudoLabels, Use, protocol_of
+from selftrain.simulation.designs.sample_sources import GaussianSource
+from selftrain.simulation.engines.explicit import MeasuredEngine
 from selftrain.simulation.run import run_seed
+from selftrain.simulation.run_plan import plan_run
 from selftrain.simulation.seed_record import SeedOptions, SeedRecord
 from selftrain.theory.causal.draws import PointSource
 from selftrain.theory.causal.replicate import Replicate
@@ -100,7 +100,7 @@ def test_an_earlier_teacher_relabels_the_labelled_samples() -> None:
     """
     problem = Problem(**{**BASE, "steps": 3}, batches="reused", keep_labeled=0.5)
     recipe = Recipe(lambda_l=0.3, lambda_u=0.2)
-    plan = plan_run(problem, recipe, 400)
+    plan = plan_run(protocol_of(problem, recipe), 400)
     fits = list(plan.protocol.fits)
     made = PseudoLabels(1, 1.5, 0.0, recipe.label_function)
     fits[3] = fits[3]._replace(uses=(Use(0, 0.5, made), Use(1, 1.0, made)))
@@ -108,7 +108,7 @@ def test_an_earlier_teacher_relabels_the_labelled_samples() -> None:
     found = []
     for seed in range(16):
         record, other = SeedRecord(seed, 3), plan._replace(protocol=protocol)
-        engine = SeedEngine(other, GaussianSource(other, seed), 1e-6)
+        engine = MeasuredEngine(other, GaussianSource(other, seed), 1e-6)
         run_seed(other, engine, record, SeedOptions())
         m, v, bias = (record.values[name] for name in ("m", "v", "bias"))
         found.append([m, m**2 + v, bias])

@@ -51,7 +51,8 @@ class RevealedGaussian:
         if length > 1e-13 * float(np.linalg.norm(vector)) and here.count < here.directions.shape[1]:
             direction = rest / length
             fresh = there.split(self._random.standard_normal(there.directions.shape[1]))[1]
-            here.append(direction, there.combine(there.images_times(direction)) + fresh)
+            known = there.images[: there.count] @ direction
+            here.append(direction, known @ there.directions[: there.count] + fresh)
             inside = np.append(inside, length)
         return inside @ here.images[: here.count]
 
@@ -73,12 +74,6 @@ class _Basis:
         rest = vector - inside @ known
         correction = known @ rest
         return inside + correction, rest - correction @ known
-
-    def combine(self, coordinates: Array) -> Array:
-        return coordinates @ self.directions[: self.count]
-
-    def images_times(self, vector: Array) -> Array:
-        return self.images[: self.count] @ vector
 
     def append(self, direction: Array, image: Array) -> None:
         if self.count == len(self.directions):

@@ -20,7 +20,7 @@ from ...protocol import Fit as ProtocolFit
 from ...protocol import Protocol, PseudoLabels
 from ..designs.design import Design, Stacked, as_design
 from ..designs.revealed import RevealedGaussian
-from ..designs.sources import Samples, SampleSource, TestedSource
+from ..designs.sample_sources import Samples, SampleSource, TestedSource
 from ..labels import (
     Labelled,
     Model,
@@ -35,7 +35,7 @@ from ..labels import (
 from ..linear.classes import class_loss, fit_classes
 from ..linear.fit import Fit, FitError, fit
 from ..linear.susceptibility import susceptibility
-from ..plan import RunPlan
+from ..run_plan import RunPlan
 from ..seed_record import Mask
 
 CLOSER = 0.01
@@ -146,8 +146,8 @@ class ExplicitEngine:
         self._groups = {one: part for one, part in self._groups.items() if max(used[one]) > t}
 
 
-class SeedEngine(ExplicitEngine):
-    """An engine of the simulation, whose fits are measured.
+class MeasuredEngine(ExplicitEngine):
+    """An engine of a simulation, whose fits are measured.
 
     Arguments:
         plan: of the run.

@@ -40,10 +40,10 @@ from ..labels import (
     label_shares,
     pseudo_targets,
 )
-from ..plan import RunPlan
 from ..random.normals import fill_normals, fill_signs
 from ..random.streams import COLUMNS, LABELS, LENGTHS, LOGITS, WEIGHTS, generator, stream
 from ..run import gaussian_rule
+from ..run_plan import RunPlan
 from ..seed_record import Mask, SeedOptions
 
 SIGNS = 2**31

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...runtime.kernels import kernel
-from .newton import dot
+from .passes import dot
 
 STEEPEST = 0.91
 """The last entry of a column, squared, is counted as at most this share of the column's square: one

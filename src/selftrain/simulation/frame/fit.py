@@ -20,9 +20,21 @@ import numpy as np
 
 from ...runtime.kernels import kernel
 from .accuracy import FitPoint, Outside, accuracy
-from .hessian import Objective, OpenFit, append_direction, full_hessian, open_fit, sound_step
-from .moves import MOST_TAKEN_BACK, kept_share, make, shorten, slopes_at, take_back
-from .newton import dot, secant
+from .newton import (
+    MOST_TAKEN_BACK,
+    Objective,
+    OpenFit,
+    append_direction,
+    full_hessian,
+    kept_share,
+    make,
+    open_fit,
+    secant,
+    shorten,
+    slopes_at,
+    sound_step,
+    take_back,
+)
 from .passes import (
     FLAT,
     LOGISTIC,
@@ -31,6 +43,7 @@ from .passes import (
     NewDirection,
     PassSums,
     advance,
+    dot,
     split,
     total_loss,
 )

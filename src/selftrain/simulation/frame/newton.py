@@ -1,23 +1,85 @@
-"""Dense algebra of the few coordinates of the frame, compiled: Newton directions and secant
-updates.
+"""Newton's method over the bias (index 0) and the frame, compiled: the state of a fit, its Hessian
+(recomputed, corrected, or with one more direction), its steps, and the moves that it makes.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...runtime.kernels import kernel
+from .passes import curvatures, dot, project, residuals, reveal, total
+
+OVERSHOT, MOST_TAKEN_BACK = 0.9, 40
+"""A move went too far where the slope along it, now uphill, exceeds this share of the slope that it
+began with. It is taken back in part, at most so many times in a row.
+"""
+
+LEAST_KEPT, MOST_KEPT = 0.1, 0.7
+"""The part that remains of a move that went too far lies between these."""
+
+
+class Objective(NamedTuple):
+    r"""What a fit minimises: the loss, $\lambda N$, and whether the bias is trained."""
+
+    loss: Any
+    ridge: float
+    train_bias: bool
+
+
+class FitArrays(NamedTuple):
+    """Arrays over the bias (index 0) and the frame: the Hessian, the gradient now and before the
+    last move, that move; `step` is its part in the frame.
+    """
+
+    hessian: Any
+    gradient: Any
+    before: Any
+    move: Any
+    step: Any
+
+
+class OpenFit(NamedTuple):
+    """The state of a fit while it runs."""
+
+    objective: Any
+    columns: Any
+    rows: Any
+    work: Any
 
 
 @kernel(nogil=True, error_model="numpy")
-def dot(a: Any, b: Any, size: Any) -> float:
-    """The inner product of the first `size` entries."""
-    total: float = 0.0
-    for i in range(size):
-        total += a[i] * b[i]
-    return total
+def open_fit(objective: Objective, columns: Any, rows: Any, point: Any) -> OpenFit:
+    """Return a fit at zero weights and logits; its first move leads to the starting point."""
+    size = columns.x.shape[0] + 1
+    rows.logits[:] = 0.0
+    rows.base[:] = 0.0
+    hessian = np.zeros((size, size))
+    step = point.copy()
+    work = FitArrays(hessian, np.zeros(size), np.zeros(size), np.zeros(size), step)
+    return OpenFit(objective, columns, rows, work)
+
+
+@kernel(nogil=True, error_model="numpy")
+def full_hessian(fit: OpenFit, frame: Any) -> None:
+    """Hessian over the bias (the identity if it is fixed) and the frame, at the present logits."""
+    loss, ridge, train_bias = fit.objective
+    x, hessian = fit.columns.x, fit.work.hessian
+    logits, targets, _, _ = fit.rows
+    curvature, weighted = np.empty(logits.size), np.empty(logits.size)
+    residuals(loss, logits, targets, weighted)
+    curvatures(loss, weighted, targets, curvature)
+    hessian[0, 0] = total(curvature) if train_bias else 1.0
+    for j in range(frame):
+        for i in range(logits.size):
+            weighted[i] = curvature[i] * x[j, i]
+        row = np.zeros(j + 1)
+        project(x, j + 1, np.int64(0), weighted, row)
+        hessian[0, j + 1] = hessian[j + 1, 0] = total(weighted) if train_bias else 0.0
+        for i in range(j + 1):
+            hessian[i + 1, j + 1] = hessian[j + 1, i + 1] = row[i]
+        hessian[j + 1, j + 1] += ridge
 
 
 @kernel(nogil=True, error_model="numpy", fastmath={"contract", "reassoc", "nsz"})
@@ -71,3 +133,94 @@ def secant(hessian: Any, move: Any, gradient: Any, before: Any, size: Any) -> No
         for i in range(size):
             for j in range(size):
                 hessian[i, j] += change[i] * change[j] / stretched - image[i] * image[j] / bent
+
+
+@kernel(nogil=True, error_model="numpy")
+def sound_step(fit: OpenFit, frame: Any) -> tuple[Any, Any]:
+    """The Newton step and the last column of the inverse Hessian.
+
+    A Hessian with a smaller eigenvalue than the ridge allows has suffered from its corrections: it
+    is recomputed.
+    """
+    hessian, gradient, _, _, _ = fit.work
+    floor = 0.5 * fit.objective.ridge
+    newton, column, sound = newton_step(hessian, gradient, frame + 1, floor)
+    if not sound:
+        full_hessian(fit, frame)
+        newton, column, sound = newton_step(hessian, gradient, frame + 1, floor)
+    return newton, column
+
+
+@kernel(nogil=True, error_model="numpy")
+def append_direction(fit: OpenFit, filled: Any, new: Any) -> None:
+    """Reveal the direction `new`, the last of the frame from now on, with its slope and its row of
+    the Hessian.
+    """
+    loss, ridge, train_bias = fit.objective
+    hessian, gradient, _, _, _ = fit.work
+    last = filled.frame + 1
+    row = np.zeros(last)
+    with_bias, gradient[last] = reveal(loss, fit.columns, filled, fit.rows, new, row)
+    for j in range(last):
+        hessian[j + 1, last] = hessian[last, j + 1] = row[j]
+    hessian[0, last] = hessian[last, 0] = with_bias if train_bias else 0.0
+    hessian[last, last] += ridge
+
+
+@kernel(nogil=True, error_model="numpy")
+def slopes_at(
+    objective: Objective, pull: float, slopes: Any, point: Any, size: Any, out: Any
+) -> None:
+    """Write the gradient over the bias and the first `size` directions at a point."""
+    _, ridge, train_bias = objective
+    out[0] = pull if train_bias else 0.0
+    for j in range(size):
+        out[j + 1] = slopes[j] + ridge * point[j]
+
+
+@kernel(nogil=True, error_model="numpy")
+def kept_share(descent: float, ahead: float) -> float:
+    """Return the fraction of a move to keep, from the slopes along it at both ends; 1 unless it
+    overshot.
+    """
+    downhill = abs(descent)
+    if ahead <= OVERSHOT * downhill:
+        return 1.0
+    return max(LEAST_KEPT, min(MOST_KEPT, downhill / (downhill + ahead)))
+
+
+@kernel(nogil=True, error_model="numpy")
+def take_back(work: FitArrays, point: Any, size: Any, kept: float) -> float:
+    """Undo all but a fraction of the last move over `size` directions; return that of the bias."""
+    _, _, _, move, step = work
+    for j in range(size):
+        step[j] = (kept - 1.0) * move[j + 1]
+        point[j] += step[j]
+    shift = (kept - 1.0) * move[0]
+    for j in range(size + 1):
+        move[j] *= kept
+    return float(shift)
+
+
+@kernel(nogil=True, error_model="numpy")
+def make(work: FitArrays, point: Any, size: Any, newton: Any) -> float:
+    """Move by a Newton step over `size` directions; return the change of the bias."""
+    _, gradient, before, move, step = work
+    for j in range(size + 1):
+        move[j], before[j] = newton[j], gradient[j]
+    for j in range(size):
+        step[j] = newton[j + 1]
+        point[j] += step[j]
+    return float(newton[0])
+
+
+@kernel(nogil=True, error_model="numpy")
+def shorten(newton: Any, size: Any, scale: float, norm: float, bias: float) -> None:
+    """Shorten a move so that the spread of the logits at most doubles: farther out the loss is not
+    quadratic.
+    """
+    spread = scale * np.sqrt(dot(newton[1:], newton[1:], size - 1)) + abs(newton[0])
+    most = 2.0 + scale * norm + abs(bias)
+    if spread > most:
+        for j in range(size):
+            newton[j] *= most / spread

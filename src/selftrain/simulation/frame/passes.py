@@ -16,7 +16,6 @@ from numba import int64, njit
 
 from ...runtime.kernels import kernel
 from ..random.normals import TILE, fill_tile
-from .newton import dot
 
 LOGISTIC, SQUARED, WEIGHTED = 0, 1, 2
 """Losses: logistic and squared with targets p; $p x^2/2$ with weights p (for probes of the
@@ -193,6 +192,15 @@ def project(columns: Any, count: Any, first: Any, vector: Any, out: Any) -> None
             sa += ca[i] * vector[i]
         out[j] += sa
         j += 1
+
+
+@kernel(nogil=True, error_model="numpy")
+def dot(a: Any, b: Any, size: Any) -> float:
+    """The inner product of the first `size` entries."""
+    total: float = 0.0
+    for i in range(size):
+        total += a[i] * b[i]
+    return total
 
 
 @kernel(nogil=True, error_model="numpy", fastmath=_FAST)

@@ -12,7 +12,6 @@ import numpy as np
 
 from ...runtime.kernels import kernel
 from .fit import FULL, SETTLED
-from .newton import dot
 from .passes import (
     FLAT,
     WEIGHTED,
@@ -21,6 +20,7 @@ from .passes import (
     NewDirection,
     PassSums,
     advance,
+    dot,
     reveal,
     split,
 )

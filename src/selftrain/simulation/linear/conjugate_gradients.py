@@ -19,16 +19,12 @@ class LinearSolution(NamedTuple):
     Attributes:
         x: the solution.
         form: $b^\\top x$, whose error is the square of that of x.
-        residual: norm of b - A x.
         softest: the smallest curvature $p^\\top A p / p^\\top p$ met on the way.
-        iterations: how often A was applied.
     """
 
     x: Array
     form: float
-    residual: float
     softest: float
-    iterations: int
 
 
 def conjugate_gradients(
@@ -42,10 +38,11 @@ def conjugate_gradients(
     square = float(np.vdot(residual, residual))
     goal = tolerance**2 * square
     direction = residual.copy()
-    softest, iterations = np.inf, 0
-    while square > goal and iterations < limit:
+    softest = np.inf
+    for _ in range(limit):
+        if not square > goal:
+            break
         image = apply(direction)
-        iterations += 1
         stiffness = float(np.vdot(direction, image))
         if not stiffness > 0:
             break
@@ -56,4 +53,4 @@ def conjugate_gradients(
         before, square = square, float(np.vdot(residual, residual))
         direction *= square / before
         direction += residual
-    return LinearSolution(x, float(np.vdot(b, x)), float(np.sqrt(square)), softest, iterations)
+    return LinearSolution(x, float(np.vdot(b, x)), softest)

@@ -53,7 +53,6 @@ class Fit:
         weights, bias: the minimiser.
         logits: X @ weights + bias.
         curvature: second derivatives of the loss there, times the sample weights.
-        iterations: Newton steps.
         products: products with X and with its transpose.
         error: estimated relative error of the weights (gradient over the softest curvature seen,
             or rounding of the residuals over it); 1 where the weights are zero because they are
@@ -64,7 +63,6 @@ class Fit:
     bias: Any
     logits: Array
     curvature: Array
-    iterations: int
     products: int
     error: float
 
@@ -128,7 +126,6 @@ def fit(
                 bias,
                 logits,
                 local.curvature,
-                iteration,
                 objective.products,
                 1.0 if lost else max(error, blur / scale),
             )
@@ -169,14 +166,14 @@ class _Objective:
     ):
         count = design.shape[0]
         if targets.shape[:1] != (count,):
-            raise InvalidInput("targets", targets.shape, f"one per sample is needed: {count}")
+            raise InvalidInput("targets", targets.shape, f"must be {count}, one per sample")
         if not (np.isfinite(ridge) and ridge >= 0):
             raise InvalidInput("ridge", ridge, "must be a finite number >= 0")
         self.design, self.targets, self.loss = design, targets, loss
         self.ridge, self.fit_bias = ridge, fit_bias
         self.rows = np.ones(count) if rows is None else np.asarray(rows, dtype=float)
         if self.rows.shape != (count,):
-            raise InvalidInput("rows", self.rows.shape, f"one per sample is needed: {count}")
+            raise InvalidInput("rows", self.rows.shape, f"must be {count}, one per sample")
         self.products = 0
 
     def times(self, weights: Array) -> Array:

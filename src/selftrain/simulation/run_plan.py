@@ -13,9 +13,7 @@ import numpy as np
 from ..arrays import Array
 from ..errors import InvalidInput
 from ..mixture.clusters import Clusters
-from ..problem import Problem
-from ..protocol import Protocol, Use, protocol_of
-from ..recipe import Recipe
+from ..protocol import Protocol, Use
 
 
 class RunPlan(NamedTuple):
@@ -25,14 +23,11 @@ class RunPlan(NamedTuple):
         protocol: which fit uses which samples.
         features: N.
         sizes: the number of samples of every group.
-        problem, recipe: what the protocol was made of, or None.
     """
 
     protocol: Protocol
     features: int
     sizes: tuple[int, ...]
-    problem: Problem | None = None
-    recipe: Recipe | None = None
 
     @property
     def embedded(self) -> bool:
@@ -101,19 +96,15 @@ def drawn_sizes(protocol: Protocol, features: int) -> Array:
     return np.asarray(np.rint(alphas * features).astype(int))
 
 
-def plan_run(problem: Problem, recipe: Recipe, features: int) -> RunPlan:
-    """Return the plan of a problem and a recipe with `features` features, validated.
+def plan_run(protocol: Protocol, features: int) -> RunPlan:
+    """Return the plan of a protocol with `features` features, validated.
 
+    >>> from selftrain import Problem, Recipe
+    >>> from selftrain.protocol import protocol_of
     >>> problem = Problem(alpha_l=0.5, alpha_u=2, rho=0.4, delta=0.5, steps=2)
-    >>> plan_run(problem, Recipe(), 100).sizes
+    >>> plan_run(protocol_of(problem, Recipe()), 100).sizes
     (50, 200, 200)
     """
-    plan = plan_protocol(protocol_of(problem, recipe), features)
-    return plan._replace(problem=problem, recipe=recipe)
-
-
-def plan_protocol(protocol: Protocol, features: int) -> RunPlan:
-    """Return the plan of a protocol with `features` features, validated."""
     alphas = np.array([group.alpha for group in protocol.groups])
     largest = float(alphas.max()) * features
     if largest > MOST_ROWS:

@@ -14,9 +14,9 @@ from ...arrays import Array
 from ...errors import InvalidInput
 from ...mixture.from_data import classified_rows
 from ..labels import Classes, given_labels, predicted
-from ..plan import RunPlan
 from ..random.streams import LABELS, generator
 from ..run import gaussian_rule, gaussian_scores
+from ..run_plan import RunPlan
 from .design import ClusterRows, Design, Stored
 from .revealed import RevealedGaussian
 
@@ -167,16 +167,14 @@ class TableSource:
         confusion = np.array(
             [np.bincount(predicted(one), minlength=count) / len(one) for one in logits]
         )
-        found = {"confusion": confusion, "class_errors": 1 - np.diag(confusion)}
         if count > 2:
             own = np.array([one[:, k].var() for k, one in enumerate(logits)])
-            return {**found, "logit_variances": own}
+            return {"confusion": confusion, "logit_variances": own}
         below, above = (one.size for one in logits)
         ranks = rankdata(np.concatenate(logits))[below:]
         auc = (ranks.sum() - 0.5 * above * (above + 1)) / (below * above)
         variances = np.array([one.var() for one in logits])
-        errors = np.array([confusion[0, 1], confusion[1, 0]])
-        return {**found, "class_errors": errors, "logit_variances": variances, "auc": float(auc)}
+        return {"confusion": confusion, "logit_variances": variances, "auc": float(auc)}
 
 
 def sample_table(plan: RunPlan, rows: Any) -> Table:
