@@ -24,10 +24,10 @@ from selftrain.simulation.designs.design import Stored
 from selftrain.simulation.designs.sample_sources import GaussianSource, TableSource, sample_table
 from selftrain.simulation.engines.explicit import MeasuredEngine
 from selftrain.simulation.labels import given_labels
-from selftrain.simulation.linear.classes import fit_classes
+from selftrain.simulation.linear.class_losses import fit_classes
 from selftrain.simulation.linear.fit import fit
-from selftrain.simulation.run import run_fits
 from selftrain.simulation.run_plan import plan_run
+from selftrain.simulation.seed_run import run_fits
 
 GRAM = np.array([[1.5, 0.2, -0.3], [0.2, 1.0, 0.1], [-0.3, 0.1, 0.8]])
 SPHERES = Clusters.from_gram(GRAM, 0.5)

@@ -10,9 +10,9 @@ from selftrain.errors import InvalidInput, StageError
 from selftrain.protocol import protocol_of
 from selftrain.runtime.progress import Progress
 from selftrain.simulation.engines import matrix_free
-from selftrain.simulation.run import run_seed
 from selftrain.simulation.run_plan import plan_run
 from selftrain.simulation.seed_record import SeedOptions, SeedRecord
+from selftrain.simulation.seed_run import run_seed
 
 PROBLEM = Problem(alpha_l=0.5, alpha_u=2.0, rho=0.4, delta=0.5625, steps=2)
 RECIPE = Recipe()

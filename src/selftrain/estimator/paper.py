@@ -26,7 +26,7 @@ from ..recipe import Recipe
 from ..simulation.designs.sample_sources import Samples
 from ..simulation.engines.explicit import ExplicitEngine
 from ..simulation.linear.fit import Fit
-from ..simulation.run import Collapse, run_fits
+from ..simulation.seed_run import Collapse, run_fits
 from .blocks import is_dask, is_sparse
 from .training import Fitted
 

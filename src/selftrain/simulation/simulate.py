@@ -1,7 +1,7 @@
 r"""`simulate`: finite-size self-training, many seeds, as an `Ensemble`.
 
-Three methods run the same algorithm (`run.py`), exactly in law: "dense" draws every entry of every
-batch, "revealed" draws what products ask for (`designs/revealed.py`), "matrix-free" stores no
+Three methods run the same algorithm (`seed_run.py`), exactly in law: "dense" draws every entry of
+every batch, "revealed" draws what products ask for (`designs/revealed.py`), "matrix-free" stores no
 vector of N entries at all (`engines/matrix_free.py`).
 """
 
@@ -29,10 +29,10 @@ from ..runtime.progress import Progress, ProgressOption, checked_progress
 from .designs.sample_sources import NOISES, GaussianSource, Table, TableSource, sample_table
 from .engines.explicit import MeasuredEngine
 from .ensemble import Ensemble
-from .memory import check_memory
-from .run import SeedEngine, run_seed
+from .memory_check import check_memory
 from .run_plan import RunPlan, chooses_features, plan_run
 from .seed_record import MEASURED, SeedOptions, SeedRecord
+from .seed_run import SeedEngine, run_seed
 
 __all__ = ["simulate"]
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from selftrain.simulation.frame.fit import FULL, SETTLED, Law
+from selftrain.simulation.frame.frame_fit import FULL, SETTLED, Law
 from selftrain.simulation.frame.passes import BatchRows, Columns, Filled
 from selftrain.simulation.frame.probe import probe_frame
 

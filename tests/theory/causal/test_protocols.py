@@ -13,9 +13,9 @@ from selftrain import Clusters, Problem, Recipe, Trajectory, simulate, solve
 from selftrain.protocol import PseudoLabels, Use, protocol_of
 from selftrain.simulation.designs.sample_sources import GaussianSource
 from selftrain.simulation.engines.explicit import MeasuredEngine
-from selftrain.simulation.run import run_seed
 from selftrain.simulation.run_plan import plan_run
 from selftrain.simulation.seed_record import SeedOptions, SeedRecord
+from selftrain.simulation.seed_run import run_seed
 from selftrain.theory.causal.draws import PointSource
 from selftrain.theory.causal.replicate import Replicate
 from selftrain.theory.causal.setting import before_reuse, setting_of

@@ -15,8 +15,8 @@ from ...errors import InvalidInput
 from ...mixture.from_data import classified_rows
 from ..labels import Classes, given_labels, predicted
 from ..random.streams import LABELS, generator
-from ..run import gaussian_rule, gaussian_scores
 from ..run_plan import RunPlan
+from ..seed_run import gaussian_rule, gaussian_scores
 from .design import ClusterRows, Design, Stored
 from .revealed import RevealedGaussian
 

@@ -32,7 +32,7 @@ from ..labels import (
     predicted,
     pseudo_targets,
 )
-from ..linear.classes import class_loss, fit_classes
+from ..linear.class_losses import class_loss, fit_classes
 from ..linear.fit import Fit, FitError, fit
 from ..linear.susceptibility import susceptibility
 from ..run_plan import RunPlan

@@ -2,8 +2,8 @@ r"""One seed of self-training without matrices and without vectors of N entries.
 
 From one step to the next only $m$, $v = q - m^2$ and $B$ pass: the next batch is fresh, so all it
 can know of the weights is their coordinates along $e_1 = v/\sqrt N$ and $e_2$. A batch needs two
-columns to be labelled, the fit (`frame/fit.py`) reveals as many more as it asks for. Weights, if a
-histogram is wanted, are drawn afterwards with exactly the law they have given the coordinates.
+columns to be labelled, the fit (`frame/frame_fit.py`) reveals as many more as it asks for. Weights,
+if a histogram is wanted, are drawn afterwards with exactly the law they have given the coordinates.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ...errors import ConvergenceError
 from ...labelers import SoftLabels
 from ...losses import Logistic, Squared
 from ...protocol import PseudoLabels
-from ..frame.fit import FULL, SETTLED, FitStart, Law, fit_frame
+from ..frame.frame_fit import FULL, SETTLED, FitStart, Law, fit_frame
 from ..frame.passes import (
     LOGISTIC,
     SQUARED,
@@ -42,9 +42,9 @@ from ..labels import (
 )
 from ..random.normals import fill_normals, fill_signs
 from ..random.streams import COLUMNS, LABELS, LENGTHS, LOGITS, WEIGHTS, generator, stream
-from ..run import gaussian_rule
 from ..run_plan import RunPlan
 from ..seed_record import Mask, SeedOptions
+from ..seed_run import gaussian_rule
 
 SIGNS = 2**31
 """The stream of the classes; streams 0, 1, ... are the columns."""

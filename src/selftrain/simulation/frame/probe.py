@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ...runtime.kernels import kernel
-from .fit import FULL, SETTLED
+from .frame_fit import FULL, SETTLED
 from .passes import (
     FLAT,
     WEIGHTED,

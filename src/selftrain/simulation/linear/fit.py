@@ -86,8 +86,8 @@ def fit(
     Arguments:
         matrix: anything `as_design` accepts.
         targets: one per sample, soft or hard.
-        loss: a `Loss`, or one of several components (`linear.classes`), with an array of as many
-            entries as `bias`.
+        loss: a `Loss`, or one of several components (`linear.class_losses`), with an array of as
+            many entries as `bias`.
         rows: sample weights; a boolean mask selects samples.
         fit_bias: train the bias; otherwise it stays at `bias`.
         weights, bias: where to start.

@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...runtime.kernels import kernel
-from .accuracy import FitPoint, Outside, accuracy
-from .newton import (
+from .fit_accuracy import FitPoint, Outside, accuracy
+from .frame_newton import (
     MOST_TAKEN_BACK,
     Objective,
     OpenFit,

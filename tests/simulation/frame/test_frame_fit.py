@@ -9,9 +9,9 @@ from selftrain import Problem, Recipe
 from selftrain.losses import Logistic, Squared
 from selftrain.protocol import protocol_of
 from selftrain.simulation.engines import matrix_free
-from selftrain.simulation.frame.accuracy import FitPoint, Outside
-from selftrain.simulation.frame.fit import judge
-from selftrain.simulation.frame.newton import Objective, OpenFit, open_fit
+from selftrain.simulation.frame.fit_accuracy import FitPoint, Outside
+from selftrain.simulation.frame.frame_fit import judge
+from selftrain.simulation.frame.frame_newton import Objective, OpenFit, open_fit
 from selftrain.simulation.frame.passes import LOGISTIC, SQUARED, BatchRows, Columns, Filled
 from selftrain.simulation.linear.fit import fit
 from selftrain.simulation.run_plan import plan_run

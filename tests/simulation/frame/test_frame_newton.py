@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from selftrain.simulation.frame.newton import (
+from selftrain.simulation.frame.frame_newton import (
     FitArrays,
     Objective,
     OpenFit,
