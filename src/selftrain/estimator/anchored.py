@@ -203,10 +203,13 @@ def soft_targets(labels: Array, masses: Array) -> Targets:
 
 
 def _spread(student: Student, unlabeled: Unlabeled) -> float:
-    """Return the standard deviation of the unlabelled scores: the scale depends on the metric."""
+    """Return the standard deviation of the unlabelled scores, or of the held-out ones if those are
+    constant: the scale depends on the metric.
+    """
     weights, scores = unlabeled.weights, student.unlabeled
     center = np.average(scores, weights=weights)
-    return max(float(np.sqrt(np.average((scores - center) ** 2, weights=weights))), 1e-12)
+    found = float(np.sqrt(np.average((scores - center) ** 2, weights=weights)))
+    return found if found > 1e-12 else max(float(np.std(student.held_out)), 1e-12)
 
 
 def _teach(

@@ -61,21 +61,22 @@ def text_columns(table: Any) -> list[str]:
     return [str(name) for name in table.select_dtypes(exclude=["number", "bool"]).columns]
 
 
-def check_finite(X: Any, matrix: Any) -> None:
-    """Reject NaN and infinite entries, and name their columns.
+def check_finite(X: Any, matrix: Any, allow_nan: bool = False) -> None:
+    """Reject infinite entries and NaN, and name their columns.
 
     Arguments:
         X: the table as given, whose names of columns are used if it has some.
         matrix: the same as numbers, dense or sparse.
+        allow_nan: reject infinite entries only.
     """
     entries = matrix.data if is_sparse(matrix) else matrix
-    if np.isfinite(entries).all():
+    invalid = np.isinf(entries) if allow_nan else ~np.isfinite(entries)
+    if not invalid.any():
         return
-    columns = matrix.tocoo().col if is_sparse(matrix) else np.arange(matrix.shape[1])
-    finite = np.isfinite(entries) if is_sparse(matrix) else np.isfinite(entries).all(axis=0)
-    kind = "NaN" if np.isnan(entries).any() else "infinity"
+    columns = matrix.tocoo().col[invalid] if is_sparse(matrix) else np.nonzero(invalid)[1]
+    kind = "NaN" if np.isnan(entries[invalid]).any() else "infinity"
     names = list(getattr(X, "columns", range(matrix.shape[1])))
-    bad = [repr(names[i]) for i in np.unique(columns[~finite]).tolist()]
+    bad = [repr(names[i]) for i in np.unique(columns).tolist()]
     many = "column" if len(bad) == 1 else "columns"
     accepted = f"must be finite; it contains {kind}: fill or drop {many} {listed(bad)}"
     raise InvalidInput("X", kind, accepted)
@@ -90,19 +91,25 @@ def listed(names: list[str]) -> str:
     return ", ".join(names[:SHOWN]) + (", ..." if len(names) > SHOWN else "")
 
 
-def fit_imputer(X: Any, matrix: Array) -> SimpleImputer:
-    """Return the medians of all columns, and warn if any entry is missing; `X` as above."""
+def medians(X: Any, matrix: Array) -> Array:
+    """Return the medians of all columns, 0 for an empty one, and warn if any entry is missing;
+    `X` as above.
+    """
     missing = np.isnan(matrix).sum(axis=0)
     which = np.flatnonzero(missing)
-    if which.size:
-        names = list(getattr(X, "columns", range(matrix.shape[1])))
-        counts = listed([f"{names[k]} ({missing[k]})" for k in which])
-        warnings.warn(
-            f"X has missing entries, replaced by the median of their column: {counts}",
-            UserWarning,
-            stacklevel=5,
-        )
-    return SimpleImputer(strategy="median", keep_empty_features=True).fit(matrix)
+    found = np.median(matrix, axis=0)
+    if not which.size:
+        return np.asarray(found)
+    names = list(getattr(X, "columns", range(matrix.shape[1])))
+    counts = listed([f"{names[k]} ({missing[k]})" for k in which])
+    warnings.warn(
+        f"X has missing entries, replaced by the median of their column: {counts}",
+        UserWarning,
+        stacklevel=5,
+    )
+    imputer = SimpleImputer(strategy="median", keep_empty_features=True)
+    found[which] = imputer.fit(matrix[:, which]).statistics_
+    return np.asarray(found)
 
 
 def check_digits(X: Any, matrix: Any) -> None:

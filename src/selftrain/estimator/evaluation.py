@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.metrics import get_scorer
 from sklearn.model_selection import BaseCrossValidator, StratifiedKFold
-from sklearn.utils import check_random_state
+from sklearn.utils import _safe_indexing, check_random_state
 
 from ..arrays import Array
 from ..errors import InvalidInput
@@ -82,9 +82,9 @@ def labeled_scorer(scoring: Any = "accuracy", unlabeled: Any = -1) -> Callable[.
         if classes.dtype == object:
             classes = np.array(classes.tolist())
         if sample_weight is None:
-            return float(scorer(model, _rows(X, known), classes))
+            return float(scorer(model, _safe_indexing(X, known), classes))
         weights = np.asarray(sample_weight)[known]
-        return float(scorer(model, _rows(X, known), classes, sample_weight=weights))
+        return float(scorer(model, _safe_indexing(X, known), classes, sample_weight=weights))
 
     return score
 
@@ -164,7 +164,7 @@ def labeled_learning_curve(
             target = values.copy()
             target[hidden] = unlabeled
             fitted = clone(model).fit(X, target)
-            scores[line, column] = scorer(fitted, _rows(X, hidden), values[hidden])
+            scores[line, column] = scorer(fitted, _safe_indexing(X, hidden), values[hidden])
     return LearningCurve(np.asarray(labels, dtype=float), scores)
 
 
@@ -188,7 +188,3 @@ def _labeled(y: Any, unlabeled: Any) -> tuple[Any, Any]:
             f"must have labelled samples (unlabelled ones are marked by {unlabeled!r})",
         )
     return values, known
-
-
-def _rows(X: Any, which: Any) -> Any:
-    return X.iloc[which] if hasattr(X, "iloc") else X[which]

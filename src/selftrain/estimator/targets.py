@@ -39,8 +39,8 @@ def read_targets(y: Any, unlabeled: Any) -> Classes:
     """
     if y is None:
         raise ValueError(
-            "This SelfTrainingLinearClassifier estimator requires y to be passed, "
-            "but the target y is None."
+            "a classifier requires y to be passed, but the target y is None; unlabelled samples"
+            f" are marked by {unlabeled!r}"
         )
     values = column_or_1d(plain_targets(y), warn=True)
     marked = is_marker(values, unlabeled)

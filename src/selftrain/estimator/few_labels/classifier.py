@@ -13,7 +13,7 @@ from ...arrays import Array
 from ...errors import InvalidInput, nearest
 from ...runtime.parallel import one_thread
 from ..blocks import is_dask, is_sparse
-from ..checks import check_digits, check_finite, fit_imputer
+from ..checks import check_digits, check_finite, medians
 from ..conventions import FewLabelConventions
 from ..prepared import MOST_IN_GRAPH
 from ..settings import Settings
@@ -21,7 +21,7 @@ from ..targets import Classes
 from .averaged import PREPROCESSING, Averaged, fit_averaged, self_training
 from .ensemble import Ensemble, fit_ensemble
 from .graph import ClassGraph, class_graph
-from .heavy_tails import ranks_of_heavy_tails
+from .heavy_tails import ranks_of_heavy_tails, units_of
 from .kinds import KINDS, recognise
 from .samples import distinct_samples
 from .scores import ANCHORED, self_trained
@@ -107,8 +107,10 @@ class FewLabelClassifier(FewLabelConventions):
         self, matrix: Any, target: Classes, random: np.random.RandomState
     ) -> Averaged | Ensemble:
         seed = random.randint(2**31 - 4)
-        if self.kind_ != "table":
+        self._units = units_of(matrix) if self.kind_ == "table" else None
+        if self._units is None:
             return fit_averaged(matrix, target.codes, self.kind_, seed)
+        matrix = self._units.transform(matrix)
         ranks = ranks_of_heavy_tails(matrix)
         samples = distinct_samples(matrix, target.codes, len(target.names), random)
         ranked = samples._replace(rows=ranks.transform(samples.rows))
@@ -127,7 +129,7 @@ class FewLabelClassifier(FewLabelConventions):
         few = len(self.classes_) == 2 or len(target.codes) > MOST_IN_GRAPH
         if few or self.kind_ == "text" or self._model.method == "gaussian":
             return None
-        probabilities = _normalised(expit(self._model.log_odds(matrix)))
+        probabilities = _normalised(expit(self._log_odds(matrix)))
         return class_graph(matrix, target.codes, probabilities, PREPROCESSING[self.kind_], random)
 
     def _describe(self) -> None:
@@ -164,14 +166,14 @@ class FewLabelClassifier(FewLabelConventions):
         if is_dask(X):
             accepted = "must be in memory: X.compute(), or use SelfTrainingLinearClassifier"
             raise InvalidInput("X", "a Dask array", accepted)
-        matrix = self._numbers(X, reset, dtype=np.float64, ensure_all_finite="allow-nan")
+        matrix = self._numbers(X, reset, dtype=np.float64, ensure_all_finite=False)
+        check_finite(X, matrix, allow_nan=not is_sparse(matrix))
         if is_sparse(matrix):
-            check_finite(X, matrix)
             return self._sparse(matrix)
         if reset:
             check_digits(X, matrix)
-            self._imputer = fit_imputer(X, matrix)
-        return self._imputer.transform(matrix)
+            self._medians = medians(X, matrix)
+        return np.where(np.isnan(matrix), self._medians, matrix)
 
     def _sparse(self, matrix: Any) -> Any:
         if self.kind not in ("auto", "text"):
@@ -179,8 +181,13 @@ class FewLabelClassifier(FewLabelConventions):
             raise InvalidInput("kind", self.kind, accepted)
         return matrix
 
+    def _log_odds(self, matrix: Any) -> Array:
+        """Return the population log-odds of the model."""
+        rows = matrix if self._units is None else self._units.transform(matrix)
+        return self._model.log_odds(rows)
+
     def _scores(self, matrix: Any) -> Array:
-        odds, tilt = self._model.log_odds(matrix), self._log_weights
+        odds, tilt = self._log_odds(matrix), self._log_weights
         if isinstance(self.class_weight, str):
             odds = odds - self._model.even
         if odds.shape[1] == 1:
@@ -188,7 +195,7 @@ class FewLabelClassifier(FewLabelConventions):
         return np.asarray(np.log(self._smoothed(expit(odds), matrix)) + tilt)
 
     def _probabilities(self, matrix: Any) -> Array:
-        positive = expit(self._model.log_odds(matrix))
+        positive = expit(self._log_odds(matrix))
         return positive if positive.shape[1] == 1 else self._smoothed(positive, matrix)
 
     def _smoothed(self, probabilities: Array, matrix: Any) -> Array:

@@ -69,7 +69,7 @@ class Ensemble(NamedTuple):
 
     Attributes:
         disagreement: fraction of unlabelled samples to which the linear model and the forest give
-            different classes; of all samples if there is none.
+            different classes; of all samples if these are fewer than the labelled ones.
     """
 
     ranks: Ranks
@@ -117,7 +117,9 @@ def fit_ensemble(
     """
     trees = forest(samples._replace(rows=ranked), seed)
     line = linear(samples)
-    others = samples.unknown if len(samples.unknown) else samples.known
+    # Few unlabelled samples do not show how a score is distributed: all samples then do.
+    enough = len(samples.unknown) >= len(samples.known)
+    others = samples.unknown if enough else np.arange(len(samples.codes))
     scores = _scores(samples.rows[others], ranked[others], trained, trees, line)
     held_out = np.array([trained.held_out, trees.held_out, line.held_out])
     weights = samples.weights[samples.known]
@@ -142,14 +144,14 @@ def _combine(
         held_out: of the labelled samples, whose classes (0 or 1) and weights are given.
         scores: of the unlabelled samples.
     """
-    spread = scores.std(axis=1)
+    spread = _spread(scores, held_out)
     inverse = np.divide(1.0, spread, out=np.zeros(3), where=spread > SMALLEST)
     found = posterior_mean(POINTS, LOG_PRIOR, inverse[:, None] * held_out, classes, weights)
     if safe:
         found = (found + SAFE) / (1 + SAFE.sum())
     factors = found * inverse
     own, total = factors @ held_out, factors @ scores
-    size = max(float(total.std()), SMALLEST)
+    size = max(float(_spread(total, own)), SMALLEST)
     anchors = Anchors(own, classes, TABLE.anchor * weights)
     mixture = fit_mixture(
         total, np.ones(len(total)), anchors, TABLE.shrinkage, limit=TABLE.mixture_steps
@@ -161,6 +163,12 @@ def _combine(
     return Combined(
         found, factors, slope * scale, shift - slope * scale * point, shift, mixture.share
     )
+
+
+def _spread(scores: Array, held_out: Array) -> Array:
+    """Return the standard deviation of scores, of held-out ones where they are constant."""
+    found = scores.std(axis=-1)
+    return np.asarray(np.where(found > SMALLEST, found, held_out.std(axis=-1)))
 
 
 def _disagreement(one: Array, other: Array) -> float:

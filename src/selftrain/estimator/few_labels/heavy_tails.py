@@ -1,4 +1,8 @@
-"""Columns with heavy tails become ranks: a few huge values would decide a linear model."""
+"""The columns of a table as its models see them: in units of their range, heavy tails as ranks.
+
+In single precision, which trees use, a large offset or an extreme unit would cost digits; a few
+huge values would decide a linear model.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +13,43 @@ from scipy.stats import kurtosis
 from sklearn.preprocessing import QuantileTransformer
 
 from ...arrays import Array
+from ..blocks import as_rows
+from ..preprocessing import extremes
 
 FEWEST_VALUES = 10
 HEAVY = 6.0
 """Excess kurtosis above which a column of more than `FEWEST_VALUES` values becomes ranks."""
 
 QUANTILES = 200
+
+OFFSET = 100.0
+"""Offset in ranges of a column above which it is subtracted: single precision has seven digits."""
+
+FARTHEST = 1e30
+"""Largest entry of new samples, in ranges of the training samples, for single precision."""
+
+
+class Units(NamedTuple):
+    """Offset and unit of every column for trees, which compute in single precision.
+
+    Units are powers of two and small offsets stay, so that ordinary columns lose no digit. The unit
+    of a constant column is infinite: the column becomes zero.
+    """
+
+    offset: Array
+    unit: Array
+
+    def transform(self, rows: Array) -> Array:
+        """Return samples in these units."""
+        with np.errstate(over="ignore"):
+            return np.clip((rows - self.offset) / self.unit, -FARTHEST, FARTHEST)
+
+
+def units_of(rows: Array) -> Units:
+    """Find the units of all columns."""
+    ends = extremes(as_rows(rows))
+    offset = np.where(np.abs(ends.low) > OFFSET * ends.span, ends.low, 0.0)
+    return Units(offset, np.where(ends.constant, np.inf, np.exp2(np.round(np.log2(ends.span)))))
 
 
 class Ranks(NamedTuple):
@@ -34,10 +69,9 @@ class Ranks(NamedTuple):
 
 def ranks_of_heavy_tails(rows: Array) -> Ranks:
     """Find the columns with heavy tails."""
-    with np.errstate(all="ignore"):
-        heavy = kurtosis(rows, axis=0) > HEAVY
-    columns = np.array(
-        [k for k in np.flatnonzero(heavy) if len(np.unique(rows[:, k])) > FEWEST_VALUES], dtype=int
-    )
+    varying = np.flatnonzero(np.ptp(rows, axis=0) > 0)
+    heavy = varying[kurtosis(rows[:, varying], axis=0) > HEAVY]
+    many = [len(np.unique(rows[:, k])) > FEWEST_VALUES for k in heavy]
+    columns = heavy[np.array(many, dtype=bool)]
     quantiles = QuantileTransformer(n_quantiles=min(QUANTILES, len(rows)), random_state=0)
     return Ranks(columns, quantiles.fit(rows[:, columns]) if columns.size else None)

@@ -48,7 +48,9 @@ def recognise(matrix: Any) -> str:
     ends = extremes(rows)
     if shared_units(rows, ends):
         return "image" if filled(matrix, ends.low) > FILLED_BY_WORDS else "text"
-    return "embedding" if _looks_embedded(matrix[:: max(1, len(matrix) // LOOKED_AT)]) else "table"
+    some = matrix[:: max(1, len(matrix) // LOOKED_AT)]
+    # From the smallest value and in units of the largest range, no square overflows.
+    return "embedding" if _looks_embedded((some - ends.low) / ends.span.max()) else "table"
 
 
 def _looks_embedded(rows: Array) -> bool:

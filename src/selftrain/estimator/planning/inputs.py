@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils import _safe_indexing
 
 from ...arrays import Array
 from ...errors import InvalidInput, nearest
@@ -58,7 +59,7 @@ class Input:
 
     def part(self, which: Any) -> Any:
         """Return some samples, by their flags."""
-        return take(self.X, np.flatnonzero(which))
+        return _safe_indexing(self.X, np.flatnonzero(which))
 
     def targets(self, known: Flags, marker: Any) -> Array:
         """Return the classes of `known` samples, and the marker for all others."""
@@ -82,7 +83,7 @@ def read_input(
     kept = _sample(codes, random)
     remarks: tuple[str, ...] = ()
     if len(kept) < len(codes):
-        X, codes = take(X, kept), codes[kept]
+        X, codes = _safe_indexing(X, kept), codes[kept]
         remarks = (sampled(codes, known, others),)
     if is_dask(X):
         X = np.asarray(X.compute())
@@ -97,11 +98,6 @@ def sampled(codes: Array, labeled: int, unlabeled: int) -> str:
         f"{used} of {labeled} labelled and {others} of {unlabeled} unlabelled samples were used, "
         "drawn at random."
     )
-
-
-def take(X: Any, which: Any) -> Any:
-    """Return some samples, by their positions."""
-    return X.iloc[which] if hasattr(X, "iloc") else X[which]
 
 
 def _two_classes(y: Any, unlabeled: Any, positive: Any) -> tuple[Array, Array]:

@@ -26,6 +26,7 @@ from .models import (
     default_candidate,
     encoded,
     fit,
+    last_step,
     name_of,
     safe_mode,
 )
@@ -269,7 +270,7 @@ def _intervals(found: Posterior) -> Pair:
 def _names(models: Pair) -> Pair:
     """Return the names of both models; the same class twice is told apart."""
     names = Pair(*map(name_of, models))
-    if getattr(getattr(models.baseline, "settings", None), "steps", None) == 0:
+    if getattr(getattr(last_step(models.baseline), "settings", None), "steps", None) == 0:
         return names._replace(baseline=SUPERVISED)
     if names.baseline == names.candidate:
         return Pair(*(f"{name} ({role})" for role, name in names._asdict().items()))
