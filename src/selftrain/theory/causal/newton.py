@@ -165,7 +165,7 @@ class System:
     @property
     def size(self) -> int:
         """The number of unknowns."""
-        return self._scale.size
+        return int(self._scale.size)
 
     def step(self, residual: Array) -> tuple[Array, float]:
         """Return the Newton step and its relative size."""

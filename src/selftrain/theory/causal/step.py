@@ -61,7 +61,7 @@ class Totals:
     @property
     def mean_slope(self) -> Array:
         r"""$\langle f\rangle$, zero where the bias is trained."""
-        return -np.sum([mean.sum(axis=-1) for mean in self.means.values()], axis=0)
+        return np.asarray(-sum(mean.sum(axis=-1) for mean in self.means.values()))
 
     def add(self, cell: Cell, f: Array, square: Array, stiffness: Array, off: Array) -> None:
         """Add $E[f y]$, $E[f f]$ and $E[D]$ of a cell.
