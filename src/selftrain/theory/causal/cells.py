@@ -24,7 +24,7 @@ from ...arrays import Array
 from ...confusion import class_probabilities
 from ...protocol import PseudoLabels, SampleGroup, Use
 from .conditional import ConditionalLogit
-from .draws import Points
+from .draws import Kind, Points
 from .response import Binary, Scores
 from .unknowns import factor, inverse
 from .weights import ROUNDED, Fields
@@ -95,14 +95,6 @@ class View:
         return new
 
 
-class Kind(NamedTuple):
-    """What the samples of a cell have in common: class and given label; and samples per feature."""
-
-    true: int
-    given: int
-    share: float
-
-
 class Cell:
     """The samples of one kind of a group, with everything they have seen.
 
@@ -121,7 +113,7 @@ class Cell:
         drawn: Points, exact: bool,
     ) -> None:  # fmt: skip
         self.law, self.source, self.seen, self.loss = group.law, source, seen, loss
-        self.kind, self.given, self.share = kind
+        self.kind, self.given, self.share = kind[:3]
         self.exact = exact
         self._noise, self.weights, one = drawn
         self._alone = self.weights * one  # the mean of a function by itself

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from ...arrays import Array
 from ...protocol import Fit, SampleGroup, Use
-from .cells import Cell, Kind
+from .cells import Cell
 from .conditional import ConditionalLogit
-from .draws import PointSource
+from .draws import Kind, PointSource
 from .setting import Setting
 from .unknowns import Law, inverse
 from .weights import Fields, WeightHistory
@@ -95,7 +95,7 @@ class Samples:
         uses = {s: use for s, use in setting.protocol.uses[g].items() if s <= setting.last}
         seen, cells = seen_by(uses), []
         for kind in kinds_of(group, uses):
-            drawn = source.draw(g, kind.true, loss.classes, loss.components * len(seen))
+            drawn = source.draw(g, kind, loss.classes, loss.components * len(seen))
             a = setting.space.sets[group.law].sources[kind.true]
             cell = Cell(group, kind, a, seen, loss, drawn, source.exact)
             for s in seen:
@@ -261,7 +261,8 @@ def kinds_of(group: SampleGroup, uses: dict[int, Use]) -> list[Kind]:
         row = {k: 1.0}
         if group.label_noise is not None and any(use.needs_given for use in uses.values()):
             row = {given: p for given, p in enumerate(group.label_noise[k]) if p > 0}
-        kinds += [Kind(k, given, group.alpha * proportion * p) for given, p in row.items()]
+        each, most = group.alpha * proportion, max(row.values())
+        kinds += [Kind(k, given, each * p, p / most) for given, p in row.items()]
     return kinds
 
 
