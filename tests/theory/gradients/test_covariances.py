@@ -56,7 +56,7 @@ QUANTITIES = ("error", "cosine", "chi", "overlap", "r_hat", "fraction_selected")
 FIELDS = {
     "alpha_l": "problem", "alpha_u": "problem", "rho": "problem", "rho_u": "problem",
     "lambda_l": "recipe", "lambda_u": "recipe", "threshold": "recipe", "sharpness": "recipe",
-    "annealing": "recipe",
+    "annealing": "recipe", "label_noise": "problem",
 }  # fmt: skip
 
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from selftrain import Problem, Recipe, gradient, optimize, solve
+from selftrain import Clusters, Problem, Recipe, gradient, optimize, solve
 from selftrain.errors import InvalidInput, NoGradient, StageError
 from selftrain.theory.gradients import gradient as adjoint
 from selftrain.theory.gradients.gradient import Gradient
@@ -398,6 +398,55 @@ def test_a_loss_whose_curvature_jumps() -> None:
         assert float(np.sum(found[name])) == pytest.approx(expected, rel=1e-6), name
 
 
+TWO_COVARIANCES = Clusters([1.0, 0.0], (np.diag([0.5, 0.9]), np.array([[0.7, 0.2], [0.2, 0.4]])))
+
+
+@pytest.mark.parametrize(
+    ("problem", "recipe", "of"),
+    [
+        ({}, {}, "error"),
+        ({"rho": 0.5}, {"annealing": 0.1}, "error"),
+        ({}, {"threshold": 0.4, "sharpness": math.inf, "fix_bias": True}, "m"),
+        ({"loss": "squared"}, {}, "cosine"),
+        ({"loss": "own"}, {}, "bias"),
+        ({"delta": None, "clusters": TWO_COVARIANCES}, {}, "error"),
+        ({"steps": 0}, {}, "train_loss"),
+    ],
+)
+@pytest.mark.parametrize("noise", [0.0, 0.2])
+def test_the_proportion_of_wrong_labels(
+    problem: dict[str, Any], recipe: dict[str, Any], of: str, noise: float, plain_logistic: Any
+) -> None:
+    """Against differences of the solver; without wrong labels from above."""
+    given: dict[str, Any] = {"alpha_l": 0.8, "alpha_u": 2.0, "rho": 0.35, "delta": 0.6, "steps": 2}
+    given |= problem
+    if given.get("loss") == "own":
+        given["loss"] = plain_logistic
+    choice = {"lambda_l": 0.05, "lambda_u": 0.03} | recipe
+
+    def at(share: float) -> float:
+        return value({**given, "label_noise": share}, choice, of)
+
+    run = solve(Problem(**given, label_noise=noise), Recipe(**choice), tolerance=TOLERANCE)
+    if noise:
+        h = 1e-4
+        outer, inner = (at(noise + k * h) - at(noise - k * h) for k in (2, 1))
+        expected = (8 * inner - outer) / (12 * h)
+    else:
+        h = 1e-3
+        f0, f1, f2, f3, f4 = (at(k * h) for k in range(5))
+        expected = (-25 * f0 + 48 * f1 - 36 * f2 + 16 * f3 - 3 * f4) / (12 * h)
+    assert gradient(run, of)["label_noise"] == pytest.approx(expected, rel=1e-7)
+
+
+def test_a_matrix_of_wrong_labels_has_no_single_derivative() -> None:
+    problem = Problem(0.8, 2.0, 0.35, 0.6, steps=1, label_noise=[[0.9, 0.1], [0.2, 0.8]])
+    slope = gradient(solve(problem, Recipe(0.05, 0.03)))
+    with pytest.raises(NoGradient, match="it is a matrix"):
+        slope["label_noise"]
+    assert "label_noise" not in slope
+
+
 def test_jumps_that_pass_over_nodes_are_not_counted_twice() -> None:
     class Cut(Clipped):
         name = "cut"
@@ -436,7 +485,7 @@ def test_mapping() -> None:
     assert found["lambda_u"].shape == (8,)
     assert isinstance(found["lambda_l"], float)
     assert isinstance(found["annealing"], float)
-    assert len(dict(found)) == 11
+    assert len(dict(found)) == 12
     assert found.value == pytest.approx(0.335, abs=0.1)
     assert gradient(solve(REFERENCE, Recipe(annealing=[0.1] * 8)))["annealing"].shape == (8,)
     hard = gradient(solve(REFERENCE, Recipe(sharpness=math.inf, fix_bias=True)))

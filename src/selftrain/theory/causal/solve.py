@@ -18,6 +18,7 @@ from ...arrays import Array
 from ...errors import ConvergenceError, InvalidInput, StageError
 from ...runtime.parallel import one_thread
 from ...runtime.progress import Progress, ProgressOption
+from ..tolerances import TOLERANCES
 from .agreement import REPLICATES, TWICE, accuracy_of_mean, size_needed
 from .draws import PointSource
 from .observed import observe
@@ -216,10 +217,10 @@ def _enlarge(setting: Setting, asked: Asked, failure: StageError | None = None) 
     samples = f"{REPLICATES} replicates of {setting.protocol.classes * points} points per group"
     reason = f"{samples} disagree on whether the labels have lost a class"
     if math.isfinite(worst):
-        reason = (
-            f"{samples} know this step to {worst:.1e}, not to the tolerance {asked.accepted:g}: a"
-            " larger tolerance is accepted"
-        )
+        remedy = "ask for a larger tolerance"
+        if worst > TOLERANCES[1]:
+            remedy = 'on_failure="partial" returns the steps before it'
+        reason = f"{samples} know this step to {worst:.1e}, not to {asked.accepted:g}; {remedy}"
     raise ConvergenceError(at, reason, {}, worst)
 
 

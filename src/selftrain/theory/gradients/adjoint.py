@@ -6,7 +6,8 @@ F_\theta$. F depends on $\theta$ through averages of X = f, s f, $g_1$ f, $f^2$,
 of a group, and each of them moves in four ways:
 
 - the new logit h moves with the fields: averages with k, as in the Jacobian;
-- the label moves with $\tilde h$ and the sharpness: the averages `y`, `fy`, `ky`;
+- the label moves with $\tilde h$ and the sharpness, a given one with the proportion of wrong
+  labels: the averages `y`, `fy`, `ky`;
 - the weights of the classes move with the proportion $\rho$: $\partial E[X]/\partial\rho =
   E[X|s{=}1] - E[X|s{=}{-}1]$, from E[X] and E[s X];
 - where the integrand jumps, at a limit or at the sign of a hard label, the jump moves: with $g_e$
@@ -164,7 +165,9 @@ def pull_averages(step: SolvedStep, at: StepNumbers, adjoint: Any, pulls: Any) -
         pulls[BY_GROUP + k] += by_tilt * root + by_t * e.k
         pulls[BY_GROUP + groups + k] += by_noise
         pulls[BY_GROUP + 2 * groups + k] -= by_c
-        if not at.given:
+        if at.given:
+            pulls[SHARPNESS] += by_label
+        else:
             pulls[OLD_M] += at.gain * by_label_m
             pulls[OLD_BIAS] += at.gamma * by_lift + at.gain * by_label
             pulls[BY_GROUP + 3 * groups + k] += by_tilt * psi + at.gain * by_label_g

@@ -48,9 +48,9 @@ class Gradient(Mapping[str, "float | Array"]):
     `gradient["lambda_u"]` is an array over steps 1..T, whether or not the recipe has one value for
     all of them: its entry t is what `solve` would answer to a change of that entry alone. So are
     `threshold`, `sharpness`, `alpha_u`, `rho_u`, `delta_u`; `lambda_l`, `annealing`, `alpha_l`,
-    `rho`, `delta` are numbers (`annealing` an array if the recipe has one value per step). While a
-    problem leaves `rho_u` to follow `rho`, the derivative in `rho` moves the batches too, and so
-    for `delta`.
+    `rho`, `delta`, `label_noise` are numbers (`annealing` an array if the recipe has one value per
+    step). While a problem leaves `rho_u` to follow `rho`, the derivative in `rho` moves the batches
+    too, and so for `delta`.
 
     Attributes:
         of: what was differentiated.
@@ -210,6 +210,10 @@ def _entries(
         found[first], found[others] = slope[0], np.append(slope[1:], np.zeros(steps - last))
 
     enter("lambda_l", "lambda_u", slopes[:, pulls.RIDGE])
+    if np.ndim(problem.label_noise):
+        missing["label_noise"] = "it is a matrix of probabilities"
+    else:
+        found["label_noise"] = slopes[0, pulls.SHARPNESS] / (1.0 - problem.wrong_labels[0])
     enter("", "threshold", by_threshold)
     enter("alpha_l", "alpha_u", by_alpha)
     enter("rho", "rho_u", by_rho)

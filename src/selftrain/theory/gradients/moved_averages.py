@@ -9,7 +9,7 @@ $\tilde h_e$ moves with the limit and the sharpness.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -55,6 +55,18 @@ STRONG_PROX = 1e3
 """Beyond this strength c the prox bends sharply, and k' lives in its bends: averages of f are right
 long before those of k' are. They take twice the refinement.
 """
+
+
+class AllWrong(NamedTuple):
+    """Averages of given labels if all of them are wrong: room for them, and these proportions."""
+
+    moments: Any
+    shares: Any
+
+
+def all_wrong_for(groups: int) -> AllWrong:
+    """Return room for the averages of a step."""
+    return AllWrong(blank(groups), np.ones(2))
 
 
 def edges_for(groups: int) -> Array:
@@ -123,6 +135,30 @@ def fill_edges(
     return True
 
 
+@kernel(allocates=False)
+def fill_wrong(
+    at: At, labels: Labelling, batch: Batch, exponent: float, room: Room, wrong: AllWrong
+) -> bool:
+    r"""Fill in how the averages over given labels move with the proportion of wrong ones, in the
+    places of the derivatives in a pseudo-label; False if a rule is too long.
+
+    Averages are linear in that proportion $\eta$, so $(1 - \eta)\,\partial E[X]/\partial\eta$ is
+    E[X] with all labels wrong, less E[X] itself. The factor is the same everywhere and is left to
+    the caller.
+    """
+    for k in range(room.moments.shape[0]):
+        wrong.moments[k] = room.moments[k]
+    every = Batch(batch.groups, batch.limit, batch.sharpness, True, batch.loss, wrong.shares)
+    if batch_averages(at, labels, every, exponent, LABELS, room) <= 0:
+        return False
+    for k in range(room.moments.shape[0]):
+        other, e = room.moments[k], wrong.moments[k]
+        e.y, e.sy, e.gy, e.ky = other.f - e.f, other.sf - e.sf, 0.0, other.k - e.k
+        e.fy = 0.5 * (other.ff - e.ff)  # f times the move of f
+        room.moments[k] = wrong.moments[k]
+    return True
+
+
 @kernel(allocates=False, internal=True)
 def _squared(logits: Logits, nodes: Any, logit: float, side: float, e: Any) -> None:
     """Add the averages of the squared loss over two nodes at one previous logit."""
@@ -156,15 +192,22 @@ def moves_of(
         labels, room = averages.labels, averages.room
         if batch_averages(at, labels, batch, exponent, LABELS, room) <= 0:
             return None
-        if not batch.given and not fill_edges(
-            at, labels, batch, exponent, room, BLANK.copy(), edges
-        ):
+        if batch.given:
+            moved = fill_wrong(at, labels, batch, exponent, room, all_wrong_for(n))
+        else:
+            moved = fill_edges(at, labels, batch, exponent, room, BLANK.copy(), edges)
+        if not moved:
             return None
         soft = not batch.given and math.isfinite(batch.sharpness)
         return room.moments, sharp, edges, float(batch.sharpness) if soft else 0.0, soft
     if batch.given:
-        found = averages.at(at, exponent)
-        return None if found is None else (found[0], sharp, edges, 0.0, False)
+        found, wrong = averages.at(at, exponent), averages.all_wrong().at(at, exponent)
+        if found is None or wrong is None:
+            return None
+        e, other = found[0], wrong[0]
+        e.y, e.sy, e.ky = other.f - e.f, other.sf - e.sf, other.k - e.k  # as in `fill_wrong`
+        e.fy = 0.5 * (other.ff - e.ff)
+        return e, sharp, edges, 0.0, False
     rows = []
     for k, group in enumerate(averages.groups):
         new = averages.new_fields(k, at)

@@ -18,8 +18,9 @@ from ..geometry.modes import FIRST
 
 OLD_M, OLD_BIAS, LIMIT, SHARPNESS, POSITIVE, RIDGE, SCALE, CONDITION, FIELD_M = range(9)
 r"""Entries of the pulls, the derivatives of L in what a step is given: $m'$, $B'$, the limit on
-$|\tilde h|$, the sharpness, the proportion of positives of a single group, the ridge, the logarithm
-of the scale of all covariances of the samples; the condition of the step; the field m.
+$|\tilde h|$, the sharpness (of given labels the proportion of wrong ones, less a factor:
+`moved_averages.fill_wrong`), the proportion of positives of a single group, the ridge, the
+logarithm of the scale of all covariances of the samples; the condition of the step; the field m.
 """
 
 BY_GROUP = 9

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ..trajectory import Trajectory
 
 FIELDS = {
-    "problem": ("alpha_l", "alpha_u", "rho", "rho_u", "delta", "delta_u"),
+    "problem": ("alpha_l", "alpha_u", "rho", "rho_u", "delta", "delta_u", "label_noise"),
     "recipe": ("lambda_l", "lambda_u", "threshold", "sharpness", "annealing"),
 }
 """What a run was given, as far as it is differentiated."""
@@ -209,7 +209,7 @@ def _by_differences(run: Trajectory, function: Callable[[Trajectory], float]) ->
         given = getattr(run, word)
         for name in names:
             entry = getattr(given, name)
-            if entry is None:  # clusters in place of delta
+            if entry is None or np.ndim(entry) == 2:  # clusters for delta; a matrix of label noise
                 continue
 
             def changed(x: Array, word: str = word, given: Any = given, name: str = name) -> Any:

@@ -32,7 +32,17 @@ from ..step.robust import StepEquations
 from ..step_inputs import StepInputs
 from ..tolerances import exponent_of
 from .adjoint import pull_equations
-from .moved_averages import LABELS, edges_for, fill_edges, is_small, moves_of, rule_of
+from .moved_averages import (
+    LABELS,
+    AllWrong,
+    all_wrong_for,
+    edges_for,
+    fill_edges,
+    fill_wrong,
+    is_small,
+    moves_of,
+    rule_of,
+)
 from .pulls import (
     OLD_BIAS,
     SCALE,
@@ -204,7 +214,8 @@ def _solved_steps(run: Trajectory, inputs: StepInputs, samples: Noise) -> Solved
 
 class Rooms(NamedTuple):
     """Arrays that a step of the pass writes to: averages and equations (`work`), the step itself,
-    the old weights, what a batch sees of them, the two halves in reverse, averages at an edge.
+    the old weights, what a batch sees of them, the two halves in reverse, averages at an edge and
+    of wrong labels.
     """
 
     work: Work
@@ -213,6 +224,7 @@ class Rooms(NamedTuple):
     seen: Any
     linear: Reversed
     edge: Any
+    wrong: AllWrong
 
 
 def _rooms_for(inputs: StepInputs) -> Rooms:
@@ -223,7 +235,7 @@ def _rooms_for(inputs: StepInputs) -> Rooms:
         np.empty(linear.x.size), work.fields, seen[1, :groups], work.room.moments,
         np.zeros((groups, 5)), edges_for(groups), work.system,
     )  # fmt: skip
-    return Rooms(work, step, old, seen, linear, BLANK.copy())
+    return Rooms(work, step, old, seen, linear, BLANK.copy(), all_wrong_for(groups))
 
 
 @kernel(allocates=False)
@@ -309,6 +321,8 @@ def _at_solution(
                 x[j] += system[j, 0]
         if mirrored:
             x[BIAS] = 0.0
-    if not batch.given and not fill_edges(at, labels, batch, rule, room, rooms.edge, edges):
-        return math.nan
-    return anchor
+    if batch.given:
+        moved = fill_wrong(at, labels, batch, rule, room, rooms.wrong)
+    else:
+        moved = fill_edges(at, labels, batch, rule, room, rooms.edge, edges)
+    return anchor if moved else math.nan

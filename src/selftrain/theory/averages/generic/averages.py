@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -82,6 +83,12 @@ class GenericAverages:
         fields = new.at(sign, 0 * sign, target, share)
         inner, _ = noise_averages(self.loss, fields, exponent, effort=self.effort)
         return named(gather(sign, 0 * sign, dict(zip(ROWS, share * inner, strict=True))))
+
+    def all_wrong(self) -> GenericAverages:
+        """Return the averages if all given labels are wrong."""
+        wrong = copy(self)
+        wrong.batch = self.batch._replace(wrong=np.ones(2))
+        return wrong
 
     def _given(self, rho: float) -> tuple[Array, Array, Array]:
         """Return the pairs of class and given label that occur: class, proportion, target."""
