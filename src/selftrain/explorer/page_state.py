@@ -90,7 +90,7 @@ class PageState:
     def from_store(cls, data: Any) -> PageState:
         """The state that the page sent; anything that is not a state is refused."""
         if not isinstance(data, Mapping) or not isinstance(data.get("texts"), Mapping):
-            raise InvalidInput("state", data, "the state of a page is accepted")
+            raise InvalidInput("state", data, "must be the state of a page")
         sent = {name: data["texts"].get(name, text) for name, text in default_texts().items()}
         texts = {name: ("" if text is None else str(text)) for name, text in sent.items()}
         view, t, pin = data.get("view"), data.get("t"), data.get("pin")

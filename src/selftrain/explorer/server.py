@@ -143,13 +143,13 @@ def _opened(path: Path | None) -> tuple[Any, str]:
 def _listen(host: str, port: int) -> socket.socket:
     """A socket at the place that was asked for, or a sentence why there is none."""
     if not 0 <= port <= 65535:
-        raise InvalidInput("port", port, "a whole number from 0 to 65535 is accepted")
+        raise InvalidInput("port", port, "must be a whole number from 0 to 65535")
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         listening = socket.socket(family, socket.SOCK_STREAM)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind((host, port))
     except OSError as error:
-        accepted = "a free port of this machine is accepted (0 takes any)"
+        accepted = "must be a free port of this machine (0 takes any)"
         raise InvalidInput("host:port", f"{host}:{port}", f"{error.strerror}; {accepted}") from None
     return listening
