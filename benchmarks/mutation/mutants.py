@@ -4,7 +4,7 @@ A fault changes one operator, comparison, number or constant of one file (`fault
 fail kill it. One that survives is either a change that no result can show, or a missing test.
 
     python -m benchmarks mutants --count 120 --seed 1 --out mutants.csv simulation/frame
-    python -m benchmarks mutants --count 200 --seed 1 --out mutants.csv theory/step theory/engines
+    python -m benchmarks mutants --count 200 --seed 1 --out mutants.csv theory/step theory/averages
 
 Kernels run here as plain Python: compiling again for every mutant would take a minute. A survey
 first runs the tests of the package once, selects those that pass in `--each` seconds, and notes

@@ -1,6 +1,6 @@
 """The explorer driven by a real browser: a server, Chromium, and what a visitor's hand does.
 
-Shared by the tests of the page and by benchmarks/explorer.py. Needs selenium, chromium and
+Shared by the tests of the page and by benchmarks/page/explorer.py. Needs selenium, chromium and
 chromedriver.
 """
 
