@@ -85,8 +85,8 @@ def expand(field: str, value: Schedule, steps: int) -> np.ndarray:
 
 
 class _InitSignature:
-    """The signature of a class for help and completion: that of `__init__`, which `__new__` would
-    hide.
+    """Descriptor for `__signature__`: makes help and completion show the signature of `__init__`
+    instead of that of `__new__`.
     """
 
     def __get__(self, instance: object, owner: type[Any]) -> inspect.Signature:

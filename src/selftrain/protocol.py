@@ -249,12 +249,14 @@ class Protocol:
 
     @property
     def components(self) -> int:
-        """The number d = K - 1 of logits of a sample."""
+        """The number d = K - 1 of components of a logit."""
         return self.classes - 1
 
     @property
     def length(self) -> float:
-        """Half the distance of the class means of the first group, the unit of thresholds."""
+        """Half the (root mean square) distance of the class means of the first group: the unit of
+        thresholds.
+        """
         return self.groups[0].law.length
 
     @cached_property

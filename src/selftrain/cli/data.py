@@ -84,8 +84,9 @@ class Data(NamedTuple):
 
 
 def read_data(given: dict[str, Any], values: Mapping[str, Any]) -> Data | None:
-    """Read the file of `--data` and make a problem of it; None without `--data`. `values` are those
-    of the other flags.
+    """Return the problem made from the file of `--data`, or None without that flag.
+
+    `values` has the values of the other flags; those that follow from the file are rejected.
     """
     flags = {flag.field: given.pop(flag.field) for flag in FLAGS}
     if flags["data"] is None:

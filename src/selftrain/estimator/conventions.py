@@ -69,7 +69,9 @@ class FewLabelConventions(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return labeled_scorer("accuracy", self.unlabeled)(self, X, y, sample_weight)
 
     def _read(self, X: Any, y: Any, sample_weight: Any = None) -> tuple[Any, Classes, GivenRows]:
-        """Return all samples, their targets, and both without samples of weight zero."""
+        """Return the validated samples, their targets, and the samples of positive weight with
+        their targets.
+        """
         check_class_weight(self.class_weight)
         target = read_targets(y, self.unlabeled)
         matrix = self._rows(X, reset=True)
@@ -102,7 +104,7 @@ class FewLabelConventions(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     @property
     def _log_weights(self) -> Array:
-        """Logarithms of the weights of a dictionary, by class; else 0."""
+        """Logarithm of the weight of each class if `class_weight` is a dictionary, else zeros."""
         weights = self.class_weight if isinstance(self.class_weight, dict) else {}
         return np.log([weights.get(name, 1.0) for name in self.classes_.tolist()])
 

@@ -177,7 +177,10 @@ def _means(problem: TwoClasses, labels: Array, total: Array) -> Means:
 
 
 def _scored(problem: TwoClasses, means: Means, lengths: Array, metric: Array) -> Array:
-    """Return the score of every sample by means without it; `lengths` are its squared lengths."""
+    """Return the leave-one-out score of every sample: the class means are computed without it.
+
+    `lengths` are the squared lengths of the samples in the metric.
+    """
     dual = means.centers * metric
 
     def without(k: int, block: Block, length: Array, taken: Array) -> Array:

@@ -36,7 +36,7 @@ FAR = 3.0
 
 
 class Method(NamedTuple):
-    """A method by its name, and a function that fits a class, given by its index."""
+    """The name of a method, and the function that fits class k (an index) against the rest."""
 
     name: str
     fit: Callable[[int], Fitted]

@@ -63,7 +63,7 @@ class Prepared:
 
     @property
     def metrics(self) -> list[Array]:
-        """Squared lengths of the axes of every metric."""
+        """The candidate metrics, each as a weight per direction of the basis."""
         return [self.basis.weights(s) for s in self.exponents]
 
     def against_rest(self, positive: int, share: Share) -> TwoClasses:

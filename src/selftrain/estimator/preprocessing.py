@@ -285,7 +285,7 @@ def _exact(rows: Rows, weights: Array, scaling: Scaling, most: int) -> tuple[Arr
 def _randomised(
     rows: Rows, weights: Array, scaling: Scaling, most: int, random: np.random.RandomState
 ) -> tuple[Array, Array]:
-    """Return the same by subspace iteration on the covariance from random directions."""
+    """Return what `_exact` returns, approximated by randomised subspace iteration."""
     columns = rows.shape[1]
     size = min(columns, most + OVERSAMPLING)
     found = random.standard_normal((columns, size)) / np.sqrt(columns)

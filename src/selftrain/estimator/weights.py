@@ -51,11 +51,11 @@ def posterior_mean(
 
 
 def weight_of_start(self_trained: Array, supervised: Array, labeled: Labeled) -> float:
-    """Return the weight of the supervised start in the score of self-training, from held-out
-    scores at even odds.
+    """Return the weight of the supervised fit when its score is averaged with the self-trained one.
 
-    Self-training can diverge, and if few columns separate the classes exactly a supervised fit is
-    hard to beat; held-out scores tell which.
+    It is a posterior mean given held-out scores, in which both classes count the same. The average
+    protects against self-training that diverges, and against data of which a few columns separate
+    the classes exactly: there a supervised fit is hard to beat.
     """
     points = np.column_stack([1 - PARTS, PARTS])
     prior = -0.5 * ((PARTS - START_MEAN) / START_SPREAD) ** 2

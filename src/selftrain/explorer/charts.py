@@ -139,8 +139,8 @@ def susceptibility(theme: Theme, run: Any, pinned: Any, t: int) -> Figure:
 def class_error(
     theme: Theme, run: Any, pinned: Any, levels: dict[str, float], simulated: Points, t: int
 ) -> Figure:
-    """Draw the error of three classes, the proportions that are predicted (dotted: the true ones),
-    and the scores if there is room.
+    """Draw, for three classes, the error, the proportion of predictions of each class (dotted: the
+    true proportion), and the scores if there is room.
     """
     traces, curve = _errors(theme, run, pinned, levels, simulated, t)
     balanced = line(run.t, run.balanced_error, "balanced error", theme.run, dash="dash", width=1.5)

@@ -83,7 +83,7 @@ def _checked(name: str, value: Any, features: int) -> Array:
 
 
 def widened(matrix: Array, features: int) -> Array:
-    """Return a number as a vector; vectors and matrices unchanged."""
+    """Return a variance for all features as a vector; vectors and matrices unchanged."""
     return np.full(features, float(matrix)) if matrix.ndim == 0 else matrix
 
 

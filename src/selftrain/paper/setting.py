@@ -58,7 +58,7 @@ def cases(
     heuristics: tuple[bool, ...] = (False,),
     rhos: tuple[float, ...] = RHOS,
 ) -> Task:
-    r"""Return tuned runs against T for several $(\rho, \Delta)$."""
+    r"""Return the task of tuned runs with T steps, for several T and $(\rho, \Delta)$."""
     axes: dict[str, Any] = {
         "rho": rhos,
         "delta": DELTAS[1:] if quick else DELTAS,

@@ -78,7 +78,8 @@ def findings_of(records: Iterable[Record]) -> list[Mapping[str, Any]]:
 
 
 def flipping(entries: Iterable[Mapping[str, Any]]) -> tuple[int, int]:
-    """Return the number of verdicts that depend on a bar, and of those that another bar changes.
+    """Return how many verdicts depend on a threshold (a bar), and how many of these would change
+    with half or twice that threshold.
 
     >>> flipping([{"flips": "no"}, {"flips": "no bar"}, {"flips": "half of 0.1: does not hold"}])
     (2, 1)

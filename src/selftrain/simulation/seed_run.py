@@ -85,8 +85,9 @@ def run_fits(protocol: TrainingProtocol, engine: Engine) -> Iterator[Fitted | Co
 
 
 def gaussian_rule(m: float, bias: float, variances: Array) -> dict[str, Any]:
-    """Return what a rule does on two Gaussian clusters with mean logits -m and m around its
-    bias.
+    """Return confusion matrix, AUC and logit variances of a linear rule on two Gaussian clusters.
+
+    The logits of the classes have the means bias - m and bias + m.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         scores = np.array([bias - m, -m - bias, 2 * m]) / np.sqrt([*variances, variances.sum()])

@@ -312,7 +312,7 @@ class _Walk:
         return *words, hashlib.sha256(Path(file).read_bytes()).digest()
 
     def _instance(self, value: Any) -> Iterable[Any]:
-        """Return the class of an object, and the state that a copy of it would get."""
+        """Return what identifies an object: its class, and the state that pickle would store."""
         kind, reduced = type(value), reduction(value)
         rebuild, arguments, state, items, pairs = (*reduced, *(None,) * 5)[:5]
         bare = isinstance(arguments, tuple) and len(arguments) == 1 and arguments[0] is kind

@@ -78,8 +78,9 @@ def carried(run: Trajectory) -> Array:
 
 
 def _carry_states(run: Trajectory, last: int, own: Array) -> Array:
-    """Return the accuracy after steps 0..`last` from those of the steps by themselves, where the
-    weights have one mode.
+    """Return the accumulated accuracy after steps 0..`last`, for weights with one mode.
+
+    `own` has the accuracy of each step alone; the derivatives of a step carry earlier errors on.
     """
     accuracy, maps = np.full(last + 1, math.inf), _state_maps(run, last)
     units, bias, columns = _units(run), run.scaled("bias"), np.zeros((3, 0))

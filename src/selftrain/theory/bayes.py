@@ -125,8 +125,8 @@ def best_linear_error(problem: Problem) -> float:
 
 
 def _optimal_error(log_odds: Array, test: Mixture) -> Array:
-    r"""$\rho H(k + \tau) + (1-\rho) H(k - \tau)$, $k = \sqrt{M/\Delta}$, $\tau =
-    \log(\rho/(1-\rho))/(2k)$, at $\log(M/(1-M))$.
+    r"""Return the Bayes error $\rho H(k + \tau) + (1-\rho) H(k - \tau)$ at squared cosine M, with
+    $k = \sqrt{M/\Delta}$ and $\tau = \log(\rho/(1-\rho))/(2k)$; `log_odds` is $\log(M/(1-M))$.
     """
     k = np.exp(0.5 * log_expit(log_odds)) / math.sqrt(test.delta)
     tau = 0.5 * float(logit(test.rho)) / k

@@ -140,7 +140,7 @@ class Trajectory(SolvedRun):
 
     @property
     def proportions(self) -> tuple[float, ...]:
-        """Of the negative and the positive class of the test mixture."""
+        """Proportions of the negative and the positive class in the test mixture."""
         rho = self.problem.test_mixture.rho
         return (1 - rho, rho)
 
@@ -530,7 +530,7 @@ class Trajectory(SolvedRun):
         limits: bool = True,
         figure: Figure | SubFigure | None = None,
     ) -> Figure:
-        """Error with the Bayes limits, cosine, norm and bias against t; one `panel` of them on
+        """Draw error (with the Bayes limits), cosine, norm and bias over t, or a single `panel` on
         `ax`.
         """
         from ..plots.trajectory import plot_trajectory
@@ -546,7 +546,7 @@ class Trajectory(SolvedRun):
 
     @staticmethod
     def kinds() -> Kinds:
-        """Return the results that a file may hold."""
+        """Return the classes of the results that a file may hold."""
         from .causal.classes import ClassTrajectory
         from .run_file import Kinds
 

@@ -158,7 +158,7 @@ class Optimum:
 
     @property
     def against(self) -> dict[str, float]:
-        """Reference errors, keyed by what they are errors of."""
+        """Errors to compare the optimum with, by name."""
         errors = {
             "t=0": float(self.trajectory.error[0]),
             "supervised baseline": self.labeled_only.error,

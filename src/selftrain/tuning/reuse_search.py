@@ -40,7 +40,11 @@ accurate than the second.
 
 @dataclass
 class ReuseSearch(Search):
-    """A `Search` on one replicate."""
+    """A `Search` for problems with data reuse or K classes.
+
+    All recipes are compared on the same quasi-Monte Carlo sample (one replicate), so that its
+    fluctuations do not disturb the search.
+    """
 
     difference: ClassVar[float] = LONG
     near: dict[int, Array] | None = field(default=None)

@@ -140,7 +140,9 @@ def labeled_optimum(
 def _best_of_classes(
     problem: Problem, bounds: tuple[float, float], *, labeled_only: bool
 ) -> SupervisedFit:
-    """Find the best ridge for K classes on few points; return the fit with it on many points."""
+    """Find the best ridge for K classes on a small quasi-Monte Carlo sample; return its fit on a
+    large one.
+    """
 
     def fit(ridge: float) -> SupervisedFit:
         return _class_fit(problem, ridge, labeled_only, SEARCH_POINTS)

@@ -143,7 +143,7 @@ def derivative(name: str, x: Array) -> Array:
 
 
 def variables(problem: Problem, over: Any, schedule: Any, bounds: Any, start: Any) -> Variables:
-    """Validate arguments of `optimize`; the base of the result is the recipe to start from."""
+    """Validate arguments of `optimize`; `base` of the returned variables is the start recipe."""
     free = _names("schedule", schedule)
     constants = tuple(name for name in _names("over", over) if name not in free)
     names = (*constants, *free)

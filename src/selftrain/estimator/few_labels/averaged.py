@@ -37,7 +37,7 @@ def self_training(seed: int, settings: Settings | None = None) -> SelfTrainingLi
 
 
 def as_columns(scores: Array) -> Array:
-    """Return scores with a column per class against the rest; one for two classes."""
+    """Return scores as a matrix: a column per class against the rest, or one for two classes."""
     return np.array(scores[:, None] if scores.ndim == 1 else scores)
 
 

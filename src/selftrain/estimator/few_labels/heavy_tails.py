@@ -53,7 +53,7 @@ def units_of(rows: Array) -> Units:
 
 
 class Ranks(NamedTuple):
-    """Columns that become ranks, and their quantiles in all training samples."""
+    """Columns to replace by ranks, and the quantiles of the training samples that define them."""
 
     columns: Array
     quantiles: Any

@@ -45,7 +45,10 @@ class SelfTrained(NamedTuple):
 
 
 def self_trained(samples: Samples, model: SelfTrainingLinearClassifier) -> SelfTrained:
-    """Add held-out scores to an anchored model: of runs without the labels of each fold."""
+    """Return a fitted model with out-of-fold scores of the labelled samples.
+
+    For each fold the model is fitted again with the labels of that fold hidden.
+    """
     labeled = samples.rows[samples.known]
     held_out = as_columns(model.decision_function(labeled))
     for fold in samples.usable_folds():

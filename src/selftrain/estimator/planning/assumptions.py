@@ -74,8 +74,10 @@ def _numbers(X: Any) -> Array | None:
 
 
 def _same_means(table: Array, labeled: Any) -> Assumption:
-    """Compare the distance of the labelled mean from that of all samples with random subsets of the
-    same size: with heavy tails a formula for it is wrong.
+    """Test whether labelled samples have the same mean as all samples.
+
+    The distance of the two means is compared with that of random subsets of the same size: a
+    closed-form test would be wrong for heavy tails.
     """
     random = np.random.default_rng(0)
 

@@ -220,7 +220,10 @@ RELABELINGS: dict[str, dict[str, Any]] = {
 
 
 def relabel(way: str, **setting: Any) -> dict[str, Any]:
-    """Return the smallest error of two fits, all ridges tuned, and the Bayes error."""
+    """Return the error after the second of two fits with tuned ridges, and the Bayes error.
+
+    `way` says what becomes of the labelled samples in the second fit (`RELABELINGS`).
+    """
     found = tuned(Problem(steps=1, **RELABELINGS[way], **setting), "linear")
     return {
         "error": found.error,

@@ -172,7 +172,7 @@ _STEP = outputs("", "step", step="t")
 
 
 def _of_both(name: str, symbol: str, dim: str) -> dict[str, Output]:
-    """Return an output of the weights and one of the logits."""
+    """Return two outputs of this name, `weights_NAME` and `logits_NAME`."""
     return {
         f"{what}_{name}": Output(symbol.format(one), ("step", dim.format(what)))
         for what, one in (("weights", r"w_i^{(t)}"), ("logits", r"u_\nu^{(t)}"))

@@ -169,7 +169,7 @@ def _laws(chains: xr.Dataset) -> Laws:
 
 
 def _largest_off(laws: Laws) -> float:
-    """Return the largest relative distance of a point from its power law; NaN without one."""
+    """Return the largest relative deviation of a point from its fit; NaN if there is no fit."""
     return max((law.off - 1 for law in laws.values()), default=np.nan)
 
 

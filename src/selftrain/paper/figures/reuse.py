@@ -129,7 +129,7 @@ def judge(data: Data) -> list[Judged]:
 
 
 def _full(error: xr.DataArray) -> list[Judged]:
-    """Judge what only the full version has: kept labels, and naive runs."""
+    """Judge the claims that need the full version: on keeping given labels and on naive runs."""
     keeping = error.sel(kept=True) / error.sel(kept=False)
     mild, strong = keeping.sel(rho=[0.5, 0.4]), keeping.sel(rho=0.2)
     reused = error.sel(reused=True, kept=False)

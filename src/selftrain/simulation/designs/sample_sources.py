@@ -38,7 +38,7 @@ class SampleSource(Protocol):
     """Where the samples of a run come from."""
 
     def draw(self, t: int) -> dict[int, Samples]:
-        """Return the groups that fit t is the first to use."""
+        """Draw the groups of samples that no fit before t has used, by their index."""
         ...
 
 

@@ -319,7 +319,10 @@ class RevealedRows:
         return logits
 
     def _law(self) -> Law:
-        """Return the law of what is not revealed yet, whatever the size of the arrays."""
+        """Return the law of the part of the matrix that is not drawn yet.
+
+        For one seed it is the same however many columns the arrays have room for.
+        """
         free = self.features - np.arange(len(self.columns.x) + 1)
         random = np.random.Generator(np.random.Philox(self.lengths_seed))
         lengths = np.sqrt(np.where(free > 0, random.chisquare(np.maximum(free, 1)), 0.0))

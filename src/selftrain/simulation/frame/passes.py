@@ -60,7 +60,7 @@ class BatchRows(NamedTuple):
 
 
 class FreshColumn(NamedTuple):
-    """The key of the random columns, and whether this pass draws the next one."""
+    """The random key of the Gaussian columns, and whether this pass draws the next column."""
 
     key: Any
     draw: Any

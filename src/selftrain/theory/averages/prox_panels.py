@@ -182,8 +182,8 @@ def _add_node(
 ) -> None:  # fmt: skip
     r"""Add the averages of one outer node (class, previous noise, weight) over a part of the row.
 
-    `rest` is the average of 1 - ck: under a strong prox that is a small number, which 1 - c E[k]
-    would lose.
+    `rest` is the average of 1 - ck. It is summed by itself because with large c it is small, and
+    1 - c E[k] would cancel.
     """
     centre, above, below = target.centre, target.above, target.below
     f0 = ff = k0 = nk = fk = nfk = ffk = q0 = nq = fq = kk = rest = f_rest = 0.0

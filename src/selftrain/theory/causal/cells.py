@@ -73,7 +73,7 @@ class View:
         self.rows: Array = np.zeros((0, 0))
 
     def along(self, part: Array) -> tuple[Array, Array]:
-        """Split coordinates (..., r) into those along this basis and the part off it."""
+        """Split vectors (..., r) into their components in this basis and the orthogonal rest."""
         size = part.shape[-1]
         known = self.rows[:, :size] if len(self.rows) else np.zeros((0, size))
         mine = part @ known.T

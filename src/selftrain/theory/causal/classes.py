@@ -44,7 +44,7 @@ class GaussianScores(NamedTuple):
     covariances: Array
 
     def cdf(self, u: ArrayLike, score: int, y: int | None = None) -> Array:
-        """P(a score <= u), in class y or in all."""
+        """P(score number `score` <= u) in class y, or over all classes if y is None."""
         u, chosen = np.asarray(u, dtype=float), range(len(self.means)) if y is None else [y]
         weight = self.proportions[list(chosen)]
         parts = [
@@ -145,7 +145,7 @@ class ClassTrajectory(SolvedRun):
 
     @property
     def proportions(self) -> tuple[float, ...]:
-        """Of the classes of the test mixture."""
+        """Class proportions of the test mixture."""
         proportions: tuple[float, ...] = self.protocol.test.proportions
         return proportions
 

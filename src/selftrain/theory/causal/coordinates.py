@@ -21,7 +21,7 @@ from ..geometry.space import mean_variance, space_of
 
 
 class SampleSet(NamedTuple):
-    """A law of samples: the means of the classes, (n, K), and the covariance of each class."""
+    """A law of samples: the class means, (n, K), and the index of the covariance of each class."""
 
     means: Array
     sources: tuple[int, ...]

@@ -163,7 +163,10 @@ def _on_grids(setting: Setting, tolerance: float) -> Result | None:
 
 
 def _count_labels(setting: Setting, run: Replicate) -> None:
-    """Count selected samples and right labels on points: a grid does not resolve a jump."""
+    """Replace the shares of selected samples and right labels by those of a quasi-Monte Carlo run.
+
+    Both are averages of step functions, which the Gauss-Hermite grid does not resolve.
+    """
     source = PointSource(COUNTED_POINTS)
     setting.expect(source)
     points = Replicate(setting, source, run.moves).solve()

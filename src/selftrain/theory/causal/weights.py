@@ -239,10 +239,10 @@ class WeightHistory:
     def enter(
         self, trial: Trial, fresh: dict[int, Array], slopes: dict[int, Array]
     ) -> dict[int, Array]:
-        r"""Take a fit: its weights, new columns for its noise, new directions of all bases.
+        r"""Append a solved fit: its weights, columns for its noise, new directions of each basis.
 
         Returns:
-            For each covariance in use, the factor $\Phi_{tt}$; empty where it is too faint.
+            For each covariance in use, the factor $\Phi_{tt}$; empty if that noise is negligible.
         """
         factors: dict[int, Array] = {}
         before = self.count
@@ -289,6 +289,6 @@ class WeightHistory:
         return float((self.fits[t] ** 2).sum())
 
     def coordinates(self, a: int, t: int) -> Array:
-        """Return the weights of fit t in the basis of a covariance, (d, all it can hold)."""
+        """Return the weights of fit t in basis `a`, shape (d, capacity of the basis)."""
         d = self.components
         return np.array(self.bases[a].rows[d * t : d * (t + 1)])

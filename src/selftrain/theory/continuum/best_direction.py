@@ -51,7 +51,7 @@ class BestDirection:
 
     @cached_property
     def points(self) -> Points:
-        """The path at the times of the report."""
+        """The path at the times of the integrator and halfway between them."""
         steps = self.path.tau
         return self.path(np.union1d(steps, 0.5 * (steps[1:] + steps[:-1])))
 

@@ -264,7 +264,7 @@ class Stretch(NamedTuple):
     sharpens: float
 
     def sharpening(self, tau: float) -> float:
-        r"""$\epsilon$ at a time of this stretch."""
+        r"""Return the sharpening $\epsilon$ at time tau, which lies in this stretch."""
         return self.sharpened + self.sharpens * (tau - self.begin)
 
 

@@ -276,7 +276,7 @@ class ContinuumPath:
         return pd.DataFrame(columns, index=pd.Index(shown.tau, name="tau"))
 
     def to_xarray(self, points: int = SHOWN) -> xr.Dataset:
-        """Return the same over the dimension tau, with problem and recipe as attributes."""
+        """Return the columns of `to_frame` as a dataset over tau, with problem and recipe."""
         import xarray as xr
 
         inputs = {"problem": self.problem.to_json(), "recipe": self.recipe.to_json()}

@@ -154,7 +154,9 @@ class SpectralStep:
         return inverse * ((gamma * hat_q - hat_t) @ self.noise.variances), inverse
 
     def advance(self, x: Array, ridge: float, gamma: float) -> tuple[Weights, Array]:
-        r"""Return the new weights, and ($\beta\cdot\beta'$, tr G / N)."""
+        r"""Return the law of the new weights, the overlap $\beta\cdot\beta'$ with the old and
+        the susceptibility tr G / N; the last two as one array.
+        """
         new = Weights(np.empty_like(self.old.mean), np.empty_like(self.old.mean))
         out = np.empty(2)
         advance(x, ridge, gamma, self.noise, self.old, new, out)

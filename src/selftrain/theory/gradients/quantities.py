@@ -109,8 +109,10 @@ def _in_test(run: Trajectory, name: str, slope: float) -> Direct:
 
 
 def _by_noise(run: Trajectory, wanted: Wanted) -> float:
-    r"""Return the derivative in $\Delta$ of the test samples, at fixed weights: the variances of
-    the logits and the weights off the best direction, in the metric of the noise, grow with it.
+    r"""Return the direct derivative in the $\Delta$ of the test samples, at fixed weights.
+
+    The variances of the logits, and the squared norm of the weights off the best direction (in the
+    metric of the noise), are proportional to $\Delta$.
     """
     if run.problem.clusters is not None:
         return 0.0
@@ -228,7 +230,7 @@ def _by_differences(run: Trajectory, function: Callable[[Trajectory], float]) ->
 
 
 def _scales(run: Trajectory, name: str, now: Array) -> Array:
-    """Return the scale of changes of an array of the run."""
+    """Return the natural size of each entry of an array of the run, for finite differences."""
     norm, size = np.sqrt(run.q), np.abs(now)
     if name == "m":
         return np.asarray(norm * run.problem.test_clusters.length)

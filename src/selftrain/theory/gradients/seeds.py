@@ -108,7 +108,7 @@ def _in_modes(
 def _in_matrices(
     column: Array, space: MatrixSpace, clusters: Clusters, means: Array
 ) -> tuple[Array, Array]:
-    """Return the derivatives in laws given by a mean and a covariance matrix."""
+    """Return the derivatives in the mean and the covariance matrix of the weights of each step."""
     mu, (first, *_, last) = clusters.mean, [*2 * space.step(space.no_weights(), clusters).matrices]
     m, by_off, by_best = means @ mu, column[:, V], column[:, OFF_BEST]
     spread = np.multiply.outer(column[:, VARIANCES], first)

@@ -320,8 +320,9 @@ class LogitLaw:
         return (-self._edge - mean) / scale, (self._edge - mean) / scale
 
     def _reach(self, y: int, selected: bool | None) -> float:
-        """Half the range of noises that matters: 9.5 standard deviations beyond the nearest
-        sample.
+        """Return how far from zero the integrals over the noise have to go.
+
+        Beyond it the density is below exp(-45) of its largest value on the (selected) samples.
         """
         nearest = 0.0
         if selected is not None and bool(self._chosen(y, np.zeros(()))) != selected:

@@ -68,7 +68,7 @@ class StepSetting(NamedTuple):
     Attributes:
         noise, old: its samples and the old weights in the coordinates of the modes.
         labels, batch: the labelling model and the samples it labels.
-        softness: $q'_k/|\beta'|^2$, the variance of each group that the old weights see.
+        softness: $q'_k/|\beta'|^2$, the variance of each group along the old weights.
         fixed_bias: the value of a fixed bias, measured from $\gamma_0 B'$; NaN if it is trained.
     """
 
@@ -267,7 +267,7 @@ def newton_step(
 
 @kernel(allocates=False)
 def stiffness_of(x: Any, softness: Any) -> float:
-    """Return the stiffness that the old weights see, to compare with the ridge."""
+    """Return the curvature of the loss along the old weights, to compare with the ridge."""
     groups = softness.shape[0]
     stiffness = 0.0
     for k in range(groups):
@@ -318,8 +318,9 @@ def evaluate(
 
 @kernel(allocates=False)
 def enough_of_rough(size: float, last: float) -> bool:
-    """Return whether a Newton step on the rough rule ends about where that rule can tell no more:
-    it is small, or rather small and hardly smaller than the last one.
+    """Return whether to leave the rough rule, because its Newton steps have reached its accuracy.
+
+    That is so if a step is small, or if it is rather small and hardly smaller than the last one.
     """
     return size <= ROUGH_STEP or STALLED * last < size <= BACK_TO_ROUGH
 

@@ -57,11 +57,11 @@ class StepEquations:
 
     Arguments:
         t: index of the step.
-        algebra, averages: its two halves.
+        algebra, averages: its two halves, geometry and averages over the batch.
         ridge: of the step.
-        fix_bias: whether the bias stays what it was.
-        softness: $q'_k/|\beta'|^2$, the variance of each group that the old weights see (at step 0
-            the mean variance).
+        fix_bias: whether the bias stays that of step 0.
+        softness: $q'_k/|\beta'|^2$, the variance of each group along the old weights (at step 0 the
+            mean variance).
     """
 
     def __init__(
@@ -211,8 +211,9 @@ class StepEquations:
 
 
 class Solution(NamedTuple):
-    """Unknowns of a solved step and how they were found; `exponent` is that of the rule before the
-    one that confirmed.
+    """Unknowns of a solved step, and how they were found.
+
+    `exponent` is that of the rule on which the step was solved; a finer rule confirmed it.
     """
 
     x: Array

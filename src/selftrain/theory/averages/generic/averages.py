@@ -53,7 +53,7 @@ class GenericAverages:
         )  # fmt: skip
 
     def new_fields(self, k: int, at: At) -> NewFields:
-        """Return the new logits of a group."""
+        """Return the coefficients of the new local field h of group k."""
         labels, groups = self.labels, len(self.labels.roots)
         return NewFields(
             float(at.fields[0, 0]) + at.anchor * labels.m,

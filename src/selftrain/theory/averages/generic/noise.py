@@ -107,7 +107,7 @@ class Effort:
             raise ConvergenceError(self.step, reason, {}, math.nan)
 
     def met(self, loss: Loss, targets: Array, logits: Array) -> None:
-        """Check the loss at these logits, if they are larger than all before."""
+        """Validate a user's loss at these logits if they are larger than any checked before."""
         with np.errstate(invalid="ignore"):
             reach = float(np.abs(logits[np.isfinite(logits)]).max(initial=0.0))
         if reach <= self.checked or type(loss) in (Logistic, Squared):
@@ -117,8 +117,13 @@ class Effort:
 
 
 class _Panels(NamedTuple):
-    """Integrals over panels: the rows of `noise_averages`, the defects of the checks at the ends,
-    and how much of f, f^2, k and of both defects is rounding.
+    """Integrals over each panel, with what is needed to judge their errors.
+
+    Attributes:
+        rows: the integrals, in the order of `noise_averages`.
+        bend: the integral of k against the change of f between the ends of the panel.
+        mass: the integral of the density against its exact value.
+        rounding: the rounding errors of f, f^2, k and of the two checks.
     """
 
     rows: Array

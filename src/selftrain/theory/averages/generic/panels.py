@@ -115,7 +115,7 @@ class Targets:
         return slope
 
     def _jumps_at(self, sharpness: float) -> Array:
-        """Return where the label jumps; as many places as at the sharpness of the step."""
+        """Return the logits at which the label jumps; their number must not depend on sharpness."""
         jumps = np.array(self.labeler.jumps(sharpness), dtype=float)
         if jumps.size != len(self.jumps):
             accepted = "for a gradient the number of its jumps may not change with the sharpness"

@@ -93,8 +93,10 @@ def trapezoid_step(distance: float, exponent: float) -> float:
 
 @kernel(allocates=False, internal=True)
 def inner_rule(scale: float, exponent: float, rule: Any) -> int:
-    """Fill in nodes and weights (rows of `rule`) for a function of `scale * x` analytic up to
-    Im = pi; return how many.
+    """Write nodes and weights of a rule against the standard Gaussian; return their number.
+
+    It suits f(scale * x) with f analytic in the strip |Im| < pi, to an error of exp(-exponent).
+    Nodes and weights are the two rows of `rule`.
     """
     distance = math.pi / max(scale, 1e-300)
     n = hermite_size(distance, exponent)
