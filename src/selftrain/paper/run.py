@@ -13,14 +13,14 @@ import os
 import platform
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, as_completed
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from joblib import Parallel, delayed, parallel_config
-
 from ..runtime.files import delete_unfinished, replacing, write_netcdf, write_text
+from ..runtime.parallel import local_processes, stop_now
 from ..runtime.progress import Progress, ProgressOption
 from ..sweeps import Failure, Store, Task, complete
 from .entry import Data, Figure
@@ -161,15 +161,17 @@ def _finish_all(
         for one in whole:
             yield one.id, finish(one, quick, folder, data(one))
         return
-    jobs = (delayed(finish)(one, quick, folder, data(one)) for one in whole)
-    with (
-        parallel_config("loky", inner_max_num_threads=1),
-        Progress(len(whole), "figures", progress) as bar,
-    ):
-        pool = Parallel(workers, return_as="generator_unordered", max_nbytes=None)
-        for record, seconds in pool(jobs):
-            yield record["figure"], (record, seconds)
-            bar.advance()
+    executor: Executor = local_processes(workers)
+    try:
+        sent = {executor.submit(finish, one, quick, folder, data(one)): one.id for one in whole}
+        with Progress(len(sent), "figures", progress) as bar:
+            for future in as_completed(sent):
+                yield sent[future], future.result()
+                bar.advance()
+    except BaseException:
+        stop_now(executor)
+        raise
+    executor.shutdown()
 
 
 def _record(one: Figure, quick: bool, data: Data) -> dict[str, Any]:
