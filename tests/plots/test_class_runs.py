@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from selftrain import Clusters, Problem, Recipe, simulate, solve
+from selftrain import Clusters, Problem, Protocol, Recipe, simulate, solve
 from selftrain.plots.clusters import spectra
+from selftrain.protocol import Fit, PseudoLabels, SampleGroup, Use
 
 CLUSTERS = Clusters.simplex(3, distance=1.7, delta=0.5)
 PROBLEM = Problem(1.0, 3.0, (0.7, 0.2, 0.1), steps=1, loss="squared", clusters=CLUSTERS)
@@ -36,3 +37,18 @@ def test_the_spectrum_of_means_is_that_around_their_middle() -> None:
     off = CLUSTERS.means - CLUSTERS.means.mean(axis=0)
     assert squares.sum() == pytest.approx((off**2).sum() / 3)
     assert len(CLUSTERS.plot().axes) >= 2
+
+
+def test_two_classes_of_a_protocol_are_drawn_as_classes() -> None:
+    samples = SampleGroup("samples", 2.0, 0.4, 0.5, label_noise=0.2)
+    fits = (
+        Fit(0.5, "logistic", (Use("samples"),)),
+        Fit(0.5, "logistic", (Use("samples", 1.0, PseudoLabels(0)),)),
+    )
+    protocol = Protocol((samples,), fits)
+    run = solve(protocol, tolerance=1e-3)
+    ensemble = simulate(protocol, features=60, seeds=2, workers=0)
+    assert "recall of each class" in run._repr_html_()
+    assert "seeds" in ensemble._repr_html_()
+    panels = [ax.get_title(loc="left") for ax in ensemble.plot(run).axes]
+    assert panels[2:] == ["recall of each class", "share of each class among the labels"]

@@ -51,3 +51,9 @@ def test_the_bayes_limit_is_for_two_classes_and_says_so():
 def test_gradient_says_what_it_takes(run):
     with pytest.raises(InvalidInput, match="two classes and fresh batches"):
         gradient(run)
+
+
+@pytest.mark.parametrize("problem", ["x", None, Recipe()])
+def test_the_bayes_limit_names_what_it_takes(problem):
+    with pytest.raises(InvalidInput, match=r"problem must be a selftrain\.Problem"):
+        bayes_error(problem)

@@ -63,7 +63,7 @@ def plot_ensemble(
     4
     """
     drawn = list(ensembles) if isinstance(ensembles, Sequence) else [ensembles]
-    several = drawn[0].classes > 2
+    several = drawn[0].classes > 2 or drawn[0].problem is None  # a protocol has classes only
     draws = {
         panel_name: partial(
             draw_quantity, ensembles=drawn, trajectory=trajectory, name=name, spread=spread,
@@ -97,11 +97,12 @@ def draw_quantity(
         _points(ax, ensemble, name, index, len(ensembles), spread)
     if name == "error":
         if limits:
+            assert ensembles[0].problem is not None
             style.draw_lowest(ax, ensembles[0].problem)
         style.errors_axis(ax)
     elif name == "q" and trajectory is not None and _ranges(trajectory.q):
         style.logarithmic(ax)
-    style.steps_axis((ax,), ensembles[0].problem.steps)
+    style.steps_axis((ax,), int(ensembles[0].t[-1]))
 
 
 def _columns(values: Array, name: str) -> Array:
@@ -147,16 +148,15 @@ def _kind(ensemble: Ensemble) -> str:
 def _title(ensembles: list[Ensemble], spread: str) -> str:
     first = ensembles[0]
     bars = "standard deviation over seeds" if spread == "std" else "standard error of the mean"
-    kind = f"{first.classes} classes" if first.classes > 2 else first.problem.loss_names
+    kind, variants = f"{first.classes} classes", []
+    if first.problem is not None:
+        if first.classes == 2:
+            kind = first.problem.loss_names
+        if np.any(np.asarray(first.problem.keep_labeled) > 0):
+            variants.append("labelled samples kept")
+        if first.problem.batches != "fresh":
+            variants.append("unlabelled samples reused")
     lines = [f"{kind}, finite-size runs; bars: {bars}"]
-    variants = [
-        text
-        for text, used in (
-            ("labelled samples kept", bool(np.any(np.asarray(first.problem.keep_labeled) > 0))),
-            ("unlabelled samples reused", first.problem.batches != "fresh"),
-        )
-        if used
-    ]
     if variants:
         lines.append(" and ".join(variants))
     collapsed = sum(int((one.collapsed_at >= 0).sum()) for one in ensembles)

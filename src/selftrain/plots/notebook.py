@@ -104,15 +104,17 @@ def recipe_card(recipe: Recipe) -> str:
 
 def trajectory_card(run: Any) -> str:
     """Show a run: its first and last values, and its error over the steps."""
+    from ..theory.trajectory import Trajectory
     from .trajectory import draw_error
 
+    two = isinstance(run, Trajectory)  # two classes of a protocol have the results of K classes
     error = run.error[np.isfinite(run.error)]
     best = int(np.nanargmin(run.error))
     values: dict[str, object] = {
         "error": f"{error[0]:.5g} → {error[-1]:.5g}",
         "lowest": f"{run.error[best]:.5g} at step {best}",
     }
-    if run.classes == 2:
+    if two:
         values["cosine"] = f"{run.cosine[0]:.4g} → {run.cosine[run.good_steps - 1]:.4g}"
     else:
         recalls = " ".join(f"{1 - one:.3f}" for one in run.class_errors[run.good_steps - 1])
@@ -123,7 +125,7 @@ def trajectory_card(run: Any) -> str:
         values["ended"] = str(run.failure)
 
     def draw(ax: Axes) -> None:
-        if run.classes == 2:
+        if two:
             draw_error(ax, run)
         else:
             ax.plot(run.t, run.error, color=BLUE, marker="o")
@@ -148,7 +150,7 @@ def ensemble_card(ensemble: Ensemble) -> str:
         ax.plot(ensemble.t, ensemble.error.T, color=GREY, linewidth=0.7)
         ax.plot(ensemble.t, mean, color=BLUE)
         ax.set_ylabel("error")
-        steps_axis((ax,), ensemble.problem.steps)
+        steps_axis((ax,), int(ensemble.t[-1]))
 
     return card("Ensemble", values, draw)
 

@@ -30,6 +30,7 @@ from scipy.special import expit, log_expit, logit, ndtr
 from ..arrays import Array
 from ..batches import new_samples
 from ..confusion import confusion_matrix
+from ..errors import InvalidInput
 from ..fields import whole
 from ..problem import Mixture, Problem
 
@@ -78,6 +79,8 @@ def bayes_error(problem: Problem, upto: int | None = None) -> BayesLimits:
     >>> round(limits.semi_supervised, 13)
     0.0937829670464
     """
+    if not isinstance(problem, Problem):
+        raise InvalidInput("problem", problem, "must be a selftrain.Problem")
     asked = problem.steps if upto is None else upto
     accepted = f"must be a step from 0 to {problem.steps}"
     steps = whole("upto", asked, lambda n: 0 <= n <= problem.steps, accepted)
