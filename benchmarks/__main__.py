@@ -26,6 +26,7 @@ COMMANDS = {
     "covariance": Command("speed.command", "general covariances against the sphere, substitution"),
     "reuse": Command("speed.command", "data reuse: time, growth with the steps, substitution"),
     "distillation": Command("speed.command", "self-distillation, against iteration on samples"),
+    "multiclass": Command("speed.command", "three classes, and ten with a covariance"),
     "estimator": Command("speed.command", "the classifier against scikit-learn on large tables"),
     "sweep": Command("speed.command", "a grid of 10,000 solves against joblib, Dask, xarray"),
     "simulation": Command("speed.command", "the matrix-free engine against dense ones"),

@@ -24,8 +24,8 @@ import numpy as np
 from .measure import Line, seconds
 
 PARTS = (
-    "theory", "gradients", "covariance", "reuse", "distillation", "estimator", "sweep",
-    "simulation",
+    "theory", "gradients", "covariance", "reuse", "distillation", "multiclass", "estimator",
+    "sweep", "simulation",
 )  # fmt: skip
 """The short ones first."""
 
