@@ -13,7 +13,6 @@ from functools import lru_cache
 
 import numpy as np
 from scipy.special import ndtr, ndtri
-from scipy.stats import qmc
 
 from .arrays import Array
 
@@ -107,4 +106,6 @@ def _cube(dimensions: int) -> Array:
     """Return quasi-Monte Carlo points in the unit cube; one point if it has no dimensions."""
     if dimensions == 0:
         return np.zeros((1, 0))
+    from scipy.stats import qmc  # a quarter of a second, which most runs do not need
+
     return np.asarray(qmc.Sobol(dimensions, rng=np.random.default_rng(0)).random(POINTS))

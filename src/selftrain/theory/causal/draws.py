@@ -14,7 +14,6 @@ from typing import NamedTuple
 
 import numpy as np
 from scipy.special import ndtri, roots_hermitenorm
-from scipy.stats import qmc
 
 from ...arrays import Array
 
@@ -117,6 +116,8 @@ def normals(points: int, dimensions: int, seed: np.random.SeedSequence) -> Array
     >>> bool(np.abs(z.mean(axis=0)).max() < 1e-3)
     True
     """
+    from scipy.stats import qmc  # a quarter of a second, which exact runs do not need
+
     sobol = qmc.Sobol(dimensions, scramble=True, rng=np.random.default_rng(seed))
     uniform = sobol.random(points)
     return np.asfortranarray(ndtri(np.clip(uniform, _EDGE, 1.0 - _EDGE)))
